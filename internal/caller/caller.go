@@ -1,0 +1,37 @@
+// authority is decided from. It decides nothing itself.
+package caller
+
+import "encoding/json"
+
+// Kind says how a caller proved who it is. The zero value is Anonymous.
+type Kind uint8
+
+// The kinds of callers.
+const (
+	Anonymous Kind = iota // a route with auth none
+	Session               // a signed-in user
+	APIKey                // a machine with an API key
+	System                // an operator's command
+)
+
+// String gives the name that rules and handlers see: "anonymous", "session",
+// "apiKey" or "system".
+func (k Kind) String() string {
+	return [...]string{"anonymous", "session", "apiKey", "system"}[k]
+}
+
+// Caller is who a request comes from. Fields that the kind does not have are
+// zero. A Caller is not changed after authentication and may be read by any
+// goroutine.
+type Caller struct {
+	Kind   Kind
+	UserID string
+	Tenant string
+	Roles  []string
+	// KeyID, Scope and Capability are set for Kind APIKey.
+	KeyID      string
+	Scope      string
+	Capability string
+	// Metadata is the key's JSON object; nil when it has none.
+	Metadata json.RawMessage
+}

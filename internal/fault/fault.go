@@ -1,0 +1,126 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is one way to fail. Its text is stable, snake_case, and part of the
+// public interface.
+type Code string
+
+// The codes of refusals that the host answers to an HTTP request.
+const (
+	RouteNotFound        Code = "route_not_found"
+	MethodNotAllowed     Code = "method_not_allowed"
+	MethodNotImplemented Code = "method_not_implemented"
+	BadPath              Code = "bad_path"
+	InvalidRequest       Code = "invalid_request"
+	HTTPVersion          Code = "http_version"
+	URITooLong           Code = "uri_too_long"
+	HeadersTooLarge      Code = "headers_too_large"
+	RequestTimeout       Code = "request_timeout"
+	BodyTooLarge         Code = "body_too_large"
+	InvalidJSON          Code = "invalid_json"
+	MissingCredentials   Code = "missing_credentials"
+	InvalidToken         Code = "invalid_token"
+	InsufficientScope    Code = "insufficient_scope"
+	InsufficientRole     Code = "insufficient_role"
+	RateLimited          Code = "rate_limited"
+	Overloaded           Code = "overloaded"
+	NotReady             Code = "not_ready"
+	HandlerFailed        Code = "handler_failed"
+	HandlerTimeout       Code = "handler_timeout"
+	HandlerOutOfMemory   Code = "handler_out_of_memory"
+)
+
+// The codes that an error helper of a handler gets from its status when it
+// names none.
+const (
+	BadRequest   Code = "bad_request"
+	Unauthorized Code = "unauthorized"
+	Forbidden    Code = "forbidden"
+	Error        Code = "error"
+)
+
+// The codes of failed operations, seen by guests as errnos and by operators as
+// exit statuses.
+const (
+	NotFound    Code = "not_found"
+	Invalid     Code = "invalid"
+	Denied      Code = "denied"
+	Conflict    Code = "conflict"
+	TooLarge    Code = "too_large"
+	Limit       Code = "limit"
+	Unavailable Code = "unavailable"
+	Deadline    Code = "deadline"
+	Internal    Code = "internal"
+)
+
+// All returns every code, in the order of declaration.
+func All() []Code {
+	return []Code{
+		RouteNotFound, MethodNotAllowed, MethodNotImplemented, BadPath, InvalidRequest,
+		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON,
+		MissingCredentials, InvalidToken, InsufficientScope, InsufficientRole, RateLimited,
+		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
+		BadRequest, Unauthorized, Forbidden, Error,
+		NotFound, Invalid, Denied, Conflict, TooLarge, Limit, Unavailable, Deadline, Internal,
+	}
+}
+
+// Fault is an error that someone can act on. Faults made once and kept in
+// variables may be returned by any number of goroutines: nothing changes one.
+type Fault struct {
+	Code Code
+	// Detail is for the caller: it names what is wrong and what to do, and
+	// holds nothing that the caller may not know.
+	Detail string
+	// Cause is for the log alone; nil when Detail says all.
+	Cause error
+}
+
+// New returns a fault without a cause.
+func New(code Code, format string, args ...any) *Fault {
+	return &Fault{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Wrap returns a fault that says detail outside and keeps cause for the log.
+func Wrap(cause error, code Code, format string, args ...any) *Fault {
+	return &Fault{Code: code, Detail: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// Error gives the text for logs: the detail and the cause.
+func (f *Fault) Error() string {
+	switch {
+	case f.Cause == nil:
+		return f.Detail
+	case f.Detail == "":
+		return f.Cause.Error()
+	}
+	return f.Detail + ": " + f.Cause.Error()
+}
+
+// Unwrap gives the cause.
+func (f *Fault) Unwrap() error { return f.Cause }
+
+// Of returns the fault in err's chain; an error without one is an Internal
+// fault with err as its cause and no detail. Of(nil) is nil.
+func Of(err error) *Fault {
+	if err == nil {
+		return nil
+	}
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f
+	}
+	return &Fault{Code: Internal, Cause: err}
+}
+
+// CodeOf returns the code of err's fault; Internal when it has none and ""
+// for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	return Of(err).Code
+}
