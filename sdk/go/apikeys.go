@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"encoding/json"
+	"time"
+
+	"runner.example/sdk/go/internal/host"
+)
+
+// Client reaches the services of the runner with the caller's authority.
+type Client struct {
+	APIKeys APIKeys
+}
+
+// APIKeys manages the keys that the caller may issue: those of its tenant
+// whose scope's @issue rule lets it. Every other key is not_found.
+type APIKeys struct{ host host.Host }
+
+// APIKey is an API key as its managers see it. Token is set by Create and
+// Rotate alone, once.
+type APIKey struct {
+	ID                     string          `json:"id"`
+	Scope                  string          `json:"scope"`
+	Capability             string          `json:"capability"`
+	Name                   string          `json:"name"`
+	Status                 string          `json:"status"`
+	Hint                   string          `json:"hint"`
+	Tenant                 *string         `json:"tenant"`
+	Owner                  *string         `json:"owner"`
+	Metadata               json.RawMessage `json:"metadata"`
+	CreatedAt              time.Time       `json:"createdAt"`
+	ExpiresAt              *time.Time      `json:"expiresAt"`
+	RotatedAt              *time.Time      `json:"rotatedAt"`
+	PreviousTokenExpiresAt *time.Time      `json:"previousTokenExpiresAt"`
+	RevokedAt              *time.Time      `json:"revokedAt"`
+	LastUsedAt             *time.Time      `json:"lastUsedAt"`
+	Token                  string          `json:"token,omitempty"`
+}
+
+// APIKeyOptions describes a key to be made.
+type APIKeyOptions struct {
+	// Scope is required: the name of a declared scope.
+	Scope string
+	Name  string
+	// ExpiresIn is the key's lifetime, in whole seconds; zero takes the
+	// schema's default.
+	ExpiresIn time.Duration
+	// Metadata is a JSON object of at most 16 KiB, nil for none.
+	Metadata any
+}
+
+// APIKeyFilter narrows a list. The zero value asks for the first 100 keys.
+type APIKeyFilter struct {
+	Scope  string `json:"scope,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// APIKeyPage is one page of a list; NextCursor is empty on the last one.
+type APIKeyPage struct {
+	Keys       []APIKey `json:"keys"`
+	NextCursor string   `json:"nextCursor"`
+}
+
+// Create makes a key. The answer holds its token, which nothing shows again.
+func (k APIKeys) Create(options APIKeyOptions) (APIKey, error) {
+	args := map[string]any{"scope": options.Scope}
+	if options.Name != "" {
+		args["name"] = options.Name
+	}
+	if options.ExpiresIn != 0 {
+		args["expiresIn"] = seconds(options.ExpiresIn)
+	}
+	if options.Metadata != nil {
+		args["metadata"] = options.Metadata
+	}
+	return k.key("apiKeys.create", args)
+}
+
+// Get gives a key without its token.
+func (k APIKeys) Get(id string) (APIKey, error) {
+	return k.key("apiKeys.get", map[string]any{"id": id})
+}
+
+// Rotate gives the key a new token. Older tokens live for the grace period, in
+// whole seconds; with zero they are dead at once.
+func (k APIKeys) Rotate(id string, gracePeriod time.Duration) (APIKey, error) {
+	return k.key("apiKeys.rotate", map[string]any{"id": id, "gracePeriod": seconds(gracePeriod)})
+}
+
+// Revoke ends a key for good. It is idempotent.
+func (k APIKeys) Revoke(id string) (APIKey, error) {
+	return k.key("apiKeys.revoke", map[string]any{"id": id})
+}
+
+// List gives one page of keys, without tokens.
+func (k APIKeys) List(filter APIKeyFilter) (APIKeyPage, error) {
+	var page APIKeyPage
+	err := callHost(k.host, "apiKeys.list", filter, &page)
+	return page, err
+}
+
+func (k APIKeys) key(op string, args map[string]any) (APIKey, error) {
+	var key APIKey
+	err := callHost(k.host, op, args, &key)
+	return key, err
+}
+
+// seconds is d in the unit of the ABI. What is no whole number of seconds goes
+// out as it is, for the host to refuse.
+func seconds(d time.Duration) json.Number {
+	text, _ := json.Marshal(d.Seconds())
+	return json.Number(text)
+}
+
+func callHost(h host.Host, op string, args, result any) error {
+	in, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	out, err := h.Call(op, in)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(out, result)
+}

@@ -1,0 +1,138 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"runner.example/sdk/go/internal/host"
+)
+
+// Context is what a handler knows and may do beside the request itself.
+type Context struct {
+	// Client reaches the services of the runner.
+	Client Client
+
+	host  host.Host
+	facts *facts
+}
+
+// facts is the host's context document.
+type facts struct {
+	RequestID string    `json:"requestId"`
+	Route     string    `json:"route"`
+	Deadline  time.Time `json:"deadline"`
+	Auth      Auth      `json:"auth"`
+}
+
+// Auth says who calls, as the host found out; it is the only place to learn
+// it: no header tells.
+type Auth struct {
+	// Kind is "anonymous", "session" or "apiKey".
+	Kind       string          `json:"kind"`
+	UserID     string          `json:"userId"`
+	Tenant     string          `json:"tenant"`
+	Roles      []string        `json:"roles"`
+	KeyID      string          `json:"keyId"`
+	Scope      string          `json:"scope"`
+	Capability string          `json:"capability"`
+	Metadata   json.RawMessage `json:"metadata"`
+}
+
+// RequestID is the id that stands on the answer and in the log.
+func (c *Context) RequestID() string { return c.read().RequestID }
+
+// Route is the template of the matched route: "/v1/orders/:id".
+func (c *Context) Route() string { return c.read().Route }
+
+// Deadline is when the request's time is over.
+func (c *Context) Deadline() time.Time { return c.read().Deadline }
+
+// Auth says who calls.
+func (c *Context) Auth() Auth { return c.read().Auth }
+
+// Secret gives the value of a secret that the schema declares.
+func (c *Context) Secret(name string) (string, error) {
+	var result struct {
+		Value string `json:"value"`
+	}
+	err := callHost(c.host, "secret", map[string]string{"name": name}, &result)
+	return result.Value, err
+}
+
+// KeepWrites commits what this request writes whatever status it answers; by
+// default a status of 400 or above drops it.
+func (c *Context) KeepWrites() { c.host.KeepWrites() }
+
+// Log writes to the server's log, under the request's id. Lines are bounded in
+// number and size for each request.
+func (c *Context) Log() *slog.Logger { return slog.New(logHandler{host: c.host}) }
+
+func (c *Context) read() *facts {
+	if c.facts == nil {
+		c.facts = new(facts)
+		if err := json.Unmarshal(c.host.Context(), c.facts); err != nil {
+			panic("runner: read the request's context: " + err.Error())
+		}
+	}
+	return c.facts
+}
+
+// logHandler turns records into the host's log lines: message key=value.
+type logHandler struct {
+	host  host.Host
+	attrs []slog.Attr
+	group string
+}
+
+func (logHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h logHandler) Handle(_ context.Context, record slog.Record) error {
+	var line bytes.Buffer
+	text := slog.NewTextHandler(&line, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyAttrs}).WithAttrs(h.attrs)
+	if h.group != "" {
+		text = text.WithGroup(h.group)
+	}
+	if err := text.Handle(context.Background(), record); err != nil {
+		return err
+	}
+	message := record.Message
+	if rest := bytes.TrimSpace(line.Bytes()); len(rest) > 0 {
+		message += " " + string(rest)
+	}
+	h.host.Log(level(record.Level), message)
+	return nil
+}
+
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
+	return h
+}
+
+func (h logHandler) WithGroup(name string) slog.Handler {
+	h.group = name
+	return h
+}
+
+// onlyAttrs leaves out what the host writes itself.
+func onlyAttrs(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// level is the ABI's number of a level.
+func level(l slog.Level) int {
+	switch {
+	case l < slog.LevelInfo:
+		return 0
+	case l < slog.LevelWarn:
+		return 1
+	case l < slog.LevelError:
+		return 2
+	}
+	return 3
+}

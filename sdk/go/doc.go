@@ -1,0 +1,33 @@
+// Package runner is the SDK for handlers written in Go.
+//
+// A handler is a function over a Context and a Request that returns a Response
+// made by one of nine helpers:
+//
+//	func createOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+//		order, err := runner.Body[NewOrder](req)
+//		if err != nil {
+//			return runner.Response{}, err
+//		}
+//		if order.Item == "" {
+//			return runner.BadRequest("missing field: item"), nil
+//		}
+//		return runner.Created(order), nil
+//	}
+//
+//	//go:wasmexport createOrder
+//	func exportCreateOrder() { runner.Handle(createOrder) }
+//
+//	func main() {}
+//
+// and is compiled to a reactor module:
+//
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o build/orders.wasm .
+//
+// Every request runs in a sandbox of its own: package variables hold at the
+// start of each what they held when the module was initialised, and nothing
+// that a request leaves in them is seen by another. A sandbox is never used by
+// two goroutines of the host at once.
+//
+// Take randomness from crypto/rand. The sequence of math/rand may be the same
+// in two requests, because both begin with the same memory.
+package runner

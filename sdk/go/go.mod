@@ -1,0 +1,3 @@
+module runner.example/sdk/go
+
+go 1.24

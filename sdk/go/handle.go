@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"errors"
+
+	"runner.example/sdk/go/internal/host"
+)
+
+// Handler answers one request. An error that it returns becomes an answer too:
+// a failed host call its own status (not_found 404, denied 403, conflict 409,
+// unavailable 503), a body that is not JSON 400 invalid_json, anything else 500
+// handler_failed with the text in the server's log alone.
+type Handler func(ctx *Context, req *Request) (Response, error)
+
+// HostError is a failed host call.
+type HostError = host.Error
+
+// New gives the context and the request that a handler gets on h. Only this
+// module can name the type of h: handlers are run by Handle and by package
+// runnertest.
+func New(h host.Host) (*Context, *Request) {
+	return &Context{Client: Client{APIKeys: APIKeys{host: h}}, host: h}, &Request{host: h}
+}
+
+// Serve runs the handler on h and sends its answer. See New for h.
+func Serve(h host.Host, handler Handler) {
+	ctx, req := New(h)
+	response, err := handler(ctx, req)
+	if err == nil {
+		err = send(h, response)
+	}
+	if err != nil {
+		sendFailure(h, err)
+	}
+}
+
+func send(h host.Host, r Response) error {
+	for _, header := range r.headers {
+		if err := h.SetHeader(header.Name, header.Value); err != nil {
+			return unexpected{err}
+		}
+	}
+	if r.failure {
+		if err := h.SendError(r.status, "", r.message); err != nil {
+			return unexpected{err}
+		}
+		return nil
+	}
+	body, err := r.encode()
+	if err != nil {
+		return err
+	}
+	if err := h.Send(r.status, body); err != nil {
+		return unexpected{err}
+	}
+	return nil
+}
+
+// unexpected hides the code of a host error that is the handler's own fault:
+// an answer that the host would not take.
+type unexpected struct{ error }
+
+// sendFailure answers for a handler that returned an error. The answer may be
+// refused because one was sent before; then that one stands.
+func sendFailure(h host.Host, err error) {
+	status, code, message := 500, "handler_failed", ""
+	var hostError *HostError
+	var bodyError *BodyError
+	switch {
+	case errors.As(err, &bodyError):
+		status, code, message = 400, "invalid_json", bodyError.Error()
+	case errors.As(err, &hostError):
+		switch hostError.Code {
+		case "not_found":
+			status, code, message = 404, "not_found", hostError.Message
+		case "denied":
+			status, code, message = 403, "forbidden", hostError.Message
+		case "conflict":
+			status, code, message = 409, "conflict", hostError.Message
+		case "unavailable":
+			status, code, message = 503, "unavailable", hostError.Message
+		}
+	}
+	if status == 500 {
+		h.Log(3, "handler: "+err.Error())
+	}
+	_ = h.SendError(status, code, message)
+}

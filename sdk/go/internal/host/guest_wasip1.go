@@ -1,0 +1,180 @@
+//go:build wasip1
+
+package host
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"unsafe"
+)
+
+//go:wasmimport runner request_method
+func requestMethod(buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner request_path
+func requestPath(buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner request_param
+func requestParam(name string, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner request_query
+func requestQuery(name string, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner request_header
+func requestHeader(name string, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner request_pairs
+func requestPairs(kind uint32, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner request_body
+func requestBody(offset uint32, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner context
+func requestContext(buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner response_header
+func responseHeader(name, value string) int32
+
+//go:wasmimport runner response_send
+func responseSend(status uint32, body unsafe.Pointer, length uint32) int32
+
+//go:wasmimport runner response_error
+func responseError(status uint32, code, message string) int32
+
+//go:wasmimport runner call
+func call(op string, args unsafe.Pointer, length uint32) int32
+
+//go:wasmimport runner call_result
+func callResult(offset uint32, buf unsafe.Pointer, capacity uint32) int32
+
+//go:wasmimport runner keep_writes
+func keepWrites()
+
+//go:wasmimport runner log
+func log(level uint32, text string)
+
+// Guest is the host of a module that the runner runs.
+type Guest struct{}
+
+// Method implements Host.
+func (Guest) Method() string { s, _ := text(requestMethod); return s }
+
+// Path implements Host.
+func (Guest) Path() string { s, _ := text(requestPath); return s }
+
+// Lookup implements Host.
+func (Guest) Lookup(kind Kind, name string) (string, bool) {
+	return text(func(buf unsafe.Pointer, capacity uint32) int32 {
+		switch kind {
+		case Param:
+			return requestParam(name, buf, capacity)
+		case Query:
+			return requestQuery(name, buf, capacity)
+		default:
+			return requestHeader(name, buf, capacity)
+		}
+	})
+}
+
+// Pairs implements Host. Per pair the host writes two little-endian lengths
+// and then both texts.
+func (Guest) Pairs(kind Kind) []Pair {
+	b := whole(func(buf unsafe.Pointer, capacity uint32) int32 { return requestPairs(uint32(kind), buf, capacity) })
+	var pairs []Pair
+	for len(b) >= 8 {
+		name, value := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		b = b[8:]
+		pairs = append(pairs, Pair{Name: string(b[:name]), Value: string(b[name : name+value])})
+		b = b[name+value:]
+	}
+	return pairs
+}
+
+// Body implements Host.
+func (Guest) Body() []byte {
+	return pieces(requestBody)
+}
+
+// Context implements Host.
+func (Guest) Context() []byte { return whole(requestContext) }
+
+// SetHeader implements Host.
+func (Guest) SetHeader(name, value string) error { return errnoError(responseHeader(name, value)) }
+
+// Send implements Host.
+func (Guest) Send(status int, body []byte) error {
+	return errnoError(responseSend(uint32(status), unsafe.Pointer(unsafe.SliceData(body)), uint32(len(body))))
+}
+
+// SendError implements Host.
+func (Guest) SendError(status int, code, message string) error {
+	return errnoError(responseError(uint32(status), code, message))
+}
+
+// Call implements Host.
+func (Guest) Call(op string, args []byte) ([]byte, error) {
+	n := call(op, unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)))
+	result := pieces(callResult)
+	if n >= 0 {
+		return result, nil
+	}
+	var e Error
+	if json.Unmarshal(result, &e) != nil || e.Code == "" {
+		return nil, errnoError(n)
+	}
+	return nil, &e
+}
+
+// KeepWrites implements Host.
+func (Guest) KeepWrites() { keepWrites() }
+
+// Log implements Host.
+func (Guest) Log(level int, text string) { log(uint32(level), text) }
+
+// text reads a value that the host gives whole; false when it is absent.
+func text(read func(buf unsafe.Pointer, capacity uint32) int32) (string, bool) {
+	var small [256]byte
+	n := read(unsafe.Pointer(&small), uint32(len(small)))
+	switch {
+	case n < 0:
+		return "", false
+	case int(n) <= len(small):
+		return string(small[:n]), true
+	}
+	big := make([]byte, n)
+	read(unsafe.Pointer(unsafe.SliceData(big)), uint32(n))
+	return unsafe.String(unsafe.SliceData(big), len(big)), true
+}
+
+// whole is text for bytes that are usually long.
+func whole(read func(buf unsafe.Pointer, capacity uint32) int32) []byte {
+	buf := make([]byte, 512)
+	n := read(unsafe.Pointer(unsafe.SliceData(buf)), uint32(len(buf)))
+	if n < 0 {
+		return nil
+	}
+	if int(n) > len(buf) {
+		buf = make([]byte, n)
+		read(unsafe.Pointer(unsafe.SliceData(buf)), uint32(n))
+	}
+	return buf[:n]
+}
+
+// pieces reads a value that the host gives from an offset: the answer is the
+// rest from there, so asking with no room tells the length.
+func pieces(read func(offset uint32, buf unsafe.Pointer, capacity uint32) int32) []byte {
+	n := read(0, nil, 0)
+	if n <= 0 {
+		return nil
+	}
+	buf := make([]byte, n)
+	read(0, unsafe.Pointer(unsafe.SliceData(buf)), uint32(n))
+	return buf
+}
+
+func errnoError(n int32) error {
+	if n >= 0 {
+		return nil
+	}
+	return &Error{Code: errnoName(n)}
+}

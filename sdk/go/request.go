@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"runner.example/sdk/go/internal/host"
+)
+
+// Request is the request at hand. Values are fetched from the host when they
+// are asked for, so a handler pays for what it reads.
+type Request struct {
+	host host.Host
+	body []byte
+	read bool
+}
+
+// Method is the HTTP method.
+func (r *Request) Method() string { return r.host.Method() }
+
+// Path is the raw request path, without the query.
+func (r *Request) Path() string { return r.host.Path() }
+
+// Param is the path parameter of that name, percent-decoded. A parameter of
+// the matched route is never empty; one that the route does not have is.
+func (r *Request) Param(name string) string { return r.lookup(host.Param, name) }
+
+// Query is the first query value of that name, empty when there is none.
+func (r *Request) Query(name string) string { return r.lookup(host.Query, name) }
+
+// Header is the header of that name (lower case), empty when there is none.
+// Repeated lines are joined with ", ".
+func (r *Request) Header(name string) string { return r.lookup(host.Header, name) }
+
+// HasQuery reports whether the query names it, if only with an empty value.
+func (r *Request) HasQuery(name string) bool {
+	_, ok := r.host.Lookup(host.Query, name)
+	return ok
+}
+
+// QueryAll gives every query value of that name, in order.
+func (r *Request) QueryAll(name string) []string {
+	var all []string
+	for _, pair := range r.host.Pairs(host.Query) {
+		if pair.Name == name {
+			all = append(all, pair.Value)
+		}
+	}
+	return all
+}
+
+// Params gives all path parameters, in order of the path.
+func (r *Request) Params() []Pair { return pairs(r.host.Pairs(host.Param)) }
+
+// Queries gives all query pairs in order of arrival.
+func (r *Request) Queries() []Pair { return pairs(r.host.Pairs(host.Query)) }
+
+// Headers gives all headers in order of arrival, names in lower case.
+func (r *Request) Headers() []Pair { return pairs(r.host.Pairs(host.Header)) }
+
+// RawBody is the exact body, for signatures. The bytes are the request's: do
+// not change them.
+func (r *Request) RawBody() []byte {
+	if !r.read {
+		r.body, r.read = r.host.Body(), true
+	}
+	return r.body
+}
+
+// Pair is one name with its value.
+type Pair struct{ Name, Value string }
+
+// Body reads the JSON body as a T. An empty body and null give the zero T, so
+// that a check for a field finds it missing. A body that is not JSON, or does
+// not fit T, is an error that answers 400 invalid_json when the handler
+// returns it.
+func Body[T any](r *Request) (T, error) {
+	var v T
+	raw := bytes.TrimSpace(r.RawBody())
+	if len(raw) == 0 {
+		return v, nil
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		var zero T
+		return zero, &BodyError{cause: err}
+	}
+	return v, nil
+}
+
+// BodyError says why a body could not be read as JSON.
+type BodyError struct{ cause error }
+
+func (e *BodyError) Error() string { return fmt.Sprintf("read the JSON body: %v", e.cause) }
+
+// Unwrap gives the error of encoding/json.
+func (e *BodyError) Unwrap() error { return e.cause }
+
+func (r *Request) lookup(kind host.Kind, name string) string {
+	value, _ := r.host.Lookup(kind, name)
+	return value
+}
+
+func pairs(from []host.Pair) []Pair {
+	to := make([]Pair, len(from))
+	for i, p := range from {
+		to[i] = Pair(p)
+	}
+	return to
+}

@@ -1,0 +1,89 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Response is a handler's answer, made by one of the helpers.
+type Response struct {
+	status  int
+	body    any
+	headers []Pair
+	message string
+	failure bool
+}
+
+// OK answers 200 with a body. A []byte or json.RawMessage goes out as it is,
+// anything else as JSON.
+func OK(body any) Response { return Response{status: 200, body: body} }
+
+// Created answers 201 with a body and, when given, the Location of what was
+// created.
+func Created(body any, location ...string) Response {
+	r := Response{status: 201, body: body}
+	for _, l := range location {
+		r = r.WithHeader("Location", l)
+	}
+	return r
+}
+
+// NoContent answers 204.
+func NoContent() Response { return Response{status: 204} }
+
+// Redirect answers 302, or the status given: 301, 303, 307 or 308. The
+// location is a path ("/x") or an absolute http(s) URL.
+func Redirect(location string, status ...int) Response {
+	r := Response{status: 302}
+	for _, s := range status {
+		r.status = s
+	}
+	switch r.status {
+	case 301, 302, 303, 307, 308:
+		return r.WithHeader("Location", location)
+	}
+	panic(fmt.Sprintf("runner: %d is not a redirect: use 301, 302, 303, 307 or 308", r.status))
+}
+
+// BadRequest answers 400: the caller sent something invalid.
+func BadRequest(message string) Response { return Error(400, message) }
+
+// Unauthorized answers 401: the caller is not authenticated.
+func Unauthorized(message string) Response { return Error(401, message) }
+
+// Forbidden answers 403: the caller may not do this.
+func Forbidden(message string) Response { return Error(403, message) }
+
+// NotFound answers 404.
+func NotFound(message string) Response { return Error(404, message) }
+
+// Error answers any other failure, 400 to 599. A status outside of that is the
+// handler's fault and answers 500.
+func Error(status int, message string) Response {
+	return Response{status: status, message: message, failure: true}
+}
+
+// Status is the HTTP status of the answer.
+func (r Response) Status() int { return r.status }
+
+// WithHeader gives the answer with one more header line.
+func (r Response) WithHeader(name, value string) Response {
+	r.headers = append(r.headers[:len(r.headers):len(r.headers)], Pair{name, value})
+	return r
+}
+
+// encode gives the body's bytes.
+func (r Response) encode() ([]byte, error) {
+	switch body := r.body.(type) {
+	case nil:
+		if r.status == 204 || r.status >= 300 {
+			return nil, nil
+		}
+		return []byte("null"), nil
+	case []byte:
+		return body, nil
+	case json.RawMessage:
+		return body, nil
+	}
+	return json.Marshal(r.body)
+}

@@ -1,0 +1,219 @@
+// Package runnertest runs handlers in a native test, without a runner:
+//
+//	result := runnertest.Run(t, createOrder, runnertest.Request{
+//		Method: "POST", Path: "/v1/orders", Body: `{"item":"tea"}`,
+//	})
+//	if result.Status != 201 { … }
+//
+// It answers as the runner does for what a handler can see of it: bodies,
+// helpers, errors. Services answer what the test says (Request.Calls); checks
+// that belong to the host, such as authority, are the business of a test that
+// runs the real server.
+package runnertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	runner "runner.example/sdk/go"
+	"runner.example/sdk/go/internal/host"
+)
+
+// Request is the request that the handler gets. The zero value is GET / by an
+// anonymous caller.
+type Request struct {
+	Method string
+	// Path is the raw path; a query may follow after "?".
+	Path   string
+	Params map[string]string
+	// Headers are found by lower-case name.
+	Headers map[string]string
+	Body    string
+	Auth    runner.Auth
+	Route   string
+	// Calls answers service operations by name ("apiKeys.create"): it gets the
+	// arguments as JSON and gives the result, or an error: a
+	// *runner.HostError reaches the handler as it is.
+	Calls map[string]func(args json.RawMessage) (any, error)
+	// Secrets are the secrets the schema would declare.
+	Secrets map[string]string
+}
+
+// Result is what the handler answered and logged.
+type Result struct {
+	Status  int
+	Headers []runner.Pair
+	Body    []byte
+	// Code and Message are set when the answer is an error's.
+	Code, Message string
+	Logs          []string
+	// KeptWrites reports a call of KeepWrites.
+	KeptWrites bool
+}
+
+// Header gives the first header of that name, in any case.
+func (r Result) Header(name string) string {
+	for _, h := range r.Headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// JSON reads the body into v and fails the test when it does not fit.
+func (r Result) JSON(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(r.Body, v); err != nil {
+		t.Fatalf("read the answer's body %q: %v", r.Body, err)
+	}
+}
+
+// Run runs the handler for one request.
+func Run(t testing.TB, handler runner.Handler, request Request) Result {
+	t.Helper()
+	h := &fake{request: request}
+	h.path, h.rawQuery, _ = strings.Cut(request.Path, "?")
+	runner.Serve(h, handler)
+	if h.result.Status == 0 {
+		t.Fatal("the handler returned without an answer")
+	}
+	return h.result
+}
+
+type fake struct {
+	request        Request
+	path, rawQuery string
+	result         Result
+}
+
+func (f *fake) Method() string {
+	if f.request.Method == "" {
+		return "GET"
+	}
+	return f.request.Method
+}
+
+func (f *fake) Path() string {
+	if f.path == "" {
+		return "/"
+	}
+	return f.path
+}
+
+func (f *fake) Lookup(kind host.Kind, name string) (string, bool) {
+	for _, pair := range f.Pairs(kind) {
+		if pair.Name == name {
+			return pair.Value, true
+		}
+	}
+	return "", false
+}
+
+func (f *fake) Pairs(kind host.Kind) []host.Pair {
+	var pairs []host.Pair
+	switch kind {
+	case host.Param:
+		for name, value := range f.request.Params {
+			pairs = append(pairs, host.Pair{Name: name, Value: value})
+		}
+	case host.Header:
+		for name, value := range f.request.Headers {
+			pairs = append(pairs, host.Pair{Name: strings.ToLower(name), Value: value})
+		}
+	case host.Query:
+		for part := range strings.SplitSeq(f.rawQuery, "&") {
+			name, value, _ := strings.Cut(part, "=")
+			name, errName := url.QueryUnescape(name)
+			value, errValue := url.QueryUnescape(value)
+			if part != "" && errName == nil && errValue == nil {
+				pairs = append(pairs, host.Pair{Name: name, Value: value})
+			}
+		}
+	}
+	return pairs
+}
+
+func (f *fake) Body() []byte { return []byte(f.request.Body) }
+
+func (f *fake) Context() []byte {
+	auth := f.request.Auth
+	if auth.Kind == "" {
+		auth.Kind = "anonymous"
+	}
+	text, err := json.Marshal(map[string]any{
+		"requestId": "01test00000000000000000000",
+		"route":     f.request.Route,
+		"deadline":  time.Now().Add(10 * time.Second).UTC(),
+		"auth": map[string]any{
+			"kind": auth.Kind, "userId": auth.UserID, "tenant": auth.Tenant, "roles": auth.Roles,
+			"keyId": auth.KeyID, "scope": auth.Scope, "capability": auth.Capability, "metadata": auth.Metadata,
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func (f *fake) SetHeader(name, value string) error {
+	f.result.Headers = append(f.result.Headers, runner.Pair{Name: name, Value: value})
+	return nil
+}
+
+func (f *fake) Send(status int, body []byte) error {
+	if f.result.Status != 0 || status < 200 || status > 599 || (len(body) > 0 && (status == 204 || status == 304)) {
+		return &host.Error{Code: "invalid"}
+	}
+	f.result.Status, f.result.Body = status, body
+	return nil
+}
+
+func (f *fake) SendError(status int, code, message string) error {
+	if f.result.Status != 0 || status < 400 || status > 599 {
+		return &host.Error{Code: "invalid"}
+	}
+	if code == "" {
+		code = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found"}[status]
+	}
+	if code == "" {
+		code = "error"
+	}
+	f.result.Status, f.result.Code, f.result.Message = status, code, message
+	return nil
+}
+
+func (f *fake) Call(op string, args []byte) ([]byte, error) {
+	if op == "secret" {
+		var a struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(args, &a); err != nil {
+			return nil, &host.Error{Code: "invalid", Message: err.Error()}
+		}
+		value, ok := f.request.Secrets[a.Name]
+		if !ok {
+			return nil, &host.Error{Code: "denied", Message: fmt.Sprintf("secret %q is not declared", a.Name)}
+		}
+		return json.Marshal(map[string]string{"value": value})
+	}
+	answer, ok := f.request.Calls[op]
+	if !ok {
+		return nil, &host.Error{Code: "invalid", Message: fmt.Sprintf("the test has no answer for %s: set Request.Calls[%q]", op, op)}
+	}
+	result, err := answer(args)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+func (f *fake) KeepWrites() { f.result.KeptWrites = true }
+
+func (f *fake) Log(level int, text string) {
+	f.result.Logs = append(f.result.Logs, [...]string{"debug", "info", "warn", "error"}[level]+": "+text)
+}
