@@ -1,11 +1,14 @@
 package abi
 
-// Pair is one name with its value. Both are views of the Request's own buffer.
+import "slices"
+
+// Pair is one name with its value.
 type Pair struct{ Name, Value []byte }
 
 // Request is one HTTP request as a handler sees it. Everything it points to
-// belongs to the request and is valid until Reset; a handler run again for the
-// same request reads the same bytes, so nothing may write to them.
+// belongs to whoever made the request and stays as it is until the answer has
+// left; a handler run again for the same request reads the same bytes, so
+// nothing may write to them.
 type Request struct {
 	// ID is made by the host: a lower-case ULID.
 	ID string
@@ -24,7 +27,8 @@ type Request struct {
 }
 
 // Response is a handler's answer, filled in by host calls. The zero value is
-// "no answer yet" (Status 0). Its bytes are its own: they outlive the sandbox.
+// "no answer yet" (Status 0). Its bytes are its own: they outlive the sandbox
+// and hold until Reset.
 type Response struct {
 	Status int
 	// Code and Detail are set when the answer is an error helper's: front
@@ -32,4 +36,23 @@ type Response struct {
 	Code, Detail string
 	Headers      []Pair
 	Body         []byte
+
+	headerBytes []byte // what Headers point into
 }
+
+// Reset makes r "no answer yet" again and keeps its memory.
+func (r *Response) Reset() {
+	*r = Response{Headers: r.Headers[:0], Body: r.Body[:0], headerBytes: r.headerBytes[:0]}
+}
+
+// AddHeader appends a copy of one header line. It checks nothing.
+func (r *Response) AddHeader(name, value []byte) {
+	r.headerBytes = slices.Grow(r.headerBytes, len(name)+len(value))
+	start := len(r.headerBytes)
+	r.headerBytes = append(append(r.headerBytes, name...), value...)
+	own := r.headerBytes[start:]
+	r.Headers = append(r.Headers, Pair{own[:len(name):len(name)], own[len(name):len(own):len(own)]})
+}
+
+// HeaderSize is how many bytes the names and values of all headers take.
+func (r *Response) HeaderSize() int { return len(r.headerBytes) }

@@ -1,0 +1,145 @@
+// Command gen writes what follows from the tables of hostabi/abi: the tables of
+// docs/abi.md and the constants of the Go SDK. Run it as
+//
+//	go generate ./hostabi/abi
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"runner.example/hostabi/abi"
+)
+
+func main() {
+	log.SetFlags(0)
+	files, err := render("../..") // go generate runs in hostabi/abi
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+			log.Fatal(err)
+		}
+		if err := os.WriteFile(f.path, f.content, 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// file is one file as it should be.
+type file struct {
+	path    string
+	content []byte
+}
+
+// render makes all files below the repository at root, without writing them.
+func render(root string) ([]file, error) {
+	doc := filepath.Join(root, "docs", "abi.md")
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		return nil, err
+	}
+	for name, table := range map[string]string{"functions": functionTable(), "operations": opTable(), "errnos": errnoTable()} {
+		if text, err = fill(text, name, table); err != nil {
+			return nil, fmt.Errorf("%s: %w", doc, err)
+		}
+	}
+	constants, err := format.Source([]byte(goConstants()))
+	if err != nil {
+		return nil, err
+	}
+	return []file{
+		{doc, text},
+		{filepath.Join(root, "sdk", "go", "internal", "host", "abi_gen.go"), constants},
+	}, nil
+}
+
+// fill replaces what stands between the two marks of a generated part.
+func fill(text []byte, name, table string) ([]byte, error) {
+	begin, end := []byte("<!-- generated: "+name+" -->\n"), []byte("<!-- end: "+name+" -->\n")
+	before, rest, ok := bytes.Cut(text, begin)
+	if !ok {
+		return nil, fmt.Errorf("no line %q", begin)
+	}
+	_, after, ok := bytes.Cut(rest, end)
+	if !ok {
+		return nil, fmt.Errorf("no line %q", end)
+	}
+	return bytes.Join([][]byte{before, begin, []byte(table), end, after}, nil), nil
+}
+
+func functionTable() string {
+	var b strings.Builder
+	b.WriteString("| function | does |\n|---|---|\n")
+	for _, f := range abi.Functions() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", signature(f), f.Doc)
+	}
+	return b.String()
+}
+
+// signature is the function as a module imports it; every parameter and result
+// is an i32.
+func signature(f abi.Function) string {
+	var words []string
+	for _, p := range f.Params {
+		switch p.Kind {
+		case abi.Number:
+			words = append(words, p.Name)
+		case abi.Room:
+			words = append(words, p.Name, "cap")
+		case abi.Text, abi.Bytes:
+			words = append(words, p.Name, "len")
+		}
+	}
+	s := f.Name + "(" + strings.Join(words, ", ") + ")"
+	if f.Result {
+		s += " -> i32"
+	}
+	return s
+}
+
+func opTable() string {
+	var b strings.Builder
+	b.WriteString("| operation | arguments | result |\n|---|---|---|\n")
+	for _, op := range abi.Ops() {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", op.Name, op.Args, code(op.Result))
+	}
+	return b.String()
+}
+
+// code marks JSON as such and leaves prose alone.
+func code(s string) string {
+	if strings.HasPrefix(s, "{") {
+		return "`" + s + "`"
+	}
+	return s
+}
+
+func errnoTable() string {
+	var b strings.Builder
+	b.WriteString("| errno | name | means |\n|---|---|---|\n")
+	for _, e := range abi.Errnos() {
+		fmt.Fprintf(&b, "| %d | `%s` | %s |\n", e.Errno, e.Name, e.Doc)
+	}
+	return b.String()
+}
+
+func goConstants() string {
+	var b strings.Builder
+	b.WriteString("// Code generated from hostabi/abi by go generate; DO NOT EDIT.\n\npackage host\n\n")
+	b.WriteString("// errnoName gives the name of a failed host call's number. A number that this\n")
+	b.WriteString("// SDK does not know is internal.\nfunc errnoName(n int32) string {\n\tswitch n {\n")
+	for _, e := range abi.Errnos() {
+		if e.Errno != abi.Internal {
+			fmt.Fprintf(&b, "\tcase %d:\n\t\treturn %q\n", e.Errno, e.Name)
+		}
+	}
+	fmt.Fprintf(&b, "\t}\n\treturn %q\n}\n", abi.Internal)
+	return b.String()
+}

@@ -1,0 +1,159 @@
+package abi
+
+// Version is the version of the agreement. A module built for another one
+// imports a function that does not exist here, and is refused by that name.
+const Version = 1
+
+// Module is the name that guests import the host's functions from.
+const Module = "runner"
+
+// Kind is what a parameter of a host function means. In the module's signature
+// a Number is one i32, everything else is two: where and how long.
+type Kind uint8
+
+// The kinds of parameters.
+const (
+	Number Kind = iota // a plain number
+	Text               // UTF-8 in guest memory: pointer, length
+	Bytes              // bytes in guest memory: pointer, length
+	Room               // where the host may write: pointer, capacity
+)
+
+// Param is one parameter of a host function.
+type Param struct {
+	Name string
+	Kind Kind
+}
+
+// Words is how many i32 the parameter takes in the module's signature.
+func (p Param) Words() int {
+	if p.Kind == Number {
+		return 1
+	}
+	return 2
+}
+
+// Function is one function of the module "runner".
+type Function struct {
+	Name   string
+	Params []Param
+	// Result: the function returns an i32, a count or a negative Errno.
+	Result bool
+	Doc    string
+}
+
+// Words is how many i32 the function takes.
+func (f Function) Words() int {
+	n := 0
+	for _, p := range f.Params {
+		n += p.Words()
+	}
+	return n
+}
+
+// Functions returns all functions of the module "runner", in the order in which
+// they are documented.
+func Functions() []Function {
+	room := Param{"buf", Room}
+	name := Param{"name", Text}
+	return []Function{
+		{"request_method", []Param{room}, true, "the method, as it came"},
+		{"request_path", []Param{room}, true, "the raw path without the query"},
+		{"request_param", []Param{name, room}, true, "one path parameter by name, decoded"},
+		{"request_query", []Param{name, room}, true, "the first query value of a name, decoded"},
+		{"request_header", []Param{name, room}, true, "one header by its name in lower case; lines of one name are joined"},
+		{"request_pairs", []Param{{"kind", Number}, room}, true,
+			"all of kind 0 params, 1 query, 2 headers: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
+		{"request_body", []Param{{"offset", Number}, room}, true, "the exact bytes; returns how many remain from `offset`"},
+		{"context", []Param{room}, true,
+			"JSON: `requestId`, `route`, `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`; only what this caller has}, `deadline`"},
+		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},
+		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true, "the answer, status 200–599; a second one is `invalid`"},
+		{"response_error", []Param{{"status", Number}, {"code", Text}, {"message", Text}}, true,
+			"the answer is problem+json made by the host, status 400–599; an empty code becomes the one of the status"},
+		{"call", []Param{{"op", Text}, {"args", Bytes}}, true,
+			"one service operation, JSON in; returns the length of its JSON result, or an errno (the result is then `{code, message}`)"},
+		{"call_result", []Param{{"offset", Number}, room}, true,
+			"reads the last result, or the error's `{code, message}`; returns how many bytes remain from `offset`"},
+		{"keep_writes", nil, false, "commit this request's writes whatever status it answers"},
+		{"log", []Param{{"level", Number}, {"text", Text}}, false, "0 debug, 1 info, 2 warn, 3 error; bounded per request"},
+	}
+}
+
+// Op is one operation of call.
+type Op struct {
+	Name string
+	// Args and Result are the shapes of the JSON: a name alone is required, one
+	// with "?" may be left out or null.
+	Args, Result string
+}
+
+// Ops returns all operations of call, in the order in which they are
+// documented.
+func Ops() []Op {
+	return []Op{
+		{"apiKeys.create", `{"scope","name"?,"expiresIn"?,"metadata"?}`, "the key object with its `token`"},
+		{"apiKeys.get", `{"id"}`, "the key object"},
+		{"apiKeys.list", `{"scope"?,"limit"?,"cursor"?}`, `{"keys":[…],"nextCursor"}`},
+		{"apiKeys.rotate", `{"id","gracePeriod"?}`, "the key object with its new `token`"},
+		{"apiKeys.revoke", `{"id"}`, "the key object"},
+		{"secret", `{"name"}`, `{"value"}`},
+	}
+}
+
+// Errno is a failure as a guest sees it: a negative number where a length or 0
+// is expected. Numbers outside the table may come in a later version; a guest
+// treats them as Internal.
+type Errno int32
+
+// The errnos.
+const (
+	NotFound    Errno = -1
+	Invalid     Errno = -2
+	Denied      Errno = -3
+	Conflict    Errno = -4
+	TooLarge    Errno = -5
+	Limit       Errno = -6
+	Unavailable Errno = -7
+	Deadline    Errno = -8
+	Internal    Errno = -9
+)
+
+// ErrnoInfo describes one errno.
+type ErrnoInfo struct {
+	Errno Errno
+	Name  string
+	Doc   string
+}
+
+// Errnos returns all errnos, -1 first.
+func Errnos() []ErrnoInfo {
+	return []ErrnoInfo{
+		{NotFound, "not_found", "absent, or nothing the caller may know of"},
+		{Invalid, "invalid", "argument, pointer or JSON"},
+		{Denied, "denied", "grant, policy, not declared, not allowed here"},
+		{Conflict, "conflict", "unique, state"},
+		{TooLarge, "too_large", "over a size limit"},
+		{Limit, "limit", "a budget of the request is spent"},
+		{Unavailable, "unavailable", "store, network"},
+		{Deadline, "deadline", "the operation's own time"},
+		{Internal, "internal", "the host's mistake; its log says more"},
+	}
+}
+
+// String gives the errno's name, "internal" for a number outside the table.
+func (e Errno) String() string {
+	for _, info := range Errnos() {
+		if info.Errno == e {
+			return info.Name
+		}
+	}
+	return "internal"
+}
+
+// The kinds of request_pairs.
+const (
+	PairsParams  = 0
+	PairsQuery   = 1
+	PairsHeaders = 2
+)
