@@ -1,0 +1,43 @@
+package router
+
+import "strings"
+
+// The methods a route may have, in the order of an Allow header.
+const (
+	get = iota
+	head
+	post
+	put
+	patch
+	del
+	options
+	methods
+)
+
+var methodNames = [methods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// methodOf gives a method's place in methodNames, -1 for any other method.
+func methodOf(name []byte) int {
+	for i, m := range methodNames {
+		if string(name) == m {
+			return i
+		}
+	}
+	return -1
+}
+
+// allowText lists the methods that a path answers when routes of the methods
+// in set have it: HEAD wherever GET is, OPTIONS always.
+func allowText(set int) string {
+	set |= 1 << options
+	if set&(1<<get) != 0 {
+		set |= 1 << head
+	}
+	var names []string
+	for i, name := range methodNames {
+		if set&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
