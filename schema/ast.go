@@ -376,8 +376,8 @@ type RouteDecl struct {
 	Settings *RouteSettings
 }
 
-// Path is a route's own path as written. Nothing about it has been checked but
-// that it begins with a slash.
+// Path is a route's own path as written. Nothing about it has been checked: it
+// may lack its slash.
 type Path struct {
 	Node
 	Raw string
