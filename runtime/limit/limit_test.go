@@ -1,0 +1,396 @@
+package limit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"runner.example/internal/caller"
+	"runner.example/runtime/limit"
+)
+
+var start = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
+
+// gate is one limit asked for one caller.
+type gate struct {
+	limiter *limit.Limiter
+	uses    []limit.Use
+}
+
+func newGate(count int, per time.Duration) *gate {
+	l := limit.New(start, 0)
+	lim := l.Limit(limit.Spec{ID: "a.schema:1:1", Count: count, Per: per})
+	return &gate{l, []limit.Use{{Limit: lim, Caller: []byte("kkey_1")}}}
+}
+
+func (g *gate) at(d time.Duration) bool { return g.limiter.Take(start.Add(d), g.uses) }
+
+func TestTheNthPassesAndTheNextDoesNot(t *testing.T) {
+	for _, count := range []int{1, 2, 600, 1000, 1001, 5000} {
+		g := newGate(count, time.Minute)
+		for i := range count {
+			if !g.at(time.Duration(i) * 59 * time.Second / time.Duration(count)) {
+				t.Fatalf("%d/minute: request %d was refused", count, i+1)
+			}
+		}
+		if g.at(59 * time.Second) {
+			t.Fatalf("%d/minute: request %d passed", count, count+1)
+		}
+		if got := limit.RetryAfter(g.uses); got != 1 && got != 2 {
+			t.Errorf("%d/minute: retry after %d s, want 1 or 2", count, got)
+		}
+	}
+}
+
+func TestRefusedRequestsAreNotCounted(t *testing.T) {
+	g := newGate(2, time.Minute)
+	g.at(0)
+	g.at(time.Second)
+	for i := range 58 {
+		if g.at(time.Duration(2+i) * time.Second) {
+			t.Fatalf("the request at %d s passed", 2+i)
+		}
+	}
+	if !g.at(time.Minute) {
+		t.Error("the request at 60 s was refused: its window holds one other")
+	}
+}
+
+// TestNeverMoreThanTheCountInAnyWindow compares with a plain list of time
+// stamps: exact rings must answer the same, buckets may refuse one bucket early.
+func TestNeverMoreThanTheCountInAnyWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.OneOf(rapid.IntRange(1, 12), rapid.SampledFrom([]int{1000, 1001, 1200})).Draw(t, "count")
+		per := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 7 * time.Nanosecond, 24 * time.Hour}).Draw(t, "per")
+		seed := rapid.Uint64().Draw(t, "seed")
+		rng := rand.New(rand.NewPCG(seed, 1))
+		g := newGate(count, per)
+		bucket := time.Duration(0)
+		if count > 1000 {
+			bucket = (per + 239) / 240
+		}
+		var admitted []time.Duration
+		now := time.Duration(0)
+		for range 4 * count {
+			switch rng.IntN(10) { // bursts, steady streams, pauses, edges
+			case 0:
+				now += time.Duration(rng.Int64N(int64(per) + 1))
+			case 1:
+				if n := len(admitted); n >= count {
+					now = max(now, admitted[n-count]+per-time.Duration(rng.IntN(2)))
+				}
+			case 2, 3, 4:
+				now += time.Duration(rng.Int64N(int64(per)/int64(count) + 1))
+			}
+			inWindow, surely := 0, 0
+			for i := len(admitted) - 1; i >= 0 && now-admitted[i] < per+bucket; i-- {
+				surely++
+				if now-admitted[i] < per {
+					inWindow++
+				}
+			}
+			got := g.at(now)
+			switch {
+			case got && inWindow >= count:
+				t.Fatalf("at %v passed with %d in the window", now, inWindow)
+			case !got && surely < count:
+				t.Fatalf("at %v refused with %d in the window and a bucket", now, surely)
+			}
+			if got {
+				admitted = append(admitted, now)
+			}
+			if used := g.uses[0].Limit; used == nil || g.uses[0].Remaining < 0 || g.uses[0].Remaining > count {
+				t.Fatalf("at %v %d remain of %d", now, g.uses[0].Remaining, count)
+			}
+		}
+	})
+}
+
+func TestARequestRefusedByOneLimitIsCountedByNone(t *testing.T) {
+	l := limit.New(start, 0)
+	fast := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Second})
+	slow := l.Limit(limit.Spec{ID: "2", Count: 5, Per: time.Minute, By: "ip"})
+	uses := []limit.Use{{Limit: slow, Caller: []byte("a1")}, {Limit: fast, Caller: []byte("k1")}}
+	passed := 0
+	for i := range 40 {
+		if l.Take(start.Add(time.Duration(i)*100*time.Millisecond), uses) {
+			passed++
+		}
+	}
+	if passed != 5 {
+		t.Fatalf("%d requests passed in 4 s, want 5", passed)
+	}
+	if !uses[0].Refused || uses[1].Refused || limit.RetryAfter(uses) != 57 {
+		t.Errorf("refused by slow %v, by fast %v, retry after %d s; want true, false, 57",
+			uses[0].Refused, uses[1].Refused, limit.RetryAfter(uses))
+	}
+	only := []limit.Use{{Limit: fast, Caller: []byte("k1")}}
+	if !l.Take(start.Add(4*time.Second), only) || only[0].Remaining != 1 {
+		t.Errorf("the fast limit counted a refused request: %d remain", only[0].Remaining)
+	}
+}
+
+func TestHeadersSayWhatRemains(t *testing.T) {
+	l := limit.New(start, 0)
+	uses := []limit.Use{
+		{Limit: l.Limit(limit.Spec{ID: "1", Count: 600, Per: time.Minute}), Caller: []byte("k1")},
+		{Limit: l.Limit(limit.Spec{ID: "2", Count: 1, Per: 24 * time.Hour, By: "ip"}), Caller: []byte("a1")},
+	}
+	l.Take(start, uses)
+	l.Take(start.Add(1500*time.Millisecond), uses)
+	const policy = `"600/minute";q=600;w=60, "1/day by ip";q=1;w=86400`
+	if got := string(limit.AppendPolicy(nil, uses)); got != policy {
+		t.Errorf("policy %s\n  want %s", got, policy)
+	}
+	const state = `"600/minute";r=599;t=59, "1/day by ip";r=0;t=86399`
+	if got := string(limit.AppendState(nil, uses)); got != state {
+		t.Errorf("state %s\n want %s", got, state)
+	}
+	if got := limit.RetryAfter(uses); got != 86399 {
+		t.Errorf("retry after %d s, want 86399", got)
+	}
+}
+
+func TestTheSameSpecKeepsItsCountersAcrossReleases(t *testing.T) {
+	l := limit.New(start, 0)
+	spec := limit.Spec{ID: "a.schema:3:9", Count: 1, Per: time.Minute}
+	first := l.Limit(spec)
+	l.Take(start, []limit.Use{{Limit: first, Caller: []byte("k1")}})
+
+	again := l.Limit(spec)
+	l.Retain([]*limit.Limit{again})
+	if l.Take(start, []limit.Use{{Limit: again, Caller: []byte("k1")}}) {
+		t.Error("a reload with the same limit gave a fresh quota")
+	}
+	other := spec
+	other.Count = 2
+	if !l.Take(start, []limit.Use{{Limit: l.Limit(other), Caller: []byte("k1")}}) {
+		t.Error("a changed limit began with an old counter")
+	}
+	l.Retain(nil)
+	if !l.Take(start, []limit.Use{{Limit: l.Limit(spec), Caller: []byte("k1")}}) {
+		t.Error("a limit that was dropped came back with its counters")
+	}
+}
+
+func TestOnlyCountersWithAnEmptyWindowMakeRoom(t *testing.T) {
+	const room = 50
+	l := limit.New(start, room)
+	minute := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Minute})
+	second := l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Second})
+	take := func(lim *limit.Limit, who string, d time.Duration) bool {
+		return l.Take(start.Add(d), []limit.Use{{Limit: lim, Caller: []byte(who)}})
+	}
+	for i := range room {
+		lim := minute
+		if i%2 == 1 {
+			lim = second
+		}
+		take(lim, fmt.Sprint("k", i), 0)
+	}
+	// Full: strangers share one counter of two, friends keep their own.
+	got := ""
+	for i := range 4 {
+		got += fmt.Sprint(take(minute, fmt.Sprint("stranger", i), 0), " ")
+	}
+	if want := "true true false false "; got != want {
+		t.Fatalf("strangers at a full table: %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(take(minute, "k0", 0), take(minute, "k0", 0)); got != "true false" {
+		t.Errorf("a known caller lost its counter: %s", got)
+	}
+	if n := l.Counters(); n != room {
+		t.Errorf("%d counters, want %d", n, room)
+	}
+	// After a second half of the windows are empty and go; the other half stays.
+	for i := range room / 2 {
+		who := fmt.Sprint("late", i)
+		if take(minute, who, time.Second) {
+			t.Fatalf("%s passed while all that strangers did may be its own", who)
+		}
+	}
+	for i := 2; i < room; i += 2 {
+		who := fmt.Sprint("k", i)
+		if got := fmt.Sprint(take(minute, who, time.Second), take(minute, who, time.Second)); got != "true false" {
+			t.Errorf("%s lost its counter while its window was not empty: %s", who, got)
+		}
+	}
+	for i := range room / 2 {
+		who := fmt.Sprint("later", i)
+		if got := fmt.Sprint(take(minute, who, time.Minute), take(minute, who, time.Minute), take(minute, who, time.Minute)); got != "true true false" {
+			t.Fatalf("%s had no counter of its own: %s", who, got)
+		}
+	}
+	if n := l.Counters(); n > room {
+		t.Errorf("%d counters, want at most %d", n, room)
+	}
+}
+
+func TestIdleCountersGoWhenOthersCome(t *testing.T) {
+	l := limit.New(start, 0)
+	lim := l.Limit(limit.Spec{ID: "1", Count: 5, Per: time.Second})
+	for i := range 100_000 {
+		now := start.Add(time.Duration(i) * time.Millisecond)
+		l.Take(now, []limit.Use{{Limit: lim, Caller: fmt.Append(nil, "a", i)}})
+	}
+	if n := l.Counters(); n > 4000 {
+		t.Errorf("%d counters with 1,000 callers a second, want at most 4,000", n)
+	}
+}
+
+// TestAFullTableStaysWithinItsBounds lets random callers of random limits
+// come and go in a table too small for them.
+func TestAFullTableStaysWithinItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		room := rapid.IntRange(1, 20).Draw(t, "room")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		l := limit.New(start, room)
+		limits := []*limit.Limit{
+			l.Limit(limit.Spec{ID: "1", Count: 3, Per: time.Second}),
+			l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Minute}),
+			l.Limit(limit.Spec{ID: "3", Count: 2000, Per: time.Second}),
+		}
+		passed := map[string][]time.Duration{}
+		now := time.Duration(0)
+		for range 500 {
+			now += time.Duration(rng.Int64N(int64(200 * time.Millisecond)))
+			i, who := rng.IntN(2), fmt.Sprint("a", rng.IntN(30))
+			uses := []limit.Use{{Limit: limits[i], Caller: []byte(who)}, {Limit: limits[2], Caller: []byte(who)}}
+			if rng.IntN(2) == 0 {
+				uses = uses[:1]
+			}
+			if l.Take(start.Add(now), uses) {
+				id := fmt.Sprint(i, who)
+				passed[id] = append(passed[id], now)
+				count, per := []int{3, 2}[i], []time.Duration{time.Second, time.Minute}[i]
+				if list := passed[id]; len(list) > count && now-list[len(list)-1-count] < per {
+					t.Fatalf("caller %s passed more than %d times in %v", who, count, per)
+				}
+			}
+			if n := l.Counters(); n > room || n < 0 {
+				t.Fatalf("%d counters in a table of %d", n, room)
+			}
+		}
+	})
+}
+
+func TestRacingCallersNeverGetMoreThanTheCount(t *testing.T) {
+	l := limit.New(time.Now(), 100)
+	fast := l.Limit(limit.Spec{ID: "1", Count: 700, Per: time.Hour})
+	wide := l.Limit(limit.Spec{ID: "2", Count: 1500, Per: time.Hour})
+	for g := range 4 { // those who came first have counters of their own
+		l.Take(time.Now(), []limit.Use{{Limit: fast, Caller: fmt.Append(nil, "k", g)}})
+	}
+	var mine, all atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			who := fmt.Append(nil, "k", g%4)
+			uses := []limit.Use{{Limit: fast, Caller: who}, {Limit: wide}}
+			if g%2 == 0 {
+				uses[0], uses[1] = uses[1], uses[0]
+			}
+			for i := range 2000 {
+				if l.Take(time.Now(), uses) {
+					all.Add(1)
+					if g%4 == 0 {
+						mine.Add(1) // of at most 699: one is gone
+					}
+				}
+				if i%10 == 0 { // strangers keep the table full
+					l.Take(time.Now(), []limit.Use{{Limit: fast, Caller: fmt.Append(nil, "x", g, i)}})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if all.Load() != 1500 || mine.Load() > 699 {
+		t.Errorf("%d passed in all and %d of one caller, want 1500 and at most 699", all.Load(), mine.Load())
+	}
+}
+
+func TestCallersAreNamedByWhatTheLimitCounts(t *testing.T) {
+	l := limit.New(start, 0)
+	key := &caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Tenant: "t1"}
+	user := &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1"}
+	nobody := &caller.Caller{}
+	v4, mapped := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.1")
+	v6 := netip.MustParseAddr("fe80::1%eth0")
+	rows := []struct {
+		by      string
+		who     *caller.Caller
+		address netip.Addr
+		want    string
+	}{
+		{"", key, v4, "kkey_1"}, {"", user, v4, "uu1"}, {"", nobody, v4, "a192.0.2.1"}, {"", nobody, mapped, "a192.0.2.1"},
+		{"ip", key, v4, "a192.0.2.1"}, {"ip", nobody, v6, "afe80::1"},
+		{"key", key, v4, "kkey_1"}, {"key", user, v4, "uu1"},
+		{"user", user, v4, "uu1"}, {"user", key, v4, "kkey_1"}, {"user", nobody, v4, "a192.0.2.1"},
+		{"tenant", key, v4, "tt1"}, {"tenant", user, v4, "tt1"}, {"tenant", nobody, v4, "a192.0.2.1"},
+		{"global", key, v4, ""},
+	}
+	for _, row := range rows {
+		lim := l.Limit(limit.Spec{ID: row.by, Count: 1, Per: time.Second, By: row.by})
+		if got := string(lim.AppendCaller(nil, row.who, row.address)); got != row.want {
+			t.Errorf("by %q of a %v at %v: %q, want %q", row.by, row.who.Kind, row.address, got, row.want)
+		}
+	}
+}
+
+func TestADecisionAllocatesNothing(t *testing.T) {
+	for _, count := range []int{600, 5000} {
+		l := limit.New(start, 0)
+		uses := []limit.Use{
+			{Limit: l.Limit(limit.Spec{ID: "1", Count: count, Per: time.Minute}), Caller: []byte("k1")},
+			{Limit: l.Limit(limit.Spec{ID: "2", Count: 9, Per: time.Second}), Caller: []byte("a1")},
+		}
+		now, head := start, make([]byte, 0, 256)
+		step := func() {
+			now = now.Add(50 * time.Millisecond)
+			l.Take(now, uses)
+			head = limit.AppendState(limit.AppendPolicy(head[:0], uses), uses)
+		}
+		for range 3000 {
+			step()
+		}
+		if n := testing.AllocsPerRun(2000, step); n != 0 {
+			t.Errorf("%d/minute: %v allocations a decision, want 0", count, n)
+		}
+	}
+}
+
+func TestImpossibleLimitsPanic(t *testing.T) {
+	for _, spec := range []limit.Spec{{Per: time.Second}, {Count: 1}} {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.HasPrefix(fmt.Sprint(r), "BUG:") {
+					t.Errorf("%+v: recovered %v, want a BUG", spec, r)
+				}
+			}()
+			limit.New(start, 0).Limit(spec)
+		}()
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	for _, count := range []int{600, 100_000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			l := limit.New(time.Now(), 0)
+			lim := l.Limit(limit.Spec{ID: "1", Count: count, Per: time.Second})
+			var callers atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				uses := []limit.Use{{Limit: lim, Caller: fmt.Append(nil, "k", callers.Add(1))}}
+				for pb.Next() {
+					l.Take(time.Now(), uses)
+				}
+			})
+		})
+	}
+}
