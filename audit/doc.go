@@ -1,0 +1,16 @@
+// Package audit keeps what was changed by whom: one record per change, written
+// in the transaction of the change, so that what cannot be recorded is not done.
+//
+// The records' order is that of the store's log: by the version that committed
+// a record, and within one version by key. Over the records in this order runs a
+// SHA-256 chain:
+//
+//	head(0) = 32 zero bytes
+//	head(n) = SHA-256( head(n-1) ‖ u32 length of key ‖ key ‖ SHA-256(value) )
+//
+// so a head that was written down somewhere else proves every record up to it.
+// The chain is computed, never stored: adding a record reads nothing, and
+// changes that have nothing to do with each other do not conflict.
+//
+// A record never holds a token or a body.
+package audit

@@ -1,0 +1,94 @@
+package audit
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/internal/caller"
+	"runner.example/store"
+)
+
+// OK is the Result of a change that was made.
+const OK = "ok"
+
+// Record is one change.
+type Record struct {
+	// Time is when it was made, exact to a millisecond; zero: the transaction's
+	// time.
+	Time time.Time `json:"time"`
+	// RequestID is that of the request or command; it leads to the log.
+	RequestID string `json:"requestId"`
+	Actor     Actor  `json:"actor"`
+	// Action is what was done: "apiKeys.create".
+	Action string `json:"action"`
+	// Target is the id of what was changed.
+	Target string `json:"target"`
+	// Result is OK, or the code of what went wrong.
+	Result string `json:"result"`
+	// Reason says more about the result; may be empty.
+	Reason string `json:"reason"`
+	// Address is the client's; empty for an operator's command.
+	Address string `json:"address"`
+}
+
+// Actor is who did it.
+type Actor struct {
+	// Kind is that of the caller: "anonymous", "session", "apiKey" or "system".
+	Kind string `json:"kind"`
+	// ID is the user, the API key or the operator; empty when not known.
+	ID string `json:"id"`
+}
+
+// ActorOf returns the caller as an actor.
+func ActorOf(c caller.Caller) Actor {
+	if c.Kind == caller.APIKey {
+		return Actor{c.Kind.String(), c.KeyID}
+	}
+	return Actor{c.Kind.String(), c.UserID}
+}
+
+var prefix = []byte("audit/")
+
+// Append writes the record into tx. It reads nothing, so it makes no transaction
+// conflict.
+func Append(tx *store.Tx, r Record) error {
+	if r.Time.IsZero() {
+		r.Time = tx.Now()
+	}
+	r.Time = r.Time.UTC().Truncate(time.Millisecond)
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode the audit record of %s: %w", r.Action, err)
+	}
+	key, err := newKey(tx.Now())
+	if err != nil {
+		return fmt.Errorf("make the audit record's key: %w", err)
+	}
+	return tx.Set(key, value)
+}
+
+// appended counts the records of this process, so that those of one transaction
+// are in the order of their making.
+var appended atomic.Uint64
+
+// newKey returns the prefix and a ULID: 48 bits of time, then 48 of the count and
+// 32 of chance, against other nodes and the counts of earlier runs.
+func newKey(now time.Time) ([]byte, error) {
+	var id ulid.ULID
+	if err := id.SetTime(ulid.Timestamp(now)); err != nil {
+		return nil, err
+	}
+	var count [8]byte
+	binary.BigEndian.PutUint64(count[:], appended.Add(1))
+	copy(id[6:12], count[2:])
+	rand.Read(id[12:])
+	key := make([]byte, len(prefix)+ulid.EncodedSize)
+	copy(key, prefix)
+	return key, id.MarshalTextTo(key[len(prefix):])
+}
