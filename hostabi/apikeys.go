@@ -1,0 +1,82 @@
+package hostabi
+
+import (
+	"math"
+	"time"
+
+	"runner.example/keystore"
+)
+
+// authority is in whose name an operation acts: the caller's, always.
+func (c *Call) authority() keystore.Authority {
+	return keystore.Authority{
+		Schema:    c.Host.Schema,
+		Caller:    c.Caller,
+		RequestID: c.Request.ID,
+		Address:   c.Address,
+	}
+}
+
+func createAPIKey(c *Call, args *arguments) (any, error) {
+	req := keystore.CreateRequest{Scope: args.text("scope")}
+	req.Name, _ = args.optionalText("name")
+	req.ExpiresIn = args.optionalSeconds("expiresIn", 1)
+	req.Metadata = args.optionalObject("metadata")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return c.Host.Keystore.Create(c.Tx, c.authority(), req)
+}
+
+func getAPIKey(c *Call, args *arguments) (any, error) {
+	id := args.text("id")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return c.Host.Keystore.Get(c.Tx, c.authority(), id)
+}
+
+func listAPIKeys(c *Call, args *arguments) (any, error) {
+	var filter keystore.Filter
+	filter.Scope, _ = args.optionalText("scope")
+	filter.Cursor, _ = args.optionalText("cursor")
+	if limit, ok := args.optionalWhole("limit"); ok {
+		if limit < 1 || limit > 1000 {
+			args.wrong("member %q must be from 1 to 1000", "limit")
+		}
+		filter.Limit = int(limit)
+	}
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return c.Host.Keystore.List(c.Tx, c.authority(), filter)
+}
+
+func rotateAPIKey(c *Call, args *arguments) (any, error) {
+	id := args.text("id")
+	grace := args.optionalSeconds("gracePeriod", 0)
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return c.Host.Keystore.Rotate(c.Tx, c.authority(), id, grace)
+}
+
+func revokeAPIKey(c *Call, args *arguments) (any, error) {
+	id := args.text("id")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return c.Host.Keystore.Revoke(c.Tx, c.authority(), id)
+}
+
+// optionalSeconds gives a time span that a guest says in whole seconds, at
+// least so many; 0 when it is left out.
+func (a *arguments) optionalSeconds(name string, least int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Second)
+	n, ok := a.optionalWhole(name)
+	if ok && (n < least || n > most) {
+		a.wrong("member %q must be from %d to %d seconds", name, least, most)
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}

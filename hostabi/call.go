@@ -1,0 +1,178 @@
+package hostabi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/secret"
+	"runner.example/keystore"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// Host is what host functions work with: the rooms below and the limits of one
+// run. All runs of a release share one Host; nothing changes it.
+type Host struct {
+	Keystore *keystore.Keystore
+	// Schema is the active one: scopes are judged by it.
+	Schema *schema.Schema
+	// Secrets are the declared secrets, and the only ones that guests can read.
+	Secrets secret.Values
+	// Logger gets the guests' lines and the causes of internal failures. It
+	// must be the redacting one.
+	Logger *slog.Logger
+	// Limits of one run; the zero value stands for DefaultLimits.
+	Limits Limits
+}
+
+// Limits bound what one run of a handler may ask of the host. A field that is
+// zero has its default.
+type Limits struct {
+	// HostCalls counts calls of functions of the module "runner".
+	HostCalls int
+	// MovedBytes counts bytes copied between guest and host, both ways; the
+	// request's body is read once without being counted.
+	MovedBytes int
+	// StoreOps counts operations of call that reach the store.
+	StoreOps int
+	// ResponseBytes bounds the body of the answer.
+	ResponseBytes int
+	LogLines      int
+	LogBytes      int
+}
+
+// DefaultLimits returns the limits that hold where nothing else is said.
+func DefaultLimits() Limits {
+	return Limits{
+		HostCalls:     1000,
+		MovedBytes:    10 << 20,
+		StoreOps:      200,
+		ResponseBytes: 8 << 20,
+		LogLines:      64,
+		LogBytes:      16 << 10,
+	}
+}
+
+func (l Limits) filled() Limits {
+	d := DefaultLimits()
+	fill := func(field *int, value int) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	fill(&l.HostCalls, d.HostCalls)
+	fill(&l.MovedBytes, d.MovedBytes)
+	fill(&l.StoreOps, d.StoreOps)
+	fill(&l.ResponseBytes, d.ResponseBytes)
+	fill(&l.LogLines, d.LogLines)
+	fill(&l.LogBytes, d.LogBytes)
+	return l
+}
+
+// Call is one run of a handler. Its owner sets the exported fields, hands it to
+// the sandbox, and reads Response and KeepsWrites when the run is over; it may
+// be used for run after run, by one goroutine at a time.
+type Call struct {
+	// Context ends when the time of the request is over.
+	Context context.Context
+	Host    *Host
+	// Request is nil while a module initializes itself without a request.
+	Request *abi.Request
+	Caller  caller.Caller
+	// Address is the client's, for the audit.
+	Address string
+	// Tx is the request's transaction; whoever opened it commits it.
+	Tx *store.Tx
+	// Attempt counts the runs for this request from 1.
+	Attempt int
+
+	// Response is the answer of the last run. Its bytes hold until the next
+	// Begin.
+	Response abi.Response
+
+	limits         Limits
+	initializing   bool
+	keepsWrites    bool
+	hostCalls      int
+	moved          int
+	storeOps       int
+	contextText    []byte // the JSON of the function context, once asked for
+	result         []byte // of the last operation
+	called         bool   // there was one
+	log            logBudget
+	stdout, stderr output
+}
+
+// Begin makes the Call ready for a run: no answer, full budgets, nothing of the
+// run before. The sandbox calls it.
+func (c *Call) Begin() {
+	c.Response.Reset()
+	c.limits = c.Host.Limits.filled()
+	c.initializing, c.keepsWrites, c.called = false, false, false
+	c.hostCalls, c.moved, c.storeOps = 0, 0, 0
+	if c.Request != nil {
+		c.moved = -len(c.Request.Body)
+	}
+	c.contextText, c.result = c.contextText[:0], c.result[:0]
+	c.log = logBudget{}
+	c.stdout = output{call: c, level: slog.LevelInfo, line: c.stdout.line[:0]}
+	c.stderr = output{call: c, level: slog.LevelWarn, line: c.stderr.line[:0]}
+}
+
+// Initializing says whether the guest runs its own initialization, in which
+// every host call but log fails.
+func (c *Call) Initializing(yes bool) { c.initializing = yes }
+
+// End writes out what the log still holds back: lines without an end, and how
+// many were dropped. The sandbox calls it when the guest does not run again.
+func (c *Call) End() {
+	c.stdout.flush()
+	c.stderr.flush()
+	c.logDropped()
+}
+
+// KeepsWrites reports whether the handler asked that its writes are committed
+// whatever it answers.
+func (c *Call) KeepsWrites() bool { return c.keepsWrites }
+
+// GuestContext returns the context that the guest of this run must run under:
+// ctx, by which host functions find the Call. It is not changed when the Call is
+// used again, so who still holds it then does no harm.
+func (c *Call) GuestContext(ctx context.Context) context.Context { return &guestContext{ctx, c} }
+
+type guestContext struct {
+	context.Context
+	call *Call
+}
+
+// ErrTimeOver is what a host function panics with when the request's time is
+// over: it unwinds the guest, which does not run again.
+var ErrTimeOver = errors.New("host call after the request's time was over")
+
+// enter counts a host call and says whether it may go on; an answer may always
+// be given.
+func (c *Call) enter(answering bool) abi.Errno {
+	if c.Context.Err() != nil {
+		panic(ErrTimeOver)
+	}
+	c.hostCalls++
+	switch {
+	case c.initializing || c.Request == nil:
+		return abi.Denied
+	case answering:
+		return 0
+	case c.hostCalls > c.limits.HostCalls || c.moved > c.limits.MovedBytes:
+		return abi.Limit
+	}
+	return 0
+}
+
+// move counts bytes that are about to be copied and says whether they may be;
+// when not, the budget counts as spent.
+func (c *Call) move(n int) bool {
+	c.moved += n
+	return c.moved <= c.limits.MovedBytes
+}

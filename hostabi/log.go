@@ -1,0 +1,144 @@
+package hostabi
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// logBudget is what a run has written of its log.
+type logBudget struct {
+	lines, bytes int
+	spent        bool
+	dropped      int // lines after that
+}
+
+// logText is the function log. It has no result: a text outside guest memory is
+// dropped like one that is over the budget.
+func logText(c *Call, g guest) int32 {
+	text, ok := g.bytes(1)
+	if !ok {
+		c.log.dropped++
+		return 0
+	}
+	level := slog.LevelDebug
+	switch n := g.number(0); {
+	case n == 1:
+		level = slog.LevelInfo
+	case n == 2:
+		level = slog.LevelWarn
+	case n >= 3:
+		level = slog.LevelError
+	}
+	c.logLine(level, text)
+	return 0
+}
+
+// logLine writes one line of the guest's as far as its budget goes: the line
+// that spends it is cut, those after it are counted.
+func (c *Call) logLine(level slog.Level, text []byte) {
+	if c.log.spent {
+		c.log.dropped++
+		return
+	}
+	c.log.lines++
+	line := text
+	if room := c.limits.LogBytes - c.log.bytes; len(text) > room {
+		line = text[:room]
+	}
+	c.log.bytes += len(line)
+	if c.log.lines == c.limits.LogLines || c.log.bytes >= c.limits.LogBytes {
+		c.log.spent = true
+	}
+	readable := printable(line)
+	if len(line) < len(text) {
+		readable += "…"
+	}
+	c.write(level, readable)
+}
+
+// logDropped tells, once, how many lines were dropped.
+func (c *Call) logDropped() {
+	if n := c.log.dropped; n > 0 {
+		c.log.dropped = 0
+		c.write(slog.LevelWarn, strconv.Itoa(n)+" lines dropped")
+	}
+}
+
+func (c *Call) write(level slog.Level, text string) {
+	attrs := []slog.Attr{slog.String("source", "guest")}
+	if c.Request != nil {
+		attrs = append(attrs,
+			slog.String("requestId", c.Request.ID),
+			slog.String("route", c.Request.Route),
+			slog.Int("attempt", c.Attempt))
+	}
+	c.Host.Logger.LogAttrs(context.Background(), level, text, attrs...)
+}
+
+// printable shows text with its control characters written out (line ends and
+// changes of direction among them), so that no line of a guest's can end early,
+// steer a terminal or read as another.
+func printable(text []byte) string {
+	clean := func(r rune) bool {
+		return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+	}
+	if bytes.IndexFunc(text, func(r rune) bool { return !clean(r) }) < 0 {
+		return string(text)
+	}
+	var b strings.Builder
+	for _, r := range string(text) { // what is not UTF-8 becomes U+FFFD
+		switch {
+		case r == utf8.RuneError || clean(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// Stdout is where the guest's standard output goes: every line is a log line of
+// level info. It is valid for the run that was begun.
+func (c *Call) Stdout() io.Writer { return &c.stdout }
+
+// Stderr is Stdout for standard error, with level warn.
+func (c *Call) Stderr() io.Writer { return &c.stderr }
+
+// output cuts a stream into log lines. It holds a line back until its end, and
+// no more of it than the log would take.
+type output struct {
+	call  *Call
+	level slog.Level
+	line  []byte
+}
+
+// Write never fails: what is over the budget is dropped and counted.
+func (o *output) Write(p []byte) (int, error) {
+	rest := p
+	for {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		if room := o.call.limits.LogBytes + 1 - len(o.line); room > 0 {
+			o.line = append(o.line, line[:min(room, len(line))]...)
+		}
+		if !ended {
+			return len(p), nil
+		}
+		o.call.logLine(o.level, bytes.TrimSuffix(o.line, []byte("\r")))
+		o.line = o.line[:0]
+		rest = after
+	}
+}
+
+func (o *output) flush() {
+	if len(o.line) > 0 {
+		o.call.logLine(o.level, o.line)
+		o.line = o.line[:0]
+	}
+}

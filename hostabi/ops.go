@@ -1,0 +1,116 @@
+package hostabi
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+)
+
+// operation is one service operation of call. Its arguments are read to the end
+// before it does anything, so a call with a mistake in them changes nothing.
+type operation struct {
+	// store: it is one of the run's store operations.
+	store bool
+	run   func(c *Call, args *arguments) (any, error)
+}
+
+var operations = map[string]operation{
+	"apiKeys.create": {store: true, run: createAPIKey},
+	"apiKeys.get":    {store: true, run: getAPIKey},
+	"apiKeys.list":   {store: true, run: listAPIKeys},
+	"apiKeys.rotate": {store: true, run: rotateAPIKey},
+	"apiKeys.revoke": {store: true, run: revokeAPIKey},
+	"secret":         {run: readSecret},
+}
+
+// call runs one operation. Its result, or its error, is what call_result reads.
+func call(c *Call, g guest) int32 {
+	name, ok1 := g.text(0)
+	args, ok2 := g.bytes(2)
+	if !ok1 || !ok2 {
+		return c.fail("", fault.New(fault.Invalid, "the operation or its arguments do not lie in memory, or the operation is no text"))
+	}
+	if !c.move(len(name) + len(args)) {
+		return c.fail("", fault.New(fault.Limit, "the request has moved more bytes between handler and host than it may"))
+	}
+	op, ok := operations[string(name)]
+	if !ok {
+		return c.fail("", fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames())))
+	}
+	if op.store {
+		if c.storeOps++; c.storeOps > c.limits.StoreOps {
+			return c.fail("", fault.New(fault.Limit, "a request may use the store %d times", c.limits.StoreOps))
+		}
+	}
+	in, err := readArguments(args)
+	if err != nil {
+		return c.fail(string(name), err)
+	}
+	out, err := op.run(c, in)
+	if err != nil {
+		return c.fail(string(name), err)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return c.fail(string(name), err)
+	}
+	return c.succeed(text)
+}
+
+func operationNames() []string {
+	var names []string
+	for _, op := range abi.Ops() {
+		names = append(names, op.Name)
+	}
+	return names
+}
+
+func (c *Call) succeed(result []byte) int32 {
+	c.result, c.called = result, true
+	return int32(len(result))
+}
+
+// fail makes err the result of a call and returns its errno. op is the
+// operation, once known.
+func (c *Call) fail(op string, err error) int32 {
+	f := fault.Of(err)
+	errno := Errno(f.Code)
+	message := f.Detail
+	if errno == abi.Internal {
+		c.internal(op, err)
+		message = "the host failed; its log says more under this request's id"
+	} else if op != "" && message != "" {
+		message = op + ": " + message
+	}
+	text, err := json.Marshal(struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{errno.String(), message})
+	if err != nil {
+		text = nil // two strings are always JSON
+	}
+	c.succeed(text)
+	return int32(errno)
+}
+
+// internal logs a failure that no guest can do anything about.
+func (c *Call) internal(act string, err error) abi.Errno {
+	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", slog.String("requestId", c.Request.ID),
+		slog.String("operation", act), slog.Any("error", err))
+	return abi.Internal
+}
+
+func callResult(c *Call, g guest) int32 {
+	room, ok := g.bytes(1)
+	switch {
+	case !ok:
+		return int32(abi.Invalid)
+	case !c.called:
+		return int32(abi.NotFound)
+	}
+	return c.givePiece(room, c.result, g.number(0))
+}

@@ -1,0 +1,144 @@
+package hostabi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+
+	"runner.example/hostabi/abi"
+)
+
+func requestMethod(c *Call, g guest) int32 { return c.giveTo(g, c.Request.Method) }
+
+func requestPath(c *Call, g guest) int32 { return c.giveTo(g, c.Request.Path) }
+
+// giveTo is give for a function whose only parameter is the room.
+func (c *Call) giveTo(g guest, value []byte) int32 {
+	room, ok := g.bytes(0)
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	return c.give(room, value)
+}
+
+func requestParam(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Params) }
+
+func requestQuery(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Query) }
+
+func requestHeader(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Headers) }
+
+// giveNamed gives the first value of a name.
+func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
+	name, ok1 := g.text(0)
+	room, ok2 := g.bytes(2)
+	if !ok1 || !ok2 {
+		return int32(abi.Invalid)
+	}
+	if !c.move(len(name)) {
+		return int32(abi.Limit)
+	}
+	for _, p := range pairs {
+		if bytes.Equal(p.Name, name) {
+			return c.give(room, p.Value)
+		}
+	}
+	return int32(abi.NotFound)
+}
+
+// requestPairs gives pair after pair:
+//
+//	u32 len(name) · u32 len(value) · name · value     (little endian)
+func requestPairs(c *Call, g guest) int32 {
+	room, ok := g.bytes(1)
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	var pairs []abi.Pair
+	switch g.number(0) {
+	case abi.PairsParams:
+		pairs = c.Request.Params
+	case abi.PairsQuery:
+		pairs = c.Request.Query
+	case abi.PairsHeaders:
+		pairs = c.Request.Headers
+	default:
+		return int32(abi.Invalid)
+	}
+	size := 0
+	for _, p := range pairs {
+		size += 8 + len(p.Name) + len(p.Value)
+	}
+	if size > len(room) {
+		return int32(size)
+	}
+	if !c.move(size) {
+		return int32(abi.Limit)
+	}
+	out := room[:0]
+	for _, p := range pairs {
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(p.Name)))
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(p.Value)))
+		out = append(append(out, p.Name...), p.Value...)
+	}
+	return int32(size)
+}
+
+func requestBody(c *Call, g guest) int32 {
+	room, ok := g.bytes(1)
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	return c.givePiece(room, c.Request.Body, g.number(0))
+}
+
+// contextJSON is what context gives: everything a handler may know about its
+// caller, and nothing that could be used in the caller's place.
+type contextJSON struct {
+	RequestID string   `json:"requestId"`
+	Route     string   `json:"route"`
+	Auth      authJSON `json:"auth"`
+	Deadline  string   `json:"deadline,omitempty"`
+}
+
+type authJSON struct {
+	Kind       string          `json:"kind"`
+	UserID     string          `json:"userId,omitempty"`
+	Tenant     string          `json:"tenant,omitempty"`
+	Roles      []string        `json:"roles,omitempty"`
+	KeyID      string          `json:"keyId,omitempty"`
+	Scope      string          `json:"scope,omitempty"`
+	Capability string          `json:"capability,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"`
+}
+
+func requestContext(c *Call, g guest) int32 {
+	if len(c.contextText) == 0 {
+		text, err := json.Marshal(c.describe())
+		if err != nil {
+			return int32(c.internal("describe the request's context", err))
+		}
+		c.contextText = append(c.contextText, text...)
+	}
+	return c.giveTo(g, c.contextText)
+}
+
+func (c *Call) describe() contextJSON {
+	d := contextJSON{
+		RequestID: c.Request.ID,
+		Route:     c.Request.Route,
+		Auth: authJSON{
+			Kind:       c.Caller.Kind.String(),
+			UserID:     c.Caller.UserID,
+			Tenant:     c.Caller.Tenant,
+			Roles:      c.Caller.Roles,
+			KeyID:      c.Caller.KeyID,
+			Scope:      c.Caller.Scope,
+			Capability: c.Caller.Capability,
+			Metadata:   c.Caller.Metadata,
+		},
+	}
+	if end, ok := c.Context.Deadline(); ok {
+		d.Deadline = end.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	return d
+}

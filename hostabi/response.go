@@ -1,0 +1,178 @@
+package hostabi
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/fault"
+)
+
+// The bounds of an answer beside its body.
+const (
+	maxHeaderLines  = 100
+	maxHeaderBytes  = 16 << 10
+	maxMessageBytes = 8 << 10
+	maxCodeBytes    = 64
+)
+
+func responseHeader(c *Call, g guest) int32 {
+	name, ok1 := g.text(0)
+	value, ok2 := g.text(2)
+	r := &c.Response
+	switch {
+	case !ok1 || !ok2 || r.Status != 0:
+		return int32(abi.Invalid)
+	case !headerAllowed(name, value):
+		return int32(abi.Denied)
+	case isSingle(name) && hasHeader(r.Headers, name):
+		return int32(abi.Invalid)
+	case len(r.Headers) == maxHeaderLines || r.HeaderSize()+len(name)+len(value) > maxHeaderBytes:
+		return int32(abi.TooLarge)
+	}
+	c.moved += len(name) + len(value)
+	r.AddHeader(name, value)
+	return 0
+}
+
+func responseSend(c *Call, g guest) int32 {
+	status := g.number(0)
+	body, ok := g.bytes(1)
+	r := &c.Response
+	switch {
+	case !ok || r.Status != 0 || status < 200 || status > 599:
+		return int32(abi.Invalid)
+	case len(body) > 0 && (status == 204 || status == 304):
+		return int32(abi.Invalid)
+	case len(body) > c.limits.ResponseBytes:
+		return int32(abi.TooLarge)
+	}
+	c.moved += len(body)
+	if len(body) > 0 && !hasHeader(r.Headers, []byte("content-type")) {
+		r.AddHeader([]byte("content-type"), []byte("application/json"))
+	}
+	r.Body = append(r.Body[:0], body...)
+	r.Status = int(status)
+	return 0
+}
+
+func responseError(c *Call, g guest) int32 {
+	status := g.number(0)
+	code, ok1 := g.text(1)
+	message, ok2 := g.text(3)
+	r := &c.Response
+	switch {
+	case !ok1 || !ok2 || r.Status != 0 || status < 400 || status > 599 || !codeValid(code):
+		return int32(abi.Invalid)
+	case len(message) > maxMessageBytes:
+		return int32(abi.TooLarge)
+	}
+	c.moved += len(code) + len(message)
+	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool { return strings.EqualFold(string(h.Name), "content-type") })
+	r.Code, r.Detail = string(code), string(message)
+	if r.Code == "" {
+		r.Code = string(codeOfStatus(int(status)))
+	}
+	r.Status = int(status)
+	return 0
+}
+
+// codeOfStatus is the code of an error helper that names none.
+func codeOfStatus(status int) fault.Code {
+	switch status {
+	case 400:
+		return fault.BadRequest
+	case 401:
+		return fault.Unauthorized
+	case 403:
+		return fault.Forbidden
+	case 404:
+		return fault.NotFound
+	}
+	return fault.Error
+}
+
+// codeValid reports whether code is empty or snake_case.
+func codeValid(code []byte) bool {
+	for i, b := range code {
+		letter := 'a' <= b && b <= 'z'
+		if !letter && (i == 0 || b != '_' && (b < '0' || b > '9')) {
+			return false
+		}
+	}
+	return len(code) <= maxCodeBytes
+}
+
+func keepWrites(c *Call, _ guest) int32 {
+	c.keepsWrites = true
+	return 0
+}
+
+// hostHeaders are set by the host alone: they frame the message, or say who
+// answered and how much a caller has left.
+var hostHeaders = map[string]bool{
+	"connection": true, "transfer-encoding": true, "content-length": true, "date": true, "server": true,
+	"trailer": true, "upgrade": true, "www-authenticate": true, "x-request-id": true,
+}
+
+// headerAllowed reports whether a handler may send the header: a token for a
+// name that is not the host's, a value of printable text (RFC 9110, sections
+// 5.1 and 5.5).
+func headerAllowed(name, value []byte) bool {
+	lower := strings.ToLower(string(name))
+	switch {
+	case len(name) == 0 || !all(name, isTokenByte):
+		return false
+	case hostHeaders[lower] || strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "ratelimit"):
+		return false
+	case !all(value, isValueByte) || len(bytes.Trim(value, " \t")) != len(value):
+		return false
+	case lower == "location":
+		return locationAllowed(value)
+	}
+	return true
+}
+
+func all(b []byte, in func(byte) bool) bool {
+	for _, c := range b {
+		if !in(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isTokenByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' ||
+		strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
+}
+
+func isValueByte(b byte) bool { return b == '\t' || b >= ' ' && b != 0x7f }
+
+// locationAllowed reports whether a redirect goes where it seems to: a path of
+// this server, or an absolute URL that names its scheme. "//host" and "/\host"
+// are other servers to a browser.
+func locationAllowed(value []byte) bool {
+	if bytes.IndexByte(value, '\t') >= 0 {
+		return false
+	}
+	if len(value) > 0 && value[0] == '/' {
+		return len(value) == 1 || value[1] != '/' && value[1] != '\\'
+	}
+	for _, scheme := range []string{"http://", "https://"} {
+		if n := len(scheme); len(value) > n && strings.EqualFold(string(value[:n]), scheme) {
+			return value[n] != '/' && value[n] != '\\'
+		}
+	}
+	return false
+}
+
+// isSingle reports whether an answer has at most one header of that name.
+func isSingle(name []byte) bool {
+	return strings.EqualFold(string(name), "content-type") || strings.EqualFold(string(name), "location")
+}
+
+func hasHeader(headers []abi.Pair, name []byte) bool {
+	return slices.ContainsFunc(headers, func(h abi.Pair) bool { return bytes.EqualFold(h.Name, name) })
+}
