@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+// The first byte of a key in Badger says what it is for, so that no key of a
+// user can meet one of the store or of Badger (which keeps "!badger!").
+const (
+	spaceData   = 'd' // d<key>: a user's value, or how many pieces it is in
+	spacePieces = 'p' // p<length of key, 2 bytes><key><number, 2 bytes>
+	spaceMeta   = 'm' // mlog: see logRecord
+)
+
+// Limits. A transaction at its limit must fit into one Badger transaction,
+// which takes 15 % of the memtable: 10,066,329 bytes and 104,857 keys.
+const (
+	maxTxBytes  = 8 << 20 // of keys and values
+	maxTxKeys   = 50_000
+	maxKeyBytes = 64_000 // Badger takes 65,000
+
+	memTableBytes = 64 << 20
+	// An entry grows to these and no further, in proposal.cost and in keys.
+	maxEntryBytes = 9 << 20
+	maxEntryKeys  = 60_000
+	// What a Badger transaction may hold, with room for the log's record.
+	maxCommitBytes = 10_000_000
+	maxCommitKeys  = 100_000
+)
+
+// openBadger opens the database in dir, in memory if dir is "". Memory and
+// files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
+func openBadger(dir string, log *slog.Logger) (*badger.DB, error) {
+	o := badger.DefaultOptions(dir)
+	o.InMemory = dir == ""
+	o.SyncWrites = true
+	o.DetectConflicts = false // decided in apply, from the window
+	o.Logger = badgerLog{log}
+	o.MetricsEnabled = false
+	o.MemTableSize = memTableBytes
+	o.NumMemtables = 2
+	o.NumCompactors = 2
+	o.NumGoroutines = 2
+	o.Compression = options.None // so blocks are read where they are mapped and no cache is needed
+	o.BlockCacheSize = 0
+	o.IndexCacheSize = 32 << 20
+	o.ChecksumVerificationMode = options.OnBlockRead
+	o.ValueLogFileSize = 16 << 20 // stays empty, see pieces.go
+	return badger.OpenManaged(o)
+}
+
+// restrict takes everyone else's rights from the files below dir. Badger makes
+// them with whatever the process's umask leaves, inside folders that only the
+// owner can enter.
+func restrict(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+}
+
+// dataKey appends the Badger key of a user's key to b.
+func dataKey[T string | []byte](b []byte, key T) []byte {
+	return append(append(b, spaceData), key...)
+}
+
+// pieceKey appends the Badger key of piece n of the value of key to b.
+func pieceKey[T string | []byte](b []byte, key T, n int) []byte {
+	b = append(b, spacePieces)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(key)))
+	b = append(b, key...)
+	return binary.BigEndian.AppendUint16(b, uint16(n))
+}
+
+// badgerLog hands Badger's log lines on. What Badger calls information is
+// about its insides and goes to debug.
+type badgerLog struct{ log *slog.Logger }
+
+func (l badgerLog) Errorf(f string, v ...any)   { l.line(slog.LevelError, f, v) }
+func (l badgerLog) Warningf(f string, v ...any) { l.line(slog.LevelWarn, f, v) }
+func (l badgerLog) Infof(f string, v ...any)    { l.line(slog.LevelDebug, f, v) }
+func (l badgerLog) Debugf(string, ...any)       {}
+
+func (l badgerLog) line(level slog.Level, format string, v []any) {
+	if !l.log.Enabled(context.Background(), level) {
+		return
+	}
+	l.log.Log(context.Background(), level, "badger: "+strings.TrimSpace(fmt.Sprintf(format, v...)))
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Digest names a blob: the SHA-256 of its bytes.
+type Digest [sha256.Size]byte
+
+// String returns the digest as 64 hexadecimal digits, lower case.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// ParseDigest reads what String returns.
+func ParseDigest(s string) (Digest, error) {
+	var d Digest
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(d) || s != strings.ToLower(s) {
+		return d, fmt.Errorf("digest %q: want %d hexadecimal digits, lower case", s, 2*len(d))
+	}
+	copy(d[:], b)
+	return d, nil
+}
+
+// blobs are files named by their digest, or a map in memory.
+type blobs struct {
+	dir string // "" in memory
+	mu  sync.Mutex
+	mem map[Digest][]byte
+}
+
+// tempBlob is what names of files being written begin with.
+const tempBlob = "new-"
+
+// open makes the folder and clears away what an earlier process did not
+// finish.
+func (b *blobs) open(dir string) error {
+	b.dir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	left, err := filepath.Glob(filepath.Join(dir, tempBlob+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutBlob stores all that r yields and returns its name. After it returned the
+// blob is on disk; the same bytes are stored once. If it fails nothing is
+// stored.
+func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
+	if s.isClosed() {
+		return Digest{}, errClosed
+	}
+	d, err := s.blobs.put(&ctxReader{ctx, r})
+	if err != nil {
+		return Digest{}, fmt.Errorf("store blob: %w", err)
+	}
+	return d, nil
+}
+
+// Blob opens a blob, which the caller must close. Its bytes have been checked
+// against the digest. The error is ErrNotFound if there is no such blob.
+func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	r, err := s.blobs.get(ctx, d)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("read blob %v: %w", d, err)
+	}
+	return r, nil
+}
+
+func (b *blobs) put(r io.Reader) (Digest, error) {
+	h := sha256.New()
+	if b.dir != "" {
+		return b.putFile(io.TeeReader(r, h), func() (d Digest) { h.Sum(d[:0]); return d })
+	}
+	all, err := io.ReadAll(io.TeeReader(r, h))
+	if err != nil {
+		return Digest{}, err
+	}
+	d := Digest(h.Sum(nil))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mem == nil {
+		b.mem = make(map[Digest][]byte)
+	}
+	b.mem[d] = all
+	return d, nil
+}
+
+// putFile writes a file and gives it the name that sum tells afterwards,
+// replacing one of that name: its bytes are the same or spoilt.
+func (b *blobs) putFile(r io.Reader, sum func() Digest) (_ Digest, err error) {
+	f, err := os.CreateTemp(b.dir, tempBlob+"*") // 0600
+	if err != nil {
+		return Digest{}, err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Digest{}, err
+	}
+	d := sum()
+	if err := os.Rename(f.Name(), filepath.Join(b.dir, d.String())); err != nil {
+		return Digest{}, err
+	}
+	return d, syncDir(b.dir)
+}
+
+func (b *blobs) get(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	if b.dir != "" {
+		return openVerified(ctx, filepath.Join(b.dir, d.String()), d)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, ok := b.mem[d]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(all)), nil
+}
+
+// openVerified opens the file if its bytes have the digest.
+func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	h := sha256.New()
+	if _, err := io.Copy(h, &ctxReader{ctx, f}); err != nil {
+		return nil, err
+	}
+	if Digest(h.Sum(nil)) != d {
+		return nil, errors.New("its bytes have changed; store it again or restore a backup")
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return f, err
+}
+
+// list returns the digests of all blobs, in order.
+func (b *blobs) list() ([]Digest, error) {
+	if b.dir == "" {
+		return b.listMem(), nil
+	}
+	entries, err := os.ReadDir(b.dir) // sorted
+	if err != nil {
+		return nil, err
+	}
+	var ds []Digest
+	for _, e := range entries {
+		if d, err := ParseDigest(e.Name()); err == nil {
+			ds = append(ds, d)
+		}
+	}
+	return ds, nil
+}
+
+func (b *blobs) listMem() []Digest {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(b.mem), func(x, y Digest) int { return bytes.Compare(x[:], y[:]) })
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// ctxReader reads until its context ends.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *ctxReader) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, unavailable(context.Cause(r.ctx))
+	}
+	return r.r.Read(b)
+}

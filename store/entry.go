@@ -1,0 +1,118 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync/atomic"
+)
+
+// proposal is what a transaction asks the log to commit. After it was handed
+// to the log, the log owns it.
+type proposal struct {
+	snap   Seq // the snapshot that was read; without meaning if nothing was
+	reads  []string
+	spans  []span
+	writes []write // ascending by key
+	bytes  int     // of keys and values written
+	try    int     // from 1
+
+	stage atomic.Int32 // proposalWaiting, …
+	done  chan struct{}
+	// Set before done is closed.
+	seq     Seq
+	verdict verdict
+	err     error // the entry came to nothing known; verdict is without meaning
+}
+
+// The stages of a proposal: it leaves waiting once, to be decided or to be
+// given up by the transaction that made it.
+const (
+	proposalWaiting int32 = iota
+	proposalTaken
+	proposalWithdrawn
+)
+
+func (p *proposal) take() bool { return p.stage.CompareAndSwap(proposalWaiting, proposalTaken) }
+
+func (p *proposal) withdraw() bool {
+	return p.stage.CompareAndSwap(proposalWaiting, proposalWithdrawn)
+}
+
+// cost is what a proposal adds to the size of an entry.
+func (p *proposal) cost() int { return p.bytes + 16*len(p.writes) }
+
+// verdict is what was decided about a proposal.
+type verdict struct {
+	outcome outcome
+	clash   string // with conflict: a key written after the snapshot, "" if too old
+}
+
+type outcome int
+
+const (
+	committed outcome = iota
+	conflict
+	tooLarge
+)
+
+// entry is one element of the log: proposals decided in this order and
+// committed as one version.
+type entry struct{ proposals []*proposal }
+
+// entryFormat is the first byte of an encoded entry.
+const entryFormat = 1
+
+// encode appends the canonical form of e to b:
+//
+//	format | n | n × proposal
+//	proposal = snap | reads | keys | spans | (lo, hi+1 or 0) | writes | (key, 0 or value+1)
+//
+// Numbers are varints, byte strings carry their length; where absent differs
+// from empty, absent is 0 and a length is one more.
+func (e *entry) encode(b []byte) []byte {
+	b = append(b, entryFormat)
+	b = binary.AppendUvarint(b, uint64(len(e.proposals)))
+	for _, p := range e.proposals {
+		b = binary.AppendUvarint(b, uint64(p.snap))
+		b = binary.AppendUvarint(b, uint64(len(p.reads)))
+		for _, k := range p.reads {
+			b = appendBytes(b, k, 0)
+		}
+		b = binary.AppendUvarint(b, uint64(len(p.spans)))
+		for _, r := range p.spans {
+			b = appendBytes(b, r.lo, 0)
+			b = appendOptional(b, r.hi, r.hi != nil)
+		}
+		b = binary.AppendUvarint(b, uint64(len(p.writes)))
+		for i := range p.writes {
+			w := &p.writes[i]
+			b = appendBytes(b, w.key, 0)
+			b = appendOptional(b, w.value, !w.deleted)
+		}
+	}
+	return b
+}
+
+func appendBytes[T string | []byte](b []byte, s T, more uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s))+more)
+	return append(b, s...)
+}
+
+func appendOptional(b, s []byte, present bool) []byte {
+	if !present {
+		return binary.AppendUvarint(b, 0)
+	}
+	return appendBytes(b, s, 1)
+}
+
+// digest is the SHA-256 of an encoded entry or of a chain of them.
+type digest = [sha256.Size]byte
+
+// link returns the hash of a chain that ended in prev after an entry of that
+// digest.
+func link(prev, entry digest) digest {
+	var both [2 * sha256.Size]byte
+	copy(both[:], prev[:])
+	copy(both[sha256.Size:], entry[:])
+	return sha256.Sum256(both[:])
+}

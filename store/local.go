@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// localLog is the log of a node that stands alone: it puts the proposals that
+// wait into one entry, numbers it, and applies it. While one entry is being
+// synced the next proposals gather; that is all there is to group commit.
+type localLog struct {
+	store   *Store
+	queue   chan *proposal
+	calls   chan func()   // run between two entries
+	closing chan struct{} // no more proposals
+	stopped chan struct{} // run has returned
+	held    *proposal     // taken from the queue, too much for the last entry
+}
+
+const (
+	queueLen          = 1024
+	maxEntryProposals = 512
+)
+
+func startLocalLog(s *Store) *localLog {
+	l := &localLog{
+		store:   s,
+		queue:   make(chan *proposal, queueLen),
+		calls:   make(chan func()),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	go l.run()
+	return l
+}
+
+// propose hands p to the log and waits until it is decided. An error means
+// that p was not or may not have been decided, and says which.
+func (l *localLog) propose(ctx context.Context, p *proposal) error {
+	p.done = make(chan struct{})
+	select {
+	case l.queue <- p:
+	case <-ctx.Done():
+		return unavailable(context.Cause(ctx))
+	case <-l.closing:
+		return errClosed
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		if p.withdraw() {
+			return unavailable(context.Cause(ctx))
+		}
+	case <-l.stopped:
+		if p.withdraw() {
+			return errClosed
+		}
+	}
+	select { // taken: perhaps decided in the meantime
+	case <-p.done:
+		return p.err
+	default:
+		return unknown(context.Cause(ctx))
+	}
+}
+
+// between runs fn while no entry is being applied.
+func (l *localLog) between(ctx context.Context, fn func()) error {
+	done := make(chan struct{})
+	select {
+	case l.calls <- func() { defer close(done); fn() }:
+		<-done
+		return nil
+	case <-ctx.Done():
+		return unavailable(context.Cause(ctx))
+	case <-l.closing:
+		return errClosed
+	}
+}
+
+// close refuses further proposals, applies those that wait, and returns when
+// that is done.
+func (l *localLog) close() {
+	close(l.closing)
+	<-l.stopped
+}
+
+func (l *localLog) run() {
+	defer close(l.stopped)
+	for {
+		select {
+		case p := <-l.queue:
+			l.held = p
+			l.apply()
+		case fn := <-l.calls:
+			fn()
+		case <-l.closing:
+			for len(l.queue) > 0 {
+				l.held = <-l.queue
+				l.apply()
+			}
+			return
+		}
+	}
+}
+
+// apply makes entries of what waits until nothing does.
+func (l *localLog) apply() {
+	for l.held != nil {
+		e := l.gather()
+		if len(e.proposals) > 0 {
+			l.store.applyLocal(e)
+		}
+	}
+}
+
+// gather makes an entry of the held proposal and of those that wait, up to the
+// size of an entry. Those that were tried before come first: they lost once to
+// what was quicker.
+func (l *localLog) gather() *entry {
+	e := &entry{}
+	keys, bytes, retried := 0, 0, false
+	for p := l.held; p != nil; p = l.next() {
+		l.held = nil
+		if n := len(e.proposals); n > 0 &&
+			(n == maxEntryProposals || keys+len(p.writes) > maxEntryKeys || bytes+p.cost() > maxEntryBytes) {
+			l.held = p
+			break
+		}
+		if !p.take() {
+			continue
+		}
+		e.proposals = append(e.proposals, p)
+		keys, bytes = keys+len(p.writes), bytes+p.cost()
+		retried = retried || p.try > 1
+	}
+	if retried {
+		slices.SortStableFunc(e.proposals, func(a, b *proposal) int { return b.try - a.try })
+	}
+	return e
+}
+
+// next returns a waiting proposal, nil if none does.
+func (l *localLog) next() *proposal {
+	select {
+	case p := <-l.queue:
+		return p
+	default:
+		return nil
+	}
+}
+
+// applyLocal applies e as the next entry. An entry of which nothing would
+// commit does not become part of the log.
+func (s *Store) applyLocal(e *entry) {
+	seq := s.machine.applied + 1
+	defer func() {
+		for _, p := range e.proposals {
+			close(p.done)
+		}
+	}()
+	if cause := s.failure.Load(); cause != nil {
+		e.fail(unavailable(*cause))
+		return
+	}
+	if s.machine.decide(seq, e) == 0 {
+		return
+	}
+	if err := s.machine.commit(seq, e); err != nil {
+		err = fmt.Errorf("writes stopped, restart to recover: commit %d: %w", seq, err)
+		s.log.Error("store stops writing", "cause", err)
+		s.failure.Store(&err)
+		e.fail(unknown(err))
+		return
+	}
+	s.publish(seq, e)
+}
+
+// fail gives every proposal of e the error.
+func (e *entry) fail(err error) {
+	for _, p := range e.proposals {
+		p.err = err
+	}
+}

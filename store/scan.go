@@ -1,0 +1,239 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Item is one key with its value. Its bytes are borrowed: valid until the
+// loop's next step, and not to be changed.
+type Item struct {
+	Key, Value []byte
+	// Version is the sequence number of the commit that wrote it; 0 if this
+	// transaction did.
+	Version Seq
+}
+
+// ctxEvery is after how many items a scan looks whether the context has ended.
+const ctxEvery = 256
+
+// Scan yields the keys that begin with prefix, in ascending order, descending
+// if reverse. It starts at from, inclusive; an empty from starts at the first
+// key of the prefix (the last if reverse). An empty prefix is all keys. Both
+// are copied.
+//
+// Own writes are seen, those made during the loop too where the loop has yet
+// to come by. What was consumed, from the start to the last key yielded, joins
+// the read set, and the whole range if the loop ran to its end. After an error
+// nothing more is yielded.
+func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
+	lo, hi := bounds(prefix, from, reverse)
+	return func(yield func(Item, error) bool) {
+		if hi != nil && bytes.Compare(lo, hi) >= 0 {
+			return
+		}
+		c, err := t.newCursor(lo, hi, reverse)
+		if err != nil {
+			yield(Item{}, err)
+			return
+		}
+		defer c.close()
+		for n := 1; ; n++ {
+			item, ok, err := c.next()
+			if err == nil && n%ctxEvery == 0 && t.ctx.Err() != nil {
+				err = unavailable(context.Cause(t.ctx))
+			}
+			if err != nil {
+				yield(Item{}, fmt.Errorf("scan store: %w", err))
+				return
+			}
+			if !ok || !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// bounds returns the range of a scan: from lo up to and without hi; a nil hi is
+// no bound.
+func bounds(prefix, from []byte, reverse bool) (lo, hi []byte) {
+	lo, hi = slices.Clone(prefix), successor(prefix)
+	switch {
+	case len(from) == 0:
+	case !reverse && bytes.Compare(from, lo) > 0:
+		lo = slices.Clone(from)
+	case reverse && (hi == nil || bytes.Compare(from, hi) < 0):
+		hi = append(slices.Clone(from), 0)
+	}
+	return lo, hi
+}
+
+// successor returns the least key above all keys with the prefix; nil if there
+// is none.
+func successor(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			s := slices.Clone(prefix[:i+1])
+			s[i]++
+			return s
+		}
+	}
+	return nil
+}
+
+// cursor walks over a range, merging Badger's keys with the transaction's own
+// writes.
+type cursor struct {
+	tx      *Tx
+	it      *badger.Iterator
+	reverse bool
+	all     span // the range asked for
+	// What has yet to come: from lo up to and without hi, nil for no bound.
+	// The bound that moves is a buffer of the cursor's own.
+	lo, hi []byte
+	read   *span  // what was consumed, part of the read set; nil before the first step
+	key    []byte // buffer for the keys of own writes
+}
+
+func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
+	if t.ended {
+		return nil, errEnded
+	}
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
+	c := &cursor{tx: t, reverse: reverse, all: span{lo, hi}, lo: slices.Clone(lo), hi: slices.Clone(hi)}
+	from, to := dataKey(nil, lo), []byte{spaceData + 1}
+	if hi != nil {
+		to = dataKey(nil, hi)
+	}
+	c.it = t.txn.NewIterator(badger.IteratorOptions{Prefix: commonPrefix(from, to), Reverse: reverse})
+	t.iters = append(t.iters, c.it)
+	if reverse {
+		c.it.Seek(to)
+	} else {
+		c.it.Seek(from)
+	}
+	return c, nil
+}
+
+// commonPrefix returns what a and b begin with. Every key from a to b, both
+// included, begins with it, so that Badger passes over tables without it and
+// its iterator does not call itself done on a key that is only out of range.
+func commonPrefix(a, b []byte) []byte {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+func (c *cursor) close() {
+	if c.tx.ended { // then it was closed
+		return
+	}
+	c.it.Close()
+	if i := slices.Index(c.tx.iters, c.it); i >= 0 {
+		c.tx.iters = slices.Delete(c.tx.iters, i, i+1)
+	}
+}
+
+// next returns the next item; false at the end of the range.
+func (c *cursor) next() (Item, bool, error) {
+	for {
+		if c.tx.ended {
+			return Item{}, false, errEnded
+		}
+		key := c.peek()
+		if w := c.own(key); w != nil {
+			c.passed([]byte(w.key))
+			if w.deleted {
+				continue
+			}
+			c.key = append(c.key[:0], w.key...)
+			return Item{Key: c.key, Value: w.value}, true, nil
+		}
+		if key == nil {
+			c.passedAll()
+			return Item{}, false, nil
+		}
+		c.passed(key)
+		item := c.it.Item()
+		value, err := readValue(c.tx.txn, item)
+		return Item{Key: key, Value: value, Version: Seq(item.Version())}, err == nil, err
+	}
+}
+
+// peek returns the key in Badger that comes next in what is left of the range,
+// nil if there is none.
+func (c *cursor) peek() []byte {
+	for ; c.it.Valid(); c.it.Next() {
+		key := c.it.Item().Key()
+		if key[0] != spaceData {
+			return nil
+		}
+		key = key[1:]
+		low := bytes.Compare(key, c.lo) < 0
+		high := c.hi != nil && bytes.Compare(key, c.hi) >= 0
+		switch {
+		case !low && !high:
+			return key
+		case low == c.reverse: // beyond the far end
+			return nil
+		}
+	}
+	return nil
+}
+
+// own returns the transaction's own write if one comes before or stands for
+// the next key of Badger, nil being none.
+func (c *cursor) own(key []byte) *write {
+	if c.reverse {
+		w := c.tx.writes.last(c.lo, c.hi)
+		if w == nil || key != nil && w.key < string(key) {
+			return nil
+		}
+		return w
+	}
+	w := c.tx.writes.first(c.lo, c.hi)
+	if w == nil || key != nil && w.key > string(key) {
+		return nil
+	}
+	return w
+}
+
+// passed moves the near end of the range past key and notes that all up to
+// there was read.
+func (c *cursor) passed(key []byte) {
+	c.begun()
+	if c.reverse {
+		c.hi = append(c.hi[:0], key...)
+		c.read.lo = c.hi
+		return
+	}
+	c.lo = append(append(c.lo[:0], key...), 0)
+	c.read.hi = c.lo
+}
+
+// passedAll notes that the whole range was read.
+func (c *cursor) passedAll() {
+	c.begun()
+	*c.read = c.all
+}
+
+// begun puts what this cursor reads into the read set.
+func (c *cursor) begun() {
+	if c.read != nil {
+		return
+	}
+	r := c.all
+	c.read = &r
+	if c.tx.attempt > 0 {
+		c.tx.spans = append(c.tx.spans, c.read)
+	}
+}

@@ -1,0 +1,340 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Seq is a number in the order of commits: that of the log's entry in which a
+// transaction was committed. It begins with 1; transactions committed together
+// share one.
+type Seq uint64
+
+// Options say how to open a store. The zero value is a store in memory.
+type Options struct {
+	// Dir is the folder of the store, made if it does not exist; "" keeps
+	// everything in memory, to be lost at Close.
+	Dir string
+	// Clock is where Tx.Now comes from; nil is time.Now. Nothing else asks it.
+	Clock func() time.Time
+	// Logger takes Badger's lines and the store's own; nil discards them.
+	Logger *slog.Logger
+	// Window is how many entries of the log are remembered for deciding
+	// commits; 0 is 16,384. A transaction that read a snapshot from before
+	// the window runs again. It may change from one start to the next.
+	Window int
+}
+
+const defaultWindow = 16_384
+
+// Validate reports what is wrong with the options.
+func (o Options) Validate() error {
+	if o.Window < 0 {
+		return fmt.Errorf("window of %d entries, must not be negative", o.Window)
+	}
+	return nil
+}
+
+// Store is an open store. All methods are for any number of goroutines.
+type Store struct {
+	dir       string
+	clock     func() time.Time
+	log       *slog.Logger
+	lock      *os.File // nil in memory
+	db        *badger.DB
+	machine   *machine
+	local     *localLog
+	snapshots snapshots
+	followers followers
+	turns     *turns
+	blobs     blobs
+
+	applied atomic.Uint64
+	failure atomic.Pointer[error] // why writing stopped
+
+	waitMu sync.Mutex
+	moved  chan struct{} // closed when applied grows; nil if nobody waits
+
+	closeOnce sync.Once
+	closed    error
+}
+
+// Open opens the store, making it if need be, and audits it. An error that
+// matches ErrLocked says that another process, or another Store of this one,
+// has the folder.
+func Open(o Options) (*Store, error) {
+	s, err := open(o)
+	if err != nil {
+		return nil, fmt.Errorf("open store %q: %w", o.Dir, err)
+	}
+	return s, nil
+}
+
+func open(o Options) (_ *Store, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, turns: newTurns()}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Window == 0 {
+		o.Window = defaultWindow
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if err := s.openFiles(); err != nil {
+		return nil, err
+	}
+	if s.machine, err = newMachine(s.db, o.Window); err != nil {
+		return nil, fmt.Errorf("audit: %w; keep the folder and restore a backup into a new one", err)
+	}
+	s.applied.Store(uint64(s.machine.applied))
+	s.local = startLocalLog(s)
+	return s, nil
+}
+
+// openFiles makes the folder, locks it and opens what is in it.
+func (s *Store) openFiles() (err error) {
+	if s.dir == "" {
+		s.db, err = openBadger("", s.log)
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.dir, 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = lockDir(s.dir); err != nil {
+		return err
+	}
+	if err := s.blobs.open(filepath.Join(s.dir, "blobs")); err != nil {
+		return err
+	}
+	data := filepath.Join(s.dir, "badger")
+	if s.db, err = openBadger(data, s.log); err != nil {
+		return err
+	}
+	return restrict(data)
+}
+
+// release closes the files.
+func (s *Store) release() (err error) {
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+// closeWait is how long Close waits for open transactions.
+const closeWait = 10 * time.Second
+
+// Close refuses new transactions, commits those that already asked for it,
+// waits up to ten seconds for open ones to end, and closes the files. If some
+// do not end it returns an error and leaves the files open and locked: nothing
+// acknowledged is lost by ending the process then. Calls after the first
+// return what the first did.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.local.close()
+		if s.closed = s.snapshots.close(closeWait); s.closed == nil {
+			s.closed = s.release()
+		}
+		if s.closed != nil {
+			s.closed = fmt.Errorf("close store %q: %w", s.dir, s.closed)
+		}
+	})
+	return s.closed
+}
+
+// View runs fn on one snapshot of the store: all of what was acknowledged
+// before, perhaps more, nothing of what comes later. It returns fn's error as
+// it is. The snapshot is held until fn returns, and keeps old versions from
+// being discarded.
+func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
+	if s.isClosed() {
+		return errClosed
+	}
+	tx := &Tx{store: s, ctx: ctx}
+	defer tx.end()
+	return fn(tx)
+}
+
+// maxTries is how often Update runs fn before it gives up.
+const maxTries = 5
+
+// Update runs fn and commits what it wrote, so that all transactions that
+// commit might as well have run one after the other, in the order of their
+// sequence numbers. If what fn read was written by others in the meantime it
+// runs again on a new snapshot, five times in all: it should have no effect
+// but on tx.
+//
+// After a nil error the change is on disk and seen by every transaction begun
+// from then on; the number is that of the commit, 0 if nothing was written. A
+// transaction that wrote nothing never conflicts. An error from fn is returned
+// as it is and nothing is written; nor is anything if fn panics.
+//
+// Other errors match ErrConflict, ErrTooLarge or ErrUnavailable: nothing
+// happened; or ErrUnknown: the context ended, or writing to disk failed, while
+// the commit was under way. When the context ended, its cause is matched too.
+func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
+	if s.isClosed() {
+		return 0, errClosed
+	}
+	var held turn
+	defer held.release()
+	for attempt := 1; ; attempt++ {
+		p, err := s.propose(ctx, fn, attempt)
+		if p == nil || err != nil {
+			return 0, err
+		}
+		switch p.verdict.outcome {
+		case committed:
+			return p.seq, nil
+		case tooLarge:
+			return 0, ErrTooLarge
+		}
+		if attempt == maxTries {
+			return 0, ErrConflict
+		}
+		s.turns.take(ctx, &held, p.verdict.clash)
+	}
+}
+
+// propose runs fn once and has the log decide what it wrote; the proposal is
+// nil if it wrote nothing.
+func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*proposal, error) {
+	tx := &Tx{store: s, ctx: ctx, attempt: attempt}
+	defer tx.end()
+	if err := fn(tx); err != nil {
+		return nil, err
+	}
+	tx.end()
+	if tx.writes.keys == 0 {
+		return nil, nil
+	}
+	if ctx.Err() != nil {
+		return nil, unavailable(context.Cause(ctx))
+	}
+	if cause := s.failure.Load(); cause != nil {
+		return nil, unavailable(*cause)
+	}
+	p := tx.proposal()
+	return p, s.local.propose(ctx, p)
+}
+
+// publish makes the entry committed as seq known: to followers, then to
+// readers.
+func (s *Store) publish(seq Seq, e *entry) {
+	s.followers.tell(seq, e, func() { s.reached(seq) })
+	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.floor)))
+}
+
+// reached makes the versions up to seq readable and wakes who waits for them.
+func (s *Store) reached(seq Seq) {
+	s.waitMu.Lock()
+	defer s.waitMu.Unlock()
+	s.applied.Store(uint64(seq))
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
+	}
+}
+
+func (s *Store) appliedSeq() Seq { return Seq(s.applied.Load()) }
+
+func (s *Store) isClosed() bool {
+	select {
+	case <-s.local.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// WaitFor returns when commit seq and all before it can be read here. The
+// error matches ErrUnavailable if ctx ends or the store is closed first.
+func (s *Store) WaitFor(ctx context.Context, seq Seq) error {
+	for {
+		s.waitMu.Lock()
+		if s.appliedSeq() >= seq {
+			s.waitMu.Unlock()
+			return nil
+		}
+		if s.moved == nil {
+			s.moved = make(chan struct{})
+		}
+		moved := s.moved
+		s.waitMu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return unavailable(context.Cause(ctx))
+		case <-s.local.stopped:
+			if s.appliedSeq() >= seq {
+				return nil
+			}
+			return errClosed
+		}
+	}
+}
+
+// Barrier returns when a View begun afterwards sees every commit that any node
+// has acknowledged. A node alone acknowledges only what can be read, so it
+// waits for nothing; the error matches ErrUnavailable if ctx has ended or the
+// store is closed.
+func (s *Store) Barrier(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return unavailable(context.Cause(ctx))
+	}
+	if s.isClosed() {
+		return errClosed
+	}
+	return nil
+}
+
+// Health is how a store is doing.
+type Health struct {
+	Applied   Seq           // the newest commit that can be read
+	Staleness time.Duration // how far reads may lag behind; always 0 on a node alone
+	Writable  bool          // whether commits are possible
+	Reason    error         // why they are not; nil if they are
+	Waiting   int           // commits waiting for their turn
+	Snapshots uint64        // snapshots taken since Open
+}
+
+// Health tells how the store is doing; it never waits.
+func (s *Store) Health() Health {
+	h := Health{
+		Applied:   s.appliedSeq(),
+		Waiting:   len(s.local.queue),
+		Snapshots: s.snapshots.count(),
+	}
+	if cause := s.failure.Load(); cause != nil {
+		h.Reason = unavailable(*cause)
+	}
+	if s.isClosed() {
+		h.Reason = errClosed
+	}
+	h.Writable = h.Reason == nil
+	return h
+}

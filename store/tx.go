@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Tx is a transaction: one snapshot of the store and, in an Update, the
+// transaction's own writes on top. It is for one goroutine at a time and ends
+// when the function it was given to returns.
+//
+// It is lazy: the snapshot is taken at the first read, and what never reads
+// nor writes opens nothing.
+type Tx struct {
+	store   *Store
+	ctx     context.Context
+	attempt int // 0 in a View
+	now     time.Time
+
+	txn   *badger.Txn // nil before the first read
+	snap  Seq
+	ended bool
+	key   []byte // scratch for Badger keys
+	iters []*badger.Iterator
+
+	writes writeSet
+	reads  []string
+	spans  []*span
+}
+
+// Get returns the value of key, as the transaction sees it; the bytes are the
+// caller's. The error is ErrNotFound if there is none.
+func (t *Tx) Get(key []byte) ([]byte, error) {
+	if err := t.check(key); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	if w := t.writes.get(string(key)); w != nil {
+		if w.deleted {
+			return nil, ErrNotFound
+		}
+		return append([]byte{}, w.value...), nil
+	}
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
+	if t.attempt > 0 {
+		t.reads = append(t.reads, string(key))
+	}
+	t.key = dataKey(t.key[:0], key)
+	item, err := t.txn.Get(t.key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read store: %w", err)
+	}
+	value, err := readValue(t.txn, item)
+	if err != nil {
+		return nil, fmt.Errorf("read store: %w", err)
+	}
+	if item.UserMeta() == metaWhole { // else it is new already
+		value = append([]byte{}, value...)
+	}
+	return value, nil
+}
+
+// Set gives key a value when the transaction commits; an empty value is a
+// value. Both are copied. A key is 1 to 64,000 bytes. With ErrTooLarge nothing
+// is set: a transaction writes at most 8 MiB of keys and values, and 50,000
+// keys.
+func (t *Tx) Set(key, value []byte) error {
+	return t.put(key, write{key: string(key), value: append([]byte{}, value...)})
+}
+
+// Delete removes key when the transaction commits, whether it exists or not.
+// It counts against the limits of Set.
+func (t *Tx) Delete(key []byte) error {
+	return t.put(key, write{key: string(key), deleted: true})
+}
+
+// Now returns the instant of this run of the function: the clock's time at the
+// first call. It opens nothing.
+func (t *Tx) Now() time.Time {
+	if t.now.IsZero() {
+		t.now = t.store.clock()
+	}
+	return t.now
+}
+
+// Attempt tells which run of an Update's function this is, from 1; it is 0 in
+// a View.
+func (t *Tx) Attempt() int { return t.attempt }
+
+func (t *Tx) put(key []byte, w write) error {
+	if err := t.check(key); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if t.attempt == 0 {
+		return ErrReadOnly
+	}
+	if len(key) > maxKeyBytes {
+		return fmt.Errorf("%w: a key of %d bytes, the most is %d", ErrTooLarge, len(key), maxKeyBytes)
+	}
+	if !t.writes.put(w) {
+		return fmt.Errorf("%w: the most is %d bytes or %d keys", ErrTooLarge, maxTxBytes, maxTxKeys)
+	}
+	return nil
+}
+
+func (t *Tx) check(key []byte) error {
+	if t.ended {
+		return errEnded
+	}
+	if len(key) == 0 {
+		return errEmptyKey
+	}
+	return nil
+}
+
+// begin takes the snapshot if that was not done.
+func (t *Tx) begin() error {
+	if t.txn != nil {
+		return nil
+	}
+	if t.ctx.Err() != nil {
+		return unavailable(context.Cause(t.ctx))
+	}
+	snap, ok := t.store.snapshots.acquire(t.store.appliedSeq)
+	if !ok {
+		return errClosed
+	}
+	t.snap = snap
+	t.txn = t.store.db.NewTransactionAt(uint64(snap), false)
+	return nil
+}
+
+// end gives back what begin and Scan took. Iterators still open belong to
+// loops that were left hanging (iter.Pull without stop).
+func (t *Tx) end() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	if t.txn == nil {
+		return
+	}
+	for _, it := range t.iters {
+		it.Close()
+	}
+	t.iters = nil
+	t.txn.Discard()
+	t.store.snapshots.release(t.snap)
+}
+
+// proposal makes of the ended transaction what the log is asked to commit.
+func (t *Tx) proposal() *proposal {
+	p := &proposal{
+		snap:   t.snap,
+		reads:  t.reads,
+		writes: t.writes.sorted(),
+		bytes:  t.writes.bytes,
+		try:    t.attempt,
+	}
+	for _, s := range t.spans {
+		p.spans = append(p.spans, *s)
+	}
+	return p
+}

@@ -1,0 +1,158 @@
+package store
+
+import "sort"
+
+// write is one change of one key. Key and value belong to the write.
+type write struct {
+	key     string
+	value   []byte
+	deleted bool
+}
+
+// chunkLen is how many writes a chunk of a writeSet holds before it is split.
+const chunkLen = 128
+
+// writeSet holds the pending writes of a transaction, one per key, in key
+// order: chunks of at most chunkLen writes, none empty, so that an insertion
+// moves few bytes. The zero value is empty.
+type writeSet struct {
+	chunks [][]write
+	keys   int
+	bytes  int // of keys and values
+}
+
+// find returns the place of key: the chunk and the index in it where key is or
+// belongs.
+func (s *writeSet) find(key string) (chunk, i int, found bool) {
+	chunk = sort.Search(len(s.chunks), func(c int) bool {
+		return s.chunks[c][len(s.chunks[c])-1].key >= key
+	})
+	if chunk == len(s.chunks) {
+		return chunk, 0, false
+	}
+	ws := s.chunks[chunk]
+	i = sort.Search(len(ws), func(i int) bool { return ws[i].key >= key })
+	return chunk, i, ws[i].key == key
+}
+
+// get returns the pending write of key, nil if there is none; valid until the
+// next put.
+func (s *writeSet) get(key string) *write {
+	if s.keys == 0 {
+		return nil
+	}
+	c, i, found := s.find(key)
+	if !found {
+		return nil
+	}
+	return &s.chunks[c][i]
+}
+
+// put adds w or replaces the write of the same key; it changes nothing and
+// returns false if the set would then be over the limits of a transaction.
+func (s *writeSet) put(w write) bool {
+	c, i, found := s.find(w.key)
+	keys, bytes := s.keys+1, s.bytes+len(w.key)+len(w.value)
+	if found {
+		old := &s.chunks[c][i]
+		keys, bytes = s.keys, s.bytes+len(w.value)-len(old.value)
+	}
+	if keys > maxTxKeys || bytes > maxTxBytes {
+		return false
+	}
+	s.keys, s.bytes = keys, bytes
+	if found {
+		s.chunks[c][i] = w
+		return true
+	}
+	s.insert(c, i, w)
+	return true
+}
+
+func (s *writeSet) insert(c, i int, w write) {
+	if len(s.chunks) == 0 {
+		s.chunks = [][]write{{w}}
+		return
+	}
+	if c == len(s.chunks) { // after the last key
+		c--
+		i = len(s.chunks[c])
+	}
+	if len(s.chunks[c]) == chunkLen {
+		c, i = s.split(c, i)
+	}
+	ws := append(s.chunks[c], write{})
+	copy(ws[i+1:], ws[i:])
+	ws[i] = w
+	s.chunks[c] = ws
+}
+
+// split halves the full chunk c and returns where its place i is now. A chunk
+// that grows at its end, as with ascending keys, is left full.
+func (s *writeSet) split(c, i int) (int, int) {
+	at := chunkLen / 2
+	if i == chunkLen {
+		at = chunkLen
+	}
+	rest := append(make([]write, 0, chunkLen), s.chunks[c][at:]...)
+	s.chunks = append(s.chunks, nil)
+	copy(s.chunks[c+2:], s.chunks[c+1:])
+	clear(s.chunks[c][at:])
+	s.chunks[c], s.chunks[c+1] = s.chunks[c][:at], rest
+	if i >= at {
+		return c + 1, i - at
+	}
+	return c, i
+}
+
+// first returns the write of the smallest key in [lo, hi); a nil hi is no
+// bound.
+func (s *writeSet) first(lo, hi []byte) *write {
+	if s.keys == 0 {
+		return nil
+	}
+	c, i, _ := s.find(string(lo))
+	if c == len(s.chunks) {
+		return nil
+	}
+	w := &s.chunks[c][i]
+	if hi != nil && w.key >= string(hi) {
+		return nil
+	}
+	return w
+}
+
+// last returns the write of the largest key in [lo, hi); a nil hi is no bound.
+func (s *writeSet) last(lo, hi []byte) *write {
+	if s.keys == 0 {
+		return nil
+	}
+	c, i := len(s.chunks), 0
+	if hi != nil {
+		c, i, _ = s.find(string(hi))
+	}
+	if i == 0 { // before the first of its chunk: the last of the one before
+		if c == 0 {
+			return nil
+		}
+		c--
+		i = len(s.chunks[c])
+	}
+	w := &s.chunks[c][i-1]
+	if w.key < string(lo) {
+		return nil
+	}
+	return w
+}
+
+// sorted returns all writes in key order in one slice.
+func (s *writeSet) sorted() []write {
+	if len(s.chunks) == 1 {
+		return s.chunks[0]
+	}
+	all := make([]write, 0, s.keys)
+	for _, ws := range s.chunks {
+		all = append(all, ws...)
+	}
+	return all
+}
