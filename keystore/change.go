@@ -1,0 +1,276 @@
+package keystore
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+const (
+	// maxLiveTokens bounds how many tokens of one key are valid at a time.
+	maxLiveTokens = 5
+	// longestGrace holds even where a schema allows more.
+	longestGrace = 30 * 24 * time.Hour
+)
+
+// CreateRequest says what key to make.
+type CreateRequest struct {
+	// Scope is the name of a declared scope.
+	Scope string
+	// Name is a label of at most 120 characters; empty: none.
+	Name string
+	// ExpiresIn is the key's lifetime, exact to a millisecond. nil: the schema's
+	// defaultLifetime, else its maxLifetime, else no end.
+	ExpiresIn *time.Duration
+	// Metadata is a JSON object of at most 16 KiB; nil or null: none.
+	Metadata json.RawMessage
+	// Tenant is whose key it is; empty: nobody's. Only an operator may give one.
+	Tenant string
+}
+
+// Create makes a key in tx and returns it with its token, which cannot be had
+// again. A handler's key belongs to its caller's tenant and user. Faults:
+// Invalid (what is asked for is wrong), Denied (the caller may not issue keys of
+// this scope), Conflict (the tenant has all the keys it may have).
+func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, error) {
+	scope, err := a.scope(req.Scope)
+	if err != nil {
+		return Key{}, err
+	}
+	if !a.mayIssue(scope) {
+		return Key{}, fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
+	}
+	now := k.clock.judge(tx.Now())
+	r := &record{Scope: scope.Name, Capability: scope.System, Name: req.Name, Owner: a.owner(), Created: now}
+	if r.Tenant, err = a.tenant(req.Tenant, scope); err != nil {
+		return Key{}, err
+	}
+	if err := checkLine("name", req.Name); err != nil {
+		return Key{}, err
+	}
+	if r.Metadata, err = checkMetadata(req.Metadata); err != nil {
+		return Key{}, err
+	}
+	if r.Expires, err = expiry(now, req.ExpiresIn, a.Schema.APIKeys); err != nil {
+		return Key{}, err
+	}
+	if err := checkRoom(tx, a, r.Tenant, now); err != nil {
+		return Key{}, err
+	}
+	if r.ID, err = newID(now); err != nil {
+		return Key{}, err
+	}
+	token := NewToken(a.Schema.APIKeys.Prefix)
+	r.Tokens = []tokenRecord{k.tokenRecord(token)}
+	return k.commit(tx, a, "apiKeys.create", r, now, token)
+}
+
+// Rotate gives the key a new token in tx and returns it with the key. With a
+// grace of 0 every older token dies at once; else the newest lives on for the
+// grace, but not past the key's end, and those already in grace for what they
+// have left. Faults: NotFound (no such key in reach), Conflict (the key is dead,
+// disabled, or has too many live tokens), Invalid (the grace).
+func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Duration) (Key, error) {
+	now := k.clock.judge(tx.Now())
+	r, err := k.reach(tx, a, id)
+	if err != nil {
+		return Key{}, err
+	}
+	if a.Schema == nil {
+		return Key{}, fault.New(fault.Invalid, "no schema is active: a key is rotated under one")
+	}
+	if err := checkGrace(grace, a.Schema.APIKeys.MaxGrace); err != nil {
+		return Key{}, err
+	}
+	if status := r.status(now); status == Disabled {
+		return Key{}, fault.New(fault.Conflict, "the key is disabled: enable it before it is rotated")
+	} else if status == Revoked || status == Expired {
+		return Key{}, fault.New(fault.Conflict, "the key is %s and cannot be rotated: create a new one", status)
+	}
+	token := NewToken(a.Schema.APIKeys.Prefix)
+	kept, err := inGrace(r, now, grace)
+	if err != nil {
+		return Key{}, err
+	}
+	r.Tokens = append([]tokenRecord{k.tokenRecord(token)}, kept...)
+	r.Rotated = now
+	return k.commit(tx, a, "apiKeys.rotate", r, now, token)
+}
+
+// Revoke ends the key for good, all its tokens at once, and returns it. Revoking
+// a revoked key changes nothing. The fault is NotFound.
+func (k *Keystore) Revoke(tx *store.Tx, a Authority, id string) (Key, error) {
+	now := k.clock.judge(tx.Now())
+	r, err := k.reach(tx, a, id)
+	if err != nil {
+		return Key{}, err
+	}
+	if r.Revoked != 0 {
+		return k.keyAt(r, now), nil
+	}
+	r.Revoked = now
+	return k.commit(tx, a, "apiKeys.revoke", r, now, secret.Token{})
+}
+
+// Disable makes the key useless until Enable, and returns it. Only an operator
+// may. Disabling a disabled key changes nothing. Faults: Denied, NotFound,
+// Conflict (the key is dead).
+func (k *Keystore) Disable(tx *store.Tx, a Authority, id string) (Key, error) {
+	return k.setDisabled(tx, a, id, true, "apiKeys.disable")
+}
+
+// Enable undoes Disable, and returns the key. Only an operator may. Enabling a
+// key that is not disabled changes nothing. Faults: Denied, NotFound, Conflict
+// (the key is dead).
+func (k *Keystore) Enable(tx *store.Tx, a Authority, id string) (Key, error) {
+	return k.setDisabled(tx, a, id, false, "apiKeys.enable")
+}
+
+func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bool, action string) (Key, error) {
+	if a.Caller.Kind != caller.System {
+		return Key{}, fault.New(fault.Denied, "only an operator may disable or enable a key")
+	}
+	now := k.clock.judge(tx.Now())
+	r, err := k.reach(tx, a, id)
+	if err != nil {
+		return Key{}, err
+	}
+	if status := r.status(now); status == Revoked || status == Expired {
+		return Key{}, fault.New(fault.Conflict, "the key is %s: nothing brings it back", status)
+	}
+	if r.Disabled == disabled {
+		return k.keyAt(r, now), nil
+	}
+	r.Disabled = disabled
+	return k.commit(tx, a, action, r, now, secret.Token{})
+}
+
+// reach returns the key of that id if the caller may know of it.
+func (k *Keystore) reach(tx *store.Tx, a Authority, id string) (*record, error) {
+	if !validID(id) {
+		return nil, errNoKey
+	}
+	r, err := read(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, errNoKey
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !a.reaches(r) {
+		return nil, errNoKey
+	}
+	return r, nil
+}
+
+// commit writes the changed key and its audit record into tx.
+func (k *Keystore) commit(tx *store.Tx, a Authority, action string, r *record, now int64, token secret.Token) (Key, error) {
+	if err := r.write(tx); err != nil {
+		return Key{}, err
+	}
+	if err := a.record(tx, action, r.ID); err != nil {
+		return Key{}, err
+	}
+	key := k.keyAt(r, now)
+	key.Token = token
+	return key, nil
+}
+
+func (k *Keystore) tokenRecord(token secret.Token) tokenRecord {
+	mac := k.macs.of([]byte(token.Reveal()))
+	return tokenRecord{MAC: mac[:], Hint: token.Hint()}
+}
+
+func newID(now int64) (string, error) {
+	id, err := ulid.New(uint64(now), rand.Reader)
+	if err != nil {
+		return "", fmt.Errorf("make a key's id: %w", err)
+	}
+	return idPrefix + strings.ToLower(id.String()), nil
+}
+
+// expiry returns the end of a key made now, in ms; 0: none.
+func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error) {
+	lifetime := rules.DefaultLifetime
+	if lifetime == 0 {
+		lifetime = rules.MaxLifetime
+	}
+	if asked != nil {
+		lifetime = *asked
+		switch {
+		case lifetime < time.Millisecond:
+			return 0, fault.New(fault.Invalid, "expiresIn must be positive: leave it out for the longest lifetime the schema gives")
+		case rules.MaxLifetime != 0 && lifetime > rules.MaxLifetime:
+			return 0, fault.New(fault.Invalid, "expiresIn is longer than maxLifetime, %s", duration(rules.MaxLifetime))
+		}
+	}
+	if lifetime == 0 {
+		return 0, nil
+	}
+	return now + lifetime.Milliseconds(), nil
+}
+
+// checkRoom refuses one more key of a tenant that has all it may have. The keys
+// that operators make for nobody are not counted.
+func checkRoom(tx *store.Tx, a Authority, tenant string, now int64) error {
+	limit := a.Schema.APIKeys.MaxPerTenant
+	if limit == 0 || tenant == "" && a.isOperator() {
+		return nil
+	}
+	live := 0
+	for item, err := range tx.Scan(tenantPrefix(tenant), nil, false) {
+		if err != nil {
+			return err
+		}
+		end, err := decodeTime(item.Value)
+		if err != nil {
+			return fmt.Errorf("read the keys of a tenant: %w", err)
+		}
+		if now >= end {
+			continue
+		}
+		if live++; live >= limit {
+			return fault.New(fault.Conflict, "the tenant has %d live keys, all it may have (maxPerTenant): revoke one first", limit)
+		}
+	}
+	return nil
+}
+
+func checkGrace(grace, allowed time.Duration) error {
+	if allowed == 0 || allowed > longestGrace {
+		allowed = longestGrace
+	}
+	switch {
+	case grace < 0:
+		return fault.New(fault.Invalid, "gracePeriod must not be negative")
+	case grace > allowed:
+		return fault.New(fault.Invalid, "gracePeriod is longer than the %s it may be", duration(allowed))
+	}
+	return nil
+}
+
+// inGrace returns the tokens that stay valid beside a new one.
+func inGrace(r *record, now int64, grace time.Duration) ([]tokenRecord, error) {
+	if grace.Milliseconds() == 0 {
+		return nil, nil
+	}
+	kept := slices.Clone(r.live(now))
+	if len(kept)+1 > maxLiveTokens {
+		return nil, fault.New(fault.Conflict,
+			"the key has %d live tokens, all it may have: wait for the grace of one to end, or rotate without a grace period", len(kept))
+	}
+	kept[0].Until = min(now+grace.Milliseconds(), orEndless(r.Expires))
+	return kept, nil
+}

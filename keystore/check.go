@@ -1,0 +1,147 @@
+package keystore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/internal/fault"
+)
+
+const (
+	maxName     = 120      // characters
+	maxMetadata = 16 << 10 // bytes, without blanks
+	maxDepth    = 64
+)
+
+const idPrefix = "key_"
+
+// validID reports whether id has the form of a key's id: no other has a key.
+func validID(id string) bool {
+	text, ok := strings.CutPrefix(id, idPrefix)
+	if !ok || text != strings.ToLower(text) {
+		return false
+	}
+	_, err := ulid.ParseStrict(text)
+	return err == nil
+}
+
+// checkLine refuses what is no short line of text.
+func checkLine(field, text string) error {
+	switch {
+	case !utf8.ValidString(text):
+		return fault.New(fault.Invalid, "%s is not valid UTF-8", field)
+	case utf8.RuneCountInString(text) > maxName:
+		return fault.New(fault.Invalid, "%s is longer than %d characters", field, maxName)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fault.New(fault.Invalid, "%s has a control character", field)
+	}
+	return nil
+}
+
+// checkMetadata returns the metadata without blanks; nil for none or null.
+func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(raw)
+	if len(trimmed) == 0 || string(trimmed) == "null" {
+		return nil, nil
+	}
+	if !utf8.Valid(trimmed) {
+		return nil, fault.New(fault.Invalid, "metadata is not valid UTF-8")
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, trimmed); err != nil {
+		return nil, fault.New(fault.Invalid, "metadata is not JSON: %v", err)
+	}
+	if compact.Len() > maxMetadata {
+		return nil, fault.New(fault.Invalid, "metadata is larger than %d KiB", maxMetadata>>10)
+	}
+	if trimmed[0] != '{' {
+		return nil, fault.New(fault.Invalid, "metadata is not a JSON object")
+	}
+	if err := checkMembers(compact.Bytes()); err != nil {
+		return nil, fault.New(fault.Invalid, "metadata %v", err)
+	}
+	return compact.Bytes(), nil
+}
+
+// checkMembers refuses repeated members and deep nests in valid JSON.
+func checkMembers(valid []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(valid))
+	dec.UseNumber()
+	var open []*nest
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			if len(open) == maxDepth {
+				return fmt.Errorf("is nested more than %d levels deep", maxDepth)
+			}
+			if len(open) > 0 {
+				open[len(open)-1].value()
+			}
+			open = append(open, newNest(token == json.Delim('{')))
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		default:
+			if name, ok := token.(string); ok && open[len(open)-1].wantsName() {
+				if !open[len(open)-1].name(name) {
+					return fmt.Errorf("has the member %q twice", name)
+				}
+				continue
+			}
+			open[len(open)-1].value()
+		}
+	}
+}
+
+// nest is one object or array that is being read.
+type nest struct {
+	names map[string]bool // nil in an array
+	named bool            // a member's name was read, its value comes
+}
+
+func newNest(object bool) *nest {
+	if object {
+		return &nest{names: map[string]bool{}}
+	}
+	return &nest{}
+}
+
+func (n *nest) wantsName() bool { return n.names != nil && !n.named }
+
+// name notes a member's name; false when it was there.
+func (n *nest) name(s string) bool {
+	n.named = true
+	again := n.names[s]
+	n.names[s] = true
+	return !again
+}
+
+func (n *nest) value() { n.named = false }
+
+// duration writes d as a schema would where it can: "30d", "36h".
+func duration(d time.Duration) string {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if d >= unit.size && d%unit.size == 0 {
+			return fmt.Sprintf("%d%s", d/unit.size, unit.name)
+		}
+	}
+	return d.String()
+}

@@ -1,0 +1,154 @@
+package keystore
+
+import (
+	"encoding/json"
+	"time"
+
+	"runner.example/internal/secret"
+)
+
+// Status is the state of a key. Only Disabled and Revoked are stored, the
+// others follow from the clock; nothing comes back from Expired or Revoked.
+type Status string
+
+// The states of a key.
+const (
+	Active   Status = "active"
+	Rotating Status = "rotating" // active, and an old token is in grace
+	Disabled Status = "disabled"
+	Expired  Status = "expired"
+	Revoked  Status = "revoked"
+)
+
+// Key is an API key as its owner or an operator may see it. In JSON times are
+// RFC 3339 in UTC with milliseconds, and what is not set is null, but for name
+// ("") and token, which is there only right after Create and Rotate.
+type Key struct {
+	ID         string
+	Scope      string
+	Capability string
+	Name       string
+	Status     Status
+	// Hint is the newest token's prefix and last four characters.
+	Hint string
+	// Tenant and Owner are empty when the key has none. The owner is the user
+	// that made the key, or the id of the API key that did.
+	Tenant, Owner string
+	// Metadata is a JSON object, nil without one. It is not to be changed.
+	Metadata json.RawMessage
+
+	CreatedAt time.Time
+	// ExpiresAt and the times below are zero when not set; a key without an
+	// ExpiresAt has no end.
+	ExpiresAt time.Time
+	RotatedAt time.Time
+	// PreviousTokenExpiresAt is when the last of the old tokens dies; set only
+	// while one lives.
+	PreviousTokenExpiresAt time.Time
+	RevokedAt              time.Time
+	// LastUsedAt is exact to about a second; a server that was killed may have
+	// forgotten the last minute.
+	LastUsedAt time.Time
+	Token      secret.Token
+}
+
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// keyJSON is a Key's JSON form.
+type keyJSON struct {
+	ID                     string          `json:"id"`
+	Scope                  string          `json:"scope"`
+	Capability             string          `json:"capability"`
+	Name                   string          `json:"name"`
+	Status                 Status          `json:"status"`
+	Hint                   string          `json:"hint"`
+	Tenant                 *string         `json:"tenant"`
+	Owner                  *string         `json:"owner"`
+	Metadata               json.RawMessage `json:"metadata"`
+	CreatedAt              jsonTime        `json:"createdAt"`
+	ExpiresAt              jsonTime        `json:"expiresAt"`
+	RotatedAt              jsonTime        `json:"rotatedAt"`
+	PreviousTokenExpiresAt jsonTime        `json:"previousTokenExpiresAt"`
+	RevokedAt              jsonTime        `json:"revokedAt"`
+	LastUsedAt             jsonTime        `json:"lastUsedAt"`
+	Token                  string          `json:"token,omitempty"`
+}
+
+// MarshalJSON encodes the key, its token included when it is set: what encodes
+// a Key shows it to the key's maker.
+func (k Key) MarshalJSON() ([]byte, error) {
+	return json.Marshal(keyJSON{
+		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), k.Metadata,
+		jsonTime(k.CreatedAt), jsonTime(k.ExpiresAt), jsonTime(k.RotatedAt), jsonTime(k.PreviousTokenExpiresAt),
+		jsonTime(k.RevokedAt), jsonTime(k.LastUsedAt), k.Token.Reveal(),
+	})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded.
+func (k *Key) UnmarshalJSON(data []byte) error {
+	var j keyJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*k = Key{
+		ID: j.ID, Scope: j.Scope, Capability: j.Capability, Name: j.Name, Status: j.Status, Hint: j.Hint,
+		Tenant: orEmpty(j.Tenant), Owner: orEmpty(j.Owner), Metadata: j.Metadata,
+		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(j.ExpiresAt), RotatedAt: time.Time(j.RotatedAt),
+		PreviousTokenExpiresAt: time.Time(j.PreviousTokenExpiresAt),
+		RevokedAt:              time.Time(j.RevokedAt), LastUsedAt: time.Time(j.LastUsedAt),
+	}
+	if string(j.Metadata) == "null" {
+		k.Metadata = nil
+	}
+	if j.Token != "" {
+		k.Token = secret.NewToken(j.Token)
+	}
+	return nil
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// jsonTime is a time that is null when it is zero.
+type jsonTime time.Time
+
+func (t jsonTime) MarshalJSON() ([]byte, error) {
+	if time.Time(t).IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + time.Time(t).UTC().Format(timeLayout) + `"`), nil
+}
+
+func (t *jsonTime) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, (*time.Time)(t)) // null leaves it zero
+}
+
+// keyAt is what can be seen of a record at now. It has no token.
+func (k *Keystore) keyAt(r *record, now int64) Key {
+	return Key{
+		ID: r.ID, Scope: r.Scope, Capability: r.Capability, Name: r.Name, Status: r.status(now), Hint: r.Tokens[0].Hint,
+		Tenant: r.Tenant, Owner: r.Owner, Metadata: r.Metadata,
+		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
+		PreviousTokenExpiresAt: timeOf(graceShown(r, now)), RevokedAt: timeOf(r.Revoked),
+		LastUsedAt: timeOf(k.lastUse(r.ID)),
+	}
+}
+
+// graceShown is the end of the grace of a key that is not dead by now.
+func graceShown(r *record, now int64) int64 {
+	if now >= r.end() {
+		return 0
+	}
+	return r.graceEnd(now)
+}

@@ -1,0 +1,379 @@
+package keystore
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+// Options are what a Keystore needs beside its store. The zero value keeps
+// everything in memory, the pepper too: for a store that is itself in memory.
+type Options struct {
+	// Dir is the node's data folder, which holds the clock file and, unless
+	// PepperFile says otherwise, the pepper file. It exists.
+	Dir string
+	// PepperFile is the path of the pepper file; empty: pepper in Dir. It is
+	// made, mode 0600, when the store never had one.
+	PepperFile string
+	// Clock tells the wall time; nil: time.Now. Give the store the same.
+	Clock func() time.Time
+	// Logger is told what cannot be returned; nil: nobody is.
+	Logger *slog.Logger
+}
+
+func (o Options) pepperPath() string {
+	if o.PepperFile != "" || o.Dir == "" {
+		return o.PepperFile
+	}
+	return filepath.Join(o.Dir, "pepper")
+}
+
+func (o Options) clockPath() string {
+	if o.Dir == "" {
+		return ""
+	}
+	return filepath.Join(o.Dir, "clock")
+}
+
+// ErrInvalidToken is the one answer to every token that is not good, whatever
+// the reason.
+var ErrInvalidToken error = fault.New(fault.InvalidToken, "the credential is not valid")
+
+// Reason says why a token was refused. It is for the log, never for an answer.
+type Reason string
+
+// The reasons to refuse a token.
+const (
+	Malformed  Reason = "malformed" // its form or checksum
+	Unknown    Reason = "unknown"   // no key has it, or no longer
+	KeyExpired Reason = "expired"
+	KeyRevoked Reason = "revoked"
+	KeyOff     Reason = "disabled"
+	GraceOver  Reason = "grace_over" // an old token of a rotated key
+)
+
+// Identity is the key that a token belongs to. What it may do follows from the
+// active schema: the key holds only the names.
+type Identity struct {
+	ID         string
+	Scope      string
+	Capability string
+	Tenant     string
+	Owner      string
+	// Metadata is the key's JSON object, nil without one; it is shared and not to
+	// be changed.
+	Metadata json.RawMessage
+	// Refused is empty for a good token. For another it is the reason, and of the
+	// fields above only ID may be set.
+	Refused Reason
+}
+
+// Keystore is the keys of one store. All methods may be called from any
+// goroutine; those that take a transaction, from the goroutine that owns it.
+type Keystore struct {
+	store  *store.Store
+	logger *slog.Logger
+	macs   *macs
+	clock  *clock
+	index  *index
+	epoch  atomic.Uint64
+	uses   uses
+
+	mu     sync.RWMutex // what follows, and changes of index
+	keys   map[string]*known
+	useOf  map[string]*use
+	unhook func()
+
+	stop func()
+	done chan struct{}
+}
+
+// known is what the index holds of one key.
+type known struct {
+	version store.Seq
+	macs    [][sha256.Size]byte
+}
+
+// entry is a key as Verify needs it. It is immutable.
+type entry struct {
+	identity Identity
+	expires  int64  // ms
+	refused  Reason // "" unless the key is revoked or disabled
+	use      *use
+}
+
+// Open reads all keys of st into memory and follows the store from then on,
+// until Close. A pepper that cannot be used, or is not the one this store was
+// made with, is a fault with the code Invalid whose text names the file.
+func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) {
+	if opt.Clock == nil {
+		opt.Clock = time.Now
+	}
+	logger := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
+	pepper, err := openPepper(ctx, st, opt)
+	if err != nil {
+		return nil, err
+	}
+	clock, err := openClock(opt.clockPath(), opt.Clock, logger)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keystore{
+		store: st, logger: logger, macs: newMACs(pepper), clock: clock, index: newIndex(),
+		keys: map[string]*known{}, useOf: map[string]*use{}, done: make(chan struct{}),
+	}
+	// First follow, then read: what commits in between is seen twice, and the
+	// version tells which is newer.
+	k.unhook = st.OnApply([]byte(prefixAll), k.apply)
+	if err := k.load(ctx); err != nil {
+		k.unhook()
+		return nil, err
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	k.stop = stop
+	go k.keepWriting(background)
+	return k, nil
+}
+
+// Close stops following the store and writes what is not written yet: last uses
+// and the clock mark. The store must still be open.
+func (k *Keystore) Close() error {
+	k.stop()
+	<-k.done
+	k.unhook()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return k.writeDown(ctx)
+}
+
+// Verify returns the key that the token belongs to, or ErrInvalidToken with the
+// reason in the Identity. It notes the use. It neither keeps nor changes token.
+func (k *Keystore) Verify(token []byte) (Identity, error) {
+	if !ValidToken(token) {
+		return Identity{Refused: Malformed}, ErrInvalidToken
+	}
+	n := k.index.find(k.macs.of(token))
+	if n == nil {
+		return Identity{Refused: Unknown}, ErrInvalidToken
+	}
+	now := k.clock.now()
+	if reason := n.refused(now); reason != "" {
+		return Identity{ID: n.key.identity.ID, Refused: reason}, ErrInvalidToken
+	}
+	k.uses.touch(n.key.use, now)
+	return n.key.identity, nil
+}
+
+func (n *node) refused(now int64) Reason {
+	switch {
+	case n.key.refused == KeyRevoked:
+		return KeyRevoked
+	case now >= n.key.expires:
+		return KeyExpired
+	case n.key.refused != "":
+		return n.key.refused
+	case now >= n.until:
+		return GraceOver
+	}
+	return ""
+}
+
+// Epoch returns a number that grows with every change of any key, after the
+// change counts for Verify and before the commit that made it returns. Who read
+// it before a Verify and reads the same later need not verify again.
+func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
+
+func (k *Keystore) load(ctx context.Context) error {
+	return k.store.View(ctx, func(tx *store.Tx) error {
+		for _, prefix := range []string{prefixKey, prefixUse} {
+			for item, err := range tx.Scan([]byte(prefix), nil, false) {
+				if err != nil {
+					return fmt.Errorf("read the keys: %w", err)
+				}
+				if err := k.follow(item.Version, item.Key, item.Value); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// apply takes over one change that the store is about to make readable.
+func (k *Keystore) apply(seq store.Seq, change store.Change) {
+	if change.Deleted {
+		return // nothing of this room is ever deleted
+	}
+	if err := k.follow(seq, change.Key, change.Value); err != nil {
+		k.logger.Error("a key could not be taken over and is refused until the server starts again", "cause", err)
+	}
+}
+
+func (k *Keystore) follow(version store.Seq, key, value []byte) error {
+	name := string(key)
+	if id, ok := strings.CutPrefix(name, prefixKey); ok {
+		return k.followKey(version, id, value)
+	}
+	if id, ok := strings.CutPrefix(name, prefixUse); ok {
+		return k.followUse(id, value)
+	}
+	return nil
+}
+
+func (k *Keystore) followKey(version store.Seq, id string, value []byte) error {
+	r, err := decodeRecord(value)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.epoch.Add(1)
+	old := k.keys[id]
+	if old != nil && version < old.version {
+		return nil
+	}
+	next := &known{version: version}
+	if err == nil {
+		next.macs = k.putTokensLocked(r)
+	}
+	if old != nil {
+		k.removeTokensLocked(old, next)
+	}
+	k.keys[id] = next
+	if err != nil {
+		return fmt.Errorf("read key %s: %w", id, err)
+	}
+	return nil
+}
+
+func (k *Keystore) putTokensLocked(r *record) [][sha256.Size]byte {
+	e := &entry{
+		identity: Identity{ID: r.ID, Scope: r.Scope, Capability: r.Capability, Tenant: r.Tenant, Owner: r.Owner, Metadata: r.Metadata},
+		expires:  orEndless(r.Expires),
+		use:      k.useLocked(r.ID),
+	}
+	switch {
+	case r.Revoked != 0:
+		e.refused = KeyRevoked
+	case r.Disabled:
+		e.refused = KeyOff
+	}
+	out := make([][sha256.Size]byte, len(r.Tokens))
+	for i, t := range r.Tokens {
+		out[i] = [sha256.Size]byte(t.MAC)
+		k.index.put(out[i], orEndless(t.Until), e)
+	}
+	return out
+}
+
+// removeTokensLocked takes out the tokens that old had and next has not.
+func (k *Keystore) removeTokensLocked(old, next *known) {
+	kept := make(map[[sha256.Size]byte]bool, len(next.macs))
+	for _, mac := range next.macs {
+		kept[mac] = true
+	}
+	for _, mac := range old.macs {
+		if !kept[mac] {
+			k.index.remove(mac)
+		}
+	}
+}
+
+func (k *Keystore) followUse(id string, value []byte) error {
+	at, err := decodeTime(value)
+	if err != nil {
+		return fmt.Errorf("read the last use of key %s: %w", id, err)
+	}
+	k.mu.Lock()
+	u := k.useLocked(id)
+	k.mu.Unlock()
+	for {
+		last := u.last.Load()
+		if at <= last || u.last.CompareAndSwap(last, at) {
+			return nil
+		}
+	}
+}
+
+func (k *Keystore) useLocked(id string) *use {
+	u := k.useOf[id]
+	if u == nil {
+		u = &use{id: id}
+		k.useOf[id] = u
+	}
+	return u
+}
+
+// lastUse returns when the key was last used, in ms; 0: never.
+func (k *Keystore) lastUse(id string) int64 {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if u := k.useOf[id]; u != nil {
+		return u.last.Load()
+	}
+	return 0
+}
+
+const (
+	writeEvery   = time.Minute
+	closeTimeout = 10 * time.Second
+	// usesPerWrite keeps one transaction small.
+	usesPerWrite = 5000
+)
+
+// keepWriting writes last uses and the clock mark once a minute.
+func (k *Keystore) keepWriting(ctx context.Context) {
+	defer close(k.done)
+	ticker := time.NewTicker(writeEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := k.writeDown(ctx); err != nil && ctx.Err() == nil {
+				k.logger.Warn("last uses of keys or the clock mark could not be written; trying again in a minute", "cause", err)
+			}
+		}
+	}
+}
+
+// writeDown writes last uses and the clock mark. One goroutine at a time.
+func (k *Keystore) writeDown(ctx context.Context) error {
+	k.clock.now()
+	if err := k.clock.save(); err != nil {
+		return fmt.Errorf("write the clock file: %w", err)
+	}
+	taken := k.uses.take()
+	for len(taken) > 0 {
+		n := min(len(taken), usesPerWrite)
+		if err := k.writeUses(ctx, taken[:n]); err != nil {
+			for _, u := range taken {
+				k.uses.add(u)
+			}
+			return fmt.Errorf("write the last uses of keys: %w", err)
+		}
+		taken = taken[n:]
+	}
+	return nil
+}
+
+func (k *Keystore) writeUses(ctx context.Context, some []*use) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		for _, u := range some {
+			if err := tx.Set(useKeyOf(u.id), encodeTime(u.last.Load())); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,193 @@
+package keystore
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+// pepperLen is the length of the pepper in bytes; its file holds twice as many
+// hexadecimal digits and a newline.
+const pepperLen = 32
+
+var pepperKey = []byte("keystore/pepper")
+
+// openPepper reads the pepper, or makes it when the store has never had one,
+// and compares it with the check value in the store.
+func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, error) {
+	want, err := storedCheck(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	path := opt.pepperPath()
+	if path == "" { // a store in memory: the pepper lives as long as it does
+		if want != nil {
+			return nil, fault.New(fault.Invalid, "this store needs the pepper it was made with: name its file (pepper_file under [keystore])")
+		}
+		pepper := make([]byte, pepperLen)
+		rand.Read(pepper)
+		return pepper, storeCheck(ctx, st, pepper)
+	}
+	pepper, err := readPepper(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if want != nil {
+			return nil, fault.New(fault.Invalid,
+				"the pepper file %q is missing: put back the one this store was made with (a new one would make every key useless)", path)
+		}
+		pepper, err = makePepper(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if want == nil {
+		return pepper, storeCheck(ctx, st, pepper)
+	}
+	if !hmac.Equal(want, checkValue(pepper)) {
+		return nil, fault.New(fault.Invalid,
+			"the pepper file %q is not the one this store was made with: put that one back, or set pepper_file under [keystore]", path)
+	}
+	return pepper, nil
+}
+
+func readPepper(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "read the pepper file %q", path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Invalid, "the pepper file %q is not a regular file", path)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fault.New(fault.Invalid,
+			"the pepper file %q may be used by others than its owner (mode %04o): run chmod 600 on it", path, mode)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "read the pepper file %q", path)
+	}
+	pepper, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(pepper) != pepperLen {
+		return nil, fault.New(fault.Invalid,
+			"the pepper file %q is damaged: it must hold %d hexadecimal digits; put it back from a copy", path, 2*pepperLen)
+	}
+	return pepper, nil
+}
+
+func makePepper(path string) ([]byte, error) {
+	pepper := make([]byte, pepperLen)
+	rand.Read(pepper)
+	if err := writeWhole(path, []byte(hex.EncodeToString(pepper)+"\n")); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "make the pepper file %q", path)
+	}
+	return pepper, nil
+}
+
+// writeWhole puts content into the file path, mode 0600, so that after a crash
+// the file holds all of the old content or all of the new.
+func writeWhole(path string, content []byte) (err error) {
+	next := path + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func storedCheck(ctx context.Context, st *store.Store) (check []byte, err error) {
+	err = st.View(ctx, func(tx *store.Tx) error {
+		check, err = tx.Get(pepperKey)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the pepper's check value: %w", err)
+	}
+	return check, nil
+}
+
+func storeCheck(ctx context.Context, st *store.Store, pepper []byte) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error {
+		return tx.Set(pepperKey, checkValue(pepper))
+	})
+	if err != nil {
+		return fmt.Errorf("store the pepper's check value: %w", err)
+	}
+	return nil
+}
+
+// checkValue tells one pepper from another and says nothing about either.
+func checkValue(pepper []byte) []byte {
+	check, err := hkdf.Key(sha256.New, pepper, nil, "runner pepper check", sha256.Size)
+	if err != nil {
+		panic("BUG: derive the pepper's check value: " + err.Error())
+	}
+	return check
+}
+
+// macs computes the HMAC of tokens; any number of goroutines may use one.
+type macs struct{ pool sync.Pool }
+
+// mac is one state with room for what goes in and what comes out, so that
+// neither has to be allocated.
+type mac struct {
+	hash hash.Hash
+	in   [maxTokenLen]byte
+	out  [sha256.Size]byte
+}
+
+func newMACs(pepper []byte) *macs {
+	return &macs{sync.Pool{New: func() any { return &mac{hash: hmac.New(sha256.New, pepper)} }}}
+}
+
+// of returns the HMAC of a token that is at most maxTokenLen long.
+func (m *macs) of(token []byte) [sha256.Size]byte {
+	state := m.pool.Get().(*mac)
+	n := copy(state.in[:], token)
+	state.hash.Reset()
+	state.hash.Write(state.in[:n])
+	state.hash.Sum(state.out[:0])
+	out := state.out
+	clear(state.in[:n])
+	m.pool.Put(state)
+	return out
+}

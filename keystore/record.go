@@ -1,0 +1,169 @@
+package keystore
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"runner.example/store"
+)
+
+const (
+	prefixAll    = "keystore/"
+	prefixKey    = prefixAll + "key/"
+	prefixTenant = prefixAll + "tenant/"
+	prefixUse    = prefixAll + "use/"
+)
+
+// endless is the end, in ms, of what has none.
+const endless = math.MaxInt64
+
+// record is a key as the store holds it. Times are ms since 1970, 0: not set.
+type record struct {
+	ID         string          `json:"id"`
+	Scope      string          `json:"scope"`
+	Capability string          `json:"capability"`
+	Name       string          `json:"name,omitempty"`
+	Tenant     string          `json:"tenant,omitempty"`
+	Owner      string          `json:"owner,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	Created    int64           `json:"created"`
+	Expires    int64           `json:"expires,omitempty"`
+	Rotated    int64           `json:"rotated,omitempty"`
+	Revoked    int64           `json:"revoked,omitempty"`
+	Disabled   bool            `json:"disabled,omitempty"`
+	// Tokens holds the newest first; only it has no end of its own. A dead key
+	// keeps its last ones, so that the log can say why one was refused.
+	Tokens []tokenRecord `json:"tokens"`
+}
+
+type tokenRecord struct {
+	MAC   []byte `json:"mac"`
+	Hint  string `json:"hint"`
+	Until int64  `json:"until,omitempty"`
+}
+
+func decodeRecord(value []byte) (*record, error) {
+	r := &record{}
+	if err := json.Unmarshal(value, r); err != nil {
+		return nil, err
+	}
+	if r.ID == "" || len(r.Tokens) == 0 {
+		return nil, errors.New("it has no id or no token")
+	}
+	for _, t := range r.Tokens {
+		if len(t.MAC) != sha256.Size {
+			return nil, fmt.Errorf("a token's HMAC has %d bytes", len(t.MAC))
+		}
+	}
+	return r, nil
+}
+
+// read returns the key of that id; store.ErrNotFound when there is none.
+func read(tx *store.Tx, id string) (*record, error) {
+	value, err := tx.Get(keyOf(id))
+	if err != nil {
+		return nil, err
+	}
+	r, err := decodeRecord(value)
+	if err != nil {
+		return nil, fmt.Errorf("read key %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// write puts the key and its entry in the tenant's list.
+func (r *record) write(tx *store.Tx) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode key %s: %w", r.ID, err)
+	}
+	if err := tx.Set(keyOf(r.ID), value); err != nil {
+		return err
+	}
+	return tx.Set(tenantKeyOf(r.Tenant, r.ID), encodeTime(r.end()))
+}
+
+// end is when the key dies or died, in ms.
+func (r *record) end() int64 {
+	if r.Revoked != 0 {
+		return r.Revoked
+	}
+	return orEndless(r.Expires)
+}
+
+// live returns the tokens that are valid at now as far as the key is.
+func (r *record) live(now int64) []tokenRecord {
+	var out []tokenRecord
+	for _, t := range r.Tokens {
+		if now < orEndless(t.Until) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// graceEnd is when the last old token that is in grace at now dies; 0: none is.
+func (r *record) graceEnd(now int64) (end int64) {
+	for _, t := range r.Tokens[1:] {
+		if now < t.Until {
+			end = max(end, t.Until)
+		}
+	}
+	return end
+}
+
+func (r *record) status(now int64) Status {
+	switch {
+	case r.Revoked != 0:
+		return Revoked
+	case now >= orEndless(r.Expires):
+		return Expired
+	case r.Disabled:
+		return Disabled
+	case r.graceEnd(now) != 0:
+		return Rotating
+	}
+	return Active
+}
+
+func orEndless(ms int64) int64 {
+	if ms == 0 {
+		return endless
+	}
+	return ms
+}
+
+func keyOf(id string) []byte { return []byte(prefixKey + id) }
+
+func useKeyOf(id string) []byte { return []byte(prefixUse + id) }
+
+func tenantKeyOf(tenant, id string) []byte { return append(tenantPrefix(tenant), id...) }
+
+// tenantPrefix begins the keys of one tenant's list. The length in front keeps
+// one tenant's list apart from that of another whose name begins alike.
+func tenantPrefix(tenant string) []byte {
+	out := binary.BigEndian.AppendUint16([]byte(prefixTenant), uint16(len(tenant)))
+	return append(out, tenant...)
+}
+
+func encodeTime(ms int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(ms)) }
+
+func decodeTime(value []byte) (int64, error) {
+	if len(value) != 8 {
+		return 0, fmt.Errorf("a time of %d bytes", len(value))
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil
+}
+
+// timeOf returns the UTC time of ms since 1970, the zero time for 0.
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
