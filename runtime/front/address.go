@@ -1,0 +1,84 @@
+package front
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+)
+
+// peerOf is the address of the other end; the zero Addr when it has none.
+func peerOf(nc net.Conn) netip.Addr {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}
+
+// addressBucket is what connections are counted by: an IPv6 customer has a /64.
+func addressBucket(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}
+
+func trusted(proxies []netip.Prefix, a netip.Addr) bool {
+	for _, p := range proxies {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// clientOf walks the X-Forwarded-For lines from the right, the end that our
+// own proxies wrote: the first hop that is not one of them is the client. What
+// cannot be read ends the walk at the hop before, the last one known.
+func clientOf(peer netip.Addr, proxies []netip.Prefix, lines [][]byte) netip.Addr {
+	client := peer
+	for i := len(lines) - 1; i >= 0; i-- {
+		for rest := lines[i]; rest != nil; {
+			var hop []byte
+			if comma := bytes.LastIndexByte(rest, ','); comma >= 0 {
+				rest, hop = rest[:comma], rest[comma+1:]
+			} else {
+				rest, hop = nil, rest
+			}
+			a, ok := parseHop(trimBlanks(hop))
+			if !ok {
+				return client
+			}
+			client = a
+			if !trusted(proxies, a) {
+				return client
+			}
+		}
+	}
+	return client
+}
+
+// parseHop takes an address as proxies write it: bare, in brackets, or with a
+// port.
+func parseHop(b []byte) (netip.Addr, bool) {
+	if len(b) > 64 {
+		return netip.Addr{}, false
+	}
+	text := string(b)
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		ap, err := netip.ParseAddrPort(text)
+		if err != nil {
+			if len(b) < 2 || b[0] != '[' || b[len(b)-1] != ']' {
+				return netip.Addr{}, false
+			}
+			if a, err = netip.ParseAddr(text[1 : len(text)-1]); err != nil {
+				return netip.Addr{}, false
+			}
+			return a.Unmap().WithZone(""), true
+		}
+		a = ap.Addr()
+	}
+	return a.Unmap().WithZone(""), true
+}

@@ -1,0 +1,222 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"runner.example/internal/fault"
+)
+
+// restatement is what fasthttp is told of every request, whatever it was.
+const restatement = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+const (
+	// inputBytes is what a connection keeps to read into while it waits; a
+	// head that needs more gets it for as long as it is served.
+	inputBytes = 4 << 10
+	// lingerTime and lingerBytes bound the wait for a caller that still sends
+	// what nobody will read: to close at once would reset the connection, and
+	// the reset may overtake the answer.
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
+)
+
+// conn reads one caller's bytes and shows fasthttp the restatement. Its reads
+// are made by one goroutine, that of the connection; Close may be called by
+// any, and twice.
+//
+//	in:  | served │ not yet looked at │ room │
+//	     0        r                   w      cap
+type conn struct {
+	net.Conn
+	gate    *gate
+	peer    netip.Addr
+	trusted bool
+
+	in   []byte
+	r, w int
+	scan headScan
+
+	// exchange is set from the end of a head until fasthttp calls serve.
+	exchange *Exchange
+	// begun says that fasthttp has had the first byte of the restatement and
+	// is owed the rest, once the head is whole.
+	begun bool
+
+	waiting atomic.Bool // for a first byte: Shutdown may cut the connection
+	linger  atomic.Bool // Close has to expect more from the caller
+	closed  atomic.Bool
+}
+
+// Read gives fasthttp the first byte of the restatement with the caller's
+// first byte, so that it goes from the idle deadline to the one for reading,
+// and the rest when the head is whole, or refused. So fasthttp only ever sees
+// an error between requests, where there is no one to answer.
+func (c *conn) Read(p []byte) (int, error) {
+	if !c.begun {
+		if err := c.wait(); err != nil {
+			return 0, err
+		}
+		c.begun = true
+		p[0] = restatement[0]
+		return 1, nil
+	}
+	if len(p) < len(restatement)-1 {
+		panic("BUG: front: fasthttp reads in pieces")
+	}
+	c.begun = false
+	c.exchange = c.readExchange()
+	return copy(p, restatement[1:]), nil
+}
+
+// wait returns when there is something to read.
+func (c *conn) wait() error {
+	if c.r < c.w {
+		return nil
+	}
+	if cap(c.in) > inputBytes {
+		c.in = nil
+	}
+	c.waiting.Store(true)
+	defer c.waiting.Store(false)
+	if c.gate.closing() {
+		return io.EOF
+	}
+	return c.fill()
+}
+
+// readExchange reads a head to its end and makes an exchange of it, which
+// holds a refusal when the head is not to be served.
+func (c *conn) readExchange() *Exchange {
+	x := c.gate.srv.pool.Get().(*Exchange)
+	x.begin(c)
+	n, refusal := c.readHead()
+	if refusal != nil {
+		x.refuseHead(c.in[c.r:c.w], refusal)
+		return x
+	}
+	x.takeHead(c.in[c.r+c.scan.start : c.r+n])
+	c.r += n
+	return x
+}
+
+// readHead returns the length of the head that begins at r.
+func (c *conn) readHead() (n int, refusal *fault.Fault) {
+	// No panic may get from here into fasthttp, which has no recover.
+	defer func() {
+		if cause := recover(); cause != nil {
+			refusal = fault.Wrap(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()), fault.Internal, "the request could not be read")
+		}
+	}()
+	c.scan = headScan{}
+	for {
+		n, refusal = c.scan.next(c.in[c.r:c.w], &c.gate.srv.opt)
+		if n > 0 || refusal != nil {
+			return n, refusal
+		}
+		if err := c.fill(); err != nil {
+			return 0, readFault(err, "head")
+		}
+	}
+}
+
+// fill reads what there is, at least one byte, behind w. The bytes between r
+// and w may move.
+func (c *conn) fill() error {
+	switch {
+	case c.in == nil:
+		c.in = make([]byte, inputBytes)
+	case c.r == c.w:
+		c.r, c.w = 0, 0
+	case c.w == len(c.in) && c.r > 0:
+		c.w = copy(c.in, c.in[c.r:c.w])
+		c.r = 0
+	case c.w == len(c.in):
+		grown := make([]byte, 2*len(c.in))
+		copy(grown, c.in)
+		c.in = grown
+	}
+	for range 8 {
+		n, err := c.Conn.Read(c.in[c.w:])
+		c.w += n
+		if n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// readFault names what a failed read means to the caller.
+func readFault(err error, part string) *fault.Fault {
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		return fault.New(fault.RequestTimeout, "the %s of the request took too long to arrive", part)
+	}
+	return fault.New(fault.InvalidRequest, "the connection ended before the %s of the request did", part)
+}
+
+// finish ends the exchange on the wire: the body is over, or could be skipped,
+// or the connection is closed.
+func (c *conn) finish(x *Exchange) {
+	whole := x.refusal == nil && c.skipBody(x)
+	if whole && x.keepAlive {
+		if x.minor == 0 {
+			x.ctx.Response.Header.Set("Connection", "keep-alive")
+		}
+		return
+	}
+	if !whole || c.r < c.w {
+		c.linger.Store(true)
+	}
+	x.ctx.Response.SetConnectionClose()
+}
+
+// skipBody reports whether the next byte of the connection is the first of
+// another request. It passes over a body that is here and waits for nothing.
+func (c *conn) skipBody(x *Exchange) bool {
+	switch {
+	case x.bodyDone:
+		return true
+	case x.bodyBegun || x.chunked || x.length > int64(c.w-c.r):
+		return false
+	}
+	c.r += int(x.length)
+	return true
+}
+
+// Close closes the connection and gives back its slot, once.
+func (c *conn) Close() error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	defer c.gate.release(c)
+	if c.linger.Load() {
+		c.drain()
+	}
+	return c.Conn.Close()
+}
+
+// drain tells the caller that nothing more will come, and reads on for a
+// moment until it has understood.
+func (c *conn) drain() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	var scrap [4 << 10]byte
+	for left := lingerBytes; left > 0; {
+		n, err := c.Conn.Read(scrap[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}

@@ -1,0 +1,419 @@
+package front
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/fault"
+)
+
+// requestLineExtra is what a request line may hold beside its target.
+const requestLineExtra = 64
+
+// maxEmptyLines is how many empty lines may stand before a request line: a
+// few clients send one after a body (RFC 9112, section 2.2).
+const maxEmptyLines = 2
+
+// Refusals of heads that cannot be read. They quote nothing.
+var (
+	errLineEnd     = fault.New(fault.InvalidRequest, "every line of the head has to end in CR LF, and CR stands nowhere else")
+	errRequestLine = fault.New(fault.InvalidRequest, "the first line has to be: method, target and HTTP version, with one blank between them")
+	errVersion     = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+	errMethod      = fault.New(fault.MethodNotImplemented, "the method is none of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
+	errTarget      = fault.New(fault.BadPath, "the target has to begin with / and hold no # and no control character")
+	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a blank: folded headers are not read")
+	errHeaderName  = fault.New(fault.InvalidRequest, "a header line does not begin with a name and a colon right after it")
+	errHeaderValue = fault.New(fault.InvalidRequest, "a header value holds a control character or is not UTF-8")
+	errTwice       = fault.New(fault.InvalidRequest, "Host, Content-Length, Transfer-Encoding and Expect may each stand there once")
+	errBothLengths = fault.New(fault.InvalidRequest, "Content-Length and Transfer-Encoding exclude each other")
+	errLength      = fault.New(fault.InvalidRequest, "Content-Length has to be one number in digits")
+	errEncoding    = fault.New(fault.InvalidRequest, "Transfer-Encoding may only be chunked, and only in HTTP/1.1")
+	errExpect      = fault.New(fault.InvalidRequest, "Expect may only be 100-continue")
+	errNoHost      = fault.New(fault.InvalidRequest, "HTTP/1.1 needs a Host header")
+	errHost        = fault.New(fault.InvalidRequest, "Host has to be a name, and a port if there is one")
+	errForeignHost = fault.New(fault.InvalidRequest, "this host is not served here")
+)
+
+// headScan looks for the end of a head, line by line, and remembers where it
+// was: a byte is looked at once, however slowly it comes.
+type headScan struct {
+	start int // of the request line
+	first int // of the first header line; 0: the request line is not whole
+	line  int // start of the line that is not whole yet
+	pos   int // what has been looked at
+	lines int // header lines
+	empty int // lines before the request line
+}
+
+// next returns the length of the head that b begins with, 0 when more is
+// needed. b is always the same bytes with more behind them.
+func (h *headScan) next(b []byte, opt *Options) (int, *fault.Fault) {
+	for {
+		i := bytes.IndexByte(b[h.pos:], '\n')
+		if i < 0 {
+			h.pos = len(b)
+			return 0, h.partial(b, opt)
+		}
+		end := h.pos + i
+		h.pos = end + 1
+		if end == h.line || b[end-1] != '\r' {
+			return 0, errLineEnd
+		}
+		length := end - 1 - h.line
+		switch {
+		case h.first > 0 && length == 0:
+			return h.pos, nil
+		case h.first > 0:
+			h.lines++
+			if f := h.headers(h.pos, opt); f != nil {
+				return 0, f
+			}
+		case length > 0:
+			if f := requestLineSize(b[h.start:end-1], opt); f != nil {
+				return 0, f
+			}
+			h.first = h.pos
+		case h.empty == maxEmptyLines:
+			return 0, errRequestLine
+		default:
+			h.empty++
+			h.start = h.pos
+		}
+		h.line = h.pos
+	}
+}
+
+// partial refuses what cannot become a head any more, before all of it is here.
+func (h *headScan) partial(b []byte, opt *Options) *fault.Fault {
+	if h.first > 0 {
+		return h.headers(len(b), opt)
+	}
+	line := b[h.start:]
+	if len(line) > 0 && !tokenByte[line[0]] && line[0] != '\r' {
+		return errRequestLine // a TLS handshake, say: it may never send a LF
+	}
+	return requestLineSize(line, opt)
+}
+
+func (h *headScan) headers(end int, opt *Options) *fault.Fault {
+	if h.lines > opt.MaxHeaderLines || end-h.first > opt.MaxHeaderBytes {
+		return fault.New(fault.HeadersTooLarge, "the headers of a request may be %d bytes in %d lines", opt.MaxHeaderBytes, opt.MaxHeaderLines)
+	}
+	return nil
+}
+
+// requestLineSize refuses a line that is too long, for its target if it has
+// one.
+func requestLineSize(line []byte, opt *Options) *fault.Fault {
+	if len(line) <= opt.MaxTargetBytes {
+		return nil
+	}
+	method, rest, found := bytes.Cut(line, []byte{' '})
+	target, _, _ := bytes.Cut(rest, []byte{' '})
+	switch {
+	case found && len(method) < requestLineExtra && len(target) > opt.MaxTargetBytes:
+		return fault.New(fault.URITooLong, "the target of a request may be %d bytes", opt.MaxTargetBytes)
+	case len(line) > opt.MaxTargetBytes+requestLineExtra:
+		return errRequestLine
+	}
+	return nil
+}
+
+// takeHead makes the exchange own a whole head and reads it.
+func (x *Exchange) takeHead(b []byte) {
+	x.head = append(x.head[:0], b...)
+	x.refusal = x.parse()
+}
+
+// refuseHead takes a head that could not be read to its end: all that matters
+// of it is whether the answer may have a body.
+func (x *Exchange) refuseHead(b []byte, refusal *fault.Fault) {
+	x.refusal = refusal
+	x.headOnly = bytes.HasPrefix(b, []byte("HEAD "))
+}
+
+func (x *Exchange) parse() *fault.Fault {
+	end := bytes.IndexByte(x.head, '\n')
+	if f := x.parseRequestLine(x.head[:end-1]); f != nil {
+		return f
+	}
+	if f := x.parseHeaders(x.head[end+1 : len(x.head)-2]); f != nil {
+		return f
+	}
+	return x.parseFraming()
+}
+
+func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
+	method, rest, found := bytes.Cut(line, []byte{' '})
+	target, version, found2 := bytes.Cut(rest, []byte{' '})
+	if !found || !found2 || !isToken(method) || len(target) == 0 {
+		return errRequestLine
+	}
+	x.headOnly = string(method) == "HEAD"
+	if len(version) != len("HTTP/1.1") || string(version[:5]) != "HTTP/" ||
+		!isDigit(version[5]) || version[6] != '.' || !isDigit(version[7]) {
+		return errRequestLine
+	}
+	if version[5] != '1' || version[7] > '1' {
+		return errVersion
+	}
+	x.minor = version[7] - '0'
+	if !served(method) {
+		return errMethod
+	}
+	if target[0] != '/' {
+		return errTarget
+	}
+	for _, c := range target {
+		if c < ' ' || c == 0x7f || c == '#' {
+			return errTarget
+		}
+	}
+	x.Request.Method = method
+	x.Request.Path, x.query, _ = bytes.Cut(target, []byte{'?'})
+	return nil
+}
+
+// served says whether a schema can declare the method.
+func served(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return true
+	}
+	return false
+}
+
+// parseHeaders fills lines; names become lower case in place.
+func (x *Exchange) parseHeaders(b []byte) *fault.Fault {
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		line := b[:end-1]
+		b = b[end+1:]
+		if line[0] == ' ' || line[0] == '\t' {
+			return errFold
+		}
+		name, value, found := bytes.Cut(line, []byte{':'})
+		if !found || !isToken(name) {
+			return errHeaderName
+		}
+		value = trimBlanks(value)
+		if !isFieldValue(value) || !utf8.Valid(value) {
+			return errHeaderValue
+		}
+		lowerInPlace(name)
+		x.lines = append(x.lines, abi.Pair{Name: name, Value: value})
+	}
+	return nil
+}
+
+// parseFraming reads the headers that say where the message ends and whether
+// the connection goes on.
+func (x *Exchange) parseFraming() *fault.Fault {
+	var host, length, encoding, expect []byte
+	once := func(field *[]byte, value []byte) bool {
+		if *field != nil {
+			return false
+		}
+		*field = value // not nil, even when empty
+		return true
+	}
+	x.keepAlive = x.minor == 1
+	for _, l := range x.lines {
+		ok := true
+		switch string(l.Name) {
+		case "host":
+			ok = once(&host, l.Value)
+		case "content-length":
+			ok = once(&length, l.Value)
+		case "transfer-encoding":
+			ok = once(&encoding, l.Value)
+		case "expect":
+			ok = once(&expect, l.Value)
+		case "connection":
+			x.parseConnection(l.Value)
+		case "authorization":
+			x.credentials.Authorization = l.Value
+			x.credentials.AuthorizationLines++
+		case "x-api-key":
+			x.credentials.APIKey = l.Value
+			x.credentials.APIKeyLines++
+		}
+		if !ok {
+			return errTwice
+		}
+	}
+	switch {
+	case length != nil && encoding != nil:
+		return errBothLengths
+	case length != nil:
+		n, err := parseLength(length)
+		if err != nil {
+			return errLength
+		}
+		x.length = n
+	case encoding != nil:
+		if x.minor == 0 || !equalFold(encoding, "chunked") {
+			return errEncoding
+		}
+		x.chunked = true
+	}
+	x.bodyDone = !x.chunked && x.length == 0
+	if expect != nil && x.minor == 1 {
+		if !equalFold(expect, "100-continue") {
+			return errExpect
+		}
+		x.expectsContinue = !x.bodyDone
+	}
+	return x.checkHost(host)
+}
+
+// parseConnection reads one Connection line: close wins over keep-alive, in
+// whatever order they stand.
+func (x *Exchange) parseConnection(value []byte) {
+	for option := range bytes.SplitSeq(value, []byte{','}) {
+		option = trimBlanks(option)
+		switch {
+		case equalFold(option, "close"):
+			x.keepAlive, x.closeAsked = false, true
+		case equalFold(option, "keep-alive"):
+			x.keepAlive = !x.closeAsked
+		}
+	}
+}
+
+// parseLength takes digits alone: no sign, no list, nothing that wraps.
+func parseLength(b []byte) (int64, error) {
+	for _, c := range b {
+		if !isDigit(c) {
+			return 0, strconv.ErrSyntax
+		}
+	}
+	return strconv.ParseInt(string(b), 10, 64)
+}
+
+func (x *Exchange) checkHost(host []byte) *fault.Fault {
+	hosts := x.srv.opt.Hosts
+	switch {
+	case len(host) == 0 && (x.minor == 1 || len(hosts) > 0):
+		return errNoHost
+	case len(host) == 0:
+		return nil
+	case !validHost(host):
+		return errHost
+	case len(hosts) == 0:
+		return nil
+	}
+	for _, h := range hosts {
+		if equalFold(host, h) || equalFold(withoutPort(host), h) {
+			return nil
+		}
+	}
+	return errForeignHost
+}
+
+// validHost takes a name, an IPv4 address or an IPv6 address in brackets, and
+// a port behind it if there is one.
+func validHost(b []byte) bool {
+	name := withoutPort(b)
+	port := b[len(name):]
+	if len(port) > 6 || len(name) == 0 {
+		return false
+	}
+	for i, c := range port {
+		if i > 0 && !isDigit(c) {
+			return false
+		}
+	}
+	if name[0] == '[' {
+		_, ok := parseHop(name)
+		return ok && name[len(name)-1] == ']'
+	}
+	for _, c := range name {
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutPort cuts what stands behind the last colon outside of brackets.
+func withoutPort(b []byte) []byte {
+	if i := bytes.LastIndexByte(b, ':'); i >= 0 && i > bytes.LastIndexByte(b, ']') {
+		return b[:i]
+	}
+	return b
+}
+
+// tokenByte holds the characters of a method or a header name (RFC 9110,
+// section 5.6.2).
+var tokenByte = func() (set [256]bool) {
+	for _, c := range "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
+		set[c] = true
+	}
+	return set
+}()
+
+func isToken(b []byte) bool {
+	for _, c := range b {
+		if !tokenByte[c] {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// isFieldValue refuses the bytes that end a line for someone: control
+// characters other than the tab.
+func isFieldValue(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// trimBlanks cuts blanks and tabs at both ends. Unlike bytes.Trim it gives no
+// nil: a header without a value is still there.
+func trimBlanks(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func lowerInPlace(b []byte) {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+}
+
+// equalFold compares ASCII without regard to case; Unicode has letters that
+// fold into ASCII ones, and none of them belongs here.
+func equalFold(b []byte, s string) bool {
+	if len(b) != len(s) {
+		return false
+	}
+	for i, c := range b {
+		d := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if 'A' <= d && d <= 'Z' {
+			d |= 0x20
+		}
+		if c != d {
+			return false
+		}
+	}
+	return true
+}

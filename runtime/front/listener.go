@@ -1,0 +1,162 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Listen opens the address of the options. The error of an address that is
+// taken names it and both places to change it.
+func Listen(opt Options) (net.Listener, error) {
+	opt = opt.WithDefaults()
+	ln, err := net.Listen("tcp", opt.Listen)
+	switch {
+	case err == nil:
+		return ln, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: the port is in use; stop the other server or choose another port with --listen or [front] listen: %w",
+			opt.Listen, syscall.EADDRINUSE)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listen on %s: the port is reserved; choose one above 1023 with --listen or [front] listen: %w",
+			opt.Listen, syscall.EACCES)
+	}
+	return nil, fmt.Errorf("listen on %s, set by --listen or [front] listen: %w", opt.Listen, err)
+}
+
+// gate is the listener that fasthttp sees: it accepts only with a free slot,
+// outlives a lack of file descriptors, and hands out wrapped connections.
+type gate struct {
+	net.Listener
+	srv   *Server
+	log   *slog.Logger
+	slots chan struct{}
+	done  chan struct{}
+	close func() error
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+	perIP map[netip.Addr]int
+
+	lastWarning atomic.Int64 // unix seconds
+}
+
+func newGate(ln net.Listener, srv *Server) *gate {
+	g := &gate{
+		Listener: ln,
+		srv:      srv,
+		log:      srv.opt.Logger,
+		slots:    make(chan struct{}, srv.opt.MaxConns),
+		done:     make(chan struct{}),
+		conns:    make(map[*conn]struct{}),
+		perIP:    make(map[netip.Addr]int),
+	}
+	g.close = sync.OnceValue(func() error {
+		close(g.done)
+		return ln.Close()
+	})
+	return g
+}
+
+// Accept gives the next connection that may be served, and net.ErrClosed after
+// Close: fasthttp takes any other error for the end of the server.
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case g.slots <- struct{}{}:
+	case <-g.done:
+		return nil, net.ErrClosed
+	}
+	pause := 5 * time.Millisecond
+	for {
+		nc, err := g.Listener.Accept()
+		if err == nil {
+			if c := g.admit(nc); c != nil {
+				return c, nil
+			}
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return nil, net.ErrClosed
+		}
+		g.warn("connection not accepted", slog.Any("cause", err))
+		select {
+		case <-g.done:
+			return nil, net.ErrClosed
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// admit counts the connection, or closes it when its address has enough.
+func (g *gate) admit(nc net.Conn) *conn {
+	c := &conn{Conn: nc, gate: g, peer: peerOf(nc)}
+	c.trusted = trusted(g.srv.opt.TrustedProxies, c.peer)
+	bucket := addressBucket(c.peer)
+	g.mu.Lock()
+	over := !c.trusted && g.perIP[bucket] >= g.srv.opt.MaxConnsPerIP
+	if !over {
+		g.perIP[bucket]++
+		g.conns[c] = struct{}{}
+	}
+	g.mu.Unlock()
+	if over {
+		_ = nc.Close()
+		g.warn("connection closed: its address has max_conns_per_ip open", slog.String("address", c.peer.String()))
+		return nil
+	}
+	return c
+}
+
+// release gives back what admit and Accept took.
+func (g *gate) release(c *conn) {
+	bucket := addressBucket(c.peer)
+	g.mu.Lock()
+	delete(g.conns, c)
+	if g.perIP[bucket]--; g.perIP[bucket] == 0 {
+		delete(g.perIP, bucket)
+	}
+	g.mu.Unlock()
+	<-g.slots
+}
+
+// Close makes Accept return and closes the connections that wait for a request.
+func (g *gate) Close() error {
+	err := g.close()
+	g.abort(func(c *conn) bool { return c.waiting.Load() })
+	return err
+}
+
+// abort cuts the connections that which picks; their workers then close them.
+func (g *gate) abort(which func(*conn) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.conns {
+		if which(c) {
+			_ = c.Conn.Close()
+		}
+	}
+}
+
+// warn logs at most one line a second: what it tells of comes in floods.
+func (g *gate) warn(text string, attr slog.Attr) {
+	now := time.Now().Unix()
+	if last := g.lastWarning.Load(); last != now && g.lastWarning.CompareAndSwap(last, now) {
+		g.log.Warn(text, attr)
+	}
+}
+
+func (g *gate) closing() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
