@@ -368,6 +368,16 @@ func (l *lexer) digits() {
 	}
 }
 
+// atPath reports that a word, the last token, has something behind it on its
+// line that can only be a path.
+func (l *lexer) atPath() bool {
+	n := 0
+	for l.runeAt(n) == ' ' || l.runeAt(n) == '\t' {
+		n++
+	}
+	return n > 0 && l.runeAt(n) == '/' && l.runeAt(n+1) != '/' && l.runeAt(n+1) != '*'
+}
+
 // path reads the path behind a method word, which is the last token. A word
 // without a leading slash is taken for a path too, when it stands on the same
 // line: that is a mistake with a message of its own. ok is false when nothing

@@ -35,6 +35,8 @@ type parser struct {
 	// tokens are all tokens read, without commas.
 	tokens []token
 	depth  int
+	// tooDeep: the depth at hand was said to be too much.
+	tooDeep bool
 	// inside is "routes" or "functions" within such a block: there the word is
 	// no sign of a new declaration.
 	inside string
@@ -107,9 +109,7 @@ func (p *parser) nextPath() bool {
 
 // peek returns the n tokens behind the one at hand, without reading them.
 func (p *parser) peek(n int) []token {
-	ahead := p.lex
-	ahead.comments = slices.Clip(ahead.comments)
-	ahead.diags = slices.Clip(ahead.diags)
+	ahead := p.lex // what it appends lies behind the end of our own slices
 	tokens := make([]token, n)
 	for i := range tokens {
 		tokens[i] = ahead.next()
@@ -249,8 +249,8 @@ func (p *parser) skip() {
 			depth--
 		case depth > 0 && p.atDecl():
 			return
-		case p.tok.kind == tokIdent && slices.Contains(methods, p.tok.text) && p.nextPath():
-			// A path may look like the start of a comment.
+		case p.tok.kind == tokIdent && (p.lex.atPath() || slices.Contains(methods, p.tok.text)) && p.nextPath():
+			// Stepped over: a path may look like the start of a comment.
 		}
 		if p.tok.kind != tokEOF {
 			p.next()
@@ -301,10 +301,14 @@ func (p *parser) endsList(lines bool) bool {
 // reported and nothing is counted.
 func (p *parser) enter() bool {
 	if p.depth == maxDepth {
-		p.fail("E006", p.tok.span, "nested more than %d levels deep", maxDepth)
+		if !p.tooDeep {
+			p.fail("E006", p.tok.span, "nested more than %d levels deep", maxDepth)
+		}
+		p.tooDeep = true
 		return false
 	}
 	p.depth++
+	p.tooDeep = p.tooDeep && p.depth > maxDepth/2
 	return true
 }
 
@@ -385,6 +389,7 @@ func (p *parser) atIdent() bool { return p.tok.kind == tokIdent }
 // names reads a list of names in parentheses, at least one.
 func (p *parser) names(what string) ([]Ident, Brackets) {
 	var names []Ident
+	errs := len(p.errs)
 	b := p.list(")", p.atIdent, func() bool {
 		name, ok := p.ident(what)
 		if ok {
@@ -393,9 +398,17 @@ func (p *parser) names(what string) ([]Ident, Brackets) {
 		return ok
 	})
 	if len(names) == 0 {
-		p.fail("E100", b.Close, `expected %s, found ")"`, what)
+		p.emptyList(errs, b, what)
 	}
 	return names, b
+}
+
+// emptyList reports that a list holds nothing, unless something was reported
+// since there were errs mistakes.
+func (p *parser) emptyList(errs int, b Brackets, what string) {
+	if len(p.errs) == errs && !p.prev.bad {
+		p.fail("E100", b.Close, "expected %s, found %q", what, p.prev.text)
+	}
 }
 
 // bareNames reads names parted by commas, at least one; none of them may be a
@@ -471,10 +484,9 @@ func (p *parser) topLevel() {
 		return
 	}
 	p.file.Broken = true
-	if p.tok.span.Start.Offset != start.span.Start.Offset && p.tok.first && p.tok.kind == tokIdent && slices.Contains(declWords, p.tok.text) {
-		return
+	if !p.tok.first || p.tok.kind != tokIdent {
+		p.skipTopLevel()
 	}
-	p.skipTopLevel()
 }
 
 // declaration reads what follows the keyword; nil when that could not be.
@@ -518,8 +530,20 @@ func (p *parser) skipTopLevel() {
 	}
 }
 
+// declName reads the name of a declaration without a body. What begins another
+// declaration on a line of its own is not one.
+func (p *parser) declName(what string) (Ident, bool) {
+	if p.tok.first && p.tok.kind == tokIdent {
+		if after := p.peek(1)[0]; p.atDecl() || after.is("{") || after.is("(") {
+			p.expected(what)
+			return Ident{}, false
+		}
+	}
+	return p.ident(what)
+}
+
 func (p *parser) appDecl(keyword diag.Span, doc string) Decl {
-	name, ok := p.ident("the app's name")
+	name, ok := p.declName("the app's name")
 	if !ok {
 		return nil
 	}
@@ -527,7 +551,7 @@ func (p *parser) appDecl(keyword diag.Span, doc string) Decl {
 }
 
 func (p *parser) secretDecl(keyword diag.Span, doc string) Decl {
-	name, ok := p.ident("the secret's name")
+	name, ok := p.declName("the secret's name")
 	if !ok {
 		return nil
 	}

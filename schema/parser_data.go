@@ -12,6 +12,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 		return nil
 	}
 	d := &EnumDecl{Doc: doc, Keyword: keyword, Name: name}
+	errs := len(p.errs)
 	d.Body = p.block(true, func() bool {
 		value, ok := p.ident("a value of the enum")
 		if ok {
@@ -22,7 +23,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 	})
 	d.Loc = p.from(keyword)
 	if len(d.Values) == 0 {
-		p.fail("E100", d.Body.Close, `expected a value of the enum, found "}"`)
+		p.emptyList(errs, d.Body, "a value of the enum")
 	}
 	return d
 }
@@ -114,7 +115,7 @@ func (p *parser) defaultValue() (Value, bool) {
 // also hold settings: then args is false, and only numbers are taken for
 // arguments of the type.
 func (p *parser) typeRef(args bool) (*TypeRef, bool) {
-	if p.beginsNextItem() {
+	if p.beginsNextItem() || !args && p.beginsFunction() {
 		p.expected("a type")
 		return nil, false
 	}
@@ -136,8 +137,19 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 	return t, ok
 }
 
+// beginsFunction reports that the token at hand is a name at the start of a
+// line with parameters behind it.
+func (p *parser) beginsFunction() bool {
+	if p.tok.kind != tokIdent || !p.tok.first {
+		return false
+	}
+	after := p.peek(2)
+	return after[0].is("(") && (after[1].kind == tokIdent || after[1].is(")"))
+}
+
 func (p *parser) typeArgs() *TypeArgs {
 	a := &TypeArgs{}
+	errs := len(p.errs)
 	b := p.list(")", func() bool { return false }, func() (ok bool) {
 		switch {
 		case a.First == nil:
@@ -154,7 +166,7 @@ func (p *parser) typeArgs() *TypeArgs {
 	})
 	a.Loc = b.Open.To(b.Close)
 	if a.First == nil {
-		p.fail("E100", b.Close, `expected a whole number, found ")"`)
+		p.emptyList(errs, b, "a whole number")
 		return nil
 	}
 	return a
@@ -176,11 +188,11 @@ func (p *parser) fieldAttr() *FieldAttr {
 	switch p.next(); {
 	case slices.Contains(plainAttrs, at.text):
 	case at.text == "min" || at.text == "max":
-		p.inParens(func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })
+		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })
 	case at.text == "pattern":
-		p.inParens(func() (ok bool) { a.Arg, ok = p.literalOf(StringLit, "a string"); return ok })
+		p.inParens("a string", func() (ok bool) { a.Arg, ok = p.literalOf(StringLit, "a string"); return ok })
 	case at.text == "inverse":
-		p.inParens(func() bool {
+		p.inParens("a field", func() bool {
 			ref, ok := p.ident("a field")
 			if ok {
 				a.Ref = &ref
@@ -188,7 +200,7 @@ func (p *parser) fieldAttr() *FieldAttr {
 			return ok
 		})
 	case at.text == "onDelete":
-		p.inParens(func() bool { return p.wordOf(&a.Ref, onDeletes) })
+		p.inParens(oneOf(onDeletes), func() bool { return p.wordOf(&a.Ref, onDeletes) })
 	default:
 		p.unknownFieldAttr(at)
 		return nil
@@ -214,13 +226,13 @@ func (p *parser) unknownFieldAttr(at token) {
 	}
 }
 
-// inParens reads `( one )`.
-func (p *parser) inParens(one func() bool) (b Brackets) {
+// inParens reads `( one )`; what says what is in it.
+func (p *parser) inParens(what string, one func() bool) (b Brackets) {
 	if !p.is("(") {
 		p.expected(`"("`)
 		return Brackets{p.here(), p.here()}
 	}
-	seen := false
+	seen, errs := false, len(p.errs)
 	b = p.list(")", func() bool { return false }, func() bool {
 		if seen {
 			p.expected(`")"`)
@@ -230,7 +242,7 @@ func (p *parser) inParens(one func() bool) (b Brackets) {
 		return one()
 	})
 	if !seen {
-		one() // reports what is missing
+		p.emptyList(errs, b, what)
 	}
 	return b
 }
@@ -310,6 +322,7 @@ func (p *parser) entityAttr(start diag.Span, name Ident) (*EntityAttr, bool) {
 		return nil, false
 	}
 	a := &EntityAttr{Name: name}
+	errs := len(p.errs)
 	a.Parens = p.list(")", p.atIdent, func() bool {
 		field, ok := p.ident("a field")
 		if !ok {
@@ -325,11 +338,12 @@ func (p *parser) entityAttr(start diag.Span, name Ident) (*EntityAttr, bool) {
 		return true
 	})
 	if len(a.Columns) == 0 {
-		p.fail("E100", a.Parens.Close, `expected a field, found ")"`)
+		p.emptyList(errs, a.Parens, "a field")
 	}
-	if p.isWord("global") && !p.peek(1)[0].is(":") {
-		a.Global = &Ident{Node{p.tok.span}, p.tok.text}
-		p.next()
+	if p.tok.kind == tokIdent && !p.peek(1)[0].is(":") && (p.isWord("global") || !p.tok.first) {
+		if !p.wordOf(&a.Global, []string{"global"}) {
+			p.next()
+		}
 	}
 	a.Loc = p.from(start)
 	return a, true
@@ -375,7 +389,7 @@ func (p *parser) kind() (Kind, bool) {
 		p.skip()
 	}
 	if p.is("(") && k.Name.Name == "apiKey" {
-		p.inParens(func() bool {
+		p.inParens("a scope", func() bool {
 			scope, ok := p.ident("a scope")
 			if ok {
 				k.Scope = &scope

@@ -50,7 +50,7 @@ func (p *parser) stringList() (*ListValue, bool) {
 		return nil, false
 	}
 	v := &ListValue{}
-	start := p.tok.span
+	start, errs := p.tok.span, len(p.errs)
 	v.Brackets = p.list("]", func() bool { return p.tok.kind == tokString }, func() bool {
 		lit, ok := p.literalOf(StringLit, "a string")
 		if ok {
@@ -60,7 +60,7 @@ func (p *parser) stringList() (*ListValue, bool) {
 	})
 	v.Loc = p.from(start)
 	if len(v.Elems) == 0 {
-		p.fail("E100", v.Brackets.Close, `expected a string, found "]"`)
+		p.emptyList(errs, v.Brackets, "a string")
 	}
 	return v, true
 }
@@ -98,7 +98,7 @@ func (p *parser) sessionDecl() *SessionDecl {
 	case "cookie":
 		known = cookieSettings
 		if p.is("(") {
-			d.CookieParens = p.inParens(func() (ok bool) { d.Cookie, ok = p.literalOf(StringLit, "the cookie's name"); return ok })
+			d.CookieParens = p.inParens("the cookie's name", func() (ok bool) { d.Cookie, ok = p.literalOf(StringLit, "the cookie's name"); return ok })
 		}
 	case "jwt":
 		known = jwtSettings
@@ -254,7 +254,7 @@ func (p *parser) scope() (*ScopeDecl, bool) {
 	}
 	if p.tok.kind == tokAt {
 		p.next()
-		p.inParens(func() (ok bool) { s.System, ok = p.literalOf(StringLit, "a string"); return ok })
+		p.inParens("a string", func() (ok bool) { s.System, ok = p.literalOf(StringLit, "a string"); return ok })
 	} else {
 		p.expected(`@system("…")`)
 		for p.tok.kind != tokEOF && !p.tok.first && !p.is("{") && !p.is("}") && !p.is(",") {

@@ -96,7 +96,7 @@ func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
 
 // groupSettings reads `("/prefix", settings)`.
 func (p *parser) groupSettings(d *RoutesDecl) {
-	start, first := p.tok.span, true
+	start, first, errs := p.tok.span, true, len(p.errs)
 	d.Settings.Parens = p.list(")", p.atSetting, func() bool {
 		if !first {
 			return p.setting(d.Settings)
@@ -114,7 +114,7 @@ func (p *parser) groupSettings(d *RoutesDecl) {
 	})
 	d.Settings.Loc = p.from(start)
 	if first {
-		p.fail("E100", d.Settings.Parens.Close, `expected the prefix of the group, found ")"`)
+		p.emptyList(errs, d.Settings.Parens, "the prefix of the group")
 	}
 }
 
@@ -235,11 +235,11 @@ func (p *parser) atSetting() bool { return p.tok.kind == tokIdent && p.peek(1)[0
 // settings reads `(settings)`.
 func (p *parser) settings() *RouteSettings {
 	s := &RouteSettings{}
-	start := p.tok.span
+	start, errs := p.tok.span, len(p.errs)
 	s.Parens = p.list(")", p.atSetting, func() bool { return p.setting(s) })
 	s.Loc = p.from(start)
-	if s.Parens.Open.End == s.Parens.Close.Start {
-		p.fail("E100", s.Parens.Close, `expected a setting, found ")"`)
+	if len(s.List) == 0 {
+		p.emptyList(errs, s.Parens, "a setting")
 	}
 	return s
 }
@@ -335,6 +335,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 			m.Broken = true
 			return m, false
 		}
+		errs := len(p.errs)
 		m.Parens = p.list(")", p.atIdent, func() bool {
 			mode, ok := p.authMode()
 			if mode != nil {
@@ -345,7 +346,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 		})
 		if len(m.Modes) == 0 {
 			m.Broken = true
-			p.fail("E100", m.Parens.Close, `expected an auth mode, found ")"`)
+			p.emptyList(errs, m.Parens, "an auth mode")
 		}
 	}
 	m.Loc = p.from(m.Kind.Loc)
@@ -354,7 +355,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 
 func (p *parser) rateValue() (*RateValue, bool) {
 	v := &RateValue{}
-	start := p.tok.span
+	start, errs := p.tok.span, len(p.errs)
 	switch {
 	case p.takeWord("none"):
 		v.None = true
@@ -362,7 +363,7 @@ func (p *parser) rateValue() (*RateValue, bool) {
 		v.InList = true
 		v.Brackets = p.list("]", func() bool { return p.tok.kind == tokNumber }, func() bool { return p.rate(v) })
 		if len(v.Rates) == 0 {
-			p.fail("E100", v.Brackets.Close, `expected a rate such as 600/minute, found "]"`)
+			p.emptyList(errs, v.Brackets, "a rate such as 600/minute")
 			return nil, true
 		}
 	default:
@@ -398,7 +399,7 @@ func (p *parser) rate(v *RateValue) bool {
 
 // verify reads `webhook(scheme, SECRET, tolerance: 5m)`.
 func (p *parser) verify() (*VerifyValue, bool) {
-	start := p.tok.span
+	start, errs := p.tok.span, len(p.errs)
 	if !p.expectWord("webhook") {
 		return nil, false
 	}
@@ -426,9 +427,9 @@ func (p *parser) verify() (*VerifyValue, bool) {
 	v.Loc = p.from(start)
 	switch {
 	case n == 0:
-		p.fail("E100", v.Parens.Close, `expected a signature scheme, found ")"`)
+		p.emptyList(errs, v.Parens, "a signature scheme")
 	case n == 1 && good:
-		p.fail("E100", v.Parens.Close, `expected "," and the name of a secret, found ")"`)
+		p.emptyList(errs, v.Parens, `"," and the name of a secret`)
 	}
 	if n < 2 || !good {
 		return nil, true

@@ -37,14 +37,8 @@ func DidYouMean(word string, candidates ...[]string) string {
 	return ""
 }
 
-// allowed is how many slips still look like a slip: about one in three letters.
-func allowed(a, b string) int {
-	n := max(len(a), len(b))
-	if n <= 2 {
-		return 0
-	}
-	return min((n+2)/3, 4)
-}
+// allowed is how many slips still look like slips: one in three letters.
+func allowed(a, b string) int { return min(max(len(a), len(b))/3, 4) }
 
 // slips is the Damerau-Levenshtein distance in which no piece is edited twice
 // (optimal string alignment).
