@@ -1,0 +1,11 @@
+// Package telemetry is the one way out for logs, and nothing secret takes it.
+//
+// Every line is searched as it is about to leave, after all formatting:
+// tokens, JWTs, bearer credentials and the values of authorization and cookie
+// headers become "…", wherever in the line they stand. That is the last net,
+// not the first: who has a secret keeps it in a type that prints as "…" and
+// does not log it.
+//
+// Lines are written whole, one write for each. Loggers and Redactors may be
+// used by any number of goroutines.
+package telemetry

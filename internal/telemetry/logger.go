@@ -1,0 +1,60 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Options say what a logger writes.
+type Options struct {
+	// Level is the lowest level that is written.
+	Level slog.Level
+	// Format is "json", one object a line, or "text", key=value pairs; empty: "json".
+	Format string
+}
+
+// Validate reports a format that does not exist.
+func (o Options) Validate() error {
+	switch o.Format {
+	case "", "json", "text":
+		return nil
+	}
+	return fmt.Errorf(`log format %q: use "json" or "text"`, o.Format)
+}
+
+// NewLogger returns the logger of a process, which writes to w whole redacted
+// lines and nothing else. Times are UTC with milliseconds. An unknown format
+// is JSON: Validate is there to refuse it.
+func NewLogger(w io.Writer, opt Options) *slog.Logger {
+	handler := &slog.HandlerOptions{Level: opt.Level, ReplaceAttr: replace}
+	out := NewRedactor(w)
+	if opt.Format == "text" {
+		return slog.New(slog.NewTextHandler(out, handler))
+	}
+	return slog.New(slog.NewJSONHandler(out, handler))
+}
+
+// secretNames are attributes whose values never leave, in lower case.
+var secretNames = map[string]bool{
+	"authorization": true, "proxy-authorization": true, "cookie": true, "set-cookie": true,
+	"x-api-key": true, "token": true, "password": true, "pepper": true,
+}
+
+// replace writes times as the rest of the runner does and hides what an
+// attribute's name says is secret.
+func replace(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindTime {
+		a.Value = slog.StringValue(a.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+		return a
+	}
+	if secretNames[strings.ToLower(a.Key)] && a.Value.Kind() != slog.KindGroup {
+		a.Value = slog.StringValue(hidden)
+	}
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Microsecond).String())
+	}
+	return a
+}

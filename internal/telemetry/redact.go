@@ -1,0 +1,219 @@
+package telemetry
+
+import "bytes"
+
+// hidden stands where a secret was.
+const hidden = "…"
+
+// minSecret is how many characters of base 62 behind a prefix are taken for a
+// token. A whole one has 36; its first 30 are the secret and the rest follows
+// from them, so that a token cut short is one too. Ids have 26.
+const minSecret = 27
+
+// span is a part of a line that must not leave.
+type span struct{ from, to int }
+
+// Redact returns text with every secret in it replaced: text itself when there
+// is none, else a copy.
+//
+// A secret is a token (prefix_ and at least 27 letters or digits, the _ also
+// as %5F), a JWT, what follows "Bearer" or "Basic", and the value behind an
+// authorization, cookie or x-api-key name. Text may be JSON, key=value pairs
+// or HTTP: escapes and quotes end a value, they do not hide one.
+func Redact(text []byte) []byte {
+	var out []byte
+	done := 0
+	for {
+		s, found := next(text, done)
+		if !found {
+			break
+		}
+		out = append(append(out, text[done:s.from]...), hidden...)
+		done = s.to
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// next finds the first secret in text from an offset on. It looks at each
+// byte once for those that a secret has and most words have not.
+func next(text []byte, from int) (span, bool) {
+	for i := from; i < len(text); i++ {
+		var s span
+		switch text[i] {
+		case '_', '%':
+			s = token(text, i, from)
+		case '.':
+			s = jwt(text, i, from)
+		case 'a', 'A', 'c', 'C', 'x', 'X':
+			s = header(text, i)
+		case 'b', 'B':
+			s = credential(text, i)
+		}
+		if s.to > s.from {
+			return s, true
+		}
+	}
+	return span{}, false
+}
+
+// token finds a token whose prefix ends at i: the secret part alone is hidden,
+// the prefix says whose it was. What looks like one may be in the middle of a
+// JWT's first part, and then is the whole JWT.
+func token(text []byte, i, done int) span {
+	if i == 0 || !isLowerOrDigit(text[i-1]) {
+		return span{}
+	}
+	from := i + 1
+	if text[i] == '%' {
+		if from += 2; from > len(text) || text[i+1] != '5' || text[i+2]|0x20 != 'f' {
+			return span{}
+		}
+	}
+	to := run(text, from, isBase62)
+	if to-from < minSecret {
+		return span{}
+	}
+	if dot := run(text, to, isBase64URL); dot < len(text) && text[dot] == '.' {
+		if s := jwt(text, dot, done); s.to > 0 {
+			return s
+		}
+	}
+	return span{from, to}
+}
+
+// jwt finds three parts of base64url around the dot at i, the first of which
+// holds the beginning of a JSON object.
+func jwt(text []byte, i, done int) span {
+	from, middle := i, i+1
+	for from > done && isBase64URL(text[from-1]) {
+		from--
+	}
+	if head := text[from:i]; len(head) < 10 || !bytes.Contains(head, []byte("ey")) && !bytes.Contains(head, []byte("ew")) {
+		return span{}
+	}
+	middle = run(text, middle, isBase64URL)
+	if middle == i+1 || middle == len(text) || text[middle] != '.' {
+		return span{}
+	}
+	return span{from, run(text, middle+1, isBase64URL)}
+}
+
+// credential finds what follows "Bearer" or "Basic" at i. Shorter than eight
+// characters it is a word or a parameter such as realm.
+func credential(text []byte, i int) span {
+	var from int
+	switch {
+	case hasFold(text[i:], "bearer"):
+		from = i + len("bearer")
+	case hasFold(text[i:], "basic"):
+		from = i + len("basic")
+	default:
+		return span{}
+	}
+	start := run(text, from, isBlank)
+	to := run(text, start, isToken68)
+	if start == from || to-start < 8 {
+		return span{}
+	}
+	return span{start, to}
+}
+
+// header finds the value of a header that is named at i and followed by ":" or
+// "=", whatever quotes stand around name and value.
+//
+// A value in quotes ends with them. A value without ends with the string
+// or the line it stands in, and after "=" at a blank that no ";" leads to.
+func header(text []byte, i int) span {
+	j := 0
+	for _, name := range []string{"authorization", "cookie", "x-api-key"} {
+		if hasFold(text[i:], name) {
+			j = run(text, i+len(name), isQuoting)
+		}
+	}
+	if j == 0 || j == len(text) || text[j] != ':' && text[j] != '=' {
+		return span{}
+	}
+	sep := text[j]
+	from, depth, quoted := j+1, 0, false
+	for ; from < len(text) && (isQuoting(text[from]) || text[from] == '['); from++ {
+		if text[from] == '"' {
+			depth, quoted = backslashes(text, from), true
+			from++
+			break
+		}
+	}
+	to := from
+	for ; to < len(text) && text[to] >= ' '; to++ {
+		switch text[to] {
+		case '"':
+			if own, ends := closes(backslashes(text, to), depth); ends {
+				return span{from, max(from, to-own)}
+			}
+		case 'r', 'n':
+			if n := backslashes(text, to); n > 0 && to-n >= from {
+				return span{from, to - n}
+			}
+		case ' ':
+			if sep == '=' && !quoted && to > from && text[to-1] != ';' && text[to-1] != ',' {
+				return span{from, to}
+			}
+		}
+	}
+	return span{from, to}
+}
+
+// closes reports whether a quote behind n backslashes ends a value that was
+// opened behind depth of them, or a string that it stands in, and how many
+// belong to the quote. Each level of quoting turns k backslashes before a
+// quote into 2k+1 and a backslash that is text into two.
+func closes(n, depth int) (own int, ends bool) {
+	for own = depth; own > 0; own = (own - 1) / 2 {
+		if n%(2*(own+1)) == own {
+			return own, true
+		}
+	}
+	return 0, n%2 == 0
+}
+
+// backslashes counts those right before i.
+func backslashes(text []byte, i int) (n int) {
+	for n < i && text[i-n-1] == '\\' {
+		n++
+	}
+	return n
+}
+
+// hasFold reports whether text begins with a lower-case word, in any case.
+func hasFold(text []byte, word string) bool {
+	if len(text) < len(word) || text[1]|0x20 != word[1]|0x20 {
+		return false
+	}
+	return bytes.EqualFold(text[:len(word)], []byte(word))
+}
+
+// run tells where the characters of a kind that begin at from end.
+func run(text []byte, from int, kind func(byte) bool) int {
+	for from < len(text) && kind(text[from]) {
+		from++
+	}
+	return from
+}
+
+func isBase62(c byte) bool {
+	return isLowerOrDigit(c) || 'A' <= c && c <= 'Z'
+}
+
+func isLowerOrDigit(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
+
+func isBase64URL(c byte) bool { return isBase62(c) || c == '-' || c == '_' }
+
+func isToken68(c byte) bool {
+	return isBase64URL(c) || c == '.' || c == '~' || c == '+' || c == '/' || c == '='
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+func isQuoting(c byte) bool { return isBlank(c) || c == '"' || c == '\'' || c == '\\' }
