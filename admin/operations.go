@@ -1,0 +1,268 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/audit"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// Local is a node in this process. Whoever filled it in owns the rooms and
+// closes them; a Local may be used from any goroutine.
+type Local struct {
+	Store *store.Store
+	Keys  *keystore.Keystore
+	// Schema returns the active schema, nil while there is none: keys can be
+	// seen and revoked then, but not made.
+	Schema func() *schema.Schema
+	// URL is where the node serves; empty when it does not.
+	URL string
+}
+
+// Status is how a node is.
+type Status struct {
+	PID int `json:"pid"`
+	// App is the declared name of the app; empty without one.
+	App string `json:"app"`
+	URL string `json:"url"`
+}
+
+// CreateKey says what key to make.
+type CreateKey struct {
+	Scope string `json:"scope"`
+	Name  string `json:"name"`
+	// ExpiresIn is the lifetime in seconds; nil takes the schema's.
+	ExpiresIn *int64 `json:"expiresIn,omitempty"`
+	// Metadata is a JSON object; nil: none.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Tenant   string          `json:"tenant,omitempty"`
+}
+
+// RotateKey says which key gets a new token.
+type RotateKey struct {
+	ID string `json:"id"`
+	// GracePeriod is how long the old token lives on, in seconds.
+	GracePeriod int64 `json:"gracePeriod"`
+}
+
+// KeyID names a key.
+type KeyID struct {
+	ID string `json:"id"`
+}
+
+// ListKeys says which keys to list; the zero value lists the first 100 live ones.
+type ListKeys struct {
+	Scope string `json:"scope,omitempty"`
+	// All lists expired and revoked keys too.
+	All    bool   `json:"all,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// ListAudit says which records to list.
+type ListAudit struct {
+	// From is the sequence number of the first; 0: as many of the newest as
+	// Limit says.
+	From uint64 `json:"from,omitempty"`
+	// Limit is 1-10,000; 0: 100.
+	Limit int `json:"limit,omitempty"`
+}
+
+// VerifyAudit says what the chain is held against.
+type VerifyAudit struct {
+	// Head is one written down earlier, as the log shows it; empty: none.
+	Head string `json:"head,omitempty"`
+}
+
+// AuditHead is the end of the chain.
+type AuditHead struct {
+	Count uint64 `json:"count"`
+	// Head is what a later VerifyAudit can be given.
+	Head string `json:"head"`
+}
+
+const (
+	defaultRecords = 100
+	maxRecords     = 10_000
+)
+
+// SecondsOf gives d in whole seconds, as requests want it.
+func SecondsOf(d time.Duration) int64 { return int64(d / time.Second) }
+
+// operation does one thing on a node. Its arguments and its result are JSON.
+type operation func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
+
+// operations are all that can be asked, by the names that the audit uses too.
+var operations = map[string]operation{
+	"status":          with((*Local).status),
+	"apiKeys.create":  with((*Local).createKey),
+	"apiKeys.get":     with((*Local).getKey),
+	"apiKeys.list":    with((*Local).listKeys),
+	"apiKeys.rotate":  with((*Local).rotateKey),
+	"apiKeys.revoke":  with(change((*keystore.Keystore).Revoke)),
+	"apiKeys.disable": with(change((*keystore.Keystore).Disable)),
+	"apiKeys.enable":  with(change((*keystore.Keystore).Enable)),
+	"audit.list":      with((*Local).listAudit),
+	"audit.verify":    with((*Local).verifyAudit),
+}
+
+// with decodes the arguments of an operation. A member it does not know is
+// refused: it would ask for something that is then not done.
+func with[A, R any](do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) operation {
+	return func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
+		var args A
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&args); err != nil {
+			return nil, fault.New(fault.Invalid, "the arguments do not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
+		}
+		return do(l, ctx, who, args)
+	}
+}
+
+// do executes the operation of that name for the user uid and gives its result.
+// Every error is a fault whose detail says all.
+func (l *Local) do(ctx context.Context, uid uint32, name string, args []byte) ([]byte, error) {
+	op, ok := operations[name]
+	if !ok {
+		return nil, fault.New(fault.NotFound, "there is no operation %q: is the server older than the command?", name)
+	}
+	id, err := ulid.New(ulid.Now(), rand.Reader)
+	if err != nil {
+		return nil, explained(err)
+	}
+	result, err := op(l, ctx, keystore.Authority{
+		Schema:    l.Schema(),
+		Caller:    caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", uid)},
+		RequestID: strings.ToLower(id.String()),
+	}, args)
+	if err != nil {
+		return nil, explained(err)
+	}
+	return json.Marshal(result)
+}
+
+// explained gives the fault of err with a detail: an operator may know causes.
+func explained(err error) error {
+	f := fault.Of(err)
+	if f.Detail != "" {
+		return f
+	}
+	return fault.New(f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (Status, error) {
+	s := Status{PID: os.Getpid(), URL: l.URL}
+	if who.Schema != nil {
+		s.App = who.Schema.App
+	}
+	return s, nil
+}
+
+func (l *Local) createKey(ctx context.Context, who keystore.Authority, args CreateKey) (key keystore.Key, err error) {
+	request := keystore.CreateRequest{Scope: args.Scope, Name: args.Name, Metadata: args.Metadata, Tenant: args.Tenant}
+	if args.ExpiresIn != nil {
+		lifetime, err := seconds("expiresIn", *args.ExpiresIn)
+		if err != nil {
+			return key, err
+		}
+		request.ExpiresIn = &lifetime
+	}
+	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+		key, err = l.Keys.Create(tx, who, request)
+		return err
+	})
+	return key, err
+}
+
+func (l *Local) rotateKey(ctx context.Context, who keystore.Authority, args RotateKey) (key keystore.Key, err error) {
+	grace, err := seconds("gracePeriod", args.GracePeriod)
+	if err != nil {
+		return key, err
+	}
+	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+		key, err = l.Keys.Rotate(tx, who, args.ID, grace)
+		return err
+	})
+	return key, err
+}
+
+// seconds reads a number of seconds, as whole as a duration can hold them.
+func seconds(name string, n int64) (time.Duration, error) {
+	if n > math.MaxInt64/int64(time.Second) || n < math.MinInt64/int64(time.Second) {
+		return 0, fault.New(fault.Invalid, "%s is longer than 292 years", name)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+func (l *Local) getKey(ctx context.Context, who keystore.Authority, args KeyID) (key keystore.Key, err error) {
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		key, err = l.Keys.Get(tx, who, args.ID)
+		return err
+	})
+	return key, err
+}
+
+func (l *Local) listKeys(ctx context.Context, who keystore.Authority, args ListKeys) (page keystore.Page, err error) {
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		page, err = l.Keys.List(tx, who, keystore.Filter{Scope: args.Scope, All: args.All, Limit: args.Limit, Cursor: args.Cursor})
+		return err
+	})
+	return page, err
+}
+
+// change makes an operation of one that changes the state of a key.
+func change(do func(*keystore.Keystore, *store.Tx, keystore.Authority, string) (keystore.Key, error)) func(*Local, context.Context, keystore.Authority, KeyID) (keystore.Key, error) {
+	return func(l *Local, ctx context.Context, who keystore.Authority, args KeyID) (key keystore.Key, err error) {
+		_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+			key, err = do(l.Keys, tx, who, args.ID)
+			return err
+		})
+		return key, err
+	}
+}
+
+func (l *Local) listAudit(ctx context.Context, _ keystore.Authority, args ListAudit) ([]audit.Entry, error) {
+	switch {
+	case args.Limit == 0:
+		args.Limit = defaultRecords
+	case args.Limit < 0 || args.Limit > maxRecords:
+		return nil, fault.New(fault.Invalid, "limit must be between 1 and %d", maxRecords)
+	}
+	if args.From == 0 {
+		head, err := audit.Verify(ctx, l.Store)
+		if err != nil {
+			return nil, err
+		}
+		args.From = max(head.Count, uint64(args.Limit)) - uint64(args.Limit) + 1
+	}
+	entries, err := audit.List(ctx, l.Store, args.From, args.Limit)
+	return append([]audit.Entry{}, entries...), err
+}
+
+func (l *Local) verifyAudit(ctx context.Context, _ keystore.Authority, args VerifyAudit) (AuditHead, error) {
+	var want []audit.Head
+	if args.Head != "" {
+		head, err := audit.ParseHead(args.Head)
+		if err != nil {
+			return AuditHead{}, fault.New(fault.Invalid, "%v", err)
+		}
+		want = []audit.Head{head}
+	}
+	head, err := audit.Verify(ctx, l.Store, want...)
+	return AuditHead{Count: head.Count, Head: head.String()}, err
+}

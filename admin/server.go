@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"runner.example/internal/fault"
+)
+
+const (
+	// maxMessage bounds a request and an answer, in bytes.
+	maxMessage = 16 << 20
+	// idle is how long a silent connection is kept.
+	idle = time.Minute
+)
+
+// Server answers operators who ask over the socket.
+type Server struct {
+	local  *Local
+	logger *slog.Logger
+	http   *http.Server
+}
+
+// NewServer returns a server that does what it is asked on local. The logger is
+// told what it could not do; nil: nobody is.
+func NewServer(local *Local, logger *slog.Logger) *Server {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{local: local, logger: logger}
+	s.http = &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: idle, IdleTimeout: idle,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, operatorKey{}, conn.(*operatorConn).uid)
+		},
+	}
+	return s
+}
+
+// operatorKey is where a connection's context holds the uid of its peer.
+type operatorKey struct{}
+
+// Serve answers on ln, which Listen made, until Shutdown; then it returns nil.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve operators on the socket: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops listening, removes the socket and waits, no longer than ctx,
+// for operations in flight.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+
+// ServeHTTP does the operation that the path names: POST /<operation> with the
+// arguments as JSON. The answer is the result, or a refusal with its code.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	result, err := s.do(r)
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		result, _ = json.Marshal(s.refusal(r.Context(), err))
+	}
+	_, _ = w.Write(result) // who hung up gets no answer
+}
+
+func (s *Server) do(r *http.Request) ([]byte, error) {
+	if r.Method != http.MethodPost {
+		return nil, fault.New(fault.Invalid, "operations are asked with POST, not %s", r.Method)
+	}
+	args, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxMessage))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "read the arguments")
+	}
+	return s.local.do(r.Context(), r.Context().Value(operatorKey{}).(uint32), strings.TrimPrefix(r.URL.Path, "/"), args)
+}
+
+// refusal is an error as it goes over the socket.
+type refusal struct {
+	Code   fault.Code `json:"code"`
+	Detail string     `json:"detail"`
+}
+
+// refusal gives what an operator is told, and logs what a server should not
+// have failed to do.
+func (s *Server) refusal(ctx context.Context, err error) refusal {
+	f := fault.Of(err)
+	if f.Code == fault.Internal || f.Code == fault.Unavailable {
+		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)
+	}
+	return refusal{f.Code, f.Detail}
+}
