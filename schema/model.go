@@ -1,8 +1,12 @@
 package schema
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 )
 
@@ -19,6 +23,9 @@ type Schema struct {
 	// Routes are all routes with their effective settings, in order of
 	// declaration.
 	Routes []Route
+	// Functions are all functions with their effective settings, in order of
+	// declaration.
+	Functions []Function
 }
 
 // APIKeys holds the settings of the apiKeys block with its defaults filled in.
@@ -41,15 +48,31 @@ type Scope struct {
 	// System is the id given to @system: the stable identity of the capability.
 	System     string
 	AllTenants bool
+	Grants     []Grant
 	// Issue is nil when the scope has no @issue.
 	Issue Expr
+	Doc   string
+}
+
+// Grant is one @grant: each of the actions on each of the entities.
+type Grant struct {
+	// Actions are as written: "write" stands for "insert" and "update".
+	Actions  []string
+	Entities []string
+	// Fields bounds what is read and written; nil means all but hidden ones.
+	Fields []string
+	// Where is nil when every row will do.
+	Where Expr
 }
 
 // Route is one HTTP route with the settings that hold for it.
 type Route struct {
 	Method string
 	// Path is the whole template, prefixes joined: "/v1/orders/:id".
-	Path    string
+	Path string
+	// Params are the names of the path's parameters in order, the rest
+	// parameter among them.
+	Params  []string
 	Handler string
 	Auth    Auth
 	// Limits all hold; a request must pass every one of them.
@@ -58,10 +81,40 @@ type Route struct {
 	BodyBytes int64
 	Timeout   time.Duration
 	// As names the scope whose grants an anonymous caller acts under.
-	As  string
-	Doc string
+	As string
+	// Input names the type that the body must fit; empty without one.
+	Input string
+	// Verify is nil when the route asks for no signature.
+	Verify *Verify
+	Doc    string
 	// Span points at the route line.
 	Span diag.Span
+}
+
+// Function is one function with the settings that hold for it.
+type Function struct {
+	// Name is also the name of the export that answers.
+	Name string
+	// Exposed functions have a URL and an auth mode, others have neither.
+	Exposed   bool
+	Auth      Auth
+	Limits    []RateLimit
+	BodyBytes int64
+	Timeout   time.Duration
+	As        string
+	Doc       string
+	Span      diag.Span
+}
+
+// Verify is the signature that a webhook's body must carry.
+type Verify struct {
+	// Scheme is "standard", "stripe", "github" or "slack".
+	Scheme string
+	// Secret is the name of a declared secret.
+	Secret string
+	// Tolerance is how old a signature may be, zero where the schema says
+	// nothing.
+	Tolerance time.Duration
 }
 
 // Auth is a route's auth mode. Exactly the fields of the declared modes are
@@ -75,6 +128,28 @@ type Auth struct {
 	Scopes []string
 }
 
+// String gives the mode as the schema language writes it:
+// "anyOf(session(admin), apiKey(orders_read))".
+func (a Auth) String() string {
+	var modes []string
+	if a.None {
+		modes = append(modes, "none")
+	}
+	switch {
+	case a.Session && len(a.Roles) > 0:
+		modes = append(modes, "session("+strings.Join(a.Roles, ", ")+")")
+	case a.Session:
+		modes = append(modes, "session")
+	}
+	if len(a.Scopes) > 0 {
+		modes = append(modes, "apiKey("+strings.Join(a.Scopes, ", ")+")")
+	}
+	if len(modes) == 1 {
+		return modes[0]
+	}
+	return "anyOf(" + strings.Join(modes, ", ") + ")"
+}
+
 // RateLimit is one declared limit. Two routes under the same declaration
 // share it, and so its counters.
 type RateLimit struct {
@@ -86,4 +161,96 @@ type RateLimit struct {
 	// By is "", "key", "user", "tenant", "ip" or "global"; empty counts per
 	// key id, else per user id, else per client address.
 	By string
+}
+
+// rateUnits are the units of a rate limit, longest last.
+var rateUnits = []struct {
+	name string
+	per  time.Duration
+}{
+	{"second", time.Second},
+	{"minute", time.Minute},
+	{"hour", time.Hour},
+	{"day", 24 * time.Hour},
+}
+
+// String gives the limit as the schema language writes it: "100/second by ip".
+func (l RateLimit) String() string {
+	unit := l.Per.String()
+	for _, u := range rateUnits {
+		if u.per == l.Per {
+			unit = u.name
+		}
+	}
+	text := fmt.Sprintf("%d/%s", l.Count, unit)
+	if l.By != "" {
+		text += " by " + l.By
+	}
+	return text
+}
+
+// Scope returns the scope of that name, nil when there is none.
+func (s *Schema) Scope(name string) *Scope {
+	for _, scope := range s.APIKeys.Scopes {
+		if scope.Name == name {
+			return scope
+		}
+	}
+	return nil
+}
+
+// ScopeOf returns the scope that a key is of, given the name and the capability
+// stored in it: the scope of that name; if there is none, the only scope with
+// that capability; else nil.
+func (s *Schema) ScopeOf(name, capability string) *Scope {
+	if scope := s.Scope(name); scope != nil {
+		return scope
+	}
+	var only *Scope
+	for _, scope := range s.APIKeys.Scopes {
+		if scope.System != capability {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = scope
+	}
+	return only
+}
+
+// MayIssue reports whether the caller may create and manage keys of the scope.
+// Operators may; anonymous callers never; others where the scope's @issue is
+// true of them. A scope without @issue is issued by operators alone, in untyped
+// mode by any session too.
+func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
+	switch {
+	case by.Kind == caller.System:
+		return true
+	case by.Kind == caller.Anonymous:
+		return false
+	case scope.Issue == nil:
+		return !s.Typed && by.Kind == caller.Session
+	}
+	return scene{caller: &by}.truth(scope.Issue) == isTrue
+}
+
+// CheckHandlers reports every route and function whose handler is not among
+// exports, the names that the loaded modules export.
+func (s *Schema) CheckHandlers(exports []string) diag.List {
+	var found diag.List
+	exports = slices.Sorted(slices.Values(exports))
+	check := func(span diag.Span, what, name string) {
+		if _, ok := slices.BinarySearch(exports, name); ok {
+			return
+		}
+		found.Errorf("E419", span, "%s %q is exported by no loaded module%s", what, name, diag.DidYouMean(name, exports))
+	}
+	for _, r := range s.Routes {
+		check(r.Span, "handler", r.Handler)
+	}
+	for _, f := range s.Functions {
+		check(f.Span, "function", f.Name)
+	}
+	return found
 }

@@ -1,0 +1,192 @@
+package schema
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// checkAuth checks the auth block and notes roles, user and tenant.
+func (c *checker) checkAuth() {
+	for _, d := range c.decls {
+		auth, ok := d.(*AuthDecl)
+		if !ok {
+			continue
+		}
+		c.settingsOnce(auth.Settings)
+		for _, s := range auth.Settings {
+			switch s.Name.Name {
+			case "roles":
+				c.declareRoles(s.Value)
+			case "user":
+				c.user = c.entityName(s)
+			case "tenant":
+				c.tenantSet = true
+				c.tenant = c.entityName(s)
+			case "origins":
+				c.stringList(s.Value)
+			}
+		}
+		kinds := namesTaken{}
+		c.sessions = c.sessions || len(auth.Sessions) > 0
+		for _, session := range auth.Sessions {
+			if first, twice := kinds.take(session.Kind); twice {
+				c.errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, at(session.Kind.Loc, first))
+			}
+			c.checkSession(session)
+		}
+	}
+}
+
+func (c *checker) declareRoles(v Value) {
+	taken := namesTaken{}
+	for _, role := range c.nameList(v) {
+		if first, twice := taken.take(role); twice {
+			c.errorf("E211", role.Loc, "role %q is already declared at %s", role.Name, at(role.Loc, first))
+			continue
+		}
+		c.roleNames = append(c.roleNames, role.Name)
+	}
+}
+
+// entityName returns the entity that a setting of auth names. Without entities
+// there is nothing it could be checked against.
+func (c *checker) entityName(s *Setting) string {
+	name, ok := c.bareName(s.Value, "an entity")
+	if !ok || !c.schema.Typed {
+		return ""
+	}
+	if _, ok := c.named[name.Name].(*EntityDecl); !ok {
+		c.missing("E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.didYouMean(name.Name, c.entityNames()))
+		return ""
+	}
+	return name.Name
+}
+
+func (c *checker) checkSession(d *SessionDecl) {
+	c.settingsOnce(d.Settings)
+	switch d.Kind.Name {
+	case "cookie":
+		c.checkCookie(d)
+	case "jwt":
+		c.checkJWT(d)
+	}
+}
+
+func (c *checker) checkCookie(d *SessionDecl) {
+	if d.Cookie != nil && !strings.HasPrefix(d.Cookie.Text, "__Host-") && !c.opt.InsecureCookies {
+		c.errorf("E531", d.Cookie.Loc, "the cookie name must begin with __Host- (only `insecure_cookies = true` under [auth] in runner.toml, on loopback, lifts this)")
+	}
+	for _, s := range d.Settings {
+		switch s.Name.Name {
+		case "idle", "absolute":
+			c.duration(s.Value)
+		case "sameSite":
+			if word, ok := c.bareName(s.Value, "lax or strict"); ok && word.Name != "lax" && word.Name != "strict" {
+				c.errorf("E100", word.Loc, "expected lax or strict, found %q%s", word.Name, c.didYouMean(word.Name, []string{"lax", "strict"}))
+			}
+		}
+	}
+}
+
+// jwtAlgorithms are those whose keys a JWKS can publish.
+var jwtAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
+
+func (c *checker) checkJWT(d *SessionDecl) {
+	given := map[string]bool{}
+	for _, s := range d.Settings {
+		given[s.Name.Name] = true
+		switch s.Name.Name {
+		case "issuer", "audience", "jwks":
+			c.str(s.Value)
+		case "algorithms":
+			for _, alg := range c.nameList(s.Value) {
+				c.checkAlgorithm(alg)
+			}
+		case "roles", "tenant":
+			c.claim(s.Value)
+		}
+	}
+	for _, need := range []string{"issuer", "audience", "jwks"} {
+		if !given[need] {
+			c.errorf("E530", d.Span(), "jwt needs issuer, audience and jwks: there is no %s", need)
+		}
+	}
+}
+
+func (c *checker) checkAlgorithm(alg Ident) {
+	switch {
+	case slices.Contains(jwtAlgorithms, alg.Name):
+	case strings.EqualFold(alg.Name, "none"):
+		c.errorf("E530", alg.Loc, "algorithm \"none\" is never allowed: use %s", strings.Join(jwtAlgorithms, ", "))
+	default:
+		c.errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s", alg.Name, strings.Join(jwtAlgorithms, ", "))
+	}
+}
+
+// checkOutbound checks the origins that handlers may call.
+func (c *checker) checkOutbound() {
+	for _, d := range c.decls {
+		outbound, ok := d.(*OutboundDecl)
+		if !ok {
+			continue
+		}
+		c.settingsOnce(outbound.Settings)
+		for _, s := range outbound.Settings {
+			if s.Name.Name != "allow" {
+				continue
+			}
+			for _, origin := range c.stringList(s.Value) {
+				c.checkOrigin(origin)
+			}
+		}
+	}
+}
+
+func (c *checker) checkOrigin(lit *Literal) {
+	refuse := func(why string) { c.errorf("E520", lit.Loc, "%q: %s", lit.Text, why) }
+	const form = "only https URLs with a host name and no path"
+	u, err := url.Parse(lit.Text)
+	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
+		refuse(form)
+		return
+	}
+	private, named := hostKind(u.Hostname())
+	switch {
+	case private && !c.opt.AllowPrivate:
+		refuse("only https URLs with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
+	case private && (u.Scheme == "https" || u.Scheme == "http"):
+	case !named || u.Scheme != "https":
+		refuse(form)
+	}
+}
+
+// hostKind says whether a host is certainly private, and whether it is a name
+// and not an address.
+func hostKind(host string) (private, named bool) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addr = addr.Unmap()
+		return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified(), false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true, true
+	}
+	return false, isHostName(host)
+}
+
+// isHostName reports letters, digits, dots and hyphens, and no look of an
+// address: the last label is not a number.
+func isHostName(host string) bool {
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+		if strings.ContainsFunc(label, func(r rune) bool { return r != '-' && !isLetter(r) && !isDigit(r) }) {
+			return false
+		}
+	}
+	return !strings.HasPrefix(labels[len(labels)-1], "0x") && strings.ContainsFunc(labels[len(labels)-1], isLetter)
+}

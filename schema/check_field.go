@@ -1,0 +1,310 @@
+package schema
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/big"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// scalars are the built-in types.
+var scalars = []string{
+	"id", "uuid", "string", "text", "email", "url", "int", "float", "decimal",
+	"bool", "time", "date", "duration", "json", "bytes",
+}
+
+// maxDigits bounds a decimal.
+const maxDigits = 38
+
+// maxInt is the largest whole number that every JSON reader keeps exactly.
+const maxInt = 1<<53 - 1
+
+// checkTypeArgs checks string(1..32), decimal(12,2) and the like.
+func (c *checker) checkTypeArgs(t *TypeRef) {
+	name, args := t.Name.Name, t.Args
+	refuse := func(format string, a ...any) {
+		span := t.Name.Loc
+		if args != nil {
+			span = args.Loc
+		}
+		c.errorf("E213", span, format, a...)
+	}
+	if args != nil && args.First == nil {
+		return // reported
+	}
+	switch name {
+	case "decimal":
+		if args == nil || args.Range || args.Second == nil || args.First.Int < 1 || args.First.Int > maxDigits || args.Second.Int > args.First.Int {
+			refuse("decimal needs (digits, places) with places ≤ digits ≤ %d", maxDigits)
+		}
+	case "string", "text", "int", "float":
+		switch {
+		case args == nil:
+		case args.Second == nil && (name == "int" || name == "float"), args.Second != nil && !args.Range:
+			refuse("%s takes its bounds as (1..100)", name)
+		case args.Second != nil && args.First.Int > args.Second.Int:
+			refuse("%s(%s..%s): the lower bound is above the upper one", name, args.First.Raw, args.Second.Raw)
+		}
+	default:
+		if args != nil {
+			refuse("%s takes no arguments", name)
+		}
+	}
+}
+
+// checkBounds checks @min, @max and @pattern against the field's type.
+func (c *checker) checkBounds(f *FieldDecl) {
+	for _, attr := range f.Attrs {
+		if attr.Arg == nil {
+			continue
+		}
+		switch name := attr.Name.Name; name {
+		case "min", "max":
+			if !f.Type.List && slices.Contains([]string{"int", "float", "decimal", "duration", "time", "date"}, f.Type.Name.Name) {
+				if why := misfit(f.Type, attr.Arg); why != "" {
+					c.errorf("E213", attr.Loc, "@%s(%s) %s", name, attr.Arg.Raw, why)
+				}
+			} else if c.known(f) {
+				c.errorf("E213", attr.Loc, "@%s needs a number, a duration or a time, not %s", name, describeType(f.Type))
+			}
+		case "pattern":
+			c.checkPattern(f, attr)
+		}
+	}
+	low, high := f.attr("min"), f.attr("max")
+	if low == nil || high == nil || low.Arg == nil || high.Arg == nil {
+		return
+	}
+	if order, ok := compare(low.Arg.constant(), high.Arg.constant()); ok && order > 0 {
+		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper one", low.Arg.Raw, high.Arg.Raw)
+	}
+}
+
+func (c *checker) checkPattern(f *FieldDecl, attr *FieldAttr) {
+	if c.known(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
+		c.errorf("E218", attr.Loc, "@pattern needs a field of text, not %s", describeType(f.Type))
+		return
+	}
+	if _, err := regexp.Compile(attr.Arg.Text); err != nil {
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		c.errorf("E218", attr.Loc, "the pattern does not compile: %s (RE2)", why)
+	}
+}
+
+// checkDefault checks that the default is a value of the field.
+func (c *checker) checkDefault(f *FieldDecl) {
+	if f.Default == nil || !c.known(f) {
+		return
+	}
+	refuse := func(format string, a ...any) { c.errorf("E214", f.Default.Span(), format, a...) }
+	switch d := c.named[f.Type.Name.Name].(type) {
+	case *EntityDecl:
+		refuse("a relation cannot have a default")
+		return
+	case *TypeDecl:
+		refuse("a value of type %s cannot have a default", d.Name.Name)
+		return
+	case *EnumDecl:
+		if !f.Type.List {
+			c.checkEnumDefault(d, f.Default)
+			return
+		}
+	}
+	switch {
+	case f.Type.List:
+		refuse("a list cannot have a default")
+		return
+	case f.Type.Name.Name == "id":
+		refuse("an id cannot have a default")
+		return
+	}
+	switch v := f.Default.(type) {
+	case *NameValue:
+		if v.Name.Name != "now" || f.Type.Name.Name != "time" && f.Type.Name.Name != "date" {
+			refuse("the default %s is not %s", v.Name.Name, article(f.Type.Name.Name))
+		}
+	case *Literal:
+		why := misfit(f.Type, v)
+		if why == "" {
+			why = outside(f, v)
+		}
+		if why != "" {
+			refuse("the default %s %s", v.Raw, why)
+		}
+	}
+}
+
+func (c *checker) checkEnumDefault(enum *EnumDecl, v Value) {
+	switch v := v.(type) {
+	case *NameValue:
+		if values := enum.names(); !slices.Contains(values, v.Name.Name) {
+			c.errorf("E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
+		}
+	case *Literal:
+		c.errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes", v.Raw, enum.Name.Name)
+	}
+}
+
+func (d *EnumDecl) names() []string {
+	var names []string
+	for _, v := range d.Values {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// outside says which @min, @max or @pattern a literal breaks; "" when none.
+func outside(f *FieldDecl, lit *Literal) string {
+	for _, attr := range f.Attrs {
+		if attr.Arg == nil {
+			continue
+		}
+		order, ok := compare(lit.constant(), attr.Arg.constant())
+		switch {
+		case attr.Name.Name == "min" && ok && order < 0:
+			return fmt.Sprintf("is below @min(%s)", attr.Arg.Raw)
+		case attr.Name.Name == "max" && ok && order > 0:
+			return fmt.Sprintf("is above @max(%s)", attr.Arg.Raw)
+		case attr.Name.Name == "pattern" && lit.Kind == StringLit:
+			if re, err := regexp.Compile(attr.Arg.Text); err == nil && !re.MatchString(lit.Text) {
+				return "does not match @pattern"
+			}
+		}
+	}
+	return ""
+}
+
+var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// misfit says why a literal is not a value of a scalar type: "is not an int",
+// "is outside 1..100"; "" when it is one.
+func misfit(t *TypeRef, lit *Literal) string {
+	name := t.Name.Name
+	ok := true
+	switch name {
+	case "int":
+		if lit.Kind == IntLit {
+			return misfitRange(t, lit)
+		}
+		ok = false
+	case "float":
+		if lit.Kind == IntLit || lit.Kind == DecimalLit {
+			return misfitRange(t, lit)
+		}
+		ok = false
+	case "decimal":
+		return misfitDecimal(t, lit)
+	case "bool":
+		ok = lit.Kind == BoolLit
+	case "duration":
+		if lit.Kind == DurationLit && lit.Duration%time.Second != 0 {
+			return "is not in whole seconds"
+		}
+		ok = lit.Kind == DurationLit
+	case "json":
+	case "string", "text":
+		if lit.Kind == StringLit {
+			return misfitLength(t, lit)
+		}
+		ok = false
+	default:
+		ok = lit.Kind == StringLit && hasForm(name, lit.Text)
+	}
+	if !ok {
+		return "is not " + article(name)
+	}
+	return ""
+}
+
+// hasForm reports that text is a value of a scalar that is written as a string
+// of a certain form.
+func hasForm(scalar, text string) bool {
+	var err error
+	switch scalar {
+	case "uuid":
+		return uuidForm.MatchString(text)
+	case "email":
+		var addr *mail.Address
+		addr, err = mail.ParseAddress(text)
+		return err == nil && addr.Address == text
+	case "url":
+		var u *url.URL
+		u, err = url.Parse(text)
+		return err == nil && u.Scheme != "" && u.Host != ""
+	case "time":
+		_, err = time.Parse(time.RFC3339, text)
+	case "date":
+		_, err = time.Parse(time.DateOnly, text)
+	case "bytes":
+		_, err = base64.StdEncoding.DecodeString(text)
+	}
+	return err == nil
+}
+
+func misfitRange(t *TypeRef, lit *Literal) string {
+	value, ok := lit.constant().(*big.Rat)
+	if !ok || t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
+		if lit.Kind == IntLit && (lit.Int > maxInt || lit.Int < -maxInt) {
+			return "is beyond 2^53"
+		}
+		return ""
+	}
+	low, high := new(big.Rat).SetInt64(t.Args.First.Int), new(big.Rat).SetInt64(t.Args.Second.Int)
+	if value.Cmp(low) < 0 || value.Cmp(high) > 0 {
+		return fmt.Sprintf("is outside %s..%s", t.Args.First.Raw, t.Args.Second.Raw)
+	}
+	return ""
+}
+
+func misfitLength(t *TypeRef, lit *Literal) string {
+	if t.Args == nil || t.Args.First == nil {
+		return ""
+	}
+	low, high := int64(0), t.Args.First.Int
+	if t.Args.Second != nil {
+		low, high = t.Args.First.Int, t.Args.Second.Int
+	}
+	if n := int64(utf8.RuneCountInString(lit.Text)); n < low || n > high {
+		return fmt.Sprintf("has %d characters, outside %d..%d", n, low, high)
+	}
+	return ""
+}
+
+func misfitDecimal(t *TypeRef, lit *Literal) string {
+	text := lit.Text
+	switch lit.Kind {
+	case IntLit:
+		text = fmt.Sprint(lit.Int)
+	case DecimalLit, StringLit:
+	default:
+		return "is not a decimal"
+	}
+	if !decimalForm.MatchString(text) {
+		return "is not a decimal"
+	}
+	if t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
+		return ""
+	}
+	whole, places, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
+	whole = strings.TrimLeft(whole, "0")
+	if int64(len(places)) > t.Args.Second.Int || int64(len(whole)) > t.Args.First.Int-t.Args.Second.Int {
+		return fmt.Sprintf("does not fit decimal(%d,%d)", t.Args.First.Int, t.Args.Second.Int)
+	}
+	return ""
+}
+
+var decimalForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// article puts "a" or "an" before the name of a type.
+func article(name string) string {
+	if strings.ContainsAny(name[:1], "aeioAEIO") {
+		return "an " + name
+	}
+	return "a " + name
+}

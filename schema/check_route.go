@@ -1,0 +1,517 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/internal/diag"
+)
+
+const maxRoutes = 2000
+
+// settings are those that hold at one place, each as it was written there or
+// further out.
+type settings struct {
+	auth, rate, as, body, timeout, input, verify *RouteSetting
+}
+
+// with returns the settings inside a place that has a list of its own. What is
+// not inherited is dropped first.
+func (s settings) with(list *RouteSettings) settings {
+	s.as = nil
+	if list == nil {
+		return s
+	}
+	for _, set := range list.List {
+		switch set.Name.Name {
+		case "auth":
+			s.auth = set
+		case "rateLimit":
+			s.rate = set
+		case "as":
+			s.as = set
+		case "body":
+			s.body = set
+		case "timeout":
+			s.timeout = set
+		case "input":
+			s.input = set
+		case "verify":
+			s.verify = set
+		}
+	}
+	return s
+}
+
+// place says on what a list of settings is written.
+type place int
+
+const (
+	onGroup place = iota
+	onRoute
+	onFunctions
+	onFunction
+)
+
+// checkSettings checks one list of settings where it is written.
+func (c *checker) checkSettings(list *RouteSettings, on place) {
+	if list == nil {
+		return
+	}
+	taken := namesTaken{}
+	for _, s := range list.List {
+		if _, twice := taken.take(s.Name); twice {
+			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
+		}
+		c.checkSetting(s, on)
+	}
+}
+
+func (c *checker) checkSetting(s *RouteSetting, on place) {
+	group := on == onGroup || on == onFunctions
+	switch s.Name.Name {
+	case "auth":
+		if s.Auth != nil {
+			c.checkMode(s.Auth, false)
+		}
+	case "rateLimit":
+		if s.Rate != nil {
+			c.checkRates(s.Rate)
+		}
+	case "as":
+		switch {
+		case s.Ref == nil || s.Ref.Name == "":
+		case group:
+			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each route it is meant for")
+		case c.scopes[s.Ref.Name] == nil:
+			c.missing("E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
+		}
+	case "mints":
+		if group {
+			c.errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the one route that may open sessions")
+		}
+	case "body":
+		c.checkBody(s.Amount)
+	case "timeout":
+		c.checkTimeout(s.Amount)
+	case "input":
+		c.checkInput(s, on)
+	case "verify":
+		c.checkVerify(s.Verify)
+	}
+}
+
+// checkMode checks the names in an auth mode.
+func (c *checker) checkMode(m *AuthMode, inAnyOf bool) {
+	switch m.Kind.Name {
+	case "none":
+		if inAnyOf {
+			c.errorf("E412", m.Loc, "none cannot be one of anyOf: it would always win")
+		}
+	case "session":
+		for _, role := range m.Names {
+			if role.Name != "" && !slices.Contains(c.roleNames, role.Name) {
+				c.missing("E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.didYouMean(role.Name, c.roleNames))
+			}
+		}
+	case "apiKey":
+		for _, scope := range m.Names {
+			if scope.Name != "" && c.scopes[scope.Name] == nil {
+				c.missing("E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.didYouMean(scope.Name, c.scopeNames))
+			}
+		}
+	case "anyOf":
+		for _, mode := range m.Modes {
+			c.checkMode(mode, true)
+		}
+	}
+}
+
+var (
+	partitions = []string{"key", "user", "tenant", "ip", "global"}
+	unitNames  = []string{"second", "minute", "hour", "day"}
+)
+
+func (c *checker) checkRates(v *RateValue) {
+	for _, rate := range v.Rates {
+		if rate.Count != nil && rate.Count.Int < 1 {
+			c.errorf("E421", rate.Count.Loc, "the rate must be at least 1; to lift an inherited limit write rateLimit: none")
+		}
+		if unit := rate.Unit; unit.Name != "" && !slices.Contains(unitNames, unit.Name) {
+			c.errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.didYouMean(unit.Name, unitNames))
+		}
+		if by := rate.By; by != nil && by.Name != "" && !slices.Contains(partitions, by.Name) {
+			c.errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s", by.Name, c.didYouMean(by.Name, partitions))
+		}
+	}
+}
+
+func (c *checker) checkBody(size *Literal) {
+	switch {
+	case size == nil:
+	case size.Int > c.opt.MaxBody:
+		c.errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
+	case size.Int < 1:
+		c.errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
+	}
+}
+
+func (c *checker) checkTimeout(t *Literal) {
+	switch {
+	case t == nil:
+	case t.Duration > c.opt.MaxTimeout:
+		c.errorf("E424", t.Loc, "timeout %s is above %s", t.Raw, durationText(c.opt.MaxTimeout))
+	case t.Duration < time.Millisecond:
+		c.errorf("E424", t.Loc, "timeout %s is below 1ms", t.Raw)
+	}
+}
+
+func (c *checker) checkInput(s *RouteSetting, on place) {
+	if on == onFunction || on == onFunctions {
+		c.errorf("E503", s.Name.Loc, "input: the parameters of a function are its input")
+		return
+	}
+	if s.Ref == nil || s.Ref.Name == "" {
+		return
+	}
+	if _, ok := c.named[s.Ref.Name].(*TypeDecl); ok {
+		return
+	}
+	var types []string
+	for _, d := range c.decls {
+		if t, ok := d.(*TypeDecl); ok {
+			types = append(types, t.Name.Name)
+		}
+	}
+	c.missing("E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
+}
+
+var webhookSchemes = []string{"standard", "stripe", "github", "slack"}
+
+func (c *checker) checkVerify(v *VerifyValue) {
+	if v == nil {
+		return
+	}
+	if scheme := v.Scheme; scheme.Name != "" && !slices.Contains(webhookSchemes, scheme.Name) {
+		c.errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.didYouMean(scheme.Name, webhookSchemes))
+	}
+	if secret := v.Secret; secret.Name != "" {
+		if _, ok := c.secrets[secret.Name]; !ok {
+			c.missing("E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.didYouMean(secret.Name, c.schema.Secrets))
+		}
+	}
+}
+
+// ---- routes ----
+
+// group is where a route stands.
+type group struct {
+	settings settings
+	// prefix holds the segments of all prefixes around, broken tells that one
+	// of them was wrong.
+	prefix []segment
+	broken bool
+}
+
+// checkRoutes checks all groups and routes and builds the routing table.
+func (c *checker) checkRoutes() {
+	shapes := map[string]diag.Span{}
+	for _, d := range c.decls {
+		if routes, ok := d.(*RoutesDecl); ok {
+			c.checkGroup(routes, group{}, shapes)
+		}
+	}
+}
+
+// checkGroup checks a group inside another. shapes holds the routes so far by
+// what they match.
+func (c *checker) checkGroup(d *RoutesDecl, in group, shapes map[string]diag.Span) {
+	c.checkSettings(d.Settings, onGroup)
+	in.settings = in.settings.with(d.Settings)
+	if d.Prefix == nil {
+		in.broken = true
+	} else {
+		segments, ok := c.checkPrefix(d.Prefix, in.prefix)
+		in.prefix = append(slices.Clip(in.prefix), segments...)
+		in.broken = in.broken || !ok
+	}
+	for _, item := range d.Items {
+		switch item := item.(type) {
+		case *RoutesDecl:
+			c.checkGroup(item, in, shapes)
+		case *RouteDecl:
+			c.checkRoute(item, in, shapes)
+		}
+	}
+}
+
+func (c *checker) checkRoute(d *RouteDecl, in group, shapes map[string]diag.Span) {
+	c.checkSettings(d.Settings, onRoute)
+	set := in.settings.with(d.Settings)
+	head := d.Method.Loc.To(d.Path.Loc)
+	own, ok := c.checkPath(d.Path, in.prefix)
+	whole := append(slices.Clip(in.prefix), own...)
+	route := Route{Method: d.Method.Name, Path: pathText(whole), Handler: d.Handler.Name, Doc: d.Doc, Span: d.Loc}
+	for _, s := range whole {
+		if s.kind != Static {
+			route.Params = append(route.Params, s.text)
+		}
+	}
+	if ok && !in.broken {
+		c.checkPlace(d, route, shapes)
+	}
+	c.handlerName(d.Handler)
+
+	label := route.Method + " " + route.Path
+	auth, ok := c.effectiveAuth(set, head, "E400", label)
+	if ok {
+		route.Auth = auth
+		c.checkAccess(set, auth, head, label)
+		if auth.None && set.verify == nil && set.rate == nil {
+			c.warnf("W416", head, "%s has auth none, no verify: and no rateLimit: anybody can run it as often as they like (write `rateLimit: none` if that is meant)", label)
+		}
+	}
+	c.checkBodyless(d)
+	route.Limits = limitsOf(set)
+	route.BodyBytes, route.Timeout = boundsOf(set)
+	if set.as != nil && set.as.Ref != nil {
+		route.As = set.as.Ref.Name
+	}
+	if set.input != nil && set.input.Ref != nil && hasBody(d.Method.Name) {
+		route.Input = set.input.Ref.Name
+	}
+	if set.verify != nil {
+		route.Verify = buildVerify(set.verify.Verify)
+	}
+	c.schema.Routes = append(c.schema.Routes, route)
+}
+
+// checkPlace checks the whole path and that no other route matches the same.
+func (c *checker) checkPlace(d *RouteDecl, route Route, shapes map[string]diag.Span) {
+	switch {
+	case len(c.schema.Routes) == maxRoutes:
+		c.errorf("E425", d.Path.Loc, "more than 2 000 routes")
+	case strings.Count(route.Path, "/") > maxSegments:
+		c.errorf("E425", d.Path.Loc, "the path %s has more than %d segments", shorten(route.Path), maxSegments)
+	case len(route.Path) > maxPathBytes:
+		c.errorf("E425", d.Path.Loc, "the path %s is longer than 1 024 bytes", shorten(route.Path))
+	}
+	for _, reserved := range []string{"/_call", "/_health"} {
+		if route.Path == reserved || strings.HasPrefix(route.Path, reserved+"/") {
+			c.errorf("E426", d.Path.Loc, "the path lies under the reserved prefix %q", reserved)
+		}
+	}
+	head := d.Method.Loc.To(d.Path.Loc)
+	shape := route.Method + " " + shapeOf(route.Path)
+	if first, taken := shapes[shape]; taken {
+		c.errorf("E406", head, "%s %s has the same shape as the route at %s: a request could match both", route.Method, route.Path, at(head, first))
+		return
+	}
+	shapes[shape] = head
+}
+
+// handlerName refuses names that can be no handler's export.
+func (c *checker) handlerName(name Ident) {
+	if name.Name == "memory" || strings.HasPrefix(name.Name, "_") || strings.HasPrefix(name.Name, "runner_") {
+		c.errorf("E201", name.Loc, "%q is a reserved name: no handler can be called so", name.Name)
+	}
+}
+
+func (c *checker) checkBodyless(d *RouteDecl) {
+	if d.Settings == nil || hasBody(d.Method.Name) {
+		return
+	}
+	for _, s := range d.Settings.List {
+		if s.Name.Name == "input" {
+			c.errorf("E503", s.Name.Loc, "input on %s has no body to check", d.Method.Name)
+		}
+	}
+}
+
+func hasBody(method string) bool {
+	return method != "GET" && method != "HEAD" && method != "OPTIONS"
+}
+
+// effectiveAuth returns the auth mode that holds, or false when there is none
+// that could be read.
+func (c *checker) effectiveAuth(set settings, span diag.Span, code, label string) (Auth, bool) {
+	switch {
+	case set.auth == nil && code == "E400":
+		c.errorf(code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
+		return Auth{}, false
+	case set.auth == nil:
+		c.errorf(code, span, "@expose %s has no auth mode: set auth on the functions block or on the function", label)
+		return Auth{}, false
+	case set.auth.Auth == nil:
+		return Auth{}, false
+	}
+	var auth Auth
+	anySession := false
+	readable := auth.add(set.auth.Auth, &anySession)
+	if anySession {
+		auth.Roles = nil
+	}
+	for _, name := range auth.Scopes {
+		c.asked[name] = true
+	}
+	mixed := auth.None && (auth.Session || len(auth.Scopes) > 0) // reported
+	return auth, readable && !mixed
+}
+
+// add joins one declared mode to a; anySession is set by a session without
+// roles. It reports whether all of the mode could be read.
+func (a *Auth) add(m *AuthMode, anySession *bool) bool {
+	readable := !m.Broken
+	switch m.Kind.Name {
+	case "none":
+		a.None = true
+	case "session":
+		a.Session = true
+		*anySession = *anySession || len(m.Names) == 0
+		a.Roles = appendNew(a.Roles, m.Names)
+	case "apiKey":
+		a.Scopes = appendNew(a.Scopes, m.Names)
+	case "anyOf":
+		for _, mode := range m.Modes {
+			readable = a.add(mode, anySession) && readable
+		}
+	default:
+		readable = false
+	}
+	return readable
+}
+
+func appendNew(names []string, ids []Ident) []string {
+	for _, id := range ids {
+		if id.Name != "" && !slices.Contains(names, id.Name) {
+			names = append(names, id.Name)
+		}
+	}
+	return names
+}
+
+// checkAccess checks what other settings mean under an auth mode.
+func (c *checker) checkAccess(set settings, auth Auth, span diag.Span, label string) {
+	if set.as != nil && set.as.Ref != nil {
+		c.asked[set.as.Ref.Name] = true
+		if !auth.None {
+			c.errorf("E415", span, "as: is only for routes with auth none; this one has auth %s", auth)
+		}
+	}
+	if auth.Session && !c.sessions && !c.sessionMissing && !c.broken {
+		c.sessionMissing = true
+		c.soften("418", span, "auth session is used but no `session` is declared in auth")
+	}
+	if !c.schema.Typed && !c.unguarded && !c.broken && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
+		c.unguarded = true
+		c.warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are bounded, by their grants (declare entities to deny all that is not allowed)", label)
+	}
+	if set.rate == nil || set.rate.Rate == nil || c.haveTenant(auth) {
+		return
+	}
+	for _, rate := range set.rate.Rate.Rates {
+		if rate.By != nil && rate.By.Name == "tenant" {
+			c.missing("E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
+		}
+	}
+}
+
+// haveTenant reports that callers under this mode can have a tenant.
+func (c *checker) haveTenant(auth Auth) bool {
+	if auth.None || c.schema.Typed && !c.tenantSet {
+		return false
+	}
+	return auth.Session || slices.ContainsFunc(auth.Scopes, func(name string) bool {
+		scope := c.scopes[name]
+		return scope == nil || len(scope.AllTenants) == 0
+	})
+}
+
+// ---- functions ----
+
+func (c *checker) checkFunctions() {
+	taken := namesTaken{}
+	for _, d := range c.decls {
+		block, ok := d.(*FunctionsDecl)
+		if !ok {
+			continue
+		}
+		c.checkSettings(block.Settings, onFunctions)
+		for _, f := range block.Functions {
+			if first, twice := taken.take(f.Name); twice {
+				c.errorf("E501", f.Name.Loc, "function %q is already declared at %s", f.Name.Name, at(f.Name.Loc, first))
+			}
+			c.checkFunction(f, settings{}.with(block.Settings))
+		}
+	}
+}
+
+func (c *checker) checkFunction(d *FunctionDecl, in settings) {
+	c.checkSettings(d.Settings, onFunction)
+	c.checkFields(d.Name.Name, d.Params)
+	if d.Result != nil {
+		c.checkType(d.Result)
+	}
+	c.handlerName(d.Name)
+	set := in.with(d.Settings)
+	f := Function{Name: d.Name.Name, Exposed: d.Expose, Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
+	f.BodyBytes, f.Timeout = boundsOf(set)
+	if set.as != nil && set.as.Ref != nil {
+		f.As = set.as.Ref.Name
+	}
+	if d.Expose {
+		var ok bool
+		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
+			c.checkAccess(set, f.Auth, d.Name.Loc, d.Name.Name)
+			if f.Auth.None {
+				c.warnf("W502", d.Name.Loc, "@expose %s has auth none: anybody can call it", d.Name.Name)
+			}
+		}
+	}
+	c.schema.Functions = append(c.schema.Functions, f)
+}
+
+// ---- the model's parts ----
+
+func limitsOf(set settings) []RateLimit {
+	if set.rate == nil || set.rate.Rate == nil {
+		return nil
+	}
+	var limits []RateLimit
+	for _, rate := range set.rate.Rate.Rates {
+		limit := RateLimit{ID: rate.Loc.String()}
+		if rate.Count != nil {
+			limit.Count = int(rate.Count.Int)
+		}
+		if i := slices.Index(unitNames, rate.Unit.Name); i >= 0 {
+			limit.Per = rateUnits[i].per
+		}
+		if rate.By != nil {
+			limit.By = rate.By.Name
+		}
+		limits = append(limits, limit)
+	}
+	return limits
+}
+
+func boundsOf(set settings) (bodyBytes int64, timeout time.Duration) {
+	if set.body != nil && set.body.Amount != nil {
+		bodyBytes = set.body.Amount.Int
+	}
+	if set.timeout != nil && set.timeout.Amount != nil {
+		timeout = set.timeout.Amount.Duration
+	}
+	return bodyBytes, timeout
+}
+
+func buildVerify(v *VerifyValue) *Verify {
+	if v == nil {
+		return nil
+	}
+	built := &Verify{Scheme: v.Scheme.Name, Secret: v.Secret.Name}
+	if v.Tolerance != nil {
+		built.Tolerance = v.Tolerance.Duration
+	}
+	return built
+}

@@ -1,0 +1,113 @@
+package schema
+
+import (
+	"time"
+)
+
+// The values of settings: each of these reports a value of the wrong form,
+// and returns false or nothing then. A value that could not be read (nil) has
+// been reported already.
+
+func (c *checker) expected(v Value, what string) {
+	if v != nil {
+		c.errorf("E100", v.Span(), "expected %s, found %s", what, describeValue(v))
+	}
+}
+
+func describeValue(v Value) string {
+	switch v := v.(type) {
+	case *Literal:
+		return v.Raw
+	case *NameValue:
+		return v.Name.Name
+	}
+	return "a list"
+}
+
+func (c *checker) literal(v Value, kind LiteralKind, what string) (*Literal, bool) {
+	lit, ok := v.(*Literal)
+	if !ok || lit.Kind != kind {
+		c.expected(v, what)
+		return nil, false
+	}
+	return lit, true
+}
+
+func (c *checker) str(v Value) (*Literal, bool) {
+	return c.literal(v, StringLit, "a string")
+}
+
+// duration wants a duration above zero.
+func (c *checker) duration(v Value) (time.Duration, bool) {
+	lit, ok := c.literal(v, DurationLit, "a duration (30m, 90d)")
+	if !ok {
+		return 0, false
+	}
+	if lit.Duration <= 0 {
+		c.expected(v, "a duration above zero")
+		return 0, false
+	}
+	return lit.Duration, true
+}
+
+// bareName wants a name without arguments.
+func (c *checker) bareName(v Value, what string) (Ident, bool) {
+	name, ok := v.(*NameValue)
+	if !ok || name.Call {
+		c.expected(v, what)
+		return Ident{}, false
+	}
+	return name.Name, name.Name.Name != ""
+}
+
+// claim wants claim("name").
+func (c *checker) claim(v Value) {
+	name, ok := v.(*NameValue)
+	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
+		c.expected(v, `claim("…")`)
+		return
+	}
+	c.str(name.Args[0])
+}
+
+// nameList wants a list of names.
+func (c *checker) nameList(v Value) []Ident {
+	list, ok := v.(*ListValue)
+	if !ok {
+		c.expected(v, "a list of names in brackets")
+		return nil
+	}
+	var names []Ident
+	for _, elem := range list.Elems {
+		if name, ok := c.bareName(elem, "a name"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stringList wants a list of strings.
+func (c *checker) stringList(v Value) []*Literal {
+	list, ok := v.(*ListValue)
+	if !ok {
+		c.expected(v, "a list of strings in brackets")
+		return nil
+	}
+	var strs []*Literal
+	for _, elem := range list.Elems {
+		if lit, ok := c.str(elem); ok {
+			strs = append(strs, lit)
+		}
+	}
+	return strs
+}
+
+// settingsOnce reports settings that are given twice.
+func (c *checker) settingsOnce(settings []*Setting) {
+	taken := namesTaken{}
+	for _, s := range settings {
+		if _, twice := taken.take(s.Name); twice {
+			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
+		}
+	}
+}
