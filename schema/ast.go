@@ -41,7 +41,7 @@ type File struct {
 type Comment struct {
 	Node
 	Text string
-	// OwnLine: no token stands before it on its line.
+	// OwnLine: no token (but a comma) stands before it on its line.
 	OwnLine bool
 }
 

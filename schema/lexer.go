@@ -32,7 +32,7 @@ type token struct {
 	lit  *Literal
 	// doc holds the text of the /// lines before the token.
 	doc string
-	// first: no token stands before this one on its line.
+	// first: no token (but a comma) stands before this one on its line.
 	first bool
 	// bad: something just before or in the token was reported already; what
 	// the grammar has to say about it is likely to be nonsense.
@@ -44,7 +44,7 @@ type lexer struct {
 	file string
 	text []byte
 	pos  diag.Pos
-	// tokenLine is the line on which the last token ended.
+	// tokenLine is the line on which the last token but a comma ended.
 	tokenLine int
 	doc       []string
 	comments  []Comment
@@ -100,10 +100,11 @@ func (l *lexer) next() token {
 	t.span = l.since(start)
 	t.first = start.Line > l.tokenLine
 	t.bad = t.bad || junk || (t.kind == tokEOF && l.lost)
-	if t.kind != tokPunct || t.text != "," {
-		t.doc = strings.Join(l.doc, "\n")
-		l.doc = nil
+	if t.is(",") { // commas come and go: they part neither comments nor lines
+		return t
 	}
+	t.doc = strings.Join(l.doc, "\n")
+	l.doc = nil
 	if t.kind != tokEOF {
 		l.tokenLine = l.pos.Line
 	}

@@ -49,9 +49,11 @@ func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
 		switch p.tok.kind {
 		case tokAtAt:
 			return p.entityItem(d)
-		case tokAt: // meant as an attribute of the entity, and no field stands before it
-			p.fieldAttr()
-			return true
+		case tokAt: // no field stands before it: perhaps meant as a rule of the entity
+			if slices.Contains(effects, p.tok.text) {
+				p.fieldAttr()
+				return true
+			}
 		}
 		return p.fieldItem(&d.Fields)
 	})

@@ -1,0 +1,138 @@
+package schema_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+// examples are schema files that must be free of mistakes.
+func examples(t testing.TB) []diag.Source {
+	t.Helper()
+	return sources(t, "testdata/examples/*.schema")
+}
+
+func sources(t testing.TB, pattern string) []diag.Source {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []diag.Source
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, diag.Source{Name: filepath.Base(name), Text: text})
+	}
+	return all
+}
+
+// sameMeaning compares trees without places and comments.
+var sameMeaning = []cmp.Option{
+	cmpopts.IgnoreTypes(diag.Span{}, schema.Brackets{}),
+	cmpopts.IgnoreFields(schema.File{}, "Size", "Comments"),
+}
+
+func commentTexts(f *schema.File) []string {
+	var texts []string
+	for _, c := range f.Comments {
+		texts = append(texts, c.Text)
+	}
+	return texts
+}
+
+// checkFormat formats src, which must be free of mistakes, and checks all that
+// Format promises.
+func checkFormat(t *testing.T, src diag.Source) string {
+	t.Helper()
+	once, diags := schema.Format(src)
+	if len(diags) > 0 {
+		t.Fatalf("does not format: %v", diags)
+	}
+	formatted := diag.Source{Name: src.Name, Text: once}
+	before, _ := schema.Parse(src)
+	after, diags := schema.Parse(formatted)
+	if len(diags) > 0 {
+		t.Fatalf("formatted text does not parse: %v\n%s", diags, once)
+	}
+	if d := cmp.Diff(before, after, sameMeaning...); d != "" {
+		t.Fatalf("formatting changed the meaning (- before, + after):\n%s\n%s", d, once)
+	}
+	if d := cmp.Diff(commentTexts(before), commentTexts(after)); d != "" {
+		t.Fatalf("formatting changed comments (- before, + after):\n%s\n%s", d, once)
+	}
+	twice, _ := schema.Format(formatted)
+	if d := cmp.Diff(string(once), string(twice)); d != "" {
+		t.Fatalf("formatting twice is not formatting once (- once, + twice):\n%s", d)
+	}
+	for line := range strings.Lines(string(once)) {
+		if trimmed := strings.TrimSuffix(line, "\n"); strings.TrimRight(trimmed, " ") != trimmed && !strings.Contains(string(src.Text), "/*") {
+			t.Fatalf("line ends in blanks: %q", line)
+		}
+	}
+	return string(once)
+}
+
+// FuzzSchema feeds any bytes to the parser and the printer. Seeds are the
+// examples and every fixture.
+func FuzzSchema(f *testing.F) {
+	for _, src := range append(examples(f), sources(f, "testdata/fixtures/*.schema")...) {
+		f.Add(src.Text)
+	}
+	for _, text := range tidy {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		src := diag.Source{Name: "fuzz.schema", Text: text}
+		file, diags := schema.Parse(src)
+		if file == nil {
+			t.Fatal("no tree")
+		}
+		for _, d := range diags {
+			s := d.Span
+			if s.Start.Line < 1 || s.Start.Col < 1 || s.End.Offset < s.Start.Offset || s.End.Offset > len(text) || d.Code == "" {
+				t.Fatalf("misplaced: %+v", d)
+			}
+		}
+		if len(diags) == 0 {
+			checkFormat(t, src)
+		}
+	})
+}
+
+// tidy holds what the formatter must not stumble over.
+var tidy = []string{
+	"",
+	"// only a comment\n\n\n// and another",
+	"app x // trailing\n/* own */ secret A\nsecret /* inside */ B\n// last\n",
+	"enum E { a, b // why\n c }\nenum F {\n\n a\n\n\n b\n}\nenum G { a /* x */ b }",
+	"entity A { id: id /// not a doc\n/// doc\n, /// doc too\nname: string @unique\n  @min(-1) @max(1_000) /* end */ }",
+	"entity A{id:id a:B[]@inverse(b) c:Order[\n/// lost\n]\n d: int? = 3}",
+	"entity A {\n id: id\n @@allow read, write to session, apiKey(x)\n  // reason\n when (a == 1 || !b) and\n c not in [1, 2] && exists(B where x == outer.id)\n @@unique(a desc, b) global\n global: int\n}",
+	"auth { session cookie { idle: 5m, }, session jwt { roles: claim(\"x\") algorithms: [\nA, // a\nB ] } roles: [a, b], origins: [] }",
+	"apiKeys { prefix: \"x\" scopes: { a: @system(\"a\") {}, b: @system(\"b\") { @grant read on A, B fields (x) where x > 1.5 @issue when now < now @allTenants }, }, }",
+	"apiKeys { scopes: {} // none\n }",
+	"routes(\"/\", auth: anyOf(session(a), apiKey(b)), rateLimit: [\n1/second,\n2/minute by ip]) { GET //x->y\nDELETE /:id -> d (timeout: 5s, csrf: on, mints: session, cors: [\"a\"], as: b, input: C, verify: webhook(s, S, tolerance: 5m))\n// here\nPUT /*rest -> e\n\nPATCH /a -> b\nroutes(\"/x\") {} }",
+	"functions { @expose f() -> string(1..3)[]? (auth: none) /** x\n y */ g(a: int = -1, b: S = now,) }",
+	"outbound { allow: [\"https://a\",] }\ntype T { a: decimal(12 , 2) b: text, }",
+	"enum E { GET // read\n, POST /* write */ }",
+	"\ufeffapp x\r\n// a\r\n/* b\r\nc */\r\nenum E {\r\n a }",
+}
+
+func TestFormatKeepsMeaningAndComments(t *testing.T) {
+	for _, src := range examples(t) {
+		t.Run(src.Name, func(t *testing.T) { checkFormat(t, src) })
+	}
+	for _, text := range tidy {
+		t.Run("", func(t *testing.T) { checkFormat(t, diag.Source{Name: "tidy.schema", Text: []byte(text)}) })
+	}
+}
