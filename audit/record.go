@@ -35,6 +35,8 @@ type Record struct {
 	Reason string `json:"reason"`
 	// Address is the client's; empty for an operator's command.
 	Address string `json:"address"`
+	// Count is how many of the same the record stands for; 0: it is about one.
+	Count int `json:"count,omitempty"`
 }
 
 // Actor is who did it.

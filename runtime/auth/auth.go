@@ -1,0 +1,200 @@
+package auth
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// Options are what an Authenticator works with beside store and keys.
+type Options struct {
+	// Logger is told of each refused credential; nil: nobody is.
+	Logger *slog.Logger
+}
+
+// Presented is what a request says about who sends it. Check keeps none of it.
+type Presented struct {
+	// Authorization and APIKey are header values, meant when the count of their
+	// lines is 1.
+	Authorization, APIKey           []byte
+	AuthorizationLines, APIKeyLines int
+	// Address is the client's.
+	Address   netip.Addr
+	RequestID string
+}
+
+// Refusal is a fault together with what its answer's headers have to say.
+type Refusal struct {
+	Fault *fault.Fault
+	// Scopes are those of which one would do, blanks between: set with
+	// InsufficientScope.
+	Scopes string
+	// RetryAfter is in seconds: set with RateLimited.
+	RetryAfter int
+}
+
+// Error gives the fault's text.
+func (r *Refusal) Error() string { return r.Fault.Error() }
+
+// Unwrap gives the fault.
+func (r *Refusal) Unwrap() error { return r.Fault }
+
+// WrongKind is the reason to refuse a credential of a kind that the route does
+// not accept.
+const WrongKind keystore.Reason = "wrong_kind"
+
+// The refusals that are the same for every request.
+var (
+	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both there, or one of them twice")
+	errNoKey          = fault.New(fault.MissingCredentials, "this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
+	errNoSession      = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
+	errScope          = fault.New(fault.InsufficientScope, "the API key is good, but not of a scope that opens this route")
+	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: wait as long as Retry-After says")
+)
+
+// Authenticator checks credentials.
+type Authenticator struct {
+	keys     *keystore.Keystore
+	store    *store.Store
+	logger   *slog.Logger
+	failures failures
+	tally    tally
+}
+
+// New returns an authenticator of the keys. Run is what writes its counts to
+// the audit in st.
+func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
+	return &Authenticator{
+		keys: keys, store: st,
+		logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
+	}
+}
+
+// Check returns who calls a route that asks for auth under the schema s. The
+// error is a *fault.Fault or, where headers have more to say, a *Refusal of
+// one. A good key costs no allocation.
+//
+// The answer holds as long as the keystore's epoch, read before, stays the
+// same: check again when it has moved before the request is let in.
+func (a *Authenticator) Check(s *schema.Schema, route *schema.Auth, p Presented, now time.Time) (caller.Caller, error) {
+	if route.None {
+		return caller.Caller{}, nil
+	}
+	switch lines := p.AuthorizationLines + p.APIKeyLines; {
+	case lines == 0 && len(route.Scopes) == 0:
+		return caller.Caller{}, errNoSession
+	case lines == 0:
+		return caller.Caller{}, errNoKey
+	case lines > 1:
+		return caller.Caller{}, errTwoCredentials
+	}
+	token, reason := p.credential()
+	if reason == "" && len(route.Scopes) == 0 {
+		reason = WrongKind
+	}
+	if reason != "" {
+		return caller.Caller{}, a.refuse(p, token, keystore.Identity{Refused: reason}, now)
+	}
+	key, err := a.keys.Verify(token)
+	if err != nil {
+		return caller.Caller{}, a.refuse(p, token, key, now)
+	}
+	scope := s.ScopeOf(key.Scope, key.Capability)
+	if scope == nil || !slices.Contains(route.Scopes, scope.Name) {
+		return caller.Caller{}, &Refusal{Fault: errScope, Scopes: strings.Join(route.Scopes, " ")}
+	}
+	return caller.Caller{
+		Kind: caller.APIKey, Tenant: key.Tenant, KeyID: key.ID,
+		Scope: scope.Name, Capability: scope.System, Metadata: key.Metadata,
+	}, nil
+}
+
+// credential gives the token of the one header line there is. The reason says
+// that it cannot be an API key: it is no bearer, or a JWT, which a bearer with
+// two dots is.
+func (p *Presented) credential() (token []byte, reason keystore.Reason) {
+	if p.APIKeyLines > 0 {
+		return p.APIKey, ""
+	}
+	scheme, rest, _ := bytes.Cut(p.Authorization, []byte(" "))
+	if !bytes.EqualFold(scheme, []byte("Bearer")) {
+		return nil, WrongKind
+	}
+	token = bytes.TrimLeft(rest, " ")
+	if bytes.Count(token, []byte(".")) == 2 {
+		return token, WrongKind
+	}
+	return token, ""
+}
+
+// refuse notes a credential that is not good, and gives the answer: the same
+// for all, until the address has had too many.
+func (a *Authenticator) refuse(p Presented, token []byte, key keystore.Identity, now time.Time) error {
+	network := networkOf(p.Address)
+	wait, throttled := a.failures.add(network, now)
+	a.tally.add(network, key.Refused, now)
+	attrs := []slog.Attr{
+		slog.String("requestId", p.RequestID),
+		slog.String("reason", string(key.Refused)),
+		slog.String("address", text(p.Address)),
+	}
+	if prefix := prefixOf(token); prefix != "" {
+		attrs = append(attrs, slog.String("prefix", prefix))
+	}
+	if key.ID != "" {
+		attrs = append(attrs, slog.String("keyId", key.ID))
+	}
+	if throttled {
+		attrs = append(attrs, slog.Bool("throttled", true))
+	}
+	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "credential refused", attrs...)
+	if throttled {
+		return &Refusal{Fault: errTooMany, RetryAfter: wait}
+	}
+	return keystore.ErrInvalidToken
+}
+
+// prefixOf gives what stands before the underscore of something that looks
+// like a token: "rnk".
+func prefixOf(token []byte) string {
+	prefix, _, found := bytes.Cut(token, []byte("_"))
+	if !found || len(prefix) < 2 || len(prefix) > 8 {
+		return ""
+	}
+	for _, c := range prefix {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return ""
+		}
+	}
+	return string(prefix)
+}
+
+// networkOf gives whom failures are counted against: the address, of IPv6 the
+// /64, which is what one customer is given.
+func networkOf(address netip.Addr) netip.Addr {
+	address = address.Unmap().WithZone("")
+	if !address.Is6() {
+		return address
+	}
+	prefix, _ := address.Prefix(64) // fails for more bits than there are
+	return prefix.Addr()
+}
+
+// text writes an address, "" for none.
+func text(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
+}

@@ -1,0 +1,110 @@
+package auth
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// maxFailures is how many refused credentials of one network are answered
+	// as such in a failureWindow.
+	maxFailures   = 20
+	failureWindow = time.Minute
+	// maxNetworks bounds the table, about 2 MiB. When all of it is in use, new
+	// networks are counted together.
+	maxNetworks = 8192
+)
+
+// failures counts refused credentials by network: exactly, in a ring of time
+// stamps each. Good credentials never come here, so one lock does. The zero
+// value is ready.
+type failures struct {
+	mu          sync.Mutex
+	start       time.Time // stamps count from here
+	slots       map[netip.Addr]*slot
+	first, last *slot // in order of their newest stamp
+	others      slot
+}
+
+// slot is the failures of one network.
+type slot struct {
+	network    netip.Addr
+	prev, next *slot
+	stamps     [maxFailures]time.Duration
+	head, len  int
+}
+
+// add counts a failure at now. When the network has had too many it is not
+// counted, and add tells in how many seconds the next one will be.
+func (f *failures) add(network netip.Addr, now time.Time) (wait int, throttled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.slots == nil {
+		f.slots, f.start = map[netip.Addr]*slot{}, now
+	}
+	at := now.Sub(f.start)
+	s := f.slotLocked(network, at)
+	for s.len > 0 && at-s.stamps[s.head] >= failureWindow {
+		s.head = (s.head + 1) % maxFailures
+		s.len--
+	}
+	if s.len == maxFailures {
+		left := s.stamps[s.head] + failureWindow - at
+		return int((left + time.Second - 1) / time.Second), true
+	}
+	s.stamps[(s.head+s.len)%maxFailures] = at
+	s.len++
+	if s != &f.others {
+		f.unlinkLocked(s)
+		f.pushLocked(s)
+	}
+	return 0, false
+}
+
+// slotLocked finds or makes the network's slot. The one that was silent
+// longest makes room, if long enough.
+func (f *failures) slotLocked(network netip.Addr, at time.Duration) *slot {
+	if s := f.slots[network]; s != nil {
+		return s
+	}
+	s := &slot{}
+	if len(f.slots) == maxNetworks {
+		if s = f.first; at-s.newest() < failureWindow {
+			return &f.others
+		}
+		f.unlinkLocked(s)
+		delete(f.slots, s.network)
+		*s = slot{}
+	}
+	s.network = network
+	f.slots[network] = s
+	f.pushLocked(s)
+	return s
+}
+
+// newest is the last stamp; a slot in the table has one.
+func (s *slot) newest() time.Duration { return s.stamps[(s.head+s.len+maxFailures-1)%maxFailures] }
+
+func (f *failures) pushLocked(s *slot) {
+	s.prev, s.next = f.last, nil
+	if f.last == nil {
+		f.first = s
+	} else {
+		f.last.next = s
+	}
+	f.last = s
+}
+
+func (f *failures) unlinkLocked(s *slot) {
+	if s.prev == nil {
+		f.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		f.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+}
