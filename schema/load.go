@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"runner.example/internal/diag"
 )
@@ -19,7 +20,7 @@ func Load(dir string) ([]diag.Source, error) {
 	}
 	var sources []diag.Source
 	for _, entry := range entries {
-		if entry.IsDir() || filepath.Ext(entry.Name()) != ".schema" {
+		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || filepath.Ext(entry.Name()) != ".schema" {
 			continue
 		}
 		text, err := readSource(filepath.Join(dir, entry.Name()))

@@ -1,0 +1,395 @@
+package schema_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+// seedForm is the small form of the language, of which the rest is a superset.
+const seedForm = `apiKeys {
+  scopes: {
+    orders_read: @system("orders.read") {
+      @grant read on Order
+    },
+    partner_sync: @system("partner.sync") {
+      @grant read, write on Order
+      @grant read on Partner
+    }
+  }
+}
+
+routes("/v1", auth: apiKey(orders_read), rateLimit: 600/minute) {
+  GET /orders -> listOrders
+  POST /orders -> createOrder (auth: apiKey(partner_sync))
+
+  routes("/me", auth: session) {
+    GET /profile -> myProfile
+    GET /ping -> ping (auth: none)
+  }
+}
+
+routes("/webhooks", auth: none) {
+  POST /stripe -> stripeWebhook
+}
+`
+
+// compile compiles one file and returns what was found as "line:col code".
+func compile(text string, opt schema.Options) (*schema.Schema, []string) {
+	s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, opt)
+	return s, brief(found)
+}
+
+func brief(found diag.List) []string {
+	var lines []string
+	for _, d := range found {
+		lines = append(lines, fmt.Sprintf("%d:%d %s", d.Span.Start.Line, d.Span.Start.Col, d.Code))
+	}
+	return lines
+}
+
+// mustCompile compiles a text that may get warnings but no error.
+func mustCompile(t *testing.T, text string) *schema.Schema {
+	t.Helper()
+	s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	if s == nil {
+		t.Fatalf("does not compile: %v", found)
+	}
+	return s
+}
+
+func readExample(t *testing.T, name string) diag.Source {
+	t.Helper()
+	text, err := os.ReadFile("testdata/examples/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return diag.Source{Name: name, Text: text}
+}
+
+func TestExamplesAreEntirelyClean(t *testing.T) {
+	for _, name := range []string{"orders.schema", "tracker.schema"} {
+		s, found := schema.Compile([]diag.Source{readExample(t, name)}, schema.Options{})
+		if s == nil || len(found) > 0 {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+func TestSeedFormCompilesAndIsWarnedAbout(t *testing.T) {
+	s, found := compile(seedForm, schema.Options{})
+	want := []string{"18:5 W203", "18:5 W418", "24:3 W416"}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+	if s == nil || s.Typed {
+		t.Fatalf("schema = %+v, want one in untyped mode", s)
+	}
+}
+
+func TestRoutesCarryWhatHoldsForThem(t *testing.T) {
+	perMinute := []schema.RateLimit{{ID: "app.schema:13:53", Count: 600, Per: time.Minute}}
+	want := []schema.Route{
+		{Method: "GET", Path: "/v1/orders", Handler: "listOrders", Auth: schema.Auth{Scopes: []string{"orders_read"}}, Limits: perMinute},
+		{Method: "POST", Path: "/v1/orders", Handler: "createOrder", Auth: schema.Auth{Scopes: []string{"partner_sync"}}, Limits: perMinute},
+		{Method: "GET", Path: "/v1/me/profile", Handler: "myProfile", Auth: schema.Auth{Session: true}, Limits: perMinute},
+		{Method: "GET", Path: "/v1/me/ping", Handler: "ping", Auth: schema.Auth{None: true}, Limits: perMinute},
+		{Method: "POST", Path: "/webhooks/stripe", Handler: "stripeWebhook", Auth: schema.Auth{None: true}},
+	}
+	s := mustCompile(t, seedForm)
+	if diff := cmp.Diff(want, s.Routes, cmpopts.IgnoreFields(schema.Route{}, "Span")); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+	if got := s.Routes[0].Span; got.Start.Line != 14 || got.Start.Col != 3 || got.File != "app.schema" {
+		t.Errorf("span of the first route = %v", got)
+	}
+}
+
+const settingsForm = `app shop
+secret HOOK
+auth { session cookie { idle: 30m } roles: [admin, staff] }
+apiKeys { scopes: { a: @system("a") { @grant read on Order }, b: @system("b") { @grant read on Order } } }
+type Input { name: string }
+routes("/", auth: anyOf(session(admin), apiKey(a), session(staff), apiKey(b, a)),
+  rateLimit: [100/second by ip, 5_000/day by global], body: 256kb, timeout: 2s, input: Input) {
+  /// Everything.
+  GET / -> all
+  PUT /:kind/x/*rest -> put
+  routes("/p/:id", rateLimit: none, auth: anyOf(session, session(admin))) {
+    POST / -> post (body: 1kb, timeout: 500ms)
+    POST /hook -> hook (auth: none, as: a,
+      verify: webhook(stripe, HOOK, tolerance: 5m),
+      rateLimit: 10/hour by key)
+  }
+}
+functions(auth: session(admin), timeout: 3s, rateLimit: 7/hour by user) {
+  /// Makes it.
+  @expose make(name: string) -> json (body: 2mb)
+  tidy() (auth: none)
+}
+`
+
+func TestInnermostSettingReplacesTheOuterOne(t *testing.T) {
+	s := mustCompile(t, settingsForm)
+	limits := []schema.RateLimit{
+		{ID: "app.schema:7:15", Count: 100, Per: time.Second, By: "ip"},
+		{ID: "app.schema:7:33", Count: 5000, Per: 24 * time.Hour, By: "global"},
+	}
+	outer := schema.Auth{Session: true, Roles: []string{"admin", "staff"}, Scopes: []string{"a", "b"}}
+	want := []schema.Route{
+		{
+			Method: "GET", Path: "/", Handler: "all", Auth: outer, Limits: limits,
+			BodyBytes: 256 << 10, Timeout: 2 * time.Second, Doc: "Everything.",
+		},
+		{
+			Method: "PUT", Path: "/:kind/x/*rest", Params: []string{"kind", "rest"}, Handler: "put", Auth: outer, Limits: limits,
+			BodyBytes: 256 << 10, Timeout: 2 * time.Second, Input: "Input",
+		},
+		{
+			Method: "POST", Path: "/p/:id", Params: []string{"id"}, Handler: "post", Auth: schema.Auth{Session: true},
+			BodyBytes: 1 << 10, Timeout: 500 * time.Millisecond, Input: "Input",
+		},
+		{
+			Method: "POST", Path: "/p/:id/hook", Params: []string{"id"}, Handler: "hook", Auth: schema.Auth{None: true},
+			Limits:    []schema.RateLimit{{ID: "app.schema:15:18", Count: 10, Per: time.Hour, By: "key"}},
+			BodyBytes: 256 << 10, Timeout: 2 * time.Second, As: "a", Input: "Input",
+			Verify: &schema.Verify{Scheme: "stripe", Secret: "HOOK", Tolerance: 5 * time.Minute},
+		},
+	}
+	if diff := cmp.Diff(want, s.Routes, cmpopts.IgnoreFields(schema.Route{}, "Span")); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+}
+
+func TestFunctionsCarryWhatHoldsForThem(t *testing.T) {
+	s := mustCompile(t, settingsForm)
+	limits := []schema.RateLimit{{ID: "app.schema:18:57", Count: 7, Per: time.Hour, By: "user"}}
+	want := []schema.Function{
+		{
+			Name: "make", Exposed: true, Auth: schema.Auth{Session: true, Roles: []string{"admin"}}, Limits: limits,
+			BodyBytes: 2 << 20, Timeout: 3 * time.Second, Doc: "Makes it.",
+		},
+		{Name: "tidy", Limits: limits, Timeout: 3 * time.Second},
+	}
+	if diff := cmp.Diff(want, s.Functions, cmpopts.IgnoreFields(schema.Function{}, "Span")); diff != "" {
+		t.Errorf("functions (-want +got):\n%s", diff)
+	}
+	if s.App != "shop" || !cmp.Equal(s.Secrets, []string{"HOOK"}) {
+		t.Errorf("app %q, secrets %q", s.App, s.Secrets)
+	}
+}
+
+func TestScopesCarryGrantsAndKeySettings(t *testing.T) {
+	s, _ := schema.Compile([]diag.Source{readExample(t, "tracker.schema")}, schema.Options{})
+	keys := s.APIKeys
+	day := 24 * time.Hour
+	if keys.Prefix != "trk" || keys.DefaultLifetime != 180*day || keys.MaxLifetime != 730*day || keys.MaxGrace != 30*day || keys.MaxPerTenant != 50 {
+		t.Errorf("key settings = %+v", keys)
+	}
+	want := []schema.Scope{
+		{Name: "tasks_read", System: "tasks.read", Grants: []schema.Grant{{Actions: []string{"read"}, Entities: []string{"Task", "Project"}}}},
+		{Name: "tasks_write", System: "tasks.write", Grants: []schema.Grant{
+			{Actions: []string{"read", "insert", "update"}, Entities: []string{"Task"}},
+			{Actions: []string{"read"}, Entities: []string{"Project"}},
+			{Actions: []string{"read"}, Entities: []string{"User"}, Fields: []string{"id"}},
+		}},
+		{Name: "ingest", System: "events.ingest", Grants: []schema.Grant{{Actions: []string{"insert"}, Entities: []string{"AuditEvent"}}}},
+		{Name: "signup", System: "signup", AllTenants: true, Grants: []schema.Grant{{Actions: []string{"insert"}, Entities: []string{"Org", "User", "Membership"}}}},
+	}
+	var got []schema.Scope
+	for _, scope := range keys.Scopes {
+		if hasIssue := scope.Issue != nil; hasIssue == (scope.Name == "signup") {
+			t.Errorf("scope %s: has @issue: %v", scope.Name, hasIssue)
+		}
+		got = append(got, *scope)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(schema.Scope{}, "Issue")); diff != "" {
+		t.Errorf("scopes (-want +got):\n%s", diff)
+	}
+	if plain := mustCompile(t, seedForm).APIKeys; plain.Prefix != "rnk" || plain.MaxGrace != 30*day || plain.MaxLifetime != 0 {
+		t.Errorf("defaults = %+v", plain)
+	}
+}
+
+func TestModesAndLimitsPrintAsTheyAreWritten(t *testing.T) {
+	s := mustCompile(t, settingsForm)
+	for i, want := range []string{
+		"anyOf(session(admin, staff), apiKey(a, b))",
+		"anyOf(session(admin, staff), apiKey(a, b))",
+		"session",
+		"none",
+	} {
+		if got := s.Routes[i].Auth.String(); got != want {
+			t.Errorf("auth of route %d = %q, want %q", i, got, want)
+		}
+	}
+	for want, limit := range map[string]schema.RateLimit{
+		"100/second by ip":   s.Routes[0].Limits[0],
+		"5000/day by global": s.Routes[0].Limits[1],
+		"10/hour by key":     s.Routes[3].Limits[0],
+		"3/minute":           {Count: 3, Per: time.Minute},
+	} {
+		if got := limit.String(); got != want {
+			t.Errorf("limit = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestFilesShareOneNamespaceInNameOrder(t *testing.T) {
+	files := []diag.Source{
+		{Name: "b.schema", Text: []byte("app other\nroutes(\"/\", auth: apiKey(k)) {\n  GET /x -> b\n}\n")},
+		{Name: "a.schema", Text: []byte("app shop\napiKeys { scopes: { k: @system(\"k\") { @grant read on Order } } }\nroutes(\"/\", auth: apiKey(k)) {\n  GET /x -> a\n}\n")},
+	}
+	s, found := schema.Compile(files, schema.Options{})
+	if s != nil {
+		t.Error("a schema with mistakes was returned")
+	}
+	var got []string
+	for _, d := range found {
+		got = append(got, d.String())
+	}
+	want := []string{
+		`b.schema:1:1: error[E120]: "app" may be declared only once; the first is at a.schema:1`,
+		`b.schema:3:3: error[E406]: GET /x has the same shape as the route at a.schema:4: a request could match both`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+}
+
+func TestBoundsFollowTheServersLimits(t *testing.T) {
+	const text = `routes("/", auth: none, rateLimit: none, body: 2mb, timeout: 5s) { GET / -> x }`
+	for _, tt := range []struct {
+		opt  schema.Options
+		want []string
+	}{
+		{schema.Options{}, nil},
+		{schema.Options{MaxBody: 2 << 20, MaxTimeout: 5 * time.Second}, nil},
+		{schema.Options{MaxBody: 1 << 20, MaxTimeout: 4 * time.Second}, []string{"1:48 E424", "1:62 E424"}},
+	} {
+		if _, got := compile(text, tt.opt); !cmp.Equal(got, tt.want) {
+			t.Errorf("%+v: found %v, want %v", tt.opt, got, tt.want)
+		}
+	}
+}
+
+func TestServerMayPermitPrivateOriginsAndPlainCookies(t *testing.T) {
+	const text = `outbound { allow: ["http://10.0.0.1:8080", "https://localhost", "http://8.8.8.8", "http://api.example.com"] }
+auth { session cookie("sid") { idle: 30m } }
+`
+	_, got := compile(text, schema.Options{})
+	if want := []string{"1:20 E520", "1:44 E520", "1:65 E520", "1:83 E520", "2:23 E531"}; !cmp.Equal(got, want) {
+		t.Errorf("strict: found %v, want %v", got, want)
+	}
+	_, got = compile(text, schema.Options{AllowPrivate: true, InsecureCookies: true})
+	if want := []string{"1:65 E520", "1:83 E520"}; !cmp.Equal(got, want) {
+		t.Errorf("permissive: found %v, want %v", got, want)
+	}
+}
+
+func TestTwoThousandRoutesAreTheMost(t *testing.T) {
+	many := func(n int) string {
+		var b strings.Builder
+		b.WriteString("routes(\"/\", auth: none, rateLimit: none) {\n")
+		for i := range n {
+			fmt.Fprintf(&b, "GET /r%d -> h\n", i)
+		}
+		b.WriteString("}\n")
+		return b.String()
+	}
+	if s, found := compile(many(2000), schema.Options{}); s == nil {
+		t.Errorf("2000 routes: %v", found)
+	}
+	if _, found := compile(many(2002), schema.Options{}); !cmp.Equal(found, []string{"2002:5 E425"}) {
+		t.Errorf("2002 routes: %v, want one E425", found)
+	}
+	long := "/" + strings.Repeat("a", 1024)
+	if _, found := compile("routes(\"/\", auth: none, rateLimit: none) { GET "+long+" -> h }", schema.Options{}); len(found) != 1 || !strings.HasSuffix(found[0], "E425") {
+		t.Errorf("a long path: %v, want one E425", found)
+	}
+}
+
+func TestSkippedPartsHideNoNames(t *testing.T) {
+	// The scope that cannot be read may be the one that the route asks for.
+	_, found := compile(`apiKeys {
+  scopes: {
+    orders read: @system("a") { @grant read on Order }
+  }
+}
+routes("/v1", auth: apiKey(orders_read)) {
+  GET /x -> x
+}
+`, schema.Options{})
+	if len(found) != 1 || !strings.HasPrefix(found[0], "3:") {
+		t.Errorf("found %v, want one mistake, on line 3", found)
+	}
+}
+
+func TestHugeSchemasAreCheckedInBoundedTime(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("routes(\"/\", auth: none, rateLimit: none) {\n")
+	for i := 0; b.Len() < 1<<20-300; i++ {
+		fmt.Fprintf(&b, "GET /r%d -> h (auth: apiKey(scope_%d))\n", i, i)
+	}
+	b.WriteString("}\napiKeys { scopes: { scope_x: @system(\"x\") { @grant read on Order } } }\n")
+	began := time.Now()
+	if s, found := compile(b.String(), schema.Options{}); s != nil || len(found) < 1000 {
+		t.Errorf("%d mistakes found", len(found))
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestMissingHandlersAreFoundAmongExports(t *testing.T) {
+	s := mustCompile(t, settingsForm)
+	if found := s.CheckHandlers([]string{"tidy", "all", "put", "post", "hook", "make", "memory"}); len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+	found := s.CheckHandlers([]string{"All", "put", "post", "hook", "makes"})
+	var got []string
+	for _, d := range found {
+		got = append(got, d.Code+" "+d.Message)
+	}
+	want := []string{
+		`E419 handler "all" is exported by no loaded module (did you mean "All"?)`,
+		`E419 function "make" is exported by no loaded module (did you mean "makes"?)`,
+		`E419 function "tidy" is exported by no loaded module`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeyIsOfTheScopeOfItsNameElseOfTheOnlyOneWithItsCapability(t *testing.T) {
+	s := mustCompile(t, `apiKeys { scopes: {
+  a: @system("one") { @grant read on Order },
+  b: @system("two") { @grant read on Order },
+  c: @system("two") { @grant read on Order }
+} }`)
+	for _, tt := range []struct{ name, capability, want string }{
+		{"a", "one", "a"},
+		{"a", "two", "a"},   // the name decides
+		{"old", "one", "a"}, // renamed
+		{"b", "two", "b"},
+		{"old", "two", ""}, // two have it
+		{"old", "three", ""},
+		{"", "", ""},
+	} {
+		got := ""
+		if scope := s.ScopeOf(tt.name, tt.capability); scope != nil {
+			got = scope.Name
+		}
+		if got != tt.want {
+			t.Errorf("ScopeOf(%q, %q) = %q, want %q", tt.name, tt.capability, got, tt.want)
+		}
+	}
+}

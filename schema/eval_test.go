@@ -1,0 +1,194 @@
+package schema_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+// issuer compiles an app in typed mode with one scope for each rule, named
+// r0, r1, ….
+func issuer(t *testing.T, rules ...string) *schema.Schema {
+	t.Helper()
+	var scopes []string
+	for i, rule := range rules {
+		scopes = append(scopes, fmt.Sprintf("r%d: @system(\"r%d\") { @grant read on Order\n @issue when %s }", i, i, rule))
+	}
+	text := `auth { session cookie { idle: 30m } roles: [admin, staff, other] }
+entity Order { id: id }
+apiKeys { scopes: { ` + strings.Join(scopes, ",\n") + ` } }`
+	s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	if s == nil {
+		t.Fatalf("%q: %v", rules, found)
+	}
+	return s
+}
+
+// outcome tells the three truth values apart through the door that only true
+// opens: of an unknown rule the negation does not pass either.
+func outcome(t *testing.T, rule string, by caller.Caller) string {
+	t.Helper()
+	s := issuer(t, rule, "not ("+rule+")")
+	switch {
+	case s.MayIssue(s.Scope("r0"), by):
+		return "true"
+	case s.MayIssue(s.Scope("r1"), by):
+		return "false"
+	}
+	return "unknown"
+}
+
+var (
+	admin = caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1", Roles: []string{"admin", "other"}}
+	// nobody is a session without tenant and roles.
+	nobody = caller.Caller{Kind: caller.Session, UserID: "u1"}
+	key    = caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "r0", Capability: "r0", Tenant: "t1"}
+)
+
+func TestLogicHasThreeValues(t *testing.T) {
+	values := map[string]string{"true": "1 == 1", "false": "1 == 2", "unknown": `auth.tenant == "t1"`}
+	for _, tt := range []struct{ x, y, and, or string }{
+		{"true", "true", "true", "true"},
+		{"true", "false", "false", "true"},
+		{"true", "unknown", "unknown", "true"},
+		{"false", "true", "false", "true"},
+		{"false", "false", "false", "false"},
+		{"false", "unknown", "false", "unknown"},
+		{"unknown", "true", "unknown", "true"},
+		{"unknown", "false", "false", "unknown"},
+		{"unknown", "unknown", "unknown", "unknown"},
+	} {
+		x, y := values[tt.x], values[tt.y]
+		if got := outcome(t, x+" and "+y, nobody); got != tt.and {
+			t.Errorf("%s and %s = %s, want %s", tt.x, tt.y, got, tt.and)
+		}
+		if got := outcome(t, x+" || "+y, nobody); got != tt.or {
+			t.Errorf("%s or %s = %s, want %s", tt.x, tt.y, got, tt.or)
+		}
+	}
+	for x, want := range map[string]string{"true": "false", "false": "true", "unknown": "unknown"} {
+		if got := outcome(t, "not "+values[x], nobody); got != want {
+			t.Errorf("not %s = %s, want %s", x, got, want)
+		}
+	}
+}
+
+func TestRulesAreEvaluatedOfTheCaller(t *testing.T) {
+	for _, tt := range []struct {
+		rule string
+		by   caller.Caller
+		want string
+	}{
+		// What the caller has.
+		{`auth.userId == "u1"`, admin, "true"},
+		{`auth.userId != "u1"`, admin, "false"},
+		{`auth.userId == "u2"`, admin, "false"},
+		{`auth.kind == "session"`, admin, "true"},
+		{`auth.kind in ["apiKey", "anonymous"]`, admin, "false"},
+		{`auth.kind == "apiKey" and auth.keyId == "key_1" and auth.scope == "r0" and auth.capability == "r0"`, key, "true"},
+		{`auth.tenant startsWith "t"`, admin, "true"},
+		{`auth.tenant contains "x"`, admin, "false"},
+		{`auth.tenant > "t0" and auth.tenant <= "t1" and auth.tenant >= "t1"`, admin, "true"},
+		{`auth.tenant < "t1"`, admin, "false"},
+
+		// What the caller does not have is unknown, also against null.
+		{`auth.tenant == "t1"`, nobody, "unknown"},
+		{`auth.tenant != "t1"`, nobody, "unknown"},
+		{`auth.tenant == null`, nobody, "unknown"},
+		{`auth.tenant != null`, nobody, "unknown"},
+		{`auth.tenant in []`, nobody, "unknown"},
+		{`auth.tenant not in ["t2"]`, nobody, "unknown"},
+		{`auth.tenant startsWith "t"`, nobody, "unknown"},
+		{`auth.tenant < "t2"`, nobody, "unknown"},
+		{`auth.keyId == auth.userId`, admin, "unknown"},
+		{`auth.userId == "u1"`, key, "unknown"},
+		{`auth.claims.plan == "pro"`, admin, "unknown"},
+		{`auth.claims.plan`, admin, "unknown"},
+		{`"t1" in ["t1", auth.tenant]`, nobody, "true"},
+		{`"t9" in ["t1", auth.tenant]`, nobody, "unknown"},
+		{`"t9" not in ["t1", auth.tenant]`, nobody, "unknown"},
+
+		// null is a value to == and !=; nothing is above or below it.
+		{`auth.tenant == null`, admin, "false"},
+		{`auth.tenant != null`, admin, "true"},
+		{`null == null`, admin, "true"},
+		{`null in [null]`, admin, "true"},
+		{`1 < null`, admin, "false"},
+		{`null >= null`, admin, "false"},
+
+		// Roles are never absent, only empty.
+		{`auth.role == "admin"`, admin, "true"},
+		{`"other" == auth.role`, admin, "true"},
+		{`auth.role != "admin"`, admin, "false"},
+		{`auth.role == "staff"`, admin, "false"},
+		{`auth.role in ["staff", "other"]`, admin, "true"},
+		{`auth.role not in ["staff"]`, admin, "true"},
+		{`"admin" in auth.roles`, admin, "true"},
+		{`auth.roles contains "staff"`, admin, "false"},
+		{`auth.role == "admin"`, nobody, "false"},
+		{`auth.role != "admin"`, nobody, "true"},
+		{`auth.role in ["admin"]`, nobody, "false"},
+		{`auth.roles contains "admin"`, nobody, "false"},
+		{`auth.role == null`, nobody, "false"},
+		{`auth.roles == null`, admin, "false"},
+
+		// Literals.
+		{`1 == 1.0 and 1.50 == 1.5 and 0.1 < 0.11 and -2 < -1.5 and 1kb == 1024`, admin, "true"},
+		{`90m > 1h and 1d == 24h`, admin, "true"},
+		{`9007199254740993 == 9007199254740992`, admin, "false"},
+		{`"a" == "A"`, admin, "false"},
+		{`true`, admin, "true"},
+		{`(1 == 2) == false`, admin, "true"},
+		{`(auth.claims.x == 1) == false`, admin, "unknown"},
+	} {
+		if got := outcome(t, tt.rule, tt.by); got != tt.want {
+			t.Errorf("%s, of %+v: %s, want %s", tt.rule, tt.by, got, tt.want)
+		}
+	}
+}
+
+func TestKeysAreIssuedByWhomTheScopeNames(t *testing.T) {
+	typed := issuer(t, `auth.role == "admin"`)
+	scope := typed.Scope("r0")
+	anonymous := caller.Caller{Kind: caller.Anonymous, Roles: []string{"admin"}}
+	for _, tt := range []struct {
+		name string
+		by   caller.Caller
+		want bool
+	}{
+		{"operator", caller.Caller{Kind: caller.System}, true},
+		{"admin", admin, true},
+		{"session without the role", nobody, false},
+		{"key", key, false},
+		{"anonymous, whatever it claims", anonymous, false},
+	} {
+		if got := typed.MayIssue(scope, tt.by); got != tt.want {
+			t.Errorf("@issue, %s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+
+	untyped := mustCompile(t, seedForm)
+	closed, _ := schema.Compile([]diag.Source{readExample(t, "orders.schema")}, schema.Options{})
+	for _, tt := range []struct {
+		name          string
+		by            caller.Caller
+		untyped, typd bool
+	}{
+		{"operator", caller.Caller{Kind: caller.System}, true, true},
+		{"session", nobody, true, false},
+		{"admin", admin, true, false},
+		{"key", key, false, false},
+		{"anonymous", anonymous, false, false},
+	} {
+		if got := untyped.MayIssue(untyped.Scope("orders_read"), tt.by); got != tt.untyped {
+			t.Errorf("no @issue, untyped mode, %s: %v, want %v", tt.name, got, tt.untyped)
+		}
+		if got := closed.MayIssue(closed.Scope("ops_admin"), tt.by); got != tt.typd {
+			t.Errorf("no @issue, typed mode, %s: %v, want %v", tt.name, got, tt.typd)
+		}
+	}
+}
