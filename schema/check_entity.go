@@ -354,10 +354,10 @@ func (c *checker) checkPolicy(e *entityInfo, p *PolicyDecl) {
 	head := p.Loc.To(p.Effect.Loc)
 	c.checkActions(p.Actions, policyActions)
 	for _, kind := range p.To {
-		switch {
-		case kind.Scope != nil && c.scopes[kind.Scope.Name] == nil:
+		if kind.Scope != nil && c.scopes[kind.Scope.Name] == nil {
 			c.missing("E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.didYouMean(kind.Scope.Name, c.scopeNames))
-		case kind.Name.Name == "apiKey" && p.Effect.Name == "allow":
+		}
+		if kind.Name.Name == "apiKey" && p.Effect.Name == "allow" {
 			c.errorf("E316", head, "@@allow to apiKey: keys get their rights from @grant alone; `to apiKey` belongs to @@deny")
 		}
 	}

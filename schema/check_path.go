@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,17 @@ func pathText(segments []segment) string {
 		b.WriteString(s.text)
 	}
 	return b.String()
+}
+
+// joinPath joins a path to the prefixes around it.
+func joinPath(prefix, own []segment) (path string, params []string) {
+	whole := append(slices.Clip(prefix), own...)
+	for _, s := range whole {
+		if s.kind != Static {
+			params = append(params, s.text)
+		}
+	}
+	return pathText(whole), params
 }
 
 // shapeOf is a path without the names of its parameters.
@@ -169,7 +181,7 @@ func (c *checker) checkParams(span diag.Span, outer, own []segment) bool {
 			continue
 		}
 		if seen[s.text] {
-			c.errorf("E405", span, "parameter :%s is given twice in %s", s.text, pathText(append(outer[:len(outer):len(outer)], own...)))
+			c.errorf("E405", span, "parameter :%s is given twice in %s", s.text, pathText(append(slices.Clip(outer), own...)))
 			return false
 		}
 		seen[s.text] = true

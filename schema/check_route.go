@@ -196,6 +196,9 @@ func (c *checker) checkVerify(v *VerifyValue) {
 	if scheme := v.Scheme; scheme.Name != "" && !slices.Contains(webhookSchemes, scheme.Name) {
 		c.errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.didYouMean(scheme.Name, webhookSchemes))
 	}
+	if v.Tolerance != nil && v.Tolerance.Duration <= 0 {
+		c.errorf("E414", v.Tolerance.Loc, "verify: the tolerance must be above zero")
+	}
 	if secret := v.Secret; secret.Name != "" {
 		if _, ok := c.secrets[secret.Name]; !ok {
 			c.missing("E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.didYouMean(secret.Name, c.schema.Secrets))
@@ -248,44 +251,30 @@ func (c *checker) checkGroup(d *RoutesDecl, in group, shapes map[string]diag.Spa
 
 func (c *checker) checkRoute(d *RouteDecl, in group, shapes map[string]diag.Span) {
 	c.checkSettings(d.Settings, onRoute)
+	c.checkBodyless(d)
+	c.handlerName(d.Handler)
 	set := in.settings.with(d.Settings)
-	head := d.Method.Loc.To(d.Path.Loc)
+	route := buildRoute(d, set)
 	own, ok := c.checkPath(d.Path, in.prefix)
-	whole := append(slices.Clip(in.prefix), own...)
-	route := Route{Method: d.Method.Name, Path: pathText(whole), Handler: d.Handler.Name, Doc: d.Doc, Span: d.Loc}
-	for _, s := range whole {
-		if s.kind != Static {
-			route.Params = append(route.Params, s.text)
-		}
-	}
+	route.Path, route.Params = joinPath(in.prefix, own)
 	if ok && !in.broken {
 		c.checkPlace(d, route, shapes)
 	}
-	c.handlerName(d.Handler)
 
-	label := route.Method + " " + route.Path
-	auth, ok := c.effectiveAuth(set, head, "E400", label)
+	span, label := d.head(), route.Method+" "+route.Path
+	auth, ok := c.effectiveAuth(set, span, "E400", label)
 	if ok {
 		route.Auth = auth
-		c.checkAccess(set, auth, head, label)
+		c.checkAccess(set, auth, span, label)
 		if auth.None && set.verify == nil && set.rate == nil {
-			c.warnf("W416", head, "%s has auth none, no verify: and no rateLimit: anybody can run it as often as they like (write `rateLimit: none` if that is meant)", label)
+			c.warnf("W416", span, "%s has auth none, no verify: and no rateLimit: anybody can run it as often as they like (write `rateLimit: none` if that is meant)", label)
 		}
-	}
-	c.checkBodyless(d)
-	route.Limits = limitsOf(set)
-	route.BodyBytes, route.Timeout = boundsOf(set)
-	if set.as != nil && set.as.Ref != nil {
-		route.As = set.as.Ref.Name
-	}
-	if set.input != nil && set.input.Ref != nil && hasBody(d.Method.Name) {
-		route.Input = set.input.Ref.Name
-	}
-	if set.verify != nil {
-		route.Verify = buildVerify(set.verify.Verify)
 	}
 	c.schema.Routes = append(c.schema.Routes, route)
 }
+
+// head is the place of a route's method and path.
+func (d *RouteDecl) head() diag.Span { return d.Method.Loc.To(d.Path.Loc) }
 
 // checkPlace checks the whole path and that no other route matches the same.
 func (c *checker) checkPlace(d *RouteDecl, route Route, shapes map[string]diag.Span) {
@@ -302,13 +291,12 @@ func (c *checker) checkPlace(d *RouteDecl, route Route, shapes map[string]diag.S
 			c.errorf("E426", d.Path.Loc, "the path lies under the reserved prefix %q", reserved)
 		}
 	}
-	head := d.Method.Loc.To(d.Path.Loc)
 	shape := route.Method + " " + shapeOf(route.Path)
 	if first, taken := shapes[shape]; taken {
-		c.errorf("E406", head, "%s %s has the same shape as the route at %s: a request could match both", route.Method, route.Path, at(head, first))
+		c.errorf("E406", d.head(), "%s %s has the same shape as the route at %s: a request could match both", route.Method, route.Path, at(d.Loc, first))
 		return
 	}
-	shapes[shape] = head
+	shapes[shape] = d.Loc
 }
 
 // handlerName refuses names that can be no handler's export.
@@ -455,11 +443,8 @@ func (c *checker) checkFunction(d *FunctionDecl, in settings) {
 	}
 	c.handlerName(d.Name)
 	set := in.with(d.Settings)
-	f := Function{Name: d.Name.Name, Exposed: d.Expose, Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
+	f := Function{Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	f.BodyBytes, f.Timeout = boundsOf(set)
-	if set.as != nil && set.as.Ref != nil {
-		f.As = set.as.Ref.Name
-	}
 	if d.Expose {
 		var ok bool
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
@@ -473,6 +458,27 @@ func (c *checker) checkFunction(d *FunctionDecl, in settings) {
 }
 
 // ---- the model's parts ----
+
+// buildRoute makes a route of everything but its path and auth.
+func buildRoute(d *RouteDecl, set settings) Route {
+	route := Route{Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
+	route.BodyBytes, route.Timeout = boundsOf(set)
+	if hasBody(d.Method.Name) {
+		route.Input = refOf(set.input)
+	}
+	if set.verify != nil {
+		route.Verify = buildVerify(set.verify.Verify)
+	}
+	return route
+}
+
+// refOf is the name that a setting refers to, empty without one.
+func refOf(s *RouteSetting) string {
+	if s == nil || s.Ref == nil {
+		return ""
+	}
+	return s.Ref.Name
+}
 
 func limitsOf(set settings) []RateLimit {
 	if set.rate == nil || set.rate.Rate == nil {

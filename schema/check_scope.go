@@ -46,11 +46,7 @@ func (c *checker) checkKeySettings(settings []*Setting) {
 	for _, s := range settings {
 		switch s.Name.Name {
 		case "prefix":
-			if lit, ok := c.str(s.Value); !ok {
-				break
-			} else if keys.Prefix = lit.Text; !prefixForm.MatchString(lit.Text) {
-				c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 small letters or digits, beginning with a letter", lit.Text)
-			}
+			c.checkKeyPrefix(s.Value)
 		case "defaultLifetime":
 			keys.DefaultLifetime, _ = c.duration(s.Value)
 			lifetime = s
@@ -78,6 +74,17 @@ func (c *checker) checkKeySettings(settings []*Setting) {
 			c.errorf("E311", lifetime.Value.Span(), "defaultLifetime %s is longer than maxLifetime %s", raw(lifetime.Value), raw(s.Value))
 			return
 		}
+	}
+}
+
+func (c *checker) checkKeyPrefix(v Value) {
+	lit, ok := c.str(v)
+	switch {
+	case !ok:
+	case !prefixForm.MatchString(lit.Text):
+		c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 small letters or digits, beginning with a letter", lit.Text)
+	default:
+		c.schema.APIKeys.Prefix = lit.Text
 	}
 }
 

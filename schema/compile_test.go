@@ -3,6 +3,7 @@ package schema_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/schema"
 )
@@ -392,4 +394,44 @@ func TestKeyIsOfTheScopeOfItsNameElseOfTheOnlyOneWithItsCapability(t *testing.T)
 			t.Errorf("ScopeOf(%q, %q) = %q, want %q", tt.name, tt.capability, got, tt.want)
 		}
 	}
+}
+
+func FuzzCompile(f *testing.F) {
+	f.Add([]byte(seedForm))
+	f.Add([]byte(settingsForm))
+	for _, pattern := range []string{"testdata/fixtures/*.schema", "testdata/examples/*.schema"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: text}}, schema.Options{})
+		if (s == nil) != found.HasErrors() {
+			t.Fatalf("schema: %v, found: %v", s, found)
+		}
+		if s == nil {
+			return
+		}
+		for _, r := range s.Routes {
+			if !strings.HasPrefix(r.Path, "/") || r.Handler == "" || cmp.Equal(r.Auth, schema.Auth{}) {
+				t.Errorf("route %+v", r)
+			}
+			for _, l := range r.Limits {
+				if l.Count < 1 || l.Per <= 0 || l.ID == "" {
+					t.Errorf("limit %+v", l)
+				}
+			}
+		}
+		for _, scope := range s.APIKeys.Scopes {
+			s.MayIssue(scope, caller.Caller{Kind: caller.Session, Roles: []string{"admin"}})
+		}
+	})
 }
