@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -120,7 +121,7 @@ func (a *Authenticator) Run(ctx context.Context) {
 		case <-ctx.Done():
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
 			defer stop()
-			a.write(last, minuteOf(time.Now())+1)
+			a.write(last, math.MaxInt64)
 			return
 		}
 	}
