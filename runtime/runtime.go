@@ -1,0 +1,151 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/keystore"
+	"runner.example/runtime/auth"
+	"runner.example/runtime/front"
+	"runner.example/runtime/limit"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// Options are what a Runtime works with. Store, Keystore and Logger are
+// required; the rest have defaults.
+type Options struct {
+	Store    *store.Store
+	Keystore *keystore.Keystore
+	// Logger must redact: traps and causes are written to it.
+	Logger *slog.Logger
+	// Secret gives the values of the secrets that a schema declares; every one
+	// without a value is named in the error. nil: there are none.
+	Secrets func(names []string) (secret.Values, error)
+
+	Front   front.Options
+	Auth    auth.Options
+	Sandbox sandbox.Options
+	Limits  hostabi.Limits
+	// MaxCounters bounds the rate limits' counters; 0: limit.DefaultMaxCounters.
+	MaxCounters int
+	// BodyBytes and Timeout hold for routes that say nothing: 1 MiB and 10 s.
+	BodyBytes int64
+	Timeout   time.Duration
+	// AccessLog writes a line for each answer.
+	AccessLog bool
+}
+
+// Runtime serves one app at a time. Its methods may be called by any
+// goroutine; Close comes last.
+type Runtime struct {
+	opt     Options
+	front   *front.Server
+	auth    *auth.Authenticator
+	limiter *limit.Limiter
+	engine  *sandbox.Engine
+	visits  sync.Pool // of *visit
+
+	active     atomic.Pointer[release]
+	activating sync.Mutex
+	retired    sync.WaitGroup // releases whose last requests are still served
+	background context.CancelFunc
+	running    sync.WaitGroup
+}
+
+// New returns a runtime that has nothing to serve yet: requests are refused
+// with not_ready until Activate.
+func New(opt Options) (*Runtime, error) {
+	if opt.BodyBytes == 0 {
+		opt.BodyBytes = 1 << 20
+	}
+	if opt.Timeout == 0 {
+		opt.Timeout = 10 * time.Second
+	}
+	opt.Front.Logger, opt.Auth.Logger = opt.Logger, opt.Logger
+	opt.Front = opt.Front.WithDefaults()
+	if err := opt.Front.Validate(); err != nil {
+		return nil, fault.New(fault.Invalid, "[front] %v", err)
+	}
+	engine, err := sandbox.New(context.Background(), opt.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{opt: opt, engine: engine, limiter: limit.New(time.Now(), opt.MaxCounters)}
+	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
+	r.visits.New = func() any { return new(visit) }
+	r.front = front.New(opt.Front, r.serve)
+	background, stop := context.WithCancel(context.Background())
+	r.background = stop
+	r.running.Go(func() { r.auth.Run(background) })
+	return r, nil
+}
+
+// Serve serves ln, which it closes, until Shutdown; then it returns nil.
+func (r *Runtime) Serve(ln net.Listener) error { return r.front.Serve(ln) }
+
+// Schema is the one that is served, nil before the first activation.
+func (r *Runtime) Schema() *schema.Schema {
+	if rel := r.active.Load(); rel != nil {
+		return rel.schema
+	}
+	return nil
+}
+
+// Shutdown stops accepting and lets requests that have begun finish, until ctx
+// ends.
+func (r *Runtime) Shutdown(ctx context.Context) error { return r.front.Shutdown(ctx) }
+
+// Close ends what New began. It comes after Serve has returned.
+func (r *Runtime) Close() error {
+	r.background()
+	r.running.Wait()
+	if rel := r.active.Swap(nil); rel != nil {
+		r.retire(rel)
+	}
+	r.retired.Wait()
+	if err := r.engine.Close(context.Background()); err != nil {
+		return fmt.Errorf("close the sandboxes: %w", err)
+	}
+	return nil
+}
+
+// enter gives the release that a request is served by, nil before the first
+// activation. Each enter has its leave.
+func (r *Runtime) enter() *release {
+	for {
+		rel := r.active.Load()
+		if rel == nil {
+			return nil
+		}
+		rel.visitors.Add(1)
+		if rel == r.active.Load() {
+			return rel
+		}
+		rel.leave() // it was replaced between the two looks
+	}
+}
+
+// retire closes a release that was replaced when its last request has left.
+func (r *Runtime) retire(rel *release) {
+	r.retired.Go(func() {
+		rel.drain()
+		var all []error
+		for _, m := range rel.modules {
+			all = append(all, m.Close(context.Background()))
+		}
+		if err := errors.Join(all...); err != nil {
+			r.opt.Logger.Error("close a replaced release", "cause", err)
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/runtime/auth"
+	"runner.example/runtime/front"
+	"runner.example/runtime/limit"
+	"runner.example/runtime/router"
+	"runner.example/store"
+)
+
+// visit is what serving one request needs beside the exchange. It is pooled.
+type visit struct {
+	match router.Match
+	uses  []limit.Use
+	names []byte // of the callers in uses
+	state []byte // of the limits, for the RateLimit header
+	call  hostabi.Call
+}
+
+// serve is the corridor: each step either refuses or hands on.
+func (r *Runtime) serve(x *front.Exchange) {
+	started := time.Now()
+	rel := r.enter()
+	if rel == nil {
+		x.Refuse(errNotReady, front.Extra{RetryAfter: 1})
+		return
+	}
+	defer rel.leave()
+	v := r.visits.Get().(*visit)
+	defer r.visits.Put(v)
+	x.Realm = rel.schema.App
+
+	rt, who, err := r.admit(rel, v, x, started)
+	if err == nil && rt != nil {
+		err = r.run(rel, rt, who, v, x, started)
+	}
+	if err != nil {
+		x.Refuse(err, extra(err, v))
+	}
+	if r.opt.AccessLog {
+		r.logAccess(x, rt, who, time.Since(started))
+	}
+}
+
+// admit finds the route and decides whether the caller may take it now. With
+// neither a route nor an error the host itself has answered.
+func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time) (*route, *caller.Caller, error) {
+	v.match.Params = x.Request.Params
+	switch rel.router.Match(x.Request.Method, x.Request.Path, &v.match) {
+	case router.Found:
+	case router.Options:
+		x.AddHeader("Allow", []byte(v.match.Allow))
+		x.Send(&noContent)
+		return nil, nil, nil
+	case router.MethodNotAllowed:
+		return nil, nil, errMethodNotAllowed
+	case router.BadPath:
+		return nil, nil, errBadPath
+	default:
+		if string(x.Request.Path) == healthPath {
+			x.Send(&healthy)
+			return nil, nil, nil
+		}
+		return nil, nil, errRouteNotFound
+	}
+	rt := &rel.routes[v.match.Route]
+	x.Request.Route, x.Request.Params = rt.Path, v.match.Params
+
+	credentials := x.Credentials()
+	presented := auth.Presented{
+		Authorization: credentials.Authorization, AuthorizationLines: credentials.AuthorizationLines,
+		APIKey: credentials.APIKey, APIKeyLines: credentials.APIKeyLines,
+		Address: x.Address(), RequestID: x.Request.ID,
+	}
+	epoch := r.opt.Keystore.Epoch()
+	if !rt.Auth.None {
+		x.Private = true
+		x.StripCredentials()
+	}
+	who, err := r.auth.Check(rel.schema, &rt.Auth, presented, now)
+	if err != nil {
+		return rt, nil, err
+	}
+	if err := r.count(rt, &who, v, x, now); err != nil {
+		return rt, &who, err
+	}
+	if r.opt.Keystore.Epoch() != epoch { // a key changed since: was it this one?
+		if who, err = r.auth.Check(rel.schema, &rt.Auth, presented, now); err != nil {
+			return rt, nil, err
+		}
+	}
+	return rt, &who, nil
+}
+
+// count asks the route's limits, and tells the caller what is left.
+func (r *Runtime) count(rt *route, who *caller.Caller, v *visit, x *front.Exchange, now time.Time) error {
+	if len(rt.limits) == 0 {
+		return nil
+	}
+	v.uses, v.names = v.uses[:0], v.names[:0]
+	address := x.Address()
+	for _, l := range rt.limits {
+		start := len(v.names)
+		v.names = l.AppendCaller(v.names, who, address)
+		v.uses = append(v.uses, limit.Use{Limit: l, Caller: v.names[start:]})
+	}
+	allowed := r.limiter.Take(now, v.uses)
+	v.state = limit.AppendState(v.state[:0], v.uses)
+	x.AddHeader("RateLimit-Policy", rt.policy)
+	x.AddHeader("RateLimit", v.state)
+	if !allowed {
+		return errRateLimited
+	}
+	return nil
+}
+
+// run reads the body and runs the handler in a transaction, again when another
+// request changed what it had read, and sends its answer after the commit.
+func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *front.Exchange, started time.Time) error {
+	if err := x.ReadBody(rt.bodyBytes); err != nil {
+		return err
+	}
+	if err := x.BuildRequest(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), started.Add(rt.timeout))
+	defer cancel()
+	call := &v.call
+	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
+	call.Address = x.Address().String()
+	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
+		call.Tx, call.Attempt = tx, tx.Attempt()
+		if err := rt.module.Run(call, rt.Handler); err != nil {
+			return err
+		}
+		if call.Response.Status >= 400 && !call.KeepsWrites() {
+			return errWritesDropped
+		}
+		return nil
+	})
+	if err != nil && err != errWritesDropped {
+		return storeFault(err)
+	}
+	x.Send(&call.Response)
+	return nil
+}
+
+// storeFault says what an error of the store means to a caller; the sandbox's
+// are faults already.
+func storeFault(err error) error {
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return errConflict
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown):
+		return fault.Wrap(err, fault.Unavailable, "the store did not answer; what the request wrote may or may not hold")
+	}
+	return err
+}
+
+// healthPath is served beside the app's routes; a schema cannot declare it.
+const healthPath = "/_health"
+
+// Answers of the host itself; nothing changes them.
+var (
+	noContent = abi.Response{Status: 204}
+	healthy   = abi.Response{Status: 200, Body: []byte(`{"status":"ok"}`)}
+)
+
+var (
+	errNotReady         = fault.New(fault.NotReady, "there is nothing to serve yet")
+	errRouteNotFound    = fault.New(fault.RouteNotFound, "no route has this path")
+	errMethodNotAllowed = fault.New(fault.MethodNotAllowed, "this path has other methods: see Allow")
+	errBadPath          = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not accepted")
+	errRateLimited      = fault.New(fault.RateLimited, "too many requests: wait as long as Retry-After says")
+	errConflict         = fault.New(fault.Conflict, "other requests kept changing what this one had read; try again")
+	errWritesDropped    = errors.New("the handler answered an error: its writes are dropped")
+)
+
+// extra is what the headers of a refusal have to say.
+func extra(err error, v *visit) front.Extra {
+	switch err {
+	case errMethodNotAllowed:
+		return front.Extra{Allow: v.match.Allow}
+	case errRateLimited:
+		return front.Extra{RetryAfter: limit.RetryAfter(v.uses)}
+	}
+	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {
+		return front.Extra{Scope: refusal.Scopes, RetryAfter: refusal.RetryAfter}
+	}
+	return front.Extra{}
+}
+
+func (r *Runtime) logAccess(x *front.Exchange, rt *route, who *caller.Caller, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("requestId", x.Request.ID),
+		slog.String("method", string(x.Request.Method)),
+		slog.Int("status", x.Status()),
+		slog.Duration("took", took),
+	}
+	if rt != nil {
+		attrs = append(attrs, slog.String("route", rt.Path))
+	}
+	if who != nil && who.KeyID != "" {
+		attrs = append(attrs, slog.String("keyId", who.KeyID))
+	}
+	r.opt.Logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
+}

@@ -1,0 +1,310 @@
+// Bench measures the runner against a bare fasthttp handler that answers the
+// same, alternately in one run, and writes docs/performance.md.
+//
+// Every figure is a ratio of two neighbours in time, so a machine that others
+// use too does not spoil it; the median is printed with the smallest and the
+// largest. The load generator (wrk) shares the cores with the server, so the
+// server's CPU time per request stands beside the requests per second.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "bare" {
+		bare()
+		return
+	}
+	rounds := flag.Int("rounds", 9, "how often each arm is measured")
+	length := flag.Duration("length", 2*time.Second, "how long one measurement takes")
+	out := flag.String("out", "docs/performance.md", "where the report goes")
+	flag.Parse()
+	if err := bench(*rounds, *length, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bare is the server that all else is compared with.
+func bare() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Printf("listening on http://%s\n", ln.Addr())
+	err = fasthttp.Serve(ln, func(ctx *fasthttp.RequestCtx) {
+		body, err := json.Marshal(struct {
+			Message string `json:"message"`
+		}{"hello"})
+		if err != nil {
+			ctx.Error(err.Error(), 500)
+			return
+		}
+		ctx.SetContentType("application/json")
+		ctx.SetBody(body)
+	})
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// arm is one server under load.
+type arm struct {
+	name    string
+	what    string
+	server  *exec.Cmd
+	url     string
+	headers []string
+	rounds  []sample
+}
+
+type sample struct {
+	perSecond float64
+	cpuMicros float64 // of the server, per request
+}
+
+func bench(rounds int, length time.Duration, out string) error {
+	dir, err := os.MkdirTemp("", "runner-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	arms, err := startAll(dir)
+	defer func() {
+		for _, a := range arms {
+			_ = a.server.Process.Kill()
+			_ = a.server.Wait()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, a := range arms { // warm up, and see that all answer alike
+		if err := a.check(); err != nil {
+			return err
+		}
+		if _, err := a.measure(length / 2); err != nil {
+			return err
+		}
+	}
+	for round := range rounds {
+		fmt.Fprintf(os.Stderr, "\rround %d of %d", round+1, rounds)
+		for _, a := range arms {
+			s, err := a.measure(length)
+			if err != nil {
+				return err
+			}
+			a.rounds = append(a.rounds, s)
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+	report := render(arms, rounds, length)
+	fmt.Print(report)
+	return os.WriteFile(out, []byte(report), 0o644)
+}
+
+func startAll(dir string) (arms []*arm, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	add := func(a *arm, cmd *exec.Cmd) error {
+		a.server = cmd
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		arms = append(arms, a)
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		var ok bool
+		if a.url, ok = strings.CutPrefix(strings.TrimSpace(line), "listening on "); !ok {
+			return fmt.Errorf("%s: said %q: %w", a.name, line, err)
+		}
+		return nil
+	}
+	if err := add(&arm{name: "bare fasthttp", what: "`json.Marshal`, no route, no key"}, exec.Command(self, "bare")); err != nil {
+		return arms, err
+	}
+	small := filepath.Join(dir, "small")
+	if err := smallApp(small); err != nil {
+		return arms, err
+	}
+	for _, row := range []struct{ name, what, app, scope, path string }{
+		{"runner, small guest", "route, key, limit, sandbox; a guest of 80 pages in WebAssembly text", small, "reader", "/v1/hello"},
+		{"runner, Go guest", "the same with the orders example's `hello`, std Go and encoding/json", "plugins/examples/orders", "orders_read", "/v1/hello"},
+	} {
+		data := filepath.Join(dir, filepath.Base(row.app)+"-data")
+		made, err := exec.Command("bin/runner", "api-keys", "create", "--app", row.app, "--data", data, "--scope", row.scope, "--name", "bench", "--json").Output()
+		if err != nil {
+			return arms, fmt.Errorf("make a key for %s: %w", row.name, err)
+		}
+		var key struct{ Token string }
+		if err := json.Unmarshal(made, &key); err != nil {
+			return arms, err
+		}
+		a := &arm{name: row.name, what: row.what, headers: []string{"Authorization: Bearer " + key.Token}}
+		if err := add(a, exec.Command("bin/runner", "serve", row.app, "--data", data, "--listen", "127.0.0.1:0")); err != nil {
+			return arms, err
+		}
+		a.url += row.path
+	}
+	return arms, nil
+}
+
+// smallApp is an app with one route to the smallest guest.
+func smallApp(dir string) error {
+	if err := os.MkdirAll(filepath.Join(dir, "build"), 0o755); err != nil {
+		return err
+	}
+	text := "apiKeys { scopes: { reader: @system(\"reader\") { @grant read on Thing } } }\n" +
+		"routes(\"/v1\", auth: apiKey(reader), rateLimit: none) { GET /hello -> hello }\n"
+	if err := os.WriteFile(filepath.Join(dir, "app.schema"), []byte(text), 0o644); err != nil {
+		return err
+	}
+	if out, err := exec.Command("wat2wasm", "tests/guests/echo.wat", "-o", filepath.Join(dir, "build", "echo.wasm")).CombinedOutput(); err != nil {
+		return fmt.Errorf("wat2wasm: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (a *arm) check() error {
+	req, err := http.NewRequest("GET", a.url, nil)
+	if err != nil {
+		return err
+	}
+	for _, h := range a.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 200 || string(body) != `{"message":"hello"}` {
+		return fmt.Errorf("%s answers %d %q, %v", a.name, res.StatusCode, body, err)
+	}
+	return nil
+}
+
+var (
+	perSecondLine = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
+	requestsLine  = regexp.MustCompile(`(\d+) requests in`)
+	failedLine    = regexp.MustCompile(`Non-2xx|Socket errors`)
+)
+
+func (a *arm) measure(length time.Duration) (sample, error) {
+	args := []string{"-t1", "-c32", "-d" + strconv.FormatFloat(length.Seconds(), 'f', -1, 64) + "s"}
+	if length%time.Second != 0 {
+		args[2] = "-d1s"
+	}
+	for _, h := range a.headers {
+		args = append(args, "-H", h)
+	}
+	before, err := cpuTime(a.server.Process.Pid)
+	if err != nil {
+		return sample{}, err
+	}
+	out, err := exec.Command("wrk", append(args, a.url)...).CombinedOutput()
+	if err != nil || failedLine.Match(out) {
+		return sample{}, fmt.Errorf("wrk against %s: %v\n%s", a.name, err, out)
+	}
+	after, err := cpuTime(a.server.Process.Pid)
+	if err != nil {
+		return sample{}, err
+	}
+	perSecond, requests := number(perSecondLine, out), number(requestsLine, out)
+	return sample{perSecond, float64((after - before).Microseconds()) / requests}, nil
+}
+
+func number(re *regexp.Regexp, out []byte) float64 {
+	m := re.FindSubmatch(out)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(string(m[1]), 64)
+	return n
+}
+
+// cpuTime is what the process has used so far, exact to a clock tick of 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	user, err := strconv.ParseInt(string(fields[11]), 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(string(fields[12]), 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, err
+}
+
+func render(arms []*arm, rounds int, length time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench`. wrk with 32 connections on loopback, %d rounds of %s for each server in\n", rounds, length)
+	fmt.Fprintf(&b, "turn, %d cores shared by server and load, %s. A ratio is taken within a round;\nits median is printed with the smallest and the largest.\n\n", runtime.NumCPU(), runtime.Version())
+	b.WriteString("| server | what it does | req/s, median | ratio to bare | server CPU per request | ratio to bare |\n|---|---|---|---|---|---|\n")
+	base := arms[0]
+	for _, a := range arms {
+		speed := func(s sample) float64 { return s.perSecond }
+		cpu := func(s sample) float64 { return s.cpuMicros }
+		fmt.Fprintf(&b, "| %s | %s | %.0f | %s | %.1f µs | %s |\n", a.name, a.what,
+			median(values(a, speed)), spread(ratios(a, base, speed), "%.3f"), median(values(a, cpu)), spread(ratios(a, base, cpu), "%.1f"))
+	}
+	b.WriteString("\n```\nreq/s, each # is 2 % of bare fasthttp\n")
+	for _, a := range arms {
+		r := median(ratios(a, base, func(s sample) float64 { return s.perSecond }))
+		fmt.Fprintf(&b, "%-22s %s %.0f %%\n", a.name, strings.Repeat("#", max(1, int(r*50+0.5))), r*100)
+	}
+	b.WriteString("```\n\nWhere the time goes: every request gets a new instance of its module. For the Go guest\nthat is the start of a Go runtime, data segments and tables included.\n")
+	return b.String()
+}
+
+func values(a *arm, of func(sample) float64) (all []float64) {
+	for _, s := range a.rounds {
+		all = append(all, of(s))
+	}
+	return all
+}
+
+func ratios(a, base *arm, of func(sample) float64) (all []float64) {
+	for i := range a.rounds {
+		all = append(all, of(a.rounds[i])/of(base.rounds[i]))
+	}
+	return all
+}
+
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
+
+func spread(all []float64, format string) string {
+	return fmt.Sprintf(format+" ("+format+" … "+format+")", median(all), slices.Min(all), slices.Max(all))
+}

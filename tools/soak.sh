@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs the long form of the tests and writes what it saw to docs/soak.md.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export RUNNER_SOAK=1
+
+report=docs/soak.md
+failed=0
+{
+  echo "# Soak"
+  echo
+  echo "Written by \`make soak\`, $(date -u +%Y-%m-%d), $(nproc) cores, $(go version | cut -d' ' -f3)."
+} > "$report"
+
+part() { # title, command…
+  local title=$1 log
+  shift
+  log=$(mktemp)
+  echo "soak: $title"
+  local started=$SECONDS
+  if "$@" > "$log" 2>&1; then outcome=passed; else outcome=FAILED; failed=1; fi
+  {
+    echo
+    echo "## $title: $outcome in $((SECONDS - started)) s"
+    echo
+    echo "    $*"
+    echo
+    grep -E '^(---|ok|FAIL|PASS|\?|=== RUN|fuzz:)|_test\.go:[0-9]+:|panic:' "$log" | grep -vE '^=== RUN|no test files' | tail -n 60 | sed 's/^/    /'
+  } >> "$report"
+  [ "$outcome" = passed ] || tail -n 40 "$log"
+  rm -f "$log"
+}
+
+part "black box: revocation under load, leaks" \
+  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestNothingLeaks|TestRequest601'
+part "the same against a binary with the race detector" \
+  env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 30m ./tests
+part "keys: statistics, crashes, revocation" \
+  go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
+part "store: crashes, serializability" \
+  go test -count=1 -v -timeout 30m ./store/...
+part "limits and routes against their models" \
+  go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router
+for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do
+  package=$(dirname "$(grep -rlE "^func $target\(" --include='*_test.go' . | head -n 1)")
+  part "$target for a minute" go test -run '^$' -fuzz "^$target\$" -fuzztime 60s "$package"
+done
+
+echo "soak: wrote $report"
+exit $failed
