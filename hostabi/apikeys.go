@@ -20,7 +20,9 @@ func (c *Call) authority() keystore.Authority {
 func createAPIKey(c *Call, args *arguments) (any, error) {
 	req := keystore.CreateRequest{Scope: args.text("scope")}
 	req.Name, _ = args.optionalText("name")
-	req.ExpiresIn = args.optionalSeconds("expiresIn", 1)
+	if lifetime, ok := args.optionalSeconds("expiresIn"); ok {
+		req.ExpiresIn = &lifetime
+	}
 	req.Metadata = args.optionalObject("metadata")
 	if err := args.end(); err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func listAPIKeys(c *Call, args *arguments) (any, error) {
 
 func rotateAPIKey(c *Call, args *arguments) (any, error) {
 	id := args.text("id")
-	grace := args.optionalSeconds("gracePeriod", 0)
+	grace, _ := args.optionalSeconds("gracePeriod")
 	if err := args.end(); err != nil {
 		return nil, err
 	}
@@ -69,14 +71,10 @@ func revokeAPIKey(c *Call, args *arguments) (any, error) {
 	return c.Host.Keystore.Revoke(c.Tx, c.authority(), id)
 }
 
-// optionalSeconds gives a time span that a guest says in whole seconds, at
-// least so many; 0 when it is left out.
-func (a *arguments) optionalSeconds(name string, least int64) time.Duration {
+// optionalSeconds gives a time span that a guest says in whole seconds, and
+// whether it is there. What is longer than a Duration can be is as long as one.
+func (a *arguments) optionalSeconds(name string) (time.Duration, bool) {
 	const most = math.MaxInt64 / int64(time.Second)
 	n, ok := a.optionalWhole(name)
-	if ok && (n < least || n > most) {
-		a.wrong("member %q must be from %d to %d seconds", name, least, most)
-		return 0
-	}
-	return time.Duration(n) * time.Second
+	return time.Duration(max(-most, min(n, most))) * time.Second, ok
 }

@@ -28,10 +28,11 @@ type Module struct {
 // Load checks and compiles a module. name is its file, for messages; every
 // refusal is one line that begins with it and says what to do.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
-	if err := checkBinary(wasm, e.options.MemoryBytes); err != nil {
+	prepared, err := prepare(wasm, e.options.MemoryBytes)
+	if err != nil {
 		return nil, in(name, err)
 	}
-	compiled, err := e.runtime.CompileModule(ctx, wasm)
+	compiled, err := e.runtime.CompileModule(ctx, prepared)
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, in(name, refuse("is not a valid WebAssembly module: %s", text))

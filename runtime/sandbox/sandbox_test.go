@@ -1,0 +1,584 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// assemble makes a module of testdata/<name>.wat.
+func assemble(t testing.TB, name string) []byte {
+	t.Helper()
+	return assembleFile(t, filepath.Join("testdata", name+".wat"), "--enable-threads")
+}
+
+func assembleText(t testing.TB, wat string) []byte {
+	t.Helper()
+	in := filepath.Join(t.TempDir(), "module.wat")
+	if err := os.WriteFile(in, []byte(wat), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return assembleFile(t, in, "--enable-threads", "--enable-memory64")
+}
+
+func assembleFile(t testing.TB, in string, flags ...string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "module.wasm")
+	text, err := exec.Command("wat2wasm", append(flags, in, "-o", out)...).CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Fatal("wat2wasm is missing: apt-get install wabt")
+	}
+	if err != nil {
+		t.Fatalf("wat2wasm %s: %v\n%s", in, err, text)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
+	t.Helper()
+	e, err := sandbox.New(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func load(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {
+	t.Helper()
+	m, err := e.Load(context.Background(), "build/test.wasm", wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// newCall is a run for a small request; log gets what is logged.
+func newCall(ctx context.Context, log *bytes.Buffer) *hostabi.Call {
+	return &hostabi.Call{
+		Context: ctx,
+		Host:    &hostabi.Host{Logger: slog.New(slog.NewJSONHandler(log, nil))},
+		Request: &abi.Request{ID: "01hello", Method: []byte("GET"), Path: []byte("/x"), Route: "/x"},
+		Attempt: 1,
+	}
+}
+
+// within runs a handler with some time; the answer is the call's.
+func within(t testing.TB, d time.Duration, m *sandbox.Module, handler string) (*hostabi.Call, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	call := newCall(ctx, new(bytes.Buffer))
+	return call, m.Run(call, handler)
+}
+
+// plenty is more than any handler here needs, even on a busy machine.
+const plenty = time.Minute
+
+func TestAHandlerEndsInOneOfTheKnownWays(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 2 << 20}), assemble(t, "guest"))
+	for _, row := range []struct {
+		handler string
+		time    time.Duration
+		want    fault.Code // empty: it answers
+		cause   string     // in the cause alone
+	}{
+		{"hello", plenty, "", ""},
+		{"trap", plenty, fault.HandlerFailed, "unreachable"},
+		{"answerAndTrap", plenty, fault.HandlerFailed, "unreachable"},
+		{"silent", plenty, fault.HandlerFailed, "without an answer"},
+		{"twice", plenty, "", ""},
+		{"exit0", plenty, fault.HandlerFailed, "status 0"},
+		{"exit1", plenty, fault.HandlerFailed, "status 1"},
+		{"answerAndExit0", plenty, "", ""},
+		{"answerAndExit1", plenty, fault.HandlerFailed, "status 1"},
+		{"exitAsIfLate", plenty, fault.HandlerFailed, "status"},
+		{"growAndTrap", plenty, fault.HandlerOutOfMemory, "unreachable"},
+		{"growAndExit", plenty, fault.HandlerOutOfMemory, "2"},
+		{"growAndAnswer", plenty, "", ""},
+		{"growToLimit", plenty, "", ""},
+		{"loop", 30 * time.Millisecond, fault.HandlerTimeout, "deadline"},
+		{"loopCalling", 30 * time.Millisecond, fault.HandlerTimeout, "deadline"},
+		{"answerAndLoop", 30 * time.Millisecond, fault.HandlerTimeout, "deadline"},
+		{"nowhere", plenty, fault.HandlerFailed, "no handler"},
+		{"takes", plenty, fault.HandlerFailed, "no handler"},
+	} {
+		t.Run(row.handler, func(t *testing.T) {
+			call, err := within(t, row.time, m, row.handler)
+			if fault.CodeOf(err) != row.want {
+				t.Fatalf("ends with %q (%v), want %q", fault.CodeOf(err), err, row.want)
+			}
+			if row.want == "" {
+				if call.Response.Status != 200 || string(call.Response.Body) != "hello" {
+					t.Errorf("answers %d %q", call.Response.Status, call.Response.Body)
+				}
+			} else if f := fault.Of(err); f.Cause == nil || !strings.Contains(f.Cause.Error(), row.cause) || strings.Contains(f.Detail, "wasm") {
+				t.Errorf("detail %q, cause %v: want %q in the cause alone", f.Detail, f.Cause, row.cause)
+			}
+			if call, err := within(t, plenty, m, "hello"); err != nil || string(call.Response.Body) != "hello" {
+				t.Errorf("the next request: %v, %q", err, call.Response.Body)
+			}
+		})
+	}
+}
+
+func TestGuestRecursion(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	_, err := within(t, plenty, m, "recurse")
+	if f := fault.Of(err); f == nil || f.Code != fault.HandlerFailed || !strings.Contains(f.Cause.Error(), "stack overflow") {
+		t.Errorf("endless recursion ends with %v", err)
+	}
+}
+
+func TestInfiniteLoop(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	start := time.Now()
+	if _, err := within(t, 50*time.Millisecond, m, "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
+		t.Errorf("an endless loop ends with %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("stopped after %s, want some 50 ms", took)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := m.Run(newCall(ctx, new(bytes.Buffer)), "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
+		t.Errorf("a loop begun when the time was over ends with %v", err)
+	}
+}
+
+func TestEveryRequestFindsAFreshSandbox(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	for i := range 20 {
+		call, err := within(t, plenty, m, "count")
+		if err != nil || string(call.Response.Body) != "1" {
+			t.Fatalf("run %d: %v, the instance counts %q runs", i, err, call.Response.Body)
+		}
+	}
+}
+
+// TestGuestCannotSeeCredential: what one request left in memory, another cannot
+// find, not even in memory that only grew.
+func TestGuestCannotSeeCredential(t *testing.T) {
+	const canary = "rnk_CANARYcanaryCANARYcanary"
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	clean, err := within(t, plenty, m, "dump")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Clone(clean.Response.Body)
+	call := newCall(context.Background(), new(bytes.Buffer))
+	for range 20 {
+		call.Request.Body = bytes.Repeat([]byte(canary), 200)
+		if err := m.Run(call, "smear"); err != nil {
+			t.Fatal(err)
+		}
+		call.Request.Body = nil
+		if err := m.Run(call, "dump"); err != nil {
+			t.Fatal(err)
+		}
+		if got := call.Response.Body; bytes.Contains(got, []byte(canary)) || !bytes.Equal(got, want) {
+			t.Fatalf("the memory of a run after another differs from that of a first run (canary in it: %v)", bytes.Contains(got, []byte(canary)))
+		}
+	}
+}
+
+func TestLiesAboutPointersAreErrnos(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "lies"))
+	call, err := within(t, plenty, m, "lies")
+	if err != nil || call.Response.Status != 200 || len(call.Response.Headers) != 0 {
+		t.Errorf("%v, answer %+v", err, call.Response)
+	}
+}
+
+func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "initialize"))
+	var log bytes.Buffer
+	call := newCall(context.Background(), &log)
+	if err := m.Run(call, "denied"); err != nil {
+		t.Fatal(err)
+	}
+	if string(call.Response.Body) != "6" {
+		t.Errorf("%s of 6 host calls were denied", call.Response.Body)
+	}
+	if n := strings.Count(log.String(), `"msg":"starting"`); n != 2 {
+		t.Errorf("%d log lines, want 2:\n%s", n, &log)
+	}
+}
+
+func TestAFailureBeforeTheHandlerIsTheHandlersAndKeepsNothing(t *testing.T) {
+	e := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20})
+	for name, wat := range map[string]string{
+		"_initialize traps":      `(module (memory (export "memory") 1) (func (export "_initialize") unreachable) (func (export "h")))`,
+		"start traps":            `(module (memory (export "memory") 1) (func $s unreachable) (start $s) (func (export "h")))`,
+		"data outside of memory": `(module (memory (export "memory") 1) (data (i32.const 65535) "ab") (func (export "h")))`,
+		"_initialize exits": `(module (import "wasi_snapshot_preview1" "proc_exit" (func $x (param i32)))
+			(memory (export "memory") 1) (func (export "_initialize") (call $x (i32.const 0))) (func (export "h")))`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := load(t, e, assembleText(t, wat))
+			before := mappedBytes(t)
+			for range 50 {
+				if _, err := within(t, plenty, m, "h"); fault.CodeOf(err) != fault.HandlerFailed {
+					t.Fatalf("ends with %v", err)
+				}
+			}
+			if grown := mappedBytes(t) - before; grown > 1<<30 {
+				t.Errorf("50 runs left %d MiB mapped", grown>>20)
+			}
+		})
+	}
+	m := load(t, e, assembleText(t, `(module (memory (export "memory") 1) (func (export "_initialize") (loop (br 0))) (func (export "h")))`))
+	if _, err := within(t, 30*time.Millisecond, m, "h"); fault.CodeOf(err) != fault.HandlerTimeout {
+		t.Errorf("an endless _initialize ends with %v", err)
+	}
+}
+
+func TestAThousandRunsLeaveNothingBehind(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 64 << 20}), assemble(t, "guest"))
+	ways := []string{"hello", "trap", "silent", "exit1", "growToLimit", "answerAndTrap", "loop"}
+	run := func(n int) {
+		var group sync.WaitGroup
+		for worker := range 4 {
+			group.Go(func() {
+				for i := range n / 4 {
+					way := ways[(i+worker)%len(ways)]
+					d := plenty
+					if way == "loop" {
+						d = time.Millisecond
+					}
+					_, _ = within(t, d, m, way)
+				}
+			})
+		}
+		group.Wait()
+	}
+	run(50)
+	goroutines, mapped := settled(0), mappedBytes(t)
+	run(1000)
+	if now := settled(goroutines); now > goroutines {
+		t.Errorf("%d goroutines before, %d after", goroutines, now)
+	}
+	if grown := mappedBytes(t) - mapped; grown > 1<<30 { // leaked, it would be 64 GiB
+		t.Errorf("1,000 runs left %d MiB mapped", grown>>20)
+	}
+	if call, err := within(t, plenty, m, "hello"); err != nil || string(call.Response.Body) != "hello" {
+		t.Errorf("the next request: %v", err)
+	}
+}
+
+// settled counts goroutines when those that only have to end have done so, or
+// there are no more than so many.
+func settled(enough int) int {
+	n := runtime.NumGoroutine()
+	for range 10_000 {
+		if n = runtime.NumGoroutine(); n <= enough {
+			break
+		}
+		runtime.Gosched()
+	}
+	return n
+}
+
+// mappedBytes is the address space of this process (statm's first number).
+func mappedBytes(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages int64
+	for _, b := range text[:bytes.IndexByte(text, ' ')] {
+		pages = pages*10 + int64(b-'0')
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+func TestAFullHouseIsOverloadedAfterTheQueuesWait(t *testing.T) {
+	wasm := assemble(t, "guest")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: time.Second})
+		m := load(t, e, wasm)
+		first := make(chan error)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			first <- m.Run(newCall(ctx, new(bytes.Buffer)), "sleep") // for 5 s
+		}()
+		synctest.Wait() // until it sleeps
+		start := time.Now()
+		call, err := within(t, plenty, m, "hello")
+		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != time.Second || call.Response.Status != 0 {
+			t.Errorf("beside a guest that has the only place: %v after %s", err, waited)
+		}
+		start = time.Now()
+		_, err = within(t, 300*time.Millisecond, m, "hello")
+		if waited := time.Since(start); fault.CodeOf(err) != fault.HandlerTimeout || waited != 300*time.Millisecond {
+			t.Errorf("with less time than the queue's wait: %v after %s", err, waited)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if _, err := within(t, plenty, m, "hello"); err != nil {
+			t.Errorf("when the place is free again: %v", err)
+		}
+	})
+}
+
+func TestASleepLastsAsLongAsAskedAndNoLongerThanTheRequest(t *testing.T) {
+	wasm := assemble(t, "guest")
+	synctest.Test(t, func(t *testing.T) {
+		m := load(t, newEngine(t, sandbox.Options{}), wasm)
+		start := time.Now()
+		if _, err := within(t, time.Minute, m, "sleep"); err != nil || time.Since(start) != 5*time.Second {
+			t.Errorf("sleeping 5 s took %s: %v", time.Since(start), err)
+		}
+		start = time.Now()
+		if _, err := within(t, time.Second, m, "sleep"); fault.CodeOf(err) != fault.HandlerTimeout || time.Since(start) != time.Second {
+			t.Errorf("sleeping 5 s within 1 s took %s: %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestStandardOutputBecomesLogLines(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	var log bytes.Buffer
+	if err := m.Run(newCall(context.Background(), &log), "speak"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`"level":"ERROR","msg":"hello","source":"guest","requestId":"01hello","route":"/x","attempt":1`,
+		`"level":"INFO","msg":"line one"`,
+		`"level":"INFO","msg":"line\\x1b[2Jtwo"`,
+		`"level":"WARN","msg":"line one"`,
+		`"level":"WARN","msg":"line\\x1b[2Jtwo"`,
+		`"level":"INFO","msg":"no end"`,
+		`"level":"WARN","msg":"no end"`,
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), &log)
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, want[i]) {
+			t.Errorf("line %d is %s, want %s", i, line, want[i])
+		}
+	}
+}
+
+func TestWASISurface(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "wasi"))
+	t.Setenv("RUNNER_CANARY", "must not be seen")
+	const badf = 8
+	look := func() []byte {
+		call, err := within(t, plenty, m, "look")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(call.Response.Body)
+	}
+	b := look()
+	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+	for at, want := range map[int]uint32{0: 0, 4: 0, 8: 0, 12: 0, 16: badf, 20: badf, 24: badf, 28: 0, 32: 0, 36: 0, 48: 0} {
+		if word(at) != want {
+			t.Errorf("word at %d is %d, want %d", at, word(at), want)
+		}
+	}
+	now := int64(binary.LittleEndian.Uint64(b[40:]))
+	if d := time.Since(time.Unix(0, now)); now%int64(time.Millisecond) != 0 || d < 0 || d > time.Minute {
+		t.Errorf("the clock says %d, %s ago: want now, in whole milliseconds", now, d)
+	}
+	if again := look(); bytes.Equal(b[52:60], again[52:60]) {
+		t.Errorf("two requests got the same random bytes %x", b[52:60])
+	}
+}
+
+func TestHandlersAreThePlainExportsWithAFreeName(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	got := m.Handlers()
+	if !slices.IsSorted(got) || !slices.Contains(got, "hello") {
+		t.Errorf("handlers are %q", got)
+	}
+	for _, name := range []string{"_hidden", "runner_warm", "takes", "gives", "memory"} {
+		if slices.Contains(got, name) {
+			t.Errorf("%s is a handler", name)
+		}
+	}
+}
+
+func TestHostileModules(t *testing.T) {
+	e := newEngine(t, sandbox.Options{MemoryBytes: 2 << 20})
+	good := assemble(t, "guest")
+	for _, row := range []struct {
+		name string
+		wasm []byte
+		want string
+	}{
+		{"a component", []byte("\x00asm\x0d\x00\x01\x00"), "is a WebAssembly component"},
+		{"another version", []byte("\x00asm\x02\x00\x00\x00"), "version 2"},
+		{"nothing", nil, "is not a WebAssembly module"},
+		{"a script", []byte("#!/bin/sh\nexit 1\n"), "is not a WebAssembly module"},
+		{"half a module", good[:len(good)/2], "is cut off or damaged"},
+		{"a module of 33 MiB", make([]byte, 33<<20), "33 MiB large, and a module may have 32"},
+		{"imported memory", assembleText(t, `(module (import "env" "memory" (memory 1)) (func (export "h")))`), "imports its memory (env.memory)"},
+		{"imported global", assembleText(t, `(module (import "env" "g" (global i32)) (func (export "h")))`), "imports env.g, which is no function"},
+		{"shared memory", assembleText(t, `(module (memory (export "memory") 1 1 shared) (func (export "h")))`), "has shared memory"},
+		{"64-bit memory", assembleText(t, `(module (memory (export "memory") i64 1) (func (export "h")))`), "has a 64-bit memory"},
+		{"no memory", assembleText(t, `(module (func (export "h")))`), `does not export its memory`},
+		{"hidden memory", assembleText(t, `(module (memory 1) (func (export "h")))`), `does not export its memory`},
+		{"too much memory", assembleText(t, `(module (memory (export "memory") 33) (func (export "h")))`), "needs 2112 KiB of memory to begin with, and the limit is 2 MiB"},
+		{"no handler", assembleText(t, `(module (memory (export "memory") 1))`), "exports no handler"},
+		{"a command", assembleText(t, `(module (memory (export "memory") 1) (func (export "_start")))`), "is a command"},
+		{"unknown imports", assembleText(t, `(module (import "runner" "fly" (func)) (import "env" "abort" (func)) (memory (export "memory") 1) (func (export "h")))`),
+			"imports runner.fly, env.abort, which guest ABI 1 does not have"},
+		{"another signature", assembleText(t, `(module (import "runner" "log" (func (param i32))) (memory (export "memory") 1) (func (export "h")))`),
+			"imports runner.log as (i32) -> (), which is (i32, i32, i32) -> () in guest ABI 1"},
+		{"a huge table", assembleText(t, `(module (table 70000 funcref) (memory (export "memory") 1) (func (export "h")))`), "has a table of 70000 entries, and may have 65536"},
+		{"many tables", assembleText(t, `(module `+strings.Repeat("(table 1 funcref)", 9)+`(memory (export "memory") 1) (func (export "h")))`), "has 9 tables"},
+		{"many locals", assembleText(t, `(module (memory (export "memory") 1) (func (export "h") (local `+strings.Repeat("i32 ", 10_001)+`)))`), "more than 10000 locals"},
+		{"a long function", assembleText(t, `(module (memory (export "memory") 1) (func (export "h") `+strings.Repeat("nop ", 1<<20)+`))`), "has a function of 1024 KiB"},
+		{"many functions", assembleText(t, `(module (memory (export "memory") 1) (func (export "h")) `+strings.Repeat("(func)", 50_000)+`)`), "has 50001 functions"},
+		{"invalid code", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x6a"), "is not a valid WebAssembly module"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m, err := e.Load(context.Background(), "build/x.wasm", row.wasm)
+			if m != nil || fault.CodeOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), "build/x.wasm: ") ||
+				!strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("refused with %q, want one line with %q", err, row.want)
+			}
+		})
+	}
+}
+
+// TestMemoryGrow: neither memory nor tables grow past their bounds, whatever
+// maximum the module declares.
+func TestMemoryGrow(t *testing.T) {
+	e := newEngine(t, sandbox.Options{MemoryBytes: 2 << 20})
+	for name, limits := range map[string]string{"no maximum": "1", "a high maximum": "1 1000000000", "a low maximum": "1 20"} {
+		m := load(t, e, assembleText(t, `(module
+			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+			(memory (export "memory") 1)
+			(table $t `+limits+` funcref)
+			(func (export "h")
+				(loop (br_if 0 (i32.ne (table.grow $t (ref.null func) (i32.const 1)) (i32.const -1))))
+				(i32.store (i32.const 0) (table.size $t))
+				(if (i32.ne (memory.grow (i32.const 32)) (i32.const -1)) (then unreachable))
+				(if (i32.ne (memory.grow (i32.const 31)) (i32.const 1)) (then unreachable))
+				(drop (call $send (i32.const 200) (i32.const 0) (i32.const 4)))))`))
+		call, err := within(t, plenty, m, "h")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := uint32(1 << 16)
+		if name == "a low maximum" {
+			want = 20
+		}
+		if got := binary.LittleEndian.Uint32(call.Response.Body); got != want {
+			t.Errorf("a table with %s grew to %d entries, want %d", name, got, want)
+		}
+	}
+}
+
+func TestAClosedModuleRunsNothing(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	for range 2 {
+		if err := m.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := within(t, plenty, m, "hello"); fault.CodeOf(err) != fault.HandlerFailed {
+		t.Errorf("a run after Close: %v", err)
+	}
+}
+
+func TestCompiledModulesAreKeptForTheirOwnerAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	wasm := assemble(t, "guest")
+	for range 2 { // the second start finds what the first one left
+		m := load(t, newEngine(t, sandbox.Options{CacheDir: dir}), wasm)
+		if _, err := within(t, plenty, m, "hello"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := 0
+	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files++
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d compiled modules kept: %v", files, err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder's mode is %v (%v), want 0700", info.Mode(), err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: dir}); fault.CodeOf(err) != fault.Invalid {
+		t.Errorf("a folder open to others: %v", err)
+	}
+}
+
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	for _, o := range []sandbox.Options{{MemoryBytes: -1}, {MemoryBytes: 100_000}, {MemoryBytes: 5 << 30}, {Instances: -1}, {QueueWait: -1}} {
+		if _, err := sandbox.New(context.Background(), o); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, name := range []string{"guest", "initialize", "lies", "wasi"} {
+		f.Add(assemble(f, name))
+	}
+	e := newEngine(f, sandbox.Options{MemoryBytes: 1 << 20})
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		m, err := e.Load(context.Background(), "x.wasm", wasm)
+		if err != nil {
+			if fault.CodeOf(err) != fault.Invalid {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func BenchmarkRun(b *testing.B) {
+	m := load(b, newEngine(b, sandbox.Options{}), assemble(b, "guest"))
+	call := newCall(context.Background(), new(bytes.Buffer))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := m.Run(call, "hello"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
