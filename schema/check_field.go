@@ -301,8 +301,11 @@ func misfitDecimal(t *TypeRef, lit *Literal) string {
 
 var decimalForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// article puts "a" or "an" before the name of a type.
+// article puts "a" or "an" before the name of a type that takes one.
 func article(name string) string {
+	if name == "json" || name == "bytes" {
+		return name
+	}
 	if strings.ContainsAny(name[:1], "aeioAEIO") {
 		return "an " + name
 	}
