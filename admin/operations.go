@@ -162,7 +162,7 @@ func explained(err error) error {
 	if f.Detail != "" {
 		return f
 	}
-	return fault.New(f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return fault.Wrap(err, f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (Status, error) {

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/keystore"
+)
+
+func (c *cli) apiKeysRevokeCommand() *cobra.Command {
+	return c.changeCommand("revoke", "end a key for good, at once", "revoked", (*admin.Client).RevokeKey)
+}
+
+func (c *cli) apiKeysDisableCommand() *cobra.Command {
+	return c.changeCommand("disable", "take a key out of service", "disabled", (*admin.Client).DisableKey)
+}
+
+func (c *cli) apiKeysEnableCommand() *cobra.Command {
+	return c.changeCommand("enable", "put a disabled key back into service", "enabled", (*admin.Client).EnableKey)
+}
+
+// changeCommand makes a command that changes the state of one key.
+func (c *cli) changeCommand(verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " <id>",
+		Short: short,
+		Args:  exactlyOne("the id of a key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+				key, err := change(node, ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.printJSON(key)
+				}
+				return c.print(done + " " + key.ID + "\n")
+			})
+		},
+	}
+}

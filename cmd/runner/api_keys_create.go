@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/keystore"
+)
+
+const createHelp = `Create an API key: prints its id, scope, name and end, then its token alone on
+the last line. The token is shown this once.`
+
+const createExample = `  runner api-keys create --scope orders_read --name "Acme ERP" --expires 90d
+  runner api-keys create --scope orders_read --name ci --out token.txt`
+
+// createFlags are the flags of `runner api-keys create`.
+type createFlags struct {
+	scope, name, expires, tenant, metadata, out string
+}
+
+func (c *cli) apiKeysCreateCommand() *cobra.Command {
+	var f createFlags
+	cmd := &cobra.Command{
+		Use:     "create --scope <scope> --name <name>",
+		Short:   "create a key and print its token, once",
+		Long:    createHelp,
+		Example: createExample,
+		Args:    atMost(0, "flags alone"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.createKey(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.scope, "scope", "", "scope of the key, declared in the apiKeys block (required)")
+	flags.StringVar(&f.name, "name", "", "what people call the key (required)")
+	flags.StringVar(&f.expires, "expires", "", "lifetime, such as 90d (default: the schema's)")
+	flags.StringVar(&f.tenant, "tenant", "", "tenant whose rows the key reaches")
+	flags.StringVar(&f.metadata, "metadata", "", "a JSON object kept with the key")
+	flags.StringVar(&f.out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
+	return cmd
+}
+
+// createKey opens the token's file first: a key whose token cannot be handed
+// over had better not be made.
+func (c *cli) createKey(cmd *cobra.Command, f createFlags) error {
+	request, err := f.request()
+	if err != nil {
+		return err
+	}
+	return c.makeToken(cmd, f.out, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
+		return node.CreateKey(ctx, request)
+	})
+}
+
+func (f createFlags) request() (admin.CreateKey, error) {
+	for _, required := range [][2]string{{"scope", f.scope}, {"name", f.name}} {
+		if required[1] == "" {
+			return admin.CreateKey{}, misused("runner api-keys create: --%s is missing", required[0])
+		}
+	}
+	request := admin.CreateKey{Scope: f.scope, Name: f.name, Tenant: f.tenant}
+	if f.metadata != "" {
+		if !json.Valid([]byte(f.metadata)) {
+			return request, invalid("--metadata is not JSON: write an object, such as '{\"team\": \"erp\"}'")
+		}
+		request.Metadata = json.RawMessage(f.metadata)
+	}
+	if f.expires == "" {
+		return request, nil
+	}
+	lifetime, err := parseDuration(f.expires, flagDurations)
+	if err != nil {
+		return request, invalid("--expires: %v", err)
+	}
+	request.ExpiresIn = new(admin.SecondsOf(lifetime))
+	return request, nil
+}
+
+// makeToken does what makes a token and hands it over.
+func (c *cli) makeToken(cmd *cobra.Command, out string, do func(context.Context, *admin.Client) (keystore.Key, error)) error {
+	file, err := newTokenFile(out)
+	if err != nil {
+		return err
+	}
+	made := false
+	defer func() { file.close(made) }()
+	return c.withNode(cmd, true, func(ctx context.Context, node *admin.Client) error {
+		key, err := do(ctx, node)
+		if err != nil {
+			return err
+		}
+		made = true
+		return c.printNewKey(key, file)
+	})
+}

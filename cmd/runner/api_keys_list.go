@@ -1,0 +1,71 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/keystore"
+)
+
+func (c *cli) apiKeysListCommand() *cobra.Command {
+	var request admin.ListKeys
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the keys, without their tokens",
+		Args:  atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+				keys, err := allKeys(ctx, node, request)
+				if err != nil {
+					return err
+				}
+				return c.printKeys(keys)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&request.Scope, "scope", "", "only keys of this scope")
+	cmd.Flags().BoolVar(&request.All, "all", false, "expired and revoked ones too")
+	return cmd
+}
+
+// allKeys follows the pages to the last.
+func allKeys(ctx context.Context, node *admin.Client, request admin.ListKeys) ([]keystore.Key, error) {
+	keys := []keystore.Key{}
+	for {
+		page, err := node.ListKeys(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, page.Keys...)
+		if page.NextCursor == "" {
+			return keys, nil
+		}
+		request.Cursor = page.NextCursor
+	}
+}
+
+func (c *cli) printKeys(keys []keystore.Key) error {
+	if c.json {
+		return c.printJSON(keys)
+	}
+	var rows [][]string
+	for _, key := range keys {
+		rows = append(rows, []string{
+			key.ID, key.Scope, cmp.Or(key.Name, "-"), string(key.Status), key.Hint, cmp.Or(key.Tenant, "-"),
+			readable(key.CreatedAt, "-"), readable(key.ExpiresAt, "never"), readable(key.LastUsedAt, "never"),
+		})
+	}
+	return c.printTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
+}
+
+// readable gives a time for tables, in UTC; none stands for no time.
+func readable(t time.Time, none string) string {
+	if t.IsZero() {
+		return none
+	}
+	return t.UTC().Format("2006-01-02 15:04Z")
+}

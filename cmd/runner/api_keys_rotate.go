@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/keystore"
+)
+
+const rotateHelp = `Give a key a new token, printed once as by create. Older tokens die at once, or
+live on for the grace period.`
+
+func (c *cli) apiKeysRotateCommand() *cobra.Command {
+	var grace, out string
+	cmd := &cobra.Command{
+		Use:     "rotate <id>",
+		Short:   "give a key a new token and print it, once",
+		Long:    rotateHelp,
+		Example: "  runner api-keys rotate key_01jz… --grace-period 24h",
+		Args:    exactlyOne("the id of a key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := admin.RotateKey{ID: args[0]}
+			if grace != "" {
+				d, err := parseDuration(grace, flagDurations)
+				if err != nil {
+					return invalid("--grace-period: %v", err)
+				}
+				request.GracePeriod = admin.SecondsOf(d)
+			}
+			return c.makeToken(cmd, out, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
+				return node.RotateKey(ctx, request)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&grace, "grace-period", "", "how long the old token lives on, such as 24h (default: not at all)")
+	cmd.Flags().StringVar(&out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
+	return cmd
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/keystore"
+)
+
+func (c *cli) apiKeysShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show <id>",
+		Short: "show all of a key but its token",
+		Args:  exactlyOne("the id of a key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+				key, err := node.Key(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return c.printKey(key)
+			})
+		},
+	}
+}
+
+func (c *cli) printKey(key keystore.Key) error {
+	if c.json {
+		return c.printJSON(key)
+	}
+	return c.print(pairs([][2]string{
+		{"id", key.ID},
+		{"scope", key.Scope},
+		{"capability", key.Capability},
+		{"name", cmp.Or(key.Name, "-")},
+		{"status", string(key.Status)},
+		{"hint", key.Hint},
+		{"tenant", cmp.Or(key.Tenant, "-")},
+		{"owner", cmp.Or(key.Owner, "-")},
+		{"metadata", cmp.Or(string(key.Metadata), "-")},
+		{"createdAt", exact(key.CreatedAt, "-")},
+		{"expiresAt", exact(key.ExpiresAt, "never")},
+		{"rotatedAt", exact(key.RotatedAt, "-")},
+		{"previousTokenExpiresAt", exact(key.PreviousTokenExpiresAt, "-")},
+		{"revokedAt", exact(key.RevokedAt, "-")},
+		{"lastUsedAt", exact(key.LastUsedAt, "never")},
+	}))
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/audit"
+)
+
+func (c *cli) auditListCommand() *cobra.Command {
+	var request admin.ListAudit
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the newest records, or those from a number on",
+		Args:  atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+				entries, err := node.ListAudit(ctx, request)
+				if err != nil {
+					return err
+				}
+				return c.printAudit(entries)
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&request.From, "from", 0, "sequence number of the first record (default: the newest records)")
+	cmd.Flags().IntVar(&request.Limit, "limit", 100, "how many records, at most 10000")
+	return cmd
+}
+
+func (c *cli) printAudit(entries []audit.Entry) error {
+	if c.json {
+		return c.printJSON(entries)
+	}
+	var rows [][]string
+	for _, e := range entries {
+		rows = append(rows, []string{
+			strconv.FormatUint(e.Sequence, 10), e.Time.UTC().Format("2006-01-02 15:04:05Z"), actorText(e.Actor),
+			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"),
+		})
+	}
+	return c.printTable([]string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS"}, rows, "there are no records")
+}
+
+func actorText(a audit.Actor) string {
+	if a.ID == "" {
+		return a.Kind
+	}
+	return a.Kind + " " + a.ID
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+)
+
+const verifyHelp = `Compute the chain of the audit records again and print its head. With --head,
+also check that a head written down earlier is on the chain.`
+
+func (c *cli) auditVerifyCommand() *cobra.Command {
+	var request admin.VerifyAudit
+	cmd := &cobra.Command{
+		Use:     "verify",
+		Short:   "check the chain of records and print its head",
+		Long:    verifyHelp,
+		Example: "  runner audit verify --head 12:9f86d081…",
+		Args:    atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+				head, err := node.VerifyAudit(ctx, request)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.printJSON(head)
+				}
+				if request.Head != "" {
+					c.say("", "the chain is whole, and the given head is on it")
+				}
+				return c.print(head.Head + "\n")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&request.Head, "head", "", "a head written down earlier, as the log shows it: <count>:<hash>")
+	return cmd
+}

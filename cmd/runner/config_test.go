@@ -1,0 +1,162 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"runner.example/internal/diag"
+)
+
+// repoFile is the runner.toml that documents every key.
+const repoFile = "../../runner.toml"
+
+func TestTheDocumentedFileSaysTheDefaults(t *testing.T) {
+	src, err := os.ReadFile(repoFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{config: &config{}, places: map[string]diag.Span{}}
+	r.all = r.config.settings()
+	r.readFile("runner.toml", src)
+	if len(r.found) > 0 {
+		t.Fatalf("mistakes in it: %v", r.found)
+	}
+	want := defaults()
+	want.secrets = map[string]string{}
+	if diff := cmp.Diff(want, r.config, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("the file differs from the defaults of the code (-code +file):\n%s", diff)
+	}
+	for _, s := range r.all {
+		if _, ok := r.places[s.name()]; !ok {
+			t.Errorf("the file does not have %s", s.name())
+		}
+	}
+}
+
+// read gives the config of a file with that text and the printed mistakes.
+func read(t *testing.T, text string, environ ...string) (*config, string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile(filepath.Join(dir, "runner.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, found, err := readConfig("runner.toml", false, environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := diag.Print(&out, nil, found); err != nil {
+		t.Fatal(err)
+	}
+	return c, out.String()
+}
+
+func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
+	rows := []struct{ name, text, want string }{
+		{"key", "[front]\nlistn = \"x\"\n", `runner.toml:2:1: error: unknown key "listn" in [front] (did you mean "listen"?)`},
+		{"indented key", "[front]\n\t  listn = 1", `runner.toml:2:4: error: unknown key "listn" in [front] (did you mean "listen"?)`},
+		{"key of another section", "[front]\nmemory = \"1mb\"\n", `runner.toml:2:1: error: unknown key "memory" in [front] (it belongs to [sandbox])`},
+		{"key without a section", "timeout = \"1s\"\n", `runner.toml:1:1: error: key "timeout" is in no section (it belongs to [runtime])`},
+		{"section", "\n[frnt]\nlisten = \"x\"\n", `runner.toml:2:2: error: unknown section [frnt] (did you mean "front"?)`},
+		{"dotted section", "frnt.listen = \"x\"\n", `runner.toml:1:1: error: unknown section [frnt] (did you mean "front"?)`},
+		{"dotted key", "front.listn = \"x\"\n", `runner.toml:1:7: error: unknown key "listn" in [front] (did you mean "listen"?)`},
+		{"tables", "[[front]]\nlisten = \"x\"\n", `runner.toml:1:3: error: key "front" is in no section`},
+		{"string for a number", "[front]\nheader_lines = \"100\"\n", `runner.toml:2:16: error: [front] header_lines: expected a whole number, found a string`},
+		{"number for a duration", "[runtime]\ntimeout = 10\n", `runner.toml:2:11: error: [runtime] timeout: expected a duration in quotes, such as "30s", found the number 10`},
+		{"number for a size", "[sandbox]\nmemory = 10\n", `runner.toml:2:10: error: [sandbox] memory: expected a size in quotes, such as "64kb", found the number 10`},
+		{"duration", "[runtime]\ntimeout = \"10 s\"\n", `runner.toml:2:11: error: [runtime] timeout: "10 s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"duration of two units", "[runtime]\ntimeout = \"1m30s\"\n", `runner.toml:2:11: error: [runtime] timeout: "1m30s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"duration too long", "[sandbox]\nqueue_wait = \"2m\"\n", `runner.toml:2:14: error: [sandbox] queue_wait: 2m is too long: it must be at most 1m`},
+		{"duration beyond counting", "[runtime]\ntimeout = \"99999999999999w\"\n", `runner.toml:2:11: error: [runtime] timeout: "99999999999999w" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"size", "[front]\nbody = \"1Mb\"\n", `runner.toml:2:8: error: [front] body: "1Mb" is not a size: write one whole number and one unit of b, kb, mb or gb, such as 64kb`},
+		{"size too small", "[front]\nheader_bytes = \"1b\"\n", `runner.toml:2:16: error: [front] header_bytes: 1b is too small: it must be at least 1kb`},
+		{"size of no whole pages", "[sandbox]\nmemory = \"100kb\"\n", `runner.toml:2:10: error: [sandbox] memory: 100kb is not a multiple of 64kb, the size of a page of memory`},
+		{"count", "[front]\nheader_lines = 0\n", `runner.toml:2:16: error: [front] header_lines: 0 is outside 1..10000`},
+		{"negative count", "[front]\nmax_connections = -1\n", `runner.toml:2:19: error: [front] max_connections: -1 is outside its bounds: it must be at least 1`},
+		{"bool", "[telemetry]\naccess_log = \"yes\"\n", `runner.toml:2:14: error: [telemetry] access_log: expected true or false, found a string`},
+		{"word", "[telemetry]\nlevel = \"loud\"\n", `runner.toml:2:9: error: [telemetry] level: expected debug, info, warn or error, found "loud"`},
+		{"list", "[front]\nhosts = \"a\"\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, such as ["a", "b"], found a string`},
+		{"item", "[front]\nhosts = [1]\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1`},
+		{"network", "[front]\ntrusted_proxies = [\"10.0.0.0/33\"]\n", `runner.toml:2:19: error: [front] trusted_proxies: "10.0.0.0/33" is not a network: write it as 10.0.0.0/8, or a single address`},
+		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080`},
+		{"table for a key", "[front.listen]\nx = 1\n", `runner.toml:1:1: error: [front] listen: expected a string in quotes, found a table`},
+		{"together", "[front]\nbody = \"65mb\"\n", `runner.toml:2:8: error: [front] body is 65mb, above the 64mb of [front] max_body: lower the one or raise the other`},
+		{"together, the bound", "[runtime]\nmax_timeout = \"5s\"\n", `runner.toml:2:15: error: [runtime] timeout is 10s, above the 5s of [runtime] max_timeout: lower the one or raise the other`},
+		{"not TOML", "[front]\nlisten = \"äö\" x\n", `runner.toml:2:14: error: not TOML: expected a top-level item to end with a newline, comment, or EOF, but got 'x' instead`},
+		{"given twice", "[front]\nlisten = \"a:1\"\nlisten = \"a:1\"\n", `runner.toml:3:1: error: not TOML: Key 'front.listen' has already been defined.`},
+		{"empty secret", "[secrets]\nKEY = \"\"\n", `runner.toml:2:1: error: secret "KEY" must be a string in quotes, and not an empty one`},
+		{"all at once",
+			"[front]\nlistn = 1\n[sandbox]\nmemory = 1\n[nix]\n",
+			"runner.toml:2:1: error: unknown key \"listn\" in [front] (did you mean \"listen\"?)\n" +
+				"runner.toml:4:10: error: [sandbox] memory: expected a size in quotes, such as \"64kb\", found the number 1\n" +
+				"runner.toml:5:2: error: unknown section [nix]"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			if _, got := read(t, row.text); got != row.want+"\n" {
+				t.Errorf("file:\n%s\ngot:\n%swant:\n%s", row.text, got, row.want)
+			}
+		})
+	}
+}
+
+func TestTheEnvironmentGoesBeforeTheFile(t *testing.T) {
+	c, found := read(t, "[front]\nlisten = \"a:1\"\nhosts = [\"x\"]\n[secrets]\nA = \"b\"\n",
+		"RUNNER_FRONT_LISTEN=b:2", "RUNNER_FRONT_TRUSTED_PROXIES=10.0.0.0/8, 192.168.1.1",
+		"RUNNER_SANDBOX_MEMORY=1mb", "RUNNER_RUNTIME_TIMEOUT=250ms", "RUNNER_TELEMETRY_ACCESS_LOG=true",
+		"RUNNER_FRONT_MAX_CONNECTIONS=7", "OTHER=1")
+	if found != "" {
+		t.Fatal(found)
+	}
+	want := defaults()
+	want.front.listen = "b:2"
+	want.front.hosts = []string{"x"}
+	want.front.trustedProxies = []string{"10.0.0.0/8", "192.168.1.1"}
+	want.front.maxConnections = 7
+	want.sandbox.memory = 1 << 20
+	want.runtime.timeout = 250 * time.Millisecond
+	want.telemetry.accessLog = true
+	want.secrets = map[string]string{"A": "b"}
+	if diff := cmp.Diff(want, c, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAMistakeInTheEnvironmentNamesTheVariable(t *testing.T) {
+	rows := []struct{ entry, want string }{
+		{"RUNNER_RUNTIME_TIMEOUT=10", `RUNNER_RUNTIME_TIMEOUT: error: [runtime] timeout: "10" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"RUNNER_FRONT_HEADER_LINES=many", `RUNNER_FRONT_HEADER_LINES: error: [front] header_lines: "many" is not a whole number`},
+		{"RUNNER_TELEMETRY_ACCESS_LOG=1", `RUNNER_TELEMETRY_ACCESS_LOG: error: [telemetry] access_log: expected true or false, found "1"`},
+		{"RUNNER_FRONT_LISTN=a:1", `RUNNER_FRONT_LISTN: warning: no setting has this variable (did you mean "RUNNER_FRONT_LISTEN"?)`},
+		{"RUNNER_FRONT_BODY=1gb", `RUNNER_FRONT_BODY: error: [front] body is 1gb, above the 64mb of [front] max_body: lower the one or raise the other`},
+		{"RUNNER_PORT_8080_TCP_ADDR=10.0.0.1", ""},
+		{"RUNNER_SECRETS_X=y", ""},
+	}
+	for _, row := range rows {
+		if _, got := read(t, "", row.entry); strings.TrimSuffix(got, "\n") != row.want {
+			t.Errorf("%s:\ngot:  %swant: %s", row.entry, got, row.want)
+		}
+	}
+}
+
+func TestAValueOfSecretsIsNeverShown(t *testing.T) {
+	const canary = "c4n4ry"
+	for _, text := range []string{
+		"[secrets]\nA = [\"" + canary + "\"]\n",
+		"[secret]\nA = \"" + canary + "\"\n",
+		"[front]\nsecret = \"" + canary + "\"\n",
+		"[secrets]\nA = \"" + canary + "\" x\n",
+		"A = \"" + canary + "\"\n",
+	} {
+		if _, got := read(t, text); got == "" || strings.Contains(got, canary) {
+			t.Errorf("file:\n%s\ngot:\n%s", text, got)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+const fmtHelp = `Print schema files in the one canonical form: those named, all of a named
+folder, or all of the app. Files are rewritten in place; "-" reads stdin and
+writes stdout. A file with a mistake in it is left alone.`
+
+func (c *cli) fmtCommand() *cobra.Command {
+	var check, show bool
+	cmd := &cobra.Command{
+		Use:   "fmt [file|dir|-]...",
+		Short: "print schema files in canonical form",
+		Long:  fmtHelp,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "-" {
+				return c.formatStdin(check, show)
+			}
+			return c.formatFiles(args, check, show)
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "change nothing; name the files that would change and exit with status 1")
+	cmd.Flags().BoolVar(&show, "diff", false, "change nothing; show what would change")
+	return cmd
+}
+
+// formatStdin is fmt as a filter.
+func (c *cli) formatStdin(check, show bool) error {
+	text, err := io.ReadAll(c.stdin)
+	if err != nil {
+		return fmt.Errorf("read stdin: %w", err)
+	}
+	src := diag.Source{Name: "stdin", Text: text}
+	out, list := schema.Format(src)
+	switch {
+	case list.HasErrors():
+		return &mistakes{what: "stdin was not formatted: " + counted(list), sources: []diag.Source{src}, list: list}
+	case check && !bytes.Equal(out, text):
+		return &failure{status: statusFailed, err: fmt.Errorf("stdin is not in canonical form")}
+	case check:
+		return nil
+	case show:
+		return c.print(string(diff.Diff("stdin", text, "stdin formatted", out)))
+	}
+	return c.print(string(out))
+}
+
+// formatFiles formats every file before it writes one, so that the mistakes of
+// all are told at once.
+func (c *cli) formatFiles(args []string, check, show bool) error {
+	if len(args) == 0 {
+		args = []string{c.app}
+	}
+	files, err := schemaFiles(args)
+	if err != nil {
+		return err
+	}
+	var broken mistakes
+	changed := []string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return invalid("%v", err)
+		}
+		src := diag.Source{Name: file, Text: text}
+		out, list := schema.Format(src)
+		if list.HasErrors() {
+			broken.sources = append(broken.sources, src)
+			broken.list.Append(list)
+			continue
+		}
+		if bytes.Equal(out, text) {
+			continue
+		}
+		changed = append(changed, file)
+		if err := c.deliver(file, text, out, check, show); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		if err := c.printJSON(map[string][]string{"changed": changed}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(broken.list) > 0:
+		broken.what = plural(len(broken.sources), "file") + " not formatted: " + counted(broken.list)
+		return &broken
+	case check && len(changed) > 0:
+		f := &failure{status: statusFailed, err: fmt.Errorf("%s not in canonical form", plural(len(changed), "file"))}
+		f.hint = "runner fmt rewrites them"
+		return f
+	}
+	return nil
+}
+
+// deliver shows or writes one formatted file, and names it.
+func (c *cli) deliver(file string, old, formatted []byte, check, show bool) error {
+	switch {
+	case c.json && (check || show):
+		return nil
+	case show:
+		return c.print(string(diff.Diff(file, old, file+" formatted", formatted)))
+	case !check:
+		if err := replaceFile(file, formatted); err != nil {
+			return fmt.Errorf("write %s: %w", file, err)
+		}
+	}
+	if c.json {
+		return nil
+	}
+	return c.print(file + "\n")
+}
+
+// schemaFiles are the files named by args; a folder stands for its schema files.
+func schemaFiles(args []string) ([]string, error) {
+	var files []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case err != nil:
+			return nil, invalid("%v", err)
+		case !info.IsDir():
+			files = append(files, arg)
+		default:
+			found, err := schemasIn(arg)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, found...)
+		}
+	}
+	return files, nil
+}
+
+func schemasIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		if !entry.IsDir() && filepath.Ext(entry.Name()) == ".schema" {
+			files = append(files, filepath.Join(dir, entry.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, invalid("folder %q has no *.schema file", dir)
+	}
+	return files, nil
+}
+
+// replaceFile puts text in the place of file in one step, with file's mode.
+func replaceFile(file string, text []byte) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	file, err = filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // not there any more when all went well
+	_, err = temp.Write(text)
+	if err == nil {
+		err = temp.Chmod(info.Mode().Perm())
+	}
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), file)
+}

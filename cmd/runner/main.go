@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"runner.example/internal/diag"
+)
+
+func main() {
+	// A pipe that breaks is an error of the write that meets it, not the death
+	// of a server whose log reader went away.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
+	c := &cli{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(),
+		color: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("NO_COLOR") == "",
+	}
+	os.Exit(c.run(ctx, os.Args[1:]))
+}
+
+// cli is one run of the program: where it reads and writes, and what the
+// global flags say.
+type cli struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	environ        []string
+	// color reports that a person reads stderr on a terminal and wants colours.
+	color bool
+
+	app, data, configFile string
+	json                  bool
+}
+
+// run executes one command line and gives its exit status.
+func (c *cli) run(ctx context.Context, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = &failure{status: statusInterrupted, err: errors.New("interrupted")}
+	}
+	return c.report(err)
+}
+
+const rootHelp = `runner turns a schema file and a few WebAssembly modules into an HTTP service.
+
+An app is a folder: its *.schema files, an optional runner.toml, and compiled
+modules in build/*.wasm. Commands work on the app in the current folder.`
+
+const exitHelp = `
+Exit status:
+  0    done
+  1    failed
+  2    misused: an unknown command or flag, or a missing argument
+  3    the configuration, the schema or a value is invalid
+  4    not found
+  5    the key's state forbids it
+  6    server not reachable
+  130  interrupted
+`
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "runner",
+		Short:         "serve HTTP handlers compiled to WebAssembly",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetUsageTemplate(root.UsageTemplate() + exitHelp)
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.app, "app", ".", "folder of the app")
+	flags.StringVar(&c.data, "data", "", "data folder (default: [store] dir, beside the app)")
+	flags.StringVar(&c.configFile, "config", "", "configuration file (default: runner.toml in the app's folder)")
+	flags.BoolVar(&c.json, "json", false, "print one JSON document")
+	root.AddCommand(
+		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
+		c.apiKeysCommand(), c.auditCommand(), c.versionCommand(),
+	)
+	onlySubcommands(root)
+	return root
+}
+
+// onlySubcommands makes a command without work of its own show its help, and
+// refuse a word that names none of its commands.
+func onlySubcommands(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var names []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, sub.Name())
+			}
+		}
+		f := misused("unknown command %q for %q%s", args[0], cmd.CommandPath(), diag.DidYouMean(args[0], names))
+		f.hint = cmd.CommandPath() + " --help lists the commands"
+		return f
+	}
+}
+
+// flagError turns what the flag library says into our words.
+func flagError(cmd *cobra.Command, err error) error {
+	f := misused("%s: %s", cmd.CommandPath(), strings.TrimSuffix(err.Error(), "."))
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		if s := diag.Suggest(missing.GetSpecifiedName(), names); s != "" {
+			f.err = errors.New(f.err.Error() + ` (did you mean "--` + s + `"?)`)
+		}
+	}
+	f.hint = cmd.CommandPath() + " --help lists the flags"
+	return f
+}
+
+// appFolder takes the folder that serve, check and their like are given as an
+// argument for the one of --app.
+func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.Flags().Changed("app") && c.app != args[0] {
+		return misused("%s: the folder is given twice, as %q and as --app %q", cmd.CommandPath(), args[0], c.app)
+	}
+	c.app = args[0]
+	return nil
+}
+
+// atMost is cobra.MaximumNArgs in our words.
+func atMost(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		return misused("%s: unexpected argument %q: it takes %s", cmd.CommandPath(), args[n], what)
+	}
+}
+
+// exactlyOne is cobra.ExactArgs(1) in our words.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		f := misused("%s: it takes %s", cmd.CommandPath(), what)
+		f.hint = cmd.UseLine()
+		return f
+	}
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"runner.example/store"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"runner": main})
+}
+
+// TestScripts runs the real program as its users do.
+func TestScripts(t *testing.T) {
+	if _, err := exec.LookPath("wat2wasm"); err != nil {
+		t.Fatal("the scripts assemble modules with wat2wasm: apt-get install wabt")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Values[serverKey{}] = new(server)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":  status,
+			"pick":    pick,
+			"mask":    mask,
+			"up":      up,
+			"signal":  sendSignal,
+			"logged":  logged,
+			"ended":   ended,
+			"request": request,
+		},
+	})
+}
+
+// status runs a program that has to end with the given status:
+//
+//	status 3 runner check
+func status(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// pick sets a variable to what a group of a pattern matches in stdout:
+//
+//	pick ID '^id +(key_\w+)$'
+func pick(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("stdout does not match %s", args[1])
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+var masks = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`key_[0-9a-hjkmnp-tv-z]{26}`), "KEY"},
+	{regexp.MustCompile(`[a-z0-9]{2,8}_[0-9A-Za-z]{36}`), "TOKEN"},
+	{regexp.MustCompile(`[a-z0-9]{2,8}_…[0-9A-Za-z]{4}`), "HINT"},
+	{regexp.MustCompile(`[0-9a-hjkmnp-tv-z]{26}`), "ULID"},
+	{regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ`), "TIME"},
+	{regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?Z`), "TIME"},
+	{regexp.MustCompile(`[0-9a-f]{64}`), "HASH"},
+	{regexp.MustCompile(`uid:\d+`), "UID"},
+	{regexp.MustCompile(`pid \d+`), "PID"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+}
+
+// mask writes a file, or stdout or stderr, with everything that differs from
+// one run to the next replaced:
+//
+//	mask stdout got
+func mask(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile(args[0])
+	for _, m := range masks {
+		text = m.pattern.ReplaceAllString(text, m.with)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// server is a running `runner serve`.
+type server struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+	// log gets the lines of stderr and is closed behind the last.
+	log chan string
+}
+
+type serverKey struct{}
+
+// up starts `runner serve` with the arguments, on a free port, and waits for
+// its line; $URL is then where it listens.
+func up(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	s.cmd = exec.Command("runner", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "RUNNER_SECRETS_HOOK"} {
+		if value := ts.Getenv(name); value != "" {
+			s.cmd.Env = append(s.cmd.Env, name+"="+value)
+		}
+	}
+	stderr, err := s.cmd.StderrPipe()
+	ts.Check(err)
+	stdout, err := s.cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(s.cmd.Start())
+	ts.Defer(func() { _ = s.cmd.Process.Kill() }) // one that was told to stop has done so already
+	s.log = make(chan string, 10_000)
+	go func() {
+		defer close(s.log)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			s.log <- lines.Text()
+		}
+	}()
+	s.stdout = bufio.NewReader(stdout)
+	line, err := s.stdout.ReadString('\n')
+	url, ok := strings.CutPrefix(line, "listening on ")
+	if err != nil || !ok {
+		_ = s.cmd.Process.Kill()
+		for line := range s.log {
+			ts.Logf("%s", line)
+		}
+		ts.Fatalf("the server printed %q, %v", line, err)
+	}
+	ts.Setenv("URL", strings.TrimSpace(url))
+}
+
+// sendSignal sends a signal to the server: HUP, TERM, INT or KILL.
+func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]os.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM, "INT": os.Interrupt, "KILL": os.Kill}
+	ts.Check(ts.Value(serverKey{}).(*server).cmd.Process.Signal(signals[args[0]]))
+}
+
+// logged waits for a line of the server's log that matches a pattern.
+func logged(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, late := regexp.MustCompile(args[0]), time.After(10*time.Second)
+	for {
+		select {
+		case line, ok := <-ts.Value(serverKey{}).(*server).log:
+			if !ok {
+				ts.Fatalf("the log ended without a line that matches %s", args[0])
+			}
+			ts.Logf("%s", line)
+			if pattern.MatchString(line) {
+				return
+			}
+		case <-late:
+			ts.Fatalf("the log has no line that matches %s", args[0])
+		}
+	}
+}
+
+// ended waits for the server to end with the given status, having printed
+// nothing more.
+func ended(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	rest, err := io.ReadAll(s.stdout)
+	ts.Check(err)
+	for line := range s.log {
+		ts.Logf("%s", line)
+	}
+	_ = s.cmd.Wait() // the state tells
+	if got := strconv.Itoa(s.cmd.ProcessState.ExitCode()); got != args[0] || len(rest) > 0 {
+		ts.Fatalf("the server ended with status %s, having printed %q", got, rest)
+	}
+}
+
+// request asks the server and expects a status; the body goes to the file body:
+//
+//	request 200 GET $URL/v1/orders 'Authorization: Bearer '$TOKEN
+func request(ts *testscript.TestScript, _ bool, args []string) {
+	r, err := http.NewRequest(args[1], args[2], nil)
+	ts.Check(err)
+	for _, line := range args[3:] {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("body"), body, 0o600))
+	if got := strconv.Itoa(answer.StatusCode); got != args[0] {
+		ts.Fatalf("%s %s: status %s, want %s\n%s", args[1], args[2], got, args[0], body)
+	}
+}
+
+func TestABrokenPipeIsHarmless(t *testing.T) {
+	app := t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), "routes(\"/\", auth: none, rateLimit: none) {\n  GET /a -> a\n}\n")
+	for _, args := range [][]string{{"routes", app}, {"routes", app, "--json"}, {"version"}, {"--help"}} {
+		read, closed, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = read.Close()
+		var stderr strings.Builder
+		cmd := exec.Command("runner", args...)
+		cmd.Stdout, cmd.Stderr = closed, &stderr
+		if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+			t.Errorf("runner %v into a closed pipe: %v, %s", args, err, &stderr)
+		}
+		_ = closed.Close()
+	}
+}
+
+func TestATokenThatNobodyReadIsToldAbout(t *testing.T) {
+	app := t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	read, closed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = read.Close()
+	var stderr strings.Builder
+	cmd := exec.Command("runner", "api-keys", "create", "--app", app, "--scope", "s", "--name", "n")
+	cmd.Stdout, cmd.Stderr = closed, &stderr
+	err = cmd.Run()
+	_ = closed.Close()
+	if cmd.ProcessState.ExitCode() != statusFailed || !strings.Contains(stderr.String(), "runner: hint: nobody has it now: runner api-keys rotate key_") {
+		t.Errorf("%v, %s", err, &stderr)
+	}
+}
+
+const keysSchema = `apiKeys { scopes: { s: @system("s") { @grant read on A } } }
+routes("/", auth: apiKey(s)) { GET /a -> a }
+`
+
+func TestACommandThatWaitsForTheStoreCanBeInterrupted(t *testing.T) {
+	app := holdStore(t)
+	cmd := exec.Command("runner", "api-keys", "list", "--app", app)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	looked := watch(t, app)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	looked()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the state tells
+	if got := cmd.ProcessState.ExitCode(); got != statusInterrupted || stderr.String() != "runner: error: interrupted\n" {
+		t.Errorf("status %d, %s", got, &stderr)
+	}
+}
+
+func TestACommandGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
+	t.Parallel()
+	app := holdStore(t)
+	cmd := exec.Command("runner", "api-keys", "list", "--app", app)
+	out, _ := cmd.CombinedOutput() // the state tells
+	if got := cmd.ProcessState.ExitCode(); got != statusUnreachable || !bytes.Contains(out, []byte("locked by pid "+strconv.Itoa(os.Getpid()))) {
+		t.Errorf("status %d, %s", got, out)
+	}
+}
+
+func TestACommandWaitsForTheStoreThatAnotherOneHolds(t *testing.T) {
+	app := t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	st, err := store.Open(store.Options{Dir: filepath.Join(app, "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("runner", "api-keys", "list", "--app", app, "--json")
+	var stdout strings.Builder
+	cmd.Stdout = &stdout
+	looked := watch(t, app)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	looked()
+	if err := errors.Join(st.Close(), cmd.Wait()); err != nil || stdout.String() != "[]\n" {
+		t.Errorf("%v, %s", err, &stdout)
+	}
+}
+
+// holdStore gives an app whose store this process has until the test ends.
+func holdStore(t *testing.T) (app string) {
+	t.Helper()
+	app = t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	st, err := store.Open(store.Options{Dir: filepath.Join(app, "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return app
+}
+
+// watch returns a function that waits until somebody opens a file in the data
+// folder of app from now on: a command that looks whether the store is free.
+func watch(t *testing.T, app string) (seen func()) {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(fd, filepath.Join(app, "data"), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	events := os.NewFile(uintptr(fd), "inotify")
+	t.Cleanup(func() { _ = events.Close() })
+	return func() {
+		t.Helper()
+		for buf := make([]byte, 4096); ; {
+			n, err := events.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(buf[:n], []byte("lock\x00")) {
+				return
+			}
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

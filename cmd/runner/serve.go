@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/audit"
+	"runner.example/hostabi"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/internal/telemetry"
+	"runner.example/keystore"
+	"runner.example/runtime"
+	"runner.example/runtime/front"
+	"runner.example/runtime/sandbox"
+	"runner.example/store"
+)
+
+// headEvery is how often the head of the audit chain goes to the log.
+const headEvery = time.Minute
+
+const serveHelp = `Serve the app until SIGTERM or an interrupt, which let requests in flight finish;
+a second one ends it at once. SIGHUP reads the schema and the modules again; when
+there is a mistake in them, what was served before stays.
+
+Once ready it prints where it listens. Its log goes to stderr.`
+
+func (c *cli) serveCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "serve [dir]",
+		Short: "serve the app",
+		Long:  serveHelp,
+		Args:  atMost(1, "one folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.appFolder(cmd, args); err != nil {
+				return err
+			}
+			a, err := c.openApp(cmd)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("listen") {
+				if err := checkListen(listen); err != nil {
+					return invalid("--listen: %v", err)
+				}
+				a.config.front.listen = listen
+			}
+			return c.serve(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
+	return cmd
+}
+
+// serve opens the rooms from the ground up, serves, and closes them in reverse.
+func (c *cli) serve(ctx context.Context, a *app) (err error) {
+	latest, err := a.read()
+	if err != nil {
+		return err
+	}
+	logger := c.logger(a)
+	for _, d := range a.doubts.Sorted() {
+		logger.Warn("configuration", "about", d.String())
+	}
+
+	st, err := openStore(ctx, a, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	keys, err := keystore.Open(ctx, st, keystore.Options{
+		Dir: a.data, PepperFile: a.beside(a.config.keystore.pepperFile), Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	endAudit, err := followAudit(ctx, st, logger)
+	if err != nil {
+		return err
+	}
+	defer endAudit()
+
+	opt := c.runtimeOptions(a)
+	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
+	ln, err := front.Listen(opt.Front)
+	if err != nil {
+		return err
+	}
+	defer ln.Close() // when serving never began
+	rt, err := runtime.New(opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	if err := latest.activate(ctx, rt); err != nil {
+		return err
+	}
+	return c.serveOn(ctx, a, ln, rt, &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, URL: "http://" + ln.Addr().String()}, logger)
+}
+
+// serveOn serves both doors, the network's and the operators', until a signal.
+func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.Runtime, local *admin.Local, logger *slog.Logger) error {
+	socket, err := admin.Listen(a.data)
+	if err != nil {
+		return err
+	}
+	operators := admin.NewServer(local, logger)
+	ended := make(chan error, 2)
+	go func() { ended <- operators.Serve(socket) }()
+	go func() { ended <- rt.Serve(ln) }()
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err = c.sayListening(local.URL)
+	stopped := 0
+	for err == nil && stopped == 0 {
+		select {
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				a.reload(ctx, rt, logger)
+				continue
+			}
+			logger.Info("stopping", "signal", s.String())
+			stopped = -1
+		case err = <-ended:
+			stopped = 1
+		}
+	}
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends the process
+
+	// Requests first: while they end, operators can still ask.
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.runtime.shutdownTimeout)
+	defer cancel()
+	if late := rt.Shutdown(wait); late != nil {
+		logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
+	}
+	if late := operators.Shutdown(wait); late != nil {
+		logger.Warn("operators were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
+	}
+	for range 2 - max(stopped, 0) {
+		err = errors.Join(err, <-ended)
+	}
+	return err
+}
+
+func (c *cli) sayListening(url string) error {
+	if c.json {
+		return c.printJSON(map[string]string{"url": url})
+	}
+	return c.print("listening on " + url + "\n")
+}
+
+// logger is the server's. It redacts.
+func (c *cli) logger(a *app) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.config.telemetry.level)); err != nil {
+		panic("BUG: a level that the configuration accepts: " + err.Error())
+	}
+	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
+}
+
+// openStore opens the store of a. It waits for a command that has it, but not
+// for another server.
+func openStore(ctx context.Context, a *app, logger *slog.Logger) (*store.Store, error) {
+	for end := time.Now().Add(patience); ; {
+		st, err := store.Open(store.Options{Dir: a.data, Logger: logger})
+		if !errors.Is(err, store.ErrLocked) {
+			return st, err
+		}
+		if other, ok := serverOn(ctx, a.data); ok {
+			return nil, fmt.Errorf("data folder %q is served already, by pid %d at %s: stop that server, or choose another folder with --data", a.data, other.PID, other.URL)
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("%w: stop that process, or choose another folder with --data", err)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// serverOn asks who serves the data folder.
+func serverOn(ctx context.Context, data string) (admin.Status, bool) {
+	client, err := admin.Dial(ctx, data)
+	if err != nil {
+		return admin.Status{}, false
+	}
+	defer client.Close()
+	status, err := client.Status(ctx)
+	return status, err == nil
+}
+
+// followAudit logs the head of the audit chain from now on, until end.
+func followAudit(ctx context.Context, st *store.Store, logger *slog.Logger) (end func(), err error) {
+	log, err := audit.Open(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		log.Run(running, logger, headEvery)
+	}()
+	return func() {
+		stop()
+		<-done
+		log.Close()
+	}, nil
+}
+
+// content is what an app's folder holds for serving: the schema, which compile
+// has checked, and the modules.
+type content struct {
+	runtime.App
+	sources []diag.Source
+}
+
+func (a *app) read() (*content, error) {
+	s, sources, _, err := a.compile()
+	if err != nil {
+		return nil, err
+	}
+	modules, err := runtime.ReadModules(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	return &content{runtime.App{Schema: s, Modules: modules}, sources}, nil
+}
+
+func (latest *content) activate(ctx context.Context, rt *runtime.Runtime) error {
+	return latest.explain(rt.Activate(ctx, latest.App))
+}
+
+// explain shows the places in the schema that an activation complains about.
+func (latest *content) explain(err error) error {
+	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
+		return &mistakes{what: "the modules do not fit the schema: " + counted(unbound.List), sources: latest.sources, list: unbound.List}
+	}
+	return err
+}
+
+// reload puts what the folder holds now in place of what is served.
+func (a *app) reload(ctx context.Context, rt *runtime.Runtime, logger *slog.Logger) {
+	latest, err := a.read()
+	if err == nil {
+		err = latest.activate(ctx, rt)
+	}
+	if m, ok := errors.AsType[*mistakes](err); ok {
+		for _, d := range m.list.Sorted() {
+			logger.Error("reload", "about", d.String())
+		}
+	}
+	if err != nil {
+		logger.Error("reload: what was served before stays", "cause", err)
+		return
+	}
+	logger.Info("reloaded", "routes", len(latest.Schema.Routes), "modules", len(latest.Modules))
+}
+
+// runtimeOptions hands the configuration to the rooms it is for.
+func (c *cli) runtimeOptions(a *app) runtime.Options {
+	conf := a.config
+	proxies := make([]netip.Prefix, len(conf.front.trustedProxies))
+	for i, text := range conf.front.trustedProxies {
+		proxies[i], _ = parsePrefix(text) // the configuration checked it
+	}
+	return runtime.Options{
+		Secrets: func(names []string) (secret.Values, error) {
+			values, err := secret.Resolve(names, c.lookupEnv, conf.secrets)
+			if err != nil {
+				return values, fault.New(fault.Invalid, "%s", oneLine(err))
+			}
+			return values, nil
+		},
+		Front: front.Options{
+			Listen: conf.front.listen, Hosts: conf.front.hosts, TrustedProxies: proxies,
+			MaxHeaderBytes: int(conf.front.headerBytes), MaxHeaderLines: conf.front.headerLines,
+			MaxTargetBytes: int(conf.front.targetBytes),
+			ReadTimeout:    conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
+			MaxConns: conf.front.maxConnections, MaxConnsPerIP: conf.front.maxConnectionsPerIP,
+		},
+		Sandbox: a.sandboxOptions(filepath.Join(a.data, "cache")),
+		Limits: hostabi.Limits{
+			HostCalls: conf.sandbox.hostCalls, MovedBytes: int(conf.sandbox.movedBytes), StoreOps: conf.sandbox.storeOperations,
+			ResponseBytes: int(conf.sandbox.response), LogLines: conf.sandbox.logLines, LogBytes: int(conf.sandbox.logBytes),
+		},
+		MaxCounters: conf.limit.counters,
+		BodyBytes:   conf.front.body,
+		Timeout:     conf.runtime.timeout,
+		AccessLog:   conf.telemetry.accessLog,
+	}
+}
+
+func (a *app) sandboxOptions(cache string) sandbox.Options {
+	return sandbox.Options{
+		MemoryBytes: a.config.sandbox.memory, Instances: a.config.sandbox.instances,
+		QueueWait: a.config.sandbox.queueWait, CacheDir: cache,
+	}
+}
+
+// lookupEnv is os.LookupEnv over the environment the program was started with.
+func (c *cli) lookupEnv(name string) (string, bool) {
+	for _, entry := range c.environ {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// oneLine gives the text of an error that may be several.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is what `runner version --json` prints.
+type version struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "tell which runner this is",
+		Args:  atMost(0, "no argument"),
+		RunE: func(*cobra.Command, []string) error {
+			v := buildVersion()
+			if c.json {
+				return c.printJSON(v)
+			}
+			return c.print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
+		},
+	}
+}
+
+// buildVersion reads what the compiler wrote into the binary.
+func buildVersion() version {
+	v := version{Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "(devel)" {
+		v.Version = cmp.Or(info.Main.Version, v.Version)
+	}
+	dirty := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			v.Commit = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	v.Commit += dirty
+	return v
+}
