@@ -412,7 +412,7 @@ func TestRefusalsAreLoggedOneByOneWithoutTheToken(t *testing.T) {
 	key := w.create(keystore.CreateRequest{Scope: "orders_read", Name: "n"})
 	w.revoke(key.ID)
 	token := key.Token.Reveal()
-	for _, p := range []auth.Presented{bearer("Bearer " + token), header("Junk_" + token), bearer("Basic dXNlcjpwYXNz"), header(goodToken)} {
+	for _, p := range []auth.Presented{bearer("Bearer " + token), header("Junk_" + token), bearer("Basic dXNlcjpwYXNz"), bearer("Bearer a.b.c"), header(goodToken)} {
 		if _, err := w.check("read", p); err == nil {
 			t.Fatal("a bad credential passed")
 		}
@@ -436,6 +436,7 @@ func TestRefusalsAreLoggedOneByOneWithoutTheToken(t *testing.T) {
 	want := []map[string]any{
 		line("revoked", "prefix", "ord", "keyId", key.ID),
 		line("malformed"),
+		line("wrong_kind"),
 		line("wrong_kind"),
 		line("unknown", "prefix", "ord"),
 	}

@@ -78,16 +78,17 @@ func TestNeverMoreThanTheCountInAnyWindow(t *testing.T) {
 		}
 		var admitted []time.Duration
 		now := time.Duration(0)
+		pace := rng.Int64N(3*int64(per)/int64(count) + 1)
 		for range 4 * count {
-			switch rng.IntN(10) { // bursts, steady streams, pauses, edges
-			case 0:
+			switch n := len(admitted); { // pauses, edges of the window, bursts and streams
+			case rng.IntN(2*count) == 0:
 				now += time.Duration(rng.Int64N(int64(per) + 1))
-			case 1:
-				if n := len(admitted); n >= count {
-					now = max(now, admitted[n-count]+per-time.Duration(rng.IntN(2)))
-				}
-			case 2, 3, 4:
-				now += time.Duration(rng.Int64N(int64(per)/int64(count) + 1))
+			case n >= count && rng.IntN(4) == 0:
+				now = max(now, admitted[n-count]+per-time.Duration(rng.IntN(2)))
+			case n >= count && bucket > 0 && rng.IntN(4) == 0:
+				now = max(now, admitted[n-count]+per+bucket-time.Duration(rng.IntN(2)))
+			default:
+				now += time.Duration(rng.Int64N(pace + 1))
 			}
 			inWindow, surely := 0, 0
 			for i := len(admitted) - 1; i >= 0 && now-admitted[i] < per+bucket; i-- {
@@ -230,6 +231,37 @@ func TestOnlyCountersWithAnEmptyWindowMakeRoom(t *testing.T) {
 	}
 	if n := l.Counters(); n > room {
 		t.Errorf("%d counters, want at most %d", n, room)
+	}
+}
+
+func TestACounterMakesNoRoomForAnotherOfTheSameRequest(t *testing.T) {
+	for i := range 500 { // callers, so that some have both counters in one shard
+		l := limit.New(start, 0)
+		who := fmt.Append(nil, "k", i)
+		old := limit.Use{Limit: l.Limit(limit.Spec{ID: "1", Count: 1, Per: time.Second}), Caller: who}
+		fresh := limit.Use{Limit: l.Limit(limit.Spec{ID: "2", Count: 9, Per: time.Second}), Caller: who}
+		l.Take(start, []limit.Use{old})
+		later := start.Add(time.Second)
+		if !l.Take(later, []limit.Use{old, fresh}) {
+			t.Fatalf("%s was refused with an empty window", who)
+		}
+		if l.Take(later, []limit.Use{old}) {
+			t.Fatalf("%s passed twice: its counter was lost", who)
+		}
+	}
+}
+
+func TestAStreamIntoEveryBucketIsCounted(t *testing.T) {
+	const count = 2400
+	g := newGate(count, time.Minute)
+	passed := 0
+	for i := range 3 * count { // each window is used up by an even stream
+		if g.at(time.Duration(i) * time.Minute / count) {
+			passed++
+		}
+	}
+	if passed < 3*count-3*count/240 || passed > 3*count {
+		t.Errorf("%d of %d passed at the very pace of the limit", passed, 3*count)
 	}
 }
 
