@@ -80,7 +80,8 @@ func (c *conn) wait() error {
 	if c.r < c.w {
 		return nil
 	}
-	if cap(c.in) > inputBytes {
+	c.r, c.w = 0, 0
+	if len(c.in) > inputBytes {
 		c.in = nil
 	}
 	c.waiting.Store(true)

@@ -88,7 +88,7 @@ func (h *headScan) next(b []byte, opt *Options) (int, *fault.Fault) {
 // partial refuses what cannot become a head any more, before all of it is here.
 func (h *headScan) partial(b []byte, opt *Options) *fault.Fault {
 	if h.first > 0 {
-		return h.headers(len(b), opt)
+		return h.headers(len(b)-len("\r\n"), opt) // which may be those that end the head
 	}
 	line := b[h.start:]
 	if len(line) > 0 && !tokenByte[line[0]] && line[0] != '\r' {

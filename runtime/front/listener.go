@@ -108,7 +108,7 @@ func (g *gate) admit(nc net.Conn) *conn {
 	g.mu.Unlock()
 	if over {
 		_ = nc.Close()
-		g.warn("connection closed: its address has max_conns_per_ip open", slog.String("address", c.peer.String()))
+		g.warn("connection closed: its address has max_connections_per_ip open", slog.String("address", c.peer.String()))
 		return nil
 	}
 	return c

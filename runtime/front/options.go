@@ -76,11 +76,11 @@ func (o Options) Validate() error {
 			all = append(all, fmt.Errorf("%s is %d, and has to be at least %d", key, n, least))
 		}
 	}
-	atLeast("max_header_bytes", o.MaxHeaderBytes, 256)
-	atLeast("max_header_lines", o.MaxHeaderLines, 1)
-	atLeast("max_target_bytes", o.MaxTargetBytes, 1)
-	atLeast("max_conns", o.MaxConns, 1)
-	atLeast("max_conns_per_ip", o.MaxConnsPerIP, 1)
+	atLeast("header_bytes", o.MaxHeaderBytes, 256)
+	atLeast("header_lines", o.MaxHeaderLines, 1)
+	atLeast("target_bytes", o.MaxTargetBytes, 1)
+	atLeast("max_connections", o.MaxConns, 1)
+	atLeast("max_connections_per_ip", o.MaxConnsPerIP, 1)
 	positive := func(key string, d time.Duration) {
 		if d <= 0 {
 			all = append(all, fmt.Errorf("%s is %s, and has to be more than 0", key, d))

@@ -51,7 +51,20 @@ func serve(t testing.TB, opt front.Options, handle func(*front.Exchange)) *servi
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &serving{front.New(opt, handle), ln.Addr().String(), book}
+	s := &serving{nil, ln.Addr().String(), book}
+	s.Server = run(t, ln, opt, handle)
+	return s
+}
+
+// startOn serves connections that are no sockets.
+func startOn(t testing.TB, ln net.Listener, opt front.Options, handle func(*front.Exchange)) {
+	t.Helper()
+	opt.Logger = slog.New(slog.DiscardHandler)
+	run(t, ln, opt, handle)
+}
+
+func run(t testing.TB, ln net.Listener, opt front.Options, handle func(*front.Exchange)) *front.Server {
+	s := front.New(opt, handle)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ln) }()
 	t.Cleanup(func() {
@@ -122,6 +135,14 @@ func readAnswer(t testing.TB, r *bufio.Reader, method string) answer {
 		t.Fatalf("read body: %v", err)
 	}
 	return answer{res, string(body)}
+}
+
+func text(status int, body string) *abi.Response {
+	return &abi.Response{
+		Status:  status,
+		Headers: []abi.Pair{{Name: []byte("content-type"), Value: []byte("text/plain")}},
+		Body:    []byte(body),
+	}
 }
 
 // hello answers everything and reads every body.
