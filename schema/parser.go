@@ -65,20 +65,25 @@ func (p *parser) diags() diag.List {
 
 // readable checks what must hold before the first letter is looked at.
 func (p *parser) readable(src diag.Source) bool {
-	whole := diag.Span{File: src.Name, Start: diag.Pos{Line: 1, Col: 1}, End: diag.Pos{Line: 1, Col: 1}}
 	if len(src.Text) > maxFileBytes {
-		p.errs.Errorf("E007", whole, "file is larger than 1 MiB")
+		p.errs.Errorf("E007", p.wholeFile(), "file is larger than 1 MiB")
 		return false
 	}
 	for rest := src.Text; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && size == 1 {
-			p.errs.Errorf("E007", whole, "file is not UTF-8 at byte %d", len(src.Text)-len(rest))
+			p.errs.Errorf("E007", p.wholeFile(), "file is not UTF-8 at byte %d", len(src.Text)-len(rest))
 			return false
 		}
 		rest = rest[size:]
 	}
 	return true
+}
+
+// wholeFile is the place of what concerns no line in particular.
+func (p *parser) wholeFile() diag.Span {
+	top := diag.Pos{Line: 1, Col: 1}
+	return diag.Span{File: p.file.Name, Start: top, End: top}
 }
 
 // ---- tokens ----

@@ -24,6 +24,10 @@ func Format(src diag.Source) ([]byte, diag.List) {
 	}
 	p := &printer{tokens: ps.tokens, comments: ps.file.Comments, closers: closers(ps.tokens)}
 	p.file(ps.file)
+	if p.out.Len() > maxFileBytes {
+		ps.errs.Errorf("E007", ps.wholeFile(), "formatted, the file would be larger than 1 MiB")
+		return nil, ps.errs
+	}
 	return p.out.Bytes(), nil
 }
 

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,33 +83,6 @@ func checkFormat(t *testing.T, src diag.Source) string {
 	return string(once)
 }
 
-// FuzzSchema feeds any bytes to the parser and the printer. Seeds are the
-// examples and every fixture.
-func FuzzSchema(f *testing.F) {
-	for _, src := range append(examples(f), sources(f, "testdata/fixtures/*.schema")...) {
-		f.Add(src.Text)
-	}
-	for _, text := range tidy {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		src := diag.Source{Name: "fuzz.schema", Text: text}
-		file, diags := schema.Parse(src)
-		if file == nil {
-			t.Fatal("no tree")
-		}
-		for _, d := range diags {
-			s := d.Span
-			if s.Start.Line < 1 || s.Start.Col < 1 || s.End.Offset < s.Start.Offset || s.End.Offset > len(text) || d.Code == "" {
-				t.Fatalf("misplaced: %+v", d)
-			}
-		}
-		if len(diags) == 0 {
-			checkFormat(t, src)
-		}
-	})
-}
-
 // tidy holds what the formatter must not stumble over.
 var tidy = []string{
 	"",
@@ -132,7 +106,78 @@ func TestFormatKeepsMeaningAndComments(t *testing.T) {
 	for _, src := range examples(t) {
 		t.Run(src.Name, func(t *testing.T) { checkFormat(t, src) })
 	}
-	for _, text := range tidy {
-		t.Run("", func(t *testing.T) { checkFormat(t, diag.Source{Name: "tidy.schema", Text: []byte(text)}) })
+	for i, text := range tidy {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { checkFormat(t, diag.Source{Name: "tidy.schema", Text: []byte(text)}) })
+	}
+}
+
+func TestFormatHasOneLayout(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"blocks are indented and arrows aligned": {
+			`routes("/v1",auth:apiKey(a),rateLimit:600/minute){GET /orders->list
+			DELETE /orders/:id->remove(auth:none)
+
+			POST /x->x
+			routes("/me"){GET /->me}}`,
+			`routes("/v1", auth: apiKey(a), rateLimit: 600/minute) {
+  GET    /orders     -> list
+  DELETE /orders/:id -> remove (auth: none)
+
+  POST /x -> x
+  routes("/me") {
+    GET / -> me
+  }
+}
+`,
+		},
+		"a comment line parts the columns of routes": {
+			"routes(\"/\") {\nGET /a -> a // first\nPOST /bb -> b\n// next\nDELETE /c -> c\n}",
+			"routes(\"/\") {\n  GET  /a  -> a // first\n  POST /bb -> b\n  // next\n  DELETE /c -> c\n}\n",
+		},
+		"comments stay where they are": {
+			"// file\n\n\n\n// entity\nentity A { // open\n\n  // first\n\n\n  id: id, /* after */\n  /* before */ n: int\n  // last\n}\n// end",
+			"// file\n\n// entity\nentity A { // open\n  // first\n\n  id: id /* after */\n  /* before */ n: int\n  // last\n}\n// end\n",
+		},
+		"one blank line parts blocks": {
+			"enum A { a }\nenum B { b }\nentity C {\nid: id }\nsecret S",
+			"enum A { a }\nenum B { b }\nentity C {\n  id: id\n}\n\nsecret S\n",
+		},
+		"commas and operators have one form": {
+			"entity A { id: id, n: int,\n@@allow read when !a && b || c\n@@deny read when not(a) and b == -1}",
+			"entity A {\n  id: id\n  n: int\n  @@allow read when not a and b or c\n  @@deny read when not (a) and b == -1\n}\n",
+		},
+		"what is broken behind its bracket stays broken": {
+			"enum A {\na b, c }\nenum B { a b\nc }\nroutes(\n\"/\", auth: none\n) {}",
+			"enum A {\n  a,\n  b,\n  c\n}\n\nenum B { a, b, c }\nroutes(\n  \"/\",\n  auth: none\n) {}\n",
+		},
+		"a rule stays broken at its words": {
+			"entity A { id: id\n@@allow read to session\nwhen a == 1 or\nb == 2 and c ==\n3 }",
+			"entity A {\n  id: id\n  @@allow read to session\n    when a == 1\n    or b == 2 and c == 3\n}\n",
+		},
+		"line ends and a byte order mark go": {
+			"\ufeffapp x\r\n\r\nenum E {\r\n a }\r\n",
+			"app x\n\nenum E {\n  a\n}\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, checkFormat(t, diag.Source{Name: "a.schema", Text: []byte(c.text)})); d != "" {
+				t.Errorf("(- want, + got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestFormatRefusesATextWithMistakes(t *testing.T) {
+	out, diags := schema.Format(diag.Source{Name: "a.schema", Text: []byte("enum E { a\n")})
+	if out != nil || !diags.HasErrors() {
+		t.Errorf("got %q, %v", out, diags)
+	}
+}
+
+func TestFormatRefusesAResultThatCouldNotBeRead(t *testing.T) {
+	text := "enum E {\n" + strings.Repeat("a\n", 1<<19-10) + "}"
+	out, diags := schema.Format(diag.Source{Name: "a.schema", Text: []byte(text)})
+	if out != nil || len(diags) != 1 || diags[0].Code != "E007" {
+		t.Errorf("got %d bytes, %v", len(out), diags)
 	}
 }
