@@ -114,6 +114,25 @@ func TestNeverMoreThanTheCountInAnyWindow(t *testing.T) {
 	})
 }
 
+func TestTimesOutOfOrderNeverLetMoreThrough(t *testing.T) {
+	for _, count := range []int{600, 1500} {
+		g := newGate(count, time.Minute)
+		edge := 40 * time.Minute / 240 // between two buckets
+		passed := 0
+		for i := range 2 * count {
+			if g.at(edge + time.Duration(1-i%2*2)) {
+				passed++
+			}
+		}
+		if passed != count {
+			t.Errorf("%d of %d/minute passed", passed, count)
+		}
+		if g.at(edge + time.Minute - 1) {
+			t.Errorf("%d/minute: one more passed before the window was over", count)
+		}
+	}
+}
+
 func TestARequestRefusedByOneLimitIsCountedByNone(t *testing.T) {
 	l := limit.New(start, 0)
 	fast := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Second})
