@@ -52,11 +52,6 @@ type Ident struct {
 	Name string
 }
 
-// Brackets are the places of an opening and a closing bracket.
-type Brackets struct {
-	Open, Close diag.Span
-}
-
 // Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl,
 // *OutboundDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
 // *FunctionsDecl or *RoutesDecl.
@@ -87,7 +82,6 @@ type OutboundDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	Body    Brackets
 	// Settings has one `allow` whose value is a *ListValue of string literals,
 	// unless the source was wrong (reported).
 	Settings []*Setting
@@ -98,7 +92,6 @@ type AuthDecl struct {
 	Node
 	Doc      string
 	Keyword  diag.Span
-	Body     Brackets
 	Sessions []*SessionDecl
 	Settings []*Setting
 }
@@ -109,12 +102,9 @@ type SessionDecl struct {
 	Doc string
 	// Kind is "cookie" or "jwt"; empty when it was wrong (reported).
 	Kind Ident
-	// Cookie is the name of the cookie, nil when left out. CookieParens is its
-	// pair of parentheses.
-	Cookie       *Literal
-	CookieParens Brackets
-	Body         Brackets
-	Settings     []*Setting
+	// Cookie is the name of the cookie, nil when left out.
+	Cookie   *Literal
+	Settings []*Setting
 }
 
 // Setting is `name: value` in a block.
@@ -134,8 +124,7 @@ type Value interface {
 // ListValue is `[a, b]`.
 type ListValue struct {
 	Node
-	Brackets Brackets
-	Elems    []Value
+	Elems []Value
 }
 
 // NameValue is a bare name, or a name with arguments: claim("roles").
@@ -143,9 +132,8 @@ type NameValue struct {
 	Node
 	Name Ident
 	// Call reports that parentheses follow the name.
-	Call   bool
-	Parens Brackets
-	Args   []Value
+	Call bool
+	Args []Value
 }
 
 // EnumDecl is `enum Name { a, b }`.
@@ -154,7 +142,6 @@ type EnumDecl struct {
 	Doc     string
 	Keyword diag.Span
 	Name    Ident
-	Body    Brackets
 	Values  []Ident
 }
 
@@ -164,7 +151,6 @@ type TypeDecl struct {
 	Doc     string
 	Keyword diag.Span
 	Name    Ident
-	Body    Brackets
 	Fields  []*FieldDecl
 }
 
@@ -174,7 +160,6 @@ type EntityDecl struct {
 	Doc      string
 	Keyword  diag.Span
 	Name     Ident
-	Body     Brackets
 	Fields   []*FieldDecl
 	Attrs    []*EntityAttr
 	Policies []*PolicyDecl
@@ -232,7 +217,6 @@ type EntityAttr struct {
 	Node
 	// Name is "unique" or "index".
 	Name    Ident
-	Parens  Brackets
 	Columns []Column
 	// Global is the word `global`, nil when left out.
 	Global *Ident
@@ -273,7 +257,6 @@ type APIKeysDecl struct {
 	Node
 	Doc      string
 	Keyword  diag.Span
-	Body     Brackets
 	Settings []*Setting
 	// Blocks are the `scopes: { … }` in it, usually one.
 	Blocks []*ScopesBlock
@@ -283,7 +266,6 @@ type APIKeysDecl struct {
 type ScopesBlock struct {
 	Node
 	Name   Ident
-	Body   Brackets
 	Scopes []*ScopeDecl
 }
 
@@ -294,7 +276,6 @@ type ScopeDecl struct {
 	Name Ident
 	// System is nil when it could not be read (reported).
 	System *Literal
-	Body   Brackets
 	Grants []*GrantDecl
 	Issues []*IssueDecl
 	// AllTenants are the places of @allTenants.
@@ -309,7 +290,6 @@ type GrantDecl struct {
 	Entities []Ident
 	// HasFields reports that `fields (…)` is written.
 	HasFields bool
-	Parens    Brackets
 	Fields    []Ident
 	// Where is nil when left out.
 	Where Expr
@@ -328,7 +308,6 @@ type FunctionsDecl struct {
 	Keyword diag.Span
 	// Settings is nil without parentheses; so in the nodes below.
 	Settings  *RouteSettings
-	Body      Brackets
 	Functions []*FunctionDecl
 }
 
@@ -338,7 +317,6 @@ type FunctionDecl struct {
 	Doc    string
 	Expose bool
 	Name   Ident
-	Parens Brackets
 	Params []*FieldDecl
 	// Result is nil when left out.
 	Result   *TypeRef
@@ -352,9 +330,8 @@ type RoutesDecl struct {
 	Keyword diag.Span
 	// Prefix is nil when it could not be read (reported).
 	Prefix *Literal
-	// Settings has the parentheses also when it holds no setting.
+	// Settings is never nil.
 	Settings *RouteSettings
-	Body     Brackets
 	Items    []RouteItem
 }
 
@@ -406,7 +383,6 @@ type Segment struct {
 // RouteSettings is a list of settings in parentheses.
 type RouteSettings struct {
 	Node
-	Parens Brackets
 	// List is in the order written, repetitions included.
 	List []*RouteSetting
 }
@@ -438,8 +414,7 @@ type RouteSetting struct {
 type AuthMode struct {
 	Node
 	// Kind is one of the four words.
-	Kind   Ident
-	Parens Brackets
+	Kind Ident
 	// Names are roles of session, scopes of apiKey.
 	Names []Ident
 	// Modes are those of anyOf. A mode that could not be read is left out and
@@ -454,10 +429,9 @@ type RateValue struct {
 	Node
 	// None is `none`: lifts an inherited limit.
 	None bool
-	// InList: the rates stand in Brackets.
-	InList   bool
-	Brackets Brackets
-	Rates    []*Rate
+	// InList: the rates stand in brackets.
+	InList bool
+	Rates  []*Rate
 }
 
 // Rate is `600/minute by key`.
@@ -473,7 +447,6 @@ type Rate struct {
 // VerifyValue is webhook(scheme, SECRET, tolerance: 5m).
 type VerifyValue struct {
 	Node
-	Parens         Brackets
 	Scheme, Secret Ident
 	// Tolerance is a duration, nil when left out.
 	Tolerance *Literal
@@ -531,8 +504,7 @@ type NameExpr struct {
 // ListExpr is `[a, b]`.
 type ListExpr struct {
 	Node
-	Brackets Brackets
-	Elems    []Expr
+	Elems []Expr
 }
 
 // ParenExpr is `(x)`.
@@ -544,7 +516,6 @@ type ParenExpr struct {
 // ExistsExpr is `exists(Entity where x)`.
 type ExistsExpr struct {
 	Node
-	Parens Brackets
 	Entity Ident
 	Where  Expr
 }

@@ -319,49 +319,45 @@ func (p *parser) enter() bool {
 
 func (p *parser) leave() { p.depth-- }
 
-// block reads `{ items }`. item starts at the first token of an item and
-// reports whether it could be read.
-func (p *parser) block(commas bool, item func() bool) Brackets {
-	b := Brackets{Open: p.tok.span}
+// block reads `{ items }` and returns the place of the closing bracket. item
+// starts at the first token of an item and reports whether it could be read.
+func (p *parser) block(commas bool, item func() bool) diag.Span {
+	open := p.tok.span
 	if !p.is("{") {
-		b = Brackets{Open: p.here(), Close: p.here()}
+		open = p.here()
 		p.expected(`"{"`)
 		if !p.tok.first || p.tok.span.Start.Col == 1 || p.is("}") || p.atDecl() {
 			p.file.Broken = true
-			return b
+			return open
 		}
 	}
 	if !p.enter() {
 		p.file.Broken = true
 		p.skip()
-		b.Close = p.prev.span
-		return b
+		return p.prev.span
 	}
 	defer p.leave()
 	p.take("{")
 	for !p.is("}") {
 		if p.tok.kind == tokEOF || p.atDecl() {
-			p.expected(fmt.Sprintf(`"}" (to close "{" of line %d)`, b.Open.Start.Line))
-			b.Close = p.here()
-			return b
+			p.expected(fmt.Sprintf(`"}" (to close "{" of line %d)`, open.Start.Line))
+			return p.here()
 		}
 		if start := p.tok.span.Start.Offset; !item() {
 			p.skipItem(start, commas)
 		}
 	}
-	b.Close = p.tok.span
 	p.next()
-	return b
+	return p.prev.span
 }
 
 // list reads the elements between the bracket at hand and closer, parted by
-// commas. elem reads one; starts reports that one may begin at hand.
-func (p *parser) list(closer string, starts, elem func() bool) Brackets {
-	b := Brackets{Open: p.tok.span}
+// commas, and returns the place of closer. elem reads one; starts reports that
+// one may begin at hand.
+func (p *parser) list(closer string, starts, elem func() bool) diag.Span {
 	if !p.enter() {
 		p.skip()
-		b.Close = p.prev.span
-		return b
+		return p.prev.span
 	}
 	defer p.leave()
 	p.next()
@@ -380,22 +376,20 @@ func (p *parser) list(closer string, starts, elem func() bool) Brackets {
 		}
 		p.skipElem(closer, lines)
 		if !p.take(",") && !p.is(closer) {
-			b.Close = p.here()
-			return b
+			return p.here()
 		}
 	}
-	b.Close = p.tok.span
 	p.next()
-	return b
+	return p.prev.span
 }
 
 func (p *parser) atIdent() bool { return p.tok.kind == tokIdent }
 
 // names reads a list of names in parentheses, at least one.
-func (p *parser) names(what string) ([]Ident, Brackets) {
+func (p *parser) names(what string) []Ident {
 	var names []Ident
 	errs := len(p.errs)
-	b := p.list(")", p.atIdent, func() bool {
+	closer := p.list(")", p.atIdent, func() bool {
 		name, ok := p.ident(what)
 		if ok {
 			names = append(names, name)
@@ -403,16 +397,16 @@ func (p *parser) names(what string) ([]Ident, Brackets) {
 		return ok
 	})
 	if len(names) == 0 {
-		p.emptyList(errs, b, what)
+		p.emptyList(errs, closer, what)
 	}
-	return names, b
+	return names
 }
 
-// emptyList reports that a list holds nothing, unless something was reported
-// since there were errs mistakes.
-func (p *parser) emptyList(errs int, b Brackets, what string) {
+// emptyList reports that the list which ended at closer holds nothing, unless
+// something was reported since there were errs mistakes.
+func (p *parser) emptyList(errs int, closer diag.Span, what string) {
 	if len(p.errs) == errs && !p.prev.bad {
-		p.fail("E100", b.Close, "expected %s, found %q", what, p.prev.text)
+		p.fail("E100", closer, "expected %s, found %q", what, p.prev.text)
 	}
 }
 

@@ -13,7 +13,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 	}
 	d := &EnumDecl{Doc: doc, Keyword: keyword, Name: name}
 	errs := len(p.errs)
-	d.Body = p.block(true, func() bool {
+	closer := p.block(true, func() bool {
 		value, ok := p.ident("a value of the enum")
 		if ok {
 			d.Values = append(d.Values, value)
@@ -23,7 +23,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 	})
 	d.Loc = p.from(keyword)
 	if len(d.Values) == 0 {
-		p.emptyList(errs, d.Body, "a value of the enum")
+		p.emptyList(errs, closer, "a value of the enum")
 	}
 	return d
 }
@@ -34,7 +34,7 @@ func (p *parser) typeDecl(keyword diag.Span, doc string) Decl {
 		return nil
 	}
 	d := &TypeDecl{Doc: doc, Keyword: keyword, Name: name}
-	d.Body = p.block(true, func() bool { return p.fieldItem(&d.Fields) })
+	p.block(true, func() bool { return p.fieldItem(&d.Fields) })
 	d.Loc = p.from(keyword)
 	return d
 }
@@ -45,7 +45,7 @@ func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
 		return nil
 	}
 	d := &EntityDecl{Doc: doc, Keyword: keyword, Name: name}
-	d.Body = p.block(true, func() bool {
+	p.block(true, func() bool {
 		switch p.tok.kind {
 		case tokAtAt:
 			return p.entityItem(d)
@@ -151,8 +151,8 @@ func (p *parser) beginsFunction() bool {
 
 func (p *parser) typeArgs() *TypeArgs {
 	a := &TypeArgs{}
-	errs := len(p.errs)
-	b := p.list(")", func() bool { return false }, func() (ok bool) {
+	start, errs := p.tok.span, len(p.errs)
+	closer := p.list(")", func() bool { return false }, func() (ok bool) {
 		switch {
 		case a.First == nil:
 			if a.First, ok = p.literalOf(IntLit, "a whole number"); ok && p.take("..") {
@@ -166,9 +166,9 @@ func (p *parser) typeArgs() *TypeArgs {
 		}
 		return ok
 	})
-	a.Loc = b.Open.To(b.Close)
+	a.Loc = p.from(start)
 	if a.First == nil {
-		p.emptyList(errs, b, "a whole number")
+		p.emptyList(errs, closer, "a whole number")
 		return nil
 	}
 	return a
@@ -229,13 +229,13 @@ func (p *parser) unknownFieldAttr(at token) {
 }
 
 // inParens reads `( one )`; what says what is in it.
-func (p *parser) inParens(what string, one func() bool) (b Brackets) {
+func (p *parser) inParens(what string, one func() bool) {
 	if !p.is("(") {
 		p.expected(`"("`)
-		return Brackets{p.here(), p.here()}
+		return
 	}
 	seen, errs := false, len(p.errs)
-	b = p.list(")", func() bool { return false }, func() bool {
+	closer := p.list(")", func() bool { return false }, func() bool {
 		if seen {
 			p.expected(`")"`)
 			return false
@@ -244,9 +244,8 @@ func (p *parser) inParens(what string, one func() bool) (b Brackets) {
 		return one()
 	})
 	if !seen {
-		p.emptyList(errs, b, what)
+		p.emptyList(errs, closer, what)
 	}
-	return b
 }
 
 // wordOf reads one of words into *to.
@@ -325,7 +324,7 @@ func (p *parser) entityAttr(start diag.Span, name Ident) (*EntityAttr, bool) {
 	}
 	a := &EntityAttr{Name: name}
 	errs := len(p.errs)
-	a.Parens = p.list(")", p.atIdent, func() bool {
+	closer := p.list(")", p.atIdent, func() bool {
 		field, ok := p.ident("a field")
 		if !ok {
 			return false
@@ -340,7 +339,7 @@ func (p *parser) entityAttr(start diag.Span, name Ident) (*EntityAttr, bool) {
 		return true
 	})
 	if len(a.Columns) == 0 {
-		p.emptyList(errs, a.Parens, "a field")
+		p.emptyList(errs, closer, "a field")
 	}
 	if p.tok.kind == tokIdent && !p.peek(1)[0].is(":") && (p.isWord("global") || !p.tok.first) {
 		if !p.wordOf(&a.Global, []string{"global"}) {

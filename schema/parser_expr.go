@@ -104,7 +104,7 @@ func (p *parser) primary() (Expr, bool) {
 		return &ParenExpr{Node{p.from(start)}, x}, ok
 	case p.is("["):
 		v, good := &ListExpr{}, true
-		v.Brackets = p.list("]", p.atValue, func() bool {
+		p.list("]", p.atValue, func() bool {
 			x, ok := p.primary()
 			if ok {
 				v.Elems = append(v.Elems, x)
@@ -156,7 +156,7 @@ func (p *parser) exists() (Expr, bool) {
 		return nil, false
 	}
 	defer p.leave()
-	x := &ExistsExpr{Parens: Brackets{Open: p.tok.span}}
+	x := &ExistsExpr{}
 	p.next()
 	var ok bool
 	if x.Entity, ok = p.ident("an entity"); !ok || !p.expectWord("where") {
@@ -165,7 +165,6 @@ func (p *parser) exists() (Expr, bool) {
 	if x.Where, ok = p.expr(); !ok {
 		return nil, false
 	}
-	x.Parens.Close = p.tok.span
 	ok = p.expect(")")
 	x.Loc = p.from(start)
 	return x, ok

@@ -18,7 +18,7 @@ var (
 
 func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
 	d := &OutboundDecl{Doc: doc, Keyword: keyword}
-	d.Body = p.block(true, func() bool {
+	p.block(true, func() bool {
 		if p.isWord("allow") && p.peek(1)[0].is(":") {
 			s, ok := p.stringsSetting()
 			d.Settings = append(d.Settings, s)
@@ -51,7 +51,7 @@ func (p *parser) stringList() (*ListValue, bool) {
 	}
 	v := &ListValue{}
 	start, errs := p.tok.span, len(p.errs)
-	v.Brackets = p.list("]", func() bool { return p.tok.kind == tokString }, func() bool {
+	closer := p.list("]", func() bool { return p.tok.kind == tokString }, func() bool {
 		lit, ok := p.literalOf(StringLit, "a string")
 		if ok {
 			v.Elems = append(v.Elems, lit)
@@ -60,14 +60,14 @@ func (p *parser) stringList() (*ListValue, bool) {
 	})
 	v.Loc = p.from(start)
 	if len(v.Elems) == 0 {
-		p.emptyList(errs, v.Brackets, "a string")
+		p.emptyList(errs, closer, "a string")
 	}
 	return v, true
 }
 
 func (p *parser) authDecl(keyword diag.Span, doc string) Decl {
 	d := &AuthDecl{Doc: doc, Keyword: keyword}
-	d.Body = p.block(true, func() bool {
+	p.block(true, func() bool {
 		if p.isWord("session") && !p.peek(1)[0].is(":") {
 			s := p.sessionDecl()
 			d.Sessions = append(d.Sessions, s)
@@ -98,7 +98,7 @@ func (p *parser) sessionDecl() *SessionDecl {
 	case "cookie":
 		known = cookieSettings
 		if p.is("(") {
-			d.CookieParens = p.inParens("the cookie's name", func() (ok bool) { d.Cookie, ok = p.literalOf(StringLit, "the cookie's name"); return ok })
+			p.inParens("the cookie's name", func() (ok bool) { d.Cookie, ok = p.literalOf(StringLit, "the cookie's name"); return ok })
 		}
 	case "jwt":
 		known = jwtSettings
@@ -107,7 +107,7 @@ func (p *parser) sessionDecl() *SessionDecl {
 			p.skip()
 		}
 	}
-	d.Body = p.block(true, func() bool { return p.settingItem(&d.Settings, known) })
+	p.block(true, func() bool { return p.settingItem(&d.Settings, known) })
 	d.Loc = p.from(start.span)
 	p.take(",")
 	return d
@@ -171,7 +171,7 @@ func (p *parser) value() (Value, bool) {
 	case p.is("["):
 		v := &ListValue{}
 		start := p.tok.span
-		v.Brackets = p.list("]", p.atValue, func() bool { return p.valueInto(&v.Elems) })
+		p.list("]", p.atValue, func() bool { return p.valueInto(&v.Elems) })
 		v.Loc = p.from(start)
 		return v, true
 	case p.tok.kind == tokIdent && !p.isWord("true", "false"):
@@ -179,7 +179,7 @@ func (p *parser) value() (Value, bool) {
 		v := &NameValue{Node: name.Node, Name: name}
 		if p.is("(") {
 			v.Call = true
-			v.Parens = p.list(")", p.atValue, func() bool { return p.valueInto(&v.Args) })
+			p.list(")", p.atValue, func() bool { return p.valueInto(&v.Args) })
 			v.Loc = p.from(name.Loc)
 		}
 		return v, true
@@ -202,7 +202,7 @@ func (p *parser) valueInto(values *[]Value) bool {
 func (p *parser) apiKeysDecl(keyword diag.Span, doc string) Decl {
 	d := &APIKeysDecl{Doc: doc, Keyword: keyword}
 	known := append(slices.Clip(keySettings), "scopes")
-	d.Body = p.block(true, func() bool {
+	p.block(true, func() bool {
 		if p.isWord("scopes") {
 			d.Blocks = append(d.Blocks, p.scopesBlock())
 			return true
@@ -224,7 +224,7 @@ func (p *parser) scopesBlock() *ScopesBlock {
 	b := &ScopesBlock{Name: Ident{Node{start}, "scopes"}}
 	p.next()
 	p.expect(":")
-	b.Body = p.block(false, func() bool {
+	p.block(false, func() bool {
 		if len(b.Scopes) > 0 && !p.prev.is(",") {
 			p.expected(`"," or "}"`)
 			if p.tok.kind != tokIdent {
@@ -261,7 +261,7 @@ func (p *parser) scope() (*ScopeDecl, bool) {
 			p.skip()
 		}
 	}
-	s.Body = p.block(false, func() bool { return p.scopeItem(s) })
+	p.block(false, func() bool { return p.scopeItem(s) })
 	s.Loc = p.from(start)
 	p.take(",")
 	return s, true
@@ -344,7 +344,7 @@ func (p *parser) grant(start diag.Span) (*GrantDecl, bool) {
 			p.expected(`"("`)
 			return nil, false
 		}
-		g.Fields, g.Parens = p.names("a field")
+		g.Fields = p.names("a field")
 	}
 	if p.takeWord("where") {
 		g.Where = p.rule()

@@ -20,7 +20,7 @@ func (p *parser) functionsDecl(keyword diag.Span, doc string) Decl {
 	}
 	outer := p.inside
 	p.inside = "functions"
-	d.Body = p.block(false, func() bool {
+	p.block(false, func() bool {
 		f, ok := p.function()
 		if f != nil {
 			d.Functions = append(d.Functions, f)
@@ -50,7 +50,7 @@ func (p *parser) function() (*FunctionDecl, bool) {
 		p.expected(`"("`)
 		return nil, false
 	}
-	f.Parens = p.list(")", func() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }, func() bool {
+	p.list(")", func() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }, func() bool {
 		param, ok := p.field()
 		if param != nil {
 			f.Params = append(f.Params, param)
@@ -88,7 +88,7 @@ func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
 	}
 	outer := p.inside
 	p.inside = "routes"
-	d.Body = p.block(false, func() bool { return p.routeItem(d) })
+	p.block(false, func() bool { return p.routeItem(d) })
 	p.inside = outer
 	d.Loc = p.from(keyword)
 	return d
@@ -97,7 +97,7 @@ func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
 // groupSettings reads `("/prefix", settings)`.
 func (p *parser) groupSettings(d *RoutesDecl) {
 	start, first, errs := p.tok.span, true, len(p.errs)
-	d.Settings.Parens = p.list(")", p.atSetting, func() bool {
+	closer := p.list(")", p.atSetting, func() bool {
 		if !first {
 			return p.setting(d.Settings)
 		}
@@ -114,7 +114,7 @@ func (p *parser) groupSettings(d *RoutesDecl) {
 	})
 	d.Settings.Loc = p.from(start)
 	if first {
-		p.emptyList(errs, d.Settings.Parens, "the prefix of the group")
+		p.emptyList(errs, closer, "the prefix of the group")
 	}
 }
 
@@ -236,10 +236,10 @@ func (p *parser) atSetting() bool { return p.tok.kind == tokIdent && p.peek(1)[0
 func (p *parser) settings() *RouteSettings {
 	s := &RouteSettings{}
 	start, errs := p.tok.span, len(p.errs)
-	s.Parens = p.list(")", p.atSetting, func() bool { return p.setting(s) })
+	closer := p.list(")", p.atSetting, func() bool { return p.setting(s) })
 	s.Loc = p.from(start)
 	if len(s.List) == 0 {
-		p.emptyList(errs, s.Parens, "a setting")
+		p.emptyList(errs, closer, "a setting")
 	}
 	return s
 }
@@ -315,7 +315,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 	switch m.Kind.Name {
 	case "session":
 		if p.is("(") {
-			m.Names, m.Parens = p.names("a role")
+			m.Names = p.names("a role")
 			m.Broken = len(m.Names) == 0
 		}
 	case "apiKey":
@@ -327,7 +327,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 			}
 			break
 		}
-		m.Names, m.Parens = p.names("a scope")
+		m.Names = p.names("a scope")
 		m.Broken = len(m.Names) == 0
 	case "anyOf":
 		if !p.is("(") {
@@ -336,7 +336,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 			return m, false
 		}
 		errs := len(p.errs)
-		m.Parens = p.list(")", p.atIdent, func() bool {
+		closer := p.list(")", p.atIdent, func() bool {
 			mode, ok := p.authMode()
 			if mode != nil {
 				m.Modes = append(m.Modes, mode)
@@ -346,7 +346,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 		})
 		if len(m.Modes) == 0 {
 			m.Broken = true
-			p.emptyList(errs, m.Parens, "an auth mode")
+			p.emptyList(errs, closer, "an auth mode")
 		}
 	}
 	m.Loc = p.from(m.Kind.Loc)
@@ -361,9 +361,9 @@ func (p *parser) rateValue() (*RateValue, bool) {
 		v.None = true
 	case p.is("["):
 		v.InList = true
-		v.Brackets = p.list("]", func() bool { return p.tok.kind == tokNumber }, func() bool { return p.rate(v) })
+		closer := p.list("]", func() bool { return p.tok.kind == tokNumber }, func() bool { return p.rate(v) })
 		if len(v.Rates) == 0 {
-			p.emptyList(errs, v.Brackets, "a rate such as 600/minute")
+			p.emptyList(errs, closer, "a rate such as 600/minute")
 			return nil, true
 		}
 	default:
@@ -408,7 +408,7 @@ func (p *parser) verify() (*VerifyValue, bool) {
 		return nil, false
 	}
 	v, n, good := &VerifyValue{}, 0, true
-	v.Parens = p.list(")", p.atIdent, func() (ok bool) {
+	closer := p.list(")", p.atIdent, func() (ok bool) {
 		switch n++; n {
 		case 1:
 			v.Scheme, ok = p.ident("a signature scheme")
@@ -427,9 +427,9 @@ func (p *parser) verify() (*VerifyValue, bool) {
 	v.Loc = p.from(start)
 	switch {
 	case n == 0:
-		p.emptyList(errs, v.Parens, "a signature scheme")
+		p.emptyList(errs, closer, "a signature scheme")
 	case n == 1 && good:
-		p.emptyList(errs, v.Parens, `"," and the name of a secret`)
+		p.emptyList(errs, closer, `"," and the name of a secret`)
 	}
 	if n < 2 || !good {
 		return nil, true

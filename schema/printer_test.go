@@ -39,7 +39,7 @@ func sources(t testing.TB, pattern string) []diag.Source {
 
 // sameMeaning compares trees without places and comments.
 var sameMeaning = []cmp.Option{
-	cmpopts.IgnoreTypes(diag.Span{}, schema.Brackets{}),
+	cmpopts.IgnoreTypes(diag.Span{}),
 	cmpopts.IgnoreFields(schema.File{}, "Size", "Comments"),
 }
 
