@@ -1,0 +1,78 @@
+package tests
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The demo is what a newcomer sees first: make it, type the lines it prints,
+// and compare with what the README says of them.
+func TestDemoServesTheExampleAndItsLinesAnswer(t *testing.T) {
+	cmd := exec.Command("make", "-s", "-C", "..", "demo")
+	cmd.Env = append(os.Environ(), "DEMO_LISTEN=127.0.0.1:0", "DEMO_DATA="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to the whole group
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(5*time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer stuck.Stop()
+
+	var lines []string
+	screen := bufio.NewScanner(stdout)
+	for screen.Scan() {
+		if line := strings.TrimSpace(screen.Text()); strings.HasPrefix(line, "curl ") {
+			lines = append(lines, line)
+		} else if strings.HasPrefix(line, "Ctrl-C") {
+			break
+		}
+	}
+	want := []struct{ status, body string }{
+		{"200", `"ord-1001"`}, {"200", `"ord-1002"`}, {"201", `"total":900`}, {"401", `"missing_credentials"`},
+		{"201", `"token":"ord_`}, {"200", `"keys":[`}, {"200", `"received":true`},
+	}
+	if len(lines) != len(want) {
+		t.Errorf("the demo printed %d lines to try, want %d\n%s", len(lines), len(want), stderr.String())
+	}
+	for i, line := range lines {
+		out, err := exec.Command("bash", "-c", line+` -s -w '\n%{http_code}'`).CombinedOutput()
+		body, status, _ := strings.Cut(string(out), "\n")
+		if err != nil || status != want[i].status || !strings.Contains(body, want[i].body) {
+			t.Errorf("%s\n%v, status %s, want %s with %s:\n%s", line, err, status, want[i].status, want[i].body, body)
+		}
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`(?m)# (\d\d\d),`).FindAllStringSubmatch(string(readme), -1)
+	if len(said) != len(want) {
+		t.Fatalf("the README tells of %d lines, the demo of %d", len(said), len(want))
+	}
+	for i := range said {
+		if said[i][1] != want[i].status {
+			t.Errorf("the README says %s of line %d, which answers %s", said[i][1], i+1, want[i].status)
+		}
+	}
+
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for screen.Scan() {
+	}
+	_ = cmd.Wait() // make reports the interrupt
+	if strings.Contains(stderr.String(), "panic") {
+		t.Errorf("the demo ended badly:\n%s", stderr.String())
+	}
+}
