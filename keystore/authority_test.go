@@ -1,0 +1,310 @@
+package keystore_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+func apiKey(s *schema.Schema, tenant, id, scope, capability string) keystore.Authority {
+	return keystore.Authority{Schema: s, Caller: caller.Caller{
+		Kind: caller.APIKey, KeyID: id, Tenant: tenant, Scope: scope, Capability: capability,
+	}}
+}
+
+// TestIssueMatrix compares every pair of principal and scope, and for keys that
+// are there every tenant, with a table written by hand.
+func TestIssueMatrix(t *testing.T) {
+	s, plain := compile(t, typed), compile(t, untyped)
+	scopes := []string{"orders_read", "orders_write", "minted", "minter", "everywhere"}
+	for _, c := range []struct {
+		name string
+		by   keystore.Authority
+		may  string // one letter for each scope: y or -
+	}{
+		{"operator", operator(s), "yyyyy"},
+		{"admin of a", session(s, "a", "u1", "admin"), "yy---"},
+		{"admin of b", session(s, "b", "u2", "admin"), "yy---"},
+		{"admin of nobody", session(s, "", "u3", "admin"), "yy---"},
+		{"staff of a", session(s, "a", "u4", "staff"), "y----"},
+		{"user of a", session(s, "a", "u5"), "-----"},
+		{"made-up role", session(s, "a", "u6", "administrator"), "-----"},
+		{"anonymous", keystore.Authority{Schema: s}, "-----"},
+		{"anonymous with a tenant", keystore.Authority{Schema: s, Caller: caller.Caller{Tenant: "a", UserID: "u1", Roles: []string{"admin"}}}, "-----"},
+		{"minter of a", apiKey(s, "a", "key_1", "minter", "minter"), "--y--"},
+		{"reader of a", apiKey(s, "a", "key_2", "orders_read", "orders.read"), "-----"},
+		{"untyped: operator", operator(plain), "y---y"},
+		{"untyped: user of a", session(plain, "a", "u1"), "y----"},
+		{"untyped: user of nobody", session(plain, "", "u1"), "y----"},
+		{"untyped: key", apiKey(plain, "a", "key_3", "orders_read", "orders.read"), "-----"},
+		{"untyped: anonymous", keystore.Authority{Schema: plain}, "-----"},
+		{"without a schema", keystore.Authority{Caller: caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "a"}}, "-----"},
+	} {
+		w := inMemory(t)
+		system := c.by.Caller.Kind == caller.System
+		for i, scope := range scopes {
+			may := c.may[i] == 'y'
+			key, err := w.create(c.by, keystore.CreateRequest{Scope: scope})
+			if (err == nil) != may {
+				t.Errorf("%s creates %s: %v", c.name, scope, err)
+			}
+			if err != nil {
+				if code := fault.CodeOf(err); code != fault.Denied && code != fault.Invalid {
+					t.Errorf("%s creates %s: refused with %v", c.name, scope, code)
+				}
+			} else if !system && (key.Tenant != c.by.Caller.Tenant || key.Owner != c.by.Caller.UserID+c.by.Caller.KeyID) {
+				t.Errorf("%s creates a key of tenant %q, owner %q", c.name, key.Tenant, key.Owner)
+			}
+			// Nobody but an operator names a tenant, least of all another's.
+			for _, tenant := range []string{"a", "b"} {
+				_, err := w.create(c.by, keystore.CreateRequest{Scope: scope, Tenant: tenant})
+				if ok := system && may && scope != "everywhere"; (err == nil) != ok {
+					t.Errorf("%s creates %s for tenant %s: %v", c.name, scope, tenant, err)
+				}
+			}
+			if c.by.Schema == plain && scope != "orders_read" && scope != "everywhere" {
+				continue
+			}
+			for _, tenant := range []string{"", "a", "b"} {
+				if scope == "everywhere" && tenant != "" {
+					continue
+				}
+				there := w.must(w.create(operator(cmp.Or(c.by.Schema, s)), keystore.CreateRequest{Scope: scope, Tenant: tenant}))
+				reaches := system || may && tenant == c.by.Caller.Tenant
+				if err := w.manage(c.by, there); reaches != (err == nil) || !reaches && fault.CodeOf(err) != fault.NotFound {
+					t.Errorf("%s manages a key of %s in tenant %q: %v", c.name, scope, tenant, err)
+				}
+			}
+		}
+	}
+}
+
+// manage does all that a handler may do with a key that is there; the error is
+// that of the first thing that does not work. If one works, all must.
+func (w *world) manage(a keystore.Authority, key keystore.Key) error {
+	w.Helper()
+	page, err := w.list(a, keystore.Filter{Limit: 1000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	listed := false
+	for _, k := range page.Keys {
+		listed = listed || k.ID == key.ID
+	}
+	_, getErr := w.get(a, key.ID)
+	_, rotateErr := w.rotate(a, key.ID, 0)
+	_, revokeErr := w.revoke(a, key.ID)
+	if worked := getErr == nil; (rotateErr == nil) != worked || (revokeErr == nil) != worked || listed != worked {
+		w.Errorf("get: %v, rotate: %v, revoke: %v, listed: %v", getErr, rotateErr, revokeErr, listed)
+	}
+	if getErr != nil {
+		w.good(key)
+	}
+	return errors.Join(getErr, rotateErr, revokeErr)
+}
+
+// TestCVE202561928 is after better-auth's hole: a call without a session that
+// named a user in its body made a key for that user.
+func TestCVE202561928(t *testing.T) {
+	w := inMemory(t)
+	s := compile(t, typed)
+	nobody := keystore.Authority{Schema: s}
+	for _, req := range []keystore.CreateRequest{
+		{Scope: "orders_read"}, {Scope: "orders_read", Tenant: "victim"}, {Scope: "orders_write", Metadata: []byte(`{"userId":"victim","tenant":"victim"}`)},
+	} {
+		_, err := w.create(nobody, req)
+		w.refuses(fault.Denied, err)
+	}
+	// With a session the body still names nobody.
+	key := w.must(w.create(session(s, "a", "u1", "admin"), keystore.CreateRequest{
+		Scope: "orders_read", Name: "userId=victim", Metadata: []byte(`{"userId":"victim","owner":"victim","tenant":"victim"}`),
+	}))
+	if key.Tenant != "a" || key.Owner != "u1" {
+		t.Errorf("made for %q of %q", key.Owner, key.Tenant)
+	}
+	_, err := w.create(session(s, "a", "u1", "admin"), keystore.CreateRequest{Scope: "orders_read", Tenant: "a"})
+	w.refuses(fault.Denied, err)
+	page, err := w.list(operator(s), keystore.Filter{All: true})
+	if err != nil || len(page.Keys) != 1 {
+		t.Errorf("%d keys, %v", len(page.Keys), err)
+	}
+}
+
+func TestForeignKeyIdsNotFound(t *testing.T) {
+	w := inMemory(t)
+	s := compile(t, typed)
+	op := operator(s)
+	foreign := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", Tenant: "b"}))
+	nobodys := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
+	higher := w.must(w.create(op, keystore.CreateRequest{Scope: "minter", Tenant: "a"}))
+	dead := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", Tenant: "b"}))
+	w.must(w.revoke(op, dead.ID))
+	admin := session(s, "a", "u1", "admin")
+	answer := func(err error) string { return fmt.Sprintf("%#v|%v", *fault.Of(err), err) }
+	_, err := w.get(admin, "key_01arz3ndektsv4rrffq69g5fav")
+	random := answer(err)
+	before := len(w.audit())
+	for _, key := range []keystore.Key{foreign, nobodys, higher, dead} {
+		for name, call := range map[string]func() (keystore.Key, error){
+			"get":    func() (keystore.Key, error) { return w.get(admin, key.ID) },
+			"rotate": func() (keystore.Key, error) { return w.rotate(admin, key.ID, 0) },
+			"revoke": func() (keystore.Key, error) { return w.revoke(admin, key.ID) },
+			// Also with arguments that would be refused of a key in reach.
+			"rotate with a bad grace": func() (keystore.Key, error) { return w.rotate(admin, key.ID, -1) },
+		} {
+			if got, err := call(); fault.CodeOf(err) != fault.NotFound || answer(err) != random || got.ID != "" {
+				t.Errorf("%s of %s in %q: %v; of a random id: %s", name, key.Scope, key.Tenant, err, random)
+			}
+		}
+	}
+	page, err := w.list(admin, keystore.Filter{All: true})
+	if err != nil || len(page.Keys) != 0 {
+		t.Errorf("%d keys listed, %v", len(page.Keys), err)
+	}
+	if after := len(w.audit()); after != before {
+		t.Errorf("%d changes", after-before)
+	}
+	w.good(foreign)
+	w.good(nobodys)
+	w.good(higher)
+}
+
+func TestOnlyAnOperatorDisablesAndEnables(t *testing.T) {
+	w := inMemory(t)
+	s := compile(t, typed)
+	admin := session(s, "a", "u1", "admin")
+	key := w.must(w.create(admin, keystore.CreateRequest{Scope: "orders_read"}))
+	for _, id := range []string{key.ID, "key_01arz3ndektsv4rrffq69g5fav"} {
+		_, err := w.disable(admin, id)
+		w.refuses(fault.Denied, err)
+		_, err = w.enable(admin, id)
+		w.refuses(fault.Denied, err)
+	}
+	w.good(key)
+}
+
+func TestTheOwnerIsTheUserElseTheKeyThatIssued(t *testing.T) {
+	w := inMemory(t)
+	s := compile(t, typed)
+	machine := apiKey(s, "a", "key_1", "minter", "minter")
+	person := machine
+	person.Caller.UserID = "u1"
+	for want, a := range map[string]keystore.Authority{"key_1": machine, "u1": person} {
+		if key := w.must(w.create(a, keystore.CreateRequest{Scope: "minted"})); key.Owner != want || key.Tenant != "a" {
+			t.Errorf("owner %q, want %q", key.Owner, want)
+		}
+	}
+	if key := w.must(w.create(operator(s), keystore.CreateRequest{Scope: "minted"})); key.Owner != "" {
+		t.Errorf("an operator's key is owned by %q", key.Owner)
+	}
+}
+
+func TestAnOperatorEndsKeysWithoutASchema(t *testing.T) {
+	w := inMemory(t)
+	op, bare := operator(compile(t, typed)), operator(nil)
+	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
+	w.must(w.get(bare, key.ID))
+	w.must(w.disable(bare, key.ID))
+	w.must(w.enable(bare, key.ID))
+	for name, call := range map[string]func() (keystore.Key, error){
+		"create": func() (keystore.Key, error) {
+			return w.create(bare, keystore.CreateRequest{Scope: "orders_read"})
+		},
+		"rotate": func() (keystore.Key, error) { return w.rotate(bare, key.ID, 0) },
+	} {
+		_, err := call()
+		w.refuses(fault.Invalid, err)
+		if err != nil && !strings.Contains(err.Error(), "no schema is active") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.must(w.revoke(bare, key.ID))
+	page, err := w.list(bare, keystore.Filter{All: true, Scope: "orders_read"})
+	if err != nil || len(page.Keys) != 1 {
+		t.Errorf("%d keys, %v", len(page.Keys), err)
+	}
+}
+
+// TestScopeRenamedRemoved is the part of it that is the store's: whose keys a
+// caller manages follows from the active schema, not from what a key holds.
+func TestScopeRenamedRemoved(t *testing.T) {
+	const form = `
+auth {
+  session jwt { issuer: "https://id.example.com", audience: "shop", jwks: "https://id.example.com/jwks", algorithms: [EdDSA] }
+  roles: [admin]
+}
+apiKeys { scopes: { %s } }`
+	scope := func(name, capability string) string {
+		return fmt.Sprintf(`%s: @system("%s") { @grant read on Order @issue when auth.role == "admin" }`, name, capability)
+	}
+	before := compile(t, fmt.Sprintf(form, scope("a", "cap.a")))
+	renamed := compile(t, fmt.Sprintf(form, scope("b", "cap.a")))
+	twice := compile(t, fmt.Sprintf(form, scope("b", "cap.a")+","+scope("c", "cap.a")))
+	removed := compile(t, fmt.Sprintf(form, scope("x", "cap.x")))
+	reused := compile(t, fmt.Sprintf(form, scope("a", "cap.other")))
+	for _, c := range []struct {
+		name    string
+		schema  *schema.Schema
+		reaches bool
+		filter  string
+	}{
+		{"unchanged", before, true, "a"},
+		{"renamed", renamed, true, "b"},
+		{"renamed, by the old name", renamed, true, ""},
+		{"two of its capability", twice, false, ""},
+		{"removed", removed, false, ""},
+		{"its name with another capability", reused, true, "a"},
+	} {
+		w := inMemory(t)
+		admin := session(before, "t", "u1", "admin")
+		key := w.must(w.create(admin, keystore.CreateRequest{Scope: "a"}))
+		admin.Schema = c.schema
+		page, err := w.list(admin, keystore.Filter{Scope: c.filter})
+		if err != nil || (len(page.Keys) == 1) != c.reaches {
+			t.Errorf("%s: %d keys, %v", c.name, len(page.Keys), err)
+		}
+		if err := w.manage(admin, key); (err == nil) != c.reaches {
+			t.Errorf("%s: managed with %v", c.name, err)
+		}
+		// The key itself is what it was: what it opens is decided elsewhere.
+		if !c.reaches {
+			w.good(key)
+			// An operator finds the keys of a scope that is gone.
+			if page, err := w.list(operator(c.schema), keystore.Filter{Scope: "a"}); err != nil || len(page.Keys) != 1 {
+				t.Errorf("%s: an operator lists %d keys, %v", c.name, len(page.Keys), err)
+			}
+		}
+	}
+}
+
+func TestAHandlersKeysAreBoundInTheHandlersTransaction(t *testing.T) {
+	w := inMemory(t)
+	admin := session(compile(t, typed), "a", "u1", "admin")
+	var made, next keystore.Key
+	_, err := w.store.Update(t.Context(), func(tx *store.Tx) (err error) {
+		if made, err = w.keys.Create(tx, admin, keystore.CreateRequest{Scope: "orders_read"}); err != nil {
+			return err
+		}
+		if next, err = w.keys.Rotate(tx, admin, made.ID, 0); err != nil {
+			return err
+		}
+		page, err := w.keys.List(tx, admin, keystore.Filter{})
+		if len(page.Keys) != 1 {
+			t.Errorf("the transaction lists %d of its keys", len(page.Keys))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.bad(made, keystore.Unknown)
+	w.good(next)
+}

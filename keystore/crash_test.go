@@ -1,0 +1,226 @@
+package keystore_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/audit"
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/keystore"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// The environment of the child that crashes: where its data is, at which step,
+// and at which point of it.
+const (
+	crashDir   = "KEYSTORE_CRASH_DIR"
+	crashStep  = "KEYSTORE_CRASH_STEP"
+	crashPoint = "KEYSTORE_CRASH_POINT"
+)
+
+// The points at which a change can be cut off.
+var crashPoints = []string{
+	"begun",     // the key's record is in the transaction
+	"proposed",  // all is in the transaction, its audit record too
+	"applying",  // the store tells of the commit, of the first key that it wrote
+	"applied",   // and of the last one
+	"committed", // the commit has returned, the answer is not out
+}
+
+// crashSteps is the life of one key; each step but the first is about the key of
+// the first.
+var crashSteps = []string{"create", "rotate with grace", "rotate with grace", "rotate", "disable", "enable", "rotate with grace", "revoke"}
+
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+// crash is the child's main: it runs the steps and kills itself where it is told
+// to. It prints the id and the token of every step before that can take effect.
+func crash(dir string) {
+	s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(untyped)}}, schema.Options{})
+	if list.HasErrors() {
+		panic(list)
+	}
+	st, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		panic(err)
+	}
+	keys, err := keystore.Open(context.Background(), st, keystore.Options{Dir: dir})
+	if err != nil {
+		panic(err)
+	}
+	a := keystore.Authority{Schema: s, Caller: caller.Caller{Kind: caller.System}}
+	var id string
+	for i, step := range crashSteps {
+		point := ""
+		if os.Getenv(crashStep) == fmt.Sprint(i) {
+			point = os.Getenv(crashPoint)
+		}
+		var key keystore.Key
+		stop := dieApplying(st, point)
+		_, err := st.Update(context.Background(), func(tx *store.Tx) (err error) {
+			if key, err = crashChange(tx, keys, a, step, id, point); err != nil {
+				return err
+			}
+			fmt.Printf("%d %s %s\n", i, key.ID, key.Token.Reveal())
+			if point == "proposed" {
+				die()
+			}
+			return nil
+		})
+		stop()
+		if err != nil {
+			panic(err)
+		}
+		if point == "committed" {
+			die()
+		}
+		id = key.ID
+	}
+}
+
+func crashChange(tx *store.Tx, keys *keystore.Keystore, a keystore.Authority, step, id, point string) (keystore.Key, error) {
+	if point == "begun" {
+		// The first half of any change: what follows never comes.
+		if err := tx.Set([]byte("keystore/key/"+id), []byte("{}")); err != nil {
+			return keystore.Key{}, err
+		}
+		die()
+	}
+	switch step {
+	case "create":
+		return keys.Create(tx, a, keystore.CreateRequest{Scope: "orders_read"})
+	case "rotate with grace":
+		return keys.Rotate(tx, a, id, time.Hour)
+	case "rotate":
+		return keys.Rotate(tx, a, id, 0)
+	case "disable":
+		return keys.Disable(tx, a, id)
+	case "enable":
+		return keys.Enable(tx, a, id)
+	}
+	return keys.Revoke(tx, a, id)
+}
+
+// dieApplying kills the process while the store tells of a commit.
+func dieApplying(st *store.Store, point string) (stop func()) {
+	told := 0
+	return st.OnApply(nil, func(_ store.Seq, c store.Change) {
+		told++
+		if point == "applying" || point == "applied" && told == 3 { // key, tenant's list, audit record
+			die()
+		}
+	})
+}
+
+// afterSteps is what must hold after so many steps: which of the tokens printed
+// by then are good, and how many records the audit has.
+func afterSteps(t *testing.T, tokens []string, steps int) (good map[string]bool) {
+	t.Helper()
+	good = map[string]bool{}
+	off := map[string]bool{}
+	for i, step := range crashSteps[:steps] {
+		switch step {
+		case "rotate":
+			clear(good)
+		case "disable":
+			off, good = good, map[string]bool{}
+		case "enable":
+			good = off
+		case "revoke":
+			clear(good)
+		}
+		if tokens[i] != "" {
+			good[tokens[i]] = true
+		}
+	}
+	return good
+}
+
+func TestCrashPoints(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range crashSteps {
+		for _, point := range crashPoints {
+			t.Run(fmt.Sprintf("%d %s/%s", i, step, point), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				child := exec.Command(self)
+				child.Env = append(os.Environ(), crashDir+"="+dir, crashStep+"="+fmt.Sprint(i), crashPoint+"="+point)
+				var stderr bytes.Buffer
+				child.Stderr = &stderr
+				out, err := child.Output()
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+					t.Fatalf("the child ended with %v: %s", err, stderr.String())
+				}
+				id, tokens := printed(t, out)
+				steps := i + 1 // done, as the commit is durable
+				if point == "begun" || point == "proposed" {
+					steps = i
+				}
+				checkCrashed(t, dir, id, tokens, steps)
+			})
+		}
+	}
+}
+
+// printed reads the child's output: the key's id, and the token of each step,
+// empty for those that make none.
+func printed(t *testing.T, out []byte) (id string, tokens []string) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), " ")
+		if len(fields) != 3 {
+			t.Fatalf("the child printed %q", lines.Text())
+		}
+		id, tokens = fields[1], append(tokens, fields[2])
+	}
+	return id, tokens
+}
+
+// checkCrashed opens the data of a killed server and checks that exactly so many
+// steps were done.
+func checkCrashed(t *testing.T, dir, id string, tokens []string, steps int) {
+	t.Helper()
+	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
+	w.clock.set(time.Now())
+	w.open()
+	good := afterSteps(t, tokens, steps)
+	for i, token := range tokens {
+		if token == "" {
+			continue
+		}
+		got, err := w.keys.Verify([]byte(token))
+		if (err == nil) != good[token] || err == nil && got.ID != id {
+			t.Errorf("the token of step %d: %v %v, want good: %v", i, err, got.Refused, good[token])
+		}
+	}
+	entries, err := audit.List(t.Context(), w.store, 0, 100)
+	if err != nil || len(entries) != steps {
+		t.Errorf("%d audit records, %v; want %d", len(entries), err, steps)
+	}
+	page, err := w.list(operator(nil), keystore.Filter{All: true})
+	if err != nil || len(page.Keys) != min(steps, 1) {
+		t.Errorf("%d keys, %v", len(page.Keys), err)
+	}
+	// And life goes on.
+	s := compile(t, untyped)
+	w.good(w.must(w.create(operator(s), keystore.CreateRequest{Scope: "orders_read"})))
+}

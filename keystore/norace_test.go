@@ -1,0 +1,5 @@
+//go:build !race
+
+package keystore_test
+
+const raceEnabled = false

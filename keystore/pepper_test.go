@@ -1,0 +1,220 @@
+package keystore_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/store"
+)
+
+func TestThePepperIsMadeOnceAndForItsOwnerAlone(t *testing.T) {
+	w := onDisk(t)
+	path := filepath.Join(w.opt.Dir, "pepper")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	made, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{Scope: "orders_read"}))
+	w.reopen()
+	w.good(key)
+	if again, _ := os.ReadFile(path); !bytes.Equal(made, again) {
+		t.Error("the pepper file changed")
+	}
+}
+
+func TestThePepperMayBeKeptElsewhere(t *testing.T) {
+	w := onDisk(t)
+	w.close()
+	elsewhere := filepath.Join(t.TempDir(), "secret")
+	if err := os.Rename(filepath.Join(w.opt.Dir, "pepper"), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	w.opt.PepperFile = elsewhere
+	w.open()
+	if _, err := os.Stat(filepath.Join(w.opt.Dir, "pepper")); !os.IsNotExist(err) {
+		t.Errorf("a pepper lies in the data folder too: %v", err)
+	}
+}
+
+func TestAPepperThatCannotBeTrustedIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(path string) error
+		says  string
+	}{
+		"readable by the group": {func(p string) error { return os.Chmod(p, 0o640) }, "chmod 600"},
+		"writable by others":    {func(p string) error { return os.Chmod(p, 0o602) }, "chmod 600"},
+		"cut off":               {func(p string) error { return os.Truncate(p, 40) }, "damaged"},
+		"empty":                 {func(p string) error { return os.Truncate(p, 0) }, "damaged"},
+		"not hexadecimal": {func(p string) error {
+			return os.WriteFile(p, []byte(strings.Repeat("x", 64)), 0o600)
+		}, "damaged"},
+		"another one": {func(p string) error {
+			return os.WriteFile(p, []byte(strings.Repeat("ab", 32)+"\n"), 0o600)
+		}, "not the one this store was made with"},
+		"missing": {os.Remove, "missing"},
+		"a folder": {func(p string) error {
+			if err := os.Remove(p); err != nil {
+				return err
+			}
+			return os.Mkdir(p, 0o700)
+		}, "not a regular file"},
+	} {
+		w := onDisk(t)
+		w.close()
+		path := filepath.Join(w.opt.Dir, "pepper")
+		if err := c.spoil(path); err != nil {
+			t.Fatal(err)
+		}
+		err := w.tryOpen()
+		if fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if detail := fault.Of(err).Detail; !strings.Contains(detail, path) || !strings.Contains(detail, c.says) {
+			t.Errorf("%s: %q does not name the file, or does not say %q", name, detail, c.says)
+		}
+	}
+}
+
+func TestAStartThatWasCutOffWhileItMadeThePepperIsTakenUpAgain(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "pepper.new"), []byte("half a pep"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
+	w.open()
+	key := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{Scope: "orders_read"}))
+	w.reopen()
+	w.good(key)
+	if _, err := os.Stat(filepath.Join(dir, "pepper.new")); !os.IsNotExist(err) {
+		t.Errorf("the half-made file is still there: %v", err)
+	}
+}
+
+func TestStoreAloneIsUseless(t *testing.T) {
+	w := onDisk(t)
+	op := operator(compile(t, typed))
+	var keys []keystore.Key
+	for range 3 {
+		keys = append(keys, w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"})))
+	}
+	var backup bytes.Buffer
+	if _, err := w.store.Backup(t.Context(), &backup); err != nil {
+		t.Fatal(err)
+	}
+	w.close()
+
+	stolen := func() *world {
+		thief := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
+		if err := os.CopyFS(thief.opt.Dir, os.DirFS(w.opt.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(thief.opt.Dir, "pepper")); err != nil {
+			t.Fatal(err)
+		}
+		return thief
+	}
+	restored := func() *world {
+		thief := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
+		st, err := store.Open(store.Options{Dir: thief.opt.Dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return thief
+	}
+	for name, steal := range map[string]func() *world{"a copy of the folder": stolen, "a backup": restored} {
+		thief := steal()
+		if err := thief.tryOpen(); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%s opens without its pepper: %v", name, err)
+		}
+		other := onDisk(t)
+		thief.opt.PepperFile = filepath.Join(other.opt.Dir, "pepper")
+		if err := thief.tryOpen(); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%s opens with another pepper: %v", name, err)
+		}
+		// A thief may take the check value out; it does not help.
+		st, err := store.Open(store.Options{Dir: thief.opt.Dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Update(t.Context(), func(tx *store.Tx) error { return tx.Delete([]byte("keystore/pepper")) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		thief.open()
+		for _, key := range keys {
+			thief.bad(key, keystore.Unknown)
+		}
+	}
+}
+
+func TestNoFileHoldsAToken(t *testing.T) {
+	w := onDisk(t)
+	s := compile(t, typed)
+	op := operator(s)
+	var tokens []string
+	keep := func(key keystore.Key) keystore.Key {
+		tokens = append(tokens, key.Token.Reveal())
+		return key
+	}
+	for range 20 {
+		key := keep(w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", Name: "n", Tenant: "t"})))
+		w.good(key)
+		keep(w.must(w.rotate(op, key.ID, day)))
+		keep(w.must(w.rotate(op, key.ID, 0)))
+		w.must(w.revoke(op, key.ID))
+	}
+	search := func(where string, content []byte) {
+		for _, token := range tokens {
+			random := token[len("ord_") : len("ord_")+30]
+			if bytes.Contains(content, []byte(random)) {
+				t.Errorf("%s holds a token", where)
+			}
+		}
+	}
+	records := 0
+	err := w.store.View(t.Context(), func(tx *store.Tx) error {
+		for item, err := range tx.Scan(nil, nil, false) {
+			if err != nil {
+				return err
+			}
+			records++
+			search(string(item.Key), append(bytes.Clone(item.Key), item.Value...))
+		}
+		return nil
+	})
+	if err != nil || records < 100 {
+		t.Fatalf("%d records, %v", records, err)
+	}
+	w.close()
+	files := 0
+	err = filepath.Walk(w.opt.Dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		files++
+		content, err := os.ReadFile(path)
+		search(path, content)
+		return err
+	})
+	if err != nil || files < 3 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
