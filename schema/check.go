@@ -140,7 +140,7 @@ func (c *checker) soften(code string, span diag.Span, format string, args ...any
 
 // maxHints bounds how many mistakes are told with a suggestion: finding one
 // takes time, and only the first mistakes are read.
-const maxHints = 200
+const maxHints = 50
 
 // didYouMean is the suggestion to put behind a message, or nothing.
 func (c *checker) didYouMean(word string, candidates ...[]string) string {
