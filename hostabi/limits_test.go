@@ -1,0 +1,183 @@
+package hostabi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+)
+
+func TestHostCallBudget(t *testing.T) {
+	t.Run("calls", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		for i := range 1010 {
+			want := int32(4)
+			if i >= 1000 {
+				want = limit
+			}
+			if n := g.raw("request_method", 0, 0); n != want {
+				t.Fatalf("call %d: %d, want %d", i+1, n, want)
+			}
+		}
+		spent(t, g)
+	})
+	t.Run("bytes", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{MovedBytes: 1000})
+		g.call.Request.Body = make([]byte, 300)
+		g.call.Begin()
+		if n := g.raw("request_body", 0, room, 300); n != 300 {
+			t.Fatalf("the body, which is not counted: %d", n)
+		}
+		for i := range 5 {
+			want := int32(300)
+			if i >= 3 {
+				want = limit // also for less than what is left
+			}
+			if n := g.raw("request_body", 0, room, 300); n != want {
+				t.Fatalf("%d bytes, then 300: %d, want %d", 300*i, n, want)
+			}
+		}
+		if n := g.raw("request_method", 0, 0); n != limit {
+			t.Errorf("a call that moves nothing: %d, want limit", n)
+		}
+		spent(t, g)
+	})
+	t.Run("bytes in", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{MovedBytes: 1000})
+		if result := g.do("call", "secret", strings.Repeat(" ", 2000)); result != limit {
+			t.Errorf("arguments of 2,000 bytes: %d", result)
+		}
+		spent(t, g)
+	})
+	t.Run("store operations", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{StoreOps: 3})
+		for i := range 5 {
+			want := notFound
+			if i >= 3 {
+				want = limit
+			}
+			if result, n := g.op("apiKeys.get", `{"id":"key_x"}`); n != want {
+				t.Fatalf("operation %d: %d %v, want %d", i+1, n, result, want)
+			}
+		}
+		if result, n := g.op("secret", `{"name":"SIGNING_KEY"}`); n < 0 {
+			t.Errorf("an operation that does not reach the store: %v", result)
+		}
+	})
+}
+
+// spent checks that nothing but an answer can be had any more.
+func spent(t *testing.T, g *guest) {
+	t.Helper()
+	for _, f := range abi.Functions() {
+		answers := strings.HasPrefix(f.Name, "response_")
+		if n := g.raw(f.Name, make([]uint32, f.Words())...); f.Result && !answers && n != limit {
+			t.Errorf("%s: %d, want limit", f.Name, n)
+		}
+	}
+	if g.call.KeepsWrites() {
+		t.Error("keep_writes works when a budget is spent")
+	}
+	if n := g.do("response_header", "x-a", "1"); n != 0 {
+		t.Errorf("response_header: %d", n)
+	}
+	if n := g.do("response_send", 200, strings.Repeat("x", 5000)); n != 0 {
+		t.Errorf("response_send: %d", n)
+	}
+}
+
+type logLine struct {
+	Level, Msg, Source, RequestID, Route string
+	Attempt                              int
+}
+
+func (g *guest) lines() (lines []logLine) {
+	g.t.Helper()
+	for text := range strings.Lines(g.log.String()) {
+		var line logLine
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			g.t.Fatalf("log line %q: %v", text, err)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestALogLineSaysWhoWroteIt(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	g.call.Attempt = 3
+	for level, want := range map[int]string{-7: "DEBUG", 0: "DEBUG", 1: "INFO", 2: "WARN", 3: "ERROR", 99: "ERROR"} {
+		g.log.Reset()
+		g.do("log", level, "hallo wörld")
+		lines := g.lines()
+		if len(lines) != 1 || lines[0] != (logLine{want, "hallo wörld", "guest", g.call.Request.ID, "/v1/things/:id", 3}) {
+			t.Errorf("level %d: %+v", level, lines)
+		}
+	}
+}
+
+func TestLogFlood(t *testing.T) {
+	t.Run("lines", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		for i := range 1000 {
+			g.do("log", 1, fmt.Sprint("line ", i))
+		}
+		fmt.Fprint(g.call.Stdout(), strings.Repeat("more\n", 500), "and no end")
+		g.call.End()
+		lines := g.lines()
+		if len(lines) != 65 || lines[63].Msg != "line 63" || lines[64].Msg != "1437 lines dropped" || lines[64].Level != "WARN" {
+			t.Errorf("%d lines, the last is %+v", len(lines), lines[len(lines)-1])
+		}
+	})
+	t.Run("bytes", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		g.do("log", 1, strings.Repeat("a", 10<<10))
+		g.do("log", 1, strings.Repeat("b", 10<<10))
+		g.do("log", 1, "c")
+		g.call.End()
+		lines := g.lines()
+		if len(lines) != 3 || len(lines[0].Msg) != 10<<10 || lines[1].Msg != strings.Repeat("b", 6<<10)+"…" || lines[2].Msg != "1 lines dropped" {
+			t.Errorf("%d lines of %d, %d … bytes", len(lines), len(lines[0].Msg), len(lines[1].Msg))
+		}
+	})
+	t.Run("one endless line", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		for range 1000 {
+			fmt.Fprint(g.call.Stderr(), strings.Repeat("x", 1000))
+		}
+		g.call.End()
+		lines := g.lines()
+		if len(lines) != 1 || lines[0].Msg != strings.Repeat("x", 16<<10)+"…" || lines[0].Level != "WARN" {
+			t.Errorf("%d lines, the first of %d bytes", len(lines), len(lines[0].Msg))
+		}
+	})
+	t.Run("a text outside of memory", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		g.raw("log", 1, memoryBytes, 1)
+		g.call.End()
+		if lines := g.lines(); len(lines) != 1 || lines[0].Msg != "1 lines dropped" {
+			t.Errorf("%+v", lines)
+		}
+	})
+}
+
+func TestLogForging(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	for text, want := range map[string]string{
+		"x\n{\"level\":\"error\",\"msg\":\"forged\"}": `x\n{"level":"error","msg":"forged"}`,
+		"a\r\x1b[2Jb\x00c\x7f\u0085":                  `a\r\x1b[2Jb\x00c\x7f\u0085`,
+		"left\u202eright\u2066\u2028\u2029":           `left\u202eright\u2066\u2028\u2029`,
+		"not\xffutf":                                  "not\ufffdutf",
+		"tab\tend":                                    `tab\tend`,
+		"plain text, ünïcödé 👩‍👧":                     "plain text, ünïcödé 👩‍👧",
+	} {
+		g.log.Reset()
+		g.do("log", 1, text)
+		if lines := g.lines(); len(lines) != 1 || lines[0].Msg != want || lines[0].Source != "guest" {
+			t.Errorf("%q is logged as %+v, want %q", text, lines, want)
+		}
+	}
+}

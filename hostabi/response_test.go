@@ -1,0 +1,191 @@
+package hostabi_test
+
+import (
+	"strings"
+	"testing"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+)
+
+func headerText(r abi.Response) string {
+	var b strings.Builder
+	for _, h := range r.Headers {
+		b.WriteString(string(h.Name) + ": " + string(h.Value) + "\n")
+	}
+	return b.String()
+}
+
+func TestTheAnswersStatusAndBodyMustFit(t *testing.T) {
+	for _, row := range []struct {
+		status int
+		body   string
+		want   int32
+	}{
+		{200, "x", 0}, {201, "", 0}, {599, "x", 0}, {204, "", 0}, {304, "", 0}, {302, "", 0},
+		{199, "", invalid}, {600, "", invalid}, {0, "", invalid}, {-200, "", invalid}, {1 << 30, "", invalid}, {100, "", invalid}, {101, "", invalid},
+		{204, "x", invalid}, {304, "x", invalid},
+		{200, strings.Repeat("x", 1000), 0}, {200, strings.Repeat("x", 1001), tooLarge},
+	} {
+		g := newGuest(t, hostabi.Limits{ResponseBytes: 1000})
+		if n := g.do("response_send", row.status, row.body); n != row.want {
+			t.Errorf("%d with %d bytes: %d, want %d", row.status, len(row.body), n, row.want)
+		}
+		r := g.call.Response
+		if row.want != 0 {
+			if r.Status != 0 || len(r.Body) != 0 || len(r.Headers) != 0 {
+				t.Errorf("%d with %d bytes was refused and left %+v", row.status, len(row.body), r)
+			}
+			if n := g.do("response_send", 200, "again"); n != 0 {
+				t.Errorf("an answer after a refused one: %d", n)
+			}
+			continue
+		}
+		wantHeaders := ""
+		if row.body != "" {
+			wantHeaders = "content-type: application/json\n"
+		}
+		if r.Status != row.status || string(r.Body) != row.body || headerText(r) != wantHeaders {
+			t.Errorf("%d with %d bytes is %d, %d bytes, headers %q", row.status, len(row.body), r.Status, len(r.Body), headerText(r))
+		}
+	}
+}
+
+func TestASecondAnswerIsInvalidAndTheFirstStays(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	g.do("response_header", "Content-Type", "text/plain")
+	g.do("response_send", 201, "first")
+	for name, n := range map[string]int32{
+		"response_send":   g.do("response_send", 200, "second"),
+		"response_error":  g.do("response_error", 400, "", "second"),
+		"response_header": g.do("response_header", "x-a", "late"),
+	} {
+		if n != invalid {
+			t.Errorf("%s after the answer: %d", name, n)
+		}
+	}
+	if r := g.call.Response; r.Status != 201 || string(r.Body) != "first" || r.Code != "" || headerText(r) != "Content-Type: text/plain\n" {
+		t.Errorf("the answer is %+v", r)
+	}
+}
+
+func TestTheAnswerOutlivesGuestMemory(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	g.do("response_header", "x-a", "value")
+	g.do("response_send", 200, "body")
+	g.module.Memory().Write(0, make([]byte, memoryBytes))
+	if r := g.call.Response; string(r.Body) != "body" || !strings.HasPrefix(headerText(r), "x-a: value\n") {
+		t.Errorf("after the guest's memory changed the answer is %q, %q", r.Body, headerText(r))
+	}
+}
+
+func TestHeadersTheHostDoesNotLetPassAreDenied(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	for _, row := range []struct {
+		name, value string
+		want        int32
+	}{
+		{"x-a", "1", 0}, {"X-A", "2", 0}, {"x-empty", "", 0}, {"set-cookie", "a=b; Path=/", 0}, {"cache-control", "no-store", 0},
+		{"x-utf8", "grün\u2028", 0}, {"x-tab", "a\tb", 0}, {"!#$%&'*+-.^_`|~09AZaz", "x", 0}, {"x-proxy", "1", 0}, {"retry-after", "3", 0},
+		{"", "x", denied}, {"x a", "1", denied}, {"x:a", "1", denied}, {"x-ä", "1", denied}, {"x-a\r\nx-b", "1", denied}, {"x(a)", "1", denied},
+		{"x-b", "a\r\nx-c: 1", denied}, {"x-b", "a\nb", denied}, {"x-b", "a\x00b", denied}, {"x-b", "\x7f", denied}, {"x-b", "\x1b[2J", denied},
+		{"x-b", " a", denied}, {"x-b", "a ", denied}, {"x-b", "\ta", denied}, {"x-b", " ", denied},
+		{"connection", "close", denied}, {"Transfer-Encoding", "chunked", denied}, {"content-length", "1", denied}, {"DATE", "x", denied},
+		{"server", "x", denied}, {"trailer", "x", denied}, {"upgrade", "x", denied}, {"proxy-authenticate", "x", denied},
+		{"Proxy-Connection", "x", denied}, {"www-authenticate", "x", denied}, {"x-request-id", "x", denied}, {"ratelimit", "x", denied},
+		{"RateLimit-Policy", "x", denied}, {"ratelimit-remaining", "x", denied},
+		{"x-b", "a\xff", invalid}, {"x-\xff", "a", invalid},
+	} {
+		before := headerText(g.call.Response)
+		if n := g.do("response_header", row.name, row.value); n != row.want {
+			t.Errorf("%q: %q gives %d, want %d", row.name, row.value, n, row.want)
+		}
+		want := before
+		if row.want == 0 {
+			want += row.name + ": " + row.value + "\n"
+		}
+		if got := headerText(g.call.Response); got != want {
+			t.Errorf("after %q: %q the headers are %q, want %q", row.name, row.value, got, want)
+		}
+	}
+}
+
+func TestLocationsThatLeadElsewhereThanTheySeemAreDenied(t *testing.T) {
+	for location, want := range map[string]int32{
+		"/": 0, "/a": 0, "/a?b=c#d": 0, "/a//b": 0, "https://example.com/": 0, "http://example.com": 0, "HTTPS://example.com": 0,
+		"/a b": 0, "/ü": 0,
+		"": denied, "a": denied, "../a": denied, "//evil.example": denied, `/\evil.example`: denied, `\\evil.example`: denied,
+		"javascript:alert(1)": denied, "data:text/html,x": denied, "https:evil.example": denied, "https:/evil.example": denied,
+		"https:///evil.example": denied, `https://\evil.example`: denied, "https://": denied, "ftp://example.com": denied, " /a": denied,
+		"/\t/evil.example": denied, "/a\r\nx: y": denied, "\t//evil.example": denied,
+	} {
+		g := newGuest(t, hostabi.Limits{})
+		if n := g.do("response_header", "Location", location); n != want {
+			t.Errorf("%q gives %d, want %d", location, n, want)
+		}
+	}
+}
+
+func TestAnAnswerHasOneContentTypeAndOneLocation(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	for _, name := range []string{"content-type", "location"} {
+		if n := g.do("response_header", name, "/a"); n != 0 {
+			t.Errorf("the first %s: %d", name, n)
+		}
+		if n := g.do("response_header", strings.ToUpper(name), "/b"); n != invalid {
+			t.Errorf("the second %s: %d", name, n)
+		}
+	}
+}
+
+func TestHeadersHaveABound(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	for i := range 101 {
+		want := int32(0)
+		if i == 100 {
+			want = tooLarge
+		}
+		if n := g.do("response_header", "x-a", "1"); n != want {
+			t.Fatalf("line %d: %d", i+1, n)
+		}
+	}
+	g = newGuest(t, hostabi.Limits{})
+	if n := g.do("response_header", "x-a", strings.Repeat("x", 16<<10-3)); n != 0 {
+		t.Errorf("16 KiB: %d", n)
+	}
+	if n := g.do("response_header", "x", ""); n != tooLarge {
+		t.Errorf("one byte more: %d", n)
+	}
+}
+
+func TestAnErrorHelpersAnswer(t *testing.T) {
+	for _, row := range []struct {
+		status        int
+		code, message string
+		want          int32
+		wantCode      string
+	}{
+		{400, "", "no name", 0, "bad_request"}, {401, "", "", 0, "unauthorized"}, {403, "", "", 0, "forbidden"},
+		{404, "", "", 0, "not_found"}, {422, "", "wrong", 0, "error"}, {500, "", "", 0, "error"}, {599, "", "", 0, "error"},
+		{409, "order_2_paid", "x", 0, "order_2_paid"},
+		{399, "", "", invalid, ""}, {600, "", "", invalid, ""}, {200, "", "", invalid, ""}, {-1, "", "", invalid, ""},
+		{400, "Bad", "", invalid, ""}, {400, "a-b", "", invalid, ""}, {400, "_a", "", invalid, ""}, {400, "1a", "", invalid, ""},
+		{400, "a b", "", invalid, ""}, {400, strings.Repeat("a", 65), "", invalid, ""},
+		{400, "", "\xff", invalid, ""}, {400, "", strings.Repeat("x", 8<<10+1), tooLarge, ""},
+	} {
+		g := newGuest(t, hostabi.Limits{})
+		g.do("response_header", "Content-Type", "text/html")
+		g.do("response_header", "retry-after", "3")
+		n := g.do("response_error", row.status, row.code, row.message)
+		r := g.call.Response
+		if n != row.want || r.Code != row.wantCode {
+			t.Errorf("%d %q %.20q: %d with code %q, want %d with %q", row.status, row.code, row.message, n, r.Code, row.want, row.wantCode)
+		}
+		if n == 0 && (r.Status != row.status || r.Detail != row.message || len(r.Body) != 0 || headerText(r) != "retry-after: 3\n") {
+			t.Errorf("the answer is %+v, headers %q", r, headerText(r))
+		}
+		if n != 0 && r.Status != 0 {
+			t.Errorf("%d was refused and left status %d", row.status, r.Status)
+		}
+	}
+}
