@@ -9,13 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
+	"sync"
 )
 
 // A backup is a line and frames:
 //
 //	"runner store backup 1\n" | frames
-//	frame = kind, 1 | length, 4 | payload
+//	frame = kind, 1 | length, 4 | CRC-32C of the payload, 4 | payload
 //
 // kind 'k': a list of keys with their versions, as Badger writes it.
 // kind 'b': the digest of a blob; kind 'd': the next bytes of that blob.
@@ -28,10 +30,13 @@ const (
 	frameData = 'd'
 	frameEnd  = 'e'
 
+	frameHead     = 9
 	maxFrameBytes = 64 << 20
 	keyListBytes  = 4 << 20 // Badger sends lists of about this size
 	blobDataBytes = 256 << 10
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Backup writes the store as of one commit, with all blobs, and returns that
 // commit's number. Commits go on meanwhile. What is written is as secret as
@@ -53,12 +58,16 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
 	if _, err := io.WriteString(out, backupMagic); err != nil {
 		return err
 	}
-	stream := s.db.NewStreamAt(uint64(seq))
-	stream.LogPrefix = "backup"
-	stream.NumGo = 2
-	stream.MaxSize = keyListBytes
-	if _, err := stream.Backup(&listWriter{out: out}, 0); err != nil {
-		return err
+	if seq > 0 { // Badger takes 0 for "not managed"
+		stream := s.db.NewStreamAt(uint64(seq))
+		stream.LogPrefix = "backup"
+		stream.NumGo = 2
+		stream.MaxSize = keyListBytes
+		lists := &listWriter{out: out}
+		_, err := stream.Backup(lists, 0)
+		if err := lists.end(err); err != nil {
+			return err
+		}
 	}
 	digests, err := s.blobs.list()
 	if err != nil {
@@ -125,6 +134,7 @@ func (w *frameWriter) frame(kind byte, payload []byte) error {
 		return fmt.Errorf("frame of %d bytes, the most is %d", len(payload), maxFrameBytes)
 	}
 	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload)))
+	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(payload, castagnoli))
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
@@ -137,11 +147,33 @@ func (w *frameWriter) frame(kind byte, payload []byte) error {
 type listWriter struct {
 	out *frameWriter
 	buf []byte
+
+	mu    sync.Mutex
+	err   error // the first
+	ended bool
+}
+
+// end returns why Badger's backup came to nothing, if it did. Badger may know
+// only that it was cancelled, and may have left a goroutine that still writes:
+// after end it writes to nothing.
+func (w *listWriter) end(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	if w.err != nil {
+		return w.err
+	}
+	return err
 }
 
 const listHead = 8
 
 func (w *listWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended || w.err != nil {
+		return 0, io.ErrClosedPipe
+	}
 	w.buf = append(w.buf, b...)
 	for len(w.buf) >= listHead {
 		n := binary.LittleEndian.Uint64(w.buf)
@@ -149,8 +181,8 @@ func (w *listWriter) Write(b []byte) (int, error) {
 			break
 		}
 		list := w.buf[listHead : listHead+n]
-		if err := w.out.frame(frameKeys, list); err != nil {
-			return 0, err
+		if w.err = w.out.frame(frameKeys, list); w.err != nil {
+			return 0, w.err
 		}
 		w.buf = append(w.buf[:0], w.buf[listHead+n:]...)
 	}
@@ -188,6 +220,7 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 		if m, err = newMachine(s.db, s.machine.window.size); err == nil {
 			s.machine = m
 			s.reached(m.applied)
+			s.discard()
 			return nil
 		}
 	}
@@ -285,7 +318,7 @@ func (r *frameReader) next() (kind byte, payload []byte, err error) {
 		return 0, nil, unavailable(context.Cause(r.ctx))
 	}
 	r.before = r.sum.Sum(r.before[:0])
-	var head [5]byte
+	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, damaged(err)
 	}
@@ -299,6 +332,9 @@ func (r *frameReader) next() (kind byte, payload []byte, err error) {
 	r.buf = r.buf[:n]
 	if _, err := io.ReadFull(r, r.buf); err != nil {
 		return 0, nil, damaged(err)
+	}
+	if crc32.Checksum(r.buf, castagnoli) != binary.BigEndian.Uint32(head[5:]) {
+		return 0, nil, errDamaged // before anything of it reaches Badger
 	}
 	return head[0], r.buf, nil
 }

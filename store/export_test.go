@@ -31,3 +31,31 @@ func (s *Store) Versions() (int, error) {
 	}
 	return n, nil
 }
+
+// CloseBadger closes the database under the store, so that commits fail.
+func (s *Store) CloseBadger() error { return s.db.Close() }
+
+// ForgeEntry replaces the log's record of entry seq by one of other content.
+func (s *Store) ForgeEntry(seq Seq) error {
+	r := logRecord{seq: seq, entry: digest{1}, chain: digest{2}}
+	return s.commitAt(seq, logKey, r.encode())
+}
+
+// WriteVersion writes a key without the log.
+func (s *Store) WriteVersion(seq Seq) error { return s.commitAt(seq, dataKey(nil, "x"), nil) }
+
+// SkipTo writes the record of entry seq, which is not the next.
+func (s *Store) SkipTo(seq Seq) error {
+	r := logRecord{seq: seq, floor: s.machine.window.floor, entry: digest{1}}
+	r.chain = link(s.machine.chain, r.entry)
+	return s.commitAt(seq, logKey, r.encode())
+}
+
+func (s *Store) commitAt(seq Seq, key, value []byte) error {
+	txn := s.db.NewTransactionAt(uint64(seq), true)
+	defer txn.Discard()
+	if err := txn.Set(key, value); err != nil {
+		return err
+	}
+	return txn.CommitAt(uint64(seq), nil)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // localLog is the log of a node that stands alone: it puts the proposals that
@@ -14,6 +15,7 @@ type localLog struct {
 	queue   chan *proposal
 	calls   chan func()   // run between two entries
 	closing chan struct{} // no more proposals
+	closed  sync.Once
 	stopped chan struct{} // run has returned
 	held    *proposal     // taken from the queue, too much for the last entry
 }
@@ -83,7 +85,7 @@ func (l *localLog) between(ctx context.Context, fn func()) error {
 // close refuses further proposals, applies those that wait, and returns when
 // that is done.
 func (l *localLog) close() {
-	close(l.closing)
+	l.closed.Do(func() { close(l.closing) })
 	<-l.stopped
 }
 

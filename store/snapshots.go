@@ -80,10 +80,12 @@ func (s *snapshots) count() uint64 {
 // close refuses new readers and waits for the open ones, at most limit.
 func (s *snapshots) close(limit time.Duration) error {
 	s.mu.Lock()
-	s.closed = true
-	s.idle = make(chan struct{})
-	if len(s.open) == 0 {
-		close(s.idle)
+	if !s.closed {
+		s.closed = true
+		s.idle = make(chan struct{})
+		if len(s.open) == 0 {
+			close(s.idle)
+		}
 	}
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

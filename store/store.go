@@ -64,8 +64,8 @@ type Store struct {
 	waitMu sync.Mutex
 	moved  chan struct{} // closed when applied grows; nil if nobody waits
 
-	closeOnce sync.Once
-	closed    error
+	closeMu  sync.Mutex
+	released bool // files are closed
 }
 
 // Open opens the store, making it if need be, and audits it. An error that
@@ -105,6 +105,7 @@ func open(o Options) (_ *Store, err error) {
 		return nil, fmt.Errorf("audit: %w; keep the folder and restore a backup into a new one", err)
 	}
 	s.applied.Store(uint64(s.machine.applied))
+	s.discard()
 	s.local = startLocalLog(s)
 	return s, nil
 }
@@ -151,19 +152,24 @@ const closeWait = 10 * time.Second
 // Close refuses new transactions, commits those that already asked for it,
 // waits up to ten seconds for open ones to end, and closes the files. If some
 // do not end it returns an error and leaves the files open and locked: nothing
-// acknowledged is lost by ending the process then. Calls after the first
-// return what the first did.
+// acknowledged is lost by ending the process then, and Close may be called
+// again. After it returned nil it does nothing more.
 func (s *Store) Close() error {
-	s.closeOnce.Do(func() {
-		s.local.close()
-		if s.closed = s.snapshots.close(closeWait); s.closed == nil {
-			s.closed = s.release()
-		}
-		if s.closed != nil {
-			s.closed = fmt.Errorf("close store %q: %w", s.dir, s.closed)
-		}
-	})
-	return s.closed
+	s.closeMu.Lock()
+	defer s.closeMu.Unlock()
+	if s.released {
+		return nil
+	}
+	s.local.close()
+	err := s.snapshots.close(closeWait)
+	if err == nil {
+		s.released = true
+		err = s.release()
+	}
+	if err != nil {
+		return fmt.Errorf("close store %q: %w", s.dir, err)
+	}
+	return nil
 }
 
 // View runs fn on one snapshot of the store: all of what was acknowledged
@@ -246,6 +252,12 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 // readers.
 func (s *Store) publish(seq Seq, e *entry) {
 	s.followers.tell(seq, e, func() { s.reached(seq) })
+	s.discard()
+}
+
+// discard lets Badger drop the versions that neither the window nor an open
+// transaction can ask for.
+func (s *Store) discard() {
 	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.floor)))
 }
 

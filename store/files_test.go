@@ -1,0 +1,414 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/store"
+)
+
+func putBlob(t *testing.T, s *store.Store, content string) store.Digest {
+	t.Helper()
+	d, err := s.PutBlob(t.Context(), strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func readBlob(t *testing.T, s *store.Store, d store.Digest) string {
+	t.Helper()
+	r, err := s.Blob(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+func TestBlobsAreFoundByTheirDigest(t *testing.T) {
+	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+		s := open(store.Options{})
+		for _, content := range []string{"", "module", strings.Repeat("long", 1<<20), "module"} {
+			d := putBlob(t, s, content)
+			if d != sha256.Sum256([]byte(content)) {
+				t.Errorf("digest of %.10q is %v", content, d)
+			}
+			if got := readBlob(t, s, d); got != content {
+				t.Errorf("%.10q reads %.10q", content, got)
+			}
+			parsed, err := store.ParseDigest(d.String())
+			if err != nil || parsed != d {
+				t.Errorf("%v parses as %v, %v", d, parsed, err)
+			}
+		}
+		if _, err := s.Blob(t.Context(), store.Digest{1}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("absent blob: %v", err)
+		}
+	})
+}
+
+func TestOnlyWholeDigestsParse(t *testing.T) {
+	good := store.Digest{0xab}.String()
+	for _, bad := range []string{"", good[:62], good + "00", strings.ToUpper(good), "../../../etc/passwd", "x" + good[1:]} {
+		if d, err := store.ParseDigest(bad); err == nil {
+			t.Errorf("%q parses as %v", bad, d)
+		}
+	}
+}
+
+func TestABlobWhoseReaderFailsIsNotStored(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, store.Options{Dir: dir})
+	broken := errors.New("broken")
+	if _, err := s.PutBlob(t.Context(), io.MultiReader(strings.NewReader("half"), failing{broken})); !errors.Is(err, broken) {
+		t.Errorf("error is %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.PutBlob(ctx, strings.NewReader("half")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "blobs"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestASpoiltBlobIsNotHandedOut(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, store.Options{Dir: dir})
+	d := putBlob(t, s, "module")
+	path := filepath.Join(dir, "blobs", d.String())
+	if err := os.WriteFile(path, []byte("mOdule"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Blob(t.Context(), d); err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("error is %v", err)
+	}
+	putBlob(t, s, "module")
+	if got := readBlob(t, s, d); got != "module" {
+		t.Errorf("stored again it reads %q", got)
+	}
+}
+
+func TestWhatAnInterruptedWriterLeftIsClearedAway(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(dir, "blobs", "new-123")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, store.Options{Dir: dir})
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+}
+
+// fill writes some of everything.
+func fill(t *testing.T, s *store.Store) {
+	t.Helper()
+	for i := range 30 {
+		put(t, s, fmt.Sprintf("k%d", i%10), fmt.Sprint(i), "empty", "", "gone", "x")
+	}
+	put(t, s, "long", strings.Repeat("long", 400_000))
+	put(t, s, "short", strings.Repeat("long", 400_000))
+	put(t, s, "short", "now")
+	update(t, s, deleter("gone"))
+	putBlob(t, s, "module")
+	putBlob(t, s, strings.Repeat("module", 100_000))
+}
+
+// dump returns all keys with values and versions.
+func dump(t *testing.T, s *store.Store) string {
+	t.Helper()
+	var b strings.Builder
+	err := s.View(t.Context(), func(tx *store.Tx) error {
+		for item, err := range tx.Scan(nil, nil, false) {
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%q@%d=%x\n", item.Key, item.Version, sha256.Sum256(item.Value))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func backup(t *testing.T, s *store.Store) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	seq, err := s.Backup(t.Context(), &b)
+	if err != nil || seq != s.Health().Applied {
+		t.Fatalf("backup of commit %d: %v", seq, err)
+	}
+	return b.Bytes()
+}
+
+func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
+	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+		s := open(store.Options{Window: 5})
+		fill(t, s)
+		saved := backup(t, s)
+		dir := t.TempDir()
+		restored := mustOpen(t, store.Options{Dir: dir, Window: 5})
+		if err := restored.Restore(t.Context(), bytes.NewReader(saved)); err != nil {
+			t.Fatal(err)
+		}
+		check := func(r *store.Store) {
+			t.Helper()
+			if got, want := dump(t, r), dump(t, s); got != want {
+				t.Errorf("restored\n%swant\n%s", got, want)
+			}
+			if got, want := r.Health().Applied, s.Health().Applied; got != want {
+				t.Errorf("restored up to commit %d, want %d", got, want)
+			}
+		}
+		check(restored)
+		if got := readBlob(t, restored, sha256.Sum256([]byte("module"))); got != "module" {
+			t.Errorf("blob reads %q", got)
+		}
+		if got := readBlob(t, restored, sha256.Sum256([]byte(strings.Repeat("module", 100_000)))); len(got) != 600_000 {
+			t.Errorf("long blob reads %d bytes", len(got))
+		}
+		if a, b := put(t, s, "long", "after"), put(t, restored, "long", "after"); a != b {
+			t.Errorf("the next commits are %d and %d", a, b)
+		}
+		check(restored)
+		if n := restored.Pieces(); n != 0 {
+			t.Errorf("%d pieces left of the long value that was replaced", n)
+		}
+		if err := restored.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check(mustOpen(t, store.Options{Dir: dir}))
+	})
+}
+
+func TestABackupOfAnEmptyStoreRestores(t *testing.T) {
+	saved := backup(t, mustOpen(t, store.Options{}))
+	s := mustOpen(t, store.Options{})
+	if err := s.Restore(t.Context(), bytes.NewReader(saved)); err != nil {
+		t.Fatal(err)
+	}
+	if seq := put(t, s, "k", "v"); seq != 1 {
+		t.Errorf("the first commit is %d", seq)
+	}
+}
+
+func TestABackupUnderLoadIsOneMoment(t *testing.T) {
+	s := mustOpen(t, store.Options{Window: 3})
+	put(t, s, "a", "0", "z", "0")
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				put(t, s, "a", fmt.Sprint(i), "m", strings.Repeat("m", 1000), "z", fmt.Sprint(i))
+			}
+		}
+	}()
+	for range 3 {
+		var b bytes.Buffer
+		if _, err := s.Backup(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		r := mustOpen(t, store.Options{})
+		if err := r.Restore(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if a, z := read(t, r, "a"), read(t, r, "z"); a != z {
+			t.Errorf("one transaction wrote a and z: %s and %s", a, z)
+		}
+	}
+	close(stop)
+	<-done
+}
+
+func TestADamagedBackupRestoresNothing(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	fill(t, s)
+	saved := backup(t, s)
+	r := newRandom(t)()
+	target := mustOpen(t, store.Options{})
+	refused := func(what string, damaged []byte) {
+		t.Helper()
+		if err := target.Restore(t.Context(), bytes.NewReader(damaged)); err == nil {
+			t.Fatalf("%s: restored", what)
+		}
+		if got := dump(t, target); got != "" || target.Health().Applied != 0 {
+			t.Fatalf("%s: it holds %d, %s", what, target.Health().Applied, got)
+		}
+	}
+	refused("empty", nil)
+	refused("something else", []byte("PK\x03\x04 this is no backup at all"))
+	refused("one byte more", append(bytes.Clone(saved), 0))
+	for range 12 {
+		at := r.IntN(len(saved))
+		refused(fmt.Sprintf("cut at %d of %d", at, len(saved)), saved[:at])
+		spoilt := bytes.Clone(saved)
+		spoilt[at] ^= 1 << r.IntN(8)
+		refused(fmt.Sprintf("bit changed at %d of %d", at, len(saved)), spoilt)
+	}
+	refused("cut before the last byte", saved[:len(saved)-1])
+	if err := target.Restore(t.Context(), bytes.NewReader(saved)); err != nil {
+		t.Fatalf("whole: %v", err)
+	}
+	if got, want := dump(t, target), dump(t, s); got != want {
+		t.Errorf("restored\n%swant\n%s", got, want)
+	}
+}
+
+func TestOnlyAnEmptyStoreThatNobodyFollowsIsRestored(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	saved := backup(t, s)
+	stop := s.OnApply(nil, func(store.Seq, store.Change) {})
+	if err := s.Restore(t.Context(), bytes.NewReader(saved)); err == nil {
+		t.Error("restored below a follower")
+	}
+	stop()
+	put(t, s, "k", "v")
+	if err := s.Restore(t.Context(), bytes.NewReader(saved)); err == nil {
+		t.Error("restored over data")
+	}
+	if got := read(t, s, "k"); got != "v" {
+		t.Errorf("k reads %q", got)
+	}
+}
+
+func TestABackupThatCannotBeWrittenIsAnError(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	fill(t, s)
+	for _, room := range []int{0, 1000, 100_000} {
+		if _, err := s.Backup(t.Context(), &full{room}); !errors.Is(err, errFull) {
+			t.Errorf("with room for %d bytes: %v", room, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Backup(ctx, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+// full is a writer that takes room bytes.
+type full struct{ room int }
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.room -= len(b); f.room < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
+
+func TestOpeningAuditsTheLog(t *testing.T) {
+	rows := []struct {
+		name   string
+		damage func(*store.Store) error
+		says   string
+	}{
+		{"an entry of another content", func(s *store.Store) error { return s.ForgeEntry(15) }, "does not follow"},
+		{"data behind the log's back", func(s *store.Store) error { return s.WriteVersion(21) }, "without its entry"},
+		{"an entry skipped", func(s *store.Store) error { return s.SkipTo(22) }, "is missing"},
+	}
+	for _, row := range rows {
+		dir := t.TempDir()
+		s := mustOpen(t, store.Options{Dir: dir, Window: 10})
+		for i := range 20 {
+			put(t, s, "k", fmt.Sprint(i))
+		}
+		if err := row.damage(s); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := store.Open(store.Options{Dir: dir})
+		if err == nil || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.says)
+		}
+		if errors.Is(err, store.ErrLocked) {
+			t.Errorf("%s: the folder stays locked", row.name)
+		}
+	}
+}
+
+func TestOldVersionsAreDiscardedButForTheWindow(t *testing.T) {
+	const keys, commits, window, starts = 10, 200, 20, 8
+	dir := t.TempDir()
+	want, left := "", 0
+	for start := range starts { // each writes out what the one before left in memory
+		s := mustOpen(t, store.Options{Dir: dir, Window: window})
+		if got := dump(t, s); got != want {
+			t.Fatalf("start %d: store holds\n%swant\n%s", start, got, want)
+		}
+		var err error
+		if left, err = s.Versions(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range commits {
+			put(t, s, fmt.Sprintf("k%d", i%keys), fmt.Sprint(i))
+		}
+		want = dump(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left < keys+window-1 || left > commits {
+		t.Errorf("%d versions of %d keys left after %d commits, want about %d", left, keys, starts*commits, keys+window)
+	}
+}
+
+func TestAnOpenViewKeepsItsVersions(t *testing.T) {
+	s := mustOpen(t, store.Options{Dir: t.TempDir(), Window: 2})
+	put(t, s, "k", "old", "gone", "old")
+	err := s.View(t.Context(), func(tx *store.Tx) error {
+		if got := get(tx, "k"); got != "old" {
+			t.Errorf("k reads %q", got)
+		}
+		update(t, s, deleter("gone"))
+		for i := range 160 { // enough to be written out and compacted
+			put(t, s, "k", fmt.Sprint(i), "bulk", strings.Repeat("b", 500_000))
+		}
+		n, err := s.Versions()
+		if err != nil {
+			return err
+		}
+		if n < 160 {
+			t.Errorf("only %d versions left below an open view", n)
+		}
+		if got := get(tx, "k") + get(tx, "gone"); got != "oldold" {
+			t.Errorf("after compaction the view reads %q", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
