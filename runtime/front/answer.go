@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"log/slog"
 	"strconv"
 
@@ -9,6 +10,9 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
 )
+
+// keptBodyBytes is the most that a connection keeps for the body of an answer.
+const keptBodyBytes = 16 << 10
 
 // Extra is what the headers of a refusal say beside its code. Zero fields are
 // not sent.
@@ -62,7 +66,7 @@ func (x *Exchange) Send(r *abi.Response) {
 	if len(r.Body) > 0 && len(h.ContentType()) == 0 {
 		h.SetContentType("application/json")
 	}
-	x.ctx.Response.SetBody(r.Body)
+	x.setBody(r.Body)
 }
 
 // Refuse makes err the answer: its code gives the status, its detail is told,
@@ -157,7 +161,17 @@ func (x *Exchange) problem(code, detail string) {
 	b = append(b, x.id[:]...)
 	x.scratch = append(b, `"}`...)
 	x.ctx.Response.Header.SetContentType("application/problem+json")
-	x.ctx.Response.SetBody(x.scratch)
+	x.setBody(x.scratch)
+}
+
+// setBody copies b, which is written after its owner has gone. A connection
+// keeps the memory of its copy for the next answer, unless it is large.
+func (x *Exchange) setBody(b []byte) {
+	if len(b) > keptBodyBytes {
+		x.ctx.Response.SetBodyRaw(bytes.Clone(b))
+		return
+	}
+	x.ctx.Response.SetBody(b)
 }
 
 // title is the phrase of a status; one without a phrase is an error like

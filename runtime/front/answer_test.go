@@ -172,6 +172,23 @@ func TestAnAnswerGoesOutAsTheHandlerMadeIt(t *testing.T) {
 	}
 }
 
+// The answer is written after handle has returned, and its bytes are someone
+// else's again by then.
+func TestAnAnswerIsCopied(t *testing.T) {
+	for _, size := range []int{1, 16 << 10, 16<<10 + 1, 1 << 20} {
+		want := strings.Repeat("a", size)
+		a := answered(t, func(x *front.Exchange) {
+			r := text(200, want)
+			x.Send(r)
+			copy(r.Body, strings.Repeat("b", size))
+			copy(r.Headers[0].Value, "image/png!")
+		})
+		if a.body != want || a.Header.Get("Content-Type") != "text/plain" {
+			t.Errorf("%d bytes: %v, %.20q", size, a.Header, a.body)
+		}
+	}
+}
+
 func TestAnErrorHelpersAnswerIsAProblem(t *testing.T) {
 	a := answered(t, func(x *front.Exchange) {
 		x.Realm = "orders"

@@ -56,12 +56,13 @@ type conn struct {
 
 // Read gives fasthttp the first byte of the restatement with the caller's
 // first byte, so that it goes from the idle deadline to the one for reading,
-// and the rest when the head is whole, or refused. So fasthttp only ever sees
-// an error between requests, where there is no one to answer.
+// and the rest when the head is whole, or refused. What ends a connection
+// between requests, where there is no one to answer, is always io.EOF: fasthttp
+// has answers of its own for other errors.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.begun {
-		if err := c.wait(); err != nil {
-			return 0, err
+		if c.wait() != nil {
+			return 0, io.EOF
 		}
 		c.begun = true
 		p[0] = restatement[0]

@@ -43,10 +43,8 @@ func New(opt Options, handle func(*Exchange)) *Server {
 		// The gate bounds connections. A worker outlives its connection by a
 		// moment, so fasthttp's own bound has to be higher.
 		Concurrency: 2*s.opt.MaxConns + 16,
-		// fasthttp reads nothing but restatement, so its buffer may be small,
-		// and is given back while a connection waits.
-		ReadBufferSize:        512,
-		ReduceMemoryUsage:     true,
+		// fasthttp reads nothing but the restatement.
+		ReadBufferSize:        64,
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,

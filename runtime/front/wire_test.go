@@ -22,6 +22,7 @@ import (
 // reads in pieces of at most step bytes, then the end.
 type scripted struct {
 	in     *bytes.Reader
+	from   net.IP
 	step   int
 	mu     sync.Mutex
 	out    bytes.Buffer
@@ -48,7 +49,7 @@ func (c *scripted) Close() error {
 }
 
 func (*scripted) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (*scripted) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7)} }
+func (c *scripted) RemoteAddr() net.Addr           { return &net.TCPAddr{IP: c.from} }
 func (*scripted) SetDeadline(time.Time) error      { return nil }
 func (*scripted) SetReadDeadline(time.Time) error  { return nil }
 func (*scripted) SetWriteDeadline(time.Time) error { return nil }
@@ -80,7 +81,11 @@ func (*stage) Addr() net.Addr { return &net.TCPAddr{} }
 
 // play gives all that the server writes to a caller who says raw.
 func (s *stage) play(raw string, step int) []byte {
-	c := &scripted{in: bytes.NewReader([]byte(raw)), step: step, closed: make(chan struct{})}
+	return s.playFrom(net.IPv4(192, 0, 2, 7), raw, step)
+}
+
+func (s *stage) playFrom(ip net.IP, raw string, step int) []byte {
+	c := &scripted{in: bytes.NewReader([]byte(raw)), from: ip, step: step, closed: make(chan struct{})}
 	s.conns <- c
 	<-c.closed
 	c.mu.Lock()
