@@ -50,7 +50,8 @@ func ReadModules(dir string) ([]ModuleFile, error) {
 	return modules, nil
 }
 
-// UnboundError tells every route whose handler no module exports.
+// UnboundError tells every route that cannot be served: its handler is exported
+// by no module, or it asks for a check that is not there.
 type UnboundError struct{ List diag.List }
 
 func (e *UnboundError) Error() string {
@@ -205,10 +206,32 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	if len(all) > 0 {
 		return modules, errors.Join(all...)
 	}
-	if unbound := app.Schema.CheckHandlers(exports); unbound.HasErrors() {
+	unbound := app.Schema.CheckHandlers(exports)
+	unbound.Append(unserved(app.Schema))
+	if unbound.HasErrors() {
 		return modules, &UnboundError{List: unbound}
 	}
 	return modules, nil
+}
+
+// unserved tells what a schema may declare and this version does not do: a
+// route that counts on a check is not served without it.
+func unserved(s *schema.Schema) (list diag.List) {
+	for i := range s.Routes {
+		rt := &s.Routes[i]
+		if rt.Verify != nil {
+			list.Errorf("", rt.Span, "this version does not check webhook signatures: leave verify: out and let handler %q check req.rawBody", rt.Handler)
+		}
+		if rt.Input != "" {
+			list.Errorf("", rt.Span, "this version does not check bodies against a type: leave input: out and let handler %q check the body", rt.Handler)
+		}
+	}
+	for i := range s.Functions {
+		if f := &s.Functions[i]; f.Exposed {
+			list.Errorf("", f.Span, "this version does not serve functions: declare a route for %q", f.Name)
+		}
+	}
+	return list
 }
 
 func (rel *release) limits() (all []*limit.Limit) {

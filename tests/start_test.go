@@ -162,3 +162,20 @@ func TestPublicListenerHasOnlyRoutes(t *testing.T) {
 		}
 	}
 }
+
+// A route that counts on a check of the host is not served without it.
+func TestChecksThatAreNotThereAreRefused(t *testing.T) {
+	a := newApp(t, `
+secret HOOK
+type Body { name: string }
+routes("/", auth: none, rateLimit: none) {
+  POST /hook -> hello (verify: webhook(github, HOOK))
+  POST /typed -> hello (input: Body)
+}
+functions(auth: none) { @expose hello() -> json }
+`, "[secrets]\nHOOK = \"x\"\n", "echo")
+	r := a.run("serve", "--listen", "127.0.0.1:0")
+	if r.status != 3 || strings.Count(r.stderr, "this version does not") != 3 || !strings.Contains(r.stderr, "app.schema:5:3: error: ") {
+		t.Errorf("exit status %d\n%s", r.status, r.stderr)
+	}
+}

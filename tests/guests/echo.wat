@@ -14,6 +14,7 @@
   (import "runner" "response_error" (func $response_error (param i32 i32 i32 i32 i32) (result i32)))
   (import "runner" "call" (func $call (param i32 i32 i32 i32) (result i32)))
   (import "runner" "call_result" (func $call_result (param i32 i32 i32) (result i32)))
+  (import "runner" "keep_writes" (func $keep_writes))
   (import "runner" "log" (func $log (param i32 i32 i32)))
   (memory (export "memory") 80)
   (data (i32.const 0) "{\"message\":\"hello\"}")
@@ -59,14 +60,31 @@
   (func (export "unauthorized")
     (drop (call $response_error (i32.const 401) (i32.const 0) (i32.const 0) (i32.const 112) (i32.const 12))))
 
-  ;; op runs the operation named in the header x-op with the body as arguments
-  ;; and answers its result: 200, or 299 with the {code,message} of a failure
+  ;; do runs the operation named in the header x-op with the body as arguments
+  (func $do (result i32)
+    (call $call
+      (i32.const 1024) (call $request_header (i32.const 32) (i32.const 4) (i32.const 1024) (i32.const 1024))
+      (i32.const 4096) (call $request_body (i32.const 0) (i32.const 4096) (i32.const 1048576))))
+
+  ;; opFail, opKeep and opTrap run it and then do not succeed
+  (func (export "opFail")
+    (drop (call $do))
+    (drop (call $response_send (i32.const 400) (i32.const 0) (i32.const 0))))
+  (func (export "opKeep")
+    (drop (call $do))
+    (call $keep_writes)
+    (drop (call $response_send (i32.const 400) (i32.const 0) (i32.const 0))))
+  (func (export "opTrap")
+    (drop (call $do))
+    (drop (call $response_send (i32.const 200) (i32.const 0) (i32.const 0)))
+    unreachable)
+
+  ;; op runs it and answers its result: 200, or 299 with the {code,message} of
+  ;; a failure
   (func (export "op")
-    (local $name i32) (local $args i32) (local $status i32) (local $n i32)
-    (local.set $name (call $request_header (i32.const 32) (i32.const 4) (i32.const 1024) (i32.const 1024)))
-    (local.set $args (call $request_body (i32.const 0) (i32.const 4096) (i32.const 1048576)))
+    (local $status i32) (local $n i32)
     (local.set $status (i32.const 200))
-    (if (i32.lt_s (call $call (i32.const 1024) (local.get $name) (i32.const 4096) (local.get $args)) (i32.const 0))
+    (if (i32.lt_s (call $do) (i32.const 0))
       (then (local.set $status (i32.const 299))))
     (local.set $n (call $call_result (i32.const 0) (i32.const 2097152) (i32.const 1048576)))
     (drop (call $response_send (local.get $status) (i32.const 2097152) (local.get $n))))
