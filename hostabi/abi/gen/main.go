@@ -50,14 +50,15 @@ func render(root string) ([]file, error) {
 			return nil, fmt.Errorf("%s: %w", doc, err)
 		}
 	}
-	constants, err := format.Source([]byte(goConstants()))
-	if err != nil {
-		return nil, err
+	files := []file{{doc, text}}
+	for name, code := range map[string]string{"abi_gen.go": goConstants(), "imports_wasip1.go": goImports()} {
+		code, err := format.Source([]byte(code))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{filepath.Join(root, "sdk", "go", "internal", "host", name), code})
 	}
-	return []file{
-		{doc, text},
-		{filepath.Join(root, "sdk", "go", "internal", "host", "abi_gen.go"), constants},
-	}, nil
+	return files, nil
 }
 
 // fill replaces what stands between the two marks of a generated part.
@@ -130,9 +131,11 @@ func errnoTable() string {
 	return b.String()
 }
 
+const generated = "// Code generated from hostabi/abi by go generate; DO NOT EDIT.\n\n"
+
 func goConstants() string {
 	var b strings.Builder
-	b.WriteString("// Code generated from hostabi/abi by go generate; DO NOT EDIT.\n\npackage host\n\n")
+	b.WriteString(generated + "package host\n\n")
 	b.WriteString("// errnoName gives the name of a failed host call's number. A number that this\n")
 	b.WriteString("// SDK does not know is internal.\nfunc errnoName(n int32) string {\n\tswitch n {\n")
 	for _, e := range abi.Errnos() {
@@ -142,4 +145,40 @@ func goConstants() string {
 	}
 	fmt.Fprintf(&b, "\t}\n\treturn %q\n}\n", abi.Internal)
 	return b.String()
+}
+
+// goImports declares every function as a Go module imports it.
+func goImports() string {
+	var b strings.Builder
+	b.WriteString(generated + "//go:build wasip1\n\npackage host\n\nimport \"unsafe\"\n")
+	for _, f := range abi.Functions() {
+		var params []string
+		for _, p := range f.Params {
+			switch p.Kind {
+			case abi.Number:
+				params = append(params, p.Name+" uint32")
+			case abi.Text:
+				params = append(params, p.Name+" string")
+			case abi.Bytes:
+				params = append(params, p.Name+" unsafe.Pointer", "length uint32")
+			case abi.Room:
+				params = append(params, p.Name+" unsafe.Pointer", "capacity uint32")
+			}
+		}
+		result := ""
+		if f.Result {
+			result = " int32"
+		}
+		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\nfunc %s(%s)%s\n", abi.Module, f.Name, camel(f.Name), strings.Join(params, ", "), result)
+	}
+	return b.String()
+}
+
+// camel turns snake_case into a Go name.
+func camel(name string) string {
+	words := strings.Split(name, "_")
+	for i, w := range words[1:] {
+		words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return strings.Join(words, "")
 }

@@ -8,51 +8,6 @@ import (
 	"unsafe"
 )
 
-//go:wasmimport runner request_method
-func requestMethod(buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner request_path
-func requestPath(buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner request_param
-func requestParam(name string, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner request_query
-func requestQuery(name string, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner request_header
-func requestHeader(name string, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner request_pairs
-func requestPairs(kind uint32, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner request_body
-func requestBody(offset uint32, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner context
-func requestContext(buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner response_header
-func responseHeader(name, value string) int32
-
-//go:wasmimport runner response_send
-func responseSend(status uint32, body unsafe.Pointer, length uint32) int32
-
-//go:wasmimport runner response_error
-func responseError(status uint32, code, message string) int32
-
-//go:wasmimport runner call
-func call(op string, args unsafe.Pointer, length uint32) int32
-
-//go:wasmimport runner call_result
-func callResult(offset uint32, buf unsafe.Pointer, capacity uint32) int32
-
-//go:wasmimport runner keep_writes
-func keepWrites()
-
-//go:wasmimport runner log
-func log(level uint32, text string)
-
 // Guest is the host of a module that the runner runs.
 type Guest struct{}
 
@@ -96,7 +51,7 @@ func (Guest) Body() []byte {
 }
 
 // Context implements Host.
-func (Guest) Context() []byte { return whole(requestContext) }
+func (Guest) Context() []byte { return whole(context) }
 
 // SetHeader implements Host.
 func (Guest) SetHeader(name, value string) error { return errnoError(responseHeader(name, value)) }
