@@ -70,7 +70,7 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 		{"tables", "[[front]]\nlisten = \"x\"\n", `runner.toml:1:3: error: key "front" is in no section`},
 		{"string for a number", "[front]\nheader_lines = \"100\"\n", `runner.toml:2:16: error: [front] header_lines: expected a whole number, found a string`},
 		{"number for a duration", "[runtime]\ntimeout = 10\n", `runner.toml:2:11: error: [runtime] timeout: expected a duration in quotes, such as "30s", found the number 10`},
-		{"number for a size", "[sandbox]\nmemory = 10\n", `runner.toml:2:10: error: [sandbox] memory: expected a size in quotes, such as "64kb", found the number 10`},
+		{"number for a size", "[sandbox]\nmemory = 10\n", `runner.toml:2:10: error: [sandbox] memory: expected a size in quotes, such as "64mb", found the number 10`},
 		{"duration", "[runtime]\ntimeout = \"10 s\"\n", `runner.toml:2:11: error: [runtime] timeout: "10 s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"duration of two units", "[runtime]\ntimeout = \"1m30s\"\n", `runner.toml:2:11: error: [runtime] timeout: "1m30s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"duration too long", "[sandbox]\nqueue_wait = \"2m\"\n", `runner.toml:2:14: error: [sandbox] queue_wait: 2m is too long: it must be at most 1m`},
@@ -95,7 +95,7 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 		{"all at once",
 			"[front]\nlistn = 1\n[sandbox]\nmemory = 1\n[nix]\n",
 			"runner.toml:2:1: error: unknown key \"listn\" in [front] (did you mean \"listen\"?)\n" +
-				"runner.toml:4:10: error: [sandbox] memory: expected a size in quotes, such as \"64kb\", found the number 1\n" +
+				"runner.toml:4:10: error: [sandbox] memory: expected a size in quotes, such as \"64mb\", found the number 1\n" +
 				"runner.toml:5:2: error: unknown section [nix]"},
 	}
 	for _, row := range rows {

@@ -69,7 +69,7 @@ func (c *cli) report(err error) int {
 	if f, ok := errors.AsType[*failure](err); ok {
 		status, hint = f.status, f.hint
 	} else if f, ok := errors.AsType[*fault.Fault](err); ok {
-		status = statusOf(f.Code)
+		status, hint = statusOf(f.Code), hintOf(f.Code)
 	}
 	for _, one := range parts(err) {
 		c.say("error: ", textOf(one))
@@ -121,6 +121,14 @@ func statusOf(code fault.Code) int {
 		return statusUnreachable
 	}
 	return statusFailed
+}
+
+// hintOf is what to type next where the code alone tells.
+func hintOf(code fault.Code) string {
+	if code == fault.NotFound {
+		return "runner api-keys list --all shows every key"
+	}
+	return ""
 }
 
 // say writes one line about the program itself to stderr.
