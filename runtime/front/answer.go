@@ -77,7 +77,7 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 	row := refusalOf(f.Code)
 	x.logCause(f, row.status)
 	h := x.answer(row.status)
-	if noStore(row.status) {
+	if x.Private || noStore(row.status) {
 		h.Set("Cache-Control", "no-store")
 	}
 	switch {

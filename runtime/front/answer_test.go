@@ -107,6 +107,16 @@ func TestARefusalSaysWhatToDoInItsHeaders(t *testing.T) {
 	}
 }
 
+func TestARefusalOnAPrivateRouteIsNotKept(t *testing.T) {
+	a := answered(t, func(x *front.Exchange) {
+		x.Private = true
+		x.Refuse(&fault.Fault{Code: fault.NotFound}, front.Extra{})
+	})
+	if a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Vary") != "Authorization, Cookie" {
+		t.Errorf("%v", a.Header)
+	}
+}
+
 func TestRefusalsOfOneKindCannotBeToldApart(t *testing.T) {
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		x.Refuse(fault.Wrap(errors.New("a cause"), fault.InvalidToken, "token %s", x.Request.Path), front.Extra{})

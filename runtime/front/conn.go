@@ -169,7 +169,7 @@ func readFault(err error, part string) *fault.Fault {
 // or the connection is closed.
 func (c *conn) finish(x *Exchange) {
 	whole := x.refusal == nil && c.skipBody(x)
-	if whole && x.keepAlive {
+	if whole && x.keepAlive && !c.gate.closing() {
 		if x.minor == 0 {
 			x.ctx.Response.Header.Set("Connection", "keep-alive")
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -363,6 +364,25 @@ func TestShutdownThatRunsOutOfTimeCutsTheRestOff(t *testing.T) {
 		t.Error("the connection stayed open")
 	}
 	close(finish)
+}
+
+func TestServingAfterShutdownEndsAtOnce(t *testing.T) {
+	opt := front.Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	ln, err := front.Listen(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := front.New(opt, hello)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Serve(ln); err != nil {
+		t.Error(err)
+	}
+	if nc, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		_ = nc.Close()
+		t.Error("the listener stayed open")
+	}
 }
 
 func TestConnectionsBeyondTheLimitWaitForASlot(t *testing.T) {

@@ -21,7 +21,8 @@ type Server struct {
 	handle func(*Exchange)
 	http   fasthttp.Server
 	gate   atomic.Pointer[gate]
-	pool   sync.Pool // of *Exchange
+	ended  atomic.Bool // Shutdown was called
+	pool   sync.Pool   // of *Exchange
 }
 
 // New returns a server that calls handle for every request it could read, on
@@ -45,7 +46,6 @@ func New(opt Options, handle func(*Exchange)) *Server {
 		Concurrency: 2*s.opt.MaxConns + 16,
 		// fasthttp reads nothing but the restatement.
 		ReadBufferSize:        64,
-		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		SecureErrorLogMessage: true,
@@ -53,12 +53,15 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	return s
 }
 
-// Serve accepts from ln, which it closes, until Shutdown; then it returns nil.
-// It may be called once.
+// Serve accepts from ln, which it closes, until Shutdown, or not at all after
+// it; then it returns nil. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
 	g := newGate(ln, s)
 	if !s.gate.CompareAndSwap(nil, g) {
 		panic("BUG: front: a server serves once")
+	}
+	if s.ended.Load() {
+		return g.Close()
 	}
 	if err := s.http.Serve(g); err != nil {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
@@ -70,15 +73,17 @@ func (s *Server) Serve(ln net.Listener) error {
 // that have begun finish. When ctx ends first it cuts the rest off and returns
 // ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.ended.Store(true)
 	g := s.gate.Load()
 	if g == nil {
 		return nil
 	}
-	err := s.http.ShutdownWithContext(ctx)
-	if err != nil {
+	closed := g.Close()
+	if err := s.http.ShutdownWithContext(ctx); err != nil {
 		g.abort(func(*conn) bool { return true })
+		return err
 	}
-	return err
+	return closed
 }
 
 // serve is what fasthttp calls for each head it was handed.
