@@ -153,7 +153,7 @@ func startAll(dir string) (arms []*arm, err error) {
 		return arms, err
 	}
 	for _, row := range []struct{ name, what, app, scope, path string }{
-		{"runner, small guest", "route, key, limit, sandbox; a guest of 80 pages in WebAssembly text", small, "reader", "/v1/hello"},
+		{"runner, small guest", "route, key, limit, sandbox; a guest of one page in WebAssembly text", small, "reader", "/v1/hello"},
 		{"runner, Go guest", "the same with the orders example's `hello`, std Go and encoding/json", "plugins/examples/orders", "orders_read", "/v1/hello"},
 	} {
 		data := filepath.Join(dir, filepath.Base(row.app)+"-data")
@@ -184,7 +184,7 @@ func smallApp(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "app.schema"), []byte(text), 0o644); err != nil {
 		return err
 	}
-	if out, err := exec.Command("wat2wasm", "tests/guests/echo.wat", "-o", filepath.Join(dir, "build", "echo.wasm")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("wat2wasm", "tests/guests/small.wat", "-o", filepath.Join(dir, "build", "small.wasm")).CombinedOutput(); err != nil {
 		return fmt.Errorf("wat2wasm: %w\n%s", err, out)
 	}
 	return nil
