@@ -365,3 +365,28 @@ func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
 		t.Error("keep_writes worked before the request")
 	}
 }
+
+func TestReadingTheRequestAllocatesNothing(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 30})
+	at, n := g.put("content-type")
+	ctx := g.call.GuestContext(g.call.Context)
+	stack := make([]uint64, 8)
+	for _, row := range []struct {
+		function string
+		words    []uint64
+	}{
+		{"request_path", []uint64{room, roomBytes}},
+		{"request_header", []uint64{uint64(at), uint64(n), room, roomBytes}},
+		{"request_pairs", []uint64{2, room, roomBytes}},
+		{"request_body", []uint64{0, room, roomBytes}},
+	} {
+		f := g.functions[row.function]
+		allocs := testing.AllocsPerRun(100, func() {
+			copy(stack, row.words)
+			f.Fn.Call(ctx, g.module, stack)
+		})
+		if allocs != 0 || api.DecodeI32(stack[0]) <= 0 {
+			t.Errorf("%s: %v allocations, result %d", row.function, allocs, api.DecodeI32(stack[0]))
+		}
+	}
+}

@@ -207,6 +207,21 @@ func TestGuestCannotSeeCredential(t *testing.T) {
 	}
 }
 
+// A host without a logger is our own mistake: the host function panics, and
+// that must end no more than this request.
+func TestAPanicOfTheHostIsAFailedHandler(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
+	call := newCall(context.Background(), nil)
+	call.Host.Logger = nil
+	err := m.Run(call, "speak")
+	if f := fault.Of(err); f == nil || f.Code != fault.HandlerFailed || !strings.Contains(f.Cause.Error(), "nil pointer") {
+		t.Errorf("ends with %v", err)
+	}
+	if call, err := within(t, plenty, m, "hello"); err != nil || string(call.Response.Body) != "hello" {
+		t.Errorf("the next request: %v, %q", err, call.Response.Body)
+	}
+}
+
 func TestLiesAboutPointersAreErrnos(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "lies"))
 	call, err := within(t, plenty, m, "lies")
