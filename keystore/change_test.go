@@ -485,6 +485,34 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 	}
 }
 
+func TestAChangeThatCannotBeRecordedIsNotDone(t *testing.T) {
+	w := inMemory(t)
+	op := operator(compile(t, typed))
+	const most, needed = 50_000, 3 // keys of a transaction; of a change: the key, the tenant's list, the record
+	for room := range needed + 1 {
+		var key keystore.Key
+		var createErr error
+		_, err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+			for i := range most - room {
+				if err := tx.Set(fmt.Appendf(nil, "filler/%d", i), []byte{1}); err != nil {
+					return err
+				}
+			}
+			key, createErr = w.keys.Create(tx, op, keystore.CreateRequest{Scope: "orders_read"})
+			return createErr
+		})
+		if (createErr == nil) != (room == needed) || err != createErr {
+			t.Fatalf("with room for %d keys: create %v, commit %v", room, createErr, err)
+		}
+		if err == nil {
+			w.good(key)
+		}
+	}
+	if n := len(w.audit()); n != 1 {
+		t.Errorf("%d audit records", n)
+	}
+}
+
 func (w *world) audit() []audit.Entry {
 	w.Helper()
 	entries, err := audit.List(w.Context(), w.store, 0, 1000)

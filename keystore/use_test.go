@@ -1,6 +1,7 @@
 package keystore_test
 
 import (
+	"encoding/binary"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,6 +94,23 @@ func TestALastUseIsWrittenAtMostOnceAMinute(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestAnOlderLastUseDoesNotReplaceANewerOne(t *testing.T) {
+	w := inMemory(t)
+	op := operator(compile(t, typed))
+	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
+	w.good(key)
+	for _, c := range []struct{ written, want time.Duration }{{-time.Hour, 0}, {time.Hour, time.Hour}} {
+		at := binary.BigEndian.AppendUint64(nil, uint64(noon.Add(c.written).UnixMilli()))
+		_, err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("keystore/use/"+key.ID), at) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.must(w.get(op, key.ID)); !got.LastUsedAt.Equal(noon.Add(c.want)) {
+			t.Errorf("last used %v, want %v", got.LastUsedAt, noon.Add(c.want))
+		}
+	}
 }
 
 func TestLastUsesMakeNoChangeOfAKeyConflict(t *testing.T) {
