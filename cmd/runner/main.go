@@ -92,8 +92,34 @@ func (c *cli) root() *cobra.Command {
 		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
 		c.apiKeysCommand(), c.auditCommand(), c.versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand(root))
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Short = "print the script that lets a shell complete commands"
+			onlySubcommands(cmd)
+		}
+	}
 	onlySubcommands(root)
 	return root
+}
+
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]...",
+		Short: "explain a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			about := root
+			for _, word := range args {
+				sub, _, err := about.Find([]string{word})
+				if err != nil || sub == about {
+					return unknownCommand(about, word)
+				}
+				about = sub
+			}
+			return about.Help()
+		},
+	}
 }
 
 // onlySubcommands makes a command without work of its own show its help, and
@@ -104,16 +130,20 @@ func onlySubcommands(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() {
-				names = append(names, sub.Name())
-			}
-		}
-		f := misused("unknown command %q for %q%s", args[0], cmd.CommandPath(), diag.DidYouMean(args[0], names))
-		f.hint = cmd.CommandPath() + " --help lists the commands"
-		return f
+		return unknownCommand(cmd, args[0])
 	}
+}
+
+func unknownCommand(parent *cobra.Command, word string) error {
+	var names []string
+	for _, sub := range parent.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	f := misused("unknown command %q for %q%s", word, parent.CommandPath(), diag.DidYouMean(word, names))
+	f.hint = parent.CommandPath() + " --help lists the commands"
+	return f
 }
 
 // flagError turns what the flag library says into our words.

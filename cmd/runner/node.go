@@ -36,8 +36,11 @@ func (c *cli) withNode(cmd *cobra.Command, needsSchema bool, do func(context.Con
 	for end := time.Now().Add(patience); ; {
 		client, err := admin.Dial(ctx, a.data)
 		if err == nil {
-			defer client.Close()
-			return do(ctx, client)
+			err = do(ctx, client)
+			client.Close()
+			if !errors.Is(err, admin.ErrNoServer) {
+				return err
+			}
 		}
 		if !errors.Is(err, admin.ErrNoServer) {
 			return unreachable(a, err)
@@ -75,7 +78,7 @@ func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(c
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	keys, err := keystore.Open(ctx, st, keystore.Options{Dir: a.data, PepperFile: a.beside(a.config.keystore.pepperFile)})
+	keys, err := keystore.Open(ctx, st, keystore.Options{Dir: a.data, PepperFile: a.pepperFile()})
 	if err != nil {
 		return err
 	}
