@@ -101,12 +101,15 @@ func TestNothingOfOneRequestIsLeftForTheNext(t *testing.T) {
 		}
 		x.Realm, x.Private, x.Request.Route = "r", true, "/:p"
 		x.Request.Params = append(x.Request.Params, x.Request.Headers...)
-		x.StripCredentials()
+		if string(x.Request.Method) == "POST" {
+			x.StripCredentials()
+		}
 		mirror(x)
 	})
 	s.play("POST /?q=secret HTTP/1.1\r\nHost: a\r\nX-Secret: secret\r\nX-Secret: secret\r\nContent-Length: 6\r\n\r\nsecret"+
 		"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0)
-	if out := s.play("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0); strings.Contains(string(out), "secret") {
+	out := string(s.play("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: mine\r\n\r\n", 0))
+	if strings.Contains(out, "secret") || !strings.Contains(out, "authorization=mine") {
 		t.Errorf("%q", out)
 	}
 }
