@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"runner.example/runtime/front"
 )
 
 // setting is one key of runner.toml and the place its value goes to.
@@ -258,7 +260,7 @@ func checkListen(s string) error {
 }
 
 func checkHost(s string) error {
-	if s == "" || strings.ContainsAny(s, "/ @*?#") {
+	if !front.ValidHost([]byte(s)) {
 		return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com", s)
 	}
 	return nil

@@ -300,7 +300,7 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 		return errNoHost
 	case len(host) == 0:
 		return nil
-	case !validHost(host):
+	case !ValidHost(host):
 		return errHost
 	case len(hosts) == 0:
 		return nil
@@ -313,9 +313,9 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 	return errForeignHost
 }
 
-// validHost takes a name, an IPv4 address or an IPv6 address in brackets, and
-// a port behind it if there is one.
-func validHost(b []byte) bool {
+// ValidHost reports whether b can be a Host: a name, an IPv4 address or an IPv6
+// address in brackets, and a port behind it if there is one.
+func ValidHost(b []byte) bool {
 	name := withoutPort(b)
 	port := b[len(name):]
 	if len(port) > 6 || len(name) == 0 {

@@ -90,7 +90,7 @@ func (o Options) Validate() error {
 	positive("write_timeout", o.WriteTimeout)
 	positive("idle_timeout", o.IdleTimeout)
 	for _, h := range o.Hosts {
-		if !validHost([]byte(h)) {
+		if !ValidHost([]byte(h)) {
 			all = append(all, fmt.Errorf("hosts has %q, which is no host name", h))
 		}
 	}
