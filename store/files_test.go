@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"runner.example/store"
@@ -250,6 +251,40 @@ func TestABackupUnderLoadIsOneMoment(t *testing.T) {
 	<-done
 }
 
+// A slow backup must keep the log's records of the window as of its beginning.
+func TestABackupOutlivesTheWindow(t *testing.T) {
+	o := store.Options{Dir: t.TempDir(), Window: 5}
+	for range 8 { // Badger compacts only where there are tables on two levels
+		overwrite(t, mustOpen(t, o), 1, 1)
+	}
+	s := mustOpen(t, o)
+	fill(t, s)
+	want := dump(t, s)
+	var b bytes.Buffer
+	work := sync.OnceFunc(func() {
+		for range 420 { // three memtables, of which two at most wait to be written out
+			put(t, s, "bulk", strings.Repeat("b", 500_000), "k1", "later")
+		}
+		if _, err := s.Versions(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { work(); return b.Write(p) })); err != nil {
+		t.Fatal(err)
+	}
+	r := mustOpen(t, store.Options{})
+	if err := r.Restore(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if got := dump(t, r); got != want {
+		t.Errorf("restored\n%swant\n%s", got, want)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
 func TestADamagedBackupRestoresNothing(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	fill(t, s)
@@ -375,6 +410,21 @@ func TestOpeningAuditsTheLog(t *testing.T) {
 			t.Errorf("%s: the folder stays locked", row.name)
 		}
 	}
+}
+
+// The hashes are for good: a node of another version must come to the same.
+func TestTheSameEntriesGiveTheSameChain(t *testing.T) {
+	const want = "85944cfb349feecce9030f81da28f96ff49acd874ecc81526537e78f6d1b7228"
+	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+		s := open(store.Options{})
+		put(t, s, "b", "1", "a", "", "c", "2")
+		update(t, s, both(getter("a"), getter("x"), scanner(false, "p/1", 0), deleter("b")))
+		update(t, s, both(scanner(true, "", 1), setter("p/1", "3"), setter("p/2", "4")))
+		update(t, s, both(scanner(true, "", 1), setter("p/3", strings.Repeat("long", 500_000))))
+		if got := s.Chain(); got != want {
+			t.Errorf("chain is %s, want %s", got, want)
+		}
+	})
 }
 
 func TestOldVersionsAreDiscardedButForTheWindow(t *testing.T) {
