@@ -20,6 +20,7 @@ func main() {
 	// A pipe that breaks is an error of the write that meets it, not the death
 	// of a server whose log reader went away.
 	signal.Ignore(syscall.SIGPIPE)
+	syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
 	c := &cli{
