@@ -295,7 +295,7 @@ func TestAThousandRunsLeaveNothingBehind(t *testing.T) {
 	run(50)
 	goroutines, mapped := settled(0), mappedBytes(t)
 	run(1000)
-	if now := settled(goroutines); now > goroutines {
+	if now := settled(goroutines + 4); now > goroutines+4 { // a leak would be hundreds; a few may still be ending
 		t.Errorf("%d goroutines before, %d after", goroutines, now)
 	}
 	if grown := mappedBytes(t) - mapped; grown > 1<<30 { // leaked, it would be 64 GiB
