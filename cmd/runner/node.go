@@ -73,6 +73,15 @@ func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(c
 	if err != nil {
 		return err
 	}
+	if !a.hasData() {
+		if !needsSchema {
+			return &failure{
+				status: statusNotFound, err: fmt.Errorf("there is no data folder %q", a.data),
+				hint: "serve the app or create a key to make it, or name another one with --data",
+			}
+		}
+		c.say("", fmt.Sprintf("making a new data folder %q", a.data))
+	}
 	st, err := store.Open(store.Options{Dir: a.data})
 	if err != nil {
 		return err
@@ -93,13 +102,15 @@ func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(c
 // but a folder that has neither a schema nor data is the wrong folder.
 func (a *app) schemaFor(need bool) (*schema.Schema, error) {
 	s, _, _, err := a.compile()
-	if err == nil || need {
+	if err == nil || need || !a.hasData() {
 		return s, err
 	}
-	if _, missing := os.Stat(a.data); errors.Is(missing, fs.ErrNotExist) {
-		return nil, err
-	}
 	return nil, nil
+}
+
+func (a *app) hasData() bool {
+	_, err := os.Stat(a.data)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // sleep waits for d or the end of ctx, whose error it then returns.

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -124,7 +125,8 @@ func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.
 	ended := make(chan error, 2)
 	go func() { ended <- operators.Serve(socket) }()
 	go func() { ended <- rt.Serve(ln) }()
-	running, failed := c.attend(ctx, a, rt, ended, local.URL, logger)
+	defer a.reloadOnSignal(ctx, rt, logger)()
+	running, failed := c.attend(ended, local.URL, logger)
 
 	// Requests first: while they end, operators can still ask.
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.runtime.shutdownTimeout)
@@ -144,29 +146,22 @@ func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.
 	return failed
 }
 
-// attend says where the server listens and does what signals ask, until one
-// says to stop, or one of the two doors fails. It tells how many still run, and
-// why one does not.
-func (c *cli) attend(ctx context.Context, a *app, rt *runtime.Runtime, ended <-chan error, url string, logger *slog.Logger) (running int, failed error) {
+// attend says where the server listens and waits until a signal says to stop, or
+// one of the two doors fails. It tells how many still run, and why one does not.
+func (c *cli) attend(ended <-chan error, url string, logger *slog.Logger) (running int, failed error) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	if err := c.sayListening(url); err != nil {
 		logger.Warn("nobody could be told where the server listens", "cause", err)
 	}
-	for {
-		select {
-		case s := <-signals:
-			if s == syscall.SIGHUP {
-				a.reload(ctx, rt, logger)
-				continue
-			}
-			lastSignal(signals)
-			logger.Info("stopping", "signal", s.String())
-			return 2, nil
-		case err := <-ended:
-			return 1, err
-		}
+	select {
+	case s := <-signals:
+		lastSignal(signals)
+		logger.Info("stopping", "signal", s.String())
+		return 2, nil
+	case err := <-ended:
+		return 1, err
 	}
 }
 
@@ -177,10 +172,31 @@ func lastSignal(signals chan os.Signal) {
 	signal.Stop(signals)
 	select {
 	case s := <-signals:
-		if s != syscall.SIGHUP {
-			_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
-		}
+		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
 	default:
+	}
+}
+
+// reloadOnSignal reloads the app at each SIGHUP, until end. Reloads have a
+// goroutine of their own: one that takes its time holds up no signal to stop.
+func (a *app) reloadOnSignal(ctx context.Context, rt *runtime.Runtime, logger *slog.Logger) (end func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-signals:
+				a.reload(ctx, rt, logger)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
 	}
 }
 
@@ -318,8 +334,8 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 		Front: front.Options{
 			Listen: conf.front.listen, Hosts: conf.front.hosts, TrustedProxies: proxies,
 			MaxHeaderBytes: int(conf.front.headerBytes), MaxHeaderLines: conf.front.headerLines,
-			MaxTargetBytes: int(conf.front.targetBytes),
-			ReadTimeout:    conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
+			MaxTargetBytes: int(conf.front.targetBytes), MaxBodyMemory: conf.front.bodyMemory,
+			ReadTimeout: conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
 			MaxConns: conf.front.maxConnections, MaxConnsPerIP: conf.front.maxConnectionsPerIP,
 		},
 		Sandbox: a.sandboxOptions(filepath.Join(a.data, "cache")),

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -129,9 +128,6 @@ func (v count) fromText(s string) error {
 }
 
 func bounds(low, high int) string {
-	if high == math.MaxInt32 {
-		return fmt.Sprintf("its bounds: it must be at least %d", low)
-	}
 	return fmt.Sprintf("%d..%d", low, high)
 }
 

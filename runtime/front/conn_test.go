@@ -556,7 +556,7 @@ func TestAServedRequestAllocatesOnce(t *testing.T) {
 	}
 	answer := text(200, `{"hello":"world"}`)
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
-		if x.BuildRequest() == nil && x.ReadBody(1<<10) == nil {
+		if x.BuildHeaders(); x.ReadBody(1<<10) == nil {
 			x.Send(answer)
 		}
 	})
@@ -580,7 +580,7 @@ func TestAServedRequestAllocatesOnce(t *testing.T) {
 func BenchmarkHello(b *testing.B) {
 	answer := text(200, `{"hello":"world"}`)
 	s := serve(b, front.Options{}, func(x *front.Exchange) {
-		if x.BuildRequest() == nil && x.ReadBody(1<<10) == nil {
+		if x.BuildHeaders(); x.ReadBody(1<<10) == nil {
 			x.Send(answer)
 		}
 	})

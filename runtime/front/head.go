@@ -142,7 +142,12 @@ func (x *Exchange) parse() *fault.Fault {
 	if f := x.parseHeaders(x.head[end+1 : len(x.head)-2]); f != nil {
 		return f
 	}
-	return x.parseFraming()
+	if f := x.parseFraming(); f != nil {
+		return f
+	}
+	x.framed = true
+	x.makeRoom()
+	return x.parseQuery()
 }
 
 func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {

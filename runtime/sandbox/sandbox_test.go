@@ -352,7 +352,7 @@ func TestAFullHouseIsOverloadedAfterTheQueuesWait(t *testing.T) {
 		}
 		start = time.Now()
 		_, err = within(t, 300*time.Millisecond, m, "hello")
-		if waited := time.Since(start); fault.CodeOf(err) != fault.HandlerTimeout || waited != 300*time.Millisecond {
+		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != 300*time.Millisecond {
 			t.Errorf("with less time than the queue's wait: %v after %s", err, waited)
 		}
 		if err := <-first; err != nil {
