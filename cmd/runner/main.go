@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/telemetry"
 )
 
 func main() {
@@ -23,11 +24,14 @@ func main() {
 	syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
+	stderr := telemetry.NewRedactor(os.Stderr) // an error may quote an argument, and that may be a token
 	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(),
+		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(),
 		color: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("NO_COLOR") == "",
 	}
-	os.Exit(c.run(ctx, os.Args[1:]))
+	status := c.run(ctx, os.Args[1:])
+	_ = stderr.Flush() // nobody is left to be told
+	os.Exit(status)
 }
 
 // cli is one run of the program: where it reads and writes, and what the
