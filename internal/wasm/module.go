@@ -130,7 +130,6 @@ type element struct {
 func (e element) active() bool    { return e.form&1 == 0 }
 func (e element) hasKind() bool   { return e.form&3 != 0 }
 func (e element) constants() bool { return e.form&4 != 0 }
-func (e element) isFuncRef() bool { return !e.constants() || e.form == 4 || e.kind == byte(FuncRef) }
 
 // segment is a data segment.
 type segment struct {
@@ -167,12 +166,11 @@ type Module struct {
 	data      []segment
 	customs   []custom
 
-	loops      []uint32 // cost of one pass through each loop, in the order of the code
-	calls      []uint32 // for each function, whom it calls: see function.calls
-	indirect   []uint32 // for each function, the types that it calls through tables
-	inTable    []bool   // by function index: can be reached by an indirect call
-	uses       uses
-	codeValues int64
+	loops    []uint32 // cost of one pass through each loop, in the order of the code
+	calls    []uint32 // for each function, whom it calls: see function.calls
+	indirect []uint32 // for each function, the types that it calls through tables
+	inTable  []bool   // by function index: can be reached by an indirect call
+	uses     uses
 }
 
 type span struct{ start, end int }
