@@ -52,6 +52,9 @@ func Compile(sources []diag.Source, opt Options) (*Schema, diag.List) {
 	c.checkRoutes()
 	c.checkFunctions()
 	c.checkReach()
+	if len(sources) > 0 && len(c.decls) == 0 && !c.broken {
+		c.warnf("", diag.Span{File: sources[0].Name}, "the schema declares nothing, so every request is answered with 404: declare routes")
+	}
 
 	found := c.found.Sorted()
 	if found.HasErrors() {

@@ -79,7 +79,10 @@ func (c *checker) nameList(v Value) []Ident {
 	}
 	var names []Ident
 	for _, elem := range list.Elems {
-		if name, ok := c.bareName(elem, "a name"); ok {
+		if lit, ok := elem.(*Literal); ok && lit.Kind == StringLit && isName(lit.Text) {
+			c.errorf("E100", lit.Loc, "expected a name, found %s: write it without quotes", lit.Raw)
+			names = append(names, Ident{lit.Node, lit.Text})
+		} else if name, ok := c.bareName(elem, "a name"); ok {
 			names = append(names, name)
 		}
 	}

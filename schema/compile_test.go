@@ -436,3 +436,15 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+func TestASchemaThatDeclaresNothingIsWarnedAbout(t *testing.T) {
+	for _, text := range []string{"", "// not yet\n"} {
+		s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+		if s == nil || len(found) != 1 || found[0].Severity != diag.Warning || !strings.Contains(found[0].Message, "declares nothing") {
+			t.Errorf("%q: %v", text, found)
+		}
+	}
+	if _, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte("routs {}")}}, schema.Options{}); strings.Contains(fmt.Sprint(found), "declares nothing") {
+		t.Errorf("a schema that cannot be read: %v", found)
+	}
+}

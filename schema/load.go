@@ -14,33 +14,60 @@ import (
 // are named as their files are, without the folder. A folder without such a
 // file is an error.
 func Load(dir string) ([]diag.Source, error) {
-	entries, err := os.ReadDir(dir) // sorted by name
+	paths, err := Files(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read app folder: %w", err)
+		return nil, err
 	}
-	var sources []diag.Source
-	for _, entry := range entries {
-		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || filepath.Ext(entry.Name()) != ".schema" {
-			continue
-		}
-		text, err := readSource(filepath.Join(dir, entry.Name()))
+	sources := make([]diag.Source, len(paths))
+	for i, path := range paths {
+		text, err := ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read schema: %w", err)
+			return nil, err
 		}
-		sources = append(sources, diag.Source{Name: entry.Name(), Text: text})
-	}
-	if len(sources) == 0 {
-		return nil, fmt.Errorf("app folder %q holds no *.schema file: write one, or name the folder of the app", dir)
+		sources[i] = diag.Source{Name: filepath.Base(path), Text: text}
 	}
 	return sources, nil
 }
 
-// readSource reads a file as far as is needed to refuse one that is too large.
-func readSource(path string) ([]byte, error) {
+// Files gives the paths of the *.schema files of the folder dir, in name order.
+// Hidden files and folders are none. A folder without such a file is an error.
+func Files(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("read app folder: %w", err)
+	}
+	var paths []string
+	for _, entry := range entries {
+		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || filepath.Ext(entry.Name()) != ".schema" {
+			continue
+		}
+		paths = append(paths, filepath.Join(dir, entry.Name()))
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("app folder %q holds no *.schema file: write one, or name the folder of the app", dir)
+	}
+	return paths, nil
+}
+
+// ReadFile reads a schema file as far as is needed to refuse one that is too
+// large. What is no regular file is an error: a pipe could keep the reader
+// waiting for ever.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read schema: %s is not a regular file: remove it or give it another name", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read schema: %w", err)
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	return text, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"runner.example/schema"
@@ -59,5 +60,16 @@ func TestLoadReadsAHugeFileOnlyAsFarAsItTakesToRefuseIt(t *testing.T) {
 	}
 	if _, found := schema.Compile(sources, schema.Options{}); len(found) != 1 || found[0].Code != "E007" {
 		t.Errorf("found %v, want E007", found)
+	}
+}
+
+func TestLoadRefusesAPipeInsteadOfWaitingForIt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.schema")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Load(dir); err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
+		t.Errorf("err = %v", err)
 	}
 }

@@ -212,6 +212,7 @@ func (p *parser) expectWord(word string) bool {
 
 // ident reads a name; what says which.
 func (p *parser) ident(what string) (Ident, bool) {
+	p.unquote(what)
 	if p.tok.kind != tokIdent {
 		p.expected(what)
 		return Ident{Node: Node{p.here()}}, false
@@ -219,6 +220,16 @@ func (p *parser) ident(what string) (Ident, bool) {
 	id := Ident{Node{p.tok.span}, p.tok.text}
 	p.next()
 	return id, true
+}
+
+// unquote takes a string that holds a name for the name itself. That is
+// reported, and what refers to the name finds it.
+func (p *parser) unquote(what string) {
+	if p.tok.kind != tokString || p.tok.bad || p.prev.bad || !isName(p.tok.lit.Text) {
+		return
+	}
+	p.fail("E100", p.tok.span, "expected %s, found %s: write it without quotes", what, p.found())
+	p.tok.kind, p.tok.text = tokIdent, p.tok.lit.Text
 }
 
 // beginsNextItem reports that the token at hand is a name at the start of a

@@ -299,6 +299,7 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 }
 
 func (p *parser) authMode() (*AuthMode, bool) {
+	p.unquote("none, session or apiKey(<scope>)")
 	if p.tok.kind != tokIdent {
 		p.expected("none, session or apiKey(<scope>)")
 		return nil, false
