@@ -27,7 +27,7 @@ func TestADeadlineEndsAtItsInstant(t *testing.T) {
 			t.Error("a context derived from it is done too early")
 		default:
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		<-d.Done()
 		<-derived.Done()

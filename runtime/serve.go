@@ -14,6 +14,7 @@ import (
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
+	"runner.example/runtime/sandbox"
 	"runner.example/store"
 )
 
@@ -132,8 +133,8 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	if err := x.BuildRequest(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), started.Add(rt.timeout))
-	defer cancel()
+	ctx := hostabi.NewDeadline(started.Add(rt.timeout))
+	defer ctx.Stop()
 	call := &v.call
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
 	call.Address = x.Address().String()
@@ -195,6 +196,9 @@ func extra(err error, v *visit) front.Extra {
 	}
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {
 		return front.Extra{Scope: refusal.Scopes, RetryAfter: refusal.RetryAfter}
+	}
+	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+		return front.Extra{RetryAfter: unavailable.RetryAfter}
 	}
 	return front.Extra{}
 }
