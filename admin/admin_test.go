@@ -406,7 +406,7 @@ func TestAServerThatStoppedLeavesNoSocket(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "runner.sock")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is there: %v", err)
 	}
-	if _, err := client.Status(t.Context()); fault.CodeOf(err) != fault.Unavailable {
+	if _, err := client.Status(t.Context()); !errors.Is(err, admin.ErrNoServer) {
 		t.Errorf("a client of a server that stopped: %v", err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 
 // Client asks a node to do things, in this process or over its socket. It is
 // safe for concurrent use. An operation that is refused gives a *fault.Fault
-// that says why in the same words on either way.
+// that says why in the same words on either way; an error that matches
+// ErrNoServer says that the server is gone and nothing was done.
 type Client struct {
 	send  func(ctx context.Context, operation string, args []byte) ([]byte, error)
 	close func()
@@ -62,6 +63,9 @@ func post(ctx context.Context, transport *http.Transport, operation string, args
 		return nil, err
 	}
 	answer, err := transport.RoundTrip(request)
+	if errors.Is(err, ErrNoServer) {
+		return nil, ErrNoServer
+	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the socket; whether it did what was asked is not known")
 	}

@@ -77,7 +77,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	in.Time = noon.Truncate(time.Millisecond)
+	in.Time.Time = noon.Truncate(time.Millisecond)
 	if diff := cmp.Diff(in, got[0].Record); diff != "" {
 		t.Error(diff)
 	}

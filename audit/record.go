@@ -21,7 +21,7 @@ const OK = "ok"
 type Record struct {
 	// Time is when it was made, exact to a millisecond; zero: the transaction's
 	// time.
-	Time time.Time `json:"time"`
+	Time Timestamp `json:"time"`
 	// RequestID is that of the request or command; it leads to the log.
 	RequestID string `json:"requestId"`
 	Actor     Actor  `json:"actor"`
@@ -37,6 +37,14 @@ type Record struct {
 	Address string `json:"address"`
 	// Count is how many of the same the record stands for; 0: it is about one.
 	Count int `json:"count,omitempty"`
+}
+
+// Timestamp is a time that is written as RFC 3339 in UTC with milliseconds.
+type Timestamp struct{ time.Time }
+
+// MarshalJSON writes the time.
+func (t Timestamp) MarshalJSON() ([]byte, error) {
+	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z07:00"`)), nil
 }
 
 // Actor is who did it.
@@ -61,9 +69,9 @@ var prefix = []byte("audit/")
 // conflict.
 func Append(tx *store.Tx, r Record) error {
 	if r.Time.IsZero() {
-		r.Time = tx.Now()
+		r.Time.Time = tx.Now()
 	}
-	r.Time = r.Time.UTC().Truncate(time.Millisecond)
+	r.Time.Time = r.Time.UTC().Truncate(time.Millisecond)
 	value, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode the audit record of %s: %w", r.Action, err)

@@ -6,27 +6,33 @@ import (
 	"time"
 )
 
-// Deadline is a context that ends at an instant, for requests that mostly end
-// long before it: it starts a timer only when somebody waits for its end. Any
-// number of goroutines may use it.
+// Deadline is a context that ends at an instant or with its parent, for requests
+// that mostly end long before it: it starts a timer only when somebody waits for
+// its end. It has no values. Any number of goroutines may use it.
 type Deadline struct {
-	at time.Time
+	parent context.Context
+	at     time.Time
 
-	mu    sync.Mutex
-	done  chan struct{} // made by the first Done
-	timer *time.Timer
+	mu     sync.Mutex
+	timed  context.Context // made when somebody waits
+	cancel context.CancelFunc
 }
 
-// NewDeadline returns a context that ends at that time. Stop it when nobody
-// waits for it any more.
-func NewDeadline(at time.Time) *Deadline { return &Deadline{at: at} }
+// NewDeadline returns a context that ends at that time, or with parent. Stop it
+// when nobody needs it any more.
+func NewDeadline(parent context.Context, at time.Time) *Deadline {
+	return &Deadline{parent: parent, at: at}
+}
 
 // Deadline is the instant it was made for.
 func (d *Deadline) Deadline() (time.Time, bool) { return d.at, true }
 
-// Err is context.DeadlineExceeded from the instant on. It looks at the clock, so
-// it may say so a moment before Done is closed.
+// Err says why it has ended, nil before that. It looks at the clock, so it may
+// say so a moment before Done is closed.
 func (d *Deadline) Err() error {
+	if err := d.parent.Err(); err != nil {
+		return err
+	}
 	if time.Until(d.at) > 0 {
 		return nil
 	}
@@ -36,28 +42,27 @@ func (d *Deadline) Err() error {
 // Value has none.
 func (d *Deadline) Value(any) any { return nil }
 
-// Done is closed at the instant.
-func (d *Deadline) Done() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.done == nil {
-		d.done = make(chan struct{})
-		d.timer = time.AfterFunc(time.Until(d.at), func() { close(d.done) })
-	}
-	return d.done
-}
+// Done is closed when it ends, or is stopped.
+func (d *Deadline) Done() <-chan struct{} { return d.wait().Done() }
 
 // AfterFunc is what package context asks for, so that contexts derived from this
 // one need no goroutine.
-func (d *Deadline) AfterFunc(f func()) (stop func() bool) {
-	return time.AfterFunc(time.Until(d.at), f).Stop
+func (d *Deadline) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(d.wait(), f) }
+
+func (d *Deadline) wait() context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timed == nil {
+		d.timed, d.cancel = context.WithDeadline(d.parent, d.at)
+	}
+	return d.timed
 }
 
-// Stop frees the timer. Done is not closed after it.
+// Stop frees what waiting took.
 func (d *Deadline) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer != nil {
-		d.timer.Stop()
+	if d.cancel != nil {
+		d.cancel()
 	}
 }

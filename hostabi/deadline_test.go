@@ -12,7 +12,7 @@ import (
 func TestADeadlineEndsAtItsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now().Add(time.Second)
-		d := hostabi.NewDeadline(at)
+		d := hostabi.NewDeadline(context.Background(), at)
 		defer d.Stop()
 		if end, ok := d.Deadline(); !ok || !end.Equal(at) || d.Err() != nil || d.Value(0) != nil {
 			t.Errorf("ends at %v (%v), error %v", end, ok, d.Err())
@@ -40,7 +40,7 @@ func TestADeadlineEndsAtItsInstant(t *testing.T) {
 func TestADeadlineThatNobodyWaitsForCostsOneAllocation(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	allocs := testing.AllocsPerRun(100, func() {
-		d := hostabi.NewDeadline(at)
+		d := hostabi.NewDeadline(context.Background(), at)
 		if d.Err() != nil {
 			t.Error(d.Err())
 		}
@@ -48,5 +48,15 @@ func TestADeadlineThatNobodyWaitsForCostsOneAllocation(t *testing.T) {
 	})
 	if allocs > 1 {
 		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestADeadlineEndsWithItsParent(t *testing.T) {
+	parent, cancel := context.WithCancel(context.Background())
+	d := hostabi.NewDeadline(parent, time.Now().Add(time.Hour))
+	defer d.Stop()
+	cancel()
+	if <-d.Done(); d.Err() != context.Canceled || context.Cause(d) != context.Canceled {
+		t.Errorf("ends with %v, cause %v", d.Err(), context.Cause(d))
 	}
 }

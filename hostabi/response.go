@@ -113,7 +113,7 @@ func keepWrites(c *Call, _ guest) int32 {
 // answered and how much a caller has left.
 var hostHeaders = map[string]bool{
 	"connection": true, "transfer-encoding": true, "content-length": true, "date": true, "server": true,
-	"trailer": true, "upgrade": true, "www-authenticate": true, "x-request-id": true,
+	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "www-authenticate": true, "x-request-id": true,
 }
 
 // headerAllowed reports whether a handler may send the header: a token for a

@@ -2,6 +2,7 @@ package hostabi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -233,7 +234,7 @@ func TestPollWaitsForTheFirstClockAndForNoFile(t *testing.T) {
 		if took := time.Since(start); took != 7*time.Second {
 			t.Errorf("until an instant 7 s ahead: %s", took)
 		}
-		deadline := hostabi.NewDeadline(time.Now().Add(time.Second))
+		deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Second))
 		defer deadline.Stop()
 		g.call.Context = deadline
 		g.subscribe([4]uint64{clock, 0, ^uint64(0), 0})
@@ -270,7 +271,7 @@ func FuzzWASI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		g := newGuest(t, hostabi.Limits{})
 		chance := rand.New(rand.NewPCG(seed, seed))
-		deadline := hostabi.NewDeadline(time.Now())
+		deadline := hostabi.NewDeadline(context.Background(), time.Now())
 		g.call.Context = deadline
 		for name, f := range g.wasi {
 			words := make([]uint64, len(f.Params))

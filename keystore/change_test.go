@@ -458,7 +458,7 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 	user := audit.Actor{Kind: "session", ID: "u1"}
 	root := audit.Actor{Kind: "system", ID: "uid:1000"}
 	record := func(actor audit.Actor, action, request, address string) audit.Record {
-		return audit.Record{Time: noon, RequestID: request, Actor: actor, Action: action, Target: key.ID, Result: "ok", Address: address}
+		return audit.Record{Time: audit.Timestamp{Time: noon}, RequestID: request, Actor: actor, Action: action, Target: key.ID, Result: "ok", Address: address}
 	}
 	want := []audit.Record{
 		record(user, "apiKeys.create", "01jboss", "2001:db8::1"),

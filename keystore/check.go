@@ -41,7 +41,9 @@ func checkLine(field, text string) error {
 		return fault.New(fault.Invalid, "%s is not valid UTF-8", field)
 	case utf8.RuneCountInString(text) > maxName:
 		return fault.New(fault.Invalid, "%s is longer than %d characters", field, maxName)
-	case strings.ContainsFunc(text, unicode.IsControl):
+	case ValidToken([]byte(text)):
+		return fault.New(fault.Invalid, "%s is a token: give the key a label instead, and revoke the key of that token", field)
+	case strings.ContainsFunc(text, steersTerminal):
 		return fault.New(fault.Invalid, "%s has a control character", field)
 	}
 	return nil
@@ -132,6 +134,11 @@ func (n *nest) name(s string) bool {
 }
 
 func (n *nest) value() { n.named = false }
+
+// steersTerminal reports characters that can make a line read as another one.
+func steersTerminal(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
 
 // duration writes d as a schema would where it can: "30d", "36h".
 func duration(d time.Duration) string {

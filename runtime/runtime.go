@@ -59,8 +59,10 @@ type Runtime struct {
 	active     atomic.Pointer[release]
 	activating sync.Mutex
 	retired    sync.WaitGroup // releases whose last requests are still served
-	background context.CancelFunc
-	running    sync.WaitGroup
+	running    sync.WaitGroup // what New began
+	// serving ends when handlers may not go on any longer.
+	serving context.Context
+	cut     context.CancelFunc
 }
 
 // New returns a runtime that has nothing to serve yet: requests are refused
@@ -85,9 +87,8 @@ func New(opt Options) (*Runtime, error) {
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.visits.New = func() any { return new(visit) }
 	r.front = front.New(opt.Front, r.serve)
-	background, stop := context.WithCancel(context.Background())
-	r.background = stop
-	r.running.Go(func() { r.auth.Run(background) })
+	r.serving, r.cut = context.WithCancel(context.Background())
+	r.running.Go(func() { r.auth.Run(r.serving) })
 	return r, nil
 }
 
@@ -102,13 +103,19 @@ func (r *Runtime) Schema() *schema.Schema {
 	return nil
 }
 
-// Shutdown stops accepting and lets requests that have begun finish, until ctx
-// ends.
-func (r *Runtime) Shutdown(ctx context.Context) error { return r.front.Shutdown(ctx) }
+// Shutdown stops accepting and lets requests that have begun finish. When ctx
+// ends first it stops their handlers and returns ctx's error.
+func (r *Runtime) Shutdown(ctx context.Context) error {
+	err := r.front.Shutdown(ctx)
+	if err != nil {
+		r.cut()
+	}
+	return err
+}
 
 // Close ends what New began. It comes after Serve has returned.
 func (r *Runtime) Close() error {
-	r.background()
+	r.cut()
 	r.running.Wait()
 	if rel := r.active.Swap(nil); rel != nil {
 		r.retire(rel)

@@ -42,7 +42,7 @@ func (r *Runtime) serve(x *front.Exchange) {
 
 	rt, who, err := r.admit(rel, v, x, started)
 	if err == nil && rt != nil {
-		err = r.run(rel, rt, who, v, x, started)
+		err = r.run(rel, rt, who, v, x)
 	}
 	if err != nil {
 		x.Refuse(err, extra(err, v))
@@ -126,14 +126,12 @@ func (r *Runtime) count(rt *route, who *caller.Caller, v *visit, x *front.Exchan
 
 // run reads the body and runs the handler in a transaction, again when another
 // request changed what it had read, and sends its answer after the commit.
-func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *front.Exchange, started time.Time) error {
+func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *front.Exchange) error {
 	if err := x.ReadBody(rt.bodyBytes); err != nil {
 		return err
 	}
-	if err := x.BuildRequest(); err != nil {
-		return err
-	}
-	ctx := hostabi.NewDeadline(started.Add(rt.timeout))
+	x.BuildHeaders()
+	ctx := hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
 	defer ctx.Stop()
 	call := &v.call
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who

@@ -42,11 +42,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // commit's number. Commits go on meanwhile. What is written is as secret as
 // the store: nothing in it is encrypted.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (Seq, error) {
-	seq, ok := s.snapshots.acquire(s.appliedSeq)
+	// The audit of the restored store wants the log's records of the window too.
+	seq, kept, ok := s.snapshots.acquireKept(s.appliedSeq)
 	if !ok {
 		return 0, errClosed
 	}
-	defer s.snapshots.release(seq)
+	defer s.snapshots.release(kept)
 	if err := s.backup(ctx, seq, w); err != nil {
 		return 0, fmt.Errorf("back up store: %w", err)
 	}
@@ -56,6 +57,9 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (Seq, error) {
 func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
 	out := newFrameWriter(ctx, w)
 	if _, err := io.WriteString(out, backupMagic); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil { // who cannot write at all learns it before anything is read
 		return err
 	}
 	if seq > 0 { // Badger takes 0 for "not managed"
@@ -192,7 +196,8 @@ func (w *listWriter) Write(b []byte) (int, error) {
 // Restore fills an empty store, to which nothing was ever written, from what
 // Backup wrote. It fails if a follower is registered already, since it would
 // miss what is restored, and if a byte of the backup has changed or is
-// missing: then the store holds no keys again.
+// missing: then the store holds no keys again. Nothing else may use the store
+// meanwhile.
 func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	var err error
 	if waiting := s.local.between(ctx, func() { err = s.restore(ctx, r) }); waiting != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -64,13 +65,17 @@ func openBadger(dir string, log *slog.Logger) (*badger.DB, error) {
 // owner can enter.
 func restrict(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if err == nil {
+			mode := fs.FileMode(0o600)
+			if e.IsDir() {
+				mode = 0o700
+			}
+			err = os.Chmod(path, mode)
 		}
-		if e.IsDir() {
-			return os.Chmod(path, 0o700)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // Badger deletes what it has recovered while we look
 		}
-		return os.Chmod(path, 0o600)
+		return err
 	})
 }
 

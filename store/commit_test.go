@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,34 +63,62 @@ func TestCommitsThatWaitBecomeOne(t *testing.T) {
 	})
 }
 
-func TestOfConflictingTransactionsInOneEntryTheFirstCommits(t *testing.T) {
+// In a bubble nobody's wait for a turn ends early because the machine is slow.
+func TestOfConflictingTransactionsInOneEntryOneCommitsAndTheOthersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mustOpen(t, store.Options{Dir: t.TempDir()}) // a sync gives the others time to meet
+		openGate := gate(t, s)
+		const writers = 64
+		var done sync.WaitGroup
+		for range writers {
+			done.Go(func() { update(t, s, increment) })
+		}
+		synctest.Wait()
+		if got := s.Health().Waiting; got != writers {
+			t.Errorf("%d commits wait, want %d", got, writers)
+		}
+		openGate()
+		done.Wait()
+		if got := read(t, s, "n"); got != fmt.Sprint(writers) {
+			t.Errorf("counter is %s", got)
+		}
+		if got := s.Health().Applied; got != 1+writers {
+			t.Errorf("%d commits, want one for each writer and the gate's", got)
+		}
+	})
+}
+
+func TestWhoLostOnceComesFirst(t *testing.T) {
 	s := mustOpen(t, store.Options{})
-	openGate := gate(t, s)
-	const writers = 8
-	var runs atomic.Int64
+	var openGate func()
 	var done sync.WaitGroup
-	for range writers {
-		done.Go(func() {
-			_, err := s.Update(t.Context(), func(tx *store.Tx) error {
-				runs.Add(1)
-				return increment(tx)
-			})
-			if err != nil {
-				t.Error(err)
+	loserRuns, otherRuns, otherWaits := 0, 0, make(chan struct{})
+	done.Go(func() {
+		update(t, s, func(tx *store.Tx) error {
+			loserRuns++
+			if err := increment(tx); err != nil {
+				return err
 			}
+			switch loserRuns {
+			case 1: // loses
+				update(t, s, increment)
+			case 2: // the other one asks first
+				openGate = gate(t, s)
+				done.Go(func() {
+					update(t, s, func(tx *store.Tx) error { otherRuns++; return increment(tx) })
+				})
+				queued(s, 1)
+				close(otherWaits)
+			}
+			return nil
 		})
-	}
-	queued(s, writers)
-	if got := runs.Load(); got != writers {
-		t.Errorf("%d runs wait, want %d", got, writers)
-	}
+	})
+	<-otherWaits
+	queued(s, 2)
 	openGate()
 	done.Wait()
-	if got := read(t, s, "n"); got != fmt.Sprint(writers) {
-		t.Errorf("counter is %s", got)
-	}
-	if got := s.Health().Applied; got != 1+writers {
-		t.Errorf("%d commits, want one for each writer and the gate's", got)
+	if loserRuns != 2 || otherRuns != 2 {
+		t.Errorf("the loser ran %d times, the other %d, want 2 and 2", loserRuns, otherRuns)
 	}
 }
 
@@ -251,6 +278,24 @@ func TestFollowersHearEachChangeInOrderBeforeItCanBeRead(t *testing.T) {
 	})
 }
 
+func TestAFollowerThatRegistersDuringACommitHearsOrReadsIt(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	openGate := gate(t, s)
+	told, found := false, make(chan string, 1)
+	go func() {
+		stop := s.OnApply(nil, func(store.Seq, store.Change) { told = true })
+		found <- read(t, s, "gate")
+		stop()
+	}()
+	for range 1000 { // as long as it must wait, nothing more happens
+		runtime.Gosched()
+	}
+	openGate()
+	if got := <-found; got != "" && !told {
+		t.Errorf("neither told of the commit nor able to read it: %s", got)
+	}
+}
+
 func TestAFollowerThatRegistersAndThenReadsMissesNothing(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	const rounds = 200
@@ -286,7 +331,8 @@ func TestAFollowerThatRegistersAndThenReadsMissesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.View(t.Context(), func(tx *store.Tx) error {
-			stop() // from here on the cache is behind; what the snapshot holds was told
+			get(tx, "k0") // takes the snapshot, all of which was read or told
+			stop()
 			mu.Lock()
 			defer mu.Unlock()
 			for item, err := range tx.Scan(nil, nil, false) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/hex"
 	"math"
 
 	"github.com/dgraph-io/badger/v4"
@@ -59,3 +60,6 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 	}
 	return txn.CommitAt(uint64(seq), nil)
 }
+
+// Chain returns the hash of all entries of the log, in hexadecimal digits.
+func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }

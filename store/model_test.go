@@ -67,7 +67,9 @@ var (
 	keys     = rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 1, 4, -1)
 	prefixes = rapid.OneOf(rapid.Just(""), rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 0, 2, -1), rapid.SampledFrom([]string{"a\xff", "\xff", "\xff\xff"}))
 	anyKeys  = rapid.OneOf(keys, keys, keys, rapid.SampledFrom([]string{"\xff", "a\xff", "a\xffb", "\xff\xff", "\xff\xffa"}))
-	values   = rapid.OneOf(rapid.StringN(0, 8, -1), rapid.StringN(0, 8, -1), rapid.Map(rapid.IntRange(500<<10, 1600<<10), func(n int) string { return strings.Repeat("x", n) }))
+	short    = rapid.StringN(0, 8, -1)
+	long     = rapid.Map(rapid.IntRange(500<<10, 1600<<10), func(n int) string { return strings.Repeat("x", n) })
+	values   = rapid.OneOf(short, short, short, short, short, short, short, short, short, long)
 )
 
 // transaction runs one random transaction; some are given up.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 type snapshots struct {
 	mu     sync.Mutex
 	open   []reader // ascending by seq
+	kept   Seq      // what oldest returned last: all versions above are there
 	taken  uint64
 	closed bool
 	idle   chan struct{} // made by close; closed when no reader is left
@@ -34,25 +36,47 @@ func (s *snapshots) acquire(now func() Seq) (Seq, bool) {
 		return 0, false
 	}
 	seq := now()
-	s.taken++
-	if last := len(s.open) - 1; last >= 0 && s.open[last].seq == seq {
-		s.open[last].n++
-	} else {
-		s.open = append(s.open, reader{seq, 1})
-	}
+	s.add(seq)
 	return seq, true
+}
+
+// acquireKept does so at the oldest number above which no version has been
+// discarded, for a reader who needs all of them up to seq. It is to be
+// released at kept.
+func (s *snapshots) acquireKept(now func() Seq) (seq, kept Seq, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, 0, false
+	}
+	s.add(s.kept)
+	return now(), s.kept, true
+}
+
+func (s *snapshots) add(seq Seq) {
+	s.taken++
+	i := s.find(seq)
+	if i == len(s.open) || s.open[i].seq != seq {
+		s.open = slices.Insert(s.open, i, reader{seq: seq})
+	}
+	s.open[i].n++
+}
+
+// find returns where the readers at seq are or belong.
+func (s *snapshots) find(seq Seq) int {
+	return sort.Search(len(s.open), func(i int) bool { return s.open[i].seq >= seq })
 }
 
 // release ends one reader at seq.
 func (s *snapshots) release(seq Seq) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := sort.Search(len(s.open), func(i int) bool { return s.open[i].seq >= seq })
+	i := s.find(seq)
 	s.open[i].n--
 	if s.open[i].n > 0 {
 		return
 	}
-	s.open = append(s.open[:i], s.open[i+1:]...)
+	s.open = slices.Delete(s.open, i, i+1)
 	if s.closed && len(s.open) == 0 {
 		close(s.idle)
 	}
@@ -67,6 +91,7 @@ func (s *snapshots) oldest(limit Seq) Seq {
 	if len(s.open) > 0 {
 		limit = min(limit, s.open[0].seq)
 	}
+	s.kept = limit
 	return limit
 }
 

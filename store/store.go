@@ -132,7 +132,10 @@ func (s *Store) openFiles() (err error) {
 	if s.db, err = openBadger(data, s.log); err != nil {
 		return err
 	}
-	return restrict(data)
+	if err := restrict(data); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(s.dir), syncDir(filepath.Dir(s.dir)))
 }
 
 // release closes the files.

@@ -38,7 +38,7 @@ func (t *Tx) Get(key []byte) ([]byte, error) {
 	if err := t.check(key); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
-	if w := t.writes.get(string(key)); w != nil {
+	if w := t.writes.get(key); w != nil {
 		if w.deleted {
 			return nil, ErrNotFound
 		}

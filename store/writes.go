@@ -37,11 +37,11 @@ func (s *writeSet) find(key string) (chunk, i int, found bool) {
 
 // get returns the pending write of key, nil if there is none; valid until the
 // next put.
-func (s *writeSet) get(key string) *write {
+func (s *writeSet) get(key []byte) *write {
 	if s.keys == 0 {
 		return nil
 	}
-	c, i, found := s.find(key)
+	c, i, found := s.find(string(key))
 	if !found {
 		return nil
 	}

@@ -533,3 +533,53 @@ func swap(c byte) string {
 	}
 	return "a"
 }
+
+func TestASlowRequestAnswers408(t *testing.T) {
+	s := newApp(t, probeSchema, "[front]\nread_timeout = \"200ms\"\n", "echo").serve()
+	for _, request := range []string{
+		"GET /hello HTTP/1.1\r\nHost: pro",
+		"POST /dump HTTP/1.1\r\nHost: probe\r\nContent-Length: 5\r\n\r\nab",
+		"POST /dump HTTP/1.1\r\nHost: probe\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+	} {
+		reply := s.raw(request, 5*time.Second)
+		answers := readAnswers(t, request, reply)
+		if got := checkAnswer(t, answers[0]); got != "408 request_timeout" || len(answers) != 1 {
+			t.Errorf("%q: %s", request, reply)
+		}
+	}
+}
+
+func TestAnAnswerOverTheLimitIsTheHandlersFailure(t *testing.T) {
+	s := newApp(t, probeSchema, "[sandbox]\nresponse = \"4kb\"\n", "echo").serve()
+	if got := s.do("POST", "/dump", strings.Repeat("x", 1000)); got.status != 200 {
+		t.Errorf("below the limit: %d", got.status)
+	}
+	if got := s.do("POST", "/dump", strings.Repeat("x", 5000)); checkAnswer(t, got) != "500 handler_failed" {
+		t.Errorf("above the limit: %d %.100s", got.status, got.body)
+	}
+}
+
+// A key is of the scope of its name; when there is none any more, of the only
+// scope with its capability; else of none.
+func TestScopeRenamedRemoved(t *testing.T) {
+	a := newApp(t, probeSchema, "", "echo")
+	token := a.token("reader")
+	serveWith := func(schema string) answer {
+		t.Helper()
+		a.write("app.schema", schema)
+		s := a.serve()
+		defer s.stop()
+		return s.get("/v1/dump", token)
+	}
+	if got := serveWith(probeSchema); got.status != 200 {
+		t.Errorf("before: %d", got.status)
+	}
+	renamed := strings.ReplaceAll(strings.ReplaceAll(probeSchema, "reader:", "viewer:"), "apiKey(reader,", "apiKey(viewer,")
+	if got := serveWith(renamed); got.status != 200 || readDump(t, got).context.Auth["scope"] != "viewer" {
+		t.Errorf("renamed: %d", got.status)
+	}
+	removed := strings.ReplaceAll(renamed, "probe.reader", "probe.viewer")
+	if got := serveWith(removed); checkAnswer(t, got) != "403 insufficient_scope" {
+		t.Errorf("removed: %d %s", got.status, got.body)
+	}
+}

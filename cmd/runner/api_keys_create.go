@@ -73,6 +73,9 @@ func (f createFlags) request() (admin.CreateKey, error) {
 	if err != nil {
 		return request, invalid("--expires: %v", err)
 	}
+	if lifetime == 0 {
+		return request, invalid("--expires: a key has to live for some time")
+	}
 	request.ExpiresIn = new(admin.SecondsOf(lifetime))
 	return request, nil
 }

@@ -43,8 +43,10 @@ func (c *cli) openApp(cmd *cobra.Command) (*app, error) {
 	return a, nil
 }
 
-// beside gives a path of the configuration as seen from the app's folder.
-func (a *app) beside(path string) string {
+// pepperFile is the path of [keystore] pepper_file as seen from here; empty
+// when the keystore is to choose it.
+func (a *app) pepperFile() string {
+	path := a.config.keystore.pepperFile
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}

@@ -31,6 +31,7 @@ type config struct {
 		trustedProxies      []string
 		headerBytes         int64
 		headerLines         int
+		bodyMemory          int64
 		targetBytes         int64
 		body, maxBody       int64
 		readTimeout         time.Duration
@@ -74,6 +75,7 @@ func defaults() *config {
 	c.front.listen = "127.0.0.1:8080"
 	c.front.headerBytes = 16 * kb
 	c.front.headerLines = 100
+	c.front.bodyMemory = 256 << 20
 	c.front.targetBytes = 8 * kb
 	c.front.body = mb
 	c.front.maxBody = 64 * mb
@@ -111,6 +113,7 @@ func (c *config) settings() []setting {
 		{"front", "target_bytes", size{&c.front.targetBytes, 64, 64 * kb}},
 		{"front", "body", size{&c.front.body, 1, 1 << 30}},
 		{"front", "max_body", size{&c.front.maxBody, 1, 1 << 30}},
+		{"front", "body_memory", size{&c.front.bodyMemory, mb, 1 << 40}},
 		{"front", "read_timeout", duration{&c.front.readTimeout, time.Millisecond, time.Hour}},
 		{"front", "write_timeout", duration{&c.front.writeTimeout, time.Millisecond, time.Hour}},
 		{"front", "idle_timeout", duration{&c.front.idleTimeout, time.Millisecond, 24 * time.Hour}},

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"fmt"
+	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"runner.example/hostabi"
 	"runner.example/internal/diag"
+	"runner.example/runtime/front"
 )
 
 // repoFile is the runner.toml that documents every key.
@@ -74,12 +80,12 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 		{"duration", "[runtime]\ntimeout = \"10 s\"\n", `runner.toml:2:11: error: [runtime] timeout: "10 s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"duration of two units", "[runtime]\ntimeout = \"1m30s\"\n", `runner.toml:2:11: error: [runtime] timeout: "1m30s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"duration too long", "[sandbox]\nqueue_wait = \"2m\"\n", `runner.toml:2:14: error: [sandbox] queue_wait: 2m is too long: it must be at most 1m`},
-		{"duration beyond counting", "[runtime]\ntimeout = \"99999999999999w\"\n", `runner.toml:2:11: error: [runtime] timeout: "99999999999999w" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"duration beyond counting", "[runtime]\ntimeout = \"99999999999999w\"\n", `runner.toml:2:11: error: [runtime] timeout: 99999999999999w is longer than can be counted`},
 		{"size", "[front]\nbody = \"1Mb\"\n", `runner.toml:2:8: error: [front] body: "1Mb" is not a size: write one whole number and one unit of b, kb, mb or gb, such as 64kb`},
 		{"size too small", "[front]\nheader_bytes = \"1b\"\n", `runner.toml:2:16: error: [front] header_bytes: 1b is too small: it must be at least 1kb`},
 		{"size of no whole pages", "[sandbox]\nmemory = \"100kb\"\n", `runner.toml:2:10: error: [sandbox] memory: 100kb is not a multiple of 64kb, the size of a page of memory`},
 		{"count", "[front]\nheader_lines = 0\n", `runner.toml:2:16: error: [front] header_lines: 0 is outside 1..10000`},
-		{"negative count", "[front]\nmax_connections = -1\n", `runner.toml:2:19: error: [front] max_connections: -1 is outside its bounds: it must be at least 1`},
+		{"negative count", "[front]\nmax_connections = -1\n", `runner.toml:2:19: error: [front] max_connections: -1 is outside 1..2147483647`},
 		{"bool", "[telemetry]\naccess_log = \"yes\"\n", `runner.toml:2:14: error: [telemetry] access_log: expected true or false, found a string`},
 		{"word", "[telemetry]\nlevel = \"loud\"\n", `runner.toml:2:9: error: [telemetry] level: expected debug, info, warn or error, found "loud"`},
 		{"list", "[front]\nhosts = \"a\"\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, such as ["a", "b"], found a string`},
@@ -144,6 +150,88 @@ func TestAMistakeInTheEnvironmentNamesTheVariable(t *testing.T) {
 			t.Errorf("%s:\ngot:  %swant: %s", row.entry, got, row.want)
 		}
 	}
+}
+
+func TestTheDefaultsAreThoseOfTheRooms(t *testing.T) {
+	opt := (&cli{}).runtimeOptions(&app{config: defaults()})
+	if diff := cmp.Diff(front.Options{}.WithDefaults(), opt.Front.WithDefaults(), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("front (-room +configuration):\n%s", diff)
+	}
+	if diff := cmp.Diff(hostabi.DefaultLimits(), opt.Limits); diff != "" {
+		t.Errorf("hostabi (-room +configuration):\n%s", diff)
+	}
+}
+
+// changed has a value for each setting that is not its default.
+var changed = map[string]string{
+	"RUNNER_FRONT_LISTEN":                 "127.0.0.1:1",
+	"RUNNER_FRONT_HOSTS":                  "a.example",
+	"RUNNER_FRONT_TRUSTED_PROXIES":        "10.0.0.0/8",
+	"RUNNER_FRONT_HEADER_BYTES":           "17kb",
+	"RUNNER_FRONT_HEADER_LINES":           "101",
+	"RUNNER_FRONT_TARGET_BYTES":           "9kb",
+	"RUNNER_FRONT_BODY":                   "2mb",
+	"RUNNER_FRONT_MAX_BODY":               "65mb",
+	"RUNNER_FRONT_BODY_MEMORY":            "9mb",
+	"RUNNER_FRONT_READ_TIMEOUT":           "11s",
+	"RUNNER_FRONT_WRITE_TIMEOUT":          "31s",
+	"RUNNER_FRONT_IDLE_TIMEOUT":           "61s",
+	"RUNNER_FRONT_MAX_CONNECTIONS":        "9",
+	"RUNNER_FRONT_MAX_CONNECTIONS_PER_IP": "9",
+	"RUNNER_RUNTIME_TIMEOUT":              "11s",
+	"RUNNER_RUNTIME_MAX_TIMEOUT":          "61s",
+	"RUNNER_RUNTIME_SHUTDOWN_TIMEOUT":     "11s",
+	"RUNNER_SANDBOX_MEMORY":               "1mb",
+	"RUNNER_SANDBOX_INSTANCES":            "9",
+	"RUNNER_SANDBOX_QUEUE_WAIT":           "2s",
+	"RUNNER_SANDBOX_HOST_CALLS":           "9",
+	"RUNNER_SANDBOX_MOVED_BYTES":          "9mb",
+	"RUNNER_SANDBOX_STORE_OPERATIONS":     "9",
+	"RUNNER_SANDBOX_RESPONSE":             "9mb",
+	"RUNNER_SANDBOX_LOG_LINES":            "9",
+	"RUNNER_SANDBOX_LOG_BYTES":            "9kb",
+	"RUNNER_STORE_DIR":                    "elsewhere",
+	"RUNNER_KEYSTORE_PEPPER_FILE":         "elsewhere",
+	"RUNNER_AUTH_INSECURE_COOKIES":        "true",
+	"RUNNER_LIMIT_COUNTERS":               "9",
+	"RUNNER_OUTBOUND_ALLOW_PRIVATE":       "true",
+	"RUNNER_TELEMETRY_LEVEL":              "debug",
+	"RUNNER_TELEMETRY_FORMAT":             "text",
+	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",
+}
+
+func TestEverySettingIsHandedToItsRoom(t *testing.T) {
+	t.Chdir(t.TempDir())
+	usual := handedOn(t)
+	for _, s := range defaults().settings() {
+		value, ok := changed[s.variable()]
+		if !ok {
+			t.Errorf("this test has no other value for %s", s.name())
+			continue
+		}
+		if got := handedOn(t, s.variable()+"="+value); got == usual {
+			t.Errorf("nobody is told of %s", s.name())
+		}
+	}
+}
+
+// handedOn tells all that the rooms get from a configuration, and from its
+// logger one line for each level.
+func handedOn(t *testing.T, environ ...string) string {
+	t.Helper()
+	var log strings.Builder
+	c := &cli{app: ".", environ: environ, stderr: &log}
+	a, err := c.openApp(c.serveCommand())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := c.runtimeOptions(a)
+	opt.Secrets = nil // a function, which prints as its address
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
+		c.logger(a).Log(t.Context(), level, "hello")
+	}
+	lines := regexp.MustCompile(`"?time"?[:=]\S+?Z`).ReplaceAllString(log.String(), "")
+	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s\n%s", opt, a.schemaOptions(), a.data, a.pepperFile(), a.config.runtime.shutdownTimeout, lines)
 }
 
 func TestAValueOfSecretsIsNeverShown(t *testing.T) {

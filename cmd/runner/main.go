@@ -14,19 +14,24 @@ import (
 	"golang.org/x/term"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/telemetry"
 )
 
 func main() {
 	// A pipe that breaks is an error of the write that meets it, not the death
 	// of a server whose log reader went away.
 	signal.Ignore(syscall.SIGPIPE)
+	syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
+	stderr := telemetry.NewRedactor(os.Stderr) // an error may quote an argument, and that may be a token
 	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(),
+		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(),
 		color: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("NO_COLOR") == "",
 	}
-	os.Exit(c.run(ctx, os.Args[1:]))
+	status := c.run(ctx, os.Args[1:])
+	_ = stderr.Flush() // nobody is left to be told
+	os.Exit(status)
 }
 
 // cli is one run of the program: where it reads and writes, and what the
@@ -92,8 +97,34 @@ func (c *cli) root() *cobra.Command {
 		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
 		c.apiKeysCommand(), c.auditCommand(), c.versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand(root))
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Short = "print the script that lets a shell complete commands"
+			onlySubcommands(cmd)
+		}
+	}
 	onlySubcommands(root)
 	return root
+}
+
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]...",
+		Short: "explain a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			about := root
+			for _, word := range args {
+				sub, _, err := about.Find([]string{word})
+				if err != nil || sub == about {
+					return unknownCommand(about, word)
+				}
+				about = sub
+			}
+			return about.Help()
+		},
+	}
 }
 
 // onlySubcommands makes a command without work of its own show its help, and
@@ -104,16 +135,20 @@ func onlySubcommands(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() {
-				names = append(names, sub.Name())
-			}
-		}
-		f := misused("unknown command %q for %q%s", args[0], cmd.CommandPath(), diag.DidYouMean(args[0], names))
-		f.hint = cmd.CommandPath() + " --help lists the commands"
-		return f
+		return unknownCommand(cmd, args[0])
 	}
+}
+
+func unknownCommand(parent *cobra.Command, word string) error {
+	var names []string
+	for _, sub := range parent.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	f := misused("unknown command %q for %q%s", word, parent.CommandPath(), diag.DidYouMean(word, names))
+	f.hint = parent.CommandPath() + " --help lists the commands"
+	return f
 }
 
 // flagError turns what the flag library says into our words.

@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"errors"
 	stdflag "flag"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"logged":  logged,
 			"ended":   ended,
 			"request": request,
+			"hang":    hang,
 		},
 	})
 }
@@ -92,7 +96,7 @@ var masks = []struct {
 	{regexp.MustCompile(`[a-z0-9]{2,8}_[0-9A-Za-z]{36}`), "TOKEN"},
 	{regexp.MustCompile(`[a-z0-9]{2,8}_…[0-9A-Za-z]{4}`), "HINT"},
 	{regexp.MustCompile(`[0-9a-hjkmnp-tv-z]{26}`), "ULID"},
-	{regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ`), "TIME"},
+	{regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z`), "TIME"},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?Z`), "TIME"},
 	{regexp.MustCompile(`uid:\d+`), "UID"},
 	{regexp.MustCompile(`pid \d+`), "PID"},
@@ -219,6 +223,17 @@ func request(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// hang sends a request and does not wait for its answer.
+func hang(ts *testscript.TestScript, _ bool, args []string) {
+	at, err := url.Parse(args[1])
+	ts.Check(err)
+	conn, err := net.Dial("tcp", at.Host)
+	ts.Check(err)
+	ts.Defer(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\n\r\n", args[0], at.Path, at.Host)
+	ts.Check(err)
+}
+
 func TestABrokenPipeIsHarmless(t *testing.T) {
 	app := t.TempDir()
 	write(t, filepath.Join(app, "a.schema"), "routes(\"/\", auth: none, rateLimit: none) {\n  GET /a -> a\n}\n")
@@ -306,6 +321,42 @@ func TestACommandWaitsForTheStoreThatAnotherOneHolds(t *testing.T) {
 	looked()
 	if err := errors.Join(st.Close(), cmd.Wait()); err != nil || stdout.String() != "[]\n" {
 		t.Errorf("%v, %s", err, &stdout)
+	}
+}
+
+func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
+	app := t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	st, err := store.Open(store.Options{Dir: filepath.Join(app, "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("runner", "serve", app, "--listen", "127.0.0.1:0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	looked := watch(t, app)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	looked()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the state tells
+	// With the store it comes as far as the modules, of which there are none.
+	if got := cmd.ProcessState.ExitCode(); got != statusInvalid || !strings.Contains(stderr.String(), "no module in build/") {
+		t.Errorf("status %d, %s", got, &stderr)
+	}
+}
+
+func TestAServerGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
+	t.Parallel()
+	app := holdStore(t)
+	cmd := exec.Command("runner", "serve", app, "--listen", "127.0.0.1:0")
+	out, _ := cmd.CombinedOutput() // the state tells
+	want := "locked by pid " + strconv.Itoa(os.Getpid()) + ": stop that process, or choose another folder with --data"
+	if got := cmd.ProcessState.ExitCode(); got != statusFailed || !bytes.Contains(out, []byte(want)) {
+		t.Errorf("status %d, %s", got, out)
 	}
 }
 

@@ -36,8 +36,11 @@ func (c *cli) withNode(cmd *cobra.Command, needsSchema bool, do func(context.Con
 	for end := time.Now().Add(patience); ; {
 		client, err := admin.Dial(ctx, a.data)
 		if err == nil {
-			defer client.Close()
-			return do(ctx, client)
+			err = do(ctx, client)
+			client.Close()
+			if !errors.Is(err, admin.ErrNoServer) {
+				return err
+			}
 		}
 		if !errors.Is(err, admin.ErrNoServer) {
 			return unreachable(a, err)
@@ -70,12 +73,21 @@ func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(c
 	if err != nil {
 		return err
 	}
+	if !a.hasData() {
+		if !needsSchema {
+			return &failure{
+				status: statusNotFound, err: fmt.Errorf("there is no data folder %q", a.data),
+				hint: "serve the app or create a key to make it, or name another one with --data",
+			}
+		}
+		c.say("", fmt.Sprintf("making a new data folder %q", a.data))
+	}
 	st, err := store.Open(store.Options{Dir: a.data})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	keys, err := keystore.Open(ctx, st, keystore.Options{Dir: a.data, PepperFile: a.beside(a.config.keystore.pepperFile)})
+	keys, err := keystore.Open(ctx, st, keystore.Options{Dir: a.data, PepperFile: a.pepperFile()})
 	if err != nil {
 		return err
 	}
@@ -90,13 +102,15 @@ func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(c
 // but a folder that has neither a schema nor data is the wrong folder.
 func (a *app) schemaFor(need bool) (*schema.Schema, error) {
 	s, _, _, err := a.compile()
-	if err == nil || need {
+	if err == nil || need || !a.hasData() {
 		return s, err
 	}
-	if _, missing := os.Stat(a.data); errors.Is(missing, fs.ErrNotExist) {
-		return nil, err
-	}
 	return nil, nil
+}
+
+func (a *app) hasData() bool {
+	_, err := os.Stat(a.data)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // sleep waits for d or the end of ctx, whose error it then returns.

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -84,7 +85,7 @@ func (c *cli) serve(ctx context.Context, a *app) (err error) {
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	keys, err := keystore.Open(ctx, st, keystore.Options{
-		Dir: a.data, PepperFile: a.beside(a.config.keystore.pepperFile), Logger: logger,
+		Dir: a.data, PepperFile: a.pepperFile(), Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -124,25 +125,8 @@ func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.
 	ended := make(chan error, 2)
 	go func() { ended <- operators.Serve(socket) }()
 	go func() { ended <- rt.Serve(ln) }()
-
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err = c.sayListening(local.URL)
-	stopped := 0
-	for err == nil && stopped == 0 {
-		select {
-		case s := <-signals:
-			if s == syscall.SIGHUP {
-				a.reload(ctx, rt, logger)
-				continue
-			}
-			logger.Info("stopping", "signal", s.String())
-			stopped = -1
-		case err = <-ended:
-			stopped = 1
-		}
-	}
-	signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends the process
+	defer a.reloadOnSignal(ctx, rt, logger)()
+	running, failed := c.attend(ended, local.URL, logger)
 
 	// Requests first: while they end, operators can still ask.
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.runtime.shutdownTimeout)
@@ -150,18 +134,75 @@ func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.
 	if late := rt.Shutdown(wait); late != nil {
 		logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
 	}
+	_ = ln.Close() // should serving not have begun yet
 	if late := operators.Shutdown(wait); late != nil {
 		logger.Warn("operators were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
 	}
-	for range 2 - max(stopped, 0) {
-		err = errors.Join(err, <-ended)
+	for range running {
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			failed = errors.Join(failed, err)
+		}
 	}
-	return err
+	return failed
+}
+
+// attend says where the server listens and waits until a signal says to stop, or
+// one of the two doors fails. It tells how many still run, and why one does not.
+func (c *cli) attend(ended <-chan error, url string, logger *slog.Logger) (running int, failed error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if err := c.sayListening(url); err != nil {
+		logger.Warn("nobody could be told where the server listens", "cause", err)
+	}
+	select {
+	case s := <-signals:
+		lastSignal(signals)
+		logger.Info("stopping", "signal", s.String())
+		return 2, nil
+	case err := <-ended:
+		return 1, err
+	}
+}
+
+// lastSignal lets the next signal end the process, and this one if it has come
+// already.
+func lastSignal(signals chan os.Signal) {
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signal.Stop(signals)
+	select {
+	case s := <-signals:
+		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+	default:
+	}
+}
+
+// reloadOnSignal reloads the app at each SIGHUP, until end. Reloads have a
+// goroutine of their own: one that takes its time holds up no signal to stop.
+func (a *app) reloadOnSignal(ctx context.Context, rt *runtime.Runtime, logger *slog.Logger) (end func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-signals:
+				a.reload(ctx, rt, logger)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 func (c *cli) sayListening(url string) error {
 	if c.json {
-		return c.printJSON(map[string]string{"url": url})
+		return c.print(fmt.Sprintf("{\"url\": %q}\n", url)) // one line: who waits for it reads one
 	}
 	return c.print("listening on " + url + "\n")
 }
@@ -277,9 +318,10 @@ func (a *app) reload(ctx context.Context, rt *runtime.Runtime, logger *slog.Logg
 // runtimeOptions hands the configuration to the rooms it is for.
 func (c *cli) runtimeOptions(a *app) runtime.Options {
 	conf := a.config
-	proxies := make([]netip.Prefix, len(conf.front.trustedProxies))
-	for i, text := range conf.front.trustedProxies {
-		proxies[i], _ = parsePrefix(text) // the configuration checked it
+	var proxies []netip.Prefix
+	for _, text := range conf.front.trustedProxies {
+		proxy, _ := parsePrefix(text) // the configuration checked it
+		proxies = append(proxies, proxy)
 	}
 	return runtime.Options{
 		Secrets: func(names []string) (secret.Values, error) {
@@ -292,8 +334,8 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 		Front: front.Options{
 			Listen: conf.front.listen, Hosts: conf.front.hosts, TrustedProxies: proxies,
 			MaxHeaderBytes: int(conf.front.headerBytes), MaxHeaderLines: conf.front.headerLines,
-			MaxTargetBytes: int(conf.front.targetBytes),
-			ReadTimeout:    conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
+			MaxTargetBytes: int(conf.front.targetBytes), MaxBodyMemory: conf.front.bodyMemory,
+			ReadTimeout: conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
 			MaxConns: conf.front.maxConnections, MaxConnsPerIP: conf.front.maxConnectionsPerIP,
 		},
 		Sandbox: a.sandboxOptions(filepath.Join(a.data, "cache")),

@@ -3,13 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"runner.example/runtime/front"
 )
 
 // setting is one key of runner.toml and the place its value goes to.
@@ -127,9 +128,6 @@ func (v count) fromText(s string) error {
 }
 
 func bounds(low, high int) string {
-	if high == math.MaxInt32 {
-		return fmt.Sprintf("its bounds: it must be at least %d", low)
-	}
 	return fmt.Sprintf("%d..%d", low, high)
 }
 
@@ -258,7 +256,7 @@ func checkListen(s string) error {
 }
 
 func checkHost(s string) error {
-	if s == "" || strings.ContainsAny(s, "/ @*?#") {
+	if !front.ValidHost([]byte(s)) {
 		return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com", s)
 	}
 	return nil

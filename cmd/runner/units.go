@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ var (
 // parseDuration reads one whole number and one of units.
 func parseDuration(text string, units []unit) (time.Duration, error) {
 	n, ok := parseAmount(text, units)
+	if !ok && wellFormed(text, units) {
+		return 0, fmt.Errorf("%s is longer than can be counted", text)
+	}
 	if !ok {
 		return 0, fmt.Errorf("%q is not a duration: write one whole number and one unit of %s, such as 30s or 90d", text, suffixes(units))
 	}
@@ -58,6 +62,12 @@ func parseAmount(text string, units []unit) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// wellFormed reports whether text is a number of any length and one of units.
+func wellFormed(text string, units []unit) bool {
+	suffix := strings.TrimLeft(text, "0123456789")
+	return suffix != text && slices.ContainsFunc(units, func(u unit) bool { return u.suffix == suffix })
 }
 
 func suffixes(units []unit) string {

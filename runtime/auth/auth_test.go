@@ -489,7 +489,7 @@ func TestRefusalsAreAuditedAsCounts(t *testing.T) {
 
 func refused(at time.Time, reason, address string, n int) audit.Record {
 	return audit.Record{
-		Time: at.UTC(), Actor: audit.Actor{Kind: "anonymous"}, Action: "credentials.refuse",
+		Time: audit.Timestamp{Time: at.UTC()}, Actor: audit.Actor{Kind: "anonymous"}, Action: "credentials.refuse",
 		Result: "invalid_token", Reason: reason, Address: address, Count: n,
 	}
 }
@@ -502,7 +502,7 @@ func (w *world) audit() (records []audit.Record) {
 		w.Fatal(err)
 	}
 	for _, e := range entries {
-		e.Record.Time = e.Record.Time.UTC()
+		e.Record.Time.Time = e.Record.Time.UTC()
 		records = append(records, e.Record)
 	}
 	return records

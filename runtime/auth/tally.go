@@ -98,7 +98,7 @@ func (c count) record() audit.Record {
 		address += "/64"
 	}
 	return audit.Record{
-		Time:    time.Unix(c.minute*60, 0),
+		Time:    audit.Timestamp{Time: time.Unix(c.minute*60, 0)},
 		Actor:   audit.Actor{Kind: caller.Anonymous.String()},
 		Action:  "credentials.refuse",
 		Result:  string(fault.InvalidToken),

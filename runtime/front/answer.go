@@ -47,7 +47,7 @@ func (x *Exchange) Send(r *abi.Response) {
 			}
 			private = false
 		}
-		h.AddBytesKV(p.Name, p.Value)
+		h.AddBytesKV(p.Name, trimBlanks(p.Value))
 	}
 	if private || noStore(r.Status) {
 		h.Set("Cache-Control", "no-store")

@@ -268,6 +268,7 @@ func FuzzResponseHeaders(f *testing.F) {
 	f.Add("Content-Length", "0", "GET / HTTP/1.1\r\n\r\n")
 	f.Add("Set-Cookie", "a=b", "")
 	f.Add("Content-Type", "", "a")
+	f.Add("ContenT-type", " ", "a")
 	f.Add("Trailer", "X-A", "a")
 	var name, value, body string
 	s := newStage()

@@ -18,7 +18,10 @@ const (
 	maxChunkDigits = 15
 )
 
-var errChunk = fault.New(fault.InvalidRequest, "the chunks of the body are not as RFC 9112 has them, or have long extensions")
+var (
+	errBodies = fault.New(fault.Overloaded, "there is no room for a body of this size at the moment")
+	errChunk  = fault.New(fault.InvalidRequest, "the chunks of the body are not as RFC 9112 has them, or have long extensions")
+)
 
 // ReadBody reads the body to its end into Request.Body: the exact bytes, never
 // inflated. One of more than limit bytes is fault.BodyTooLarge, when its length
@@ -58,7 +61,11 @@ func (x *Exchange) readBytes(n int64) *fault.Fault {
 	for n > 0 {
 		if len(x.body) == cap(x.body) {
 			room := max(int64(cap(x.body)), min(n, firstBodyBytes))
-			grown := make([]byte, len(x.body), int64(len(x.body))+min(room, n))
+			room = min(room, n)
+			if !x.claim(room) {
+				return errBodies
+			}
+			grown := make([]byte, len(x.body), int64(len(x.body))+room)
 			copy(grown, x.body)
 			x.body = grown
 		}
@@ -71,6 +78,15 @@ func (x *Exchange) readBytes(n int64) *fault.Fault {
 		n -= int64(got)
 	}
 	return nil
+}
+
+// claim takes room for a body that grows; the first bytes of each are free.
+func (x *Exchange) claim(n int64) bool {
+	if int64(len(x.body))+n <= firstBodyBytes {
+		return true
+	}
+	x.claimed += n
+	return x.srv.bodies.Add(n) <= x.srv.opt.MaxBodyMemory
 }
 
 // readSome gives what the connection holds, else what the wire does: never a

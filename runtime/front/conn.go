@@ -168,7 +168,7 @@ func readFault(err error, part string) *fault.Fault {
 // finish ends the exchange on the wire: the body is over, or could be skipped,
 // or the connection is closed.
 func (c *conn) finish(x *Exchange) {
-	whole := x.refusal == nil && c.skipBody(x)
+	whole := x.framed && c.skipBody(x)
 	if whole && x.keepAlive && !c.gate.closing() {
 		if x.minor == 0 {
 			x.ctx.Response.Header.Set("Connection", "keep-alive")

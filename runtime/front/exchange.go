@@ -39,9 +39,9 @@ type Credentials struct {
 // bytes that it gives out, until handle returns; one goroutine at a time may
 // use it.
 type Exchange struct {
-	// Request has ID, Method and Path from the start. Query and Headers are
-	// filled by BuildRequest, Body by ReadBody, Route and Params by whoever
-	// matches the route: Params is empty then and may be appended to.
+	// Request has ID, Method, Path and Query from the start. Headers are filled
+	// by BuildHeaders, Body by ReadBody, Route and Params by whoever matches the
+	// route: Params is empty then and may be appended to.
 	Request abi.Request
 	// Realm stands in every challenge of a 401 or 403. Empty: runner.
 	Realm string
@@ -69,12 +69,14 @@ type Exchange struct {
 	closeAsked bool
 	length     int64
 	chunked    bool
+	framed     bool         // it is known where the body ends
 	refusal    *fault.Fault // of the head
 
 	expectsContinue bool
 	bodyBegun       bool
 	bodyDone        bool
 	body            []byte
+	claimed         int64 // of the server's room for large bodies
 
 	// status is the answer's; 0: none yet.
 	status  int
@@ -136,7 +138,7 @@ func (x *Exchange) Address() netip.Addr {
 func (x *Exchange) Credentials() Credentials { return x.credentials }
 
 // StripCredentials keeps Authorization, X-API-Key and the session's cookie out
-// of Request.Headers. It is called before BuildRequest, on every route that
+// of Request.Headers. It is called before BuildHeaders, on every route that
 // looks at credentials.
 func (x *Exchange) StripCredentials() { x.strip = true }
 
@@ -148,24 +150,20 @@ var (
 	errQuery      = fault.New(fault.InvalidRequest, "a %% in the query is not followed by two hexadecimal digits, or the query is not UTF-8 once decoded")
 )
 
-// BuildRequest fills Request.Query and Request.Headers. A query of more than
-// 100 pairs, or one that cannot be decoded, is fault.InvalidRequest.
-func (x *Exchange) BuildRequest() error {
-	// Both only shrink what they take from the head, but for a ", " between
-	// joined lines; with the room made once, nothing moves under the pairs.
+// makeRoom readies the arena for the query and the headers. Both only shrink
+// what they take from the head, but for a ", " between joined lines; with the
+// room made once, nothing moves under the pairs.
+func (x *Exchange) makeRoom() {
 	room := len(x.head) + 2*len(x.lines)
 	if cap(x.arena) < room {
 		x.arena = make([]byte, 0, room)
 	}
 	x.arena = x.arena[:0]
-	if f := x.buildQuery(); f != nil {
-		return f
-	}
-	x.buildHeaders()
-	return nil
 }
 
-func (x *Exchange) buildQuery() *fault.Fault {
+// parseQuery fills Request.Query. More than 100 pairs, or one that cannot be
+// decoded, is fault.InvalidRequest.
+func (x *Exchange) parseQuery() *fault.Fault {
 	x.Request.Query = x.Request.Query[:0]
 	for rest := x.query; len(rest) > 0; {
 		var pair []byte
@@ -213,8 +211,9 @@ func (x *Exchange) decode(b []byte) (out []byte, ok bool) {
 	return out, utf8.Valid(out)
 }
 
-// buildHeaders joins lines of one name at the place of the first of them.
-func (x *Exchange) buildHeaders() {
+// BuildHeaders fills Request.Headers: lines of one name are joined at the place
+// of the first of them.
+func (x *Exchange) BuildHeaders() {
 	x.Request.Headers = x.Request.Headers[:0]
 	for i, l := range x.lines {
 		if x.seenBefore(i) || x.hidden(l.Name) {

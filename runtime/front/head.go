@@ -142,7 +142,12 @@ func (x *Exchange) parse() *fault.Fault {
 	if f := x.parseHeaders(x.head[end+1 : len(x.head)-2]); f != nil {
 		return f
 	}
-	return x.parseFraming()
+	if f := x.parseFraming(); f != nil {
+		return f
+	}
+	x.framed = true
+	x.makeRoom()
+	return x.parseQuery()
 }
 
 func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
@@ -300,7 +305,7 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 		return errNoHost
 	case len(host) == 0:
 		return nil
-	case !validHost(host):
+	case !ValidHost(host):
 		return errHost
 	case len(hosts) == 0:
 		return nil
@@ -313,9 +318,9 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 	return errForeignHost
 }
 
-// validHost takes a name, an IPv4 address or an IPv6 address in brackets, and
-// a port behind it if there is one.
-func validHost(b []byte) bool {
+// ValidHost reports whether b can be a Host: a name, an IPv4 address or an IPv6
+// address in brackets, and a port behind it if there is one.
+func ValidHost(b []byte) bool {
 	name := withoutPort(b)
 	port := b[len(name):]
 	if len(port) > 6 || len(name) == 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"syscall"
 	"time"
 )
 
@@ -27,6 +28,11 @@ type Options struct {
 	MaxHeaderLines int
 	MaxTargetBytes int
 
+	// MaxBodyMemory bounds what the bodies of all requests that are being read or
+	// served may take together, beyond the first 64 KiB of each. A body for which
+	// there is no room is fault.Overloaded. Default 256 MiB.
+	MaxBodyMemory int64
+
 	// ReadTimeout is the time from the first byte of a request to the last of
 	// its body; WriteTimeout the time to take an answer; IdleTimeout the time a
 	// connection may wait for its next request. Default 10 s, 30 s, 60 s.
@@ -34,8 +40,8 @@ type Options struct {
 	WriteTimeout time.Duration
 	IdleTimeout  time.Duration
 
-	// MaxConns are the connections open at a time: further ones wait in the
-	// kernel's queue. MaxConnsPerIP are those of one address (of one /64 for
+	// MaxConns are the connections open at a time, or fewer where the process may
+	// not have as many files open: further ones wait in the kernel's queue. MaxConnsPerIP are those of one address (of one /64 for
 	// IPv6, and of a trusted proxy any number): further ones are closed
 	// unanswered. Default 10,000 and 7,500, so that no address has all of them.
 	MaxConns      int
@@ -52,6 +58,7 @@ func (o Options) WithDefaults() Options {
 	set(&o.MaxHeaderBytes, 16<<10)
 	set(&o.MaxHeaderLines, 100)
 	set(&o.MaxTargetBytes, 8<<10)
+	set(&o.MaxBodyMemory, 256<<20)
 	set(&o.ReadTimeout, 10*time.Second)
 	set(&o.WriteTimeout, 30*time.Second)
 	set(&o.IdleTimeout, 60*time.Second)
@@ -90,7 +97,7 @@ func (o Options) Validate() error {
 	positive("write_timeout", o.WriteTimeout)
 	positive("idle_timeout", o.IdleTimeout)
 	for _, h := range o.Hosts {
-		if !validHost([]byte(h)) {
+		if !ValidHost([]byte(h)) {
 			all = append(all, fmt.Errorf("hosts has %q, which is no host name", h))
 		}
 	}
@@ -98,4 +105,25 @@ func (o Options) Validate() error {
 		all = append(all, errors.New("no logger"))
 	}
 	return errors.Join(all...)
+}
+
+// reservedFiles stay free of connections: the store, the modules and the
+// operators' socket need some.
+const reservedFiles = 256
+
+// withinFiles lowers MaxConns to what the process's limit of open files allows.
+func (o Options) withinFiles() Options {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return o
+	}
+	room := files.Cur - min(reservedFiles, files.Cur/2)
+	if uint64(o.MaxConns) <= room {
+		return o
+	}
+	o.Logger.Warn("fewer connections than max_connections: the process may not open more files",
+		slog.Uint64("connections", room), slog.Int("max_connections", o.MaxConns), slog.Uint64("open_files", files.Cur))
+	o.MaxConns = int(room)
+	o.MaxConnsPerIP = min(o.MaxConnsPerIP, max(1, o.MaxConns/4*3))
+	return o
 }

@@ -21,8 +21,9 @@ type Server struct {
 	handle func(*Exchange)
 	http   fasthttp.Server
 	gate   atomic.Pointer[gate]
-	ended  atomic.Bool // Shutdown was called
-	pool   sync.Pool   // of *Exchange
+	ended  atomic.Bool  // Shutdown was called
+	pool   sync.Pool    // of *Exchange
+	bodies atomic.Int64 // bytes that large bodies have taken
 }
 
 // New returns a server that calls handle for every request it could read, on
@@ -34,6 +35,7 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	if err := s.opt.Validate(); err != nil {
 		panic("BUG: front: " + err.Error())
 	}
+	s.opt = s.opt.withinFiles()
 	s.pool.New = func() any { return &Exchange{srv: s} }
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
@@ -97,6 +99,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	x.ctx = ctx
 	s.run(x)
 	c.finish(x)
+	s.bodies.Add(-x.claimed)
 	x.reset()
 	s.pool.Put(x)
 }

@@ -147,10 +147,7 @@ func text(status int, body string) *abi.Response {
 
 // hello answers everything and reads every body.
 func hello(x *front.Exchange) {
-	if err := x.BuildRequest(); err != nil {
-		x.Refuse(err, front.Extra{})
-		return
-	}
+	x.BuildHeaders()
 	if err := x.ReadBody(1 << 20); err != nil {
 		x.Refuse(err, front.Extra{})
 		return

@@ -95,10 +95,7 @@ func (s *stage) playFrom(ip net.IP, raw string, step int) []byte {
 
 // mirror answers with what the request was taken for.
 func mirror(x *front.Exchange) {
-	if err := x.BuildRequest(); err != nil {
-		x.Refuse(err, front.Extra{})
-		return
-	}
+	x.BuildHeaders()
 	if err := x.ReadBody(1 << 10); err != nil {
 		x.Refuse(err, front.Extra{})
 		return

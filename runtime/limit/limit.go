@@ -87,8 +87,8 @@ func (lim *Limit) entries() int {
 
 // AppendCaller appends to dst the name under which this limit counts a
 // request: what By says, and where the caller has none of it, as without By,
-// the key id, else the user id, else the address. Names of different kinds
-// are never equal.
+// the key id, else the user id, else the address, of IPv6 the /64, which is what
+// one customer is given. Names of different kinds are never equal.
 func (lim *Limit) AppendCaller(dst []byte, who *caller.Caller, address netip.Addr) []byte {
 	switch {
 	case lim.spec.By == "global":
@@ -103,7 +103,12 @@ func (lim *Limit) AppendCaller(dst []byte, who *caller.Caller, address netip.Add
 	case who.UserID != "":
 		return append(append(dst, 'u'), who.UserID...)
 	}
-	return address.Unmap().WithZone("").AppendTo(append(dst, 'a'))
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // fails for more bits than there are
+		address = network.Addr()
+	}
+	return address.AppendTo(append(dst, 'a'))
 }
 
 // AppendPolicy appends the value of a RateLimit-Policy header

@@ -373,7 +373,7 @@ func TestCallersAreNamedByWhatTheLimitCounts(t *testing.T) {
 	user := &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1"}
 	nobody := &caller.Caller{}
 	v4, mapped := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.1")
-	v6 := netip.MustParseAddr("fe80::1%eth0")
+	v6 := netip.MustParseAddr("2001:db8:1:2:3::1%eth0")
 	rows := []struct {
 		by      string
 		who     *caller.Caller
@@ -381,7 +381,7 @@ func TestCallersAreNamedByWhatTheLimitCounts(t *testing.T) {
 		want    string
 	}{
 		{"", key, v4, "kkey_1"}, {"", user, v4, "uu1"}, {"", nobody, v4, "a192.0.2.1"}, {"", nobody, mapped, "a192.0.2.1"},
-		{"ip", key, v4, "a192.0.2.1"}, {"ip", nobody, v6, "afe80::1"},
+		{"ip", key, v4, "a192.0.2.1"}, {"ip", nobody, v6, "a2001:db8:1:2::"},
 		{"key", key, v4, "kkey_1"}, {"key", user, v4, "uu1"},
 		{"user", user, v4, "uu1"}, {"user", key, v4, "kkey_1"}, {"user", nobody, v4, "a192.0.2.1"},
 		{"tenant", key, v4, "tt1"}, {"tenant", user, v4, "tt1"}, {"tenant", nobody, v4, "a192.0.2.1"},

@@ -313,7 +313,7 @@ func TestAThousandRunsLeaveNothingBehind(t *testing.T) {
 	run(50)
 	goroutines, mapped := settled(0), mappedBytes(t)
 	run(1000)
-	if now := settled(goroutines); now > goroutines {
+	if now := settled(goroutines + 4); now > goroutines+4 { // a leak would be hundreds; a few may still be ending
 		t.Errorf("%d goroutines before, %d after", goroutines, now)
 	}
 	if grown := mappedBytes(t) - mapped; grown > 1<<30 { // leaked, it would be 64 GiB
@@ -370,7 +370,7 @@ func TestAFullHouseIsOverloadedAfterTheQueuesWait(t *testing.T) {
 		}
 		start = time.Now()
 		_, err = within(t, 300*time.Millisecond, m, "hello")
-		if waited := time.Since(start); fault.CodeOf(err) != fault.HandlerTimeout || waited != 300*time.Millisecond {
+		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != 300*time.Millisecond {
 			t.Errorf("with less time than the queue's wait: %v after %s", err, waited)
 		}
 		if err := <-first; err != nil {

@@ -123,7 +123,7 @@ func (t *selfTest) try(test func(*sandbox) error) (err error) {
 
 // run calls an export, and ends after the given time at the next refill.
 func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, error) {
-	deadline := hostabi.NewDeadline(time.Now().Add(limit))
+	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
 	defer deadline.Stop()
 	call := &hostabi.Call{Context: deadline, Host: &hostabi.Host{Logger: t.engine.options.Logger}, Request: &abi.Request{}}
 	call.Begin()

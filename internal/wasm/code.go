@@ -1,0 +1,460 @@
+package wasm
+
+import "math"
+
+// function is one function that the module defines.
+type function struct {
+	typeIndex  uint32
+	start, end int    // of its body in the file: locals, code, closing end
+	code       int    // where its code begins
+	locals     int    // parameters included
+	cost       uint32 // of its code outside of loops
+	nesting    int32  // the most blocks within blocks
+	loops      int32
+	calls      list // in Module.calls: functions called directly, each once
+	indirect   list // in Module.indirect: types called through tables, each once
+	hasCall    bool
+	bulk       bool // it has bulk operations that are charged by their length
+	loopFirst  bool // it reaches a loop before anything that branches or calls
+}
+
+type list struct{ from, to int }
+
+// What an instruction costs, in units of fuel. Code that is never more than
+// leafCost outside its loops, and calls nothing, is not charged by itself: the
+// call to it is.
+const (
+	costPlain = 1
+	costCall  = 8
+	costBulk  = 16
+	leafCost  = 64
+)
+
+// frame is an open block while code is read.
+type frame struct {
+	loop   int32  // in Module.loops, or -1
+	outer  int32  // the loop around this one, or -1
+	cost   uint32 // of the code around, so far; of a loop only
+	values int32  // that a branch to it takes along
+}
+
+// coder reads the code section.
+type coder struct {
+	*reader
+	m       *Module
+	frames  []frame
+	seen    []uint32 // by function: 1 + the last function that was seen to call it
+	seenBy  []uint32 // by type, the same for indirect calls
+	arities []arity
+	locals  int // of all functions so far
+}
+
+type arity struct{ params, results int32 }
+
+// readCode reads the code section: u32 count · functions: u32 size · body.
+func (m *Module) readCode(r *reader) {
+	n := r.count("functions", m.limits.Functions, 3)
+	if r.err == nil && n != len(m.functions) {
+		r.fail("code for %d functions, of which %d are declared", n, len(m.functions))
+	}
+	if r.err != nil {
+		return
+	}
+	c := &coder{
+		reader: r, m: m,
+		seen:    make([]uint32, m.functionCount()),
+		seenBy:  make([]uint32, len(m.types)),
+		arities: make([]arity, len(m.types)),
+	}
+	for i, t := range m.types {
+		c.arities[i] = arity{int32(len(t.Params)), int32(len(t.Results))}
+	}
+	end := r.end
+	for i := range m.functions {
+		size := r.u32()
+		switch {
+		case r.err != nil:
+		case int64(size) > int64(m.limits.BodyBytes):
+			r.refuse("has a function of %d KiB (number %d), and one may have %d: split it",
+				size>>10, len(m.imports)+i, m.limits.BodyBytes>>10)
+		case uint64(size) > uint64(r.left()):
+			r.fail("function %d ends outside the section", len(m.imports)+i)
+		}
+		if r.err != nil {
+			return
+		}
+		r.end = r.pos + int(size)
+		c.readFunction(i)
+		if r.err == nil && r.pos != r.end {
+			r.fail("function %d has %d bytes left over", len(m.imports)+i, r.left())
+		}
+		r.end = end
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (c *coder) readFunction(i int) {
+	f := &c.m.functions[i]
+	r := c.reader
+	f.start, f.end = r.pos, r.end
+	total := int64(len(c.m.types[f.typeIndex].Params))
+	for range r.count("groups of locals", math.MaxInt32, 2) {
+		total += int64(r.u32())
+		r.valueType()
+		if total > int64(c.m.limits.Locals) {
+			r.refuse("has a function with more than %d locals (number %d): split it", c.m.limits.Locals, len(c.m.imports)+i)
+		}
+		if r.err != nil {
+			return
+		}
+	}
+	if c.locals += int(total); c.locals > c.m.limits.AllLocals {
+		r.refuse("has more than %d locals in all its functions: build it with optimization", c.m.limits.AllLocals)
+		return
+	}
+	f.locals = int(total)
+	f.code = r.pos
+	f.calls.from, f.indirect.from = len(c.m.calls), len(c.m.indirect)
+	c.readInstructions(f, uint32(i)+1)
+	f.calls.to, f.indirect.to = len(c.m.calls), len(c.m.indirect)
+}
+
+// readInstructions decodes the code of a function to its closing end. stamp is
+// the function's own number in seen.
+func (c *coder) readInstructions(f *function, stamp uint32) {
+	r, m := c.reader, c.m
+	var (
+		cost     uint32
+		loop     = int32(-1)
+		values   = int64(0)
+		straight = true      // nothing has branched or called yet
+		last     = int64(-1) // the i32 constant just pushed, if not negative
+	)
+	results := c.arities[f.typeIndex].results
+	c.frames = append(c.frames[:0], frame{loop: -1, values: results})
+	for r.err == nil {
+		if values > int64(m.limits.BlockValues) {
+			r.refuse("has a function whose blocks, branches and calls pass more than %d values: split it", m.limits.BlockValues)
+			return
+		}
+		at := r.pos
+		op := r.byte()
+		constant := last
+		last = -1
+		switch immediates[op] {
+		case immNone:
+			switch op {
+			case opEnd:
+				top := c.frames[len(c.frames)-1]
+				c.frames = c.frames[:len(c.frames)-1]
+				if top.loop >= 0 {
+					m.loops[top.loop] = max(cost, 1)
+					cost, loop = top.cost, top.outer
+				}
+				if len(c.frames) == 0 {
+					f.cost = cost
+					return
+				}
+			case opElse:
+				straight = false
+			case opReturn:
+				straight = false
+				values += int64(results)
+				cost += costPlain
+			case opNop:
+			default:
+				cost += costPlain
+			}
+		case immLocal:
+			if i := r.u32(); r.err == nil && uint64(i) >= uint64(f.locals) {
+				r.failAt(at, "local %d of %d", i, f.locals)
+			}
+			cost += costPlain
+		case immI32:
+			last = r.signed(32)
+			cost += costPlain
+		case immMemarg:
+			c.memarg()
+			cost += costPlain
+		case immLabel:
+			values += c.label()
+			straight = false
+			cost += costPlain
+		case immBlock:
+			params, results := c.blockType()
+			values += int64(params) + int64(results)
+			fr := frame{loop: -1, values: results}
+			switch op {
+			case opLoop:
+				fr = frame{loop: int32(len(m.loops)), outer: loop, cost: cost, values: params}
+				m.loops = append(m.loops, 0)
+				loop, cost = fr.loop, 0
+				f.loops++
+				f.loopFirst = f.loopFirst || straight
+			case opIf:
+				straight = false
+				cost += costPlain
+			}
+			c.frames = append(c.frames, fr)
+			f.nesting = max(f.nesting, int32(len(c.frames)-1))
+			if len(c.frames) > m.limits.Nesting {
+				r.refuse("has blocks nested more than %d deep: split the function", m.limits.Nesting)
+			}
+		case immFunction:
+			callee := m.functionIndex(r)
+			if r.err != nil {
+				return
+			}
+			if op == opRefFunc {
+				m.addToTable(callee)
+				cost += costPlain
+				break
+			}
+			a := c.arities[m.typeOf(callee)]
+			values += int64(a.params) + int64(a.results)
+			if c.seen[callee] != stamp {
+				c.seen[callee] = stamp
+				m.calls = append(m.calls, callee)
+			}
+			f.hasCall, straight = true, false
+			cost += costCall
+		case immIndirect:
+			t := m.typeIndex(r)
+			c.tableIndex()
+			if r.err != nil {
+				return
+			}
+			values += int64(c.arities[t].params) + int64(c.arities[t].results)
+			if c.seenBy[t] != stamp {
+				c.seenBy[t] = stamp
+				m.indirect = append(m.indirect, t)
+			}
+			f.hasCall, straight = true, false
+			cost += costCall
+		case immTable:
+			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
+				values += c.label()
+				if r.err != nil {
+					return
+				}
+			}
+			straight = false
+			cost += costPlain
+		case immGlobal:
+			if i := r.u32(); r.err == nil && uint64(i) >= uint64(len(m.globals)) {
+				r.failAt(at, "global %d of %d", i, len(m.globals))
+			}
+			cost += costPlain
+		case immTableIdx:
+			c.tableIndex()
+			if op == opTableSet {
+				m.uses |= usesTableSet
+			}
+			cost += costPlain
+		case immI64:
+			r.signed(64)
+			cost += costPlain
+		case immF32:
+			r.take(4)
+			cost += costPlain
+		case immF64:
+			r.take(8)
+			cost += costPlain
+		case immMemory:
+			c.memory()
+			if op == opMemoryGrow {
+				cost += costBulk
+			} else {
+				cost += costPlain
+			}
+		case immRefType:
+			if t := r.byte(); !ValueType(t).isReference() {
+				r.refuseType(t)
+			}
+			cost += costPlain
+		case immTypes:
+			if n := r.byte(); r.err == nil && n != 1 {
+				r.failAt(at, "a select of %d types", n)
+			}
+			r.valueType()
+			cost += costPlain
+		case immMisc:
+			if r.pos < r.end {
+				_, small := bulkCharge(r.bytes[r.pos])
+				f.bulk = f.bulk || small > 0 && (constant < 0 || constant > small)
+			}
+			cost += c.misc()
+		case immVector:
+			c.vector()
+			cost += costPlain
+		default:
+			if feature, ok := featureOf(op); ok {
+				r.refuse("%s", refusal(feature))
+			}
+			r.failAt(at, "an unknown instruction (%#x)", op)
+		}
+	}
+}
+
+// label reads the target of a branch, and returns how many values it takes.
+func (c *coder) label() int64 {
+	depth := c.u32()
+	if c.err != nil {
+		return 0
+	}
+	if uint64(depth) >= uint64(len(c.frames)) {
+		c.fail("a branch out of %d blocks, of %d", uint64(depth)+1, len(c.frames))
+		return 0
+	}
+	return 1 + int64(c.frames[len(c.frames)-1-int(depth)].values)
+}
+
+// blockType reads a block's type: none, one result, or a function type's index.
+func (c *coder) blockType() (params, results int32) {
+	if c.err != nil || c.pos >= c.end {
+		c.byte() // says that it ends too early
+		return 0, 0
+	}
+	switch first := c.bytes[c.pos]; {
+	case first == blockEmpty:
+		c.pos++
+		return 0, 0
+	case first < 0x80 && first&0x40 != 0: // negative: a type
+		c.valueType()
+		return 0, 1
+	}
+	i := c.signed(33)
+	if c.err == nil && (i < 0 || i >= int64(len(c.m.types))) {
+		c.fail("a block of type %d, and there are %d", i, len(c.m.types))
+	}
+	if c.err != nil {
+		return 0, 0
+	}
+	return c.arities[i].params, c.arities[i].results
+}
+
+func (c *coder) memarg() {
+	at := c.pos
+	align := c.u32()
+	c.u32()
+	switch {
+	case c.err != nil:
+	case align >= 64 && align < 128:
+		c.refuse("%s", refusal(multiMemory))
+	case align > 4:
+		c.failAt(at, "an alignment of 2^%d", align)
+	case c.m.memory == nil:
+		c.failAt(at, "an access to a memory that is not there")
+	}
+}
+
+// memory reads the zero byte that stands for the one memory.
+func (c *coder) memory() {
+	if b := c.byte(); c.err == nil && b != 0 {
+		c.refuse("%s", refusal(multiMemory))
+	}
+	if c.err == nil && c.m.memory == nil {
+		c.fail("an access to a memory that is not there")
+	}
+}
+
+func (c *coder) tableIndex() {
+	if t := c.u32(); c.err == nil && uint64(t) >= uint64(len(c.m.tables)) {
+		c.fail("table %d of %d", t, len(c.m.tables))
+	}
+}
+
+func (c *coder) elementIndex() {
+	if e := c.u32(); c.err == nil && uint64(e) >= uint64(len(c.m.elements)) {
+		c.fail("element segment %d of %d", e, len(c.m.elements))
+	}
+}
+
+func (c *coder) dataIndex() {
+	if d := c.u32(); c.err == nil && int64(d) >= c.m.dataCount {
+		c.fail("data segment %d of %d declared", d, max(c.m.dataCount, 0))
+	}
+}
+
+// misc reads what follows a 0xfc byte and returns the instruction's cost.
+func (c *coder) misc() uint32 {
+	sub := c.byte()
+	m := c.m
+	switch {
+	case c.err != nil:
+	case sub < miscMemoryInit: // saturating conversions
+		return costPlain
+	case sub == miscMemoryInit:
+		m.uses |= usesMemoryInit
+		c.dataIndex()
+		c.memory()
+	case sub == miscDataDrop:
+		m.uses |= usesDataDrop
+		c.dataIndex()
+	case sub == miscMemoryCopy:
+		c.memory()
+		c.memory()
+	case sub == miscMemoryFill:
+		c.memory()
+	case sub == miscTableInit:
+		m.uses |= usesTableInit
+		c.elementIndex()
+		c.tableIndex()
+	case sub == miscElemDrop:
+		m.uses |= usesElemDrop
+		c.elementIndex()
+	case sub == miscTableCopy:
+		m.uses |= usesTableCopy
+		c.tableIndex()
+		c.tableIndex()
+	case sub == miscTableGrow:
+		m.uses |= usesTableGrow
+		c.tableIndex()
+	case sub == miscTableSize:
+		c.tableIndex()
+	case sub == miscTableFill:
+		m.uses |= usesTableFill
+		c.tableIndex()
+	case sub >= 19 && sub <= 22:
+		c.refuse("%s", refusal(wideArithmetic))
+	default:
+		c.fail("an unknown instruction (0xfc %#x)", sub)
+	}
+	return costBulk
+}
+
+// vector reads what follows a 0xfd byte. The instruction's number must be in its
+// shortest form: some decoders read one byte of it only.
+func (c *coder) vector() {
+	at := c.pos
+	sub := c.byte()
+	if sub >= 0x80 {
+		switch next := c.byte(); {
+		case c.err != nil:
+			return
+		case next == 2:
+			c.refuse("%s", refusal(relaxedVectors))
+		case next != 1:
+			c.failAt(at, "an unknown instruction (0xfd %#x %#x)", sub, next)
+		}
+	}
+	if c.err != nil {
+		return
+	}
+	switch vectors[sub] {
+	case vecNone:
+	case vecMemarg:
+		c.memarg()
+	case vecMemargLane:
+		c.memarg()
+		c.byte()
+	case vecLane:
+		c.byte()
+	case vec16:
+		c.take(16)
+	default:
+		c.failAt(at, "an unknown instruction (0xfd %#x)", sub)
+	}
+}

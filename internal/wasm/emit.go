@@ -1,0 +1,260 @@
+package wasm
+
+// A bulk operation on no more than these many bytes or table elements is not
+// charged by its length; a longer one is, a unit for so many of them.
+const (
+	smallBytes    = 1024
+	bytesShift    = 4
+	smallElements = 128
+	elementsShift = 1
+)
+
+// fuelCheck is what counts fuel down and refills it:
+//
+//	fuel -= cost; if fuel < 0 { fuel = refill() }
+//
+// in two parts, around the instruction that pushes the cost.
+func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
+	get := appendU32([]byte{opGlobalGet}, fuel)
+	set := appendU32([]byte{opGlobalSet}, fuel)
+	after := append([]byte{opI32Sub}, set...)
+	after = append(after, get...)
+	after = append(after, opI32Const, 0, opI32LtS, opIf, blockEmpty)
+	after = append(appendU32(append(after, opCall), refill), set...)
+	return [2][]byte{get, append(after, opEnd)}
+}
+
+// stackChecks are what is done at the entry of a function that can be active
+// more than once, and at its end:
+//
+//	depth += bytes; if depth > most { trap }
+//	depth -= bytes
+func stackChecks(depth, most uint32) (in, out [2][]byte) {
+	get := appendU32([]byte{opGlobalGet}, depth)
+	set := appendU32([]byte{opGlobalSet}, depth)
+	after := append([]byte{opI32Add}, set...)
+	after = append(after, get...)
+	after = appendSigned(append(after, opI32Const), int64(int32(most)))
+	after = append(after, opI32GtU, opIf, blockEmpty, opUnreachable, opEnd)
+	return [2][]byte{get, after}, [2][]byte{get, append([]byte{opI32Sub}, set...)}
+}
+
+func around(b []byte, parts [2][]byte, n uint32) []byte {
+	b = append(b, parts[0]...)
+	b = appendSigned(append(b, opI32Const), int64(int32(n)))
+	return append(b, parts[1]...)
+}
+
+// codeSection writes the code anew.
+func (w *rewriter) codeSection() []byte {
+	m := w.m
+	if w.Fuel == nil && w.MaxStack == 0 || len(m.functions) == 0 {
+		return m.content(sectionCode)
+	}
+	size := len(m.content(sectionCode))
+	out := appendU32(make([]byte, 0, size+size/4+64), uint32(len(m.functions)))
+	for i := range m.functions {
+		w.body = w.emitFunction(w.body[:0], i)
+		out = append(appendU32(out, uint32(len(w.body))), w.body...)
+	}
+	return out
+}
+
+// charged tells whether the entry of a function counts fuel.
+func (f *function) charged() bool { return f.cost > leafCost || f.hasCall && !f.loopFirst }
+
+func (w *rewriter) emitFunction(b []byte, i int) []byte {
+	m := w.m
+	f := &m.functions[i]
+	recursive := w.MaxStack > 0 && w.recursive[i]
+	b = w.locals(b, f)
+	if recursive {
+		b = around(b, w.stackIn, f.stack())
+		w.done.StackChecks++
+	}
+	if w.Fuel != nil && f.charged() {
+		b = around(b, w.charge, f.cost)
+		w.done.FuelChecks++
+	}
+	if recursive {
+		b = w.openBlock(b, m.types[f.typeIndex].Results)
+	}
+	b = w.code(b, f, recursive)
+	if recursive {
+		b = around(append(b, opEnd), w.stackOut, f.stack())
+	}
+	return append(b, opEnd)
+}
+
+// locals writes a function's locals, and one more if its bulk operations need
+// their length twice.
+func (w *rewriter) locals(b []byte, f *function) []byte {
+	old := w.m.bytes[f.start:f.code]
+	if w.Fuel == nil || !f.bulk {
+		return append(b, old...)
+	}
+	groups, size := uleb32(old)
+	b = append(appendU32(b, groups+1), old[size:]...)
+	return append(b, 1, byte(I32))
+}
+
+// openBlock opens the block that a function's code becomes, so that whatever
+// leaves it comes by its end.
+func (w *rewriter) openBlock(b []byte, results []ValueType) []byte {
+	switch len(results) {
+	case 0:
+		return append(b, opBlock, blockEmpty)
+	case 1:
+		return append(b, opBlock, byte(results[0]))
+	}
+	return appendSigned(append(b, opBlock), w.resultBlocks[string(bytesOf(results))])
+}
+
+// code writes a function's code without its closing end. What was checked when
+// it was read is taken for granted.
+func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
+	src := w.m.bytes[:f.end]
+	var (
+		pos    = f.code
+		copied = pos // all before it is written
+		depth  = uint32(0)
+		last   = int64(-1) // the i32 constant just pushed, if not negative
+	)
+	for {
+		at := pos
+		op := src[pos]
+		pos++
+		constant := last
+		last = -1
+		switch immediates[op] {
+		case immNone:
+			switch {
+			case op == opEnd && depth == 0:
+				return append(b, src[copied:at]...)
+			case op == opEnd:
+				depth--
+			case op == opReturn && recursive:
+				b = append(b, src[copied:at]...)
+				b = appendU32(append(b, opBr), depth)
+				copied = pos
+			}
+		case immLocal, immGlobal, immLabel, immTableIdx:
+			pos = skipNumber(src, pos)
+		case immI32:
+			n, size := sleb(src[pos:], 32)
+			last = n
+			pos += size
+		case immI64:
+			pos = skipNumber(src, pos)
+		case immMemarg, immIndirect:
+			pos = skipNumber(src, skipNumber(src, pos))
+		case immBlock:
+			depth++
+			pos = skipNumber(src, pos)
+			if op == opLoop && w.Fuel != nil {
+				b = append(b, src[copied:pos]...)
+				copied = pos
+				b = around(b, w.charge, w.m.loops[w.loop])
+				w.loop++
+				w.done.FuelChecks++
+			}
+		case immFunction:
+			callee, size := uleb32(src[pos:])
+			pos += size
+			if shifted := w.function(callee); shifted != callee {
+				b = append(b, src[copied:at+1]...)
+				b = appendU32(b, shifted)
+				copied = pos
+			}
+		case immTable:
+			n, size := uleb32(src[pos:])
+			pos += size
+			for range uint64(n) + 1 {
+				pos = skipNumber(src, pos)
+			}
+		case immF32:
+			pos += 4
+		case immF64:
+			pos += 8
+		case immMemory, immRefType:
+			pos++
+		case immTypes:
+			pos += 2
+		case immMisc:
+			sub := src[pos]
+			pos = skipMisc(src, pos)
+			if shift, small := bulkCharge(sub); w.Fuel != nil && small > 0 && (constant < 0 || constant > small) {
+				b = append(b, src[copied:at]...)
+				copied = at
+				b = w.bulk(b, uint32(f.locals), shift, small)
+				w.done.FuelChecks++
+			}
+		case immVector:
+			pos = skipVector(src, pos)
+		}
+	}
+}
+
+// bulk charges a bulk operation whose length is on the stack:
+//
+//	if length > small { fuel -= length >> shift; if fuel < 0 { fuel = refill() } }
+func (w *rewriter) bulk(b []byte, local uint32, shift, small int64) []byte {
+	b = appendU32(append(b, opLocalTee), local)
+	b = appendU32(append(b, opLocalGet), local)
+	b = appendSigned(append(b, opI32Const), small)
+	b = append(b, opI32GtU, opIf, blockEmpty)
+	b = append(b, w.charge[0]...)
+	b = appendU32(append(b, opLocalGet), local)
+	b = appendSigned(append(b, opI32Const), shift)
+	b = append(b, opI32ShrU)
+	b = append(b, w.charge[1]...)
+	return append(b, opEnd)
+}
+
+// bulkCharge tells of a 0xfc instruction whether and how its length is charged;
+// small is 0 if it has none.
+func bulkCharge(sub byte) (shift, small int64) {
+	switch sub {
+	case miscMemoryInit, miscMemoryCopy, miscMemoryFill:
+		return bytesShift, smallBytes
+	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+		return elementsShift, smallElements
+	}
+	return 0, 0
+}
+
+// skipNumber is the position behind a LEB128 number.
+func skipNumber(b []byte, pos int) int {
+	for b[pos] >= 0x80 {
+		pos++
+	}
+	return pos + 1
+}
+
+func skipMisc(b []byte, pos int) int {
+	sub := b[pos]
+	pos++
+	switch sub {
+	case miscMemoryInit, miscMemoryCopy, miscTableInit, miscTableCopy:
+		return skipNumber(b, skipNumber(b, pos))
+	case miscDataDrop, miscMemoryFill, miscElemDrop, miscTableGrow, miscTableSize, miscTableFill:
+		return skipNumber(b, pos)
+	}
+	return pos
+}
+
+func skipVector(b []byte, pos int) int {
+	sub := b[pos]
+	pos = skipNumber(b, pos)
+	switch vectors[sub] {
+	case vecMemarg:
+		pos = skipNumber(b, skipNumber(b, pos))
+	case vecMemargLane:
+		pos = skipNumber(b, skipNumber(b, pos)) + 1
+	case vecLane:
+		pos++
+	case vec16:
+		pos += 16
+	}
+	return pos
+}

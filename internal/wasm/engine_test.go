@@ -1,0 +1,88 @@
+package wasm_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/internal/wasm"
+)
+
+// slice is how much fuel the tests' host gives at a time.
+const slice = 10_000
+
+// mustRewrite parses and rewrites a module.
+func mustRewrite(t testing.TB, original []byte, o wasm.Options) ([]byte, *wasm.Rewritten) {
+	t.Helper()
+	m, err := wasm.Parse(original, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, done, err := m.Rewrite(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, done
+}
+
+// host is a runtime with the host function that gives fuel, and counts it.
+type host struct {
+	wazero.Runtime
+	refills int
+	// atMost ends the guest at that refill, if it is not 0
+	atMost int
+	slice  int // fuel that was last given
+	spent  int // fuel that was used before the last refill
+}
+
+// errOutOfFuel is what ends a guest.
+type errOutOfFuel struct{}
+
+func (errOutOfFuel) Error() string { return "out of fuel" }
+
+func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
+	t.Helper()
+	ctx := context.Background()
+	h := &host{Runtime: wazero.NewRuntimeWithConfig(ctx, config)}
+	t.Cleanup(func() { _ = h.Close(ctx) })
+	refill := api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
+		h.refills++
+		if left := m.ExportedGlobal("\x00fuel"); left != nil {
+			h.spent += h.slice - int(int32(left.Get()))
+			h.slice = slice
+		}
+		if h.refills == h.atMost {
+			panic(errOutOfFuel{})
+		}
+		stack[0] = slice
+	})
+	_, err := h.NewHostModuleBuilder("runner").NewFunctionBuilder().
+		WithGoModuleFunction(refill, nil, []api.ValueType{api.ValueTypeI32}).Export("fuel").Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// instantiate makes an instance, applying what was detached.
+func (h *host) instantiate(t testing.TB, bytes []byte, done *wasm.Rewritten) api.Module {
+	t.Helper()
+	ctx := context.Background()
+	m, err := h.InstantiateWithConfig(ctx, bytes, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range done.Data {
+		if !m.Memory().Write(d.Offset, d.Bytes) {
+			t.Fatalf("data at %d does not fit", d.Offset)
+		}
+	}
+	if done.Start != "" {
+		if _, err := m.ExportedFunction(done.Start).Call(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}

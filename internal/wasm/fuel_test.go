@@ -1,0 +1,83 @@
+package wasm_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+)
+
+const runaways = `(module
+  (memory (export "memory") 4)
+  (global $n (mut i32) (i32.const 0))
+  (func (export "loop") (param i32)
+    (loop $l
+      (local.set 0 (i32.sub (local.get 0) (i32.const 1)))
+      (br_if $l (local.get 0))))
+  (func (export "forever") (loop $l (br $l)))
+  (func $tree (export "tree") (param i32)
+    (if (local.get 0) (then
+      (call $tree (i32.sub (local.get 0) (i32.const 1)))
+      (call $tree (i32.sub (local.get 0) (i32.const 1))))))
+  (func $deep (export "deep") (param i32) (result i32)
+    (if (result i32) (local.get 0)
+      (then (i32.add (i32.const 1) (call $deep (i32.sub (local.get 0) (i32.const 1)))))
+      (else (i32.const 0))))
+  (func (export "fill") (param i32 i32)
+    (memory.fill (i32.const 0) (local.get 0) (local.get 1)))
+  (func (export "smallfill") (param i32)
+    (memory.fill (i32.const 0) (local.get 0) (i32.const 100)))
+)`
+
+// Each row runs code whose cost is known: what a pass through it takes at most,
+// times the passes.
+func TestFuelIsCountedByPassesThroughLoopsAndCalls(t *testing.T) {
+	bytes, done := mustRewrite(t, watModule(t, runaways), everything)
+	for _, row := range []struct {
+		export string
+		args   []uint64
+		cost   int // of all passes together
+	}{
+		{"loop", []uint64{100_000}, 100_000 * 6},
+		{"tree", []uint64{14}, (1<<15 - 1) * 24},
+		{"deep", []uint64{5_000}, 5_001 * 16},
+		{"fill", []uint64{1, 1 << 17}, 1 << 13},
+		{"fill", []uint64{1, 1 << 10}, 0},
+		{"smallfill", []uint64{1}, 0},
+	} {
+		h := newHost(t, wazero.NewRuntimeConfig())
+		m := h.instantiate(t, bytes, done)
+		if _, err := m.ExportedFunction(row.export).Call(context.Background(), row.args...); err != nil {
+			t.Fatal(err)
+		}
+		spent := h.spent + h.slice - int(int32(m.ExportedGlobal(done.Fuel).Get()))
+		if spent != row.cost {
+			t.Errorf("%s%v took %d fuel, want %d", row.export, row.args, spent, row.cost)
+		}
+		// a refill comes with the first pass and whenever a slice is used up;
+		// what the pass before it took too much is forgiven
+		if least, most := row.cost/(slice+24), (row.cost+slice-1)/slice; h.refills < least || h.refills > most {
+			t.Errorf("%s%v: %d refills, want %d to %d", row.export, row.args, h.refills, least, most)
+		}
+	}
+}
+
+func TestEveryRunawayEndsAtTheRefillThatSaysSo(t *testing.T) {
+	bytes, done := mustRewrite(t, watModule(t, runaways), everything)
+	for _, row := range []struct {
+		export string
+		args   []uint64
+	}{
+		{"forever", nil},
+		{"tree", []uint64{60}},
+	} {
+		h := newHost(t, wazero.NewRuntimeConfig())
+		h.atMost = 50
+		m := h.instantiate(t, bytes, done)
+		_, err := m.ExportedFunction(row.export).Call(context.Background(), row.args...)
+		if !errors.Is(err, errOutOfFuel{}) || h.refills != 50 {
+			t.Errorf("%s: %d refills, error %v", row.export, h.refills, err)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package wasm
+
+// Limits is what a module may be at most: its file, and what makes a compiler
+// or an instance cost far more than the file's size tells. All of them are
+// checked before memory is taken by a number that the module declares.
+type Limits struct {
+	ModuleBytes   int // the file
+	Types         int
+	Imports       int
+	Functions     int // that the module defines
+	BodyBytes     int // of one function: its locals and its code
+	Locals        int // of one function, parameters included
+	AllLocals     int // of all functions together
+	Nesting       int // blocks within blocks
+	BlockValues   int // parameters and results of all blocks, branches and calls in one function
+	Globals       int
+	Exports       int
+	Tables        int
+	TableElements int // that all tables have to begin with
+	Elements      int // entries of all element segments
+	DataSegments  int
+	Customs       int // custom sections
+	NameEntries   int // a name section with more is dropped
+}
+
+// DefaultLimits fit what compilers make of handlers, with room: a Go program
+// has one table element for each of its functions.
+func DefaultLimits() Limits {
+	return Limits{
+		ModuleBytes:   32 << 20,
+		Types:         10_000,
+		Imports:       1_000,
+		Functions:     50_000,
+		BodyBytes:     1 << 20,
+		Locals:        10_000,
+		AllLocals:     2_000_000,
+		Nesting:       10_000,
+		BlockValues:   1 << 20,
+		Globals:       10_000,
+		Exports:       10_000,
+		Tables:        8,
+		TableElements: 1 << 16,
+		Elements:      1 << 18,
+		DataSegments:  100_000,
+		Customs:       1_000,
+		NameEntries:   1 << 20,
+	}
+}
+
+// maxArity is how many parameters or results a function type may have.
+const maxArity = 1_000
+
+// PageBytes is the unit of linear memory.
+const PageBytes = 64 << 10
+
+// maxPages is the whole address space of a 32-bit memory.
+const maxPages = 1 << 16

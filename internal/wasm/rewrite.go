@@ -1,0 +1,472 @@
+package wasm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Options of Rewrite. The zero value asks for nothing: the result is the same
+// module in shortest form, without debug information.
+type Options struct {
+	// Fuel counts the module's work down and calls a host function when it is
+	// used up; nil counts nothing.
+	Fuel *FuelImport
+	// MaxStack bounds recursion: it is how many bytes of native stack (see
+	// StackOf) the functions that can call themselves, directly or through
+	// others, may take at once; 0 leaves that to the engine. At the bound the
+	// module traps with unreachable, and the exported depth is above MaxStack,
+	// which it never is otherwise.
+	MaxStack uint32
+	// MemoryMaxPages replaces the declared maximum of the memory; 0 leaves it.
+	// Whoever raises it must refuse growth beyond the declared one himself.
+	MemoryMaxPages uint32
+	// TableMax is how far a table may grow that does not begin with more; 0
+	// leaves it as declared.
+	TableMax uint32
+	// Prefix, if not empty, exports what a host needs to bring an instance back
+	// to an earlier state, under names that begin with it: every mutable global,
+	// fuel, depth. No name that the module itself exports may begin with it.
+	Prefix string
+	// Detach takes the active data segments and the start function out of the
+	// module, for the host to apply once: instances that are brought to a later
+	// state anyhow are then made fast. It needs a Prefix.
+	Detach bool
+}
+
+// FuelImport names the host function () -> i32 that is called when fuel is used
+// up, and answers how much there is from then on (more than 0).
+//
+// A unit is about one instruction, counted before it is run: at the entry of a
+// function and at the head of a loop, what one pass through it takes at most,
+// inner loops not included. A bulk operation that is not small is charged by
+// its length as well. When the host function is called the fuel is negative:
+// what was used beyond the last slice.
+type FuelImport struct{ Module, Name string }
+
+// Rewritten tells what Rewrite did. It holds no bytes of the module but Data's,
+// which are borrowed from the bytes that were parsed.
+type Rewritten struct {
+	// Globals are the module's own mutable globals in order, each with the name
+	// that it is exported by.
+	Globals []ExportedGlobal
+	// Fuel and Depth are the names that the mutable i32 globals are exported by
+	// that hold the fuel left and the stack in use. Fuel begins at 0, so that
+	// the first check asks for a slice. Empty if there is none.
+	Fuel, Depth string
+	// Start is the name that the start function is exported by, if it was
+	// detached and the module has one: () -> ().
+	Start string
+	// Data are the active data segments that were detached, to be written in
+	// this order; a segment that does not fit into the memory is a trap.
+	Data []DataSegment
+	// FuelChecks and StackChecks count what was inserted.
+	FuelChecks, StackChecks int
+}
+
+// ExportedGlobal is a mutable global and the name that it is exported by.
+type ExportedGlobal struct {
+	Name string
+	Type ValueType
+}
+
+// DataSegment is part of a memory's initial content.
+type DataSegment struct {
+	Offset uint32
+	Bytes  []byte
+}
+
+// Rewrite writes the module anew as the options ask. What it means does not
+// change but for that. The bytes are the caller's.
+func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
+	w := &rewriter{m: m, Options: o, done: &Rewritten{}}
+	if err := w.prepare(); err != nil {
+		return nil, nil, err
+	}
+	return w.write(), w.done, nil
+}
+
+type rewriter struct {
+	Options
+	m    *Module
+	done *Rewritten
+
+	refill       uint32 // function index of the fuel import
+	fuel, depth  uint32 // global indices
+	types        []FuncType
+	exports      []Export
+	charge       [2][]byte // of a fuel check, around its cost
+	recursive    []bool    // by defined function
+	stackIn      [2][]byte // of a stack check, around its bytes
+	stackOut     [2][]byte
+	resultBlocks map[string]int64 // block types without parameters, by their results
+	loop         int              // the next in m.loops
+	body         []byte
+}
+
+// prepare decides on the indices of what is added.
+func (w *rewriter) prepare() error {
+	m := w.m
+	if err := w.checkNames(); err != nil {
+		return err
+	}
+	globals := uint32(len(m.globals))
+	if w.Fuel != nil {
+		w.refill = uint32(len(m.imports))
+		w.fuel = globals
+		globals++
+		w.charge = fuelCheck(w.fuel, w.refill)
+	}
+	if w.MaxStack > 0 {
+		w.depth = globals
+		w.stackIn, w.stackOut = stackChecks(w.depth, w.MaxStack)
+		w.recursive = m.recursive()
+		w.resultBlocks = map[string]int64{}
+		for i, f := range m.functions {
+			if results := m.types[f.typeIndex].Results; w.recursive[i] && len(results) > 1 {
+				w.resultBlocks[string(bytesOf(results))] = int64(w.typeIndex(FuncType{Results: results}))
+			}
+		}
+	}
+	if w.Detach {
+		return w.detach()
+	}
+	return nil
+}
+
+func (w *rewriter) checkNames() error {
+	if w.Prefix == "" {
+		if w.Detach {
+			panic("BUG: Detach without a Prefix")
+		}
+		return nil
+	}
+	for _, e := range w.m.exports {
+		if strings.HasPrefix(e.Name, w.Prefix) {
+			return fmt.Errorf("exports %q, and names that begin with %q are the host's: rename it", e.Name, w.Prefix)
+		}
+	}
+	for i, g := range w.m.globals {
+		if g.Mutable {
+			e := Export{fmt.Sprintf("%sg%d", w.Prefix, i), GlobalKind, uint32(i)}
+			w.exports = append(w.exports, e)
+			w.done.Globals = append(w.done.Globals, ExportedGlobal{e.Name, g.Type})
+		}
+	}
+	next := uint32(len(w.m.globals))
+	if w.Fuel != nil {
+		w.done.Fuel = w.Prefix + "fuel"
+		w.exports = append(w.exports, Export{w.done.Fuel, GlobalKind, next})
+		next++
+	}
+	if w.MaxStack > 0 {
+		w.done.Depth = w.Prefix + "depth"
+		w.exports = append(w.exports, Export{w.done.Depth, GlobalKind, next})
+	}
+	return nil
+}
+
+// detach notes the data and the start function that are taken out.
+func (w *rewriter) detach() error {
+	m := w.m
+	for i, s := range m.data {
+		if s.passive {
+			continue
+		}
+		offset, ok := m.initialI32(s.offset)
+		if !ok {
+			return fmt.Errorf("has a data segment (number %d) whose place is no i32: build it with a current compiler", i)
+		}
+		w.done.Data = append(w.done.Data, DataSegment{offset, m.bytes[s.start:s.end:s.end]})
+	}
+	if m.start >= 0 {
+		w.done.Start = w.Prefix + "start"
+		w.exports = append(w.exports, Export{w.done.Start, FunctionKind, uint32(m.start)})
+	}
+	return nil
+}
+
+// initialI32 evaluates an initial value. Globals refer to earlier ones only, so
+// it ends.
+func (m *Module) initialI32(c constant) (uint32, bool) {
+	for c.op == opGlobalGet {
+		c = m.globals[c.index].init
+	}
+	return uint32(c.value), c.op == opI32Const
+}
+
+// typeIndex finds a type, or adds it.
+func (w *rewriter) typeIndex(t FuncType) int {
+	for i, have := range w.m.types {
+		if have.equal(t) {
+			return i
+		}
+	}
+	for i, have := range w.types {
+		if have.equal(t) {
+			return len(w.m.types) + i
+		}
+	}
+	w.types = append(w.types, t)
+	return len(w.m.types) + len(w.types) - 1
+}
+
+// function is the new index of a function.
+func (w *rewriter) function(index uint32) uint32 {
+	if w.Fuel != nil && int(index) >= len(w.m.imports) {
+		return index + 1
+	}
+	return index
+}
+
+// write puts the sections together. The code comes first, as the rest depends
+// on nothing else.
+func (w *rewriter) write() []byte {
+	m := w.m
+	imports := w.imports() // may add a type
+	out := make([]byte, 0, len(m.bytes)+len(m.bytes)/4+256)
+	out = append(out, "\x00asm\x01\x00\x00\x00"...)
+	out = w.customs(out, 0)
+	for i, id := range sectionOrder {
+		switch id {
+		case sectionType:
+			out = appendSection(out, id, w.typeSection())
+		case sectionImport:
+			out = appendSection(out, id, imports)
+		case sectionTable:
+			out = appendSection(out, id, w.tableSection())
+		case sectionMemory:
+			out = appendSection(out, id, w.memorySection())
+		case sectionGlobal:
+			out = appendSection(out, id, w.globalSection())
+		case sectionExport:
+			out = appendSection(out, id, w.exportSection())
+		case sectionStart:
+			out = appendSection(out, id, w.startSection())
+		case sectionElement:
+			out = appendSection(out, id, w.elementSection())
+		case sectionCode:
+			out = appendSection(out, id, w.codeSection())
+		case sectionDataCount:
+			out = appendSection(out, id, w.dataCountSection())
+		case sectionData:
+			out = appendSection(out, id, w.dataSection())
+		default:
+			out = appendSection(out, id, m.content(id))
+		}
+		out = w.customs(out, i+1)
+	}
+	return out
+}
+
+// appendSection appends a section, unless it has no content.
+func appendSection(out []byte, id byte, content []byte) []byte {
+	if len(content) == 0 {
+		return out
+	}
+	return append(appendU32(append(out, id), uint32(len(content))), content...)
+}
+
+// content is a section as it was.
+func (m *Module) content(id byte) []byte { return m.bytes[m.sections[id].start:m.sections[id].end] }
+
+// entries is a section's vector as it was, without its count.
+func (m *Module) entries(id byte) []byte {
+	content := m.content(id)
+	if len(content) == 0 {
+		return nil
+	}
+	_, size := uleb32(content)
+	return content[size:]
+}
+
+func (w *rewriter) customs(out []byte, after int) []byte {
+	for _, c := range w.m.customs {
+		switch {
+		case c.after != after || c.isDebug():
+		case c.name == "name":
+			if body := w.names(c); len(body) > 0 {
+				out = appendSection(out, sectionCustom, append(appendName(nil, c.name), body...))
+			}
+		default:
+			out = appendSection(out, sectionCustom, w.m.bytes[c.start:c.end])
+		}
+	}
+	return out
+}
+
+func (w *rewriter) typeSection() []byte {
+	if len(w.types) == 0 {
+		return w.m.content(sectionType)
+	}
+	b := appendU32(nil, uint32(len(w.m.types)+len(w.types)))
+	b = append(b, w.m.entries(sectionType)...)
+	for _, t := range w.types {
+		b = append(b, 0x60)
+		b = append(appendU32(b, uint32(len(t.Params))), bytesOf(t.Params)...)
+		b = append(appendU32(b, uint32(len(t.Results))), bytesOf(t.Results)...)
+	}
+	return b
+}
+
+func (w *rewriter) imports() []byte {
+	if w.Fuel == nil {
+		return w.m.content(sectionImport)
+	}
+	b := appendU32(nil, uint32(len(w.m.imports)+1))
+	b = append(b, w.m.entries(sectionImport)...)
+	b = appendName(appendName(b, w.Fuel.Module), w.Fuel.Name)
+	b = append(b, byte(FunctionKind))
+	return appendU32(b, uint32(w.typeIndex(FuncType{Results: []ValueType{I32}})))
+}
+
+func (w *rewriter) tableSection() []byte {
+	if w.TableMax == 0 {
+		return w.m.content(sectionTable)
+	}
+	if len(w.m.tables) == 0 {
+		return nil
+	}
+	b := appendU32(nil, uint32(len(w.m.tables)))
+	for _, t := range w.m.tables {
+		most := max(w.TableMax, t.Min)
+		if t.HasMax {
+			most = min(most, t.Max)
+		}
+		b = appendU32(appendU32(append(b, byte(t.Type), 1), t.Min), most)
+	}
+	return b
+}
+
+func (w *rewriter) memorySection() []byte {
+	memory := w.m.memory
+	if memory == nil || w.MemoryMaxPages == 0 {
+		return w.m.content(sectionMemory)
+	}
+	return appendU32(appendU32([]byte{1, 1}, memory.MinPages), max(w.MemoryMaxPages, memory.MinPages))
+}
+
+func (w *rewriter) globalSection() []byte {
+	m := w.m
+	added := 0
+	if w.Fuel != nil {
+		added++
+	}
+	if w.MaxStack > 0 {
+		added++
+	}
+	if len(m.globals)+added == 0 {
+		return m.content(sectionGlobal)
+	}
+	b := appendU32(nil, uint32(len(m.globals)+added))
+	for _, g := range m.globals {
+		b = w.constant(appendGlobalType(b, g), g.init)
+	}
+	for range added {
+		b = append(appendGlobalType(b, Global{Type: I32, Mutable: true}), opI32Const, 0, opEnd)
+	}
+	return b
+}
+
+func appendGlobalType(b []byte, g Global) []byte {
+	b = append(b, byte(g.Type), 0)
+	if g.Mutable {
+		b[len(b)-1] = 1
+	}
+	return b
+}
+
+// constant appends an initial value.
+func (w *rewriter) constant(b []byte, c constant) []byte {
+	if c.op == opRefFunc {
+		return append(appendU32(append(b, opRefFunc), w.function(c.index)), opEnd)
+	}
+	return append(b, w.m.bytes[c.start:c.end]...)
+}
+
+func (w *rewriter) exportSection() []byte {
+	all := append(w.m.exports[:len(w.m.exports):len(w.m.exports)], w.exports...)
+	if len(all) == 0 {
+		return w.m.content(sectionExport)
+	}
+	b := appendU32(nil, uint32(len(all)))
+	for _, e := range all {
+		if e.Kind == FunctionKind {
+			e.Index = w.function(e.Index)
+		}
+		b = appendU32(append(appendName(b, e.Name), byte(e.Kind)), e.Index)
+	}
+	return b
+}
+
+func (w *rewriter) startSection() []byte {
+	if w.m.start < 0 || w.Detach {
+		return nil
+	}
+	return appendU32(nil, w.function(uint32(w.m.start)))
+}
+
+func (w *rewriter) elementSection() []byte {
+	m := w.m
+	if w.Fuel == nil || len(m.elements) == 0 {
+		return m.content(sectionElement)
+	}
+	b := make([]byte, 0, len(m.content(sectionElement))+len(m.content(sectionElement))/4+8)
+	b = appendU32(b, uint32(len(m.elements)))
+	for _, e := range m.elements {
+		b = appendU32(b, e.form)
+		if e.active() {
+			if e.form&2 != 0 {
+				b = appendU32(b, e.table)
+			}
+			b = w.constant(b, e.offset)
+		}
+		if e.hasKind() {
+			b = append(b, e.kind)
+		}
+		b = appendU32(b, uint32(e.count))
+		r := &reader{bytes: m.bytes, pos: e.start, end: e.end}
+		for range e.count {
+			if e.constants() {
+				b = w.constant(b, m.readConstant(r, len(m.globals)))
+			} else {
+				b = appendU32(b, w.function(r.u32()))
+			}
+		}
+	}
+	return b
+}
+
+// dropsData tells whether the data section can go: it is detached, and no code
+// names a segment.
+func (w *rewriter) dropsData() bool {
+	return w.Detach && w.m.uses&(usesMemoryInit|usesDataDrop) == 0
+}
+
+func (w *rewriter) dataCountSection() []byte {
+	if w.dropsData() {
+		return nil
+	}
+	return w.m.content(sectionDataCount)
+}
+
+// dataSection leaves an empty segment in the place of one that was detached:
+// to the code it is like one that was dropped after use.
+func (w *rewriter) dataSection() []byte {
+	m := w.m
+	switch {
+	case w.dropsData():
+		return nil
+	case !w.Detach:
+		return m.content(sectionData)
+	}
+	b := appendU32(nil, uint32(len(m.data)))
+	for _, s := range m.data {
+		b = append(b, 1)
+		if s.passive {
+			b = append(appendU32(b, uint32(s.end-s.start)), m.bytes[s.start:s.end]...)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	return b
+}
