@@ -38,6 +38,8 @@ type Options struct {
 	Instances int
 	// QueueWait is how long a request waits for a free place; 1 s by default.
 	QueueWait time.Duration
+	// NoBreaker lets handlers run however often they ran out of time.
+	NoBreaker bool
 	// InitTime is how long a module may take for what comes before its first
 	// request; 10 s by default.
 	InitTime time.Duration

@@ -40,7 +40,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *Usage) (err erro
 	}
 	ran := false
 	var outcome error // of the guest
-	defer func() { breaker.verdict(ran, struck(outcome)) }()
+	defer func() { breaker.verdict(ran, struck(outcome) && !m.engine.options.NoBreaker) }()
 	if err := m.engine.enter(call.Context); err != nil {
 		return err
 	}
