@@ -42,6 +42,7 @@ unit:
 	cd plugins/examples/orders/handlers/orders && go test ./...
 
 blackbox: build examples
+	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
 	go test ./tests/...
 
 soak: setup examples ## the long form of the tests; writes docs/soak.md

@@ -57,7 +57,11 @@ func openBadger(dir string, log *slog.Logger) (*badger.DB, error) {
 	o.IndexCacheSize = 32 << 20
 	o.ChecksumVerificationMode = options.OnBlockRead
 	o.ValueLogFileSize = 16 << 20 // stays empty, see pieces.go
-	return badger.OpenManaged(o)
+	db, err := badger.OpenManaged(o)
+	if err != nil {
+		return nil, err // Badger gives a half-built database beside its error
+	}
+	return db, nil
 }
 
 // restrict takes everyone else's rights from the files below dir. Badger makes

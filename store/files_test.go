@@ -488,3 +488,37 @@ func TestAnOpenViewKeepsItsVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestAFolderOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Open(store.Options{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "user 12345") || !strings.Contains(err.Error(), "chown") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v was made in it", err, left)
+	}
+}
+
+func TestABrokenDatabaseIsAnErrorAndNoPanic(t *testing.T) {
+	dir := t.TempDir()
+	st, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "badger", "MANIFEST"), []byte("not a manifest"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if st, err = store.Open(store.Options{Dir: dir}); err == nil || st != nil {
+		t.Errorf("opened: %v, %v", st, err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -119,6 +120,9 @@ func (s *Store) openFiles() (err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
+	if err := checkOwner(s.dir); err != nil {
+		return err
+	}
 	if err := os.Chmod(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -136,6 +140,20 @@ func (s *Store) openFiles() (err error) {
 		return err
 	}
 	return errors.Join(syncDir(s.dir), syncDir(filepath.Dir(s.dir)))
+}
+
+// checkOwner refuses a folder of another user: what we would write there, as
+// root say, its owner could not read any more.
+func checkOwner(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if uid := os.Geteuid(); int(owner) != uid {
+		return fmt.Errorf("the folder belongs to user %d and this is user %d: run as its owner, or give the folder and all in it to this user (chown -R)", owner, uid)
+	}
+	return nil
 }
 
 // release closes the files.

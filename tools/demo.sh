@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Serves the orders example with a key ready to use and prints what to try.
+# Serves the orders example with keys ready to use and prints what to try.
 # DEMO_LISTEN and DEMO_DATA choose another address and data folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,21 +10,25 @@ data=$(realpath -m "${DEMO_DATA:-demo}")
 runner=bin/runner
 
 mkdir -p "$data"
-key() { # scope, name
-  "$runner" api-keys create --app "$app" --data "$data" --scope "$1" --name "$2" 2>/dev/null | tail -n 1
-}
-partner=$(key partner_sync "demo partner")
-admin=$(key orders_admin "demo administrator")
-
 "$runner" serve "$app" --data "$data" --listen "$listen" > "$data/ready" &
 server=$!
-trap 'kill -TERM "$server" 2>/dev/null; wait "$server"' EXIT
-trap 'exit 0' INT TERM
+# Ctrl-C reaches the server by itself: wait for it to end well.
+stop() { wait "$server" || true; exit 0; }
+trap stop INT
+trap 'kill -TERM "$server"; stop' TERM
 until grep -q '^listening on ' "$data/ready"; do
   kill -0 "$server" 2>/dev/null || { wait "$server"; exit 1; }
   read -rt 0.05 <> <(:) || true
 done
 url=$(sed -n 's/^listening on //p' "$data/ready")
+
+key() { # scope, name
+  local out
+  out=$("$runner" api-keys create --app "$app" --data "$data" --scope "$1" --name "$2" --json) || { kill -TERM "$server"; wait "$server"; exit 1; }
+  sed -n 's/^ *"token": "\(.*\)".*$/\1/p' <<< "$out"
+}
+partner=$(key partner_sync "demo partner")
+admin=$(key orders_admin "demo administrator")
 
 body='{"type":"payment.settled","order":"ord-1001"}'
 signature=2c109ba5ef720d8662ef8edae951ef8fde922f3f68b3ef948f581da622e9b064 # HMAC-SHA-256 of body under the example's secret

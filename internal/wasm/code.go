@@ -8,7 +8,7 @@ type function struct {
 	start, end int    // of its body in the file: locals, code, closing end
 	code       int    // where its code begins
 	locals     int    // parameters included
-	cost       uint32 // of its code outside of loops
+	weight     uint32 // of its code outside of loops
 	nesting    int32  // the most blocks within blocks
 	loops      int32
 	calls      list // in Module.calls: functions called directly, each once
@@ -20,21 +20,27 @@ type function struct {
 
 type list struct{ from, to int }
 
-// What an instruction costs, in units of fuel. Code that is never more than
-// leafCost outside its loops, and calls nothing, is not charged by itself: the
-// call to it is.
+// What an instruction weighs. A pass through a loop or a function costs a unit
+// of fuel and one more for every 64 of the instructions in it, run or
+// not: long code is seldom run whole, but must not run for nothing. Functions
+// that weigh no more than leafWeight outside their loops, and call nothing, are
+// not charged: the call to them is.
 const (
-	costPlain = 1
-	costCall  = 8
-	costBulk  = 16
-	leafCost  = 64
+	weightPlain = 1
+	weightCall  = 16
+	weightBulk  = 16
+	leafWeight  = 64
+	unitShift   = 6
 )
+
+// units is what a pass costs through code of the given weight.
+func units(weight uint32) uint32 { return 1 + weight>>unitShift }
 
 // frame is an open block while code is read.
 type frame struct {
 	loop   int32  // in Module.loops, or -1
 	outer  int32  // the loop around this one, or -1
-	cost   uint32 // of the code around, so far; of a loop only
+	weight uint32 // of the code around, so far; of a loop only
 	values int32  // that a branch to it takes along
 }
 
@@ -126,7 +132,7 @@ func (c *coder) readFunction(i int) {
 func (c *coder) readInstructions(f *function, stamp uint32) {
 	r, m := c.reader, c.m
 	var (
-		cost     uint32
+		weight   uint32
 		loop     = int32(-1)
 		values   = int64(0)
 		straight = true      // nothing has branched or called yet
@@ -150,11 +156,11 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				top := c.frames[len(c.frames)-1]
 				c.frames = c.frames[:len(c.frames)-1]
 				if top.loop >= 0 {
-					m.loops[top.loop] = max(cost, 1)
-					cost, loop = top.cost, top.outer
+					m.loops[top.loop] = weight
+					weight, loop = top.weight, top.outer
 				}
 				if len(c.frames) == 0 {
-					f.cost = cost
+					f.weight = weight
 					return
 				}
 			case opElse:
@@ -162,40 +168,40 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			case opReturn:
 				straight = false
 				values += int64(results)
-				cost += costPlain
+				weight += weightPlain
 			case opNop:
 			default:
-				cost += costPlain
+				weight += weightPlain
 			}
 		case immLocal:
 			if i := r.u32(); r.err == nil && uint64(i) >= uint64(f.locals) {
 				r.failAt(at, "local %d of %d", i, f.locals)
 			}
-			cost += costPlain
+			weight += weightPlain
 		case immI32:
 			last = r.signed(32)
-			cost += costPlain
+			weight += weightPlain
 		case immMemarg:
 			c.memarg()
-			cost += costPlain
+			weight += weightPlain
 		case immLabel:
 			values += c.label()
 			straight = false
-			cost += costPlain
+			weight += weightPlain
 		case immBlock:
 			params, results := c.blockType()
 			values += int64(params) + int64(results)
 			fr := frame{loop: -1, values: results}
 			switch op {
 			case opLoop:
-				fr = frame{loop: int32(len(m.loops)), outer: loop, cost: cost, values: params}
+				fr = frame{loop: int32(len(m.loops)), outer: loop, weight: weight, values: params}
 				m.loops = append(m.loops, 0)
-				loop, cost = fr.loop, 0
+				loop, weight = fr.loop, 0
 				f.loops++
 				f.loopFirst = f.loopFirst || straight
 			case opIf:
 				straight = false
-				cost += costPlain
+				weight += weightPlain
 			}
 			c.frames = append(c.frames, fr)
 			f.nesting = max(f.nesting, int32(len(c.frames)-1))
@@ -209,7 +215,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			}
 			if op == opRefFunc {
 				m.addToTable(callee)
-				cost += costPlain
+				weight += weightPlain
 				break
 			}
 			a := c.arities[m.typeOf(callee)]
@@ -219,7 +225,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				m.calls = append(m.calls, callee)
 			}
 			f.hasCall, straight = true, false
-			cost += costCall
+			weight += weightCall
 		case immIndirect:
 			t := m.typeIndex(r)
 			c.tableIndex()
@@ -232,7 +238,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				m.indirect = append(m.indirect, t)
 			}
 			f.hasCall, straight = true, false
-			cost += costCall
+			weight += weightCall
 		case immTable:
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				values += c.label()
@@ -241,54 +247,53 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				}
 			}
 			straight = false
-			cost += costPlain
+			weight += weightPlain
 		case immGlobal:
 			if i := r.u32(); r.err == nil && uint64(i) >= uint64(len(m.globals)) {
 				r.failAt(at, "global %d of %d", i, len(m.globals))
 			}
-			cost += costPlain
+			weight += weightPlain
 		case immTableIdx:
 			c.tableIndex()
 			if op == opTableSet {
 				m.uses |= usesTableSet
 			}
-			cost += costPlain
+			weight += weightPlain
 		case immI64:
 			r.signed(64)
-			cost += costPlain
+			weight += weightPlain
 		case immF32:
 			r.take(4)
-			cost += costPlain
+			weight += weightPlain
 		case immF64:
 			r.take(8)
-			cost += costPlain
+			weight += weightPlain
 		case immMemory:
 			c.memory()
 			if op == opMemoryGrow {
-				cost += costBulk
+				weight += weightBulk
 			} else {
-				cost += costPlain
+				weight += weightPlain
 			}
 		case immRefType:
 			if t := r.byte(); !ValueType(t).isReference() {
 				r.refuseType(t)
 			}
-			cost += costPlain
+			weight += weightPlain
 		case immTypes:
 			if n := r.byte(); r.err == nil && n != 1 {
 				r.failAt(at, "a select of %d types", n)
 			}
 			r.valueType()
-			cost += costPlain
+			weight += weightPlain
 		case immMisc:
 			if r.pos < r.end {
-				_, small := bulkCharge(r.bytes[r.pos])
-				f.bulk = f.bulk || small > 0 && (constant < 0 || constant > small)
+				f.bulk = f.bulk || isCharged(bulkShift(r.bytes[r.pos]), constant)
 			}
-			cost += c.misc()
+			weight += c.misc()
 		case immVector:
 			c.vector()
-			cost += costPlain
+			weight += weightPlain
 		default:
 			if feature, ok := featureOf(op); ok {
 				r.refuse("%s", refusal(feature))
@@ -378,14 +383,14 @@ func (c *coder) dataIndex() {
 	}
 }
 
-// misc reads what follows a 0xfc byte and returns the instruction's cost.
+// misc reads what follows a 0xfc byte and returns the instruction's weight.
 func (c *coder) misc() uint32 {
 	sub := c.byte()
 	m := c.m
 	switch {
 	case c.err != nil:
 	case sub < miscMemoryInit: // saturating conversions
-		return costPlain
+		return weightPlain
 	case sub == miscMemoryInit:
 		m.uses |= usesMemoryInit
 		c.dataIndex()
@@ -422,7 +427,7 @@ func (c *coder) misc() uint32 {
 	default:
 		c.fail("an unknown instruction (0xfc %#x)", sub)
 	}
-	return costBulk
+	return weightBulk
 }
 
 // vector reads what follows a 0xfd byte. The instruction's number must be in its

@@ -1,12 +1,10 @@
 package wasm
 
-// A bulk operation on no more than these many bytes or table elements is not
-// charged by its length; a longer one is, a unit for so many of them.
+// A bulk operation on more bytes or table elements than these (as shifts) costs
+// a unit for each so many of them; a smaller one counts as an instruction.
 const (
-	smallBytes    = 1024
-	bytesShift    = 4
-	smallElements = 128
-	elementsShift = 1
+	bytesShift    = 10
+	elementsShift = 7
 )
 
 // fuelCheck is what counts fuel down and refills it:
@@ -61,7 +59,7 @@ func (w *rewriter) codeSection() []byte {
 }
 
 // charged tells whether the entry of a function counts fuel.
-func (f *function) charged() bool { return f.cost > leafCost || f.hasCall && !f.loopFirst }
+func (f *function) charged() bool { return f.weight > leafWeight || f.hasCall && !f.loopFirst }
 
 func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	m := w.m
@@ -73,7 +71,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 		w.done.StackChecks++
 	}
 	if w.Fuel != nil && f.charged() {
-		b = around(b, w.charge, f.cost)
+		b = around(b, w.charge, units(f.weight))
 		w.done.FuelChecks++
 	}
 	if recursive {
@@ -154,7 +152,7 @@ func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
 			if op == opLoop && w.Fuel != nil {
 				b = append(b, src[copied:pos]...)
 				copied = pos
-				b = around(b, w.charge, w.m.loops[w.loop])
+				b = around(b, w.charge, units(w.m.loops[w.loop]))
 				w.loop++
 				w.done.FuelChecks++
 			}
@@ -183,10 +181,10 @@ func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
 		case immMisc:
 			sub := src[pos]
 			pos = skipMisc(src, pos)
-			if shift, small := bulkCharge(sub); w.Fuel != nil && small > 0 && (constant < 0 || constant > small) {
+			if shift := bulkShift(sub); w.Fuel != nil && isCharged(shift, constant) {
 				b = append(b, src[copied:at]...)
 				copied = at
-				b = w.bulk(b, uint32(f.locals), shift, small)
+				b = w.bulk(b, uint32(f.locals), shift)
 				w.done.FuelChecks++
 			}
 		case immVector:
@@ -197,11 +195,11 @@ func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
 
 // bulk charges a bulk operation whose length is on the stack:
 //
-//	if length > small { fuel -= length >> shift; if fuel < 0 { fuel = refill() } }
-func (w *rewriter) bulk(b []byte, local uint32, shift, small int64) []byte {
+//	if length > 1<<shift { fuel -= length >> shift; if fuel < 0 { fuel = refill() } }
+func (w *rewriter) bulk(b []byte, local uint32, shift int64) []byte {
 	b = appendU32(append(b, opLocalTee), local)
 	b = appendU32(append(b, opLocalGet), local)
-	b = appendSigned(append(b, opI32Const), small)
+	b = appendSigned(append(b, opI32Const), 1<<shift)
 	b = append(b, opI32GtU, opIf, blockEmpty)
 	b = append(b, w.charge[0]...)
 	b = appendU32(append(b, opLocalGet), local)
@@ -211,16 +209,22 @@ func (w *rewriter) bulk(b []byte, local uint32, shift, small int64) []byte {
 	return append(b, opEnd)
 }
 
-// bulkCharge tells of a 0xfc instruction whether and how its length is charged;
-// small is 0 if it has none.
-func bulkCharge(sub byte) (shift, small int64) {
+// bulkShift tells how the length of a 0xfc instruction is charged, 0 if it has
+// none.
+func bulkShift(sub byte) int64 {
 	switch sub {
 	case miscMemoryInit, miscMemoryCopy, miscMemoryFill:
-		return bytesShift, smallBytes
+		return bytesShift
 	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
-		return elementsShift, smallElements
+		return elementsShift
 	}
-	return 0, 0
+	return 0
+}
+
+// isCharged tells whether a length can be one that is charged; constant is what
+// it is, if it is not negative.
+func isCharged(shift, constant int64) bool {
+	return shift > 0 && (constant < 0 || constant > 1<<shift)
 }
 
 // skipNumber is the position behind a LEB128 number.

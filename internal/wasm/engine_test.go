@@ -11,7 +11,7 @@ import (
 )
 
 // slice is how much fuel the tests' host gives at a time.
-const slice = 10_000
+var slice = 10_000
 
 // mustRewrite parses and rewrites a module.
 func mustRewrite(t testing.TB, original []byte, o wasm.Options) ([]byte, *wasm.Rewritten) {
@@ -56,7 +56,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		if h.refills == h.atMost {
 			panic(errOutOfFuel{})
 		}
-		stack[0] = slice
+		stack[0] = uint64(slice)
 	})
 	_, err := h.NewHostModuleBuilder("runner").NewFunctionBuilder().
 		WithGoModuleFunction(refill, nil, []api.ValueType{api.ValueTypeI32}).Export("fuel").Instantiate(ctx)

@@ -39,10 +39,10 @@ func TestFuelIsCountedByPassesThroughLoopsAndCalls(t *testing.T) {
 		args   []uint64
 		cost   int // of all passes together
 	}{
-		{"loop", []uint64{100_000}, 100_000 * 6},
-		{"tree", []uint64{14}, (1<<15 - 1) * 24},
-		{"deep", []uint64{5_000}, 5_001 * 16},
-		{"fill", []uint64{1, 1 << 17}, 1 << 13},
+		{"loop", []uint64{100_000}, 100_000},
+		{"tree", []uint64{14}, 1<<15 - 1},
+		{"deep", []uint64{5_000}, 5_001},
+		{"fill", []uint64{1, 1 << 17}, 1 << 7},
 		{"fill", []uint64{1, 1 << 10}, 0},
 		{"smallfill", []uint64{1}, 0},
 	} {
@@ -57,7 +57,7 @@ func TestFuelIsCountedByPassesThroughLoopsAndCalls(t *testing.T) {
 		}
 		// a refill comes with the first pass and whenever a slice is used up;
 		// what the pass before it took too much is forgiven
-		if least, most := row.cost/(slice+24), (row.cost+slice-1)/slice; h.refills < least || h.refills > most {
+		if least, most := row.cost/(slice+1), (row.cost+slice-1)/slice; h.refills < least || h.refills > most {
 			t.Errorf("%s%v: %d refills, want %d to %d", row.export, row.args, h.refills, least, most)
 		}
 	}

@@ -146,5 +146,9 @@ func (g *graph) edge(node, i uint32) (uint32, bool) {
 	return 0, false
 }
 
-// stack estimates the bytes of native stack that a call of the function takes.
-func (f *function) stack() uint32 { return 96 + 8*uint32(f.locals) }
+// stack estimates the bytes of native stack that a call of the function takes:
+// what it saves in any case, its parameters and locals, and a share of its code,
+// as compilers keep intermediate values there, too.
+func (f *function) stack() uint32 {
+	return 48 + 8*uint32(f.locals) + uint32(f.end-f.code)/8
+}

@@ -11,11 +11,15 @@ type Options struct {
 	// Fuel counts the module's work down and calls a host function when it is
 	// used up; nil counts nothing.
 	Fuel *FuelImport
-	// MaxStack bounds recursion: it is how many bytes of native stack (see
-	// StackOf) the functions that can call themselves, directly or through
-	// others, may take at once; 0 leaves that to the engine. At the bound the
-	// module traps with unreachable, and the exported depth is above MaxStack,
-	// which it never is otherwise.
+	// MaxStack bounds recursion: it is how many bytes of native stack, at most
+	// 1 GiB, the calls of functions that can call themselves, directly or through
+	// others, may take at once; 0 leaves that to the engine. A call is taken for
+	// 48 bytes, 8 more for each parameter and local, and 1 for 8 bytes of code,
+	// which is more than enough for most and too little for a few, so the
+	// engine's own bound still matters. At the bound the module traps with
+	// unreachable, and the exported depth is above MaxStack, which it never is
+	// otherwise. After a trap of any kind the depth is what it was there: the
+	// host must set it back to 0.
 	MaxStack uint32
 	// MemoryMaxPages replaces the declared maximum of the memory; 0 leaves it.
 	// Whoever raises it must refuse growth beyond the declared one himself.
@@ -36,11 +40,12 @@ type Options struct {
 // FuelImport names the host function () -> i32 that is called when fuel is used
 // up, and answers how much there is from then on (more than 0).
 //
-// A unit is about one instruction, counted before it is run: at the entry of a
-// function and at the head of a loop, what one pass through it takes at most,
-// inner loops not included. A bulk operation that is not small is charged by
-// its length as well. When the host function is called the fuel is negative:
-// what was used beyond the last slice.
+// A unit is a pass through a loop or a call of a function that calls on, and one
+// more for every 64 instructions in it (inner loops not included), charged before
+// they are run; a bulk operation costs one for every KiB or 128 table elements.
+// So between two calls of the host there is at most a slice of units, and one
+// pass or one bulk operation. When the host function is called the fuel is
+// negative: what was used beyond the last slice.
 type FuelImport struct{ Module, Name string }
 
 // Rewritten tells what Rewrite did. It holds no bytes of the module but Data's,
@@ -78,7 +83,8 @@ type DataSegment struct {
 // Rewrite writes the module anew as the options ask. What it means does not
 // change but for that. The bytes are the caller's.
 func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
-	w := &rewriter{m: m, Options: o, done: &Rewritten{}}
+	o.MaxStack = min(o.MaxStack, 1<<30)
+	w := &rewriter{m: m, Options: o, done: &Rewritten{}, detached: o.Detach}
 	if err := w.prepare(); err != nil {
 		return nil, nil, err
 	}
@@ -87,8 +93,10 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 
 type rewriter struct {
 	Options
-	m    *Module
-	done *Rewritten
+	m        *Module
+	done     *Rewritten
+	detached bool    // data and start function are left out
+	frozen   *frozen // nil: the initial values stay
 
 	refill       uint32 // function index of the fuel import
 	fuel, depth  uint32 // global indices
@@ -339,10 +347,15 @@ func (w *rewriter) tableSection() []byte {
 
 func (w *rewriter) memorySection() []byte {
 	memory := w.m.memory
-	if memory == nil || w.MemoryMaxPages == 0 {
+	switch {
+	case memory != nil && w.frozen != nil && memory.HasMax:
+		return appendU32(appendU32([]byte{1, 1}, w.frozen.pages), memory.MaxPages)
+	case memory != nil && w.frozen != nil:
+		return appendU32([]byte{1, 0}, w.frozen.pages)
+	case memory == nil || w.MemoryMaxPages == 0:
 		return w.m.content(sectionMemory)
 	}
-	return appendU32(appendU32([]byte{1, 1}, memory.MinPages), max(w.MemoryMaxPages, memory.MinPages))
+	return appendU32(appendU32([]byte{1, 1}, memory.MinPages), max(min(w.MemoryMaxPages, maxPages), memory.MinPages))
 }
 
 func (w *rewriter) globalSection() []byte {
@@ -359,7 +372,12 @@ func (w *rewriter) globalSection() []byte {
 	}
 	b := appendU32(nil, uint32(len(m.globals)+added))
 	for _, g := range m.globals {
-		b = w.constant(appendGlobalType(b, g), g.init)
+		b = appendGlobalType(b, g)
+		if g.Mutable && w.frozen != nil {
+			b = w.frozen.constant(b, g.Type)
+		} else {
+			b = w.constant(b, g.init)
+		}
 	}
 	for range added {
 		b = append(appendGlobalType(b, Global{Type: I32, Mutable: true}), opI32Const, 0, opEnd)
@@ -399,7 +417,7 @@ func (w *rewriter) exportSection() []byte {
 }
 
 func (w *rewriter) startSection() []byte {
-	if w.m.start < 0 || w.Detach {
+	if w.m.start < 0 || w.detached {
 		return nil
 	}
 	return appendU32(nil, w.function(uint32(w.m.start)))
@@ -439,7 +457,7 @@ func (w *rewriter) elementSection() []byte {
 // dropsData tells whether the data section can go: it is detached, and no code
 // names a segment.
 func (w *rewriter) dropsData() bool {
-	return w.Detach && w.m.uses&(usesMemoryInit|usesDataDrop) == 0
+	return w.detached && w.m.uses&(usesMemoryInit|usesDataDrop) == 0
 }
 
 func (w *rewriter) dataCountSection() []byte {
@@ -456,7 +474,7 @@ func (w *rewriter) dataSection() []byte {
 	switch {
 	case w.dropsData():
 		return nil
-	case !w.Detach:
+	case !w.detached:
 		return m.content(sectionData)
 	}
 	b := appendU32(nil, uint32(len(m.data)))

@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"log/slog"
 	"strconv"
 
@@ -32,7 +33,7 @@ func (x *Exchange) AddHeader(name string, value []byte) {
 }
 
 // Send makes r the answer: what an error helper filled becomes problem+json
-// with r's headers. Headers that could end a line or frame the message are
+// with r's headers; an empty detail becomes the one of the code. Headers that could end a line or frame the message are
 // left out, whoever let them come this far. r is copied.
 func (x *Exchange) Send(r *abi.Response) {
 	h := x.answer(r.Status)
@@ -56,7 +57,7 @@ func (x *Exchange) Send(r *abi.Response) {
 		x.challenge("", "")
 	}
 	if r.Code != "" {
-		x.problem(r.Code, r.Detail)
+		x.problem(r.Code, cmp.Or(r.Detail, detailOf(r.Code)))
 		return
 	}
 	if bodyless(r.Status) {

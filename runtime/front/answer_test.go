@@ -309,6 +309,20 @@ func token(s string) bool {
 	})
 }
 
+func TestAnErrorWithoutADetailGetsTheOneOfItsCode(t *testing.T) {
+	for code, want := range map[string]string{
+		"bad_request":    "the request cannot be served as it is",
+		"handler_failed": "the handler failed: the log has the cause under this requestId",
+		"error":          "the request failed",
+		"out_of_tea":     "the request failed",
+	} {
+		a := answered(t, func(x *front.Exchange) { x.Send(&abi.Response{Status: 422, Code: code}) })
+		if p := problemOf(t, a); p.Detail != want || p.Code != code || p.Status != 422 {
+			t.Errorf("%s: %+v, want the detail %q", code, p, want)
+		}
+	}
+}
+
 func FuzzProblemsAreJSON(f *testing.F) {
 	f.Add("plain", "a_code")
 	f.Add("\"\\\x00\x1f\x7f\u2028\xff\xed\xa0\x80é", "\n")
@@ -336,7 +350,7 @@ func FuzzProblemsAreJSON(f *testing.F) {
 			}
 			return out
 		}
-		if p := problemOf(t, a); p.Detail != text(d) || p.Code != text(c) {
+		if p := problemOf(t, a); d != "" && p.Detail != text(d) || p.Detail == "" || p.Code != text(c) {
 			t.Errorf("%+v of %q, %q", p, d, c)
 		}
 	})

@@ -61,3 +61,12 @@ func refusalOf(code fault.Code) refusal {
 	}
 	return refusals[fault.Internal]
 }
+
+// detailOf is the detail of a code where nobody gave one. A handler may answer
+// with a code of its own; of that nothing more is known than that it failed.
+func detailOf(code string) string {
+	if r, ok := refusals[fault.Code(code)]; ok {
+		return r.detail
+	}
+	return refusals[fault.Error].detail
+}

@@ -56,10 +56,24 @@ type APIKeyFilter struct {
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// APIKeyPage is one page of a list; NextCursor is empty on the last one.
+// APIKeyPage is one page of a list; NextCursor is empty, null in JSON, on the
+// last one.
 type APIKeyPage struct {
 	Keys       []APIKey `json:"keys"`
 	NextCursor string   `json:"nextCursor"`
+}
+
+// MarshalJSON writes the page as the runner does: a page without keys has an
+// empty list, one that is the last has null for its cursor.
+func (p APIKeyPage) MarshalJSON() ([]byte, error) {
+	var next *string
+	if p.NextCursor != "" {
+		next = &p.NextCursor
+	}
+	return json.Marshal(struct {
+		Keys       []APIKey `json:"keys"`
+		NextCursor *string  `json:"nextCursor"`
+	}{append([]APIKey{}, p.Keys...), next})
 }
 
 // Create makes a key. The answer holds its token, which nothing shows again.

@@ -19,9 +19,10 @@
 //
 //	func main() {}
 //
-// and is compiled to a reactor module:
+// and is compiled, in the folder handlers/orders of the app, to a reactor module
+// in the app's folder build:
 //
-//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o build/orders.wasm .
+//	cd handlers/orders && GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o ../../build/orders.wasm .
 //
 // Every request runs in a sandbox of its own: package variables hold at the
 // start of each what they held when the module was initialised, and nothing

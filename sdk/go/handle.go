@@ -2,7 +2,9 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 
+	"runner.example/sdk/go/internal/answer"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -35,25 +37,37 @@ func Serve(h host.Host, handler Handler) {
 }
 
 func send(h host.Host, r Response) error {
+	var set []host.Pair
 	for _, header := range r.headers {
 		if err := h.SetHeader(header.Name, header.Value); err != nil {
-			return unexpected{err}
+			return refused(fmt.Sprintf("set header %q", header.Name), err, answer.Header(set, header.Name, header.Value))
 		}
+		set = append(set, host.Pair(header))
 	}
 	if r.failure {
 		if err := h.SendError(r.status, "", r.message); err != nil {
-			return unexpected{err}
+			return refused(fmt.Sprintf("answer with an error of status %d", r.status), err, answer.Failure(r.status, r.message))
 		}
 		return nil
 	}
 	body, err := r.encode()
 	if err != nil {
-		return err
+		return fmt.Errorf("write the answer's body as JSON: %w", err)
 	}
 	if err := h.Send(r.status, body); err != nil {
-		return unexpected{err}
+		return refused(fmt.Sprintf("answer with status %d and %d bytes", r.status, len(body)), err, answer.Body(r.status, len(body)))
 	}
 	return nil
+}
+
+// refused says which part of an answer the host did not take and, as the host
+// itself gives a code alone, the reason that the rules have for that code.
+func refused(act string, err error, why *host.Error) error {
+	var told *host.Error
+	if errors.As(err, &told) && told.Message == "" && why != nil && why.Code == told.Code {
+		err = why
+	}
+	return unexpected{fmt.Errorf("%s: %w", act, err)}
 }
 
 // unexpected hides the code of a host error that is the handler's own fault:

@@ -58,7 +58,8 @@ func Forbidden(message string) Response { return Error(403, message) }
 func NotFound(message string) Response { return Error(404, message) }
 
 // Error answers any other failure, 400 to 599. A status outside of that is the
-// handler's fault and answers 500.
+// handler's fault and answers 500. The message is the problem's `detail`; when
+// it is empty the runner puts a text of its own there.
 func Error(status int, message string) Response {
 	return Response{status: status, message: message, failure: true}
 }
@@ -66,7 +67,10 @@ func Error(status int, message string) Response {
 // Status is the HTTP status of the answer.
 func (r Response) Status() int { return r.status }
 
-// WithHeader gives the answer with one more header line.
+// WithHeader gives the answer with one more header line. A header that the
+// runner does not let pass (its own, such as Date, a name or value that would
+// break the message, a second Content-Type or Location) makes the answer 500
+// handler_failed, and the log says which and why.
 func (r Response) WithHeader(name, value string) Response {
 	r.headers = append(r.headers[:len(r.headers):len(r.headers)], Pair{name, value})
 	return r

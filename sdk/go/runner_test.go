@@ -3,6 +3,9 @@ package runner_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,4 +174,124 @@ func TestWarmRunsAHandlerOnceForEachBody(t *testing.T) {
 	if len(bodies) != 3 || bodies[0] != "anonymous" || bodies[1] != "aanonymous" || bodies[2] != "banonymous" {
 		t.Errorf("ran with %q", bodies)
 	}
+}
+
+func TestHeadersThatTheRunnerRefusesFailTheAnswerAndTheLogSaysWhy(t *testing.T) {
+	const location = "a location is a path with one leading / or an absolute http(s) URL"
+	rows := []struct{ name, value, says string }{
+		{"X-Mine", "1", ""}, {"x-utf8", "grün", ""}, {"x-tab", "a\tb", ""}, {"x-empty", "", ""},
+		{"Content-Type", "text/csv", ""}, {"Location", "/a//b?c", ""}, {"Location", "HTTPS://example.com", ""},
+		{"Location", "there", `set header "Location": denied: ` + location},
+		{"location", "//evil.example", `set header "location": denied: ` + location},
+		{"location", `/\evil.example`, location}, {"location", "javascript:alert(1)", location}, {"location", "https:///x", location},
+		{"", "x", `set header "": denied: a header's name`}, {"x a", "1", "a header's name"}, {"x-ä", "1", "a header's name"},
+		{"x-a\r\nx-b", "1", `set header "x-a\r\nx-b": denied: `},
+		{"x-b", "a\r\nx-c: 1", "no control characters"}, {"x-b", "\x7f", "no control characters"},
+		{"x-b", " a", "no blanks around it"}, {"x-b", "\xff", `set header "x-b": invalid: `},
+		{"x-b", strings.Repeat("x", 16<<10), `set header "x-b": too_large: `},
+		{"Proxy-Authenticate", "x", "the runner sets this header"}, {"RateLimit-Policy", "x", "the runner sets this header"},
+	}
+	for _, row := range rows {
+		result := answerOf(t, runner.OK("fine").WithHeader(row.name, row.value))
+		if row.says == "" {
+			if result.Status != 200 || result.Header(row.name) != row.value || len(result.Logs) != 0 {
+				t.Errorf("%q: %q: got %d %q, logs %q", row.name, row.value, result.Status, result.Headers, result.Logs)
+			}
+			continue
+		}
+		if result.Status != 500 || result.Code != "handler_failed" || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], row.says) {
+			t.Errorf("%q: %q: got %d %q, logs %q, want %q", row.name, row.value, result.Status, result.Code, result.Logs, row.says)
+		}
+	}
+}
+
+// The page on the ABI lists the headers that are the runner's.
+func TestHeadersOfTheRunnerAreThoseOfItsABI(t *testing.T) {
+	page, err := os.ReadFile("../../docs/abi.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(page), "absolute http(s) URL, and ")
+	list, _, ended := strings.Cut(list, ", which are the host's")
+	names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list, -1)
+	if !found || !ended || len(names) < 11 {
+		t.Fatalf("no list of headers in the page: %q", list)
+	}
+	for _, name := range names {
+		header := strings.Replace(name[1], "*", "x", 1)
+		result := answerOf(t, runner.NoContent().WithHeader(header, "x"))
+		if result.Status != 500 || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], "the runner sets this header") {
+			t.Errorf("%s: got %d, logs %q", header, result.Status, result.Logs)
+		}
+	}
+}
+
+func TestAnswersThatTheRunnerRefusesFailAndTheLogSaysWhy(t *testing.T) {
+	many := runner.NoContent()
+	for range 101 {
+		many = many.WithHeader("x-a", "1")
+	}
+	rows := []struct {
+		response runner.Response
+		says     string
+	}{
+		{runner.OK(1).WithHeader("content-type", "a/b").WithHeader("Content-Type", "c/d"), `set header "Content-Type": invalid: an answer has one of them`},
+		{runner.Created(1, "/a", "/b"), `set header "Location": invalid: an answer has one of them`},
+		{many, "at most 100 header lines"},
+		{runner.Error(399, "m"), "answer with an error of status 399: invalid: the status of an error is 400 to 599"},
+		{runner.Error(600, "m"), "400 to 599"},
+		{runner.Error(400, "\xff"), "a message is UTF-8"},
+		{runner.Error(400, strings.Repeat("m", 8<<10+1)), "at most 8 KiB"},
+		{runner.OK(make([]byte, 8<<20+1)), "too_large: the body has 8388609 bytes"},
+		{runner.Response{}, "answer with status 0 and 4 bytes: invalid: the status of an answer is 200 to 599"},
+		{runner.OK(func() {}), "write the answer's body as JSON: "},
+	}
+	for _, row := range rows {
+		result := answerOf(t, row.response)
+		if result.Status != 500 || result.Code != "handler_failed" || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], row.says) {
+			t.Errorf("got %d %q, logs %.200q, want %q", result.Status, result.Code, result.Logs, row.says)
+		}
+	}
+}
+
+func TestABodyIsJSONUnlessTheHandlerSaysOtherwise(t *testing.T) {
+	rows := []struct {
+		response runner.Response
+		want     string
+	}{
+		{runner.OK(1), "application/json"},
+		{runner.OK([]byte("a,b")).WithHeader("Content-Type", "text/csv"), "text/csv"},
+		{runner.NoContent(), ""},
+		{runner.BadRequest("m").WithHeader("Content-Type", "text/plain"), ""}, // the runner makes the body
+	}
+	for _, row := range rows {
+		if result := answerOf(t, row.response); result.Header("content-type") != row.want {
+			t.Errorf("got %q, want %q", result.Header("content-type"), row.want)
+		}
+	}
+}
+
+func TestTheLastPageOfKeysHasNullForItsCursor(t *testing.T) {
+	rows := []struct {
+		page runner.APIKeyPage
+		want string
+	}{
+		{runner.APIKeyPage{}, `{"keys":[],"nextCursor":null}`},
+		{runner.APIKeyPage{NextCursor: "key_1"}, `{"keys":[],"nextCursor":"key_1"}`},
+	}
+	for _, row := range rows {
+		text, err := json.Marshal(row.page)
+		if err != nil || string(text) != row.want {
+			t.Errorf("got %s, %v, want %s", text, err, row.want)
+		}
+		var back runner.APIKeyPage
+		if err := json.Unmarshal(text, &back); err != nil || back.NextCursor != row.page.NextCursor {
+			t.Errorf("read %s as %+v, %v", text, back, err)
+		}
+	}
+}
+
+func answerOf(t *testing.T, response runner.Response) runnertest.Result {
+	t.Helper()
+	return runnertest.Run(t, func(*runner.Context, *runner.Request) (runner.Response, error) { return response, nil }, runnertest.Request{})
 }

@@ -6,7 +6,9 @@
 //	if result.Status != 201 { … }
 //
 // It answers as the runner does for what a handler can see of it: bodies,
-// helpers, errors. Services answer what the test says (Request.Calls); checks
+// helpers, errors, and the refusal of headers and statuses that the runner does
+// not let pass, which is 500 handler_failed with the reason in Result.Logs.
+// Services answer what the test says (Request.Calls); checks
 // that belong to the host, such as authority, are the business of a test that
 // runs the real server.
 package runnertest
@@ -15,11 +17,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	runner "runner.example/sdk/go"
+	"runner.example/sdk/go/internal/answer"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -48,7 +52,8 @@ type Result struct {
 	Status  int
 	Headers []runner.Pair
 	Body    []byte
-	// Code and Message are set when the answer is an error's.
+	// Code and Message are set when the answer is an error's. The runner fills
+	// an empty Message with a text of its own.
 	Code, Message string
 	Logs          []string
 	// KeptWrites reports a call of KeepWrites.
@@ -88,6 +93,7 @@ func Run(t testing.TB, handler runner.Handler, request Request) Result {
 type fake struct {
 	request        Request
 	path, rawQuery string
+	headers        []host.Pair
 	result         Result
 }
 
@@ -161,21 +167,37 @@ func (f *fake) Context() []byte {
 }
 
 func (f *fake) SetHeader(name, value string) error {
-	f.result.Headers = append(f.result.Headers, runner.Pair{Name: name, Value: value})
+	if f.result.Status != 0 {
+		return &host.Error{Code: "invalid"}
+	}
+	if err := answer.Header(f.headers, name, value); err != nil {
+		return err
+	}
+	f.headers = append(f.headers, host.Pair{Name: name, Value: value})
 	return nil
 }
 
 func (f *fake) Send(status int, body []byte) error {
-	if f.result.Status != 0 || status < 200 || status > 599 || (len(body) > 0 && (status == 204 || status == 304)) {
+	if f.result.Status != 0 {
 		return &host.Error{Code: "invalid"}
 	}
-	f.result.Status, f.result.Body = status, body
+	if err := answer.Body(status, len(body)); err != nil {
+		return err
+	}
+	f.answer(status)
+	if len(body) > 0 && f.result.Header("content-type") == "" {
+		f.result.Headers = append(f.result.Headers, runner.Pair{Name: "content-type", Value: "application/json"})
+	}
+	f.result.Body = body
 	return nil
 }
 
 func (f *fake) SendError(status int, code, message string) error {
-	if f.result.Status != 0 || status < 400 || status > 599 {
+	if f.result.Status != 0 {
 		return &host.Error{Code: "invalid"}
+	}
+	if err := answer.Failure(status, message); err != nil {
+		return err
 	}
 	if code == "" {
 		code = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found"}[status]
@@ -183,8 +205,17 @@ func (f *fake) SendError(status int, code, message string) error {
 	if code == "" {
 		code = "error"
 	}
-	f.result.Status, f.result.Code, f.result.Message = status, code, message
+	f.headers = slices.DeleteFunc(f.headers, func(h host.Pair) bool { return strings.EqualFold(h.Name, "content-type") })
+	f.answer(status)
+	f.result.Code, f.result.Message = code, message
 	return nil
+}
+
+func (f *fake) answer(status int) {
+	f.result.Status = status
+	for _, h := range f.headers {
+		f.result.Headers = append(f.result.Headers, runner.Pair(h))
+	}
 }
 
 func (f *fake) Call(op string, args []byte) ([]byte, error) {

@@ -1,0 +1,138 @@
+// Package answer knows which answers the runner lets pass: the rules of the
+// guest ABI for headers, statuses and sizes. The runner is the one that
+// enforces them; here they are told before, to a unit test, and afterwards, in
+// the log line of an answer that was refused.
+package answer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"runner.example/sdk/go/internal/host"
+)
+
+// The bounds of an answer. MaxBody is the default of `response` under
+// [sandbox] in runner.toml.
+const (
+	MaxHeaderLines = 100
+	MaxHeaderBytes = 16 << 10
+	MaxMessage     = 8 << 10
+	MaxBody        = 8 << 20
+)
+
+// Header returns why the runner refuses one more header line behind those that
+// are set already, nil when it takes it. The error's message is the reason.
+func Header(set []host.Pair, name, value string) *host.Error {
+	size := len(name) + len(value)
+	for _, h := range set {
+		size += len(h.Name) + len(h.Value)
+	}
+	switch why := denied(name, value); {
+	case !utf8.ValidString(name) || !utf8.ValidString(value):
+		return refuse("invalid", "names and values are UTF-8")
+	case why != "":
+		return refuse("denied", "%s", why)
+	case single(name) && has(set, name):
+		return refuse("invalid", "an answer has one of them")
+	case len(set) >= MaxHeaderLines:
+		return refuse("too_large", "an answer has at most %d header lines", MaxHeaderLines)
+	case size > MaxHeaderBytes:
+		return refuse("too_large", "the headers of an answer have at most %d KiB", MaxHeaderBytes>>10)
+	}
+	return nil
+}
+
+// Body returns why the runner refuses an answer with a body, nil when it takes
+// it.
+func Body(status, length int) *host.Error {
+	switch {
+	case status < 200 || status > 599:
+		return refuse("invalid", "the status of an answer is 200 to 599")
+	case length > 0 && (status == 204 || status == 304):
+		return refuse("invalid", "204 and 304 have no body")
+	case length > MaxBody:
+		return refuse("too_large", "the body has %d bytes, more than a server takes unless its runner.toml says so ([sandbox] response)", length)
+	}
+	return nil
+}
+
+// Failure returns why the runner refuses an error answer, nil when it takes it.
+func Failure(status int, message string) *host.Error {
+	switch {
+	case status < 400 || status > 599:
+		return refuse("invalid", "the status of an error is 400 to 599")
+	case !utf8.ValidString(message):
+		return refuse("invalid", "a message is UTF-8")
+	case len(message) > MaxMessage:
+		return refuse("too_large", "a message has at most %d KiB", MaxMessage>>10)
+	}
+	return nil
+}
+
+func refuse(code, format string, args ...any) *host.Error {
+	return &host.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// hosts are the headers that the runner sets itself.
+var hosts = []string{
+	"connection", "transfer-encoding", "content-length", "date", "server", "trailer",
+	"upgrade", "te", "keep-alive", "www-authenticate", "x-request-id",
+}
+
+// denied says why a handler may not send the header, empty when it may.
+func denied(name, value string) string {
+	lower := strings.ToLower(name)
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !tokenRune(r) }) {
+		return "a header's name is made of letters, digits and !#$%&'*+-.^_`|~"
+	}
+	for _, h := range hosts {
+		if lower == h {
+			return "the runner sets this header"
+		}
+	}
+	switch {
+	case strings.HasPrefix(lower, "proxy-"), strings.HasPrefix(lower, "ratelimit"):
+		return "the runner sets this header"
+	case strings.ContainsFunc(value, func(r rune) bool { return r != '\t' && r < ' ' || r == 0x7f }):
+		return "a header's value has no control characters"
+	case strings.Trim(value, " \t") != value:
+		return "a header's value has no blanks around it"
+	case lower == "location" && !location(value):
+		return "a location is a path with one leading / or an absolute http(s) URL"
+	}
+	return ""
+}
+
+func tokenRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+		strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+func location(value string) bool {
+	if strings.Contains(value, "\t") {
+		return false
+	}
+	if strings.HasPrefix(value, "/") {
+		return !strings.HasPrefix(value, "//") && !strings.HasPrefix(value, `/\`)
+	}
+	for _, scheme := range []string{"http://", "https://"} {
+		if n := len(scheme); len(value) > n && strings.EqualFold(value[:n], scheme) {
+			return value[n] != '/' && value[n] != '\\'
+		}
+	}
+	return false
+}
+
+func single(name string) bool {
+	return strings.EqualFold(name, "content-type") || strings.EqualFold(name, "location")
+}
+
+func has(set []host.Pair, name string) bool {
+	for _, h := range set {
+		if strings.EqualFold(h.Name, name) {
+			return true
+		}
+	}
+	return false
+}

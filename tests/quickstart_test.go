@@ -1,0 +1,145 @@
+package tests
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fence is one fenced block of a page. File is the name in backquotes with a
+// colon behind it that stands alone before the block.
+type fence struct{ info, file, text string }
+
+var fenceForm = regexp.MustCompile("(?ms)^(?:`([^`\n]+)`:\n\n)?```([a-z ]*)\n(.*?)^```$")
+
+func fencesOf(t *testing.T, path string) []fence {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []fence
+	for _, m := range fenceForm.FindAllStringSubmatch(string(page), -1) {
+		all = append(all, fence{info: m[2], file: m[1], text: m[3]})
+	}
+	return all
+}
+
+// shell is a bash that a reader types into.
+type shell struct {
+	t   *testing.T
+	env []string
+	dir string
+}
+
+const endMark = "-- the folder now: "
+
+// run runs a block from where the last one ended and gives what it printed.
+func (s *shell) run(text string) string {
+	s.t.Helper()
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", text+"\nprintf '\\n%s%s' '"+endMark+"' \"$PWD\"; env -0 > \"$READER_ENV\"")
+	cmd.Dir, cmd.Env = s.dir, s.env
+	stuck := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s\n%v\n%s", text, err, out)
+	}
+	printed, dir, _ := strings.Cut(string(out), endMark)
+	s.dir = dir
+	for _, entry := range s.env {
+		if file, ok := strings.CutPrefix(entry, "READER_ENV="); ok {
+			kept, err := os.ReadFile(file)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.env = strings.Split(strings.TrimSuffix(string(kept), "\x00"), "\x00")
+		}
+	}
+	return printed
+}
+
+// serve runs a block that does not end, until the test does. It gives what it
+// printed once it printed a line.
+func (s *shell) serve(text string) string {
+	s.t.Helper()
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", "exec "+text)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("%s: %v\n%s", text, err, stderr.String())
+		}
+	})
+	stuck := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	line := make([]byte, 4096)
+	n, err := stdout.Read(line)
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", text, err, stderr.String())
+	}
+	return string(line[:n])
+}
+
+// Whoever types what the quickstart prints gets what it shows: files are
+// written, commands are run in order, and every shown line must be among those
+// printed, where … stands for anything. Only the reader's own checkout and a
+// free port are put in.
+func TestTheQuickstartDoesWhatItSays(t *testing.T) {
+	checkout, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	ln.Close()
+	reader := strings.NewReplacer("$HOME/runner", checkout, "127.0.0.1:8080", address)
+	sh := &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
+		"RUNNER_FRONT_LISTEN="+address, "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
+
+	var printed string
+	shown := 0
+	for _, f := range fencesOf(t, "../docs/quickstart.md") {
+		text := reader.Replace(f.text)
+		switch {
+		case f.file != "":
+			if err := os.WriteFile(filepath.Join(sh.dir, f.file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		case f.info == "sh":
+			printed = sh.run(text)
+		case f.info == "sh serve":
+			printed = sh.serve(text)
+		case f.info == "text":
+			for line := range strings.Lines(text) {
+				form := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, "\n")), "…", ".*")
+				if shown++; !regexp.MustCompile("(?:^|\n|})" + form).MatchString(printed) {
+					t.Errorf("the page shows\n%sbut this is printed:\n%s", line, printed)
+				}
+			}
+		case f.info != "":
+			t.Errorf("a block of %q has no file name before it:\n%s", f.info, f.text)
+		}
+	}
+	if shown < 7 {
+		t.Errorf("only %d lines were compared", shown)
+	}
+}
