@@ -2,8 +2,8 @@ package hostabi
 
 import (
 	"context"
-	"errors"
 	"log/slog"
+	"time"
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -42,6 +42,8 @@ type Limits struct {
 	ResponseBytes int
 	LogLines      int
 	LogBytes      int
+	// CPU bounds the time on a processor of all runs for one request together.
+	CPU time.Duration
 }
 
 // DefaultLimits returns the limits that hold where nothing else is said.
@@ -53,6 +55,7 @@ func DefaultLimits() Limits {
 		ResponseBytes: 8 << 20,
 		LogLines:      64,
 		LogBytes:      16 << 10,
+		CPU:           time.Second,
 	}
 }
 
@@ -69,6 +72,9 @@ func (l Limits) filled() Limits {
 	fill(&l.ResponseBytes, d.ResponseBytes)
 	fill(&l.LogLines, d.LogLines)
 	fill(&l.LogBytes, d.LogBytes)
+	if l.CPU == 0 {
+		l.CPU = d.CPU
+	}
 	return l
 }
 
@@ -76,7 +82,8 @@ func (l Limits) filled() Limits {
 // the sandbox, and reads Response and KeepsWrites when the run is over; it may
 // be used for run after run, by one goroutine at a time.
 type Call struct {
-	// Context ends when the time of the request is over.
+	// Context ends when the time of the request is over. A Deadline does so
+	// without a timer.
 	Context context.Context
 	Host    *Host
 	// Request is nil while a module initializes itself without a request.
@@ -97,6 +104,10 @@ type Call struct {
 	initializing   bool
 	keepsWrites    bool
 	hostCalls      int
+	inside         bool // a host function runs, or failed
+	waited         time.Duration
+	cpu            time.Duration // of all runs for this request
+	onWait         func(begins bool)
 	moved          int
 	storeOps       int
 	contextText    []byte // the JSON of the function context, once asked for
@@ -113,6 +124,10 @@ func (c *Call) Begin() {
 	c.limits = c.Host.Limits.filled()
 	c.initializing, c.keepsWrites, c.called = false, false, false
 	c.hostCalls, c.moved, c.storeOps = 0, 0, 0
+	c.inside, c.waited = false, 0
+	if c.Attempt <= 1 {
+		c.cpu = 0
+	}
 	if c.Request != nil {
 		c.moved = -len(c.Request.Body)
 	}
@@ -137,38 +152,6 @@ func (c *Call) End() {
 // KeepsWrites reports whether the handler asked that its writes are committed
 // whatever it answers.
 func (c *Call) KeepsWrites() bool { return c.keepsWrites }
-
-// GuestContext returns the context that the guest of this run must run under:
-// ctx, by which host functions find the Call. It is not changed when the Call is
-// used again, so who still holds it then does no harm.
-func (c *Call) GuestContext(ctx context.Context) context.Context { return &guestContext{ctx, c} }
-
-type guestContext struct {
-	context.Context
-	call *Call
-}
-
-// ErrTimeOver is what a host function panics with when the request's time is
-// over: it unwinds the guest, which does not run again.
-var ErrTimeOver = errors.New("host call after the request's time was over")
-
-// enter counts a host call and says whether it may go on; an answer may always
-// be given.
-func (c *Call) enter(answering bool) abi.Errno {
-	if c.Context.Err() != nil {
-		panic(ErrTimeOver)
-	}
-	c.hostCalls++
-	switch {
-	case c.initializing || c.Request == nil:
-		return abi.Denied
-	case answering:
-		return 0
-	case c.hostCalls > c.limits.HostCalls || c.moved > c.limits.MovedBytes:
-		return abi.Limit
-	}
-	return 0
-}
 
 // move counts bytes that are about to be copied and says whether they may be;
 // when not, the budget counts as spent.

@@ -1,9 +1,9 @@
 // Package hostabi is everything a guest can ask of the host: the functions of
-// the module "runner" and the operations of call.
+// the module "runner", the operations of call, and what is left of WASI.
 //
 // One Call is the state of one run of a handler: what it was asked, in whose
 // name it acts, what it answered, what it may still spend. The guest runs under
-// a context of its own type that leads to the Call, so a host function finds its
+// a Guest, a context of its own type that leads to the Call, so a host function finds its
 // state without looking it up.
 //
 // What always holds: a guest can pass any number to any function and gets an

@@ -50,5 +50,6 @@ var errnos = map[fault.Code]abi.Errno{
 	fault.HandlerTimeout:       abi.Deadline,
 	fault.HandlerFailed:        abi.Internal,
 	fault.HandlerOutOfMemory:   abi.Internal,
+	fault.HandlerUnavailable:   abi.Unavailable,
 	fault.Error:                abi.Internal,
 }

@@ -13,7 +13,7 @@ import (
 type Function struct {
 	Name            string
 	Params, Results []api.ValueType
-	// Fn must be called under a context that Call.GuestContext made.
+	// Fn must be called under a *Guest that is bound to a Call.
 	Fn api.GoModuleFunc
 }
 
@@ -58,12 +58,15 @@ var bodies = map[string]body{
 func bind(f abi.Function, run body) Function {
 	answering := f.Name == "response_header" || f.Name == "response_send" || f.Name == "response_error"
 	logging := f.Name == "log"
+	slow := f.Name == "call"
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {
-		c := ctx.(*guestContext).call
-		result := int32(c.enter(answering))
+		c := ctx.(*Guest).call
+		c.inside = true
+		result := int32(c.enter(answering, slow))
 		if result == 0 || logging {
 			result = run(c, guest{m.Memory(), stack})
 		}
+		c.inside = false
 		if f.Result {
 			stack[0] = api.EncodeI32(result)
 		}

@@ -32,6 +32,7 @@ type guest struct {
 	t         testing.TB
 	module    api.Module
 	functions map[string]hostabi.Function
+	wasi      map[string]hostabi.Function
 	call      *hostabi.Call
 	log       *bytes.Buffer
 	next      uint32 // free memory
@@ -94,9 +95,12 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 		t.Fatal(err)
 	}
 	log := new(bytes.Buffer)
-	g := &guest{t: t, module: module, functions: map[string]hostabi.Function{}, log: log, next: 1024}
+	g := &guest{t: t, module: module, functions: map[string]hostabi.Function{}, wasi: map[string]hostabi.Function{}, log: log, next: 1024}
 	for _, f := range hostabi.Functions() {
 		g.functions[f.Name] = f
+	}
+	for _, f := range hostabi.WASI() {
+		g.wasi[f.Name] = f
 	}
 	g.call = &hostabi.Call{
 		Context: ctx,
@@ -150,11 +154,18 @@ func (g *guest) raw(name string, words ...uint32) int32 {
 	for i, w := range words {
 		stack[i] = 0xdead_beef_0000_0000 | uint64(w) // the upper half means nothing
 	}
-	f.Fn.Call(g.call.GuestContext(g.call.Context), g.module, stack)
+	f.Fn.Call(g.context(), g.module, stack)
 	if len(f.Results) == 0 {
 		return 0
 	}
 	return api.DecodeI32(stack[0])
+}
+
+// context is what the guest runs under.
+func (g *guest) context() context.Context {
+	ctx := &hostabi.Guest{Context: g.call.Context}
+	ctx.Bind(g.call)
+	return ctx
 }
 
 // do calls a function with numbers and texts, which are put into memory.
@@ -314,6 +325,7 @@ func TestAHostCallAfterTheRequestsTimeUnwindsTheGuest(t *testing.T) {
 					t.Errorf("%s: %v", name, r)
 				}
 			}()
+			g.call.Begin()
 			g.raw(name, make([]uint32, len(f.Params))...)
 		}()
 	}
@@ -369,7 +381,7 @@ func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
 func TestReadingTheRequestAllocatesNothing(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 30})
 	at, n := g.put("content-type")
-	ctx := g.call.GuestContext(g.call.Context)
+	ctx := g.context()
 	stack := make([]uint64, 8)
 	for _, row := range []struct {
 		function string

@@ -125,7 +125,7 @@ func TestLogFlood(t *testing.T) {
 		for i := range 1000 {
 			g.do("log", 1, fmt.Sprint("line ", i))
 		}
-		fmt.Fprint(g.call.Stdout(), strings.Repeat("more\n", 500), "and no end")
+		g.print(1, strings.Repeat("more\n", 500)+"and no end")
 		g.call.End()
 		lines := g.lines()
 		if len(lines) != 65 || lines[63].Msg != "line 63" || lines[64].Msg != "1437 lines dropped" || lines[64].Level != "WARN" {
@@ -146,7 +146,7 @@ func TestLogFlood(t *testing.T) {
 	t.Run("one endless line", func(t *testing.T) {
 		g := newGuest(t, hostabi.Limits{})
 		for range 1000 {
-			fmt.Fprint(g.call.Stderr(), strings.Repeat("x", 1000))
+			g.print(2, strings.Repeat("x", 1000))
 		}
 		g.call.End()
 		lines := g.lines()

@@ -3,7 +3,6 @@ package hostabi
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -103,13 +102,6 @@ func printable(text []byte) string {
 	}
 	return b.String()
 }
-
-// Stdout is where the guest's standard output goes: every line is a log line of
-// level info. It is valid for the run that was begun.
-func (c *Call) Stdout() io.Writer { return &c.stdout }
-
-// Stderr is Stdout for standard error, with level warn.
-func (c *Call) Stderr() io.Writer { return &c.stderr }
 
 // output cuts a stream into log lines. It holds a line back until its end, and
 // no more of it than the log would take.

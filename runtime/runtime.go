@@ -74,7 +74,7 @@ func New(opt Options) (*Runtime, error) {
 	if opt.Timeout == 0 {
 		opt.Timeout = 10 * time.Second
 	}
-	opt.Front.Logger, opt.Auth.Logger = opt.Logger, opt.Logger
+	opt.Front.Logger, opt.Auth.Logger, opt.Sandbox.Logger = opt.Logger, opt.Logger, opt.Logger
 	opt.Front = opt.Front.WithDefaults()
 	if err := opt.Front.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "[front] %v", err)

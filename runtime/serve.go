@@ -14,6 +14,7 @@ import (
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
+	"runner.example/runtime/sandbox"
 	"runner.example/store"
 )
 
@@ -130,8 +131,8 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		return err
 	}
 	x.BuildHeaders()
-	ctx, cancel := context.WithTimeout(r.serving, rt.timeout) // the handler's time: a slow sender has had its own
-	defer cancel()
+	ctx := hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
+	defer ctx.Stop()
 	call := &v.call
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
 	call.Address = x.Address().String()
@@ -193,6 +194,9 @@ func extra(err error, v *visit) front.Extra {
 	}
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {
 		return front.Extra{Scope: refusal.Scopes, RetryAfter: refusal.RetryAfter}
+	}
+	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+		return front.Extra{RetryAfter: unavailable.RetryAfter}
 	}
 	return front.Extra{}
 }

@@ -46,6 +46,9 @@ type config struct {
 	}
 	sandbox struct {
 		memory          int64
+		totalMemory     int64
+		cpu             time.Duration
+		breaker         bool
 		instances       int
 		queueWait       time.Duration
 		hostCalls       int
@@ -87,6 +90,8 @@ func defaults() *config {
 	c.runtime.maxTimeout = time.Minute
 	c.runtime.shutdownTimeout = 10 * time.Second
 	c.sandbox.memory = 64 * mb
+	c.sandbox.cpu = time.Second
+	c.sandbox.breaker = true
 	c.sandbox.queueWait = time.Second
 	c.sandbox.hostCalls = 1000
 	c.sandbox.movedBytes = 10 * mb
@@ -123,6 +128,9 @@ func (c *config) settings() []setting {
 		{"runtime", "max_timeout", duration{&c.runtime.maxTimeout, time.Millisecond, time.Hour}},
 		{"runtime", "shutdown_timeout", duration{&c.runtime.shutdownTimeout, 0, time.Hour}},
 		{"sandbox", "memory", pages{&c.sandbox.memory}},
+		{"sandbox", "total_memory", size{&c.sandbox.totalMemory, 0, 1 << 42}},
+		{"sandbox", "cpu", duration{&c.sandbox.cpu, time.Millisecond, time.Hour}},
+		{"sandbox", "breaker", flag{&c.sandbox.breaker}},
 		{"sandbox", "instances", count{&c.sandbox.instances, 0, 100_000}},
 		{"sandbox", "queue_wait", duration{&c.sandbox.queueWait, time.Millisecond, time.Minute}},
 		{"sandbox", "host_calls", count{&c.sandbox.hostCalls, 1, many}},

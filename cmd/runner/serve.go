@@ -342,6 +342,7 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 		Limits: hostabi.Limits{
 			HostCalls: conf.sandbox.hostCalls, MovedBytes: int(conf.sandbox.movedBytes), StoreOps: conf.sandbox.storeOperations,
 			ResponseBytes: int(conf.sandbox.response), LogLines: conf.sandbox.logLines, LogBytes: int(conf.sandbox.logBytes),
+			CPU: conf.sandbox.cpu,
 		},
 		MaxCounters: conf.limit.counters,
 		BodyBytes:   conf.front.body,
@@ -352,8 +353,9 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 
 func (a *app) sandboxOptions(cache string) sandbox.Options {
 	return sandbox.Options{
-		MemoryBytes: a.config.sandbox.memory, Instances: a.config.sandbox.instances,
-		QueueWait: a.config.sandbox.queueWait, CacheDir: cache,
+		MemoryBytes: a.config.sandbox.memory, TotalMemoryBytes: a.config.sandbox.totalMemory,
+		Instances: a.config.sandbox.instances, QueueWait: a.config.sandbox.queueWait,
+		NoBreaker: !a.config.sandbox.breaker, CacheDir: cache,
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 	HandlerFailed        Code = "handler_failed"
 	HandlerTimeout       Code = "handler_timeout"
 	HandlerOutOfMemory   Code = "handler_out_of_memory"
+	HandlerUnavailable   Code = "handler_unavailable"
 )
 
 // The codes that an error helper of a handler gets from its status when it
@@ -64,6 +65,7 @@ func All() []Code {
 		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON,
 		MissingCredentials, InvalidToken, InsufficientScope, InsufficientRole, RateLimited,
 		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
+		HandlerUnavailable,
 		BadRequest, Unauthorized, Forbidden, Error,
 		NotFound, Invalid, Denied, Conflict, TooLarge, Limit, Unavailable, Deadline, Internal,
 	}

@@ -36,6 +36,7 @@ var refusals = map[fault.Code]refusal{
 	fault.HandlerFailed:        {500, "the handler failed: the log has the cause under this requestId", false},
 	fault.HandlerTimeout:       {504, "the handler took too long", false},
 	fault.HandlerOutOfMemory:   {500, "the handler needed more memory than it may have", false},
+	fault.HandlerUnavailable:   {503, "the handler keeps running out of time: Retry-After says when to come back", false},
 
 	fault.BadRequest:   {400, "the request cannot be served as it is", false},
 	fault.Unauthorized: {401, "the request needs credentials", false},

@@ -2,36 +2,60 @@ package sandbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
-	"github.com/tetratelabs/wazero/sys"
+	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
+	"runner.example/internal/wasm"
 )
+
+// pageBytes is the unit of linear memory.
+const pageBytes = wasm.PageBytes
 
 // Options of an Engine. The zero value takes every default.
 type Options struct {
 	// MemoryBytes is how much memory one sandbox may have, in whole pages of
 	// 64 KiB; 64 MiB by default.
 	MemoryBytes int64
+	// TotalMemoryBytes is how much all sandboxes together may have; by default
+	// MemoryBytes for each of Instances.
+	TotalMemoryBytes int64
 	// Instances is how many guests may run at once; by default four for each
 	// CPU, and 16 at least.
 	Instances int
 	// QueueWait is how long a request waits for a free place; 1 s by default.
 	QueueWait time.Duration
-	// CacheDir keeps compiled code from one start to the next. What lies there is
-	// run as it is, so nobody else may write to it. Empty: every start compiles.
+	// NoBreaker lets handlers run however often they ran out of time.
+	NoBreaker bool
+	// InitTime is how long a module may take for what comes before its first
+	// request; 10 s by default.
+	InitTime time.Duration
+	// IdleTime is how long a sandbox may be idle before it gives memory back;
+	// 10 s by default. After six times as long it goes, but for one of a module.
+	IdleTime time.Duration
+	// CacheDir keeps what was compiled from one start to the next. What lies
+	// there is run as it is, so nobody else may write to it. Empty: every start
+	// compiles.
 	CacheDir string
+	// Logger gets what modules log before their first request, and what the
+	// Engine cannot do on this machine. It must be the redacting one; nil: nobody.
+	Logger *slog.Logger
+	// Distrust names tricks (see Tricks) that are not to be used, as if their
+	// self-test had failed.
+	Distrust []string
 }
 
 func (o Options) filled() Options {
@@ -41,8 +65,20 @@ func (o Options) filled() Options {
 	if o.Instances == 0 {
 		o.Instances = max(16, 4*runtime.GOMAXPROCS(0))
 	}
+	if o.TotalMemoryBytes == 0 {
+		o.TotalMemoryBytes = o.MemoryBytes * int64(max(o.Instances, 0))
+	}
 	if o.QueueWait == 0 {
 		o.QueueWait = time.Second
+	}
+	if o.InitTime == 0 {
+		o.InitTime = 10 * time.Second
+	}
+	if o.IdleTime == 0 {
+		o.IdleTime = 10 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }
@@ -54,8 +90,12 @@ func (o Options) Validate() error {
 		return fault.New(fault.Invalid, "[sandbox] memory must be from 64kb to 4096mb, in whole 64kb")
 	case o.Instances < 0:
 		return fault.New(fault.Invalid, "[sandbox] instances must be positive")
+	case o.TotalMemoryBytes < o.MemoryBytes:
+		return fault.New(fault.Invalid, "[sandbox] total_memory must be [sandbox] memory at least")
 	case o.QueueWait < 0:
 		return fault.New(fault.Invalid, "[sandbox] queue_wait must be positive")
+	case o.InitTime < 0 || o.IdleTime < 0:
+		return fault.New(fault.Invalid, "the times of a sandbox must be positive")
 	}
 	return nil
 }
@@ -64,12 +104,37 @@ func (o Options) Validate() error {
 type Engine struct {
 	options Options
 	runtime wazero.Runtime
-	cache   wazero.CompilationCache // nil without a CacheDir
+	cache   *cache // nil without a CacheDir
+	tricks  tricks
+	table   int // file descriptor of the page table; -1 when it cannot be read
 	// offered are the functions that guests may import, by module and name.
-	offered map[string]map[string]api.FunctionDefinition
-	config  wazero.ModuleConfig
+	offered map[string]map[string]hostabi.Function
 	places  chan struct{} // one token for each guest that runs
+	turns   *turns
+	memory  budget
+	started time.Time
+
+	beat  atomic.Int64 // counts quarters of IdleTime
+	stop  chan struct{}
+	ended sync.WaitGroup
+
+	mu      sync.Mutex
+	modules map[*Module]struct{}
 }
+
+// now is the time since the Engine was made.
+func (e *Engine) now() time.Duration { return time.Since(e.started) }
+
+// fuelModule is what rewritten modules import refill from. No guest can import
+// it: its own imports are checked before they are rewritten.
+const fuelModule = "\x00runner"
+
+// The functions of fuelModule.
+const fuelFunction = "refill"
+
+// guestConfig is for all instances: no name, so that there can be many, and no
+// start function, as we call it ourselves.
+var guestConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 
 // New makes an Engine. Close it when none of its modules runs any more.
 func New(ctx context.Context, options Options) (_ *Engine, err error) {
@@ -79,94 +144,125 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	options = options.filled()
 	e := &Engine{
 		options: options,
-		offered: map[string]map[string]api.FunctionDefinition{},
-		config:  guestConfig(),
+		table:   -1,
+		offered: map[string]map[string]hostabi.Function{},
 		places:  make(chan struct{}, options.Instances),
+		turns:   newTurns(runtime.GOMAXPROCS(0)),
+		started: time.Now(),
+		stop:    make(chan struct{}),
+		modules: map[*Module]struct{}{},
 	}
-	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true)
+	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
+	config := wazero.NewRuntimeConfig()
 	if options.CacheDir != "" {
 		if e.cache, err = openCache(options.CacheDir); err != nil {
 			return nil, err
 		}
-		config = config.WithCompilationCache(e.cache)
+		config = config.WithCompilationCache(e.cache.compiled)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.Close(ctx))
+			err = errors.Join(err, e.release(ctx))
 		}
 	}()
-	host := e.runtime.NewHostModuleBuilder(abi.Module)
-	for _, f := range hostabi.Functions() {
-		host.NewFunctionBuilder().WithGoModuleFunction(f.Fn, f.Params, f.Results).Export(f.Name)
-	}
-	if err := e.offer(ctx, abi.Module, host); err != nil {
+	if err := e.offer(ctx, abi.Module, hostabi.Functions()); err != nil {
 		return nil, err
 	}
-	return e, e.offer(ctx, wasi_snapshot_preview1.ModuleName, wasi_snapshot_preview1.NewBuilder(e.runtime))
+	if err := e.offer(ctx, hostabi.WASIModule, hostabi.WASI()); err != nil {
+		return nil, err
+	}
+	own := []hostabi.Function{{Name: fuelFunction, Results: []api.ValueType{api.ValueTypeI32}, Fn: refill}}
+	if err := e.provide(ctx, fuelModule, own); err != nil {
+		return nil, err
+	}
+	if err := e.test(ctx); err != nil {
+		return nil, err
+	}
+	e.ended.Go(e.tend)
+	return e, nil
 }
 
-// offer makes a host module available to guests.
-func (e *Engine) offer(ctx context.Context, name string, b interface {
-	Compile(context.Context) (wazero.CompiledModule, error)
-}) error {
-	compiled, err := b.Compile(ctx)
-	if err != nil {
-		return fmt.Errorf("compile host module %s: %w", name, err)
+// offer makes functions available to guests, as a host module.
+func (e *Engine) offer(ctx context.Context, module string, functions []hostabi.Function) error {
+	e.offered[module] = map[string]hostabi.Function{}
+	for _, f := range functions {
+		e.offered[module][f.Name] = f
 	}
-	if _, err := e.runtime.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(name)); err != nil {
-		return fmt.Errorf("instantiate host module %s: %w", name, err)
+	return e.provide(ctx, module, functions)
+}
+
+// provide makes functions available to what is compiled.
+func (e *Engine) provide(ctx context.Context, module string, functions []hostabi.Function) error {
+	b := e.runtime.NewHostModuleBuilder(module)
+	for _, f := range functions {
+		b.NewFunctionBuilder().WithGoModuleFunction(f.Fn, f.Params, f.Results).Export(f.Name)
 	}
-	e.offered[name] = compiled.ExportedFunctions()
+	if _, err := b.Instantiate(ctx); err != nil {
+		return fmt.Errorf("make host module %q: %w", module, err)
+	}
 	return nil
 }
 
-// openCache opens the folder of compiled code, which must be this user's alone.
-func openCache(dir string) (wazero.CompilationCache, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of compiled modules: %w", err)
+// Close frees what the Engine and its modules hold. It waits for runs that are
+// under way.
+func (e *Engine) Close(ctx context.Context) error {
+	close(e.stop)
+	e.ended.Wait()
+	var all []error
+	for _, m := range e.loaded() {
+		all = append(all, m.Close(ctx))
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fault.New(fault.Invalid, "the folder of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
-	}
-	cache, err := wazero.NewCompilationCacheWithDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
-	}
-	return cache, nil
+	return errors.Join(append(all, e.release(ctx))...)
 }
 
-// Close frees what the Engine and its modules hold.
-func (e *Engine) Close(ctx context.Context) error {
+func (e *Engine) release(ctx context.Context) error {
 	err := e.runtime.Close(ctx)
 	if e.cache != nil {
-		err = errors.Join(err, e.cache.Close(ctx))
+		err = errors.Join(err, e.cache.compiled.Close(ctx))
+	}
+	if e.table >= 0 {
+		err = errors.Join(err, unix.Close(e.table))
 	}
 	return err
 }
 
-// clockGrain is as finely as a guest can see time: fine enough to measure its
-// own work, too coarse to measure its neighbours'.
-const clockGrain = time.Millisecond
+func (e *Engine) loaded() []*Module {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.modules))
+}
 
-// guestConfig is what all guests have of WASI: time and chance. Arguments,
-// environment, files and sockets they have none.
-func guestConfig() wazero.ModuleConfig {
-	start := time.Now()
-	wall := func() (int64, int32) {
-		now := time.Now().Truncate(clockGrain)
-		return now.Unix(), int32(now.Nanosecond())
+// tend gives back what idle sandboxes hold, until Close.
+func (e *Engine) tend() {
+	const quarters = 4
+	clock := time.NewTicker(max(1, e.options.IdleTime/quarters))
+	defer clock.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-clock.C:
+		}
+		now := e.beat.Add(1)
+		for _, m := range e.loaded() {
+			m.pool.tidy(now-quarters, now-6*quarters)
+		}
 	}
-	// Go's runtime takes 0 for a clock that does not work.
-	mono := func() int64 { return int64(time.Since(start).Truncate(clockGrain) + time.Second) }
-	return wazero.NewModuleConfig().
-		WithName("").
-		WithStartFunctions().
-		WithRandSource(rand.Reader).
-		WithWalltime(wall, sys.ClockResolution(clockGrain)).
-		WithNanotime(mono, sys.ClockResolution(clockGrain))
+}
+
+// reclaim gives back memory of idle sandboxes until so much is free, or none is
+// idle.
+func (e *Engine) reclaim(n int64) {
+	enough := func() bool { return e.memory.used.Load()+n <= e.memory.limit }
+	for _, m := range e.loaded() {
+		for !enough() {
+			s := m.pool.takeIdle(func(*sandbox) bool { return true })
+			if s == nil {
+				break
+			}
+			s.discard()
+			m.pool.giveBack(nil)
+		}
+	}
 }

@@ -2,15 +2,14 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
-	"runner.example/hostabi/abi"
+	"runner.example/hostabi"
 	"runner.example/internal/fault"
 )
 
@@ -18,106 +17,111 @@ import (
 type Module struct {
 	name     string
 	engine   *Engine
+	program  *program
 	compiled wazero.CompiledModule
 	handlers []string
+	byName   map[string]int
+	breakers []breaker // as handlers
 
-	running sync.RWMutex // read-locked by every run
-	closed  bool
+	// image and values are what the module's initialization left in memory and
+	// globals; without an image every request initializes its own sandbox.
+	image  *image
+	values []uint64
+
+	pool    pool
+	closing sync.Once
 }
 
-// Load checks and compiles a module. name is its file, for messages; every
-// refusal is one line that begins with it and says what to do.
+// Load checks and compiles a module, runs what comes before its first request
+// and keeps what that left. name is its file, for messages; every refusal is one
+// line that begins with it and says what to do.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
-	prepared, err := prepare(wasm, e.options.MemoryBytes)
+	m, err := e.load(ctx, name, wasm)
 	if err != nil {
-		return nil, in(name, err)
+		f := fault.Of(err)
+		return nil, fault.Wrap(f.Cause, f.Code, "%s: %s", name, f.Detail)
 	}
-	compiled, err := e.runtime.CompileModule(ctx, prepared)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.modules[m] = struct{}{}
+	return m, nil
+}
+
+func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module, err error) {
+	p, err := e.prepare(wasm)
 	if err != nil {
-		text, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, in(name, refuse("is not a valid WebAssembly module: %s", text))
+		return nil, err
 	}
-	m := &Module{name: name, engine: e, compiled: compiled, handlers: handlersOf(compiled)}
-	if err := m.check(); err != nil {
-		_ = compiled.Close(ctx) // the refusal is what matters
-		return nil, in(name, err)
+	compiled, err := e.runtime.CompileModule(ctx, p.Wasm)
+	if err != nil {
+		return nil, refuse("is not a valid WebAssembly module: %s", firstLine(err))
+	}
+	m := &Module{name: name, engine: e, program: p, compiled: compiled, handlers: p.Handlers}
+	m.breakers = make([]breaker, len(m.handlers))
+	m.byName = make(map[string]int, len(m.handlers))
+	for i, h := range m.handlers {
+		m.byName[h] = i
+	}
+	if err := m.initialize(ctx); err != nil {
+		return nil, errors.Join(err, m.free(ctx))
 	}
 	return m, nil
 }
 
-func in(name string, err error) error {
-	f := fault.Of(err)
-	return fault.Wrap(f.Cause, f.Code, "%s: %s", name, f.Detail)
-}
-
-// handlersOf are the exports that can be handlers.
-func handlersOf(compiled wazero.CompiledModule) []string {
-	var names []string
-	for name, f := range compiled.ExportedFunctions() {
-		reserved := name == "memory" || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "runner_")
-		if !reserved && isPlain(f) {
-			names = append(names, name)
+// initialize runs what comes before the first request, keeps what it left, and
+// makes the first sandbox of it.
+func (m *Module) initialize(ctx context.Context) error {
+	e := m.engine
+	ctx, cancel := context.WithTimeout(ctx, e.options.InitTime)
+	defer cancel()
+	call := &hostabi.Call{Context: ctx, Host: &hostabi.Host{
+		Logger: e.options.Logger,
+		Limits: hostabi.Limits{CPU: e.options.InitTime},
+	}}
+	call.Begin()
+	s, err := m.boot(call)
+	call.End()
+	switch {
+	case errors.Is(err, errNoMemory):
+		return fault.Wrap(err, fault.Overloaded, "there is no memory left for it: raise [sandbox] total_memory in runner.toml")
+	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
+		return refuse("takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers", e.options.InitTime)
+	case err != nil:
+		return refuse("fails before its first request: %s", firstLine(err))
+	}
+	if len(m.program.Unfit) > 0 || !e.tricks.snapshot {
+		if e.tricks.snapshot {
+			e.options.Logger.Warn("a module cannot be restored: each request initializes its own sandbox, which takes far longer",
+				"module", m.name, "because", strings.Join(m.program.Unfit, "; "))
 		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// isPlain reports whether f is () -> ().
-func isPlain(f api.FunctionDefinition) bool {
-	return len(f.ParamTypes()) == 0 && len(f.ResultTypes()) == 0
-}
-
-func (m *Module) check() error {
-	if err := m.checkImports(); err != nil {
-		return err
-	}
-	exports := m.compiled.ExportedFunctions()
-	if _, ok := m.compiled.ExportedMemories()["memory"]; !ok {
-		return refuse("does not export its memory: export it as \"memory\"")
-	}
-	if f, ok := exports["_initialize"]; ok && !isPlain(f) {
-		return refuse("exports _initialize with parameters or results: it must have none")
-	}
-	if len(m.handlers) > 0 {
+		s.discard()
 		return nil
 	}
-	if _, ok := exports["_start"]; ok {
-		return refuse("is a command (it exports _start and no handler): build it as a reactor that exports a function () -> () for each handler")
+	if err := m.keep(s); err != nil {
+		s.discard()
+		return err
 	}
-	return refuse("exports no handler: export a function () -> () for each, named as in the schema")
-}
-
-// checkImports names every import that guests cannot have.
-func (m *Module) checkImports() error {
-	var unknown []string
-	for _, f := range m.compiled.ImportedFunctions() {
-		module, name, _ := f.Import()
-		offered, ok := m.engine.offered[module][name]
-		switch {
-		case !ok:
-			unknown = append(unknown, module+"."+name)
-		case !slices.Equal(f.ParamTypes(), offered.ParamTypes()) || !slices.Equal(f.ResultTypes(), offered.ResultTypes()):
-			return refuse("imports %s.%s as %s, which is %s in guest ABI %d: build it with an SDK for that version",
-				module, name, signature(f), signature(offered), abi.Version)
-		}
-	}
-	if len(unknown) > 0 {
-		return refuse("imports %s, which guest ABI %d does not have: build it with an SDK for that version",
-			strings.Join(unknown, ", "), abi.Version)
-	}
+	m.pool.add(s)
 	return nil
 }
 
-func signature(f api.FunctionDefinition) string {
-	types := func(list []api.ValueType) string {
-		names := make([]string, len(list))
-		for i, t := range list {
-			names[i] = api.ValueTypeName(t)
-		}
-		return "(" + strings.Join(names, ", ") + ")"
+// keep makes the image of what is in s, and s the first of its sandboxes.
+func (m *Module) keep(s *sandbox) (err error) {
+	m.values = make([]uint64, len(s.globals))
+	for i, g := range s.globals {
+		m.values[i] = g.Get()
 	}
-	return types(f.ParamTypes()) + " -> " + types(f.ResultTypes())
+	if m.image, err = newImage(s.memory.region[:s.memory.size]); err != nil {
+		return err
+	}
+	return s.memory.attach(m.image)
+}
+
+func (m *Module) free(ctx context.Context) error {
+	if m.image != nil {
+		m.image.close()
+	}
+	return m.compiled.Close(ctx)
 }
 
 // Name is the module's file as it was given to Load.
@@ -127,17 +131,35 @@ func (m *Module) Name() string { return m.name }
 // slice is the Module's.
 func (m *Module) Handlers() []string { return m.handlers }
 
-// Close frees the compiled code. It waits for the runs that are under way and
-// refuses those that come later.
-func (m *Module) Close(ctx context.Context) error {
-	m.running.Lock()
-	defer m.running.Unlock()
-	if m.closed {
-		return nil
+// Close gives back all that the module holds. It waits for the runs that are
+// under way and refuses those that come later.
+func (m *Module) Close(ctx context.Context) (err error) {
+	m.closing.Do(func() {
+		for _, s := range m.pool.close() {
+			s.discard()
+		}
+		m.engine.mu.Lock()
+		delete(m.engine.modules, m)
+		m.engine.mu.Unlock()
+		if err = m.free(ctx); err != nil {
+			err = fmt.Errorf("close module %s: %w", m.name, err)
+		}
+	})
+	return err
+}
+
+// firstLine is what an error says without the guest's stack.
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.TrimSuffix(text, " (recovered by wazero)")
+}
+
+func refuse(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+
+// size shows a number of bytes that is a multiple of a page.
+func size(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
 	}
-	m.closed = true
-	if err := m.compiled.Close(ctx); err != nil {
-		return fmt.Errorf("close module %s: %w", m.name, err)
-	}
-	return nil
+	return fmt.Sprintf("%d KiB", n>>10)
 }

@@ -4,49 +4,105 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/sys"
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
 )
 
-// Run runs one handler in a fresh sandbox until it returns, fails, or the time
-// of call.Context is over. nil says that it answered and returned: the answer
-// is call.Response. Otherwise the error is a *fault.Fault:
+// Run runs one handler in a sandbox that is as the module's initialization left
+// it, until the handler returns, fails, or the time of call.Context or the
+// processor time of the request's runs is over. nil says that it answered and
+// returned: the answer is call.Response. Otherwise the error is a *fault.Fault,
+// or an *Unavailable around one:
 //
 //	HandlerFailed       it trapped, exited or returned without an answer
-//	HandlerTimeout      call.Context ended
+//	HandlerTimeout      its time was over
 //	HandlerOutOfMemory  it failed after it was refused more memory
+//	HandlerUnavailable  it has run out of time too often; nothing ran
 //	Overloaded          no place became free in time; nothing ran
 //
 // and the answer in call.Response must not be used. The call is begun and ended
 // here; nothing of it is touched after Run returned.
 func (m *Module) Run(call *hostabi.Call, handler string) error {
+	return m.run(call, handler, nil)
+}
+
+func (m *Module) run(call *hostabi.Call, handler string, usage *Usage) (err error) {
 	call.Begin()
-	m.running.RLock()
-	defer m.running.RUnlock()
-	if _, ok := slices.BinarySearch(m.handlers, handler); m.closed || !ok {
-		return failed(fmt.Errorf("module %s has no handler %q, or was closed", m.name, handler))
+	index, ok := m.byName[handler]
+	if !ok {
+		return failed(fmt.Errorf("module %s has no handler %q", m.name, handler))
 	}
-	if err := m.engine.take(call.Context); err != nil {
+	breaker := &m.breakers[index]
+	if err := breaker.admit(); err != nil {
 		return err
 	}
-	defer m.engine.free()
-	defer call.End()
-	memory, err := reserveMemory(m.engine.options.MemoryBytes)
+	ran := false
+	var outcome error // of the guest
+	defer func() { breaker.verdict(ran, struck(outcome) && !m.engine.options.NoBreaker) }()
+	if err := m.engine.enter(call.Context); err != nil {
+		return err
+	}
+	defer m.engine.leave()
+	s, err := m.pool.borrow()
 	if err != nil {
 		return failed(err)
 	}
-	defer memory.release()
-	return judge(call, memory, m.run(call, memory, handler))
+	if s == nil {
+		if s, err = m.make(call); err != nil {
+			m.pool.giveBack(nil)
+			if errors.Is(err, errNoMemory) {
+				return fault.Wrap(err, fault.Overloaded, "no memory for another sandbox; try again")
+			}
+			outcome = err
+			return judge(call, false, err)
+		}
+	}
+	ran = true
+	var began time.Duration
+	if usage != nil {
+		began = m.engine.now()
+	}
+	outcome = s.call(call, index)
+	err = judge(call, s.memory.refused, outcome)
+	if usage == nil {
+		m.takeBack(s, call, index, outcome)
+	} else {
+		s.measure(usage, call, m.engine.now()-began)
+		began = m.engine.now()
+		m.takeBack(s, call, index, outcome)
+		usage.Restore = m.engine.now() - began
+	}
+	call.End()
+	return err
 }
 
-// take gets a place for one guest.
-func (e *Engine) take(ctx context.Context) error {
+// make makes a sandbox for a request, because none is idle.
+func (m *Module) make(call *hostabi.Call) (*sandbox, error) {
+	if m.image != nil {
+		return m.clone()
+	}
+	s, err := m.boot(call)
+	if err != nil {
+		call.End()
+	}
+	return s, err
+}
+
+// takeBack restores a sandbox after a request, or throws it away.
+func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, outcome error) {
+	if m.image == nil || s.restore(call, handler, outcome) != nil {
+		s.discard()
+		s = nil
+	} else {
+		s.used, s.trimmed = m.engine.beat.Load(), false
+	}
+	m.pool.giveBack(s)
+}
+
+// enter gets a place for one guest.
+func (e *Engine) enter(ctx context.Context) error {
 	select {
 	case e.places <- struct{}{}:
 		return nil
@@ -63,55 +119,23 @@ func (e *Engine) take(ctx context.Context) error {
 	return fault.New(fault.Overloaded, "all sandboxes are busy; try again")
 }
 
-func (e *Engine) free() { <-e.places }
-
-// run makes an instance, runs the handler in it and throws it away.
-func (m *Module) run(call *hostabi.Call, memory *memory, handler string) error {
-	ctx := call.GuestContext(experimental.WithMemoryAllocator(call.Context, memory))
-	config := m.engine.config.
-		WithStdout(call.Stdout()).
-		WithStderr(call.Stderr()).
-		WithNanosleep(sleeper(call.Context))
-	call.Initializing(true)
-	instance, err := m.engine.runtime.InstantiateModule(ctx, m.compiled, config)
-	if err != nil {
-		return err
-	}
-	defer instance.Close(context.Background())
-	if initialize := instance.ExportedFunction("_initialize"); initialize != nil {
-		if err := initialize.CallWithStack(ctx, nil); err != nil {
-			return fmt.Errorf("_initialize: %w", err)
-		}
-	}
-	call.Initializing(false)
-	return instance.ExportedFunction(handler).CallWithStack(ctx, nil)
-}
-
-// sleeper lets a guest sleep for as long as it has time.
-func sleeper(ctx context.Context) sys.Nanosleep {
-	return func(ns int64) {
-		wait := time.NewTimer(time.Duration(ns))
-		defer wait.Stop()
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-		}
-	}
-}
+func (e *Engine) leave() { <-e.places }
 
 // judge says what became of a run that ended with err.
-func judge(call *hostabi.Call, memory *memory, err error) error {
-	exit, exited := errors.AsType[*sys.ExitError](err)
-	if exited && exit.ExitCode() == 0 && call.Response.Status != 0 {
+func judge(call *hostabi.Call, refused bool, err error) error {
+	exit, exited := errors.AsType[*hostabi.Exit](err)
+	if exited && exit.Status == 0 && call.Response.Status != 0 {
 		err, exited = nil, false // to exit well is a way to return
 	}
 	switch {
-	case call.Context.Err() != nil && (err == nil || stopped(err)):
-		return timedOut(call.Context)
-	case err != nil && memory.refused:
+	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
+		return timedOut(err)
+	case err == nil && call.Context.Err() != nil:
+		return timedOut(call.Context.Err())
+	case err != nil && refused:
 		return fault.Wrap(err, fault.HandlerOutOfMemory, "the handler ran out of memory")
 	case exited:
-		return failed(fmt.Errorf("handler exited with status %d", exit.ExitCode()))
+		return failed(fmt.Errorf("handler exited with status %d", exit.Status))
 	case err != nil:
 		return failed(err)
 	case call.Response.Status == 0:
@@ -120,18 +144,15 @@ func judge(call *hostabi.Call, memory *memory, err error) error {
 	return nil
 }
 
-// stopped reports whether err is how a guest ends that is out of time.
-func stopped(err error) bool {
-	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
-		return exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled
-	}
-	return errors.Is(err, hostabi.ErrTimeOver)
+// struck reports whether a run ended in a way that its handler's breaker counts.
+func struck(err error) bool {
+	return err != nil && (errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent) || errors.Is(err, errStack))
 }
 
 func failed(cause error) error {
 	return fault.Wrap(cause, fault.HandlerFailed, "the handler failed")
 }
 
-func timedOut(ctx context.Context) error {
-	return fault.Wrap(context.Cause(ctx), fault.HandlerTimeout, "the handler did not answer in time")
+func timedOut(cause error) error {
+	return fault.Wrap(cause, fault.HandlerTimeout, "the handler did not answer in time")
 }

@@ -122,9 +122,9 @@ func TestAHandlerEndsInOneOfTheKnownWays(t *testing.T) {
 		{"growAndExit", plenty, fault.HandlerOutOfMemory, "2"},
 		{"growAndAnswer", plenty, "", ""},
 		{"growToLimit", plenty, "", ""},
-		{"loop", 30 * time.Millisecond, fault.HandlerTimeout, "deadline"},
-		{"loopCalling", 30 * time.Millisecond, fault.HandlerTimeout, "deadline"},
-		{"answerAndLoop", 30 * time.Millisecond, fault.HandlerTimeout, "deadline"},
+		{"loop", 30 * time.Millisecond, fault.HandlerTimeout, "time is over"},
+		{"loopCalling", 30 * time.Millisecond, fault.HandlerTimeout, "time is over"},
+		{"answerAndLoop", 30 * time.Millisecond, fault.HandlerTimeout, "time is over"},
 		{"nowhere", plenty, fault.HandlerFailed, "no handler"},
 		{"takes", plenty, fault.HandlerFailed, "no handler"},
 	} {
@@ -231,45 +231,63 @@ func TestLiesAboutPointersAreErrnos(t *testing.T) {
 }
 
 func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "initialize"))
-	var log bytes.Buffer
-	call := newCall(context.Background(), &log)
-	if err := m.Run(call, "denied"); err != nil {
-		t.Fatal(err)
-	}
-	if string(call.Response.Body) != "6" {
-		t.Errorf("%s of 6 host calls were denied", call.Response.Body)
-	}
-	if n := strings.Count(log.String(), `"msg":"starting"`); n != 2 {
-		t.Errorf("%d log lines, want 2:\n%s", n, &log)
+	for _, distrust := range []string{"", sandbox.TrickSnapshot} {
+		var log bytes.Buffer
+		logger := slog.New(slog.NewJSONHandler(&log, nil))
+		m := load(t, newEngine(t, sandbox.Options{Logger: logger, Distrust: []string{distrust}}), assemble(t, "initialize"))
+		if n := strings.Count(log.String(), `"msg":"starting"`); n != 2 {
+			t.Errorf("%d log lines, want 2:\n%s", n, &log)
+		}
+		log.Reset()
+		call := newCall(context.Background(), &log)
+		if err := m.Run(call, "denied"); err != nil {
+			t.Fatal(err)
+		}
+		if string(call.Response.Body) != "6" {
+			t.Errorf("%s of 6 host calls were denied", call.Response.Body)
+		}
+		want := 0
+		if distrust != "" { // then it initializes itself anew
+			want = 2
+		}
+		if n := strings.Count(log.String(), `"msg":"starting"`); n != want {
+			t.Errorf("%d log lines of the request, want %d:\n%s", n, want, &log)
+		}
 	}
 }
 
-func TestAFailureBeforeTheHandlerIsTheHandlersAndKeepsNothing(t *testing.T) {
-	e := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20})
-	for name, wat := range map[string]string{
-		"_initialize traps":      `(module (memory (export "memory") 1) (func (export "_initialize") unreachable) (func (export "h")))`,
-		"start traps":            `(module (memory (export "memory") 1) (func $s unreachable) (start $s) (func (export "h")))`,
-		"data outside of memory": `(module (memory (export "memory") 1) (data (i32.const 65535) "ab") (func (export "h")))`,
-		"_initialize exits": `(module (import "wasi_snapshot_preview1" "proc_exit" (func $x (param i32)))
-			(memory (export "memory") 1) (func (export "_initialize") (call $x (i32.const 0))) (func (export "h")))`,
+func TestAModuleThatCannotBeInitializedIsRefusedAndKeepsNothing(t *testing.T) {
+	e := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20, InitTime: 30 * time.Millisecond})
+	for name, row := range map[string]struct{ wat, want string }{
+		"_initialize traps": {`(module (memory (export "memory") 1) (func (export "_initialize") unreachable) (func (export "h")))`,
+			"fails before its first request: _initialize: wasm error: unreachable"},
+		"start traps": {`(module (memory (export "memory") 1) (func $s unreachable) (start $s) (func (export "h")))`,
+			"fails before its first request: its start function: wasm error: unreachable"},
+		"runner_warm traps": {`(module (memory (export "memory") 1) (func (export "runner_warm") unreachable) (func (export "h")))`,
+			"fails before its first request: runner_warm: wasm error: unreachable"},
+		"data outside of memory": {`(module (memory (export "memory") 1) (data (i32.const 65535) "ab") (func (export "h")))`,
+			"fails before its first request: data segment 0 lies outside of memory"},
+		"_initialize exits": {`(module (import "wasi_snapshot_preview1" "proc_exit" (func $x (param i32)))
+			(memory (export "memory") 1) (func (export "_initialize") (call $x (i32.const 3))) (func (export "h")))`,
+			"fails before its first request: _initialize: exited with status 3"},
+		"_initialize does not end": {`(module (memory (export "memory") 1) (func (export "_initialize") (loop (br 0))) (func (export "h")))`,
+			"takes longer than 30ms before its first request"},
+		"_initialize takes something": {`(module (memory (export "memory") 1) (func (export "_initialize") (param i32)) (func (export "h")))`,
+			"exports _initialize with parameters or results"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := load(t, e, assembleText(t, wat))
+			wasm := assembleText(t, row.wat)
 			before := mappedBytes(t)
-			for range 50 {
-				if _, err := within(t, plenty, m, "h"); fault.CodeOf(err) != fault.HandlerFailed {
-					t.Fatalf("ends with %v", err)
+			for range 20 {
+				_, err := e.Load(context.Background(), "build/x.wasm", wasm)
+				if fault.CodeOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), "build/x.wasm: "+row.want) || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("refused with %q, want one line with %q", err, row.want)
 				}
 			}
 			if grown := mappedBytes(t) - before; grown > 1<<30 {
-				t.Errorf("50 runs left %d MiB mapped", grown>>20)
+				t.Errorf("20 modules left %d MiB mapped", grown>>20)
 			}
 		})
-	}
-	m := load(t, e, assembleText(t, `(module (memory (export "memory") 1) (func (export "_initialize") (loop (br 0))) (func (export "h")))`))
-	if _, err := within(t, 30*time.Millisecond, m, "h"); fault.CodeOf(err) != fault.HandlerTimeout {
-		t.Errorf("an endless _initialize ends with %v", err)
 	}
 }
 
@@ -458,10 +476,10 @@ func TestHostileModules(t *testing.T) {
 		{"nothing", nil, "is not a WebAssembly module"},
 		{"a script", []byte("#!/bin/sh\nexit 1\n"), "is not a WebAssembly module"},
 		{"half a module", good[:len(good)/2], "is cut off or damaged"},
-		{"a module of 33 MiB", make([]byte, 33<<20), "33 MiB large, and a module may have 32"},
+		{"a module of 33 MiB", make([]byte, 33<<20), "is 34603008 bytes large, and a module may have 33554432"},
 		{"imported memory", assembleText(t, `(module (import "env" "memory" (memory 1)) (func (export "h")))`), "imports its memory (env.memory)"},
 		{"imported global", assembleText(t, `(module (import "env" "g" (global i32)) (func (export "h")))`), "imports env.g, which is no function"},
-		{"shared memory", assembleText(t, `(module (memory (export "memory") 1 1 shared) (func (export "h")))`), "has shared memory"},
+		{"shared memory", assembleText(t, `(module (memory (export "memory") 1 1 shared) (func (export "h")))`), "has a shared memory"},
 		{"64-bit memory", assembleText(t, `(module (memory (export "memory") i64 1) (func (export "h")))`), "has a 64-bit memory"},
 		{"no memory", assembleText(t, `(module (func (export "h")))`), `does not export its memory`},
 		{"hidden memory", assembleText(t, `(module (memory 1) (func (export "h")))`), `does not export its memory`},
@@ -472,12 +490,13 @@ func TestHostileModules(t *testing.T) {
 			"imports runner.fly, env.abort, which guest ABI 1 does not have"},
 		{"another signature", assembleText(t, `(module (import "runner" "log" (func (param i32))) (memory (export "memory") 1) (func (export "h")))`),
 			"imports runner.log as (i32) -> (), which is (i32, i32, i32) -> () in guest ABI 1"},
-		{"a huge table", assembleText(t, `(module (table 70000 funcref) (memory (export "memory") 1) (func (export "h")))`), "has a table of 70000 entries, and may have 65536"},
+		{"a huge table", assembleText(t, `(module (table 70000 funcref) (memory (export "memory") 1) (func (export "h")))`), "has tables of 70000 elements, and may have 65536"},
 		{"many tables", assembleText(t, `(module `+strings.Repeat("(table 1 funcref)", 9)+`(memory (export "memory") 1) (func (export "h")))`), "has 9 tables"},
 		{"many locals", assembleText(t, `(module (memory (export "memory") 1) (func (export "h") (local `+strings.Repeat("i32 ", 10_001)+`)))`), "more than 10000 locals"},
 		{"a long function", assembleText(t, `(module (memory (export "memory") 1) (func (export "h") `+strings.Repeat("nop ", 1<<20)+`))`), "has a function of 1024 KiB"},
 		{"many functions", assembleText(t, `(module (memory (export "memory") 1) (func (export "h")) `+strings.Repeat("(func)", 50_000)+`)`), "has 50001 functions"},
-		{"invalid code", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x6a"), "is not a valid WebAssembly module"},
+		{"damaged code", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x6a"), "is damaged: code section"},
+		{"invalid code", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x0e\x02\x01h\x00\x00\x06memory\x02\x00\x0a\x05\x01\x03\x00\x6a\x0b"), "is not a valid WebAssembly module"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m, err := e.Load(context.Background(), "build/x.wasm", row.wasm)

@@ -162,6 +162,20 @@ func TestLogLinesCarryTheirAttributes(t *testing.T) {
 	}
 }
 
+func TestWarmRunsAHandlerOnceForEachBody(t *testing.T) {
+	var bodies []string
+	handler := func(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+		bodies = append(bodies, string(req.RawBody())+ctx.Auth().Kind+req.Query("a"))
+		_, err := ctx.Client.APIKeys.Get("key_1")
+		return runner.OK(bodies), err
+	}
+	runner.Warm(handler)
+	runner.Warm(handler, "a", "b")
+	if len(bodies) != 3 || bodies[0] != "anonymous" || bodies[1] != "aanonymous" || bodies[2] != "banonymous" {
+		t.Errorf("ran with %q", bodies)
+	}
+}
+
 func TestHeadersThatTheRunnerRefusesFailTheAnswerAndTheLogSaysWhy(t *testing.T) {
 	const location = "a location is a path with one leading / or an absolute http(s) URL"
 	rows := []struct{ name, value, says string }{

@@ -33,6 +33,15 @@
     (i32.add (i32.const 1) (call $deep (i32.add (local.get 0) (i32.const 1)))))
   (func (export "recurse") (drop (call $deep (i32.const 0))))
 
+  ;; tree takes for ever without a loop: each call makes two
+  (func $branch (param i32) (result i32)
+    (if (result i32) (i32.eqz (local.get 0))
+      (then (i32.const 1))
+      (else (i32.add
+        (call $branch (i32.sub (local.get 0) (i32.const 1)))
+        (call $branch (i32.sub (local.get 0) (i32.const 1)))))))
+  (func (export "tree") (drop (call $branch (i32.const 60))))
+
   (func (export "trap") unreachable)
 
   (func (export "trapAfterAnswer") (call $send (i32.const 200)) unreachable)

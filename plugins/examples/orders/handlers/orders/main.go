@@ -6,6 +6,18 @@ import runner "runner.example/sdk/go"
 
 func main() {}
 
+// What the handlers prepare at their first run is prepared before the first
+// request.
+//
+//go:wasmexport runner_warm
+func exportWarm() {
+	runner.Warm(hello)
+	runner.Warm(listOrders)
+	runner.Warm(createOrder, `{"number":"A-1","lines":[{"item":"tea","quantity":1}]}`)
+	runner.Warm(createKey, `{"scope":"orders_read","name":"warm","expiresIn":1}`)
+	runner.Warm(paymentsWebhook)
+}
+
 //go:wasmexport hello
 func exportHello() { runner.Handle(hello) }
 

@@ -1,0 +1,68 @@
+package hostabi
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Deadline is a context that ends at an instant or with its parent, for requests
+// that mostly end long before it: it starts a timer only when somebody waits for
+// its end. It has no values. Any number of goroutines may use it.
+type Deadline struct {
+	parent context.Context
+	at     time.Time
+
+	mu     sync.Mutex
+	timed  context.Context // made when somebody waits
+	cancel context.CancelFunc
+}
+
+// NewDeadline returns a context that ends at that time, or with parent. Stop it
+// when nobody needs it any more.
+func NewDeadline(parent context.Context, at time.Time) *Deadline {
+	return &Deadline{parent: parent, at: at}
+}
+
+// Deadline is the instant it was made for.
+func (d *Deadline) Deadline() (time.Time, bool) { return d.at, true }
+
+// Err says why it has ended, nil before that. It looks at the clock, so it may
+// say so a moment before Done is closed.
+func (d *Deadline) Err() error {
+	if err := d.parent.Err(); err != nil {
+		return err
+	}
+	if time.Until(d.at) > 0 {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// Value has none.
+func (d *Deadline) Value(any) any { return nil }
+
+// Done is closed when it ends, or is stopped.
+func (d *Deadline) Done() <-chan struct{} { return d.wait().Done() }
+
+// AfterFunc is what package context asks for, so that contexts derived from this
+// one need no goroutine.
+func (d *Deadline) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(d.wait(), f) }
+
+func (d *Deadline) wait() context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timed == nil {
+		d.timed, d.cancel = context.WithDeadline(d.parent, d.at)
+	}
+	return d.timed
+}
+
+// Stop frees what waiting took.
+func (d *Deadline) Stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel()
+	}
+}

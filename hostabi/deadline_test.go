@@ -1,0 +1,62 @@
+package hostabi_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/hostabi"
+)
+
+func TestADeadlineEndsAtItsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now().Add(time.Second)
+		d := hostabi.NewDeadline(context.Background(), at)
+		defer d.Stop()
+		if end, ok := d.Deadline(); !ok || !end.Equal(at) || d.Err() != nil || d.Value(0) != nil {
+			t.Errorf("ends at %v (%v), error %v", end, ok, d.Err())
+		}
+		derived, cancel := context.WithTimeout(d, time.Minute)
+		defer cancel()
+		time.Sleep(time.Second - 1)
+		select {
+		case <-d.Done():
+			t.Error("done too early")
+		case <-derived.Done():
+			t.Error("a context derived from it is done too early")
+		default:
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		<-d.Done()
+		<-derived.Done()
+		if d.Err() != context.DeadlineExceeded || derived.Err() == nil || context.Cause(d) != context.DeadlineExceeded {
+			t.Errorf("at its instant: %v, derived %v, cause %v", d.Err(), derived.Err(), context.Cause(d))
+		}
+	})
+}
+
+func TestADeadlineThatNobodyWaitsForCostsOneAllocation(t *testing.T) {
+	at := time.Now().Add(time.Hour)
+	allocs := testing.AllocsPerRun(100, func() {
+		d := hostabi.NewDeadline(context.Background(), at)
+		if d.Err() != nil {
+			t.Error(d.Err())
+		}
+		d.Stop()
+	})
+	if allocs > 1 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestADeadlineEndsWithItsParent(t *testing.T) {
+	parent, cancel := context.WithCancel(context.Background())
+	d := hostabi.NewDeadline(parent, time.Now().Add(time.Hour))
+	defer d.Stop()
+	cancel()
+	if <-d.Done(); d.Err() != context.Canceled || context.Cause(d) != context.Canceled {
+		t.Errorf("ends with %v, cause %v", d.Err(), context.Cause(d))
+	}
+}

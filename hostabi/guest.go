@@ -1,0 +1,130 @@
+package hostabi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"runner.example/hostabi/abi"
+)
+
+// Guest is the context that a guest runs under: by it host functions find the
+// Call whose run they are part of. A sandbox has one for as long as it lives and
+// binds it to one Call after another; one goroutine at a time may use it.
+type Guest struct {
+	context.Context
+	// Owner is whoever made the Guest, for host functions of its own.
+	Owner any
+	// Waits is told when the guest begins and ends to wait for something that
+	// needs no processor. nil: nobody wants to know.
+	Waits func(begins bool)
+
+	call *Call
+}
+
+// Bind makes call the one that host functions work with from now on; nil unbinds
+// the last.
+func (g *Guest) Bind(call *Call) {
+	g.call = call
+	if call != nil {
+		call.onWait = g.Waits
+	}
+}
+
+// Call is the one that was bound, nil without any.
+func (g *Guest) Call() *Call { return g.call }
+
+// What a host function panics with to end a run: the guest is unwound and does
+// not run again. The sandbox stays usable after them.
+var (
+	// ErrTimeOver: the request's time is over.
+	ErrTimeOver = errors.New("the request's time is over")
+	// ErrCPUSpent: the request's runs have had all the processor time that
+	// they may have.
+	ErrCPUSpent = errors.New("the request's processor time is spent")
+)
+
+// Exit is what proc_exit panics with, by pointer.
+type Exit struct{ Status uint32 }
+
+func (e *Exit) Error() string { return fmt.Sprintf("exited with status %d", e.Status) }
+
+// unwind ends the run with a panic that is meant.
+func (c *Call) unwind(why error) {
+	c.inside = false
+	panic(why)
+}
+
+// HostFailed reports whether the last run ended within a host function, by a
+// panic that is none of the above: our mistake, after which nobody knows what
+// state the sandbox is in.
+func (c *Call) HostFailed() bool { return c.inside }
+
+// timeEvery is how many host calls may go by between two looks at the clock. A
+// guest that does nothing else is stopped by its fuel.
+const timeEvery = 8
+
+// enter counts a host call and says whether it may go on; an answer may always
+// be given. slow calls look at the clock each time.
+func (c *Call) enter(answering, slow bool) abi.Errno {
+	if slow || c.hostCalls%timeEvery == 0 {
+		c.checkTime()
+	}
+	c.hostCalls++
+	switch {
+	case c.initializing || c.Request == nil:
+		return abi.Denied
+	case answering:
+		return 0
+	case c.hostCalls > c.limits.HostCalls || c.moved > c.limits.MovedBytes:
+		return abi.Limit
+	}
+	return 0
+}
+
+func (c *Call) checkTime() {
+	if c.Context.Err() != nil {
+		c.unwind(ErrTimeOver)
+	}
+}
+
+// Spend takes processor time from the budget of the request's runs, and ends
+// the run, as host functions do, when that or the request's time is over.
+func (c *Call) Spend(cpu time.Duration) {
+	c.checkTime()
+	if c.cpu += cpu; c.cpu > c.limits.CPU {
+		c.unwind(ErrCPUSpent)
+	}
+}
+
+// Waited is how long the guest has waited, in this run, for what needs no
+// processor.
+func (c *Call) Waited() time.Duration { return c.waited }
+
+// HostCalls is how many functions of the module "runner" this run has called,
+// and Moved how many bytes they have copied beyond the request's body.
+func (c *Call) HostCalls() int { return c.hostCalls }
+
+// Moved is described with HostCalls.
+func (c *Call) Moved() int { return max(0, c.moved) }
+
+// sleep waits, and ends the run when its time is over before that.
+func (c *Call) sleep(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if c.onWait != nil {
+		c.onWait(true)
+		defer c.onWait(false)
+	}
+	began := time.Now()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		c.waited += time.Since(began)
+	case <-c.Context.Done():
+		c.unwind(ErrTimeOver)
+	}
+}

@@ -1,0 +1,414 @@
+package hostabi
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// WASIModule is the name that guests import the functions of WASI from.
+const WASIModule = "wasi_snapshot_preview1"
+
+// ClockGrain is as finely as a guest can see time: fine enough to measure its
+// own work, too coarse to measure its neighbours'.
+const ClockGrain = time.Millisecond
+
+// The numbers of WASI preview 1 that we answer with.
+const (
+	wasiOK     = 0
+	wasiBadFD  = 8
+	wasiFault  = 21
+	wasiInval  = 28
+	wasiNoSys  = 52
+	wasiSPipe  = 70
+	wasiNoSock = 57
+
+	characterDevice = 2
+)
+
+// maxWrite is the most that one fd_write takes, as a pipe would; who writes more
+// is told how much was taken and comes again.
+const maxWrite = 64 << 10
+
+// maxSubscriptions is the most that one poll_oneoff may wait for.
+const maxSubscriptions = 4096
+
+// WASI returns every function of WASI preview 1. Time and chance are real;
+// standard output and error are log lines, standard input is empty; files,
+// arguments, environment and sockets there are none. Nothing that a guest does
+// here is remembered, so nothing of it can meet the next request.
+//
+// Only the functions that do something look at their arguments. The others
+// answer badf for a file that is not open, and none but 0, 1 and 2 are, else
+// nosys.
+func WASI() []Function {
+	w := &wasi{started: time.Now()}
+	var all []Function
+	for _, f := range []struct {
+		name   string
+		params string // i: i32, l: i64; all but proc_exit return an errno
+		body   wasiBody
+	}{
+		{"args_get", "ii", nothing},
+		{"args_sizes_get", "ii", noStrings},
+		{"environ_get", "ii", nothing},
+		{"environ_sizes_get", "ii", noStrings},
+		{"clock_res_get", "ii", clockGrain},
+		{"clock_time_get", "ili", w.now},
+		{"fd_advise", "illi", badFile},
+		{"fd_allocate", "ill", badFile},
+		{"fd_close", "i", openFile},
+		{"fd_datasync", "i", openFile},
+		{"fd_fdstat_get", "ii", fileStatus},
+		{"fd_fdstat_set_flags", "ii", openFile},
+		{"fd_fdstat_set_rights", "ill", openFile},
+		{"fd_filestat_get", "ii", fileAttributes},
+		{"fd_filestat_set_size", "il", badFile},
+		{"fd_filestat_set_times", "illi", badFile},
+		{"fd_pread", "iiili", noSeek},
+		{"fd_prestat_get", "ii", badFile},
+		{"fd_prestat_dir_name", "iii", badFile},
+		{"fd_pwrite", "iiili", noSeek},
+		{"fd_read", "iiii", readNothing},
+		{"fd_readdir", "iiili", badFile},
+		{"fd_renumber", "ii", badFile},
+		{"fd_seek", "ilii", noSeek},
+		{"fd_sync", "i", openFile},
+		{"fd_tell", "ii", noSeek},
+		{"fd_write", "iiii", writeLines},
+		{"path_create_directory", "iii", badFile},
+		{"path_filestat_get", "iiiii", badFile},
+		{"path_filestat_set_times", "iiiilli", badFile},
+		{"path_link", "iiiiiii", badFile},
+		{"path_open", "iiiiillii", badFile},
+		{"path_readlink", "iiiiii", badFile},
+		{"path_remove_directory", "iii", badFile},
+		{"path_rename", "iiiiii", badFile},
+		{"path_symlink", "iiiii", badDirectory},
+		{"path_unlink_file", "iii", badFile},
+		{"poll_oneoff", "iiii", w.poll},
+		{"proc_exit", "i", exit},
+		{"proc_raise", "i", noSystem},
+		{"random_get", "ii", random},
+		{"sched_yield", "", nothing},
+		{"sock_accept", "iii", badSocket},
+		{"sock_recv", "iiiiii", badSocket},
+		{"sock_send", "iiiii", badSocket},
+		{"sock_shutdown", "ii", badSocket},
+	} {
+		b := Function{Name: f.name, Fn: bindWASI(f.body)}
+		for _, p := range f.params {
+			t := api.ValueTypeI32
+			if p == 'l' {
+				t = api.ValueTypeI64
+			}
+			b.Params = append(b.Params, t)
+		}
+		if f.name != "proc_exit" {
+			b.Results = []api.ValueType{api.ValueTypeI32}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// wasiBody is what a function of WASI does; it returns an errno.
+type wasiBody func(c *Call, g guest) uint32
+
+func bindWASI(run wasiBody) api.GoModuleFunc {
+	return func(ctx context.Context, m api.Module, stack []uint64) {
+		c := ctx.(*Guest).call
+		c.inside = true
+		errno := run(c, guest{m.Memory(), stack})
+		c.inside = false
+		if len(stack) > 0 {
+			stack[0] = uint64(errno)
+		}
+	}
+}
+
+// wasi is what the clocks count from.
+type wasi struct{ started time.Time }
+
+func nothing(*Call, guest) uint32 { return wasiOK }
+
+func noSystem(*Call, guest) uint32 { return wasiNoSys }
+
+// open reports whether the file of a word is one of the three there are.
+func (g guest) open(word int) bool { return api.DecodeU32(g.words[word]) <= 2 }
+
+func badFile(_ *Call, g guest) uint32 {
+	if g.open(0) {
+		return wasiNoSys
+	}
+	return wasiBadFD
+}
+
+// badDirectory is for path_symlink, whose directory is the third word.
+func badDirectory(_ *Call, g guest) uint32 {
+	if g.open(2) {
+		return wasiNoSys
+	}
+	return wasiBadFD
+}
+
+func badSocket(_ *Call, g guest) uint32 {
+	if g.open(0) {
+		return wasiNoSock
+	}
+	return wasiBadFD
+}
+
+func openFile(_ *Call, g guest) uint32 {
+	if g.open(0) {
+		return wasiOK
+	}
+	return wasiBadFD
+}
+
+func noSeek(_ *Call, g guest) uint32 {
+	if g.open(0) {
+		return wasiSPipe
+	}
+	return wasiBadFD
+}
+
+// put32 writes a number where a word points.
+func (g guest) put32(word int, n uint32) bool {
+	return g.memory.WriteUint32Le(api.DecodeU32(g.words[word]), n)
+}
+
+func (g guest) put64(word int, n uint64) bool {
+	return g.memory.WriteUint64Le(api.DecodeU32(g.words[word]), n)
+}
+
+func errnoOf(ok bool) uint32 {
+	if ok {
+		return wasiOK
+	}
+	return wasiFault
+}
+
+// noStrings says that there are none, of no bytes.
+func noStrings(_ *Call, g guest) uint32 { return errnoOf(g.put32(0, 0) && g.put32(1, 0)) }
+
+// The clocks of WASI. Those of processor time are not offered.
+const (
+	clockRealtime  = 0
+	clockMonotonic = 1
+)
+
+func clockGrain(_ *Call, g guest) uint32 {
+	if api.DecodeU32(g.words[0]) > clockMonotonic {
+		return wasiInval
+	}
+	return errnoOf(g.put64(1, uint64(ClockGrain)))
+}
+
+func (w *wasi) now(_ *Call, g guest) uint32 {
+	t, ok := w.clock(api.DecodeU32(g.words[0]))
+	if !ok {
+		return wasiInval
+	}
+	return errnoOf(g.put64(2, t))
+}
+
+// clock reads a clock in nanoseconds. The monotonic one begins at a second: some
+// take 0 for a clock that does not work.
+func (w *wasi) clock(id uint32) (uint64, bool) {
+	switch id {
+	case clockRealtime:
+		return uint64(time.Now().Truncate(ClockGrain).UnixNano()), true
+	case clockMonotonic:
+		return uint64((time.Since(w.started) + time.Second).Truncate(ClockGrain)), true
+	}
+	return 0, false
+}
+
+// fileStatus writes an fdstat:
+//
+//	u8 type · u8 0 · u16 flags · u32 0 · u64 rights · u64 inherited rights
+func fileStatus(_ *Call, g guest) uint32 {
+	if !g.open(0) {
+		return wasiBadFD
+	}
+	room, ok := g.memory.Read(api.DecodeU32(g.words[1]), 24)
+	if !ok {
+		return wasiFault
+	}
+	clear(room)
+	room[0] = characterDevice
+	const mayRead, mayWrite, mayPoll = 1 << 1, 1 << 6, 1 << 27
+	rights := uint64(mayWrite | mayPoll)
+	if api.DecodeU32(g.words[0]) == 0 {
+		rights = mayRead | mayPoll
+	}
+	binary.LittleEndian.PutUint64(room[8:], rights)
+	return wasiOK
+}
+
+// fileAttributes writes a filestat: 64 bytes, all zero but the type at 16 and
+// the number of links at 24.
+func fileAttributes(_ *Call, g guest) uint32 {
+	if !g.open(0) {
+		return wasiBadFD
+	}
+	room, ok := g.memory.Read(api.DecodeU32(g.words[1]), 64)
+	if !ok {
+		return wasiFault
+	}
+	clear(room)
+	room[16], room[24] = characterDevice, 1
+	return wasiOK
+}
+
+// readNothing is standard input at its end.
+func readNothing(_ *Call, g guest) uint32 {
+	if api.DecodeU32(g.words[0]) != 0 {
+		return wasiBadFD
+	}
+	return errnoOf(g.put32(3, 0))
+}
+
+// writeLines takes a list of (u32 pointer, u32 length) and makes log lines.
+func writeLines(c *Call, g guest) uint32 {
+	var out io.Writer
+	switch api.DecodeU32(g.words[0]) {
+	case 1:
+		out = &c.stdout
+	case 2:
+		out = &c.stderr
+	default:
+		return wasiBadFD
+	}
+	list, count := api.DecodeU32(g.words[1]), api.DecodeU32(g.words[2])
+	written := 0
+	for i := uint64(0); i < uint64(count) && i < maxWrite && written < maxWrite; i++ {
+		at := uint64(list) + 8*i
+		if at > math.MaxUint32 {
+			return wasiFault
+		}
+		pair, ok := g.memory.ReadUint64Le(uint32(at))
+		if !ok {
+			return wasiFault
+		}
+		part, ok := g.memory.Read(uint32(pair), min(uint32(pair>>32), uint32(maxWrite-written)))
+		if !ok {
+			return wasiFault
+		}
+		_, _ = out.Write(part) // it never fails
+		written += len(part)
+	}
+	return errnoOf(g.put32(3, uint32(written)))
+}
+
+// random fills memory as far as the request may still move bytes.
+func random(c *Call, g guest) uint32 {
+	room, ok := g.memory.Read(api.DecodeU32(g.words[0]), api.DecodeU32(g.words[1]))
+	if !ok {
+		return wasiFault
+	}
+	if !c.move(len(room)) {
+		return wasiInval
+	}
+	_, _ = rand.Read(room) // it never fails
+	return wasiOK
+}
+
+func exit(c *Call, g guest) uint32 {
+	c.unwind(&Exit{api.DecodeU32(g.words[0])})
+	return wasiOK
+}
+
+// Layouts of poll_oneoff. A subscription:
+//
+//	u64 user data · u8 type · at 16: u32 clock, at 24: u64 time, at 40: u16 flags  or  at 16: u32 file
+//
+// and an event:
+//
+//	u64 user data · u16 errno · u8 type · at 16: u64 bytes · u16 flags
+const (
+	subscriptionBytes = 48
+	eventBytes        = 32
+
+	eventClock = 0
+	eventRead  = 1
+	eventWrite = 2
+
+	absoluteTime = 1
+	hangUp       = 1
+)
+
+// poll waits until the first of its clocks has come, as long as the request has
+// time. Files never make it wait: input is at its end, output takes everything.
+func (w *wasi) poll(c *Call, g guest) uint32 {
+	n := api.DecodeU32(g.words[2])
+	if n == 0 || n > maxSubscriptions {
+		return wasiInval
+	}
+	in, ok1 := g.memory.Read(api.DecodeU32(g.words[0]), n*subscriptionBytes)
+	out, ok2 := g.memory.Read(api.DecodeU32(g.words[1]), n*eventBytes)
+	if !ok1 || !ok2 {
+		return wasiFault
+	}
+	in = bytes.Clone(in) // both may lie in one place
+	due := make([]time.Duration, n)
+	for i := range due {
+		due[i] = w.wait(in[i*subscriptionBytes:])
+	}
+	first := slices.Min(due)
+	c.sleep(first)
+	events := 0
+	for i := range due {
+		if due[i] <= first {
+			writeEvent(out[events*eventBytes:][:eventBytes], in[i*subscriptionBytes:])
+			events++
+		}
+	}
+	return errnoOf(g.put32(3, uint32(events)))
+}
+
+// wait is how long it takes until a subscription has something to tell, 0 when
+// it has at once.
+func (w *wasi) wait(subscription []byte) time.Duration {
+	if subscription[8] != eventClock {
+		return 0
+	}
+	at := binary.LittleEndian.Uint64(subscription[24:])
+	if binary.LittleEndian.Uint16(subscription[40:])&absoluteTime != 0 {
+		now, _ := w.clock(binary.LittleEndian.Uint32(subscription[16:])) // 0 for another clock, which is an error at once
+		at -= min(at, now)
+	}
+	if binary.LittleEndian.Uint32(subscription[16:]) > clockMonotonic {
+		return 0
+	}
+	return time.Duration(min(at, math.MaxInt64))
+}
+
+// writeEvent tells what a subscription has come to.
+func writeEvent(out, subscription []byte) {
+	clear(out)
+	copy(out, subscription[:8])
+	out[10] = subscription[8]
+	what := binary.LittleEndian.Uint32(subscription[16:])
+	errno := uint16(wasiOK)
+	switch kind := subscription[8]; {
+	case kind == eventClock && what > clockMonotonic:
+		errno = wasiInval
+	case kind == eventClock:
+	case kind == eventRead && what == 0:
+		out[24] = hangUp
+	case kind == eventWrite && (what == 1 || what == 2):
+		binary.LittleEndian.PutUint64(out[16:], maxWrite)
+	default:
+		errno = wasiBadFD
+	}
+	binary.LittleEndian.PutUint16(out[8:], errno)
+}

@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+	"golang.org/x/sys/unix"
+
+	"runner.example/hostabi"
+)
+
+// slice is how many units of fuel a guest gets at a time. Each loop pass and
+// each call costs at least one, so a slice lasts some 10 to 100 µs; at its end
+// the guest calls refill, and only there (and in host calls) can the collector
+// stop it, the scheduler give its processor to others, or its time be over.
+const slice = 1 << 14
+
+// measureEvery is how often the processor's clock is read: it costs two system
+// calls.
+const measureEvery = time.Millisecond
+
+// meter measures one run. Times are those of Engine.now.
+type meter struct {
+	slices int // granted
+	first  time.Duration
+
+	mark   time.Duration // up to here time was charged
+	waited time.Duration // that the guest had waited then
+	thread int           // on which it ran then
+	cpu    time.Duration // of that thread
+
+	turn  bool // the guest holds one
+	since time.Duration
+}
+
+// refill is the host function that guests call when their fuel is spent.
+func refill(ctx context.Context, _ api.Module, stack []uint64) {
+	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
+	stack[0] = uint64(s.refill())
+}
+
+// refill returns how much fuel there is next. It ends the run, by a panic of
+// hostabi, when there is none.
+func (s *sandbox) refill() uint32 {
+	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
+	m.slices++
+	if m.slices == 2 { // until now it was a short run, whose time is too little to count
+		m.first = now
+		s.remark(now)
+		call.Spend(0)
+		return slice
+	}
+	var spent time.Duration
+	if now-m.mark >= measureEvery {
+		spent = s.spent(now)
+		s.remark(now)
+	}
+	if s.turnDue(now) {
+		spent += s.spent(now)
+		s.takeTurn()
+		s.remark(s.engine.now())
+	}
+	call.Spend(spent)
+	return slice
+}
+
+// spent is the processor time since the mark: that of the thread, when the
+// guest is still on it, and never more than has passed.
+func (s *sandbox) spent(now time.Duration) time.Duration {
+	m := &s.meter
+	passed := now - m.mark - (s.guest.Call().Waited() - m.waited)
+	if unix.Gettid() == m.thread {
+		passed = min(passed, threadTime()-m.cpu)
+	}
+	return max(0, passed)
+}
+
+func (s *sandbox) remark(now time.Duration) {
+	m := &s.meter
+	m.mark, m.waited = now, s.guest.Call().Waited()
+	m.thread, m.cpu = unix.Gettid(), threadTime()
+}
+
+// threadTime is the processor time of the thread that calls it.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 1<<63 - 1 // then the time that passed counts
+	}
+	return time.Duration(t.Nano())
+}
+
+// turnDue reports whether the guest must take a turn, or let others have
+// theirs.
+func (s *sandbox) turnDue(now time.Duration) bool {
+	m := &s.meter
+	if m.turn {
+		return now-m.since >= turnTime && s.engine.turns.wanted()
+	}
+	return now-m.first >= longAfter
+}
+
+func (s *sandbox) takeTurn() {
+	s.giveTurn()
+	s.meter.turn = s.engine.turns.take(s.guest.Call().Context)
+	s.meter.since = s.engine.now()
+}
+
+func (s *sandbox) giveTurn() {
+	if s.meter.turn {
+		s.meter.turn = false
+		s.engine.turns.give()
+	}
+}
+
+// waits is told when the guest begins and ends to wait for something.
+func (s *sandbox) waits(begins bool) {
+	if begins {
+		s.giveTurn()
+	}
+}

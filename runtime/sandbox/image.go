@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// osPage is the unit in which the kernel tells written memory from untouched.
+var osPage = uint64(os.Getpagesize())
+
+// image is the memory that every request of a module finds: what the module's
+// initialization left. It lies in a file of memory that nobody can change any
+// more, of which all sandboxes of the module map private copies.
+type image struct {
+	fd   int
+	size uint64 // bytes, in whole pages of the guest
+	view []byte // the image, read-only
+}
+
+// newImage takes a copy of memory. Pages of zeros take no room.
+func newImage(memory []byte) (_ *image, err error) {
+	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("make an image: %w", err)
+	}
+	im := &image{fd: fd, size: uint64(len(memory))}
+	defer func() {
+		if err != nil {
+			im.close()
+		}
+	}()
+	if err := unix.Ftruncate(fd, int64(len(memory))); err != nil {
+		return nil, fmt.Errorf("size an image: %w", err)
+	}
+	zeros := make([]byte, osPage)
+	for at := uint64(0); at < im.size; at += osPage {
+		page := memory[at : at+osPage]
+		if bytes.Equal(page, zeros) {
+			continue
+		}
+		if n, err := unix.Pwrite(fd, page, int64(at)); err != nil || n != len(page) {
+			return nil, fmt.Errorf("write an image (%d of %d bytes): %w", n, len(page), err)
+		}
+	}
+	const never = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, never); err != nil {
+		return nil, fmt.Errorf("seal an image: %w", err)
+	}
+	if im.size == 0 {
+		return im, nil
+	}
+	if im.view, err = unix.Mmap(fd, 0, len(memory), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("map an image: %w", err)
+	}
+	return im, nil
+}
+
+// close gives the image back. Sandboxes that map it keep what they have.
+func (im *image) close() {
+	if im.view != nil {
+		if err := unix.Munmap(im.view); err != nil {
+			panic("BUG: unmap an image: " + err.Error())
+		}
+	}
+	if err := unix.Close(im.fd); err != nil {
+		panic("BUG: close an image: " + err.Error())
+	}
+}

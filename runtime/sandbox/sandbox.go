@@ -1,0 +1,274 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"runner.example/hostabi"
+)
+
+// keptPages is the most that a sandbox keeps of private memory between two
+// requests, in pages of the kernel: up to it, putting bytes back costs less
+// than touching the pages anew.
+const keptPages = 1024
+
+// keptStack is the largest native stack that a function keeps between two
+// requests. It begins at 10 KiB and doubles.
+const keptStack = 64 << 10
+
+// sandbox is one instance of a module with all that belongs to it. One goroutine
+// at a time may use it.
+type sandbox struct {
+	engine *Engine
+	module *Module
+
+	guest    hostabi.Guest
+	memory   memory
+	instance api.Module
+	linear   api.Memory
+	fuel     api.MutableGlobal
+	depth    api.MutableGlobal
+	globals  []api.MutableGlobal // as in program.globals
+	// functions are the handlers, as far as they have been used: looking one up
+	// costs more than many a request.
+	functions []api.Function
+	reseed    api.Function // nil: the module has none
+
+	meter   meter
+	used    int64 // the beat of its last use
+	trimmed bool
+}
+
+// instantiate makes an instance of a module: its memory is what the compiler's
+// runtime makes of it, and nothing of the guest has run but, for a module whose
+// start function could not be taken out, that.
+func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
+	s := &sandbox{engine: m.engine, module: m, functions: make([]api.Function, len(m.handlers))}
+	if err := s.memory.reserve(m.memoryBytes(), &m.engine.memory); err != nil {
+		return nil, err
+	}
+	s.memory.scan.table = m.engine.table
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
+	if !s.memory.charge(int64(m.program.MinPages) * pageBytes) {
+		return nil, errNoMemory
+	}
+	s.guest = hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Owner: s, Waits: s.waits}
+	s.guest.Bind(call)
+	s.meter = meter{slices: 1}
+	defer s.end()
+	if s.instance, err = m.engine.runtime.InstantiateModule(&s.guest, m.compiled, guestConfig); err != nil {
+		return nil, err
+	}
+	s.guest.Context = context.Background()
+	s.linear = s.instance.Memory()
+	if s.fuel, err = s.global(m.program.Fuel); err != nil {
+		return nil, err
+	}
+	if s.depth, err = s.global(m.program.Depth); err != nil {
+		return nil, err
+	}
+	s.globals = make([]api.MutableGlobal, len(m.program.Globals))
+	for i, name := range m.program.Globals {
+		if s.globals[i], err = s.global(name); err != nil {
+			return nil, err
+		}
+	}
+	if m.program.Reseeds {
+		s.reseed = s.instance.ExportedFunction(exportReseed)
+	}
+	return s, nil
+}
+
+func (s *sandbox) global(name string) (api.MutableGlobal, error) {
+	g, ok := s.instance.ExportedGlobal(name).(api.MutableGlobal)
+	if !ok {
+		return nil, fmt.Errorf("BUG: the rewritten module does not export the global %q", name)
+	}
+	return g, nil
+}
+
+// boot makes a sandbox in which everything has run that comes before the first
+// request. call is what that may ask of the host; errors of the guest say what
+// failed.
+func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
+	call.Initializing(true)
+	defer call.Initializing(false)
+	s, err := m.instantiate(call)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
+	for i, d := range m.program.Data {
+		if end := uint64(d.Offset) + uint64(len(d.Bytes)); end > s.memory.size {
+			return nil, fmt.Errorf("data segment %d lies outside of memory", i)
+		}
+		copy(s.memory.region[d.Offset:], d.Bytes)
+	}
+	s.begin(call)
+	defer s.end()
+	for _, name := range m.program.First {
+		if err := s.instance.ExportedFunction(name).CallWithStack(&s.guest, nil); err != nil {
+			return nil, fmt.Errorf("%s: %w", shown(name), err)
+		}
+	}
+	return s, nil
+}
+
+// clone makes a sandbox that is as the template was when it was finished.
+func (m *Module) clone() (_ *sandbox, err error) {
+	s, err := m.instantiate(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
+	if more := (m.image.size - s.memory.size) / pageBytes; more > 0 {
+		if _, ok := s.linear.Grow(uint32(more)); !ok {
+			return nil, errNoMemory
+		}
+	}
+	if err := s.memory.attach(m.image); err != nil {
+		return nil, err
+	}
+	s.resetGlobals()
+	return s, nil
+}
+
+// begin makes the sandbox run for call: with fuel, and nothing measured.
+func (s *sandbox) begin(call *hostabi.Call) {
+	s.guest.Bind(call)
+	s.meter = meter{slices: 1}
+	s.fuel.Set(slice)
+	s.depth.Set(0)
+	s.memory.refused = false
+}
+
+// end is the end of a run, however it ended.
+func (s *sandbox) end() {
+	s.giveTurn()
+	s.guest.Bind(nil)
+}
+
+// call runs one handler, after what the guest wants to do first in a request.
+func (s *sandbox) call(call *hostabi.Call, handler int) error {
+	s.begin(call)
+	defer s.end()
+	if s.reseed != nil {
+		call.Initializing(true)
+		err := s.reseed.CallWithStack(&s.guest, nil)
+		call.Initializing(false)
+		if err != nil {
+			return fmt.Errorf("%s: %w", exportReseed, err)
+		}
+	}
+	f := s.functions[handler]
+	if f == nil {
+		f = s.instance.ExportedFunction(s.module.handlers[handler])
+		s.functions[handler] = f
+	}
+	err := f.CallWithStack(&s.guest, nil)
+	if err != nil && uint32(s.depth.Get()) > maxStack {
+		err = fmt.Errorf("%w: %w", errStack, err)
+	}
+	return err
+}
+
+// restore makes the sandbox what it was before the run of handler, which ended
+// with err. When it fails the sandbox must be discarded.
+func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
+	tricks := &s.engine.tricks
+	if err != nil {
+		if _, broken := errors.AsType[runtime.Error](err); broken || call.HostFailed() || s.instance.IsClosed() {
+			return errBroken
+		}
+	}
+	if s.memory.size != s.module.image.size {
+		if !tricks.shrink {
+			return errCannotShrink
+		}
+		if err := s.shrink(); err != nil {
+			return err
+		}
+	}
+	if err := s.memory.restore(tricks.find, keptPages); err != nil {
+		return err
+	}
+	s.resetGlobals()
+	if tricks.stackBytes(s.functions[handler]) > keptStack || err != nil && !tricks.reuse {
+		s.functions[handler] = nil
+	}
+	if s.reseed != nil && tricks.stackBytes(s.reseed) > keptStack {
+		s.reseed = s.instance.ExportedFunction(exportReseed)
+	}
+	return nil
+}
+
+// shrink takes back what the memory has grown. To wazero this is a growth by a
+// page for which the allocator returns less than there was.
+func (s *sandbox) shrink() error {
+	s.memory.shrinking = true
+	_, ok := s.linear.Grow(1)
+	s.memory.shrinking = false
+	if !ok || uint64(s.linear.Size()) != s.module.image.size {
+		return errCannotShrink
+	}
+	return nil
+}
+
+func (s *sandbox) resetGlobals() {
+	for i, g := range s.globals {
+		g.Set(s.module.values[i])
+	}
+}
+
+// trim gives back what an idle sandbox can do without.
+func (s *sandbox) trim() error {
+	clear(s.functions)
+	s.trimmed = true
+	return s.memory.trim()
+}
+
+// discard gives back all of the sandbox. Nothing of it may run any more.
+func (s *sandbox) discard() {
+	if s.instance != nil {
+		_ = s.instance.Close(context.Background()) // it has no resources of its own
+	}
+	s.memory.release()
+}
+
+// stackBytes is the size of a function's native stack, which api.Function does
+// not tell: 0 when it is not known.
+func (t *tricks) stackBytes(f api.Function) int {
+	if f == nil || t.stackType == nil {
+		return 0
+	}
+	v := reflect.ValueOf(f)
+	if v.Type() != t.stackType {
+		return 0
+	}
+	return v.Elem().Field(t.stackField).Len()
+}
+
+var (
+	errBroken       = errors.New("the host failed within the sandbox")
+	errCannotShrink = errors.New("the memory cannot be made smaller")
+	errStack        = errors.New("stack overflow: calls nest too deep")
+	errNoMemory     = errors.New("the memory for guests is used up")
+)

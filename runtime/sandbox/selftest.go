@@ -1,0 +1,249 @@
+package sandbox
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+)
+
+// tricks are what the engine does that rests on how its compiler, or the
+// kernel, works inside. Each is proved when the engine starts.
+type tricks struct {
+	// snapshot: an image can be mapped under a living instance, and globals be
+	// set from outside. Without it every request initializes its own sandbox.
+	snapshot bool
+	// find is the best way to find changed pages that works.
+	find method
+	// shrink: memory that grew can be made smaller. Without it a sandbox whose
+	// memory grew is thrown away.
+	shrink bool
+	// reuse: a function works again after it was unwound. Without it such a
+	// function is looked up anew.
+	reuse bool
+	// stackType and stackField are where a function keeps its native stack.
+	// Without them (nil) what recursion took is kept.
+	stackType  reflect.Type
+	stackField int
+}
+
+// Names of tricks in Options.Distrust, in the order of their tests.
+const (
+	TrickSnapshot = "snapshot"
+	TrickScan     = "scan"
+	TrickPagemap  = "pagemap"
+	TrickShrink   = "shrink"
+	TrickReuse    = "reuse"
+	TrickStack    = "stack"
+)
+
+// selftest.wasm is made of selftest.wat.
+//
+//go:embed selftest.wasm
+var selftestWasm []byte
+
+// test proves the tricks. What fails is logged and not used; an error means that
+// not even plain instances work.
+func (e *Engine) test(ctx context.Context) error {
+	options, limit := e.options, e.memory.limit
+	defer func() { e.options, e.memory.limit = options, limit }()
+	e.options.MemoryBytes, e.options.InitTime, e.memory.limit = 16*pageBytes, plenty, 1<<40
+	e.tricks = tricks{snapshot: true, find: byComparing, shrink: true, reuse: true}
+	m, err := e.load(ctx, "self-test", selftestWasm)
+	if err != nil {
+		e.tricks.snapshot = false
+		if m, err = e.load(ctx, "self-test", selftestWasm); err != nil {
+			return fmt.Errorf("self-test of the sandboxes: %w", err)
+		}
+		e.tricks.snapshot = true
+	}
+	defer m.Close(ctx)
+	if e.table, err = openTable(); err != nil {
+		e.options.Logger.Warn("the kernel does not show its page table", "cause", err)
+	}
+	t := &selfTest{engine: e, module: m}
+	if e.tricks.snapshot = t.passes(TrickSnapshot, "each request initializes its own sandbox", t.snapshot); !e.tricks.snapshot {
+		return nil
+	}
+	e.tricks.find = byScan
+	if !t.passes(TrickScan, "the page table is read", t.finds) {
+		e.tricks.find = byTable
+		if !t.passes(TrickPagemap, "memory is compared byte by byte", t.finds) {
+			e.tricks.find = byComparing
+		}
+	}
+	e.tricks.shrink = t.passes(TrickShrink, "a sandbox whose memory grew is thrown away", t.shrinks)
+	e.tricks.reuse = t.passes(TrickReuse, "a function that failed is looked up anew", t.reuses)
+	if !t.passes(TrickStack, "the stack of a deep recursion is kept", t.stack) {
+		e.tricks.stackType = nil
+	}
+	return nil
+}
+
+type selfTest struct {
+	engine *Engine
+	module *Module
+}
+
+// passes runs one test on a new sandbox.
+func (t *selfTest) passes(trick, instead string, test func(*sandbox) error) bool {
+	err := errors.New("it is not to be used")
+	if !slices.Contains(t.engine.options.Distrust, trick) {
+		err = t.try(test)
+	}
+	if err != nil {
+		t.engine.options.Logger.Warn("a trick of the sandboxes does not work here", "trick", trick, "instead", instead, "cause", firstLine(err))
+	}
+	return err == nil
+}
+
+func (t *selfTest) try(test func(*sandbox) error) (err error) {
+	if t.module.image == nil {
+		return errors.New("no image can be made")
+	}
+	s, err := t.module.clone()
+	if err != nil {
+		return err
+	}
+	defer s.discard()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return test(s)
+}
+
+// run calls an export, and ends after the given time at the next refill.
+func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, error) {
+	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
+	defer deadline.Stop()
+	call := &hostabi.Call{Context: deadline, Host: &hostabi.Host{Logger: t.engine.options.Logger}, Request: &abi.Request{}}
+	call.Begin()
+	handler := t.module.byName[export]
+	return handler, s.call(call, handler)
+}
+
+// plenty is more than each of the test's exports takes.
+const plenty = 10 * time.Second
+
+// expect runs an export that must not trap.
+func (t *selfTest) expect(s *sandbox, export string) error {
+	if _, err := t.run(s, export, plenty); err != nil {
+		return fmt.Errorf("%s: %w", export, err)
+	}
+	return nil
+}
+
+// restored restores and looks whether all is as it was.
+func (t *selfTest) restored(s *sandbox) error {
+	if err := s.memory.restore(t.engine.tricks.find, keptPages); err != nil {
+		return err
+	}
+	s.resetGlobals()
+	for at := uint64(0); at < s.memory.reached; at += osPage {
+		if !s.memory.same(at) {
+			return fmt.Errorf("the page at %d is not restored", at)
+		}
+	}
+	return t.expect(s, "pristine")
+}
+
+func (t *selfTest) snapshot(s *sandbox) error {
+	for range 2 {
+		if err := t.expect(s, "pristine"); err != nil {
+			return err
+		}
+		if err := t.expect(s, "soil"); err != nil {
+			return err
+		}
+		if err := t.restored(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finds also counts: a method that finds too much restores, but is of no use.
+func (t *selfTest) finds(s *sandbox) error {
+	if err := s.memory.trim(); err != nil {
+		return err
+	}
+	if err := t.expect(s, "soil"); err != nil {
+		return err
+	}
+	pages, err := s.memory.scan.restore(&s.memory, t.engine.tricks.find, keptPages)
+	if err != nil {
+		return err
+	}
+	// Three pages were written to; with large pages of the kernel they are fewer.
+	if want := min(3, int(pageBytes/osPage)); pages != want {
+		return fmt.Errorf("%d pages are found changed, and %d are", pages, want)
+	}
+	return t.restored(s)
+}
+
+func (t *selfTest) shrinks(s *sandbox) error {
+	for range 2 {
+		if err := t.expect(s, "grow"); err != nil {
+			return err
+		}
+		if err := s.shrink(); err != nil {
+			return err
+		}
+		if _, err := t.run(s, "beyond", plenty); err == nil {
+			return errors.New("memory that was taken back can be read")
+		}
+		if err := t.restored(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *selfTest) reuses(s *sandbox) error {
+	for range 2 {
+		if _, err := t.run(s, "trap", plenty); err == nil || !strings.Contains(err.Error(), "unreachable") {
+			return fmt.Errorf("a trap ends with %v", err)
+		}
+		if _, err := t.run(s, "spin", 0); !errors.Is(err, hostabi.ErrTimeOver) {
+			return fmt.Errorf("a loop without time ends with %v", err)
+		}
+		if err := t.restored(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stack finds the stack by its name, and believes it when it grows as it must.
+func (t *selfTest) stack(s *sandbox) error {
+	f := s.instance.ExportedFunction("pristine")
+	kind := reflect.TypeOf(f)
+	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("a function is a %v", kind)
+	}
+	field, ok := kind.Elem().FieldByName("stack")
+	if !ok || len(field.Index) != 1 || field.Type != reflect.TypeFor[[]byte]() {
+		return fmt.Errorf("a %v has no stack", kind)
+	}
+	tricks := &t.engine.tricks
+	tricks.stackType, tricks.stackField = kind, field.Index[0]
+	size := func(export string) (int, error) {
+		handler, err := t.run(s, export, plenty)
+		return tricks.stackBytes(s.functions[handler]), err
+	}
+	flat, err1 := size("pristine")
+	deep, err2 := size("deep")
+	if err1 != nil || err2 != nil || flat == 0 || flat > keptStack || deep <= flat {
+		return fmt.Errorf("the stacks of a flat and of a deep call are %d and %d bytes: %v, %v", flat, deep, err1, err2)
+	}
+	return nil
+}

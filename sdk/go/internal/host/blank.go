@@ -1,0 +1,43 @@
+package host
+
+// Blank is a host with an empty request of which only the body is given, and
+// without services. It lets a handler run when there is no request.
+type Blank struct{ Given string }
+
+// Method implements Host.
+func (Blank) Method() string { return "GET" }
+
+// Path implements Host.
+func (Blank) Path() string { return "/" }
+
+// Lookup implements Host.
+func (Blank) Lookup(Kind, string) (string, bool) { return "", false }
+
+// Pairs implements Host.
+func (Blank) Pairs(Kind) []Pair { return nil }
+
+// Body implements Host.
+func (b Blank) Body() []byte { return []byte(b.Given) }
+
+// Context implements Host.
+func (Blank) Context() []byte {
+	return []byte(`{"requestId":"","route":"","deadline":"1970-01-01T00:00:00.000Z","auth":{"kind":"anonymous","roles":[]}}`)
+}
+
+// SetHeader implements Host.
+func (Blank) SetHeader(string, string) error { return nil }
+
+// Send implements Host.
+func (Blank) Send(int, []byte) error { return nil }
+
+// SendError implements Host.
+func (Blank) SendError(int, string, string) error { return nil }
+
+// Call implements Host.
+func (Blank) Call(string, []byte) ([]byte, error) { return nil, &Error{Code: "unavailable"} }
+
+// KeepWrites implements Host.
+func (Blank) KeepWrites() {}
+
+// Log implements Host.
+func (Blank) Log(int, string) {}
