@@ -174,19 +174,37 @@ func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (S
 }
 
 func (l *Local) createKey(ctx context.Context, who keystore.Authority, args CreateKey) (key keystore.Key, err error) {
-	request := keystore.CreateRequest{Scope: args.Scope, Name: args.Name, Metadata: args.Metadata, Tenant: args.Tenant}
-	if args.ExpiresIn != nil {
-		lifetime, err := seconds("expiresIn", *args.ExpiresIn)
-		if err != nil {
-			return key, err
-		}
-		request.ExpiresIn = &lifetime
+	request, err := args.request()
+	if err != nil {
+		return key, err
 	}
 	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
 		key, err = l.Keys.Create(tx, who, request)
 		return err
 	})
 	return key, err
+}
+
+// Check tells what is wrong with a request that every node serving the schema
+// would refuse. The error is the one it would answer with.
+func (r CreateKey) Check(s *schema.Schema) error {
+	request, err := r.request()
+	if err != nil {
+		return err
+	}
+	return keystore.Authority{Schema: s, Caller: caller.Caller{Kind: caller.System}}.Check(request)
+}
+
+func (r CreateKey) request() (keystore.CreateRequest, error) {
+	request := keystore.CreateRequest{Scope: r.Scope, Name: r.Name, Metadata: r.Metadata, Tenant: r.Tenant}
+	if r.ExpiresIn != nil {
+		lifetime, err := seconds("expiresIn", *r.ExpiresIn)
+		if err != nil {
+			return request, err
+		}
+		request.ExpiresIn = &lifetime
+	}
+	return request, nil
 }
 
 func (l *Local) rotateKey(ctx context.Context, who keystore.Authority, args RotateKey) (key keystore.Key, err error) {

@@ -66,7 +66,7 @@ func (a Authority) scope(name string) (*schema.Scope, error) {
 	for i, scope := range a.Schema.APIKeys.Scopes {
 		names[i] = scope.Name
 	}
-	return nil, fault.New(fault.Invalid, "the schema has no scope %q%s", name, diag.DidYouMean(name, names))
+	return nil, fault.New(fault.Invalid, "scope %q is not in the schema%s", name, diag.DidYouMean(name, names))
 }
 
 // tenant returns the tenant of a key that the caller makes.
@@ -75,7 +75,7 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	case named != "" && !a.isOperator():
 		return "", fault.New(fault.Denied, "tenant cannot be given: a key belongs to its maker's tenant")
 	case named != "" && scope.AllTenants:
-		return "", fault.New(fault.Invalid, "keys of scope %q are for all tenants: leave tenant out", scope.Name)
+		return "", fault.New(fault.Invalid, "tenant must be left out: keys of scope %q are for all tenants", scope.Name)
 	case a.isOperator():
 		return named, checkLine("tenant", named)
 	}

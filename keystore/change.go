@@ -45,25 +45,9 @@ type CreateRequest struct {
 // Invalid (what is asked for is wrong), Denied (the caller may not issue keys of
 // this scope), Conflict (the tenant has all the keys it may have).
 func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, error) {
-	scope, err := a.scope(req.Scope)
-	if err != nil {
-		return Key{}, err
-	}
-	if !a.mayIssue(scope) {
-		return Key{}, fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
-	}
 	now := k.clock.judge(tx.Now())
-	r := &record{Scope: scope.Name, Capability: scope.System, Name: req.Name, Owner: a.owner(), Created: now}
-	if r.Tenant, err = a.tenant(req.Tenant, scope); err != nil {
-		return Key{}, err
-	}
-	if err := checkLine("name", req.Name); err != nil {
-		return Key{}, err
-	}
-	if r.Metadata, err = checkMetadata(req.Metadata); err != nil {
-		return Key{}, err
-	}
-	if r.Expires, err = expiry(now, req.ExpiresIn, a.Schema.APIKeys); err != nil {
+	r, err := a.newRecord(req, now)
+	if err != nil {
 		return Key{}, err
 	}
 	if err := checkRoom(tx, a, r.Tenant, now); err != nil {
@@ -75,6 +59,38 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	token := NewToken(a.Schema.APIKeys.Prefix)
 	r.Tokens = []tokenRecord{k.tokenRecord(token)}
 	return k.commit(tx, a, "apiKeys.create", r, now, token)
+}
+
+// Check tells what is wrong with a request that Create would refuse whatever
+// keys there are. The faults are Create's.
+func (a Authority) Check(req CreateRequest) error {
+	_, err := a.newRecord(req, 0)
+	return err
+}
+
+// newRecord gives the record of a key made now, without id and token.
+func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
+	scope, err := a.scope(req.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if !a.mayIssue(scope) {
+		return nil, fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
+	}
+	r := &record{Scope: scope.Name, Capability: scope.System, Name: req.Name, Owner: a.owner(), Created: now}
+	if r.Tenant, err = a.tenant(req.Tenant, scope); err != nil {
+		return nil, err
+	}
+	if err := checkLine("name", req.Name); err != nil {
+		return nil, err
+	}
+	if r.Metadata, err = checkMetadata(req.Metadata); err != nil {
+		return nil, err
+	}
+	if r.Expires, err = expiry(now, req.ExpiresIn, a.Schema.APIKeys); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Rotate gives the key a new token in tx and returns it with the key. With a
@@ -211,7 +227,7 @@ func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error
 		lifetime = *asked
 		switch {
 		case lifetime < time.Millisecond:
-			return 0, fault.New(fault.Invalid, "expiresIn must be positive: leave it out for the longest lifetime the schema gives")
+			return 0, fault.New(fault.Invalid, "expiresIn must be positive: leave it out for the lifetime that the schema gives")
 		case rules.MaxLifetime != 0 && lifetime > rules.MaxLifetime:
 			return 0, fault.New(fault.Invalid, "expiresIn is longer than maxLifetime, %s", duration(rules.MaxLifetime))
 		}

@@ -115,7 +115,7 @@ func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
 		"name with an escape":        {keystore.CreateRequest{Name: "a\x1b[31m"}, "control character"},
 		"name not UTF-8":             {keystore.CreateRequest{Name: "a\xff"}, "UTF-8"},
 		"tenant with a zero byte":    {keystore.CreateRequest{Tenant: "a\x00"}, "control character"},
-		"tenant of a scope for all":  {keystore.CreateRequest{Scope: "everywhere", Tenant: "a"}, "leave tenant out"},
+		"tenant of a scope for all":  {keystore.CreateRequest{Scope: "everywhere", Tenant: "a"}, "tenant must be left out"},
 		"metadata not JSON":          {keystore.CreateRequest{Metadata: []byte(`{"a":}`)}, "not JSON"},
 		"metadata an array":          {keystore.CreateRequest{Metadata: []byte(`[1]`)}, "not a JSON object"},
 		"metadata a string":          {keystore.CreateRequest{Metadata: []byte(`"a"`)}, "not a JSON object"},
@@ -133,6 +133,9 @@ func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
 		w.refuses(fault.Invalid, err)
 		if err != nil && !strings.Contains(fault.Of(err).Detail, c.says) {
 			t.Errorf("%s: %q does not say %q", name, err, c.says)
+		}
+		if early := op.Check(c.req); fault.Of(early).Detail != fault.Of(err).Detail {
+			t.Errorf("%s: Check says %v, Create %v", name, early, err)
 		}
 	}
 	if page, err := w.list(op, keystore.Filter{All: true}); err != nil || len(page.Keys) != 0 {
