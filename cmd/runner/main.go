@@ -23,7 +23,7 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
+	context.AfterFunc(ctx, stop)               // the second interrupt is the system's own
 	stderr := telemetry.NewRedactor(os.Stderr) // an error may quote an argument, and that may be a token
 	c := &cli{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(),
@@ -86,6 +86,7 @@ func (c *cli) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return noEmptyFlags(cmd) }
 	root.SetUsageTemplate(root.UsageTemplate() + exitHelp)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
@@ -102,11 +103,27 @@ func (c *cli) root() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			cmd.Short = "print the script that lets a shell complete commands"
-			onlySubcommands(cmd)
+			c.onlySubcommands(cmd)
+			for _, shell := range cmd.Commands() {
+				shell.Args = atMost(0, "no argument")
+			}
 		}
 	}
-	onlySubcommands(root)
+	c.onlySubcommands(root)
+	c.versionFlag(root)
 	return root
+}
+
+// noEmptyFlags refuses flags that were given the empty string, as a script does
+// whose variable is not set: what the flag is for would silently not be done.
+func noEmptyFlags(cmd *cobra.Command) error {
+	var all []error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Value.Type() == "string" && flag.Value.String() == "" {
+			all = append(all, invalid("--%s: it must not be empty", flag.Name))
+		}
+	})
+	return errors.Join(all...)
 }
 
 func helpCommand(root *cobra.Command) *cobra.Command {
@@ -129,13 +146,18 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 
 // onlySubcommands makes a command without work of its own show its help, and
 // refuse a word that names none of its commands.
-func onlySubcommands(cmd *cobra.Command) {
+func (c *cli) onlySubcommands(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
+		switch {
+		case len(args) > 0:
+			return unknownCommand(cmd, args[0])
+		case c.json: // the help is no JSON document
+			f := misused("%s: it takes one of its commands", cmd.CommandPath())
+			f.hint = cmd.CommandPath() + " --help lists the commands"
+			return f
 		}
-		return unknownCommand(cmd, args[0])
+		return cmd.Help()
 	}
 }
 
@@ -174,6 +196,9 @@ func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("app") && c.app != args[0] {
 		return misused("%s: the folder is given twice, as %q and as --app %q", cmd.CommandPath(), args[0], c.app)
 	}
+	if args[0] == "" {
+		return invalid("%s: the folder must not be empty: leave it out for the current one", cmd.CommandPath())
+	}
 	c.app = args[0]
 	return nil
 }
@@ -184,7 +209,9 @@ func atMost(n int, what string) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		return misused("%s: unexpected argument %q: it takes %s", cmd.CommandPath(), args[n], what)
+		f := misused("%s: unexpected argument %q: it takes %s", cmd.CommandPath(), args[n], what)
+		f.hint = cmd.CommandPath() + " --help explains it"
+		return f
 	}
 }
 
