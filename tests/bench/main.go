@@ -117,9 +117,24 @@ func bench(rounds int, length time.Duration, out string) error {
 		}
 	}
 	fmt.Fprintln(os.Stderr)
-	report := render(arms, rounds, length)
+	fmt.Fprintln(os.Stderr, "measuring restore and fuel")
+	micro, err := exec.Command("go", microBenchmarks...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(microBenchmarks, " "), err, micro)
+	}
+	report := render(arms, rounds, length, micro)
 	fmt.Print(report)
+	plot := strings.TrimSuffix(out, ".md") + ".svg"
+	if err := os.WriteFile(plot, []byte(draw(arms)), 0o644); err != nil {
+		return err
+	}
 	return os.WriteFile(out, []byte(report), 0o644)
+}
+
+// microBenchmarks measure the sandbox alone, each in turns with what it is
+// compared with.
+var microBenchmarks = []string{
+	"test", "-run", "^$", "-bench", "Restore|Cost|Rewrite", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm",
 }
 
 func startAll(dir string) (arms []*arm, err error) {
@@ -154,7 +169,7 @@ func startAll(dir string) (arms []*arm, err error) {
 	}
 	for _, row := range []struct{ name, what, app, scope, path string }{
 		{"runner, small guest", "route, key, limit, sandbox; a guest of one page in WebAssembly text", small, "reader", "/v1/hello"},
-		{"runner, Go guest", "the same with the orders example's `hello`, std Go and encoding/json", "plugins/examples/orders", "orders_read", "/v1/hello"},
+		{"runner, Go guest", "the same with the orders example's `hello`, std Go and encoding/json, warmed", "plugins/examples/orders", "orders_read", "/v1/hello"},
 	} {
 		data := filepath.Join(dir, filepath.Base(row.app)+"-data")
 		made, err := exec.Command("bin/runner", "api-keys", "create", "--app", row.app, "--data", data, "--scope", row.scope, "--name", "bench", "--json").Output()
@@ -265,7 +280,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, err
 }
 
-func render(arms []*arm, rounds int, length time.Duration) string {
+func render(arms []*arm, rounds int, length time.Duration, micro []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench`. wrk with 32 connections on loopback, %d rounds of %s for each server in\n", rounds, length)
 	fmt.Fprintf(&b, "turn, %d cores shared by server and load, %s. A ratio is taken within a round;\nits median is printed with the smallest and the largest.\n\n", runtime.NumCPU(), runtime.Version())
@@ -277,12 +292,16 @@ func render(arms []*arm, rounds int, length time.Duration) string {
 		fmt.Fprintf(&b, "| %s | %s | %.0f | %s | %.1f µs | %s |\n", a.name, a.what,
 			median(values(a, speed)), spread(ratios(a, base, speed), "%.3f"), median(values(a, cpu)), spread(ratios(a, base, cpu), "%.1f"))
 	}
-	b.WriteString("\n```\nreq/s, each # is 2 % of bare fasthttp\n")
-	for _, a := range arms {
-		r := median(ratios(a, base, func(s sample) float64 { return s.perSecond }))
-		fmt.Fprintf(&b, "%-22s %s %.0f %%\n", a.name, strings.Repeat("#", max(1, int(r*50+0.5))), r*100)
+	b.WriteString("\n![req/s of each server](performance.svg)\n\n## The sandbox alone\n\n")
+	fmt.Fprintf(&b, "    go %s\n\n", strings.Join(microBenchmarks, " "))
+	b.WriteString("Restore: a request in a sandbox that is brought back to its image, against the same without\n")
+	b.WriteString("(`none`). Cost: a guest with fuel and a bounded stack, against the same as it was compiled\n(`plain`). The ratio is the median of neighbours.\n\n```\n")
+	for line := range strings.Lines(string(micro)) {
+		if strings.HasPrefix(line, "Benchmark") {
+			b.WriteString(line)
+		}
 	}
-	b.WriteString("```\n\nWhere the time goes: every request gets a new instance of its module. For the Go guest\nthat is the start of a Go runtime, data segments and tables included.\n")
+	b.WriteString("```\n")
 	return b.String()
 }
 
@@ -307,4 +326,24 @@ func median(all []float64) float64 {
 
 func spread(all []float64, format string) string {
 	return fmt.Sprintf(format+" ("+format+" … "+format+")", median(all), slices.Min(all), slices.Max(all))
+}
+
+// draw plots the requests per second of each arm against the first: a bar for
+// the median, a line from the smallest to the largest ratio.
+func draw(arms []*arm) string {
+	const left, width, row = 170, 400, 34
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n",
+		left+width+150, row*len(arms)+30)
+	for i, a := range arms {
+		all := ratios(a, arms[0], func(s sample) float64 { return s.perSecond })
+		y := 10 + i*row
+		x := func(r float64) int { return left + int(min(r, 1.2)/1.2*width) }
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", left-8, y+17, a.name)
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="22" fill="#4a7"/>`+"\n", left, y, x(median(all))-left)
+		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#222" stroke-width="2"/>`+"\n", x(slices.Min(all)), y+11, x(slices.Max(all)), y+11)
+		fmt.Fprintf(&b, `<text x="%d" y="%d">%.2f of bare</text>`+"\n", max(x(slices.Max(all)), x(median(all)))+8, y+17, median(all))
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
 }
