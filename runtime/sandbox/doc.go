@@ -3,8 +3,9 @@
 //
 // An Engine holds the compiler, the host's functions and the places in which
 // guests run; a Module is one compiled file; Module.Run is one handler for one
-// request. What stands behind Run is nobody's business but this room's: today a
-// fresh instance is made for each run and thrown away after it.
+// request. What stands behind Run is nobody's business but this room's: a
+// sandbox is lent, brought back to the module's image after the run, and kept
+// for the next one; where that cannot be, it is thrown away.
 //
 // What always holds: a guest gets memory that is zero but for what its own
 // module puts there, and no more of it than the limit; it never runs after its
