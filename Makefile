@@ -1,4 +1,4 @@
-# What people type. Everything that a target needs beyond Go, Node and make is
+# What people type. Everything that a target needs beyond Go, make and curl is
 # installed by tools/setup.sh, from Debian's packages.
 
 GO_TOOL := go tool -modfile=tools/go.mod

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go, Node and make, where it is missing.
+# Installs what the tests need beside Go, make and curl, where it is missing.
 set -euo pipefail
 
 missing=()
