@@ -26,7 +26,7 @@ func (c *cli) apiKeysCommand() *cobra.Command {
 		c.apiKeysCreateCommand(), c.apiKeysListCommand(), c.apiKeysShowCommand(), c.apiKeysRotateCommand(),
 		c.apiKeysRevokeCommand(), c.apiKeysDisableCommand(), c.apiKeysEnableCommand(),
 	)
-	onlySubcommands(cmd)
+	c.onlySubcommands(cmd)
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func newTokenFile(path string) (*tokenFile, error) {
 		return nil, f
 	}
 	if err != nil {
-		return nil, invalid("--out: %v", err)
+		return nil, invalid("--out: %w", err)
 	}
 	return &tokenFile{path, file}, nil
 }

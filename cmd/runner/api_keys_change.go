@@ -28,7 +28,7 @@ func (c *cli) changeCommand(verb, short, done string, change func(*admin.Client,
 		Short: short,
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
 				key, err := change(node, ctx, args[0])
 				if err != nil {
 					return err
@@ -37,7 +37,7 @@ func (c *cli) changeCommand(verb, short, done string, change func(*admin.Client,
 					return c.printJSON(key)
 				}
 				return c.print(done + " " + key.ID + "\n")
-			})
+			}})
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/keystore"
+	"runner.example/schema"
 )
 
 const createHelp = `Create an API key: prints its id, scope, name and end, then its token alone on
@@ -48,16 +49,19 @@ func (c *cli) createKey(cmd *cobra.Command, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.makeToken(cmd, f.out, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
+	return c.makeToken(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
 		return node.CreateKey(ctx, request)
 	})
 }
 
 func (f createFlags) request() (admin.CreateKey, error) {
-	for _, required := range [][2]string{{"scope", f.scope}, {"name", f.name}} {
-		if required[1] == "" {
-			return admin.CreateKey{}, misused("runner api-keys create: --%s is missing", required[0])
-		}
+	switch {
+	case f.scope == "" && f.name == "":
+		return admin.CreateKey{}, misused("runner api-keys create: --scope and --name are missing")
+	case f.scope == "":
+		return admin.CreateKey{}, misused("runner api-keys create: --scope is missing")
+	case f.name == "":
+		return admin.CreateKey{}, misused("runner api-keys create: --name is missing")
 	}
 	request := admin.CreateKey{Scope: f.scope, Name: f.name, Tenant: f.tenant}
 	if f.metadata != "" {
@@ -73,27 +77,25 @@ func (f createFlags) request() (admin.CreateKey, error) {
 	if err != nil {
 		return request, invalid("--expires: %v", err)
 	}
-	if lifetime == 0 {
-		return request, invalid("--expires: a key has to live for some time")
-	}
 	request.ExpiresIn = new(admin.SecondsOf(lifetime))
 	return request, nil
 }
 
-// makeToken does what makes a token and hands it over.
-func (c *cli) makeToken(cmd *cobra.Command, out string, do func(context.Context, *admin.Client) (keystore.Key, error)) error {
+// makeToken does what makes a token and hands it over. Before a store is made
+// for it, check judges the work by the schema; nil: a new store cannot do it.
+func (c *cli) makeToken(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (keystore.Key, error)) error {
 	file, err := newTokenFile(out)
 	if err != nil {
 		return err
 	}
 	made := false
 	defer func() { file.close(made) }()
-	return c.withNode(cmd, true, func(ctx context.Context, node *admin.Client) error {
+	return c.withNode(cmd, errand{needsSchema: true, check: check, do: func(ctx context.Context, node *admin.Client) error {
 		key, err := do(ctx, node)
 		if err != nil {
 			return err
 		}
 		made = true
 		return c.printNewKey(key, file)
-	})
+	}})
 }

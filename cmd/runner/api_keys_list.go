@@ -18,13 +18,13 @@ func (c *cli) apiKeysListCommand() *cobra.Command {
 		Short: "list the keys, without their tokens",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
 				keys, err := allKeys(ctx, node, request)
 				if err != nil {
 					return err
 				}
 				return c.printKeys(keys)
-			})
+			}})
 		},
 	}
 	cmd.Flags().StringVar(&request.Scope, "scope", "", "only keys of this scope")

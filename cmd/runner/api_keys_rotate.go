@@ -29,7 +29,7 @@ func (c *cli) apiKeysRotateCommand() *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.makeToken(cmd, out, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
+			return c.makeToken(cmd, out, nil, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
 				return node.RotateKey(ctx, request)
 			})
 		},

@@ -16,13 +16,13 @@ func (c *cli) apiKeysShowCommand() *cobra.Command {
 		Short: "show all of a key but its token",
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.Key(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				return c.printKey(key)
-			})
+			}})
 		},
 	}
 }

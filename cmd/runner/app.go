@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,22 +19,30 @@ type app struct {
 	config *config
 	// data is the data folder.
 	data string
-	// doubts are the warnings about the configuration.
+	// doubts is what was found in the configuration. With an error in it compile
+	// finds no schema, and settings with a mistake have their defaults.
 	doubts diag.List
 }
 
-// openApp reads the configuration of the app that the global flags name.
+// openApp is readApp for a command that goes no further with a mistake in the
+// configuration.
 func (c *cli) openApp(cmd *cobra.Command) (*app, error) {
+	a, err := c.readApp(cmd)
+	if err == nil && a.doubts.HasErrors() {
+		err = &mistakes{what: "the configuration is invalid: " + counted(a.doubts), list: a.doubts}
+	}
+	return a, err
+}
+
+// readApp reads the configuration of the app that the global flags name.
+func (c *cli) readApp(cmd *cobra.Command) (*app, error) {
 	path, given := c.configFile, cmd.Flags().Changed("config")
 	if !given {
 		path = filepath.Join(c.app, "runner.toml")
 	}
 	conf, found, err := readConfig(path, !given, c.environ)
 	if err != nil {
-		return nil, invalid("%v", err)
-	}
-	if found.HasErrors() {
-		return nil, &mistakes{what: "the configuration is invalid: " + counted(found), list: found}
+		return nil, &failure{status: statusInvalid, err: err}
 	}
 	a := &app{dir: c.app, config: conf, data: conf.store.dir, doubts: found}
 	switch {
@@ -53,20 +64,53 @@ func (a *app) pepperFile() string {
 	return filepath.Join(a.dir, path)
 }
 
-// compile reads and checks the schema. The list has its warnings too; a schema
-// with errors is an error of type *mistakes, and then the list is nil.
-func (a *app) compile() (*schema.Schema, []diag.Source, diag.List, error) {
+// compile reads and checks the schema. When the schema or the configuration has
+// errors, the error tells those of both.
+func (a *app) compile() (*schema.Schema, []diag.Source, error) {
+	s, sources, found, err := a.look()
+	bad := a.doubts.HasErrors()
+	configuration := &mistakes{what: "the configuration is invalid: " + counted(a.doubts), list: a.doubts}
+	switch {
+	case err != nil && bad:
+		return nil, nil, errors.Join(configuration, err)
+	case err != nil:
+		return nil, nil, err
+	case s != nil && bad:
+		return nil, nil, configuration
+	case s != nil:
+		return s, sources, nil
+	}
+	what := "the schema is invalid: "
+	if bad {
+		what = "the configuration and the schema are invalid: "
+		found.Append(a.doubts)
+	}
+	return nil, nil, &mistakes{what: what + counted(found), sources: sources, list: found}
+}
+
+// look reads and checks the schema, and finds what there is to say about it. A
+// schema with errors is nil; an error means that none can be read at all.
+func (a *app) look() (*schema.Schema, []diag.Source, diag.List, error) {
 	sources, err := schema.Load(a.dir)
 	if err != nil {
-		f := invalid("%v", err)
-		f.hint = "name the app's folder with --app, or go there"
+		f := &failure{status: statusInvalid, err: err}
+		if _, none := schema.Files(a.dir); none != nil && !errors.Is(none, fs.ErrPermission) {
+			f.hint = "name the app's folder with --app, or go there"
+		}
 		return nil, nil, nil, f
 	}
-	s, list := schema.Compile(sources, a.schemaOptions())
-	if list.HasErrors() {
-		return nil, sources, nil, &mistakes{what: "the schema is invalid: " + counted(list), sources: sources, list: list}
+	s, found := schema.Compile(sources, a.schemaOptions())
+	return s, sources, found, nil
+}
+
+// strangers warns of values under [secrets] that the schema does not declare.
+func (a *app) strangers(s *schema.Schema) (found diag.List) {
+	for name, place := range a.config.secretPlaces {
+		if !slices.Contains(s.Secrets, name) {
+			found.Warnf("", place, "the schema declares no secret %q%s", name, diag.DidYouMean(name, s.Secrets))
+		}
 	}
-	return s, sources, list, nil
+	return found
 }
 
 func (a *app) schemaOptions() schema.Options {

@@ -17,6 +17,6 @@ func (c *cli) auditCommand() *cobra.Command {
 		Long:  auditHelp,
 	}
 	cmd.AddCommand(c.auditListCommand(), c.auditVerifyCommand())
-	onlySubcommands(cmd)
+	c.onlySubcommands(cmd)
 	return cmd
 }

@@ -18,13 +18,13 @@ func (c *cli) auditListCommand() *cobra.Command {
 		Short: "list the newest records, or those from a number on",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
 				entries, err := node.ListAudit(ctx, request)
 				if err != nil {
 					return err
 				}
 				return c.printAudit(entries)
-			})
+			}})
 		},
 	}
 	cmd.Flags().Uint64Var(&request.From, "from", 0, "sequence number of the first record (default: the newest records)")

@@ -20,7 +20,7 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 		Example: "  runner audit verify --head 12:9f86d081…",
 		Args:    atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, false, func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
 				head, err := node.VerifyAudit(ctx, request)
 				if err != nil {
 					return err
@@ -32,7 +32,7 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 					c.say("", "the chain is whole, and the given head is on it")
 				}
 				return c.print(head.Head + "\n")
-			})
+			}})
 		},
 	}
 	cmd.Flags().StringVar(&request.Head, "head", "", "a head written down earlier, as the log shows it: <count>:<hash>")

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/secret"
 	"runner.example/runtime"
 	"runner.example/schema"
 )
@@ -35,49 +37,54 @@ func (c *cli) checkCommand() *cobra.Command {
 
 // check prints what it finds to stdout: here the mistakes are the answer.
 func (c *cli) check(cmd *cobra.Command, strict, modules bool) error {
-	a, err := c.openApp(cmd)
-	if err != nil {
-		return c.findings(nil, nil, err)
-	}
-	s, sources, found, err := a.compile()
-	if m, ok := errors.AsType[*mistakes](err); ok {
-		found, err = m.list, nil
-	}
+	a, err := c.readApp(cmd)
 	if err != nil {
 		return err
 	}
-	if modules && s != nil {
-		unbound, err := a.checkModules(cmd.Context(), s)
-		if err != nil {
-			return err
-		}
+	s, sources, found, err := a.look()
+	found.Append(a.doubts)
+	if s != nil {
+		found.Append(a.strangers(s))
+		c.noteSecrets(a, s)
+	}
+	if modules && err == nil {
+		var unbound diag.List
+		// Without a schema, there is still the modules themselves to check.
+		unbound, err = a.checkModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
 		found.Append(unbound)
 	}
-	found.Append(a.doubts)
 	if strict {
 		found = found.Strict()
 	}
-	return c.findings(sources, found, nil)
+	return c.findings(sources, found, err)
 }
 
-// findings prints the list, or the one that err carries.
-func (c *cli) findings(sources []diag.Source, found diag.List, err error) error {
-	if m, ok := errors.AsType[*mistakes](err); ok {
-		sources, found, err = m.sources, m.list, nil
+// noteSecrets tells which secrets have no value. That is no mistake of the app:
+// the server may be started where they have.
+func (c *cli) noteSecrets(a *app, s *schema.Schema) {
+	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.config.secrets); err != nil {
+		c.say("", "started from here, a server would refuse: "+oneLine(err))
 	}
-	if err != nil {
-		return err
-	}
-	if c.json {
+}
+
+// findings prints the list; also is what cannot stand in it, or nil.
+func (c *cli) findings(sources []diag.Source, found diag.List, also error) error {
+	var err error
+	switch {
+	case also != nil && len(found) == 0:
+		return also
+	case c.json:
 		err = c.printJSON(found)
-	} else {
+	default:
 		err = c.printDiagnostics(c.stdout, sources, found)
 	}
 	switch {
 	case err != nil:
 		return err
 	case found.HasErrors():
-		return &failure{status: statusInvalid, err: errors.New(counted(found))}
+		return errors.Join(&failure{status: statusInvalid, err: errors.New(counted(found))}, also)
+	case also != nil:
+		return also
 	case len(found) > 0:
 		c.say("", counted(found)+", no error")
 	default:

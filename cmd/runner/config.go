@@ -69,6 +69,8 @@ type config struct {
 	}
 	// secrets are the values of [secrets]; nil without any. Never printed.
 	secrets map[string]string
+	// secretPlaces says where they stand.
+	secretPlaces map[string]diag.Span
 }
 
 // defaults is the configuration of a runner that was told nothing. The file
@@ -207,9 +209,7 @@ func (r *reader) readEnvironment(environ []string) {
 		place := diag.Span{File: name}
 		switch {
 		case i >= 0:
-			if err := r.all[i].value.fromText(value); err != nil {
-				r.found.Errorf("", place, "%s: %v", r.all[i].name(), err)
-			}
+			r.refuse(r.all[i], place, r.all[i].value.fromText(value))
 			r.places[r.all[i].name()] = place
 		case r.looksMisspelt(name):
 			r.found.Warnf("", place, "no setting has this variable%s", diag.DidYouMean(name, r.variables()))
@@ -273,21 +273,31 @@ func (r *reader) readKey(file *tomlFile, section, key string, in toml.Primitive)
 		r.found.Errorf("", file.keyPlace(key, in), "unknown key %q in [%s]%s", key, section, r.hintFor(section, key))
 		return
 	}
-	if err := r.all[i].value.fromTOML(file.value(in)); err != nil {
-		r.found.Errorf("", file.valuePlace(in), "%s: %v", r.all[i].name(), err)
+	place := file.valuePlace(in)
+	r.refuse(r.all[i], place, r.all[i].value.fromTOML(file.value(in)))
+	r.places[r.all[i].name()] = place
+}
+
+// refuse notes what is wrong with a value: nothing, one thing or, of a list,
+// several.
+func (r *reader) refuse(s setting, place diag.Span, err error) {
+	if err == nil {
+		return
 	}
-	r.places[r.all[i].name()] = file.valuePlace(in)
+	for _, one := range parts(err) {
+		r.found.Errorf("", place, "%s: %v", s.name(), one)
+	}
 }
 
 func (r *reader) readSecrets(file *tomlFile, keys map[string]toml.Primitive) {
-	r.config.secrets = map[string]string{}
+	r.config.secrets, r.config.secretPlaces = map[string]string{}, map[string]diag.Span{}
 	for name, in := range keys {
 		s, ok := file.value(in).(string)
 		if !ok || s == "" {
 			r.found.Errorf("", file.keyPlace(name, in), "secret %q must be a string in quotes, and not an empty one", name)
 			continue
 		}
-		r.config.secrets[name] = s
+		r.config.secrets[name], r.config.secretPlaces[name] = s, file.keyPlace(name, in)
 	}
 }
 

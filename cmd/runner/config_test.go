@@ -34,7 +34,7 @@ func TestTheDocumentedFileSaysTheDefaults(t *testing.T) {
 		t.Fatalf("mistakes in it: %v", r.found)
 	}
 	want := defaults()
-	want.secrets = map[string]string{}
+	want.secrets, want.secretPlaces = map[string]string{}, map[string]diag.Span{}
 	if diff := cmp.Diff(want, r.config, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 		t.Errorf("the file differs from the defaults of the code (-code +file):\n%s", diff)
 	}
@@ -90,6 +90,11 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 		{"word", "[telemetry]\nlevel = \"loud\"\n", `runner.toml:2:9: error: [telemetry] level: expected debug, info, warn or error, found "loud"`},
 		{"list", "[front]\nhosts = \"a\"\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, such as ["a", "b"], found a string`},
 		{"item", "[front]\nhosts = [1]\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1`},
+		{"items", "[front]\nhosts = [\"a/b\", 1, \"ok\", \"c/d\"]\n",
+			"runner.toml:2:9: error: [front] hosts: \"a/b\" is not a host name: write it as in the Host header, such as api.example.com\n" +
+				"runner.toml:2:9: error: [front] hosts: \"c/d\" is not a host name: write it as in the Host header, such as api.example.com\n" +
+				"runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1"},
+		{"empty folder", "[store]\ndir = \"\"\n", `runner.toml:2:7: error: [store] dir: it must not be empty`},
 		{"network", "[front]\ntrusted_proxies = [\"10.0.0.0/33\"]\n", `runner.toml:2:19: error: [front] trusted_proxies: "10.0.0.0/33" is not a network: write it as 10.0.0.0/8, or a single address`},
 		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080`},
 		{"table for a key", "[front.listen]\nx = 1\n", `runner.toml:1:1: error: [front] listen: expected a string in quotes, found a table`},
@@ -130,6 +135,8 @@ func TestTheEnvironmentGoesBeforeTheFile(t *testing.T) {
 	want.runtime.timeout = 250 * time.Millisecond
 	want.telemetry.accessLog = true
 	want.secrets = map[string]string{"A": "b"}
+	at := diag.Pos{Offset: 47, Line: 5, Col: 1}
+	want.secretPlaces = map[string]diag.Span{"A": {File: "runner.toml", Start: at, End: at}}
 	if diff := cmp.Diff(want, c, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 		t.Error(diff)
 	}
@@ -140,6 +147,7 @@ func TestAMistakeInTheEnvironmentNamesTheVariable(t *testing.T) {
 		{"RUNNER_RUNTIME_TIMEOUT=10", `RUNNER_RUNTIME_TIMEOUT: error: [runtime] timeout: "10" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"RUNNER_FRONT_HEADER_LINES=many", `RUNNER_FRONT_HEADER_LINES: error: [front] header_lines: "many" is not a whole number`},
 		{"RUNNER_TELEMETRY_ACCESS_LOG=1", `RUNNER_TELEMETRY_ACCESS_LOG: error: [telemetry] access_log: expected true or false, found "1"`},
+		{"RUNNER_STORE_DIR=", `RUNNER_STORE_DIR: error: [store] dir: it must not be empty`},
 		{"RUNNER_FRONT_LISTN=a:1", `RUNNER_FRONT_LISTN: warning: no setting has this variable (did you mean "RUNNER_FRONT_LISTEN"?)`},
 		{"RUNNER_FRONT_BODY=1gb", `RUNNER_FRONT_BODY: error: [front] body is 1gb, above the 64mb of [front] max_body: lower the one or raise the other`},
 		{"RUNNER_PORT_8080_TCP_ADDR=10.0.0.1", ""},

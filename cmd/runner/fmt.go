@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,7 @@ import (
 
 const fmtHelp = `Print schema files in the one canonical form: those named, all of a named
 folder, or all of the app. Files are rewritten in place; "-" reads stdin and
-writes stdout. A file with a mistake in it is left alone.`
+writes stdout. A file that cannot be parsed is left alone.`
 
 func (c *cli) fmtCommand() *cobra.Command {
 	var check, show bool
@@ -24,9 +25,9 @@ func (c *cli) fmtCommand() *cobra.Command {
 		Use:   "fmt [file|dir|-]...",
 		Short: "print schema files in canonical form",
 		Long:  fmtHelp,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
-				return c.formatStdin(check, show)
+				return c.formatStdin(cmd.Context(), check, show)
 			}
 			return c.formatFiles(args, check, show)
 		},
@@ -37,10 +38,10 @@ func (c *cli) fmtCommand() *cobra.Command {
 }
 
 // formatStdin is fmt as a filter.
-func (c *cli) formatStdin(check, show bool) error {
-	text, err := io.ReadAll(c.stdin)
+func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
+	text, err := c.readStdin(ctx)
 	if err != nil {
-		return fmt.Errorf("read stdin: %w", err)
+		return err
 	}
 	src := diag.Source{Name: "stdin", Text: text}
 	out, list := schema.Format(src)
@@ -52,9 +53,36 @@ func (c *cli) formatStdin(check, show bool) error {
 	case check:
 		return nil
 	case show:
-		return c.print(string(diff.Diff("stdin", text, "stdin formatted", out)))
+		return c.printDiff("stdin", text, out)
 	}
 	return c.print(string(out))
+}
+
+// readStdin reads all of stdin. The end of ctx, an interrupt, does not wait for
+// what may never come.
+func (c *cli) readStdin(ctx context.Context) ([]byte, error) {
+	var text []byte
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		text, err = io.ReadAll(c.stdin)
+		read <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case err := <-read:
+		if err != nil {
+			return nil, fmt.Errorf("read stdin: %w", err)
+		}
+		return text, nil
+	}
+}
+
+// printDiff shows what formatting changes, in a form that patch takes.
+func (c *cli) printDiff(name string, old, formatted []byte) error {
+	_, changes, _ := bytes.Cut(diff.Diff(name, old, name+" (formatted)", formatted), []byte("\n"))
+	return c.print(string(changes)) // without its first line, "diff a b"
 }
 
 // formatFiles formats every file before it writes one, so that the mistakes of
@@ -70,9 +98,9 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 	var broken mistakes
 	changed := []string{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := schema.ReadFile(file)
 		if err != nil {
-			return invalid("%v", err)
+			return invalid("%w", err)
 		}
 		src := diag.Source{Name: file, Text: text}
 		out, list := schema.Format(src)
@@ -112,7 +140,7 @@ func (c *cli) deliver(file string, old, formatted []byte, check, show bool) erro
 	case c.json && (check || show):
 		return nil
 	case show:
-		return c.print(string(diff.Diff(file, old, file+" formatted", formatted)))
+		return c.printDiff(file, old, formatted)
 	case !check:
 		if err := replaceFile(file, formatted); err != nil {
 			return fmt.Errorf("write %s: %w", file, err)
@@ -131,33 +159,16 @@ func schemaFiles(args []string) ([]string, error) {
 		info, err := os.Stat(arg)
 		switch {
 		case err != nil:
-			return nil, invalid("%v", err)
+			return nil, invalid("%w", err)
 		case !info.IsDir():
 			files = append(files, arg)
 		default:
-			found, err := schemasIn(arg)
+			found, err := schema.Files(arg)
 			if err != nil {
-				return nil, err
+				return nil, invalid("%w", err)
 			}
 			files = append(files, found...)
 		}
-	}
-	return files, nil
-}
-
-func schemasIn(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, invalid("%v", err)
-	}
-	var files []string
-	for _, entry := range entries {
-		if !entry.IsDir() && filepath.Ext(entry.Name()) == ".schema" {
-			files = append(files, filepath.Join(dir, entry.Name()))
-		}
-	}
-	if len(files) == 0 {
-		return nil, invalid("folder %q has no *.schema file", dir)
 	}
 	return files, nil
 }

@@ -7,6 +7,7 @@ import (
 	stdflag "flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"runner.example/internal/fault"
 	"runner.example/store"
 )
 
@@ -291,6 +293,49 @@ func TestACommandThatWaitsForTheStoreCanBeInterrupted(t *testing.T) {
 	_ = cmd.Wait() // the state tells
 	if got := cmd.ProcessState.ExitCode(); got != statusInterrupted || stderr.String() != "runner: error: interrupted\n" {
 		t.Errorf("status %d, %s", got, &stderr)
+	}
+}
+
+func TestAnInterruptEndsAFilterThatWaitsForItsInput(t *testing.T) {
+	read, input, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	var stderr strings.Builder
+	cmd := exec.Command("runner", "fmt", "-")
+	cmd.Stdin, cmd.Stderr = read, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = read.Close()
+	// More than a pipe holds: once it is written, somebody has begun to read.
+	if _, err := input.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the state tells
+	if got := cmd.ProcessState.ExitCode(); got != statusInterrupted || stderr.String() != "runner: error: interrupted\n" {
+		t.Errorf("status %d, %s", got, &stderr)
+	}
+}
+
+func TestWhoMayNotReadAFileIsToldWhatToDo(t *testing.T) {
+	denied := &fs.PathError{Op: "open", Path: "a.schema", Err: syscall.EACCES}
+	for _, err := range []error{
+		denied,
+		invalid("read schema: %w", denied),
+		fault.Wrap(denied, fault.Invalid, "read the pepper file"),
+		errors.Join(fmt.Errorf("open store: %w", denied), errors.New("close")),
+	} {
+		var stderr strings.Builder
+		status := (&cli{stderr: &stderr}).report(err)
+		hint := "runner: hint: run the command as the user that the file or folder belongs to, or change its mode\n"
+		if status == 0 || strings.Count(stderr.String(), hint) != 1 {
+			t.Errorf("%v: status %d, %s", err, status, &stderr)
+		}
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/store"
@@ -24,19 +26,35 @@ const (
 	pause = 25 * time.Millisecond
 )
 
-// withNode runs do with a client of the app's node: of the running server, or
-// of the store opened here when there is none. Work that makes tokens needs the
-// schema; what must be possible with a broken one, such as to revoke, does not.
-func (c *cli) withNode(cmd *cobra.Command, needsSchema bool, do func(context.Context, *admin.Client) error) error {
-	ctx := cmd.Context()
+// errand is what a command does on the app's node.
+type errand struct {
+	// needsSchema: the work makes tokens. What must be possible with a broken
+	// schema, such as to revoke, does not need one.
+	needsSchema bool
+	// check tells what the schema says against the work; nil: the work needs a
+	// store that is there already.
+	check func(*schema.Schema) error
+	do    func(context.Context, *admin.Client) error
+}
+
+// withNode does the work with a client of the app's node: of the running
+// server, or of the store opened here when there is none.
+func (c *cli) withNode(cmd *cobra.Command, work errand) error {
 	a, err := c.openApp(cmd)
 	if err != nil {
 		return err
 	}
+	if err := a.checkData(); err != nil {
+		return err
+	}
+	return flagged(cmd, c.onNode(cmd.Context(), a, work))
+}
+
+func (c *cli) onNode(ctx context.Context, a *app, work errand) error {
 	for end := time.Now().Add(patience); ; {
 		client, err := admin.Dial(ctx, a.data)
 		if err == nil {
-			err = do(ctx, client)
+			err = work.do(ctx, client)
 			client.Close()
 			if !errors.Is(err, admin.ErrNoServer) {
 				return err
@@ -45,7 +63,7 @@ func (c *cli) withNode(cmd *cobra.Command, needsSchema bool, do func(context.Con
 		if !errors.Is(err, admin.ErrNoServer) {
 			return unreachable(a, err)
 		}
-		err = c.inProcess(ctx, a, needsSchema, do)
+		err = c.inProcess(ctx, a, work)
 		if !errors.Is(err, store.ErrLocked) {
 			return err
 		}
@@ -58,6 +76,29 @@ func (c *cli) withNode(cmd *cobra.Command, needsSchema bool, do func(context.Con
 	}
 }
 
+// flagOf names the flag that gives a field of a request.
+var flagOf = map[string]string{
+	"expiresIn": "expires", "gracePeriod": "grace-period", "metadata": "metadata", "name": "name",
+	"scope": "scope", "tenant": "tenant", "limit": "limit",
+}
+
+// flagged lets an error about a field of the request, which begins with the
+// field's name, speak of the command's flag.
+func flagged(cmd *cobra.Command, err error) error {
+	all := parts(err)
+	for i, one := range all {
+		f, ok := one.(*fault.Fault)
+		if !ok || f.Code != fault.Invalid {
+			continue
+		}
+		field, rest, _ := strings.Cut(f.Detail, " ")
+		if flag := flagOf[field]; flag != "" && cmd.Flags().Lookup(flag) != nil {
+			all[i] = fault.Wrap(f.Cause, f.Code, "--%s %s", flag, rest)
+		}
+	}
+	return errors.Join(all...)
+}
+
 func unreachable(a *app, err error) error {
 	return &failure{
 		status: statusUnreachable,
@@ -68,17 +109,20 @@ func unreachable(a *app, err error) error {
 
 // inProcess does the work on the store itself. The error matches
 // store.ErrLocked when another process has it.
-func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(context.Context, *admin.Client) error) (err error) {
-	s, err := a.schemaFor(needsSchema)
+func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
+	s, err := a.schemaFor(work.needsSchema)
 	if err != nil {
 		return err
 	}
 	if !a.hasData() {
-		if !needsSchema {
+		if work.check == nil {
 			return &failure{
 				status: statusNotFound, err: fmt.Errorf("there is no data folder %q", a.data),
 				hint: "serve the app or create a key to make it, or name another one with --data",
 			}
+		}
+		if err := work.check(s); err != nil {
+			return err
 		}
 		c.say("", fmt.Sprintf("making a new data folder %q", a.data))
 	}
@@ -95,13 +139,13 @@ func (c *cli) inProcess(ctx context.Context, a *app, needsSchema bool, do func(c
 	local := &admin.Local{Store: st, Keys: keys, Schema: func() *schema.Schema { return s }}
 	client := local.Client()
 	defer client.Close()
-	return do(ctx, client)
+	return work.do(ctx, client)
 }
 
 // schemaFor compiles the schema. Without need a schema with mistakes is none;
 // but a folder that has neither a schema nor data is the wrong folder.
 func (a *app) schemaFor(need bool) (*schema.Schema, error) {
-	s, _, _, err := a.compile()
+	s, _, err := a.compile()
 	if err == nil || need || !a.hasData() {
 		return s, err
 	}
@@ -111,6 +155,14 @@ func (a *app) schemaFor(need bool) (*schema.Schema, error) {
 func (a *app) hasData() bool {
 	_, err := os.Stat(a.data)
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// checkData refuses a data folder that is none.
+func (a *app) checkData() error {
+	if info, err := os.Stat(a.data); err == nil && !info.IsDir() {
+		return invalid("data folder %q is a file: name a folder with --data or [store] dir", a.data)
+	}
+	return nil
 }
 
 // sleep waits for d or the end of ctx, whose error it then returns.

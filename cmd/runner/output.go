@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -60,24 +62,38 @@ func (c *cli) report(err error) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) && !isFailure(err) {
 		return 0 // who reads only the first lines has what they wanted
 	}
-	if m, ok := errors.AsType[*mistakes](err); ok {
-		c.printDiagnostics(c.stderr, m.sources, m.list)
-		c.say("error: ", m.what)
-		return statusInvalid
-	}
 	status, hint := statusFailed, ""
-	if f, ok := errors.AsType[*failure](err); ok {
-		status, hint = f.status, f.hint
-	} else if f, ok := errors.AsType[*fault.Fault](err); ok {
-		status, hint = statusOf(f.Code), hintOf(f.Code)
-	}
 	for _, one := range parts(err) {
-		c.say("error: ", textOf(one))
+		s, h := c.tell(one)
+		if status == statusFailed {
+			status = s
+		}
+		hint = cmp.Or(hint, h)
 	}
 	if hint != "" {
 		c.say("hint: ", hint)
 	}
 	return status
+}
+
+// tell writes one error and gives its exit status and what to do about it.
+func (c *cli) tell(err error) (status int, hint string) {
+	if m, ok := errors.AsType[*mistakes](err); ok {
+		c.printDiagnostics(c.stderr, m.sources, m.list)
+		c.say("error: ", m.what)
+		return statusInvalid, ""
+	}
+	c.say("error: ", textOf(err))
+	status = statusFailed
+	if f, ok := errors.AsType[*failure](err); ok {
+		status, hint = f.status, f.hint
+	} else if f, ok := errors.AsType[*fault.Fault](err); ok {
+		status, hint = statusOf(f.Code), hintOf(f.Code)
+	}
+	if hint == "" && errors.Is(err, fs.ErrPermission) {
+		hint = "run the command as the user that the file or folder belongs to, or change its mode"
+	}
+	return status, hint
 }
 
 // parts are the errors that were joined to err, each for a line of its own.

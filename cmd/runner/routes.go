@@ -35,11 +35,11 @@ func (c *cli) routesCommand() *cobra.Command {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err
 			}
-			a, err := c.openApp(cmd)
+			a, err := c.readApp(cmd)
 			if err != nil {
 				return err
 			}
-			s, _, _, err := a.compile()
+			s, _, err := a.compile()
 			if err != nil {
 				return err
 			}

@@ -34,8 +34,8 @@ import (
 // headEvery is how often the head of the audit chain goes to the log.
 const headEvery = time.Minute
 
-const serveHelp = `Serve the app until SIGTERM or an interrupt, which let requests in flight finish;
-a second one ends it at once. SIGHUP reads the schema and the modules again; when
+const serveHelp = `Serve the app until SIGTERM or an interrupt: either ends it with status 0 once
+requests in flight have finished, a second one ends it at once. SIGHUP reads the schema and the modules again; when
 there is a mistake in them, what was served before stays.
 
 Once ready it prints where it listens. Its log goes to stderr.`
@@ -51,7 +51,7 @@ func (c *cli) serveCommand() *cobra.Command {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err
 			}
-			a, err := c.openApp(cmd)
+			a, err := c.readApp(cmd)
 			if err != nil {
 				return err
 			}
@@ -74,8 +74,12 @@ func (c *cli) serve(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
+	opt := c.runtimeOptions(a)
+	if err := latest.fits(ctx, a, opt); err != nil {
+		return err
+	}
 	logger := c.logger(a)
-	for _, d := range a.doubts.Sorted() {
+	for _, d := range append(a.strangers(latest.Schema), a.doubts...).Sorted() {
 		logger.Warn("configuration", "about", d.String())
 	}
 
@@ -97,7 +101,6 @@ func (c *cli) serve(ctx context.Context, a *app) (err error) {
 	}
 	defer endAudit()
 
-	opt := c.runtimeOptions(a)
 	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
 	ln, err := front.Listen(opt.Front)
 	if err != nil {
@@ -274,7 +277,7 @@ type content struct {
 }
 
 func (a *app) read() (*content, error) {
-	s, sources, _, err := a.compile()
+	s, sources, err := a.compile()
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +286,21 @@ func (a *app) read() (*content, error) {
 		return nil, err
 	}
 	return &content{runtime.App{Schema: s, Modules: modules}, sources}, nil
+}
+
+// fits tells what would keep a server from starting, as far as that can be known
+// without a store: a start that fails had better leave no data folder behind.
+func (latest *content) fits(ctx context.Context, a *app, opt runtime.Options) error {
+	if err := a.checkData(); err != nil {
+		return err
+	}
+	if _, err := opt.Secrets(latest.Schema.Secrets); err != nil {
+		return err
+	}
+	if a.hasData() {
+		return nil // the activation tells about the modules, and compiles them once
+	}
+	return latest.explain(runtime.CheckModules(ctx, a.sandboxOptions(""), latest.App))
 }
 
 func (latest *content) activate(ctx context.Context, rt *runtime.Runtime) error {

@@ -69,13 +69,16 @@ func (v list) fromTOML(in any) error {
 	if !ok {
 		return wrongType(`a list of strings, such as ["a", "b"]`, in)
 	}
-	all := make([]string, len(raw))
-	for i, item := range raw {
-		if all[i], ok = item.(string); !ok {
-			return wrongType("a list of strings", item)
+	var all []string
+	var bad []error
+	for _, item := range raw {
+		if s, ok := item.(string); ok {
+			all = append(all, s)
+		} else {
+			bad = append(bad, wrongType("a list of strings", item))
 		}
 	}
-	return v.set(all)
+	return v.set(all, bad)
 }
 
 func (v list) fromText(s string) error {
@@ -85,20 +88,20 @@ func (v list) fromText(s string) error {
 			all = append(all, item)
 		}
 	}
-	return v.set(all)
+	return v.set(all, nil)
 }
 
-func (v list) set(all []string) error {
+// set takes all items unless one of them is wrong, or bad has something.
+func (v list) set(all []string, bad []error) error {
 	for _, item := range all {
 		if err := v.check(item); err != nil {
-			return err
+			bad = append(bad, err)
 		}
 	}
-	if len(all) == 0 {
-		all = nil
+	if len(bad) == 0 {
+		*v.to = all
 	}
-	*v.to = all
-	return nil
+	return errors.Join(bad...)
 }
 
 // count is a whole number from min to max.

@@ -22,14 +22,29 @@ func (c *cli) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "tell which runner this is",
 		Args:  atMost(0, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
-			if c.json {
-				return c.printJSON(v)
-			}
-			return c.print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
-		},
+		RunE:  func(*cobra.Command, []string) error { return c.printVersion() },
 	}
+}
+
+// versionFlag lets `runner --version` be `runner version`.
+func (c *cli) versionFlag(root *cobra.Command) {
+	var asked bool
+	root.Flags().BoolVar(&asked, "version", false, "tell which runner this is")
+	otherwise := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if asked && len(args) == 0 {
+			return c.printVersion()
+		}
+		return otherwise(cmd, args)
+	}
+}
+
+func (c *cli) printVersion() error {
+	v := buildVersion()
+	if c.json {
+		return c.printJSON(v)
+	}
+	return c.print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
 }
 
 // buildVersion reads what the compiler wrote into the binary.
