@@ -31,9 +31,15 @@ part() { # title, command…
   rm -f "$log"
 }
 
-part "black box: revocation under load, leaks" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestNothingLeaks|TestRequest601'
-part "the same against a binary with the race detector" \
+part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
+  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestNothingLeaks|TestRequest601|TestNoisyNeighbour|TestDeadlinesAreKept'
+part "sandbox: isolation, a million requests" \
+  go test -count=1 -v -timeout 60m ./runtime/sandbox
+part "sandbox: the same, shorter, with the race detector" \
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi/...
+part "wasm: rewritten modules mean what they meant" \
+  go test -count=1 -v -timeout 30m ./internal/wasm
+part "the whole black box against a binary with the race detector" \
   env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 30m ./tests
 part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
@@ -43,7 +49,7 @@ part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router
 for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do
   package=$(dirname "$(grep -rlE "^func $target\(" --include='*_test.go' . | head -n 1)")
-  part "$target for a minute" go test -run '^$' -fuzz "^$target\$" -fuzztime 60s "$package"
+  part "$target for ${FUZZ_TIME:-60s}" go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" -fuzzminimizetime 5x "$package"
 done
 
 echo "soak: wrote $report"
