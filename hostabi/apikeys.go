@@ -2,6 +2,7 @@ package hostabi
 
 import (
 	"math"
+	"net/netip"
 	"time"
 
 	"runner.example/keystore"
@@ -13,7 +14,7 @@ func (c *Call) authority() keystore.Authority {
 		Schema:    c.Host.Schema,
 		Caller:    c.Caller,
 		RequestID: c.Request.ID,
-		Address:   c.Address,
+		Address:   addressText(c.Address),
 	}
 }
 
@@ -77,4 +78,11 @@ func (a *arguments) optionalSeconds(name string) (time.Duration, bool) {
 	const most = math.MaxInt64 / int64(time.Second)
 	n, ok := a.optionalWhole(name)
 	return time.Duration(max(-most, min(n, most))) * time.Second, ok
+}
+
+func addressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }

@@ -3,6 +3,7 @@ package hostabi
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"runner.example/hostabi/abi"
@@ -89,8 +90,8 @@ type Call struct {
 	// Request is nil while a module initializes itself without a request.
 	Request *abi.Request
 	Caller  caller.Caller
-	// Address is the client's, for the audit.
-	Address string
+	// Address is the client's, for the audit; the zero Addr when it has none.
+	Address netip.Addr
 	// Tx is the request's transaction; whoever opened it commits it.
 	Tx *store.Tx
 	// Attempt counts the runs for this request from 1.

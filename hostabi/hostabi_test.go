@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -116,7 +117,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 			Body:    []byte(`{"n":1}`),
 		},
 		Caller:  caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1", Roles: []string{"editor"}},
-		Address: "192.0.2.1",
+		Address: netip.MustParseAddr("192.0.2.1"),
 		Attempt: 1,
 	}
 	g.call.Begin()

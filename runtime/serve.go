@@ -135,7 +135,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	defer ctx.Stop()
 	call := &v.call
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
-	call.Address = x.Address().String()
+	call.Address = x.Address()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
 		call.Tx, call.Attempt = tx, tx.Attempt()
 		if err := rt.module.Run(call, rt.Handler); err != nil {
