@@ -372,6 +372,7 @@ func TestACommandWaitsForTheStoreThatAnotherOneHolds(t *testing.T) {
 func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
 	app := t.TempDir()
 	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	writeModule(t, app)
 	st, err := store.Open(store.Options{Dir: filepath.Join(app, "data")})
 	if err != nil {
 		t.Fatal(err)
@@ -388,8 +389,8 @@ func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // the state tells
-	// With the store it comes as far as the modules, of which there are none.
-	if got := cmd.ProcessState.ExitCode(); got != statusInvalid || !strings.Contains(stderr.String(), "no module in build/") {
+	// With the store it comes as far as the module, which is none.
+	if got := cmd.ProcessState.ExitCode(); got != statusInvalid || !strings.Contains(stderr.String(), "build/a.wasm") {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
@@ -397,6 +398,7 @@ func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
 func TestAServerGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
 	t.Parallel()
 	app := holdStore(t)
+	writeModule(t, app)
 	cmd := exec.Command("runner", "serve", app, "--listen", "127.0.0.1:0")
 	out, _ := cmd.CombinedOutput() // the state tells
 	want := "locked by pid " + strconv.Itoa(os.Getpid()) + ": stop that process, or choose another folder with --data"
@@ -443,6 +445,15 @@ func watch(t *testing.T, app string) (seen func()) {
 			}
 		}
 	}
+}
+
+// writeModule gives the app a module that cannot be compiled.
+func writeModule(t *testing.T, app string) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Join(app, "build"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(app, "build", "a.wasm"), "no module")
 }
 
 func write(t *testing.T, path, text string) {

@@ -289,7 +289,8 @@ func (a *app) read() (*content, error) {
 }
 
 // fits tells what would keep a server from starting, as far as that can be known
-// without a store: a start that fails had better leave no data folder behind.
+// soon and without a store: a start that fails had better leave no data folder
+// behind.
 func (latest *content) fits(ctx context.Context, a *app, opt runtime.Options) error {
 	if err := a.checkData(); err != nil {
 		return err
@@ -297,10 +298,10 @@ func (latest *content) fits(ctx context.Context, a *app, opt runtime.Options) er
 	if _, err := opt.Secrets(latest.Schema.Secrets); err != nil {
 		return err
 	}
-	if a.hasData() {
-		return nil // the activation tells about the modules, and compiles them once
+	if len(latest.Modules) > 0 {
+		return nil // the activation compiles them, and tells about them
 	}
-	return latest.explain(runtime.CheckModules(ctx, a.sandboxOptions(""), latest.App))
+	return runtime.CheckModules(ctx, a.sandboxOptions(""), latest.App)
 }
 
 func (latest *content) activate(ctx context.Context, rt *runtime.Runtime) error {
