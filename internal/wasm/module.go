@@ -459,13 +459,13 @@ func (m *Module) readImports(r *reader) {
 			}
 			i.Type = m.types[i.typeIndex]
 		case 1, 3:
-			r.refuse("imports %s.%s, which is no function: only functions can be imported", i.Module, i.Name)
+			r.refuse("imports %.100q, which is no function: only functions can be imported", i.Module+"."+i.Name)
 		case 2:
-			r.refuse("imports its memory (%s.%s): build it so that it has and exports its own", i.Module, i.Name)
+			r.refuse("imports its memory (%.100q): build it so that it has and exports its own", i.Module+"."+i.Name)
 		case 4:
 			r.refuse("%s", refusal(exceptions))
 		default:
-			r.fail("%s.%s is imported as an unknown kind (%d)", i.Module, i.Name, kind)
+			r.fail("%.100q is imported as an unknown kind (%d)", i.Module+"."+i.Name, kind)
 		}
 		m.imports = append(m.imports, i)
 	}
@@ -639,15 +639,15 @@ func (m *Module) readExports(r *reader) {
 			r.refuse("%s", refusal(exceptions))
 			return
 		default:
-			r.fail("export %q is of an unknown kind (%d)", e.Name, e.Kind)
+			r.fail("export %.100q is of an unknown kind (%d)", e.Name, e.Kind)
 			return
 		}
 		if int64(e.Index) >= int64(there) {
-			r.failAt(at, "export %q is number %d of %d", e.Name, e.Index, there)
+			r.failAt(at, "export %.100q is number %d of %d", e.Name, e.Index, there)
 			return
 		}
 		if seen[e.Name] {
-			r.failAt(at, "%q is exported twice", e.Name)
+			r.failAt(at, "%.100q is exported twice", e.Name)
 			return
 		}
 		seen[e.Name] = true

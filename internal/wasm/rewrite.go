@@ -150,7 +150,7 @@ func (w *rewriter) checkNames() error {
 	}
 	for _, e := range w.m.exports {
 		if strings.HasPrefix(e.Name, w.Prefix) {
-			return fmt.Errorf("exports %q, and names that begin with %q are the host's: rename it", e.Name, w.Prefix)
+			return fmt.Errorf("exports %.100q, and names that begin with %q are the host's: rename it", e.Name, w.Prefix)
 		}
 	}
 	for i, g := range w.m.globals {

@@ -1,0 +1,117 @@
+package wasm_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+
+	"runner.example/internal/wasm"
+)
+
+func seeds(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(generate(seed))
+	}
+	f.Add(code(0x01))
+	f.Add(code(0x41, 0, 0x04, 0x40, 0x0f, 0x05, 0x03, 0x40, 0x0c, 0x01, 0x0b, 0x0b))
+	f.Add(code(0x03, 0x01, 0x0b, 0x1a))
+	f.Add(watModule(f, recursions))
+	f.Add(watModule(f, runaways))
+	for _, guest := range guests(f) {
+		f.Add(guest)
+	}
+}
+
+// FuzzParse: any bytes are refused or accepted with one line and no panic, and
+// what is accepted can be written in every form; written as it is, it is the
+// same for ever.
+func FuzzParse(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := wasm.Parse(b, wasm.DefaultLimits())
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%q", err)
+			}
+			return
+		}
+		m.Eligibility()
+		same, _, err := m.Rewrite(wasm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := wasm.Parse(same, wasm.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, _, err := again.Rewrite(wasm.Options{})
+		if err != nil || !bytes.Equal(same, twice) {
+			t.Fatalf("written twice it is different: %v", err)
+		}
+		limits := wasm.DefaultLimits()
+		limits.Types, limits.Imports, limits.Functions, limits.Globals, limits.Exports = 1e6, 1e6, 1e6, 1e6, 1e6
+		limits.Locals, limits.BodyBytes, limits.AllLocals, limits.Nesting, limits.BlockValues = 1e6, 1e8, 1e8, 1e6, 1e9
+		for _, o := range arms[1:] {
+			out, _, err := m.Rewrite(*o)
+			if err != nil {
+				continue // its data or its names, in a line
+			}
+			if _, err := wasm.Parse(out, limits); err != nil {
+				t.Fatalf("%+v: what was written cannot be read: %v", *o, err)
+			}
+		}
+	})
+}
+
+// withoutNames is a module without its name section, whose damage is no damage
+// of the module, but which makes the engine take memory without measure.
+func withoutNames(b []byte) []byte {
+	out := slices.Clone(b[:8])
+	for pos := 8; pos < len(b); {
+		size, n := binary.Uvarint(b[pos+1:])
+		content := b[pos+1+n : pos+1+n+int(size)]
+		length, m := binary.Uvarint(content[:min(len(content), 5)])
+		if b[pos] != 0 || string(content[m:m+int(length)]) != "name" {
+			out = append(out, b[pos:pos+1+n+int(size)]...)
+		}
+		pos += 1 + n + int(size)
+	}
+	return out
+}
+
+// FuzzRewrite: what Parse and Rewrite accept the engine accepts exactly when it
+// accepts the original.
+func FuzzRewrite(f *testing.F) {
+	seeds(f)
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	f.Cleanup(func() { _ = r.Close(ctx) })
+	accepts := func(b []byte) error {
+		compiled, err := r.CompileModule(ctx, b)
+		if err == nil {
+			err = compiled.Close(ctx)
+		}
+		return err
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := wasm.Parse(b, wasm.DefaultLimits())
+		if err != nil {
+			return
+		}
+		original := accepts(withoutNames(b))
+		for _, o := range append(arms[1:len(arms):len(arms)], &everything) {
+			out, _, err := m.Rewrite(*o)
+			if err != nil {
+				continue
+			}
+			if rewritten := accepts(out); (original == nil) != (rewritten == nil) {
+				t.Fatalf("%+v: the original: %v; rewritten: %v", *o, original, rewritten)
+			}
+		}
+	})
+}
