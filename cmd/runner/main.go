@@ -96,7 +96,7 @@ func (c *cli) root() *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.AddCommand(
 		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
-		c.apiKeysCommand(), c.auditCommand(), c.versionCommand(),
+		c.benchHandlerCommand(), c.apiKeysCommand(), c.auditCommand(), c.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
@@ -216,9 +216,12 @@ func atMost(n int, what string) cobra.PositionalArgs {
 }
 
 // exactlyOne is cobra.ExactArgs(1) in our words.
-func exactlyOne(what string) cobra.PositionalArgs {
+func exactlyOne(what string) cobra.PositionalArgs { return exactly(1, what) }
+
+// exactly is cobra.ExactArgs in our words.
+func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
+		if len(args) == n {
 			return nil
 		}
 		f := misused("%s: it takes %s", cmd.CommandPath(), what)

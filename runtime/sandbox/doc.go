@@ -1,17 +1,37 @@
 // Package sandbox compiles WebAssembly modules and runs their handlers, each
-// request in a sandbox that nobody used before.
+// request in a sandbox that is as the module's initialization left it.
 //
 // An Engine holds the compiler, the host's functions and the places in which
 // guests run; a Module is one compiled file; Module.Run is one handler for one
-// request. What stands behind Run is nobody's business but this room's: a
-// sandbox is lent, brought back to the module's image after the run, and kept
-// for the next one; where that cannot be, it is thrown away.
+// request.
 //
-// What always holds: a guest gets memory that is zero but for what its own
-// module puts there, and no more of it than the limit; it never runs after its
-// time; its memory is given back when nothing of it runs any more, however the
-// run ended; no more guests run at once than there are places, and waiting for
-// one has an end. What a trap says is the cause of a fault, never its detail.
+// Loading a module rewrites it (internal/wasm), so that it counts its fuel and
+// its stack and lets its globals be seen, compiles it, and runs its start
+// function, _initialize and runner_warm once. What they leave is kept: the
+// memory as an image, a sealed file in memory, and the values of the globals.
+//
+//	               image (sealed, one for all)
+//	                │ private copies
+//	┌───────────────┼────────────────┐
+//	sandbox         sandbox          sandbox     one goroutine at a time each
+//	instance + memory + globals + functions
+//
+// After a request its sandbox is restored: pages that are no longer the image's
+// get its bytes back, memory that grew is taken back, globals are set. That costs
+// some microseconds, where a new instance costs far more, and leaves no byte and
+// no global of one request to the next. A module that those two do not tell
+// everything about (it writes to tables, drops segments, has globals that are
+// vectors or references) gets a new instance for each request.
+//
+// What always holds: a guest never runs uncounted, so at the end of a slice of
+// fuel the collector, the scheduler and its deadline get at it; it never runs
+// after that; it has no more memory than its limit, and all guests together no
+// more than theirs; no more guests run at once than there are places, and waiting
+// for one has an end; a sandbox in which the host failed is thrown away. What a
+// trap says is the cause of a fault, never its detail.
+//
+// Some of this rests on how the compiler and the kernel work inside. Each such
+// trick is proved when an Engine is made, and done without when the proof fails.
 //
 // What never happens here: deciding what a handler may do (hostabi), or what
 // becomes of its answer and its writes (the corridor).

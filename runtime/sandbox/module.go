@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
@@ -52,10 +54,11 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := e.runtime.CompileModule(ctx, p.Wasm)
+	compiled, err := e.compile(ctx, p.Wasm)
 	if err != nil {
-		return nil, refuse("is not a valid WebAssembly module: %s", firstLine(err))
+		return nil, err
 	}
+	p.Wasm = nil // the compiler has it now
 	m := &Module{name: name, engine: e, program: p, compiled: compiled, handlers: p.Handlers}
 	m.breakers = make([]breaker, len(m.handlers))
 	m.byName = make(map[string]int, len(m.handlers))
@@ -66,6 +69,24 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 		return nil, errors.Join(err, m.free(ctx))
 	}
 	return m, nil
+}
+
+// compileTime is more than the largest module takes that is let through.
+const compileTime = time.Minute
+
+// compile asks the compiler, which ends with its context only when it has more
+// than one worker.
+func (e *Engine) compile(ctx context.Context, wasm []byte) (wazero.CompiledModule, error) {
+	ctx, cancel := context.WithTimeout(ctx, compileTime)
+	defer cancel()
+	compiled, err := e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), wasm)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fault.Wrap(context.Cause(ctx), fault.Invalid, "takes too long to compile: make it smaller")
+	case err != nil:
+		return nil, refuse("is not a valid WebAssembly module: %s", firstLine(err))
+	}
+	return compiled, nil
 }
 
 // initialize runs what comes before the first request, keeps what it left, and
@@ -102,6 +123,7 @@ func (m *Module) initialize(ctx context.Context) error {
 		return err
 	}
 	m.pool.add(s)
+	m.program.Data = nil // it is in the image
 	return nil
 }
 

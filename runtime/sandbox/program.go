@@ -92,8 +92,9 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	rewritten, done, err := m.Rewrite(wasm.Options{
 		Fuel:     &wasm.FuelImport{Module: fuelModule, Name: fuelFunction},
 		MaxStack: maxStack,
-		// One page more than there can be, for sandbox.shrink.
-		MemoryMaxPages: min(limit+1, 1<<16),
+		// The allocator refuses what is too much; beyond the maximum it would not
+		// be asked, not even by sandbox.shrink.
+		MemoryMaxPages: 1 << 16,
 		TableMax:       maxTable,
 		Prefix:         exportPrefix,
 		Detach:         true,

@@ -11,7 +11,7 @@ import (
 // then finds one, and so do the network and the collector.
 const (
 	longAfter = 2 * time.Millisecond
-	turnTime  = time.Millisecond
+	turnTime  = 5 * time.Millisecond
 )
 
 // turns hands out turns to compute, first come first served.

@@ -1,0 +1,152 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/runtime/sandbox"
+)
+
+// buildGo compiles a folder of testdata into a module.
+func buildGo(t testing.TB, name string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name+".wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, "./testdata/"+name)
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, text)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+const orderJSON = `{"id":"o-17","total":12.5,"tags":["new","paid"]}`
+
+// alternate measures arms in turns of a few runs and reports, in ns, the median
+// of each, and of the ratios of neighbours.
+func alternate(b *testing.B, names [2]string, arms [2]func()) {
+	b.Helper()
+	const each = 50
+	var times [2][]float64
+	var ratios []float64
+	for _, arm := range arms {
+		for range 4 * each {
+			arm()
+		}
+	}
+	for b.Loop() {
+		var now [2]float64
+		for i, arm := range arms {
+			start := time.Now()
+			for range each {
+				arm()
+			}
+			now[i] = float64(time.Since(start)) / each
+			times[i] = append(times[i], now[i])
+		}
+		ratios = append(ratios, now[1]/now[0])
+	}
+	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
+	for i, name := range names {
+		b.ReportMetric(median(times[i]), name+"-ns")
+	}
+	b.ReportMetric(median(ratios), "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+func benchmarkRestore(b *testing.B, wasm []byte, handler string) {
+	e := newEngine(b, sandbox.Options{})
+	dirty, pristine := load(b, e, wasm), load(b, e, wasm) // each with a sandbox of its own
+	call := newCall(context.Background(), new(bytes.Buffer))
+	call.Request.Body = []byte(orderJSON)
+	call.Host.Limits = hostabi.Limits{CPU: time.Hour}
+	arm := func(run func(*hostabi.Call, string) error) func() {
+		return func() {
+			if err := run(call, handler); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	alternate(b, [2]string{"none", "restored"}, [2]func(){arm(dirty.RunWithoutRestore), arm(pristine.Run)})
+}
+
+func BenchmarkRestoreSmall(b *testing.B) { benchmarkRestore(b, assemble(b, "small"), "handle") }
+
+func BenchmarkRestoreGo(b *testing.B) { benchmarkRestore(b, buildGo(b, "gohello"), "handle") }
+
+// BenchmarkIdle tells what an idle sandbox takes of the machine's memory: after
+// a request, and when it was idle for long.
+func BenchmarkIdle(b *testing.B) {
+	const n = 300
+	for _, row := range []struct {
+		name string
+		wasm []byte
+	}{{"small", assemble(b, "small")}, {"go", buildGo(b, "gohello")}} {
+		b.Run(row.name, func(b *testing.B) {
+			m := load(b, newEngine(b, sandbox.Options{TotalMemoryBytes: 1 << 40}), row.wasm)
+			call := newCall(context.Background(), new(bytes.Buffer))
+			call.Request.Body = []byte(orderJSON)
+			for b.Loop() {
+				before := anonymous(b)
+				if err := m.Fill(n, call, "handle"); err != nil {
+					b.Fatal(err)
+				}
+				used := anonymous(b)
+				if err := m.Trim(); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(used-before)/n/1024, "used-KiB")
+				b.ReportMetric(float64(anonymous(b)-before)/n/1024, "trimmed-KiB")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// anonymous is the memory of this process that is its own (RssAnon).
+func anonymous(b *testing.B) (bytes int64) {
+	b.Helper()
+	debug.FreeOSMemory()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			if _, err := fmt.Sscanf(rest, "%d kB", &bytes); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	return bytes << 10
+}
+
+// BenchmarkClone makes a sandbox of a module that is loaded, and throws it away.
+func BenchmarkClone(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		wasm []byte
+	}{{"small", assemble(b, "small")}, {"go", buildGo(b, "gohello")}} {
+		b.Run(row.name, func(b *testing.B) {
+			m := load(b, newEngine(b, sandbox.Options{}), row.wasm)
+			for b.Loop() {
+				if err := m.CloneOnce(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

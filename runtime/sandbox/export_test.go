@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"runner.example/hostabi"
+)
+
+// RunWithoutRestore is Run in a sandbox that is never restored: what isolation
+// is compared with.
+func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
+	call.Begin()
+	index := m.byName[handler]
+	if err := m.engine.enter(call.Context); err != nil {
+		return err
+	}
+	defer m.engine.leave()
+	s, err := m.pool.borrow()
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		if s, err = m.clone(); err != nil {
+			return err
+		}
+	}
+	err = judge(call, false, s.call(call, index))
+	m.pool.giveBack(s)
+	call.End()
+	return err
+}
+
+// Restored reports the first difference between the idle sandboxes of the module
+// and what its initialization left, byte by byte, and how many there are.
+func (m *Module) Restored() (idle int, err error) {
+	m.pool.mu.Lock()
+	defer m.pool.mu.Unlock()
+	for _, s := range m.pool.idle {
+		if err := s.differs(); err != nil {
+			return len(m.pool.idle), err
+		}
+	}
+	return len(m.pool.idle), nil
+}
+
+func (s *sandbox) differs() error {
+	m := &s.memory
+	if m.size != m.image.size || uint64(s.linear.Size()) != m.image.size {
+		return fmt.Errorf("the memory has %d bytes for us and %d for the guest, and the image %d", m.size, s.linear.Size(), m.image.size)
+	}
+	if here := m.region[:m.image.size]; !bytes.Equal(here, m.image.view) {
+		for at := range here {
+			if here[at] != m.image.view[at] {
+				return fmt.Errorf("byte %d of the memory is %#x, and %#x in the image", at, here[at], m.image.view[at])
+			}
+		}
+	}
+	for at := m.image.size; at < uint64(len(m.region)); at += osPage {
+		if at < m.reached && !isZero(m.region[at:at+osPage]) {
+			return fmt.Errorf("the page at %d, behind the image, is not zero", at)
+		}
+	}
+	for i, g := range s.globals {
+		if g.Get() != s.module.values[i] {
+			return fmt.Errorf("global %q is %d, and %d in the image", s.module.program.Globals[i], g.Get(), s.module.values[i])
+		}
+	}
+	for i, f := range s.functions {
+		if n := s.engine.tricks.stackBytes(f); n > keptStack {
+			return fmt.Errorf("handler %q keeps a stack of %d bytes", s.module.handlers[i], n)
+		}
+	}
+	if s.guest.Call() != nil || s.meter.turn {
+		return errors.New("the run's call or turn is still held")
+	}
+	return nil
+}
+
+// GuestMemory is how much of the budget of guests is taken.
+func (e *Engine) GuestMemory() int64 { return e.memory.used.Load() }
+
+// Slice is how much fuel a guest gets at a time.
+const Slice = slice
+
+// Methods tells how the engine finds changed pages, and which of its other
+// tricks it uses.
+func (e *Engine) Methods() string {
+	t := e.tricks
+	return fmt.Sprintf("snapshot %v, %v, shrink %v, reuse %v, stack %v", t.snapshot, t.find, t.shrink, t.reuse, t.stackType != nil)
+}
+
+// Fill makes the pool hold n sandboxes, each of which has run a handler once.
+func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
+	for range n {
+		s, err := m.clone()
+		if err != nil {
+			return err
+		}
+		call.Begin()
+		index := m.byName[handler]
+		err = s.call(call, index)
+		if err := errors.Join(err, s.restore(call, index, err)); err != nil {
+			return err
+		}
+		m.pool.add(s)
+	}
+	return nil
+}
+
+// Trim gives back what all idle sandboxes can do without.
+func (m *Module) Trim() error {
+	var all error
+	for _, s := range m.pool.idle {
+		all = errors.Join(all, s.trim())
+	}
+	return all
+}
+
+// CloneOnce makes a sandbox and throws it away.
+func (m *Module) CloneOnce() error {
+	s, err := m.clone()
+	if err == nil {
+		s.discard()
+	}
+	return err
+}

@@ -1,0 +1,247 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// soak asks for the long forms of the tests.
+var soak = os.Getenv("RUNNER_SOAK") != ""
+
+// ways are the ends that a run of cases.wat can come to.
+var ways = map[string]fault.Code{
+	"normal":      "",
+	"hello":       "",
+	"leave":       "",
+	"growSome":    "",
+	"growMuch":    "",
+	"deep":        "",
+	"trap":        fault.HandlerFailed,
+	"outOfBounds": fault.HandlerFailed,
+	"fail":        fault.HandlerFailed,
+	"stack":       fault.HandlerFailed,
+	"growAndTrap": fault.HandlerFailed,
+	"outOfMemory": fault.HandlerOutOfMemory,
+	"spin":        fault.HandlerTimeout,
+}
+
+// fallbacks are what the engine may have to do without, and how many sandboxes
+// it keeps then after a run whose memory grew.
+var fallbacks = map[string][]string{
+	"everything":         nil,
+	"pagemap":            {sandbox.TrickScan},
+	"comparing":          {sandbox.TrickScan, sandbox.TrickPagemap},
+	"no shrinking":       {sandbox.TrickShrink},
+	"no reused function": {sandbox.TrickReuse},
+	"no stack":           {sandbox.TrickStack},
+	"no snapshot":        {sandbox.TrickSnapshot},
+}
+
+// budgetFor is enough time for all ways but spin, which ends when it is over.
+func budgetFor(way string) time.Duration {
+	if way == "spin" {
+		return 2 * time.Millisecond
+	}
+	return plenty
+}
+
+// runWay runs one handler whose request carries the secret.
+func runWay(t testing.TB, m *sandbox.Module, call *hostabi.Call, way, secret string) {
+	t.Helper()
+	ctx := hostabi.NewDeadline(context.Background(), time.Now().Add(budgetFor(way)))
+	defer ctx.Stop()
+	call.Context = ctx
+	call.Request.Body = append(call.Request.Body[:0], secret...)
+	if err := m.Run(call, way); fault.CodeOf(err) != ways[way] {
+		t.Errorf("%s ends with %v, want %q", way, err, ways[way])
+	}
+}
+
+// dump gives all that a guest can see when a request begins.
+func dump(t testing.TB, m *sandbox.Module) []byte {
+	t.Helper()
+	call := newCall(context.Background(), new(bytes.Buffer))
+	if err := m.Run(call, "dump"); err != nil {
+		t.Fatal(err)
+	}
+	return call.Response.Body
+}
+
+// After any end of a request the sandbox is as it was before, byte for byte,
+// whichever way the engine has to take; and a guest that looks at everything
+// finds nothing of the request.
+func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
+	const canary = "rnk_CANARYcanaryCANARYcanary"
+	wasm := assemble(t, "cases")
+	for name, distrust := range fallbacks {
+		t.Run(name, func(t *testing.T) {
+			m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, Distrust: distrust, NoBreaker: true}), wasm)
+			first := slices.Clone(dump(t, m))
+			if bytes.Count(first, []byte{0}) == len(first) || binary.LittleEndian.Uint32(first[200000:]) != 0x600d {
+				t.Fatal("the first request does not find what _initialize left")
+			}
+			call := newCall(context.Background(), new(bytes.Buffer))
+			for round := range 3 {
+				for way := range ways {
+					runWay(t, m, call, way, fmt.Sprint(canary, round))
+					if name != "no snapshot" {
+						if _, err := m.Restored(); err != nil {
+							t.Fatalf("after %s: %v", way, err)
+						}
+					}
+					if now := dump(t, m); !bytes.Equal(now, first) {
+						t.Fatalf("after %s a guest finds something else than before (the canary: %v)", way, bytes.Contains(now, []byte(canary)))
+					}
+				}
+			}
+		})
+	}
+}
+
+// Sandboxes are used again, not made again, where that is possible: else the
+// test above would say nothing.
+func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true}), assemble(t, "cases"))
+	call := newCall(context.Background(), new(bytes.Buffer))
+	for way := range ways {
+		runWay(t, m, call, way, "x")
+		if idle, err := m.Restored(); idle != 1 || err != nil {
+			t.Errorf("after %s %d sandboxes are idle, want 1: %v", way, idle, err)
+		}
+	}
+	call.Context = context.Background()
+	call.Host.Logger = nil // our own mistake: the host function panics
+	if err := m.Run(call, "hostPanic"); fault.CodeOf(err) != fault.HandlerFailed {
+		t.Errorf("a panic of the host ends with %v", err)
+	}
+	if idle, _ := m.Restored(); idle != 0 {
+		t.Errorf("after a panic of the host %d sandboxes are idle, want 0", idle)
+	}
+}
+
+// Many requests at once, of all kinds: each finds a pristine sandbox.
+func TestMixedRequestsNeverMeet(t *testing.T) {
+	n := 4000
+	if testing.Short() {
+		n = 1000
+	}
+	if soak {
+		n = 1_000_000
+	}
+	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true}), assemble(t, "cases"))
+	want := slices.Clone(dump(t, m))
+	var names []string
+	for way := range ways {
+		if way != "stack" && way != "outOfMemory" { // some 10 ms each
+			names = append(names, way)
+		}
+	}
+	slices.Sort(names)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	var workers sync.WaitGroup
+	const parallel = 6
+	for worker := range uint64(parallel) {
+		workers.Go(func() {
+			chance := rand.New(rand.NewPCG(seed, worker))
+			call := newCall(context.Background(), new(bytes.Buffer))
+			for i := range n / parallel {
+				if chance.IntN(8) == 0 {
+					call.Context = context.Background()
+					if err := m.Run(call, "dump"); err != nil || !bytes.Equal(call.Response.Body, want) {
+						t.Errorf("run %d of worker %d finds something else than the first (%v)", i, worker, err)
+						return
+					}
+					continue
+				}
+				runWay(t, m, call, names[chance.IntN(len(names))], fmt.Sprintf("secret %d of %d", i, worker))
+			}
+		})
+	}
+	workers.Wait()
+	if idle, err := m.Restored(); err != nil || idle == 0 || idle > parallel {
+		t.Errorf("%d sandboxes are idle, want 1 to %d: %v", idle, parallel, err)
+	}
+}
+
+// TestTwoRequestsNeverSeeTheSameChance: neither from the host nor from a state
+// of the guest's that runner_reseed makes anew.
+func TestTwoRequestsNeverSeeTheSameChance(t *testing.T) {
+	for _, distrust := range [][]string{nil, {sandbox.TrickSnapshot}} {
+		m := load(t, newEngine(t, sandbox.Options{Distrust: distrust}), assemble(t, "cases"))
+		seen := map[string]bool{}
+		for range 200 {
+			call, err := within(t, plenty, m, "seed")
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[string(call.Response.Body)] = true
+		}
+		if len(seen) != 200 || seen["\x00\x00\x00\x00\x00\x00\x00\x00"] {
+			t.Errorf("200 requests began with %d different random states", len(seen))
+		}
+	}
+	if testing.Short() {
+		return // compiling Go takes long under the race detector
+	}
+	m := load(t, newEngine(t, sandbox.Options{}), buildGo(t, "gohello"))
+	seen := map[string]bool{}
+	for range 200 {
+		call, err := within(t, plenty, m, "chance")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[string(call.Response.Body)] = true
+	}
+	if len(seen) != 200 {
+		t.Errorf("crypto/rand of Go gave 200 requests %d different numbers", len(seen))
+	}
+}
+
+func TestAGoHandlerIsRestoredToo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiling Go takes long under the race detector")
+	}
+	m := load(t, newEngine(t, sandbox.Options{}), buildGo(t, "gohello"))
+	call := newCall(context.Background(), new(bytes.Buffer))
+	for i := range 300 {
+		call.Request.Body = fmt.Appendf(nil, `{"id":"o-%d","total":%d,"tags":["x"]}`, i, i)
+		want := fmt.Sprintf(`{"id":"o-%d","total":%d,"tags":["x"]}`, i, 2*i)
+		if err := m.Run(call, "handle"); err != nil || string(call.Response.Body) != want {
+			t.Fatalf("request %d: %v, %s", i, err, call.Response.Body)
+		}
+		if i%50 == 0 {
+			if _, err := m.Restored(); err != nil {
+				t.Fatalf("after request %d: %v", i, err)
+			}
+		}
+	}
+	if call, err := within(t, plenty, m, "recurse"); err != nil || string(call.Response.Body) != "0" {
+		t.Errorf("20,000 calls deep: %v, %s", err, call.Response.Body)
+	}
+}
+
+func TestARunInTheSteadyStateAllocatesNothing(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "small"))
+	call := newCall(context.Background(), new(bytes.Buffer))
+	allocs := testing.AllocsPerRun(200, func() {
+		if err := m.Run(call, "handle"); err != nil {
+			t.Error(err)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

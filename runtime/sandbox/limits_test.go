@@ -1,0 +1,341 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// countdown is a context that ends at its n-th look; it counts them all.
+type countdown struct {
+	context.Context
+	left, looks int
+}
+
+func (c *countdown) Err() error {
+	if c.looks++; c.looks > c.left {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Whatever a guest does without calling the host, it does not go on after the
+// first look at the clock that finds its time over.
+func TestAGuestEndsAtTheFirstRefillAfterItsDeadline(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	for _, handler := range []string{"loop", "tree", "dive", "fill"} {
+		for _, left := range []int{0, 1, 7, 50} {
+			ctx := &countdown{Context: context.Background(), left: left}
+			call := newCall(ctx, new(bytes.Buffer))
+			call.Host.Limits.CPU = time.Hour
+			if err := m.Run(call, handler); fault.CodeOf(err) != fault.HandlerTimeout {
+				t.Errorf("%s ends with %v", handler, err)
+			}
+			if ctx.looks != left+1 {
+				t.Errorf("%s: %d looks at the clock, the last of which found the time over: want %d", handler, ctx.looks, left+1)
+			}
+		}
+	}
+}
+
+func TestRefillsAreAtMostASliceApart(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
+	for _, passes := range []uint32{100_000, 1_000_000, 10_000_000} {
+		ctx := &countdown{Context: context.Background(), left: 1 << 30}
+		call := newCall(ctx, new(bytes.Buffer))
+		call.Host.Limits.CPU = time.Hour
+		call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)
+		usage, err := m.Measure(call, "counted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The two host calls and the judgement look once each.
+		refills := ctx.looks - 2
+		if perRefill := int(passes) / (refills + 1); perRefill > sandbox.Slice {
+			t.Errorf("%d passes of a loop and %d refills: more than %d passes from one to the next", passes, refills, sandbox.Slice)
+		}
+		if usage.Fuel < int64(passes)*99/100 || usage.Fuel/int64(refills+1) > sandbox.Slice {
+			t.Errorf("%d passes, %d refills, and %d units of fuel", passes, refills, usage.Fuel)
+		}
+	}
+}
+
+func TestProcessorTimeIsBoundedForAllRunsOfARequestTogether(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	call := newCall(context.Background(), new(bytes.Buffer))
+	call.Host.Limits.CPU = 20 * time.Millisecond
+	run := func(attempt int, handler string) error {
+		call.Attempt = attempt
+		return m.Run(call, handler)
+	}
+	if err := run(1, "loop"); fault.CodeOf(err) != fault.HandlerTimeout || !errors.Is(err, hostabi.ErrCPUSpent) {
+		t.Errorf("a loop with 20 ms of processor time ends with %v", err)
+	}
+	call.Request.Body = binary.LittleEndian.AppendUint32(nil, 5_000_000)
+	if err := run(2, "counted"); !errors.Is(err, hostabi.ErrCPUSpent) {
+		t.Errorf("the second run of a request whose time is spent: %v", err)
+	}
+	call.Host.Limits.CPU = time.Hour
+	if err := run(1, "counted"); err != nil {
+		t.Errorf("the next request: %v", err)
+	}
+}
+
+func TestWaitingIsNoProcessorTime(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		m := load(t, newEngine(t, sandbox.Options{}), wasm)
+		call := newCall(context.Background(), new(bytes.Buffer))
+		call.Host.Limits.CPU = time.Second
+		if err := m.Run(call, "sleep"); err != nil {
+			t.Errorf("sleeping 5 s with 1 s of processor time: %v", err)
+		}
+	})
+}
+
+func TestTheStackOfADeepRecursionIsGivenBack(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	heap := func() int64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	deep := func(n int) {
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				if _, err := within(t, plenty, m, "deep"); err != nil {
+					t.Error(err)
+				}
+				_, err := within(t, plenty, m, "stack")
+				if f := fault.Of(err); f == nil || f.Code != fault.HandlerFailed || !strings.Contains(f.Cause.Error(), "stack overflow") {
+					t.Errorf("endless recursion ends with %v", err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	deep(1)
+	before := heap()
+	deep(16)
+	if grown := heap() - before; grown > 4<<20 { // kept, it would be more than 16 MiB
+		t.Errorf("16 deep recursions left %d KiB in the heap", grown>>10)
+	}
+}
+
+func TestABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{})
+		m := load(t, e, wasm)
+		timeOut := func() {
+			t.Helper()
+			if _, err := within(t, time.Second, m, "sleep"); fault.CodeOf(err) != fault.HandlerTimeout {
+				t.Fatalf("ends with %v, want a time-out", err)
+			}
+		}
+		refused := func(seconds int) {
+			t.Helper()
+			_, err := within(t, plenty, m, "sleep")
+			u, ok := errors.AsType[*sandbox.Unavailable](err)
+			if !ok || fault.CodeOf(err) != fault.HandlerUnavailable || u.RetryAfter != seconds {
+				t.Errorf("ends with %v, want a refusal for %d s", err, seconds)
+			}
+		}
+		answers := func() {
+			t.Helper()
+			if _, err := within(t, plenty, m, "sleep"); err != nil {
+				t.Errorf("ends with %v", err)
+			}
+		}
+		for range 4 { // too slowly: never five in a minute
+			timeOut()
+			time.Sleep(15 * time.Second)
+		}
+		timeOut()
+		answers()
+		time.Sleep(time.Minute)
+		for range 5 {
+			timeOut()
+		}
+		refused(10)
+		if _, err := within(t, plenty, m, "hello"); err != nil {
+			t.Errorf("another handler: %v", err)
+		}
+		time.Sleep(6500 * time.Millisecond)
+		refused(4)
+		time.Sleep(3500 * time.Millisecond)
+		probe := make(chan error)
+		go func() {
+			_, err := within(t, time.Second, m, "sleep")
+			probe <- err
+		}()
+		synctest.Wait()
+		refused(1) // one is let through, and no more
+		if err := <-probe; fault.CodeOf(err) != fault.HandlerTimeout {
+			t.Errorf("the one that was let through: %v", err)
+		}
+		refused(10)
+		time.Sleep(10 * time.Second)
+		answers() // and so closes it
+		answers()
+		for range 4 {
+			timeOut()
+		}
+		answers()
+	})
+}
+
+func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
+	for range 5 {
+		if _, err := within(t, plenty, m, "stack"); fault.CodeOf(err) != fault.HandlerFailed {
+			t.Fatalf("ends with %v", err)
+		}
+	}
+	if _, err := within(t, plenty, m, "stack"); fault.CodeOf(err) != fault.HandlerUnavailable {
+		t.Errorf("the sixth ends with %v", err)
+	}
+	for range 10 {
+		if _, err := within(t, plenty, m, "trap"); fault.CodeOf(err) != fault.HandlerFailed {
+			t.Errorf("a trap ends with %v", err)
+		}
+	}
+}
+
+func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{IdleTime: 10 * time.Second})
+		m := load(t, e, wasm)
+		const image = 6 << 16
+		if n := e.GuestMemory(); n != image {
+			t.Fatalf("a module that was loaded takes %d bytes, want %d", n, image)
+		}
+		var guests sync.WaitGroup
+		for range 3 { // at once, so that there are three
+			guests.Go(func() {
+				if _, err := within(t, plenty, m, "growAndSleep"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := e.GuestMemory(); n != 3*106<<16 {
+			t.Errorf("three guests of 106 pages take %d pages", n>>16)
+		}
+		guests.Wait()
+		for _, step := range []struct {
+			after time.Duration
+			idle  int
+			most  int64
+		}{{0, 3, 3*image + 3<<22}, {15 * time.Second, 3, 3 * image}, {time.Minute, 1, image}, {time.Hour, 1, image}} {
+			time.Sleep(step.after)
+			synctest.Wait()
+			idle, err := m.Restored()
+			if n := e.GuestMemory(); idle != step.idle || n > step.most || n < image || err != nil {
+				t.Errorf("%s later %d are idle with %d KiB, want %d with %d at most: %v", step.after, idle, n>>10, step.idle, step.most>>10, err)
+			}
+		}
+		if _, err := within(t, plenty, m, "normal"); err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(context.Background()); err != nil || e.GuestMemory() != 0 {
+			t.Errorf("closed, the module takes %d bytes: %v", e.GuestMemory(), err)
+		}
+	})
+}
+
+func TestAllGuestsTogetherHaveABound(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{MemoryBytes: 8 << 20, TotalMemoryBytes: 8 << 20})
+		m := load(t, e, wasm)
+		other := load(t, e, wasm)
+		busy := make(chan error)
+		go func() {
+			_, err := within(t, plenty, m, "growAndSleep") // 106 of 128 pages
+			busy <- err
+		}()
+		synctest.Wait()
+		if n := e.GuestMemory(); n > 8<<20 {
+			t.Errorf("guests take %d KiB", n>>10)
+		}
+		if _, err := within(t, plenty, other, "growMuch"); fault.CodeOf(err) != fault.HandlerFailed && fault.CodeOf(err) != fault.HandlerOutOfMemory {
+			t.Errorf("a guest that would grow beyond the bound: %v", err)
+		}
+		hogs := make(chan error, 3)
+		for range 3 { // three times 6 pages are there, and no more
+			go func() {
+				_, err := within(t, plenty, other, "sleep")
+				hogs <- err
+			}()
+		}
+		synctest.Wait()
+		if _, err := within(t, plenty, other, "hello"); fault.CodeOf(err) != fault.Overloaded {
+			t.Errorf("without memory for a sandbox: %v", err)
+		}
+		for range 3 {
+			if err := <-hogs; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-busy; err != nil {
+			t.Error(err)
+		}
+		if _, err := within(t, plenty, m, "growMuch"); err != nil { // what is idle makes room
+			t.Errorf("when the others are idle: %v", err)
+		}
+	})
+}
+
+// A guest that only computes does not keep the collector waiting: without fuel
+// it would, until the guest's end.
+func TestSpinningGuestsDoNotHoldTheCollectorUp(t *testing.T) {
+	rounds := 10
+	if soak {
+		rounds = 200
+	}
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	collect := func() (median, worst time.Duration) {
+		all := make([]time.Duration, rounds)
+		for i := range all {
+			began := time.Now()
+			runtime.GC()
+			all[i] = time.Since(began)
+		}
+		slices.Sort(all)
+		return all[rounds/2], all[rounds-1]
+	}
+	median, worst := collect()
+	ctx, stop := context.WithCancel(context.Background())
+	var guests sync.WaitGroup
+	for _, handler := range []string{"loop", "tree", "fill"} {
+		guests.Go(func() {
+			call := newCall(ctx, new(bytes.Buffer))
+			call.Host.Limits.CPU = time.Hour
+			_ = m.Run(call, handler)
+		})
+	}
+	medianBeside, worstBeside := collect()
+	stop()
+	guests.Wait()
+	t.Logf("%d collections take %s (median) and %s (worst); beside three spinning guests %s and %s", rounds, median, worst, medianBeside, worstBeside)
+	if worstBeside > 5*time.Second {
+		t.Errorf("a collection beside spinning guests took %s", worstBeside)
+	}
+}

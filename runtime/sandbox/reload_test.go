@@ -1,0 +1,221 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// resources are what a process holds that a leak would show in.
+type resources struct{ rss, mappings, files, goroutines int }
+
+func take(t testing.TB) (r resources) {
+	t.Helper()
+	runtime.GC() // code of closed modules goes with the collector
+	runtime.GC()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range strings.Fields(string(statm))[1] {
+		r.rss = r.rss*10 + int(b-'0')
+	}
+	r.rss *= os.Getpagesize()
+	r.mappings, r.files, r.goroutines = bytes.Count(maps, []byte("\n")), len(files), runtime.NumGoroutine()
+	return r
+}
+
+func TestReloadingAModuleLeaksNothing(t *testing.T) {
+	rounds := 100
+	if soak {
+		rounds = 1000
+	}
+	e := newEngine(t, sandbox.Options{NoBreaker: true})
+	wasm := assemble(t, "cases")
+	reload := func() {
+		m := load(t, e, wasm)
+		for _, way := range []string{"normal", "trap", "growMuch", "deep"} {
+			_, _ = within(t, plenty, m, way)
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		reload()
+	}
+	before := take(t)
+	for range rounds {
+		reload()
+	}
+	after := take(t)
+	t.Logf("%d reloads: %+v before, %+v after", rounds, before, after)
+	if after.files > before.files+2 || after.mappings > before.mappings+20 || after.goroutines > before.goroutines+2 || after.rss > before.rss+64<<20 {
+		t.Errorf("%d reloads: %+v before, %+v after", rounds, before, after)
+	}
+	if n := e.GuestMemory(); n != 0 {
+		t.Errorf("%d bytes of guests are still taken", n)
+	}
+}
+
+// Modules that memory and globals do not tell everything about are served all
+// the same, each request from an instance of its own.
+func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
+	for name, row := range map[string]struct{ wat, because string }{
+		"a table that is written to": {`
+			(table $t 4 funcref) (elem declare func $f)
+			(func $f) (func $fresh (result i32) (ref.is_null (table.get $t (i32.const 2))))
+			(func $soil (table.set $t (i32.const 2) (ref.func $f)))`, "table.set"},
+		"a table that grows": {`
+			(table $t 4 100 funcref)
+			(func $fresh (result i32) (i32.eq (table.size $t) (i32.const 4)))
+			(func $soil (drop (table.grow $t (ref.null func) (i32.const 3))))`, "table.grow"},
+		"data that is dropped": {`
+			(data $d "x")
+			(func $fresh (result i32) (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)) (i32.const 1))
+			(func $soil (data.drop $d))`, "data.drop"},
+		"a global vector": {`
+			(global $v (mut v128) (v128.const i64x2 1 2))
+			(func $fresh (result i32) (i64.eq (i64x2.extract_lane 1 (global.get $v)) (i64.const 2)))
+			(func $soil (global.set $v (v128.const i64x2 3 4)))`, "v128"},
+		"a global reference": {`
+			(elem declare func $f) (func $f)
+			(global $r (mut funcref) (ref.null func))
+			(func $fresh (result i32) (ref.is_null (global.get $r)))
+			(func $soil (global.set $r (ref.func $f)))`, "funcref"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			m := load(t, e, assembleText(t, `(module
+				(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+				(memory (export "memory") 1) (global $started (mut i32) (i32.const 0))
+				(func (export "_initialize") (global.set $started (i32.add (global.get $started) (i32.const 1))))
+				`+row.wat+`
+				(func (export "h")
+					(if (i32.eqz (call $fresh)) (then unreachable))
+					(if (i32.ne (global.get $started) (i32.const 1)) (then unreachable))
+					(call $soil)
+					(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`))
+			if !strings.Contains(log.String(), "cannot be restored") || !strings.Contains(log.String(), row.because) {
+				t.Errorf("the log does not tell of it: %s", &log)
+			}
+			for i := range 20 {
+				if _, err := within(t, plenty, m, "h"); err != nil {
+					t.Fatalf("request %d: %v", i, err)
+				}
+			}
+			if idle, _ := m.Restored(); idle != 0 {
+				t.Errorf("%d instances are kept", idle)
+			}
+			if n := e.GuestMemory(); n != 0 {
+				t.Errorf("%d bytes of guests are still taken", n)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotWorkIsSaidAndDoneWithout(t *testing.T) {
+	for name, want := range map[string]string{
+		"everything":         "snapshot true, PAGEMAP_SCAN, shrink true, reuse true, stack true",
+		"pagemap":            "snapshot true, pagemap, shrink true, reuse true, stack true",
+		"comparing":          "snapshot true, comparing, shrink true, reuse true, stack true",
+		"no shrinking":       "snapshot true, PAGEMAP_SCAN, shrink false, reuse true, stack true",
+		"no reused function": "snapshot true, PAGEMAP_SCAN, shrink true, reuse false, stack true",
+		"no stack":           "snapshot true, PAGEMAP_SCAN, shrink true, reuse true, stack false",
+		"no snapshot":        "snapshot false, comparing, shrink true, reuse true, stack false",
+	} {
+		var log bytes.Buffer
+		e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Distrust: fallbacks[name]})
+		if got := e.Methods(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		for _, trick := range fallbacks[name] {
+			if !strings.Contains(log.String(), "trick="+trick) {
+				t.Errorf("the log does not tell that %q does not work:\n%s", trick, &log)
+			}
+		}
+		if len(fallbacks[name]) == 0 && log.Len() > 0 {
+			t.Errorf("all works, and the log says\n%s", &log)
+		}
+	}
+}
+
+// What a start finds in the cache it uses, and what is damaged there it does
+// not.
+func TestADamagedCacheIsNotUsed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	wasm := assemble(t, "cases")
+	start := func() time.Duration {
+		e, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		m := load(t, e, wasm)
+		took := time.Since(began)
+		if _, err := within(t, plenty, m, "normal"); err != nil {
+			t.Error(err)
+		}
+		if _, err := within(t, plenty, m, "trap"); fault.CodeOf(err) != fault.HandlerFailed {
+			t.Error(err)
+		}
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		return took
+	}
+	programs := func() []string {
+		list, err := filepath.Glob(filepath.Join(dir, "*", "*.program"))
+		if err != nil || len(list) != 2 { // the module's and the self-test's
+			t.Fatalf("%d programs are kept, want 2: %v", len(list), err)
+		}
+		return list
+	}
+	cold := start()
+	kept := programs()
+	t.Logf("%s without the cache, %s with it", cold, start())
+	for _, path := range kept {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, damaged := range [][]byte{nil, whole[:len(whole)/2], bytes.Repeat([]byte{0xff}, len(whole))} {
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			start()
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
+				t.Errorf("a damaged program of %d bytes was not made anew: %v", len(damaged), err)
+			}
+		}
+	}
+	old := filepath.Join(dir, "v0123456789abcdef")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start()
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("what another version left is still there: %v", err)
+	}
+	if got := programs(); len(got) != len(kept) {
+		t.Errorf("%v, want %v", got, kept)
+	}
+}
