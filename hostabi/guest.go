@@ -26,8 +26,10 @@ type Guest struct {
 // Bind makes call the one that host functions work with from now on; nil unbinds
 // the last.
 func (g *Guest) Bind(call *Call) {
-	g.call = call
-	if call != nil {
+	if g.call != nil {
+		g.call.onWait = nil
+	}
+	if g.call = call; call != nil {
 		call.onWait = g.Waits
 	}
 }

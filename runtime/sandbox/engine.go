@@ -106,7 +106,8 @@ type Engine struct {
 	runtime wazero.Runtime
 	cache   *cache // nil without a CacheDir
 	tricks  tricks
-	table   int // file descriptor of the page table; -1 when it cannot be read
+	table   int      // file descriptor of the page table; -1 when it cannot be read
+	watch   *watcher // nil when the kernel has none
 	// offered are the functions that guests may import, by module and name.
 	offered map[string]map[string]hostabi.Function
 	places  chan struct{} // one token for each guest that runs
@@ -220,6 +221,9 @@ func (e *Engine) release(ctx context.Context) error {
 	err := e.runtime.Close(ctx)
 	if e.cache != nil {
 		err = errors.Join(err, e.cache.compiled.Close(ctx))
+	}
+	if e.watch != nil {
+		e.watch.close()
 	}
 	if e.table >= 0 {
 		err = errors.Join(err, unix.Close(e.table))

@@ -41,8 +41,9 @@ var ways = map[string]fault.Code{
 // it keeps then after a run whose memory grew.
 var fallbacks = map[string][]string{
 	"everything":         nil,
-	"pagemap":            {sandbox.TrickScan},
-	"comparing":          {sandbox.TrickScan, sandbox.TrickPagemap},
+	"scanning":           {sandbox.TrickWatch},
+	"pagemap":            {sandbox.TrickWatch, sandbox.TrickScan},
+	"comparing":          {sandbox.TrickWatch, sandbox.TrickScan, sandbox.TrickPagemap},
 	"no shrinking":       {sandbox.TrickShrink},
 	"no reused function": {sandbox.TrickReuse},
 	"no stack":           {sandbox.TrickStack},

@@ -20,8 +20,10 @@ import (
 // so the collector neither scans nor copies it.
 type memory struct {
 	region []byte
-	most   uint64 // what the guest may have; the region may be longer
-	image  *image // nil: the memory begins as zeros, and cannot be restored
+	most   uint64   // what the guest may have; the region may be longer
+	image  *image   // nil: the memory begins as zeros, and cannot be restored
+	find   method   // of the pages that are no longer the image's
+	watch  *watcher // with byWatching
 	budget *budget
 
 	size    uint64 // what the guest has
@@ -42,7 +44,7 @@ type memory struct {
 func (m *memory) reserve(most uint64, b *budget) error {
 	// An eighth of the address space of a process would already be a hundred
 	// thousand sandboxes; nothing of it is taken before it is touched.
-	region, err := unix.Mmap(-1, 0, int(most), unix.PROT_READ|unix.PROT_WRITE,
+	region, err := unix.Mmap(-1, 0, int(max(most, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("reserve %s of memory for a sandbox: %w", size(int64(most)), err)
@@ -66,8 +68,9 @@ func (m *memory) release() {
 }
 
 // attach maps a private copy of the image at the memory's beginning, whatever
-// was there. The guest must have exactly as much memory as the image.
-func (m *memory) attach(im *image) error {
+// was there. The guest must have exactly as much memory as the image. Changed
+// pages are found by the given method.
+func (m *memory) attach(im *image, find method, w *watcher) error {
 	if m.size != im.size {
 		return fmt.Errorf("attach an image of %d bytes to a memory of %d", im.size, m.size)
 	}
@@ -79,6 +82,12 @@ func (m *memory) attach(im *image) error {
 		}
 	}
 	m.image, m.high, m.reached = im, im.size, max(m.reached, im.size)
+	if m.find = find; find == byWatching {
+		m.watch = w
+		if im.size > 0 {
+			return w.add(m.region[:im.size])
+		}
+	}
 	return nil
 }
 
@@ -126,9 +135,9 @@ func (m *memory) settle() {
 // restore makes all bytes those of the image again, and zeros behind it. The
 // guest must already have no more memory than the image. With more than keep
 // private pages all of them are given back to the kernel.
-func (m *memory) restore(find method, keep int) error {
+func (m *memory) restore(keep int) error {
 	m.refused, m.tail = false, 0
-	pages, err := m.scan.restore(m, find, keep)
+	pages, err := m.scan.restore(m, keep)
 	if err != nil {
 		return err
 	}
@@ -145,6 +154,11 @@ func (m *memory) trim() error {
 	if m.reached > 0 {
 		if err := unix.Madvise(m.region[:m.reached], unix.MADV_DONTNEED); err != nil {
 			return fmt.Errorf("give memory back: %w", err)
+		}
+	}
+	if m.find == byWatching && m.image.size > 0 { // with the pages their marks went
+		if err := m.watch.mark(m.region[:m.image.size]); err != nil {
+			return err
 		}
 	}
 	m.tail, m.high, m.reached = 0, m.size, m.size

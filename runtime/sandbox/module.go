@@ -136,7 +136,7 @@ func (m *Module) keep(s *sandbox) (err error) {
 	if m.image, err = newImage(s.memory.region[:s.memory.size]); err != nil {
 		return err
 	}
-	return s.memory.attach(m.image)
+	return s.memory.attach(m.image, m.engine.tricks.find, m.engine.watch)
 }
 
 func (m *Module) free(ctx context.Context) error {

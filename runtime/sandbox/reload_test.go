@@ -132,14 +132,30 @@ func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
 	}
 }
 
+func TestAModuleNeedsNoMemory(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 0 0)
+		(func (export "h") (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`))
+	for range 3 {
+		if call, err := within(t, plenty, m, "h"); err != nil || call.Response.Status != 204 {
+			t.Errorf("%v", err)
+		}
+		if _, err := m.Restored(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWhatDoesNotWorkIsSaidAndDoneWithout(t *testing.T) {
 	for name, want := range map[string]string{
-		"everything":         "snapshot true, PAGEMAP_SCAN, shrink true, reuse true, stack true",
+		"everything":         "snapshot true, watching, shrink true, reuse true, stack true",
+		"scanning":           "snapshot true, PAGEMAP_SCAN, shrink true, reuse true, stack true",
 		"pagemap":            "snapshot true, pagemap, shrink true, reuse true, stack true",
 		"comparing":          "snapshot true, comparing, shrink true, reuse true, stack true",
-		"no shrinking":       "snapshot true, PAGEMAP_SCAN, shrink false, reuse true, stack true",
-		"no reused function": "snapshot true, PAGEMAP_SCAN, shrink true, reuse false, stack true",
-		"no stack":           "snapshot true, PAGEMAP_SCAN, shrink true, reuse true, stack false",
+		"no shrinking":       "snapshot true, watching, shrink false, reuse true, stack true",
+		"no reused function": "snapshot true, watching, shrink true, reuse false, stack true",
+		"no stack":           "snapshot true, watching, shrink true, reuse true, stack false",
 		"no snapshot":        "snapshot false, comparing, shrink true, reuse true, stack false",
 	} {
 		var log bytes.Buffer
@@ -217,5 +233,15 @@ func TestADamagedCacheIsNotUsed(t *testing.T) {
 	}
 	if got := programs(); len(got) != len(kept) {
 		t.Errorf("%v, want %v", got, kept)
+	}
+}
+
+func TestTheSelfTestIsWhatItsTextSays(t *testing.T) {
+	embedded, err := os.ReadFile("selftest.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(embedded, assembleFile(t, "selftest.wat")) {
+		t.Error("selftest.wasm is not what wat2wasm makes of selftest.wat: run wat2wasm selftest.wat -o selftest.wasm")
 	}
 }

@@ -28,7 +28,7 @@ func (m *Module) Run(call *hostabi.Call, handler string) error {
 	return m.run(call, handler, nil)
 }
 
-func (m *Module) run(call *hostabi.Call, handler string, usage *Usage) (err error) {
+func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	call.Begin()
 	index, ok := m.byName[handler]
 	if !ok {
@@ -49,53 +49,45 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *Usage) (err erro
 	if err != nil {
 		return failed(err)
 	}
-	if s == nil {
-		if s, err = m.make(call); err != nil {
-			m.pool.giveBack(nil)
-			if errors.Is(err, errNoMemory) {
-				return fault.Wrap(err, fault.Overloaded, "no memory for another sandbox; try again")
-			}
-			outcome = err
-			return judge(call, false, err)
+	// Whatever happens in between, the pool learns what became of it.
+	defer func() { m.takeBack(s, call, index, outcome, ran) }()
+	if s == nil && m.image != nil {
+		if s, err = m.clone(); err != nil {
+			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
 		}
 	}
+	if s == nil {
+		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
+			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
+		}
+		outcome = err
+	}
+	refused := false
+	if outcome == nil {
+		if usage != nil {
+			usage.begin(m.engine)
+		}
+		outcome = s.call(call, index)
+		if usage != nil {
+			usage.end(s, call)
+		}
+		refused = s.memory.refused
+	}
 	ran = true
-	var began time.Duration
-	if usage != nil {
-		began = m.engine.now()
-	}
-	outcome = s.call(call, index)
-	err = judge(call, s.memory.refused, outcome)
-	if usage == nil {
-		m.takeBack(s, call, index, outcome)
-	} else {
-		s.measure(usage, call, m.engine.now()-began)
-		began = m.engine.now()
-		m.takeBack(s, call, index, outcome)
-		usage.Restore = m.engine.now() - began
-	}
 	call.End()
-	return err
+	return judge(call, refused, outcome)
 }
 
-// make makes a sandbox for a request, because none is idle.
-func (m *Module) make(call *hostabi.Call) (*sandbox, error) {
-	if m.image != nil {
-		return m.clone()
-	}
-	s, err := m.boot(call)
-	if err != nil {
-		call.End()
-	}
-	return s, err
-}
-
-// takeBack restores a sandbox after a request, or throws it away.
-func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, outcome error) {
-	if m.image == nil || s.restore(call, handler, outcome) != nil {
+// takeBack restores a sandbox after a request, or throws it away: one that makes
+// its own start for each request, one whose run did not come to an end, and one
+// that cannot be restored.
+func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, outcome error, ran bool) {
+	switch {
+	case s == nil:
+	case m.image == nil || !ran || s.restore(call, handler, outcome) != nil:
 		s.discard()
 		s = nil
-	} else {
+	default:
 		s.used, s.trimmed = m.engine.beat.Load(), false
 	}
 	m.pool.giveBack(s)

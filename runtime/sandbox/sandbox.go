@@ -144,7 +144,7 @@ func (m *Module) clone() (_ *sandbox, err error) {
 			return nil, errNoMemory
 		}
 	}
-	if err := s.memory.attach(m.image); err != nil {
+	if err := s.memory.attach(m.image, m.engine.tricks.find, m.engine.watch); err != nil {
 		return nil, err
 	}
 	s.resetGlobals()
@@ -207,7 +207,7 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 			return err
 		}
 	}
-	if err := s.memory.restore(tricks.find, keptPages); err != nil {
+	if err := s.memory.restore(keptPages); err != nil {
 		return err
 	}
 	s.resetGlobals()

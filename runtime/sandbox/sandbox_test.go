@@ -591,7 +591,7 @@ func FuzzLoad(f *testing.F) {
 	for _, name := range []string{"guest", "initialize", "lies", "wasi"} {
 		f.Add(assemble(f, name))
 	}
-	e := newEngine(f, sandbox.Options{MemoryBytes: 1 << 20})
+	e := newEngine(f, sandbox.Options{MemoryBytes: 1 << 20, InitTime: 20 * time.Millisecond})
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		m, err := e.Load(context.Background(), "x.wasm", wasm)
 		if err != nil {

@@ -13,8 +13,12 @@ import (
 type method uint8
 
 const (
-	// byScan asks the kernel for the pages that are private (Linux 6.7).
-	byScan method = iota
+	// byWatching asks the kernel for the pages that were written to since they
+	// were marked (Linux 6.7).
+	byWatching method = iota
+	// byScan asks the kernel for the pages that are private (Linux 6.7). It looks
+	// at each page that is there, which takes three times as long.
+	byScan
 	// byTable reads the same out of /proc/self/pagemap.
 	byTable
 	// byComparing looks at every byte, and needs nothing of the kernel.
@@ -22,7 +26,7 @@ const (
 )
 
 func (m method) String() string {
-	return [...]string{"PAGEMAP_SCAN", "pagemap", "comparing"}[m]
+	return [...]string{"watching", "PAGEMAP_SCAN", "pagemap", "comparing"}[m]
 }
 
 // scanner finds pages that have become private. It holds what the kernel writes
@@ -52,6 +56,7 @@ type pageRegion struct{ start, end, categories uint64 }
 const (
 	pagemapScan = 0xc0606610
 
+	pageIsWritten = 1 << 1
 	pageIsFile    = 1 << 2
 	pageIsPresent = 1 << 3
 	pageIsSwapped = 1 << 4
@@ -70,28 +75,30 @@ func openTable() (int, error) {
 
 // restore puts the image back into every page of m that is not the image's, and
 // returns how many those are; when more than keep it stops.
-func (s *scanner) restore(m *memory, find method, keep int) (pages int, err error) {
-	switch find {
+func (s *scanner) restore(m *memory, keep int) (pages int, err error) {
+	switch m.find {
+	case byWatching:
+		return s.byKernel(m, keep, pageIsWritten, 0)
 	case byScan:
-		return s.byScan(m, keep)
+		return s.byKernel(m, keep, 0, pageIsFile)
 	case byTable:
 		return s.byTable(m, keep)
 	}
 	return byBytes(m, keep), nil
 }
 
-// byScan: a page is the sandbox's own when it is neither of the file nor the
-// kernel's page of zeros, and is in memory or swapped out. A scan may stop
-// before the end; it goes on where it stopped.
-func (s *scanner) byScan(m *memory, keep int) (pages int, err error) {
+// byKernel: a page is the sandbox's own when it is of the one category and not
+// of the other, is not the kernel's page of zeros, and is in memory or swapped
+// out. A scan may stop before the end; it goes on where it stopped.
+func (s *scanner) byKernel(m *memory, keep int, with, without uint64) (pages int, err error) {
 	if m.high == 0 {
 		return 0, nil
 	}
-	base := uint64(uintptr(unsafe.Pointer(&m.region[0])))
+	base := addressOf(m.region)
 	s.arg = scanArg{
 		size: uint64(unsafe.Sizeof(s.arg)), start: base, end: base + m.high,
 		vec: uint64(uintptr(unsafe.Pointer(&s.regions[0]))), vecLen: uint64(len(s.regions)),
-		categoryInverted: pageIsFile | pageIsPfnZero, categoryMask: pageIsFile | pageIsPfnZero,
+		categoryMask: with | without | pageIsPfnZero, categoryInverted: without | pageIsPfnZero,
 		categoryAnyOf: pageIsPresent | pageIsSwapped,
 	}
 	for {
@@ -131,7 +138,7 @@ func (s *scanner) byTable(m *memory, keep int) (pages int, err error) {
 	if s.entries == nil {
 		s.entries = make([]byte, 8*512)
 	}
-	first := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.region)))) / osPage
+	first := addressOf(m.region) / osPage
 	for at := uint64(0); at < m.high; {
 		want := min(uint64(len(s.entries)), (m.high-at)/osPage*8)
 		n, err := unix.Pread(s.table, s.entries[:want], int64((first+at/osPage)*8))

@@ -25,15 +25,27 @@ type Usage struct {
 
 // Measure is Run, and tells what it took. Measuring makes the run no faster.
 func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
-	var u Usage
+	u := usage{}
 	err := m.run(call, handler, &u)
-	return u, err
+	if u.ended > 0 { // what came after was restoring
+		u.Restore = m.engine.now() - u.ended
+	}
+	return u.Usage, err
 }
 
-// measure fills u in for a run that took so long and is not yet restored.
-func (s *sandbox) measure(u *Usage, call *hostabi.Call, took time.Duration) {
+// usage is a Usage in the making; the times are those of Engine.now.
+type usage struct {
+	Usage
+	began, ended time.Duration
+}
+
+func (u *usage) begin(e *Engine) { u.began = e.now() }
+
+// end is called before the sandbox is restored.
+func (u *usage) end(s *sandbox, call *hostabi.Call) {
+	took := s.engine.now() - u.began
 	left := int64(api.DecodeI32(s.fuel.Get()))
-	*u = Usage{
+	u.Usage = Usage{
 		Time: took, Fuel: int64(s.meter.slices)*slice - left,
 		PageBytes: int(osPage), MemoryBytes: int64(s.memory.high),
 		HostCalls: call.HostCalls(), MovedBytes: call.Moved(),
@@ -45,4 +57,5 @@ func (s *sandbox) measure(u *Usage, call *hostabi.Call, took time.Duration) {
 			}
 		}
 	}
+	u.ended = s.engine.now()
 }
