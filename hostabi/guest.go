@@ -100,6 +100,9 @@ func (c *Call) Spend(cpu time.Duration) {
 	}
 }
 
+// CPU is how long the runs for this request have been on a processor.
+func (c *Call) CPU() time.Duration { return c.cpu }
+
 // Waited is how long the guest has waited, in this run, for what needs no
 // processor.
 func (c *Call) Waited() time.Duration { return c.waited }
@@ -127,6 +130,7 @@ func (c *Call) sleep(d time.Duration) {
 	case <-timer.C:
 		c.waited += time.Since(began)
 	case <-c.Context.Done():
+		c.waited += time.Since(began)
 		c.unwind(ErrTimeOver)
 	}
 }

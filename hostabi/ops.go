@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/diag"
@@ -27,11 +28,19 @@ var operations = map[string]operation{
 	"secret":         {run: readSecret},
 }
 
+const (
+	maxOpBytes       = 64
+	maxArgumentBytes = 256 << 10
+)
+
 // call runs one operation. Its result, or its error, is what call_result reads.
 func call(c *Call, g guest) int32 {
-	name, ok1 := g.text(0)
+	name, ok1 := g.bytes(0)
 	args, ok2 := g.bytes(2)
-	if !ok1 || !ok2 {
+	if len(name) > maxOpBytes || len(args) > maxArgumentBytes { // before anything looks at them
+		return c.fail("", fault.New(fault.TooLarge, "an operation's name may be %d bytes, its arguments %d", maxOpBytes, maxArgumentBytes))
+	}
+	if !ok1 || !ok2 || !utf8.Valid(name) {
 		return c.fail("", fault.New(fault.Invalid, "the operation or its arguments do not lie in memory, or the operation is no text"))
 	}
 	if !c.move(len(name) + len(args)) {

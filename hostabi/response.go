@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
@@ -18,11 +19,15 @@ const (
 )
 
 func responseHeader(c *Call, g guest) int32 {
-	name, ok1 := g.text(0)
-	value, ok2 := g.text(2)
+	name, ok1 := g.bytes(0)
+	value, ok2 := g.bytes(2)
 	r := &c.Response
 	switch {
 	case !ok1 || !ok2 || r.Status != 0:
+		return int32(abi.Invalid)
+	case len(name)+len(value) > maxHeaderBytes: // before anything looks at them
+		return int32(abi.TooLarge)
+	case !utf8.Valid(name) || !utf8.Valid(value):
 		return int32(abi.Invalid)
 	case !headerAllowed(name, value):
 		return int32(abi.Denied)
@@ -59,14 +64,16 @@ func responseSend(c *Call, g guest) int32 {
 
 func responseError(c *Call, g guest) int32 {
 	status := g.number(0)
-	code, ok1 := g.text(1)
-	message, ok2 := g.text(3)
+	code, ok1 := g.bytes(1)
+	message, ok2 := g.bytes(3)
 	r := &c.Response
 	switch {
-	case !ok1 || !ok2 || r.Status != 0 || status < 400 || status > 599 || !codeValid(code):
+	case !ok1 || !ok2 || r.Status != 0 || status < 400 || status > 599:
 		return int32(abi.Invalid)
-	case len(message) > maxMessageBytes:
+	case len(message) > maxMessageBytes: // before anything looks at it
 		return int32(abi.TooLarge)
+	case !codeValid(code) || !utf8.Valid(message):
+		return int32(abi.Invalid)
 	}
 	c.moved += len(code) + len(message)
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool { return strings.EqualFold(string(h.Name), "content-type") })

@@ -232,3 +232,26 @@ func TestOverloadAnswers503(t *testing.T) {
 		t.Errorf("afterwards: %d", got.status)
 	}
 }
+
+// Work that the host does for a guest is bounded before it is done: a handler
+// that asks for a lot of it ends at its deadline all the same.
+func TestExpensiveHostCallsEndAtTheDeadline(t *testing.T) {
+	s := newApp(t, `
+routes("/", auth: none, rateLimit: none, timeout: 200ms) {
+  GET /hello -> hello
+  GET /headers -> bigHeaders
+  GET /lines -> manyLines
+  GET /operation -> bigOperation
+}
+`, "", "echo", "greedy").serve()
+	for _, path := range []string{"/headers", "/lines", "/operation"} {
+		began := time.Now()
+		got := s.do("GET", path, "")
+		if took := time.Since(began); got.status != 504 || took > 5*time.Second {
+			t.Errorf("%s: %d after %s", path, got.status, took)
+		}
+	}
+	if got := s.do("GET", "/hello", ""); got.status != 200 {
+		t.Errorf("afterwards: %d", got.status)
+	}
+}

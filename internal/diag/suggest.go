@@ -44,6 +44,9 @@ func allowed(a, b string) int { return min(max(len(a), len(b))/3, 4) }
 // (optimal string alignment).
 func slips(a, b string) int {
 	const far = 1 << 20
+	if len(a) > 4*64 || len(b) > 4*64 {
+		return far
+	}
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {
 		return far // no name is that long; keeps the work bounded

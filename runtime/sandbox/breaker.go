@@ -38,27 +38,27 @@ type breaker struct {
 }
 
 // admit says whether a request may run. Who was admitted tells the verdict.
-func (b *breaker) admit() error {
+func (b *breaker) admit() (probe bool, err error) {
 	if !b.open.Load() {
-		return nil
+		return false, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.open.Load() {
-		return nil
+		return false, nil
 	}
 	left := time.Until(b.until)
 	if left <= 0 && !b.probing {
 		b.probing = true
-		return nil
+		return true, nil
 	}
 	seconds := int((left + time.Second - 1) / time.Second)
-	return &Unavailable{fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds)}
+	return false, &Unavailable{fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds)}
 }
 
 // verdict is how a request of the handler ended: struck when it ran out of time
 // or of stack, judged when it ran at all.
-func (b *breaker) verdict(judged, struck bool) {
+func (b *breaker) verdict(probe, judged, struck bool) {
 	if !struck && !b.open.Load() {
 		return
 	}
@@ -66,7 +66,7 @@ func (b *breaker) verdict(judged, struck bool) {
 	defer b.mu.Unlock()
 	now := time.Now()
 	if b.open.Load() {
-		if !b.probing {
+		if !probe {
 			return // it was under way when the breaker opened
 		}
 		switch {

@@ -86,8 +86,8 @@ func (o Options) filled() Options {
 // Validate reports the first option that cannot be.
 func (o Options) Validate() error {
 	switch o = o.filled(); {
-	case o.MemoryBytes < pageBytes || o.MemoryBytes > 4<<30 || o.MemoryBytes%pageBytes != 0:
-		return fault.New(fault.Invalid, "[sandbox] memory must be from 64kb to 4096mb, in whole 64kb")
+	case o.MemoryBytes < pageBytes || o.MemoryBytes >= 4<<30 || o.MemoryBytes%pageBytes != 0:
+		return fault.New(fault.Invalid, "[sandbox] memory must be from 64kb to less than 4096mb, in whole 64kb")
 	case o.Instances < 0:
 		return fault.New(fault.Invalid, "[sandbox] instances must be positive")
 	case o.TotalMemoryBytes < o.MemoryBytes:

@@ -111,9 +111,18 @@ func (m *memory) Reallocate(size uint64) []byte {
 // when an instance could not be made, not at all. Who reserved releases.
 func (m *memory) Free() {}
 
+// cost is what a memory of so many bytes takes, with the pages behind the image
+// that are the sandbox's own: they lie within a memory that grew over them.
+func (m *memory) cost(size int64) int64 {
+	if m.image == nil {
+		return size + m.tail
+	}
+	return max(size, int64(m.image.size)+m.tail)
+}
+
 // charge takes what a memory of so many bytes costs from the budget.
 func (m *memory) charge(size int64) bool {
-	more := size + m.tail - m.charged
+	more := m.cost(size) - m.charged
 	if more <= 0 {
 		return true
 	}
@@ -126,7 +135,7 @@ func (m *memory) charge(size int64) bool {
 
 // settle gives back what was charged for memory that is no longer there.
 func (m *memory) settle() {
-	if less := m.charged - int64(m.size) - m.tail; less > 0 {
+	if less := m.charged - m.cost(int64(m.size)); less > 0 {
 		m.budget.give(less)
 		m.charged -= less
 	}

@@ -35,12 +35,17 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		return failed(fmt.Errorf("module %s has no handler %q", m.name, handler))
 	}
 	breaker := &m.breakers[index]
-	if err := breaker.admit(); err != nil {
+	probe, err := breaker.admit()
+	if err != nil {
 		return err
 	}
 	ran := false
 	var outcome error // of the guest
-	defer func() { breaker.verdict(ran, struck(outcome) && !m.engine.options.NoBreaker) }()
+	began, spent := m.engine.now(), call.CPU()
+	defer func() {
+		own := call.CPU() - spent + call.Waited()
+		breaker.verdict(probe, ran, struck(outcome, own, m.engine.now()-began) && !m.engine.options.NoBreaker)
+	}()
 	if err := m.engine.enter(call.Context); err != nil {
 		return err
 	}
@@ -137,8 +142,16 @@ func judge(call *hostabi.Call, refused bool, err error) error {
 }
 
 // struck reports whether a run ended in a way that its handler's breaker counts.
-func struck(err error) bool {
-	return err != nil && (errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent) || errors.Is(err, errStack))
+// Of the time that was over, own is what the handler itself computed or waited:
+// one that mostly stood in line behind others is not to blame.
+func struck(err error, own, all time.Duration) bool {
+	switch {
+	case errors.Is(err, hostabi.ErrTimeOver):
+		return own >= all/4
+	case errors.Is(err, hostabi.ErrCPUSpent), errors.Is(err, errStack):
+		return true
+	}
+	return false
 }
 
 func failed(cause error) error {
