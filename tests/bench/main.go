@@ -293,7 +293,14 @@ func render(arms []*arm, rounds int, length time.Duration, micro []byte) string 
 			median(values(a, speed)), spread(ratios(a, base, speed), "%.3f"), median(values(a, cpu)), spread(ratios(a, base, cpu), "%.1f"))
 	}
 	b.WriteString("\n![req/s of each server](performance.svg)\n\n## The sandbox alone\n\n")
-	fmt.Fprintf(&b, "    go %s\n\n", strings.Join(microBenchmarks, " "))
+	b.WriteString("    go")
+	for _, arg := range microBenchmarks {
+		if strings.ContainsAny(arg, "^|$") {
+			arg = "'" + arg + "'"
+		}
+		b.WriteString(" " + arg)
+	}
+	b.WriteString("\n\n")
 	b.WriteString("Restore: a request in a sandbox that is brought back to its image, against the same without\n")
 	b.WriteString("(`none`). Cost: a guest with fuel and a bounded stack, against the same as it was compiled\n(`plain`). The ratio is the median of neighbours.\n\n```\n")
 	for line := range strings.Lines(string(micro)) {
