@@ -9,7 +9,7 @@ import (
 
 // everything is what the sandbox asks for.
 var everything = wasm.Options{
-	Fuel: &wasm.FuelImport{Module: "runner", Name: "fuel"}, MaxStack: 1 << 20,
+	Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 20,
 	MemoryMaxPages: 1025, TableMax: 10_000, Prefix: "\x00", Detach: true,
 }
 

@@ -1,6 +1,9 @@
 package wasm
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // function is one function that the module defines.
 type function struct {
@@ -9,10 +12,9 @@ type function struct {
 	code       int    // where its code begins
 	locals     int    // parameters included
 	weight     uint32 // of its code outside of loops
-	nesting    int32  // the most blocks within blocks
-	loops      int32
-	calls      list // in Module.calls: functions called directly, each once
-	indirect   list // in Module.indirect: types called through tables, each once
+	branches   int64  // how much it branches, in tenths of an if: see compileTime
+	calls      list   // in Module.calls: functions called directly, each once
+	indirect   list   // in Module.indirect: types called through tables, each once
 	hasCall    bool
 	bulk       bool // it has bulk operations that are charged by their length
 	loopFirst  bool // it reaches a loop before anything that branches or calls
@@ -53,6 +55,7 @@ type coder struct {
 	seenBy  []uint32 // by type, the same for indirect calls
 	arities []arity
 	locals  int // of all functions so far
+	compile time.Duration
 }
 
 type arity struct{ params, results int32 }
@@ -124,7 +127,35 @@ func (c *coder) readFunction(i int) {
 	f.code = r.pos
 	f.calls.from, f.indirect.from = len(c.m.calls), len(c.m.indirect)
 	c.readInstructions(f, uint32(i)+1)
+	if r.err == nil {
+		c.addCompileTime(f, len(c.m.imports)+i)
+	}
 	f.calls.to, f.indirect.to = len(c.m.calls), len(c.m.indirect)
+}
+
+// What makes a function branch, in tenths of an if without else: loops and bulk
+// operations stand for what is added to them, too, and bulk operations are loops
+// once they are compiled.
+const (
+	tenthsIf     = 10
+	tenthsBlock  = 5
+	tenthsBranch = 7
+	tenthsTarget = 1
+	tenthsLoop   = 50
+	tenthsBulk   = 40
+)
+
+// addCompileTime adds the time that a function would take to compile: by
+// measurement (wazero v1.12, AMD EPYC, functions of one kind of instruction in
+// all sizes up to a minute) 20 ns for each pair of branches, and 1 ns for each
+// branch and pair of locals.
+func (c *coder) addCompileTime(f *function, index int) {
+	ifs := f.branches / 10
+	took := time.Duration(20*ifs*ifs + int64(f.locals)*int64(f.locals)*ifs)
+	if c.compile += took; c.compile > c.m.limits.Compile {
+		c.refuse("would take more than %s to compile (function %d alone %s): split functions with many branches and locals",
+			c.m.limits.Compile, index, took.Round(time.Second/10))
+	}
 }
 
 // readInstructions decodes the code of a function to its closing end. stamp is
@@ -185,6 +216,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			c.memarg()
 			weight += weightPlain
 		case immLabel:
+			f.branches += tenthsBranch
 			values += c.label()
 			straight = false
 			weight += weightPlain
@@ -197,14 +229,16 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				fr = frame{loop: int32(len(m.loops)), outer: loop, weight: weight, values: params}
 				m.loops = append(m.loops, 0)
 				loop, weight = fr.loop, 0
-				f.loops++
+				f.branches += tenthsLoop
 				f.loopFirst = f.loopFirst || straight
+			case opBlock:
+				f.branches += tenthsBlock
 			case opIf:
+				f.branches += tenthsIf
 				straight = false
 				weight += weightPlain
 			}
 			c.frames = append(c.frames, fr)
-			f.nesting = max(f.nesting, int32(len(c.frames)-1))
 			if len(c.frames) > m.limits.Nesting {
 				r.refuse("has blocks nested more than %d deep: split the function", m.limits.Nesting)
 			}
@@ -241,6 +275,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			weight += weightCall
 		case immTable:
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
+				f.branches += tenthsTarget
 				values += c.label()
 				if r.err != nil {
 					return
@@ -288,7 +323,11 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			weight += weightPlain
 		case immMisc:
 			if r.pos < r.end {
-				f.bulk = f.bulk || isCharged(bulkShift(r.bytes[r.pos]), constant)
+				shift := bulkShift(r.bytes[r.pos])
+				f.bulk = f.bulk || isCharged(shift, constant)
+				if shift > 0 {
+					f.branches += tenthsBulk
+				}
 			}
 			weight += c.misc()
 		case immVector:

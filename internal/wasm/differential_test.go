@@ -21,9 +21,9 @@ var arms = []*wasm.Options{
 	nil,
 	{},
 	{Prefix: "\x00", Detach: true},
-	{Fuel: &wasm.FuelImport{Module: "runner", Name: "fuel"}},
+	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}},
 	{MaxStack: 1 << 28, Prefix: "\x00"},
-	{Fuel: &wasm.FuelImport{Module: "runner", Name: "fuel"}, MaxStack: 1 << 28, Prefix: "\x00", Detach: true},
+	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 28, Prefix: "\x00", Detach: true},
 }
 
 // outcome is all that can be seen of a module that was run.

@@ -58,7 +58,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		}
 		stack[0] = uint64(slice)
 	})
-	_, err := h.NewHostModuleBuilder("runner").NewFunctionBuilder().
+	_, err := h.NewHostModuleBuilder("host").NewFunctionBuilder().
 		WithGoModuleFunction(refill, nil, []api.ValueType{api.ValueTypeI32}).Export("fuel").Instantiate(ctx)
 	if err != nil {
 		t.Fatal(err)

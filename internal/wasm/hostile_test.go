@@ -124,6 +124,10 @@ func TestHostileModules(t *testing.T) {
 		{"blocks of many values", module(section(1, []byte{2, 0x60, 0, 0, 0x60, 0}, num(1000), many(1000, 0x7f)), section(3, []byte{1, 0}),
 			section(10, []byte{1}, num(3*2000+2*1+1), []byte{0}, many(2000, 0x02, 1, 0x00), []byte{0x0b, 0x0b})), wasm.DefaultLimits(), "pass more than"},
 
+		{"branches without end", code(many(100_000, 0x41, 0, 0x04, 0x40, 0x0b)...), wasm.DefaultLimits(), "would take more than 2m0s to compile (function 0 alone 3m20s)"},
+		{"loops without end", code(many(100_000, 0x03, 0x40, 0x0b)...), wasm.DefaultLimits(), "to compile (function 0 alone"},
+		{"locals at many branches", withBody(slices.Concat([]byte{1}, num(9_999), []byte{0x7f}, many(2_000, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})), wasm.DefaultLimits(), "to compile (function 0 alone"},
+
 		{"imported memory", module(section(2, []byte{1}, text("env"), text("memory"), []byte{2, 0, 1})), wasm.DefaultLimits(), "imports its memory (\"env.memory\"): build it so that it has and exports its own"},
 		{"imported table", module(section(2, []byte{1}, text("env"), text("t"), []byte{1, 0x70, 0, 1})), wasm.DefaultLimits(), "\"env.t\", which is no function"},
 		{"imported global", module(section(2, []byte{1}, text("env"), text("g"), []byte{3, 0x7f, 1})), wasm.DefaultLimits(), "\"env.g\", which is no function"},

@@ -1,5 +1,7 @@
 package wasm
 
+import "time"
+
 // Limits is what a module may be at most: its file, and what makes a compiler
 // or an instance cost far more than the file's size tells. All of them are
 // checked before memory is taken by a number that the module declares.
@@ -21,6 +23,10 @@ type Limits struct {
 	DataSegments  int
 	Customs       int // custom sections
 	NameEntries   int // a name section with more is dropped
+	// Compile is how long all functions would take to compile, estimated from
+	// their branches and locals: compilers need time and memory by the square of
+	// them.
+	Compile time.Duration
 }
 
 // DefaultLimits fit what compilers make of handlers, with room: a Go program
@@ -41,9 +47,10 @@ func DefaultLimits() Limits {
 		Tables:        8,
 		TableElements: 1 << 16,
 		Elements:      1 << 18,
-		DataSegments:  100_000,
+		DataSegments:  500_000,
 		Customs:       1_000,
 		NameEntries:   1 << 20,
+		Compile:       2 * time.Minute,
 	}
 }
 

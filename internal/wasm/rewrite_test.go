@@ -207,7 +207,7 @@ func TestNamesStayWithTheirFunctions(t *testing.T) {
 	if got := functionNames(compile(t, bytes)); !slices.Equal(got, want) || !strings.Contains(strings.Join(got, " "), "second") {
 		t.Errorf("names %q, want %q", got, want)
 	}
-	if !strings.Contains(string(bytes), "runner.fuel") {
+	if !strings.Contains(string(bytes), "host.fuel") {
 		t.Error("the added function has no name")
 	}
 }
