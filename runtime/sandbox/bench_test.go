@@ -36,7 +36,8 @@ func buildGo(t testing.TB, name string) []byte {
 const orderJSON = `{"id":"o-17","total":12.5,"tags":["new","paid"]}`
 
 // alternate measures arms in turns of a few runs and reports, in ns, the median
-// of each, and of the ratios of neighbours.
+// of each, and of the ratios of neighbours, with the range in which nine of ten
+// of them lay.
 func alternate(b *testing.B, names [2]string, arms [2]func()) {
 	b.Helper()
 	const each = 50
@@ -59,11 +60,13 @@ func alternate(b *testing.B, names [2]string, arms [2]func()) {
 		}
 		ratios = append(ratios, now[1]/now[0])
 	}
-	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
+	at := func(list []float64, percent int) float64 { slices.Sort(list); return list[len(list)*percent/100] }
 	for i, name := range names {
-		b.ReportMetric(median(times[i]), name+"-ns")
+		b.ReportMetric(at(times[i], 50), name+"-ns")
 	}
-	b.ReportMetric(median(ratios), "ratio")
+	b.ReportMetric(at(ratios, 5), "ratio-p5")
+	b.ReportMetric(at(ratios, 50), "ratio")
+	b.ReportMetric(at(ratios, 95), "ratio-p95")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -86,6 +89,26 @@ func benchmarkRestore(b *testing.B, wasm []byte, handler string) {
 func BenchmarkRestoreSmall(b *testing.B) { benchmarkRestore(b, assemble(b, "small"), "handle") }
 
 func BenchmarkRestoreGo(b *testing.B) { benchmarkRestore(b, buildGo(b, "gohello"), "handle") }
+
+// BenchmarkSteady counts what a request allocates once its sandbox is there.
+func BenchmarkSteady(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		wasm []byte
+	}{{"small", assemble(b, "small")}, {"go", buildGo(b, "gohello")}} {
+		b.Run(row.name, func(b *testing.B) {
+			m := load(b, newEngine(b, sandbox.Options{}), row.wasm)
+			call := newCall(context.Background(), new(bytes.Buffer))
+			call.Request.Body = []byte(orderJSON)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := m.Run(call, "handle"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
 
 // BenchmarkIdle tells what an idle sandbox takes of the machine's memory: after
 // a request, and when it was idle for long.

@@ -134,7 +134,59 @@ func bench(rounds int, length time.Duration, out string) error {
 // microBenchmarks measure the sandbox alone, each in turns with what it is
 // compared with.
 var microBenchmarks = []string{
-	"test", "-run", "^$", "-bench", "Restore|Cost|Rewrite", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm",
+	"test", "-run", "^$", "-bench", "Restore|Steady|Cost|Rewrite|Idle", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm",
+}
+
+// metrics are what the benchmarks reported, by benchmark and unit.
+type metrics map[string]map[string]float64
+
+var processors = regexp.MustCompile(`-\d+$`)
+
+func parseMetrics(out []byte) metrics {
+	all := metrics{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+			continue
+		}
+		name := processors.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+		all[name] = map[string]float64{}
+		for i := 2; i+1 < len(fields); i += 2 {
+			all[name][fields[i+1]], _ = strconv.ParseFloat(fields[i], 64)
+		}
+	}
+	return all
+}
+
+// ratio is a benchmark's ratio with the range in which nine of ten lay.
+func (m metrics) ratio(name string) string {
+	row := m[name]
+	return fmt.Sprintf("%.2f (%.2f … %.2f)", row["ratio"], row["ratio-p5"], row["ratio-p95"])
+}
+
+// goals are the figures that the sandbox was built for, each with what this run
+// measured.
+func goals(arms []*arm, m metrics) string {
+	var b strings.Builder
+	b.WriteString("| figure | goal | measured |\n|---|---|---|\n")
+	row := func(figure, goal, format string, args ...any) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", figure, goal, fmt.Sprintf(format, args...))
+	}
+	small := m["RestoreSmall"]
+	row("restore over no isolation, small guest (8 changed pages, 6 host calls)", "≤ 3 µs", "%.1f µs (%.2f µs with, %.2f µs without)",
+		(small["restored-ns"]-small["none-ns"])/1000, small["restored-ns"]/1000, small["none-ns"]/1000)
+	row("std-Go handler, warmed, over no isolation", "≤ 1.10", "%s", m.ratio("RestoreGo"))
+	row("fuel and bounded stack over neither: a Go handler (JSON in and out)", "≤ 1.08", "%s", m.ratio("Cost/handler"))
+	row("the same, hash loop", "≤ 1.08", "%s", m.ratio("Cost/hash"))
+	row("the same, the tightest loop", "≤ 1.40", "%s", m.ratio("Cost/sieve"))
+	row("the same, recursion that does nothing else", "≤ 1.40", "%s", m.ratio("Cost/fib"))
+	row("allocations per request in the steady state, sandbox part", "0", "small %.0f, Go %.0f", m["Steady/small"]["allocs/op"], m["Steady/go"]["allocs/op"])
+	speed := func(s sample) float64 { return s.perSecond }
+	row("req/s over bare fasthttp: key, limit, small guest in a fresh sandbox", "≥ 0.80", "%s", spread(ratios(arms[1], arms[0], speed), "%.2f"))
+	row("the same, Go handler", "≥ 0.45", "%s", spread(ratios(arms[2], arms[0], speed), "%.2f"))
+	row("memory of an idle pooled sandbox, small", "≤ 80 KB", "%.0f KiB, %.0f after a while", m["Idle/small"]["used-KiB"], m["Idle/small"]["trimmed-KiB"])
+	row("the same, Go", "≤ 250 KB", "%.0f KiB, %.0f after a while", m["Idle/go"]["used-KiB"], m["Idle/go"]["trimmed-KiB"])
+	return b.String()
 }
 
 func startAll(dir string) (arms []*arm, err error) {
@@ -292,7 +344,10 @@ func render(arms []*arm, rounds int, length time.Duration, micro []byte) string 
 		fmt.Fprintf(&b, "| %s | %s | %.0f | %s | %.1f µs | %s |\n", a.name, a.what,
 			median(values(a, speed)), spread(ratios(a, base, speed), "%.3f"), median(values(a, cpu)), spread(ratios(a, base, cpu), "%.1f"))
 	}
-	b.WriteString("\n![req/s of each server](performance.svg)\n\n## The sandbox alone\n\n")
+	b.WriteString("\n![req/s of each server](performance.svg)\n\n## Goals\n\n")
+	b.WriteString("Ratios are medians of neighbours in one run, with the range in which nine of ten lay; those of\nreq/s with the smallest and the largest.\n\n")
+	b.WriteString(goals(arms, parseMetrics(micro)))
+	b.WriteString("\n## The sandbox alone\n\n")
 	b.WriteString("    go")
 	for _, arg := range microBenchmarks {
 		if strings.ContainsAny(arg, "^|$") {
