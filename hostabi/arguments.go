@@ -3,11 +3,15 @@ package hostabi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -18,87 +22,100 @@ const maxDepth = 64
 
 // arguments are the members of the one JSON object an operation is called with.
 // Each is asked for by name and type; the first mistake is kept, and what
-// nobody asked for is one. Members that are null count as left out.
+// nobody asked for is one. Members that are null count as left out. The texts
+// lie in the guest's memory: what outlives the host call is copied.
 type arguments struct {
-	members map[string]json.RawMessage
+	members map[string]jsontext.Value
 	known   []string
 	mistake error
 }
 
-// readArguments reads the object; no text at all is the empty one.
+// readArguments reads the object; no text at all is the empty one. It refuses
+// what JSON from a guest must not hold, at any depth: invalid UTF-8, repeated
+// members, too much nesting, more than one value.
 func readArguments(text []byte) (*arguments, error) {
 	if len(text) == 0 {
 		return &arguments{}, nil
 	}
-	if err := checkJSON(text); err != nil {
+	if !utf8.Valid(text) {
+		return nil, invalid("arguments are not UTF-8")
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text)) // which it reads in place
+	a := &arguments{}
+	object := dec.PeekKind() == '{'
+	if object {
+		a.members = map[string]jsontext.Value{}
+		if _, err := dec.ReadToken(); err != nil {
+			return nil, notJSON(err)
+		}
+		for dec.PeekKind() == '"' {
+			name, err := dec.ReadToken()
+			if err != nil {
+				return nil, notJSON(err)
+			}
+			member := name.String() // the token holds until the next read
+			if a.members[member], err = readMember(dec, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := readRest(dec); err != nil {
 		return nil, err
 	}
-	var members map[string]json.RawMessage
-	if text[0] == 'n' || json.Unmarshal(text, &members) != nil {
+	if !object {
 		return nil, invalid("arguments must be a JSON object")
 	}
-	return &arguments{members: members}, nil
+	return a, nil
 }
 
-// checkJSON refuses what the JSON of a guest must not hold, at any depth:
-// invalid UTF-8, repeated members, too much nesting, more than one value.
-func checkJSON(text []byte) error {
-	if !utf8.Valid(text) {
-		return invalid("arguments are not UTF-8")
+// readMember gives the text of the value that comes next.
+func readMember(dec *jsontext.Decoder, text []byte) (jsontext.Value, error) {
+	start, depth := dec.InputOffset(), dec.StackDepth()
+	for {
+		if err := readToken(dec); err != nil {
+			return nil, err
+		}
+		if dec.StackDepth() == depth {
+			return jsontext.Value(bytes.TrimLeft(text[start:dec.InputOffset()], ": \t\r\n")), nil
+		}
 	}
-	if !json.Valid(text) {
+}
+
+// readRest reads on to the end of the one value that text is.
+func readRest(dec *jsontext.Decoder) error {
+	for {
+		if err := readToken(dec); err != nil {
+			return err
+		}
+		if dec.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
 		return invalid("arguments are not JSON")
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	type level struct {
-		seen map[string]bool // nil in a list
-		name bool            // the next string is a member's name
+	return nil
+}
+
+func readToken(dec *jsontext.Decoder) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return notJSON(err)
 	}
-	var open []level
-	for {
-		token, err := dec.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return invalid("arguments are not JSON")
-		}
-		top := len(open) - 1
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			if len(open) == maxDepth {
-				return invalid("arguments nest deeper than %d", maxDepth)
-			}
-			if top >= 0 {
-				open[top].name = open[top].seen != nil
-			}
-			if token == json.Delim('{') {
-				open = append(open, level{map[string]bool{}, true})
-			} else {
-				open = append(open, level{})
-			}
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:top]
-			continue
-		}
-		if top < 0 || open[top].seen == nil {
-			continue
-		}
-		if open[top].name {
-			name := token.(string)
-			if open[top].seen[name] {
-				return invalid("member %q is repeated", name)
-			}
-			open[top].seen[name] = true
-		}
-		open[top].name = !open[top].name
+	if dec.StackDepth() > maxDepth {
+		return invalid("arguments nest deeper than %d", maxDepth)
 	}
+	return nil
+}
+
+func notJSON(err error) error {
+	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok && wrong.Err == jsontext.ErrDuplicateName {
+		return invalid("member %q is repeated", wrong.JSONPointer.LastToken())
+	}
+	return invalid("arguments are not JSON")
 }
 
 // take gives a member's JSON, nil when it is left out.
-func (a *arguments) take(name string) json.RawMessage {
+func (a *arguments) take(name string) jsontext.Value {
 	a.known = append(a.known, name)
 	raw := a.members[name]
 	if string(raw) == "null" {
@@ -128,11 +145,12 @@ func (a *arguments) optionalText(name string) (string, bool) {
 	if raw == nil {
 		return "", false
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	if raw.Kind() != '"' {
 		a.wrong("member %q must be a string", name)
+		return "", true
 	}
-	return s, true
+	s, _ := jsontext.AppendUnquote(nil, raw)
+	return string(s), true
 }
 
 // optionalWhole gives a whole number and whether it is there.
@@ -142,22 +160,22 @@ func (a *arguments) optionalWhole(name string) (int64, bool) {
 	if raw == nil {
 		return 0, false
 	}
-	var n float64
-	if json.Unmarshal(raw, &n) != nil || n != math.Trunc(n) || math.Abs(n) >= most {
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if raw.Kind() != '0' || err != nil || n != math.Trunc(n) || math.Abs(n) >= most {
 		a.wrong("member %q must be a whole number", name)
 		return 0, true
 	}
 	return int64(n), true
 }
 
-// optionalObject gives the JSON of an object, nil when it is left out.
+// optionalObject gives a copy of the JSON of an object, nil when it is left out.
 func (a *arguments) optionalObject(name string) json.RawMessage {
 	raw := a.take(name)
 	if raw != nil && raw[0] != '{' {
 		a.wrong("member %q must be an object", name)
 		return nil
 	}
-	return raw
+	return json.RawMessage(bytes.Clone(raw))
 }
 
 // end returns the first mistake; call it when every member was asked for.

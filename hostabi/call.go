@@ -112,8 +112,9 @@ type Call struct {
 	moved          int
 	storeOps       int
 	contextText    []byte // the JSON of the function context, once asked for
-	result         []byte // of the last operation
+	result         result // of the last operation
 	called         bool   // there was one
+	succeeded      bool   // it did not fail
 	log            logBudget
 	stdout, stderr output
 }
@@ -123,7 +124,7 @@ type Call struct {
 func (c *Call) Begin() {
 	c.Response.Reset()
 	c.limits = c.Host.Limits.filled()
-	c.initializing, c.keepsWrites, c.called = false, false, false
+	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
 	c.hostCalls, c.moved, c.storeOps = 0, 0, 0
 	c.inside, c.waited = false, 0
 	if c.Attempt <= 1 {
@@ -132,7 +133,7 @@ func (c *Call) Begin() {
 	if c.Request != nil {
 		c.moved = -len(c.Request.Body)
 	}
-	c.contextText, c.result = c.contextText[:0], c.result[:0]
+	c.contextText, c.result = c.contextText[:0], result{}
 	c.log = logBudget{}
 	c.stdout = output{call: c, level: slog.LevelInfo, line: c.stdout.line[:0]}
 	c.stderr = output{call: c, level: slog.LevelWarn, line: c.stderr.line[:0]}

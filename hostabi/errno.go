@@ -42,6 +42,7 @@ var errnos = map[fault.Code]abi.Errno{
 	fault.InvalidToken:         abi.Denied,
 	fault.InsufficientScope:    abi.Denied,
 	fault.InsufficientRole:     abi.Denied,
+	fault.CrossOrigin:          abi.Denied,
 	fault.Unauthorized:         abi.Denied,
 	fault.Forbidden:            abi.Denied,
 	fault.RateLimited:          abi.Limit,

@@ -2,6 +2,7 @@ package hostabi
 
 import (
 	"context"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
@@ -35,28 +36,29 @@ func Functions() []Function {
 type body func(c *Call, g guest) int32
 
 var bodies = map[string]body{
-	"request_method":  requestMethod,
-	"request_path":    requestPath,
-	"request_param":   requestParam,
-	"request_query":   requestQuery,
-	"request_header":  requestHeader,
-	"request_pairs":   requestPairs,
-	"request_body":    requestBody,
-	"context":         requestContext,
-	"response_header": responseHeader,
-	"response_send":   responseSend,
-	"response_error":  responseError,
-	"call":            call,
-	"call_result":     callResult,
-	"keep_writes":     keepWrites,
-	"log":             logText,
+	"request_method":       requestMethod,
+	"request_path":         requestPath,
+	"request_param":        requestParam,
+	"request_query":        requestQuery,
+	"request_header":       requestHeader,
+	"request_pairs":        requestPairs,
+	"request_body":         requestBody,
+	"context":              requestContext,
+	"response_header":      responseHeader,
+	"response_send":        responseSend,
+	"response_error":       responseError,
+	"response_send_result": responseSendResult,
+	"call":                 call,
+	"call_result":          callResult,
+	"keep_writes":          keepWrites,
+	"log":                  logText,
 }
 
 // bind puts the checks that all functions share before run. An answer can be
 // given when a budget is spent, and a log has a budget of its own, so that it
 // tells what it dropped.
 func bind(f abi.Function, run body) Function {
-	answering := f.Name == "response_header" || f.Name == "response_send" || f.Name == "response_error"
+	answering := strings.HasPrefix(f.Name, "response_")
 	logging := f.Name == "log"
 	slow := f.Name == "call"
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {

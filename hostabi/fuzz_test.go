@@ -12,7 +12,7 @@ import (
 // numbers: no call may panic, answer what is no answer, or write where the guest
 // offered no room.
 func FuzzHostCall(f *testing.F) {
-	f.Add([]byte("apiKeys.create{\"scope\":\"read_only\"}"), []byte("\x0b\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x15\x00\x00\x00"))
+	f.Add([]byte("apiKeys.create{\"scope\":\"read_only\"}"), []byte("\x0c\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x15\x00\x00\x00"))
 	f.Add([]byte("content-type"), []byte("\x04\x00\x00\x00\x00\x0c\x00\x00\x00\x00\x01\x00\x00\x40\x00\x00\x00"))
 	f.Add([]byte("\xff"), []byte("\x05\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"))
 	g := newGuest(f, hostabi.Limits{})

@@ -67,7 +67,8 @@ func call(c *Call, g guest) int32 {
 	if err != nil {
 		return c.fail(string(name), err)
 	}
-	return c.succeed(text)
+	c.keep(result{JSON: text}, true)
+	return int32(len(text))
 }
 
 func operationNames() []string {
@@ -78,9 +79,16 @@ func operationNames() []string {
 	return names
 }
 
-func (c *Call) succeed(result []byte) int32 {
-	c.result, c.called = result, true
-	return int32(len(result))
+// result is what the last operation gave.
+type result struct {
+	JSON []byte
+	// Rows and Row are where the value of "rows", and that of "row" or the first
+	// of "rows", lie in JSON; zero when there is none.
+	Rows, Row [2]int
+}
+
+func (c *Call) keep(r result, succeeded bool) {
+	c.result, c.called, c.succeeded = r, true, succeeded
 }
 
 // fail makes err the result of a call and returns its errno. op is the
@@ -102,7 +110,7 @@ func (c *Call) fail(op string, err error) int32 {
 	if err != nil {
 		text = nil // two strings are always JSON
 	}
-	c.succeed(text)
+	c.keep(result{JSON: text}, false)
 	return int32(errno)
 }
 
@@ -121,5 +129,5 @@ func callResult(c *Call, g guest) int32 {
 	case !c.called:
 		return int32(abi.NotFound)
 	}
-	return c.givePiece(room, c.result, g.number(0))
+	return c.givePiece(room, c.result.JSON, g.number(0))
 }

@@ -42,18 +42,48 @@ func responseHeader(c *Call, g guest) int32 {
 }
 
 func responseSend(c *Call, g guest) int32 {
-	status := g.number(0)
 	body, ok := g.bytes(1)
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	errno := c.send(g.number(0), body)
+	if errno == 0 {
+		c.moved += len(body)
+	}
+	return int32(errno)
+}
+
+// responseSendResult sends what the last operation gave, or a part of it. What
+// a failed one left is no result.
+func responseSendResult(c *Call, g guest) int32 {
+	var body []byte
+	switch g.number(1) {
+	case abi.PartAll:
+		body = c.result.JSON
+	case abi.PartRows:
+		body = c.result.JSON[c.result.Rows[0]:c.result.Rows[1]]
+	case abi.PartRow:
+		body = c.result.JSON[c.result.Row[0]:c.result.Row[1]]
+	default:
+		return int32(abi.Invalid)
+	}
+	if !c.succeeded || len(body) == 0 {
+		return int32(abi.NotFound)
+	}
+	return int32(c.send(g.number(0), body))
+}
+
+// send makes a copy of body the answer.
+func (c *Call) send(status int32, body []byte) abi.Errno {
 	r := &c.Response
 	switch {
-	case !ok || r.Status != 0 || status < 200 || status > 599:
-		return int32(abi.Invalid)
+	case r.Status != 0 || status < 200 || status > 599:
+		return abi.Invalid
 	case len(body) > 0 && (status == 204 || status == 304):
-		return int32(abi.Invalid)
+		return abi.Invalid
 	case len(body) > c.limits.ResponseBytes:
-		return int32(abi.TooLarge)
+		return abi.TooLarge
 	}
-	c.moved += len(body)
 	if len(body) > 0 && !hasHeader(r.Headers, []byte("content-type")) {
 		r.AddHeader([]byte("content-type"), []byte("application/json"))
 	}

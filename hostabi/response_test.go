@@ -69,6 +69,37 @@ func TestASecondAnswerIsInvalidAndTheFirstStays(t *testing.T) {
 	}
 }
 
+func TestTheLastResultIsSentAsItIs(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{ResponseBytes: 100})
+	send := func(status, part int, want int32, why string) {
+		t.Helper()
+		if n := g.raw("response_send_result", uint32(status), uint32(part)); n != want {
+			t.Errorf("%s: %d, want %d", why, n, want)
+		}
+	}
+	send(200, abi.PartAll, notFound, "before any call")
+	g.op("secret", `{"name":"none"}`)
+	send(200, abi.PartAll, notFound, "after a call that failed")
+	g.op("secret", `{"name":"SIGNING_KEY"}`)
+	send(200, abi.PartRows, notFound, "a result without rows")
+	send(200, abi.PartRow, notFound, "a result without a row")
+	send(200, 3, invalid, "no such part")
+	send(199, abi.PartAll, invalid, "no such status")
+	send(204, abi.PartAll, invalid, "a body with 204")
+	moved := g.call.Moved()
+	send(201, abi.PartAll, 0, "the whole result")
+	send(200, abi.PartAll, invalid, "a second answer")
+	if r := g.call.Response; r.Status != 201 || string(r.Body) != `{"value":"s3cr3t"}` || headerText(r) != "content-type: application/json\n" || g.call.Moved() != moved {
+		t.Errorf("the answer is %+v, %d bytes moved", r, g.call.Moved()-moved)
+	}
+	g.call.Begin()
+	send(200, abi.PartAll, notFound, "a result of the run before")
+	if key, n := g.op("apiKeys.create", `{"scope":"read_only"}`); n < 0 {
+		t.Fatal(key)
+	}
+	send(200, abi.PartAll, tooLarge, "a result over the limit of answers")
+}
+
 func TestTheAnswerOutlivesGuestMemory(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.do("response_header", "x-a", "value")

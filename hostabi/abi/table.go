@@ -71,6 +71,8 @@ func Functions() []Function {
 		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true, "the answer, status 200–599; a second one is `invalid`"},
 		{"response_error", []Param{{"status", Number}, {"code", Text}, {"message", Text}}, true,
 			"the answer is problem+json made by the host, status 400–599; an empty code becomes the one of the status"},
+		{"response_send_result", []Param{{"status", Number}, {"part", Number}}, true,
+			"the answer is the last `call`'s result without a trip through guest memory: part 0 all of it, 1 its `rows`, 2 its `row` or the first of its `rows`; `not_found` when there is none"},
 		{"call", []Param{{"op", Text}, {"args", Bytes}}, true,
 			"one service operation, JSON in; returns the length of its JSON result, or an errno (the result is then `{code, message}`)"},
 		{"call_result", []Param{{"offset", Number}, room}, true,
@@ -150,6 +152,13 @@ func (e Errno) String() string {
 	}
 	return "internal"
 }
+
+// The parts of response_send_result.
+const (
+	PartAll  = 0
+	PartRows = 1
+	PartRow  = 2
+)
 
 // The kinds of request_pairs.
 const (

@@ -127,14 +127,14 @@ func seconds(d time.Duration) json.Number {
 	return json.Number(text)
 }
 
+// callHost runs an operation. A nil result is left with the host.
 func callHost(h host.Host, op string, args, result any) error {
 	in, err := json.Marshal(args)
 	if err != nil {
 		return err
 	}
-	out, err := h.Call(op, in)
-	if err != nil {
+	if err := h.Call(op, in); err != nil || result == nil {
 		return err
 	}
-	return json.Unmarshal(out, result)
+	return json.Unmarshal(h.Result(), result)
 }

@@ -24,6 +24,23 @@
 //
 //	cd handlers/orders && GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o ../../build/orders.wasm .
 //
+// Rows are read and changed with the caller's authority, which the schema
+// declares and the runner enforces: Query, Get, Insert, Update and Remove. All
+// that one request reads and writes is one transaction. It commits when the
+// handler answers below 400; when another request got in between, the handler
+// runs again, so what it does beside its operations has to bear being done twice.
+//
+//	func listOrders(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+//		query := runner.Query("Order").OrderBy("createdAt", "desc").Limit(50)
+//		if status := req.Query("status"); status != "" {
+//			query = query.Where("status", "=", status)
+//		}
+//		if err := query.All(ctx, nil); err != nil {
+//			return runner.Response{}, err
+//		}
+//		return runner.OK(runner.Rows), nil // from the runner to the caller, as they are
+//	}
+//
 // Every request runs in a sandbox of its own: package variables hold at the
 // start of each what they held when the module was initialised, and nothing
 // that a request leaves in them is seen by another. A sandbox is never used by

@@ -50,6 +50,9 @@ func send(h host.Host, r Response) error {
 		}
 		return nil
 	}
+	if part, ok := r.body.(Part); ok {
+		return sendPart(h, r.status, part)
+	}
 	body, err := r.encode()
 	if err != nil {
 		return fmt.Errorf("write the answer's body as JSON: %w", err)
@@ -58,6 +61,17 @@ func send(h host.Host, r Response) error {
 		return refused(fmt.Sprintf("answer with status %d and %d bytes", r.status, len(body)), err, answer.Body(r.status, len(body)))
 	}
 	return nil
+}
+
+// sendPart hands a result through. That a query found no row is an error like
+// that of a look-up.
+func sendPart(h host.Host, status int, part Part) error {
+	err := h.SendResult(status, host.Part(part))
+	var told *host.Error
+	if errors.As(err, &told) && (told.Code != "not_found" || part != Row) {
+		return unexpected{fmt.Errorf("answer with status %d and the last result: %w", status, err)}
+	}
+	return err
 }
 
 // refused says which part of an answer the host did not take and, as the host

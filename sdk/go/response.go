@@ -3,6 +3,8 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+
+	"runner.example/sdk/go/internal/host"
 )
 
 // Response is a handler's answer, made by one of the helpers.
@@ -14,8 +16,24 @@ type Response struct {
 	failure bool
 }
 
+// Part is what an operation gave, as the body of an answer: the runner sends it
+// without handing it to the handler. It is the last operation's that counts.
+//
+//	if err := runner.Query("Order").Limit(20).All(ctx, nil); err != nil {
+//		return runner.Response{}, err
+//	}
+//	return runner.OK(runner.Rows), nil
+type Part host.Part
+
+// The parts of a result.
+const (
+	Result = Part(host.All)  // all of it: {"rows":[…],"nextCursor":…}, a key, …
+	Rows   = Part(host.Rows) // the list of rows
+	Row    = Part(host.Row)  // the row, or the first one; without any, 404
+)
+
 // OK answers 200 with a body. A []byte or json.RawMessage goes out as it is,
-// anything else as JSON.
+// a Part as the runner has it, anything else as JSON.
 func OK(body any) Response { return Response{status: 200, body: body} }
 
 // Created answers 201 with a body and, when given, the Location of what was

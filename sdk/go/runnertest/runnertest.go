@@ -39,9 +39,10 @@ type Request struct {
 	Body    string
 	Auth    runner.Auth
 	Route   string
-	// Calls answers service operations by name ("apiKeys.create"): it gets the
-	// arguments as JSON and gives the result, or an error: a
-	// *runner.HostError reaches the handler as it is.
+	// Calls answers service operations by name ("query", "apiKeys.create"): it
+	// gets the arguments as JSON and gives the result, or an error: a
+	// *runner.HostError reaches the handler as it is. The guest ABI tells the
+	// shapes of both.
 	Calls map[string]func(args json.RawMessage) (any, error)
 	// Secrets are the secrets the schema would declare.
 	Secrets map[string]string
@@ -78,6 +79,14 @@ func (r Result) JSON(t testing.TB, v any) {
 	}
 }
 
+// Rows answers query, insert and update with these rows, whatever the
+// arguments: an entry of Request.Calls.
+func Rows(rows ...any) func(json.RawMessage) (any, error) {
+	return func(json.RawMessage) (any, error) {
+		return map[string]any{"rows": append([]any{}, rows...), "count": len(rows), "nextCursor": nil}, nil
+	}
+}
+
 // Run runs the handler for one request.
 func Run(t testing.TB, handler runner.Handler, request Request) Result {
 	t.Helper()
@@ -95,6 +104,7 @@ type fake struct {
 	path, rawQuery string
 	headers        []host.Pair
 	result         Result
+	called         []byte // the result of the last operation
 }
 
 func (f *fake) Method() string {
@@ -218,7 +228,45 @@ func (f *fake) answer(status int) {
 	}
 }
 
-func (f *fake) Call(op string, args []byte) ([]byte, error) {
+func (f *fake) Call(op string, args []byte) (err error) {
+	f.called = nil
+	f.called, err = f.call(op, args)
+	return err
+}
+
+func (f *fake) Result() []byte { return f.called }
+
+func (f *fake) SendResult(status int, part host.Part) error {
+	body := f.called
+	if part != host.All {
+		var result struct {
+			Rows json.RawMessage `json:"rows"`
+			Row  json.RawMessage `json:"row"`
+		}
+		if f.called != nil {
+			if err := json.Unmarshal(f.called, &result); err != nil {
+				return &host.Error{Code: "internal", Message: "the test's result is no object: " + err.Error()}
+			}
+		}
+		if body = result.Rows; part == host.Row {
+			body = firstRow(result.Row, result.Rows)
+		}
+	}
+	if len(body) == 0 {
+		return &host.Error{Code: "not_found"}
+	}
+	return f.Send(status, body)
+}
+
+func firstRow(row, rows json.RawMessage) []byte {
+	var all []json.RawMessage
+	if len(row) == 0 && json.Unmarshal(rows, &all) == nil && len(all) > 0 {
+		return all[0]
+	}
+	return row
+}
+
+func (f *fake) call(op string, args []byte) ([]byte, error) {
 	if op == "secret" {
 		var a struct {
 			Name string `json:"name"`

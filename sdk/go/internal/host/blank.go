@@ -34,7 +34,13 @@ func (Blank) Send(int, []byte) error { return nil }
 func (Blank) SendError(int, string, string) error { return nil }
 
 // Call implements Host.
-func (Blank) Call(string, []byte) ([]byte, error) { return nil, &Error{Code: "unavailable"} }
+func (Blank) Call(string, []byte) error { return &Error{Code: "unavailable"} }
+
+// Result implements Host.
+func (Blank) Result() []byte { return nil }
+
+// SendResult implements Host.
+func (Blank) SendResult(int, Part) error { return nil }
 
 // KeepWrites implements Host.
 func (Blank) KeepWrites() {}

@@ -67,17 +67,24 @@ func (Guest) SendError(status int, code, message string) error {
 }
 
 // Call implements Host.
-func (Guest) Call(op string, args []byte) ([]byte, error) {
+func (Guest) Call(op string, args []byte) error {
 	n := call(op, unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)))
-	result := pieces(callResult)
 	if n >= 0 {
-		return result, nil
+		return nil
 	}
 	var e Error
-	if json.Unmarshal(result, &e) != nil || e.Code == "" {
-		return nil, errnoError(n)
+	if json.Unmarshal(pieces(callResult), &e) != nil || e.Code == "" {
+		return errnoError(n)
 	}
-	return nil, &e
+	return &e
+}
+
+// Result implements Host.
+func (Guest) Result() []byte { return pieces(callResult) }
+
+// SendResult implements Host.
+func (Guest) SendResult(status int, part Part) error {
+	return errnoError(responseSendResult(uint32(status), uint32(part)))
 }
 
 // KeepWrites implements Host.

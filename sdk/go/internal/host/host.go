@@ -18,6 +18,16 @@ const (
 // Pair is one name with its value, in order of arrival.
 type Pair struct{ Name, Value string }
 
+// Part names what SendResult sends.
+type Part uint32
+
+// The parts of a result, as numbered by the ABI.
+const (
+	All Part = iota
+	Rows
+	Row
+)
+
 // Host is what a handler can ask of the runner.
 type Host interface {
 	Method() string
@@ -31,8 +41,12 @@ type Host interface {
 	SetHeader(name, value string) error
 	Send(status int, body []byte) error
 	SendError(status int, code, message string) error
-	// Call runs one service operation: JSON in, JSON out. A failure is an *Error.
-	Call(op string, args []byte) ([]byte, error)
+	// Call runs one service operation: JSON in. A failure is an *Error.
+	Call(op string, args []byte) error
+	// Result is the JSON that the last Call gave, when it did not fail.
+	Result() []byte
+	// SendResult answers with a part of that, without reading it.
+	SendResult(status int, part Part) error
 	KeepWrites()
 	Log(level int, text string)
 }

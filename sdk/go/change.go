@@ -1,0 +1,142 @@
+package runner
+
+// Insertion puts new rows into an entity.
+type Insertion struct {
+	entity string
+	values any
+}
+
+// Insert makes one row of an object (a struct or a map), or as many as a list
+// has, at most 1,000. The runner fills in ids, defaults and the tenant, and takes
+// no value for what is not the caller's to write.
+//
+//	var order struct{ ID string }
+//	err := runner.Insert("Order", values).Row(ctx, &order)
+//
+// A field of a struct without a value is to be left out, not null or empty: mark
+// it omitempty.
+func Insert(entity string, values any) Insertion { return Insertion{entity, values} }
+
+// Row inserts, and reads the new row (of several, the first) into what row
+// points to; nil leaves it with the runner, to be handed on.
+func (i Insertion) Row(ctx *Context, row any) error {
+	if row == nil {
+		return i.Rows(ctx, nil)
+	}
+	return i.Rows(ctx, &[1]any{row})
+}
+
+// Rows inserts, and reads the new rows into what rows points to: a slice; nil
+// leaves them with the runner.
+func (i Insertion) Rows(ctx *Context, rows any) error {
+	args := appendText([]byte(`{"into":`), i.entity)
+	args, err := appendValue(append(args, `,"values":`...), i.values)
+	if err != nil {
+		return err
+	}
+	return ctx.operate("insert", append(args, '}'), intoRows(rows))
+}
+
+// Change sets fields of rows.
+type Change struct {
+	entity string
+	set    any
+	where  []Condition
+}
+
+// Update sets the members of an object (a struct or a map) in the rows that the
+// caller may read and change:
+//
+//	n, err := runner.Update("Order", map[string]any{"status": "paid"}).Where("id", "=", id).Run(ctx)
+//
+// Without a condition these are all rows. A row that the caller may read but not
+// change so is an error with the code denied, and nothing is changed.
+func Update(entity string, set any) Change { return Change{entity: entity, set: set} }
+
+// Where adds a condition, as that of a query does.
+func (u Change) Where(field, operator string, value any) Change {
+	return u.Match(Field(field, operator, value))
+}
+
+// Match adds conditions made by Field, Or and Not.
+func (u Change) Match(conditions ...Condition) Change {
+	u.where = append(u.where[:len(u.where):len(u.where)], conditions...)
+	return u
+}
+
+// Run updates and tells how many rows there were.
+func (u Change) Run(ctx *Context) (int, error) { return u.Rows(ctx, nil) }
+
+// Rows is Run that also reads the rows as they are now into what rows points
+// to: a slice; nil leaves them with the runner.
+func (u Change) Rows(ctx *Context, rows any) (int, error) {
+	args := appendText([]byte(`{"in":`), u.entity)
+	args, err := appendValue(append(args, `,"set":`...), u.set)
+	if err != nil {
+		return 0, err
+	}
+	if args, err = appendWhere(args, u.where); err != nil {
+		return 0, err
+	}
+	return counted(ctx, "update", args, rows)
+}
+
+// Removal deletes rows.
+type Removal struct {
+	entity string
+	where  []Condition
+}
+
+// Remove deletes the rows that the caller may read and delete:
+//
+//	n, err := runner.Remove("Order").Where("id", "=", id).Run(ctx)
+//
+// Without a condition these are all rows.
+func Remove(entity string) Removal { return Removal{entity: entity} }
+
+// Where adds a condition, as that of a query does.
+func (r Removal) Where(field, operator string, value any) Removal {
+	return r.Match(Field(field, operator, value))
+}
+
+// Match adds conditions made by Field, Or and Not.
+func (r Removal) Match(conditions ...Condition) Removal {
+	r.where = append(r.where[:len(r.where):len(r.where)], conditions...)
+	return r
+}
+
+// Run deletes and tells how many rows there were.
+func (r Removal) Run(ctx *Context) (int, error) {
+	args, err := appendWhere(appendText([]byte(`{"from":`), r.entity), r.where)
+	if err != nil {
+		return 0, err
+	}
+	return counted(ctx, "delete", args, nil)
+}
+
+// counted runs an operation whose result is a count, and maybe rows.
+func counted(ctx *Context, op string, args []byte, rows any) (int, error) {
+	args = append(args, '}')
+	var result struct {
+		Count int `json:"count"`
+	}
+	if rows == nil {
+		err := ctx.operate(op, args, &result)
+		return result.Count, err
+	}
+	err := ctx.operate(op, args, &struct {
+		Count *int `json:"count"`
+		Rows  any  `json:"rows"`
+	}{&result.Count, rows})
+	return result.Count, err
+}
+
+// intoRows is where the rows of a result go; nil for nil.
+func intoRows(rows any) any {
+	if rows == nil {
+		return nil
+	}
+	return &struct {
+		Rows any `json:"rows"`
+	}{rows}
+}

@@ -1,0 +1,285 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// Selection is a query over the rows of an entity that the caller may read:
+//
+//	var orders []Order
+//	err := runner.Query("Order").
+//		Select("id", "total").
+//		Where("status", "=", "open").
+//		OrderBy("createdAt", "desc").
+//		Limit(20).
+//		All(ctx, &orders)
+//
+// Each step gives a new Selection and leaves the one it is called on as it was.
+// What the caller may not read is not there: it is neither counted nor found.
+// A mistake in it, such as a field that the caller may not know of, is an error
+// with the code invalid that names it.
+type Selection struct {
+	entity  string
+	fields  []string
+	where   []Condition
+	orderBy []order
+	limit   int
+	cursor  string
+}
+
+type order struct{ field, direction string }
+
+// Query begins a query of an entity.
+func Query(entity string) Selection { return Selection{entity: entity} }
+
+// Select names the fields of the rows; without it they are all that the caller
+// may read.
+func (q Selection) Select(fields ...string) Selection {
+	q.fields = append(q.fields[:len(q.fields):len(q.fields)], fields...)
+	return q
+}
+
+// Where adds a condition: all that are added must hold. The operators are =, !=,
+// <, <=, >, >=, in, startsWith and contains.
+func (q Selection) Where(field, operator string, value any) Selection {
+	return q.Match(Field(field, operator, value))
+}
+
+// Match adds conditions made by Field, Or and Not.
+func (q Selection) Match(conditions ...Condition) Selection {
+	q.where = append(q.where[:len(q.where):len(q.where)], conditions...)
+	return q
+}
+
+// OrderBy orders the rows by a field, ascending unless the direction is "desc";
+// a second one orders what is equal in the first.
+func (q Selection) OrderBy(field string, direction ...string) Selection {
+	o := order{field, "asc"}
+	for _, d := range direction {
+		o.direction = d
+	}
+	q.orderBy = append(q.orderBy[:len(q.orderBy):len(q.orderBy)], o)
+	return q
+}
+
+// Limit bounds the rows of one page, 1 to 1,000; without it there are 100.
+func (q Selection) Limit(n int) Selection {
+	q.limit = n
+	return q
+}
+
+// All reads the rows, at most the limit, into what rows points to: a slice. With
+// nil they are left with the runner, to be handed on (see Part).
+func (q Selection) All(ctx *Context, rows any) error {
+	_, err := q.Page(ctx, rows, "")
+	return err
+}
+
+// Page is All for the rows behind a cursor, that of the page before; the first
+// page has none. It gives the cursor of the next page, empty on the last one,
+// and when rows is nil: then Result, handed on, has it as nextCursor. A cursor
+// holds for the same query by the same caller alone.
+func (q Selection) Page(ctx *Context, rows any, cursor string) (next string, err error) {
+	q.cursor = cursor
+	args, err := q.arguments(true)
+	if err != nil {
+		return "", err
+	}
+	if rows == nil {
+		return "", ctx.operate("query", args, nil)
+	}
+	page := struct {
+		Rows       any    `json:"rows"`
+		NextCursor string `json:"nextCursor"`
+	}{Rows: rows}
+	err = ctx.operate("query", args, &page)
+	return page.NextCursor, err
+}
+
+// First reads the first row into what row points to. Without any the error has
+// the code not_found, which answers 404 when the handler returns it. With nil
+// the row is left with the runner, to be handed on: then its absence shows there.
+func (q Selection) First(ctx *Context, row any) error {
+	q.limit = 1
+	if row == nil {
+		return q.All(ctx, nil)
+	}
+	rows := [1]any{row}
+	if err := q.All(ctx, &rows); err != nil {
+		return err
+	}
+	if rows[0] == nil { // there was nothing for it
+		return &HostError{Code: "not_found", Message: "no row of " + q.entity + " is like that"}
+	}
+	return nil
+}
+
+// Count counts the rows, whatever the limit; Select and OrderBy mean nothing to
+// it.
+func (q Selection) Count(ctx *Context) (int, error) {
+	args, err := q.arguments(false)
+	if err != nil {
+		return 0, err
+	}
+	var result struct {
+		Count int `json:"count"`
+	}
+	err = ctx.operate("count", args, &result)
+	return result.Count, err
+}
+
+// arguments writes the arguments of query, or those of count.
+func (q Selection) arguments(rows bool) ([]byte, error) {
+	args := appendText([]byte(`{"from":`), q.entity)
+	args, err := appendWhere(args, q.where)
+	if err != nil || !rows {
+		return append(args, '}'), err
+	}
+	args = appendFields(args, q.fields)
+	for i, o := range q.orderBy {
+		if i == 0 {
+			args = append(args, `,"orderBy":[`...)
+		}
+		args = appendText(append(args, '['), o.field)
+		args = append(appendText(append(args, ','), o.direction), ']')
+		args = append(args, separator(i, len(q.orderBy)))
+	}
+	if q.limit != 0 {
+		args, _ = appendValue(append(args, `,"limit":`...), q.limit)
+	}
+	if q.cursor != "" {
+		args = appendText(append(args, `,"cursor":`...), q.cursor)
+	}
+	return append(args, '}'), nil
+}
+
+// Lookup is one row by its id.
+type Lookup struct {
+	entity, id string
+	fields     []string
+}
+
+// Get looks up one row by its id; the fields are all that the caller may read
+// unless some are named.
+//
+//	var order Order
+//	err := runner.Get("Order", req.Param("id")).Row(ctx, &order)
+func Get(entity, id string, fields ...string) Lookup {
+	return Lookup{entity: entity, id: id, fields: fields}
+}
+
+// Row reads the row into what row points to. A row that is not there and one
+// that the caller may not read are the same error, with the code not_found. With
+// nil the row is left with the runner, to be handed on.
+func (l Lookup) Row(ctx *Context, row any) error {
+	args := appendText([]byte(`{"from":`), l.entity)
+	args = appendText(append(args, `,"id":`...), l.id)
+	args = append(appendFields(args, l.fields), '}')
+	if row == nil {
+		return ctx.operate("get", args, nil)
+	}
+	return ctx.operate("get", args, &struct {
+		Row any `json:"row"`
+	}{row})
+}
+
+// Condition is what a row must be like.
+type Condition struct {
+	// Either a comparison of a field, or a word with conditions behind it.
+	field, operator string
+	value           any
+	word            string
+	conditions      []Condition
+}
+
+// Field compares a field: see Selection.Where for the operators.
+func Field(field, operator string, value any) Condition {
+	return Condition{field: field, operator: operator, value: value}
+}
+
+// Or holds when one of the conditions does.
+func Or(conditions ...Condition) Condition { return Condition{word: "or", conditions: conditions} }
+
+// Not holds when the condition does not.
+func Not(condition Condition) Condition {
+	return Condition{word: "not", conditions: []Condition{condition}}
+}
+
+func (c Condition) append(dst []byte) ([]byte, error) {
+	var err error
+	if c.word != "" {
+		dst = appendText(append(dst, '['), c.word)
+		for _, inner := range c.conditions {
+			if dst, err = inner.append(append(dst, ',')); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	}
+	dst = appendText(append(dst, '['), c.field)
+	dst = appendText(append(dst, ','), c.operator)
+	dst, err = appendValue(append(dst, ','), c.value)
+	return append(dst, ']'), err
+}
+
+func appendWhere(dst []byte, where []Condition) ([]byte, error) {
+	for i, c := range where {
+		if i == 0 {
+			dst = append(dst, `,"where":[`...)
+		}
+		var err error
+		if dst, err = c.append(dst); err != nil {
+			return nil, err
+		}
+		dst = append(dst, separator(i, len(where)))
+	}
+	return dst, nil
+}
+
+func appendFields(dst []byte, fields []string) []byte {
+	for i, f := range fields {
+		if i == 0 {
+			dst = append(dst, `,"select":[`...)
+		}
+		dst = append(appendText(dst, f), separator(i, len(fields)))
+	}
+	return dst
+}
+
+// separator stands behind the i-th of n items of a list.
+func separator(i, n int) byte {
+	if i == n-1 {
+		return ']'
+	}
+	return ','
+}
+
+func appendText(dst []byte, s string) []byte {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+		return append(append(append(dst, '"'), s...), '"') // most are: no encoder needed
+	}
+	text, _ := json.Marshal(s) // a string is always JSON
+	return append(dst, text...)
+}
+
+func appendValue(dst []byte, v any) ([]byte, error) {
+	if s, ok := v.(string); ok {
+		return appendText(dst, s), nil
+	}
+	text, err := json.Marshal(v)
+	return append(dst, text...), err
+}
+
+// operate runs an operation with the caller's authority. A nil result is left
+// with the host.
+func (c *Context) operate(op string, args []byte, result any) error {
+	if c == nil {
+		return errors.New("runner: " + op + " without the handler's context")
+	}
+	if err := c.host.Call(op, args); err != nil || result == nil {
+		return err
+	}
+	return json.Unmarshal(c.host.Result(), result)
+}
