@@ -26,6 +26,7 @@ const (
 	InvalidToken         Code = "invalid_token"
 	InsufficientScope    Code = "insufficient_scope"
 	InsufficientRole     Code = "insufficient_role"
+	CrossOrigin          Code = "cross_origin"
 	RateLimited          Code = "rate_limited"
 	Overloaded           Code = "overloaded"
 	NotReady             Code = "not_ready"
@@ -63,7 +64,7 @@ func All() []Code {
 	return []Code{
 		RouteNotFound, MethodNotAllowed, MethodNotImplemented, BadPath, InvalidRequest,
 		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON,
-		MissingCredentials, InvalidToken, InsufficientScope, InsufficientRole, RateLimited,
+		MissingCredentials, InvalidToken, InsufficientScope, InsufficientRole, CrossOrigin, RateLimited,
 		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
 		HandlerUnavailable,
 		BadRequest, Unauthorized, Forbidden, Error,

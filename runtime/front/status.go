@@ -30,6 +30,7 @@ var refusals = map[fault.Code]refusal{
 	fault.InvalidToken:         {401, "the credential is not valid here", true},
 	fault.InsufficientScope:    {403, "the credential does not have the scope that this route needs", true},
 	fault.InsufficientRole:     {403, "the session has none of the roles that this route needs", true},
+	fault.CrossOrigin:          {403, "the request comes from a page of another origin", false},
 	fault.RateLimited:          {429, "too many requests: Retry-After says when to come back", false},
 	fault.Overloaded:           {503, "no room for this request at the moment: Retry-After says when to come back", false},
 	fault.NotReady:             {503, "there is nothing to serve yet", false},
