@@ -10,7 +10,7 @@ import (
 // everything is what the sandbox asks for.
 var everything = wasm.Options{
 	Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 20,
-	MemoryMaxPages: 1025, TableMax: 10_000, Prefix: "\x00", Detach: true,
+	Stack: &wasm.StackImport{Module: "host", Name: "stack"}, MemoryMaxPages: 1025, TableMax: 10_000, Prefix: "\x00", Detach: true,
 }
 
 // BenchmarkRewrite measures the way of a std-Go handler of about 4 MB

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -11,7 +12,8 @@ type function struct {
 	start, end int    // of its body in the file: locals, code, closing end
 	code       int    // where its code begins
 	locals     int    // parameters included
-	weight     uint32 // of its code outside of loops
+	weight     uint32 // of the heaviest way through its code outside of loops
+	frame      uint32 // bytes of native stack that a call of it takes at most
 	branches   int64  // how much it branches, in tenths of an if: see compileTime
 	calls      list   // in Module.calls: functions called directly, each once
 	indirect   list   // in Module.indirect: types called through tables, each once
@@ -22,28 +24,20 @@ type function struct {
 
 type list struct{ from, to int }
 
-// What an instruction weighs. A pass through a loop or a function costs a unit
-// of fuel and one more for every 64 of the instructions in it, run or
-// not: long code is seldom run whole, but must not run for nothing. Functions
-// that weigh no more than leafWeight outside their loops, and call nothing, are
-// not charged: the call to them is.
-const (
-	weightPlain = 1
-	weightCall  = 16
-	weightBulk  = 16
-	leafWeight  = 64
-	unitShift   = 6
-)
-
-// units is what a pass costs through code of the given weight.
-func units(weight uint32) uint32 { return 1 + weight>>unitShift }
-
 // frame is an open block while code is read.
 type frame struct {
 	loop   int32  // in Module.loops, or -1
-	outer  int32  // the loop around this one, or -1
-	weight uint32 // of the code around, so far; of a loop only
+	level  int32  // in coder.levels: what its code is weighed in
+	start  uint32 // of an if: the level's way at its condition
+	way    uint32 // the heaviest way that branches to its end
+	sets   int64  // that were seen when it began
 	values int32  // that a branch to it takes along
+}
+
+// level is the function or one of the loops around the code that is being read.
+type level struct {
+	way  uint32 // weight of the heaviest way from the last check to here
+	most uint32 // that way has weighed
 }
 
 // coder reads the code section.
@@ -54,11 +48,16 @@ type coder struct {
 	seen    []uint32 // by function: 1 + the last function that was seen to call it
 	seenBy  []uint32 // by type, the same for indirect calls
 	arities []arity
+	levels  []level
+	native  native
 	locals  int // of all functions so far
 	compile time.Duration
 }
 
-type arity struct{ params, results int32 }
+type arity struct {
+	params, results int32
+	wide            bool // there are vectors among them
+}
 
 // readCode reads the code section: u32 count · functions: u32 size · body.
 func (m *Module) readCode(r *reader) {
@@ -76,7 +75,7 @@ func (m *Module) readCode(r *reader) {
 		arities: make([]arity, len(m.types)),
 	}
 	for i, t := range m.types {
-		c.arities[i] = arity{int32(len(t.Params)), int32(len(t.Results))}
+		c.arities[i] = arity{int32(len(t.Params)), int32(len(t.Results)), slices.Contains(t.Params, V128) || slices.Contains(t.Results, V128)}
 	}
 	end := r.end
 	for i := range m.functions {
@@ -109,9 +108,10 @@ func (c *coder) readFunction(i int) {
 	r := c.reader
 	f.start, f.end = r.pos, r.end
 	total := int64(len(c.m.types[f.typeIndex].Params))
+	c.native = native{wide: c.arities[f.typeIndex].wide}
 	for range r.count("groups of locals", math.MaxInt32, 2) {
 		total += int64(r.u32())
-		r.valueType()
+		c.native.wide = r.valueType() == V128 || c.native.wide
 		if total > int64(c.m.limits.Locals) {
 			r.refuse("has a function with more than %d locals (number %d): split it", c.m.limits.Locals, len(c.m.imports)+i)
 		}
@@ -129,6 +129,7 @@ func (c *coder) readFunction(i int) {
 	c.readInstructions(f, uint32(i)+1)
 	if r.err == nil {
 		c.addCompileTime(f, len(c.m.imports)+i)
+		c.measureFrame(f, len(c.m.imports)+i)
 	}
 	f.calls.to, f.indirect.to = len(c.m.calls), len(c.m.indirect)
 }
@@ -163,14 +164,14 @@ func (c *coder) addCompileTime(f *function, index int) {
 func (c *coder) readInstructions(f *function, stamp uint32) {
 	r, m := c.reader, c.m
 	var (
-		weight   uint32
-		loop     = int32(-1)
+		n        = &c.native
 		values   = int64(0)
 		straight = true      // nothing has branched or called yet
 		last     = int64(-1) // the i32 constant just pushed, if not negative
 	)
 	results := c.arities[f.typeIndex].results
 	c.frames = append(c.frames[:0], frame{loop: -1, values: results})
+	c.levels = append(c.levels[:0], level{})
 	for r.err == nil {
 		if values > int64(m.limits.BlockValues) {
 			r.refuse("has a function whose blocks, branches and calls pass more than %d values: split it", m.limits.BlockValues)
@@ -178,6 +179,8 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		}
 		at := r.pos
 		op := r.byte()
+		c.weigh(at, uint32(weights[op]))
+		n.values += int64(nativeValues[op])
 		constant := last
 		last = -1
 		switch immediates[op] {
@@ -186,49 +189,50 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			case opEnd:
 				top := c.frames[len(c.frames)-1]
 				c.frames = c.frames[:len(c.frames)-1]
-				if top.loop >= 0 {
-					m.loops[top.loop] = weight
-					weight, loop = top.weight, top.outer
-				}
+				n.meet(f.locals, top)
+				c.close(top)
 				if len(c.frames) == 0 {
-					f.weight = weight
+					f.weight = c.levels[0].most
 					return
 				}
 			case opElse:
 				straight = false
+				c.turn()
 			case opReturn:
 				straight = false
 				values += int64(results)
-				weight += weightPlain
-			case opNop:
-			default:
-				weight += weightPlain
+				c.leave()
+			case opUnreachable:
+				c.leave()
 			}
 		case immLocal:
 			if i := r.u32(); r.err == nil && uint64(i) >= uint64(f.locals) {
 				r.failAt(at, "local %d of %d", i, f.locals)
 			}
-			weight += weightPlain
+			if op != opLocalGet {
+				n.sets++
+			}
 		case immI32:
 			last = r.signed(32)
-			weight += weightPlain
 		case immMemarg:
 			c.memarg()
-			weight += weightPlain
 		case immLabel:
 			f.branches += tenthsBranch
 			values += c.label()
 			straight = false
-			weight += weightPlain
+			if op == opBr {
+				c.leave()
+			}
 		case immBlock:
 			params, results := c.blockType()
 			values += int64(params) + int64(results)
-			fr := frame{loop: -1, values: results}
+			n.values += int64(params) + int64(results)
+			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].way, sets: n.sets, values: results}
 			switch op {
 			case opLoop:
-				fr = frame{loop: int32(len(m.loops)), outer: loop, weight: weight, values: params}
+				fr.loop, fr.level, fr.values = int32(len(m.loops)), int32(len(c.levels)), params
 				m.loops = append(m.loops, 0)
-				loop, weight = fr.loop, 0
+				c.levels = append(c.levels, level{})
 				f.branches += tenthsLoop
 				f.loopFirst = f.loopFirst || straight
 			case opBlock:
@@ -236,7 +240,6 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			case opIf:
 				f.branches += tenthsIf
 				straight = false
-				weight += weightPlain
 			}
 			c.frames = append(c.frames, fr)
 			if len(c.frames) > m.limits.Nesting {
@@ -249,17 +252,16 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			}
 			if op == opRefFunc {
 				m.addToTable(callee)
-				weight += weightPlain
 				break
 			}
 			a := c.arities[m.typeOf(callee)]
 			values += int64(a.params) + int64(a.results)
+			n.call(a)
 			if c.seen[callee] != stamp {
 				c.seen[callee] = stamp
 				m.calls = append(m.calls, callee)
 			}
 			f.hasCall, straight = true, false
-			weight += weightCall
 		case immIndirect:
 			t := m.typeIndex(r)
 			c.tableIndex()
@@ -267,12 +269,12 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				return
 			}
 			values += int64(c.arities[t].params) + int64(c.arities[t].results)
+			n.call(c.arities[t])
 			if c.seenBy[t] != stamp {
 				c.seenBy[t] = stamp
 				m.indirect = append(m.indirect, t)
 			}
 			f.hasCall, straight = true, false
-			weight += weightCall
 		case immTable:
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				f.branches += tenthsTarget
@@ -282,57 +284,54 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				}
 			}
 			straight = false
-			weight += weightPlain
+			c.leave()
 		case immGlobal:
-			if i := r.u32(); r.err == nil && uint64(i) >= uint64(len(m.globals)) {
+			i := r.u32()
+			switch {
+			case r.err != nil:
+			case uint64(i) >= uint64(len(m.globals)):
 				r.failAt(at, "global %d of %d", i, len(m.globals))
+			default:
+				n.wide = n.wide || m.globals[i].Type == V128
 			}
-			weight += weightPlain
 		case immTableIdx:
 			c.tableIndex()
 			if op == opTableSet {
 				m.uses |= usesTableSet
 			}
-			weight += weightPlain
 		case immI64:
 			r.signed(64)
-			weight += weightPlain
 		case immF32:
 			r.take(4)
-			weight += weightPlain
 		case immF64:
 			r.take(8)
-			weight += weightPlain
 		case immMemory:
 			c.memory()
-			if op == opMemoryGrow {
-				weight += weightBulk
-			} else {
-				weight += weightPlain
-			}
 		case immRefType:
 			if t := r.byte(); !ValueType(t).isReference() {
 				r.refuseType(t)
 			}
-			weight += weightPlain
 		case immTypes:
 			if n := r.byte(); r.err == nil && n != 1 {
 				r.failAt(at, "a select of %d types", n)
 			}
 			r.valueType()
-			weight += weightPlain
 		case immMisc:
 			if r.pos < r.end {
+				c.weigh(at, miscWeight(r.bytes[r.pos]))
 				shift := bulkShift(r.bytes[r.pos])
 				f.bulk = f.bulk || isCharged(shift, constant)
 				if shift > 0 {
 					f.branches += tenthsBulk
 				}
 			}
-			weight += c.misc()
+			c.misc()
 		case immVector:
+			n.wide = true
+			if r.pos < r.end {
+				c.weigh(at, vectorWeight(r.bytes[r.pos]))
+			}
 			c.vector()
-			weight += weightPlain
 		default:
 			if feature, ok := featureOf(op); ok {
 				r.refuse("%s", refusal(feature))
@@ -352,7 +351,9 @@ func (c *coder) label() int64 {
 		c.fail("a branch out of %d blocks, of %d", uint64(depth)+1, len(c.frames))
 		return 0
 	}
-	return 1 + int64(c.frames[len(c.frames)-1-int(depth)].values)
+	to := &c.frames[len(c.frames)-1-int(depth)]
+	to.way = max(to.way, c.levels[to.level].way)
+	return 1 + int64(to.values)
 }
 
 // blockType reads a block's type: none, one result, or a function type's index.
@@ -366,7 +367,7 @@ func (c *coder) blockType() (params, results int32) {
 		c.pos++
 		return 0, 0
 	case first < 0x80 && first&0x40 != 0: // negative: a type
-		c.valueType()
+		c.native.wide = c.valueType() == V128 || c.native.wide
 		return 0, 1
 	}
 	i := c.signed(33)
@@ -376,6 +377,7 @@ func (c *coder) blockType() (params, results int32) {
 	if c.err != nil {
 		return 0, 0
 	}
+	c.native.wide = c.native.wide || c.arities[i].wide
 	return c.arities[i].params, c.arities[i].results
 }
 
@@ -422,14 +424,13 @@ func (c *coder) dataIndex() {
 	}
 }
 
-// misc reads what follows a 0xfc byte and returns the instruction's weight.
-func (c *coder) misc() uint32 {
+// misc reads what follows a 0xfc byte.
+func (c *coder) misc() {
 	sub := c.byte()
 	m := c.m
 	switch {
 	case c.err != nil:
 	case sub < miscMemoryInit: // saturating conversions
-		return weightPlain
 	case sub == miscMemoryInit:
 		m.uses |= usesMemoryInit
 		c.dataIndex()
@@ -466,7 +467,6 @@ func (c *coder) misc() uint32 {
 	default:
 		c.fail("an unknown instruction (0xfc %#x)", sub)
 	}
-	return weightBulk
 }
 
 // vector reads what follows a 0xfd byte. The instruction's number must be in its

@@ -24,6 +24,12 @@ var arms = []*wasm.Options{
 	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}},
 	{MaxStack: 1 << 28, Prefix: "\x00"},
 	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 28, Prefix: "\x00", Detach: true},
+	// so little that the host is asked often; it answers that nothing is in use
+	{Stack: &wasm.StackImport{Module: "host", Name: "stack"}, MaxStack: 40 << 10, Prefix: "\x00"},
+	{
+		Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, Stack: &wasm.StackImport{Module: "host", Name: "stack"},
+		MaxStack: 40 << 10, Prefix: "\x00", Detach: true,
+	},
 }
 
 // outcome is all that can be seen of a module that was run.

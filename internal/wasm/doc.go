@@ -1,7 +1,7 @@
 // Package wasm reads and rewrites WebAssembly modules (Core 2.0): it says what
 // a module is made of, refuses what cannot or must not be run before a compiler
-// sees it, counts its work (fuel), bounds its recursion, exports its mutable
-// globals, and takes its initial state out of it.
+// sees it, counts its work (fuel), bounds its stack, exports its mutable
+// globals, and takes its initial data out of it.
 //
 // It runs nothing and knows no engine. It decodes every instruction and checks
 // every index and every length, but no types: that is left to the compiler,

@@ -3,8 +3,8 @@ package wasm
 // A bulk operation on more bytes or table elements than these (as shifts) costs
 // a unit for each so many of them; a smaller one counts as an instruction.
 const (
-	bytesShift    = 10
-	elementsShift = 7
+	bytesShift    = 7
+	elementsShift = 4
 )
 
 // fuelCheck is what counts fuel down and refills it:
@@ -22,19 +22,41 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 	return [2][]byte{get, append(after, opEnd)}
 }
 
-// stackChecks are what is done at the entry of a function that can be active
-// more than once, and at its end:
+// askForStack is what a function does at its entry that asks for stack, local
+// being one of its own:
 //
-//	depth += bytes; if depth > most { trap }
-//	depth -= bytes
-func stackChecks(depth, most uint32) (in, out [2][]byte) {
-	get := appendU32([]byte{opGlobalGet}, depth)
-	set := appendU32([]byte{opGlobalSet}, depth)
-	after := append([]byte{opI32Add}, set...)
-	after = append(after, get...)
-	after = appendSigned(append(after, opI32Const), int64(int32(most)))
-	after = append(after, opI32GtU, opIf, blockEmpty, opUnreachable, opEnd)
-	return [2][]byte{get, after}, [2][]byte{get, append([]byte{opI32Sub}, set...)}
+//	local = depth; depth += bytes
+//	if depth > most { depth = used() + below; if depth > most { trap } }
+//
+// and at its end: depth = local. Without a host that tells how much is used what
+// was added up counts.
+func (w *rewriter) askForStack(b []byte, local uint32, n need) []byte {
+	b = appendU32(append(b, opGlobalGet), w.depth)
+	b = appendU32(append(b, opLocalTee), local)
+	b = w.addToDepth(b, n.bytes)
+	if w.Stack != nil {
+		b = appendU32(append(b, opCall), w.used)
+		b = w.addToDepth(b, n.below)
+		b = append(b, opUnreachable, opEnd)
+	} else {
+		b = append(b, opUnreachable)
+	}
+	return append(b, opEnd)
+}
+
+// addToDepth adds bytes to the depth that is on the stack, keeps it, and opens
+// the block that is entered when it is too much.
+func (w *rewriter) addToDepth(b []byte, bytes uint32) []byte {
+	b = appendSigned(append(b, opI32Const), int64(int32(bytes)))
+	b = appendU32(append(b, opI32Add, opGlobalSet), w.depth)
+	b = appendU32(append(b, opGlobalGet), w.depth)
+	b = appendSigned(append(b, opI32Const), int64(int32(w.MaxStack)))
+	return append(b, opI32GtU, opIf, blockEmpty)
+}
+
+func (w *rewriter) giveStackBack(b []byte, local uint32) []byte {
+	b = appendU32(append(b, opLocalGet), local)
+	return appendU32(append(b, opGlobalSet), w.depth)
 }
 
 func around(b []byte, parts [2][]byte, n uint32) []byte {
@@ -64,36 +86,43 @@ func (f *function) charged() bool { return f.weight > leafWeight || f.hasCall &&
 func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	m := w.m
 	f := &m.functions[i]
-	recursive := w.MaxStack > 0 && w.recursive[i]
-	b = w.locals(b, f)
-	if recursive {
-		b = around(b, w.stackIn, f.stack())
+	asks := w.MaxStack > 0 && w.needs[i].asks
+	b, more := w.locals(b, f, asks)
+	if asks {
+		b = w.askForStack(b, more, w.needs[i])
 		w.done.StackChecks++
 	}
 	if w.Fuel != nil && f.charged() {
 		b = around(b, w.charge, units(f.weight))
 		w.done.FuelChecks++
 	}
-	if recursive {
+	if asks {
 		b = w.openBlock(b, m.types[f.typeIndex].Results)
 	}
-	b = w.code(b, f, recursive)
-	if recursive {
-		b = around(append(b, opEnd), w.stackOut, f.stack())
+	b = w.code(b, f, asks)
+	if asks {
+		b = w.giveStackBack(append(b, opEnd), more)
 	}
 	return append(b, opEnd)
 }
 
-// locals writes a function's locals, and one more if its bulk operations need
-// their length twice.
-func (w *rewriter) locals(b []byte, f *function) []byte {
+// locals writes a function's locals, and as many more of i32 as are needed: one
+// for what its bulk operations need twice, and then, at more, one for the depth.
+func (w *rewriter) locals(b []byte, f *function, asks bool) (_ []byte, more uint32) {
+	added, more := uint32(0), uint32(f.locals)
+	if w.Fuel != nil && f.bulk {
+		added, more = 1, more+1
+	}
+	if asks {
+		added++
+	}
 	old := w.m.bytes[f.start:f.code]
-	if w.Fuel == nil || !f.bulk {
-		return append(b, old...)
+	if added == 0 {
+		return append(b, old...), more
 	}
 	groups, size := uleb32(old)
 	b = append(appendU32(b, groups+1), old[size:]...)
-	return append(b, 1, byte(I32))
+	return append(b, byte(added), byte(I32)), more
 }
 
 // openBlock opens the block that a function's code becomes, so that whatever
@@ -110,8 +139,8 @@ func (w *rewriter) openBlock(b []byte, results []ValueType) []byte {
 
 // code writes a function's code without its closing end. What was checked when
 // it was read is taken for granted.
-func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
-	src := w.m.bytes[:f.end]
+func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
+	m, src := w.m, w.m.bytes[:f.end]
 	var (
 		pos    = f.code
 		copied = pos // all before it is written
@@ -120,6 +149,15 @@ func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
 	)
 	for {
 		at := pos
+		if w.split < len(m.splits) && m.splits[w.split] == at {
+			w.split++
+			if w.Fuel != nil {
+				b = append(b, src[copied:at]...)
+				copied = at
+				b = around(b, w.charge, units(stretch))
+				w.done.FuelChecks++
+			}
+		}
 		op := src[pos]
 		pos++
 		constant := last
@@ -131,7 +169,7 @@ func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
 				return append(b, src[copied:at]...)
 			case op == opEnd:
 				depth--
-			case op == opReturn && recursive:
+			case op == opReturn && asks:
 				b = append(b, src[copied:at]...)
 				b = appendU32(append(b, opBr), depth)
 				copied = pos
@@ -152,7 +190,7 @@ func (w *rewriter) code(b []byte, f *function, recursive bool) []byte {
 			if op == opLoop && w.Fuel != nil {
 				b = append(b, src[copied:pos]...)
 				copied = pos
-				b = around(b, w.charge, units(w.m.loops[w.loop]))
+				b = around(b, w.charge, units(m.loops[w.loop]))
 				w.loop++
 				w.done.FuelChecks++
 			}

@@ -35,6 +35,10 @@ type host struct {
 	atMost int
 	slice  int // fuel that was last given
 	spent  int // fuel that was used before the last refill
+	// running is the function whose stack is told when the guest asks; nil tells
+	// that it has none.
+	running api.Function
+	asked   int
 }
 
 // errOutOfFuel is what ends a guest.
@@ -58,12 +62,27 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		}
 		stack[0] = uint64(slice)
 	})
-	_, err := h.NewHostModuleBuilder("host").NewFunctionBuilder().
-		WithGoModuleFunction(refill, nil, []api.ValueType{api.ValueTypeI32}).Export("fuel").Instantiate(ctx)
+	used := api.GoModuleFunc(func(_ context.Context, _ api.Module, stack []uint64) {
+		h.asked++
+		stack[0] = 0
+		if h.running != nil {
+			stack[0] = stackUsed(h.running)
+		}
+	})
+	_, err := h.NewHostModuleBuilder("host").
+		NewFunctionBuilder().WithGoModuleFunction(refill, nil, []api.ValueType{api.ValueTypeI32}).Export("fuel").
+		NewFunctionBuilder().WithGoModuleFunction(used, nil, []api.ValueType{api.ValueTypeI32}).Export("stack").Instantiate(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// call calls an export, and tells the guest of its stack.
+func (h *host) call(m api.Module, export string, args ...uint64) ([]uint64, error) {
+	h.running = m.ExportedFunction(export)
+	defer func() { h.running = nil }()
+	return h.running.Call(context.Background(), args...)
 }
 
 // instantiate makes an instance, applying what was detached.

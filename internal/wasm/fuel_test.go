@@ -1,7 +1,6 @@
 package wasm_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -40,15 +39,16 @@ func TestFuelIsCountedByPassesThroughLoopsAndCalls(t *testing.T) {
 		cost   int // of all passes together
 	}{
 		{"loop", []uint64{100_000}, 100_000},
-		{"tree", []uint64{14}, 1<<15 - 1},
-		{"deep", []uint64{5_000}, 5_001},
-		{"fill", []uint64{1, 1 << 17}, 1 << 7},
-		{"fill", []uint64{1, 1 << 10}, 0},
+		{"tree", []uint64{14}, 9 * (1<<15 - 1)}, // two calls, that is 512 and more
+		{"deep", []uint64{5_000}, 5 * 5_001},    // one
+		{"fill", []uint64{1, 1 << 17}, 1 << 10},
+		{"fill", []uint64{1, 1 << 10}, 1 << 3},
+		{"fill", []uint64{1, 1 << 7}, 0},
 		{"smallfill", []uint64{1}, 0},
 	} {
 		h := newHost(t, wazero.NewRuntimeConfig())
 		m := h.instantiate(t, bytes, done)
-		if _, err := m.ExportedFunction(row.export).Call(context.Background(), row.args...); err != nil {
+		if _, err := h.call(m, row.export, row.args...); err != nil {
 			t.Fatal(err)
 		}
 		spent := h.spent + h.slice - int(int32(m.ExportedGlobal(done.Fuel).Get()))
@@ -75,7 +75,7 @@ func TestEveryRunawayEndsAtTheRefillThatSaysSo(t *testing.T) {
 		h := newHost(t, wazero.NewRuntimeConfig())
 		h.atMost = 50
 		m := h.instantiate(t, bytes, done)
-		_, err := m.ExportedFunction(row.export).Call(context.Background(), row.args...)
+		_, err := h.call(m, row.export, row.args...)
 		if !errors.Is(err, errOutOfFuel{}) || h.refills != 50 {
 			t.Errorf("%s: %d refills, error %v", row.export, h.refills, err)
 		}

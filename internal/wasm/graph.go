@@ -1,26 +1,39 @@
 package wasm
 
-// recursive tells of each defined function whether it can be active more than
-// once at a time: whether it is on a cycle of the call graph. A call through a
-// table may go to every function of the type that is in a table or can get
-// there. The host is taken not to call back into the module.
+// need is what a function needs of the native stack, if it has to ask for it.
+type need struct {
+	asks  bool
+	bytes uint32 // of a call, and of all that it calls which do not ask
+	below uint32 // the latter alone
+}
+
+// unasked is how many bytes of native stack a call may take, with all that it
+// calls, without a function among them that asks.
+const unasked = 32 << 10
+
+// needs tells which functions ask for the stack that they need: those that can be
+// active more than once at a time, being on a cycle of the call graph, and those
+// that together with what they call need much. A call through a table may go to
+// every function of the type that is in a table or can get there. The host is
+// taken not to call back into the module.
 //
 // The nodes of the graph are the functions, imports first, and behind them the
 // types, for indirect calls: caller → type → every function of that type.
-func (m *Module) recursive() []bool {
+func (m *Module) needs() []need {
 	g := m.callGraph()
 	const unseen = 0
 	var (
-		functions = m.functionCount()
-		nodes     = functions + len(m.types)
-		order     = make([]uint32, nodes) // when a node was first seen, from 1
-		low       = make([]uint32, nodes) // the earliest open node that it reaches
-		open      = make([]bool, nodes)
-		opened    []uint32 // in order
-		path      []step
-		clock     uint32
-		result    = make([]bool, len(m.functions))
+		nodes  = m.functionCount() + len(m.types)
+		order  = make([]uint32, nodes) // when a node was first seen, from 1
+		low    = make([]uint32, nodes) // the earliest open node that it reaches
+		open   = make([]bool, nodes)
+		self   = make([]bool, nodes) // it leads to itself
+		opened []uint32              // in order
+		path   []step
+		clock  uint32
 	)
+	g.needs = make([]need, len(m.functions))
+	g.height = make([]uint32, nodes)
 	// Tarjan's strongly connected components, without recursion of its own.
 	for root := range nodes {
 		if order[root] != unseen {
@@ -42,9 +55,7 @@ func (m *Module) recursive() []bool {
 					path = append(path, step{node: next})
 				} else if open[next] {
 					low[n] = min(low[n], order[next])
-					if next == n {
-						markRecursive(result, n, len(m.imports))
-					}
+					self[n] = self[n] || next == n
 				}
 				continue
 			}
@@ -57,31 +68,61 @@ func (m *Module) recursive() []bool {
 				continue
 			}
 			// n is the first of its component, which lies on top
-			alone := opened[len(opened)-1] == n
-			for {
-				member := opened[len(opened)-1]
-				opened = opened[:len(opened)-1]
+			first := len(opened) - 1
+			for opened[first] != n {
+				first--
+			}
+			component := opened[first:]
+			opened = opened[:first]
+			for _, member := range component {
 				open[member] = false
-				if !alone {
-					markRecursive(result, member, len(m.imports))
-				}
-				if member == n {
-					break
-				}
+			}
+			g.measure(component, len(component) > 1 || self[n])
+		}
+	}
+	return g.needs
+}
+
+// measure adds up what the functions of a component need. All that they call
+// outside of it was measured before.
+func (g *graph) measure(component []uint32, cycle bool) {
+	functions := uint32(g.functionCount())
+	for _, n := range component { // types first: they only pass on
+		if n >= functions {
+			g.height[n] = g.highest(n)
+		}
+	}
+	for _, n := range component {
+		i := int(n) - len(g.imports)
+		switch {
+		case n >= functions:
+		case i < 0:
+			g.height[n] = nativeFixed
+		default:
+			below := g.highest(n)
+			bytes := g.functions[i].frame + below
+			if cycle || bytes > unasked {
+				g.needs[i] = need{asks: true, bytes: bytes, below: below}
+			} else {
+				g.height[n] = bytes
 			}
 		}
 	}
-	return result
+}
+
+// highest is the most that what a node leads to takes without asking.
+func (g *graph) highest(node uint32) (height uint32) {
+	for i := uint32(0); ; i++ {
+		next, ok := g.edge(node, i)
+		if !ok {
+			return height
+		}
+		height = max(height, g.height[next])
+	}
 }
 
 // step is a node on the path from the root, and the next of its edges.
 type step struct{ node, edge uint32 }
-
-func markRecursive(result []bool, node uint32, imports int) {
-	if i := int(node) - imports; i >= 0 && i < len(result) {
-		result[i] = true
-	}
-}
 
 // graph is who calls whom.
 type graph struct {
@@ -89,6 +130,8 @@ type graph struct {
 	canon   []uint32 // the first type that is equal to each
 	members []uint32 // functions in tables, by type
 	begin   []uint32 // where each type's members begin; one more at the end
+	needs   []need
+	height  []uint32 // by node: what it takes, with all below, without asking
 }
 
 func (m *Module) callGraph() *graph {
@@ -144,11 +187,4 @@ func (g *graph) edge(node, i uint32) (uint32, bool) {
 		return functions + g.canon[indirect[i]], true
 	}
 	return 0, false
-}
-
-// stack estimates the bytes of native stack that a call of the function takes:
-// what it saves in any case, its parameters and locals, and a share of its code,
-// as compilers keep intermediate values there, too.
-func (f *function) stack() uint32 {
-	return 48 + 8*uint32(f.locals) + uint32(f.end-f.code)/8
 }

@@ -14,6 +14,7 @@ type Limits struct {
 	Locals        int // of one function, parameters included
 	AllLocals     int // of all functions together
 	Nesting       int // blocks within blocks
+	FrameBytes    int // of native stack that a call of one function may take
 	BlockValues   int // parameters and results of all blocks, branches and calls in one function
 	Globals       int
 	Exports       int
@@ -41,6 +42,7 @@ func DefaultLimits() Limits {
 		Locals:        10_000,
 		AllLocals:     2_000_000,
 		Nesting:       10_000,
+		FrameBytes:    16 << 20,
 		BlockValues:   1 << 20,
 		Globals:       10_000,
 		Exports:       10_000,

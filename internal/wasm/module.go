@@ -166,7 +166,8 @@ type Module struct {
 	data      []segment
 	customs   []custom
 
-	loops    []uint32 // weight of one pass through each loop, in the order of the code
+	loops    []uint32 // weight of the heaviest way through each loop, in the order of the code
+	splits   []int    // positions of instructions that begin a new stretch: see stretch
 	calls    []uint32 // for each function, whom it calls: see function.calls
 	indirect []uint32 // for each function, the types that it calls through tables
 	inTable  []bool   // by function index: can be reached by an indirect call

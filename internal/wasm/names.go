@@ -75,25 +75,22 @@ func copyNames(b []byte, r *reader, left *int) []byte {
 func (w *rewriter) functionNames(r *reader, left *int) []byte {
 	n := r.count("names", *left, 2)
 	*left -= n
-	added := 0
-	if w.Fuel != nil {
-		added = 1
-	}
-	b := appendU32(make([]byte, 0, r.left()+r.left()/8), uint32(n+added))
+	b := appendU32(make([]byte, 0, r.left()+r.left()/8), uint32(n+len(w.added)))
 	next := int64(0)
+	named := false // those that were added
 	for range n {
 		index := w.named(r, &next)
-		if added > 0 && index >= w.refill {
-			b = w.refillName(b)
-			added = 0
+		if !named && int(index) >= len(w.m.imports) {
+			b = w.addedNames(b)
+			named = true
 		}
 		b = appendName(appendU32(b, w.function(index)), r.name())
 		if r.err != nil {
 			return nil
 		}
 	}
-	if added > 0 {
-		b = w.refillName(b)
+	if !named {
+		b = w.addedNames(b)
 	}
 	return b
 }
@@ -108,9 +105,12 @@ func (w *rewriter) named(r *reader, next *int64) uint32 {
 	return index
 }
 
-// refillName names the function that was added.
-func (w *rewriter) refillName(b []byte) []byte {
-	return appendName(appendU32(b, w.refill), w.Fuel.Module+"."+w.Fuel.Name)
+// addedNames names the functions that were added.
+func (w *rewriter) addedNames(b []byte) []byte {
+	for i, f := range w.added {
+		b = appendName(appendU32(b, uint32(len(w.m.imports)+i)), f.Module+"."+f.Name)
+	}
+	return b
 }
 
 // nestedNames copies a map from functions to name maps.

@@ -11,16 +11,17 @@ type Options struct {
 	// Fuel counts the module's work down and calls a host function when it is
 	// used up; nil counts nothing.
 	Fuel *FuelImport
-	// MaxStack bounds recursion: it is how many bytes of native stack, at most
-	// 1 GiB, the calls of functions that can call themselves, directly or through
-	// others, may take at once; 0 leaves that to the engine. A call is taken for
-	// 48 bytes, 8 more for each parameter and local, and 1 for 8 bytes of code,
-	// which is more than enough for most and too little for a few, so the
-	// engine's own bound still matters. At the bound the module traps with
-	// unreachable, and the exported depth is above MaxStack, which it never is
-	// otherwise. After a trap of any kind the depth is what it was there: the
-	// host must set it back to 0.
+	// MaxStack is how many bytes of native stack, at most 1 GiB, calls may take
+	// at once; 0 leaves that to the engine. What a call takes is not known before
+	// it is compiled, so the module counts the most that it can be, for each
+	// function on a cycle of calls or with a large frame; the others together take
+	// no more than 32 KiB, which are not bounded. At the bound it asks Stack, if
+	// that is given, and goes on with what that says; without, or if that is too
+	// much, it traps with unreachable, and the exported depth is above MaxStack,
+	// which it never is otherwise. After a trap of any kind the depth is what it
+	// was there: the host must set it back to 0.
 	MaxStack uint32
+	Stack    *StackImport
 	// MemoryMaxPages replaces the declared maximum of the memory; 0 leaves it.
 	// Whoever raises it must refuse growth beyond the declared one himself.
 	MemoryMaxPages uint32
@@ -40,13 +41,19 @@ type Options struct {
 // FuelImport names the host function () -> i32 that is called when fuel is used
 // up, and answers how much there is from then on (more than 0).
 //
-// A unit is a pass through a loop or a call of a function that calls on, and one
-// more for every 64 instructions in it (inner loops not included), charged before
-// they are run; a bulk operation costs one for every KiB or 128 table elements.
+// A unit is a pass through a loop or a call of a function, and one more for every
+// 64 ns that the heaviest way through it takes at worst (inner loops not
+// included), charged before it is run; code that takes much is charged in parts,
+// and a bulk operation one unit for every 128 bytes or 16 table elements.
 // So between two calls of the host there is at most a slice of units, and one
-// pass or one bulk operation. When the host function is called the fuel is
+// part of code or one bulk operation. When the host function is called the fuel is
 // negative: what was used beyond the last slice.
 type FuelImport struct{ Module, Name string }
+
+// StackImport names the host function () -> i32 that answers how many bytes of
+// native stack are in use where it is called; more than there can be, if it does
+// not know.
+type StackImport struct{ Module, Name string }
 
 // Rewritten tells what Rewrite did. It holds no bytes of the module but Data's,
 // which are borrowed from the bytes that were parsed.
@@ -84,7 +91,7 @@ type DataSegment struct {
 // change but for that. The bytes are the caller's.
 func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 	o.MaxStack = min(o.MaxStack, 1<<30)
-	w := &rewriter{m: m, Options: o, done: &Rewritten{}, detached: o.Detach}
+	w := &rewriter{m: m, Options: o, done: &Rewritten{}}
 	if err := w.prepare(); err != nil {
 		return nil, nil, err
 	}
@@ -93,21 +100,18 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 
 type rewriter struct {
 	Options
-	m        *Module
-	done     *Rewritten
-	detached bool    // data and start function are left out
-	frozen   *frozen // nil: the initial values stay
+	m    *Module
+	done *Rewritten
 
-	refill       uint32 // function index of the fuel import
-	fuel, depth  uint32 // global indices
+	added        []Import // functions
+	refill, used uint32   // function indices of the imports for fuel and stack
+	fuel, depth  uint32   // global indices
 	types        []FuncType
 	exports      []Export
-	charge       [2][]byte // of a fuel check, around its cost
-	recursive    []bool    // by defined function
-	stackIn      [2][]byte // of a stack check, around its bytes
-	stackOut     [2][]byte
+	charge       [2][]byte        // of a fuel check, around its cost
+	needs        []need           // by defined function
 	resultBlocks map[string]int64 // block types without parameters, by their results
-	loop         int              // the next in m.loops
+	loop, split  int              // the next in m.loops and m.splits
 	body         []byte
 }
 
@@ -119,18 +123,20 @@ func (w *rewriter) prepare() error {
 	}
 	globals := uint32(len(m.globals))
 	if w.Fuel != nil {
-		w.refill = uint32(len(m.imports))
+		w.refill = w.addImport(w.Fuel.Module, w.Fuel.Name)
 		w.fuel = globals
 		globals++
 		w.charge = fuelCheck(w.fuel, w.refill)
 	}
 	if w.MaxStack > 0 {
+		if w.Stack != nil {
+			w.used = w.addImport(w.Stack.Module, w.Stack.Name)
+		}
 		w.depth = globals
-		w.stackIn, w.stackOut = stackChecks(w.depth, w.MaxStack)
-		w.recursive = m.recursive()
+		w.needs = m.needs()
 		w.resultBlocks = map[string]int64{}
 		for i, f := range m.functions {
-			if results := m.types[f.typeIndex].Results; w.recursive[i] && len(results) > 1 {
+			if results := m.types[f.typeIndex].Results; w.needs[i].asks && len(results) > 1 {
 				w.resultBlocks[string(bytesOf(results))] = int64(w.typeIndex(FuncType{Results: results}))
 			}
 		}
@@ -139,6 +145,12 @@ func (w *rewriter) prepare() error {
 		return w.detach()
 	}
 	return nil
+}
+
+// addImport adds a function () -> i32 to the imports, and gives its index.
+func (w *rewriter) addImport(module, name string) uint32 {
+	w.added = append(w.added, Import{Module: module, Name: name, typeIndex: uint32(w.typeIndex(FuncType{Results: []ValueType{I32}}))})
+	return uint32(len(w.m.imports) + len(w.added) - 1)
 }
 
 func (w *rewriter) checkNames() error {
@@ -220,8 +232,8 @@ func (w *rewriter) typeIndex(t FuncType) int {
 
 // function is the new index of a function.
 func (w *rewriter) function(index uint32) uint32 {
-	if w.Fuel != nil && int(index) >= len(w.m.imports) {
-		return index + 1
+	if int(index) >= len(w.m.imports) {
+		return index + uint32(len(w.added))
 	}
 	return index
 }
@@ -230,7 +242,6 @@ func (w *rewriter) function(index uint32) uint32 {
 // on nothing else.
 func (w *rewriter) write() []byte {
 	m := w.m
-	imports := w.imports() // may add a type
 	out := make([]byte, 0, len(m.bytes)+len(m.bytes)/4+256)
 	out = append(out, "\x00asm\x01\x00\x00\x00"...)
 	out = w.customs(out, 0)
@@ -239,7 +250,7 @@ func (w *rewriter) write() []byte {
 		case sectionType:
 			out = appendSection(out, id, w.typeSection())
 		case sectionImport:
-			out = appendSection(out, id, imports)
+			out = appendSection(out, id, w.imports())
 		case sectionTable:
 			out = appendSection(out, id, w.tableSection())
 		case sectionMemory:
@@ -317,14 +328,16 @@ func (w *rewriter) typeSection() []byte {
 }
 
 func (w *rewriter) imports() []byte {
-	if w.Fuel == nil {
+	if len(w.added) == 0 {
 		return w.m.content(sectionImport)
 	}
-	b := appendU32(nil, uint32(len(w.m.imports)+1))
+	b := appendU32(nil, uint32(len(w.m.imports)+len(w.added)))
 	b = append(b, w.m.entries(sectionImport)...)
-	b = appendName(appendName(b, w.Fuel.Module), w.Fuel.Name)
-	b = append(b, byte(FunctionKind))
-	return appendU32(b, uint32(w.typeIndex(FuncType{Results: []ValueType{I32}})))
+	for _, i := range w.added {
+		b = appendName(appendName(b, i.Module), i.Name)
+		b = appendU32(append(b, byte(FunctionKind)), i.typeIndex)
+	}
+	return b
 }
 
 func (w *rewriter) tableSection() []byte {
@@ -347,12 +360,7 @@ func (w *rewriter) tableSection() []byte {
 
 func (w *rewriter) memorySection() []byte {
 	memory := w.m.memory
-	switch {
-	case memory != nil && w.frozen != nil && memory.HasMax:
-		return appendU32(appendU32([]byte{1, 1}, w.frozen.pages), memory.MaxPages)
-	case memory != nil && w.frozen != nil:
-		return appendU32([]byte{1, 0}, w.frozen.pages)
-	case memory == nil || w.MemoryMaxPages == 0:
+	if memory == nil || w.MemoryMaxPages == 0 {
 		return w.m.content(sectionMemory)
 	}
 	return appendU32(appendU32([]byte{1, 1}, memory.MinPages), max(min(w.MemoryMaxPages, maxPages), memory.MinPages))
@@ -372,12 +380,7 @@ func (w *rewriter) globalSection() []byte {
 	}
 	b := appendU32(nil, uint32(len(m.globals)+added))
 	for _, g := range m.globals {
-		b = appendGlobalType(b, g)
-		if g.Mutable && w.frozen != nil {
-			b = w.frozen.constant(b, g.Type)
-		} else {
-			b = w.constant(b, g.init)
-		}
+		b = w.constant(appendGlobalType(b, g), g.init)
 	}
 	for range added {
 		b = append(appendGlobalType(b, Global{Type: I32, Mutable: true}), opI32Const, 0, opEnd)
@@ -417,7 +420,7 @@ func (w *rewriter) exportSection() []byte {
 }
 
 func (w *rewriter) startSection() []byte {
-	if w.m.start < 0 || w.detached {
+	if w.m.start < 0 || w.Detach {
 		return nil
 	}
 	return appendU32(nil, w.function(uint32(w.m.start)))
@@ -425,7 +428,7 @@ func (w *rewriter) startSection() []byte {
 
 func (w *rewriter) elementSection() []byte {
 	m := w.m
-	if w.Fuel == nil || len(m.elements) == 0 {
+	if len(w.added) == 0 || len(m.elements) == 0 {
 		return m.content(sectionElement)
 	}
 	b := make([]byte, 0, len(m.content(sectionElement))+len(m.content(sectionElement))/4+8)
@@ -457,7 +460,7 @@ func (w *rewriter) elementSection() []byte {
 // dropsData tells whether the data section can go: it is detached, and no code
 // names a segment.
 func (w *rewriter) dropsData() bool {
-	return w.detached && w.m.uses&(usesMemoryInit|usesDataDrop) == 0
+	return w.Detach && w.m.uses&(usesMemoryInit|usesDataDrop) == 0
 }
 
 func (w *rewriter) dataCountSection() []byte {
@@ -474,7 +477,7 @@ func (w *rewriter) dataSection() []byte {
 	switch {
 	case w.dropsData():
 		return nil
-	case !w.detached:
+	case !w.Detach:
 		return m.content(sectionData)
 	}
 	b := appendU32(nil, uint32(len(m.data)))

@@ -288,72 +288,17 @@ func TestDetachedModuleBeginsAsTheOriginal(t *testing.T) {
 	}
 }
 
-func TestFrozenModuleBeginsWhereTheInstanceWas(t *testing.T) {
-	bytes, done := mustRewrite(t, watModule(t, stateful), wasm.Options{
-		Fuel: everything.Fuel, MaxStack: 1 << 20, Prefix: "\x00", MemoryMaxPages: 9,
-	})
-	instance := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, bytes, done)
-	call(t, instance, "bump")
-	var globals []uint64
-	for _, g := range done.Globals {
-		globals = append(globals, instance.ExportedGlobal(g.Name).Get())
-	}
-	globals = append(globals, 5_000, instance.ExportedGlobal(done.Depth).Get())
-	memory, _ := instance.Memory().Read(0, instance.Memory().Size())
-	frozen, err := mustParse(t, bytes).Freeze(globals, uint32(len(memory)/wasm.PageBytes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	twin := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, frozen, &wasm.Rewritten{})
-	if got := twin.ExportedGlobal(done.Fuel).Get(); got != 5_000 {
-		t.Errorf("the twin begins with %d fuel, want 5000", got)
-	}
-	if !twin.Memory().Write(0, memory) {
-		t.Fatal("the twin's memory is smaller")
-	}
-	for range 3 {
-		if diff := cmp.Diff(peek(t, instance), peek(t, twin)); diff != "" {
-			t.Fatalf("(-instance +twin)\n%s", diff)
-		}
-		call(t, instance, "bump")
-		call(t, twin, "bump")
-	}
-}
-
-func TestWhatCannotBeFrozenIsRefused(t *testing.T) {
-	m := mustParse(t, watModule(t, stateful))
-	for _, row := range []struct {
-		module  *wasm.Module
-		globals []uint64
-		pages   uint32
-		want    string
-	}{
-		{m, []uint64{1, 2, 3}, 1, "has 4 mutable globals, and 3 values are given"},
-		{m, []uint64{1, 2, 3, 4}, 0, "has a memory of 1 to 8 pages, and 0 are given"},
-		{m, []uint64{1, 2, 3, 4}, 9, "has a memory of 1 to 8 pages, and 9 are given"},
-		{mustParse(t, watModule(t, `(module (global (mut v128) (v128.const i64x2 0 0)))`)), []uint64{1}, 0, "of type v128 (number 0), which cannot be frozen"},
-		{mustParse(t, watModule(t, `(module)`)), nil, 1, "has no memory"},
-	} {
-		if _, err := row.module.Freeze(row.globals, row.pages); err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("error %v, want %q", err, row.want)
-		}
-	}
-}
-
-func TestFrozenModuleKeepsThePassiveDataItsCodeNames(t *testing.T) {
-	m := mustParse(t, watModule(t, `(module
+func TestDetachedModuleKeepsThePassiveDataItsCodeNames(t *testing.T) {
+	original := watModule(t, `(module
 	  (memory (export "memory") 1)
 	  (data (i32.const 0) "active")
 	  (data $p "passive")
-	  (func (export "init") (memory.init $p (i32.const 100) (i32.const 0) (i32.const 7))))`))
-	frozen, err := m.Freeze(nil, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	twin := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, frozen, &wasm.Rewritten{})
-	call(t, twin, "init")
-	memory, _ := twin.Memory().Read(0, 107)
-	if string(memory[100:]) != "passive" || memory[0] != 0 {
+	  (func (export "init") (memory.init $p (i32.const 100) (i32.const 0) (i32.const 7))))`)
+	bytes, done := mustRewrite(t, original, everything)
+	m := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, bytes, done)
+	call(t, m, "init")
+	memory, _ := m.Memory().Read(0, 107)
+	if string(memory[100:]) != "passive" || string(memory[:6]) != "active" {
 		t.Errorf("memory holds %q", memory)
 	}
 }

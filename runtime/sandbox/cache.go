@@ -67,7 +67,7 @@ func openCache(dir string) (*cache, error) {
 }
 
 // programVersion changes with what rewriting makes of a module.
-const programVersion = 1
+const programVersion = 2
 
 // version names all that a cached program and its code depend on. The build is
 // part of it: between two of them the rewriter may have changed.

@@ -1,0 +1,77 @@
+package wasm
+
+import "math"
+
+// native counts what a compiler may keep of a function on the native stack. It
+// gives each value that it has to keep a slot of its own, which no other value
+// gets after it (so does wazero v1.12), so what counts is not how many values live
+// at once, but how many there are. To be sure, every one is taken to be kept:
+//
+//	each local, and each result of an instruction, a block or a call
+//	each local once more at each place where ways with different values of it
+//	meet: at the end of a block, or the beginning of a loop, that sets it
+type native struct {
+	values int64
+	sets   int64 // instructions that set a local, so far
+	area   int64 // parameters and results of the call that has most
+	wide   bool  // there are vectors: a slot has 16 bytes
+}
+
+// Bytes of native stack.
+const (
+	nativeFixed = 256 // saved registers and addresses
+	nativeSlot  = 8
+)
+
+// call counts a call: its results, and what has to be looked up again after it.
+func (n *native) call(a arity) {
+	n.values += int64(a.results) + 4
+	n.area = max(n.area, int64(a.params)+int64(a.results))
+	n.wide = n.wide || a.wide
+}
+
+// meet counts what is different after the ways through a block.
+func (n *native) meet(locals int, block frame) {
+	n.values += min(int64(locals), n.sets-block.sets) + 2
+}
+
+// measureFrame notes how much native stack a call of the function takes.
+func (c *coder) measureFrame(f *function, index int) {
+	n := &c.native
+	slot := int64(nativeSlot)
+	if n.wide {
+		slot *= 2
+	}
+	bytes := nativeFixed + slot*(int64(f.locals)+n.values+n.area)
+	if bytes > int64(c.m.limits.FrameBytes) {
+		c.refuse("has a function that may take %d KiB of stack for one call (number %d), and one may take %d: split it",
+			bytes>>10, index, c.m.limits.FrameBytes>>10)
+	}
+	f.frame = uint32(min(bytes, math.MaxInt32))
+}
+
+// nativeValues are how many values each instruction makes, apart from those of
+// calls and blocks, which have types of their own.
+var nativeValues = nativeTable()
+
+func nativeTable() (t [256]uint8) {
+	for op := range t {
+		switch immediates[op] {
+		case immMemarg, immGlobal:
+			t[op] = 2 // the address, too
+		case immI32, immI64, immF32, immF64, immRefType, immTypes:
+			t[op] = 1
+		case immMemory, immTableIdx, immIndirect, immFunction:
+			t[op] = 4
+		case immMisc:
+			t[op] = 8
+		case immVector:
+			t[op] = 3
+		case immNone:
+			if op >= 0x1b {
+				t[op] = 1
+			}
+		}
+	}
+	return t
+}
