@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type Options struct {
 	// MemoryBytes for each of Instances.
 	TotalMemoryBytes int64
 	// Instances is how many guests may run at once; by default four for each
-	// CPU, and 16 at least.
+	// CPU, and 16 at least. One handler alone may have three quarters of them.
 	Instances int
 	// QueueWait is how long a request waits for a free place; 1 s by default.
 	QueueWait time.Duration
@@ -110,7 +111,7 @@ type Engine struct {
 	watch   *watcher // nil when the kernel has none
 	// offered are the functions that guests may import, by module and name.
 	offered map[string]map[string]hostabi.Function
-	places  chan struct{} // one token for each guest that runs
+	places  places
 	turns   *turns
 	memory  budget
 	started time.Time
@@ -147,12 +148,12 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		options: options,
 		table:   -1,
 		offered: map[string]map[string]hostabi.Function{},
-		places:  make(chan struct{}, options.Instances),
-		turns:   newTurns(runtime.GOMAXPROCS(0)),
+		places:  places{free: options.Instances},
 		started: time.Now(),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
 	}
+	e.turns = newTurns(runtime.GOMAXPROCS(0), e.now)
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
 	config := wazero.NewRuntimeConfig()
 	if options.CacheDir != "" {
@@ -255,18 +256,23 @@ func (e *Engine) tend() {
 	}
 }
 
-// reclaim gives back memory of idle sandboxes until so much is free, or none is
-// idle.
+// reclaim gives back memory of idle sandboxes, of those first that have been
+// idle for the longest, until so much is free. It leaves them alone when all of
+// them have not enough.
 func (e *Engine) reclaim(n int64) {
-	enough := func() bool { return e.memory.used.Load()+n <= e.memory.limit }
-	for _, m := range e.loaded() {
-		for !enough() {
-			s := m.pool.takeIdle(func(*sandbox) bool { return true })
-			if s == nil {
-				break
-			}
-			s.discard()
-			m.pool.giveBack(nil)
+	modules := e.loaded()
+	var idle int64
+	for _, m := range modules {
+		idle += m.pool.charged()
+	}
+	for len(modules) > 0 && e.memory.used.Load()+n-idle <= e.memory.limit && e.memory.used.Load()+n > e.memory.limit {
+		m := slices.MinFunc(modules, func(a, b *Module) int { return cmp.Compare(a.pool.oldest(), b.pool.oldest()) })
+		s := m.pool.takeIdle(func(*sandbox) bool { return true })
+		if s == nil {
+			return
 		}
+		idle -= s.memory.charged
+		s.discard()
+		m.pool.giveBack(nil)
 	}
 }

@@ -13,10 +13,11 @@ import (
 func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 	call.Begin()
 	index := m.byName[handler]
-	if err := m.engine.enter(call.Context); err != nil {
+	l := &m.lanes[index]
+	if err := m.engine.places.enter(call.Context, l, m.engine.options.QueueWait); err != nil {
 		return err
 	}
-	defer m.engine.leave()
+	defer m.engine.places.leave(l)
 	s, err := m.pool.borrow()
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (s *sandbox) differs() error {
 			return fmt.Errorf("handler %q keeps a stack of %d bytes", s.module.handlers[i], n)
 		}
 	}
-	if s.guest.Call() != nil || s.meter.turn {
+	if s.guest.Call() != nil || s.runner.holding {
 		return errors.New("the run's call or turn is still held")
 	}
 	return nil
@@ -126,3 +127,7 @@ func (m *Module) CloneOnce() error {
 	}
 	return err
 }
+
+// Overflowed reports whether an error is the compiler's own trap of a native
+// stack at its end.
+func Overflowed(err error) bool { return overflowed(err) }

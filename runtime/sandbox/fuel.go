@@ -31,8 +31,6 @@ type meter struct {
 	thread int           // on which it ran then
 	cpu    time.Duration // of that thread
 
-	turn  bool // the guest holds one
-	since time.Duration
 }
 
 // refill is the host function that guests call when their fuel is spent.
@@ -42,7 +40,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 }
 
 // refill returns how much fuel there is next. It ends the run, by a panic of
-// hostabi, when there is none.
+// hostabi or with errCrowded, when there is none.
 func (s *sandbox) refill() uint32 {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
 	m.slices++
@@ -95,23 +93,26 @@ func threadTime() time.Duration {
 // turnDue reports whether the guest must take a turn, or let others have
 // theirs.
 func (s *sandbox) turnDue(now time.Duration) bool {
-	m := &s.meter
-	if m.turn {
-		return now-m.since >= turnTime && s.engine.turns.wanted()
+	if r := &s.runner; r.holding {
+		return now-r.since >= turnTime && s.engine.turns.wanted()
 	}
-	return now-m.first >= longAfter
+	return now-s.meter.first >= longAfter
 }
 
+// takeTurn ends the run when there is no use in waiting for a turn. When it is
+// the request's time that ends, whoever looks at the clock next ends the run.
 func (s *sandbox) takeTurn() {
-	s.giveTurn()
-	s.meter.turn = s.engine.turns.take(s.guest.Call().Context)
-	s.meter.since = s.engine.now()
+	t, r, ctx := s.engine.turns, &s.runner, s.guest.Call().Context
+	if r.holding {
+		_ = t.pass(ctx, r)
+	} else if t.take(ctx, r) == errCrowded {
+		panic(errCrowded)
+	}
 }
 
 func (s *sandbox) giveTurn() {
-	if s.meter.turn {
-		s.meter.turn = false
-		s.engine.turns.give()
+	if s.runner.holding {
+		s.engine.turns.give(&s.runner)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -217,6 +219,30 @@ func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
 	}
 }
 
+// The compiler has a bound of its own on native stacks, far above ours; a guest
+// that reaches it all the same ran out of stack too.
+func TestTheCompilersOwnStackOverflowIsTakenForOne(t *testing.T) {
+	ctx := context.Background()
+	for name, config := range map[string]wazero.RuntimeConfig{
+		"compiler": wazero.NewRuntimeConfigCompiler(), "interpreter": wazero.NewRuntimeConfigInterpreter(),
+	} {
+		r := wazero.NewRuntimeWithConfig(ctx, config)
+		t.Cleanup(func() { _ = r.Close(ctx) })
+		m, err := r.Instantiate(ctx, assembleText(t, `(module
+			(func $deep (export "deep") (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))
+			(func (export "trap") unreachable))`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.ExportedFunction("deep").Call(ctx, 1); err == nil || !sandbox.Overflowed(err) {
+			t.Errorf("%s: endless recursion ends with %v", name, err)
+		}
+		if _, err := m.ExportedFunction("trap").Call(ctx); err == nil || sandbox.Overflowed(err) {
+			t.Errorf("%s: a trap ends with %v", name, err)
+		}
+	}
+}
+
 func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
@@ -301,6 +327,41 @@ func TestAllGuestsTogetherHaveABound(t *testing.T) {
 			t.Errorf("when the others are idle: %v", err)
 		}
 	})
+}
+
+// What is idle makes room for others, but no more of it than they need, and none
+// when all of it would not be enough.
+func TestIdleSandboxesMakeRoomAsFarAsIsOfUse(t *testing.T) {
+	const page = 64 << 10
+	e := newEngine(t, sandbox.Options{MemoryBytes: 64 * page, TotalMemoryBytes: 64 * page, NoBreaker: true})
+	load16 := func(most string) *sandbox.Module {
+		return load(t, e, assembleText(t, `(module
+			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+			(memory (export "memory") 16 `+most+`)
+			(func (export "hello") (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
+			(func (export "grow") (drop (memory.grow (i32.const 24))) (call 1))
+			(func (export "growTooMuch")
+				(if (i32.ne (memory.grow (i32.const 60)) (i32.const -1)) (then unreachable)) (call 1)))`))
+	}
+	modules := []*sandbox.Module{load16(""), load16("16"), load16("16")} // 48 pages, 16 of them of each
+	idle := func() (n int) {
+		for _, m := range modules[1:] {
+			i, _ := m.Restored()
+			n += i
+		}
+		return n
+	}
+	for _, row := range []struct {
+		handler string
+		idle    int // of the two others
+	}{{"hello", 2}, {"growTooMuch", 2}, {"grow", 1}} {
+		if _, err := within(t, plenty, modules[0], row.handler); err != nil {
+			t.Errorf("%s: %v", row.handler, err)
+		}
+		if n := idle(); n != row.idle {
+			t.Errorf("after %s %d sandboxes are idle, want %d", row.handler, n, row.idle)
+		}
+	}
 }
 
 // A guest that only computes does not keep the collector waiting: without fuel

@@ -24,6 +24,8 @@ type Module struct {
 	handlers []string
 	byName   map[string]int
 	breakers []breaker // as handlers
+	lanes    []lane    // as handlers
+	booting  lane      // of what comes before a request
 
 	// image and values are what the module's initialization left in memory and
 	// globals; without an image every request initializes its own sandbox.
@@ -60,7 +62,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	}
 	p.Wasm = nil // the compiler has it now
 	m := &Module{name: name, engine: e, program: p, compiled: compiled, handlers: p.Handlers}
-	m.breakers = make([]breaker, len(m.handlers))
+	m.breakers, m.lanes = make([]breaker, len(m.handlers)), make([]lane, len(m.handlers))
 	m.byName = make(map[string]int, len(m.handlers))
 	for i, h := range m.handlers {
 		m.byName[h] = i

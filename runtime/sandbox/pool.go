@@ -1,8 +1,10 @@
 package sandbox
 
 import (
-	"errors"
+	"math"
 	"sync"
+
+	"runner.example/internal/fault"
 )
 
 // pool keeps the sandboxes of a module that nobody uses. The one that came last
@@ -15,7 +17,7 @@ type pool struct {
 	empty  chan struct{} // closed when closed and none is lent
 }
 
-var errClosed = errors.New("the module was closed")
+var errClosed = fault.New(fault.NotReady, "what served this is closed; try again")
 
 // borrow takes a sandbox out, nil when there is none and one has to be made.
 // Each borrow without an error has its giveBack.
@@ -87,6 +89,27 @@ func (p *pool) takeIdle(want func(*sandbox) bool) *sandbox {
 		}
 	}
 	return nil
+}
+
+// charged is how much memory those take that are idle.
+func (p *pool) charged() (sum int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.idle {
+		sum += s.memory.charged
+	}
+	return sum
+}
+
+// oldest is the beat of the last use of the sandbox that takeIdle takes, and
+// later than any when there is none.
+func (p *pool) oldest() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.idle) == 0 {
+		return math.MaxInt64
+	}
+	return p.idle[0].used
 }
 
 // putBack is giveBack for one that takeIdle took: it goes last again.

@@ -134,7 +134,7 @@ func (p *program) readExports(m *wasm.Module) error {
 			command = true
 		case exportMemory:
 		default:
-			if plain && !strings.HasPrefix(x.Name, "_") && !strings.HasPrefix(x.Name, "runner_") {
+			if plain && x.Name != "" && !strings.HasPrefix(x.Name, "_") && !strings.HasPrefix(x.Name, "runner_") {
 				p.Handlers = append(p.Handlers, x.Name)
 			}
 		}

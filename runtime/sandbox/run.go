@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -20,7 +19,8 @@ import (
 //	HandlerTimeout      its time was over
 //	HandlerOutOfMemory  it failed after it was refused more memory
 //	HandlerUnavailable  it has run out of time too often; nothing ran
-//	Overloaded          no place became free in time; nothing ran
+//	Overloaded          there was no place, no memory or no processor for it
+//	NotReady            the module is closed; nothing ran
 //
 // and the answer in call.Response must not be used. The call is begun and ended
 // here; nothing of it is touched after Run returned.
@@ -46,13 +46,17 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		own := call.CPU() - spent + call.Waited()
 		breaker.verdict(probe, ran, struck(outcome, own, m.engine.now()-began) && !m.engine.options.NoBreaker)
 	}()
-	if err := m.engine.enter(call.Context); err != nil {
+	l := &m.lanes[index]
+	if l.streak.Load() >= longStreak && !m.engine.turns.fits(l, timeLeft(call.Context)) {
+		return errNoTurn
+	}
+	if err := m.engine.places.enter(call.Context, l, m.engine.options.QueueWait); err != nil {
 		return err
 	}
-	defer m.engine.leave()
+	defer m.engine.places.leave(l)
 	s, err := m.pool.borrow()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	// Whatever happens in between, the pool learns what became of it.
 	defer func() { m.takeBack(s, call, index, outcome, ran) }()
@@ -67,7 +71,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		}
 		outcome = err
 	}
-	refused := false
+	refused, stood := false, false
 	if outcome == nil {
 		if usage != nil {
 			usage.begin(m.engine)
@@ -77,11 +81,17 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			usage.end(s, call)
 		}
 		refused = s.memory.refused
+		stood = m.engine.turns.end(&s.runner, outcome, m.engine.now()-began)
 	}
 	ran = true
 	call.End()
+	if stood {
+		return errNoTurn
+	}
 	return judge(call, refused, outcome)
 }
+
+var errNoTurn = fault.New(fault.Overloaded, "too many other requests take their time; try again")
 
 // takeBack restores a sandbox after a request, or throws it away: one that makes
 // its own start for each request, one whose run did not come to an end, and one
@@ -97,26 +107,6 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, outcome e
 	}
 	m.pool.giveBack(s)
 }
-
-// enter gets a place for one guest.
-func (e *Engine) enter(ctx context.Context) error {
-	select {
-	case e.places <- struct{}{}:
-		return nil
-	default:
-	}
-	wait := time.NewTimer(e.options.QueueWait)
-	defer wait.Stop()
-	select {
-	case e.places <- struct{}{}:
-		return nil
-	case <-ctx.Done(): // nothing ran: it is not the handler that was slow
-	case <-wait.C:
-	}
-	return fault.New(fault.Overloaded, "all sandboxes are busy; try again")
-}
-
-func (e *Engine) leave() { <-e.places }
 
 // judge says what became of a run that ended with err.
 func judge(call *hostabi.Call, refused bool, err error) error {

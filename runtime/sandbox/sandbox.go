@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -41,6 +42,7 @@ type sandbox struct {
 	reseed    api.Function // nil: the module has none
 
 	meter   meter
+	runner  runner
 	used    int64 // the beat of its last use
 	trimmed bool
 }
@@ -50,6 +52,7 @@ type sandbox struct {
 // start function could not be taken out, that.
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s := &sandbox{engine: m.engine, module: m, functions: make([]api.Function, len(m.handlers))}
+	s.runner = runner{lane: &m.booting, ready: make(chan struct{}, 1)}
 	if err := s.memory.reserve(m.memoryBytes(), &m.engine.memory); err != nil {
 		return nil, err
 	}
@@ -118,7 +121,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		}
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
-	s.begin(call)
+	s.begin(call, &m.booting)
 	defer s.end()
 	for _, name := range m.program.First {
 		if err := s.instance.ExportedFunction(name).CallWithStack(&s.guest, nil); err != nil {
@@ -151,10 +154,12 @@ func (m *Module) clone() (_ *sandbox, err error) {
 	return s, nil
 }
 
-// begin makes the sandbox run for call: with fuel, and nothing measured.
-func (s *sandbox) begin(call *hostabi.Call) {
+// begin makes the sandbox run for call, in a lane: with fuel, and nothing
+// measured.
+func (s *sandbox) begin(call *hostabi.Call, l *lane) {
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
+	s.runner = runner{lane: l, began: s.engine.now(), ready: s.runner.ready}
 	s.fuel.Set(slice)
 	s.depth.Set(0)
 	s.memory.refused = false
@@ -168,7 +173,7 @@ func (s *sandbox) end() {
 
 // call runs one handler, after what the guest wants to do first in a request.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
-	s.begin(call)
+	s.begin(call, &s.module.lanes[handler])
 	defer s.end()
 	if s.reseed != nil {
 		call.Initializing(true)
@@ -184,10 +189,16 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 		s.functions[handler] = f
 	}
 	err := f.CallWithStack(&s.guest, nil)
-	if err != nil && uint32(s.depth.Get()) > maxStack {
+	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
 	}
 	return err
+}
+
+// overflowed tells the compiler's own trap of a native stack that is at its end,
+// which has no exported error: frames can be larger than they were counted.
+func overflowed(err error) bool {
+	return strings.HasPrefix(strings.TrimPrefix(err.Error(), "wasm error: "), "stack overflow")
 }
 
 // restore makes the sandbox what it was before the run of handler, which ended

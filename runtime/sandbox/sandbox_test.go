@@ -456,7 +456,7 @@ func TestHandlersAreThePlainExportsWithAFreeName(t *testing.T) {
 	if !slices.IsSorted(got) || !slices.Contains(got, "hello") {
 		t.Errorf("handlers are %q", got)
 	}
-	for _, name := range []string{"_hidden", "runner_warm", "takes", "gives", "memory"} {
+	for _, name := range []string{"", "_hidden", "runner_warm", "takes", "gives", "memory"} {
 		if slices.Contains(got, name) {
 			t.Errorf("%s is a handler", name)
 		}
@@ -544,7 +544,7 @@ func TestAClosedModuleRunsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := within(t, plenty, m, "hello"); fault.CodeOf(err) != fault.HandlerFailed {
+	if _, err := within(t, plenty, m, "hello"); fault.CodeOf(err) != fault.NotReady {
 		t.Errorf("a run after Close: %v", err)
 	}
 }

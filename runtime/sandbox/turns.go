@@ -2,46 +2,339 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"runner.example/hostabi"
 )
 
-// A guest that has computed for longAfter takes turns with others like it, each
-// of turnTime, and all of them together leave a processor free: a short request
-// then finds one, and so do the network and the collector.
+// A guest that has computed for longAfter is a long one: it goes on in turns
+// only, and there is one turn fewer than there are processors. A short request
+// then finds a processor free, and so do the network and the collector. Whoever
+// has a turn is asked each turnTime whether somebody goes before it.
 const (
 	longAfter = 2 * time.Millisecond
 	turnTime  = 5 * time.Millisecond
 )
 
-// turns hands out turns to compute, first come first served.
-type turns struct {
-	taken   chan struct{}
-	waiting atomic.Int32
+// patience is how much longer than usual a run of a handler may take before
+// those behind it in line go first, leastPatience what it has in any case, and
+// firstPatience what it has while nobody knows what is usual.
+const (
+	patience      = 2
+	leastPatience = 20 * time.Millisecond
+	firstPatience = 200 * time.Millisecond
+)
+
+// longStreak is how many runs of a handler in a row have to be long until it is
+// taken for granted of the next.
+const longStreak = 8
+
+// errCrowded ends a run that stood in line and cannot be done in time any more.
+var errCrowded = errors.New("too many long requests came before it")
+
+// lane is the line of one handler's long runs. Handlers share the turns evenly,
+// whatever they have in line; within a lane the run that began first goes first,
+// and keeps its turn until it is done. Were the turns shared by all runs instead,
+// too many of them would all be late together, and none be done.
+//
+//	handler A   ▣ ▢ ▢ ▢      ▣ has a turn
+//	handler B   ▢            ▢ waits: B is next, when A has had more than B
+type lane struct {
+	// guests has a place each; places guards it.
+	guests int
+	// streak counts the last runs that were long, one after the other.
+	streak atomic.Int32
+
+	// The rest is guarded by turns.
+	line    []*runner     // who has a turn or waits for one
+	served  time.Duration // by turns; no less than what others had when it came
+	typical time.Duration // of turns that a run takes; 0: not known
 }
 
-func newTurns(processors int) *turns {
-	return &turns{taken: make(chan struct{}, max(1, processors-1))}
+// runner is a run that is in line, or may come to be. Its sandbox owns it; all
+// but ready is guarded by turns.
+type runner struct {
+	lane    *lane
+	began   time.Duration // the run
+	used    time.Duration // of turns, up to since
+	stood   time.Duration // in line without a turn
+	holding bool
+	since   time.Duration // that it has the turn, or waits for it
+	ready   chan struct{} // told of a turn
 }
 
-// take waits for a turn; false says that ctx ended first.
-func (t *turns) take(ctx context.Context) bool {
-	select {
-	case t.taken <- struct{}{}:
-		return true
-	default:
+// overdue says that the run takes much longer than its handler's usually do.
+func (r *runner) overdue() bool {
+	if r.lane.typical == 0 {
+		return r.used > firstPatience
 	}
+	return r.used > max(leastPatience, patience*r.lane.typical)
+}
+
+// before is the order of a lane.
+func (r *runner) before(other *runner) bool {
+	if a, b := r.overdue(), other.overdue(); a != b {
+		return b
+	}
+	return r.began < other.began
+}
+
+// turns hands out turns to compute.
+type turns struct {
+	count   int
+	now     func() time.Duration
+	waiting atomic.Int32
+
+	mu     sync.Mutex
+	free   int           // none, when somebody waits
+	active []*lane       // with somebody in line
+	floor  time.Duration // what the lane had been served that was last given a turn
+}
+
+func newTurns(processors int, now func() time.Duration) *turns {
+	count := max(1, processors-1)
+	return &turns{count: count, now: now, free: count}
+}
+
+// take waits for a turn. errCrowded says that the run would not be done by its
+// deadline, as far as one can tell; another error is that of ctx.
+func (t *turns) take(ctx context.Context, r *runner) error {
+	left, now := timeLeft(ctx), t.now()
+	t.mu.Lock()
+	if r.used == 0 && r.stood == 0 && !t.fitsLocked(r.lane, left, now) {
+		t.mu.Unlock()
+		return errCrowded
+	}
+	t.joinLocked(r, now)
+	if t.free > 0 {
+		t.free--
+		t.grantLocked(r, now)
+		t.mu.Unlock()
+		return nil
+	}
+	t.mu.Unlock()
+	if err := t.wait(ctx, r); err != nil {
+		return err
+	}
+	if t.tooLate(r, timeLeft(ctx)) {
+		t.give(r)
+		return errCrowded
+	}
+	return nil
+}
+
+// tooLate reports whether a run that gets its first turn keeps others from
+// theirs for nothing.
+func (t *turns) tooLate(r *runner, left time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.used == 0 && left < r.lane.typical && len(r.lane.line) > t.count
+}
+
+// wait is for a runner that is in line.
+func (t *turns) wait(ctx context.Context, r *runner) error {
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
 	select {
-	case t.taken <- struct{}{}:
-		return true
+	case <-r.ready:
+		return nil
 	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.holding { // it was given just now
+		<-r.ready
+		return nil
+	}
+	t.leaveLocked(r)
+	r.stood += t.now() - r.since
+	return ctx.Err()
+}
+
+// pass has a runner that holds a turn let others go first, if any goes before
+// it, and wait for the next one.
+func (t *turns) pass(ctx context.Context, r *runner) error {
+	now := t.now()
+	t.mu.Lock()
+	t.chargeLocked(r, now)
+	next := t.nextLocked()
+	if next == nil || !goesBefore(next, r) {
+		t.mu.Unlock()
+		return nil
+	}
+	r.holding = false
+	r.since = now
+	t.tellLocked(next, now)
+	t.mu.Unlock()
+	return t.wait(ctx, r)
+}
+
+// goesBefore says whether a runner that waits goes before one with a turn.
+func goesBefore(waits, holds *runner) bool {
+	if waits.lane == holds.lane {
+		return waits.before(holds)
+	}
+	return waits.lane.served < holds.lane.served
+}
+
+// give gives a turn back, and takes the runner out of the line.
+func (t *turns) give(r *runner) {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.chargeLocked(r, now)
+	r.holding = false
+	t.leaveLocked(r)
+	if next := t.nextLocked(); next != nil {
+		t.tellLocked(next, now)
+		return
+	}
+	t.free++
+}
+
+// end is told of a run of a handler that has no turn any more: how it ended,
+// and what time has passed since it came. It reports whether the run was ended,
+// or was too late, because it stood in line.
+func (t *turns) end(r *runner, outcome error, all time.Duration) (stood bool) {
+	l, crowded := r.lane, errors.Is(outcome, errCrowded)
+	if r.used == 0 && r.stood == 0 && !crowded {
+		if l.streak.Load() != 0 {
+			l.streak.Store(0)
+		}
 		return false
+	}
+	if l.streak.Load() < longStreak {
+		l.streak.Add(1)
+	}
+	late := errors.Is(outcome, hostabi.ErrTimeOver)
+	t.learn(r, !crowded && !late && !errors.Is(outcome, hostabi.ErrCPUSpent))
+	return crowded || late && r.stood >= all/2
+}
+
+// learn keeps how long runs of the lane take; whole says that this one came to
+// its own end. What another took is the least that it takes.
+func (t *turns) learn(r *runner, whole bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := r.lane
+	switch {
+	case l.typical == 0 && (whole || r.used > leastPatience):
+		l.typical = r.used
+	case whole || r.used > l.typical:
+		l.typical += (r.used - l.typical) / 4
 	}
 }
 
-func (t *turns) give() { <-t.taken }
+// fits reports whether a run of a lane that begins now can be done in the time
+// that it has left.
+func (t *turns) fits(l *lane, left time.Duration) bool {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fitsLocked(l, left, now)
+}
+
+func (t *turns) fitsLocked(l *lane, left, now time.Duration) bool {
+	if l.typical == 0 || len(l.line) < t.count {
+		return true // nobody knows, or it does not have to wait for its own kind
+	}
+	own, all, lanes := l.backlog(now), time.Duration(0), 1
+	for _, other := range t.active {
+		all += other.backlog(now)
+		if other != l {
+			lanes++
+		}
+	}
+	wait := min(own*time.Duration(lanes), all) / time.Duration(t.count)
+	return wait+l.typical+l.typical/4 <= left
+}
+
+// backlog is how much of turns those in line still need, if they are like the
+// others were.
+func (l *lane) backlog(now time.Duration) (sum time.Duration) {
+	for _, r := range l.line {
+		used := r.used
+		if r.holding {
+			used += now - r.since
+		}
+		sum += max(0, l.typical-used)
+	}
+	return sum
+}
+
+func (t *turns) joinLocked(r *runner, now time.Duration) {
+	l := r.lane
+	if len(l.line) == 0 {
+		l.served = max(l.served, t.floor)
+		t.active = append(t.active, l)
+	}
+	l.line = append(l.line, r)
+	r.since = now
+}
+
+func (t *turns) leaveLocked(r *runner) {
+	l := r.lane
+	at := slices.Index(l.line, r)
+	l.line = slices.Delete(l.line, at, at+1)
+	if len(l.line) == 0 {
+		at := slices.Index(t.active, l)
+		t.active = slices.Delete(t.active, at, at+1)
+	}
+}
+
+// nextLocked is who gets the next turn: of the lane that has had the least of
+// them, the first that waits.
+func (t *turns) nextLocked() (next *runner) {
+	for _, l := range t.active {
+		if next != nil && l.served >= next.lane.served {
+			continue
+		}
+		var first *runner
+		for _, r := range l.line {
+			if !r.holding && (first == nil || r.before(first)) {
+				first = r
+			}
+		}
+		if first != nil {
+			next = first
+		}
+	}
+	return next
+}
+
+// grantLocked makes a runner in line one with a turn.
+func (t *turns) grantLocked(r *runner, now time.Duration) {
+	r.stood += now - r.since
+	r.holding, r.since = true, now
+	t.floor = max(t.floor, r.lane.served)
+}
+
+// tellLocked is grantLocked for one that waits.
+func (t *turns) tellLocked(r *runner, now time.Duration) {
+	t.grantLocked(r, now)
+	r.ready <- struct{}{}
+}
+
+// chargeLocked counts what a runner had of its turn.
+func (t *turns) chargeLocked(r *runner, now time.Duration) {
+	had := now - r.since
+	r.used += had
+	r.lane.served += had
+	r.since = now
+}
 
 // wanted reports whether somebody waits for a turn.
 func (t *turns) wanted() bool { return t.waiting.Load() > 0 }
+
+// timeLeft is how long it is to the end of ctx.
+func timeLeft(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 1<<63 - 1
+	}
+	return time.Until(end)
+}

@@ -82,6 +82,7 @@
 
   ;; no handlers: reserved names, parameters, results
   (func (export "_hidden"))
+  (func (export ""))
   (func (export "runner_warm"))
   (func (export "takes") (param i32))
   (func (export "gives") (result i32) (i32.const 0)))

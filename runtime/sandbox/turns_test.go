@@ -1,0 +1,206 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// compute runs "counted" for a number of passes, with a deadline as requests
+// have it.
+func compute(m *sandbox.Module, passes uint32, limit time.Duration) error {
+	ctx := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
+	defer ctx.Stop()
+	call := newCall(ctx, new(bytes.Buffer))
+	call.Host.Limits.CPU = time.Hour
+	call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)
+	return m.Run(call, "counted")
+}
+
+// passesFor is how many passes take about so long on this machine, now.
+func passesFor(t *testing.T, m *sandbox.Module, want time.Duration) uint32 {
+	t.Helper()
+	const probe = 10_000_000
+	best := time.Hour
+	for range 3 {
+		began := time.Now()
+		if err := compute(m, probe, plenty); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(began))
+	}
+	return uint32(float64(probe) * float64(want) / float64(best))
+}
+
+// With four times as many long requests as there is time for, as many are done
+// as fit; the others are told soon, and short requests are served meanwhile.
+// Were the time shared by all, each would be late and none be done.
+func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
+	each, rounds, least := 40*time.Millisecond, 100, 0.6
+	if soak {
+		each, rounds, least = 200*time.Millisecond, 200, 0.8
+	}
+	limit := 5 * each
+	e := newEngine(t, sandbox.Options{NoBreaker: true})
+	m, other := load(t, e, assemble(t, "cases")), load(t, e, assemble(t, "cases"))
+	passes := passesFor(t, m, each)
+	short := func(n int) []time.Duration {
+		all := make([]time.Duration, n)
+		for i := range all {
+			began := time.Now()
+			if _, err := within(t, plenty, other, "hello"); err != nil {
+				t.Error(err)
+			}
+			all[i] = time.Since(began)
+			time.Sleep(time.Millisecond)
+		}
+		slices.Sort(all)
+		return all
+	}
+	quiet := short(100)
+
+	// What fits is what as many at a time as may compute get done.
+	turns := max(1, runtime.GOMAXPROCS(0)-1)
+	capacity := func() (perSecond float64) {
+		var served atomic.Int32
+		var all sync.WaitGroup
+		began := time.Now()
+		for range turns {
+			all.Go(func() {
+				for time.Since(began) < time.Duration(rounds)*each/8 {
+					if err := compute(m, passes, plenty); err != nil {
+						t.Error(err)
+					}
+					served.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		return float64(served.Load()) / time.Since(began).Seconds()
+	}
+	before := capacity()
+	var served, refused, late atomic.Int32
+	var refusedAfter atomic.Int64
+	var requests sync.WaitGroup
+	began := time.Now()
+	beside := make(chan []time.Duration)
+	go func() { beside <- short(rounds) }()
+	tick := time.NewTicker(each / time.Duration(4*turns))
+	for range rounds {
+		<-tick.C
+		requests.Go(func() {
+			began := time.Now()
+			switch err := compute(m, passes, limit); fault.CodeOf(err) {
+			case "":
+				served.Add(1)
+			case fault.Overloaded:
+				refused.Add(1)
+				refusedAfter.Add(int64(time.Since(began)))
+			case fault.HandlerTimeout:
+				late.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	tick.Stop()
+	requests.Wait()
+	took := time.Since(began)
+	busy := <-beside
+	fits := (before + capacity()) / 2 * took.Seconds()
+	t.Logf("%d requests of %s within %s, in %s: %d served (%.0f %% of what fits), %d refused after %s on average, %d too late; short requests take %s (median) and %s (p99), without the others %s and %s",
+		rounds, each, limit, took, served.Load(), 100*float64(served.Load())/fits, refused.Load(), time.Duration(refusedAfter.Load()/max(1, int64(refused.Load()))), late.Load(),
+		busy[len(busy)/2], busy[len(busy)*99/100], quiet[50], quiet[99])
+	if float64(served.Load()) < least*fits {
+		t.Errorf("%d requests are served, and %.1f fit", served.Load(), fits)
+	}
+	if refused.Load() == 0 {
+		t.Error("none is refused")
+	}
+	if p := busy[len(busy)/2]; p > 20*time.Millisecond {
+		t.Errorf("short requests take %s beside them (median)", p)
+	}
+}
+
+// A handler that computes without an end does not keep those of other handlers
+// from their turns, nor, once it has had more than usual, those of its own.
+func TestAnEndlessRequestLetsOthersHaveTheirTurns(t *testing.T) {
+	e := newEngine(t, sandbox.Options{NoBreaker: true})
+	m, other := load(t, e, assemble(t, "cases")), load(t, e, assemble(t, "cases"))
+	ctx, stop := context.WithCancel(context.Background())
+	var loops sync.WaitGroup
+	endless := func(handler string, passes uint32) {
+		loops.Go(func() {
+			call := newCall(ctx, new(bytes.Buffer))
+			call.Host.Limits.CPU = time.Hour
+			call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)
+			_ = m.Run(call, handler)
+		})
+	}
+	passes := passesFor(t, m, 10*time.Millisecond)
+	for range 3 {
+		endless("loop", 0)
+		endless("counted", 1<<32-1)
+	}
+	for _, module := range []*sandbox.Module{other, m} {
+		for range 5 {
+			if err := compute(module, passes, plenty); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop()
+	loops.Wait()
+}
+
+// Guests that wait for something keep their places; however many requests a
+// handler has, there are places for the others.
+func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: 10 * time.Second, NoBreaker: true})
+		m, other := load(t, e, wasm), load(t, e, wasm)
+		var sleepers sync.WaitGroup
+		sleep := func(m *sandbox.Module, n int) {
+			for range n {
+				sleepers.Go(func() {
+					if _, err := within(t, plenty, m, "sleep"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		at := func(m *sandbox.Module, handler string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if _, err := within(t, plenty, m, handler); err != nil || time.Since(began) != want {
+				t.Errorf("%s ends after %s, want %s: %v", handler, time.Since(began), want, err)
+			}
+		}
+		began := time.Now()
+		sleep(m, 24) // two rounds of twelve, for 5 s each
+		at(m, "hello", 0)
+		at(other, "hello", 0)
+		sleep(other, 3)
+		at(m, "hello", 0)
+		sleepers.Wait()
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("24 guests that sleep 5 s in twelve places take %s", took)
+		}
+		sleep(m, 12)
+		sleepers.Wait()
+		at(m, "sleep", 5*time.Second)
+	})
+}
