@@ -82,7 +82,7 @@ type OutboundDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	// Settings has one `allow` whose value is a *ListValue of string literals,
+	// Settings has one `allow` whose value is a *ListSetting of string literals,
 	// unless the source was wrong (reported).
 	Settings []*Setting
 }
@@ -112,28 +112,28 @@ type Setting struct {
 	Node
 	Name Ident
 	// Value is nil when it could not be read (reported).
-	Value Value
+	Value SettingValue
 }
 
-// Value is a *Literal, a *ListValue or a *NameValue.
-type Value interface {
+// SettingValue is a *Literal, a *ListSetting or a *NameSetting.
+type SettingValue interface {
 	Span() diag.Span
 	value()
 }
 
-// ListValue is `[a, b]`.
-type ListValue struct {
+// ListSetting is `[a, b]`.
+type ListSetting struct {
 	Node
-	Elems []Value
+	Elems []SettingValue
 }
 
-// NameValue is a bare name, or a name with arguments: claim("roles").
-type NameValue struct {
+// NameSetting is a bare name, or a name with arguments: claim("roles").
+type NameSetting struct {
 	Node
 	Name Ident
 	// Call reports that parentheses follow the name.
 	Call bool
-	Args []Value
+	Args []SettingValue
 }
 
 // EnumDecl is `enum Name { a, b }`.
@@ -172,9 +172,9 @@ type FieldDecl struct {
 	Name Ident
 	// Type is nil when it could not be read (reported).
 	Type *TypeRef
-	// Default is nil, a *Literal, or a *NameValue without arguments: a value of
+	// Default is nil, a *Literal, or a *NameSetting without arguments: a value of
 	// the field's enum, or `now`.
-	Default Value
+	Default SettingValue
 	Attrs   []*FieldAttr
 }
 
@@ -407,7 +407,7 @@ type RouteSetting struct {
 	// Word: csrf ("on", "off"), mints ("session").
 	Word *Ident
 	// Origins: cors (strings).
-	Origins *ListValue
+	Origins *ListSetting
 }
 
 // AuthMode is none, session, session(roles), apiKey(scopes) or anyOf(modes).
@@ -471,7 +471,7 @@ const (
 	BoolLit
 )
 
-// Literal is a constant. It is both an Expr and a Value.
+// Literal is a constant. It is both an Expr and a SettingValue.
 type Literal struct {
 	Node
 	Kind LiteralKind
@@ -569,9 +569,9 @@ func (*RoutesDecl) decl()    {}
 func (*RouteDecl) routeItem()  {}
 func (*RoutesDecl) routeItem() {}
 
-func (*Literal) value()   {}
-func (*ListValue) value() {}
-func (*NameValue) value() {}
+func (*Literal) value()     {}
+func (*ListSetting) value() {}
+func (*NameSetting) value() {}
 
 func (*Literal) expr()    {}
 func (*NullExpr) expr()   {}

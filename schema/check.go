@@ -60,6 +60,7 @@ func Compile(sources []diag.Source, opt Options) (*Schema, diag.List) {
 	if found.HasErrors() {
 		return nil, found
 	}
+	c.build()
 	return c.schema, found
 }
 

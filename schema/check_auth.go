@@ -39,7 +39,7 @@ func (c *checker) checkAuth() {
 	}
 }
 
-func (c *checker) declareRoles(v Value) {
+func (c *checker) declareRoles(v SettingValue) {
 	taken := namesTaken{}
 	for _, role := range c.nameList(v) {
 		if first, twice := taken.take(role); twice {

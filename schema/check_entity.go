@@ -368,7 +368,8 @@ func (c *checker) checkPolicy(e *entityInfo, p *PolicyDecl) {
 		return
 	}
 	c.checkRule(p.When, ruleScope{entity: e, old: onlyUpdates(p.Actions)})
-	if p.Effect.Name == "deny" && (scene{}).truth(p.When) == isTrue {
+	always, _ := compileRule(p.When, rulePlace{}).Eval(&Scene{})
+	if p.Effect.Name == "deny" && always == True {
 		c.warnf("W229", head, "the `when` of this @@deny is always true (leave it out if that is meant)")
 	}
 }

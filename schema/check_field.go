@@ -1,11 +1,7 @@
 package schema
 
 import (
-	"encoding/base64"
 	"fmt"
-	"math/big"
-	"net/mail"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +13,11 @@ import (
 var scalars = []string{
 	"id", "uuid", "string", "text", "email", "url", "int", "float", "decimal",
 	"bool", "time", "date", "duration", "json", "bytes",
+}
+
+// scalarKind is the kind of the built-in type of that name.
+func scalarKind(name string) TypeKind {
+	return ID + TypeKind(slices.Index(scalars, name)) // in the same order
 }
 
 // maxDigits bounds a decimal.
@@ -81,7 +82,7 @@ func (c *checker) checkBounds(f *FieldDecl) {
 	if low == nil || high == nil || low.Arg == nil || high.Arg == nil {
 		return
 	}
-	if order, ok := compare(low.Arg.constant(), high.Arg.constant()); ok && order > 0 {
+	if order, ok := low.Arg.constant().Compare(high.Arg.constant()); ok && order > 0 {
 		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper one", low.Arg.Raw, high.Arg.Raw)
 	}
 }
@@ -125,7 +126,7 @@ func (c *checker) checkDefault(f *FieldDecl) {
 		return
 	}
 	switch v := f.Default.(type) {
-	case *NameValue:
+	case *NameSetting:
 		if v.Name.Name != "now" || f.Type.Name.Name != "time" && f.Type.Name.Name != "date" {
 			refuse("the default %s is not %s", v.Name.Name, article(f.Type.Name.Name))
 		}
@@ -140,9 +141,9 @@ func (c *checker) checkDefault(f *FieldDecl) {
 	}
 }
 
-func (c *checker) checkEnumDefault(enum *EnumDecl, v Value) {
+func (c *checker) checkEnumDefault(enum *EnumDecl, v SettingValue) {
 	switch v := v.(type) {
-	case *NameValue:
+	case *NameSetting:
 		if values := enum.names(); !slices.Contains(values, v.Name.Name) {
 			c.errorf("E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
 		}
@@ -165,7 +166,7 @@ func outside(f *FieldDecl, lit *Literal) string {
 		if attr.Arg == nil {
 			continue
 		}
-		order, ok := compare(lit.constant(), attr.Arg.constant())
+		order, ok := lit.constant().Compare(attr.Arg.constant())
 		switch {
 		case attr.Name.Name == "min" && ok && order < 0:
 			return fmt.Sprintf("is below @min(%s)", attr.Arg.Raw)
@@ -179,8 +180,6 @@ func outside(f *FieldDecl, lit *Literal) string {
 	}
 	return ""
 }
-
-var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // misfit says why a literal is not a value of a scalar type: "is not an int",
 // "is outside 1..100"; "" when it is one.
@@ -225,38 +224,19 @@ func misfit(t *TypeRef, lit *Literal) string {
 // hasForm reports that text is a value of a scalar that is written as a string
 // of a certain form.
 func hasForm(scalar, text string) bool {
-	var err error
-	switch scalar {
-	case "uuid":
-		return uuidForm.MatchString(text)
-	case "email":
-		var addr *mail.Address
-		addr, err = mail.ParseAddress(text)
-		return err == nil && addr.Address == text
-	case "url":
-		var u *url.URL
-		u, err = url.Parse(text)
-		return err == nil && u.Scheme != "" && u.Host != ""
-	case "time":
-		_, err = time.Parse(time.RFC3339, text)
-	case "date":
-		_, err = time.Parse(time.DateOnly, text)
-	case "bytes":
-		_, err = base64.StdEncoding.DecodeString(text)
-	}
+	_, err := (&Type{Kind: scalarKind(scalar)}).fromText(text)
 	return err == nil
 }
 
 func misfitRange(t *TypeRef, lit *Literal) string {
-	value, ok := lit.constant().(*big.Rat)
-	if !ok || t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
+	if t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
 		if lit.Kind == IntLit && (lit.Int > maxInt || lit.Int < -maxInt) {
 			return "is beyond 2^53"
 		}
 		return ""
 	}
-	low, high := new(big.Rat).SetInt64(t.Args.First.Int), new(big.Rat).SetInt64(t.Args.Second.Int)
-	if value.Cmp(low) < 0 || value.Cmp(high) > 0 {
+	value, low, high := lit.constant(), IntValue(t.Args.First.Int), IntValue(t.Args.Second.Int)
+	if compareNumbers(value, low) < 0 || compareNumbers(value, high) > 0 {
 		return fmt.Sprintf("is outside %s..%s", t.Args.First.Raw, t.Args.Second.Raw)
 	}
 	return ""

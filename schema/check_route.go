@@ -13,7 +13,7 @@ const maxRoutes = 2000
 // settings are those that hold at one place, each as it was written there or
 // further out.
 type settings struct {
-	auth, rate, as, body, timeout, input, verify *RouteSetting
+	auth, rate, as, body, timeout, input, verify, csrf *RouteSetting
 }
 
 // with returns the settings inside a place that has a list of its own. What is
@@ -39,6 +39,8 @@ func (s settings) with(list *RouteSettings) settings {
 			s.input = set
 		case "verify":
 			s.verify = set
+		case "csrf":
+			s.csrf = set
 		}
 	}
 	return s
@@ -469,6 +471,7 @@ func buildRoute(d *RouteDecl, set settings) Route {
 	if set.verify != nil {
 		route.Verify = buildVerify(set.verify.Verify)
 	}
+	route.CSRFOff = set.csrf != nil && set.csrf.Word != nil && set.csrf.Word.Name == "off"
 	return route
 }
 

@@ -77,7 +77,7 @@ func (c *checker) checkKeySettings(settings []*Setting) {
 	}
 }
 
-func (c *checker) checkKeyPrefix(v Value) {
+func (c *checker) checkKeyPrefix(v SettingValue) {
 	lit, ok := c.str(v)
 	switch {
 	case !ok:
@@ -89,7 +89,7 @@ func (c *checker) checkKeyPrefix(v Value) {
 }
 
 // raw is a literal as it is written.
-func raw(v Value) string {
+func raw(v SettingValue) string {
 	if lit, ok := v.(*Literal); ok {
 		return lit.Raw
 	}
@@ -238,14 +238,12 @@ func buildScope(d *ScopeDecl) *Scope {
 		scope.System = d.System.Text
 	}
 	for _, grant := range d.Grants {
-		built := Grant{Actions: namesOf(grant.Actions), Entities: namesOf(grant.Entities), Where: grant.Where}
+		built := Grant{Actions: namesOf(grant.Actions), Entities: namesOf(grant.Entities)}
+		built.Allows = actionSet(built.Actions)
 		if grant.HasFields {
 			built.Fields = namesOf(grant.Fields)
 		}
 		scope.Grants = append(scope.Grants, built)
-	}
-	if len(d.Issues) > 0 {
-		scope.Issue = d.Issues[0].When
 	}
 	return scope
 }

@@ -8,23 +8,23 @@ import (
 // and returns false or nothing then. A value that could not be read (nil) has
 // been reported already.
 
-func (c *checker) expected(v Value, what string) {
+func (c *checker) expected(v SettingValue, what string) {
 	if v != nil {
 		c.errorf("E100", v.Span(), "expected %s, found %s", what, describeValue(v))
 	}
 }
 
-func describeValue(v Value) string {
+func describeValue(v SettingValue) string {
 	switch v := v.(type) {
 	case *Literal:
 		return v.Raw
-	case *NameValue:
+	case *NameSetting:
 		return v.Name.Name
 	}
 	return "a list"
 }
 
-func (c *checker) literal(v Value, kind LiteralKind, what string) (*Literal, bool) {
+func (c *checker) literal(v SettingValue, kind LiteralKind, what string) (*Literal, bool) {
 	lit, ok := v.(*Literal)
 	if !ok || lit.Kind != kind {
 		c.expected(v, what)
@@ -33,12 +33,12 @@ func (c *checker) literal(v Value, kind LiteralKind, what string) (*Literal, boo
 	return lit, true
 }
 
-func (c *checker) str(v Value) (*Literal, bool) {
+func (c *checker) str(v SettingValue) (*Literal, bool) {
 	return c.literal(v, StringLit, "a string")
 }
 
 // duration wants a duration above zero.
-func (c *checker) duration(v Value) (time.Duration, bool) {
+func (c *checker) duration(v SettingValue) (time.Duration, bool) {
 	lit, ok := c.literal(v, DurationLit, "a duration (30m, 90d)")
 	if !ok {
 		return 0, false
@@ -51,8 +51,8 @@ func (c *checker) duration(v Value) (time.Duration, bool) {
 }
 
 // bareName wants a name without arguments.
-func (c *checker) bareName(v Value, what string) (Ident, bool) {
-	name, ok := v.(*NameValue)
+func (c *checker) bareName(v SettingValue, what string) (Ident, bool) {
+	name, ok := v.(*NameSetting)
 	if !ok || name.Call {
 		c.expected(v, what)
 		return Ident{}, false
@@ -61,8 +61,8 @@ func (c *checker) bareName(v Value, what string) (Ident, bool) {
 }
 
 // claim wants claim("name").
-func (c *checker) claim(v Value) {
-	name, ok := v.(*NameValue)
+func (c *checker) claim(v SettingValue) {
+	name, ok := v.(*NameSetting)
 	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
 		c.expected(v, `claim("…")`)
 		return
@@ -71,8 +71,8 @@ func (c *checker) claim(v Value) {
 }
 
 // nameList wants a list of names.
-func (c *checker) nameList(v Value) []Ident {
-	list, ok := v.(*ListValue)
+func (c *checker) nameList(v SettingValue) []Ident {
+	list, ok := v.(*ListSetting)
 	if !ok {
 		c.expected(v, "a list of names in brackets")
 		return nil
@@ -90,8 +90,8 @@ func (c *checker) nameList(v Value) []Ident {
 }
 
 // stringList wants a list of strings.
-func (c *checker) stringList(v Value) []*Literal {
-	list, ok := v.(*ListValue)
+func (c *checker) stringList(v SettingValue) []*Literal {
+	list, ok := v.(*ListSetting)
 	if !ok {
 		c.expected(v, "a list of strings in brackets")
 		return nil

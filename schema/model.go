@@ -17,6 +17,7 @@ type Schema struct {
 	App string
 	// Typed reports that at least one entity is declared.
 	Typed   bool
+	Auth    AuthSettings
 	APIKeys APIKeys
 	// Secrets are the declared secret names, in order of declaration.
 	Secrets []string
@@ -26,6 +27,23 @@ type Schema struct {
 	// Functions are all functions with their effective settings, in order of
 	// declaration.
 	Functions []Function
+	// Enums, Types and Entities are in order of declaration. There are no
+	// Entities in untyped mode.
+	Enums    []*Enum
+	Types    []*ObjectType
+	Entities []*Entity
+
+	byName map[string]*Entity
+}
+
+// Type returns the declared object type of that name, nil when there is none.
+func (s *Schema) Type(name string) *ObjectType {
+	for _, t := range s.Types {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
 }
 
 // APIKeys holds the settings of the apiKeys block with its defaults filled in.
@@ -50,19 +68,39 @@ type Scope struct {
 	AllTenants bool
 	Grants     []Grant
 	// Issue is nil when the scope has no @issue.
-	Issue Expr
+	Issue *Rule
 	Doc   string
 }
 
 // Grant is one @grant: each of the actions on each of the entities.
 type Grant struct {
 	// Actions are as written: "write" stands for "insert" and "update".
-	Actions  []string
+	Actions []string
+	// Allows is the same as a set.
+	Allows   ActionSet
 	Entities []string
 	// Fields bounds what is read and written; nil means all but hidden ones.
 	Fields []string
-	// Where is nil when every row will do.
-	Where Expr
+
+	// rules has the where compiled for each of Entities, in untyped mode once
+	// for all; nil without a where.
+	rules []*Rule
+}
+
+// Rule is the grant's where compiled for the entity, one of those it names; in
+// untyped mode, where e is nil, the same one for all. Nil: every row will do.
+func (g *Grant) Rule(e *Entity) *Rule {
+	switch {
+	case g.rules == nil:
+		return nil
+	case e == nil:
+		return g.rules[0]
+	}
+	i := slices.Index(g.Entities, e.Name)
+	if i < 0 {
+		panic("BUG: the grant does not name " + e.Name)
+	}
+	return g.rules[i]
 }
 
 // Route is one HTTP route with the settings that hold for it.
@@ -86,7 +124,10 @@ type Route struct {
 	Input string
 	// Verify is nil when the route asks for no signature.
 	Verify *Verify
-	Doc    string
+	// CSRFOff lets pages of any origin use the route with their users' session
+	// cookies.
+	CSRFOff bool
+	Doc     string
 	// Span points at the route line.
 	Span diag.Span
 }
@@ -102,8 +143,11 @@ type Function struct {
 	BodyBytes int64
 	Timeout   time.Duration
 	As        string
-	Doc       string
-	Span      diag.Span
+	// Params are in order of declaration; Result is nil when none is declared.
+	Params []*Field
+	Result *Type
+	Doc    string
+	Span   diag.Span
 }
 
 // Verify is the signature that a webhook's body must carry.
@@ -232,7 +276,8 @@ func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	case scope.Issue == nil:
 		return !s.Typed && by.Kind == caller.Session
 	}
-	return scene{caller: &by}.truth(scope.Issue) == isTrue
+	truth, err := scope.Issue.Eval(&Scene{Caller: &by})
+	return err == nil && truth == True
 }
 
 // CheckHandlers reports every route and function whose handler is not among

@@ -97,14 +97,14 @@ func (p *parser) field() (f *FieldDecl, ok bool) {
 	return f, ok
 }
 
-func (p *parser) defaultValue() (Value, bool) {
+func (p *parser) defaultValue() (SettingValue, bool) {
 	if p.tok.kind == tokIdent && p.beginsNextItem() {
 		p.expected("a default")
 		return nil, false
 	}
 	if p.tok.kind == tokIdent && !p.isWord("true", "false") {
 		name, _ := p.ident("a default")
-		return &NameValue{Node: name.Node, Name: name}, true
+		return &NameSetting{Node: name.Node, Name: name}, true
 	}
 	lit, ok := p.literal("a default")
 	if !ok {

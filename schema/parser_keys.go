@@ -44,12 +44,12 @@ func (p *parser) stringsSetting() (*Setting, bool) {
 	return s, ok
 }
 
-func (p *parser) stringList() (*ListValue, bool) {
+func (p *parser) stringList() (*ListSetting, bool) {
 	if !p.is("[") {
 		p.expected("a list of strings")
 		return nil, false
 	}
-	v := &ListValue{}
+	v := &ListSetting{}
 	start, errs := p.tok.span, len(p.errs)
 	closer := p.list("]", func() bool { return p.tok.kind == tokString }, func() bool {
 		lit, ok := p.literalOf(StringLit, "a string")
@@ -163,20 +163,20 @@ func (p *parser) atValue() bool {
 	return p.is("[") || p.is("-")
 }
 
-func (p *parser) value() (Value, bool) {
+func (p *parser) value() (SettingValue, bool) {
 	switch {
 	case p.beginsNextItem():
 		p.expected("a value")
 		return nil, false
 	case p.is("["):
-		v := &ListValue{}
+		v := &ListSetting{}
 		start := p.tok.span
 		p.list("]", p.atValue, func() bool { return p.valueInto(&v.Elems) })
 		v.Loc = p.from(start)
 		return v, true
 	case p.tok.kind == tokIdent && !p.isWord("true", "false"):
 		name, _ := p.ident("a value")
-		v := &NameValue{Node: name.Node, Name: name}
+		v := &NameSetting{Node: name.Node, Name: name}
 		if p.is("(") {
 			v.Call = true
 			p.list(")", p.atValue, func() bool { return p.valueInto(&v.Args) })
@@ -191,7 +191,7 @@ func (p *parser) value() (Value, bool) {
 	return lit, true
 }
 
-func (p *parser) valueInto(values *[]Value) bool {
+func (p *parser) valueInto(values *[]SettingValue) bool {
 	v, ok := p.value()
 	if ok {
 		*values = append(*values, v)

@@ -281,7 +281,7 @@ func TestColumnsCountCodePointsAndOffsetsBytes(t *testing.T) {
 func TestLiteralsHaveTheirValues(t *testing.T) {
 	f := parseClean(t, `auth { user: [1_000, -7, 1_0.50, -0.5, "a\"\\\n\tä", 500ms, 2w, 512b, 64kb, 1mb, true, false] }`)
 	var got []string
-	for _, v := range f.Decls[0].(*schema.AuthDecl).Settings[0].Value.(*schema.ListValue).Elems {
+	for _, v := range f.Decls[0].(*schema.AuthDecl).Settings[0].Value.(*schema.ListSetting).Elems {
 		l := v.(*schema.Literal)
 		got = append(got, fmt.Sprintf("%d %s %q %d %v %v", l.Kind, l.Raw, l.Text, l.Int, l.Duration, l.Bool))
 	}

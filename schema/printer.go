@@ -371,13 +371,13 @@ func (p *printer) setting(s *Setting) {
 	p.value(s.Value)
 }
 
-func (p *printer) value(v Value) {
+func (p *printer) value(v SettingValue) {
 	switch v := v.(type) {
 	case *Literal:
 		p.literal(v)
-	case *ListValue:
+	case *ListSetting:
 		p.list("[", "]", len(v.Elems), func(i int) { p.value(v.Elems[i]) })
-	case *NameValue:
+	case *NameSetting:
 		p.emit(v.Name.Name)
 		if v.Call {
 			p.list("(", ")", len(v.Args), func(i int) { p.value(v.Args[i]) })

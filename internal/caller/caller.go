@@ -32,6 +32,8 @@ type Caller struct {
 	KeyID      string
 	Scope      string
 	Capability string
+	// As is the scope whose grants an anonymous caller acts under; empty without.
+	As string
 	// Metadata is the key's JSON object; nil when it has none.
 	Metadata json.RawMessage
 }

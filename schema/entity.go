@@ -1,0 +1,281 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+)
+
+// AuthSettings is what the auth block says, its defaults filled in.
+type AuthSettings struct {
+	// Roles are those that count; others in a token are dropped. Nil when the
+	// schema declares none.
+	Roles []string
+	// User and Tenant name the entities whose ids auth.userId and auth.tenant
+	// are; empty without.
+	User, Tenant string
+	// Origins are those the CSRF rule trusts.
+	Origins []string
+	// Cookie and JWT are nil where the schema declares no such session.
+	Cookie *CookieSession
+	JWT    *JWTSession
+}
+
+// CookieSession is `session cookie`.
+type CookieSession struct {
+	// Name of the cookie: "__Host-session" unless declared.
+	Name string
+	// Idle and Absolute bound a session: 30 minutes and 12 hours unless
+	// declared.
+	Idle, Absolute time.Duration
+	// SameSite is "lax" (unless declared) or "strict".
+	SameSite string
+}
+
+// JWTSession is `session jwt`.
+type JWTSession struct {
+	Issuer, Audience, JWKS string
+	// Algorithms are those declared; nil when the schema names none.
+	Algorithms []string
+	// Tenant and Roles name the claims that hold them; empty without.
+	Tenant, Roles string
+}
+
+// Enum is a closed list of names.
+type Enum struct {
+	Name, Doc string
+	// Values are in order of declaration.
+	Values []string
+	Span   diag.Span
+}
+
+// Has reports that the enum has a value of that name.
+func (e *Enum) Has(name string) bool { return slices.Contains(e.Values, name) }
+
+// ObjectType is the shape of a request's body or a function's result.
+type ObjectType struct {
+	Name, Doc string
+	// Fields are in order of declaration.
+	Fields []*Field
+	Span   diag.Span
+}
+
+// Entity is a kind of row.
+type Entity struct {
+	Name, Doc string
+	// Fields are in order of declaration, to-many ones included.
+	Fields []*Field
+	// ID is the field of the row's own id.
+	ID *Field
+	// Tenant is the @tenant field, nil without one.
+	Tenant *Field
+	// Indexes are those of @unique, @index, @@unique and @@index, with their
+	// columns as declared.
+	Indexes []*Index
+	// Policies are in order of declaration.
+	Policies []*Policy
+	Span     diag.Span
+
+	byName map[string]*Field
+}
+
+// Field returns the field of that name, nil when there is none.
+func (e *Entity) Field(name string) *Field { return e.byName[name] }
+
+// FieldNames are the names of all fields, in order of declaration.
+func (e *Entity) FieldNames() []string {
+	names := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// Index is one declared index of an entity.
+type Index struct {
+	Columns []IndexColumn
+	Unique  bool
+	// Global: the uniqueness holds over all tenants.
+	Global bool
+	Span   diag.Span
+}
+
+// IndexColumn is one column of an index.
+type IndexColumn struct {
+	Field *Field
+	Desc  bool
+}
+
+// Field is a field of an entity or an object type, or a function's parameter.
+type Field struct {
+	Name, Doc string
+	// Pos is the field's place among its owner's, from 0.
+	Pos  int
+	Type Type
+	// Default is what a field left out gets, if HasDefault; DefaultNow asks for
+	// the time (or the date) of the request instead.
+	Default                Value
+	HasDefault, DefaultNow bool
+
+	Hidden, ReadOnly, Created, Updated bool
+	// OnDelete says what becomes of a row when the one its relation leads to is
+	// deleted.
+	OnDelete OnDelete
+	// Inverse is, of a to-many field, the relation in the other entity.
+	Inverse *Field
+	Span    diag.Span
+}
+
+// OnDelete is what @onDelete says. The zero value is Restrict.
+type OnDelete uint8
+
+// What becomes of a row when the one that it leads to is deleted.
+const (
+	Restrict OnDelete = iota // that one cannot be deleted
+	Cascade                  // it is deleted too
+	Clear                    // its relation becomes null
+)
+
+// TypeKind is a built-in type, or one of the kinds of declared ones. The zero
+// value is no type.
+type TypeKind uint8
+
+// The kinds of types.
+const (
+	ID TypeKind = iota + 1
+	UUID
+	String
+	Text
+	Email
+	URL
+	Int
+	Float
+	Decimal
+	Bool
+	Time
+	Date
+	Duration
+	JSON
+	Bytes
+	EnumKind
+	Relation // to one row of Type.Entity
+	ToMany   // rows of Type.Entity; not stored
+	Object   // Type.Object
+)
+
+// String gives the kind as the schema language writes it; of declared types,
+// what they are: "enum", "relation", "to-many relation", "type".
+func (k TypeKind) String() string {
+	if k >= ID && k <= Bytes {
+		return scalars[k-ID]
+	}
+	return [...]string{"enum", "relation", "to-many relation", "type"}[k-EnumKind]
+}
+
+// Type is the type of a field with its bounds.
+type Type struct {
+	Kind           TypeKind
+	List, Optional bool
+	// MinLen and MaxLen bound a string or a text, in code points, if HasMaxLen.
+	MinLen, MaxLen int
+	HasMaxLen      bool
+	// Min and Max are those of int(1..100), @min and @max; null when nothing is
+	// declared.
+	Min, Max Value
+	// Digits and Places are those of a decimal.
+	Digits, Places int
+	// Pattern is nil when nothing is declared.
+	Pattern *regexp.Regexp
+	Enum    *Enum       // EnumKind
+	Entity  *Entity     // Relation, ToMany
+	Object  *ObjectType // Object
+	// named: the ids of Entity's rows are made by an identity provider (it is
+	// auth.user or auth.tenant). So for the ID of such an entity.
+	named bool
+}
+
+// String gives the type as the schema language writes it, without its bounds:
+// "string[]?", "Order".
+func (t *Type) String() string {
+	name := t.Kind.String()
+	switch {
+	case t.Enum != nil:
+		name = t.Enum.Name
+	case t.Entity != nil:
+		name = t.Entity.Name
+	case t.Object != nil:
+		name = t.Object.Name
+	}
+	if t.List || t.Kind == ToMany {
+		name += "[]"
+	}
+	if t.Optional {
+		name += "?"
+	}
+	return name
+}
+
+// ActionSet is a set of what can be done to rows.
+type ActionSet uint8
+
+// The actions. `write` is ActInsert and ActUpdate, `all` is everything.
+const (
+	ActRead ActionSet = 1 << iota
+	ActInsert
+	ActUpdate
+	ActDelete
+)
+
+// Has reports that all of actions are in the set.
+func (a ActionSet) Has(actions ActionSet) bool { return a&actions == actions }
+
+// Policy is one @@allow or @@deny.
+type Policy struct {
+	Deny    bool
+	Actions ActionSet
+	// To are those whom it concerns; empty: everybody.
+	To []Audience
+	// When is nil for always.
+	When *Rule
+	Span diag.Span
+}
+
+// Audience is one kind of callers; Scope narrows caller.APIKey to the keys of
+// one scope.
+type Audience struct {
+	Kind  caller.Kind
+	Scope string
+}
+
+// Concerns reports that the policy is about this caller.
+func (p *Policy) Concerns(who *caller.Caller) bool {
+	return len(p.To) == 0 || slices.ContainsFunc(p.To, func(to Audience) bool {
+		return to.Kind == who.Kind && (to.Scope == "" || to.Scope == who.Scope)
+	})
+}
+
+// Entity returns the declared entity of that name, nil when there is none (in
+// untyped mode there is none at all).
+func (s *Schema) Entity(name string) *Entity { return s.byName[name] }
+
+// EntityNames are the names of the entities: those declared, in order of
+// declaration, or in untyped mode those named in grants, sorted.
+func (s *Schema) EntityNames() []string {
+	var names []string
+	for _, e := range s.Entities {
+		names = append(names, e.Name)
+	}
+	if s.Typed {
+		return names
+	}
+	for _, scope := range s.APIKeys.Scopes {
+		for _, grant := range scope.Grants {
+			names = append(names, grant.Entities...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

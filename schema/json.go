@@ -1,0 +1,106 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxJSONDepth bounds how deep JSON may nest that comes from outside.
+const maxJSONDepth = 64
+
+var errDepth = fmt.Errorf("must not be nested more than %d levels deep", maxJSONDepth)
+
+// checkDepth refuses JSON that nests too deep, before anything walks into it.
+// It counts brackets outside strings; whether the rest is JSON is for others.
+func checkDepth(raw []byte) error {
+	depth, inString := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxJSONDepth {
+				return errDepth
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// compactJSON appends one JSON value without its blanks. It refuses repeated
+// members, invalid UTF-8 and what nests too deep.
+func compactJSON(dst, raw []byte) ([]byte, error) {
+	if err := checkDepth(raw); err != nil {
+		return nil, err
+	}
+	out, err := jsontext.AppendFormat(dst, raw)
+	if err != nil {
+		return nil, describeJSON(err)
+	}
+	return out, nil
+}
+
+// describeJSON says for a person why a text is not JSON.
+func describeJSON(err error) error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return errors.New("must not repeat a member of an object")
+	case errors.As(err, &syntax) && syntax.Err != nil:
+		return fmt.Errorf("is not JSON: %w", syntax.Err)
+	}
+	return fmt.Errorf("is not JSON: %w", err)
+}
+
+// trimBlanks cuts JSON's blanks off both ends.
+func trimBlanks(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
+
+// isNull reports the JSON value null.
+func isNull(raw []byte) bool { return string(raw) == "null" }
+
+// readString reads a JSON string. What it returns is its own.
+func readString(raw []byte) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
+		return "", false
+	}
+	if body := raw[1 : len(raw)-1]; isPlain(body) {
+		return string(body), true
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	return string(text), err == nil
+}
+
+// isPlain reports that the inside of a JSON string stands for itself.
+func isPlain(body []byte) bool {
+	ascii := true
+	for _, c := range body {
+		if c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return ascii || utf8.Valid(body)
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(dst, s)
+	if err != nil {
+		panic("BUG: a text value that is not UTF-8")
+	}
+	return out
+}
+
+// appendFloat appends f in the form of ECMAScript, as JSON is usually written.
+func appendFloat(dst []byte, f float64) []byte {
+	return jsontext.AppendFloat(dst, f, 64)
+}

@@ -1,0 +1,598 @@
+package schema
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The errors of Parse are for the person who wrote the value. They go on from
+// the field's name: "must be at most 32 characters".
+var (
+	errRequired = errors.New("is required")
+	errString   = errors.New("must be a string")
+	errNumber   = errors.New("must be a number")
+	errWhole    = errors.New("must be a whole number")
+	errBeyond   = errors.New("must be within ±9007199254740991")
+	errFinite   = errors.New("must be a finite number")
+	errBool     = errors.New("must be true or false")
+	errUTF8     = errors.New("must be valid UTF-8")
+	errID       = errors.New("must be an id: 26 small letters and digits")
+	errNamedID  = errors.New("must be an id: 1 to 64 of letters, digits, . _ - | @ :")
+	errUUID     = errors.New("must be a UUID")
+	errEmail    = errors.New("must be an email address")
+	errURL      = errors.New("must be a URL with a scheme and a host")
+	errTime     = errors.New("must be a time of RFC 3339, such as 2026-01-31T09:30:00Z")
+	errDate     = errors.New("must be a date, such as 2026-01-31")
+	errBytes    = errors.New("must be base64 with padding")
+	errList     = errors.New("must be a list")
+	errDigits   = errors.New("must be a decimal, such as 12.50")
+)
+
+// Parse reads one JSON value as a value of the type and checks its bounds. What
+// it returns shares no bytes with raw. Null is a value of an optional type
+// alone.
+func (t *Type) Parse(raw []byte) (Value, error) {
+	raw = trimBlanks(raw)
+	if isNull(raw) {
+		if t.Optional {
+			return Value{}, nil
+		}
+		return Value{}, errRequired
+	}
+	if t.List {
+		return t.parseList(raw)
+	}
+	return t.parseOne(raw, true)
+}
+
+// ParseOperand reads one JSON value that is to be compared with values of the
+// type, or with elements of a list of them. No bounds hold for it: a text may
+// be any text, a decimal may have any places. Null is a value.
+func (t *Type) ParseOperand(raw []byte) (Value, error) {
+	raw = trimBlanks(raw)
+	if isNull(raw) {
+		return Value{}, nil
+	}
+	return t.parseOne(raw, false)
+}
+
+// ParseText reads a value as it stands in a CSV file or on a command line: a
+// string without quotes, all else as in JSON. Nothing is null, where the type
+// is optional.
+func (t *Type) ParseText(s string) (Value, error) {
+	switch {
+	case s == "" && t.Optional:
+		return Value{}, nil
+	case !utf8.ValidString(s):
+		return Value{}, errUTF8
+	case t.List, !t.isWritten():
+		return t.Parse([]byte(s))
+	}
+	return t.checked(t.fromText(s))
+}
+
+// isWritten reports that values of the type are strings in JSON.
+func (t *Type) isWritten() bool {
+	switch t.Kind {
+	case Int, Float, Bool, Duration, JSON, ToMany, Object:
+		return false
+	}
+	return true
+}
+
+// parseOne reads one value, null excluded, of a type taken as no list.
+func (t *Type) parseOne(raw []byte, bounded bool) (Value, error) {
+	v, err := t.read(raw, bounded)
+	if !bounded {
+		return v, err
+	}
+	return t.checked(v, err)
+}
+
+func (t *Type) read(raw []byte, bounded bool) (Value, error) {
+	switch t.Kind {
+	case Int:
+		n, err := readWhole(raw)
+		return IntValue(n), err
+	case Duration:
+		n, err := readWhole(raw)
+		return DurationValue(n), err
+	case Float:
+		return readFloat(raw)
+	case Bool:
+		return readBool(raw)
+	case Decimal:
+		return t.readDecimal(raw, bounded)
+	case JSON:
+		compact, err := compactJSON(nil, raw)
+		return JSONValue(string(compact)), err
+	case Object:
+		return t.Object.read(raw)
+	case ToMany:
+		return Value{}, fmt.Errorf("cannot be given: it is the other side of a relation in %s", t.Entity.Name)
+	case EnumKind:
+		if v, ok := t.readEnum(raw); ok {
+			return v, nil
+		}
+	}
+	s, ok := readString(raw)
+	if !ok {
+		return Value{}, errString
+	}
+	if !bounded && t.isFree() {
+		return TextValue(s), nil
+	}
+	return t.fromText(s)
+}
+
+// isFree reports that any text may be compared with values of the type.
+func (t *Type) isFree() bool {
+	switch t.Kind {
+	case ID, String, Text, Email, URL, Relation:
+		return true
+	}
+	return false
+}
+
+// readEnum reads an enum's value without copying it.
+func (t *Type) readEnum(raw []byte) (Value, bool) {
+	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
+		return Value{}, false
+	}
+	for _, name := range t.Enum.Values {
+		if string(raw[1:len(raw)-1]) == name {
+			return TextValue(name), true
+		}
+	}
+	return Value{}, false
+}
+
+func (t *Type) parseList(raw []byte) (Value, error) {
+	if len(raw) == 0 || raw[0] != '[' {
+		return Value{}, errList
+	}
+	compact, err := compactJSON(nil, raw)
+	if err != nil {
+		return Value{}, err
+	}
+	elem := *t
+	elem.List, elem.Optional = false, false
+	values := []Value{}
+	for i, raw := range elements(compact) {
+		v, err := elem.Parse(raw)
+		if err != nil {
+			return Value{}, fmt.Errorf("%w, at place %d of the list", err, i+1)
+		}
+		values = append(values, v)
+	}
+	return ListValue(values), nil
+}
+
+// fromText reads a value from the text of its JSON string.
+func (t *Type) fromText(s string) (Value, error) {
+	switch t.Kind {
+	case String, Text:
+		return TextValue(s), nil
+	case ID, Relation:
+		return t.idFrom(s)
+	case UUID:
+		if !isUUID(s) {
+			return Value{}, errUUID
+		}
+		return TextValue(strings.ToLower(s)), nil
+	case Email:
+		if !isEmail(s) {
+			return Value{}, errEmail
+		}
+		return TextValue(s), nil
+	case URL:
+		if !isURL(s) {
+			return Value{}, errURL
+		}
+		return TextValue(s), nil
+	case EnumKind:
+		if i := slices.Index(t.Enum.Values, s); i >= 0 {
+			return TextValue(t.Enum.Values[i]), nil
+		}
+		return Value{}, fmt.Errorf("must be one of %s", strings.Join(t.Enum.Values, ", "))
+	case Time:
+		return timeFrom(s)
+	case Date:
+		return dateFrom(s)
+	case Bytes:
+		data, err := base64.StdEncoding.Strict().DecodeString(s)
+		if err != nil || strings.ContainsAny(s, "\r\n") {
+			return Value{}, errBytes
+		}
+		return BytesValue(string(data)), nil
+	case Decimal:
+		return t.decimalFrom(s, true)
+	}
+	return Value{}, errString
+}
+
+// idFrom reads an id. Ids are made by the host and are ULIDs, but those of
+// users and tenants an identity provider may have made.
+func (t *Type) idFrom(s string) (Value, error) {
+	switch {
+	case t.named && !isNamedID(s):
+		return Value{}, errNamedID
+	case !t.named && !IsULID(s):
+		return Value{}, errID
+	}
+	return TextValue(s), nil
+}
+
+// IsULID reports an id as the host makes it: a ULID in small letters.
+func IsULID(s string) bool {
+	if len(s) != 26 || s[0] > '7' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !isDigitByte(c) && (c < 'a' || c > 'z' || c == 'i' || c == 'l' || c == 'o' || c == 'u') {
+			return false
+		}
+	}
+	return true
+}
+
+// maxNamedID bounds the ids of users and tenants, in bytes.
+const maxNamedID = 64
+
+// isNamedID reports an id as an identity provider may make it.
+func isNamedID(s string) bool {
+	if s == "" || len(s) > maxNamedID {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if (c < 'a' || c > 'z') && !isDigitByte(s[i]) && strings.IndexByte("._-|@:", s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigitByte(c byte) bool { return '0' <= c && c <= '9' }
+
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i] | 0x20; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if s[i] != '-' {
+				return false
+			}
+		case !isDigitByte(s[i]) && (c < 'a' || c > 'f'):
+			return false
+		}
+	}
+	return true
+}
+
+func isEmail(s string) bool {
+	addr, err := mail.ParseAddress(s)
+	return err == nil && addr.Address == s
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && u.Host != ""
+}
+
+// The first and the last moment that RFC 3339 can write.
+const (
+	minTime = -62167219200000
+	maxTime = 253402300799999
+)
+
+func timeFrom(s string) (Value, error) {
+	var at time.Time
+	if err := at.UnmarshalText([]byte(s)); err != nil {
+		return Value{}, errTime
+	}
+	ms := at.UnixMilli()
+	if ms < minTime || ms > maxTime {
+		return Value{}, errTime
+	}
+	return TimeValue(ms), nil
+}
+
+func dateFrom(s string) (Value, error) {
+	day, err := time.Parse(time.DateOnly, s)
+	if err != nil || len(s) != len(time.DateOnly) {
+		return Value{}, errDate
+	}
+	return Today(day), nil
+}
+
+// ---- numbers ----
+
+// number is digits × 10^−scale, without zeros at either end of digits.
+type number struct {
+	negative bool
+	digits   []byte
+	scale    int
+}
+
+// maxExponent bounds what is read of an exponent; what lies beyond fits no type.
+const maxExponent = 1_000_000
+
+// readNumber reads a JSON number. The digits lie in buf, unless it is too small.
+func readNumber(buf, raw []byte) (number, bool) {
+	n := number{digits: buf}
+	rest := raw
+	if len(rest) > 0 && rest[0] == '-' {
+		n.negative, rest = true, rest[1:]
+	}
+	whole := countDigits(rest)
+	if whole == 0 || whole > 1 && rest[0] == '0' {
+		return n, false
+	}
+	n.digits, rest = append(n.digits, rest[:whole]...), rest[whole:]
+	if len(rest) > 0 && rest[0] == '.' {
+		n.scale = countDigits(rest[1:])
+		if n.scale == 0 {
+			return n, false
+		}
+		n.digits, rest = append(n.digits, rest[1:1+n.scale]...), rest[1+n.scale:]
+	}
+	if len(rest) > 0 {
+		exponent, ok := readExponent(rest)
+		if !ok {
+			return n, false
+		}
+		n.scale -= exponent
+	}
+	return n.trimmed(), true
+}
+
+func countDigits(b []byte) int {
+	n := 0
+	for n < len(b) && isDigitByte(b[n]) {
+		n++
+	}
+	return n
+}
+
+func readExponent(b []byte) (int, bool) {
+	if b[0] != 'e' && b[0] != 'E' {
+		return 0, false
+	}
+	b = b[1:]
+	sign := 1
+	if len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+		if b[0] == '-' {
+			sign = -1
+		}
+		b = b[1:]
+	}
+	if len(b) == 0 || countDigits(b) != len(b) {
+		return 0, false
+	}
+	exponent := 0
+	for _, c := range b {
+		exponent = min(maxExponent, exponent*10+int(c-'0'))
+	}
+	return sign * exponent, true
+}
+
+func (n number) trimmed() number {
+	for len(n.digits) > 0 && n.digits[0] == '0' {
+		n.digits = n.digits[1:]
+	}
+	for len(n.digits) > 0 && n.digits[len(n.digits)-1] == '0' {
+		n.digits = n.digits[:len(n.digits)-1]
+		n.scale--
+	}
+	if len(n.digits) == 0 {
+		return number{}
+	}
+	return n
+}
+
+// readWhole reads a whole number that every JSON reader keeps exactly.
+func readWhole(raw []byte) (int64, error) {
+	var buf digitBuffer
+	n, ok := readNumber(buf[:0], raw)
+	switch {
+	case !ok:
+		return 0, errNumber
+	case n.scale > 0:
+		return 0, errWhole
+	case len(n.digits)-n.scale > 16:
+		return 0, errBeyond
+	}
+	var whole int64
+	for _, c := range n.digits {
+		whole = whole*10 + int64(c-'0')
+	}
+	for range -n.scale {
+		whole *= 10
+	}
+	if whole > maxInt {
+		return 0, errBeyond
+	}
+	if n.negative {
+		whole = -whole
+	}
+	return whole, nil
+}
+
+func readFloat(raw []byte) (Value, error) {
+	var buf digitBuffer
+	if _, ok := readNumber(buf[:0], raw); !ok {
+		return Value{}, errNumber
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.IsInf(f, 0) {
+		return Value{}, errFinite
+	}
+	return FloatValue(f), nil
+}
+
+func readBool(raw []byte) (Value, error) {
+	switch string(raw) {
+	case "true":
+		return BoolValue(true), nil
+	case "false":
+		return BoolValue(false), nil
+	}
+	return Value{}, errBool
+}
+
+// readDecimal reads a decimal, which may be written as a number too.
+func (t *Type) readDecimal(raw []byte, bounded bool) (Value, error) {
+	if s, ok := readString(raw); ok {
+		return t.decimalFrom(s, bounded)
+	}
+	var buf digitBuffer
+	n, ok := readNumber(buf[:0], raw)
+	if !ok {
+		return Value{}, errDigits
+	}
+	return t.fit(n, bounded)
+}
+
+func (t *Type) decimalFrom(s string, bounded bool) (Value, error) {
+	var buf digitBuffer
+	digits := []byte(strings.TrimPrefix(s, "-"))
+	for len(digits) > 1 && digits[0] == '0' && isDigitByte(digits[1]) {
+		digits = digits[1:]
+	}
+	n, ok := readNumber(buf[:0], digits)
+	if !ok || digits[0] == '-' || strings.ContainsAny(s, "eE") {
+		return Value{}, errDigits
+	}
+	n.negative = len(n.digits) > 0 && s[0] == '-'
+	return t.fit(n, bounded)
+}
+
+// maxOperandDigits bounds a decimal that only is to be compared.
+const maxOperandDigits = 1000
+
+// fit writes a number with the places of the type, or with as many as it has.
+func (t *Type) fit(n number, bounded bool) (Value, error) {
+	places := t.Places
+	switch whole := len(n.digits) - n.scale; {
+	case bounded && n.scale > places:
+		return Value{}, fmt.Errorf("must have at most %d places behind the point", places)
+	case bounded && whole > t.Digits-places:
+		return Value{}, fmt.Errorf("must have at most %d digits before the point", t.Digits-places)
+	case max(whole, n.scale, len(n.digits)) > maxOperandDigits:
+		return Value{}, fmt.Errorf("must have at most %d digits", maxOperandDigits)
+	}
+	return DecimalValue(n.text(max(places, n.scale))), nil
+}
+
+// text writes the number with its places, which are not fewer than its scale.
+func (n number) text(places int) string {
+	var buf digitBuffer
+	text := buf[:0]
+	if n.negative {
+		text = append(text, '-')
+	}
+	whole := len(n.digits) - n.scale
+	for i := range whole {
+		text = append(text, n.digit(i))
+	}
+	if whole <= 0 {
+		text = append(text, '0')
+	}
+	if places > 0 {
+		text = append(text, '.')
+	}
+	for i := range places {
+		text = append(text, n.digit(whole+i))
+	}
+	return string(text)
+}
+
+func (n number) digit(i int) byte {
+	if i < 0 || i >= len(n.digits) {
+		return '0'
+	}
+	return n.digits[i]
+}
+
+// ---- bounds ----
+
+// checked passes on a value that keeps to the type's bounds.
+func (t *Type) checked(v Value, err error) (Value, error) {
+	if err != nil {
+		return Value{}, err
+	}
+	if err := t.checkLength(v.text); err != nil {
+		return Value{}, err
+	}
+	if order, ok := v.Compare(t.Min); ok && order < 0 {
+		return Value{}, fmt.Errorf("must be at least %s", t.Min.plain())
+	}
+	if order, ok := v.Compare(t.Max); ok && order > 0 {
+		return Value{}, fmt.Errorf("must be at most %s", t.Max.plain())
+	}
+	if t.Pattern != nil && !t.Pattern.MatchString(v.text) {
+		return Value{}, fmt.Errorf("must match %s", t.Pattern)
+	}
+	return v, nil
+}
+
+func (t *Type) checkLength(s string) error {
+	if !t.HasMaxLen || len(s) <= t.MaxLen && len(s) >= t.MinLen*utf8.UTFMax {
+		return nil
+	}
+	switch n := utf8.RuneCountInString(s); {
+	case n < t.MinLen:
+		return fmt.Errorf("must be at least %s", characters(t.MinLen))
+	case n > t.MaxLen:
+		return fmt.Errorf("must be at most %s", characters(t.MaxLen))
+	}
+	return nil
+}
+
+func characters(n int) string {
+	if n == 1 {
+		return "1 character"
+	}
+	return fmt.Sprintf("%d characters", n)
+}
+
+// plain is how messages write a value: as in JSON, without quotes.
+func (v Value) plain() string { return strings.Trim(string(v.appendJSON(nil)), `"`) }
+
+// elements cuts a compact JSON array into its elements.
+func elements(array []byte) [][]byte {
+	var elems [][]byte
+	depth, inString, start := 0, false, 1
+	for i := 0; i < len(array); i++ {
+		switch c := array[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+			if depth == 0 && i > start {
+				elems = append(elems, array[start:i])
+			}
+		case c == ',' && depth == 1:
+			elems = append(elems, array[start:i])
+			start = i + 1
+		}
+	}
+	return elems
+}

@@ -1,0 +1,426 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/internal/caller"
+)
+
+// Truth is a value of three-valued logic, ordered so that `and` is the smaller
+// and `or` the larger of two.
+type Truth int8
+
+// The three values.
+const (
+	False Truth = iota
+	Unknown
+	True
+)
+
+// String gives "false", "unknown" or "true".
+func (t Truth) String() string { return [...]string{"false", "unknown", "true"}[t] }
+
+// Not is true for false, false for true and unknown for unknown.
+func (t Truth) Not() Truth { return True - t }
+
+func truthOf(b bool) Truth {
+	if b {
+		return True
+	}
+	return False
+}
+
+// value is t where a rule compares it with something.
+func (t Truth) value() Value {
+	if t == Unknown {
+		return absent
+	}
+	return BoolValue(t == True)
+}
+
+// Scene is what a rule can see. What a scene does not have is absent, and
+// absence makes a comparison unknown. A Scene may be used again for other rows;
+// Eval keeps nothing of it.
+type Scene struct {
+	// Caller is who asks; nil when nothing is known about that.
+	Caller *caller.Caller
+	// Now is the time of the request; zero when there is none.
+	Now time.Time
+	// Row is the row at hand, its values by Field.Pos. Old and New are the rows
+	// of an update. Outer is, inside exists, the row that the rule is about.
+	// Nil: not there. In untyped mode the values stand as Rule.Names tells.
+	Row, Old, New, Outer []Value
+	// Hop returns the value of a field of the row that relation leads to, null
+	// when there is no such row. Nil: such values are absent.
+	Hop func(relation *Field, id string, want *Field) (Value, error)
+	// Exists reports that a row of x.Entity, of the tenant at hand, makes x.Where
+	// true, seen from scene. The scene for x.Where is InExists of it with Row
+	// set. Nil: exists is unknown.
+	Exists func(x *Exists, scene *Scene) (bool, error)
+}
+
+// InExists is the scene that an exists searches in, as yet without a Row.
+func (s *Scene) InExists() Scene {
+	inner := *s
+	inner.Row, inner.Outer = nil, s.Row
+	return inner
+}
+
+// Rule is a compiled expression that is true or false of a scene. It is
+// immutable and safe for concurrent use.
+type Rule struct {
+	top   node
+	names []string
+}
+
+// Names are, in untyped mode, the members of a row that the rule looks at: the
+// rows of a Scene hold the values of these members, in this order. In typed
+// mode there are none.
+func (r *Rule) Names() []string { return r.names }
+
+// Eval evaluates the rule. Whatever cannot be evaluated is Unknown. An error
+// comes from Hop or Exists alone, and the operation fails with it; the truth is
+// then Unknown. What `and` and `or` need not look at, from the left, is not
+// looked at. Eval allocates nothing.
+func (r *Rule) Eval(s *Scene) (Truth, error) {
+	e := evaluation{scene: s}
+	t := e.truth(&r.top)
+	if e.err != nil {
+		return Unknown, e.err
+	}
+	return t, nil
+}
+
+// Exists is an `exists(Entity where …)`.
+type Exists struct {
+	Entity *Entity
+	// Where is about a row of Entity.
+	Where *Rule
+	// Equal are the equalities that every row must meet for Where to be true: an
+	// index may be chosen by them. Where still decides.
+	Equal []Equality
+}
+
+// Equality is `field == value` in an exists, where the value does not depend on
+// the row searched for and is of the field's own kind, or null.
+type Equality struct {
+	Field *Field
+	value *node
+}
+
+// Value is what the field must be equal to, given the scene of InExists. It is
+// false when that is absent: then no row makes the exists true.
+func (q Equality) Value(s *Scene) (Value, bool) {
+	e := evaluation{scene: s}
+	v := e.value(q.value)
+	return v, v.kind != absentKind
+}
+
+// nodeKind says what a node of a compiled rule is.
+type nodeKind uint8
+
+const (
+	constNode nodeKind = iota // value
+	fieldNode                 // field pos of row
+	hopNode                   // want of the row that field leads to
+	nowNode
+	authNode // auth value
+	listNode // elems
+	existsNode
+	notNode    // x
+	binaryNode // x op y
+)
+
+// rowOf says which row of a scene a name is about.
+type rowOf uint8
+
+const (
+	theRow rowOf = iota
+	oldRow
+	newRow
+	outerRow
+)
+
+// node is a part of a compiled rule.
+type node struct {
+	kind   nodeKind
+	op     Op    // binaryNode
+	row    rowOf // fieldNode, hopNode
+	pos    int   // fieldNode, hopNode
+	field  *Field
+	want   *Field
+	auth   string // authNode
+	value  Value  // constNode
+	x, y   *node
+	elems  []node
+	exists *Exists
+}
+
+// evaluation is one run of a rule.
+type evaluation struct {
+	scene *Scene
+	// err is the first error of Hop or Exists; nothing is looked up after it.
+	err error
+}
+
+func (e *evaluation) truth(n *node) Truth {
+	switch n.kind {
+	case notNode:
+		return e.truth(n.x).Not()
+	case existsNode:
+		return e.exists(n.exists)
+	case binaryNode:
+		return e.binary(n)
+	}
+	if v := e.value(n); v.kind == KindBool {
+		return truthOf(v.num != 0)
+	}
+	return Unknown
+}
+
+func (e *evaluation) exists(x *Exists) Truth {
+	if e.scene.Exists == nil || e.err != nil {
+		return Unknown
+	}
+	found, err := e.scene.Exists(x, e.scene)
+	if err != nil {
+		e.err = err
+		return Unknown
+	}
+	return truthOf(found)
+}
+
+func (e *evaluation) binary(n *node) Truth {
+	switch n.op {
+	case OpAnd:
+		x := e.truth(n.x)
+		if x == False || e.err != nil {
+			return x
+		}
+		return min(x, e.truth(n.y))
+	case OpOr:
+		x := e.truth(n.x)
+		if x == True || e.err != nil {
+			return x
+		}
+		return max(x, e.truth(n.y))
+	case OpEqual:
+		return e.equal(e.value(n.x), e.value(n.y))
+	case OpNotEqual:
+		return e.equal(e.value(n.x), e.value(n.y)).Not()
+	case OpIn:
+		return e.in(n.x, n.y)
+	case OpNotIn:
+		return e.in(n.x, n.y).Not()
+	case OpContains:
+		return e.contains(n.x, n.y)
+	case OpStartsWith:
+		return onText(e.value(n.x), e.value(n.y), strings.HasPrefix)
+	}
+	return ordered(n.op, e.value(n.x), e.value(n.y))
+}
+
+// value is what a node stands for. Of a list in brackets it tells only that it
+// is one: who looks into it has the node.
+func (e *evaluation) value(n *node) Value {
+	switch n.kind {
+	case constNode:
+		return n.value
+	case fieldNode:
+		return e.at(n)
+	case hopNode:
+		return e.hop(n)
+	case nowNode:
+		if e.scene.Now.IsZero() {
+			return absent
+		}
+		return Now(e.scene.Now)
+	case authNode:
+		return e.auth(n.auth)
+	case listNode:
+		return Value{kind: KindList}
+	case notNode, binaryNode, existsNode:
+		return e.truth(n).value()
+	}
+	return absent
+}
+
+// at is the value of a field of one of the scene's rows.
+func (e *evaluation) at(n *node) Value {
+	row := e.scene.Row
+	switch n.row {
+	case oldRow:
+		row = e.scene.Old
+	case newRow:
+		row = e.scene.New
+	case outerRow:
+		row = e.scene.Outer
+	}
+	if n.pos >= len(row) {
+		return absent
+	}
+	return row[n.pos]
+}
+
+func (e *evaluation) hop(n *node) Value {
+	relation := e.at(n)
+	switch {
+	case relation.kind == KindNull:
+		return relation
+	case relation.kind != KindText, e.scene.Hop == nil, e.err != nil:
+		return absent
+	}
+	v, err := e.scene.Hop(n.field, relation.text, n.want)
+	if err != nil {
+		e.err = err
+		return absent
+	}
+	return v
+}
+
+func (e *evaluation) auth(name string) Value {
+	who := e.scene.Caller
+	if who == nil {
+		return absent
+	}
+	switch name {
+	case "role":
+		return Value{kind: someRoleKind}
+	case "roles":
+		return Value{kind: allRolesKind}
+	case "kind":
+		return TextValue(who.Kind.String())
+	case "userId":
+		return present(who.UserID)
+	case "tenant":
+		return present(who.Tenant)
+	case "keyId":
+		return present(who.KeyID)
+	case "scope":
+		return present(who.Scope)
+	case "capability":
+		return present(who.Capability)
+	}
+	return absent
+}
+
+func present(s string) Value {
+	if s == "" {
+		return absent
+	}
+	return TextValue(s)
+}
+
+// equal is ==: null is a value, and values of different kinds are unequal.
+func (e *evaluation) equal(v, w Value) Truth {
+	switch {
+	case v.kind == absentKind || w.kind == absentKind:
+		return Unknown
+	case v.kind == someRoleKind:
+		return e.haveRole(w)
+	case w.kind == someRoleKind:
+		return e.haveRole(v)
+	case v.kind == KindNull || w.kind == KindNull:
+		return truthOf(v.kind == w.kind)
+	case v.isList() || w.isList():
+		return Unknown
+	}
+	return truthOf(v.Equal(w))
+}
+
+func (v Value) isList() bool { return v.kind == KindList || v.kind == allRolesKind }
+
+// haveRole reports that v is one of the caller's roles.
+func (e *evaluation) haveRole(v Value) Truth {
+	return truthOf(v.kind == KindText && slices.Contains(e.scene.Caller.Roles, v.text))
+}
+
+// in is `x in y`: x equals one of y. Of what is not there it is unknown, also
+// in an empty list: it is a comparison.
+func (e *evaluation) in(x, y *node) Truth {
+	v := e.value(x)
+	if y.kind == listNode {
+		return e.inBrackets(v, y)
+	}
+	return e.among(v, e.value(y))
+}
+
+func (e *evaluation) inBrackets(v Value, list *node) Truth {
+	if v.kind == absentKind {
+		return Unknown
+	}
+	found := False
+	for i := 0; i < len(list.elems) && found != True; i++ {
+		found = max(found, e.equal(v, e.value(&list.elems[i])))
+	}
+	return found
+}
+
+func (e *evaluation) among(v, list Value) Truth {
+	switch {
+	case v.kind == absentKind || list.kind == absentKind:
+		return Unknown
+	case list.kind == allRolesKind:
+		return e.haveRole(v)
+	case list.kind == KindNull:
+		return False
+	case list.kind != KindList:
+		return Unknown
+	}
+	found := False
+	for _, w := range list.List() {
+		found = max(found, e.equal(v, w))
+	}
+	return found
+}
+
+// contains is of a list that it has an element, of a text that it has a part.
+func (e *evaluation) contains(x, y *node) Truth {
+	if x.kind == listNode {
+		return e.inBrackets(e.value(y), x)
+	}
+	v, w := e.value(x), e.value(y)
+	if v.isList() {
+		return e.among(w, v)
+	}
+	return onText(v, w, strings.Contains)
+}
+
+func onText(v, w Value, test func(s, part string) bool) Truth {
+	switch {
+	case v.kind == absentKind || w.kind == absentKind:
+		return Unknown
+	case v.kind == KindNull || w.kind == KindNull:
+		return False
+	case v.kind != KindText || w.kind != KindText:
+		return Unknown
+	}
+	return truthOf(test(v.text, w.text))
+}
+
+// ordered is <, <=, > and >=: false with null.
+func ordered(op Op, v, w Value) Truth {
+	switch {
+	case v.kind == absentKind || w.kind == absentKind:
+		return Unknown
+	case v.kind == KindNull || w.kind == KindNull:
+		return False
+	}
+	order, ok := v.Compare(w)
+	if !ok {
+		return Unknown
+	}
+	switch op {
+	case OpLess:
+		return truthOf(order < 0)
+	case OpLessEq:
+		return truthOf(order <= 0)
+	case OpGreater:
+		return truthOf(order > 0)
+	case OpGreaterEq:
+		return truthOf(order >= 0)
+	}
+	return Unknown
+}

@@ -1,0 +1,369 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/base64"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ValueKind says what a Value holds. The zero value is KindNull.
+type ValueKind uint8
+
+// The kinds of values. Several types share one: a KindText is of ID, UUID,
+// String, Text, Email, URL, EnumKind or Relation.
+const (
+	KindNull ValueKind = iota
+	KindBool
+	KindInt
+	KindFloat
+	KindDecimal
+	KindText
+	KindTime
+	KindDate
+	KindDuration
+	KindBytes
+	KindJSON
+	KindList
+
+	// The rest is known to rules alone.
+	absentKind   // what a scene does not have
+	someRoleKind // auth.role: each of the caller's roles
+	allRolesKind // auth.roles: the list of them
+)
+
+// Value is one value of a field. It is immutable, the zero Value is null, and
+// copying it is cheap; what it points to is shared and never changed. Compare
+// values with Equal, not with ==.
+type Value struct {
+	kind ValueKind
+	// num is a bool (0, 1), an int, the bits of a float, milliseconds since
+	// 1970 of a time, days since 1970 of a date, milliseconds of a duration.
+	num int64
+	// text is a text, a decimal's digits, bytes, or JSON.
+	text string
+	list *[]Value
+}
+
+var absent = Value{kind: absentKind}
+
+// BoolValue is true or false.
+func BoolValue(b bool) Value {
+	v := Value{kind: KindBool}
+	if b {
+		v.num = 1
+	}
+	return v
+}
+
+// IntValue is a whole number.
+func IntValue(n int64) Value { return Value{kind: KindInt, num: n} }
+
+// FloatValue is a finite number; it panics when f is none. A zero has no sign.
+func FloatValue(f float64) Value {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		panic("BUG: a float value that is not finite")
+	}
+	v := Value{kind: KindFloat}
+	if f != 0 {
+		v.num = int64(math.Float64bits(f))
+	}
+	return v
+}
+
+// DecimalValue is a decimal as Decimal gives it: "-12.50", with exactly its
+// places, without needless zeros in front and never "-0.00". It is for what was
+// a Value's text before; Type.Parse reads what others wrote.
+func DecimalValue(digits string) Value { return Value{kind: KindDecimal, text: digits} }
+
+// TextValue is a text; an id, an enum's value and a relation are texts too.
+func TextValue(s string) Value { return Value{kind: KindText, text: s} }
+
+// TimeValue is a moment, in milliseconds since 1970 UTC.
+func TimeValue(ms int64) Value { return Value{kind: KindTime, num: ms} }
+
+// DateValue is a day, in days since 1970-01-01.
+func DateValue(days int64) Value { return Value{kind: KindDate, num: days} }
+
+// DurationValue is a time span in whole seconds, within ±(2^53−1).
+func DurationValue(seconds int64) Value { return Value{kind: KindDuration, num: seconds * 1000} }
+
+// BytesValue holds the bytes of s.
+func BytesValue(s string) Value { return Value{kind: KindBytes, text: s} }
+
+// JSONValue is one JSON value in its compact form. It is for what was a Value's
+// text before; Type.Parse reads what others wrote.
+func JSONValue(compact string) Value { return Value{kind: KindJSON, text: compact} }
+
+// ListValue is a list. The Value keeps elems: they must not change any more.
+func ListValue(elems []Value) Value { return Value{kind: KindList, list: &elems} }
+
+// Now is the time of t as a value.
+func Now(t time.Time) Value { return TimeValue(t.UnixMilli()) }
+
+// Today is the date of t, in UTC, as a value.
+func Today(t time.Time) Value { return DateValue(floorDiv(t.Unix(), 24*60*60)) }
+
+func floorDiv(n, by int64) int64 {
+	q := n / by
+	if n%by < 0 {
+		q--
+	}
+	return q
+}
+
+// Kind says what v holds, and so which of the methods below gives it.
+func (v Value) Kind() ValueKind { return v.kind }
+
+// IsNull reports that v is null.
+func (v Value) IsNull() bool { return v.kind == KindNull }
+
+// Bool gives a KindBool; of other kinds it is false.
+func (v Value) Bool() bool { return v.kind == KindBool && v.num != 0 }
+
+// Int gives the number of a KindInt, the milliseconds of a KindTime, the days
+// of a KindDate and the seconds of a KindDuration; of other kinds it is 0.
+func (v Value) Int() int64 {
+	switch v.kind {
+	case KindInt, KindTime, KindDate:
+		return v.num
+	case KindDuration:
+		return v.num / 1000
+	}
+	return 0
+}
+
+// Float gives a KindFloat; of other kinds it is 0.
+func (v Value) Float() float64 {
+	if v.kind != KindFloat {
+		return 0
+	}
+	return math.Float64frombits(uint64(v.num))
+}
+
+// Text gives a KindText, the digits of a KindDecimal, the bytes of a KindBytes
+// or the compact JSON of a KindJSON; of other kinds it is empty.
+//
+// To put decimals of one type in order, compare their sign, then (below zero:
+// the other way round) the length of the text and the text itself.
+func (v Value) Text() string { return v.text }
+
+// List gives the elements of a KindList, which must not be changed; of other
+// kinds it is nil.
+func (v Value) List() []Value {
+	if v.list == nil {
+		return nil
+	}
+	return *v.list
+}
+
+// isNumber reports that v is one of the kinds that compare by value.
+func (v Value) isNumber() bool { return v.kind >= KindInt && v.kind <= KindDecimal }
+
+// Equal reports that two values are the same. Numbers are equal by value,
+// whatever their kinds; otherwise values of different kinds are unequal. JSON
+// is equal when its compact text is. It allocates nothing.
+func (v Value) Equal(w Value) bool {
+	switch {
+	case v.isNumber() && w.isNumber():
+		return compareNumbers(v, w) == 0
+	case v.kind != w.kind:
+		return false
+	case v.kind == KindList:
+		return equalLists(v.List(), w.List())
+	}
+	return v.num == w.num && v.text == w.text
+}
+
+func equalLists(a, b []Value) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].Equal(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Compare orders two values of one kind, and numbers of any kinds: -1, 0 or 1.
+// Texts are in the order of their code points, false is before true. Null, JSON
+// and lists have no order, neither have values of different kinds: false. It
+// allocates nothing.
+func (v Value) Compare(w Value) (int, bool) {
+	switch {
+	case v.isNumber() && w.isNumber():
+		return compareNumbers(v, w), true
+	case v.kind != w.kind:
+		return 0, false
+	}
+	switch v.kind {
+	case KindText, KindBytes:
+		return strings.Compare(v.text, w.text), true
+	case KindBool, KindTime, KindDate, KindDuration:
+		return cmp.Compare(v.num, w.num), true
+	}
+	return 0, false
+}
+
+// ---- numbers ----
+
+// digitBuffer holds the digits of ordinary numbers; longer ones grow out of it.
+type digitBuffer [64]byte
+
+// compareNumbers compares exactly, whatever the kinds.
+func compareNumbers(v, w Value) int {
+	switch {
+	case v.kind == KindInt && w.kind == KindInt:
+		return cmp.Compare(v.num, w.num)
+	case v.kind == KindFloat && w.kind == KindFloat:
+		return cmp.Compare(v.Float(), w.Float())
+	case w.kind == KindFloat:
+		return -compareFloat(w.Float(), v)
+	case v.kind == KindFloat:
+		return compareFloat(v.Float(), w)
+	}
+	var a, b digitBuffer
+	return compareDigits(v.appendDigits(a[:0]), w.appendDigits(b[:0]))
+}
+
+// appendDigits appends an int or a decimal in digits.
+func (v Value) appendDigits(dst []byte) []byte {
+	if v.kind == KindInt {
+		return strconv.AppendInt(dst, v.num, 10)
+	}
+	return append(dst, v.text...)
+}
+
+// compareFloat compares a float with an int or a decimal. The nearest float
+// decides unless it is f itself; then all the digits that f has do.
+func compareFloat(f float64, w Value) int {
+	near := float64(w.num)
+	if w.kind == KindDecimal {
+		near, _ = strconv.ParseFloat(w.text, 64) // beyond the range: an infinity
+	}
+	if f != near {
+		return cmp.Compare(f, near)
+	}
+	var a, b digitBuffer
+	return compareDigits(strconv.AppendFloat(a[:0], f, 'f', floatPlaces(f), 64), w.appendDigits(b[:0]))
+}
+
+// floatPlaces is how many digits f has behind the point, to its last.
+func floatPlaces(f float64) int {
+	bits := math.Float64bits(f)
+	fraction, exponent := bits&(1<<52-1), int(bits>>52&(1<<11-1))
+	if exponent == 0 {
+		exponent = 1
+	} else {
+		fraction |= 1 << 52
+	}
+	places := 1075 - exponent
+	for ; places > 0 && fraction != 0 && fraction&1 == 0; places-- {
+		fraction >>= 1
+	}
+	if fraction == 0 {
+		return 0
+	}
+	return max(0, places)
+}
+
+// compareDigits compares two numbers written as -12.50, without needless zeros
+// in front.
+func compareDigits(a, b []byte) int {
+	switch negative := isNegative(a); {
+	case negative != isNegative(b):
+		if negative {
+			return -1
+		}
+		return 1
+	case negative:
+		a, b = b[1:], a[1:]
+	}
+	wholeA, fractionA := cutPoint(a)
+	wholeB, fractionB := cutPoint(b)
+	if len(wholeA) != len(wholeB) {
+		return cmp.Compare(len(wholeA), len(wholeB))
+	}
+	for i := range wholeA {
+		if wholeA[i] != wholeB[i] {
+			return cmp.Compare(wholeA[i], wholeB[i])
+		}
+	}
+	for i := range max(len(fractionA), len(fractionB)) {
+		if x, y := digitAt(fractionA, i), digitAt(fractionB, i); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return 0
+}
+
+// isNegative reports a minus; zero has none.
+func isNegative(digits []byte) bool { return len(digits) > 0 && digits[0] == '-' }
+
+func cutPoint(digits []byte) (whole, fraction []byte) {
+	for i, c := range digits {
+		if c == '.' {
+			return digits[:i], digits[i+1:]
+		}
+	}
+	return digits, nil
+}
+
+func digitAt(fraction []byte, i int) byte {
+	if i < len(fraction) {
+		return fraction[i]
+	}
+	return '0'
+}
+
+// ---- as JSON ----
+
+// AppendJSON appends v, a value of the type, as LANGUAGE's values are written
+// in rows: an enum's name and a relation's id as strings, a decimal as a string
+// with its places, a time in UTC with milliseconds, a duration in seconds.
+func (t *Type) AppendJSON(dst []byte, v Value) []byte { return v.appendJSON(dst) }
+
+func (v Value) appendJSON(dst []byte) []byte {
+	switch v.kind {
+	case KindBool:
+		return strconv.AppendBool(dst, v.num != 0)
+	case KindInt, KindDuration:
+		return strconv.AppendInt(dst, v.Int(), 10)
+	case KindFloat:
+		return appendFloat(dst, v.Float())
+	case KindDecimal:
+		dst = append(dst, '"')
+		dst = append(dst, v.text...)
+		return append(dst, '"')
+	case KindText:
+		return appendString(dst, v.text)
+	case KindTime:
+		dst = append(dst, '"')
+		dst = time.UnixMilli(v.num).UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+		return append(dst, '"')
+	case KindDate:
+		dst = append(dst, '"')
+		dst = time.Unix(v.num*24*60*60, 0).UTC().AppendFormat(dst, time.DateOnly)
+		return append(dst, '"')
+	case KindBytes:
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(v.text))
+		return append(dst, '"')
+	case KindJSON:
+		return append(dst, v.text...)
+	case KindList:
+		dst = append(dst, '[')
+		for i, elem := range v.List() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = elem.appendJSON(dst)
+		}
+		return append(dst, ']')
+	}
+	return append(dst, "null"...)
+}
