@@ -30,7 +30,6 @@ type meter struct {
 	waited time.Duration // that the guest had waited then
 	thread int           // on which it ran then
 	cpu    time.Duration // of that thread
-
 }
 
 // refill is the host function that guests call when their fuel is spent.

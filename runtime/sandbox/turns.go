@@ -92,7 +92,7 @@ type turns struct {
 	mu     sync.Mutex
 	free   int           // none, when somebody waits
 	active []*lane       // with somebody in line
-	floor  time.Duration // what the lane had been served that was last given a turn
+	floor  time.Duration // what a lane that comes counts as having been served
 }
 
 func newTurns(processors int, now func() time.Duration) *turns {
@@ -269,6 +269,13 @@ func (l *lane) backlog(now time.Duration) (sum time.Duration) {
 func (t *turns) joinLocked(r *runner, now time.Duration) {
 	l := r.lane
 	if len(l.line) == 0 {
+		least := time.Duration(1<<63 - 1)
+		for _, other := range t.active {
+			least = min(least, other.servedBy(now))
+		}
+		if len(t.active) > 0 {
+			t.floor = max(t.floor, least)
+		}
 		l.served = max(l.served, t.floor)
 		t.active = append(t.active, l)
 	}
@@ -283,7 +290,21 @@ func (t *turns) leaveLocked(r *runner) {
 	if len(l.line) == 0 {
 		at := slices.Index(t.active, l)
 		t.active = slices.Delete(t.active, at, at+1)
+		if len(t.active) == 0 {
+			t.floor = max(t.floor, l.served)
+		}
 	}
+}
+
+// servedBy is what a lane has had of turns, the present ones included.
+func (l *lane) servedBy(now time.Duration) time.Duration {
+	sum := l.served
+	for _, r := range l.line {
+		if r.holding {
+			sum += now - r.since
+		}
+	}
+	return sum
 }
 
 // nextLocked is who gets the next turn: of the lane that has had the least of
@@ -310,7 +331,6 @@ func (t *turns) nextLocked() (next *runner) {
 func (t *turns) grantLocked(r *runner, now time.Duration) {
 	r.stood += now - r.since
 	r.holding, r.since = true, now
-	t.floor = max(t.floor, r.lane.served)
 }
 
 // tellLocked is grantLocked for one that waits.

@@ -164,6 +164,34 @@ func TestAnEndlessRequestLetsOthersHaveTheirTurns(t *testing.T) {
 	loops.Wait()
 }
 
+// Handlers have as much of the turns as each other from the moment on when both
+// want them: who had them alone before has nothing to make good.
+func TestHandlersShareTurnsEvenlyWhileBothWantThem(t *testing.T) {
+	if runtime.GOMAXPROCS(0) > 2 {
+		t.Skip("there are enough turns for both")
+	}
+	e := newEngine(t, sandbox.Options{NoBreaker: true})
+	m, other := load(t, e, assemble(t, "cases")), load(t, e, assemble(t, "cases"))
+	end := time.Now().Add(600 * time.Millisecond)
+	spin := func(m *sandbox.Module) int64 {
+		ctx := hostabi.NewDeadline(context.Background(), end)
+		defer ctx.Stop()
+		call := newCall(ctx, new(bytes.Buffer))
+		call.Host.Limits.CPU = time.Hour
+		usage, _ := m.Measure(call, "loop")
+		return usage.Fuel
+	}
+	alone := make(chan int64)
+	go func() { alone <- spin(m) }()
+	time.Sleep(400 * time.Millisecond)
+	second := spin(other)
+	first := <-alone
+	t.Logf("%d units of fuel for the one that had 400 ms alone, %d for the one that came then, of 200 ms", first, second)
+	if first < 3*second || second*20 < first { // 500 ms and 100 ms
+		t.Errorf("the first had %d units of fuel, the second %d", first, second)
+	}
+}
+
 // Guests that wait for something keep their places; however many requests a
 // handler has, there are places for the others.
 func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
