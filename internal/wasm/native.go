@@ -19,13 +19,13 @@ type native struct {
 
 // Bytes of native stack.
 const (
-	nativeFixed = 256 // saved registers and addresses
+	nativeFixed = 128 // saved registers and addresses
 	nativeSlot  = 8
 )
 
-// call counts a call: its results, and what has to be looked up again after it.
+// call counts a call: its results, and the space that passes them.
 func (n *native) call(a arity) {
-	n.values += int64(a.results) + 4
+	n.values += int64(a.results)
 	n.area = max(n.area, int64(a.params)+int64(a.results))
 	n.wide = n.wide || a.wide
 }

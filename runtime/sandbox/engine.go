@@ -127,12 +127,15 @@ type Engine struct {
 // now is the time since the Engine was made.
 func (e *Engine) now() time.Duration { return time.Since(e.started) }
 
-// fuelModule is what rewritten modules import refill from. No guest can import
+// fuelModule is what rewritten modules import refill and stackUsed from. No guest can import
 // it: its own imports are checked before they are rewritten.
 const fuelModule = "\x00runner"
 
 // The functions of fuelModule.
-const fuelFunction = "refill"
+const (
+	fuelFunction  = "refill"
+	stackFunction = "stack"
+)
 
 // guestConfig is for all instances: no name, so that there can be many, and no
 // start function, as we call it ourselves.
@@ -174,7 +177,11 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	if err := e.offer(ctx, hostabi.WASIModule, hostabi.WASI()); err != nil {
 		return nil, err
 	}
-	own := []hostabi.Function{{Name: fuelFunction, Results: []api.ValueType{api.ValueTypeI32}, Fn: refill}}
+	number := []api.ValueType{api.ValueTypeI32}
+	own := []hostabi.Function{
+		{Name: fuelFunction, Results: number, Fn: refill},
+		{Name: stackFunction, Results: number, Fn: stackUsed},
+	}
 	if err := e.provide(ctx, fuelModule, own); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (s *sandbox) differs() error {
 		}
 	}
 	for i, f := range s.functions {
-		if n := s.engine.tricks.stackBytes(f); n > keptStack {
+		if n := s.engine.tricks.stack.size(f); n > keptStack {
 			return fmt.Errorf("handler %q keeps a stack of %d bytes", s.module.handlers[i], n)
 		}
 	}
@@ -89,7 +89,7 @@ const Slice = slice
 // tricks it uses.
 func (e *Engine) Methods() string {
 	t := e.tricks
-	return fmt.Sprintf("snapshot %v, %v, shrink %v, reuse %v, stack %v", t.snapshot, t.find, t.shrink, t.reuse, t.stackType != nil)
+	return fmt.Sprintf("snapshot %v, %v, shrink %v, reuse %v, stack %v", t.snapshot, t.find, t.shrink, t.reuse, t.stack.of != nil)
 }
 
 // Fill makes the pool hold n sandboxes, each of which has run a handler once.

@@ -26,10 +26,6 @@ const (
 // exportPrefix begins the names of what a rewritten module exports for us.
 const exportPrefix = "\x00"
 
-// maxStack is how many bytes of native stack recursion may take: far more than
-// programs need that end, and little enough to have for every guest at once.
-const maxStack = 4 << 20
-
 // maxTable is how many entries a table may grow to.
 const maxTable = 1 << 16
 
@@ -92,6 +88,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	rewritten, done, err := m.Rewrite(wasm.Options{
 		Fuel:     &wasm.FuelImport{Module: fuelModule, Name: fuelFunction},
 		MaxStack: maxStack,
+		Stack:    &wasm.StackImport{Module: fuelModule, Name: stackFunction},
 		// The allocator refuses what is too much; beyond the maximum it would not
 		// be asked, not even by sandbox.shrink.
 		MemoryMaxPages: 1 << 16,

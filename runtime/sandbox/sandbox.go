@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime"
 	"strings"
 
@@ -40,6 +39,7 @@ type sandbox struct {
 	// costs more than many a request.
 	functions []api.Function
 	reseed    api.Function // nil: the module has none
+	running   api.Function // nil: none does
 
 	meter   meter
 	runner  runner
@@ -124,7 +124,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	s.begin(call, &m.booting)
 	defer s.end()
 	for _, name := range m.program.First {
-		if err := s.instance.ExportedFunction(name).CallWithStack(&s.guest, nil); err != nil {
+		if err := s.invoke(s.instance.ExportedFunction(name)); err != nil {
 			return nil, fmt.Errorf("%s: %w", shown(name), err)
 		}
 	}
@@ -177,7 +177,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	defer s.end()
 	if s.reseed != nil {
 		call.Initializing(true)
-		err := s.reseed.CallWithStack(&s.guest, nil)
+		err := s.invoke(s.reseed)
 		call.Initializing(false)
 		if err != nil {
 			return fmt.Errorf("%s: %w", exportReseed, err)
@@ -188,7 +188,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 		f = s.instance.ExportedFunction(s.module.handlers[handler])
 		s.functions[handler] = f
 	}
-	err := f.CallWithStack(&s.guest, nil)
+	err := s.invoke(f)
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
 	}
@@ -222,10 +222,10 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 		return err
 	}
 	s.resetGlobals()
-	if tricks.stackBytes(s.functions[handler]) > keptStack || err != nil && !tricks.reuse {
+	if tricks.stack.size(s.functions[handler]) > keptStack || err != nil && !tricks.reuse {
 		s.functions[handler] = nil
 	}
-	if s.reseed != nil && tricks.stackBytes(s.reseed) > keptStack {
+	if s.reseed != nil && tricks.stack.size(s.reseed) > keptStack {
 		s.reseed = s.instance.ExportedFunction(exportReseed)
 	}
 	return nil
@@ -262,19 +262,6 @@ func (s *sandbox) discard() {
 		_ = s.instance.Close(context.Background()) // it has no resources of its own
 	}
 	s.memory.release()
-}
-
-// stackBytes is the size of a function's native stack, which api.Function does
-// not tell: 0 when it is not known.
-func (t *tricks) stackBytes(f api.Function) int {
-	if f == nil || t.stackType == nil {
-		return 0
-	}
-	v := reflect.ValueOf(f)
-	if v.Type() != t.stackType {
-		return 0
-	}
-	return v.Elem().Field(t.stackField).Len()
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -30,10 +29,10 @@ type tricks struct {
 	// reuse: a function works again after it was unwound. Without it such a
 	// function is looked up anew.
 	reuse bool
-	// stackType and stackField are where a function keeps its native stack.
-	// Without them (nil) what recursion took is kept.
-	stackType  reflect.Type
-	stackField int
+	// stack: it can be seen how large a function's native stack is, and how much
+	// of it is in use. Without it what recursion took is kept, and a guest's calls
+	// may not even nest so deep that they could take too much.
+	stack stackTrick
 }
 
 // Names of tricks in Options.Distrust, in the order of their tests.
@@ -91,8 +90,8 @@ func (e *Engine) test(ctx context.Context) error {
 	}
 	e.tricks.shrink = t.passes(TrickShrink, "a sandbox whose memory grew is thrown away", t.shrinks)
 	e.tricks.reuse = t.passes(TrickReuse, "a function that failed is looked up anew", t.reuses)
-	if !t.passes(TrickStack, "the stack of a deep recursion is kept", t.stack) {
-		e.tricks.stackType = nil
+	if !t.passes(TrickStack, "deep recursion ends sooner, and its stack is kept", t.stack) {
+		e.tricks.stack = stackTrick{}
 	}
 	return nil
 }
@@ -246,27 +245,32 @@ func (t *selfTest) reuses(s *sandbox) error {
 	return nil
 }
 
-// stack finds the stack by its name, and believes it when it grows as it must.
+// stack finds the stack by its name, and believes it when it grows as it must:
+// deep takes at least a return address for each of its 2,000 calls, and asks how
+// much is in use by one that is too deep for what they may take.
 func (t *selfTest) stack(s *sandbox) error {
-	f := s.instance.ExportedFunction("pristine")
-	kind := reflect.TypeOf(f)
-	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
-		return fmt.Errorf("a function is a %v", kind)
+	trick, ok := findStack(s.instance.ExportedFunction("pristine"))
+	if !ok {
+		return errors.New("a function has no stack that is known")
 	}
-	field, ok := kind.Elem().FieldByName("stack")
-	if !ok || len(field.Index) != 1 || field.Type != reflect.TypeFor[[]byte]() {
-		return fmt.Errorf("a %v has no stack", kind)
-	}
-	tricks := &t.engine.tricks
-	tricks.stackType, tricks.stackField = kind, field.Index[0]
+	t.engine.tricks.stack = trick
 	size := func(export string) (int, error) {
 		handler, err := t.run(s, export, plenty)
-		return tricks.stackBytes(s.functions[handler]), err
+		return trick.size(s.functions[handler]), err
 	}
 	flat, err1 := size("pristine")
 	deep, err2 := size("deep")
 	if err1 != nil || err2 != nil || flat == 0 || flat > keptStack || deep <= flat {
 		return fmt.Errorf("the stacks of a flat and of a deep call are %d and %d bytes: %v, %v", flat, deep, err1, err2)
+	}
+	if err := t.expect(s, "deeper"); err != nil {
+		return err
+	}
+	if _, err := t.run(s, "endless", plenty); !errors.Is(err, errStack) {
+		return fmt.Errorf("endless recursion ends with %v", err)
+	}
+	if handler := t.module.byName["endless"]; trick.size(s.functions[handler]) > 4*maxStack {
+		return fmt.Errorf("endless recursion took %d bytes of stack", trick.size(s.functions[handler]))
 	}
 	return nil
 }

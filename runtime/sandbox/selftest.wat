@@ -50,4 +50,7 @@
     (if (result i32) (local.get 0)
       (then (i32.add (i32.const 1) (call $deep (i32.sub (local.get 0) (i32.const 1)))))
       (else (i32.const 0))))
-  (func (export "deep") (call $assert (i32.eq (call $deep (i32.const 2000)) (i32.const 2000)))))
+  (func (export "deep") (call $assert (i32.eq (call $deep (i32.const 2000)) (i32.const 2000))))
+  ;; deeper: so many calls that they could take more stack than they may, but do not
+  (func (export "deeper") (call $assert (i32.eq (call $deep (i32.const 20000)) (i32.const 20000))))
+  (func (export "endless") (drop (call $deep (i32.const -1)))))

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"context"
+	"math"
+	"reflect"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/hostabi"
+)
+
+// maxStack is how many bytes of native stack a guest's calls may take: far more
+// than programs need that end, and little enough to have for every guest at once.
+const maxStack = 4 << 20
+
+// stackUsed is the host function that guests call when what their calls may take
+// of the native stack adds up to maxStack: in most cases they take a tenth. It
+// answers what is in use, or too much when that cannot be known.
+func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
+	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
+	used := s.engine.tricks.stack.used(s.running)
+	if used == 0 {
+		used = math.MaxInt32
+	}
+	stack[0] = min(used, math.MaxInt32)
+}
+
+// invoke calls a function of the guest, and keeps in mind which.
+func (s *sandbox) invoke(f api.Function) error {
+	s.running = f
+	err := f.CallWithStack(&s.guest, nil)
+	s.running = nil
+	return err
+}
+
+// stackTrick is where a function keeps its native stack, which api.Function does
+// not tell: the stack, where it begins (it grows downwards), and how far it
+// reached when the guest last called the host. The zero value knows nothing.
+type stackTrick struct {
+	of         reflect.Type
+	stack, top int
+	state      int // the field that holds reached
+	reached    int
+}
+
+// findStack finds the stack of a function by its name.
+func findStack(f api.Function) (t stackTrick, ok bool) {
+	kind := reflect.TypeOf(f)
+	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
+		return t, false
+	}
+	field := func(of reflect.Type, name string, kind reflect.Kind) int {
+		f, found := of.FieldByName(name)
+		ok = found && len(f.Index) == 1 && f.Type.Kind() == kind
+		if !ok {
+			return 0
+		}
+		return f.Index[0]
+	}
+	t.of = kind
+	if t.stack = field(kind.Elem(), "stack", reflect.Slice); !ok || kind.Elem().Field(t.stack).Type != reflect.TypeFor[[]byte]() {
+		return t, false
+	}
+	if t.top = field(kind.Elem(), "stackTop", reflect.Uintptr); !ok {
+		return t, false
+	}
+	if t.state = field(kind.Elem(), "execCtx", reflect.Struct); !ok {
+		return t, false
+	}
+	t.reached = field(kind.Elem().Field(t.state).Type, "stackPointerBeforeGoCall", reflect.Pointer)
+	return t, ok
+}
+
+// size is how large a function's native stack is: 0 when it is not known.
+func (t *stackTrick) size(f api.Function) int {
+	if v, ok := t.value(f); ok {
+		return v.Field(t.stack).Len()
+	}
+	return 0
+}
+
+// used is how much of it is in use, in a call of the host: 0 when it is not
+// known.
+func (t *stackTrick) used(f api.Function) uint64 {
+	v, ok := t.value(f)
+	if !ok {
+		return 0
+	}
+	used := v.Field(t.top).Uint() - uint64(v.Field(t.state).Field(t.reached).Pointer())
+	if used > uint64(v.Field(t.stack).Len()) {
+		return 0
+	}
+	return used
+}
+
+func (t *stackTrick) value(f api.Function) (v reflect.Value, ok bool) {
+	if f == nil || t.of == nil {
+		return v, false
+	}
+	if v = reflect.ValueOf(f); v.Type() != t.of {
+		return v, false
+	}
+	return v.Elem(), true
+}
