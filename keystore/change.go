@@ -53,7 +53,7 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	if err := checkRoom(tx, a, r.Tenant, now); err != nil {
 		return Key{}, err
 	}
-	if r.ID, err = newID(now); err != nil {
+	if r.ID, err = newID(keyIDs, now); err != nil {
 		return Key{}, err
 	}
 	token := NewToken(a.Schema.APIKeys.Prefix)
@@ -175,7 +175,7 @@ func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bo
 
 // reach returns the key of that id if the caller may know of it.
 func (k *Keystore) reach(tx *store.Tx, a Authority, id string) (*record, error) {
-	if !validID(id) {
+	if !validID(keyIDs, id) {
 		return nil, errNoKey
 	}
 	r, err := read(tx, id)
@@ -209,12 +209,12 @@ func (k *Keystore) tokenRecord(token secret.Token) tokenRecord {
 	return tokenRecord{MAC: mac[:], Hint: token.Hint()}
 }
 
-func newID(now int64) (string, error) {
+func newID(prefix string, now int64) (string, error) {
 	id, err := ulid.New(uint64(now), rand.Reader)
 	if err != nil {
-		return "", fmt.Errorf("make a key's id: %w", err)
+		return "", fmt.Errorf("make an id: %w", err)
 	}
-	return idPrefix + strings.ToLower(id.String()), nil
+	return prefix + strings.ToLower(id.String()), nil
 }
 
 // expiry returns the end of a key made now, in ms; 0: none.

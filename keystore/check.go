@@ -22,11 +22,16 @@ const (
 	maxDepth    = 64
 )
 
-const idPrefix = "key_"
+// The prefixes of ids.
+const (
+	keyIDs     = "key_"
+	sessionIDs = "ses_"
+)
 
-// validID reports whether id has the form of a key's id: no other has a key.
-func validID(id string) bool {
-	text, ok := strings.CutPrefix(id, idPrefix)
+// validID reports whether id has the form of the ids with that prefix: nothing
+// has another one.
+func validID(prefix, id string) bool {
+	text, ok := strings.CutPrefix(id, prefix)
 	if !ok || text != strings.ToLower(text) {
 		return false
 	}
@@ -42,7 +47,7 @@ func checkLine(field, text string) error {
 	case utf8.RuneCountInString(text) > maxName:
 		return fault.New(fault.Invalid, "%s is longer than %d characters", field, maxName)
 	case ValidToken([]byte(text)):
-		return fault.New(fault.Invalid, "%s is a token: give the key a label instead, and revoke the key of that token", field)
+		return fault.New(fault.Invalid, "%s is a token: write something else there, and revoke what that token belongs to", field)
 	case strings.ContainsFunc(text, steersTerminal):
 		return fault.New(fault.Invalid, "%s has a control character", field)
 	}

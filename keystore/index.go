@@ -18,38 +18,39 @@ import (
 //	                                              builds a new chain and swaps it in
 //
 // Nobody can choose an HMAC under the pepper, so chains stay short.
-type index struct {
-	table atomic.Pointer[table]
+type index[T any] struct {
+	table atomic.Pointer[table[T]]
 	count int // tokens; only the changer reads it
 }
 
-type table struct{ buckets []atomic.Pointer[node] }
+type table[T any] struct{ buckets []atomic.Pointer[node[T]] }
 
-// node is one token of a key. It is immutable.
-type node struct {
+// node is one token and what it is the token of. It is immutable.
+type node[T any] struct {
 	mac [sha256.Size]byte
-	// until is when the token dies, in ms; endless unless it is in grace.
+	// until is when the token dies, in ms; endless for one without an end of its
+	// own.
 	until int64
-	key   *entry
-	next  *node
+	of    *T
+	next  *node[T]
 }
 
 const smallestTable = 64
 
-func newIndex() *index {
-	x := &index{}
-	x.table.Store(newTable(smallestTable))
+func newIndex[T any]() *index[T] {
+	x := &index[T]{}
+	x.table.Store(newTable[T](smallestTable))
 	return x
 }
 
-func newTable(size int) *table { return &table{make([]atomic.Pointer[node], size)} }
+func newTable[T any](size int) *table[T] { return &table[T]{make([]atomic.Pointer[node[T]], size)} }
 
-func (t *table) bucket(mac [sha256.Size]byte) *atomic.Pointer[node] {
+func (t *table[T]) bucket(mac [sha256.Size]byte) *atomic.Pointer[node[T]] {
 	return &t.buckets[binary.LittleEndian.Uint64(mac[:8])&uint64(len(t.buckets)-1)]
 }
 
-// find returns the token's node, nil when no key has it.
-func (x *index) find(mac [sha256.Size]byte) *node {
+// find returns the token's node, nil when there is none.
+func (x *index[T]) find(mac [sha256.Size]byte) *node[T] {
 	for n := x.table.Load().bucket(mac).Load(); n != nil; n = n.next {
 		if subtle.ConstantTimeCompare(n.mac[:], mac[:]) == 1 {
 			return n
@@ -59,11 +60,11 @@ func (x *index) find(mac [sha256.Size]byte) *node {
 }
 
 // put adds a token, in place of the one with the same HMAC.
-func (x *index) put(mac [sha256.Size]byte, until int64, key *entry) {
+func (x *index[T]) put(mac [sha256.Size]byte, until int64, of *T) {
 	t := x.table.Load()
 	bucket := t.bucket(mac)
 	rest, found := without(bucket.Load(), mac)
-	bucket.Store(&node{mac, until, key, rest})
+	bucket.Store(&node[T]{mac, until, of, rest})
 	if found {
 		return
 	}
@@ -74,7 +75,7 @@ func (x *index) put(mac [sha256.Size]byte, until int64, key *entry) {
 }
 
 // remove takes a token out; one that is not there is no matter.
-func (x *index) remove(mac [sha256.Size]byte) {
+func (x *index[T]) remove(mac [sha256.Size]byte) {
 	bucket := x.table.Load().bucket(mac)
 	rest, found := without(bucket.Load(), mac)
 	if found {
@@ -85,7 +86,7 @@ func (x *index) remove(mac [sha256.Size]byte) {
 
 // without returns a chain that has all nodes but the one of that HMAC. The
 // nodes in front of it are copied, those behind it shared.
-func without(chain *node, mac [sha256.Size]byte) (rest *node, found bool) {
+func without[T any](chain *node[T], mac [sha256.Size]byte) (rest *node[T], found bool) {
 	if chain == nil {
 		return nil, false
 	}
@@ -96,17 +97,17 @@ func without(chain *node, mac [sha256.Size]byte) (rest *node, found bool) {
 	if !found {
 		return chain, false
 	}
-	return &node{chain.mac, chain.until, chain.key, next}, true
+	return &node[T]{chain.mac, chain.until, chain.of, next}, true
 }
 
 // grow doubles the table. A reader that still holds the old one began before
 // the change that is being made, and may see the state before it.
-func (x *index) grow(old *table) {
-	t := newTable(2 * len(old.buckets))
+func (x *index[T]) grow(old *table[T]) {
+	t := newTable[T](2 * len(old.buckets))
 	for i := range old.buckets {
 		for n := old.buckets[i].Load(); n != nil; n = n.next {
 			bucket := t.bucket(n.mac)
-			bucket.Store(&node{n.mac, n.until, n.key, bucket.Load()})
+			bucket.Store(&node[T]{n.mac, n.until, n.of, bucket.Load()})
 		}
 	}
 	x.table.Store(t)

@@ -53,14 +53,15 @@ var ErrInvalidToken error = fault.New(fault.InvalidToken, "the credential is not
 // Reason says why a token was refused. It is for the log, never for an answer.
 type Reason string
 
-// The reasons to refuse a token.
+// The reasons to refuse a token of a key or a session.
 const (
 	Malformed  Reason = "malformed" // its form or checksum
-	Unknown    Reason = "unknown"   // no key has it, or no longer
+	Unknown    Reason = "unknown"   // no key or session has it, or no longer
 	KeyExpired Reason = "expired"
 	KeyRevoked Reason = "revoked"
 	KeyOff     Reason = "disabled"
 	GraceOver  Reason = "grace_over" // an old token of a rotated key
+	Idle       Reason = "idle"       // a session that was not used for too long
 )
 
 // Identity is the key that a token belongs to. What it may do follows from the
@@ -79,21 +80,26 @@ type Identity struct {
 	Refused Reason
 }
 
-// Keystore is the keys of one store. All methods may be called from any
+// Keystore is the keys and sessions of one store. All methods may be called from any
 // goroutine; those that take a transaction, from the goroutine that owns it.
 type Keystore struct {
 	store  *store.Store
 	logger *slog.Logger
+	pepper []byte
 	macs   *macs
 	clock  *clock
-	index  *index
+	index  *index[entry]
 	epoch  atomic.Uint64
 	uses   uses
 
-	mu     sync.RWMutex // what follows, and changes of index
-	keys   map[string]*known
-	useOf  map[string]*use
-	unhook func()
+	sessionMACs  *macs
+	sessionIndex *index[sessionEntry]
+
+	mu       sync.RWMutex // what follows, and changes of the indexes
+	keys     map[string]*known
+	sessions map[string]*knownSession
+	useOf    map[string]*use // of keys and sessions, by their ids
+	unhook   func()
 
 	stop func()
 	done chan struct{}
@@ -130,9 +136,13 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 		return nil, err
 	}
 	k := &Keystore{
-		store: st, logger: logger, macs: newMACs(pepper), clock: clock, index: newIndex(),
-		keys: map[string]*known{}, useOf: map[string]*use{}, done: make(chan struct{}),
+		store: st, logger: logger, pepper: pepper, macs: newMACs(pepper), clock: clock, index: newIndex[entry](),
+		sessionIndex: newIndex[sessionEntry](),
+		keys:         map[string]*known{}, sessions: map[string]*knownSession{}, useOf: map[string]*use{},
+		done: make(chan struct{}),
 	}
+	sessionKey := k.Derive("sessions")
+	k.sessionMACs = newMACs(sessionKey[:])
 	// First follow, then read: what commits in between is seen twice, and the
 	// version tells which is newer.
 	k.unhook = st.OnApply([]byte(prefixAll), k.apply)
@@ -168,35 +178,36 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 		return Identity{Refused: Unknown}, ErrInvalidToken
 	}
 	now := k.clock.now()
-	if reason := n.refused(now); reason != "" {
-		return Identity{ID: n.key.identity.ID, Refused: reason}, ErrInvalidToken
+	if reason := n.of.refusedAt(now, n.until); reason != "" {
+		return Identity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
-	k.uses.touch(n.key.use, now)
-	return n.key.identity, nil
+	k.uses.touch(n.of.use, now)
+	return n.of.identity, nil
 }
 
-func (n *node) refused(now int64) Reason {
+// refusedAt says why a token of the key that dies at until is refused at now.
+func (e *entry) refusedAt(now, until int64) Reason {
 	switch {
-	case n.key.refused == KeyRevoked:
+	case e.refused == KeyRevoked:
 		return KeyRevoked
-	case now >= n.key.expires:
+	case now >= e.expires:
 		return KeyExpired
-	case n.key.refused != "":
-		return n.key.refused
-	case now >= n.until:
+	case e.refused != "":
+		return e.refused
+	case now >= until:
 		return GraceOver
 	}
 	return ""
 }
 
-// Epoch returns a number that grows with every change of any key, after the
-// change counts for Verify and before the commit that made it returns. Who read
+// Epoch returns a number that grows with every change of any key or session,
+// after the change counts for Verify and VerifySession and before the commit that made it returns. Who read
 // it before a Verify and reads the same later need not verify again.
 func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
 
 func (k *Keystore) load(ctx context.Context) error {
 	return k.store.View(ctx, func(tx *store.Tx) error {
-		for _, prefix := range []string{prefixKey, prefixUse} {
+		for _, prefix := range []string{prefixKey, prefixSession, prefixUse} {
 			for item, err := range tx.Scan([]byte(prefix), nil, false) {
 				if err != nil {
 					return fmt.Errorf("read the keys: %w", err)
@@ -212,11 +223,14 @@ func (k *Keystore) load(ctx context.Context) error {
 
 // apply takes over one change that the store is about to make readable.
 func (k *Keystore) apply(seq store.Seq, change store.Change) {
-	if change.Deleted {
-		return // nothing of this room is ever deleted
+	if change.Deleted { // only sessions ever are, long after their end
+		if id, ok := strings.CutPrefix(string(change.Key), prefixSession); ok {
+			k.forgetSession(id)
+		}
+		return
 	}
 	if err := k.follow(seq, change.Key, change.Value); err != nil {
-		k.logger.Error("a key could not be taken over and is refused until the server starts again", "cause", err)
+		k.logger.Error("a key or session could not be taken over and is refused until the server starts again", "cause", err)
 	}
 }
 
@@ -224,6 +238,9 @@ func (k *Keystore) follow(version store.Seq, key, value []byte) error {
 	name := string(key)
 	if id, ok := strings.CutPrefix(name, prefixKey); ok {
 		return k.followKey(version, id, value)
+	}
+	if id, ok := strings.CutPrefix(name, prefixSession); ok {
+		return k.followSession(version, id, value)
 	}
 	if id, ok := strings.CutPrefix(name, prefixUse); ok {
 		return k.followUse(id, value)
@@ -290,17 +307,13 @@ func (k *Keystore) removeTokensLocked(old, next *known) {
 func (k *Keystore) followUse(id string, value []byte) error {
 	at, err := decodeTime(value)
 	if err != nil {
-		return fmt.Errorf("read the last use of key %s: %w", id, err)
+		return fmt.Errorf("read the last use of %s: %w", id, err)
 	}
 	k.mu.Lock()
 	u := k.useLocked(id)
 	k.mu.Unlock()
-	for {
-		last := u.last.Load()
-		if at <= last || u.last.CompareAndSwap(last, at) {
-			return nil
-		}
-	}
+	u.atLeast(at)
+	return nil
 }
 
 func (k *Keystore) useLocked(id string) *use {
@@ -312,7 +325,7 @@ func (k *Keystore) useLocked(id string) *use {
 	return u
 }
 
-// lastUse returns when the key was last used, in ms; 0: never.
+// lastUse returns when the key or session was last used, in ms; 0: never.
 func (k *Keystore) lastUse(id string) int64 {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -329,18 +342,25 @@ const (
 	usesPerWrite = 5000
 )
 
-// keepWriting writes last uses and the clock mark once a minute.
+// keepWriting writes last uses and the clock mark once a minute, and sweeps
+// sessions once an hour.
 func (k *Keystore) keepWriting(ctx context.Context) {
 	defer close(k.done)
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			if err := k.writeDown(ctx); err != nil && ctx.Err() == nil {
-				k.logger.Warn("last uses of keys or the clock mark could not be written; trying again in a minute", "cause", err)
+				k.logger.Warn("last uses or the clock mark could not be written; trying again in a minute", "cause", err)
+			}
+		case <-sweep.C:
+			if err := k.sweepSessions(ctx); err != nil && ctx.Err() == nil {
+				k.logger.Warn("sessions that ended long ago could not be deleted; trying again in an hour", "cause", err)
 			}
 		}
 	}
@@ -359,7 +379,7 @@ func (k *Keystore) writeDown(ctx context.Context) error {
 			for _, u := range taken {
 				k.uses.add(u)
 			}
-			return fmt.Errorf("write the last uses of keys: %w", err)
+			return fmt.Errorf("write the last uses: %w", err)
 		}
 		taken = taken[n:]
 	}

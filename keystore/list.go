@@ -59,7 +59,7 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 	if f.Limit < 0 || f.Limit > maxLimit {
 		return Page{}, fault.New(fault.Invalid, "limit must be between 1 and %d", maxLimit)
 	}
-	if f.Cursor != "" && !validID(f.Cursor) {
+	if f.Cursor != "" && !validID(keyIDs, f.Cursor) {
 		return Page{}, fault.New(fault.Invalid, "the cursor is not one that a list gave")
 	}
 	page, err := k.page(tx, a, f, k.clock.judge(tx.Now()))

@@ -164,6 +164,17 @@ func checkValue(pepper []byte) []byte {
 	return check
 }
 
+// Derive returns the key for one purpose, such as "cursors": HKDF-SHA-256 of the
+// pepper (RFC 5869). The same pepper gives the same key, and no key tells of
+// another one or of the pepper.
+func (k *Keystore) Derive(purpose string) (key [32]byte) {
+	derived, err := hkdf.Key(sha256.New, k.pepper, nil, "runner key for "+purpose, len(key))
+	if err != nil {
+		panic("BUG: derive a key from the pepper: " + err.Error())
+	}
+	return [32]byte(derived)
+}
+
 // macs computes the HMAC of tokens; any number of goroutines may use one.
 type macs struct{ pool sync.Pool }
 

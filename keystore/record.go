@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	prefixAll    = "keystore/"
-	prefixKey    = prefixAll + "key/"
-	prefixTenant = prefixAll + "tenant/"
-	prefixUse    = prefixAll + "use/"
+	prefixAll     = "keystore/"
+	prefixKey     = prefixAll + "key/"
+	prefixTenant  = prefixAll + "tenant/"
+	prefixSession = prefixAll + "session/"
+	prefixUse     = prefixAll + "use/"
 )
 
 // endless is the end, in ms, of what has none.

@@ -2,7 +2,7 @@ package keystore
 
 import "sync/atomic"
 
-// use is when a key was last used. Requests note it here, a writer in the
+// use is when a key or a session was last used. Requests note it here, a writer in the
 // background puts it into the store.
 type use struct {
 	id     string
@@ -14,6 +14,16 @@ type use struct {
 // useStep is how exact a use is noted, in ms: a busy key's requests, on all
 // CPUs, write the same word no more often.
 const useStep = 1000
+
+// atLeast sets the last use to at unless a later one is known.
+func (u *use) atLeast(at int64) {
+	for {
+		last := u.last.Load()
+		if at <= last || u.last.CompareAndSwap(last, at) {
+			return
+		}
+	}
+}
 
 // uses is the list of what has to be written: a stack without a lock.
 type uses struct{ head atomic.Pointer[use] }

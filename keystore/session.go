@@ -1,0 +1,101 @@
+package keystore
+
+import (
+	"encoding/json"
+	"time"
+
+	"runner.example/internal/secret"
+)
+
+// sessionPrefix begins the value of every session's cookie; its form is that of
+// a token.
+const sessionPrefix = "rns"
+
+// Session is a signed-in user as an operator may see it. It ends ExpiresAt, or
+// when it was not used for as long as Idle says, or when it is revoked; nothing
+// brings it back. In JSON times are RFC 3339 in UTC with milliseconds, idle is
+// in seconds, and what is not set is null, but for cookie, which is there only
+// right after CreateSession.
+type Session struct {
+	ID     string
+	UserID string
+	// Tenant is empty for a user of none.
+	Tenant string
+	// Roles are those the session was made with, in that order.
+	Roles []string
+	// Status is Active, Expired or Revoked.
+	Status Status
+
+	CreatedAt time.Time
+	// LastSeenAt is exact to about a second; a server that was killed may have
+	// forgotten the last minute.
+	LastSeenAt time.Time
+	ExpiresAt  time.Time
+	Idle       time.Duration
+	// RevokedAt is zero unless the session is revoked.
+	RevokedAt time.Time
+	// Cookie is what a browser sends: the cookie's name, "=" and its value.
+	Cookie secret.Text
+}
+
+// sessionJSON is a Session's JSON form.
+type sessionJSON struct {
+	ID         string   `json:"id"`
+	UserID     string   `json:"userId"`
+	Tenant     *string  `json:"tenant"`
+	Roles      []string `json:"roles"`
+	Status     Status   `json:"status"`
+	CreatedAt  jsonTime `json:"createdAt"`
+	LastSeenAt jsonTime `json:"lastSeenAt"`
+	ExpiresAt  jsonTime `json:"expiresAt"`
+	Idle       int64    `json:"idle"`
+	RevokedAt  jsonTime `json:"revokedAt"`
+	Cookie     string   `json:"cookie,omitempty"`
+}
+
+// MarshalJSON encodes the session, its cookie included when it is set: what
+// encodes a Session shows it to the session's maker.
+func (s Session) MarshalJSON() ([]byte, error) {
+	return json.Marshal(sessionJSON{
+		s.ID, s.UserID, orNull(s.Tenant), append([]string{}, s.Roles...), s.Status,
+		jsonTime(s.CreatedAt), jsonTime(s.LastSeenAt), jsonTime(s.ExpiresAt), int64(s.Idle / time.Second), jsonTime(s.RevokedAt),
+		s.Cookie.Reveal(),
+	})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded.
+func (s *Session) UnmarshalJSON(data []byte) error {
+	var j sessionJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*s = Session{
+		ID: j.ID, UserID: j.UserID, Tenant: orEmpty(j.Tenant), Status: j.Status,
+		CreatedAt: time.Time(j.CreatedAt), LastSeenAt: time.Time(j.LastSeenAt), ExpiresAt: time.Time(j.ExpiresAt),
+		Idle: time.Duration(j.Idle) * time.Second, RevokedAt: time.Time(j.RevokedAt),
+	}
+	if len(j.Roles) > 0 {
+		s.Roles = j.Roles
+	}
+	if j.Cookie != "" {
+		s.Cookie = secret.New(j.Cookie)
+	}
+	return nil
+}
+
+// sessionAt is what can be seen of a record at now. It has no cookie.
+func (k *Keystore) sessionAt(r *sessionRecord, now int64) Session {
+	seen := max(r.Created, k.lastUse(r.ID))
+	s := Session{
+		ID: r.ID, UserID: r.UserID, Tenant: r.Tenant, Roles: r.Roles, Status: Active,
+		CreatedAt: timeOf(r.Created), LastSeenAt: timeOf(seen), ExpiresAt: timeOf(r.Expires),
+		Idle: time.Duration(r.Idle) * time.Millisecond, RevokedAt: timeOf(r.Revoked),
+	}
+	switch {
+	case r.Revoked != 0:
+		s.Status = Revoked
+	case now >= min(r.Expires, seen+r.Idle):
+		s.Status = Expired
+	}
+	return s
+}

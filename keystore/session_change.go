@@ -1,0 +1,160 @@
+package keystore
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// maxRoles bounds the roles of one session.
+const maxRoles = 64
+
+// errNoSession is the answer to every id that no session has, or that the caller
+// may not know of.
+var errNoSession error = fault.New(fault.NotFound, "there is no session with this id")
+
+// CreateSessionRequest says what session to make.
+type CreateSessionRequest struct {
+	// UserID is who is signed in: a line of at most 120 characters.
+	UserID string
+	// Tenant is the user's; empty: none.
+	Tenant string
+	// Roles are declared ones, in untyped mode without auth.roles any.
+	Roles []string
+	// TTL is how long the session may last, exact to a millisecond. nil: as long
+	// as the schema's absolute end allows, which is also the longest.
+	TTL *time.Duration
+}
+
+// CreateSession makes a session in tx and returns it with its cookie, which
+// cannot be had again. A change of what a user may do needs a new session: none
+// is ever changed but by its end. Faults: Denied (only an operator may), Invalid
+// (what is asked for is wrong, or the schema declares no session cookie).
+func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionRequest) (Session, error) {
+	now := k.clock.judge(tx.Now())
+	r, err := a.newSession(req, now)
+	if err != nil {
+		return Session{}, err
+	}
+	if r.ID, err = newID(sessionIDs, now); err != nil {
+		return Session{}, err
+	}
+	value := NewToken(sessionPrefix).Reveal()
+	mac := k.sessionMACs.of([]byte(value))
+	r.MAC = mac[:]
+	s, err := k.commitSession(tx, a, "sessions.create", r, now)
+	if err != nil {
+		return Session{}, err
+	}
+	s.Cookie = secret.New(a.Schema.Auth.Cookie.Name + "=" + value)
+	return s, nil
+}
+
+// CheckSession tells what is wrong with a request that CreateSession would
+// refuse whatever sessions there are. The faults are CreateSession's.
+func (a Authority) CheckSession(req CreateSessionRequest) error {
+	_, err := a.newSession(req, 0)
+	return err
+}
+
+// newSession gives the record of a session made now, without id and HMAC.
+func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionRecord, error) {
+	switch {
+	case a.Caller.Kind != caller.System:
+		return nil, fault.New(fault.Denied, "only an operator may create a session")
+	case a.Schema == nil:
+		return nil, fault.New(fault.Invalid, "no schema is active: a session is made under one")
+	case a.Schema.Auth.Cookie == nil:
+		return nil, fault.New(fault.Invalid, "the schema declares no cookie session: add `auth { session cookie { } }`")
+	case req.UserID == "":
+		return nil, fault.New(fault.Invalid, "userId is missing: a session is a user's")
+	}
+	if err := checkLine("userId", req.UserID); err != nil {
+		return nil, err
+	}
+	if err := checkLine("tenant", req.Tenant); err != nil {
+		return nil, err
+	}
+	if err := checkRoles(a.Schema, req.Roles); err != nil {
+		return nil, err
+	}
+	rules := a.Schema.Auth.Cookie
+	lifetime := rules.Absolute
+	if req.TTL != nil {
+		lifetime = *req.TTL
+		switch {
+		case lifetime < time.Millisecond:
+			return nil, fault.New(fault.Invalid, "ttl must be positive: leave it out for the longest, %s", duration(rules.Absolute))
+		case lifetime > rules.Absolute:
+			return nil, fault.New(fault.Invalid, "ttl is longer than a session may last (absolute), %s", duration(rules.Absolute))
+		}
+	}
+	return &sessionRecord{
+		UserID: req.UserID, Tenant: req.Tenant, Roles: slices.Clone(req.Roles),
+		Created: now, Expires: now + lifetime.Milliseconds(), Idle: max(1, rules.Idle.Milliseconds()),
+	}, nil
+}
+
+func checkRoles(s *schema.Schema, asked []string) error {
+	if len(asked) > maxRoles {
+		return fault.New(fault.Invalid, "roles are more than the %d that a session may have", maxRoles)
+	}
+	for i, role := range asked {
+		if slices.Contains(asked[:i], role) {
+			return fault.New(fault.Invalid, "roles has %q twice", role)
+		}
+		if err := checkLine("roles", role); err != nil {
+			return err
+		}
+		if role == "" || !hasRole(s, role) {
+			return fault.New(fault.Invalid, "roles has %q, which is not in auth.roles%s", role, diag.DidYouMean(role, s.Auth.Roles))
+		}
+	}
+	return nil
+}
+
+// hasRole reports whether sessions may have the role: it is declared, or the
+// schema is untyped and declares none, so that any will do.
+func hasRole(s *schema.Schema, role string) bool {
+	return slices.Contains(s.Auth.Roles, role) || s.Auth.Roles == nil && !s.Typed
+}
+
+// RevokeSession ends the session for good and returns it. Revoking a revoked one
+// changes nothing. Only an operator may; to others there is no session. The
+// fault is NotFound.
+func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
+	now := k.clock.judge(tx.Now())
+	if !a.isOperator() || !validID(sessionIDs, id) {
+		return Session{}, errNoSession
+	}
+	r, err := readSession(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Session{}, errNoSession
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	if r.Revoked != 0 {
+		return k.sessionAt(r, now), nil
+	}
+	r.Revoked = now
+	return k.commitSession(tx, a, "sessions.revoke", r, now)
+}
+
+// commitSession writes the changed session and its audit record into tx.
+func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord, now int64) (Session, error) {
+	if err := r.write(tx); err != nil {
+		return Session{}, err
+	}
+	if err := a.record(tx, action, r.ID); err != nil {
+		return Session{}, err
+	}
+	return k.sessionAt(r, now), nil
+}

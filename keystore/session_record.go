@@ -1,0 +1,64 @@
+package keystore
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"runner.example/store"
+)
+
+// sessionRecord is a session as the store holds it. Times are ms since 1970, 0:
+// not set. When it was last seen is stored as the last use of a key is.
+type sessionRecord struct {
+	ID      string   `json:"id"`
+	UserID  string   `json:"userId"`
+	Tenant  string   `json:"tenant,omitempty"`
+	Roles   []string `json:"roles,omitempty"`
+	Created int64    `json:"created"`
+	Expires int64    `json:"expires"`
+	// Idle is how long it may go unused, in ms.
+	Idle    int64 `json:"idle"`
+	Revoked int64 `json:"revoked,omitempty"`
+	// MAC is the HMAC of the cookie's value under a key derived from the pepper.
+	MAC []byte `json:"mac"`
+}
+
+func decodeSession(value []byte) (*sessionRecord, error) {
+	r := &sessionRecord{}
+	if err := json.Unmarshal(value, r); err != nil {
+		return nil, err
+	}
+	if r.ID == "" || r.UserID == "" || r.Expires == 0 || r.Idle == 0 {
+		return nil, errors.New("it has no id, user or end")
+	}
+	if len(r.MAC) != sha256.Size {
+		return nil, fmt.Errorf("its HMAC has %d bytes", len(r.MAC))
+	}
+	return r, nil
+}
+
+// readSession returns the session of that id; store.ErrNotFound when there is
+// none.
+func readSession(tx *store.Tx, id string) (*sessionRecord, error) {
+	value, err := tx.Get(sessionKeyOf(id))
+	if err != nil {
+		return nil, err
+	}
+	r, err := decodeSession(value)
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", id, err)
+	}
+	return r, nil
+}
+
+func (r *sessionRecord) write(tx *store.Tx) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode session %s: %w", r.ID, err)
+	}
+	return tx.Set(sessionKeyOf(r.ID), value)
+}
+
+func sessionKeyOf(id string) []byte { return []byte(prefixSession + id) }

@@ -1,0 +1,177 @@
+package keystore
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// SessionIdentity is the session that a cookie belongs to.
+type SessionIdentity struct {
+	ID     string
+	UserID string
+	Tenant string
+	// Roles are those that the schema has; they are shared and not to be changed.
+	Roles []string
+	// Refused is empty for a good cookie. For another it is the reason, and of the
+	// fields above only ID may be set.
+	Refused Reason
+}
+
+// knownSession is what the index holds of one session.
+type knownSession struct {
+	version store.Seq
+	mac     [sha256.Size]byte
+	entry   *sessionEntry // nil for one that could not be read
+}
+
+// sessionEntry is a session as VerifySession needs it. It is immutable.
+type sessionEntry struct {
+	identity SessionIdentity
+	expires  int64 // ms
+	idle     int64 // ms
+	revoked  int64 // ms, 0: it is not
+	seen     *use
+}
+
+// VerifySession returns the session that the value of a cookie belongs to, under
+// the schema s, or ErrInvalidToken with the reason in the identity. It notes that
+// the session was seen. It neither keeps nor changes value, reads memory alone,
+// takes no lock and allocates nothing unless the schema has lost a role.
+func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentity, error) {
+	if !ValidToken(value) {
+		return SessionIdentity{Refused: Malformed}, ErrInvalidToken
+	}
+	n := k.sessionIndex.find(k.sessionMACs.of(value))
+	if n == nil {
+		return SessionIdentity{Refused: Unknown}, ErrInvalidToken
+	}
+	now := k.clock.now()
+	if reason := n.of.refusedAt(now); reason != "" {
+		return SessionIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
+	}
+	k.uses.touch(n.of.seen, now)
+	identity := n.of.identity
+	identity.Roles = rolesUnder(s, identity.Roles)
+	return identity, nil
+}
+
+func (e *sessionEntry) refusedAt(now int64) Reason {
+	switch {
+	case e.revoked != 0:
+		return KeyRevoked
+	case now >= e.expires:
+		return KeyExpired
+	case now >= e.seen.last.Load()+e.idle:
+		return Idle
+	}
+	return ""
+}
+
+// end is when the session died, or dies if it is not seen again, in ms.
+func (e *sessionEntry) end() int64 {
+	if e.revoked != 0 {
+		return e.revoked
+	}
+	return min(e.expires, e.seen.last.Load()+e.idle)
+}
+
+// rolesUnder leaves out the roles that the schema does not have.
+func rolesUnder(s *schema.Schema, all []string) []string {
+	lost := func(role string) bool { return !hasRole(s, role) }
+	if !slices.ContainsFunc(all, lost) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), lost)
+}
+
+func (k *Keystore) followSession(version store.Seq, id string, value []byte) error {
+	r, err := decodeSession(value)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.epoch.Add(1)
+	old := k.sessions[id]
+	if old != nil && version < old.version {
+		return nil
+	}
+	next := &knownSession{version: version}
+	if err == nil {
+		next.mac, next.entry = [sha256.Size]byte(r.MAC), k.sessionEntryLocked(r)
+		k.sessionIndex.put(next.mac, r.Expires, next.entry)
+	}
+	if old != nil && old.entry != nil && old.mac != next.mac {
+		k.sessionIndex.remove(old.mac)
+	}
+	k.sessions[id] = next
+	if err != nil {
+		return fmt.Errorf("read session %s: %w", id, err)
+	}
+	return nil
+}
+
+func (k *Keystore) sessionEntryLocked(r *sessionRecord) *sessionEntry {
+	e := &sessionEntry{
+		identity: SessionIdentity{ID: r.ID, UserID: r.UserID, Tenant: r.Tenant, Roles: r.Roles},
+		expires:  r.Expires, idle: r.Idle, revoked: r.Revoked, seen: k.useLocked(r.ID),
+	}
+	e.seen.atLeast(r.Created)
+	return e
+}
+
+// forgetSession drops a session whose record was deleted.
+func (k *Keystore) forgetSession(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old := k.sessions[id]; old != nil && old.entry != nil {
+		k.sessionIndex.remove(old.mac)
+	}
+	delete(k.sessions, id)
+	delete(k.useOf, id)
+}
+
+const (
+	sweepEvery = time.Hour
+	// keptAfterEnd is how long a dead session can still be listed, and told apart
+	// in the log from one that never was.
+	keptAfterEnd = 24 * time.Hour
+	// sweptPerWrite keeps one transaction small.
+	sweptPerWrite = 1000
+)
+
+// sweepSessions deletes what is left of sessions that ended long ago. One
+// goroutine at a time.
+func (k *Keystore) sweepSessions(ctx context.Context) error {
+	for some := range slices.Chunk(k.sessionsEndedBefore(k.clock.now()-keptAfterEnd.Milliseconds()), sweptPerWrite) {
+		_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+			for _, id := range some {
+				if err := tx.Delete(sessionKeyOf(id)); err != nil {
+					return err
+				}
+				if err := tx.Delete(useKeyOf(id)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("delete sessions: %w", err)
+		}
+	}
+	return nil
+}
+
+func (k *Keystore) sessionsEndedBefore(ms int64) (ids []string) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for id, known := range k.sessions {
+		if known.entry != nil && known.entry.end() < ms {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
