@@ -33,6 +33,7 @@ var errnos = map[fault.Code]abi.Errno{
 	fault.InvalidRequest:       abi.Invalid,
 	fault.HTTPVersion:          abi.Invalid,
 	fault.InvalidJSON:          abi.Invalid,
+	fault.InvalidInput:         abi.Invalid,
 	fault.BadRequest:           abi.Invalid,
 	fault.URITooLong:           abi.TooLarge,
 	fault.HeadersTooLarge:      abi.TooLarge,

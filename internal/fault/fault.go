@@ -22,6 +22,7 @@ const (
 	RequestTimeout       Code = "request_timeout"
 	BodyTooLarge         Code = "body_too_large"
 	InvalidJSON          Code = "invalid_json"
+	InvalidInput         Code = "invalid_input"
 	MissingCredentials   Code = "missing_credentials"
 	InvalidToken         Code = "invalid_token"
 	InsufficientScope    Code = "insufficient_scope"
@@ -63,7 +64,7 @@ const (
 func All() []Code {
 	return []Code{
 		RouteNotFound, MethodNotAllowed, MethodNotImplemented, BadPath, InvalidRequest,
-		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON,
+		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON, InvalidInput,
 		MissingCredentials, InvalidToken, InsufficientScope, InsufficientRole, CrossOrigin, RateLimited,
 		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
 		HandlerUnavailable,

@@ -24,6 +24,8 @@ type Extra struct {
 	Scope string
 	// RetryAfter is in seconds, for 429 and 503. Overloaded says 1 without it.
 	RetryAfter int
+	// Errors is the JSON of the problem's member "errors", nil without it.
+	Errors []byte
 }
 
 // AddHeader puts a header of the host's own on the answer, whichever it will
@@ -57,7 +59,7 @@ func (x *Exchange) Send(r *abi.Response) {
 		x.challenge("", "")
 	}
 	if r.Code != "" {
-		x.problem(r.Code, cmp.Or(r.Detail, detailOf(r.Code)))
+		x.problem(r.Code, cmp.Or(r.Detail, detailOf(r.Code)), nil)
 		return
 	}
 	if bodyless(r.Status) {
@@ -102,7 +104,7 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 	if detail == "" || row.fixed {
 		detail = row.detail
 	}
-	x.problem(string(f.Code), detail)
+	x.problem(string(f.Code), detail, extra.Errors)
 }
 
 func (x *Exchange) logCause(f *fault.Fault, status int) {
@@ -147,7 +149,7 @@ func (x *Exchange) startOver() {
 // about:blank, so its title is the status's own; code tells the kinds apart.
 // Its instance is the request's id and nothing of the request, whose path may
 // hold what nobody should repeat.
-func (x *Exchange) problem(code, detail string) {
+func (x *Exchange) problem(code, detail string, errors []byte) {
 	b := append(x.scratch[:0], `{"type":"about:blank","title":`...)
 	b = appendJSON(b, title(x.status))
 	b = append(b, `,"status":`...)
@@ -160,7 +162,11 @@ func (x *Exchange) problem(code, detail string) {
 	b = appendJSON(b, code)
 	b = append(b, `,"requestId":"`...)
 	b = append(b, x.id[:]...)
-	x.scratch = append(b, `"}`...)
+	b = append(b, '"')
+	if len(errors) > 0 {
+		b = append(append(b, `,"errors":`...), errors...)
+	}
+	x.scratch = append(b, '}')
 	x.ctx.Response.Header.SetContentType("application/problem+json")
 	x.setBody(x.scratch)
 }

@@ -40,7 +40,7 @@ func TestEveryCodeHasAStatusAndAProblem(t *testing.T) {
 	want := map[fault.Code]int{
 		fault.RouteNotFound: 404, fault.MethodNotAllowed: 405, fault.MethodNotImplemented: 501, fault.BadPath: 400,
 		fault.InvalidRequest: 400, fault.HTTPVersion: 505, fault.URITooLong: 414, fault.HeadersTooLarge: 431,
-		fault.RequestTimeout: 408, fault.BodyTooLarge: 413, fault.InvalidJSON: 400, fault.MissingCredentials: 401,
+		fault.RequestTimeout: 408, fault.BodyTooLarge: 413, fault.InvalidJSON: 400, fault.InvalidInput: 400, fault.MissingCredentials: 401,
 		fault.InvalidToken: 401, fault.InsufficientScope: 403, fault.InsufficientRole: 403, fault.CrossOrigin: 403, fault.RateLimited: 429,
 		fault.Overloaded: 503, fault.NotReady: 503, fault.HandlerFailed: 500, fault.HandlerTimeout: 504,
 		fault.HandlerOutOfMemory: 500, fault.HandlerUnavailable: 503, fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403,
@@ -104,6 +104,15 @@ func TestARefusalSaysWhatToDoInItsHeaders(t *testing.T) {
 		if strings.Contains(a.body, "secret") {
 			t.Errorf("%s: %s", row.name, a.body)
 		}
+	}
+}
+
+func TestARefusalListsItsErrors(t *testing.T) {
+	a := answered(t, func(x *front.Exchange) {
+		x.Refuse(&fault.Fault{Code: fault.InvalidInput}, front.Extra{Errors: []byte(`[{"field":"a","message":"is missing"}]`)})
+	})
+	if p := problemOf(t, a); p.Status != 400 || !strings.HasSuffix(a.body, `","errors":[{"field":"a","message":"is missing"}]}`) {
+		t.Errorf("%s", a.body)
 	}
 }
 

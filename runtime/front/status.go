@@ -26,6 +26,7 @@ var refusals = map[fault.Code]refusal{
 	fault.RequestTimeout:       {408, "the request took too long to arrive", false},
 	fault.BodyTooLarge:         {413, "the body of the request is too large", false},
 	fault.InvalidJSON:          {400, "the body is not JSON", false},
+	fault.InvalidInput:         {400, "the body is not what this route takes", false},
 	fault.MissingCredentials:   {401, "this route needs credentials: send Authorization: Bearer <token> or X-API-Key: <token>", false},
 	fault.InvalidToken:         {401, "the credential is not valid here", true},
 	fault.InsufficientScope:    {403, "the credential does not have the scope that this route needs", true},
