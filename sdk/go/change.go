@@ -42,6 +42,7 @@ type Change struct {
 	entity string
 	set    any
 	where  []Condition
+	every  bool
 }
 
 // Update sets the members of an object (a struct or a map) in the rows that the
@@ -49,8 +50,9 @@ type Change struct {
 //
 //	n, err := runner.Update("Order", map[string]any{"status": "paid"}).Where("id", "=", id).Run(ctx)
 //
-// Without a condition these are all rows. A row that the caller may read but not
-// change so is an error with the code denied, and nothing is changed.
+// Without a condition it is an error, unless Every says that all rows are meant.
+// A row that the caller may read but not change so is an error with the code
+// denied, and nothing is changed.
 func Update(entity string, set any) Change { return Change{entity: entity, set: set} }
 
 // Where adds a condition, as that of a query does.
@@ -58,9 +60,15 @@ func (u Change) Where(field, operator string, value any) Change {
 	return u.Match(Field(field, operator, value))
 }
 
-// Match adds conditions made by Field, Or and Not.
+// Match adds conditions made by Field, And, Or and Not.
 func (u Change) Match(conditions ...Condition) Change {
-	u.where = append(u.where[:len(u.where):len(u.where)], conditions...)
+	u.where = appendConditions(u.where, conditions)
+	return u
+}
+
+// Every says that all rows are meant when there is no condition.
+func (u Change) Every() Change {
+	u.every = true
 	return u
 }
 
@@ -75,7 +83,7 @@ func (u Change) Rows(ctx *Context, rows any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if args, err = appendWhere(args, u.where); err != nil {
+	if args, err = appendWhere(args, u.where, u.every); err != nil {
 		return 0, err
 	}
 	return counted(ctx, "update", args, rows)
@@ -85,13 +93,14 @@ func (u Change) Rows(ctx *Context, rows any) (int, error) {
 type Removal struct {
 	entity string
 	where  []Condition
+	every  bool
 }
 
 // Remove deletes the rows that the caller may read and delete:
 //
 //	n, err := runner.Remove("Order").Where("id", "=", id).Run(ctx)
 //
-// Without a condition these are all rows.
+// Without a condition it is an error, unless Every says that all rows are meant.
 func Remove(entity string) Removal { return Removal{entity: entity} }
 
 // Where adds a condition, as that of a query does.
@@ -99,15 +108,21 @@ func (r Removal) Where(field, operator string, value any) Removal {
 	return r.Match(Field(field, operator, value))
 }
 
-// Match adds conditions made by Field, Or and Not.
+// Match adds conditions made by Field, And, Or and Not.
 func (r Removal) Match(conditions ...Condition) Removal {
-	r.where = append(r.where[:len(r.where):len(r.where)], conditions...)
+	r.where = appendConditions(r.where, conditions)
+	return r
+}
+
+// Every says that all rows are meant when there is no condition.
+func (r Removal) Every() Removal {
+	r.every = true
 	return r
 }
 
 // Run deletes and tells how many rows there were.
 func (r Removal) Run(ctx *Context) (int, error) {
-	args, err := appendWhere(appendText([]byte(`{"from":`), r.entity), r.where)
+	args, err := appendWhere(appendText([]byte(`{"from":`), r.entity), r.where, r.every)
 	if err != nil {
 		return 0, err
 	}

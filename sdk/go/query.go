@@ -47,9 +47,9 @@ func (q Selection) Where(field, operator string, value any) Selection {
 	return q.Match(Field(field, operator, value))
 }
 
-// Match adds conditions made by Field, Or and Not.
+// Match adds conditions made by Field, And, Or and Not.
 func (q Selection) Match(conditions ...Condition) Selection {
-	q.where = append(q.where[:len(q.where):len(q.where)], conditions...)
+	q.where = appendConditions(q.where, conditions)
 	return q
 }
 
@@ -133,7 +133,7 @@ func (q Selection) Count(ctx *Context) (int, error) {
 // arguments writes the arguments of query, or those of count.
 func (q Selection) arguments(rows bool) ([]byte, error) {
 	args := appendText([]byte(`{"from":`), q.entity)
-	args, err := appendWhere(args, q.where)
+	args, err := appendWhere(args, q.where, false)
 	if err != nil || !rows {
 		return append(args, '}'), err
 	}
@@ -199,6 +199,11 @@ func Field(field, operator string, value any) Condition {
 	return Condition{field: field, operator: operator, value: value}
 }
 
+// And holds when all of the conditions do.
+func And(conditions ...Condition) Condition {
+	return Condition{word: "and", conditions: appendConditions(nil, conditions)}
+}
+
 // Or holds when one of the conditions does.
 func Or(conditions ...Condition) Condition { return Condition{word: "or", conditions: conditions} }
 
@@ -207,9 +212,30 @@ func Not(condition Condition) Condition {
 	return Condition{word: "not", conditions: []Condition{condition}}
 }
 
+// appendConditions takes an And apart: a list of conditions is one.
+func appendConditions(all, more []Condition) []Condition {
+	all = all[:len(all):len(all)]
+	for _, c := range more {
+		if c.word == "and" {
+			all = append(all, c.conditions...)
+		} else {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 func (c Condition) append(dst []byte) ([]byte, error) {
 	var err error
-	if c.word != "" {
+	switch c.word {
+	case "":
+		dst = appendText(append(dst, '['), c.field)
+		dst = appendText(append(dst, ','), c.operator)
+		dst, err = appendValue(append(dst, ','), c.value)
+		return append(dst, ']'), err
+	case "and":
+		return appendList(dst, c.conditions)
+	default:
 		dst = appendText(append(dst, '['), c.word)
 		for _, inner := range c.conditions {
 			if dst, err = inner.append(append(dst, ',')); err != nil {
@@ -218,24 +244,29 @@ func (c Condition) append(dst []byte) ([]byte, error) {
 		}
 		return append(dst, ']'), nil
 	}
-	dst = appendText(append(dst, '['), c.field)
-	dst = appendText(append(dst, ','), c.operator)
-	dst, err = appendValue(append(dst, ','), c.value)
-	return append(dst, ']'), err
 }
 
-func appendWhere(dst []byte, where []Condition) ([]byte, error) {
-	for i, c := range where {
-		if i == 0 {
-			dst = append(dst, `,"where":[`...)
+// appendWhere appends the conditions; without any it says nothing, or, when every
+// row is meant, that.
+func appendWhere(dst []byte, where []Condition, every bool) ([]byte, error) {
+	if len(where) == 0 && !every {
+		return dst, nil
+	}
+	return appendList(append(dst, `,"where":`...), where)
+}
+
+func appendList(dst []byte, conditions []Condition) ([]byte, error) {
+	dst = append(dst, '[')
+	for i, c := range conditions {
+		if i > 0 {
+			dst = append(dst, ',')
 		}
 		var err error
 		if dst, err = c.append(dst); err != nil {
 			return nil, err
 		}
-		dst = append(dst, separator(i, len(where)))
 	}
-	return dst, nil
+	return append(dst, ']'), nil
 }
 
 func appendFields(dst []byte, fields []string) []byte {

@@ -60,6 +60,22 @@ func TestOperationsAreSentAsTheyAreBuilt(t *testing.T) {
 				runner.Or(runner.Field("status", "in", []string{"open", "paid"}), runner.Not(runner.Field("ref", "=", nil))),
 			).All(ctx, nil)
 		}, `query {"from":"Order","where":[["or",["status","in",["open","paid"]],["not",["ref","=",null]]]]}`},
+		{func(ctx *runner.Context) error {
+			a, b, c := runner.Field("a", "=", 1), runner.Field("b", "=", 2), runner.Field("c", "=", 3)
+			return runner.Query("Order").Match(runner.And(a, runner.And(b, c)), runner.Or(runner.And(a, b), c), runner.Not(runner.And(a, b))).All(ctx, nil)
+		}, `query {"from":"Order","where":[["a","=",1],["b","=",2],["c","=",3],["or",[["a","=",1],["b","=",2]],["c","=",3]],["not",[["a","=",1],["b","=",2]]]]}`},
+		{func(ctx *runner.Context) error {
+			_, err := runner.Remove("Order").Run(ctx)
+			return err
+		}, `delete {"from":"Order"}`},
+		{func(ctx *runner.Context) error {
+			_, err := runner.Remove("Order").Every().Run(ctx)
+			return err
+		}, `delete {"from":"Order","where":[]}`},
+		{func(ctx *runner.Context) error {
+			_, err := runner.Update("Order", map[string]int{"a": 1}).Every().Run(ctx)
+			return err
+		}, `update {"in":"Order","set":{"a":1},"where":[]}`},
 		{func(ctx *runner.Context) error { return runner.Get("Order", "a\"b").Row(ctx, nil) }, `get {"from":"Order","id":"a\"b"}`},
 		{func(ctx *runner.Context) error { return runner.Get("Order", "1", "id", "total").Row(ctx, nil) },
 			`get {"from":"Order","id":"1","select":["id","total"]}`},
