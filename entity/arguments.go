@@ -1,0 +1,283 @@
+package entity
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+)
+
+// maxDepth is how deep the JSON of arguments and rows may nest.
+const maxDepth = 64
+
+// operation is what a handler can ask to be done with rows.
+type operation uint8
+
+const (
+	opQuery operation = iota
+	opGet
+	opCount
+	opInsert
+	opUpdate
+	opDelete
+)
+
+// member is one that some operation's arguments have.
+type member uint8
+
+const (
+	memberFrom member = iota
+	memberInto
+	memberIn
+	memberID
+	memberSelect
+	memberWhere
+	memberOrderBy
+	memberLimit
+	memberCursor
+	memberValues
+	memberSet
+	memberCount
+)
+
+var memberNames = [memberCount]string{"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set"}
+
+func (m member) String() string { return memberNames[m] }
+
+// forms are the shapes of the operations' arguments. The first member names the
+// entity.
+var forms = [...]struct {
+	name     string
+	members  []member
+	required []member
+}{
+	opQuery:  {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor}, []member{memberFrom}},
+	opGet:    {"get", []member{memberFrom, memberID, memberSelect}, []member{memberFrom, memberID}},
+	opCount:  {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
+	opInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
+	// A where that was forgotten must not touch every row: [] says that.
+	opUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
+	opDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},
+}
+
+// operationOf finds the operation of that name.
+func operationOf(name string) (operation, bool) {
+	for op, form := range forms {
+		if form.name == name {
+			return operation(op), true
+		}
+	}
+	return 0, false
+}
+
+func (op operation) String() string { return forms[op].name }
+
+// arguments are the members of an operation's one JSON object, told apart but
+// not yet looked into. Members that are null count as left out. They borrow the
+// text they were read from.
+type arguments struct {
+	op      operation
+	entity  string
+	members [memberCount][]byte // nil: left out
+}
+
+// readArguments reads the shape of an operation's arguments. What it lets pass
+// is JSON that keeps all of the host's bounds, with the operation's members and
+// no others. The fault is Invalid.
+func readArguments(op operation, text []byte) (arguments, error) {
+	a := arguments{op: op}
+	if err := checkJSON(text); err != nil {
+		return a, err
+	}
+	text = bytes.TrimLeft(text, jsonSpace)
+	if text[0] != '{' {
+		return a, invalid("arguments must be a JSON object")
+	}
+	form := &forms[op]
+	for name, raw := range membersOf(text) {
+		m := member(slices.Index(memberNames[:], name))
+		if !slices.Contains(form.members, m) {
+			known := names(form.members)
+			return a, invalid("unknown member %q%s; known: %s", name, diag.DidYouMean(name, known), strings.Join(known, ", "))
+		}
+		if raw[0] != 'n' {
+			a.members[m] = raw
+		}
+	}
+	for _, m := range form.required {
+		switch {
+		case a.members[m] != nil:
+		case m == memberWhere:
+			return a, invalid("member %q is missing: [] means every row", m)
+		default:
+			return a, invalid("member %q is missing", m)
+		}
+	}
+	var ok bool
+	if a.entity, ok = textOf(a.members[form.members[0]]); !ok {
+		return a, invalid("%s: must be the name of an entity", form.members[0])
+	}
+	return a, nil
+}
+
+// unknownEntity is the refusal of an entity that the schema does not have.
+func (a *arguments) unknownEntity(known []string) error {
+	return invalid("%s: unknown entity %q%s", forms[a.op].members[0], a.entity, diag.DidYouMean(a.entity, known))
+}
+
+func names(members []member) []string {
+	list := make([]string, len(members))
+	for i, m := range members {
+		list[i] = m.String()
+	}
+	return list
+}
+
+func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+
+// ---- JSON ----
+
+const jsonSpace = " \t\r\n"
+
+// checkJSON refuses what the host does not read: what is not one JSON value,
+// invalid UTF-8, repeated members, too much nesting. The fault is Invalid.
+func checkJSON(text []byte) error {
+	if !utf8.Valid(text) {
+		return invalid("arguments are not UTF-8")
+	}
+	if depthOf(text) > maxDepth {
+		return invalid("arguments nest deeper than %d", maxDepth)
+	}
+	if jsontext.Value(text).IsValid() {
+		return nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text)) // once more, to say what is wrong
+	for {
+		_, err := dec.ReadToken()
+		if err == io.EOF {
+			return invalid("arguments are not JSON")
+		}
+		wrong, ok := errors.AsType[*jsontext.SyntacticError](err)
+		switch {
+		case err == nil:
+		case ok && wrong.Err == jsontext.ErrDuplicateName:
+			return invalid("member %q is repeated", wrong.JSONPointer.LastToken())
+		default:
+			return invalid("arguments are not JSON")
+		}
+	}
+}
+
+// depthOf is how deep brackets nest in text, JSON or not.
+func depthOf(text []byte) int {
+	depth, most := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i) - 1
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}
+
+// stringEnd is where the string that begins at i ends, its quotes included; the
+// end of the text if it does not.
+func stringEnd(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// membersOf yields the members of an object that is valid JSON, in order: each
+// name and the text of its value, which is part of object.
+func membersOf(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for rest := nextPart(object[1:]); rest[0] != '}'; {
+			end := stringEnd(rest, 0)
+			name, _ := textOf(rest[:end])
+			value := nextPart(rest[end:])
+			end = valueEnd(value)
+			if !yield(name, value[:end]) {
+				return
+			}
+			rest = nextPart(value[end:])
+		}
+	}
+}
+
+// elementsOf yields the elements of a list that is valid JSON, in order: each
+// one's index and text, which is part of list.
+func elementsOf(list []byte) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		rest := nextPart(list[1:])
+		for i := 0; rest[0] != ']'; i++ {
+			end := valueEnd(rest)
+			if !yield(i, rest[:end]) {
+				return
+			}
+			rest = nextPart(rest[end:])
+		}
+	}
+}
+
+// nextPart skips blanks, a comma or a colon.
+func nextPart(text []byte) []byte { return bytes.TrimLeft(text, jsonSpace+",:") }
+
+// valueEnd is where the value that text begins with ends.
+func valueEnd(text []byte) int {
+	switch text[0] {
+	case '"':
+		return stringEnd(text, 0)
+	case '{', '[':
+		depth := 0
+		for i := 0; i < len(text); i++ {
+			switch text[i] {
+			case '"':
+				i = stringEnd(text, i) - 1
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+		return len(text)
+	}
+	if end := bytes.IndexAny(text, jsonSpace+",]}"); end >= 0 {
+		return end
+	}
+	return len(text)
+}
+
+// textOf gives a copy of the string that raw, valid JSON, is; false if it is
+// none.
+func textOf(raw []byte) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), true
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	return string(text), err == nil
+}

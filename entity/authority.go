@@ -1,0 +1,423 @@
+package entity
+
+import (
+	"slices"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/schema"
+)
+
+// rights is what callers may do with the rows of one entity, compiled once from
+// grants and policies. It is immutable and safe for concurrent use.
+type rights struct {
+	schema *schema.Schema
+	name   string
+	entity *schema.Entity // nil in untyped mode
+
+	system, session, anonymous *allowance
+	// keys and as are for API keys and for anonymous callers under a scope, by
+	// the scope's name.
+	keys, as map[string]*allowance
+
+	columns []column // by Field.Pos; nil in untyped mode
+}
+
+// allowance is what one sort of callers may do, by action. Nil is nothing at
+// all.
+type allowance struct {
+	read, insert, update, delete *right
+	// anyTenant: rows of every tenant are within reach, and an insert has to
+	// name one.
+	anyTenant bool
+}
+
+// right is what rows an action reaches and which of their fields.
+type right struct {
+	// never: no row passes, some @@deny is without condition.
+	never bool
+	// always: every row passes the allows, some allow or grant is without
+	// condition.
+	always bool
+	denies []*schema.Rule // each must be false
+	allows []*schema.Rule // one must be true, unless always
+
+	fields fieldSet
+	// only bounds the fields in untyped mode; nil: all.
+	only []string
+}
+
+// fieldSet is a set of fields by Field.Pos.
+type fieldSet []bool
+
+// newRights compiles what the schema lets callers do with the entity of that
+// name.
+func newRights(s *schema.Schema, name string) *rights {
+	r := &rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}}
+	if r.entity != nil {
+		for _, f := range r.entity.Fields {
+			r.columns = append(r.columns, column{name: f.Name, pos: f.Pos, typ: &f.Type, isID: f == r.entity.ID})
+		}
+	}
+	r.system = r.everything()
+	r.session = r.allowed(nil, caller.Caller{Kind: caller.Session})
+	r.anonymous = r.allowed(nil, caller.Caller{Kind: caller.Anonymous})
+	for _, scope := range s.APIKeys.Scopes {
+		key := caller.Caller{Kind: caller.APIKey, Scope: scope.Name}
+		r.keys[scope.Name] = r.allowed(scope, key)
+		// What is denied to the scope's keys or to anonymous callers is denied to
+		// anonymous callers under the scope.
+		r.as[scope.Name] = r.allowed(scope, key, caller.Caller{Kind: caller.Anonymous})
+	}
+	return r
+}
+
+// allowed compiles what a sort of callers may do: with the grants of a scope, or
+// without one what policies allow. Denies are those that concern any of who.
+func (r *rights) allowed(scope *schema.Scope, who ...caller.Caller) *allowance {
+	a := &allowance{anyTenant: scope != nil && scope.AllTenants}
+	for action, into := range a.actions() {
+		var got *right
+		switch {
+		case scope != nil:
+			got = r.granted(scope, action)
+		case r.entity == nil:
+			got = &right{always: true} // untyped: every row of the tenant
+		default:
+			got = r.permitted(action, &who[0])
+		}
+		if got != nil {
+			r.deny(got, action, who)
+			r.bound(got, action, a.anyTenant)
+		}
+		*into = got
+	}
+	return a
+}
+
+// actions are the fields of an allowance by their action.
+func (a *allowance) actions() map[schema.ActionSet]**right {
+	return map[schema.ActionSet]**right{
+		schema.ActRead: &a.read, schema.ActInsert: &a.insert, schema.ActUpdate: &a.update, schema.ActDelete: &a.delete,
+	}
+}
+
+// granted is what the scope's one grant of the action on the entity gives.
+func (r *rights) granted(scope *schema.Scope, action schema.ActionSet) *right {
+	for i := range scope.Grants {
+		g := &scope.Grants[i]
+		if !g.Allows.Has(action) || !slices.Contains(g.Entities, r.name) {
+			continue
+		}
+		got := &right{}
+		got.allow(g.Rule(r.entity))
+		switch {
+		case g.Fields == nil:
+		case r.entity == nil:
+			got.only = g.Fields
+		default:
+			got.fields = make(fieldSet, len(r.entity.Fields))
+			for _, name := range g.Fields {
+				got.fields[r.entity.Field(name).Pos] = true
+			}
+		}
+		return got
+	}
+	return nil
+}
+
+// permitted is what the policies allow.
+func (r *rights) permitted(action schema.ActionSet, who *caller.Caller) *right {
+	var got *right
+	for _, p := range r.entity.Policies {
+		if p.Deny || !p.Actions.Has(action) || !p.Concerns(who) {
+			continue
+		}
+		if got == nil {
+			got = &right{}
+		}
+		got.allow(p.When)
+	}
+	return got
+}
+
+func (g *right) allow(when *schema.Rule) {
+	if when == nil {
+		g.always = true
+		return
+	}
+	g.allows = append(g.allows, when)
+}
+
+func (r *rights) deny(got *right, action schema.ActionSet, who []caller.Caller) {
+	if r.entity == nil {
+		return
+	}
+	for _, p := range r.entity.Policies {
+		concerns := slices.ContainsFunc(who, func(w caller.Caller) bool { return p.Concerns(&w) })
+		switch {
+		case !p.Deny || !p.Actions.Has(action) || !concerns:
+		case p.When == nil:
+			got.never = true
+		default:
+			got.denies = append(got.denies, p.When)
+		}
+	}
+}
+
+// bound fills in the fields that the action reaches: those a grant names, else
+// all but hidden ones; for writing none that the host alone sets.
+func (r *rights) bound(got *right, action schema.ActionSet, anyTenant bool) {
+	if r.entity == nil {
+		return
+	}
+	if got.fields == nil {
+		got.fields = make(fieldSet, len(r.entity.Fields))
+		for _, f := range r.entity.Fields {
+			got.fields[f.Pos] = !f.Hidden
+		}
+	}
+	if action == schema.ActRead || action == schema.ActDelete {
+		return
+	}
+	insert := action == schema.ActInsert
+	for _, f := range r.entity.Fields {
+		switch {
+		case f == r.entity.ID && insert && r.idsAreGiven():
+		case f == r.entity.Tenant && insert && anyTenant:
+			got.fields[f.Pos] = true
+		case r.isHosts(f):
+			got.fields[f.Pos] = false
+		}
+	}
+}
+
+// isHosts reports that no guest sets the field.
+func (r *rights) isHosts(f *schema.Field) bool {
+	return f == r.entity.ID || f == r.entity.Tenant || f.ReadOnly || f.Created || f.Updated || f.Type.Kind == schema.ToMany
+}
+
+// idsAreGiven reports that an identity provider makes the ids of the rows.
+func (r *rights) idsAreGiven() bool {
+	return r.name == r.schema.Auth.User || r.name == r.schema.Auth.Tenant
+}
+
+// everything is what operators may do: all, but for changing ids and tenants.
+func (r *rights) everything() *allowance {
+	a := &allowance{anyTenant: true}
+	for action, into := range a.actions() {
+		got := &right{always: true}
+		*into = got
+		if r.entity == nil {
+			continue
+		}
+		got.fields = make(fieldSet, len(r.entity.Fields))
+		for _, f := range r.entity.Fields {
+			switch {
+			case action == schema.ActRead:
+				got.fields[f.Pos] = true
+			case f.Type.Kind == schema.ToMany:
+			case f == r.entity.ID, f == r.entity.Tenant:
+				got.fields[f.Pos] = action == schema.ActInsert
+			default:
+				got.fields[f.Pos] = true
+			}
+		}
+	}
+	return a
+}
+
+// nothing is the allowance of keys whose scope is no more.
+var nothing = &allowance{}
+
+func (r *rights) of(who *caller.Caller) *allowance {
+	switch {
+	case who.Kind == caller.System:
+		return r.system
+	case who.Kind == caller.Session:
+		return r.session
+	case who.Kind == caller.Anonymous && who.As == "":
+		return r.anonymous
+	}
+	in, name := r.keys, who.Scope
+	if who.Kind == caller.Anonymous {
+		in, name = r.as, who.As
+	}
+	if a := in[name]; a != nil {
+		return a
+	}
+	if scope := r.schema.ScopeOf(name, who.Capability); scope != nil && who.Kind == caller.APIKey {
+		return in[scope.Name]
+	}
+	return nothing
+}
+
+// ---- one caller ----
+
+// authority is what one caller may do with the rows of one entity, for one
+// goroutine within one transaction.
+type authority struct {
+	*rights
+	*allowance
+	// scene is what rules see besides rows: the caller, the time, other rows.
+	scene schema.Scene
+}
+
+// authority is the caller's. The scene names the caller and holds no rows yet.
+func (r *rights) authority(scene schema.Scene) authority {
+	return authority{rights: r, allowance: r.of(scene.Caller), scene: scene}
+}
+
+// may returns the right to an action, nil and a Denied fault when the caller
+// has none at all.
+func (a *authority) may(action schema.ActionSet) (*right, error) {
+	got, verb := a.read, "read"
+	switch action {
+	case schema.ActInsert:
+		got, verb = a.insert, "insert"
+	case schema.ActUpdate:
+		got, verb = a.update, "update"
+	case schema.ActDelete:
+		got, verb = a.delete, "delete"
+	}
+	who := a.scene.Caller
+	switch {
+	case got != nil && a.tenantless():
+		return nil, fault.New(fault.Denied, "rows of %s belong to tenants, and the caller has none", a.name)
+	case got != nil:
+		return got, nil
+	case who.Kind == caller.APIKey:
+		return nil, fault.New(fault.Denied, "the scope %q grants no %s on %s", who.Scope, verb, a.name)
+	case who.Kind == caller.Anonymous && who.As != "":
+		return nil, fault.New(fault.Denied, "the scope %q grants no %s on %s", who.As, verb, a.name)
+	}
+	return nil, fault.New(fault.Denied, "no @@allow of %s lets callers of kind %s %s", a.name, who.Kind, verb)
+}
+
+// tenantless reports that the entity's rows belong to tenants and the caller to
+// none.
+func (a *authority) tenantless() bool {
+	return a.entity != nil && a.entity.Tenant != nil && !a.anyTenant && a.scene.Caller.Tenant == ""
+}
+
+// mayRead reports whether the caller may see the row. Only the store fails.
+func (a *authority) mayRead(row []schema.Value) (bool, error) {
+	a.scene.Row, a.scene.Old, a.scene.New = row, nil, nil
+	return a.passes(a.read)
+}
+
+// mayInsert reports whether the caller may add the row.
+func (a *authority) mayInsert(row []schema.Value) (bool, error) {
+	a.scene.Row, a.scene.Old, a.scene.New = row, nil, row
+	return a.passes(a.insert)
+}
+
+// mayDelete reports whether the caller may remove the row.
+func (a *authority) mayDelete(row []schema.Value) (bool, error) {
+	a.scene.Row, a.scene.Old, a.scene.New = row, nil, nil
+	return a.passes(a.delete)
+}
+
+// mayUpdate reports whether an update may find the old row, and, if so, whether
+// it may make the new one of it. A row that is not found is passed over; one
+// that may not become what it should is an error.
+func (a *authority) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
+	a.scene.Row, a.scene.Old, a.scene.New = old, old, new
+	if finds, err = a.passes(a.update); err != nil || !finds {
+		return false, false, err
+	}
+	a.scene.Row = new
+	makes, err = a.passes(a.update)
+	return finds, makes, err
+}
+
+// passes asks the right about the scene.
+func (a *authority) passes(r *right) (bool, error) {
+	if r == nil || r.never || !a.inTenant(a.scene.Row) {
+		return false, nil
+	}
+	for _, rule := range r.denies {
+		if truth, err := rule.Eval(&a.scene); err != nil || truth != schema.False {
+			return false, err
+		}
+	}
+	if r.always {
+		return true, nil
+	}
+	for _, rule := range r.allows {
+		if truth, err := rule.Eval(&a.scene); err != nil || truth == schema.True {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// inTenant reports that the row is of the caller's tenant. In untyped mode rows
+// have no tenant of their own: their keys do.
+func (a *authority) inTenant(row []schema.Value) bool {
+	if a.anyTenant || a.entity == nil || a.entity.Tenant == nil {
+		return true
+	}
+	tenant := a.scene.Caller.Tenant
+	return tenant != "" && row[a.entity.Tenant.Pos].Text() == tenant
+}
+
+// ---- fields ----
+
+// readable finds a field that the caller may read, by name. One that is hidden
+// or not granted fails as one that does not exist does.
+func (a *authority) readable(r *right, name, at string) (*schema.Field, error) {
+	if f := a.entity.Field(name); f != nil && r.fields[f.Pos] {
+		return f, nil
+	}
+	return nil, invalid("%s: %s has no field %q that the caller may read%s", at, a.name, name, diag.DidYouMean(name, a.names(r)))
+}
+
+// names are those of the fields that the right reaches.
+func (a *authority) names(r *right) []string {
+	if a.entity == nil {
+		return r.only
+	}
+	var list []string
+	for _, f := range a.entity.Fields {
+		if r.fields[f.Pos] {
+			list = append(list, f.Name)
+		}
+	}
+	return list
+}
+
+// selected are the positions of all fields that the caller may read, the
+// to-many ones left out.
+func (a *authority) selected(r *right) []int {
+	var list []int
+	for _, f := range a.entity.Fields {
+		if r.fields[f.Pos] && f.Type.Kind != schema.ToMany {
+			list = append(list, f.Pos)
+		}
+	}
+	return list
+}
+
+// returned are the positions that an insert gives back of a row: what the caller
+// may read of it or, of a row that it may not read, what it gave and what the
+// host made.
+func (a *authority) returned(row []schema.Value, given fieldSet) ([]int, error) {
+	if a.read != nil {
+		may, err := a.mayRead(row)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			return a.selected(a.read), nil
+		}
+	}
+	var list []int
+	for _, f := range a.entity.Fields {
+		if made := f == a.entity.ID || f.Created || f.Updated; given[f.Pos] || made && !f.Hidden {
+			list = append(list, f.Pos)
+		}
+	}
+	return list, nil
+}

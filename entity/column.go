@@ -1,0 +1,191 @@
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"runner.example/schema"
+)
+
+// column is a field as queries see it.
+type column struct {
+	name string
+	// pos is where rows hold the field: Field.Pos, in untyped mode the place
+	// among the names that the query is about.
+	pos int
+	// typ is the field's; nil in untyped mode, where any value will do.
+	typ  *schema.Type
+	isID bool
+}
+
+func (c *column) kind() schema.TypeKind {
+	if c.typ == nil {
+		return 0
+	}
+	return c.typ.Kind
+}
+
+func (c *column) isList() bool { return c.typ != nil && c.typ.List }
+
+// sorts reports whether rows can be ordered by the column.
+func (c *column) sorts() bool {
+	return !c.isList() && !slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.ToMany, schema.Object}, c.kind())
+}
+
+// takes reports whether the operator goes with values of the column that are
+// not null.
+func (c *column) takes(op operator) bool {
+	kind := c.kind()
+	switch {
+	case c.typ == nil:
+		return true
+	case kind == schema.JSON || kind == schema.ToMany || kind == schema.Object:
+		return false
+	case c.typ.List:
+		return op == opContains
+	}
+	switch op {
+	case opStartsWith, opContains:
+		return isText(kind)
+	case opLess, opLessEqual, opGreater, opGreaterEqual:
+		return c.sorts() && kind != schema.Bool && kind != schema.EnumKind
+	}
+	return true
+}
+
+func isText(kind schema.TypeKind) bool {
+	return kind >= schema.ID && kind <= schema.URL || kind == schema.EnumKind || kind == schema.Relation
+}
+
+// holds reports that a row may have the value in the column. A decimal to
+// compare with may have other places than the column's.
+func (c *column) holds(v schema.Value) bool {
+	if v.Kind() != schema.KindDecimal {
+		return true
+	}
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(v.Text(), "-"), ".")
+	return len(fraction) == c.typ.Places && len(whole)+len(fraction) <= maxDecimalDigits
+}
+
+// maxDecimalDigits bounds the digits of every decimal type, zeros included.
+const maxDecimalDigits = 38
+
+// readOperand reads the value that a comparison is with. The error is for a
+// person.
+func (c *condition) readOperand(raw []byte) error {
+	switch {
+	case raw[0] == 'n' && (c.op == opEqual || c.op == opNotEqual):
+		return nil
+	case raw[0] == 'n':
+		return errors.New("null goes only with = and !=")
+	case !c.column.takes(c.op):
+		return fmt.Errorf("this operator does not go with a field of type %s%s", c.column.typ, c.instead())
+	case c.op == opAmong:
+		return c.readAmong(raw)
+	case c.column.typ != nil && !c.column.typ.List && (c.op == opStartsWith || c.op == opContains), c.op == opStartsWith:
+		text, ok := textOf(raw)
+		if !ok {
+			return errors.New("the value must be a string")
+		}
+		c.value = schema.TextValue(text)
+		return nil
+	}
+	var err error
+	c.value, err = c.column.read(raw)
+	return err
+}
+
+// instead tells what else can be asked.
+func (c *condition) instead() string {
+	if c.op == opEqual || c.op == opNotEqual {
+		return ", but for null"
+	}
+	return ""
+}
+
+func (c *condition) readAmong(raw []byte) error {
+	if raw[0] != '[' {
+		return errors.New("the value must be a list")
+	}
+	for i, elem := range elementsOf(raw) {
+		if i == maxAmong {
+			return fmt.Errorf("the list is longer than %d", maxAmong)
+		}
+		if elem[0] == 'n' {
+			return fmt.Errorf("[%d]: null goes only with = and !=", i)
+		}
+		v, err := c.column.read(elem)
+		if err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+		c.among = append(c.among, v)
+	}
+	if len(c.among) > 16 {
+		c.sorted = slices.Clone(c.among)
+		slices.SortFunc(c.sorted, compareValues)
+	}
+	return nil
+}
+
+// read reads one value, not null, to compare the column's with.
+func (c *column) read(raw []byte) (schema.Value, error) {
+	if c.typ == nil {
+		return readFree(raw)
+	}
+	return c.typ.ParseOperand(raw)
+}
+
+// readFree reads a value of untyped mode to compare with: a string, a number, a
+// bool.
+func readFree(raw []byte) (schema.Value, error) {
+	if raw[0] == '[' || raw[0] == '{' {
+		return schema.Value{}, errors.New("must be a string, a number or a bool")
+	}
+	v := freeValue(raw)
+	if v.IsNull() && raw[0] != 'n' {
+		return v, errors.New("is too large for a number")
+	}
+	return v, nil
+}
+
+// freeValue makes a value of untyped mode from valid JSON. Numbers of any form
+// are equal by value. What cannot be compared (an object, a number beyond
+// floats) is null or JSON.
+func freeValue(raw []byte) schema.Value {
+	switch raw[0] {
+	case 'n':
+		return schema.Value{}
+	case 't', 'f':
+		return schema.BoolValue(raw[0] == 't')
+	case '"':
+		text, _ := textOf(raw)
+		return schema.TextValue(text)
+	case '{':
+		return schema.JSONValue(string(raw))
+	case '[':
+		var list []schema.Value
+		for _, elem := range elementsOf(raw) {
+			if elem[0] == '[' {
+				list = append(list, schema.JSONValue(string(elem)))
+				continue
+			}
+			list = append(list, freeValue(elem))
+		}
+		return schema.ListValue(list)
+	}
+	text := string(raw)
+	if !strings.ContainsAny(text, ".eE") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return schema.IntValue(n)
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return schema.Value{}
+	}
+	return schema.FloatValue(f)
+}

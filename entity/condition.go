@@ -1,0 +1,387 @@
+package entity
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+// What a condition may cost: it is run for every row that is looked at.
+const (
+	maxNesting     = 16   // of or and not
+	maxComparisons = 256  // in one where
+	maxAmong       = 1000 // values of one in
+)
+
+// operator is a comparison of a field with a value, or a connective.
+type operator uint8
+
+const (
+	opEqual operator = iota
+	opNotEqual
+	opLess
+	opLessEqual
+	opGreater
+	opGreaterEqual
+	opAmong
+	opStartsWith
+	opContains
+
+	opAnd
+	opOr
+	opNot
+)
+
+var comparisons = []string{"=", "!=", "<", "<=", ">", ">=", "in", "startsWith", "contains"}
+
+func (op operator) String() string { return comparisons[op] }
+
+// condition is what a row must meet: a comparison, or conditions under a
+// connective. It is two-valued: null equals null alone and has no order, so
+// every other comparison with it is false.
+type condition struct {
+	op    operator
+	parts []condition // of a connective; opNot has one
+
+	column column       // of a comparison
+	value  schema.Value // but for in
+	among  []schema.Value
+	sorted []schema.Value // among in order, when it is long
+}
+
+// match reports whether a row meets the condition. The row holds its values at
+// the positions of the columns.
+func (c *condition) match(row []schema.Value) bool {
+	switch c.op {
+	case opAnd:
+		for i := range c.parts {
+			if !c.parts[i].match(row) {
+				return false
+			}
+		}
+		return true
+	case opOr:
+		for i := range c.parts {
+			if c.parts[i].match(row) {
+				return true
+			}
+		}
+		return false
+	case opNot:
+		return !c.parts[0].match(row)
+	}
+	return c.compare(row[c.column.pos])
+}
+
+func (c *condition) compare(v schema.Value) bool {
+	switch c.op {
+	case opEqual:
+		return v.Equal(c.value)
+	case opNotEqual:
+		return !v.Equal(c.value)
+	case opAmong:
+		return c.hasAmong(v)
+	case opStartsWith:
+		return v.Kind() == schema.KindText && strings.HasPrefix(v.Text(), c.value.Text())
+	case opContains:
+		if v.Kind() == schema.KindText && c.value.Kind() == schema.KindText {
+			return strings.Contains(v.Text(), c.value.Text())
+		}
+		return slices.ContainsFunc(v.List(), c.value.Equal)
+	}
+	order, ok := v.Compare(c.value)
+	if !ok {
+		return false
+	}
+	switch c.op {
+	case opLess:
+		return order < 0
+	case opLessEqual:
+		return order <= 0
+	case opGreater:
+		return order > 0
+	default:
+		return order >= 0
+	}
+}
+
+func (c *condition) hasAmong(v schema.Value) bool {
+	if c.sorted == nil {
+		return slices.ContainsFunc(c.among, v.Equal)
+	}
+	if v.IsNull() {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(c.sorted, v, compareValues)
+	return found
+}
+
+// compareValues is a total order of the values that orderBy knows, the one of
+// rows: null, false, true, numbers, texts, then what has no order (and is all
+// alike).
+func compareValues(a, b schema.Value) int {
+	if order, ok := a.Compare(b); ok {
+		return order
+	}
+	return rank(a) - rank(b)
+}
+
+func rank(v schema.Value) int {
+	switch v.Kind() {
+	case schema.KindNull:
+		return 0
+	case schema.KindBool:
+		return 1
+	case schema.KindInt, schema.KindFloat, schema.KindDecimal:
+		return 2
+	case schema.KindText, schema.KindTime, schema.KindDate, schema.KindDuration, schema.KindBytes:
+		return 3 // of one column they are of one kind
+	}
+	return 4
+}
+
+// ---- for the planner ----
+//
+// What it is told are values that the column can hold, so that each has a place
+// among the keys of an index.
+
+// span is a range that the values of a column must lie in, whatever else is
+// asked of them. Null lies in no span.
+type span struct {
+	low, high         schema.Value // null: no bound
+	lowOpen, highOpen bool         // the bound itself lies outside
+	prefix            string       // a text must begin with it; empty: with anything
+}
+
+// equal returns the value, maybe null, that the column at pos must have in
+// every row that matches; false when the condition does not say.
+func (c *condition) equal(pos int) (schema.Value, bool) {
+	for i := range c.must() {
+		if p := &c.must()[i]; p.op == opEqual && p.column.pos == pos && p.column.holds(p.value) {
+			return p.value, true
+		}
+	}
+	return schema.Value{}, false
+}
+
+// oneOf returns the values that the column at pos must have one of, in order
+// and without repetitions; false when the condition does not say.
+func (c *condition) oneOf(pos int) ([]schema.Value, bool) {
+	for i := range c.must() {
+		if p := &c.must()[i]; p.op == opAmong && p.column.pos == pos {
+			list := slices.DeleteFunc(slices.Clone(p.among), func(v schema.Value) bool { return !p.column.holds(v) })
+			slices.SortFunc(list, compareValues)
+			return slices.CompactFunc(list, schema.Value.Equal), true
+		}
+	}
+	return nil, false
+}
+
+// within returns the range that the column at pos must lie in; false when the
+// condition does not say. A row in the range still has to match.
+func (c *condition) within(pos int) (span, bool) {
+	var s span
+	found := false
+	for i := range c.must() {
+		p := &c.must()[i]
+		if p.column.pos != pos || !p.column.holds(p.value) {
+			continue
+		}
+		switch p.op {
+		case opGreater, opGreaterEqual:
+			if order, ok := p.value.Compare(s.low); !ok || order > 0 || order == 0 && p.op == opGreater {
+				s.low, s.lowOpen = p.value, p.op == opGreater
+			}
+		case opLess, opLessEqual:
+			if order, ok := p.value.Compare(s.high); !ok || order < 0 || order == 0 && p.op == opLess {
+				s.high, s.highOpen = p.value, p.op == opLess
+			}
+		case opStartsWith:
+			if len(p.value.Text()) > len(s.prefix) {
+				s.prefix = p.value.Text()
+			}
+		default:
+			continue
+		}
+		found = true
+	}
+	return s, found
+}
+
+// must are conditions that all have to hold, connectives among them.
+func (c *condition) must() []condition {
+	if c.op == opAnd {
+		return c.parts
+	}
+	return nil
+}
+
+// ---- reading ----
+
+// conditions reads where; used gathers what it is about.
+type conditions struct {
+	*reader
+	comparisons int
+	// beyondID: some field other than the row's id is named.
+	beyondID bool
+}
+
+// where reads the list of conditions at the place called at.
+func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
+	all := condition{op: opAnd}
+	if raw[0] != '[' {
+		return all, invalid("%s: must be a list of conditions", at)
+	}
+	for i, elem := range elementsOf(raw) {
+		part, err := r.condition(elem, place(at, i), depth)
+		if err != nil {
+			return all, err
+		}
+		all.parts = append(all.parts, part)
+	}
+	return all, nil
+}
+
+func place(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
+
+// condition reads [field, operator, value], ["or", …] or ["not", …].
+func (r *conditions) condition(raw []byte, at string, depth int) (condition, error) {
+	const form = `%s: a condition is [field, operator, value], ["or", …] or ["not", …]`
+	if raw[0] != '[' {
+		return condition{}, invalid(form, at)
+	}
+	var parts [][]byte
+	for _, elem := range elementsOf(raw) {
+		parts = append(parts, elem)
+	}
+	if len(parts) == 0 {
+		return condition{}, invalid(form, at)
+	}
+	head, ok := textOf(parts[0])
+	if !ok {
+		return condition{}, invalid(form, at)
+	}
+	// A field may be called "or": then an operator follows, which is a string.
+	if connective := len(parts) == 1 || parts[1][0] == '['; connective && (head == "or" || head == "not") {
+		return r.connective(head, parts[1:], at, depth+1)
+	}
+	if len(parts) != 3 {
+		return condition{}, invalid(form, at)
+	}
+	return r.comparison(head, parts[1], parts[2], at)
+}
+
+func (r *conditions) connective(word string, parts [][]byte, at string, depth int) (condition, error) {
+	c := condition{op: opOr}
+	switch {
+	case depth > maxNesting:
+		return c, invalid("%s: conditions nest deeper than %d", at, maxNesting)
+	case word == "not":
+		c.op = opNot
+		if len(parts) != 1 {
+			return c, invalid(`%s: "not" takes one condition`, at)
+		}
+	case len(parts) == 0:
+		return c, invalid(`%s: "or" needs a condition`, at)
+	}
+	for i, raw := range parts {
+		at := place(at, i+1)
+		read := r.condition
+		if isListOfLists(raw) {
+			read = r.list
+		}
+		part, err := read(raw, at, depth)
+		if err != nil {
+			return c, err
+		}
+		c.parts = append(c.parts, part)
+	}
+	return c, nil
+}
+
+// isListOfLists tells a list of conditions from one condition, which begins
+// with a string.
+func isListOfLists(raw []byte) bool {
+	if raw[0] != '[' {
+		return false
+	}
+	first := nextPart(raw[1:])
+	return first[0] == '[' || first[0] == ']'
+}
+
+func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) (condition, error) {
+	if r.comparisons++; r.comparisons > maxComparisons {
+		return condition{}, invalid("%s: more than %d comparisons", at, maxComparisons)
+	}
+	column, err := r.column(name, at)
+	if err != nil {
+		return condition{}, err
+	}
+	word, _ := textOf(rawOp)
+	op := slices.Index(comparisons, word)
+	if op < 0 {
+		return condition{}, invalid("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
+	}
+	c := condition{op: operator(op), column: column}
+	r.beyondID = r.beyondID || !column.isID
+	if err := c.readOperand(rawValue); err != nil {
+		return c, invalid("%s: %s %s: %v", at, name, word, err)
+	}
+	return c, nil
+}
+
+// short is a text for a message.
+func short(raw []byte) string {
+	if len(raw) > 40 {
+		raw = append(bytes.ToValidUTF8(raw[:40], nil), "…"...)
+	}
+	return string(raw)
+}
+
+// ---- writing ----
+
+// appendJSON appends the condition as it is written in a list of conditions.
+func (c *condition) appendJSON(dst []byte) []byte {
+	switch c.op {
+	case opAnd:
+		dst = append(dst, '[')
+		for i := range c.parts {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = c.parts[i].appendJSON(dst)
+		}
+		return append(dst, ']')
+	case opOr, opNot:
+		dst = append(dst, `["or"`...)
+		if c.op == opNot {
+			dst = append(dst[:len(dst)-len(`"or"`)], `"not"`...)
+		}
+		for i := range c.parts {
+			dst = c.parts[i].appendJSON(append(dst, ','))
+		}
+		return append(dst, ']')
+	}
+	dst = appendText(append(dst, '['), c.column.name)
+	dst = appendText(append(dst, ','), c.op.String())
+	dst = append(dst, ',')
+	if c.op == opAmong {
+		return append(c.column.typ.AppendJSON(dst, schema.ListValue(c.among)), ']')
+	}
+	return append(c.column.typ.AppendJSON(dst, c.value), ']')
+}
+
+// appendText appends s, which is UTF-8, as a JSON string.
+func appendText(dst []byte, s string) []byte {
+	dst, err := jsontext.AppendQuote(dst, s)
+	if err != nil {
+		panic("BUG: a text that is not UTF-8: " + err.Error())
+	}
+	return dst
+}

@@ -1,0 +1,150 @@
+package entity
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/schema"
+)
+
+// A cursor names the last row of a page by the values it is ordered by:
+//
+//	base64url( 1 | nonce 12 | AES-256-GCM( [value of each order term, …] ) )
+//
+// The values are JSON. The additional data is the binding: a digest of who asked
+// for what, so that a cursor continues nothing but its own query for its own
+// caller. The nonce is a MAC of binding and values: equal pages have equal
+// cursors, and no nonce is used for two texts.
+const cursorVersion = 1
+
+// maxCursor bounds the text of a cursor. A page whose last row has longer values
+// to be ordered by cannot be continued.
+const maxCursor = 64 << 10
+
+// sealer makes and opens cursors. It is safe for concurrent use.
+type sealer struct {
+	aead     cipher.AEAD
+	nonceKey [sha256.Size]byte
+}
+
+func newSealer(key [32]byte) *sealer {
+	s := &sealer{nonceKey: subkey(key, "cursor nonce")}
+	sealing := subkey(key, "cursor sealing")
+	block, err := aes.NewCipher(sealing[:])
+	if err == nil {
+		s.aead, err = cipher.NewGCM(block)
+	}
+	if err != nil {
+		panic("BUG: " + err.Error()) // the key has the right length
+	}
+	return s
+}
+
+func subkey(key [32]byte, purpose string) (sub [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, key[:])
+	mac.Write([]byte(purpose))
+	mac.Sum(sub[:0])
+	return sub
+}
+
+func (s *sealer) seal(plain []byte, binding [32]byte) string {
+	mac := hmac.New(sha256.New, s.nonceKey[:])
+	mac.Write(binding[:])
+	mac.Write(plain)
+	nonce := mac.Sum(nil)[:s.aead.NonceSize()]
+	box := append(make([]byte, 0, 1+len(nonce)+len(plain)+s.aead.Overhead()), cursorVersion)
+	box = s.aead.Seal(append(box, nonce...), nonce, plain, binding[:])
+	return base64.RawURLEncoding.EncodeToString(box)
+}
+
+// open gives back what was sealed under the same binding; false for anything
+// else.
+func (s *sealer) open(text string, binding [32]byte) ([]byte, bool) {
+	box, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(box) < 1+s.aead.NonceSize() || box[0] != cursorVersion {
+		return nil, false
+	}
+	nonce, sealed := box[1:1+s.aead.NonceSize()], box[1+s.aead.NonceSize():]
+	plain, err := s.aead.Open(nil, nonce, sealed, binding[:])
+	return plain, err == nil
+}
+
+// nextCursor names the place behind the row.
+func (q *query) nextCursor(row []schema.Value, cursors *sealer, who *caller.Caller) (string, error) {
+	plain := []byte{'['}
+	for i := range q.order {
+		if i > 0 {
+			plain = append(plain, ',')
+		}
+		v := row[q.order[i].pos]
+		if v.Kind() == schema.KindJSON || v.Kind() == schema.KindList {
+			v = schema.ListValue(nil) // untyped: these have no order, one is like another
+		}
+		plain = q.order[i].typ.AppendJSON(plain, v)
+	}
+	if len(plain) > maxCursor/2 {
+		return "", fault.New(fault.TooLarge, "orderBy: the values to go on from are longer than %d bytes: order by something shorter", maxCursor/2)
+	}
+	return cursors.seal(append(plain, ']'), q.bindingTo(who)), nil
+}
+
+var errCursor error = fault.New(fault.Invalid, "cursor: this is not the cursor of a page of this query for this caller")
+
+// resume starts the query behind the place that a cursor names.
+func (q *query) resume(raw []byte, cursors *sealer, who *caller.Caller) error {
+	text, ok := textOf(raw)
+	if !ok || len(text) > maxCursor {
+		return errCursor
+	}
+	plain, ok := cursors.open(text, q.bindingTo(who))
+	if !ok {
+		return errCursor
+	}
+	for i, elem := range elementsOf(plain) {
+		v, err := q.order[i].readPlace(elem)
+		if err != nil {
+			return errCursor // the field's type has changed since
+		}
+		q.after = append(q.after, v)
+	}
+	return nil
+}
+
+// readPlace reads the value of an order term, null among them.
+func (t *orderTerm) readPlace(raw []byte) (schema.Value, error) {
+	if raw[0] == 'n' {
+		return schema.Value{}, nil
+	}
+	if t.typ == nil {
+		return freeValue(raw), nil
+	}
+	return t.typ.ParseOperand(raw)
+}
+
+// bindingTo is the digest of all that a cursor belongs to.
+func (q *query) bindingTo(who *caller.Caller) [32]byte {
+	if q.binding != ([32]byte{}) {
+		return q.binding
+	}
+	var text []byte
+	put := func(s string) {
+		text = append(binary.AppendUvarint(text, uint64(len(s))), s...)
+	}
+	put(who.Kind.String())
+	put(who.UserID)
+	put(who.Tenant)
+	put(who.KeyID)
+	put(who.Scope)
+	put(who.As)
+	for i := range q.order {
+		text = append(text, byte(q.order[i].kind()))
+	}
+	q.binding = sha256.Sum256(q.appendJSON(text))
+	return q.binding
+}
