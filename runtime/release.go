@@ -100,6 +100,7 @@ type release struct {
 	routes  []route
 	modules []*sandbox.Module
 	host    hostabi.Host
+	cookie  string // of sessions; "" where the app has none
 
 	visitors atomic.Int64
 	retired  atomic.Bool
@@ -136,6 +137,9 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: values, Logger: r.opt.Logger, Limits: r.opt.Limits,
 		},
+	}
+	if declared := app.Schema.Auth.Cookie; declared != nil {
+		rel.cookie = declared.Name
 	}
 	exporters := map[string]*sandbox.Module{}
 	for _, m := range modules {

@@ -85,9 +85,16 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 	epoch := r.opt.Keystore.Epoch()
 	if !rt.Auth.None {
 		x.Private = true
-		x.StripCredentials()
+		x.StripCredentials(rel.cookie)
 	}
-	who, err := r.auth.Check(rel.schema, &rt.Auth, presented, now)
+	if rt.Auth.Session && rel.cookie != "" {
+		presented.Cookie, presented.Cookies = x.Cookie(rel.cookie)
+		presented.Method = x.Request.Method
+		presented.Host, _ = x.Header("host")
+		presented.Origin, presented.OriginLines = x.Header("origin")
+		presented.FetchSite, presented.FetchSiteLines = x.Header("sec-fetch-site")
+	}
+	who, err := r.auth.Check(rel.schema, rt.Route, presented, now)
 	if err != nil {
 		return rt, nil, err
 	}
@@ -95,7 +102,7 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		return rt, &who, err
 	}
 	if r.opt.Keystore.Epoch() != epoch { // a key changed since: was it this one?
-		if who, err = r.auth.Check(rel.schema, &rt.Auth, presented, now); err != nil {
+		if who, err = r.auth.Check(rel.schema, rt.Route, presented, now); err != nil {
 			return rt, nil, err
 		}
 	}

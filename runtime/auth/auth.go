@@ -32,6 +32,18 @@ type Presented struct {
 	// Address is the client's.
 	Address   netip.Addr
 	RequestID string
+
+	// What follows matters only where sessions are accepted.
+
+	// Cookie is the value of the cookie that the schema names, meant when there
+	// is one of that name.
+	Cookie  []byte
+	Cookies int
+	// Method and Host are the request's. Origin and FetchSite are the values of
+	// Origin and Sec-Fetch-Site, meant when the count of their lines is 1.
+	Method, Host                []byte
+	Origin, FetchSite           []byte
+	OriginLines, FetchSiteLines int
 }
 
 // Refusal is a fault together with what its answer's headers have to say.
@@ -59,6 +71,9 @@ var (
 	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both there, or one of them twice")
 	errNoKey          = fault.New(fault.MissingCredentials, "this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
 	errNoSession      = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
+	errTwoCookies     = fault.New(fault.InvalidRequest, "the session's cookie is there more than once")
+	errRole           = fault.New(fault.InsufficientRole, "the session is good, but its user has none of the roles that open this route")
+	errCrossOrigin    = fault.New(fault.CrossOrigin, "a page of another origin may not do this with its user's session (auth.origins lists those that may)")
 	errScope          = fault.New(fault.InsufficientScope, "the API key is good, but not of a scope that opens this route")
 	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: wait as long as Retry-After says")
 )
@@ -81,34 +96,80 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 	}
 }
 
-// Check returns who calls a route that asks for auth under the schema s. The
-// error is a *fault.Fault or, where headers have more to say, a *Refusal of
-// one. A good key costs no allocation.
+// Check returns who calls the route under the schema s. The error is a
+// *fault.Fault or, where headers have more to say, a *Refusal of one. A good key
+// or session costs no allocation.
+//
+// A credential in a header decides, and no cookie beside it is looked at.
 //
 // The answer holds as long as the keystore's epoch, read before, stays the
 // same: check again when it has moved before the request is let in.
-func (a *Authenticator) Check(s *schema.Schema, route *schema.Auth, p Presented, now time.Time) (caller.Caller, error) {
-	if route.None {
-		return caller.Caller{}, nil
+func (a *Authenticator) Check(s *schema.Schema, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+	if route.Auth.None {
+		return anonymous(s, route), nil
 	}
 	switch lines := p.AuthorizationLines + p.APIKeyLines; {
-	case lines == 0 && len(route.Scopes) == 0:
-		return caller.Caller{}, errNoSession
-	case lines == 0:
-		return caller.Caller{}, errNoKey
 	case lines > 1:
 		return caller.Caller{}, errTwoCredentials
+	case lines == 1:
+		return a.checkKey(s, &route.Auth, p, now)
+	case route.Auth.Session && p.Cookies > 0:
+		return a.checkSession(s, route, p, now)
+	case len(route.Auth.Scopes) == 0:
+		return caller.Caller{}, errNoSession
 	}
+	return caller.Caller{}, errNoKey
+}
+
+// anonymous gives the caller of a route that asks for nothing: it acts under the
+// grants of the scope that the route names, if it names one.
+func anonymous(s *schema.Schema, route *schema.Route) caller.Caller {
+	if scope := s.Scope(route.As); scope != nil {
+		return caller.Caller{As: scope.Name, Capability: scope.System}
+	}
+	return caller.Caller{}
+}
+
+// checkSession returns the user whose cookie the request has.
+func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+	if p.Cookies > 1 {
+		return caller.Caller{}, errTwoCookies
+	}
+	session, err := a.keys.VerifySession(s, p.Cookie)
+	if err != nil {
+		return caller.Caller{}, a.refuse(p, p.Cookie, session.ID, session.Refused, now)
+	}
+	if !hasOneOf(session.Roles, route.Auth.Roles) {
+		return caller.Caller{}, errRole
+	}
+	if !route.CSRFOff && crossOrigin(s, &p) {
+		return caller.Caller{}, errCrossOrigin
+	}
+	return caller.Caller{Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles}, nil
+}
+
+// hasOneOf reports whether one of the needed roles is there, or none is needed.
+func hasOneOf(roles, needed []string) bool {
+	for _, role := range needed {
+		if slices.Contains(roles, role) {
+			return true
+		}
+	}
+	return len(needed) == 0
+}
+
+// checkKey returns the API key whose token is in the one header there is.
+func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Presented, now time.Time) (caller.Caller, error) {
 	token, reason := p.credential()
 	if reason == "" && len(route.Scopes) == 0 {
 		reason = WrongKind
 	}
 	if reason != "" {
-		return caller.Caller{}, a.refuse(p, token, keystore.Identity{Refused: reason}, now)
+		return caller.Caller{}, a.refuse(p, token, "", reason, now)
 	}
 	key, err := a.keys.Verify(token)
 	if err != nil {
-		return caller.Caller{}, a.refuse(p, token, key, now)
+		return caller.Caller{}, a.refuse(p, token, key.ID, key.Refused, now)
 	}
 	scope := s.ScopeOf(key.Scope, key.Capability)
 	if scope == nil || !slices.Contains(route.Scopes, scope.Name) {
@@ -138,22 +199,27 @@ func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 	return token, ""
 }
 
-// refuse notes a credential that is not good, and gives the answer: the same
-// for all, until the address has had too many.
-func (a *Authenticator) refuse(p Presented, token []byte, key keystore.Identity, now time.Time) error {
+// refuse notes a credential that is not good, that of the key or session id if
+// it is known, and gives the answer: the same for all, until the address has had
+// too many.
+func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keystore.Reason, now time.Time) error {
 	network := networkOf(p.Address)
 	wait, throttled := a.failures.add(network, now)
-	a.tally.add(network, key.Refused, now)
+	a.tally.add(network, reason, now)
 	attrs := []slog.Attr{
 		slog.String("requestId", p.RequestID),
-		slog.String("reason", string(key.Refused)),
+		slog.String("reason", string(reason)),
 		slog.String("address", text(p.Address)),
 	}
 	if prefix := prefixOf(token); prefix != "" {
 		attrs = append(attrs, slog.String("prefix", prefix))
 	}
-	if key.ID != "" {
-		attrs = append(attrs, slog.String("keyId", key.ID))
+	switch {
+	case id == "":
+	case strings.HasPrefix(id, "ses_"):
+		attrs = append(attrs, slog.String("sessionId", id))
+	default:
+		attrs = append(attrs, slog.String("keyId", id))
 	}
 	if throttled {
 		attrs = append(attrs, slog.Bool("throttled", true))

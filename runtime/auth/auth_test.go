@@ -127,12 +127,12 @@ func (w *world) revoke(id string) {
 	w.change(func(tx *store.Tx, a keystore.Authority) (keystore.Key, error) { return w.keys.Revoke(tx, a, id) })
 }
 
-// route gives the auth mode of a route.
-func (w *world) route(path string) *schema.Auth {
+// route gives the first route of that path.
+func (w *world) route(path string) *schema.Route {
 	w.Helper()
 	for i := range w.schema.Routes {
 		if w.schema.Routes[i].Path == "/v1/"+path {
-			return &w.schema.Routes[i].Auth
+			return &w.schema.Routes[i]
 		}
 	}
 	w.Fatalf("no route %s", path)

@@ -20,9 +20,6 @@ const (
 	maxQueryPairs = 100
 	// keptBytes is the most that an idle exchange keeps of each buffer.
 	keptBytes = 64 << 10
-	// sessionCookie is the cookie that a handler must not see where sessions
-	// are looked at.
-	sessionCookie = "__Host-session"
 )
 
 // Credentials are what a request presents beside its cookies, not looked at.
@@ -61,6 +58,7 @@ type Exchange struct {
 
 	credentials Credentials
 	strip       bool
+	stripCookie string
 
 	// What parse found out about the message.
 	minor      byte // of the HTTP version
@@ -137,10 +135,46 @@ func (x *Exchange) Address() netip.Addr {
 // Credentials gives what the request presents.
 func (x *Exchange) Credentials() Credentials { return x.credentials }
 
-// StripCredentials keeps Authorization, X-API-Key and the session's cookie out
-// of Request.Headers. It is called before BuildHeaders, on every route that
-// looks at credentials.
-func (x *Exchange) StripCredentials() { x.strip = true }
+// Header gives the value of the last line of that name, in small letters, as it
+// came, and how many there are. The value belongs to the exchange.
+func (x *Exchange) Header(name string) (value []byte, lines int) {
+	for _, l := range x.lines {
+		if string(l.Name) == name {
+			value, lines = l.Value, lines+1
+		}
+	}
+	return value, lines
+}
+
+// Cookie gives the value of the last cookie of that name (RFC 6265, section
+// 4.2), case and all, and how many there are. The value belongs to the exchange.
+func (x *Exchange) Cookie(name string) (value []byte, count int) {
+	for _, l := range x.lines {
+		if string(l.Name) != "cookie" || !bytes.Contains(l.Value, []byte(name)) {
+			continue
+		}
+		for cookie := range bytes.SplitSeq(l.Value, []byte{';'}) {
+			if n, v := splitCookie(cookie); string(n) == name {
+				value, count = v, count+1
+			}
+		}
+	}
+	return value, count
+}
+
+// splitCookie gives name and value of one cookie. Cookie and joinCookies must
+// not differ in what they take for the session's.
+func splitCookie(cookie []byte) (name, value []byte) {
+	name, value, _ = bytes.Cut(cookie, []byte{'='})
+	return trimBlanks(name), trimBlanks(value)
+}
+
+// StripCredentials keeps Authorization, X-API-Key and the cookie of that name
+// (empty: no cookie) out of Request.Headers. It is called before BuildHeaders, on
+// every route that looks at credentials.
+func (x *Exchange) StripCredentials(sessionCookie string) {
+	x.strip, x.stripCookie = true, sessionCookie
+}
 
 // Status is the answer's, 0 before there is one.
 func (x *Exchange) Status() int { return x.status }
@@ -268,13 +302,13 @@ func (x *Exchange) joinCookies(i int) []byte {
 		if string(l.Name) != "cookie" {
 			continue
 		}
-		if !x.strip || !bytes.Contains(l.Value, []byte(sessionCookie)) {
+		if x.stripCookie == "" || !bytes.Contains(l.Value, []byte(x.stripCookie)) {
 			x.appendJoined(start, "; ", l.Value)
 			continue
 		}
 		for cookie := range bytes.SplitSeq(l.Value, []byte{';'}) {
 			cookie = trimBlanks(cookie)
-			if name, _, _ := bytes.Cut(cookie, []byte{'='}); string(trimBlanks(name)) != sessionCookie {
+			if name, _ := splitCookie(cookie); string(name) != x.stripCookie {
 				x.appendJoined(start, "; ", cookie)
 			}
 		}

@@ -53,7 +53,7 @@ func TestAHandlerSeesQueryAndHeadersInOneForm(t *testing.T) {
 func TestStrippedCredentialsAreNotInTheHeaders(t *testing.T) {
 	s := newStage()
 	startOn(t, s, front.Options{}, func(x *front.Exchange) {
-		x.StripCredentials()
+		x.StripCredentials("__Host-session")
 		mirror(x)
 	})
 	for _, row := range []struct{ headers, want string }{
@@ -92,6 +92,49 @@ func TestCredentialsAreGivenAsPresented(t *testing.T) {
 	}
 }
 
+func TestCookiesAndHeadersAreFoundAndCounted(t *testing.T) {
+	s := newStage()
+	startOn(t, s, front.Options{}, func(x *front.Exchange) {
+		cookie, cookies := x.Cookie("__Host-session")
+		header, lines := x.Header("origin")
+		x.Send(text(200, fmt.Sprintf("%d %s, %d %s", cookies, cookie, lines, header)))
+	})
+	for _, row := range []struct{ headers, want string }{
+		{"", "0 , 0 "},
+		{"Cookie: __Host-session=v\r\nOrigin: https://a\r\n", "1 v, 1 https://a"},
+		{"Cookie: a=1;__Host-session = v ; b=2\r\nORIGIN:\r\n", "1 v, 1 "},
+		{"Cookie: __Host-session=a=b\r\n", "1 a=b, 0 "},
+		{"Cookie: __Host-session=\"v\"\r\n", "1 \"v\", 0 "},
+		{"Cookie: __Host-session\r\n", "1 , 0 "},
+		{"Cookie: __Host-session=a; __Host-session=b\r\nOrigin: a\r\nOrigin: b\r\n", "2 b, 2 b"},
+		{"Cookie: __Host-session=a\r\nCookie: x=1; __Host-session=b\r\n", "2 b, 0 "},
+		{"Cookie: __Host-session2=a; x__Host-session=b; __host-session=c; x=__Host-session=d\r\n", "0 , 0 "},
+	} {
+		got := summary(t, s.play("GET / HTTP/1.1\r\nHost: a\r\n"+row.headers+"\r\n", 0))
+		if len(got) != 1 || got[0] != "200 "+row.want {
+			t.Errorf("%q: got %q, want %q", row.headers, got, row.want)
+		}
+	}
+}
+
+func TestOnlyTheNamedCookieIsStripped(t *testing.T) {
+	for _, row := range []struct{ name, headers, want string }{
+		{"sid", "Cookie: sid=secret; __Host-session=mine; a=1\r\n", "cookie=__Host-session=mine; a=1"},
+		{"sid", "Cookie: a=1; sid\r\nCookie:  sid = secret ;b=2\r\n", "cookie=a=1; b=2"},
+		{"", "Authorization: secret\r\nCookie: __Host-session=mine\r\n", "cookie=__Host-session=mine"},
+	} {
+		s := newStage()
+		startOn(t, s, front.Options{}, func(x *front.Exchange) {
+			x.StripCredentials(row.name)
+			mirror(x)
+		})
+		got := summary(t, s.play("GET / HTTP/1.1\r\nHost: a\r\n"+row.headers+"\r\n", 0))
+		if want := "200 GET / " + row.want + " []"; len(got) != 1 || got[0] != want {
+			t.Errorf("%q without %q: got %q, want %q", row.headers, row.name, got, want)
+		}
+	}
+}
+
 func TestNothingOfOneRequestIsLeftForTheNext(t *testing.T) {
 	s := newStage()
 	startOn(t, s, front.Options{}, func(x *front.Exchange) {
@@ -102,7 +145,7 @@ func TestNothingOfOneRequestIsLeftForTheNext(t *testing.T) {
 		x.Realm, x.Private, x.Request.Route = "r", true, "/:p"
 		x.Request.Params = append(x.Request.Params, x.Request.Headers...)
 		if string(x.Request.Method) == "POST" {
-			x.StripCredentials()
+			x.StripCredentials("__Host-session")
 		}
 		mirror(x)
 	})
