@@ -16,7 +16,9 @@ type rights struct {
 	name   string
 	entity *schema.Entity // nil in untyped mode
 
-	system, session, anonymous *allowance
+	session, anonymous *allowance
+	// system is for operators; importing for those who bring rows from elsewhere.
+	system, importing *allowance
 	// keys and as are for API keys and for anonymous callers under a scope, by
 	// the scope's name.
 	keys, as map[string]*allowance
@@ -60,7 +62,7 @@ func newRights(s *schema.Schema, name string) *rights {
 			r.columns = append(r.columns, column{name: f.Name, pos: f.Pos, typ: &f.Type, isID: f == r.entity.ID})
 		}
 	}
-	r.system = r.everything()
+	r.system, r.importing = r.everything(false), r.everything(true)
 	r.session = r.allowed(nil, caller.Caller{Kind: caller.Session})
 	r.anonymous = r.allowed(nil, caller.Caller{Kind: caller.Anonymous})
 	for _, scope := range s.APIKeys.Scopes {
@@ -203,8 +205,9 @@ func (r *rights) idsAreGiven() bool {
 	return r.name == r.schema.Auth.User || r.name == r.schema.Auth.Tenant
 }
 
-// everything is what operators may do: all, but for changing ids and tenants.
-func (r *rights) everything() *allowance {
+// everything is what operators may do: all, but for what the host sets, which
+// only an import brings with it. No row changes its id or tenant.
+func (r *rights) everything(importing bool) *allowance {
 	a := &allowance{anyTenant: true}
 	for action, into := range a.actions() {
 		got := &right{always: true}
@@ -212,17 +215,22 @@ func (r *rights) everything() *allowance {
 		if r.entity == nil {
 			continue
 		}
+		insert, write := action == schema.ActInsert, action != schema.ActRead
 		got.fields = make(fieldSet, len(r.entity.Fields))
 		for _, f := range r.entity.Fields {
+			reached := true
 			switch {
-			case action == schema.ActRead:
-				got.fields[f.Pos] = true
+			case !write:
+			case f == r.entity.ID:
+				reached = insert && (importing || r.idsAreGiven())
+			case f == r.entity.Tenant:
+				reached = insert
+			case f.Created, f.Updated:
+				reached = insert && importing
 			case f.Type.Kind == schema.ToMany:
-			case f == r.entity.ID, f == r.entity.Tenant:
-				got.fields[f.Pos] = action == schema.ActInsert
-			default:
-				got.fields[f.Pos] = true
+				reached = false
 			}
+			got.fields[f.Pos] = reached
 		}
 	}
 	return a

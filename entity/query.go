@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
@@ -256,7 +255,7 @@ type input struct {
 	values []schema.Value
 	given  fieldSet
 	// object is, in untyped mode, the compact JSON object without its id; id is
-	// the one that an operator gave.
+	// the one that an import gave.
 	object []byte
 	id     string
 }
@@ -392,7 +391,7 @@ func (a *authority) readFreeInput(right *right, object []byte, at string) (input
 	in := input{object: []byte{'{'}}
 	for name, raw := range membersOf(object) {
 		switch {
-		case name == "id" && a.scene.Caller.Kind == caller.System:
+		case name == "id" && a.allowance == a.importing:
 			id, err := (&schema.Type{Kind: schema.ID}).Parse(raw)
 			if err != nil {
 				return in, invalid("%s.id: %v", at, err)
