@@ -1,6 +1,9 @@
 package sandbox
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/gob"
 	"encoding/hex"
@@ -9,8 +12,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -20,54 +29,90 @@ import (
 // cache is the folder of what was made of modules:
 //
 //	<version>/<key>.program   a rewritten module, as gob
-//	<version>/code/           what the compiler made of it
+//	<version>/code/…          what the compiler made of it, and where it says
+//	<version>/<key>.sums      the SHA-256 of both, as sha256sum -c reads it
 //
 // A version is everything but the module that it depends on. What lies there is
-// run as it is: it must be this user's alone.
+// run as it is: it must be this user's alone. A list of sums is written last and
+// looked at first, so a file that was cut short or has changed is made anew. What
+// no list names is removed, as far as its name is one that we give; nothing else
+// in the folder is touched.
+//
+// Processes may share the folder: what one of them removes another makes anew.
 type cache struct {
 	dir      string // with the version
 	version  string
+	most     int64 // bytes that are kept
 	compiled wazero.CompilationCache
+	mu       sync.Mutex // held while a module is made
 }
 
-// openCache opens the folder, and empties it of what other versions left.
-func openCache(dir string) (*cache, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of compiled modules: %w", err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fault.New(fault.Invalid, "the folder of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
-	}
-	c := &cache{version: version()}
-	sum := sha256.Sum256([]byte(c.version))
+const (
+	programFile = ".program"
+	sumsFile    = ".sums"
+	codeFolder  = "code"
+)
+
+// Names that we, or the compiler for us, give.
+var (
+	versionName  = regexp.MustCompile(`^v[0-9a-f]{16}$`)
+	entryName    = regexp.MustCompile(`^([0-9a-f]{64}\.(program|sums)|new-[0-9]+)$`)
+	beingWritten = regexp.MustCompile(`^new-|\.tmp$`)
+	codeName     = regexp.MustCompile(`^[0-9a-f]{64}(\.[0-9]+\.tmp)?$`)
+)
+
+// openCache opens the folder, and clears it of what is of no use any more and
+// of what was not used for the longest, down to most bytes.
+func openCache(dir string, most int64) (*cache, error) {
+	version := version()
+	sum := sha256.Sum256([]byte(version))
 	name := "v" + hex.EncodeToString(sum[:8])
-	c.dir = filepath.Join(dir, name)
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of compiled modules: %w", err)
+	c := &cache{dir: filepath.Join(dir, name), version: version, most: most}
+	for _, folder := range []string{dir, c.dir, filepath.Join(c.dir, codeFolder)} {
+		if err := ownFolder(folder); err != nil {
+			return nil, err
+		}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
 	}
-	for _, old := range entries {
-		if old.Name() != name {
-			if err := os.RemoveAll(filepath.Join(dir, old.Name())); err != nil {
-				return nil, fmt.Errorf("empty the folder of compiled modules: %w", err)
-			}
+	for _, e := range entries {
+		if e.IsDir() && versionName.MatchString(e.Name()) && e.Name() != name {
+			old := cache{dir: filepath.Join(dir, e.Name())}
+			old.clear(func(string) bool { return true })
+			old.removeFolders()
 		}
 	}
-	if c.compiled, err = wazero.NewCompilationCacheWithDir(filepath.Join(c.dir, "code")); err != nil {
+	c.tidy()
+	if c.compiled, err = wazero.NewCompilationCacheWithDir(filepath.Join(c.dir, codeFolder)); err != nil {
 		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
 	}
 	return c, nil
 }
 
+// ownFolder makes a folder, or checks that nobody else can have put anything
+// into it.
+func ownFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of compiled modules: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("open the folder of compiled modules: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode().Perm(); {
+	case ok && int(owner.Uid) != os.Getuid():
+		return fault.New(fault.Invalid, "the folder of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner", dir, owner.Uid, os.Getuid())
+	case mode&0o077 != 0:
+		return fault.New(fault.Invalid, "the folder of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
+	}
+	return nil
+}
+
 // programVersion changes with what rewriting makes of a module.
-const programVersion = 2
+const programVersion = 3
 
 // version names all that a cached program and its code depend on. The build is
 // part of it: between two of them the rewriter may have changed.
@@ -102,35 +147,211 @@ func (c *cache) key(binary []byte, memoryBytes int64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (c *cache) path(key string) string { return filepath.Join(c.dir, key+".program") }
-
-// program gives what keep kept, nil when that is not there or damaged.
-func (c *cache) program(binary []byte, memoryBytes int64) *program {
-	f, err := os.Open(c.path(c.key(binary, memoryBytes)))
+// make gives the program and the code of a module: those that are kept, or those
+// that rewrite and compile make, which are kept then.
+func (c *cache) make(ctx context.Context, key string, rewrite func() (*program, error),
+	compile func(context.Context, []byte) (wazero.CompiledModule, error)) (*program, wazero.CompiledModule, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, files := c.find(key)
+	if p == nil {
+		c.tidy() // no code is found that nobody vouches for
+		var err error
+		if p, err = rewrite(); err != nil {
+			return nil, nil, err
+		}
+		p.Wasm = append(p.Wasm, keySection(key)...)
+	}
+	before := c.code()
+	compiled, err := compile(ctx, p.Wasm)
 	if err != nil {
-		return nil
+		return nil, nil, err
 	}
-	defer f.Close()
-	p := new(program)
-	if gob.NewDecoder(f).Decode(p) != nil {
-		return nil
+	added := slices.DeleteFunc(c.code(), func(name string) bool { return slices.Contains(before, name) })
+	if files == nil || len(added) > 0 {
+		c.keep(key, p, added)
 	}
-	return p
+	return p, compiled, nil
 }
 
-// keep writes a program for the next start. A file that cannot be written costs
-// that start some time and nothing else.
-func (c *cache) keep(binary []byte, memoryBytes int64, p *program) {
-	path := c.path(c.key(binary, memoryBytes))
-	f, err := os.CreateTemp(c.dir, "new-")
+// keySection is a custom section with the key: no two modules have the same code
+// file then, not even such as mean the same.
+func keySection(key string) []byte {
+	const name = "runner"
+	b := []byte{0, byte(1 + len(name) + len(key)), byte(len(name))} // both below 128
+	return append(append(b, name...), key...)
+}
+
+// find gives a program that was kept and the files that belong to it; nothing,
+// and they are gone, when one of them is not as it was.
+func (c *cache) find(key string) (*program, []string) {
+	sums := c.sums(key)
+	if sums == nil {
+		return nil, nil
+	}
+	p := new(program)
+	var files []string
+	for name, want := range sums {
+		b, err := os.ReadFile(filepath.Join(c.dir, name))
+		sum := sha256.Sum256(b)
+		if err == nil && hex.EncodeToString(sum[:]) == want {
+			files = append(files, name)
+			if name != key+programFile || gob.NewDecoder(bytes.NewReader(b)).Decode(p) == nil {
+				continue
+			}
+		}
+		c.remove(key, sums)
+		return nil, nil
+	}
+	if !slices.Contains(files, key+programFile) {
+		c.remove(key, sums)
+		return nil, nil
+	}
+	now := time.Now()
+	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // it was used; else it only goes earlier
+	return p, files
+}
+
+// sums reads the list of a key's files, nil when there is none that can be
+// believed.
+func (c *cache) sums(key string) map[string]string {
+	text, err := os.ReadFile(filepath.Join(c.dir, key+sumsFile))
 	if err != nil {
+		return nil
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || !filepath.IsLocal(name) || name != key+programFile && !strings.HasPrefix(name, codeFolder+"/") {
+			return nil
+		}
+		sums[name] = sum
+	}
+	return sums
+}
+
+func (c *cache) remove(key string, sums map[string]string) {
+	_ = os.Remove(filepath.Join(c.dir, key+sumsFile)) // what cannot be removed is
+	for name := range sums {                          // not believed either
+		_ = os.Remove(filepath.Join(c.dir, name))
+	}
+}
+
+// code lists the compiler's files, seen from c.dir.
+func (c *cache) code() (names []string) {
+	_ = filepath.WalkDir(filepath.Join(c.dir, codeFolder), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && codeName.MatchString(d.Name()) {
+			if name, err := filepath.Rel(c.dir, path); err == nil {
+				names = append(names, name)
+			}
+		}
+		return nil // a folder that cannot be read holds nothing
+	})
+	return names
+}
+
+// keep writes a program for the next start, and the list of what belongs to it.
+// A file that cannot be written costs that start some time and nothing else.
+func (c *cache) keep(key string, p *program, code []string) {
+	var b bytes.Buffer
+	if gob.NewEncoder(&b).Encode(p) != nil || c.write(key+programFile, b.Bytes()) != nil {
 		return
 	}
-	err = gob.NewEncoder(f).Encode(p)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	var list bytes.Buffer
+	for _, name := range append(code, key+programFile) {
+		b, err := os.ReadFile(filepath.Join(c.dir, name))
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(b), name)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		_ = os.Remove(f.Name())
+	if c.write(key+sumsFile, list.Bytes()) == nil {
+		c.tidy()
+	}
+}
+
+// write replaces a file as a whole.
+func (c *cache) write(name string, b []byte) error {
+	f, err := os.CreateTemp(c.dir, "new-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(c.dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // unless it is gone
+	}
+	return err
+}
+
+// tidy removes modules that were not used for the longest, down to c.most bytes,
+// and what belongs to none.
+func (c *cache) tidy() {
+	type entry struct {
+		key  string
+		sums map[string]string
+		used time.Time
+		size int64
+	}
+	var all []entry
+	lists, _ := filepath.Glob(filepath.Join(c.dir, "*"+sumsFile)) // the pattern is good
+	for _, path := range lists {
+		e := entry{key: strings.TrimSuffix(filepath.Base(path), sumsFile)}
+		if e.sums = c.sums(e.key); e.sums == nil {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil {
+			e.used = info.ModTime()
+		}
+		for name := range e.sums {
+			if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
+				e.size += info.Size()
+			}
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(b.used.Compare(a.used), cmp.Compare(a.key, b.key)) })
+	named, size := map[string]bool{}, int64(0)
+	for _, e := range all {
+		if size += e.size; size > c.most {
+			continue
+		}
+		named[e.key+sumsFile] = true
+		for name := range e.sums {
+			named[name] = true
+		}
+	}
+	c.clear(func(name string) bool { return !named[name] })
+}
+
+// clear removes the files of ours that which picks. One that is being written
+// may be another process's, and stays for a while.
+func (c *cache) clear(which func(name string) bool) {
+	names := c.code()
+	entries, _ := os.ReadDir(c.dir) // one that cannot be read is not ours
+	for _, e := range entries {
+		if e.Type().IsRegular() && entryName.MatchString(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	for _, name := range names {
+		path := filepath.Join(c.dir, name)
+		if beingWritten.MatchString(name) {
+			if info, err := os.Stat(path); err != nil || time.Since(info.ModTime()) < time.Hour {
+				continue
+			}
+		}
+		if which(name) {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+func (c *cache) removeFolders() {
+	folders, _ := filepath.Glob(filepath.Join(c.dir, codeFolder, "*"))
+	for _, folder := range append(folders, filepath.Join(c.dir, codeFolder), c.dir) {
+		_ = os.Remove(folder) // unless there is something in it
 	}
 }

@@ -23,12 +23,17 @@
 // everything about (it writes to tables, drops segments, has globals that are
 // vectors or references) gets a new instance for each request.
 //
+// A guest that computes for more than a moment goes on in turns, of which there
+// are fewer than processors. Handlers share them evenly; a handler's runs have
+// them one after the other, and one that cannot be done in time is refused.
+//
 // What always holds: a guest never runs uncounted, so at the end of a slice of
 // fuel the collector, the scheduler and its deadline get at it; it never runs
 // after that; it has no more memory than its limit, and all guests together no
-// more than theirs; no more guests run at once than there are places, and waiting
-// for one has an end; a sandbox in which the host failed is thrown away. What a
-// trap says is the cause of a fault, never its detail.
+// more than theirs; no more guests run at once than there are places, of which
+// one handler leaves some to others, and waiting for one has an end; a sandbox in
+// which the host failed is thrown away. What a trap says is the cause of a fault,
+// never its detail.
 //
 // Some of this rests on how the compiler and the kernel work inside. Each such
 // trick is proved when an Engine is made, and done without when the proof fails.

@@ -51,6 +51,9 @@ type Options struct {
 	// there is run as it is, so nobody else may write to it. Empty: every start
 	// compiles.
 	CacheDir string
+	// CacheBytes is the most that is kept there: what was not used for the longest
+	// goes first. 1 GiB by default.
+	CacheBytes int64
 	// Logger gets what modules log before their first request, and what the
 	// Engine cannot do on this machine. It must be the redacting one; nil: nobody.
 	Logger *slog.Logger
@@ -78,6 +81,9 @@ func (o Options) filled() Options {
 	if o.IdleTime == 0 {
 		o.IdleTime = 10 * time.Second
 	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 1 << 30
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -95,6 +101,8 @@ func (o Options) Validate() error {
 		return fault.New(fault.Invalid, "[sandbox] total_memory must be [sandbox] memory at least")
 	case o.QueueWait < 0:
 		return fault.New(fault.Invalid, "[sandbox] queue_wait must be positive")
+	case o.CacheBytes < 0:
+		return fault.New(fault.Invalid, "the size of the folder of compiled modules must be positive")
 	case o.InitTime < 0 || o.IdleTime < 0:
 		return fault.New(fault.Invalid, "the times of a sandbox must be positive")
 	}
@@ -160,7 +168,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
 	config := wazero.NewRuntimeConfig()
 	if options.CacheDir != "" {
-		if e.cache, err = openCache(options.CacheDir); err != nil {
+		if e.cache, err = openCache(options.CacheDir, options.CacheBytes); err != nil {
 			return nil, err
 		}
 		config = config.WithCompilationCache(e.cache.compiled)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -52,11 +54,7 @@ func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, e
 }
 
 func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module, err error) {
-	p, err := e.prepare(wasm)
-	if err != nil {
-		return nil, err
-	}
-	compiled, err := e.compile(ctx, p.Wasm)
+	p, compiled, err := e.prepare(ctx, wasm)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +79,12 @@ const compileTime = time.Minute
 func (e *Engine) compile(ctx context.Context, wasm []byte) (wazero.CompiledModule, error) {
 	ctx, cancel := context.WithTimeout(ctx, compileTime)
 	defer cancel()
-	compiled, err := e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), wasm)
+	ctx = experimental.WithCompilationWorkers(ctx, 2)
+	compiled, err := e.runtime.CompileModule(ctx, wasm)
+	if _, files := errors.AsType[*fs.PathError](err); files || isLinkError(err) {
+		// The code could not be read or kept; what was compiled is there now.
+		compiled, err = e.runtime.CompileModule(ctx, wasm)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, fault.Wrap(context.Cause(ctx), fault.Invalid, "takes too long to compile: make it smaller")
@@ -89,6 +92,11 @@ func (e *Engine) compile(ctx context.Context, wasm []byte) (wazero.CompiledModul
 		return nil, refuse("is not a valid WebAssembly module: %s", firstLine(err))
 	}
 	return compiled, nil
+}
+
+func isLinkError(err error) bool {
+	_, is := errors.AsType[*os.LinkError](err)
+	return is
 }
 
 // initialize runs what comes before the first request, keeps what it left, and

@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
@@ -50,25 +52,25 @@ type program struct {
 	Unfit []string
 }
 
-// prepare checks a module and rewrites it, unless that was done before.
-func (e *Engine) prepare(binary []byte) (*program, error) {
-	if e.cache != nil {
-		if p := e.cache.program(binary, e.options.MemoryBytes); p != nil {
-			return p, nil
+// prepare checks a module, rewrites and compiles it, unless that was done
+// before.
+func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, wazero.CompiledModule, error) {
+	parse := func() (*program, error) {
+		m, err := wasm.Parse(binary, wasm.DefaultLimits())
+		if err != nil {
+			return nil, fault.Wrap(nil, fault.Invalid, "%v", err)
 		}
-	}
-	m, err := wasm.Parse(binary, wasm.DefaultLimits())
-	if err != nil {
-		return nil, fault.Wrap(nil, fault.Invalid, "%v", err)
-	}
-	p, err := e.rewrite(m)
-	if err != nil {
-		return nil, err
+		return e.rewrite(m)
 	}
 	if e.cache != nil {
-		e.cache.keep(binary, e.options.MemoryBytes, p)
+		return e.cache.make(ctx, e.cache.key(binary, e.options.MemoryBytes), parse, e.compile)
 	}
-	return p, nil
+	p, err := parse()
+	if err != nil {
+		return nil, nil, err
+	}
+	compiled, err := e.compile(ctx, p.Wasm)
+	return p, compiled, err
 }
 
 func (e *Engine) rewrite(m *wasm.Module) (*program, error) {

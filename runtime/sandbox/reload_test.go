@@ -5,13 +5,10 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
-	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
 )
 
@@ -171,68 +168,6 @@ func TestWhatDoesNotWorkIsSaidAndDoneWithout(t *testing.T) {
 		if len(fallbacks[name]) == 0 && log.Len() > 0 {
 			t.Errorf("all works, and the log says\n%s", &log)
 		}
-	}
-}
-
-// What a start finds in the cache it uses, and what is damaged there it does
-// not.
-func TestADamagedCacheIsNotUsed(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cache")
-	wasm := assemble(t, "cases")
-	start := func() time.Duration {
-		e, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		m := load(t, e, wasm)
-		took := time.Since(began)
-		if _, err := within(t, plenty, m, "normal"); err != nil {
-			t.Error(err)
-		}
-		if _, err := within(t, plenty, m, "trap"); fault.CodeOf(err) != fault.HandlerFailed {
-			t.Error(err)
-		}
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		return took
-	}
-	programs := func() []string {
-		list, err := filepath.Glob(filepath.Join(dir, "*", "*.program"))
-		if err != nil || len(list) != 2 { // the module's and the self-test's
-			t.Fatalf("%d programs are kept, want 2: %v", len(list), err)
-		}
-		return list
-	}
-	cold := start()
-	kept := programs()
-	t.Logf("%s without the cache, %s with it", cold, start())
-	for _, path := range kept {
-		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, damaged := range [][]byte{nil, whole[:len(whole)/2], bytes.Repeat([]byte{0xff}, len(whole))} {
-			if err := os.WriteFile(path, damaged, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			start()
-			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
-				t.Errorf("a damaged program of %d bytes was not made anew: %v", len(damaged), err)
-			}
-		}
-	}
-	old := filepath.Join(dir, "v0123456789abcdef")
-	if err := os.Mkdir(old, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	start()
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("what another version left is still there: %v", err)
-	}
-	if got := programs(); len(got) != len(kept) {
-		t.Errorf("%v, want %v", got, kept)
 	}
 }
 

@@ -549,36 +549,6 @@ func TestAClosedModuleRunsNothing(t *testing.T) {
 	}
 }
 
-func TestCompiledModulesAreKeptForTheirOwnerAlone(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cache")
-	wasm := assemble(t, "guest")
-	for range 2 { // the second start finds what the first one left
-		m := load(t, newEngine(t, sandbox.Options{CacheDir: dir}), wasm)
-		if _, err := within(t, plenty, m, "hello"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files := 0
-	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			files++
-		}
-		return err
-	})
-	if err != nil || files == 0 {
-		t.Errorf("%d compiled modules kept: %v", files, err)
-	}
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder's mode is %v (%v), want 0700", info.Mode(), err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: dir}); fault.CodeOf(err) != fault.Invalid {
-		t.Errorf("a folder open to others: %v", err)
-	}
-}
-
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	for _, o := range []sandbox.Options{{MemoryBytes: -1}, {MemoryBytes: 100_000}, {MemoryBytes: 5 << 30}, {Instances: -1}, {QueueWait: -1}} {
 		if _, err := sandbox.New(context.Background(), o); fault.CodeOf(err) != fault.Invalid {

@@ -1,0 +1,286 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// start makes an engine with a cache, loads a module, sees that it works, and
+// tells how long loading took.
+func start(t *testing.T, options sandbox.Options, wasm []byte) time.Duration {
+	t.Helper()
+	e, err := sandbox.New(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	m := load(t, e, wasm)
+	took := time.Since(began)
+	for way, want := range map[string]fault.Code{"normal": "", "deep": "", "growSome": "", "trap": fault.HandlerFailed, "outOfBounds": fault.HandlerFailed} {
+		if call, err := within(t, plenty, m, way); fault.CodeOf(err) != want || want == "" && string(call.Response.Body) != "initial content" {
+			t.Errorf("%s ends with %v and %q", way, err, call.Response.Body)
+		}
+	}
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	return took
+}
+
+// kept lists the files in a folder.
+func kept(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Whatever byte of the cache is another, and wherever a file ends, the next start
+// makes what it needs anew: nothing is run that was not made here.
+func TestADamagedCacheIsNotUsed(t *testing.T) {
+	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
+	wasm := assemble(t, "cases")
+	cold := start(t, options, wasm)
+	files := kept(t, options.CacheDir)
+	if len(files) != 6 { // program, code and sums of the module and of the self-test
+		t.Fatalf("%d files are kept, want 6: %q", len(files), files)
+	}
+	t.Logf("%s without the cache, %s with it", cold, start(t, options, wasm))
+	for _, path := range files {
+		whole := read(t, path)
+		places := 6
+		if soak {
+			places = 200
+		}
+		for i := range places + 2 {
+			damaged := bytes.Clone(whole)
+			switch i {
+			case places:
+				damaged = damaged[:len(damaged)/2]
+			case places + 1:
+				damaged = nil
+			default:
+				damaged[i*(len(damaged)-1)/(places-1)] ^= 1 << (i % 8)
+			}
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			start(t, options, wasm)
+			if now := kept(t, options.CacheDir); !slices.Equal(now, files) {
+				t.Fatalf("with byte %d of %s changed, %q are kept, want %q", i, filepath.Base(path), now, files)
+			}
+			if strings.HasSuffix(path, ".program") && !bytes.Equal(read(t, path), whole) {
+				t.Errorf("a damaged program was not made anew")
+			}
+		}
+	}
+}
+
+// Code that no list of sums names was not checked, so it is not run.
+func TestCodeWithoutItsSumIsNotUsed(t *testing.T) {
+	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
+	wasm := assemble(t, "cases")
+	start(t, options, wasm)
+	files := kept(t, options.CacheDir)
+	for _, path := range files {
+		if strings.HasSuffix(path, ".sums") {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		} else if !strings.HasSuffix(path, ".program") {
+			b := read(t, path)
+			b[len(b)/2] ^= 1
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	start(t, options, wasm)
+	if now := kept(t, options.CacheDir); !slices.Equal(now, files) {
+		t.Errorf("%q are kept, want %q", now, files)
+	}
+}
+
+func TestTheCacheTouchesNothingThatIsNotItsOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "home")
+	options := sandbox.Options{CacheDir: dir, NoBreaker: true}
+	wasm := assemble(t, "cases")
+	start(t, options, wasm)
+	files := kept(t, dir)
+	version := filepath.Dir(files[slices.IndexFunc(files, func(f string) bool { return strings.HasSuffix(f, ".program") })])
+	code := filepath.Dir(files[slices.IndexFunc(files, func(f string) bool { return strings.Contains(f, "/code/") })])
+	const old = "v0123456789abcdef"
+	key := strings.Repeat("0a", 32)
+	place := func(names ...string) (paths []string) {
+		for _, name := range names {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(dir, name)
+			}
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, name)
+		}
+		return paths
+	}
+	foreign := place("letter.txt", "photos/v1/a.jpg", "v0123456789abcdef.bak/x", key+".program",
+		filepath.Join(version, "notes"), filepath.Join(code, "notes"), "v00000000000000ff/diary/"+key+".program", "v00000000000000ff/x")
+	useless := place(old+"/"+key+".program", old+"/"+key+".sums", old+"/code/wazero/"+key, old+"/new-17",
+		filepath.Join(version, key+".program"), filepath.Join(version, "new-4"), filepath.Join(code, key), filepath.Join(code, key+".77.tmp"))
+	long := time.Now().Add(-2 * time.Hour)
+	for _, path := range useless {
+		if err := os.Chtimes(path, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign = append(foreign, place(filepath.Join(version, "new-5"), filepath.Join(code, key+".78.tmp"))...) // being written now
+	start(t, options, wasm)
+	for _, path := range slices.Concat(foreign, files) {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("it is gone: %v", err)
+		}
+	}
+	for _, path := range append(useless, filepath.Join(dir, old)) {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("it is still there: %s (%v)", path, err)
+		}
+	}
+}
+
+// A cache that cannot be written to costs time and nothing else.
+func TestAModuleIsLoadedWithoutAPlaceToKeepIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	e := newEngine(t, sandbox.Options{CacheDir: dir})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	m := load(t, e, assemble(t, "cases"))
+	if _, err := within(t, plenty, m, "normal"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The cache has a bound; what was used last stays.
+func TestTheCacheForgetsWhatWasNotUsedForTheLongest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	modules := make([][]byte, 3)
+	for i := range modules {
+		modules[i] = assembleText(t, fmt.Sprintf(`(module (memory (export "memory") 1)
+			(data (i32.const 0) %q) (func (export "h")))`, strings.Repeat(fmt.Sprint(i), 10_000)))
+	}
+	age := time.Now().Add(-time.Hour)
+	programs := func(most int64, which ...int) int {
+		for _, i := range which {
+			e, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: dir, CacheBytes: most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			load(t, e, modules[i])
+			if err := e.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			age = age.Add(time.Minute) // what was there was used before
+			for _, path := range kept(t, dir) {
+				if info, err := os.Stat(path); err == nil && info.ModTime().After(age) {
+					_ = os.Chtimes(path, age, age)
+				}
+			}
+		}
+		list, _ := filepath.Glob(filepath.Join(dir, "*", "*.program"))
+		return len(list) - 1 // the self-test's
+	}
+	if n := programs(0, 0, 1, 2); n != 3 {
+		t.Fatalf("%d modules are kept, want 3", n)
+	}
+	var size int64
+	for _, path := range kept(t, dir) {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(path, ".sums") {
+			size += info.Size()
+		}
+	}
+	if n := programs(size, 0); n != 3 { // 0 is the last that was used now, 1 the first
+		t.Errorf("%d modules are kept within their size, want 3", n)
+	}
+	before := kept(t, dir)
+	if n := programs(size-1, 2); n != 2 {
+		t.Errorf("%d modules are kept within a byte less, want 2", n)
+	}
+	gone := slices.DeleteFunc(before, func(path string) bool { return slices.Contains(kept(t, dir), path) })
+	if len(gone) != 3 {
+		t.Errorf("%q are gone, want the three files of one module", gone)
+	}
+	if n := programs(size, 1); n != 3 { // it is made anew
+		t.Errorf("%d modules are kept, want 3", n)
+	}
+}
+
+func TestTheCacheIsItsOwnersAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	start(t, sandbox.Options{CacheDir: dir, NoBreaker: true}, assemble(t, "cases"))
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder's mode is %v (%v), want 0700", info.Mode(), err)
+	}
+	for _, file := range kept(t, dir) {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v (%v)", file, info.Mode(), err)
+		}
+	}
+	refused := func(because string) {
+		t.Helper()
+		e, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: dir})
+		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), because) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("ends with %v, want one line with %q", err, because)
+		}
+		if err == nil {
+			_ = e.Close(context.Background())
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refused("open to others")
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	switch err := os.Chown(dir, os.Getuid()+1, -1); {
+	case err == nil:
+		refused("belongs to user")
+	case !os.IsPermission(err) && err != syscall.EINVAL:
+		t.Fatal(err)
+	}
+}
