@@ -28,6 +28,10 @@ import (
 
 const appSchema = `
 app orders
+auth {
+  session cookie { }
+  roles: [admin]
+}
 apiKeys {
   prefix: "ord",
   maxLifetime: 365d,
@@ -127,6 +131,15 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	signed, err := there.CreateSession(ctx, admin.CreateSession{UserID: "ada", Tenant: "acme", Roles: []string{"admin"}, TTL: &lifetime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, cookie, _ := strings.Cut(signed.Cookie.Reveal(), "=")
+	if id, err := local.Keys.VerifySession(local.Schema(), []byte(cookie)); err != nil || id.ID != signed.ID {
+		t.Fatalf("the cookie that came over the socket is of session %q, %v", id.ID, err)
+	}
+
 	long := int64(1 << 62)
 	for _, row := range []struct {
 		name string
@@ -157,6 +170,22 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		{"revoke again", func(c *admin.Client) (any, error) { return c.RevokeKey(ctx, old.ID) }},
 		{"disable a dead key", func(c *admin.Client) (any, error) { return c.DisableKey(ctx, old.ID) }},
 		{"enable what is not disabled", func(c *admin.Client) (any, error) { return c.EnableKey(ctx, made.ID) }},
+		{"list sessions", func(c *admin.Client) (any, error) { return c.ListSessions(ctx, admin.ListSessions{UserID: "ada"}) }},
+		{"list too many sessions", func(c *admin.Client) (any, error) {
+			return c.ListSessions(ctx, admin.ListSessions{Limit: 1001})
+		}},
+		{"create a session for nobody", func(c *admin.Client) (any, error) { return c.CreateSession(ctx, admin.CreateSession{}) }},
+		{"create a session of an unknown role", func(c *admin.Client) (any, error) {
+			return c.CreateSession(ctx, admin.CreateSession{UserID: "ada", Roles: []string{"boss"}})
+		}},
+		{"create a session for ever and a day", func(c *admin.Client) (any, error) {
+			return c.CreateSession(ctx, admin.CreateSession{UserID: "ada", TTL: &long})
+		}},
+		{"revoke a session", func(c *admin.Client) (any, error) {
+			s, err := c.RevokeSession(ctx, signed.ID)
+			return s.ID + string(s.Status), err
+		}},
+		{"revoke an unknown session", func(c *admin.Client) (any, error) { return c.RevokeSession(ctx, "ses_01hzzzzzzzzzzzzzzzzzzzzzzz") }},
 		{"audit", func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{}) }},
 		{"audit from", func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{From: 2, Limit: 1}) }},
 		{"audit newest", func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{Limit: 2}) }},

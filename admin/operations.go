@@ -26,8 +26,8 @@ import (
 type Local struct {
 	Store *store.Store
 	Keys  *keystore.Keystore
-	// Schema returns the active schema, nil while there is none: keys can be
-	// seen and revoked then, but not made.
+	// Schema returns the active schema, nil while there is none: keys and
+	// sessions can be seen and revoked then, but not made.
 	Schema func() *schema.Schema
 	// URL is where the node serves; empty when it does not.
 	URL string
@@ -116,6 +116,9 @@ var operations = map[string]operation{
 	"apiKeys.revoke":  with(change((*keystore.Keystore).Revoke)),
 	"apiKeys.disable": with(change((*keystore.Keystore).Disable)),
 	"apiKeys.enable":  with(change((*keystore.Keystore).Enable)),
+	"sessions.create": with((*Local).createSession),
+	"sessions.list":   with((*Local).listSessions),
+	"sessions.revoke": with((*Local).revokeSession),
 	"audit.list":      with((*Local).listAudit),
 	"audit.verify":    with((*Local).verifyAudit),
 }

@@ -7,8 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
-	"runner.example/keystore"
-	"runner.example/schema"
 )
 
 const createHelp = `Create an API key: prints its id, scope, name and end, then its token alone on
@@ -42,15 +40,14 @@ func (c *cli) apiKeysCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// createKey opens the token's file first: a key whose token cannot be handed
-// over had better not be made.
 func (c *cli) createKey(cmd *cobra.Command, f createFlags) error {
 	request, err := f.request()
 	if err != nil {
 		return err
 	}
-	return c.makeToken(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
-		return node.CreateKey(ctx, request)
+	return c.makeSecret(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (fresh, error) {
+		key, err := node.CreateKey(ctx, request)
+		return c.newKey(key), err
 	})
 }
 
@@ -79,23 +76,4 @@ func (f createFlags) request() (admin.CreateKey, error) {
 	}
 	request.ExpiresIn = new(admin.SecondsOf(lifetime))
 	return request, nil
-}
-
-// makeToken does what makes a token and hands it over. Before a store is made
-// for it, check judges the work by the schema; nil: a new store cannot do it.
-func (c *cli) makeToken(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (keystore.Key, error)) error {
-	file, err := newTokenFile(out)
-	if err != nil {
-		return err
-	}
-	made := false
-	defer func() { file.close(made) }()
-	return c.withNode(cmd, errand{needsSchema: true, check: check, do: func(ctx context.Context, node *admin.Client) error {
-		key, err := do(ctx, node)
-		if err != nil {
-			return err
-		}
-		made = true
-		return c.printNewKey(key, file)
-	}})
 }

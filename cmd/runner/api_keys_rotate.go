@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
-	"runner.example/keystore"
 )
 
 const rotateHelp = `Give a key a new token, printed once as by create. Older tokens die at once, or
@@ -29,8 +28,9 @@ func (c *cli) apiKeysRotateCommand() *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.makeToken(cmd, out, nil, func(ctx context.Context, node *admin.Client) (keystore.Key, error) {
-				return node.RotateKey(ctx, request)
+			return c.makeSecret(cmd, out, nil, func(ctx context.Context, node *admin.Client) (fresh, error) {
+				key, err := node.RotateKey(ctx, request)
+				return c.newKey(key), err
 			})
 		},
 	}

@@ -96,7 +96,7 @@ func (c *cli) root() *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.AddCommand(
 		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
-		c.benchHandlerCommand(), c.apiKeysCommand(), c.auditCommand(), c.versionCommand(),
+		c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.auditCommand(), c.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

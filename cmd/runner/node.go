@@ -79,7 +79,7 @@ func (c *cli) onNode(ctx context.Context, a *app, work errand) error {
 // flagOf names the flag that gives a field of a request.
 var flagOf = map[string]string{
 	"expiresIn": "expires", "gracePeriod": "grace-period", "metadata": "metadata", "name": "name",
-	"scope": "scope", "tenant": "tenant", "limit": "limit",
+	"scope": "scope", "tenant": "tenant", "limit": "limit", "userId": "user", "roles": "role", "ttl": "ttl",
 }
 
 // flagged lets an error about a field of the request, which begins with the

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/keystore"
+)
+
+const sessionsHelp = `Manage the sessions of signed-in users, beside a running server or without one.
+
+The runner signs nobody in; a session made here is for tests, and for operators
+who have to see what a user sees. Its cookie is shown once.`
+
+func (c *cli) sessionsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "create, list and revoke sessions of users",
+		Long:  sessionsHelp,
+	}
+	cmd.AddCommand(c.sessionsCreateCommand(), c.sessionsListCommand(), c.sessionsRevokeCommand())
+	c.onlySubcommands(cmd)
+	return cmd
+}
+
+// newSession hands over a session that was just created.
+func (c *cli) newSession(s keystore.Session) fresh {
+	cookie := s.Cookie.Reveal()
+	return fresh{
+		id: s.ID, secret: cookie, noun: "cookie", remedy: "runner sessions revoke " + s.ID + ", and create another",
+		print: func(shown bool) error {
+			if !shown {
+				s.Cookie = keystore.Session{}.Cookie
+			}
+			if c.json {
+				return c.printJSON(s)
+			}
+			text := pairs([][2]string{
+				{"id", s.ID}, {"userId", s.UserID}, {"tenant", cmp.Or(s.Tenant, "-")}, {"roles", rolesText(s)},
+				{"expiresAt", exact(s.ExpiresAt, "never")},
+			})
+			if shown {
+				text += cookie + "\n"
+			}
+			return c.print(text)
+		},
+	}
+}
+
+func rolesText(s keystore.Session) string { return cmp.Or(strings.Join(s.Roles, ", "), "-") }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+)
+
+const createSessionHelp = `Create a session: prints its id, user, tenant, roles and end, then its cookie as
+name=value alone on the last line. The cookie is shown this once.`
+
+const createSessionExample = `  runner sessions create --user ada --tenant acme --role admin
+  runner sessions create --user ada --ttl 15m --out cookie.txt`
+
+func (c *cli) sessionsCreateCommand() *cobra.Command {
+	var request admin.CreateSession
+	var ttl, out string
+	cmd := &cobra.Command{
+		Use:     "create --user <id>",
+		Short:   "create a session and print its cookie, once",
+		Long:    createSessionHelp,
+		Example: createSessionExample,
+		Args:    atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if request.UserID == "" {
+				return misused("runner sessions create: --user is missing")
+			}
+			if ttl != "" {
+				d, err := parseDuration(ttl, flagDurations)
+				if err != nil {
+					return invalid("--ttl: %v", err)
+				}
+				request.TTL = new(admin.SecondsOf(d))
+			}
+			return c.makeSecret(cmd, out, request.Check, func(ctx context.Context, node *admin.Client) (fresh, error) {
+				s, err := node.CreateSession(ctx, request)
+				return c.newSession(s), err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&request.UserID, "user", "", "id of the user who is signed in (required)")
+	flags.StringVar(&request.Tenant, "tenant", "", "the user's tenant")
+	flags.StringArrayVar(&request.Roles, "role", nil, "a role of the user; may be given again")
+	flags.StringVar(&ttl, "ttl", "", "how long the session may last, such as 12h (default: as long as the schema allows)")
+	flags.StringVar(&out, "out", "", "write the cookie to this new file, mode 0600, and not to stdout")
+	return cmd
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/keystore"
+)
+
+func (c *cli) sessionsListCommand() *cobra.Command {
+	var request admin.ListSessions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the sessions, without their cookies",
+		Args:  atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+				sessions, err := allSessions(ctx, node, request)
+				if err != nil {
+					return err
+				}
+				return c.printSessions(sessions)
+			}})
+		},
+	}
+	cmd.Flags().StringVar(&request.UserID, "user", "", "only sessions of this user")
+	cmd.Flags().StringVar(&request.Tenant, "tenant", "", "only sessions of users of this tenant")
+	cmd.Flags().BoolVar(&request.All, "all", false, "those that ended in the last day too")
+	return cmd
+}
+
+// allSessions follows the pages to the last.
+func allSessions(ctx context.Context, node *admin.Client, request admin.ListSessions) ([]keystore.Session, error) {
+	sessions := []keystore.Session{}
+	for {
+		page, err := node.ListSessions(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		sessions = append(sessions, page.Sessions...)
+		if page.NextCursor == "" {
+			return sessions, nil
+		}
+		request.Cursor = page.NextCursor
+	}
+}
+
+func (c *cli) printSessions(sessions []keystore.Session) error {
+	if c.json {
+		return c.printJSON(sessions)
+	}
+	var rows [][]string
+	for _, s := range sessions {
+		rows = append(rows, []string{
+			s.ID, s.UserID, cmp.Or(s.Tenant, "-"), rolesText(s), string(s.Status),
+			readable(s.CreatedAt, "-"), readable(s.ExpiresAt, "-"), readable(s.LastSeenAt, "-"),
+		})
+	}
+	return c.printTable([]string{"ID", "USER", "TENANT", "ROLES", "STATUS", "CREATED", "EXPIRES", "LAST SEEN"}, rows, "there are no sessions")
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/internal/fault"
+)
+
+func (c *cli) sessionsRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke <id>",
+		Short: "end a session for good, at once",
+		Args:  exactlyOne("the id of a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+				s, err := node.RevokeSession(ctx, args[0])
+				if fault.CodeOf(err) == fault.NotFound {
+					return &failure{status: statusNotFound, err: err, hint: "runner sessions list --all shows every session"}
+				}
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.printJSON(s)
+				}
+				return c.print("revoked " + s.ID + "\n")
+			}})
+		},
+	}
+}
