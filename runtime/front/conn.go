@@ -175,7 +175,9 @@ func (c *conn) finish(x *Exchange) {
 		}
 		return
 	}
-	if !whole || c.r < c.w {
+	// A caller who asked for the end sends no more. Another may: its next request
+	// can be on its way, or be here unread.
+	if !whole || c.r < c.w || x.keepAlive {
 		c.linger.Store(true)
 	}
 	x.ctx.Response.SetConnectionClose()

@@ -177,6 +177,42 @@ func TestAnAnswerReachesACallerWhoStillSends(t *testing.T) {
 	}
 }
 
+// So does one whose next request comes while the server ends.
+func TestAnAnswerReachesACallerWhoSendsOnWhileTheServerEnds(t *testing.T) {
+	answer := strings.Repeat("a", 8<<20)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s := serve(t, front.Options{}, func(x *front.Exchange) {
+		close(begun)
+		<-finish
+		x.Send(text(200, answer))
+	})
+	nc := s.dial(t)
+	write(t, nc, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-begun
+	done := make(chan error, 1)
+	go func() { done <- s.Shutdown(t.Context()) }()
+	for { // until it has begun to end
+		nc, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			break
+		}
+		_ = nc.Close()
+	}
+	write(t, nc, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("b", 100_000))
+	close(finish)
+	r := bufio.NewReader(nc)
+	if a := readAnswer(t, r, "GET"); a.StatusCode != 200 || a.body != answer || !a.Close {
+		t.Errorf("%s, %d bytes, close %v", a.Status, len(a.body), a.Close)
+	}
+	if _, err := r.ReadByte(); err != io.EOF {
+		t.Errorf("the connection ends with %v", err)
+	}
+	_ = nc.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestABodyIsReadExactlyHoweverLargeItIs(t *testing.T) {
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		if err := x.ReadBody(1 << 20); err != nil {
