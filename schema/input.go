@@ -66,9 +66,13 @@ func (c *inputChecker) report(path, format string, args ...any) {
 
 // broken reports what is not JSON at all, behind which nothing can be read.
 func (c *inputChecker) broken(path string, err error) bool {
-	if err == io.EOF {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case err == io.EOF:
 		c.report(path, "must be a JSON object")
-	} else {
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
+		c.report(join(path, syntax.JSONPointer.LastToken()), "must not be given twice")
+	default:
 		c.report(path, "%s", describeJSON(err))
 	}
 	return false

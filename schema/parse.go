@@ -26,7 +26,7 @@ var (
 	errBool     = errors.New("must be true or false")
 	errUTF8     = errors.New("must be valid UTF-8")
 	errID       = errors.New("must be an id: 26 small letters and digits")
-	errNamedID  = errors.New("must be an id: 1 to 64 of letters, digits, . _ - | @ :")
+	errNamedID  = errors.New("must be an id: letters, digits and . _ - | @ : (1 to 64 of them)")
 	errUUID     = errors.New("must be a UUID")
 	errEmail    = errors.New("must be an email address")
 	errURL      = errors.New("must be a URL with a scheme and a host")
@@ -80,6 +80,58 @@ func (t *Type) ParseText(s string) (Value, error) {
 	return t.checked(t.fromText(s))
 }
 
+// FreeValue reads one JSON value of any type, for rows that no schema describes.
+// A number is an int or, if it is not whole or very large, a decimal; an object
+// is JSON.
+func FreeValue(raw []byte) (Value, error) {
+	raw = trimBlanks(raw)
+	if len(raw) == 0 {
+		return Value{}, errors.New("is not JSON: there is nothing")
+	}
+	switch raw[0] {
+	case 'n':
+		if isNull(raw) {
+			return Value{}, nil
+		}
+	case 't', 'f':
+		return readBool(raw)
+	case '"':
+		if s, ok := readString(raw); ok {
+			return TextValue(s), nil
+		}
+	case '[':
+		return freeList(raw)
+	case '{':
+		return (&Type{Kind: JSON}).Parse(raw)
+	default:
+		return freeNumber(raw)
+	}
+	return Value{}, errors.New("is not JSON")
+}
+
+func freeList(raw []byte) (Value, error) {
+	compact, err := compactJSON(nil, raw)
+	if err != nil {
+		return Value{}, err
+	}
+	values := []Value{}
+	for _, raw := range elements(compact) {
+		v, err := FreeValue(raw)
+		if err != nil {
+			return Value{}, err
+		}
+		values = append(values, v)
+	}
+	return ListValue(values), nil
+}
+
+func freeNumber(raw []byte) (Value, error) {
+	if n, err := readWhole(raw); err == nil {
+		return IntValue(n), nil
+	}
+	return (&Type{Kind: Decimal}).parseOne(raw, false)
+}
+
 // isWritten reports that values of the type are strings in JSON.
 func (t *Type) isWritten() bool {
 	switch t.Kind {
@@ -92,10 +144,10 @@ func (t *Type) isWritten() bool {
 // parseOne reads one value, null excluded, of a type taken as no list.
 func (t *Type) parseOne(raw []byte, bounded bool) (Value, error) {
 	v, err := t.read(raw, bounded)
-	if !bounded {
-		return v, err
+	if bounded || err != nil {
+		return t.checked(v, err)
 	}
-	return t.checked(v, err)
+	return v, nil
 }
 
 func (t *Type) read(raw []byte, bounded bool) (Value, error) {
@@ -528,24 +580,32 @@ func (n number) digit(i int) byte {
 
 // ---- bounds ----
 
-// checked passes on a value that keeps to the type's bounds.
+// checked passes on what was read if it keeps to the type's bounds.
 func (t *Type) checked(v Value, err error) (Value, error) {
+	if err == nil {
+		err = t.check(v)
+	}
 	if err != nil {
 		return Value{}, err
 	}
-	if err := t.checkLength(v.text); err != nil {
-		return Value{}, err
-	}
+	return v, nil
+}
+
+// check reports a value that does not keep to the type's bounds.
+func (t *Type) check(v Value) error {
 	if order, ok := v.Compare(t.Min); ok && order < 0 {
-		return Value{}, fmt.Errorf("must be at least %s", t.Min.plain())
+		return fmt.Errorf("must be at least %s", t.Min.plain())
 	}
 	if order, ok := v.Compare(t.Max); ok && order > 0 {
-		return Value{}, fmt.Errorf("must be at most %s", t.Max.plain())
+		return fmt.Errorf("must be at most %s", t.Max.plain())
+	}
+	if err := t.checkLength(v.text); err != nil {
+		return err
 	}
 	if t.Pattern != nil && !t.Pattern.MatchString(v.text) {
-		return Value{}, fmt.Errorf("must match %s", t.Pattern)
+		return fmt.Errorf("must match %s", t.Pattern)
 	}
-	return v, nil
+	return nil
 }
 
 func (t *Type) checkLength(s string) error {

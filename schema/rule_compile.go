@@ -54,8 +54,7 @@ func (in rulePlace) compile(e Expr) *node {
 		if e.Op == OpAnd || e.Op == OpOr {
 			return foldLogic(n)
 		}
-		alignLiterals(n.x, n.y)
-		alignLiterals(n.y, n.x)
+		alignLiterals(n)
 		return fold(n)
 	}
 	return constant(absent)
@@ -198,41 +197,63 @@ func isConstant(n *node) bool {
 	return n.kind == constNode || n.kind == listNode && !slices.ContainsFunc(n.elems, func(elem node) bool { return !isConstant(&elem) })
 }
 
+// isTruth reports a node that is true, false or absent, and nothing else.
+func (n *node) isTruth() bool {
+	switch n.kind {
+	case notNode, binaryNode, existsNode:
+		return true
+	}
+	return n.kind == constNode && (n.value.kind == KindBool || n.value.kind == absentKind)
+}
+
 // foldLogic drops the side of `and` and `or` that cannot matter.
 func foldLogic(n *node) *node {
 	for _, side := range []struct{ x, other *node }{{n.x, n.y}, {n.y, n.x}} {
 		if side.x.kind != constNode || side.x.value.kind != KindBool {
 			continue
 		}
-		if is := side.x.value.Bool(); is == (n.op == OpAnd) {
+		if side.x.value.Bool() != (n.op == OpAnd) {
+			return side.x
+		}
+		if side.other.isTruth() {
 			return side.other
 		}
-		return side.x
 	}
 	return fold(n)
 }
 
-// alignLiterals makes the string literals in n what they are compared with: a
-// time, a date, bytes, or a UUID in small letters.
-func alignLiterals(n, with *node) {
-	if n.kind == listNode {
-		for i := range n.elems {
-			alignLiterals(&n.elems[i], with)
-		}
+// alignLiterals makes the literals of a comparison what they are compared with:
+// a string is a time, a date, bytes, or a UUID in small letters; beside JSON, any
+// literal is a JSON value.
+func alignLiterals(n *node) {
+	t := comparedAs(n.x)
+	if t == nil {
+		t = comparedAs(n.y)
+	}
+	if t != nil {
+		t.align(n.x)
+		t.align(n.y)
+	}
+}
+
+func (t *Type) align(n *node) {
+	for i := range n.elems {
+		t.align(&n.elems[i])
+	}
+	if n.kind != constNode || n.value.kind == KindNull || n.value.kind == absentKind {
 		return
 	}
-	if n.kind != constNode || n.value.kind != KindText {
-		return
-	}
-	if t := comparedAs(with); t != nil {
+	if t.Kind == JSON {
+		n.value = JSONValue(string(n.value.appendPlain(nil)))
+	} else if n.value.kind == KindText {
 		if v, err := t.fromText(n.value.text); err == nil {
 			n.value = v
 		}
 	}
 }
 
-// comparedAs is the type whose values a node has, if string literals stand for
-// them in another form.
+// comparedAs is the type whose values a node has, if literals stand for them in
+// another form.
 func comparedAs(n *node) *Type {
 	switch n.kind {
 	case nowNode:
@@ -252,7 +273,7 @@ func comparedAs(n *node) *Type {
 			return nil
 		}
 		switch f.Type.Kind {
-		case Time, Date, Bytes, UUID:
+		case Time, Date, Bytes, UUID, JSON:
 			return &Type{Kind: f.Type.Kind}
 		}
 	}

@@ -322,9 +322,9 @@ func digitAt(fraction []byte, i int) byte {
 
 // ---- as JSON ----
 
-// AppendJSON appends v, a value of the type, as LANGUAGE's values are written
-// in rows: an enum's name and a relation's id as strings, a decimal as a string
-// with its places, a time in UTC with milliseconds, a duration in seconds.
+// AppendJSON appends v as rows, inputs and exports write it: a decimal as a
+// string with its places, a time in RFC 3339, in UTC with milliseconds, a
+// duration in seconds, bytes in base64. It is the form that Parse reads.
 func (t *Type) AppendJSON(dst []byte, v Value) []byte { return v.appendJSON(dst) }
 
 func (v Value) appendJSON(dst []byte) []byte {
