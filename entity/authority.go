@@ -59,25 +59,23 @@ func newRights(s *schema.Schema, name string) *rights {
 	r := &rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}}
 	if r.entity != nil {
 		for _, f := range r.entity.Fields {
-			r.columns = append(r.columns, column{name: f.Name, pos: f.Pos, typ: &f.Type, isID: f == r.entity.ID})
+			r.columns = append(r.columns, column{name: f.Name, pos: f.Pos, typ: &f.Type})
 		}
 	}
 	r.system, r.importing = r.everything(false), r.everything(true)
-	r.session = r.allowed(nil, caller.Caller{Kind: caller.Session})
-	r.anonymous = r.allowed(nil, caller.Caller{Kind: caller.Anonymous})
+	r.session = r.allowed(nil, &caller.Caller{Kind: caller.Session})
+	r.anonymous = r.allowed(nil, &caller.Caller{Kind: caller.Anonymous})
 	for _, scope := range s.APIKeys.Scopes {
-		key := caller.Caller{Kind: caller.APIKey, Scope: scope.Name}
-		r.keys[scope.Name] = r.allowed(scope, key)
-		// What is denied to the scope's keys or to anonymous callers is denied to
-		// anonymous callers under the scope.
-		r.as[scope.Name] = r.allowed(scope, key, caller.Caller{Kind: caller.Anonymous})
+		r.keys[scope.Name] = r.allowed(scope, &caller.Caller{Kind: caller.APIKey, Scope: scope.Name})
+		r.as[scope.Name] = r.allowed(scope, &caller.Caller{Kind: caller.Anonymous, As: scope.Name})
 	}
 	return r
 }
 
-// allowed compiles what a sort of callers may do: with the grants of a scope, or
-// without one what policies allow. Denies are those that concern any of who.
-func (r *rights) allowed(scope *schema.Scope, who ...caller.Caller) *allowance {
+// allowed compiles what a sort of callers may do: with a scope what its grants
+// say and no policy adds to, without one what policies allow. Denies hold for
+// both.
+func (r *rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
 	a := &allowance{anyTenant: scope != nil && scope.AllTenants}
 	for action, into := range a.actions() {
 		var got *right
@@ -87,7 +85,7 @@ func (r *rights) allowed(scope *schema.Scope, who ...caller.Caller) *allowance {
 		case r.entity == nil:
 			got = &right{always: true} // untyped: every row of the tenant
 		default:
-			got = r.permitted(action, &who[0])
+			got = r.permitted(action, who)
 		}
 		if got != nil {
 			r.deny(got, action, who)
@@ -152,14 +150,13 @@ func (g *right) allow(when *schema.Rule) {
 	g.allows = append(g.allows, when)
 }
 
-func (r *rights) deny(got *right, action schema.ActionSet, who []caller.Caller) {
+func (r *rights) deny(got *right, action schema.ActionSet, who *caller.Caller) {
 	if r.entity == nil {
 		return
 	}
 	for _, p := range r.entity.Policies {
-		concerns := slices.ContainsFunc(who, func(w caller.Caller) bool { return p.Concerns(&w) })
 		switch {
-		case !p.Deny || !p.Actions.Has(action) || !concerns:
+		case !p.Deny || !p.Actions.Has(action) || !p.Concerns(who):
 		case p.When == nil:
 			got.never = true
 		default:
@@ -321,8 +318,21 @@ func (a *authority) mayInsert(row []schema.Value) (bool, error) {
 	return a.passes(a.insert)
 }
 
-// mayDelete reports whether the caller may remove the row.
+// mayFind reports whether an update or a delete may find the row at all. Without
+// any right to read it finds rows by id alone; with one it finds no row that a
+// query would not, else its where would tell what such rows hold.
+func (a *authority) mayFind(row []schema.Value) (bool, error) {
+	if a.read == nil {
+		return true, nil
+	}
+	return a.mayRead(row)
+}
+
+// mayDelete reports whether the caller may find and remove the row.
 func (a *authority) mayDelete(row []schema.Value) (bool, error) {
+	if may, err := a.mayFind(row); err != nil || !may {
+		return false, err
+	}
 	a.scene.Row, a.scene.Old, a.scene.New = row, nil, nil
 	return a.passes(a.delete)
 }
@@ -331,6 +341,9 @@ func (a *authority) mayDelete(row []schema.Value) (bool, error) {
 // it may make the new one of it. A row that is not found is passed over; one
 // that may not become what it should is an error.
 func (a *authority) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
+	if finds, err = a.mayFind(old); err != nil || !finds {
+		return false, false, err
+	}
 	a.scene.Row, a.scene.Old, a.scene.New = old, old, new
 	if finds, err = a.passes(a.update); err != nil || !finds {
 		return false, false, err

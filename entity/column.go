@@ -18,8 +18,7 @@ type column struct {
 	// among the names that the query is about.
 	pos int
 	// typ is the field's; nil in untyped mode, where any value will do.
-	typ  *schema.Type
-	isID bool
+	typ *schema.Type
 }
 
 func (c *column) kind() schema.TypeKind {

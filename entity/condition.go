@@ -224,15 +224,13 @@ func (c *condition) must() []condition {
 
 // ---- reading ----
 
-// conditions reads where; used gathers what it is about.
+// conditions reads where.
 type conditions struct {
 	*reader
 	comparisons int
-	// beyondID: some field other than the row's id is named.
-	beyondID bool
 }
 
-// where reads the list of conditions at the place called at.
+// list reads the list of conditions at the place called at.
 func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
 	all := condition{op: opAnd}
 	if raw[0] != '[' {
@@ -329,7 +327,6 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) 
 		return condition{}, invalid("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
 	}
 	c := condition{op: operator(op), column: column}
-	r.beyondID = r.beyondID || !column.isID
 	if err := c.readOperand(rawValue); err != nil {
 		return c, invalid("%s: %s %s: %v", at, name, word, err)
 	}

@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,10 +24,6 @@ const (
 type query struct {
 	entity string
 	where  condition // opAnd
-	// beyondID: where names more than the row's id. An update or a delete then
-	// finds only rows that the caller may also read, else it would tell what
-	// they hold.
-	beyondID bool
 	// order ends with the row's id. Only written terms come from the caller.
 	order   []orderTerm
 	written int
@@ -75,7 +72,7 @@ func (a *arguments) query(auth *authority, cursors *sealer) (*query, error) {
 	}
 	q := &query{entity: auth.name, where: condition{op: opAnd}, limit: defaultLimit, names: []string{"id"}}
 	r := &reader{authority: auth, right: auth.read, names: &q.names, idToo: action != schema.ActRead}
-	r.id = column{name: "id", isID: true}
+	r.id = column{name: "id"}
 	if auth.entity != nil {
 		q.names = nil
 		r.id = auth.columns[auth.entity.ID.Pos]
@@ -89,7 +86,6 @@ func (a *arguments) query(auth *authority, cursors *sealer) (*query, error) {
 		if q.where, err = in.list(raw, "where", 0); err != nil {
 			return nil, err
 		}
-		q.beyondID = in.beyondID
 	}
 	if err := r.readOrder(a.members[memberOrderBy], q); err != nil {
 		return nil, err
@@ -162,7 +158,7 @@ func (r *reader) freeColumn(name, at string) (column, error) {
 		pos = len(*r.names)
 		*r.names = append(*r.names, name)
 	}
-	return column{name: name, pos: pos, isID: pos == 0}, nil
+	return column{name: name, pos: pos}, nil
 }
 
 // reaches reports that an untyped grant lets the member pass.
@@ -425,11 +421,24 @@ func (a *authority) mayInsertFree(row freeRow) (bool, error) {
 	return a.passesFree(a.insert, &row, nil, &row)
 }
 
+func (a *authority) mayFindFree(row freeRow) (bool, error) {
+	return a.passesFree(cmp.Or(a.read, everyRow), &row, nil, nil)
+}
+
+// everyRow is the right of those who find rows by id alone.
+var everyRow = &right{always: true}
+
 func (a *authority) mayDeleteFree(row freeRow) (bool, error) {
+	if may, err := a.mayFindFree(row); err != nil || !may {
+		return false, err
+	}
 	return a.passesFree(a.delete, &row, nil, nil)
 }
 
 func (a *authority) mayUpdateFree(old, new freeRow) (finds, makes bool, err error) {
+	if finds, err = a.mayFindFree(old); err != nil || !finds {
+		return false, false, err
+	}
 	if finds, err = a.passesFree(a.update, &old, &old, &new); err != nil || !finds {
 		return false, false, err
 	}
