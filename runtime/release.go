@@ -112,6 +112,7 @@ type release struct {
 type route struct {
 	*schema.Route
 	module    *sandbox.Module
+	input     *schema.ObjectType // that the body must fit; nil: any
 	limits    []*limit.Limit
 	policy    []byte // of the limits, for RateLimit-Policy
 	bodyBytes int64
@@ -151,7 +152,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 	for i := range app.Schema.Routes {
 		declared := &app.Schema.Routes[i]
 		templates[i] = router.Route{Method: declared.Method, Path: declared.Path}
-		bound := route{Route: declared, module: exporters[declared.Handler], bodyBytes: r.opt.BodyBytes, timeout: r.opt.Timeout}
+		bound := route{Route: declared, module: exporters[declared.Handler], input: app.Schema.Type(declared.Input), bodyBytes: r.opt.BodyBytes, timeout: r.opt.Timeout}
 		if declared.BodyBytes > 0 {
 			bound.bodyBytes = declared.BodyBytes
 		}
@@ -225,9 +226,6 @@ func unserved(s *schema.Schema) (list diag.List) {
 		rt := &s.Routes[i]
 		if rt.Verify != nil {
 			list.Errorf("", rt.Span, "this version does not check webhook signatures: leave verify: out and let handler %q check req.rawBody", rt.Handler)
-		}
-		if rt.Input != "" {
-			list.Errorf("", rt.Span, "this version does not check bodies against a type: leave input: out and let handler %q check the body", rt.Handler)
 		}
 	}
 	for i := range s.Functions {

@@ -137,6 +137,9 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	if err := x.ReadBody(rt.bodyBytes); err != nil {
 		return err
 	}
+	if err := checkInput(rt.input, x.Request.Body); err != nil {
+		return err
+	}
 	x.BuildHeaders()
 	ctx := hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
 	defer ctx.Stop()
@@ -201,6 +204,9 @@ func extra(err error, v *visit) front.Extra {
 	}
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {
 		return front.Extra{Scope: refusal.Scopes, RetryAfter: refusal.RetryAfter}
+	}
+	if wrong, ok := errors.AsType[*inputError](err); ok {
+		return front.Extra{Errors: wrong.errors}
 	}
 	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 		return front.Extra{RetryAfter: unavailable.RetryAfter}

@@ -167,15 +167,13 @@ func TestPublicListenerHasOnlyRoutes(t *testing.T) {
 func TestChecksThatAreNotThereAreRefused(t *testing.T) {
 	a := newApp(t, `
 secret HOOK
-type Body { name: string }
 routes("/", auth: none, rateLimit: none) {
   POST /hook -> hello (verify: webhook(github, HOOK))
-  POST /typed -> hello (input: Body)
 }
 functions(auth: none) { @expose hello() -> json }
 `, "[secrets]\nHOOK = \"x\"\n", "echo")
 	r := a.run("serve", "--listen", "127.0.0.1:0")
-	if r.status != 3 || strings.Count(r.stderr, "this version does not") != 3 || !strings.Contains(r.stderr, "app.schema:5:3: error: ") {
+	if r.status != 3 || strings.Count(r.stderr, "this version does not") != 2 || !strings.Contains(r.stderr, "app.schema:4:3: error: ") {
 		t.Errorf("exit status %d\n%s", r.status, r.stderr)
 	}
 }
