@@ -348,9 +348,16 @@ func (s *server) get(path, token string) answer {
 	return s.do("GET", path, "", "Authorization: Bearer "+token)
 }
 
-// raw writes bytes to a new connection and reads until the server closes it or
-// says nothing for the time given.
+// raw writes bytes to a new connection and reads until the server closes it, or
+// says nothing more for the time given; the first byte may take longer.
 func (s *server) raw(request string, quiet time.Duration) string {
+	s.t.Helper()
+	reply, _ := s.rawUntilClosed(request, quiet)
+	return reply
+}
+
+// rawUntilClosed is raw, and tells whether the server closed the connection.
+func (s *server) rawUntilClosed(request string, quiet time.Duration) (reply string, closed bool) {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -363,13 +370,17 @@ func (s *server) raw(request string, quiet time.Duration) string {
 	var all []byte
 	buf := make([]byte, 64<<10)
 	for {
-		if err := conn.SetReadDeadline(time.Now().Add(quiet)); err != nil {
+		patience := quiet
+		if len(all) == 0 {
+			patience = max(quiet, 5*time.Second)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			s.t.Fatal(err)
 		}
 		n, err := conn.Read(buf)
 		all = append(all, buf[:n]...)
 		if err != nil {
-			return string(all)
+			return string(all), !errors.Is(err, os.ErrDeadlineExceeded)
 		}
 	}
 }

@@ -215,6 +215,30 @@ func TestTwoRequestsNeverSeeTheSameChance(t *testing.T) {
 	}
 }
 
+// What the documentation of the SDK tells Go handlers to do holds: generators
+// seeded from crypto/rand, in the request or in runner_reseed, never repeat. That
+// of Go's runtime is out of reach.
+func TestTwoRequestsToAGoHandlerNeverSeeTheSameSequence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiling Go takes long under the race detector")
+	}
+	m := load(t, newEngine(t, sandbox.Options{}), buildGo(t, "godice"))
+	for handler, repeats := range map[string]bool{"own": false, "reseeded": false, "runtimes": true} {
+		seen := map[string]bool{}
+		for range 200 {
+			call, err := within(t, plenty, m, handler)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[string(call.Response.Body)] = true
+		}
+		t.Logf("%s: %d sequences in 200 requests", handler, len(seen))
+		if len(seen) != 200 && !repeats {
+			t.Errorf("%s: %d sequences in 200 requests", handler, len(seen))
+		}
+	}
+}
+
 func TestAGoHandlerIsRestoredToo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling Go takes long under the race detector")

@@ -46,6 +46,23 @@
 // that a request leaves in them is seen by another. A sandbox is never used by
 // two goroutines of the host at once.
 //
-// Take randomness from crypto/rand. The sequence of math/rand may be the same
-// in two requests, because both begin with the same memory.
+// Take randomness from crypto/rand: it is new in every request. What Go's runtime
+// draws by itself begins each request with the same state, as the rest of memory
+// does: the functions of math/rand and math/rand/v2 that need no generator give
+// two requests the same sequence, and the seeds of maps and of hash/maphash repeat.
+// So nothing that others must not guess may come from them. Where a sequence is
+// wanted, seed a generator in the request,
+//
+//	var seed [32]byte
+//	crand.Read(seed[:]) // crypto/rand
+//	dice := rand.New(rand.NewChaCha8(seed)) // math/rand/v2
+//
+// or, where it belongs to a package variable, in an export that the runner calls
+// at the start of every request, before the handler:
+//
+//	//go:wasmexport runner_reseed
+//	func exportReseed() { dice = newDice() }
+//
+// In it, as in runner_warm, the host gives randomness and takes log lines, and no
+// more.
 package runner
