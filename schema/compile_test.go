@@ -50,6 +50,11 @@ func compile(text string, opt schema.Options) (*schema.Schema, []string) {
 	return s, brief(found)
 }
 
+// compileAll compiles one file and returns all that was found.
+func compileAll(text string) (*schema.Schema, diag.List) {
+	return schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+}
+
 func brief(found diag.List) []string {
 	var lines []string
 	for _, d := range found {

@@ -351,7 +351,7 @@ const (
 
 func timeFrom(s string) (Value, error) {
 	var at time.Time
-	if err := at.UnmarshalText([]byte(s)); err != nil {
+	if err := at.UnmarshalText([]byte(s)); err != nil || !isStrictTime(s) {
 		return Value{}, errTime
 	}
 	ms := at.UnixMilli()
@@ -359,6 +359,16 @@ func timeFrom(s string) (Value, error) {
 		return Value{}, errTime
 	}
 	return TimeValue(ms), nil
+}
+
+// isStrictTime refuses what RFC 3339 does not allow and package time reads all
+// the same: hours of one digit, a comma for a point, offsets of a day and more.
+func isStrictTime(s string) bool {
+	if s[13] != ':' || strings.IndexByte(s, ',') >= 0 {
+		return false
+	}
+	zone := s[len(s)-len("01:00"):]
+	return s[len(s)-1] == 'Z' || zone[:2] <= "23" && zone[3:] <= "59"
 }
 
 func dateFrom(s string) (Value, error) {
