@@ -1,0 +1,365 @@
+package entity
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"strings"
+	"unsafe"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// defaultMaxRows is how many rows an Access may touch unless it is told.
+const defaultMaxRows = 100_000
+
+// maxFreeRows is how many rows of untyped mode one operation may look at, since
+// no index helps it.
+const maxFreeRows = 10_000
+
+// Access is what one caller may do with rows in one transaction. It is for one
+// goroutine, and may be used again for another transaction after Reset.
+type Access struct {
+	Model  *Model
+	Tx     *store.Tx
+	Caller *caller.Caller
+	// MaxRows is how many rows it may touch, found or not, before it answers
+	// Limit; 0 is 100,000.
+	MaxRows int
+	// Import lets a caller of kind system give ids and the times that the host
+	// sets, as rows have them that come from elsewhere.
+	Import bool
+
+	touched  int
+	checked  bool                // the generation was compared
+	inserted map[string]struct{} // keys of rows inserted in this transaction
+	entropy  io.Reader           // of ids
+	hops     []hop
+
+	key  []byte // scratch
+	free [][]schema.Value
+}
+
+// Result is what an operation answers.
+type Result struct {
+	// JSON is the answer. Do appends to JSON[:0].
+	JSON []byte
+	// Rows is where the value of "rows" lies in JSON, Row where that of "row" or
+	// the first of "rows"; zero: there is none.
+	Rows, Row [2]int
+}
+
+// Reset makes the Access one of another transaction, or of another run of the
+// same.
+func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
+	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import = m, tx, who, maxRows, false
+	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
+	a.hops = a.hops[:0]
+}
+
+// Touched is how many rows were touched since the Reset.
+func (a *Access) Touched() int { return a.touched }
+
+// Do runs one operation of the guest ABI: "query", "get", "count", "insert",
+// "update" or "delete". Its arguments are one JSON object, which is not kept, and
+// out is where the answer goes. Errors are faults: NotFound, Invalid, Denied,
+// Conflict, Limit, TooLarge, Unavailable (of the store's, or ErrOutdated). After
+// an error nothing has changed, and out means nothing.
+func (a *Access) Do(op string, args []byte, out *Result) error {
+	out.JSON, out.Rows, out.Row = out.JSON[:0], [2]int{}, [2]int{}
+	kind, ok := operationOf(op)
+	if !ok {
+		return invalid("unknown operation %q", op)
+	}
+	read, err := readArguments(kind, args)
+	if err != nil {
+		return err
+	}
+	t := a.Model.tableNamed(read.entity)
+	if t == nil {
+		return read.unknownEntity(a.Model.names)
+	}
+	if err := a.check(); err != nil {
+		return err
+	}
+	auth := t.rights.authority(a.scene())
+	if a.Import && a.Caller.Kind == caller.System {
+		auth.allowance = t.rights.importing
+	}
+	o := operating{Access: a, table: t, auth: &auth, out: out}
+	if kind == opInsert {
+		return o.insert(&read)
+	}
+	q, err := read.query(&auth, a.Model.cursors)
+	if err != nil {
+		return err
+	}
+	o.query = q
+	switch kind {
+	case opGet:
+		return o.get()
+	case opCount:
+		return o.count()
+	case opUpdate:
+		return o.update(&read)
+	case opDelete:
+		return o.delete()
+	default:
+		return o.list()
+	}
+}
+
+// operating is one operation on its way.
+type operating struct {
+	*Access
+	table *table
+	auth  *authority
+	query *query // nil in an insert
+	out   *Result
+}
+
+// scene is what rules see besides rows.
+func (a *Access) scene() schema.Scene {
+	return schema.Scene{Caller: a.Caller, Now: a.Tx.Now(), Hop: a.hop, Exists: a.exists}
+}
+
+// check compares the model with what the store's rows obey, once in a
+// transaction: what an activation has changed meanwhile, the transaction fails
+// with, or conflicts with.
+func (a *Access) check() error {
+	if a.checked {
+		return nil
+	}
+	generation, err := readNumber(a.Tx, keyGeneration)
+	if err != nil {
+		return storeFault(err)
+	}
+	if generation != a.Model.generation {
+		return ErrOutdated
+	}
+	a.checked = true
+	return nil
+}
+
+// touch counts a row that is looked for or looked at.
+func (a *Access) touch() error {
+	most := a.MaxRows
+	if most == 0 {
+		most = defaultMaxRows
+	}
+	if a.touched >= most {
+		return fault.New(fault.Limit, "more than %d rows were touched: narrow the where, or let an index serve it", most)
+	}
+	a.touched++
+	return nil
+}
+
+// storeFault makes what the store says a fault; what is one already, stays.
+func storeFault(err error) error {
+	if _, ok := errors.AsType[*fault.Fault](err); ok {
+		return err
+	}
+	return fault.Wrap(err, fault.Internal, "")
+}
+
+// newID makes an id: a ULID in small letters, of the transaction's time, each
+// greater than the one before.
+func (a *Access) newID() (string, error) {
+	if a.entropy == nil {
+		a.entropy = ulid.Monotonic(rand.Reader, 0)
+	}
+	id, err := ulid.New(ulid.Timestamp(a.Tx.Now()), a.entropy)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Internal, "")
+	}
+	return strings.ToLower(id.String()), nil
+}
+
+// ---- rows ----
+
+// row is one row in memory. In a walk all of it is borrowed.
+type row struct {
+	tail   string
+	raw    string         // as stored
+	values []schema.Value // by slot
+}
+
+// own copies a borrowed row.
+func (r *row) own(t *table) (row, error) {
+	kept := row{strings.Clone(r.tail), strings.Clone(r.raw), make([]schema.Value, len(r.values))}
+	if err := kept.decode(t); err != nil {
+		return kept, err
+	}
+	return kept, nil
+}
+
+// decode fills in the values.
+func (r *row) decode(t *table) error {
+	if err := t.decode(r.values, r.raw); err != nil {
+		return storeFault(err)
+	}
+	if err := t.readTail(r.values, r.tail); err != nil {
+		return storeFault(err)
+	}
+	return nil
+}
+
+// object is, in untyped mode, the row as conditions and rules see it.
+func (t *table) object(values []schema.Value) freeRow {
+	return freeRow{id: values[freeID].Text(), object: borrowBytes(values[freeObject].Text())}
+}
+
+// borrow looks at bytes as a text: it is as good as long as they do not change.
+func borrow(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// borrowBytes looks at a text as bytes, which must not be changed.
+func borrowBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// rowKey is the key of a row, valid until the next call.
+func (a *Access) rowKey(t *table, tail string) []byte {
+	a.key = append(append(a.key[:0], t.prefix...), tail...)
+	return a.key
+}
+
+// read returns the row of that tail, false when there is none. It counts as
+// touched either way. The row is the caller's.
+func (a *Access) read(t *table, tail string) (row, bool, error) {
+	r := row{tail: tail, values: make([]schema.Value, len(t.slots))}
+	found, err := a.readInto(t, &r)
+	return r, found, err
+}
+
+// readInto reads the row of r.tail.
+func (a *Access) readInto(t *table, r *row) (bool, error) {
+	if err := a.touch(); err != nil {
+		return false, err
+	}
+	raw, err := a.Tx.Get(a.rowKey(t, r.tail))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, storeFault(err)
+	}
+	r.raw = borrow(raw) // which is ours
+	return true, r.decode(t)
+}
+
+// bound returns the tenant that the caller is bound to in a table; false when
+// rows of any tenant are within reach, or the table has none.
+func (a *Access) bound(t *table, anyTenant bool) (string, bool) {
+	return a.Caller.Tenant, t.tenant >= 0 && !anyTenant
+}
+
+// tailFor returns the tail of the row with that id as far as the caller is
+// concerned: of its tenant, or for one who reaches every tenant the first that
+// has such a row. False when there is none.
+func (a *Access) tailFor(t *table, id string, anyTenant bool) (string, bool, error) {
+	if tenant, bound := a.bound(t, anyTenant); bound || t.tenant < 0 {
+		return string(t.tail(nil, tenant, id)), true, nil
+	}
+	prefix := appendEntry(append([]byte{}, t.locator.prefix...), schema.TextValue(id), false)
+	for item, err := range a.Tx.Scan(prefix, nil, false) {
+		if err != nil {
+			return "", false, storeFault(err)
+		}
+		return string(item.Value), true, nil
+	}
+	return "", false, nil
+}
+
+// take lends room for a row's values; give takes it back.
+func (a *Access) take(t *table) []schema.Value {
+	for i := len(a.free) - 1; i >= 0; i-- {
+		if free := a.free[i]; cap(free) >= len(t.slots) {
+			a.free = append(a.free[:i], a.free[i+1:]...)
+			return free[:len(t.slots)]
+		}
+	}
+	return make([]schema.Value, len(t.slots))
+}
+
+func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
+
+// ---- what rules look up ----
+
+// hop is a row that a rule has asked for.
+type hop struct {
+	table  *table
+	id     string
+	values []schema.Value // nil: there is none
+}
+
+// maxHops is how many such rows are remembered: those of a page's rows are often
+// the same.
+const maxHops = 16
+
+// hop returns the value of a field of the row that a relation leads to.
+func (a *Access) hop(relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
+	t := a.Model.tableNamed(relation.Type.Entity.Name)
+	for i := range a.hops {
+		if h := &a.hops[i]; h.table == t && h.id == id {
+			return h.value(want), nil
+		}
+	}
+	h := hop{table: t, id: strings.Clone(id)}
+	tail, ok, err := a.tailFor(t, h.id, t.rights.of(a.Caller).anyTenant)
+	if err != nil {
+		return schema.Value{}, err
+	}
+	if ok {
+		found, exists, err := a.read(t, tail)
+		if err != nil {
+			return schema.Value{}, err
+		}
+		if exists {
+			h.values = found.values
+		}
+	} else if err := a.touch(); err != nil {
+		return schema.Value{}, err
+	}
+	if len(a.hops) == maxHops {
+		a.hops = a.hops[:copy(a.hops, a.hops[1:])]
+	}
+	a.hops = append(a.hops, h)
+	return h.value(want), nil
+}
+
+func (h *hop) value(want *schema.Field) schema.Value {
+	if h.values == nil {
+		return schema.Value{}
+	}
+	return h.values[want.Pos]
+}
+
+// exists searches for a row that makes x.Where true. Policies have no say in it,
+// but the tenant does: a caller without one finds nothing where rows have one.
+func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
+	t := a.Model.tableNamed(x.Entity.Name)
+	inner := outer.InExists()
+	anyTenant := t.rights.of(a.Caller).anyTenant
+	if tenant, bound := a.bound(t, anyTenant); bound && tenant == "" {
+		return false, nil
+	}
+	w := wanted{anyTenant: anyTenant}
+	for _, equality := range x.Equal {
+		v, ok := equality.Value(&inner)
+		if !ok {
+			return false, nil
+		}
+		w.equal = append(w.equal, equalTo{equality.Field.Pos, v})
+	}
+	found := false
+	err := a.walk(t, a.plan(t, &w), func(r *row) (bool, error) {
+		inner.Row = r.values
+		truth, err := x.Where.Eval(&inner)
+		found = truth == schema.True
+		return !found, err
+	})
+	return found, err
+}

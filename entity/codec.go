@@ -1,0 +1,208 @@
+package entity
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"runner.example/schema"
+)
+
+// A row as the store holds it:
+//
+//	row   = 0x01 { field }                      in the order of their numbers
+//	field = uvarint number<<4 | kind, payload
+//
+//	null             nothing
+//	bool             one byte
+//	int, time, date, duration   varint
+//	float            8 bytes, little endian
+//	decimal, text, bytes, JSON  uvarint length, the bytes
+//	list             uvarint count, count × (kind byte, payload)
+//
+// Kinds are those of schema.Value. Every stored field of its entity has a place
+// in a row, null too; so a number that is missing is a field that came later
+// than the row, and has the value that the catalog gives such rows. A number that
+// the model does not know is passed over. The id and the tenant stand in the key.
+const rowFormat = 1
+
+var errRow = errors.New("a stored row is damaged")
+
+// appendValue appends the payload of a value.
+func appendValue(dst []byte, v schema.Value) []byte {
+	switch v.Kind() {
+	case schema.KindBool:
+		if v.Bool() {
+			return append(dst, 1)
+		}
+		return append(dst, 0)
+	case schema.KindInt, schema.KindTime, schema.KindDate, schema.KindDuration:
+		return binary.AppendVarint(dst, v.Int())
+	case schema.KindFloat:
+		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Float()))
+	case schema.KindDecimal, schema.KindText, schema.KindBytes, schema.KindJSON:
+		dst = binary.AppendUvarint(dst, uint64(len(v.Text())))
+		return append(dst, v.Text()...)
+	case schema.KindList:
+		list := v.List()
+		dst = binary.AppendUvarint(dst, uint64(len(list)))
+		for _, elem := range list {
+			dst = appendValue(append(dst, byte(elem.Kind())), elem)
+		}
+	}
+	return dst
+}
+
+// appendRow appends a row's fields from its values by position.
+func (t *table) appendRow(dst []byte, values []schema.Value) []byte {
+	dst = append(dst, rowFormat)
+	for _, pos := range t.stored {
+		v := values[pos]
+		dst = binary.AppendUvarint(dst, uint64(t.slots[pos].number)<<4|uint64(v.Kind()))
+		dst = appendValue(dst, v)
+	}
+	return dst
+}
+
+// decode reads a row into values, one for each slot. The texts of the values are
+// parts of raw; the values of the key are left as they are.
+func (t *table) decode(values []schema.Value, raw string) error {
+	r := reading{rest: raw}
+	if r.byte() != rowFormat {
+		return errRow
+	}
+	for _, pos := range t.stored {
+		values[pos] = t.slots[pos].missing
+	}
+	for r.rest != "" && !r.broken {
+		tag := r.uvarint()
+		v := r.value(schema.ValueKind(tag&15), 0)
+		if number := tag >> 4; number < uint64(len(t.byNumber)) {
+			if pos := t.byNumber[number]; pos >= 0 {
+				values[pos] = v
+			}
+		}
+	}
+	if r.broken {
+		return errRow
+	}
+	return nil
+}
+
+// decodeValue reads one value with its kind in front, as appendKinded wrote it.
+func decodeValue(raw string) (schema.Value, error) {
+	r := reading{rest: raw}
+	v := r.value(schema.ValueKind(r.byte()), 0)
+	if r.broken || r.rest != "" {
+		return schema.Value{}, fmt.Errorf("read value: %w", errRow)
+	}
+	return v, nil
+}
+
+func appendKinded(dst []byte, v schema.Value) []byte {
+	return appendValue(append(dst, byte(v.Kind())), v)
+}
+
+// reading takes values off the front of a text. Once broken it gives zeros.
+type reading struct {
+	rest   string
+	broken bool
+}
+
+func (r *reading) take(n uint64) string {
+	if n > uint64(len(r.rest)) {
+		r.broken, r.rest = true, ""
+		return ""
+	}
+	taken := r.rest[:n]
+	r.rest = r.rest[n:]
+	return taken
+}
+
+func (r *reading) byte() byte {
+	if b := r.take(1); b != "" {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reading) uvarint() uint64 {
+	var n uint64
+	for shift := 0; shift < 64; shift += 7 {
+		b := r.byte()
+		n |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return n
+		}
+	}
+	r.broken = true
+	return 0
+}
+
+func (r *reading) varint() int64 {
+	n := r.uvarint()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+// value reads a payload; depth is how many lists are around it.
+func (r *reading) value(kind schema.ValueKind, depth int) schema.Value {
+	switch kind {
+	case schema.KindNull:
+		return schema.Value{}
+	case schema.KindBool:
+		return schema.BoolValue(r.byte() != 0)
+	case schema.KindInt:
+		return schema.IntValue(r.varint())
+	case schema.KindTime:
+		return schema.TimeValue(r.varint())
+	case schema.KindDate:
+		return schema.DateValue(r.varint())
+	case schema.KindDuration:
+		return schema.DurationValue(r.varint())
+	case schema.KindFloat:
+		return r.float()
+	case schema.KindDecimal:
+		return schema.DecimalValue(r.take(r.uvarint()))
+	case schema.KindText:
+		return schema.TextValue(r.take(r.uvarint()))
+	case schema.KindBytes:
+		return schema.BytesValue(r.take(r.uvarint()))
+	case schema.KindJSON:
+		return schema.JSONValue(r.take(r.uvarint()))
+	case schema.KindList:
+		return r.list(depth)
+	}
+	r.broken = true
+	return schema.Value{}
+}
+
+func (r *reading) float() schema.Value {
+	b := r.take(8)
+	if b == "" {
+		return schema.Value{}
+	}
+	var n uint64
+	for i := range 8 {
+		n |= uint64(b[i]) << (8 * i)
+	}
+	f := math.Float64frombits(n)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		r.broken = true
+		return schema.Value{}
+	}
+	return schema.FloatValue(f)
+}
+
+func (r *reading) list(depth int) schema.Value {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) || depth > 0 { // an element takes a byte at least; there are no lists of lists
+		r.broken = true
+		return schema.Value{}
+	}
+	list := make([]schema.Value, 0, n)
+	for range n {
+		list = append(list, r.value(schema.ValueKind(r.byte()), depth+1))
+	}
+	return schema.ListValue(list)
+}

@@ -1,0 +1,187 @@
+package entity
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strings"
+
+	"runner.example/schema"
+)
+
+// The store's keys of this room; numbers are big endian and come from the
+// catalog, so that names may be long.
+//
+//	entity/catalog                 what the rows obey, JSON
+//	entity/generation              u64, grows with every change of the catalog's shape
+//	entity/next                    u32 number for the next table or index
+//	entity/r <u32 table> <tail>    one row, see codec.go
+//	entity/i <u32 index> <entry>   the tail of the row that stands there
+//	entity/b <u32 index>           not yet built, up to this tail
+//	entity/d <u32 index>           to be dropped with all its entries
+//
+// A tail tells rows of one table apart: the id, in tables with tenants the tenant
+// before it. So what is done for one tenant walks over its own keys alone.
+//
+//	tail  = [tenant] id             tenant as a text of an entry, id bare
+//	entry = column … [id [tenant]]  the id is missing in unique indexes (but for
+//	                                rows with a null), the tenant in those that
+//	                                have it as a column
+const (
+	keyAll        = "entity/"
+	keyCatalog    = keyAll + "catalog"
+	keyGeneration = keyAll + "generation"
+	keyNext       = keyAll + "next"
+	spaceRows     = keyAll + "r"
+	spaceEntries  = keyAll + "i"
+	spaceUnbuilt  = keyAll + "b"
+	spaceDropped  = keyAll + "d"
+)
+
+// maxEntryBytes bounds an index entry's key, well below what the store takes.
+const maxEntryBytes = 16 << 10
+
+// numbered makes the key, or the prefix, of a number in a space.
+func numbered(space string, number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte(space), number)
+}
+
+// The first byte of a value in an entry. Null comes before everything.
+const (
+	entryNull  = 0
+	entryValue = 1
+)
+
+// A text ends with endText; a NUL in it is written as escapedNUL, which is
+// greater, so that no text's bytes begin another's and their order is that of
+// the texts.
+const (
+	endText    = "\x00\x01"
+	escapedNUL = "\x00\xff"
+)
+
+// appendEntry appends a value so that the order of the bytes is the order of the
+// values of one column, null first; descending, the other way round. No value's
+// bytes begin another's.
+func appendEntry(dst []byte, v schema.Value, desc bool) []byte {
+	start := len(dst)
+	dst = appendAscending(dst, v)
+	if desc {
+		invert(dst[start:])
+	}
+	return dst
+}
+
+func invert(b []byte) {
+	for i := range b {
+		b[i] = ^b[i]
+	}
+}
+
+func appendAscending(dst []byte, v schema.Value) []byte {
+	if v.IsNull() {
+		return append(dst, entryNull)
+	}
+	dst = append(dst, entryValue)
+	switch v.Kind() {
+	case schema.KindBool:
+		if v.Bool() {
+			return append(dst, 1)
+		}
+		return append(dst, 0)
+	case schema.KindInt, schema.KindTime, schema.KindDate, schema.KindDuration:
+		return binary.BigEndian.AppendUint64(dst, uint64(v.Int())^1<<63)
+	case schema.KindFloat:
+		n := math.Float64bits(v.Float())
+		if n>>63 == 1 {
+			return binary.BigEndian.AppendUint64(dst, ^n)
+		}
+		return binary.BigEndian.AppendUint64(dst, n^1<<63)
+	case schema.KindDecimal:
+		return appendDecimal(dst, v.Text())
+	case schema.KindText, schema.KindBytes:
+		return appendTextEntry(dst, v.Text())
+	}
+	panic("BUG: a value of this kind cannot be indexed")
+}
+
+// appendTextEntry appends a text and its end.
+func appendTextEntry(dst []byte, s string) []byte {
+	return append(appendTextStart(dst, s), endText...)
+}
+
+// appendTextStart appends a text without its end: what all texts begin with
+// that begin with s.
+func appendTextStart(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] == 0 {
+			dst = append(dst, escapedNUL...)
+			continue
+		}
+		dst = append(dst, s[i])
+	}
+	return dst
+}
+
+// cutTextEntry reads what appendTextEntry appended; false when it is none. The
+// text is part of s unless it has a NUL.
+func cutTextEntry(s string) (text, rest string, ok bool) {
+	escaped := false
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] != 0 {
+			continue
+		}
+		switch s[i+1] {
+		case endText[1]:
+			text, rest = s[:i], s[i+2:]
+			if escaped {
+				text = strings.ReplaceAll(text, escapedNUL, "\x00")
+			}
+			return text, rest, true
+		case escapedNUL[1]:
+			escaped = true
+			i++
+		default:
+			return "", "", false
+		}
+	}
+	return "", "", false
+}
+
+// appendDecimal appends the digits of a decimal, at most 38, without their
+// point: as a 128-bit number with its sign bit flipped. The decimals of a column
+// have the same places, so that these are in the order of their values.
+func appendDecimal(dst []byte, digits string) []byte {
+	var hi, lo uint64
+	negative := false
+	for i := range len(digits) {
+		switch c := digits[i]; c {
+		case '-':
+			negative = true
+		case '.':
+		default:
+			over, low := bits.Mul64(lo, 10)
+			low, carry := bits.Add64(low, uint64(c-'0'), 0)
+			hi, lo = hi*10+over+carry, low
+		}
+	}
+	if negative {
+		var borrow uint64
+		lo, borrow = bits.Sub64(0, lo, 0)
+		hi, _ = bits.Sub64(0, hi, borrow)
+	}
+	dst = binary.BigEndian.AppendUint64(dst, hi^1<<63)
+	return binary.BigEndian.AppendUint64(dst, lo)
+}
+
+// after gives the least key above all that begin with b, which it changes; nil
+// when there is none.
+func after(b []byte) []byte {
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] != 0xff {
+			b[i]++
+			return b[:i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,364 @@
+package entity
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"runner.example/internal/fault"
+	"runner.example/schema"
+)
+
+// What one answer may hold.
+const (
+	maxResultBytes = 16 << 20
+	// maxSortBytes bounds what is kept of rows that have to be sorted.
+	maxSortBytes = 2 * maxResultBytes
+)
+
+// maxIDBytes is the length of the longest id that a row can have.
+const maxIDBytes = 64
+
+// mayRead reports that the caller may see the row.
+func (o *operating) mayRead(values []schema.Value) (bool, error) {
+	if o.table.entity == nil {
+		return o.auth.mayReadFree(o.table.object(values))
+	}
+	return o.auth.mayRead(values)
+}
+
+// asked are the row's values as conditions and orders name them.
+func (o *operating) asked(values []schema.Value) []schema.Value {
+	if o.table.entity == nil {
+		return o.table.object(values).appendValues(nil, o.query.names)
+	}
+	return values
+}
+
+// wanted is what the query says about the rows it is about.
+func (o *operating) wanted(ordered bool) *wanted {
+	w := &wanted{anyTenant: o.auth.anyTenant, where: &o.query.where}
+	if ordered {
+		w.order, w.after = o.query.order, o.query.after
+	}
+	if o.table.entity == nil { // members are no slots, but for the id
+		w.where = nil
+		if id, ok := o.query.where.equal(freeID); ok {
+			w.equal = []equalTo{{freeID, id}}
+		}
+	}
+	return w
+}
+
+// search visits the rows that the caller may see and that meet the query's
+// where, with the values as it names them.
+func (o *operating) search(p plan, visit func(r *row, asked []schema.Value) (bool, error)) error {
+	looked := 0
+	return o.walk(o.table, p, func(r *row) (bool, error) {
+		if looked++; o.table.entity == nil && looked > maxFreeRows {
+			return false, o.tooManyFree()
+		}
+		if ok, err := o.mayRead(r.values); err != nil || !ok {
+			return err == nil, err
+		}
+		asked := o.asked(r.values)
+		if !o.query.where.match(asked) {
+			return true, nil
+		}
+		return visit(r, asked)
+	})
+}
+
+func (o *operating) tooManyFree() error {
+	return fault.New(fault.Limit, "more than %d rows of %s were looked at: declare it as an entity with an index", maxFreeRows, o.table.name)
+}
+
+// get answers one row by its id. No such row and one that the caller may not see
+// are told alike.
+func (o *operating) get() error {
+	none := notFound(o.table.name)
+	if len(o.query.id) > maxIDBytes {
+		return none
+	}
+	tail, ok, err := o.tailFor(o.table, o.query.id, o.auth.anyTenant)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if err := o.touch(); err != nil {
+			return err
+		}
+		return none
+	}
+	r := row{tail: tail, values: o.take(o.table)}
+	defer o.give(r.values)
+	found, err := o.readInto(o.table, &r)
+	if err == nil && found {
+		found, err = o.mayRead(r.values)
+	}
+	if err != nil {
+		return err
+	}
+	if !found {
+		return none
+	}
+	o.out.JSON = append(o.out.JSON, `{"row":`...)
+	o.out.Row[0] = len(o.out.JSON)
+	o.out.JSON = o.appendRow(o.out.JSON, r.values)
+	o.out.Row[1] = len(o.out.JSON)
+	o.out.JSON = append(o.out.JSON, '}')
+	return nil
+}
+
+// count answers how many rows there are.
+func (o *operating) count() error {
+	n := 0
+	err := o.search(o.plan(o.table, o.wanted(false)), func(*row, []schema.Value) (bool, error) {
+		n++
+		return true, nil
+	})
+	o.out.JSON = append(strconv.AppendInt(append(o.out.JSON, `{"count":`...), int64(n), 10), '}')
+	return err
+}
+
+// list answers a page.
+func (o *operating) list() error {
+	p := o.plan(o.table, o.wanted(true))
+	w := o.rowsOf()
+	if p.sorted {
+		return o.listSorted(p, w)
+	}
+	return o.listUnsorted(p, w)
+}
+
+// listSorted writes the rows as they come.
+func (o *operating) listSorted(p plan, w *rowWriter) error {
+	var last []schema.Value
+	more := false
+	err := o.search(p, func(r *row, asked []schema.Value) (bool, error) {
+		switch {
+		case !o.query.isAfter(asked):
+			return true, nil
+		case w.n == o.query.limit:
+			more = true
+			return false, nil
+		}
+		if err := w.add(r.values); err != nil {
+			return false, err
+		}
+		if w.n == o.query.limit {
+			last = o.place(asked)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	if !more {
+		last = nil
+	}
+	return w.endPage(last)
+}
+
+// place copies what of a row the query orders by.
+func (o *operating) place(asked []schema.Value) []schema.Value {
+	place := make([]schema.Value, len(asked))
+	for i := range o.query.order {
+		pos := o.query.order[i].pos
+		place[pos] = ownText(asked[pos])
+	}
+	return place
+}
+
+// ownText is a value whose text is its own and no part of a row.
+func ownText(v schema.Value) schema.Value {
+	switch v.Kind() {
+	case schema.KindText:
+		return schema.TextValue(strings.Clone(v.Text()))
+	case schema.KindDecimal:
+		return schema.DecimalValue(strings.Clone(v.Text()))
+	case schema.KindBytes:
+		return schema.BytesValue(strings.Clone(v.Text()))
+	case schema.KindJSON:
+		return schema.JSONValue(strings.Clone(v.Text()))
+	}
+	return v
+}
+
+// kept is a row that may be on the page.
+type kept struct {
+	place []schema.Value
+	json  []byte
+}
+
+// listUnsorted looks at all rows and keeps the first of them.
+func (o *operating) listUnsorted(p plan, w *rowWriter) error {
+	page := o.query.limit + 1 // one more tells whether another page follows
+	var rows []kept           // in order
+	size := 0
+	err := o.search(p, func(r *row, asked []schema.Value) (bool, error) {
+		full := len(rows) == page
+		if !o.query.isAfter(asked) || full && o.query.compareRows(asked, rows[page-1].place) >= 0 {
+			return true, nil
+		}
+		if full {
+			size -= len(rows[page-1].json)
+			rows = rows[:page-1]
+		}
+		at, _ := slices.BinarySearchFunc(rows, asked, func(k kept, asked []schema.Value) int {
+			return o.query.compareRows(k.place, asked)
+		})
+		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.values)})
+		if size += len(rows[at].json); size > maxSortBytes {
+			return false, fault.New(fault.Limit, "more than %d MiB of rows have to be sorted: select fewer fields, ask for a smaller limit, or let an index serve orderBy", maxSortBytes>>20)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	var last []schema.Value
+	if len(rows) == page {
+		rows = rows[:page-1]
+		last = rows[page-2].place
+	}
+	for i := range rows {
+		if err := w.addJSON(rows[i].json); err != nil {
+			return err
+		}
+	}
+	return w.endPage(last)
+}
+
+// ---- answers ----
+
+// rowWriter writes the "rows" of an answer.
+type rowWriter struct {
+	*operating
+	n int
+}
+
+// rowsOf begins "rows", behind whatever the answer has so far.
+func (o *operating) rowsOf() *rowWriter {
+	if len(o.out.JSON) == 0 {
+		o.out.JSON = append(o.out.JSON, '{')
+	}
+	o.out.JSON = append(o.out.JSON, `"rows":`...)
+	o.out.Rows[0] = len(o.out.JSON)
+	o.out.JSON = append(o.out.JSON, '[')
+	return &rowWriter{operating: o}
+}
+
+// add writes a row with the fields that the query selects.
+func (w *rowWriter) add(values []schema.Value) error {
+	w.begin()
+	w.out.JSON = w.appendRow(w.out.JSON, values)
+	return w.done()
+}
+
+func (w *rowWriter) addJSON(object []byte) error {
+	w.begin()
+	w.out.JSON = append(w.out.JSON, object...)
+	return w.done()
+}
+
+func (w *rowWriter) begin() {
+	if w.n > 0 {
+		w.out.JSON = append(w.out.JSON, ',')
+		return
+	}
+	w.out.Row[0] = len(w.out.JSON)
+}
+
+func (w *rowWriter) done() error {
+	if w.n == 0 {
+		w.out.Row[1] = len(w.out.JSON)
+	}
+	w.n++
+	if len(w.out.JSON) > maxResultBytes {
+		return fault.New(fault.TooLarge, "the rows are longer than %d MiB: select fewer fields, or ask for fewer rows", maxResultBytes>>20)
+	}
+	return nil
+}
+
+// end closes "rows".
+func (w *rowWriter) end() {
+	w.out.JSON = append(w.out.JSON, ']')
+	w.out.Rows[1] = len(w.out.JSON)
+}
+
+// endPage closes the answer of a query; last is the row that another page goes
+// on from, nil when there is none.
+func (w *rowWriter) endPage(last []schema.Value) error {
+	w.end()
+	w.out.JSON = append(w.out.JSON, `,"nextCursor":`...)
+	if last == nil {
+		w.out.JSON = append(w.out.JSON, `null}`...)
+		return nil
+	}
+	cursor, err := w.query.nextCursor(last, w.Model.cursors, w.Caller)
+	if err != nil {
+		return err
+	}
+	w.out.JSON = append(appendText(w.out.JSON, cursor), '}')
+	return nil
+}
+
+// appendRow appends the row as the query selects.
+func (o *operating) appendRow(dst []byte, values []schema.Value) []byte {
+	if o.table.entity == nil {
+		return o.table.appendObject(dst, values, o.query.members, o.query.only)
+	}
+	return o.table.appendFields(dst, values, o.query.selected)
+}
+
+// appendFields appends an object of the fields at the positions.
+func (t *table) appendFields(dst []byte, values []schema.Value, positions []int) []byte {
+	dst = append(dst, '{')
+	for i, pos := range positions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		s := &t.slots[pos]
+		dst = s.field.Type.AppendJSON(append(dst, s.label...), values[pos])
+	}
+	return append(dst, '}')
+}
+
+// appendObject appends an untyped row: the members asked for, in this order,
+// where it has them; nil: all of it, as far as only, unless nil, names them.
+func (t *table) appendObject(dst []byte, values []schema.Value, members, only []string) []byte {
+	dst = append(dst, '{')
+	start := len(dst)
+	put := func(name string, raw []byte) {
+		if len(dst) > start {
+			dst = append(dst, ',')
+		}
+		dst = append(append(appendText(dst, name), ':'), raw...)
+	}
+	id := appendText(nil, values[freeID].Text())
+	object := borrowBytes(values[freeObject].Text())
+	if members == nil {
+		if only == nil || slices.Contains(only, "id") {
+			put("id", id)
+		}
+		for name, raw := range membersOf(object) {
+			if only == nil || slices.Contains(only, name) {
+				put(name, raw)
+			}
+		}
+		return append(dst, '}')
+	}
+	for _, wanted := range members {
+		if wanted == "id" {
+			put("id", id)
+			continue
+		}
+		for name, raw := range membersOf(object) {
+			if name == wanted {
+				put(name, raw)
+			}
+		}
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,562 @@
+package entity
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// maxChanged is how many rows one update or delete may find.
+const maxChanged = 1000
+
+// change is what an operation will do to one key.
+type change struct {
+	key    string
+	value  []byte
+	delete bool
+}
+
+// changes are those of one operation, gathered until all of it is checked: then
+// they are done at once, or none is.
+type changes struct {
+	list  []change
+	bytes int
+	// entries are the keys in unique indexes that the operation takes or gives
+	// up: the tail of the row that has it then, empty for none.
+	entries map[string]string
+}
+
+func (c *changes) set(key, value []byte) {
+	c.list = append(c.list, change{key: string(key), value: value})
+	c.bytes += len(key) + len(value)
+}
+
+func (c *changes) remove(key []byte) {
+	c.list = append(c.list, change{key: string(key), delete: true})
+	c.bytes += len(key)
+}
+
+func (c *changes) enter(key []byte, tail string) {
+	if c.entries == nil {
+		c.entries = map[string]string{}
+	}
+	c.entries[string(key)] = tail
+}
+
+// apply does the changes.
+func (a *Access) apply(c *changes) error {
+	if !a.Tx.Fits(len(c.list), c.bytes) {
+		return store.ErrTooLarge
+	}
+	for i := range c.list {
+		var err error
+		if ch := &c.list[i]; ch.delete {
+			err = a.Tx.Delete([]byte(ch.key))
+		} else {
+			err = a.Tx.Set([]byte(ch.key), ch.value)
+		}
+		if err != nil {
+			return storeFault(err)
+		}
+	}
+	a.hops = a.hops[:0]
+	return nil
+}
+
+// put gathers the change of a row from old, nil for none, to its new values, nil
+// for none: the row itself and its entries.
+func (c *changes) put(t *table, tail string, old, values []schema.Value) {
+	key := append(slices.Clone(t.prefix), tail...)
+	if values == nil {
+		c.remove(key)
+	} else {
+		c.set(key, t.appendRow(nil, values))
+	}
+	var before, now []byte
+	for _, x := range t.indexes {
+		if old != nil {
+			before = t.entryKey(before[:0], x, old)
+		}
+		if values != nil {
+			now = t.entryKey(now[:0], x, values)
+		}
+		if old != nil && values != nil && string(before) == string(now) {
+			continue
+		}
+		if old != nil {
+			c.remove(before)
+		}
+		if values != nil {
+			c.set(now, []byte(tail))
+		}
+	}
+}
+
+// claim checks that the new values of a row keep every unique index, given what
+// the operation has changed before, and notes what they take. What the old ones
+// had must have been given up before.
+func (a *Access) claim(t *table, c *changes, tail string, values []schema.Value) error {
+	for _, x := range t.indexes {
+		key := t.entryKey(a.key[:0], x, values)
+		a.key = key
+		if len(key) > maxEntryBytes {
+			return invalid("%s: too long for an index: all indexed fields together may take %d bytes", x.names(t), maxEntryBytes)
+		}
+		if !x.unique || x.hasNull(values) {
+			continue
+		}
+		holder, known := c.entries[string(key)]
+		if !known {
+			raw, err := a.Tx.Get(key)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return storeFault(err)
+			}
+			holder = string(raw)
+		}
+		if holder != "" && holder != tail {
+			return fault.New(fault.Conflict, "%s: another %s has the same", x.names(t), t.name)
+		}
+		c.enter(key, tail)
+	}
+	return nil
+}
+
+// giveUp notes that the row leaves its places in the unique indexes.
+func (c *changes) giveUp(t *table, values []schema.Value) {
+	for _, x := range t.indexes {
+		if x.unique && !x.hasNull(values) {
+			c.enter(t.entryKey(nil, x, values), "")
+		}
+	}
+}
+
+// hasNull reports that the row is one that a unique index does not bind.
+func (x *index) hasNull(values []schema.Value) bool {
+	return slices.ContainsFunc(x.columns, func(c indexColumn) bool { return values[c.slot].IsNull() })
+}
+
+// ---- insert ----
+
+// insert adds rows.
+func (o *operating) insert(args *arguments) error {
+	inputs, err := args.inputs(o.auth)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, len(inputs))
+	for i := range inputs {
+		at := "values"
+		if args.members[memberValues][0] == '[' {
+			at = place(at, i)
+		}
+		if rows[i].values, err = o.newRow(&inputs[i], at); err != nil {
+			return err
+		}
+		rows[i].tail = string(o.table.tailOf(nil, rows[i].values))
+	}
+	c := &changes{}
+	fresh := map[string]struct{}{}
+	for i := range rows {
+		if err := o.admit(&rows[i], &inputs[i], c, fresh); err != nil {
+			return err
+		}
+	}
+	if err := o.answerInserted(rows, inputs); err != nil {
+		return err
+	}
+	if err := o.apply(c); err != nil {
+		return err
+	}
+	if o.inserted == nil {
+		o.inserted = fresh
+	} else {
+		maps.Copy(o.inserted, fresh)
+	}
+	return nil
+}
+
+// admit checks one new row and gathers its changes.
+func (o *operating) admit(r *row, in *input, c *changes, fresh map[string]struct{}) error {
+	t := o.table
+	for _, rel := range t.relations {
+		if err := o.checkTarget(rel, r.values, in.given, fresh); err != nil {
+			return err
+		}
+	}
+	may, err := false, error(nil)
+	if t.entity == nil {
+		may, err = o.auth.mayInsertFree(t.object(r.values))
+	} else {
+		may, err = o.auth.mayInsert(r.values)
+	}
+	if err != nil {
+		return err
+	}
+	if !may {
+		return fault.New(fault.Denied, "the caller may not insert this %s", t.name)
+	}
+	key := string(o.rowKey(t, r.tail))
+	_, taken := fresh[key]
+	if o.isGiven(in) && !taken {
+		_, taken, err = o.read(t, r.tail)
+		if err != nil {
+			return err
+		}
+	}
+	if taken {
+		return fault.New(fault.Conflict, "id: another %s has the same", t.name)
+	}
+	if err := o.claim(t, c, r.tail, r.values); err != nil {
+		return err
+	}
+	c.put(t, r.tail, nil, r.values)
+	fresh[key] = struct{}{}
+	return nil
+}
+
+// isGiven reports that the caller gave the row's id.
+func (o *operating) isGiven(in *input) bool {
+	if o.table.entity == nil {
+		return in.id != ""
+	}
+	return in.given[o.table.id]
+}
+
+// newRow completes what the caller gave for a row: id, tenant, times, defaults.
+func (o *operating) newRow(in *input, at string) ([]schema.Value, error) {
+	t := o.table
+	tenant, bound := o.bound(t, o.auth.anyTenant)
+	if t.entity == nil {
+		return o.newObject(in, tenant)
+	}
+	values := in.values
+	now := o.Tx.Now()
+	for _, f := range t.entity.Fields {
+		if in.given[f.Pos] || f.Type.Kind == schema.ToMany {
+			continue
+		}
+		switch {
+		case f == t.entity.ID:
+			id, err := o.newID()
+			if err != nil {
+				return nil, err
+			}
+			values[f.Pos] = schema.TextValue(id)
+		case f == t.entity.Tenant && bound:
+			values[f.Pos] = schema.TextValue(tenant)
+		case f == t.entity.Tenant:
+			return nil, invalid("%s.%s: is required: the caller has no tenant of its own", at, f.Name)
+		case f.Created, f.Updated:
+			values[f.Pos] = schema.Now(now)
+		case f.HasDefault:
+			values[f.Pos] = f.Default
+		case f.DefaultNow:
+			values[f.Pos] = instant(f, now)
+		case !f.Type.Optional:
+			return nil, invalid("%s.%s: is required", at, f.Name)
+		}
+	}
+	return values, nil
+}
+
+// instant is the moment as a value of the field's type.
+func instant(f *schema.Field, now time.Time) schema.Value {
+	if f.Type.Kind == schema.Date {
+		return schema.Today(now)
+	}
+	return schema.Now(now)
+}
+
+// newObject is newRow of untyped mode.
+func (o *operating) newObject(in *input, tenant string) ([]schema.Value, error) {
+	id := in.id
+	if id == "" {
+		var err error
+		if id, err = o.newID(); err != nil {
+			return nil, err
+		}
+	}
+	return []schema.Value{schema.TextValue(id), schema.TextValue(tenant), schema.JSONValue(string(in.object))}, nil
+}
+
+// checkTarget checks that a relation, if it was given, leads to a row of the same
+// tenant that the caller may read or has inserted in this transaction. What
+// leads nowhere and what the caller may not see are told alike.
+func (o *operating) checkTarget(rel relation, values []schema.Value, given fieldSet, fresh map[string]struct{}) error {
+	v := values[rel.slot]
+	if v.IsNull() || !given[rel.slot] {
+		return nil
+	}
+	target := rel.table
+	none := fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.slots[rel.slot].field.Name, target.name)
+	auth := target.rights.authority(o.auth.scene)
+	var tail string
+	if o.table.tenant >= 0 && target.tenant >= 0 {
+		tail = string(target.tail(nil, values[o.table.tenant].Text(), v.Text()))
+	} else {
+		var ok bool
+		var err error
+		if tail, ok, err = o.tailFor(target, v.Text(), auth.anyTenant); err != nil {
+			return err
+		}
+		if !ok {
+			return none
+		}
+	}
+	key := string(o.rowKey(target, tail))
+	_, here := o.inserted[key]
+	if _, now := fresh[key]; here || now {
+		return o.touch()
+	}
+	found, exists, err := o.read(target, tail)
+	if err != nil {
+		return err
+	}
+	if !exists || auth.read == nil {
+		return none
+	}
+	if may, err := auth.mayRead(found.values); err != nil || !may {
+		return orElse(err, none)
+	}
+	return nil
+}
+
+// orElse is err, or the fault if there is none.
+func orElse(err error, other *fault.Fault) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func (o *operating) answerInserted(rows []row, inputs []input) error {
+	w := o.rowsOf()
+	for i := range rows {
+		w.begin()
+		if err := o.appendInserted(rows[i].values, &inputs[i]); err != nil {
+			return err
+		}
+		if err := w.done(); err != nil {
+			return err
+		}
+	}
+	w.end()
+	o.out.JSON = append(o.out.JSON, '}')
+	return nil
+}
+
+func (o *operating) appendInserted(values []schema.Value, in *input) error {
+	t := o.table
+	if t.entity != nil {
+		positions, err := o.auth.returned(values, in.given)
+		o.out.JSON = t.appendFields(o.out.JSON, values, positions)
+		return err
+	}
+	// The caller wrote all of it but the id.
+	var only []string
+	if read := o.auth.read; read != nil && read.only != nil {
+		only = append([]string{"id"}, o.auth.insert.only...)
+		if o.auth.insert.only == nil {
+			only = nil
+		}
+	}
+	o.out.JSON = t.appendObject(o.out.JSON, values, nil, only)
+	return nil
+}
+
+// ---- update ----
+
+// changed is a row that an update or a delete has found.
+type changed struct {
+	tail     string
+	old, new []schema.Value
+}
+
+// update changes the rows that the query finds.
+func (o *operating) update(args *arguments) error {
+	in, err := args.changes(o.auth)
+	if err != nil {
+		return err
+	}
+	found, err := o.findToUpdate(&in)
+	if err != nil {
+		return err
+	}
+	c := &changes{}
+	for i := range found {
+		c.giveUp(o.table, found[i].old)
+	}
+	for i := range found {
+		if err := o.claim(o.table, c, found[i].tail, found[i].new); err != nil {
+			return err
+		}
+		c.put(o.table, found[i].tail, found[i].old, found[i].new)
+	}
+	if err := o.answerUpdated(found); err != nil {
+		return err
+	}
+	return o.apply(c)
+}
+
+// findToUpdate returns the rows to change, with their new values, each checked
+// but for unique indexes.
+func (o *operating) findToUpdate(in *input) ([]changed, error) {
+	var found []changed
+	var forbidden bool
+	err := o.find(func(r *row) (bool, error) {
+		values, err := o.updated(r.values, in)
+		if err != nil {
+			return false, err
+		}
+		var finds, makes bool
+		if o.table.entity == nil {
+			finds, makes, err = o.auth.mayUpdateFree(o.table.object(r.values), o.table.object(values))
+		} else {
+			finds, makes, err = o.auth.mayUpdate(r.values, values)
+		}
+		if err != nil || !finds {
+			return err == nil, err
+		}
+		if !o.query.where.match(o.asked(r.values)) {
+			return true, nil
+		}
+		if len(found) == maxChanged {
+			return false, o.tooMany()
+		}
+		forbidden = forbidden || !makes
+		kept, err := r.own(o.table)
+		if err != nil {
+			return false, err
+		}
+		if values, err = o.updated(kept.values, in); err != nil {
+			return false, err
+		}
+		found = append(found, changed{kept.tail, kept.values, values})
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		for _, rel := range o.table.relations {
+			if err := o.checkTarget(rel, found[i].new, in.given, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if forbidden {
+		return nil, fault.New(fault.Denied, "the caller may not change this %s so", o.table.name)
+	}
+	return found, nil
+}
+
+func (o *operating) tooMany() error {
+	return fault.New(fault.Limit, "where: more than %d rows: change fewer at a time", maxChanged)
+}
+
+// find walks over the rows that an update or a delete may be about.
+func (o *operating) find(visit func(*row) (bool, error)) error {
+	looked := 0
+	return o.walk(o.table, o.plan(o.table, o.wanted(false)), func(r *row) (bool, error) {
+		if looked++; o.table.entity == nil && looked > maxFreeRows {
+			return false, o.tooManyFree()
+		}
+		return visit(r)
+	})
+}
+
+// updated are the values of a row after the update.
+func (o *operating) updated(old []schema.Value, in *input) ([]schema.Value, error) {
+	t := o.table
+	values := slices.Clone(old)
+	if t.entity == nil {
+		merged, err := mergeObjects(borrowBytes(old[freeObject].Text()), in.object)
+		values[freeObject] = schema.JSONValue(merged)
+		return values, err
+	}
+	for _, f := range t.entity.Fields {
+		switch {
+		case in.given[f.Pos]:
+			values[f.Pos] = in.values[f.Pos]
+		case f.Updated:
+			values[f.Pos] = schema.Now(o.Tx.Now())
+		}
+	}
+	return values, nil
+}
+
+// mergeObjects gives the members of one compact JSON object, those of the other
+// in their place or behind them.
+func mergeObjects(old, set []byte) (string, error) {
+	merged := []byte{'{'}
+	put := func(name string, raw []byte) {
+		if len(merged) > 1 {
+			merged = append(merged, ',')
+		}
+		merged = append(append(appendText(merged, name), ':'), raw...)
+	}
+	have := map[string]bool{}
+	for name, raw := range membersOf(old) {
+		have[name] = true
+		for other, new := range membersOf(set) {
+			if other == name {
+				raw = new
+			}
+		}
+		put(name, raw)
+	}
+	for name, raw := range membersOf(set) {
+		if !have[name] {
+			put(name, raw)
+		}
+	}
+	if len(merged) > maxFreeBytes {
+		return "", fault.New(fault.TooLarge, "the row would be longer than %d bytes", maxFreeBytes)
+	}
+	return string(append(merged, '}')), nil
+}
+
+// maxFreeBytes bounds an untyped row, which grows with every update that names a
+// new member.
+const maxFreeBytes = 1 << 20
+
+// answerUpdated answers how many rows there were and, to one who may read, those
+// that it may still read.
+func (o *operating) answerUpdated(rows []changed) error {
+	o.answerCount(len(rows))
+	if o.auth.read == nil {
+		o.out.JSON = append(o.out.JSON, '}')
+		return nil
+	}
+	slices.SortFunc(rows, func(a, b changed) int {
+		return strings.Compare(a.old[o.table.id].Text(), b.old[o.table.id].Text())
+	})
+	o.out.JSON = append(o.out.JSON, ',')
+	w := o.rowsOf()
+	for i := range rows {
+		may, err := o.mayRead(rows[i].new)
+		if err != nil {
+			return err
+		}
+		if !may {
+			continue
+		}
+		if err := w.add(rows[i].new); err != nil {
+			return err
+		}
+	}
+	w.end()
+	o.out.JSON = append(o.out.JSON, '}')
+	return nil
+}
+
+func (o *operating) answerCount(n int) {
+	o.out.JSON = strconv.AppendInt(append(o.out.JSON, `{"count":`...), int64(n), 10)
+}
