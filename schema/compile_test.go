@@ -436,10 +436,62 @@ func FuzzCompile(f *testing.F) {
 				}
 			}
 		}
+		checkModel(t, s)
 		for _, scope := range s.APIKeys.Scopes {
 			s.MayIssue(scope, caller.Caller{Kind: caller.Session, Roles: []string{"admin"}})
 		}
 	})
+}
+
+// checkModel checks what holds of every model.
+func checkModel(t *testing.T, s *schema.Schema) {
+	t.Helper()
+	checkFields := func(owner string, fields []*schema.Field) {
+		for i, f := range fields {
+			if f.Pos != i || f.Name == "" || f.Type.Kind == 0 {
+				t.Errorf("%s.%s: %+v", owner, f.Name, f)
+			}
+			if v, err := f.Type.Parse(f.Type.AppendJSON(nil, f.Default)); f.HasDefault && (err != nil || !v.Equal(f.Default)) {
+				t.Errorf("%s.%s: the default %v is no value of its type: %v", owner, f.Name, f.Default, err)
+			}
+		}
+	}
+	for _, typ := range s.Types {
+		checkFields(typ.Name, typ.Fields)
+	}
+	for _, f := range s.Functions {
+		checkFields(f.Name, f.Params)
+	}
+	for _, e := range s.Entities {
+		checkFields(e.Name, e.Fields)
+		if s.Entity(e.Name) != e || e.ID == nil || e.Field(e.ID.Name) != e.ID {
+			t.Errorf("entity %s: %+v", e.Name, e)
+		}
+		for _, index := range e.Indexes {
+			for _, col := range index.Columns {
+				if col.Field == nil {
+					t.Errorf("entity %s: index %+v", e.Name, index)
+				}
+			}
+		}
+		for _, p := range e.Policies {
+			if p.When != nil {
+				if _, err := p.When.Eval(&schema.Scene{}); err != nil || len(p.When.Names()) > 0 {
+					t.Errorf("entity %s: %v, %v", e.Name, err, p.When.Names())
+				}
+			}
+		}
+	}
+	for _, scope := range s.APIKeys.Scopes {
+		for i := range scope.Grants {
+			for _, name := range scope.Grants[i].Entities {
+				e := s.Entity(name)
+				if rule := scope.Grants[i].Rule(e); (e == nil) == s.Typed || rule != nil && (len(rule.Names()) > 0 && s.Typed) {
+					t.Errorf("scope %s: grant on %s: %v", scope.Name, name, rule)
+				}
+			}
+		}
+	}
 }
 
 func TestASchemaThatDeclaresNothingIsWarnedAbout(t *testing.T) {

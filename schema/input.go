@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -71,7 +72,7 @@ func (c *inputChecker) broken(path string, err error) bool {
 	case err == io.EOF:
 		c.report(path, "must be a JSON object")
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		c.report(join(path, syntax.JSONPointer.LastToken()), "must not be given twice")
+		c.report(pathOf(syntax.JSONPointer), "must not be given twice")
 	default:
 		c.report(path, "%s", describeJSON(err))
 	}
@@ -166,6 +167,19 @@ func (c *inputChecker) list(t *Type, path string) bool {
 		return c.broken(path, err)
 	}
 	return true
+}
+
+// pathOf writes a place in the body as FieldError.Field does.
+func pathOf(pointer jsontext.Pointer) string {
+	path := ""
+	for token := range pointer.Tokens() {
+		if path != "" && strings.Trim(token, "0123456789") == "" {
+			path += "[" + token + "]"
+		} else {
+			path = join(path, token)
+		}
+	}
+	return path
 }
 
 func join(path, name string) string {

@@ -1,0 +1,115 @@
+package schema_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"runner.example/schema"
+)
+
+const inputForm = `type OrderInput {
+  number: string(1..32)
+  total: decimal(12,2) @min(0)
+  currency: string(3..3) = "EUR"
+  at: time = now
+  note: text?
+  lines: Line[]?
+  first: Line?
+  tags: string(1..3)[]?
+}
+type Line { sku: string(1..8) count: int(1..99) = 1 sub: Line? }
+routes("/", auth: none, rateLimit: none) { POST / -> x (input: OrderInput) }
+`
+
+func TestInputIsCheckedWhollyAtOnce(t *testing.T) {
+	typ := mustCompile(t, inputForm).Type("OrderInput")
+	for _, tt := range []struct{ body, want string }{
+		{`{"number":"a","total":"1.50"}`, ``},
+		{` {"total":1.5,"number":"a","currency":"USD","at":"2026-01-31T09:30:00Z","note":null,"lines":[{"sku":"x"},{"sku":"y","count":2}],"first":null,"tags":[]} ` + "\n", ``},
+		{`{}`, `number: is required; total: is required`},
+		{
+			`{"number":"","total":-1,"currency":null,"nubmer":"a","note":1,"x":{"deep":[1]}}`,
+			`number: must be at least 1 character; total: must be at least 0; currency: is required; ` +
+				`nubmer: is not a field of OrderInput (did you mean "number"?); note: must be a string; x: is not a field of OrderInput`,
+		},
+		{
+			`{"number":"a","total":1,"lines":[{"sku":"x"},{"count":0},5,null,{"sku":"y","sub":{"sku":"z","sub":{"a":1}}}],"tags":["a","abcd"]}`,
+			`lines[1].count: must be at least 1; lines[1].sku: is required; lines[2]: must be an object; lines[3]: is required; ` +
+				`lines[4].sub.sub.a: is not a field of Line; lines[4].sub.sub.sku: is required; tags[1]: must be at most 3 characters`,
+		},
+		{`{"number":"a","total":1,"lines":{},"first":[],"tags":"a"}`, `lines: must be a list; first: must be an object; tags: must be a list`},
+		{`[]`, `: must be an object`},
+		{`null`, `: must be an object`},
+		{``, `: must be a JSON object`},
+		{`  `, `: must be a JSON object`},
+		{`{"number":"a","total":1} {}`, `: must be one JSON object and nothing else`},
+		{`{"number":"a","total":1}x`, `: must be one JSON object and nothing else`},
+		{`{"number":"a","number":"b","total":1}`, `number: must not be given twice`},
+		{`{"number":"a","first":{"sku":"a","sku":"b"}}`, `first.sku: must not be given twice`},
+		{`{"x":{"a":1,"a":2}}`, `x.a: must not be given twice`},
+		{`{"lines":[{"sku":"x"},{"sku":"y","sku":"z"}]}`, `lines[1].sku: must not be given twice`},
+		{`{"number":"a",}`, `: is not JSON: invalid character ',' at start of value`},
+		{`{"number":"` + "\xff" + `"}`, `number: is not JSON: invalid UTF-8`},
+		{`{"number":"a"`, `: is not JSON: unexpected EOF`},
+		{`{"x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, `: must not be nested more than 64 levels deep`},
+	} {
+		var told []string
+		for _, e := range typ.Check([]byte(tt.body)) {
+			told = append(told, e.Field+": "+e.Message)
+		}
+		if got := strings.Join(told, "; "); got != tt.want {
+			t.Errorf("%.200q:\n%s, want\n%s", tt.body, got, tt.want)
+		}
+	}
+}
+
+func TestMistakesOfAnInputAreTold100AtMost(t *testing.T) {
+	typ := mustCompile(t, inputForm).Type("OrderInput")
+	var members []string
+	for i := range 5000 {
+		members = append(members, fmt.Sprintf(`"m%d":1`, i))
+	}
+	if found := typ.Check([]byte("{" + strings.Join(members, ",") + "}")); len(found) != 100 || found[99].Field != "m99" {
+		t.Errorf("%d mistakes", len(found))
+	}
+}
+
+func TestTheSameInputIsToldTheSame(t *testing.T) {
+	typ := mustCompile(t, inputForm).Type("OrderInput")
+	body := []byte(`{"b":1,"a":2,"lines":[1,2]}`)
+	if diff := cmp.Diff(typ.Check(body), typ.Check(body)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzInput(f *testing.F) {
+	s, found := compileAll(inputForm)
+	if s == nil {
+		f.Fatal(found)
+	}
+	typ := s.Type("OrderInput")
+	wrapped := schema.Type{Kind: schema.Object, Object: typ, Optional: true}
+	for _, raw := range hostile {
+		f.Add([]byte(raw[:min(len(raw), 1000)]))
+	}
+	f.Add([]byte(`{"number":"a","total":1,"lines":[{"sku":"x"}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		mistakes := typ.Check(body)
+		for _, e := range mistakes {
+			if e.Message == "" {
+				t.Fatalf("%q: %+v", body, e)
+			}
+		}
+		_, err := wrapped.Parse(body)
+		if string(bytes.TrimSpace(body)) == "null" {
+			return
+		}
+		if (err == nil) != (len(mistakes) == 0) {
+			t.Fatalf("%q: as a body %v, as a value %v", body, mistakes, err)
+		}
+	})
+}
