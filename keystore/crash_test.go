@@ -16,6 +16,7 @@ import (
 	"runner.example/audit"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/store"
@@ -38,9 +39,14 @@ var crashPoints = []string{
 	"committed", // the commit has returned, the answer is not out
 }
 
-// crashSteps is the life of one key; each step but the first is about the key of
-// the first.
-var crashSteps = []string{"create", "rotate with grace", "rotate with grace", "rotate", "disable", "enable", "rotate with grace", "revoke"}
+// crashSteps is the life of one key, and then of one session; each step but the
+// first of either is about what that one made.
+var crashSteps = []string{
+	"create", "rotate with grace", "rotate with grace", "rotate", "disable", "enable", "rotate with grace", "revoke",
+	"sign in", "sign out",
+}
+
+const crashSchema = "auth { session cookie { } }\n" + untyped
 
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -50,7 +56,7 @@ func die() {
 // crash is the child's main: it runs the steps and kills itself where it is told
 // to. It prints the id and the token of every step before that can take effect.
 func crash(dir string) {
-	s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(untyped)}}, schema.Options{})
+	s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(crashSchema)}}, schema.Options{})
 	if list.HasErrors() {
 		panic(list)
 	}
@@ -70,7 +76,11 @@ func crash(dir string) {
 			point = os.Getenv(crashPoint)
 		}
 		var key keystore.Key
-		stop := dieApplying(st, point)
+		written := 3 // key, tenant's list, audit record
+		if strings.HasPrefix(step, "sign") {
+			written = 2 // session, audit record
+		}
+		stop := dieApplying(st, point, written)
 		_, err := st.Update(context.Background(), func(tx *store.Tx) (err error) {
 			if key, err = crashChange(tx, keys, a, step, id, point); err != nil {
 				return err
@@ -111,16 +121,22 @@ func crashChange(tx *store.Tx, keys *keystore.Keystore, a keystore.Authority, st
 		return keys.Disable(tx, a, id)
 	case "enable":
 		return keys.Enable(tx, a, id)
+	case "sign in":
+		s, err := keys.CreateSession(tx, a, keystore.CreateSessionRequest{UserID: "ada"})
+		return keystore.Key{ID: s.ID, Token: secret.NewToken(string(valueOf(s)))}, err
+	case "sign out":
+		s, err := keys.RevokeSession(tx, a, id)
+		return keystore.Key{ID: s.ID}, err
 	}
 	return keys.Revoke(tx, a, id)
 }
 
 // dieApplying kills the process while the store tells of a commit.
-func dieApplying(st *store.Store, point string) (stop func()) {
+func dieApplying(st *store.Store, point string, written int) (stop func()) {
 	told := 0
 	return st.OnApply(nil, func(_ store.Seq, c store.Change) {
 		told++
-		if point == "applying" || point == "applied" && told == 3 { // key, tenant's list, audit record
+		if point == "applying" || point == "applied" && told == written {
 			die()
 		}
 	})
@@ -140,7 +156,7 @@ func afterSteps(t *testing.T, tokens []string, steps int) (good map[string]bool)
 			off, good = good, map[string]bool{}
 		case "enable":
 			good = off
-		case "revoke":
+		case "revoke", "sign out":
 			clear(good)
 		}
 		if tokens[i] != "" {
@@ -169,20 +185,20 @@ func TestCrashPoints(t *testing.T) {
 				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 					t.Fatalf("the child ended with %v: %s", err, stderr.String())
 				}
-				id, tokens := printed(t, out)
+				ids, tokens := printed(t, out)
 				steps := i + 1 // done, as the commit is durable
 				if point == "begun" || point == "proposed" {
 					steps = i
 				}
-				checkCrashed(t, dir, id, tokens, steps)
+				checkCrashed(t, dir, ids, tokens, steps)
 			})
 		}
 	}
 }
 
-// printed reads the child's output: the key's id, and the token of each step,
-// empty for those that make none.
-func printed(t *testing.T, out []byte) (id string, tokens []string) {
+// printed reads the child's output: the id that each step was about, and the
+// token or cookie that it made, empty for those that make none.
+func printed(t *testing.T, out []byte) (ids, tokens []string) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
@@ -190,26 +206,30 @@ func printed(t *testing.T, out []byte) (id string, tokens []string) {
 		if len(fields) != 3 {
 			t.Fatalf("the child printed %q", lines.Text())
 		}
-		id, tokens = fields[1], append(tokens, fields[2])
+		ids, tokens = append(ids, fields[1]), append(tokens, fields[2])
 	}
-	return id, tokens
+	return ids, tokens
 }
 
 // checkCrashed opens the data of a killed server and checks that exactly so many
 // steps were done.
-func checkCrashed(t *testing.T, dir, id string, tokens []string, steps int) {
+func checkCrashed(t *testing.T, dir string, ids, tokens []string, steps int) {
 	t.Helper()
 	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
 	w.clock.set(time.Now())
 	w.open()
+	s := compile(t, crashSchema)
 	good := afterSteps(t, tokens, steps)
 	for i, token := range tokens {
 		if token == "" {
 			continue
 		}
-		got, err := w.keys.Verify([]byte(token))
-		if (err == nil) != good[token] || err == nil && got.ID != id {
-			t.Errorf("the token of step %d: %v %v, want good: %v", i, err, got.Refused, good[token])
+		key, err := w.keys.Verify([]byte(token))
+		if id, sessionErr := w.keys.VerifySession(s, []byte(token)); sessionErr == nil {
+			key.ID, err = id.ID, nil
+		}
+		if (err == nil) != good[token] || err == nil && key.ID != ids[i] {
+			t.Errorf("the token of step %d: %v %v, want good: %v", i, err, key.Refused, good[token])
 		}
 	}
 	entries, err := audit.List(t.Context(), w.store, 0, 100)
@@ -220,7 +240,10 @@ func checkCrashed(t *testing.T, dir, id string, tokens []string, steps int) {
 	if err != nil || len(page.Keys) != min(steps, 1) {
 		t.Errorf("%d keys, %v", len(page.Keys), err)
 	}
+	sessions, err := w.listSessions(operator(nil), keystore.SessionFilter{All: true})
+	if want := max(0, min(steps-8, 1)); err != nil || len(sessions.Sessions) != want {
+		t.Errorf("%d sessions, %v, want %d", len(sessions.Sessions), err, want)
+	}
 	// And life goes on.
-	s := compile(t, untyped)
 	w.good(w.must(w.create(operator(s), keystore.CreateRequest{Scope: "orders_read"})))
 }

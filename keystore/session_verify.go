@@ -144,8 +144,12 @@ const (
 )
 
 // sweepSessions deletes what is left of sessions that ended long ago. One
-// goroutine at a time.
+// goroutine at a time, the one that writes last uses: those are written first,
+// so that none is written for a session that is gone.
 func (k *Keystore) sweepSessions(ctx context.Context) error {
+	if err := k.writeDown(ctx); err != nil {
+		return err
+	}
 	for some := range slices.Chunk(k.sessionsEndedBefore(k.clock.now()-keptAfterEnd.Milliseconds()), sweptPerWrite) {
 		_, err := k.store.Update(ctx, func(tx *store.Tx) error {
 			for _, id := range some {
