@@ -18,7 +18,7 @@ type function struct {
 	calls      list   // in Module.calls: functions called directly, each once
 	indirect   list   // in Module.indirect: types called through tables, each once
 	hasCall    bool
-	bulk       bool // it has bulk operations that are charged by their length
+	bulk       bool // it has other bulk operations than fill and copy that are charged by their length
 	loopFirst  bool // it reaches a loop before anything that branches or calls
 }
 
@@ -320,7 +320,16 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			if r.pos < r.end {
 				c.weigh(at, miscWeight(r.bytes[r.pos]))
 				shift := bulkShift(r.bytes[r.pos])
-				f.bulk = f.bulk || isCharged(shift, constant)
+				if isCharged(shift, constant) {
+					switch r.bytes[r.pos] {
+					case miscMemoryFill:
+						m.fills = true
+					case miscMemoryCopy:
+						m.copies = true
+					default:
+						f.bulk = true
+					}
+				}
 				if shift > 0 {
 					f.branches += tenthsBulk
 				}

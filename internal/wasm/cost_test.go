@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"runner.example/internal/wasm"
 )
 
 // costs are guests whose uninstrumented speed is known to suffer most, and one
@@ -45,8 +49,9 @@ const costs = `(module
 func BenchmarkCost(b *testing.B) {
 	module := watModule(b, costs)
 	h := newHost(b, wazero.NewRuntimeConfigCompiler())
+	h.quick = true
 	saved := slice
-	slice = 1 << 16
+	slice = 1 << 15
 	defer func() { slice = saved }()
 	original, err := h.InstantiateWithConfig(context.Background(), module, wazero.NewModuleConfig().WithName(""))
 	if err != nil {
@@ -88,4 +93,43 @@ func BenchmarkCost(b *testing.B) {
 func middle(list []float64) float64 {
 	slices.Sort(list)
 	return list[len(list)/2]
+}
+
+// BenchmarkCostGo is BenchmarkCost for a Go program.
+func BenchmarkCostGo(b *testing.B) {
+	ctx := context.Background()
+	module := program(b)
+	h := newHost(b, wazero.NewRuntimeConfigCompiler())
+	h.quick = true
+	wasi_snapshot_preview1.MustInstantiate(ctx, h)
+	saved := slice
+	slice = 1 << 15
+	defer func() { slice = saved }()
+	rewritten, done := mustRewrite(b, module, everything)
+	plain, counted := h.instantiate(b, module, &wasm.Rewritten{}), h.instantiate(b, rewritten, done)
+	for _, m := range []api.Module{plain, counted} {
+		if _, err := m.ExportedFunction("_initialize").Call(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, name := range []string{"roundTrip", "digest", "mixture"} {
+		b.Run(name, func(b *testing.B) {
+			var ratios []float64
+			h.refills = 0
+			for b.Loop() {
+				var now [2]float64
+				for i, m := range []api.Module{plain, counted} {
+					f := m.ExportedFunction(name)
+					began := time.Now()
+					if _, err := f.Call(ctx, 10); err != nil {
+						b.Fatal(err)
+					}
+					now[i] = float64(time.Since(began))
+				}
+				ratios = append(ratios, now[1]/now[0])
+			}
+			b.ReportMetric(middle(ratios), "ratio")
+			b.ReportMetric(float64(h.refills)/float64(b.N), "refills")
+		})
+	}
 }

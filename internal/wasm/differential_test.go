@@ -25,7 +25,6 @@ var arms = []*wasm.Options{
 	{MaxStack: 1 << 28, Prefix: "\x00"},
 	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 28, Prefix: "\x00", Detach: true},
 	// so little that the host is asked often; it answers that nothing is in use
-	{Stack: &wasm.StackImport{Module: "host", Name: "stack"}, MaxStack: 40 << 10, Prefix: "\x00"},
 	{
 		Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, Stack: &wasm.StackImport{Module: "host", Name: "stack"},
 		MaxStack: 40 << 10, Prefix: "\x00", Detach: true,
@@ -147,7 +146,7 @@ func trap(err error) string {
 // forms, and wants the same results, traps, memory and globals. RUNNER_SOAK=1
 // runs many more.
 func TestRewrittenModuleMeansWhatTheOriginalMeant(t *testing.T) {
-	n := 300
+	n := 200
 	if os.Getenv("RUNNER_SOAK") != "" {
 		n = 20_000
 	}

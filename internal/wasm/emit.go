@@ -25,33 +25,24 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 // askForStack is what a function does at its entry that asks for stack, local
 // being one of its own:
 //
-//	local = depth; depth += bytes
-//	if depth > most { depth = used() + below; if depth > most { trap } }
+//	local = depth; depth += bytes; if depth > most { deeper(below) }
 //
 // and at its end: depth = local. Without a host that tells how much is used what
-// was added up counts.
+// was added up counts, and it traps.
 func (w *rewriter) askForStack(b []byte, local uint32, n need) []byte {
 	b = appendU32(append(b, opGlobalGet), w.depth)
 	b = appendU32(append(b, opLocalTee), local)
-	b = w.addToDepth(b, n.bytes)
-	if w.Stack != nil {
-		b = appendU32(append(b, opCall), w.used)
-		b = w.addToDepth(b, n.below)
-		b = append(b, opUnreachable, opEnd)
-	} else {
-		b = append(b, opUnreachable)
-	}
-	return append(b, opEnd)
-}
-
-// addToDepth adds bytes to the depth that is on the stack, keeps it, and opens
-// the block that is entered when it is too much.
-func (w *rewriter) addToDepth(b []byte, bytes uint32) []byte {
-	b = appendSigned(append(b, opI32Const), int64(int32(bytes)))
+	b = appendSigned(append(b, opI32Const), int64(int32(n.bytes)))
 	b = appendU32(append(b, opI32Add, opGlobalSet), w.depth)
 	b = appendU32(append(b, opGlobalGet), w.depth)
 	b = appendSigned(append(b, opI32Const), int64(int32(w.MaxStack)))
-	return append(b, opI32GtU, opIf, blockEmpty)
+	b = append(b, opI32GtU, opIf, blockEmpty)
+	if w.Stack == nil {
+		return append(b, opUnreachable, opEnd)
+	}
+	b = appendSigned(append(b, opI32Const), int64(int32(n.below)))
+	b = appendU32(append(b, opCall), w.deeperAt)
+	return append(b, opEnd)
 }
 
 func (w *rewriter) giveStackBack(b []byte, local uint32) []byte {
@@ -72,10 +63,13 @@ func (w *rewriter) codeSection() []byte {
 		return m.content(sectionCode)
 	}
 	size := len(m.content(sectionCode))
-	out := appendU32(make([]byte, 0, size+size/4+64), uint32(len(m.functions)))
+	out := appendU32(make([]byte, 0, size+size/4+64), uint32(len(m.functions)+len(w.helpers)))
 	for i := range m.functions {
 		w.body = w.emitFunction(w.body[:0], i)
 		out = append(appendU32(out, uint32(len(w.body))), w.body...)
+	}
+	for _, h := range w.helpers {
+		out = append(appendU32(out, uint32(len(h.body))), h.body...)
 	}
 	return out
 }
@@ -221,8 +215,16 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			pos = skipMisc(src, pos)
 			if shift := bulkShift(sub); w.Fuel != nil && isCharged(shift, constant) {
 				b = append(b, src[copied:at]...)
-				copied = at
-				b = w.bulk(b, uint32(f.locals), shift)
+				copied = pos
+				switch sub {
+				case miscMemoryFill:
+					b = appendU32(append(b, opCall), w.fillAt)
+				case miscMemoryCopy:
+					b = appendU32(append(b, opCall), w.copyAt)
+				default:
+					copied = at
+					b = w.bulk(b, uint32(f.locals), shift)
+				}
 				w.done.FuelChecks++
 			}
 		case immVector:

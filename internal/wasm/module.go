@@ -172,6 +172,8 @@ type Module struct {
 	indirect []uint32 // for each function, the types that it calls through tables
 	inTable  []bool   // by function index: can be reached by an indirect call
 	uses     uses
+	fills    bool // it has memory.fill that is charged by its length
+	copies   bool // and memory.copy
 }
 
 type span struct{ start, end int }

@@ -71,7 +71,7 @@ var frames = map[string]string{
 		deeper + times(50, `(global.set $l (local.get $x#))`) + `)`,
 	"values that blocks pass on": `(func $f (param $n i32) ` + times(50, `(block (result `+strings.Repeat("i64 ", 20)+`)`+times(20, `(i64.load offset=@ (i32.const 0))`)+` (br_if 0 (local.get $n)) )`) +
 		deeper + times(1000, `(global.set $l)`) + `)`,
-	"references": `(elem declare func $leaf) (func $f (param $n i32)` + times(500, `(ref.func $leaf)`) + deeper + times(500, `(drop (ref.is_null))`) + `)`,
+	"references": `(elem declare func $leaf) (func $f (param $n i32)` + times(50, `(ref.func $leaf)`) + deeper + times(50, `(drop (ref.is_null))`) + `)`,
 	"tables":     `(func $f (param $n i32)` + times(500, `(table.get 0 (i32.const #)) (table.set 0 (i32.const #) (table.get 0 (i32.const 1)))`) + deeper + times(500, `(drop (ref.is_null))`) + `)`,
 	"conversions and bulk operations": `(func $f (param $n i32)` +
 		times(300, `(i64.trunc_sat_f64_u (f64.load offset=@ (i32.const 0))) (memory.copy (i32.const 0) (local.get $n) (local.get $n)) (f64.convert_i64_u (i64.load (i32.const 8)))`) +
@@ -138,5 +138,94 @@ func TestNoFrameIsLargerThanItIsTakenFor(t *testing.T) {
 				t.Errorf("a call takes %d bytes, and is charged %d", native, charged)
 			}
 		})
+	}
+}
+
+// stackBytes is how large a function's native stack is.
+func stackBytes(f api.Function) int { return reflect.ValueOf(f).Elem().FieldByName("stack").Len() }
+
+// TestRecursionEndsWhereItsFramesFillTheStack runs each of the functions as deep as
+// the stack allows, and without end.
+func TestRecursionEndsWhereItsFramesFillTheStack(t *testing.T) {
+	const most = 1 << 20
+	options := everything
+	options.MaxStack = most
+	for name, function := range frames {
+		t.Run(name, func(t *testing.T) {
+			bytes, done := mustRewrite(t, watModule(t, guestOf(function)), options)
+			h := newHost(t, wazero.NewRuntimeConfigCompiler())
+			var used uint64
+			mark := api.GoModuleFunc(func(context.Context, api.Module, []uint64) { used = stackUsed(h.running) })
+			if _, err := h.NewHostModuleBuilder("env").NewFunctionBuilder().WithGoModuleFunction(mark, nil, nil).Export("mark").Instantiate(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			m := h.instantiate(t, bytes, done)
+			at := func(n uint64) uint64 {
+				used = 0
+				_, err := h.call(m, "run", n)
+				if used == 0 {
+					t.Fatalf("%d calls deep: %v", n, err)
+				}
+				m.ExportedGlobal(done.Depth).(api.MutableGlobal).Set(0)
+				return used
+			}
+			frame := (at(2) - at(0)) / 2
+			if deep := at((most - 64<<10) / frame * 8 / 10); deep < most/2 {
+				t.Errorf("%d bytes of stack were used, of %d", deep, most)
+			}
+			asked := h.asked
+			f := m.ExportedFunction("run")
+			h.running = f
+			if _, err := f.Call(context.Background(), 40_000); err == nil || !strings.Contains(err.Error(), "unreachable") {
+				t.Errorf("endless recursion ends with %v", err)
+			}
+			h.running = nil
+			if d := m.ExportedGlobal(done.Depth).Get(); d <= most {
+				t.Errorf("it ended at a depth of %d", d)
+			}
+			// it is doubled when it is too small, by what the next frame needs, too
+			if n := stackBytes(f); n > 4*most {
+				t.Errorf("endless recursion took %d KiB of stack", n>>10)
+			}
+			t.Logf("%d bytes a frame, asked %d times, %d KiB", frame, h.asked-asked, stackBytes(f)>>10)
+		})
+	}
+}
+
+func TestAChainOfCallsIsBoundedLikeRecursion(t *testing.T) {
+	const most, n = 256 << 10, 600
+	text := `(module (memory (export "memory") 1) (global $l (mut i64) (i64.const 0))
+	  (func $f0) `
+	for i := range n {
+		text += `(func $f` + strconv.Itoa(i+1) + times(60, `(i64.load offset=@ (i32.const 0))`) +
+			`(call $f` + strconv.Itoa(i) + `)` + times(60, `(global.set $l (i64.xor (global.get $l)))`) + `)`
+	}
+	text += `(func (export "short") (call $f` + strconv.Itoa(n/8) + `)) (func (export "long") (call $f` + strconv.Itoa(n) + `)))`
+	options := everything
+	options.MaxStack = most
+	bytes, done := mustRewrite(t, watModule(t, text), options)
+	h := newHost(t, wazero.NewRuntimeConfigCompiler())
+	m := h.instantiate(t, bytes, done)
+	if _, err := h.call(m, "short"); err != nil {
+		t.Errorf("a chain that the stack has room for: %v", err)
+	}
+	f := m.ExportedFunction("long")
+	h.running = f
+	_, err := f.Call(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "unreachable") || m.ExportedGlobal(done.Depth).Get() <= most {
+		t.Errorf("a chain that it has no room for ends with %v", err)
+	}
+	if size := stackBytes(f); size > 4*most {
+		t.Errorf("it took %d KiB of stack", size>>10)
+	}
+}
+
+func TestAFunctionWithAFrameThatNoStackHoldsIsRefused(t *testing.T) {
+	text := `(module (memory 1) (func (export "f") ` + times(1000, `(local $x# i32)`) + times(3000, `(loop `) +
+		times(1000, `(local.set $x# (i32.add (local.get $x#) (i32.load offset=@ (i32.const 0))))`) +
+		times(3000, `(br_if 0 (i32.load8_u (i32.const 0))))`) + `))`
+	_, err := wasm.Parse(watModule(t, text), wasm.DefaultLimits())
+	if err == nil || !strings.Contains(err.Error(), "KiB of stack for one call (number 0), and one may take 16384: split it") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -32,9 +32,15 @@ const (
 	opI32LtS       = 0x48
 	opI32GtS       = 0x4a
 	opI32GtU       = 0x4b
+	opI32LeU       = 0x4d
+	opI64LeU       = 0x58
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
+	opI32And       = 0x71
 	opI32ShrU      = 0x76
+	opI64Add       = 0x7c
+	opI64Shl       = 0x86
+	opI64ExtendU   = 0xad // of an i32
 	opRefNull      = 0xd0
 	opRefFunc      = 0xd2
 	opMisc         = 0xfc

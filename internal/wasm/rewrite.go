@@ -105,7 +105,11 @@ type rewriter struct {
 
 	added        []Import // functions
 	refill, used uint32   // function indices of the imports for fuel and stack
-	fuel, depth  uint32   // global indices
+	helpers      []helper
+	deeperAt     uint32 // function indices of helpers
+	fillAt       uint32
+	copyAt       uint32
+	fuel, depth  uint32 // global indices
 	types        []FuncType
 	exports      []Export
 	charge       [2][]byte        // of a fuel check, around its cost
@@ -128,10 +132,10 @@ func (w *rewriter) prepare() error {
 		globals++
 		w.charge = fuelCheck(w.fuel, w.refill)
 	}
+	if w.MaxStack > 0 && w.Stack != nil {
+		w.used = w.addImport(w.Stack.Module, w.Stack.Name)
+	}
 	if w.MaxStack > 0 {
-		if w.Stack != nil {
-			w.used = w.addImport(w.Stack.Module, w.Stack.Name)
-		}
 		w.depth = globals
 		w.needs = m.needs()
 		w.resultBlocks = map[string]int64{}
@@ -141,10 +145,27 @@ func (w *rewriter) prepare() error {
 			}
 		}
 	}
+	w.addHelpers()
 	if w.Detach {
 		return w.detach()
 	}
 	return nil
+}
+
+// addHelpers comes after the imports, which number the functions.
+func (w *rewriter) addHelpers() {
+	if len(w.m.functions) == 0 {
+		return
+	}
+	if w.MaxStack > 0 && w.Stack != nil {
+		w.deeperAt = w.addHelper(1, w.deeper(w.used))
+	}
+	if w.Fuel != nil && w.m.fills {
+		w.fillAt = w.addHelper(3, w.fill())
+	}
+	if w.Fuel != nil && w.m.copies {
+		w.copyAt = w.addHelper(3, w.copy())
+	}
 }
 
 // addImport adds a function () -> i32 to the imports, and gives its index.
@@ -251,6 +272,8 @@ func (w *rewriter) write() []byte {
 			out = appendSection(out, id, w.typeSection())
 		case sectionImport:
 			out = appendSection(out, id, w.imports())
+		case sectionFunction:
+			out = appendSection(out, id, w.functionSection())
 		case sectionTable:
 			out = appendSection(out, id, w.tableSection())
 		case sectionMemory:

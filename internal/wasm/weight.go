@@ -13,18 +13,18 @@ package wasm
 // pays for that.
 const (
 	unitShift  = 6
-	stretch    = 2 << 10
+	stretch    = 4 << 10
 	leafWeight = 256
 
 	weightPlain     = 1
-	weightMemory    = 64  // a load that misses
+	weightMemory    = 128 // a load that misses
 	weightStore     = 32  // stores need not be waited for
 	weightBranch    = 8   // that is not foreseen
 	weightCall      = 256 // and a function that is not charged
 	weightIndirect  = 384
 	weightHost      = 256 // what is done by the host's code
 	weightReference = 128 // to a function, which is looked up there, too
-	weightBulk      = 64
+	weightBulk      = 128
 	weightVector    = 8
 	weightRoot      = 16
 )
