@@ -130,16 +130,21 @@ func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
 }
 
 func TestAModuleNeedsNoMemory(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, `(module
-		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
-		(memory (export "memory") 0 0)
-		(func (export "h") (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`))
-	for range 3 {
-		if call, err := within(t, plenty, m, "h"); err != nil || call.Response.Status != 204 {
-			t.Errorf("%v", err)
-		}
-		if _, err := m.Restored(); err != nil {
-			t.Error(err)
+	for _, memory := range []string{"0 0", "0", "1 1"} {
+		wasm := assembleText(t, `(module
+			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+			(memory (export "memory") `+memory+`)
+			(func (export "h") (drop (memory.grow (i32.const 1))) (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`)
+		for name, distrust := range fallbacks {
+			m := load(t, newEngine(t, sandbox.Options{Distrust: distrust}), wasm)
+			for range 3 {
+				if call, err := within(t, plenty, m, "h"); err != nil || call.Response.Status != 204 {
+					t.Errorf("memory %s, %s: %v", memory, name, err)
+				}
+				if _, err := m.Restored(); err != nil {
+					t.Errorf("memory %s, %s: %v", memory, name, err)
+				}
+			}
 		}
 	}
 }
