@@ -368,8 +368,10 @@ func (c *checker) checkPolicy(e *entityInfo, p *PolicyDecl) {
 		return
 	}
 	c.checkRule(p.When, ruleScope{entity: e, old: onlyUpdates(p.Actions)})
-	always, _ := compileRule(p.When, rulePlace{}).Eval(&Scene{})
-	if p.Effect.Name == "deny" && always == True {
+	if p.Effect.Name != "deny" {
+		return
+	}
+	if truth, _ := compileRule(p.When, rulePlace{}).Eval(&Scene{}); truth == True {
 		c.warnf("W229", head, "the `when` of this @@deny is always true (leave it out if that is meant)")
 	}
 }

@@ -82,7 +82,7 @@ func (c *checker) checkBounds(f *FieldDecl) {
 	if low == nil || high == nil || low.Arg == nil || high.Arg == nil {
 		return
 	}
-	if order, ok := low.Arg.constant().Compare(high.Arg.constant()); ok && order > 0 {
+	if order, ok := f.Type.constant(low.Arg).Compare(f.Type.constant(high.Arg)); ok && order > 0 {
 		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper one", low.Arg.Raw, high.Arg.Raw)
 	}
 }
@@ -160,13 +160,29 @@ func (d *EnumDecl) names() []string {
 	return names
 }
 
+// constant is the value of a literal, where a string stands for a value of the
+// type.
+func (t *TypeRef) constant(lit *Literal) Value {
+	if lit.Kind != StringLit {
+		return lit.constant()
+	}
+	v := TextValue(lit.Text)
+	switch scalar := (&Type{Kind: scalarKind(t.Name.Name)}); scalar.Kind {
+	case Time, Date:
+		v, _ = scalar.fromText(lit.Text)
+	case Decimal:
+		v, _ = scalar.decimalFrom(lit.Text, false)
+	}
+	return v
+}
+
 // outside says which @min, @max or @pattern a literal breaks; "" when none.
 func outside(f *FieldDecl, lit *Literal) string {
 	for _, attr := range f.Attrs {
 		if attr.Arg == nil {
 			continue
 		}
-		order, ok := lit.constant().Compare(attr.Arg.constant())
+		order, ok := f.Type.constant(lit).Compare(f.Type.constant(attr.Arg))
 		switch {
 		case attr.Name.Name == "min" && ok && order < 0:
 			return fmt.Sprintf("is below @min(%s)", attr.Arg.Raw)

@@ -82,8 +82,8 @@ func (r *Rule) Names() []string { return r.names }
 
 // Eval evaluates the rule. Whatever cannot be evaluated is Unknown. An error
 // comes from Hop or Exists alone, and the operation fails with it; the truth is
-// then Unknown. What `and` and `or` need not look at, from the left, is not
-// looked at. Eval allocates nothing.
+// then Unknown. What `and`, `or` and a list in brackets need not look at, from
+// the left, is not looked at. Eval allocates nothing.
 func (r *Rule) Eval(s *Scene) (Truth, error) {
 	e := evaluation{scene: s}
 	t := e.truth(&r.top)

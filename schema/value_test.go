@@ -571,3 +571,20 @@ func FuzzValue(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkParse(b *testing.B) {
+	for declared, raw := range map[string]string{
+		"string(1..32)": `"an ordinary name"`, "int(1..100)": "42", "decimal(12,2) @min(0)": `"12.50"`, "Color": `"green"`,
+		"time": `"2026-01-31T09:30:00.123Z"`, "Other": `"01j9zzzzzzzzzzzzzzzzzzzzza"`, "json": `{"plan":"pro","seats":[1,2,3]}`, "email": `"ann@example.com"`,
+	} {
+		typ, text := &fieldOf(b, declared).Type, []byte(raw)
+		b.Run(declared, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := typ.Parse(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
