@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -649,8 +650,12 @@ func TestRulesMeanWhatANaiveInterpreterSays(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	d := dice{rand.New(rand.NewPCG(seed, 0))}
+	rounds := 30
+	if os.Getenv("RUNNER_SOAK") == "1" {
+		rounds = 3000
+	}
 	counts := map[schema.Truth]int{}
-	for range 30 {
+	for range rounds {
 		var rules []string
 		for range 40 {
 			rules = append(rules, d.rule(d.IntN(4), false))
