@@ -210,7 +210,7 @@ func stringEnd(text []byte, i int) int {
 // membersOf yields the members of an object that is valid JSON, in order: each
 // name and the text of its value, which is part of object.
 func membersOf(object []byte) iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
+	return func(yield func(name string, value []byte) bool) {
 		for rest := nextPart(object[1:]); rest[0] != '}'; {
 			end := stringEnd(rest, 0)
 			name, _ := textOf(rest[:end])
@@ -240,7 +240,16 @@ func elementsOf(list []byte) iter.Seq2[int, []byte] {
 }
 
 // nextPart skips blanks, a comma or a colon.
-func nextPart(text []byte) []byte { return bytes.TrimLeft(text, jsonSpace+",:") }
+func nextPart(text []byte) []byte {
+	for i, c := range text {
+		switch c {
+		case ' ', '\t', '\r', '\n', ',', ':':
+		default:
+			return text[i:]
+		}
+	}
+	return nil
+}
 
 // valueEnd is where the value that text begins with ends.
 func valueEnd(text []byte) int {

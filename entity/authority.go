@@ -46,6 +46,8 @@ type right struct {
 	allows []*schema.Rule // one must be true, unless always
 
 	fields fieldSet
+	// selected are the positions of fields without the to-many ones.
+	selected []int
 	// only bounds the fields in untyped mode; nil: all.
 	only []string
 }
@@ -93,7 +95,20 @@ func (r *rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
 		}
 		*into = got
 	}
+	a.selectAll(r.entity)
 	return a
+}
+
+// selectAll notes what a read gives back when nothing is named.
+func (a *allowance) selectAll(e *schema.Entity) {
+	if e == nil || a.read == nil {
+		return
+	}
+	for _, f := range e.Fields {
+		if a.read.fields[f.Pos] && f.Type.Kind != schema.ToMany {
+			a.read.selected = append(a.read.selected, f.Pos)
+		}
+	}
 }
 
 // actions are the fields of an allowance by their action.
@@ -230,6 +245,7 @@ func (r *rights) everything(importing bool) *allowance {
 			got.fields[f.Pos] = reached
 		}
 	}
+	a.selectAll(r.entity)
 	return a
 }
 
@@ -409,18 +425,6 @@ func (a *authority) names(r *right) []string {
 	return list
 }
 
-// selected are the positions of all fields that the caller may read, the
-// to-many ones left out.
-func (a *authority) selected(r *right) []int {
-	var list []int
-	for _, f := range a.entity.Fields {
-		if r.fields[f.Pos] && f.Type.Kind != schema.ToMany {
-			list = append(list, f.Pos)
-		}
-	}
-	return list
-}
-
 // returned are the positions that an insert gives back of a row: what the caller
 // may read of it or, of a row that it may not read, what it gave and what the
 // host made.
@@ -431,7 +435,7 @@ func (a *authority) returned(row []schema.Value, given fieldSet) ([]int, error) 
 			return nil, err
 		}
 		if may {
-			return a.selected(a.read), nil
+			return a.read.selected, nil
 		}
 	}
 	var list []int

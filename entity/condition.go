@@ -254,7 +254,8 @@ func (r *conditions) condition(raw []byte, at string, depth int) (condition, err
 	if raw[0] != '[' {
 		return condition{}, invalid(form, at)
 	}
-	var parts [][]byte
+	var room [4][]byte
+	parts := room[:0]
 	for _, elem := range elementsOf(raw) {
 		parts = append(parts, elem)
 	}

@@ -70,12 +70,12 @@ func (a *arguments) query(auth *authority, cursors *sealer) (*query, error) {
 	if _, err := auth.may(action); err != nil {
 		return nil, err
 	}
-	q := &query{entity: auth.name, where: condition{op: opAnd}, limit: defaultLimit, names: []string{"id"}}
+	q := &query{entity: auth.name, where: condition{op: opAnd}, limit: defaultLimit}
 	r := &reader{authority: auth, right: auth.read, names: &q.names, idToo: action != schema.ActRead}
-	r.id = column{name: "id"}
 	if auth.entity != nil {
-		q.names = nil
 		r.id = auth.columns[auth.entity.ID.Pos]
+	} else {
+		r.id, q.names = column{name: "id"}, []string{"id"}
 	}
 	if err := a.readID(q); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (r *reader) readSelect(raw []byte, q *query) error {
 	case r.entity == nil:
 		q.only = r.right.only
 	case raw == nil:
-		q.selected = r.selected(r.right)
+		q.selected = r.right.selected
 	}
 	if raw == nil {
 		return nil
@@ -185,7 +185,6 @@ func (r *reader) readSelect(raw []byte, q *query) error {
 	if raw[0] != '[' {
 		return invalid("select: must be a list of fields")
 	}
-	seen := map[string]bool{}
 	q.selected, q.members = []int{}, []string{}
 	for i, elem := range elementsOf(raw) {
 		at := place("select", i)
@@ -193,10 +192,6 @@ func (r *reader) readSelect(raw []byte, q *query) error {
 		if !ok {
 			return invalid("%s: must be the name of a field", at)
 		}
-		if seen[name] {
-			return invalid("%s: %q is given twice", at, name)
-		}
-		seen[name] = true
 		if err := r.selectOne(name, at, q); err != nil {
 			return err
 		}
@@ -206,8 +201,11 @@ func (r *reader) readSelect(raw []byte, q *query) error {
 
 func (r *reader) selectOne(name, at string, q *query) error {
 	if r.entity == nil {
-		if !r.right.reaches(name) {
+		switch {
+		case !r.right.reaches(name):
 			return r.noMember(name, at)
+		case slices.Contains(q.members, name):
+			return invalid("%s: %q is given twice", at, name)
 		}
 		q.members = append(q.members, name)
 		return nil
@@ -216,6 +214,8 @@ func (r *reader) selectOne(name, at string, q *query) error {
 	switch {
 	case err != nil:
 		return err
+	case slices.Contains(q.selected, f.Pos):
+		return invalid("%s: %q is given twice", at, name)
 	case f.Type.Kind == schema.ToMany:
 		return invalid("%s: %s.%s is a to-many relation and cannot be selected: query %s", at, r.authority.name, name, f.Type.Entity.Name)
 	}
@@ -375,7 +375,7 @@ func (r freeRow) appendValues(dst []schema.Value, names []string) []schema.Value
 	values := dst[start:]
 	for name, raw := range membersOf(r.object) {
 		for i, wanted := range names {
-			if name == wanted && name != "id" {
+			if name == wanted && wanted != "id" {
 				values[i] = freeValue(raw)
 			}
 		}

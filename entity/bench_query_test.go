@@ -1,0 +1,50 @@
+package entity
+
+import (
+	"testing"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+// BenchmarkReadArguments tells what it costs to read what a handler asks, before
+// any row is looked for.
+func BenchmarkReadArguments(b *testing.B) {
+	s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(`
+auth { session cookie { idle: 30m } }
+enum State { open, paid }
+entity Bill { id: id
+  state: State
+  total: int
+  note: string(0..20)?
+  madeAt: time @created
+  @@allow read to session }
+routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, schema.Options{})
+	if s == nil {
+		b.Fatal(found)
+	}
+	rights, cursors := newRights(s, "Bill"), newSealer([32]byte{})
+	who := &caller.Caller{Kind: caller.Session, UserID: "u1"}
+	for _, c := range []struct {
+		op   operation
+		args string
+	}{
+		{opGet, `{"from":"Bill","id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`},
+		{opQuery, `{"from":"Bill","select":["id","total"],"where":[["state","=","open"],["total",">",10]],"orderBy":[["madeAt","desc"]],"limit":20}`},
+	} {
+		b.Run(c.op.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				a, err := readArguments(c.op, []byte(c.args))
+				if err != nil {
+					b.Fatal(err)
+				}
+				auth := rights.authority(schema.Scene{Caller: who})
+				if _, err := a.query(&auth, cursors); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
