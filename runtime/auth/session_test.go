@@ -353,7 +353,11 @@ func TestCSRFMatrix(t *testing.T) {
 		}
 	}
 
-	// Two lines of a name come from no browser: nobody is to choose one.
+	// What comes from no browser is not decided in its favour: Origin without a
+	// Host to compare it with, two lines of a name.
+	if _, err := w.auth.Check(w.schema, route[false], set(p, "POST", "", "", "null"), w.now); fault.CodeOf(err) != fault.CrossOrigin {
+		t.Errorf("Origin without Host: %v", err)
+	}
 	twice := set(p, "POST", "example.com", "same-origin", "https://trusted.example")
 	twice.FetchSiteLines = 2
 	if _, err := w.auth.Check(w.schema, route[false], twice, w.now); fault.CodeOf(err) != fault.CrossOrigin {
