@@ -32,7 +32,7 @@ import (
 
 const benchHandlerHelp = `Run one handler of a module again and again and show what a request of it takes:
 time, memory that it changes and that is put back afterwards, and fuel: passes
-through loops, calls, and instructions by 64.
+through loops, calls, and what they take at worst by 64 ns.
 
 The request is one of an anonymous caller: GET / without --request, else the
 HTTP/1.1 message in a file, as it would be sent. What the handler writes to the

@@ -13,7 +13,7 @@ type Usage struct {
 	// Time is that of the guest alone, Restore that of making its sandbox as new
 	// again.
 	Time, Restore time.Duration
-	// Fuel counts passes through loops, calls, and instructions by 64.
+	// Fuel counts passes through loops, calls, and what they weigh by 64 ns.
 	Fuel int64
 	// ChangedPages are pages of memory that the run changed, PageBytes each;
 	// MemoryBytes is all the memory that it had.
