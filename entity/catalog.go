@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"runner.example/internal/diag"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -53,6 +54,8 @@ type catalogIndex struct {
 	// Columns are numbers of fields, negative ones descending.
 	Columns []int64 `json:"columns,omitempty"`
 	Unique  bool    `json:"unique,omitempty"`
+
+	span diag.Span // where it is declared; not stored
 }
 
 // readCatalog returns what the store's rows obey; an empty catalog when nothing
@@ -119,20 +122,6 @@ func (t *catalogTable) field(name string) *catalogField {
 	return nil
 }
 
-func (t *catalogTable) fieldName(number uint32) string {
-	for i := range t.Fields {
-		if t.Fields[i].Number == number {
-			return t.Fields[i].Name
-		}
-	}
-	return ""
-}
-
-// same reports that the two are one index.
-func (x *catalogIndex) same(y *catalogIndex) bool {
-	return x.Unique == y.Unique && slices.Equal(x.Columns, y.Columns)
-}
-
 // typeName is the part of a field's type that stored values depend on.
 func typeName(t *schema.Type) string {
 	name := t.Kind.String()
@@ -163,7 +152,7 @@ func fits(stored, declared string) bool {
 func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []catalogIndex {
 	var list []catalogIndex
 	add := func(x catalogIndex) {
-		if !slices.ContainsFunc(list, func(y catalogIndex) bool { return x.same(&y) }) {
+		if !slices.ContainsFunc(list, func(y catalogIndex) bool { return x.same(y) }) {
 			list = append(list, x)
 		}
 	}
@@ -171,7 +160,7 @@ func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []catalogInd
 		add(catalogIndex{}) // by id, whatever the tenant
 	}
 	for _, declared := range e.Indexes {
-		x := catalogIndex{Unique: declared.Unique}
+		x := catalogIndex{Unique: declared.Unique, span: declared.Span}
 		if e.Tenant != nil && !declared.Global {
 			x.Columns = append(x.Columns, int64(number(e.Tenant)))
 		}
@@ -190,7 +179,7 @@ func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []catalogInd
 		if f.Type.Kind != schema.Relation {
 			continue
 		}
-		x := catalogIndex{Columns: []int64{int64(number(f))}}
+		x := catalogIndex{Columns: []int64{int64(number(f))}, span: f.Span}
 		if e.Tenant != nil && f != e.Tenant {
 			x.Columns = append(x.Columns, int64(number(e.Tenant)))
 		}

@@ -214,6 +214,8 @@ func (a *Access) planIndex(t *table, x *index, w *wanted) (plan, bool) {
 		p.rank = rankOrder
 	case ranged:
 		p.rank = rankRange
+	case x == t.locator:
+		p.rank = rankAll
 	default:
 		return plan{}, false
 	}

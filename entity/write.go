@@ -310,9 +310,9 @@ func (o *operating) checkTarget(rel relation, values []schema.Value, given field
 			return none
 		}
 	}
-	key := string(o.rowKey(target, tail))
-	_, here := o.inserted[key]
-	if _, now := fresh[key]; here || now {
+	key := o.rowKey(target, tail)
+	_, here := o.inserted[string(key)]
+	if _, now := fresh[string(key)]; here || now {
 		return o.touch()
 	}
 	found, exists, err := o.read(target, tail)

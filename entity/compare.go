@@ -1,0 +1,532 @@
+package entity
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// ChangeError says why the store's rows cannot obey a schema.
+type ChangeError struct {
+	// List points into the schema that was refused.
+	List diag.List
+}
+
+// Error names the first mistake and how many more there are.
+func (e *ChangeError) Error() string {
+	sorted := e.List.Sorted()
+	text := "the stored rows do not fit the schema: " + sorted[0].String()
+	if more := len(sorted) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// Compare returns what Activate would refuse, given the rows that are in the
+// store now. It writes nothing.
+func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List, error) {
+	var list diag.List
+	err := st.View(ctx, func(tx *store.Tx) error {
+		m, err := compare(tx, s, fileOf(s, nil))
+		if err != nil {
+			return err
+		}
+		err = m.survey(tx)
+		list = m.list
+		return err
+	})
+	return list, err
+}
+
+// migration is the way from what the rows obey to what a schema asks of them.
+type migration struct {
+	schema   *schema.Schema
+	file     string // for what has no place in the schema any more
+	now      time.Time
+	old, new *catalog
+	list     diag.List
+	changed  bool
+	// surveys are the tables whose rows have a say; empty are those that have to
+	// stay without rows until the change is made.
+	surveys []*survey
+	empty   []uint32
+	// fresh are the numbers in new that have yet to be given; 0 until then.
+	fresh []*uint32
+	// unbuilt and unique are new indexes of tables with rows: those to be built
+	// later and those to be built before. dropped are numbers of indexes that are
+	// no more.
+	unbuilt []*uint32
+	dropped []uint32
+}
+
+// survey is what the rows of one table are asked.
+type survey struct {
+	entity *schema.Entity
+	entry  *catalogTable
+	table  *table // with the new fields; indexes have their numbers only later
+	nulls  []int  // slots that must have a value
+	enums  []enumSurvey
+	// unique are the new unique indexes, by their place among the table's;
+	// lengths are the new indexes whose entries may be too long.
+	unique, lengths []int
+}
+
+type enumSurvey struct {
+	slot    int
+	removed []string
+}
+
+// compare finds out what the schema changes and what of that is refused whatever
+// the rows hold. What depends on their values is left to the survey.
+func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
+	old, err := readCatalog(tx)
+	if err != nil {
+		return nil, err
+	}
+	m := &migration{schema: s, file: file, now: tx.Now(), old: old, new: &catalog{Generation: old.Generation}}
+	for _, name := range s.EntityNames() {
+		if err := m.table(tx, name); err != nil {
+			return nil, err
+		}
+	}
+	for i := range old.Tables {
+		if err := m.removed(tx, &old.Tables[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(m.new.Tables, func(a, b catalogTable) int { return strings.Compare(a.Name, b.Name) })
+	before, _ := json.Marshal(old.Tables)
+	after, _ := json.Marshal(m.new.Tables)
+	m.changed = string(before) != string(after)
+	for i := range m.new.Tables { // sorted now: the entries stay where they are
+		if err := m.findFresh(tx, &m.new.Tables[i]); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// fileOf names a file of the schema, to point at for what is in none any more.
+func fileOf(s *schema.Schema, sources []diag.Source) string {
+	switch {
+	case len(sources) > 0:
+		return sources[0].Name
+	case len(s.Entities) > 0:
+		return s.Entities[0].Span.File
+	case len(s.Routes) > 0:
+		return s.Routes[0].Span.File
+	}
+	return ""
+}
+
+// hasRows reports that the table of that number has rows.
+func hasRows(tx *store.Tx, number uint32) (bool, error) {
+	for _, err := range tx.Scan(numbered(spaceRows, number), nil, false) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// table makes the entry of a declared entity, or of one named in grants.
+func (m *migration) table(tx *store.Tx, name string) error {
+	e := m.schema.Entity(name)
+	have := m.old.table(name)
+	entry := catalogTable{Name: name, Untyped: e == nil, NextField: 1}
+	filled := false
+	if have != nil {
+		var err error
+		if filled, err = hasRows(tx, have.Number); err != nil {
+			return err
+		}
+		if filled && have.Untyped != entry.Untyped {
+			m.list.Errorf("E601", m.spanOf(e), "%s holds rows that were written %s: export and delete them before", name, m.wayOf(have))
+			return nil
+		}
+		if have.Untyped == entry.Untyped {
+			entry.Number, entry.NextField = have.Number, have.NextField
+		}
+	}
+	if e == nil {
+		entry.Indexes = []catalogIndex{{}} // by id, whatever the tenant
+		if entry.Number != 0 {
+			entry.Indexes = have.Indexes
+		}
+		m.new.Tables = append(m.new.Tables, entry)
+		return nil
+	}
+	if !filled {
+		have = nil
+	}
+	m.fields(&entry, have, e)
+	m.indexes(&entry, m.old.table(name), e)
+	m.new.Tables = append(m.new.Tables, entry)
+	return nil
+}
+
+func (m *migration) wayOf(have *catalogTable) string {
+	if have.Untyped {
+		return "before any entity was declared"
+	}
+	return "while entities were declared"
+}
+
+func (m *migration) spanOf(e *schema.Entity) diag.Span {
+	if e == nil {
+		return diag.Span{File: m.file}
+	}
+	return e.Span
+}
+
+// fields makes the entries of an entity's fields. have is what its rows obey; nil
+// when there are none.
+func (m *migration) fields(entry, have *catalogTable, e *schema.Entity) {
+	for _, f := range e.Fields {
+		if f.Type.Kind == schema.ToMany {
+			continue
+		}
+		field := catalogField{Name: f.Name, Type: typeName(&f.Type), Optional: f.Type.Optional}
+		if f.Type.Kind == schema.EnumKind {
+			field.Enum = f.Type.Enum.Values
+		}
+		if prior := priorOf(m.old.table(entry.Name), f, e); prior != nil && fits(prior.Type, field.Type) {
+			field.Number, field.Missing = prior.Number, prior.Missing
+		} else {
+			field.Number = entry.NextField
+			entry.NextField++
+			if have != nil {
+				m.added(&field, prior, f, e)
+			}
+		}
+		entry.Fields = append(entry.Fields, field)
+		if f == e.ID {
+			entry.ID = field.Number
+		}
+		if f == e.Tenant {
+			entry.Tenant = field.Number
+		}
+	}
+	slices.SortFunc(entry.Fields, func(a, b catalogField) int { return int(a.Number) - int(b.Number) })
+	if have != nil {
+		m.compareFields(entry, have, e)
+	}
+}
+
+// priorOf is the field's entry in the table as it was.
+func priorOf(have *catalogTable, f *schema.Field, e *schema.Entity) *catalogField {
+	if have == nil || have.Untyped {
+		return nil
+	}
+	for i := range have.Fields {
+		if prior := &have.Fields[i]; f == e.ID && prior.Number == have.ID || f != e.ID && prior.Number != have.ID && prior.Name == f.Name {
+			return prior
+		}
+	}
+	return nil
+}
+
+// added gives the rows that there are the value of a new field.
+func (m *migration) added(field, prior *catalogField, f *schema.Field, e *schema.Entity) {
+	switch {
+	case prior != nil:
+		m.list.Errorf("E601", f.Span, "%s.%s was of type %s and %s has rows: add a field of another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
+	case f == e.Tenant: // told for the entity
+	case f.HasDefault:
+		field.Missing = appendKinded(nil, f.Default)
+	case f.DefaultNow || f.Created || f.Updated:
+		field.Missing = appendKinded(nil, instant(f, m.now))
+	case !f.Type.Optional:
+		m.list.Errorf("E602", f.Span, "%s.%s is new and required, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
+	}
+}
+
+// compareFields finds what the rows that there are would not survive.
+func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
+	s := &survey{entity: e}
+	for i := range have.Fields {
+		prior := &have.Fields[i]
+		at := slices.IndexFunc(entry.Fields, func(f catalogField) bool { return f.Number == prior.Number })
+		if at < 0 {
+			if e.Field(prior.Name) == nil || e.Field(prior.Name).Type.Kind == schema.ToMany {
+				m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows before", e.Name, prior.Name, e.Name)
+			}
+			continue
+		}
+		now := &entry.Fields[at]
+		pos := e.Field(now.Name).Pos
+		if prior.Optional && !now.Optional {
+			s.nulls = append(s.nulls, pos)
+		}
+		var removed []string
+		for _, value := range prior.Enum {
+			if now.Enum != nil && !slices.Contains(now.Enum, value) {
+				removed = append(removed, value)
+			}
+		}
+		if removed != nil {
+			s.enums = append(s.enums, enumSurvey{pos, removed})
+		}
+	}
+	switch {
+	case have.Tenant == entry.Tenant:
+	case entry.Tenant == 0:
+		m.list.Errorf("E604", e.Span, "%s had a @tenant field, and rows of several tenants: keep it, or export and delete the rows before", e.Name)
+	default:
+		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows that belong to no tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
+	}
+	if s.nulls != nil || s.enums != nil {
+		m.surveys = append(m.surveys, s)
+	}
+}
+
+// indexes makes the entries of an entity's indexes; those that there were keep
+// their numbers.
+func (m *migration) indexes(entry, have *catalogTable, e *schema.Entity) {
+	entry.Indexes = indexesOf(e, func(f *schema.Field) uint32 { return entry.field(f.Name).Number })
+	var prior []catalogIndex
+	if have != nil && have.Number == entry.Number {
+		prior = have.Indexes
+	}
+	for i := range entry.Indexes {
+		x := &entry.Indexes[i]
+		if at := slices.IndexFunc(prior, x.same); at >= 0 {
+			x.Number = prior[at].Number
+		}
+	}
+	for i := range prior {
+		if !slices.ContainsFunc(entry.Indexes, func(x catalogIndex) bool { return x.Number == prior[i].Number }) {
+			m.dropped = append(m.dropped, prior[i].Number)
+		}
+	}
+}
+
+// same reports that the two are one index.
+func (x *catalogIndex) same(y catalogIndex) bool {
+	return x.Unique == y.Unique && slices.Equal(x.Columns, y.Columns)
+}
+
+// removed looks at a table that the schema may have no more. The rows of untyped
+// ones stay where they are, until a grant names them again.
+func (m *migration) removed(tx *store.Tx, have *catalogTable) error {
+	if slices.ContainsFunc(m.new.Tables, func(t catalogTable) bool { return t.Name == have.Name }) || m.schema.Entity(have.Name) != nil {
+		return nil
+	}
+	filled, err := hasRows(tx, have.Number)
+	switch {
+	case err != nil:
+		return err
+	case !filled:
+		m.empty = append(m.empty, have.Number)
+		for _, x := range have.Indexes {
+			m.dropped = append(m.dropped, x.Number)
+		}
+	case have.Untyped:
+		m.new.Tables = append(m.new.Tables, *have)
+	default:
+		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep it, or export and delete them before", have.Name)
+	}
+	return nil
+}
+
+// findFresh notes the numbers that a table's entry lacks, and what its new
+// indexes ask of the rows.
+func (m *migration) findFresh(tx *store.Tx, entry *catalogTable) error {
+	if entry.Number == 0 {
+		m.fresh = append(m.fresh, &entry.Number)
+	}
+	filled, err := hasRows(tx, entry.Number)
+	if err != nil {
+		return err
+	}
+	if !filled && entry.Number != 0 && m.changed {
+		m.empty = append(m.empty, entry.Number)
+	}
+	e := m.schema.Entity(entry.Name)
+	at := slices.IndexFunc(m.surveys, func(s *survey) bool { return s.entity == e })
+	s := &survey{entity: e}
+	if at >= 0 {
+		s = m.surveys[at]
+	}
+	s.entry = entry
+	for i := range entry.Indexes {
+		x := &entry.Indexes[i]
+		if x.Number != 0 {
+			continue
+		}
+		m.fresh = append(m.fresh, &x.Number)
+		switch {
+		case !filled:
+			continue
+		case x.Unique:
+			s.unique = append(s.unique, i)
+		default:
+			m.unbuilt = append(m.unbuilt, &x.Number)
+		}
+		if mayBeLong(x, entry, e) {
+			s.lengths = append(s.lengths, i)
+		}
+	}
+	if at < 0 && (s.unique != nil || s.lengths != nil) {
+		m.surveys = append(m.surveys, s)
+	}
+	return nil
+}
+
+// mayBeLong reports that an entry of the index may be longer than is stored.
+func mayBeLong(x *catalogIndex, entry *catalogTable, e *schema.Entity) bool {
+	bytes := 0
+	for _, c := range x.Columns {
+		for i := range entry.Fields {
+			if field := &entry.Fields[i]; int64(field.Number) == c || int64(field.Number) == -c {
+				t := &e.Field(field.Name).Type
+				if isText(t.Kind) && t.Kind != schema.ID && t.Kind != schema.Relation && t.Kind != schema.EnumKind && t.Kind != schema.UUID && t.MaxLen == 0 {
+					return true
+				}
+				bytes += 16 + 2*4*t.MaxLen
+			}
+		}
+	}
+	return bytes > maxEntryBytes
+}
+
+// survey asks the rows what they have a say in, and adds to the list.
+func (m *migration) survey(tx *store.Tx) error {
+	if m.list.HasErrors() {
+		return nil
+	}
+	for _, s := range m.surveys {
+		var err error
+		if s.table, err = newTable(s.entry, s.entity); err != nil {
+			return err
+		}
+		if err := s.ask(tx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachRow visits all rows of a table. A row is borrowed.
+func eachRow(tx *store.Tx, t *table, from []byte, visit func(*row) (bool, error)) error {
+	r := row{values: make([]schema.Value, len(t.slots))}
+	for item, err := range tx.Scan(t.prefix, from, false) {
+		if err != nil {
+			return err
+		}
+		r.tail, r.raw = borrow(item.Key[len(t.prefix):]), borrow(item.Value)
+		if err := r.decode(t); err != nil {
+			return fmt.Errorf("read rows of %s: %w", t.name, err)
+		}
+		if more, err := visit(&r); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *survey) ask(tx *store.Tx, m *migration) error {
+	seed := maphash.MakeSeed()
+	hashes := make([][]uint64, len(s.unique))
+	found := len(m.list)
+	var key []byte
+	err := eachRow(tx, s.table, nil, func(r *row) (bool, error) {
+		s.inspect(r.values, &m.list)
+		for i, at := range s.unique {
+			if x := s.table.indexes[at]; !x.hasNull(r.values) {
+				key = s.table.entryKey(key[:0], x, r.values)
+				hashes[i] = append(hashes[i], maphash.Bytes(seed, key))
+			}
+		}
+		return len(m.list) < found+maxFindings, nil
+	})
+	if err != nil || len(m.list) > found {
+		return err
+	}
+	for i, at := range s.unique {
+		if twice := repeated(hashes[i]); len(twice) > 0 {
+			if err := s.tellRepeated(tx, m, at, seed, twice); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxFindings bounds what is told of one table's rows.
+const maxFindings = 20
+
+// inspect reports what of a row does not fit, looked at alone.
+func (s *survey) inspect(values []schema.Value, list *diag.List) {
+	e, id := s.entity, values[s.table.id].Text()
+	for _, slot := range s.nulls {
+		if values[slot].IsNull() {
+			f := e.Fields[slot]
+			list.Errorf("E602", f.Span, "%s.%s is required now, and the row %s has none: fill it in before, or keep it optional", e.Name, f.Name, id)
+		}
+	}
+	for _, enum := range s.enums {
+		if v := values[enum.slot]; holdsAny(v, enum.removed) {
+			f := e.Fields[enum.slot]
+			list.Errorf("E605", f.Span, "the row %s of %s has the value %s, which %s.%s has no more: keep it, or change the row before", id, e.Name, s.table.slots[enum.slot].field.Type.AppendJSON(nil, v), e.Name, f.Name)
+		}
+	}
+	for _, at := range s.lengths {
+		x := s.table.indexes[at]
+		if len(s.table.entryKey(nil, x, values)) > maxEntryBytes {
+			list.Errorf("E603", s.entry.Indexes[at].span, "the row %s of %s is too long for the index of %s: all indexed fields together may take %d bytes", id, e.Name, x.names(s.table), maxEntryBytes)
+		}
+	}
+}
+
+// holdsAny reports that an enum's value, or one in a list of them, is among the
+// names.
+func holdsAny(v schema.Value, names []string) bool {
+	return v.Kind() == schema.KindText && slices.Contains(names, v.Text()) ||
+		slices.ContainsFunc(v.List(), func(elem schema.Value) bool { return slices.Contains(names, elem.Text()) })
+}
+
+// repeated returns the numbers that are there more than once; it sorts them.
+func repeated(list []uint64) map[uint64]bool {
+	slices.Sort(list)
+	twice := map[uint64]bool{}
+	for i := 1; i < len(list); i++ {
+		if list[i] == list[i-1] {
+			twice[list[i]] = true
+		}
+	}
+	return twice
+}
+
+// tellRepeated looks again at the rows whose keys in a unique index may be the
+// same, and tells the first two that are.
+func (s *survey) tellRepeated(tx *store.Tx, m *migration, at int, seed maphash.Seed, twice map[uint64]bool) error {
+	x := s.table.indexes[at]
+	holder := map[string]string{}
+	return eachRow(tx, s.table, nil, func(r *row) (bool, error) {
+		if x.hasNull(r.values) {
+			return true, nil
+		}
+		key := s.table.entryKey(nil, x, r.values)
+		if !twice[maphash.Bytes(seed, key)] {
+			return true, nil
+		}
+		id := strings.Clone(r.values[s.table.id].Text())
+		if other, taken := holder[string(key)]; taken {
+			s.tellSame(&m.list, at, other, id)
+			return false, nil
+		}
+		holder[string(key)] = id
+		return true, nil
+	})
+}
+
+func (s *survey) tellSame(list *diag.List, at int, one, other string) {
+	list.Errorf("E603", s.entry.Indexes[at].span, "the rows %s and %s of %s have the same %s: change one of them before it becomes unique", one, other, s.entity.Name, s.table.indexes[at].names(s.table))
+}
