@@ -99,6 +99,33 @@ func (a Asked) Objects() []string {
 	return list
 }
 
+// Written are the values to write, as an insert of them.
+func (a Asked) Written() string {
+	text := appendText([]byte(`{"into":`), a.auth.name)
+	text = append(text, `,"values":[`...)
+	for i, in := range a.inputs {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if a.auth.entity == nil {
+			text = append(text, in.object...)
+			continue
+		}
+		text = append(text, '{')
+		for _, f := range a.auth.entity.Fields {
+			if in.given[f.Pos] {
+				text = append(appendText(text, f.Name), ':')
+				text = append(f.Type.AppendJSON(text, in.values[f.Pos]), ',')
+			}
+		}
+		if text[len(text)-1] == ',' {
+			text = text[:len(text)-1]
+		}
+		text = append(text, '}')
+	}
+	return string(append(text, `]}`...))
+}
+
 // Promised reports that a row keeps what the planner is told of the column.
 func (a Asked) Promised(row []schema.Value, pos int) bool {
 	v, where := row[pos], &a.query.where

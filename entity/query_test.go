@@ -431,6 +431,44 @@ func FuzzQueryAST(f *testing.F) {
 	})
 }
 
+// FuzzInsertArguments: values that are accepted are accepted again in the form in
+// which they are kept, and no field is among them that the caller may not write.
+func FuzzInsertArguments(f *testing.F) {
+	typed, free := compiled(f, querySchema), compiled(f, freeSchema)
+	for _, args := range []string{
+		`{"into":"Thing","values":{}}`,
+		`{"into":"Thing","values":[{"title":"x","size":1,"ratio":1e3,"price":12.5,"good":false,"note":null},{"tags":["a"],"data":{"a":[1,{"b":null}]}}]}`,
+		`{"into":"Thing","values":{"at":"2026-01-31T12:00:00.5+02:00","day":"2026-01-31","lasts":90,"blob":"AAE=","state":"open","owner":"auth0|1"}}`,
+		`{"into":"Thing","values":{"code":"00000000-0000-4000-8000-00000000000A","mail":"a@example.com","link":"https://example.com"}}`,
+		`{"into":"Thing","values":{"id":"x"}}`,
+	} {
+		f.Add(args)
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		for _, s := range []*schema.Schema{typed, free} {
+			asked, err := entity.Ask(s, member, "insert", args)
+			if err != nil {
+				if f := fault.Of(err); f.Code != fault.Invalid || f.Detail == "" {
+					t.Fatalf("%s\nfails with %s", args, failure(err))
+				}
+				continue
+			}
+			written := asked.Written()
+			again, err := entity.Ask(s, member, "insert", written)
+			if err != nil || again.Written() != written {
+				t.Fatalf("%s\nis kept as %s\nthat is read %s %v", args, written, again.Written(), err)
+			}
+			for _, row := range decoded(t, written)["values"].([]any) {
+				for _, name := range []string{"id", "firm", "secret", "fixed", "madeAt"} {
+					if _, there := row.(map[string]any)[name]; there && (s.Typed || name == "id") {
+						t.Fatalf("%s\nsets %s", args, name)
+					}
+				}
+			}
+		}
+	})
+}
+
 func decoded(t *testing.T, text string) map[string]any {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
