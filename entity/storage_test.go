@@ -402,7 +402,7 @@ func TestResultSpansHoldTheRows(t *testing.T) {
 	h.insert(clerk, "Partner", `{"code":"b"}`)
 	err := h.in(clerk, func(a *entity.Access) error {
 		var out entity.Result
-		if err := a.Do("query", []byte(`{"from":"Partner","select":["code"]}`), &out); err != nil {
+		if err := a.Do("query", []byte(`{"from":"Partner","select":["code"],"orderBy":[["code","asc"]]}`), &out); err != nil {
 			return err
 		}
 		if got := string(out.JSON[out.Rows[0]:out.Rows[1]]); got != `[{"code":"a"},{"code":"b"}]` {

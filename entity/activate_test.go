@@ -1,0 +1,370 @@
+package entity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"runner.example/entity"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// with is a schema of one entity, with the fields and attributes.
+func with(fields string) string {
+	return `
+auth { session cookie { idle: 30m } tenant: Org }
+enum Kind { small, large }
+entity Org { id: id
+  @@allow read to session }
+entity Item {
+  id: id
+  ` + fields + `
+  @@allow all to session
+}`
+}
+
+// refusals are the codes and messages of a refused activation; nil when it was
+// not.
+func (h *house) refusals(text string) diag.List {
+	h.t.Helper()
+	err := h.activate(text)
+	var refused *entity.ChangeError
+	if err != nil && !errors.As(err, &refused) {
+		h.t.Fatal(err)
+	}
+	if refused == nil {
+		return nil
+	}
+	if refused.Error() == "" {
+		h.t.Error("the error has no text")
+	}
+	return refused.List
+}
+
+func TestWhatTheRowsDoNotFitIsRefused(t *testing.T) {
+	const before = `name: string(1..20)
+  size: int?
+  kind: Kind = small`
+	cases := []struct {
+		name, fields string
+		code         string
+		words        []string
+	}{
+		{"removed field", "name: string(1..20)\n kind: Kind = small", "E601", []string{"Item.size was removed"}},
+		{"retyped field", "name: string(1..20)\n size: text?\n kind: Kind = small", "E601", []string{"Item.size was of type int"}},
+		{"field that became a list", "name: string(1..20)[]\n size: int?\n kind: Kind = small", "E601", []string{"Item.name"}},
+		{"new required field", before + "\n more: int", "E602", []string{"Item.more", "default"}},
+		{"optional field that became required", "name: string(1..20)\n size: int\n kind: Kind = small", "E602", []string{"Item.size", "ROW"}},
+		{"unique field that is not", before + "\n @@unique(kind)", "E603", []string{"ROW", "kind"}},
+		{"new tenant", before + "\n org: Org @tenant", "E604", []string{"Item.org"}},
+		{"removed enum value", "name: string(1..20)\n size: int?\n kind: Other = tiny", "E605", []string{`"small"`, "Item.kind", "ROW"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := moveIn(t, with(before))
+			id := h.insert(clerk, "Item", `{"name":"a"}`)
+			other := h.insert(clerk, "Item", `{"name":"b"}`)
+			model := h.model
+			text := strings.Replace(with(c.fields), "enum Kind", "enum Other { tiny }\nenum Kind", 1)
+
+			s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+			if s == nil {
+				t.Fatal(list)
+			}
+			asked, err := entity.Compare(context.Background(), h.store, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := h.refusals(text)
+			if len(got) == 0 {
+				t.Fatal("it was not refused")
+			}
+			if fmt.Sprint(asked.Sorted()) != fmt.Sprint(got.Sorted()) {
+				t.Errorf("Compare says %v, Activate %v", asked, got)
+			}
+			for _, d := range got {
+				if d.Code != c.code || d.Span.File != "app.schema" {
+					t.Errorf("got %v, want %s", d, c.code)
+				}
+				for _, word := range c.words {
+					if word == "ROW" && !strings.Contains(d.Message, id) && !strings.Contains(d.Message, other) {
+						t.Errorf("%q names no row", d.Message)
+					}
+					if word != "ROW" && !strings.Contains(d.Message, word) {
+						t.Errorf("%q does not tell %q", d.Message, word)
+					}
+				}
+			}
+			if h.model != model {
+				t.Error("the model was changed")
+			}
+			if got := h.must(clerk, "count", `{"from":"Item"}`); got != `{"count":2}` { // the old model still serves
+				t.Errorf("got %s", got)
+			}
+			for _, id := range []string{id, other} {
+				h.must(operator, "delete", fmt.Sprintf(`{"from":"Item","where":[["id","=",%q]]}`, id))
+			}
+			if got := h.refusals(text); got != nil {
+				t.Errorf("without rows it is refused: %v", got)
+			}
+		})
+	}
+}
+
+func TestARemovedEntityWithRowsIsRefused(t *testing.T) {
+	h := moveIn(t, shop)
+	h.insert(clerk, "Partner", `{"code":"a"}`)
+	other := with("name: text")
+	got := h.refusals(other)
+	if len(got) != 1 || got[0].Code != "E601" || !strings.Contains(got[0].Message, "Partner") {
+		t.Fatalf("got %v", got)
+	}
+	h.must(clerk, "delete", `{"from":"Partner","where":[]}`)
+	if got := h.refusals(other); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestUntypedRowsAreNotTakenForDeclaredOnes(t *testing.T) {
+	const grants = `apiKeys { scopes: { s: @system("s") { @grant read on Item } } }`
+	h := moveIn(t, `auth { session cookie { idle: 30m } }`+grants)
+	h.insert(clerk, "Item", `{"a":1}`)
+	got := h.refusals(with("name: text?"))
+	if len(got) != 1 || got[0].Code != "E601" {
+		t.Fatalf("got %v", got)
+	}
+	if got := h.refusals(`auth { session cookie { idle: 30m } }`); got != nil {
+		t.Errorf("a grant taken away: %v", got)
+	}
+	if err := h.activate(`auth { session cookie { idle: 30m } }` + grants); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.must(clerk, "count", `{"from":"Item"}`); got != `{"count":1}` {
+		t.Errorf("after the grant is back: %s", got)
+	}
+}
+
+func TestRowsWrittenBeforeAFieldHaveItsFirstDefaultForGood(t *testing.T) {
+	h := moveIn(t, with("name: text"))
+	id := h.insert(clerk, "Item", `{"name":"old"}`)
+	if err := h.activate(with("name: text\n size: int = 1\n note: text?\n seen: time = now\n madeAt: time @created")); err != nil {
+		t.Fatal(err)
+	}
+	row := h.rows(clerk, `{"from":"Item"}`)[0]
+	if row["size"] != 1.0 || row["note"] != nil || row["seen"] == nil || row["madeAt"] == nil {
+		t.Errorf("got %v", row)
+	}
+	if err := h.activate(with("name: text\n size: int = 2 @index\n note: text? = \"x\"\n seen: time = now\n madeAt: time @created")); err != nil {
+		t.Fatal(err)
+	}
+	h.insert(clerk, "Item", `{"name":"new"}`)
+	if err := h.model.BuildIndexes(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int]string{1: "old", 2: "new"} {
+		got := h.rows(clerk, fmt.Sprintf(`{"from":"Item","where":[["size","=",%d]]}`, size))
+		if len(got) != 1 || got[0]["name"] != want {
+			t.Errorf("size %d: %v, want %s", size, got, want)
+		}
+	}
+	again := h.rows(clerk, fmt.Sprintf(`{"from":"Item","where":[["id","=",%q]]}`, id))[0]
+	if again["seen"] != row["seen"] || again["note"] != nil {
+		t.Errorf("the old row was %v and is %v", row, again)
+	}
+	h.must(clerk, "update", fmt.Sprintf(`{"in":"Item","set":{"name":"older"},"where":[["id","=",%q]]}`, id))
+	h.verify()
+	if again := h.rows(clerk, `{"from":"Item","where":[["size","=",1]]}`)[0]; again["name"] != "older" {
+		t.Errorf("got %v", again)
+	}
+}
+
+func TestTheSameSchemaAgainChangesNothing(t *testing.T) {
+	h := moveIn(t, shop)
+	first := h.model
+	if err := h.activate("// another comment\n" + shop); err != nil {
+		t.Fatal(err)
+	}
+	h.model = first // and so goes on serving
+	h.insert(clerk, "Partner", `{"code":"a"}`)
+}
+
+func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
+	h := moveIn(t, with("name: text\n size: int"))
+	const rows = 2500
+	for from := 0; from < rows; from += 500 {
+		var values []string
+		for i := range 500 {
+			values = append(values, fmt.Sprintf(`{"name":"n","size":%d}`, (from+i)%50))
+		}
+		h.must(clerk, "insert", `{"into":"Item","values":[`+strings.Join(values, ",")+`]}`)
+	}
+	if err := h.activate(with("name: text\n size: int @index")); err != nil {
+		t.Fatal(err)
+	}
+	touched := func() int {
+		var a entity.Access
+		err := h.in(clerk, func(in *entity.Access) error {
+			var out entity.Result
+			err := in.Do("count", []byte(`{"from":"Item","where":[["size","=",7]]}`), &out)
+			if string(out.JSON) != `{"count":50}` {
+				t.Errorf("got %s", out.JSON)
+			}
+			a = *in
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Touched()
+	}
+	if got := touched(); got != rows {
+		t.Errorf("before it is built %d rows are touched, want %d", got, rows)
+	}
+	id := h.insert(clerk, "Item", `{"name":"n","size":8}`) // and goes into the index at once
+	h.verify()
+	var steps []entity.Progress
+	if err := h.model.BuildIndexes(context.Background(), func(p entity.Progress) { steps = append(steps, p) }); err != nil {
+		t.Fatal(err)
+	}
+	last := steps[len(steps)-1]
+	if len(steps) < 3 || !last.Done || last.Rows != rows+1 || last.Total != rows+1 || last.Entity != "Item" || last.Fields != "size" {
+		t.Errorf("got the steps %+v", steps)
+	}
+	if got := touched(); got != 50 {
+		t.Errorf("once it is built %d rows are touched, want 50", got)
+	}
+	h.verify()
+	if got := h.rows(clerk, fmt.Sprintf(`{"from":"Item","where":[["size","=",8],["id","=",%q]]}`, id)); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+	if err := h.activate(with("name: text\n size: int")); err != nil { // the index goes
+		t.Fatal(err)
+	}
+	if err := h.model.BuildIndexes(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	h.verify()
+}
+
+func TestABuildThatWasStoppedGoesOnWhereItWas(t *testing.T) {
+	h := moveIn(t, with("size: int"))
+	for range 5 {
+		h.must(clerk, "insert", `{"into":"Item","values":[`+strings.TrimSuffix(strings.Repeat(`{"size":1},`, 500), ",")+`]}`)
+	}
+	text := with("size: int @index")
+	if err := h.activate(text); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := h.model.BuildIndexes(ctx, func(entity.Progress) { cancel() }); err == nil {
+		t.Fatal("the build was not stopped")
+	}
+	if err := h.activate(text); err != nil { // as after a restart
+		t.Fatal(err)
+	}
+	entered := 0
+	if err := h.model.BuildIndexes(context.Background(), func(p entity.Progress) { entered = p.Rows }); err != nil {
+		t.Fatal(err)
+	}
+	if entered != 1500 {
+		t.Errorf("%d rows were entered, want the 1500 that were left", entered)
+	}
+	h.verify()
+}
+
+func TestRowsWrittenWhileIndexesAreBuiltAreInThem(t *testing.T) {
+	for _, unique := range []bool{false, true} {
+		t.Run(fmt.Sprint("unique ", unique), func(t *testing.T) {
+			h := moveIn(t, with("name: text\n size: int"))
+			var ids []string
+			for i := range 1500 {
+				ids = append(ids, h.insert(clerk, "Item", fmt.Sprintf(`{"name":"n%d","size":%d}`, i, i)))
+			}
+			old := h.model
+			var writers sync.WaitGroup
+			stop := make(chan struct{})
+			for w := range 3 {
+				writers.Go(func() {
+					for i := w; ; i += 3 {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						id := ids[i*7%len(ids)]
+						op, args := "update", fmt.Sprintf(`{"in":"Item","set":{"size":%d},"where":[["id","=",%q]]}`, 10_000+i, id)
+						switch i % 4 {
+						case 0:
+							op, args = "insert", fmt.Sprintf(`{"into":"Item","values":{"name":"w","size":%d}}`, 100_000+i)
+						case 1:
+							op, args = "delete", fmt.Sprintf(`{"from":"Item","where":[["id","=",%q]]}`, id)
+						}
+						_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
+							var a entity.Access
+							a.Reset(old, tx, clerk, 0)
+							return a.Do(op, []byte(args), &entity.Result{})
+						})
+						if code := fault.CodeOf(err); err != nil && code != fault.Conflict && !errors.Is(err, entity.ErrOutdated) {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			attribute := "size: int @index"
+			if unique {
+				attribute = "size: int @unique"
+			}
+			err := h.activate(with("name: text\n " + attribute))
+			close(stop)
+			writers.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.model.BuildIndexes(context.Background(), nil); err != nil {
+				t.Fatal(err)
+			}
+			h.verify()
+			var sizes []float64
+			for _, row := range h.rows(clerk, `{"from":"Item","orderBy":[["size","asc"]],"limit":1000}`) {
+				sizes = append(sizes, row["size"].(float64))
+			}
+			if !slices.IsSorted(sizes) {
+				t.Error("the rows are not in the order of the index")
+			}
+		})
+	}
+}
+
+func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
+	h := moveIn(t, with("size: int"))
+	for i := range 1200 {
+		h.insert(clerk, "Item", fmt.Sprintf(`{"size":%d}`, i))
+	}
+	text := with("size: int @unique")
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := h.store.OnApply([]byte("entity/i"), func(store.Seq, store.Change) { cancel() })
+	s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
+	stop()
+	if err == nil {
+		t.Fatal("the activation was not cut off")
+	}
+	h.verify()
+	h.insert(clerk, "Item", `{"size":1}`) // which the unique field would have refused
+	if got := h.refusals(text); len(got) != 1 || got[0].Code != "E603" {
+		t.Fatalf("got %v", got)
+	}
+	h.must(clerk, "delete", `{"from":"Item","where":[["size","=",1]]}`)
+	if err := h.activate(text); err != nil {
+		t.Fatal(err)
+	}
+	h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":2}}`, "size")
+}
