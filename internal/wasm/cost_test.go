@@ -2,15 +2,14 @@ package wasm_test
 
 import (
 	"context"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"runner.example/internal/wasm"
+	"runner.example/tests/bench/arms"
 )
 
 // costs are guests whose uninstrumented speed is known to suffer most, and one
@@ -45,7 +44,7 @@ const costs = `(module
 )`
 
 // BenchmarkCost measures what instrumentation costs: each guest as it is and
-// rewritten, in turns; the ratio is the median of neighbours.
+// rewritten.
 func BenchmarkCost(b *testing.B) {
 	module := watModule(b, costs)
 	h := newHost(b, wazero.NewRuntimeConfigCompiler())
@@ -63,36 +62,16 @@ func BenchmarkCost(b *testing.B) {
 	counted := h.instantiate(b, rewritten, done)
 	for _, name := range []string{"sieve", "fib", "hash"} {
 		b.Run(name, func(b *testing.B) {
-			arms := []interface {
-				CallWithStack(context.Context, []uint64) error
-			}{original.ExportedFunction(name), counted.ExportedFunction(name)}
-			var times [2][]float64
-			var ratios []float64
-			for b.Loop() {
-				var now [2]float64
-				for i, arm := range arms {
-					began := time.Now()
-					for range 10 {
-						if err := arm.CallWithStack(context.Background(), nil); err != nil {
-							b.Fatal(err)
-						}
+			arm := func(f api.Function) func() {
+				return func() {
+					if err := f.CallWithStack(context.Background(), nil); err != nil {
+						b.Fatal(err)
 					}
-					now[i] = float64(time.Since(began)) / 10
-					times[i] = append(times[i], now[i])
 				}
-				ratios = append(ratios, now[1]/now[0])
 			}
-			b.ReportMetric(middle(times[0]), "plain-ns")
-			b.ReportMetric(middle(times[1]), "counted-ns")
-			b.ReportMetric(middle(ratios), "ratio")
-			b.ReportMetric(0, "ns/op")
+			arms.Alternate(b, 10, [2]string{"plain", "counted"}, [2]func(){arm(original.ExportedFunction(name)), arm(counted.ExportedFunction(name))})
 		})
 	}
-}
-
-func middle(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
 }
 
 // BenchmarkCostGo is BenchmarkCost for a Go program.
@@ -114,22 +93,15 @@ func BenchmarkCostGo(b *testing.B) {
 	}
 	for _, name := range []string{"roundTrip", "digest", "mixture"} {
 		b.Run(name, func(b *testing.B) {
-			var ratios []float64
-			h.refills = 0
-			for b.Loop() {
-				var now [2]float64
-				for i, m := range []api.Module{plain, counted} {
-					f := m.ExportedFunction(name)
-					began := time.Now()
+			arm := func(m api.Module) func() {
+				f := m.ExportedFunction(name)
+				return func() {
 					if _, err := f.Call(ctx, 10); err != nil {
 						b.Fatal(err)
 					}
-					now[i] = float64(time.Since(began))
 				}
-				ratios = append(ratios, now[1]/now[0])
 			}
-			b.ReportMetric(middle(ratios), "ratio")
-			b.ReportMetric(float64(h.refills)/float64(b.N), "refills")
+			arms.Alternate(b, 5, [2]string{"plain", "counted"}, [2]func(){arm(plain), arm(counted)})
 		})
 	}
 }

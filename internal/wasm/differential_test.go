@@ -16,8 +16,8 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// arms are the forms that a module is run in; the first, nil, is the original.
-var arms = []*wasm.Options{
+// forms are those that a module is run in; the first, nil, is the original.
+var forms = []*wasm.Options{
 	nil,
 	{},
 	{Prefix: "\x00", Detach: true},
@@ -168,7 +168,7 @@ func TestRewrittenModuleMeansWhatTheOriginalMeant(t *testing.T) {
 				}
 			}
 			var globals [][]uint64
-			for _, o := range arms[1:] {
+			for _, o := range forms[1:] {
 				got := run(t, config, seed, original, o)
 				if got.Globals != nil && globals == nil {
 					globals = got.Globals

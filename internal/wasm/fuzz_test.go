@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 		limits := wasm.DefaultLimits()
 		limits.Types, limits.Imports, limits.Functions, limits.Globals, limits.Exports = 1e6, 1e6, 1e6, 1e6, 1e6
 		limits.Locals, limits.BodyBytes, limits.AllLocals, limits.Nesting, limits.BlockValues = 1e6, 1e8, 1e8, 1e6, 1e9
-		for _, o := range arms[1:] {
+		for _, o := range forms[1:] {
 			out, _, err := m.Rewrite(*o)
 			if err != nil {
 				continue // its data or its names, in a line
@@ -104,7 +104,7 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		original := accepts(withoutNames(b))
-		for _, o := range append(arms[1:len(arms):len(arms)], &everything) {
+		for _, o := range append(forms[1:len(forms):len(forms)], &everything) {
 			out, _, err := m.Rewrite(*o)
 			if err != nil {
 				continue

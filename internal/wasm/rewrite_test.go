@@ -42,7 +42,7 @@ func TestRewrittenGuestsCompile(t *testing.T) {
 	}
 	for name, original := range modules {
 		t.Run(name, func(t *testing.T) {
-			for _, o := range append(arms[1:len(arms):len(arms)], &everything) {
+			for _, o := range append(forms[1:len(forms):len(forms)], &everything) {
 				bytes, _ := mustRewrite(t, original, *o)
 				compile(t, bytes)
 			}

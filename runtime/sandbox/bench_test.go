@@ -8,13 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"runner.example/hostabi"
 	"runner.example/runtime/sandbox"
+	"runner.example/tests/bench/arms"
 )
 
 // buildGo compiles a folder of testdata into a module.
@@ -35,41 +35,6 @@ func buildGo(t testing.TB, name string) []byte {
 
 const orderJSON = `{"id":"o-17","total":12.5,"tags":["new","paid"]}`
 
-// alternate measures arms in turns of a few runs and reports, in ns, the median
-// of each, and of the ratios of neighbours, with the range in which nine of ten
-// of them lay.
-func alternate(b *testing.B, names [2]string, arms [2]func()) {
-	b.Helper()
-	const each = 50
-	var times [2][]float64
-	var ratios []float64
-	for _, arm := range arms {
-		for range 4 * each {
-			arm()
-		}
-	}
-	for b.Loop() {
-		var now [2]float64
-		for i, arm := range arms {
-			start := time.Now()
-			for range each {
-				arm()
-			}
-			now[i] = float64(time.Since(start)) / each
-			times[i] = append(times[i], now[i])
-		}
-		ratios = append(ratios, now[1]/now[0])
-	}
-	at := func(list []float64, percent int) float64 { slices.Sort(list); return list[len(list)*percent/100] }
-	for i, name := range names {
-		b.ReportMetric(at(times[i], 50), name+"-ns")
-	}
-	b.ReportMetric(at(ratios, 5), "ratio-p5")
-	b.ReportMetric(at(ratios, 50), "ratio")
-	b.ReportMetric(at(ratios, 95), "ratio-p95")
-	b.ReportMetric(0, "ns/op")
-}
-
 func benchmarkRestore(b *testing.B, wasm []byte, handler string) {
 	e := newEngine(b, sandbox.Options{})
 	dirty, pristine := load(b, e, wasm), load(b, e, wasm) // each with a sandbox of its own
@@ -83,7 +48,7 @@ func benchmarkRestore(b *testing.B, wasm []byte, handler string) {
 			}
 		}
 	}
-	alternate(b, [2]string{"none", "restored"}, [2]func(){arm(dirty.RunWithoutRestore), arm(pristine.Run)})
+	arms.Alternate(b, 50, [2]string{"none", "restored"}, [2]func(){arm(dirty.RunWithoutRestore), arm(pristine.Run)})
 }
 
 func BenchmarkRestoreSmall(b *testing.B) { benchmarkRestore(b, assemble(b, "small"), "handle") }

@@ -1,0 +1,48 @@
+// Package arms compares the speed of two ways to do something: in turns, so that
+// a machine that others use too slows both alike.
+package arms
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Alternate measures two arms in turns of each runs, for as long as b asks. It
+// reports, in ns for one run, the median of each under its name, and the ratio of
+// the second to the first: the median of neighbours, with the range in which nine
+// of ten lay.
+func Alternate(b *testing.B, each int, names [2]string, arms [2]func()) {
+	b.Helper()
+	var times [2][]float64
+	var ratios []float64
+	for _, arm := range arms {
+		for range 4 * each {
+			arm()
+		}
+	}
+	for b.Loop() {
+		var now [2]float64
+		for i, arm := range arms {
+			start := time.Now()
+			for range each {
+				arm()
+			}
+			now[i] = float64(time.Since(start)) / float64(each)
+			times[i] = append(times[i], now[i])
+		}
+		ratios = append(ratios, now[1]/now[0])
+	}
+	for i, name := range names {
+		b.ReportMetric(at(times[i], 50), name+"-ns")
+	}
+	b.ReportMetric(at(ratios, 5), "ratio-p5")
+	b.ReportMetric(at(ratios, 50), "ratio")
+	b.ReportMetric(at(ratios, 95), "ratio-p95")
+	b.ReportMetric(0, "ns/op")
+}
+
+func at(list []float64, percent int) float64 {
+	slices.Sort(list)
+	return list[len(list)*percent/100]
+}
