@@ -75,10 +75,14 @@ func (r *runner) overdue() bool {
 	return r.used > max(leastPatience, patience*r.lane.typical)
 }
 
-// before is the order of a lane.
+// before is the order of a lane: those that began first, and then, the least
+// served first, those that are overdue.
 func (r *runner) before(other *runner) bool {
-	if a, b := r.overdue(), other.overdue(); a != b {
+	switch a, b := r.overdue(), other.overdue(); {
+	case a != b:
 		return b
+	case a && r.used != other.used:
+		return r.used < other.used
 	}
 	return r.began < other.began
 }
@@ -210,22 +214,24 @@ func (t *turns) end(r *runner, outcome error, all time.Duration) (stood bool) {
 	if l.streak.Load() < longStreak {
 		l.streak.Add(1)
 	}
-	late := errors.Is(outcome, hostabi.ErrTimeOver)
-	t.learn(r, !crowded && !late && !errors.Is(outcome, hostabi.ErrCPUSpent))
-	return crowded || late && r.stood >= all/2
+	if !crowded {
+		t.learn(r, outcome == nil)
+	}
+	return crowded || errors.Is(outcome, hostabi.ErrTimeOver) && r.stood >= all/2
 }
 
-// learn keeps how long runs of the lane take; whole says that this one came to
-// its own end. What another took is the least that it takes.
-func (t *turns) learn(r *runner, whole bool) {
+// learn keeps how long runs of the lane take. What one took that did not end well
+// is the least that it takes, and counts for less: it may be one without an end.
+func (t *turns) learn(r *runner, well bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := r.lane
-	switch {
-	case l.typical == 0 && (whole || r.used > leastPatience):
+	switch l := r.lane; {
+	case l.typical == 0 && (well || r.used > leastPatience):
 		l.typical = r.used
-	case whole || r.used > l.typical:
+	case well:
 		l.typical += (r.used - l.typical) / 4
+	case r.used > l.typical:
+		l.typical += (r.used - l.typical) / 8
 	}
 }
 

@@ -133,6 +133,30 @@ func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
 	}
 }
 
+// A handler whose runs have become far longer than they were is served as well,
+// after a while, though what was usual does not hold any more.
+func TestAHandlerThatBecomesSlowIsStillServed(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	const each, limit = 100 * time.Millisecond, 500 * time.Millisecond
+	passes := passesFor(t, m, each) // three runs that take a tenth of that
+	var served atomic.Int32
+	var requests sync.WaitGroup
+	tick := time.NewTicker(each / 4)
+	defer tick.Stop()
+	for began := time.Now(); served.Load() < 5 && time.Since(began) < plenty; {
+		<-tick.C
+		requests.Go(func() {
+			if compute(m, passes, limit) == nil {
+				served.Add(1)
+			}
+		})
+	}
+	requests.Wait()
+	if served.Load() < 5 {
+		t.Errorf("%d requests were served", served.Load())
+	}
+}
+
 // A handler that computes without an end does not keep those of other handlers
 // from their turns, nor, once it has had more than usual, those of its own.
 func TestAnEndlessRequestLetsOthersHaveTheirTurns(t *testing.T) {
