@@ -116,6 +116,7 @@ var operations = map[string]operation{
 	"apiKeys.revoke":  with(change((*keystore.Keystore).Revoke)),
 	"apiKeys.disable": with(change((*keystore.Keystore).Disable)),
 	"apiKeys.enable":  with(change((*keystore.Keystore).Enable)),
+	"schema.compare":  with((*Local).compareSchema),
 	"sessions.create": with((*Local).createSession),
 	"sessions.list":   with((*Local).listSessions),
 	"sessions.revoke": with((*Local).revokeSession),

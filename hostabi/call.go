@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/secret"
@@ -18,6 +19,8 @@ import (
 // run. All runs of a release share one Host; nothing changes it.
 type Host struct {
 	Keystore *keystore.Keystore
+	// Entities is how the active schema's rows lie in the store.
+	Entities *entity.Model
 	// Schema is the active one: scopes are judged by it.
 	Schema *schema.Schema
 	// Secrets are the declared secrets, and the only ones that guests can read.
@@ -39,6 +42,8 @@ type Limits struct {
 	MovedBytes int
 	// StoreOps counts operations of call that reach the store.
 	StoreOps int
+	// Rows counts rows that operations look at, found or not.
+	Rows int
 	// ResponseBytes bounds the body of the answer.
 	ResponseBytes int
 	LogLines      int
@@ -53,6 +58,7 @@ func DefaultLimits() Limits {
 		HostCalls:     1000,
 		MovedBytes:    10 << 20,
 		StoreOps:      200,
+		Rows:          100_000,
 		ResponseBytes: 8 << 20,
 		LogLines:      64,
 		LogBytes:      16 << 10,
@@ -70,6 +76,7 @@ func (l Limits) filled() Limits {
 	fill(&l.HostCalls, d.HostCalls)
 	fill(&l.MovedBytes, d.MovedBytes)
 	fill(&l.StoreOps, d.StoreOps)
+	fill(&l.Rows, d.Rows)
 	fill(&l.ResponseBytes, d.ResponseBytes)
 	fill(&l.LogLines, d.LogLines)
 	fill(&l.LogBytes, d.LogBytes)
@@ -112,12 +119,19 @@ type Call struct {
 	moved          int
 	storeOps       int
 	contextText    []byte // the JSON of the function context, once asked for
-	result         result // of the last operation
-	called         bool   // there was one
-	succeeded      bool   // it did not fail
+	rows           entity.Access
+	reachesRows    bool          // rows is for this run
+	outdated       bool          // the schema was changed meanwhile
+	result         entity.Result // of the last operation
+	called         bool          // there was one
+	succeeded      bool          // it did not fail
 	log            logBudget
 	stdout, stderr output
 }
+
+// keptResultBytes is the most that a Call keeps, from run to run, for the results
+// of operations.
+const keptResultBytes = 64 << 10
 
 // Begin makes the Call ready for a run: no answer, full budgets, nothing of the
 // run before. The sandbox calls it.
@@ -125,6 +139,7 @@ func (c *Call) Begin() {
 	c.Response.Reset()
 	c.limits = c.Host.Limits.filled()
 	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
+	c.reachesRows, c.outdated = false, false
 	c.hostCalls, c.moved, c.storeOps = 0, 0, 0
 	c.inside, c.waited = false, 0
 	if c.Attempt <= 1 {
@@ -133,7 +148,10 @@ func (c *Call) Begin() {
 	if c.Request != nil {
 		c.moved = -len(c.Request.Body)
 	}
-	c.contextText, c.result = c.contextText[:0], result{}
+	c.contextText, c.result = c.contextText[:0], entity.Result{JSON: c.result.JSON[:0]}
+	if cap(c.result.JSON) > keptResultBytes {
+		c.result.JSON = nil
+	}
 	c.log = logBudget{}
 	c.stdout = output{call: c, level: slog.LevelInfo, line: c.stdout.line[:0]}
 	c.stderr = output{call: c, level: slog.LevelWarn, line: c.stderr.line[:0]}

@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -36,6 +37,7 @@ type guest struct {
 	wasi      map[string]hostabi.Function
 	call      *hostabi.Call
 	log       *bytes.Buffer
+	store     *store.Store
 	next      uint32 // free memory
 }
 
@@ -86,17 +88,14 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 			t.Error(err)
 		}
 	})
-	app, mistakes := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(appSchema)}}, schema.Options{})
-	if mistakes.HasErrors() {
-		t.Fatal(mistakes)
-	}
+	app, model := activate(t, st, appSchema)
 	secrets, err := secret.Resolve(app.Secrets, func(string) (string, bool) { return "", false },
 		map[string]string{"SIGNING_KEY": "s3cr3t", "OTHER": "not declared"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := new(bytes.Buffer)
-	g := &guest{t: t, module: module, functions: map[string]hostabi.Function{}, wasi: map[string]hostabi.Function{}, log: log, next: 1024}
+	g := &guest{t: t, module: module, functions: map[string]hostabi.Function{}, wasi: map[string]hostabi.Function{}, log: log, store: st, next: 1024}
 	for _, f := range hostabi.Functions() {
 		g.functions[f.Name] = f
 	}
@@ -106,7 +105,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 	g.call = &hostabi.Call{
 		Context: ctx,
 		Host: &hostabi.Host{
-			Keystore: keys, Schema: app, Secrets: secrets, Limits: limits,
+			Keystore: keys, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
 			Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		},
 		Request: &abi.Request{
@@ -135,6 +134,21 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 	<-started
 	t.Cleanup(func() { close(done); <-ended })
 	return g
+}
+
+// activate makes the store obey a schema.
+func activate(t testing.TB, st *store.Store, text string) (*schema.Schema, *entity.Model) {
+	t.Helper()
+	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
+	app, mistakes := schema.Compile(sources, schema.Options{})
+	if mistakes.HasErrors() {
+		t.Fatal(mistakes)
+	}
+	model, err := entity.Activate(context.Background(), st, app, sources, entity.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app, model
 }
 
 func pairs(texts ...string) (list []abi.Pair) {

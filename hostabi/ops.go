@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"unicode/utf8"
 
+	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -16,16 +17,43 @@ import (
 type operation struct {
 	// store: it is one of the run's store operations.
 	store bool
-	run   func(c *Call, args *arguments) (any, error)
+	// run appends the result to out.JSON[:0]. The arguments are the guest's
+	// memory: they are not kept.
+	run func(c *Call, name string, args []byte, out *entity.Result) error
 }
 
 var operations = map[string]operation{
-	"apiKeys.create": {store: true, run: createAPIKey},
-	"apiKeys.get":    {store: true, run: getAPIKey},
-	"apiKeys.list":   {store: true, run: listAPIKeys},
-	"apiKeys.rotate": {store: true, run: rotateAPIKey},
-	"apiKeys.revoke": {store: true, run: revokeAPIKey},
-	"secret":         {run: readSecret},
+	"query":  {store: true, run: onRows},
+	"get":    {store: true, run: onRows},
+	"count":  {store: true, run: onRows},
+	"insert": {store: true, run: onRows},
+	"update": {store: true, run: onRows},
+	"delete": {store: true, run: onRows},
+
+	"apiKeys.create": {store: true, run: withArguments(createAPIKey)},
+	"apiKeys.get":    {store: true, run: withArguments(getAPIKey)},
+	"apiKeys.list":   {store: true, run: withArguments(listAPIKeys)},
+	"apiKeys.rotate": {store: true, run: withArguments(rotateAPIKey)},
+	"apiKeys.revoke": {store: true, run: withArguments(revokeAPIKey)},
+	"secret":         {run: withArguments(readSecret)},
+}
+
+// withArguments makes an operation of a function over the members of its
+// arguments, whose answer is written as JSON.
+func withArguments(run func(c *Call, args *arguments) (any, error)) func(*Call, string, []byte, *entity.Result) error {
+	return func(c *Call, _ string, args []byte, out *entity.Result) error {
+		in, err := readArguments(args)
+		if err != nil {
+			return err
+		}
+		answer, err := run(c, in)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(answer)
+		*out = entity.Result{JSON: append(out.JSON[:0], text...)}
+		return err
+	}
 }
 
 const (
@@ -55,20 +83,12 @@ func call(c *Call, g guest) int32 {
 			return c.fail("", fault.New(fault.Limit, "a request may use the store %d times", c.limits.StoreOps))
 		}
 	}
-	in, err := readArguments(args)
-	if err != nil {
+	if err := op.run(c, string(name), args, &c.result); err != nil {
+		c.checkTime() // it may be what stopped the operation
 		return c.fail(string(name), err)
 	}
-	out, err := op.run(c, in)
-	if err != nil {
-		return c.fail(string(name), err)
-	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		return c.fail(string(name), err)
-	}
-	c.keep(result{JSON: text}, true)
-	return int32(len(text))
+	c.called, c.succeeded = true, true
+	return int32(len(c.result.JSON))
 }
 
 func operationNames() []string {
@@ -77,18 +97,6 @@ func operationNames() []string {
 		names = append(names, op.Name)
 	}
 	return names
-}
-
-// result is what the last operation gave.
-type result struct {
-	JSON []byte
-	// Rows and Row are where the value of "rows", and that of "row" or the first
-	// of "rows", lie in JSON; zero when there is none.
-	Rows, Row [2]int
-}
-
-func (c *Call) keep(r result, succeeded bool) {
-	c.result, c.called, c.succeeded = r, true, succeeded
 }
 
 // fail makes err the result of a call and returns its errno. op is the
@@ -110,7 +118,8 @@ func (c *Call) fail(op string, err error) int32 {
 	if err != nil {
 		text = nil // two strings are always JSON
 	}
-	c.keep(result{JSON: text}, false)
+	c.result = entity.Result{JSON: append(c.result.JSON[:0], text...)}
+	c.called, c.succeeded = true, false
 	return int32(errno)
 }
 

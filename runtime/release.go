@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -22,7 +23,10 @@ import (
 
 // App is what is activated: a checked schema and the modules with its handlers.
 type App struct {
-	Schema  *schema.Schema
+	Schema *schema.Schema
+	// Sources are what the schema was compiled from. The store keeps them, so that
+	// the next schema can be compared with this one.
+	Sources []diag.Source
 	Modules []ModuleFile
 }
 
@@ -59,9 +63,10 @@ func (e *UnboundError) Error() string {
 }
 
 // Activate compiles the modules, binds every route to its handler and puts the
-// app in place of the one that is served. An error leaves that one serving; it
-// is an *UnboundError, or a fault with the code Invalid that says what is wrong
-// with a module or a secret.
+// app in place of the one that is served, once the rows in the store obey its
+// schema. An error leaves that one serving and the store as it was; it is an
+// *UnboundError, an *entity.ChangeError, or a fault with the code Invalid that
+// says what is wrong with a module or a secret.
 func (r *Runtime) Activate(ctx context.Context, app App) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()
@@ -69,11 +74,19 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 	if err != nil {
 		return err
 	}
+	rel.host.Entities, err = entity.Activate(ctx, r.opt.Store, app.Schema, app.Sources, entity.Options{
+		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger,
+	})
+	if err != nil {
+		return errors.Join(err, rel.close(ctx))
+	}
+	// The store has a new schema from here on: nothing may fail any more.
 	old := r.active.Swap(rel)
 	if old != nil {
 		r.retire(old)
 	}
 	r.limiter.Retain(rel.limits())
+	r.tend(rel, app.Sources)
 	return nil
 }
 
@@ -101,6 +114,8 @@ type release struct {
 	modules []*sandbox.Module
 	host    hostabi.Host
 	cookie  string // of sessions; "" where the app has none
+	// tending ends what is done for the release beside serving it.
+	tending context.CancelFunc
 
 	visitors atomic.Int64
 	retired  atomic.Bool
@@ -241,6 +256,15 @@ func (rel *release) limits() (all []*limit.Limit) {
 		all = append(all, rel.routes[i].limits...)
 	}
 	return all
+}
+
+// close closes the modules.
+func (rel *release) close(ctx context.Context) error {
+	var all []error
+	for _, m := range rel.modules {
+		all = append(all, m.Close(ctx))
+	}
+	return errors.Join(all...)
 }
 
 func (rel *release) leave() {

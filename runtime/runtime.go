@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -145,13 +144,10 @@ func (r *Runtime) enter() *release {
 
 // retire closes a release that was replaced when its last request has left.
 func (r *Runtime) retire(rel *release) {
+	rel.tending()
 	r.retired.Go(func() {
 		rel.drain()
-		var all []error
-		for _, m := range rel.modules {
-			all = append(all, m.Close(context.Background()))
-		}
-		if err := errors.Join(all...); err != nil {
+		if err := rel.close(context.Background()); err != nil {
 			r.opt.Logger.Error("close a replaced release", "cause", err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -25,24 +26,58 @@ type visit struct {
 	names []byte // of the callers in uses
 	state []byte // of the limits, for the RateLimit header
 	call  hostabi.Call
+	// counted: the request has been counted against its limits. It is once, also
+	// when it is served by one release after another.
+	counted bool
 }
 
-// serve is the corridor: each step either refuses or hands on.
+// maxReleases is how many releases a request goes through whose rows changed
+// their schema under it.
+const maxReleases = 3
+
+// serve lets a request walk the corridor of the active release, and of the one
+// after it when the schema was changed meanwhile.
 func (r *Runtime) serve(x *front.Exchange) {
 	started := time.Now()
-	rel := r.enter()
-	if rel == nil {
-		x.Refuse(errNotReady, front.Extra{RetryAfter: 1})
-		return
-	}
-	defer rel.leave()
 	v := r.visits.Get().(*visit)
 	defer r.visits.Put(v)
+	v.counted = false
+	for tries := 1; ; tries++ {
+		rel := r.enter()
+		if rel == nil {
+			x.Refuse(errNotReady, front.Extra{RetryAfter: 1})
+			return
+		}
+		outdated := r.walk(rel, v, x, started, tries == maxReleases)
+		rel.leave()
+		if !outdated {
+			return
+		}
+		r.await(rel)
+	}
+}
+
+// await returns when the release is no longer the active one, or when no
+// activation is under way.
+func (r *Runtime) await(rel *release) {
+	if r.active.Load() == rel {
+		r.activating.Lock() // whoever holds it is about to swap
+		defer r.activating.Unlock()
+	}
+}
+
+// walk is the corridor: each step either refuses or hands on. It reports, with
+// nothing answered yet, that the release is outdated; when this is the last one,
+// that is refused too.
+func (r *Runtime) walk(rel *release, v *visit, x *front.Exchange, started time.Time, last bool) (outdated bool) {
 	x.Realm = rel.schema.App
 
 	rt, who, err := r.admit(rel, v, x, started)
 	if err == nil && rt != nil {
 		err = r.run(rel, rt, who, v, x)
+	}
+	if errors.Is(err, entity.ErrOutdated) && !last {
+		return true
 	}
 	if err != nil {
 		x.Refuse(err, extra(err, v))
@@ -50,12 +85,13 @@ func (r *Runtime) serve(x *front.Exchange) {
 	if r.opt.AccessLog {
 		r.logAccess(x, rt, who, time.Since(started))
 	}
+	return false
 }
 
 // admit finds the route and decides whether the caller may take it now. With
 // neither a route nor an error the host itself has answered.
 func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time) (*route, *caller.Caller, error) {
-	v.match.Params = x.Request.Params
+	v.match.Params = x.Request.Params[:0]
 	switch rel.router.Match(x.Request.Method, x.Request.Path, &v.match) {
 	case router.Found:
 	case router.Options:
@@ -111,9 +147,10 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 
 // count asks the route's limits, and tells the caller what is left.
 func (r *Runtime) count(rt *route, who *caller.Caller, v *visit, x *front.Exchange, now time.Time) error {
-	if len(rt.limits) == 0 {
+	if len(rt.limits) == 0 || v.counted {
 		return nil
 	}
+	v.counted = true
 	v.uses, v.names = v.uses[:0], v.names[:0]
 	address := x.Address()
 	for _, l := range rt.limits {
@@ -148,7 +185,11 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	call.Address = x.Address()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
 		call.Tx, call.Attempt = tx, tx.Attempt()
-		if err := rt.module.Run(call, rt.Handler); err != nil {
+		err := rt.module.Run(call, rt.Handler)
+		switch {
+		case call.Outdated():
+			return entity.ErrOutdated
+		case err != nil:
 			return err
 		}
 		if call.Response.Status >= 400 && !call.KeepsWrites() {

@@ -39,8 +39,9 @@ func TestDemoServesTheExampleAndItsLinesAnswer(t *testing.T) {
 		}
 	}
 	want := []struct{ status, body string }{
-		{"200", `"ord-1001"`}, {"200", `"ord-1002"`}, {"201", `"total":900`}, {"401", `"missing_credentials"`},
-		{"201", `"token":"ord_`}, {"200", `"keys":[`}, {"200", `"received":true`},
+		{"200", `"number":"A-1001"`}, {"201", `"total":"12.50"`}, {"409", `"conflict"`}, {"400", `"invalid_input"`},
+		{"403", `"insufficient_scope"`}, {"401", `"missing_credentials"`}, {"200", `"settled":1`}, {"200", `"status":"paid"`},
+		{"200", `"code":"acme"`}, {"201", `"token":"ord_`},
 	}
 	if len(lines) != len(want) {
 		t.Errorf("the demo printed %d lines to try, want %d\n%s", len(lines), len(want), stderr.String())

@@ -22,32 +22,49 @@ until grep -q '^listening on ' "$data/ready"; do
 done
 url=$(sed -n 's/^listening on //p' "$data/ready")
 
+give_up() { kill -TERM "$server"; wait "$server"; exit 1; }
+on_app() { "$runner" "$@" --app "$app" --data "$data"; }
+member() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p"; } # of JSON on stdin
 key() { # scope, name
   local out
-  out=$("$runner" api-keys create --app "$app" --data "$data" --scope "$1" --name "$2" --json) || { kill -TERM "$server"; wait "$server"; exit 1; }
-  sed -n 's/^ *"token": "\(.*\)".*$/\1/p' <<< "$out"
+  out=$(on_app api-keys create --scope "$1" --name "$2" --json) || give_up
+  member token <<< "$out"
 }
+reader=$(key orders_read "demo reports")
 partner=$(key partner_sync "demo partner")
-admin=$(key orders_admin "demo administrator")
+ops=$(key ops_admin "demo tools")
+cookie=$(on_app sessions create --user ada --role admin --json | member cookie) || give_up
 
-body='{"type":"payment.settled","order":"ord-1001"}'
-signature=2c109ba5ef720d8662ef8edae951ef8fde922f3f68b3ef948f581da622e9b064 # HMAC-SHA-256 of body under the example's secret
+# A partner and an order to begin with, unless an earlier demo made them.
+curl -fs -o /dev/null "$url/v1/partners/acme" -H "X-API-Key: $ops" ||
+  curl -fs -o /dev/null "$url/v1/partners" -H "X-API-Key: $ops" -d '{"code":"acme","name":"Acme"}' || give_up
+acme=$(curl -fs "$url/v1/partners/acme" -H "X-API-Key: $ops" | member id)
+curl -s -o /dev/null "$url/v1/orders" -H "X-API-Key: $partner" -d "{\"number\":\"A-1001\",\"partner\":\"$acme\",\"total\":\"54.00\"}"
+
+number=A-$((2000 + RANDOM))$RANDOM
+event='{"type":"payment.settled","order":"A-1001","ref":"pay_1"}'
+signature=c673e9396554e6030f24ea0f65421ce691d9f0084dd61b1be2319aeca454cb38 # HMAC-SHA-256 of event under the example's secret
 
 cat <<TEXT
 The orders example listens on $url
 
-  a partner's key:        $partner
-  an administrator's key: $admin
+  keys:     $reader   reads what orders come to
+            $partner   a partner's: places orders
+            $ops   the company's own tools
+  session:  $cookie
 
 Try, in another terminal:
 
-  curl $url/v1/orders -H 'Authorization: Bearer $partner'
-  curl $url/v1/orders/ord-1002 -H 'X-API-Key: $partner'
-  curl $url/v1/orders -H 'Authorization: Bearer $partner' -d '{"number":"A-1","lines":[{"item":"tea","quantity":2}]}'
+  curl $url/v1/orders -H 'Authorization: Bearer $reader'
+  curl $url/v1/orders -H 'X-API-Key: $partner' -d '{"number":"$number","partner":"$acme","total":"12.50"}'
+  curl $url/v1/orders -H 'X-API-Key: $partner' -d '{"number":"$number","partner":"$acme","total":"12.50"}'
+  curl $url/v1/orders -H 'X-API-Key: $partner' -d '{"number":"","total":"free"}'
+  curl $url/v1/orders -H 'X-API-Key: $reader' -d '{"number":"A-1","partner":"$acme","total":"1.00"}'
   curl $url/v1/orders
-  curl $url/v1/keys -H 'Authorization: Bearer $admin' -d '{"scope":"orders_read","name":"reporting"}'
-  curl $url/v1/keys -H 'Authorization: Bearer $admin'
-  curl $url/webhooks/payments -H 'X-Signature: sha256=$signature' -d '$body'
+  curl $url/hooks/payments -H 'X-Signature: sha256=$signature' -d '$event'
+  curl $url/v1/orders?status=paid -H 'X-API-Key: $reader'
+  curl $url/v1/partners/acme -H 'Cookie: $cookie'
+  curl $url/account/keys -H 'Cookie: $cookie' -d '{"scope":"orders_read","name":"reporting"}'
 
 Ctrl-C ends it.
 TEXT

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/admin"
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
 	"runner.example/runtime"
@@ -14,10 +15,13 @@ import (
 )
 
 const checkHelp = `Check the configuration and the schema of an app, and tell every mistake with
-its place. With --modules, also check that build/*.wasm exports every handler.`
+its place. With --modules, also check that build/*.wasm exports every handler;
+with --against, also what the rows and keys of a data folder say to the schema,
+beside a running server as well as without one.`
 
 func (c *cli) checkCommand() *cobra.Command {
 	var strict, modules bool
+	var against string
 	cmd := &cobra.Command{
 		Use:   "check [dir]",
 		Short: "check the schema and the configuration",
@@ -27,16 +31,17 @@ func (c *cli) checkCommand() *cobra.Command {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err
 			}
-			return c.check(cmd, strict, modules)
+			return c.check(cmd, strict, modules, against)
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for errors")
 	cmd.Flags().BoolVar(&modules, "modules", false, "check the compiled modules too")
+	cmd.Flags().StringVar(&against, "against", "", "a data folder whose rows and keys the schema is compared with")
 	return cmd
 }
 
 // check prints what it finds to stdout: here the mistakes are the answer.
-func (c *cli) check(cmd *cobra.Command, strict, modules bool) error {
+func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) error {
 	a, err := c.readApp(cmd)
 	if err != nil {
 		return err
@@ -53,10 +58,29 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool) error {
 		unbound, err = a.checkModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
 		found.Append(unbound)
 	}
+	if cmd.Flags().Changed("against") && err == nil && s != nil {
+		var changes diag.List
+		changes, err = c.compare(cmd.Context(), a, against, sources)
+		found.Append(changes)
+	}
 	if strict {
 		found = found.Strict()
 	}
 	return c.findings(sources, found, err)
+}
+
+// compare tells what the data in the folder says to the schema.
+func (c *cli) compare(ctx context.Context, a *app, folder string, sources []diag.Source) (changes diag.List, err error) {
+	with := *a
+	with.data = folder
+	if err := with.checkData(); err != nil {
+		return nil, err
+	}
+	err = c.onNode(ctx, &with, errand{do: func(ctx context.Context, client *admin.Client) (err error) {
+		changes, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
+		return err
+	}})
+	return changes, err
 }
 
 // noteSecrets tells which secrets have no value. That is no mistake of the app:

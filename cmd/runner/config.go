@@ -54,6 +54,7 @@ type config struct {
 		hostCalls       int
 		movedBytes      int64
 		storeOperations int
+		rows            int
 		response        int64
 		logLines        int
 		logBytes        int64
@@ -98,6 +99,7 @@ func defaults() *config {
 	c.sandbox.hostCalls = 1000
 	c.sandbox.movedBytes = 10 * mb
 	c.sandbox.storeOperations = 200
+	c.sandbox.rows = 100_000
 	c.sandbox.response = 8 * mb
 	c.sandbox.logLines = 64
 	c.sandbox.logBytes = 16 * kb
@@ -138,6 +140,7 @@ func (c *config) settings() []setting {
 		{"sandbox", "host_calls", count{&c.sandbox.hostCalls, 1, many}},
 		{"sandbox", "moved_bytes", size{&c.sandbox.movedBytes, kb, 1 << 30}},
 		{"sandbox", "store_operations", count{&c.sandbox.storeOperations, 1, many}},
+		{"sandbox", "rows", count{&c.sandbox.rows, 1, many}},
 		{"sandbox", "response", size{&c.sandbox.response, kb, 1 << 30}},
 		{"sandbox", "log_lines", count{&c.sandbox.logLines, 1, many}},
 		{"sandbox", "log_bytes", size{&c.sandbox.logBytes, 1, mb}},

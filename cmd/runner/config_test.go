@@ -198,6 +198,7 @@ var changed = map[string]string{
 	"RUNNER_SANDBOX_HOST_CALLS":           "9",
 	"RUNNER_SANDBOX_MOVED_BYTES":          "9mb",
 	"RUNNER_SANDBOX_STORE_OPERATIONS":     "9",
+	"RUNNER_SANDBOX_ROWS":                 "9",
 	"RUNNER_SANDBOX_RESPONSE":             "9mb",
 	"RUNNER_SANDBOX_LOG_LINES":            "9",
 	"RUNNER_SANDBOX_LOG_BYTES":            "9kb",

@@ -19,8 +19,8 @@ import (
 
 	"runner.example/admin"
 	"runner.example/audit"
+	"runner.example/entity"
 	"runner.example/hostabi"
-	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
@@ -271,10 +271,7 @@ func followAudit(ctx context.Context, st *store.Store, logger *slog.Logger) (end
 
 // content is what an app's folder holds for serving: the schema, which compile
 // has checked, and the modules.
-type content struct {
-	runtime.App
-	sources []diag.Source
-}
+type content struct{ runtime.App }
 
 func (a *app) read() (*content, error) {
 	s, sources, err := a.compile()
@@ -285,7 +282,7 @@ func (a *app) read() (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &content{runtime.App{Schema: s, Modules: modules}, sources}, nil
+	return &content{runtime.App{Schema: s, Sources: sources, Modules: modules}}, nil
 }
 
 // fits tells what would keep a server from starting, as far as that can be known
@@ -311,7 +308,10 @@ func (latest *content) activate(ctx context.Context, rt *runtime.Runtime) error 
 // explain shows the places in the schema that an activation complains about.
 func (latest *content) explain(err error) error {
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
-		return &mistakes{what: "the modules do not fit the schema: " + counted(unbound.List), sources: latest.sources, list: unbound.List}
+		return &mistakes{what: "the modules do not fit the schema: " + counted(unbound.List), sources: latest.Sources, list: unbound.List}
+	}
+	if change, ok := errors.AsType[*entity.ChangeError](err); ok {
+		return &mistakes{what: "the schema does not fit the rows that are there: " + counted(change.List), sources: latest.Sources, list: change.List}
 	}
 	return err
 }
@@ -359,7 +359,7 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 		},
 		Sandbox: a.sandboxOptions(filepath.Join(a.data, "cache")),
 		Limits: hostabi.Limits{
-			HostCalls: conf.sandbox.hostCalls, MovedBytes: int(conf.sandbox.movedBytes), StoreOps: conf.sandbox.storeOperations,
+			HostCalls: conf.sandbox.hostCalls, MovedBytes: int(conf.sandbox.movedBytes), StoreOps: conf.sandbox.storeOperations, Rows: conf.sandbox.rows,
 			ResponseBytes: int(conf.sandbox.response), LogLines: conf.sandbox.logLines, LogBytes: int(conf.sandbox.logBytes),
 			CPU: conf.sandbox.cpu,
 		},

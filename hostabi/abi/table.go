@@ -94,6 +94,12 @@ type Op struct {
 // documented.
 func Ops() []Op {
 	return []Op{
+		{"query", `{"from","select"?,"where"?,"orderBy"?,"limit"?,"cursor"?}`, `{"rows":[…],"nextCursor"}`},
+		{"get", `{"from","id","select"?}`, `{"row":{…}}`},
+		{"count", `{"from","where"?}`, `{"count"}`},
+		{"insert", `{"into","values"}`, `{"rows":[…]}`},
+		{"update", `{"in","set","where"}`, `{"count","rows":[…]}`},
+		{"delete", `{"from","where"}`, `{"count"}`},
 		{"apiKeys.create", `{"scope","name"?,"expiresIn"?,"metadata"?}`, "the key object with its `token`"},
 		{"apiKeys.get", `{"id"}`, "the key object"},
 		{"apiKeys.list", `{"scope"?,"limit"?,"cursor"?}`, `{"keys":[…],"nextCursor"}`},

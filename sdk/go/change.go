@@ -51,8 +51,9 @@ type Change struct {
 //	n, err := runner.Update("Order", map[string]any{"status": "paid"}).Where("id", "=", id).Run(ctx)
 //
 // Without a condition it is an error, unless Every says that all rows are meant.
-// A row that the caller may read but not change so is an error with the code
-// denied, and nothing is changed.
+// A row that the caller may not change as it is now is left alone; a change that
+// would make of it what the caller may not make is an error with the code denied,
+// and then no row is changed.
 func Update(entity string, set any) Change { return Change{entity: entity, set: set} }
 
 // Where adds a condition, as that of a query does.

@@ -6,7 +6,7 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// The routes under /v1/keys let an administrator's key manage the keys of
+// The routes under /account/keys let an administrator manage the keys of
 // partners. Which scopes it may issue is the schema's word (@issue), enforced
 // below these functions.
 

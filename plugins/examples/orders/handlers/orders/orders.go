@@ -1,48 +1,11 @@
 package main
 
 import (
-	"crypto/rand"
-	_ "embed"
 	"encoding/json"
-	"fmt"
-	"strings"
+	"errors"
 
 	runner "runner.example/sdk/go"
 )
-
-// Order is one order; amounts are in cents.
-type Order struct {
-	ID       string `json:"id"`
-	Number   string `json:"number"`
-	Status   string `json:"status"`
-	Currency string `json:"currency"`
-	Lines    []Line `json:"lines"`
-	Total    int    `json:"total"`
-}
-
-// Line is one position of an order.
-type Line struct {
-	Item     string `json:"item"`
-	Quantity int    `json:"quantity"`
-	Price    int    `json:"price"`
-}
-
-// The app keeps no rows of its own: the orders it lists and the prices it
-// knows are compiled into the module.
-var (
-	//go:embed orders.json
-	ordersJSON []byte
-	orders     = mustOrders()
-	prices     = map[string]int{"tea": 450, "coffee": 690, "cup": 1200, "pot": 3900}
-)
-
-func mustOrders() []Order {
-	var all []Order
-	if err := json.Unmarshal(ordersJSON, &all); err != nil {
-		panic(err)
-	}
-	return all
-}
 
 func hello(*runner.Context, *runner.Request) (runner.Response, error) {
 	return runner.OK(struct {
@@ -50,60 +13,83 @@ func hello(*runner.Context, *runner.Request) (runner.Response, error) {
 	}{"hello"}), nil
 }
 
-func ping(*runner.Context, *runner.Request) (runner.Response, error) {
-	return runner.NoContent(), nil
-}
-
-func myProfile(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
-	return runner.OK(map[string]any{"userId": ctx.Auth().UserID, "roles": ctx.Auth().Roles}), nil
-}
-
-// listOrders lists all orders, or those of one ?status=.
-func listOrders(_ *runner.Context, req *runner.Request) (runner.Response, error) {
-	status := req.Query("status")
-	found := []Order{}
-	for _, order := range orders {
-		if status == "" || order.Status == status {
-			found = append(found, order)
-		}
+// listOrders gives a page of the orders that the caller may read, the newest
+// first: all, or those of one ?status=; ?cursor= asks for the next page.
+func listOrders(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	query := runner.Query("Order").OrderBy("createdAt", "desc").Limit(50)
+	if status := req.Query("status"); status != "" {
+		query = query.Where("status", "=", status)
 	}
-	return runner.OK(found), nil
-}
-
-func getOrder(_ *runner.Context, req *runner.Request) (runner.Response, error) {
-	id := req.Param("id")
-	for _, order := range orders {
-		if order.ID == id {
-			return runner.OK(order), nil
-		}
+	if _, err := query.Page(ctx, nil, req.Query("cursor")); err != nil {
+		return badQuery(err)
 	}
-	return runner.NotFound(fmt.Sprintf("no order %q", id)), nil
+	return runner.OK(runner.Result), nil
 }
 
-// createOrder prices an order and gives it an id.
+// badQuery answers 400 for what the caller put into a query.
+func badQuery(err error) (runner.Response, error) {
+	var refused *runner.HostError
+	if errors.As(err, &refused) && refused.Code == "invalid" {
+		return runner.BadRequest(refused.Message), nil
+	}
+	return runner.Response{}, err
+}
+
+func getOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	return runner.OK(runner.Row), runner.Get("Order", req.Param("id")).Row(ctx, nil)
+}
+
+// createOrder places an order. The body fits OrderInput, or the handler would
+// not run.
 func createOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	order, err := runner.Body[Order](req)
+	var order struct {
+		ID     string `json:"id"`
+		Number string `json:"number"`
+	}
+	if err := runner.Insert("Order", json.RawMessage(req.RawBody())).Row(ctx, &order); err != nil {
+		return runner.Response{}, err
+	}
+	ctx.Log().Info("order placed", "number", order.Number, "key", ctx.Auth().KeyID)
+	return runner.Created(runner.Row, "/v1/orders/"+order.ID), nil
+}
+
+// OrderChange is what updateOrder takes: what is left out stays.
+type OrderChange struct {
+	Status string          `json:"status,omitempty"`
+	Total  json.RawMessage `json:"total,omitempty"`
+	Meta   json.RawMessage `json:"meta,omitempty"`
+}
+
+func updateOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	change, err := runner.Body[OrderChange](req)
 	if err != nil {
 		return runner.Response{}, err
 	}
-	if order.Number == "" {
-		return runner.BadRequest("missing field: number"), nil
+	if change.Status == "" && change.Total == nil && change.Meta == nil {
+		return runner.BadRequest("nothing to change: give status, total or meta"), nil
 	}
-	if len(order.Lines) == 0 {
-		return runner.BadRequest("missing field: lines"), nil
+	id := req.Param("id")
+	n, err := runner.Update("Order", change).Where("id", "=", id).Rows(ctx, nil)
+	switch {
+	case err != nil:
+		return badQuery(err)
+	case n == 0:
+		return untouched(ctx, id)
 	}
-	order.ID, order.Status, order.Currency, order.Total = "ord-"+strings.ToLower(rand.Text()), "open", "EUR", 0
-	for i, line := range order.Lines {
-		price, known := prices[line.Item]
-		if !known {
-			return runner.Error(422, fmt.Sprintf("lines[%d]: no item %q", i, line.Item)), nil
-		}
-		if line.Quantity < 1 || line.Quantity > 10_000 {
-			return runner.BadRequest(fmt.Sprintf("lines[%d]: quantity must be 1 to 10000", i)), nil
-		}
-		order.Lines[i].Price = price
-		order.Total += price * line.Quantity
+	return runner.OK(runner.Row), nil
+}
+
+func deleteOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	id := req.Param("id")
+	n, err := runner.Remove("Order").Where("id", "=", id).Run(ctx)
+	if err == nil && n == 0 {
+		return untouched(ctx, id)
 	}
-	ctx.Log().Info("order placed", "number", order.Number, "total", order.Total, "key", ctx.Auth().KeyID)
-	return runner.Created(order, "/v1/orders/"+order.ID), nil
+	return runner.NoContent(), err
+}
+
+// untouched answers when an operation left an order alone: 404 when the caller
+// may not see it, 403 when it stands as the caller may not change it.
+func untouched(ctx *runner.Context, id string) (runner.Response, error) {
+	return runner.Forbidden("the order is past this"), runner.Get("Order", id, "id").Row(ctx, nil)
 }

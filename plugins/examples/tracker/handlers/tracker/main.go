@@ -1,0 +1,64 @@
+// The handlers of the tracker app: one exported function for each name in
+// tracker.schema. None of them looks at tenants or roles: what belongs to another
+// organisation, and what a role may not see, is not there for them.
+package main
+
+import runner "runner.example/sdk/go"
+
+func main() {}
+
+// What the handlers prepare at their first run is prepared before the first
+// request.
+//
+//go:wasmexport runner_warm
+func exportWarm() {
+	runner.Warm(listTasks)
+	runner.Warm(createTask, `{"project":"","title":"t"}`)
+	runner.Warm(updateTask, `{"state":"done"}`)
+	runner.Warm(createKey, `{"scope":"tasks_read","name":"warm","expiresIn":1}`)
+}
+
+//go:wasmexport listProjects
+func exportListProjects() { runner.Handle(listProjects) }
+
+//go:wasmexport createProject
+func exportCreateProject() { runner.Handle(createProject) }
+
+//go:wasmexport getProject
+func exportGetProject() { runner.Handle(getProject) }
+
+//go:wasmexport listProjectTasks
+func exportListProjectTasks() { runner.Handle(listProjectTasks) }
+
+//go:wasmexport listKeys
+func exportListKeys() { runner.Handle(listKeys) }
+
+//go:wasmexport createKey
+func exportCreateKey() { runner.Handle(createKey) }
+
+//go:wasmexport rotateKey
+func exportRotateKey() { runner.Handle(rotateKey) }
+
+//go:wasmexport revokeKey
+func exportRevokeKey() { runner.Handle(revokeKey) }
+
+//go:wasmexport listTasks
+func exportListTasks() { runner.Handle(listTasks) }
+
+//go:wasmexport getTask
+func exportGetTask() { runner.Handle(getTask) }
+
+//go:wasmexport createTask
+func exportCreateTask() { runner.Handle(createTask) }
+
+//go:wasmexport updateTask
+func exportUpdateTask() { runner.Handle(updateTask) }
+
+//go:wasmexport ingestEvent
+func exportIngestEvent() { runner.Handle(ingestEvent) }
+
+//go:wasmexport health
+func exportHealth() { runner.Handle(health) }
+
+//go:wasmexport signup
+func exportSignup() { runner.Handle(signup) }

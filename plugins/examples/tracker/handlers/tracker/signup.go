@@ -1,0 +1,32 @@
+package main
+
+import runner "runner.example/sdk/go"
+
+// signup makes an organisation, its first user and that user's membership: all
+// three, or none. The body fits SignupInput.
+func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	input, err := runner.Body[struct {
+		Slug  string `json:"slug"`
+		Org   string `json:"org"`
+		Email string `json:"email"`
+		Name  string `json:"name"`
+	}](req)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var org, user struct {
+		ID string `json:"id"`
+	}
+	if err := runner.Insert("Org", map[string]string{"slug": input.Slug, "name": input.Org}).Row(ctx, &org); err != nil {
+		return runner.Response{}, err
+	}
+	if err := runner.Insert("User", map[string]string{"email": input.Email, "name": input.Name}).Row(ctx, &user); err != nil {
+		return runner.Response{}, err
+	}
+	membership := map[string]string{"org": org.ID, "user": user.ID, "role": "owner"}
+	if err := runner.Insert("Membership", membership).Row(ctx, nil); err != nil {
+		return runner.Response{}, err
+	}
+	ctx.Log().Info("organisation made", "org", org.ID, "user", user.ID)
+	return runner.Created(map[string]string{"org": org.ID, "user": user.ID}), nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	runner "runner.example/sdk/go"
+	"runner.example/sdk/go/runnertest"
+)
+
+type rows = map[string]any
+
+// run runs a handler for which each operation answers what is given, and gives
+// what it was sent.
+func run(t *testing.T, handler runner.Handler, request runnertest.Request, answers map[string]any) (runnertest.Result, string) {
+	t.Helper()
+	var sent []string
+	request.Calls = map[string]func(json.RawMessage) (any, error){}
+	for op, answer := range answers {
+		request.Calls[op] = func(args json.RawMessage) (any, error) {
+			sent = append(sent, op+" "+string(args))
+			if err, ok := answer.(error); ok {
+				return nil, err
+			}
+			return answer, nil
+		}
+	}
+	return runnertest.Run(t, handler, request), strings.Join(sent, "\n")
+}
+
+func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
+	some := rows{"rows": []any{rows{"id": "1"}}, "row": rows{"id": "1"}, "count": 1, "nextCursor": nil}
+	id := map[string]string{"id": "7"}
+	rows := []struct {
+		handler runner.Handler
+		request runnertest.Request
+		status  int
+		sent    string
+	}{
+		{listProjects, runnertest.Request{}, 200, `query {"from":"Project","orderBy":[["key","asc"]]}`},
+		{listProjects, runnertest.Request{Path: "/x?cursor=c"}, 200, `query {"from":"Project","orderBy":[["key","asc"]],"cursor":"c"}`},
+		{getProject, runnertest.Request{Params: id}, 200, `get {"from":"Project","id":"7"}`},
+		{listProjectTasks, runnertest.Request{Params: id}, 200, `get {"from":"Project","id":"7","select":["id"]}` + "\n" +
+			`query {"from":"Task","where":[["project","=","7"]],"orderBy":[["state","asc"],["createdAt","asc"]]}`},
+		{createProject, runnertest.Request{Body: `{"key":"K","name":"N","owner":"u9"}`, Auth: runner.Auth{Kind: "session", UserID: "u1"}}, 201,
+			`insert {"into":"Project","values":{"key":"K","name":"N","private":false,"owner":"u1"}}` + "\n" +
+				`insert {"into":"AuditEvent","values":{"actor":"","action":"project.created","detail":{"id":"1"}}}`},
+		{listTasks, runnertest.Request{Path: "/x?state=done&assignee=u1"}, 200,
+			`query {"from":"Task","where":[["state","=","done"],["assignee","=","u1"]],"orderBy":[["createdAt","desc"]]}`},
+		{getTask, runnertest.Request{Params: id}, 200, `get {"from":"Task","id":"7"}`},
+		{createTask, runnertest.Request{Body: `{"project":"7","title":"t"}`}, 201, `insert {"into":"Task","values":{"project":"7","title":"t"}}`},
+		{updateTask, runnertest.Request{Params: id, Body: `{"state":"done","assignee":null,"org":"other"}`}, 200,
+			`update {"in":"Task","set":{"state":"done","assignee":null},"where":[["id","=","7"]]}`},
+		{updateTask, runnertest.Request{Params: id, Body: `{"org":"other"}`}, 400, ``},
+		{ingestEvent, runnertest.Request{Body: `{"actor":"a","action":"b"}`}, 201, `insert {"into":"AuditEvent","values":{"actor":"a","action":"b"}}`},
+		{health, runnertest.Request{}, 200, ``},
+		{signup, runnertest.Request{Body: `{"slug":"acme","org":"Acme","email":"a@b.example","name":"Ada"}`}, 201,
+			`insert {"into":"Org","values":{"name":"Acme","slug":"acme"}}` + "\n" +
+				`insert {"into":"User","values":{"email":"a@b.example","name":"Ada"}}` + "\n" +
+				`insert {"into":"Membership","values":{"org":"1","role":"owner","user":"1"}}`},
+		{listKeys, runnertest.Request{Path: "/x?scope=ingest"}, 200, `apiKeys.list {"scope":"ingest"}`},
+		{createKey, runnertest.Request{Body: `{"scope":"ingest","name":"n"}`}, 201, `apiKeys.create {"name":"n","scope":"ingest"}`},
+		{createKey, runnertest.Request{Body: `{}`}, 400, ``},
+		{rotateKey, runnertest.Request{Params: id, Body: `{"gracePeriod":60}`}, 200, `apiKeys.rotate {"gracePeriod":60,"id":"7"}`},
+		{revokeKey, runnertest.Request{Params: id}, 204, `apiKeys.revoke {"id":"7"}`},
+	}
+	answers := map[string]any{"apiKeys.create": runner.APIKey{}, "apiKeys.list": runner.APIKeyPage{}, "apiKeys.rotate": runner.APIKey{}, "apiKeys.revoke": runner.APIKey{}}
+	for _, op := range []string{"query", "get", "insert", "update"} {
+		answers[op] = some
+	}
+	for _, row := range rows {
+		if result, sent := run(t, row.handler, row.request, answers); result.Status != row.status || sent != row.sent {
+			t.Errorf("%d, want %d, sent\n%s\nwant\n%s", result.Status, row.status, sent, row.sent)
+		}
+	}
+}
+
+func TestWhatTheRunnerRefusesIsTheCallersMistakeOrIsNotThere(t *testing.T) {
+	for code, status := range map[string]int{"invalid": 400, "not_found": 404, "denied": 403, "conflict": 409, "unavailable": 503} {
+		failing := &runner.HostError{Code: code, Message: "m"}
+		for name, handler := range map[string]runner.Handler{"listTasks": listTasks, "createTask": createTask, "updateTask": updateTask} {
+			result, _ := run(t, handler, runnertest.Request{Body: `{"title":"t"}`}, map[string]any{"query": failing, "insert": failing, "update": failing})
+			if result.Status != status {
+				t.Errorf("%s, %s: %d, want %d", name, code, result.Status, status)
+			}
+		}
+	}
+	none := rows{"rows": []any{}, "count": 0}
+	if result, _ := run(t, updateTask, runnertest.Request{Body: `{"title":"t"}`}, map[string]any{"update": none}); result.Status != 404 {
+		t.Errorf("an update of no task: %d", result.Status)
+	}
+	hidden := &runner.HostError{Code: "not_found"}
+	if result, sent := run(t, listProjectTasks, runnertest.Request{}, map[string]any{"get": hidden, "query": none}); result.Status != 404 || strings.Contains(sent, "query") {
+		t.Errorf("tasks of a project that is not there: %d, sent %s", result.Status, sent)
+	}
+}

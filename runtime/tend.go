@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"runner.example/entity"
+	"runner.example/internal/diag"
+)
+
+// progressEvery is how often the log tells how far the building of indexes is.
+const progressEvery = 5 * time.Second
+
+// tend does for a new release what need not be done before it serves: it builds
+// its indexes and warns of keys that open nothing any more.
+func (r *Runtime) tend(rel *release, sources []diag.Source) {
+	ctx, cancel := context.WithCancel(r.serving)
+	rel.tending = cancel
+	r.running.Go(func() {
+		defer cancel()
+		var place diag.Span
+		if len(sources) > 0 {
+			place.File = sources[0].Name
+		}
+		stranded, err := r.opt.Keystore.Stranded(ctx, rel.schema, place)
+		if err != nil && ctx.Err() == nil {
+			r.opt.Logger.Error("compare keys with the schema", "cause", err)
+		}
+		for _, d := range stranded {
+			r.opt.Logger.Warn("schema", "about", d.String())
+		}
+		if err := rel.host.Entities.BuildIndexes(ctx, r.tellProgress()); err != nil && ctx.Err() == nil {
+			r.opt.Logger.Error("build indexes: queries do without them until the next start", "cause", err)
+		}
+	})
+}
+
+// tellProgress logs what it is told, seldom.
+func (r *Runtime) tellProgress() func(entity.Progress) {
+	next := time.Now().Add(progressEvery)
+	return func(p entity.Progress) {
+		if now := time.Now(); p.Done || now.After(next) {
+			next = now.Add(progressEvery)
+			r.opt.Logger.Info("building an index", slog.String("entity", p.Entity), slog.String("fields", p.Fields),
+				slog.Int("rows", p.Rows), slog.Int("of", p.Total), slog.Bool("done", p.Done))
+		}
+	}
+}
