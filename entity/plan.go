@@ -16,6 +16,8 @@ type wanted struct {
 	where     *condition // nil: nothing more is known
 	// order is the order asked for, ending with the id; nil: any will do.
 	order []orderTerm
+	// loose: the caller asked for no order, it is that of the ids.
+	loose bool
 	after []schema.Value // of order; nil: from the start
 }
 
@@ -62,17 +64,41 @@ type plan struct {
 type keyRange struct{ prefix, lo, hi []byte }
 
 // The ranks of plans. A plan in order stops after a page, one that is not has to
-// look at all rows of its ranges; equalities narrow these most.
+// look at all rows of its ranges; equalities narrow these most. Where an order was
+// asked for, an index that has it and an equality comes first. Where none was, the
+// narrowest comes first: few rows are soon put in the order of their ids.
 const (
-	rankAll      = 0
-	rankRange    = 10
-	rankOrder    = 20 // and 2 more with a range
-	rankAmong    = 25
-	rankEqual    = 30 // and 2 more for each equality, 1 more with a range
-	rankBoth     = 50 // likewise
-	rankOnlyRow  = 90
-	columnPoints = 2
+	rankAll     = 0
+	rankOrder   = 20 // 2 more with a range
+	rankAmong   = 26
+	rankEqual   = 30 // 4 more for each equality, 2 more with a range, 1 more in order
+	rankBoth    = 70 // likewise
+	rankOnlyRow = 127
 )
+
+// rankOf compares plans by what is known of them.
+func rankOf(given int, narrowed, among, sorted, loose bool) int {
+	rank := 0
+	switch {
+	case given > 0 && sorted && !loose:
+		rank = rankBoth + 4*given
+	case given > 0:
+		rank = rankEqual + 4*given
+	case among:
+		rank = rankAmong
+	case sorted || narrowed && loose:
+		rank = rankOrder
+	case narrowed:
+		rank = rankAll + 1
+	}
+	if narrowed {
+		rank += 2
+	}
+	if sorted && given > 0 {
+		rank++
+	}
+	return rank
+}
 
 // plan chooses the way to the rows. It depends on what is wanted and on the
 // indexes that are built, never on rows.
@@ -201,26 +227,9 @@ func (a *Access) planIndex(t *table, x *index, w *wanted) (plan, bool) {
 	if among && w.order != nil {
 		p.sorted = false
 	}
-	switch {
-	case p.sorted && given > 0:
-		p.rank = rankBoth + columnPoints*given
-	case given > 0:
-		p.rank = rankEqual + columnPoints*given
-	case among:
-		p.rank = rankAmong
-	case p.sorted && ranged:
-		p.rank = rankOrder + columnPoints
-	case p.sorted:
-		p.rank = rankOrder
-	case ranged:
-		p.rank = rankRange
-	case x == t.locator:
-		p.rank = rankAll
-	default:
+	p.rank = rankOf(given, ranged || among, among, p.sorted, w.loose)
+	if p.rank == rankAll && x != t.locator {
 		return plan{}, false
-	}
-	if ranged || among {
-		p.rank++
 	}
 	if p.sorted && w.after != nil && !among && !(x.unique && nulls) {
 		t.resume(&p, x, equal, prefix, w)

@@ -39,7 +39,7 @@ func (o *operating) asked(values []schema.Value) []schema.Value {
 func (o *operating) wanted(ordered bool) *wanted {
 	w := &wanted{anyTenant: o.auth.anyTenant, where: &o.query.where}
 	if ordered {
-		w.order, w.after = o.query.order, o.query.after
+		w.order, w.after, w.loose = o.query.order, o.query.after, o.query.written == 0
 	}
 	if o.table.entity == nil { // members are no slots, but for the id
 		w.where = nil

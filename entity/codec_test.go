@@ -1,0 +1,192 @@
+package entity_test
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"runner.example/entity"
+	"runner.example/schema"
+)
+
+// genValue makes values of one column, null among them: the kind decides, decimals
+// have two places.
+func genValue(kind schema.ValueKind) *rapid.Generator[schema.Value] {
+	return rapid.Custom(func(t *rapid.T) schema.Value {
+		if rapid.IntRange(0, 9).Draw(t, "null") == 0 {
+			return schema.Value{}
+		}
+		switch kind {
+		case schema.KindBool:
+			return schema.BoolValue(rapid.Bool().Draw(t, "bool"))
+		case schema.KindInt:
+			return schema.IntValue(rapid.Int64Range(-1<<53, 1<<53).Draw(t, "int"))
+		case schema.KindFloat:
+			return schema.FloatValue(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(t, "float"))
+		case schema.KindDecimal:
+			return genDecimal(t)
+		case schema.KindText:
+			return schema.TextValue(rapid.StringOf(rapid.SampledFrom([]rune("a\x00\x01\x02bé\U0001F600\u007f"))).Draw(t, "text"))
+		case schema.KindTime:
+			return schema.TimeValue(rapid.Int64Range(-1<<45, 1<<45).Draw(t, "time"))
+		case schema.KindDate:
+			return schema.DateValue(rapid.Int64Range(-1<<20, 1<<20).Draw(t, "date"))
+		case schema.KindDuration:
+			return schema.DurationValue(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "duration"))
+		case schema.KindBytes:
+			return schema.BytesValue(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
+		case schema.KindJSON:
+			return schema.JSONValue(rapid.SampledFrom([]string{`{}`, `[1,2]`, `{"a":null}`}).Draw(t, "json"))
+		}
+		return schema.ListValue(rapid.SliceOfN(genValue(rapid.SampledFrom(scalarKinds).Draw(t, "of")), 0, 5).Draw(t, "list"))
+	})
+}
+
+func genDecimal(t *rapid.T) schema.Value {
+	whole := strings.TrimLeft(rapid.StringMatching(`[0-9]{1,36}`).Draw(t, "whole"), "0")
+	if whole == "" {
+		whole = "0"
+	}
+	digits := whole + "." + rapid.StringMatching(`[0-9]{2}`).Draw(t, "places")
+	if rapid.Bool().Draw(t, "negative") && strings.Trim(digits, "0.") != "" {
+		digits = "-" + digits
+	}
+	return schema.DecimalValue(digits)
+}
+
+// indexedKinds are those that an index may have.
+var indexedKinds = []schema.ValueKind{
+	schema.KindBool, schema.KindInt, schema.KindFloat, schema.KindDecimal, schema.KindText,
+	schema.KindTime, schema.KindDate, schema.KindDuration,
+}
+
+var scalarKinds = append([]schema.ValueKind{schema.KindBytes, schema.KindJSON}, indexedKinds...)
+
+func sign(n int) int { return max(-1, min(1, n)) }
+
+// wantOrder is the order of two values of one column, null first.
+func wantOrder(a, b schema.Value) int {
+	if a.IsNull() || b.IsNull() {
+		return sign(btoi(b.IsNull()) - btoi(a.IsNull()))
+	}
+	order, _ := a.Compare(b)
+	return order
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func checkEntries(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, a, b schema.Value) {
+	t.Helper()
+	for _, desc := range []bool{false, true} {
+		x, y := entity.Entry(a, desc), entity.Entry(b, desc)
+		want := wantOrder(a, b)
+		if desc {
+			want = -want
+		}
+		if got := bytes.Compare(x, y); got != want {
+			t.Errorf("%v, %v, desc %v: the keys %x and %x compare as %d, the values as %d", a, b, desc, x, y, got, want)
+		}
+		if want != 0 && (bytes.HasPrefix(x, y) || bytes.HasPrefix(y, x)) {
+			t.Errorf("%v, %v, desc %v: of the keys %x and %x one begins the other", a, b, desc, x, y)
+		}
+	}
+}
+
+func TestKeysAreInTheOrderOfTheirValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom(indexedKinds).Draw(t, "kind")
+		checkEntries(t, genValue(kind).Draw(t, "a"), genValue(kind).Draw(t, "b"))
+	})
+}
+
+func FuzzKeysOfTexts(f *testing.F) {
+	f.Add("", "\x00")
+	f.Add("a", "a\x00\xff")
+	f.Add("a\x00\x01", "a")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		checkEntries(t, schema.TextValue(a), schema.TextValue(b))
+		key := entity.Entry(schema.TextValue(a), false)
+		text, rest, ok := entity.TextEntry(string(key[1:]) + b)
+		if !ok || text != a || rest != b {
+			t.Errorf("%q and %q come back as %q, %q, %v", a, b, text, rest, ok)
+		}
+		entity.TextEntry(b) // whatever it is
+	})
+}
+
+func FuzzKeysOfNumbers(f *testing.F) {
+	f.Add(0.0, math.Copysign(0, -1), int64(0), int64(-1))
+	f.Add(math.MaxFloat64, -math.SmallestNonzeroFloat64, int64(math.MaxInt64), int64(math.MinInt64))
+	f.Fuzz(func(t *testing.T, x, y float64, n, m int64) {
+		checkEntries(t, schema.IntValue(n), schema.IntValue(m))
+		if x-x == 0 && y-y == 0 { // both finite
+			checkEntries(t, schema.FloatValue(x), schema.FloatValue(y))
+		}
+	})
+}
+
+func sameRow(a, b []schema.Value) bool {
+	for i := range a {
+		if a[i].Kind() != b[i].Kind() || !a[i].Equal(b[i]) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func TestARowComesBackAsItWasStored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kinds := append([]schema.ValueKind{schema.KindList}, scalarKinds...)
+		n := rapid.IntRange(0, 12).Draw(t, "fields")
+		numbers, values := make([]uint32, n), make([]schema.Value, n)
+		for i := range n {
+			numbers[i] = uint32(1 + (i*7)%n + i*(btoi(n%7 == 0))*n) // in some order, none twice
+			values[i] = genValue(rapid.SampledFrom(kinds).Draw(t, "kind")).Draw(t, "value")
+		}
+		raw := string(entity.EncodeRow(numbers, values))
+		got, err := entity.DecodeRow(numbers, schema.Value{}, raw)
+		if err != nil || !sameRow(got, values) {
+			t.Fatalf("%v comes back as %v (%v)", values, got, err)
+		}
+		// One who knows more fields finds the others missing, one who knows fewer
+		// passes them over.
+		missing := schema.TextValue("missing")
+		more, err := entity.DecodeRow(append(numbers[:n:n], 1000), missing, raw)
+		if err != nil || !sameRow(more, append(values[:n:n], missing)) {
+			t.Fatalf("with a field more: %v (%v)", more, err)
+		}
+		fewer, err := entity.DecodeRow(numbers[:n/2], missing, raw)
+		if err != nil || !sameRow(fewer, values[:n/2]) {
+			t.Fatalf("with fewer fields: %v (%v)", fewer, err)
+		}
+	})
+}
+
+func FuzzDamagedRows(f *testing.F) {
+	f.Add(string(entity.EncodeRow([]uint32{1, 2, 3}, []schema.Value{
+		schema.TextValue("a"), schema.ListValue([]schema.Value{schema.IntValue(1), {}}), schema.FloatValue(1.5),
+	})))
+	f.Add("\x01\x1b\xff\xff\xff\xff\x0f")
+	f.Fuzz(func(t *testing.T, raw string) {
+		numbers := []uint32{1, 2, 3, 40}
+		values, err := entity.DecodeRow(numbers, schema.Value{}, raw)
+		if err != nil {
+			return
+		}
+		again, err := entity.DecodeRow(numbers, schema.Value{}, string(entity.EncodeRow(numbers, values)))
+		if err != nil || !sameRow(values, again) {
+			t.Errorf("%v comes back as %v (%v)", values, again, err)
+		}
+	})
+}

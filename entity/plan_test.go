@@ -1,0 +1,298 @@
+package entity_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"runner.example/entity"
+	"runner.example/internal/caller"
+	"runner.example/store"
+)
+
+// indexed is an entity with fields of all sorts, and the attributes.
+func indexed(tenant bool, attributes string) string {
+	org := ""
+	if tenant {
+		org = "org: Org @tenant"
+	}
+	return `
+auth { session cookie { idle: 30m } tenant: Org }
+enum Mood { calm, glad, sour }
+entity Org { id: id
+  @@allow read to session }
+entity Friend { id: id
+  @@allow read to session }
+entity Item {
+  id: id
+  ` + org + `
+  text: string(0..20)
+  size: int?
+  rate: float?
+  cost: decimal(6,2)?
+  mood: Mood?
+  good: bool
+  at: time?
+  day: date?
+  lasts: duration?
+  friend: Friend?
+  ` + attributes + `
+  @@allow all to session
+}`
+}
+
+// attributes are sets of indexes that the same rows are queried under.
+var attributeSets = []string{
+	"@@index(size) @@index(text) @@index(rate, mood)",
+	"@@index(size desc) @@index(text, cost desc) @@index(good, at desc)",
+	"@@index(mood desc, size) @@index(cost) @@index(day desc, text desc) @@index(lasts)",
+	"@@index(friend, size desc, text) @@index(at, good desc) @@index(rate desc)",
+	"@@unique(text, size, good) @@unique(cost, mood desc) @@index(friend desc)",
+}
+
+type gambler struct {
+	*rand.Rand
+	orgs, friends, ids []string
+}
+
+// orNull gives null now and then.
+func (g gambler) orNull(text string) string {
+	if g.IntN(6) == 0 {
+		return "null"
+	}
+	return text
+}
+
+// value makes one of few values of a field, so that many rows are alike.
+func (g gambler) value(field string) string {
+	n := g.IntN(7) - 3
+	switch field {
+	case "id":
+		return fmt.Sprintf("%q", g.ids[g.IntN(len(g.ids))])
+	case "org":
+		return fmt.Sprintf("%q", g.orgs[g.IntN(len(g.orgs))])
+	case "text":
+		return []string{`""`, `"a"`, `"ab"`, `"abc"`, `"b"`, `"a\u0000"`, `"é"`}[n+3]
+	case "size":
+		return fmt.Sprint(n)
+	case "rate":
+		return fmt.Sprint(float64(n) / 4)
+	case "cost":
+		return fmt.Sprintf(`"%d.%d0"`, n, g.IntN(3))
+	case "mood":
+		return []string{`"calm"`, `"glad"`, `"sour"`}[g.IntN(3)]
+	case "good":
+		return fmt.Sprint(n > 0)
+	case "at":
+		return fmt.Sprintf(`"2026-01-0%dT00:00:00.00%dZ"`, n+4, g.IntN(3))
+	case "day":
+		return fmt.Sprintf(`"2026-01-0%d"`, n+4)
+	case "lasts":
+		return fmt.Sprint(n * 60)
+	}
+	return fmt.Sprintf("%q", g.friends[g.IntN(len(g.friends))])
+}
+
+var itemFields = []string{"text", "size", "rate", "cost", "mood", "good", "at", "day", "lasts", "friend"}
+
+func (g gambler) row() string {
+	var members []string
+	for _, f := range itemFields {
+		v := g.value(f)
+		if f != "text" && f != "good" {
+			v = g.orNull(v)
+		}
+		members = append(members, fmt.Sprintf("%q:%s", f, v))
+	}
+	return strings.Join(members, ",")
+}
+
+func (g gambler) condition(fields []string) string {
+	f := fields[g.IntN(len(fields))]
+	ops := []string{"=", "=", "=", "!=", "in"}
+	switch f {
+	case "text":
+		ops = append(ops, "<", "<=", ">", ">=", "startsWith", "contains")
+	case "size", "rate", "cost", "at", "day", "lasts":
+		ops = append(ops, "<", "<=", ">", ">=")
+	}
+	op := ops[g.IntN(len(ops))]
+	switch op {
+	case "in":
+		list := []string{g.value(f)}
+		for range g.IntN(3) {
+			list = append(list, g.value(f))
+		}
+		return fmt.Sprintf(`[%q,"in",[%s]]`, f, strings.Join(list, ","))
+	case "=", "!=":
+		return fmt.Sprintf(`[%q,%q,%s]`, f, op, g.orNull(g.value(f)))
+	}
+	return fmt.Sprintf(`[%q,%q,%s]`, f, op, g.value(f))
+}
+
+func (g gambler) query(tenant bool) string {
+	fields := append([]string{"id"}, itemFields...)
+	if tenant {
+		fields = append(fields, "org")
+	}
+	var where, order []string
+	for range g.IntN(4) {
+		where = append(where, g.condition(fields))
+	}
+	used := map[string]bool{}
+	for range g.IntN(4) {
+		f := fields[g.IntN(len(fields))]
+		if !used[f] {
+			used[f] = true
+			order = append(order, fmt.Sprintf(`[%q,%q]`, f, []string{"asc", "desc"}[g.IntN(2)]))
+		}
+	}
+	return fmt.Sprintf(`"where":[%s],"orderBy":[%s],"limit":%d`, strings.Join(where, ","), strings.Join(order, ","), 1+g.IntN(20))
+}
+
+// pages are all pages of a query, and its count.
+func (h *house) pages(who *caller.Caller, query string) string {
+	var all []string
+	for cursor := "null"; ; {
+		got := h.must(who, "query", fmt.Sprintf(`{"from":"Item",%s,"cursor":%s}`, query, cursor))
+		var page struct {
+			Rows       json.RawMessage
+			NextCursor json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(got), &page); err != nil {
+			h.t.Fatal(err)
+		}
+		all = append(all, string(page.Rows))
+		if cursor = string(page.NextCursor); cursor == "null" {
+			break
+		}
+	}
+	where, _, _ := strings.Cut(query, `,"orderBy"`)
+	return strings.Join(all, "\n") + "\n" + h.must(who, "count", `{"from":"Item",`+where+`}`)
+}
+
+func TestAnIndexChangesNoAnswer(t *testing.T) {
+	seed, queries := rand.Uint64(), 60
+	if os.Getenv("RUNNER_SOAK") != "" {
+		queries = 5000
+	}
+	t.Logf("seed %d", seed)
+	for _, tenant := range []bool{false, true} {
+		g := gambler{Rand: rand.New(rand.NewPCG(seed, 1)), orgs: []string{"o1", "o2"}}
+		houses := []*house{moveIn(t, indexed(tenant, ""))}
+		for _, attributes := range attributeSets {
+			houses = append(houses, moveIn(t, indexed(tenant, attributes)))
+		}
+		fill(t, g, houses, tenant, &g)
+		callers := []*caller.Caller{memberOf("o1"), memberOf("o2"), operator}
+		for range queries {
+			who, query := callers[g.IntN(3)], g.query(tenant)
+			want := houses[0].pages(who, query)
+			for i, h := range houses[1:] {
+				if got := h.pages(who, query); got != want {
+					t.Fatalf("%s %s: under %s\ngot  %s\nwant %s", who.Kind, query, attributeSets[i], got, want)
+				}
+			}
+		}
+	}
+}
+
+// fill puts the same rows into all houses. Where one has a unique index that a row
+// breaks, none gets it.
+func fill(t *testing.T, g gambler, houses []*house, tenant bool, made *gambler) {
+	t.Helper()
+	imported := func(h *house, name, values string) error {
+		_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {
+			var a entity.Access
+			a.Reset(h.model, tx, operator, 0)
+			a.Import = true
+			return a.Do("insert", []byte(fmt.Sprintf(`{"into":%q,"values":%s}`, name, values)), &entity.Result{})
+		})
+		return err
+	}
+	for i := range 3 {
+		id := fmt.Sprintf("01j0000000000000000000000%d", i)
+		made.friends = append(made.friends, id)
+		for _, h := range houses {
+			if err := imported(h, "Friend", fmt.Sprintf(`{"id":%q}`, id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g = *made
+	for i := range 250 {
+		id := fmt.Sprintf("01j0000000000000000000%04d", i)
+		values := fmt.Sprintf(`{"id":%q,%s`, id, g.row())
+		if tenant {
+			values += `,"org":` + g.value("org")
+		}
+		unique := houses[len(houses)-1]
+		if err := imported(unique, "Item", values+"}"); err != nil {
+			continue
+		}
+		made.ids = append(made.ids, id)
+		for _, h := range houses[:len(houses)-1] {
+			if err := imported(h, "Item", values+"}"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(made.ids) < 50 {
+		t.Fatalf("only %d rows fit the unique indexes", len(made.ids))
+	}
+}
+
+// touchedBy is how many rows a query touches.
+func (h *house) touchedBy(who *caller.Caller, args string) int {
+	h.t.Helper()
+	n := 0
+	err := h.in(who, func(a *entity.Access) error {
+		defer func() { n = a.Touched() }()
+		return a.Do("query", []byte(args), &entity.Result{})
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+func TestAPageCostsWhatItsIndexSays(t *testing.T) {
+	h := moveIn(t, shop)
+	var partners []string
+	for i := range 4 {
+		partners = append(partners, h.insert(clerk, "Partner", fmt.Sprintf(`{"code":"%d"}`, i)))
+	}
+	statuses := []string{"open", "paid", "gone"}
+	var values []string
+	for i := range 600 {
+		values = append(values, fmt.Sprintf(`{"number":"%04d","partner":%q,"status":%q,"rank":%d}`, i, partners[i%4], statuses[i%3], i))
+	}
+	h.must(clerk, "insert", `{"into":"Order","values":[`+strings.Join(values, ",")+`]}`)
+	p := partners[0]
+	for _, c := range []struct {
+		query string
+		want  int
+	}{
+		{`"where":[["number","=","0007"]]`, 1},
+		{`"where":[["number","=","0007"]],"orderBy":[["total","desc"]]`, 1},
+		{`"limit":20`, 21},
+		{`"orderBy":[["number","desc"]],"limit":20`, 21},
+		{`"orderBy":[["rank","asc"]],"limit":20`, 21},
+		{`"orderBy":[["rank","desc"]],"limit":20`, 21},
+		{`"where":[["rank",">=",100],["rank","<",110]]`, 10},
+		{`"where":[["rank","in",[5,9,9,1000]]]`, 2},
+		{`"where":[["number","startsWith","001"]]`, 10},
+		{fmt.Sprintf(`"where":[["partner","=",%q],["status","=","open"]],"orderBy":[["createdAt","desc"]],"limit":20`, p), 21},
+		{fmt.Sprintf(`"where":[["partner","=",%q],["status","=","open"]],"orderBy":[["createdAt","asc"]],"limit":20`, p), 21},
+		{fmt.Sprintf(`"where":[["partner","=",%q]],"limit":20`, p), 21},
+		{fmt.Sprintf(`"where":[["partner","=",%q],["status","in",["paid","gone"]]]`, p), 100},
+		{`"orderBy":[["total","asc"]],"limit":20`, 600},
+	} {
+		if got := h.touchedBy(clerk, `{"from":"Order",`+c.query+`}`); got != c.want {
+			t.Errorf("%s: %d rows are touched, want %d", c.query, got, c.want)
+		}
+	}
+}
