@@ -20,8 +20,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
@@ -156,8 +158,9 @@ type benchHost struct {
 
 func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func() error, err error) {
 	s, _ := schema.Compile(nil, schema.Options{})
+	var sources []diag.Source
 	if _, err := schema.Load(a.dir); err == nil {
-		if s, _, err = a.compile(); err != nil {
+		if s, sources, err = a.compile(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -173,8 +176,12 @@ func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func()
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
+	rows, err := entity.Activate(ctx, st, s, sources, entity.Options{})
+	if err != nil {
+		return nil, nil, errors.Join(err, keys.Close(), st.Close())
+	}
 	host := hostabi.Host{
-		Keystore: keys, Schema: s, Secrets: values, Logger: c.logger(a), Limits: c.runtimeOptions(a).Limits,
+		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: c.logger(a), Limits: c.runtimeOptions(a).Limits,
 	}
 	return &benchHost{host, st}, func() error { return errors.Join(keys.Close(), st.Close()) }, nil
 }
