@@ -1,0 +1,492 @@
+package entity_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner.example/entity"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+// A side is one of two stores that obey one schema and are asked the same. One
+// of them holds the rows of another tenant too.
+type side struct {
+	*rig
+	// symbols name the ids that this side has made: "#3" is the fourth row of
+	// the tenant or of nobody on either side, "!3" one of the other tenant.
+	symbols map[string]string // id: symbol
+	ids     map[string]string // symbol: id
+	// cursors are those of the last query, in order.
+	cursor string
+}
+
+func newSide(t testing.TB, schema string) *side {
+	return &side{rig: newRig(t, schema), symbols: map[string]string{}, ids: map[string]string{}}
+}
+
+func (s *side) name(symbol, id string) {
+	s.symbols[id], s.ids[symbol] = symbol, id
+}
+
+var (
+	anyID     = regexp.MustCompile(`\b[0-9a-hjkmnp-tv-z]{26}\b`)
+	anySymbol = regexp.MustCompile(`[#!][0-9]+\b`)
+	anyCursor = regexp.MustCompile(`"nextCursor":"([^"]*)"`)
+)
+
+// masked is what was answered with ids by their symbols and cursors by their
+// length: ids and cursors are chance, everything else must be the same.
+func (s *side) masked(text string) string {
+	text = anyCursor.ReplaceAllStringFunc(text, func(m string) string {
+		return fmt.Sprintf(`"nextCursor":%d`, len(m))
+	})
+	return anyID.ReplaceAllStringFunc(text, func(id string) string {
+		if symbol := s.symbols[id]; symbol != "" {
+			return symbol
+		}
+		return "?"
+	})
+}
+
+// run runs a program in one transaction and gives what it was told, byte for
+// byte.
+func (s *side) run(who *caller.Caller, maxRows int, program []operation, commit bool) (told []string) {
+	s.Helper()
+	_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
+		var a entity.Access
+		a.Reset(s.model, tx, who, maxRows)
+		for _, o := range program {
+			told = append(told, s.told(&a, o))
+			s.nameNew(tx, o)
+		}
+		if !commit {
+			return errGivenUp
+		}
+		return nil
+	})
+	if err != nil && commit {
+		told = append(told, "commit: "+string(fault.CodeOf(err)))
+	}
+	return told
+}
+
+func (s *side) told(a *entity.Access, o operation) string {
+	s.Helper()
+	encoded, err := json.Marshal(o.args)
+	if err != nil {
+		s.Fatal(err)
+	}
+	args := anySymbol.ReplaceAllStringFunc(string(encoded), func(symbol string) string { return s.ids[symbol] })
+	args = strings.ReplaceAll(args, "LAST CURSOR", s.cursor)
+	var out entity.Result
+	if err := a.Do(o.op, []byte(args), &out); err != nil {
+		f := fault.Of(err)
+		return s.masked(fmt.Sprintf("%s %q, %d rows touched", f.Code, f.Detail, a.Touched()))
+	}
+	if o.op == "query" {
+		if m := anyCursor.FindSubmatch(out.JSON); m != nil {
+			s.cursor = string(m[1])
+		}
+	}
+	return fmt.Sprintf("%s, %d rows touched", s.masked(string(out.JSON)), a.Touched())
+}
+
+// nameNew gives symbols to the rows that an insert has just made.
+func (s *side) nameNew(tx *store.Tx, o operation) {
+	s.Helper()
+	if o.op != "insert" {
+		return
+	}
+	for _, id := range s.idsOf(tx, o.args["into"].(string)) {
+		if s.symbols[id] == "" {
+			s.name(fmt.Sprintf("#%d", len(s.symbols)), id)
+		}
+	}
+}
+
+func (s *side) idsOf(tx *store.Tx, name string) (ids []string) {
+	s.Helper()
+	var a entity.Access
+	a.Reset(s.model, tx, system, 0)
+	got := call(s, &a, "query", map[string]any{"from": name, "select": []any{"id"}, "orderBy": []any{[]any{"id", "asc"}}, "limit": 1000})
+	if got.code != "" {
+		s.Fatal(got)
+	}
+	for _, row := range got.result["rows"].([]any) {
+		if id := row.(map[string]any)["id"].(string); anyID.MatchString(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// pair is a store without and one with the rows of tenant t2.
+type pair struct {
+	app            *refApp
+	schema         string
+	names          []string // of the entities
+	alone, crowded *side
+	// symbols are the rows by entity that programs may name, those of the
+	// other tenant among them.
+	symbols map[string][]string
+	count   int
+}
+
+// TestTenantNoninterference: whatever a handler of one tenant does, and
+// whatever it is answered, is the same to the byte with and without the rows of
+// another tenant: results, faults, texts, and how many rows were touched.
+func TestTenantNoninterference(t *testing.T) {
+	seed := newSeed(t)
+	programs, perSchema := 300, 25
+	if long() {
+		programs = 10_000
+	}
+	answers := map[string]int{}
+	for i := range programs / perSchema {
+		d := newDice(seed, uint64(i))
+		p := newPair(t, d)
+		for range perSchema {
+			if !p.program(t, d, answers) {
+				break
+			}
+		}
+		p.close()
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("answers: %v", answers)
+	for _, want := range []string{"ok", "not_found", "denied", "conflict", "limit", "invalid"} {
+		if answers[want] < programs/100 {
+			t.Errorf("only %d answers were %s: the programs try too little", answers[want], want)
+		}
+	}
+}
+
+// tenantApp is a random app with tenant entities, of which nothing is unique
+// over all tenants by its own wish.
+func tenantApp(d dice) *refApp {
+	for {
+		app := d.app()
+		tenants := 0
+		for _, e := range app.entities {
+			for i := range e.uniques {
+				e.uniques[i].global = false
+			}
+			if e.tenantField() != nil {
+				tenants++
+			}
+		}
+		for _, s := range app.scopes {
+			s.allTenants = false
+		}
+		if tenants >= 2 {
+			return app
+		}
+	}
+}
+
+func newPair(t *testing.T, d dice) *pair {
+	app := tenantApp(d)
+	p := pairOf(t, app.schema())
+	p.app = app
+	for _, e := range app.entities {
+		p.names = append(p.names, e.name)
+	}
+	for _, e := range app.entities {
+		for range 4 {
+			p.sameRow(t, d, e)
+		}
+		if e.tenantField() != nil {
+			for range 3 + d.IntN(20) {
+				p.foreignRow(d, e)
+			}
+		}
+	}
+	return p
+}
+
+func pairOf(t *testing.T, schema string) *pair {
+	return &pair{schema: schema, alone: newSide(t, schema), crowded: newSide(t, schema), symbols: map[string][]string{}}
+}
+
+func (p *pair) close() {
+	p.alone.close()
+	p.crowded.close()
+}
+
+func (p *pair) known(name string) []string { return p.symbols[name] }
+
+// sameRow puts one row of t1, or of nobody, into both stores.
+func (p *pair) sameRow(t *testing.T, d dice, e *refEntity) {
+	t.Helper()
+	mine := func(name string) (ids []string) {
+		for _, s := range p.symbols[name] {
+			if s[0] != '!' {
+				ids = append(ids, s)
+			}
+		}
+		return ids
+	}
+	values := d.row(p.app, e, system, mine)
+	if f := e.tenantField(); f != nil {
+		values[f.name] = "t1"
+	}
+	o := operation{"insert", map[string]any{"into": e.name, "values": values}}
+	p.both(t, system, 0, []operation{o}, true)
+}
+
+// foreignRow puts a row of t2 into the crowded store, like rows of t1 in what
+// it holds.
+func (p *pair) foreignRow(d dice, e *refEntity) {
+	foreign := func(name string) (ids []string) {
+		shared := p.app.entity(name).tenantField() == nil
+		for _, symbol := range p.symbols[name] {
+			if shared == (symbol[0] != '!') {
+				ids = append(ids, symbol)
+			}
+		}
+		return ids
+	}
+	values := d.row(p.app, e, system, foreign)
+	values["org"] = "t2"
+	p.foreign(system, e.name, values)
+}
+
+// foreign inserts a row of t2 into the crowded store.
+func (p *pair) foreign(who *caller.Caller, name string, values map[string]any) {
+	s := p.crowded
+	encoded, err := json.Marshal(map[string]any{"into": name, "values": values})
+	if err != nil {
+		s.Fatal(err)
+	}
+	args := anySymbol.ReplaceAllStringFunc(string(encoded), func(symbol string) string { return s.ids[symbol] })
+	got := s.do(who, "insert", []byte(args))
+	if got.code != "" {
+		return // a row that the schema does not take
+	}
+	id := got.result["rows"].([]any)[0].(map[string]any)["id"].(string)
+	symbol := fmt.Sprintf("!%d", p.count)
+	p.count++
+	s.name(symbol, id)
+	// Where the row is not, its id is one of the same form that no row has.
+	p.alone.name(symbol, fmt.Sprintf("01%024d", p.count))
+	p.symbols[name] = append(p.symbols[name], symbol)
+}
+
+// both runs a program in both stores and compares.
+func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operation, commit bool) (told []string) {
+	t.Helper()
+	if p.alone.now.Before(p.crowded.now) {
+		p.alone.now = p.crowded.now
+	}
+	p.alone.now = p.alone.now.Add(1000 * 1000 * 1000)
+	p.crowded.now = p.alone.now
+	a := p.alone.run(who, maxRows, program, commit)
+	b := p.crowded.run(who, maxRows, program, commit)
+	if !slices.Equal(a, b) {
+		t.Errorf("%s, at most %d rows:", describe(who), maxRows)
+		for i, o := range program {
+			t.Errorf("%v\nalone   %s\ncrowded %s", o, a[i], b[i])
+			if a[i] != b[i] {
+				break
+			}
+		}
+		t.Logf("%s", p.schema)
+		return nil
+	}
+	p.learn(t)
+	return a
+}
+
+// learn takes the rows that both sides have named into the list that programs
+// choose from.
+func (p *pair) learn(t *testing.T) {
+	t.Helper()
+	for _, s := range []*side{p.alone, p.crowded} {
+		err := s.store.View(context.Background(), func(tx *store.Tx) error {
+			for _, name := range p.names {
+				there := slices.DeleteFunc(slices.Clone(p.symbols[name]), func(symbol string) bool { return symbol[0] == '#' })
+				for _, id := range s.idsOf(tx, name) {
+					if symbol := s.symbols[id]; symbol != "" && symbol[0] == '#' {
+						there = append(there, symbol)
+					}
+				}
+				p.symbols[name] = there
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// program runs one random program of a caller of t1, or of one without tenant.
+func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
+	t.Helper()
+	who := d.caller()
+	if who.Tenant != "" {
+		who.Tenant = "t1"
+	}
+	maxRows := 0
+	if d.percent(30) {
+		maxRows = 1 + d.IntN(30)
+	}
+	var program []operation
+	for len(program) < 1+d.IntN(5) {
+		o := d.operation(p.app, who, p.known)
+		if from, ok := o.args["from"].(string); ok && o.op == "delete" && p.sharedTarget(from) {
+			continue
+		}
+		program = append(program, o)
+		if o.op == "query" && d.percent(40) {
+			next := map[string]any{"cursor": "LAST CURSOR"}
+			for name, v := range o.args {
+				next[name] = v
+			}
+			program = append(program, operation{"query", next})
+		}
+	}
+	count(answers, p.both(t, who, maxRows, program, d.percent(80)))
+	if d.percent(20) {
+		for _, e := range p.app.entities {
+			if e.tenantField() != nil {
+				p.foreignRow(d, e)
+			}
+		}
+	}
+	return !t.Failed()
+}
+
+// count counts what was told by its sort.
+func count(answers map[string]int, told []string) {
+	for _, line := range told {
+		outcome, _, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(outcome, "{") {
+			outcome = "ok"
+		}
+		answers[outcome]++
+	}
+}
+
+// sharedTarget tells whether the entity belongs to no tenant and rows of
+// tenants may lead to it. What happens to these when such a row is deleted is
+// what the schema says with @onDelete, whosever they are.
+func (p *pair) sharedTarget(name string) bool {
+	if p.app.entity(name).tenantField() != nil {
+		return false
+	}
+	for _, e := range p.app.entities {
+		for _, f := range e.stored() {
+			if e.tenantField() != nil && f.target == name {
+				return true
+			}
+		}
+	}
+	// A cascade may get there by way of a third.
+	for _, e := range p.app.entities {
+		for _, f := range e.stored() {
+			if f.target == name && e.name != name && f.onDelete == "cascade" && p.sharedTarget(e.name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const untyped = `
+auth { session cookie { idle: 30m, absolute: 12h } }
+apiKeys {
+  scopes: {
+    some: @system("some") {
+      @grant read, insert on Order
+      @grant update on Order where state != "shut"
+      @grant read on Partner fields (id, n)
+    }
+  }
+}
+`
+
+// TestTenantNoninterferenceWithoutEntities is the same where the schema
+// declares no entity and rows are free.
+func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
+	seed := newSeed(t)
+	programs := 80
+	if long() {
+		programs = 2_000
+	}
+	answers := map[string]int{}
+	d := newDice(seed, 0)
+	p := pairOf(t, untyped)
+	p.names = []string{"Order", "Partner"}
+	defer p.close()
+	for range 10 {
+		for _, name := range p.names {
+			p.both(t, session("u1", "t1"), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true)
+			p.both(t, session("u1", ""), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true)
+			p.foreign(session("u2", "t2"), name, d.free())
+			p.foreign(session("u2", "t2"), name, d.free())
+		}
+	}
+	for range programs {
+		who := pick(d, session("u1", "t1"), session("u3", "t1"), session("u1", ""), &caller.Caller{}, &caller.Caller{As: "some"},
+			&caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "some", Capability: "some", Tenant: "t1"})
+		var program []operation
+		for range 1 + d.IntN(4) {
+			program = append(program, d.freeOperation(pick(d, p.names...), p.known))
+		}
+		count(answers, p.both(t, who, pick(d, 0, 0, 1+d.IntN(40)), program, d.percent(80)))
+		if d.percent(20) {
+			p.foreign(session("u2", "t2"), pick(d, p.names...), d.free())
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("answers: %v", answers)
+	for _, want := range []string{"ok", "not_found", "denied", "limit"} {
+		if answers[want] == 0 {
+			t.Errorf("no answer was %s: the programs try too little", want)
+		}
+	}
+}
+
+func (d dice) free() map[string]any {
+	values := map[string]any{}
+	for _, name := range some(d, 60, []string{"n", "state", "deep", "x"}) {
+		values[name] = pick[any](d, 1, 2.5, "1", "shut", nil, true, []any{1, "a"}, map[string]any{"a": 1})
+	}
+	return values
+}
+
+func (d dice) freeOperation(name string, ids known) operation {
+	symbol := unknownID
+	if there := ids(name); len(there) > 0 {
+		symbol = pick(d, there...)
+	}
+	condition := func() []any {
+		return pick(d, list("n", pick(d, "=", "!=", "<", ">="), pick[any](d, 1, 2.5, "1")), list("state", "=", "shut"),
+			list("id", pick(d, "=", "!="), symbol), list("x", "=", nil), list("not", list("n", "=", 1)))
+	}
+	switch d.IntN(6) {
+	case 0:
+		return operation{"insert", object("into", name, "values", d.free())}
+	case 1:
+		return operation{"update", object("in", name, "set", d.free(), "where", list(condition()))}
+	case 2:
+		return operation{"delete", object("from", name, "where", byID(symbol))}
+	case 3:
+		return operation{"get", object("from", name, "id", symbol)}
+	case 4:
+		return operation{"count", object("from", name, "where", list(condition(), condition()))}
+	}
+	return operation{"query", object("from", name, "where", list(condition()), "orderBy", list(list("n", pick(d, "asc", "desc"))), "limit", 1+d.IntN(5))}
+}
