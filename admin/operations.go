@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"runner.example/audit"
+	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
@@ -29,6 +30,9 @@ type Local struct {
 	// Schema returns the active schema, nil while there is none: keys and
 	// sessions can be seen and revoked then, but not made.
 	Schema func() *schema.Schema
+	// Model returns how the active schema's rows lie in the store; nil while there
+	// is none. It is asked by the operations on rows alone.
+	Model func() (*entity.Model, error)
 	// URL is where the node serves; empty when it does not.
 	URL string
 }
@@ -120,6 +124,9 @@ var operations = map[string]operation{
 	"sessions.create": with((*Local).createSession),
 	"sessions.list":   with((*Local).listSessions),
 	"sessions.revoke": with((*Local).revokeSession),
+	"data.get":        with((*Local).getRow),
+	"data.list":       with((*Local).listRows),
+	"data.import":     with((*Local).importRows),
 	"audit.list":      with((*Local).listAudit),
 	"audit.verify":    with((*Local).verifyAudit),
 }

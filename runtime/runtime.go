@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
@@ -100,6 +101,15 @@ func (r *Runtime) Schema() *schema.Schema {
 		return rel.schema
 	}
 	return nil
+}
+
+// Entities is how the rows of the active app lie in the store; nil while there
+// is none.
+func (r *Runtime) Entities() (*entity.Model, error) {
+	if rel := r.active.Load(); rel != nil {
+		return rel.host.Entities, nil
+	}
+	return nil, nil
 }
 
 // Shutdown stops accepting and lets requests that have begun finish. When ctx

@@ -27,8 +27,9 @@ func main() {
 	stderr := telemetry.NewRedactor(os.Stderr) // an error may quote an argument, and that may be a token
 	c := &cli{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(),
-		color: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("NO_COLOR") == "",
+		terminal: term.IsTerminal(int(os.Stderr.Fd())),
 	}
+	c.color = c.terminal && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
 	_ = stderr.Flush() // nobody is left to be told
 	os.Exit(status)
@@ -40,8 +41,9 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environ        []string
-	// color reports that a person reads stderr on a terminal and wants colours.
-	color bool
+	// terminal reports that a person reads stderr on a terminal, color that they
+	// want colours there.
+	terminal, color bool
 
 	app, data, configFile string
 	json                  bool
@@ -96,7 +98,7 @@ func (c *cli) root() *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.AddCommand(
 		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
-		c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.auditCommand(), c.versionCommand(),
+		c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.dataCommand(), c.auditCommand(), c.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

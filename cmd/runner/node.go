@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/entity"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
@@ -136,10 +138,27 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	local := &admin.Local{Store: st, Keys: keys, Schema: func() *schema.Schema { return s }}
+	local := &admin.Local{
+		Store: st, Keys: keys, Schema: func() *schema.Schema { return s },
+		Model: sync.OnceValues(func() (*entity.Model, error) { return a.entities(ctx, st, keys) }),
+	}
 	client := local.Client()
 	defer client.Close()
 	return work.do(ctx, client)
+}
+
+// entities makes the rows in the store obey the schema, as a start of the server
+// would.
+func (a *app) entities(ctx context.Context, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
+	s, sources, err := a.compile()
+	if err != nil {
+		return nil, err
+	}
+	m, err := entity.Activate(ctx, st, s, sources, entity.Options{CursorKey: keys.Derive("cursors")})
+	if change, ok := errors.AsType[*entity.ChangeError](err); ok {
+		err = fault.Wrap(change, fault.Invalid, "the schema does not fit the rows that are there: %s", change.List.Sorted()[0])
+	}
+	return m, err
 }
 
 // schemaFor compiles the schema. Without need a schema with mistakes is none;

@@ -115,7 +115,7 @@ func (c *cli) serve(ctx context.Context, a *app) (err error) {
 	if err := latest.activate(ctx, rt); err != nil {
 		return err
 	}
-	return c.serveOn(ctx, a, ln, rt, &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, URL: "http://" + ln.Addr().String()}, logger)
+	return c.serveOn(ctx, a, ln, rt, &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, URL: "http://" + ln.Addr().String()}, logger)
 }
 
 // serveOn serves both doors, the network's and the operators', until a signal.

@@ -1,0 +1,341 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"runner.example/audit"
+	"runner.example/entity"
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// MaxImport is how many rows one ImportRows may bring: they are one transaction.
+const MaxImport = 500
+
+// RowID names a row.
+type RowID struct {
+	Entity string `json:"entity"`
+	ID     string `json:"id"`
+}
+
+// Condition holds a field against a value, which is written as on a command
+// line: a string without quotes, all else as in JSON.
+type Condition struct {
+	Field    string `json:"field"`
+	Operator string `json:"operator"`
+	Value    string `json:"value"`
+}
+
+// ListRows says which rows to list, in which order.
+type ListRows struct {
+	Entity string      `json:"entity"`
+	Where  []Condition `json:"where,omitempty"`
+	// OrderBy are fields, each with "asc" or "desc".
+	OrderBy [][2]string `json:"orderBy,omitempty"`
+	// Limit is 1-1000; 0: 100.
+	Limit  int    `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// RowPage is one page of rows, each a JSON object with every field.
+type RowPage struct {
+	Rows       []json.RawMessage `json:"rows"`
+	NextCursor string            `json:"nextCursor"`
+}
+
+// ImportRows brings rows of one entity, all of them or none. They may bring
+// ids and the times that the host sets otherwise.
+type ImportRows struct {
+	Entity string `json:"entity"`
+	// Rows are JSON objects.
+	Rows []json.RawMessage `json:"rows,omitempty"`
+	// Header and Cells are rows of text in place of Rows: values as in Condition;
+	// an empty cell is a member left out.
+	Header []string   `json:"header,omitempty"`
+	Cells  [][]string `json:"cells,omitempty"`
+	// SkipExisting passes over rows whose id is there already.
+	SkipExisting bool `json:"skipExisting,omitempty"`
+}
+
+// Imported is what became of the rows. When any was refused, none was kept.
+type Imported struct {
+	Inserted int          `json:"inserted"`
+	Skipped  int          `json:"skipped"`
+	Refused  []RefusedRow `json:"refused"`
+}
+
+// RefusedRow says why a row cannot be kept.
+type RefusedRow struct {
+	// Index counts the rows of the request from 0.
+	Index   int    `json:"index"`
+	Message string `json:"message"`
+}
+
+// Row gives one row.
+func (c *Client) Row(ctx context.Context, request RowID) (json.RawMessage, error) {
+	return ask[json.RawMessage](ctx, c, "data.get", request)
+}
+
+// ListRows gives one page of rows.
+func (c *Client) ListRows(ctx context.Context, request ListRows) (RowPage, error) {
+	return ask[RowPage](ctx, c, "data.list", request)
+}
+
+// ImportRows inserts rows in one transaction.
+func (c *Client) ImportRows(ctx context.Context, request ImportRows) (Imported, error) {
+	return ask[Imported](ctx, c, "data.import", request)
+}
+
+// onRows runs one operation of the entities on behalf of an operator.
+func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op string, args any) ([]byte, error) {
+	m, err := l.model()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("encode the arguments of %s: %w", op, err)
+	}
+	access := entity.Access{}
+	access.Reset(m, tx, who, 0)
+	access.Import = importing
+	var out entity.Result
+	if err := access.Do(op, text, &out); err != nil {
+		return nil, err
+	}
+	return out.JSON, nil
+}
+
+func (l *Local) model() (*entity.Model, error) {
+	if l.Model == nil {
+		return nil, fault.New(fault.Unavailable, "the node serves no rows")
+	}
+	m, err := l.Model()
+	if err == nil && m == nil {
+		err = fault.New(fault.NotReady, "there is nothing to serve yet")
+	}
+	return m, err
+}
+
+func (l *Local) getRow(ctx context.Context, who keystore.Authority, args RowID) (row json.RawMessage, err error) {
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		text, err := l.onRows(tx, &who.Caller, false, "get", map[string]any{"from": args.Entity, "id": args.ID})
+		if fault.CodeOf(err) == fault.NotFound {
+			return fault.New(fault.NotFound, "there is no %s with the id %q", args.Entity, args.ID)
+		}
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			Row json.RawMessage `json:"row"`
+		}
+		err = json.Unmarshal(text, &answer)
+		row = answer.Row
+		return err
+	})
+	return row, err
+}
+
+func (l *Local) listRows(ctx context.Context, who keystore.Authority, args ListRows) (page RowPage, err error) {
+	query := map[string]any{"from": args.Entity}
+	if args.Limit != 0 {
+		query["limit"] = args.Limit
+	}
+	if args.Cursor != "" {
+		query["cursor"] = args.Cursor
+	}
+	if len(args.OrderBy) > 0 {
+		query["orderBy"] = args.OrderBy
+	}
+	where := []any{}
+	for _, c := range args.Where {
+		value, err := l.operand(args.Entity, c)
+		if err != nil {
+			return page, err
+		}
+		where = append(where, []any{c.Field, c.Operator, value})
+	}
+	query["where"] = where
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		text, err := l.onRows(tx, &who.Caller, false, "query", query)
+		if err != nil {
+			return err
+		}
+		page = RowPage{}
+		return json.Unmarshal(text, &page)
+	})
+	return page, err
+}
+
+// operand gives the JSON of a condition's value. What names no field is left for
+// the query to refuse.
+func (l *Local) operand(name string, c Condition) (json.RawMessage, error) {
+	m, err := l.model()
+	if err != nil {
+		return nil, err
+	}
+	quoted, err := json.Marshal(c.Value)
+	if err != nil {
+		return nil, err
+	}
+	e := m.Schema().Entity(name)
+	if e == nil {
+		if json.Valid([]byte(c.Value)) {
+			return json.RawMessage(c.Value), nil
+		}
+		return quoted, nil
+	}
+	switch f := e.Field(c.Field); {
+	case c.Value == "null" && (c.Operator == "=" || c.Operator == "!="):
+		return json.RawMessage("null"), nil
+	case f == nil:
+		return quoted, nil
+	default:
+		if _, err := f.Type.ParseOperand([]byte(c.Value)); err == nil && json.Valid([]byte(c.Value)) {
+			return json.RawMessage(c.Value), nil
+		}
+		return quoted, nil
+	}
+}
+
+// errRefused rolls an import back.
+var errRefused = errors.New("rows were refused")
+
+func (l *Local) importRows(ctx context.Context, who keystore.Authority, args ImportRows) (done Imported, err error) {
+	rows, unreadable, err := l.rowsOf(&args)
+	if err != nil {
+		return done, err
+	}
+	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+		done = Imported{Refused: append([]RefusedRow{}, unreadable...)}
+		for i, row := range rows {
+			if row == nil { // among the unreadable
+				continue
+			}
+			switch err := l.importRow(tx, &who.Caller, &args, row, &done); {
+			case err == nil:
+			case isOfRow(err):
+				done.Refused = append(done.Refused, RefusedRow{i, fault.Of(err).Detail})
+			default:
+				return err
+			}
+		}
+		if len(done.Refused) > 0 {
+			return errRefused
+		}
+		if done.Inserted == 0 {
+			return nil
+		}
+		return audit.Append(tx, audit.Record{
+			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: "data.import",
+			Target: args.Entity, Result: audit.OK, Count: done.Inserted,
+		})
+	})
+	if errors.Is(err, errRefused) {
+		done.Inserted, done.Skipped, err = 0, 0, nil
+		slices.SortFunc(done.Refused, func(a, b RefusedRow) int { return a.Index - b.Index })
+	}
+	return done, err
+}
+
+// isOfRow reports whether an error is the row's, so that the others can be
+// looked at too.
+func isOfRow(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Invalid, fault.Conflict, fault.NotFound, fault.Denied:
+		return true
+	}
+	return false
+}
+
+func (l *Local) importRow(tx *store.Tx, who *caller.Caller, args *ImportRows, row json.RawMessage, done *Imported) error {
+	if args.SkipExisting {
+		var known struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(row, &known) == nil && known.ID != "" {
+			_, err := l.onRows(tx, who, false, "get", map[string]any{"from": args.Entity, "id": known.ID})
+			if err == nil {
+				done.Skipped++
+				return nil
+			}
+			if fault.CodeOf(err) != fault.NotFound && !isOfRow(err) {
+				return err
+			}
+		}
+	}
+	if _, err := l.onRows(tx, who, true, "insert", map[string]any{"into": args.Entity, "values": row}); err != nil {
+		return err
+	}
+	done.Inserted++
+	return nil
+}
+
+// rowsOf gives the rows of a request as JSON objects, nil for those that cannot
+// be made any.
+func (l *Local) rowsOf(args *ImportRows) (rows []json.RawMessage, unreadable []RefusedRow, err error) {
+	if len(args.Rows)+len(args.Cells) > MaxImport {
+		return nil, nil, fault.New(fault.Invalid, "%d rows at once: at most %d", len(args.Rows)+len(args.Cells), MaxImport)
+	}
+	if len(args.Cells) == 0 {
+		return args.Rows, nil, nil
+	}
+	m, err := l.model()
+	if err != nil {
+		return nil, nil, err
+	}
+	e := m.Schema().Entity(args.Entity)
+	if e == nil {
+		return nil, nil, fault.New(fault.Invalid, "%s has no declared fields, so its rows cannot come as columns: import JSON lines", args.Entity)
+	}
+	fields := make([]*schema.Field, len(args.Header))
+	for i, name := range args.Header {
+		if fields[i] = e.Field(name); fields[i] == nil {
+			return nil, nil, fault.New(fault.Invalid, "column %q: %s has no such field%s", name, args.Entity, diag.DidYouMean(name, e.FieldNames()))
+		}
+	}
+	for i, cells := range args.Cells {
+		row, message := objectOf(fields, cells)
+		if message != "" {
+			unreadable = append(unreadable, RefusedRow{i, message})
+		}
+		rows = append(rows, row)
+	}
+	return rows, unreadable, nil
+}
+
+// objectOf makes a JSON object of one row of text, or says what is wrong.
+func objectOf(fields []*schema.Field, cells []string) (json.RawMessage, string) {
+	if len(cells) != len(fields) {
+		return nil, fmt.Sprintf("%d cells, and there are %d columns", len(cells), len(fields))
+	}
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, f := range fields {
+		if cells[i] == "" {
+			continue
+		}
+		v, err := f.Type.ParseText(cells[i])
+		if err != nil {
+			return nil, fmt.Sprintf("%s %v", f.Name, err)
+		}
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		name, _ := json.Marshal(f.Name)
+		out.Write(name)
+		out.WriteByte(':')
+		out.Write(f.Type.AppendJSON(nil, v))
+	}
+	out.WriteByte('}')
+	return out.Bytes(), ""
+}

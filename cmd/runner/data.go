@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+)
+
+const dataHelp = `See and move the rows of the schema's entities, as an operator: no policy, grant
+or tenant narrows what these commands reach, hidden fields included. What they
+change is recorded in the audit.`
+
+func (c *cli) dataCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "list, show, import and export rows",
+		Long:  dataHelp,
+		Example: `  runner data list Order --where "status = open" --order "createdAt desc"
+  runner data get Order 01k4x9m2v7q8r5s6t7u8v9w0x1
+  runner data export Order --out orders.jsonl
+  runner data import Order orders.csv`,
+	}
+	cmd.AddCommand(c.dataListCommand(), c.dataGetCommand(), c.dataImportCommand(), c.dataExportCommand())
+	c.onlySubcommands(cmd)
+	return cmd
+}
+
+// operators are those of conditions, longest first where one begins another.
+var operators = []string{"!=", "<=", ">=", "=", "<", ">", "startsWith", "contains"}
+
+// parseCondition reads `field operator value` of a --where.
+func parseCondition(text string) (admin.Condition, error) {
+	text = strings.TrimSpace(text)
+	name := strings.IndexFunc(text, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	if name > 0 {
+		rest := strings.TrimSpace(text[name:])
+		for _, op := range operators {
+			value, ok := strings.CutPrefix(rest, op)
+			if !ok || op >= "a" && !strings.HasPrefix(value, " ") { // a word ends with a blank
+				continue
+			}
+			return admin.Condition{Field: text[:name], Operator: op, Value: strings.TrimSpace(value)}, nil
+		}
+	}
+	return admin.Condition{}, invalid("--where %q: want a field, one of %s, and a value: --where \"total > 10\"", text, strings.Join(operators, " "))
+}
+
+// parseOrder reads `field [asc|desc]` of an --order.
+func parseOrder(text string) ([2]string, error) {
+	switch words := strings.Fields(text); {
+	case len(words) == 1:
+		return [2]string{words[0], "asc"}, nil
+	case len(words) == 2 && (words[1] == "asc" || words[1] == "desc"):
+		return [2]string{words[0], words[1]}, nil
+	}
+	return [2]string{}, invalid("--order %q: want a field and asc or desc: --order \"createdAt desc\"", text)
+}
+
+// rowFlags say which rows a command is about.
+type rowFlags struct {
+	where, order []string
+}
+
+func (f *rowFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value (again: all must hold)`)
+	cmd.Flags().StringArrayVar(&f.order, "order", nil, `field to order by, with asc or desc (again: where the first are equal)`)
+}
+
+func (f *rowFlags) request(entity string) (admin.ListRows, error) {
+	request := admin.ListRows{Entity: entity}
+	for _, text := range f.where {
+		condition, err := parseCondition(text)
+		if err != nil {
+			return request, err
+		}
+		request.Where = append(request.Where, condition)
+	}
+	for _, text := range f.order {
+		order, err := parseOrder(text)
+		if err != nil {
+			return request, err
+		}
+		request.OrderBy = append(request.OrderBy, order)
+	}
+	return request, nil
+}
+
+// eachPage asks for rows page by page, until there are no more or enough.
+func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int, do func([]json.RawMessage) error) error {
+	const most = 1000
+	for got := 0; ; {
+		request.Limit = most
+		if enough > 0 {
+			request.Limit = min(most, enough-got)
+		}
+		page, err := node.ListRows(ctx, request)
+		if err != nil {
+			return err
+		}
+		if err := do(page.Rows); err != nil {
+			return err
+		}
+		got += len(page.Rows)
+		if page.NextCursor == "" || got == enough {
+			return nil
+		}
+		request.Cursor = page.NextCursor
+	}
+}
+
+func (c *cli) dataListCommand() *cobra.Command {
+	var flags rowFlags
+	limit := 100
+	cmd := &cobra.Command{
+		Use:     "list <entity>",
+		Short:   "list rows",
+		Example: `  runner data list Order --where "status = open" --where "total > 10" --order "createdAt desc" --limit 20`,
+		Args:    exactly(1, "the name of an entity"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := flags.request(args[0])
+			if err != nil {
+				return err
+			}
+			if limit < 1 {
+				return invalid("--limit must be at least 1")
+			}
+			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+				rows := []json.RawMessage{}
+				err := eachPage(ctx, node, request, limit, func(page []json.RawMessage) error {
+					rows = append(rows, page...)
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				return c.printRows(args[0], rows)
+			}})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many rows at most")
+	return cmd
+}
+
+// printRows writes rows as a table whose columns are the fields of the first
+// ones, in their order.
+func (c *cli) printRows(entity string, rows []json.RawMessage) error {
+	if c.json {
+		return c.printJSON(rows)
+	}
+	var heading []string
+	column := map[string]int{}
+	var table [][]string
+	for _, row := range rows {
+		names, values, err := members(row)
+		if err != nil {
+			return fmt.Errorf("read a row of %s: %w", entity, err)
+		}
+		cells := make([]string, len(heading))
+		for i, name := range names {
+			at, ok := column[name]
+			if !ok {
+				at = len(heading)
+				column[name] = at
+				heading = append(heading, name)
+				cells = append(cells, "")
+			}
+			cells[at] = cell(values[i])
+		}
+		table = append(table, cells)
+	}
+	for i := range table {
+		for len(table[i]) < len(heading) {
+			table[i] = append(table[i], "")
+		}
+	}
+	return c.printTable(heading, table, "there are no such rows of "+entity)
+}
+
+func (c *cli) dataGetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "get <entity> <id>",
+		Short: "show a row with all its fields",
+		Args:  exactly(2, "the name of an entity and the id of a row"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1]})
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.printJSON(row)
+				}
+				names, values, err := members(row)
+				if err != nil {
+					return fmt.Errorf("read a row of %s: %w", args[0], err)
+				}
+				var lines [][2]string
+				for i, name := range names {
+					lines = append(lines, [2]string{name, cell(values[i])})
+				}
+				return c.print(pairs(lines))
+			}})
+		},
+	}
+}

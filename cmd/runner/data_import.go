@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+)
+
+const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV whose first line names the fields.
+
+Rows may bring their id and the times that are set by themselves otherwise, so
+that what was exported can be imported. In CSV an empty cell is a member left
+out. Each batch of up to 500 rows is one transaction: after a refused row nothing
+of its batch is kept, and every mistake in the batch is told with its line.`
+
+// batchBytes is well below what one transaction may write, indexes included.
+const batchBytes = 1 << 20
+
+func (c *cli) dataImportCommand() *cobra.Command {
+	var format string
+	var skip bool
+	cmd := &cobra.Command{
+		Use:   "import <entity> <file>",
+		Short: "insert the rows of a file",
+		Long:  dataImportHelp,
+		Example: `  runner data import Order orders.jsonl
+  runner data import Order --format csv - < orders.csv`,
+		Args: exactly(2, "the name of an entity and a file, or - for the standard input"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			format, err := formatOf(format, args[1])
+			if err != nil {
+				return err
+			}
+			in, size, err := c.openInput(args[1])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+				return c.importFile(ctx, node, args[0], args[1], in, size, format, skip)
+			}})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
+	cmd.Flags().BoolVar(&skip, "skip-existing", false, "pass over rows whose id is there already")
+	return cmd
+}
+
+// openInput opens a file, or the standard input for "-"; the size is 0 when it
+// is not known.
+func (c *cli) openInput(path string) (io.ReadCloser, int64, error) {
+	if path == "-" {
+		return io.NopCloser(c.stdin), 0, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, invalid("import: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder", path)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, 0, invalid("import: %w", err)
+	}
+	return file, info.Size(), nil
+}
+
+// imported is the document of `runner data import --json`.
+type imported struct {
+	Inserted int `json:"inserted"`
+	Skipped  int `json:"skipped"`
+}
+
+func (c *cli) importFile(ctx context.Context, node *admin.Client, entity, path string, in io.Reader, size int64, format string, skip bool) (err error) {
+	bar := c.newBar("importing "+entity, size, progress.UnitsBytes)
+	rows, err := newRowReader(io.TeeReader(in, counter(bar.add)), path, format)
+	var done imported
+	if err == nil {
+		err = importAll(ctx, node, entity, rows, skip, &done)
+	} else {
+		err = invalid("%w", err)
+	}
+	bar.end(err)
+	if err != nil {
+		if done.Inserted > 0 {
+			c.say("", fmt.Sprintf("%s imported before that; with --skip-existing rows with an id can be imported again", plural(done.Inserted, "row")))
+		}
+		return err
+	}
+	if c.json {
+		return c.printJSON(done)
+	}
+	text := fmt.Sprintf("imported %s", plural(done.Inserted, "row"))
+	if done.Skipped > 0 {
+		text += fmt.Sprintf(", skipped %d", done.Skipped)
+	}
+	return c.print(text + "\n")
+}
+
+func importAll(ctx context.Context, node *admin.Client, entity string, rows *rowReader, skip bool, done *imported) error {
+	for {
+		batch, broken := rows.batch(admin.MaxImport, batchBytes)
+		if len(batch) > 0 {
+			request := admin.ImportRows{Entity: entity, Header: rows.header, SkipExisting: skip}
+			for _, row := range batch {
+				if rows.header != nil {
+					request.Cells = append(request.Cells, row.cells)
+				} else {
+					request.Rows = append(request.Rows, row.object)
+				}
+			}
+			result, err := node.ImportRows(ctx, request)
+			if err != nil {
+				return err
+			}
+			if len(result.Refused) > 0 {
+				return refusedRows(rows.name, batch, result.Refused)
+			}
+			done.Inserted += result.Inserted
+			done.Skipped += result.Skipped
+		}
+		if broken != nil {
+			return invalid("%w", broken)
+		}
+		if len(batch) == 0 {
+			return nil
+		}
+	}
+}
+
+// maxRefused is how many refused rows are told.
+const maxRefused = 20
+
+func refusedRows(name string, batch []*fileRow, refused []admin.RefusedRow) error {
+	var all []error
+	for i, row := range refused {
+		if i == maxRefused {
+			all = append(all, invalid("… and %d more", len(refused)-i))
+			break
+		}
+		all = append(all, invalid("%s:%d: %s", name, batch[row.Index].line, row.Message))
+	}
+	return errors.Join(all...)
+}
+
+// counter tells how many bytes went by.
+type counter func(int64)
+
+func (c counter) Write(p []byte) (int, error) {
+	c(int64(len(p)))
+	return len(p), nil
+}
