@@ -32,7 +32,7 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestNoisyNeighbour|TestDeadlinesAreKept'
+  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \
