@@ -60,19 +60,6 @@ func isText(kind schema.TypeKind) bool {
 	return kind >= schema.ID && kind <= schema.URL || kind == schema.EnumKind || kind == schema.Relation
 }
 
-// holds reports that a row may have the value in the column. A decimal to
-// compare with may have other places than the column's.
-func (c *column) holds(v schema.Value) bool {
-	if v.Kind() != schema.KindDecimal {
-		return true
-	}
-	whole, fraction, _ := strings.Cut(strings.TrimPrefix(v.Text(), "-"), ".")
-	return len(fraction) == c.typ.Places && len(whole)+len(fraction) <= maxDecimalDigits
-}
-
-// maxDecimalDigits bounds the digits of every decimal type, zeros included.
-const maxDecimalDigits = 38
-
 // readOperand reads the value that a comparison is with. The error is for a
 // person.
 func (c *condition) readOperand(raw []byte) error {

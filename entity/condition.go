@@ -148,8 +148,8 @@ func rank(v schema.Value) int {
 
 // ---- for the planner ----
 //
-// What it is told are values that the column can hold, so that each has a place
-// among the keys of an index.
+// What it is told are values of the column's type, but maybe none that a row can
+// hold: a text beyond all bounds, a decimal of other places.
 
 // span is a range that the values of a column must lie in, whatever else is
 // asked of them. Null lies in no span.
@@ -163,7 +163,7 @@ type span struct {
 // every row that matches; false when the condition does not say.
 func (c *condition) equal(pos int) (schema.Value, bool) {
 	for i := range c.must() {
-		if p := &c.must()[i]; p.op == opEqual && p.column.pos == pos && p.column.holds(p.value) {
+		if p := &c.must()[i]; p.op == opEqual && p.column.pos == pos {
 			return p.value, true
 		}
 	}
@@ -175,7 +175,7 @@ func (c *condition) equal(pos int) (schema.Value, bool) {
 func (c *condition) oneOf(pos int) ([]schema.Value, bool) {
 	for i := range c.must() {
 		if p := &c.must()[i]; p.op == opAmong && p.column.pos == pos {
-			list := slices.DeleteFunc(slices.Clone(p.among), func(v schema.Value) bool { return !p.column.holds(v) })
+			list := slices.Clone(p.among)
 			slices.SortFunc(list, compareValues)
 			return slices.CompactFunc(list, schema.Value.Equal), true
 		}
@@ -190,7 +190,7 @@ func (c *condition) within(pos int) (span, bool) {
 	found := false
 	for i := range c.must() {
 		p := &c.must()[i]
-		if p.column.pos != pos || !p.column.holds(p.value) {
+		if p.column.pos != pos {
 			continue
 		}
 		switch p.op {

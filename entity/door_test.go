@@ -1,0 +1,169 @@
+package entity_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"runner.example/entity"
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// door is a store in memory that obeys a schema.
+type door struct {
+	store *store.Store
+	model *entity.Model
+}
+
+func openDoor(t *testing.T, text string) *door {
+	t.Helper()
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
+	s, found := schema.Compile(sources, schema.Options{})
+	if s == nil {
+		t.Fatal(found)
+	}
+	model, err := entity.Activate(context.Background(), st, s, sources, entity.Options{CursorKey: [32]byte{7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := entity.Verify(context.Background(), st); err != nil {
+			t.Error(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &door{st, model}
+}
+
+// do runs one operation in a transaction of its own and gives its answer, or its
+// fault as text.
+func (d *door) do(t *testing.T, who *caller.Caller, op, args string) string {
+	t.Helper()
+	var out entity.Result
+	var failed error
+	_, err := d.store.Update(context.Background(), func(tx *store.Tx) error {
+		var a entity.Access
+		a.Reset(d.model, tx, who, 0)
+		failed = a.Do(op, []byte(args), &out)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed != nil {
+		return failure(failed)
+	}
+	return string(out.JSON)
+}
+
+// insert adds rows as an operator and gives the id of the first.
+func (d *door) insert(t *testing.T, name, values string) string {
+	t.Helper()
+	answer := d.do(t, &caller.Caller{Kind: caller.System}, "insert", fmt.Sprintf(`{"into":%q,"values":%s}`, name, values))
+	var got struct{ Rows []struct{ ID string } }
+	if err := json.Unmarshal([]byte(answer), &got); err != nil || len(got.Rows) == 0 {
+		t.Fatalf("insert of %s: %s", values, answer)
+	}
+	return got.Rows[0].ID
+}
+
+// TestProbesOfAHiddenFieldAllAnswerAlike guesses at the value of a field that the
+// caller may not read: a right guess and a wrong one are told alike.
+func TestProbesOfAHiddenFieldAllAnswerAlike(t *testing.T) {
+	d := openDoor(t, querySchema)
+	id := d.insert(t, "Thing", `{"firm":"f1","title":"x","secret":"kitten"}`)
+	d.insert(t, "Thing", `{"firm":"f1","title":"y","secret":"zebra"}`)
+	for _, who := range []*caller.Caller{member, keyOf("every"), keyOf("some")} {
+		for _, op := range []string{"query", "count", "update", "delete"} {
+			args := `{"from":"Thing","where":[["secret","%s","%s"]]}`
+			if op == "update" {
+				args = `{"in":"Thing","set":{},"where":[["secret","%s","%s"]]}`
+			}
+			for _, operator := range []string{"=", "startsWith", "contains", "<"} {
+				right, wrong := d.do(t, who, op, fmt.Sprintf(args, operator, "kit")), d.do(t, who, op, fmt.Sprintf(args, operator, "dog"))
+				if right != wrong || !strings.HasPrefix(right, "invalid: ") && !strings.HasPrefix(right, "denied: ") {
+					t.Errorf("%s where secret %s: %s, else %s", op, operator, right, wrong)
+				}
+			}
+		}
+		for _, args := range []string{`{"from":"Thing","orderBy":[["secret","asc"]]}`, `{"from":"Thing","select":["secret"]}`} {
+			if got := d.do(t, who, "query", args); !strings.HasPrefix(got, "invalid: ") {
+				t.Errorf("%s: %s", args, got)
+			}
+		}
+		if got := d.do(t, who, "get", fmt.Sprintf(`{"from":"Thing","id":%q}`, id)); strings.Contains(got, "kitten") || strings.Contains(got, "secret") || !strings.Contains(got, `"title":"x"`) {
+			t.Errorf("a get answers %s", got)
+		}
+	}
+}
+
+// TestAnUpdateDoesNotTellWhatItsCallerMayNotRead: rows that could be changed but
+// not read are found by no guess at what they hold.
+func TestAnUpdateDoesNotTellWhatItsCallerMayNotRead(t *testing.T) {
+	d := openDoor(t, `
+auth { session cookie { idle: 30m } roles: [staff] user: Person }
+entity Person { id: id }
+entity Note { id: id
+  owner: Person
+  text: string(1..40)
+  seen: int = 0
+  @@allow read to session when owner == auth.userId
+  @@allow update, delete to session
+}
+routes("/", auth: none, rateLimit: none) { GET / -> home }`)
+	for _, id := range []string{"u1", "u2"} {
+		d.insert(t, "Person", fmt.Sprintf(`{"id":%q}`, id))
+	}
+	theirs := d.insert(t, "Note", `{"owner":"u2","text":"kitten"}`)
+	d.insert(t, "Note", `{"owner":"u1","text":"kit"}`)
+	me := &caller.Caller{Kind: caller.Session, UserID: "u1"}
+	for where, want := range map[string]int{
+		`["text","startsWith","kit"]`: 1, `["text","startsWith","kitt"]`: 0, `["not",["text","=","kit"]]`: 0,
+		`["id","=","` + theirs + `"]`: 0, ``: 1,
+	} {
+		got := d.do(t, me, "update", `{"in":"Note","set":{"seen":1},"where":[`+where+`]}`)
+		if !strings.Contains(got, fmt.Sprintf(`"count":%d`, want)) {
+			t.Errorf("where %s: %s, expected %d", where, got, want)
+		}
+	}
+	if got := d.do(t, me, "delete", `{"from":"Note","where":[["id","=","`+theirs+`"]]}`); got != `{"count":0}` {
+		t.Errorf("a note out of sight is deleted: %s", got)
+	}
+}
+
+func TestACursorThroughTheDoorIsItsCallersOwn(t *testing.T) {
+	d := openDoor(t, querySchema)
+	d.insert(t, "Thing", `[{"firm":"f1","title":"a","secret":"s"},{"firm":"f1","title":"b","secret":"s"},{"firm":"f1","title":"c","secret":"s"}]`)
+	const ask = `{"from":"Thing","select":["title"],"orderBy":[["title","desc"]],"limit":2`
+	var page struct {
+		Rows       []struct{ Title string }
+		NextCursor *string
+	}
+	first := d.do(t, member, "query", ask+`}`)
+	if err := json.Unmarshal([]byte(first), &page); err != nil || page.NextCursor == nil || len(page.Rows) != 2 {
+		t.Fatalf("the first page is %s", first)
+	}
+	next := fmt.Sprintf(`%s,"cursor":%q}`, ask, *page.NextCursor)
+	if got, want := d.do(t, member, "query", next), `{"rows":[{"title":"a"}],"nextCursor":null}`; got != want {
+		t.Errorf("the next page is %s", got)
+	}
+	if again := d.do(t, member, "query", ask+`}`); again != first {
+		t.Errorf("the same page is told differently:\n%s\n%s", first, again)
+	}
+	other := *member
+	other.UserID = "u2"
+	if got := d.do(t, &other, "query", next); !strings.HasPrefix(got, "invalid: cursor: ") {
+		t.Errorf("another caller goes on with it: %s", got)
+	}
+}
