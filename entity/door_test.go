@@ -167,3 +167,29 @@ func TestACursorThroughTheDoorIsItsCallersOwn(t *testing.T) {
 		t.Errorf("another caller goes on with it: %s", got)
 	}
 }
+
+func TestUntypedRowsAreAskedThroughTheDoorAsDeclaredOnesAre(t *testing.T) {
+	d := openDoor(t, freeSchema)
+	d.do(t, member, "insert", `{"into":"Thing","values":[{"title":"a","size":1,"price":7},{"title":"b","size":3},{"title":"c","size":"3","price":9}]}`)
+	foreign := &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "f2"}
+	d.do(t, foreign, "insert", `{"into":"Thing","values":{"title":"d","size":4}}`)
+	for _, c := range []struct {
+		who      *caller.Caller
+		op, args string
+		want     string
+	}{
+		{member, "count", `{"from":"Thing"}`, `{"count":3}`},
+		{foreign, "count", `{"from":"Thing","where":[["size",">",1]]}`, `{"count":1}`},
+		{member, "query", `{"from":"Thing","select":["title"],"where":[["price","!=",null]],"orderBy":[["size","desc"]]}`, `{"rows":[{"title":"c"},{"title":"a"}],"nextCursor":null}`},
+		{keyOf("some"), "query", `{"from":"Thing","select":["title","size"],"orderBy":[["title","desc"]]}`, `{"rows":[{"title":"c","size":"3"},{"title":"a","size":1}],"nextCursor":null}`},
+		{keyOf("some"), "count", `{"from":"Thing","where":[["price",">",1]]}`, `invalid: where[0]: Thing has no field "price" that the caller may read`},
+		{keyOf("some"), "insert", `{"into":"Thing","values":{"title":"e","size":3}}`, `denied: the caller may not insert this Thing`},
+		{keyOf("all"), "update", `{"in":"Thing","set":{"price":1},"where":[["title","=","a"],["price","=",7.0]]}`, ``},
+		{keyOf("all"), "count", `{"from":"Thing","where":[["price","=",1]]}`, `{"count":1}`},
+		{nobody, "count", `{"from":"Thing"}`, `{"count":0}`},
+	} {
+		if got := d.do(t, c.who, c.op, c.args); got != c.want && (c.want != "" || !strings.Contains(got, `"count":1`)) {
+			t.Errorf("%s %s as %s %s: %s, expected %s", c.op, c.args, c.who.Kind, c.who.Scope, got, c.want)
+		}
+	}
+}
