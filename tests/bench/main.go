@@ -122,7 +122,14 @@ func bench(rounds int, length time.Duration, out string) error {
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(microBenchmarks, " "), err, micro)
 	}
-	report := render(arms, rounds, length, micro)
+	fmt.Fprintln(os.Stderr, "measuring rows")
+	cmd := exec.Command("go", rowBenchmarks...)
+	cmd.Dir = rowsDir
+	rows, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(rowBenchmarks, " "), err, rows)
+	}
+	report := render(arms, rounds, length, micro, rows)
 	fmt.Print(report)
 	plot := strings.TrimSuffix(out, ".md") + ".svg"
 	if err := os.WriteFile(plot, []byte(draw(arms)), 0o644); err != nil {
@@ -136,6 +143,12 @@ func bench(rounds int, length time.Duration, out string) error {
 var microBenchmarks = []string{
 	"test", "-run", "^$", "-bench", "Restore|Steady|Cost|Rewrite|Idle", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm",
 }
+
+// rowBenchmarks measure rows against the same work done natively. They are in a
+// module of their own.
+var rowBenchmarks = []string{"test", "-run", "^$", "-bench", ".", "-benchtime", "2s", "-timeout", "30m", "."}
+
+const rowsDir = "tests/bench/entities"
 
 // metrics are what the benchmarks reported, by benchmark and unit.
 type metrics map[string]map[string]float64
@@ -333,7 +346,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, err
 }
 
-func render(arms []*arm, rounds int, length time.Duration, micro []byte) string {
+func render(arms []*arm, rounds int, length time.Duration, micro, rows []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench`. wrk with 32 connections on loopback, %d rounds of %s for each server in\n", rounds, length)
 	fmt.Fprintf(&b, "turn, %d cores shared by server and load, %s. A ratio is taken within a round;\nits median is printed with the smallest and the largest.\n\n", runtime.NumCPU(), runtime.Version())
@@ -348,23 +361,58 @@ func render(arms []*arm, rounds int, length time.Duration, micro []byte) string 
 	b.WriteString("\n![req/s of each server](performance.svg)\n\n## Goals\n\n")
 	b.WriteString("Ratios are medians of neighbours in one run, with the range in which nine of ten lay; those of\nreq/s with the smallest and the largest.\n\n")
 	b.WriteString(goals(arms, parseMetrics(micro)))
+	b.WriteString("\n## Rows\n\n")
+	b.WriteString(rowFigures(parseMetrics(rows)))
 	b.WriteString("\n## The sandbox alone\n\n")
-	b.WriteString("    go")
-	for _, arg := range microBenchmarks {
+	b.WriteString("Restore: a request in a sandbox that is brought back to its image, against the same without\n")
+	b.WriteString("(`none`). Cost: a guest with fuel and a bounded stack, against the same as it was compiled\n(`plain`).\n\n")
+	writeRaw(&b, ".", microBenchmarks, micro)
+	b.WriteString("\n## Rows alone\n\nAgainst Badger without a schema, each commit synced, and SQLite in process (modernc.org/sqlite, write-ahead log,\nsynchronous=full).\n\n")
+	writeRaw(&b, rowsDir, rowBenchmarks, rows)
+	return b.String()
+}
+
+// writeRaw writes a command and the figures that it printed.
+func writeRaw(b *strings.Builder, dir string, args []string, out []byte) {
+	b.WriteString("    ")
+	if dir != "." {
+		b.WriteString("cd " + dir + " && ")
+	}
+	b.WriteString("go")
+	for _, arg := range args {
 		if strings.ContainsAny(arg, "^|$") {
 			arg = "'" + arg + "'"
 		}
 		b.WriteString(" " + arg)
 	}
-	b.WriteString("\n\n")
-	b.WriteString("Restore: a request in a sandbox that is brought back to its image, against the same without\n")
-	b.WriteString("(`none`). Cost: a guest with fuel and a bounded stack, against the same as it was compiled\n(`plain`). The ratio is the median of neighbours.\n\n```\n")
-	for line := range strings.Lines(string(micro)) {
+	b.WriteString("\n\n```\n")
+	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "Benchmark") {
 			b.WriteString(line)
 		}
 	}
 	b.WriteString("```\n")
+}
+
+// rowFigures tells what rows cost beside the same work done natively.
+func rowFigures(m metrics) string {
+	var b strings.Builder
+	b.WriteString("| figure | measured |\n|---|---|\n")
+	row := func(figure, format string, args ...any) {
+		fmt.Fprintf(&b, "| %s | %s |\n", figure, fmt.Sprintf(format, args...))
+	}
+	get, empty := m["Get/handler"], m["Get/empty"]
+	row("a row by its id in a handler, over Badger's own Get and copy", "%.2f µs more (%.2f against %.2f)",
+		(get["runner-100-ns"]-get["badger-100-ns"])/1e5, get["runner-100-ns"]/1e5, get["badger-100-ns"]/1e5)
+	row("a host call without work, in the same run", "%.2f µs", empty["empty-100-ns"]/1e5)
+	row("20 rows by an index with tenant and policy, as JSON, over SQLite", "%s", m.ratio("Page/sqlite"))
+	row("the same over an index kept by hand in Badger, JSON decoded and encoded", "%s", m.ratio("Page/badger"))
+	for _, callers := range []string{"1", "16", "64"} {
+		insert := m["Insert/"+callers]
+		row("durable inserts a second, callers: "+callers, "%.0f, that is %.1f times Badger, %.1f times SQLite", insert["runner/s"], insert["over-badger"], insert["over-sqlite"])
+	}
+	row("a page out of 100,000 rows over one out of 10,000", "%s", m.ratio("Table/100000"))
+	row("a page out of 1,000,000 rows over one out of 10,000", "%s", m.ratio("Table/1000000"))
 	return b.String()
 }
 
