@@ -45,6 +45,10 @@ part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
 part "store: crashes, serializability" \
   go test -count=1 -v -timeout 30m ./store/...
+part "rows: against a reference, tenants apart, serializable, crashes" \
+  go test -count=1 -v -timeout 60m ./entity
+part "rules against a naive interpreter" \
+  go test -count=1 -v -timeout 30m ./schema
 part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router
 for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do
