@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"runner.example/internal/diag"
@@ -14,8 +15,8 @@ import (
 	"runner.example/store"
 )
 
-// maxActivations is how often an activation begins again because another one, or
-// the first rows of a table, came between.
+// maxActivations is how often an activation begins again because the first rows of
+// a table came between.
 const maxActivations = 5
 
 var errAgain = errors.New("the store's rows changed meanwhile")
@@ -27,11 +28,12 @@ var errAgain = errors.New("the store's rows changed meanwhile")
 //
 // Fields and entities are added without touching a row. New unique indexes are
 // built and verified before the change is made, while the old model goes on
-// serving; others are built by BuildIndexes, and until then not used. The sources
-// are those of the schema. Activations of one store must not run at the same
-// time.
+// serving; others are built by BuildIndexes, and until then not used. Where the
+// values of rows have a say, transactions of the old model fail with ErrOutdated
+// for the last moment of it, even if it is refused then. The sources are those of
+// the schema. Activations of one store must not run at the same time.
 func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
-	if err := dropAbandoned(ctx, st); err != nil {
+	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
 		return nil, fmt.Errorf("activate schema: %w", err)
 	}
 	for try := 1; ; try++ {
@@ -56,13 +58,16 @@ type activation struct {
 	sources []diag.Source
 
 	mu sync.Mutex
-	// written are the keys of rows that were written since it began.
+	// written are the keys of rows that were written and not caught up with.
 	written map[string]bool
+	// entered are the rows written since the view as they stand in new unique
+	// indexes, by key; nil: not at all.
+	entered map[string]*row
 }
 
 // run returns the catalog that the rows obey now.
 func (a *activation) run(ctx context.Context) (c *catalog, err error) {
-	a.written = map[string]bool{}
+	a.written, a.entered = map[string]bool{}, map[string]*row{}
 	stop := a.store.OnApply([]byte(spaceRows), func(_ store.Seq, ch store.Change) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -88,6 +93,9 @@ func (a *activation) run(ctx context.Context) (c *catalog, err error) {
 			return err
 		}
 		if err := a.buildUnique(ctx, view, m); err != nil {
+			return err
+		}
+		if err := a.catchUp(ctx, view, m); err != nil {
 			return err
 		}
 		return a.commit(ctx, view, m)
@@ -182,17 +190,132 @@ func (a *activation) buildOne(ctx context.Context, view *store.Tx, s *survey, x 
 	return flush()
 }
 
-// commit makes the change, once what was written since the view was taken fits
-// too.
-func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) error {
-	_, err := a.store.Update(ctx, func(tx *store.Tx) error {
-		generation, err := readNumber(tx, keyGeneration)
+// catchUpRounds is how often what was written meanwhile is taken in before the
+// rows are held still for the rest.
+const catchUpRounds = 20
+
+// catchUp takes in most of what was written since the view.
+func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) error {
+	for range catchUpRounds {
+		left := 0
+		for _, s := range m.surveys {
+			keys := a.takeWritten(s.table)
+			left += len(keys)
+			for some := range slices.Chunk(keys, buildBatch/4) {
+				var step catchingUp
+				_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
+					step, err = a.takeIn(tx, view, s, some)
+					return err
+				})
+				if errors.Is(err, store.ErrConflict) { // they are being written: later
+					a.putBack(some)
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				for i, key := range some {
+					a.entered[key] = step.entered[i]
+				}
+				a.putBack(step.misfits)
+			}
+		}
+		if left < buildBatch {
+			return nil
+		}
+	}
+	return nil
+}
+
+// takeWritten takes the keys of a table's rows off the written ones.
+func (a *activation) takeWritten(t *table) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var keys []string
+	for key := range a.written {
+		if strings.HasPrefix(key, string(t.prefix)) {
+			keys = append(keys, key)
+			delete(a.written, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (a *activation) putBack(keys []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range keys {
+		a.written[key] = true
+	}
+}
+
+// catchingUp is what came of taking in some rows.
+type catchingUp struct {
+	entered []*row // by the keys taken in
+	// misfits are the keys of rows that do not fit, and list says why. They may
+	// yet change, until the rows are held still.
+	misfits []string
+	list    diag.List
+}
+
+// takeIn brings the entries of some rows in the new unique indexes up to the
+// transaction's snapshot, and asks the rows what the survey asked the others.
+func (a *activation) takeIn(tx, view *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
+	for _, key := range keys {
+		was, known := a.entered[key]
+		if !known {
+			if was, err = rowAt(view, s.table, key); err != nil {
+				return step, err
+			}
+		}
+		if was == nil {
+			continue
+		}
+		for _, at := range s.unique {
+			if err := tx.Delete(s.table.entryKey(nil, s.table.indexes[at], was.values)); err != nil {
+				return step, err
+			}
+		}
+	}
+	for _, key := range keys {
+		is, err := rowAt(tx, s.table, key)
 		if err != nil {
+			return step, err
+		}
+		found := len(step.list)
+		if is != nil {
+			if err := s.enter(tx, is, &step.list); err != nil {
+				return step, err
+			}
+		}
+		if len(step.list) > found {
+			step.misfits = append(step.misfits, key)
+			is = nil
+		}
+		step.entered = append(step.entered, is)
+	}
+	return step, nil
+}
+
+// frozen is set in the generation while an activation holds the rows still: no
+// model is of such a generation.
+const frozen = 1 << 63
+
+// commit makes the change. Where the rows that there are have a say, they are held
+// still first: writers fail with ErrOutdated until it is over.
+func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (err error) {
+	if len(m.surveys) > 0 {
+		if err := a.setGeneration(ctx, m.old.Generation|frozen); err != nil {
 			return err
 		}
-		if generation != m.old.Generation {
-			return errAgain
-		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, a.setGeneration(context.WithoutCancel(ctx), m.old.Generation))
+			}
+		}()
+	}
+	_, err = a.store.Update(ctx, func(tx *store.Tx) error {
 		for _, number := range m.empty {
 			filled, err := hasRows(tx, number)
 			if err != nil {
@@ -203,11 +326,12 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) e
 			}
 		}
 		for _, s := range m.surveys {
-			if err := tx.DependOn(s.table.prefix); err != nil {
+			step, err := a.takeIn(tx, view, s, a.stillWritten(s.table))
+			if err != nil {
 				return err
 			}
-			if err := a.catchUp(tx, view, s); err != nil {
-				return err
+			if step.list.HasErrors() {
+				return &ChangeError{step.list}
 			}
 		}
 		if err := m.mark(tx); err != nil {
@@ -215,6 +339,33 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) e
 		}
 		m.new.Generation = m.old.Generation + 1
 		return m.new.write(tx)
+	})
+	return err
+}
+
+// stillWritten are the written keys of a table's rows, which stay.
+func (a *activation) stillWritten(t *table) []string {
+	keys := a.takeWritten(t)
+	a.putBack(keys)
+	return keys
+}
+
+func (a *activation) setGeneration(ctx context.Context, generation uint64) error {
+	_, err := a.store.Update(ctx, func(tx *store.Tx) error {
+		return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation))
+	})
+	return err
+}
+
+// thaw ends what an activation began that held the rows still and never came to
+// its end.
+func thaw(ctx context.Context, st *store.Store) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error {
+		generation, err := readNumber(tx, keyGeneration)
+		if err != nil || generation&frozen == 0 {
+			return err
+		}
+		return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation&^frozen))
 	})
 	return err
 }
@@ -242,74 +393,37 @@ func (m *migration) mark(tx *store.Tx) error {
 	return nil
 }
 
-// catchUp brings the new unique indexes of a table up to the transaction's
-// snapshot, and asks the rows written since the view what the survey asked the
-// others.
-func (a *activation) catchUp(tx, view *store.Tx, s *survey) error {
-	a.mu.Lock()
-	var keys []string
-	for key := range a.written {
-		if len(key) > len(s.table.prefix) && key[:len(s.table.prefix)] == string(s.table.prefix) {
-			keys = append(keys, key)
+// enter asks a row what the survey asks and puts it into the new unique indexes,
+// unless it does not fit: then the list says why, and it is in none.
+func (s *survey) enter(tx *store.Tx, r *row, list *diag.List) error {
+	found := len(*list)
+	s.inspect(r.values, list)
+	for _, at := range s.unique {
+		x := s.table.indexes[at]
+		if x.hasNull(r.values) {
+			continue
 		}
-	}
-	a.mu.Unlock()
-	slices.Sort(keys)
-	var now []row
-	for _, key := range keys {
-		was, err := rowAt(view, s.table, key)
-		if err != nil {
+		holder, err := tx.Get(s.table.entryKey(nil, x, r.values))
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
 			return err
-		}
-		if was != nil {
-			for _, at := range s.unique {
-				if err := tx.Delete(s.table.entryKey(nil, s.table.indexes[at], was.values)); err != nil {
-					return err
-				}
-			}
-		}
-		is, err := rowAt(tx, s.table, key)
-		if err != nil {
-			return err
-		}
-		if is != nil {
-			now = append(now, *is)
-		}
-	}
-	var list diag.List
-	for i := range now {
-		s.inspect(now[i].values, &list)
-		for _, at := range s.unique {
-			if err := s.enter(tx, at, &now[i], &list); err != nil {
+		default:
+			other := make([]schema.Value, len(s.table.slots))
+			if err := s.table.readTail(other, string(holder)); err != nil {
 				return err
 			}
+			s.tellSame(list, at, other[s.table.id].Text(), r.values[s.table.id].Text())
 		}
 	}
-	if list.HasErrors() {
-		return &ChangeError{list}
+	if len(*list) > found {
+		return nil
 	}
-	return nil
-}
-
-// enter puts a row into a unique index unless another has its place.
-func (s *survey) enter(tx *store.Tx, at int, r *row, list *diag.List) error {
-	x := s.table.indexes[at]
-	key := s.table.entryKey(nil, x, r.values)
-	if x.hasNull(r.values) {
-		return tx.Set(key, []byte(r.tail))
+	for _, at := range s.unique {
+		if err := tx.Set(s.table.entryKey(nil, s.table.indexes[at], r.values), []byte(r.tail)); err != nil {
+			return err
+		}
 	}
-	holder, err := tx.Get(key)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return tx.Set(key, []byte(r.tail))
-	case err != nil:
-		return err
-	}
-	other := row{tail: string(holder), values: make([]schema.Value, len(s.table.slots))}
-	if err := s.table.readTail(other.values, other.tail); err != nil {
-		return err
-	}
-	s.tellSame(list, at, other.values[s.table.id].Text(), r.values[s.table.id].Text())
 	return nil
 }
 

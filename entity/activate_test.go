@@ -344,27 +344,31 @@ func TestRowsWrittenWhileIndexesAreBuiltAreInThem(t *testing.T) {
 }
 
 func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
-	h := moveIn(t, with("size: int"))
-	for i := range 1200 {
-		h.insert(clerk, "Item", fmt.Sprintf(`{"size":%d}`, i))
+	for _, at := range []string{"entity/next", "entity/i", "entity/generation"} {
+		t.Run(at, func(t *testing.T) {
+			h := moveIn(t, with("size: int"))
+			for i := range 1200 {
+				h.insert(clerk, "Item", fmt.Sprintf(`{"size":%d}`, i))
+			}
+			text := with("size: int @unique")
+			ctx, cancel := context.WithCancel(context.Background())
+			stop := h.store.OnApply([]byte(at), func(store.Seq, store.Change) { cancel() })
+			s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+			_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
+			stop()
+			if err == nil {
+				t.Fatal("the activation was not cut off")
+			}
+			h.verify()
+			h.insert(clerk, "Item", `{"size":1}`) // which the unique field would have refused
+			if got := h.refusals(text); len(got) != 1 || got[0].Code != "E603" {
+				t.Fatalf("got %v", got)
+			}
+			h.must(clerk, "delete", `{"from":"Item","where":[["size","=",1]]}`)
+			if err := h.activate(text); err != nil {
+				t.Fatal(err)
+			}
+			h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":2}}`, "size")
+		})
 	}
-	text := with("size: int @unique")
-	ctx, cancel := context.WithCancel(context.Background())
-	stop := h.store.OnApply([]byte("entity/i"), func(store.Seq, store.Change) { cancel() })
-	s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
-	_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
-	stop()
-	if err == nil {
-		t.Fatal("the activation was not cut off")
-	}
-	h.verify()
-	h.insert(clerk, "Item", `{"size":1}`) // which the unique field would have refused
-	if got := h.refusals(text); len(got) != 1 || got[0].Code != "E603" {
-		t.Fatalf("got %v", got)
-	}
-	h.must(clerk, "delete", `{"from":"Item","where":[["size","=",1]]}`)
-	if err := h.activate(text); err != nil {
-		t.Fatal(err)
-	}
-	h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":2}}`, "size")
 }

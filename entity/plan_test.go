@@ -181,12 +181,12 @@ func TestAnIndexChangesNoAnswer(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	for _, tenant := range []bool{false, true} {
-		g := gambler{Rand: rand.New(rand.NewPCG(seed, 1)), orgs: []string{"o1", "o2"}}
+		g := &gambler{Rand: rand.New(rand.NewPCG(seed, 1)), orgs: []string{"o1", "o2"}}
 		houses := []*house{moveIn(t, indexed(tenant, ""))}
 		for _, attributes := range attributeSets {
 			houses = append(houses, moveIn(t, indexed(tenant, attributes)))
 		}
-		fill(t, g, houses, tenant, &g)
+		fill(t, g, houses, tenant)
 		callers := []*caller.Caller{memberOf("o1"), memberOf("o2"), operator}
 		for range queries {
 			who, query := callers[g.IntN(3)], g.query(tenant)
@@ -202,7 +202,7 @@ func TestAnIndexChangesNoAnswer(t *testing.T) {
 
 // fill puts the same rows into all houses. Where one has a unique index that a row
 // breaks, none gets it.
-func fill(t *testing.T, g gambler, houses []*house, tenant bool, made *gambler) {
+func fill(t *testing.T, g *gambler, houses []*house, tenant bool) {
 	t.Helper()
 	imported := func(h *house, name, values string) error {
 		_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {
@@ -215,14 +215,13 @@ func fill(t *testing.T, g gambler, houses []*house, tenant bool, made *gambler) 
 	}
 	for i := range 3 {
 		id := fmt.Sprintf("01j0000000000000000000000%d", i)
-		made.friends = append(made.friends, id)
+		g.friends = append(g.friends, id)
 		for _, h := range houses {
 			if err := imported(h, "Friend", fmt.Sprintf(`{"id":%q}`, id)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	g = *made
 	for i := range 250 {
 		id := fmt.Sprintf("01j0000000000000000000%04d", i)
 		values := fmt.Sprintf(`{"id":%q,%s`, id, g.row())
@@ -233,15 +232,15 @@ func fill(t *testing.T, g gambler, houses []*house, tenant bool, made *gambler) 
 		if err := imported(unique, "Item", values+"}"); err != nil {
 			continue
 		}
-		made.ids = append(made.ids, id)
+		g.ids = append(g.ids, id)
 		for _, h := range houses[:len(houses)-1] {
 			if err := imported(h, "Item", values+"}"); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if len(made.ids) < 50 {
-		t.Fatalf("only %d rows fit the unique indexes", len(made.ids))
+	if len(g.ids) < 50 {
+		t.Fatalf("only %d rows fit the unique indexes", len(g.ids))
 	}
 }
 

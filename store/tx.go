@@ -88,22 +88,6 @@ func (t *Tx) Fits(keys, bytes int) bool {
 	return t.writes.keys+keys <= maxTxKeys && t.writes.bytes+bytes <= maxTxBytes
 }
 
-// DependOn adds all keys that begin with prefix to the read set without reading
-// them: the commit conflicts with any that was written after the snapshot.
-func (t *Tx) DependOn(prefix []byte) error {
-	if t.ended {
-		return errEnded
-	}
-	if err := t.begin(); err != nil {
-		return err
-	}
-	if t.attempt > 0 {
-		lo, hi := bounds(prefix, nil, false)
-		t.spans = append(t.spans, &span{lo, hi})
-	}
-	return nil
-}
-
 // Now returns the instant of this run of the function: the clock's time at the
 // first call. It opens nothing.
 func (t *Tx) Now() time.Time {
