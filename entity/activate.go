@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +41,11 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []
 		var refused *ChangeError
 		switch {
 		case err == nil:
-			return newModel(ctx, st, s, c, opt)
+			m, err := newModel(ctx, st, s, c, opt)
+			if err == nil && a.changed && opt.Logger != nil {
+				opt.Logger.Info("rows obey a changed schema", "generation", m.generation)
+			}
+			return m, err
 		case errors.As(err, &refused):
 			return nil, refused
 		case !errors.Is(err, errAgain) || try == maxActivations:
@@ -56,6 +59,7 @@ type activation struct {
 	store   *store.Store
 	schema  *schema.Schema
 	sources []diag.Source
+	changed bool // what the rows obey
 
 	mu sync.Mutex
 	// written are the keys of rows that were written and not caught up with.
@@ -86,7 +90,7 @@ func (a *activation) run(ctx context.Context) (c *catalog, err error) {
 			return &ChangeError{m.list}
 		}
 		c = m.new
-		if !m.changed {
+		if a.changed = m.changed; !m.changed {
 			return nil
 		}
 		if err := a.reserve(ctx, m); err != nil {
@@ -444,10 +448,7 @@ func rowAt(tx *store.Tx, t *table, key string) (*row, error) {
 func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog, opt Options) (*Model, error) {
 	m := &Model{
 		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, names: s.EntityNames(),
-		cursors: newSealer(opt.CursorKey), logger: opt.Logger,
-	}
-	if m.logger == nil {
-		m.logger = slog.New(slog.DiscardHandler)
+		cursors: newSealer(opt.CursorKey),
 	}
 	for _, name := range m.names {
 		t, err := newTable(c.table(name), s.Entity(name))

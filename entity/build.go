@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"runner.example/store"
 )
@@ -22,8 +23,9 @@ type Progress struct {
 // BuildIndexes enters the rows that there are into the indexes that were added,
 // and removes what is left of indexes that are no more. It works in small
 // transactions beside those that serve; stopped, it goes on where it was when it
-// is called again, by a model of the same or a later schema. An index is used
-// from the moment it is built. progress may be nil.
+// is called again, by a model of the same or a later schema. When the schema is
+// changed it ends, since that is for the later model. An index is used from the
+// moment it is built. progress may be nil.
 func (m *Model) BuildIndexes(ctx context.Context, progress func(Progress)) error {
 	if progress == nil {
 		progress = func(Progress) {}
@@ -34,7 +36,11 @@ func (m *Model) BuildIndexes(ctx context.Context, progress func(Progress)) error
 			if x.built.Load() {
 				continue
 			}
-			if err := m.build(ctx, t, x, progress); err != nil {
+			err := m.build(ctx, t, x, progress)
+			if errors.Is(err, ErrOutdated) {
+				return nil
+			}
+			if err != nil {
 				return fmt.Errorf("build index of %s over %s: %w", name, x.names(t), err)
 			}
 		}
@@ -82,7 +88,6 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 	if err != nil {
 		return err
 	}
-	m.logger.Info("building an index", "entity", p.Entity, "fields", p.Fields, "rows", p.Total)
 	for batch := buildBatch; !p.Done; {
 		var step buildStep
 		_, err := m.store.Update(ctx, func(tx *store.Tx) (err error) {
@@ -92,6 +97,11 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 		switch {
 		case errors.Is(err, store.ErrConflict) && batch > 1:
 			batch /= 2 // rows are being written here: take fewer at a time
+			continue
+		case errors.Is(err, errFrozen): // nothing can be written for a moment
+			if err := pause(ctx); err != nil {
+				return err
+			}
 			continue
 		case err != nil:
 			return err
@@ -104,8 +114,22 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 		}
 		progress(p)
 	}
-	m.logger.Info("built an index", "entity", p.Entity, "fields", p.Fields, "rows", p.Rows)
 	return nil
+}
+
+// errFrozen: an activation holds the rows still.
+var errFrozen = errors.New("rows are held still")
+
+// pause waits for about as long as rows are held still.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(10 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 type buildStep struct {
@@ -120,7 +144,11 @@ func (m *Model) buildSome(tx *store.Tx, t *table, x *index, batch int) (step bui
 	if err != nil {
 		return step, err
 	}
-	if generation != m.generation {
+	switch generation {
+	case m.generation:
+	case m.generation | frozen:
+		return step, errFrozen
+	default:
 		return step, ErrOutdated
 	}
 	mark := numbered(spaceUnbuilt, x.number)

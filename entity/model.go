@@ -20,7 +20,7 @@ type Options struct {
 	// CursorKey seals the cursors of pages: those of one key can be continued
 	// under another model of that key.
 	CursorKey [32]byte
-	// Logger takes what operators should know of builds; nil discards it.
+	// Logger is told when the rows obey a changed schema; nil discards it.
 	Logger *slog.Logger
 }
 
@@ -34,7 +34,6 @@ type Model struct {
 	tables     map[string]*table
 	names      []string // of the tables, as the schema orders them
 	cursors    *sealer
-	logger     *slog.Logger
 }
 
 // table is one entity and where its rows lie.

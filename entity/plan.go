@@ -430,6 +430,7 @@ func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *row, visit fun
 	if p.reverse {
 		from = r.hi
 	}
+	empty := true
 	for item, err := range a.Tx.Scan(r.prefix, from, p.reverse) {
 		if err != nil {
 			return false, storeFault(err)
@@ -439,17 +440,21 @@ func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *row, visit fun
 			continue // hi itself
 		}
 		if high || bytes.Compare(item.Key, r.lo) < 0 {
-			return true, nil
+			break
 		}
 		if err := a.touch(); err != nil {
 			return false, err
 		}
+		empty = false
 		if err := a.load(t, p.index, found, item); err != nil {
 			return false, err
 		}
 		if more, err := visit(found); err != nil || !more {
 			return false, err
 		}
+	}
+	if empty { // looked for, like a row that is not there
+		return true, a.touch()
 	}
 	return true, nil
 }

@@ -282,7 +282,7 @@ func TestAPageCostsWhatItsIndexSays(t *testing.T) {
 		{`"orderBy":[["rank","asc"]],"limit":20`, 21},
 		{`"orderBy":[["rank","desc"]],"limit":20`, 21},
 		{`"where":[["rank",">=",100],["rank","<",110]]`, 10},
-		{`"where":[["rank","in",[5,9,9,1000]]]`, 2},
+		{`"where":[["rank","in",[5,9,9,1000]]]`, 3},
 		{`"where":[["number","startsWith","001"]]`, 10},
 		{fmt.Sprintf(`"where":[["partner","=",%q],["status","=","open"]],"orderBy":[["createdAt","desc"]],"limit":20`, p), 21},
 		{fmt.Sprintf(`"where":[["partner","=",%q],["status","=","open"]],"orderBy":[["createdAt","asc"]],"limit":20`, p), 21},
