@@ -2,6 +2,7 @@ package keystore_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ func TestKeysOfAScopeThatIsGoneAreWarnedOfByName(t *testing.T) {
 	for range 12 {
 		ids = append(ids, w.must(w.create(op, keystore.CreateRequest{Scope: "minter"})).ID)
 	}
+	slices.Sort(ids) // of one millisecond, they are in no other order
 	other := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_write"}))
 	w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	warnings := func(schema string) string {
