@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -280,6 +281,12 @@ func openRig(t testing.TB, dir, text string) *rig {
 	t.Helper()
 	r := &rig{TB: t, now: time.Now()}
 	st, err := store.Open(store.Options{Dir: dir})
+	// A child of another test, forked while this folder was open, holds its lock
+	// until it has become another program.
+	for deadline := time.Now().Add(5 * time.Second); errors.Is(err, store.ErrLocked) && time.Now().Before(deadline); {
+		runtime.Gosched()
+		st, err = store.Open(store.Options{Dir: dir})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

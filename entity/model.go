@@ -114,7 +114,7 @@ type indexColumn struct {
 }
 
 // idDesc reports that, where all columns are equal, the entries are in descending
-// order of the ids: so an index can be walked both ways.
+// order of the ids and tenants: so an index can be walked both ways.
 func (x *index) idDesc() bool {
 	return len(x.columns) > 0 && x.columns[len(x.columns)-1].desc
 }
@@ -155,7 +155,7 @@ func (t *table) entryKey(dst []byte, x *index, values []schema.Value) []byte {
 func (t *table) entryEnd(dst []byte, x *index, values []schema.Value) []byte {
 	dst = appendEntry(dst, values[t.id], x.idDesc())
 	if t.tenant >= 0 && x.tenantColumn < 0 {
-		dst = appendEntry(dst, values[t.tenant], false)
+		dst = appendEntry(dst, values[t.tenant], x.idDesc())
 	}
 	return dst
 }

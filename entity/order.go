@@ -14,8 +14,8 @@ type orderTerm struct {
 
 // Rows are ordered by the terms of orderBy and, where these are equal, by id in
 // the direction of the last of them, ascending without any: so one index serves
-// both directions. The last term of every query's order is the id, and no two
-// rows are equal. Null comes before every value, false before true, texts are in
+// both directions. The last term of every query's order is the id (for those who
+// reach several tenants, the tenant), and no two rows are equal. Null comes before every value, false before true, texts are in
 // the order of their code points, enums in that of their names; desc turns all of
 // it round.
 
@@ -41,6 +41,11 @@ func (r *reader) readOrder(raw []byte, q *query) error {
 	if !q.orders(r.id.pos) {
 		desc := q.written > 0 && q.order[q.written-1].desc
 		q.order = append(q.order, orderTerm{r.id, desc})
+	}
+	// Ids that an identity provider made may be the same in several tenants.
+	if r.entity != nil && r.entity.Tenant != nil && r.anyTenant && !q.orders(r.entity.Tenant.Pos) {
+		last := &q.order[len(q.order)-1]
+		q.order = append(q.order, orderTerm{r.columns[r.entity.Tenant.Pos], last.desc})
 	}
 	return nil
 }

@@ -219,7 +219,8 @@ func (a *Access) planIndex(t *table, x *index, w *wanted) (plan, bool) {
 	if id, ok := w.at(t.id); ok && equal == len(x.columns) && !x.unique && t.holds(t.id, id) {
 		prefix = appendEntry(prefix, id, x.idDesc())
 		p.ranges[0] = keyRange{prefix: prefix, lo: prefix}
-		p.sorted, p.rank = true, rankOnlyRow
+		p.sorted = w.order == nil || !slices.ContainsFunc(w.order, func(o orderTerm) bool { return o.pos == t.tenant && o.desc != x.idDesc() })
+		p.rank = rankOnlyRow
 		return p, true
 	}
 	p.sorted, p.reverse = t.inOrder(x, equal, w.order)
@@ -282,27 +283,27 @@ func (t *table) inOrder(x *index, known int, order []orderTerm) (sorted, reverse
 	if order == nil {
 		return true, false
 	}
-	rest := x.columns[known:]
+	rest := slices.Clone(x.columns[known:])
+	rest = append(rest, indexColumn{t.id, x.idDesc()})
+	if t.tenant >= 0 && x.tenantColumn < 0 {
+		rest = append(rest, indexColumn{t.tenant, x.idDesc()})
+	}
 	n := 0
 	for i := range order {
 		term := &order[i]
 		if slices.ContainsFunc(x.columns[:known], func(c indexColumn) bool { return c.slot == term.pos }) {
 			continue
 		}
-		have, whole := indexColumn{t.id, x.idDesc()}, n >= len(rest)
-		if !whole {
-			have = rest[n]
+		if n == len(rest) {
+			return true, reverse // no two rows are equal up to here
 		}
-		if have.slot != term.pos || n > 0 && reverse != (have.desc != term.desc) {
+		if rest[n].slot != term.pos || n > 0 && reverse != (rest[n].desc != term.desc) {
 			return false, false
 		}
-		reverse = have.desc != term.desc
-		if term.pos == t.id {
-			return whole || have.slot == t.id, reverse
-		}
+		reverse = rest[n].desc != term.desc
 		n++
 	}
-	return true, reverse // the id is known
+	return true, reverse // the order ends where no two rows are equal
 }
 
 // narrow makes the plan's range one of the values that the first column behind
@@ -386,8 +387,13 @@ func (t *table) resume(p *plan, x *index, known int, prefix []byte, w *wanted) {
 		key = appendEntry(key, v, c.desc)
 	}
 	if !x.unique { // of a unique index, what the known columns hold is not known here
-		if id, ok := value(t.id); ok {
-			key = appendEntry(key, id, x.idDesc())
+		id, ok := value(t.id)
+		if !ok {
+			return
+		}
+		key = appendEntry(key, id, x.idDesc())
+		if tenant, ok := value(t.tenant); ok && x.tenantColumn < 0 {
+			key = appendEntry(key, tenant, x.idDesc())
 		}
 	} else if !whole {
 		return

@@ -469,3 +469,93 @@ func TestOldModelsAreTurnedAway(t *testing.T) {
 	h.model = old
 	h.must(clerk, "count", `{"from":"Order"}`)
 }
+
+const branches = `
+auth { session cookie { idle: 30m } user: User tenant: Org }
+entity Org { id: id
+  @@allow all to session }
+entity User { id: id
+  org: Org @tenant
+  name: text
+  @@allow all to session }
+entity Task { id: id
+  org: Org @tenant
+  owner: User @onDelete(cascade)
+  title: text
+  @@index(title)
+  @@allow all to session }
+apiKeys { scopes: {
+  sync: @system("sync") { @grant read, insert, delete on User, Task  @allTenants }
+} }`
+
+func TestTenantsMayHaveUsersOfTheSameID(t *testing.T) {
+	h := moveIn(t, branches)
+	a, b := memberOf("a"), memberOf("b")
+	for _, who := range []*caller.Caller{a, b} {
+		h.insert(who, "User", fmt.Sprintf(`{"id":"joe","name":%q}`, who.Tenant))
+		h.insert(who, "Task", `{"owner":"joe","title":"x"}`)
+		h.fails(who, fault.Conflict, "insert", `{"into":"User","values":{"id":"joe","name":"again"}}`, "id")
+	}
+	h.fails(a, fault.Conflict, "insert", `{"into":"User","values":[{"id":"ann","name":"a"},{"id":"ann","name":"b"}]}`, "id")
+	for _, who := range []*caller.Caller{a, b} {
+		if got := h.must(who, "get", `{"from":"User","id":"joe","select":["name"]}`); got != fmt.Sprintf(`{"row":{"name":%q}}`, who.Tenant) {
+			t.Errorf("%s sees %s", who.Tenant, got)
+		}
+	}
+	if got := h.must(operator, "query", `{"from":"User","where":[["id","=","joe"]],"select":["org"],"orderBy":[["org","desc"]]}`); got != `{"rows":[{"org":"b"},{"org":"a"}],"nextCursor":null}` {
+		t.Errorf("an operator sees %s", got)
+	}
+	h.must(a, "delete", `{"from":"User","where":[["id","=","joe"]]}`)
+	if got := h.must(operator, "query", `{"from":"Task","select":["org","owner"]}`); got != `{"rows":[{"org":"b","owner":"joe"}],"nextCursor":null}` {
+		t.Errorf("tasks: %s, want b's alone", got)
+	}
+}
+
+func TestAKeyOverAllTenantsNamesTheTenant(t *testing.T) {
+	h := moveIn(t, branches)
+	key := &caller.Caller{Kind: caller.APIKey, Scope: "sync", KeyID: "key_1"}
+	h.fails(key, fault.Invalid, "insert", `{"into":"User","values":{"name":"x"}}`, "values.org", "required")
+	h.insert(key, "User", `{"id":"u1","name":"x","org":"a"}`)
+	h.insert(key, "User", `{"id":"u2","name":"y","org":"b"}`)
+	h.fails(key, fault.NotFound, "insert", `{"into":"Task","values":{"owner":"u2","title":"t","org":"a"}}`, "owner")
+	h.insert(key, "Task", `{"owner":"u2","title":"t","org":"b"}`)
+	if got := h.rows(key, `{"from":"Task","where":[["title","=","t"]]}`); len(got) != 1 || got[0]["org"] != "b" {
+		t.Errorf("got %v", got)
+	}
+	if got := h.rows(key, `{"from":"User","limit":1}`); len(got) != 1 || got[0]["id"] != "u1" {
+		t.Errorf("got %v", got)
+	}
+	if got := h.must(key, "get", `{"from":"User","id":"u2","select":["org"]}`); got != `{"row":{"org":"b"}}` {
+		t.Errorf("got %s", got)
+	}
+	h.fails(memberOf("a"), fault.NotFound, "get", `{"from":"User","id":"u2"}`)
+	h.fails(memberOf("a"), fault.Invalid, "insert", `{"into":"User","values":{"name":"x","org":"a"}}`, "org")
+}
+
+func TestAnImportKeepsIDsAndTimes(t *testing.T) {
+	h := moveIn(t, shop)
+	partner := "01h00000000000000000000001"
+	bring := func(who *caller.Caller, name, values string) error {
+		return h.in(who, func(a *entity.Access) error {
+			a.Import = true
+			return a.Do("insert", []byte(fmt.Sprintf(`{"into":%q,"values":%s}`, name, values)), &entity.Result{})
+		})
+	}
+	if err := bring(operator, "Partner", fmt.Sprintf(`{"id":%q,"code":"a"}`, partner)); err != nil {
+		t.Fatal(err)
+	}
+	order := fmt.Sprintf(`{"id":"01h00000000000000000000002","number":"1","partner":%q,"createdAt":"2020-01-02T03:04:05Z"}`, partner)
+	if err := bring(operator, "Order", order); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.must(clerk, "query", `{"from":"Order","select":["id","createdAt"]}`); got != `{"rows":[{"id":"01h00000000000000000000002","createdAt":"2020-01-02T03:04:05.000Z"}],"nextCursor":null}` {
+		t.Errorf("got %s", got)
+	}
+	if err := bring(operator, "Order", order); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("the same again: %v, want a conflict", err)
+	}
+	if err := bring(clerk, "Partner", `{"id":"01h00000000000000000000003","code":"b"}`); fault.CodeOf(err) != fault.Invalid {
+		t.Errorf("a guest's import: %v, want invalid", err)
+	}
+	h.fails(operator, fault.Invalid, "insert", `{"into":"Partner","values":{"id":"01h00000000000000000000003","code":"b"}}`, "id")
+}
