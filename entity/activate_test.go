@@ -372,3 +372,26 @@ func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestAStartEndsWhatAKilledActivationHeldStill(t *testing.T) {
+	h := moveIn(t, with("size: int"))
+	h.insert(clerk, "Item", `{"size":1}`)
+	_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
+		generation, err := tx.Get([]byte("entity/generation"))
+		if err != nil {
+			return err
+		}
+		generation[0] |= 1 << 7
+		return tx.Set([]byte("entity/generation"), generation)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.do(clerk, "count", `{"from":"Item"}`); !errors.Is(err, entity.ErrOutdated) {
+		t.Errorf("held still, got %v, want ErrOutdated", err)
+	}
+	if err := h.activate(with("size: int")); err != nil {
+		t.Fatal(err)
+	}
+	h.insert(clerk, "Item", `{"size":2}`)
+}
