@@ -40,6 +40,7 @@ type Access struct {
 	inserted map[string]struct{} // keys of rows inserted in this transaction
 	entropy  io.Reader           // of ids
 	hops     []hop
+	ahead    ahead
 
 	key  []byte // scratch
 	free [][]schema.Value
@@ -60,6 +61,7 @@ func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) 
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import = m, tx, who, maxRows, false
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
 	a.hops = a.hops[:0]
+	a.ahead = ahead{}
 }
 
 // Touched is how many rows were touched since the Reset.
@@ -87,6 +89,7 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if err := a.check(); err != nil {
 		return err
 	}
+	a.ahead = ahead{table: t}
 	auth := t.rights.authority(a.scene())
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.allowance = t.rights.importing
@@ -302,6 +305,15 @@ const maxHops = 16
 // hop returns the value of a field of the row that a relation leads to.
 func (a *Access) hop(relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
 	t := a.Model.tableNamed(relation.Type.Entity.Name)
+	if len(a.ahead.order) > 0 && t == a.ahead.table {
+		tail, ok, err := a.tailFor(t, id, t.rights.of(a.Caller).anyTenant)
+		if err != nil {
+			return schema.Value{}, err
+		}
+		if values, decided := a.ahead.of(t, tail); ok && decided {
+			return (&hop{values: values}).value(want), nil
+		}
+	}
 	for i := range a.hops {
 		if h := &a.hops[i]; h.table == t && h.id == id {
 			return h.value(want), nil
@@ -355,11 +367,60 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 		w.equal = append(w.equal, equalTo{equality.Field.Pos, v})
 	}
 	found := false
-	err := a.walk(t, a.plan(t, &w), func(r *row) (bool, error) {
-		inner.Row = r.values
+	look := func(values []schema.Value) (more bool, err error) {
+		inner.Row = values
 		truth, err := x.Where.Eval(&inner)
 		found = truth == schema.True
 		return !found, err
+	}
+	err := a.walk(t, a.plan(t, &w), func(r *row) (bool, error) {
+		if _, decided := a.ahead.of(t, r.tail); decided {
+			return true, nil
+		}
+		return look(r.values)
 	})
-	return found, err
+	if err != nil || found || t != a.ahead.table {
+		return found, err
+	}
+	tenant, bound := a.bound(t, anyTenant)
+	for _, tail := range a.ahead.order {
+		values := a.ahead.rows[tail]
+		if values == nil || bound && values[t.tenant].Text() != tenant {
+			continue
+		}
+		if err := a.touch(); err != nil {
+			return false, err
+		}
+		if more, err := look(values); err != nil || !more {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// ahead is what the operation on its way will do to rows of its table, as far as
+// it is decided. Rules see it: else a list of rows could be written of which
+// each would stand in the way of the next.
+type ahead struct {
+	table *table
+	rows  map[string][]schema.Value // by tail, as they will be; nil: deleted
+	order []string                  // the tails
+}
+
+// of returns what becomes of a row; false when that is not decided.
+func (a *ahead) of(t *table, tail string) ([]schema.Value, bool) {
+	if t != a.table {
+		return nil, false
+	}
+	values, decided := a.rows[tail]
+	return values, decided
+}
+
+// decide notes what becomes of a row, nil for nothing.
+func (a *ahead) decide(tail string, values []schema.Value) {
+	if a.rows == nil {
+		a.rows = map[string][]schema.Value{}
+	}
+	a.rows[tail] = values
+	a.order = append(a.order, tail)
 }

@@ -1,6 +1,9 @@
 package entity
 
 import (
+	"slices"
+	"strings"
+
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -14,12 +17,7 @@ const maxFollowing = 10_000
 func (o *operating) delete() error {
 	var found []row
 	err := o.find(func(r *row) (bool, error) {
-		may, err := false, error(nil)
-		if o.table.entity == nil {
-			may, err = o.auth.mayDeleteFree(o.table.object(r.values))
-		} else {
-			may, err = o.auth.mayDelete(r.values)
-		}
+		may, err := o.mayDelete(r.values)
 		if err != nil || !may || !o.query.where.match(o.asked(r.values)) {
 			return err == nil, err
 		}
@@ -34,14 +32,27 @@ func (o *operating) delete() error {
 		return err
 	}
 	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
-	for i := range found {
-		d.remove(o.table, found[i])
+	slices.SortFunc(found, func(a, b row) int {
+		return strings.Compare(a.values[o.table.id].Text(), b.values[o.table.id].Text())
+	})
+	count := 0
+	for _, r := range found {
+		if count > 0 { // those before it may have changed what its rules see
+			if may, err := o.mayDelete(r.values); err != nil {
+				return err
+			} else if !may {
+				continue
+			}
+		}
+		count++
+		o.ahead.decide(r.tail, nil)
+		d.remove(o.table, r)
 	}
 	if err := d.follow(); err != nil {
 		return err
 	}
 	c := d.changes()
-	o.answerCount(len(found))
+	o.answerCount(count)
 	o.out.JSON = append(o.out.JSON, '}')
 	if err := o.apply(c); err != nil {
 		return err
@@ -50,6 +61,14 @@ func (o *operating) delete() error {
 		delete(o.inserted, key)
 	}
 	return nil
+}
+
+// mayDelete asks the authority about a row.
+func (o *operating) mayDelete(values []schema.Value) (bool, error) {
+	if o.table.entity == nil {
+		return o.auth.mayDeleteFree(o.table.object(values))
+	}
+	return o.auth.mayDelete(values)
 }
 
 // deletion is what one delete does to the rows of all tables.

@@ -23,8 +23,8 @@ type side struct {
 	// the tenant or of nobody on either side, "!3" one of the other tenant.
 	symbols map[string]string // id: symbol
 	ids     map[string]string // symbol: id
-	// cursors are those of the last query, in order.
-	cursor string
+	made    int
+	cursor  string // of the last page that had one
 }
 
 func newSide(t testing.TB, schema string) *side {
@@ -56,15 +56,23 @@ func (s *side) masked(text string) string {
 }
 
 // run runs a program in one transaction and gives what it was told, byte for
-// byte.
-func (s *side) run(who *caller.Caller, maxRows int, program []operation, commit bool) (told []string) {
+// byte. What meanwhile commits, before the program does, must not make it run
+// again.
+func (s *side) run(who *caller.Caller, maxRows int, program []operation, commit bool, meanwhile func()) (told []string) {
 	s.Helper()
 	_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
+		if tx.Attempt() > 1 {
+			s.Errorf("%s: the program runs again because of another tenant's write: %v", describe(who), program)
+			return errGivenUp
+		}
 		var a entity.Access
 		a.Reset(s.model, tx, who, maxRows)
 		for _, o := range program {
 			told = append(told, s.told(&a, o))
-			s.nameNew(tx, o)
+		}
+		meanwhile()
+		if err := tx.Set([]byte("marker"), nil); err != nil {
+			return err
 		}
 		if !commit {
 			return errGivenUp
@@ -73,6 +81,12 @@ func (s *side) run(who *caller.Caller, maxRows int, program []operation, commit 
 	})
 	if err != nil && commit {
 		told = append(told, "commit: "+string(fault.CodeOf(err)))
+	}
+	for _, o := range program {
+		s.nameNew(o)
+	}
+	for i := range told {
+		told[i] = s.masked(told[i])
 	}
 	return told
 }
@@ -88,26 +102,33 @@ func (s *side) told(a *entity.Access, o operation) string {
 	var out entity.Result
 	if err := a.Do(o.op, []byte(args), &out); err != nil {
 		f := fault.Of(err)
-		return s.masked(fmt.Sprintf("%s %q, %d rows touched", f.Code, f.Detail, a.Touched()))
+		return fmt.Sprintf("%s %q, %d rows touched", f.Code, f.Detail, a.Touched())
 	}
 	if o.op == "query" {
 		if m := anyCursor.FindSubmatch(out.JSON); m != nil {
 			s.cursor = string(m[1])
 		}
 	}
-	return fmt.Sprintf("%s, %d rows touched", s.masked(string(out.JSON)), a.Touched())
+	return fmt.Sprintf("%s, %d rows touched", out.JSON, a.Touched())
 }
 
-// nameNew gives symbols to the rows that an insert has just made.
-func (s *side) nameNew(tx *store.Tx, o operation) {
+// nameNew gives symbols to the rows that an insert has made.
+func (s *side) nameNew(o operation) {
 	s.Helper()
 	if o.op != "insert" {
 		return
 	}
-	for _, id := range s.idsOf(tx, o.args["into"].(string)) {
-		if s.symbols[id] == "" {
-			s.name(fmt.Sprintf("#%d", len(s.symbols)), id)
+	err := s.store.View(context.Background(), func(tx *store.Tx) error {
+		for _, id := range s.idsOf(tx, o.args["into"].(string)) {
+			if s.symbols[id] == "" {
+				s.name(fmt.Sprintf("#%d", s.made), id)
+				s.made++
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		s.Error(err)
 	}
 }
 
@@ -240,7 +261,7 @@ func (p *pair) sameRow(t *testing.T, d dice, e *refEntity) {
 		values[f.name] = "t1"
 	}
 	o := operation{"insert", map[string]any{"into": e.name, "values": values}}
-	p.both(t, system, 0, []operation{o}, true)
+	p.both(t, system, 0, []operation{o}, true, func() {})
 }
 
 // foreignRow puts a row of t2 into the crowded store, like rows of t1 in what
@@ -281,16 +302,17 @@ func (p *pair) foreign(who *caller.Caller, name string, values map[string]any) {
 	p.symbols[name] = append(p.symbols[name], symbol)
 }
 
-// both runs a program in both stores and compares.
-func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operation, commit bool) (told []string) {
+// both runs a program in both stores and compares. Meanwhile happens to the
+// crowded one before the program has committed.
+func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operation, commit bool, meanwhile func()) (told []string) {
 	t.Helper()
 	if p.alone.now.Before(p.crowded.now) {
 		p.alone.now = p.crowded.now
 	}
 	p.alone.now = p.alone.now.Add(1000 * 1000 * 1000)
 	p.crowded.now = p.alone.now
-	a := p.alone.run(who, maxRows, program, commit)
-	b := p.crowded.run(who, maxRows, program, commit)
+	a := p.alone.run(who, maxRows, program, commit, func() {})
+	b := p.crowded.run(who, maxRows, program, commit, meanwhile)
 	if !slices.Equal(a, b) {
 		t.Errorf("%s, at most %d rows:", describe(who), maxRows)
 		for i, o := range program {
@@ -355,14 +377,13 @@ func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
 			program = append(program, operation{"query", next})
 		}
 	}
-	count(answers, p.both(t, who, maxRows, program, d.percent(80)))
-	if d.percent(20) {
+	count(answers, p.both(t, who, maxRows, program, d.percent(80), func() {
 		for _, e := range p.app.entities {
-			if e.tenantField() != nil {
+			if e.tenantField() != nil && d.percent(15) {
 				p.foreignRow(d, e)
 			}
 		}
-	}
+	}))
 	return !t.Failed()
 }
 
@@ -430,8 +451,8 @@ func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
 	defer p.close()
 	for range 10 {
 		for _, name := range p.names {
-			p.both(t, session("u1", "t1"), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true)
-			p.both(t, session("u1", ""), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true)
+			p.both(t, session("u1", "t1"), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true, func() {})
+			p.both(t, session("u1", ""), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true, func() {})
 			p.foreign(session("u2", "t2"), name, d.free())
 			p.foreign(session("u2", "t2"), name, d.free())
 		}
@@ -443,10 +464,11 @@ func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
 		for range 1 + d.IntN(4) {
 			program = append(program, d.freeOperation(pick(d, p.names...), p.known))
 		}
-		count(answers, p.both(t, who, pick(d, 0, 0, 1+d.IntN(40)), program, d.percent(80)))
-		if d.percent(20) {
-			p.foreign(session("u2", "t2"), pick(d, p.names...), d.free())
-		}
+		count(answers, p.both(t, who, pick(d, 0, 0, 1+d.IntN(40)), program, d.percent(80), func() {
+			if d.percent(20) {
+				p.foreign(session("u2", "t2"), pick(d, p.names...), d.free())
+			}
+		}))
 		if t.Failed() {
 			return
 		}

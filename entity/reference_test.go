@@ -433,11 +433,8 @@ type (
 type refRun struct {
 	app *refApp
 	db  refDB
-	// seen is the database before the operation at hand: rules see no part of
-	// what it does.
-	seen refDB
-	who  *caller.Caller
-	now  time.Time
+	who *caller.Caller
+	now time.Time
 	// mine are the ids that were inserted in this transaction.
 	mine map[string]bool
 }
@@ -547,7 +544,7 @@ func refAmong(v, list any) refTruth {
 // has.
 func (r *refRun) exists(x *refExpr, s refScene) refTruth {
 	inner := r.app.entity(x.entity)
-	for _, row := range r.seen[x.entity] {
+	for _, row := range r.db[x.entity] {
 		if !r.inTenant(inner, row) {
 			continue
 		}
@@ -612,7 +609,7 @@ func (r *refRun) path(e *refEntity, row refRow, path string) any {
 	}
 	id, _ := row[head].(string)
 	target := r.app.entity(f.target)
-	there := r.seen[f.target][id]
+	there := r.db[f.target][id]
 	if there == nil || !r.inTenant(target, there) {
 		return nil
 	}
@@ -823,7 +820,6 @@ func refFails(codes ...fault.Code) refAnswer { return refAnswer{faults: codes} }
 // do runs one operation. ids are what the host made for the rows of an insert;
 // of a query all pages are given at once.
 func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
-	r.seen = r.db
 	name, _ := args[map[string]string{"insert": "into", "update": "in"}[op]].(string)
 	if name == "" {
 		name, _ = args["from"].(string)
@@ -1225,11 +1221,16 @@ func (r *refRun) targets(e *refEntity, args map[string]any) ([]refRow, bool) {
 	}
 	var rows []refRow
 	for _, row := range r.ordered(e) {
-		if match(row) && (!r.offered(e, "read") || r.reads(e, row)) {
+		if match(row) && r.finds(e, row) {
 			rows = append(rows, row)
 		}
 	}
 	return rows, true
+}
+
+// finds tells whether a change may be about the row, as far as reading goes.
+func (r *refRun) finds(e *refEntity, row refRow) bool {
+	return !r.offered(e, "read") || r.reads(e, row)
 }
 
 func (r *refRun) update(e *refEntity, args map[string]any) refAnswer {
@@ -1241,11 +1242,8 @@ func (r *refRun) update(e *refEntity, args map[string]any) refAnswer {
 	if !ok {
 		return refFails(fault.Invalid)
 	}
-	before := r.db
-	var rows []refRow
-	var faults []fault.Code
-	changed := before.clone()
-	for _, old := range found {
+	var candidates []refRow
+	change := func(old refRow) refRow {
 		row := maps.Clone(old)
 		r.set(e, row, values, "update")
 		for _, f := range e.stored() {
@@ -1253,17 +1251,30 @@ func (r *refRun) update(e *refEntity, args map[string]any) refAnswer {
 				row[f.name] = r.now.UTC().Format(refTime)
 			}
 		}
-		if !r.passes(e, "update", old, old, row) {
+		return row
+	}
+	for _, old := range found {
+		if r.passes(e, "update", old, old, change(old)) {
+			candidates = append(candidates, old)
+		}
+	}
+	// What was found is changed row by row, and rules see what came before.
+	before := r.db
+	r.db = before.clone()
+	var rows []refRow
+	var faults []fault.Code
+	for _, old := range candidates {
+		row := change(old)
+		if !r.finds(e, old) || !r.passes(e, "update", old, old, row) {
 			continue
 		}
 		if codes := r.rejects(e, row, values, "update", old); codes != nil {
 			faults = append(faults, codes...)
 			continue
 		}
-		changed.put(e, row)
+		r.db.put(e, row)
 		rows = append(rows, row)
 	}
-	r.db = changed
 	for _, row := range rows {
 		if r.collides(e, row) {
 			faults = append(faults, fault.Conflict)
@@ -1291,16 +1302,19 @@ func (r *refRun) delete(e *refEntity, args map[string]any) refAnswer {
 	if !ok {
 		return refFails(fault.Invalid)
 	}
+	found = slices.DeleteFunc(found, func(row refRow) bool { return !r.passes(e, "delete", row, nil, nil) })
 	before := r.db
 	r.db = before.clone()
 	count := 0
 	doomed := map[string][]string{}
-	for _, row := range found {
-		if !r.passes(e, "delete", row, nil, nil) {
+	for _, row := range found { // row by row, and rules see what came before
+		if !r.finds(e, row) || !r.passes(e, "delete", row, nil, nil) {
 			continue
 		}
 		count++
-		doomed[e.name] = append(doomed[e.name], row["id"].(string))
+		id := row["id"].(string)
+		delete(r.db[e.name], id)
+		doomed[e.name] = append(doomed[e.name], id)
 	}
 	if !r.remove(doomed) {
 		r.db = before

@@ -218,6 +218,7 @@ func (o *operating) admit(r *row, in *input, c *changes, fresh map[string]struct
 	}
 	c.put(t, r.tail, nil, r.values)
 	fresh[key] = struct{}{}
+	o.ahead.decide(r.tail, r.values)
 	return nil
 }
 
@@ -319,6 +320,9 @@ func (o *operating) checkTarget(rel relation, values []schema.Value, given field
 	if err != nil {
 		return err
 	}
+	if values, decided := o.ahead.of(target, tail); decided {
+		found.values, exists = values, values != nil
+	}
 	if !exists || auth.read == nil {
 		return none
 	}
@@ -405,22 +409,17 @@ func (o *operating) update(args *arguments) error {
 	return o.apply(c)
 }
 
-// findToUpdate returns the rows to change, with their new values, each checked
-// but for unique indexes.
+// findToUpdate returns the rows to change, by id, with their new values, each
+// checked but for unique indexes.
 func (o *operating) findToUpdate(in *input) ([]changed, error) {
 	var found []changed
-	var forbidden bool
+	var firstMakes bool
 	err := o.find(func(r *row) (bool, error) {
 		values, err := o.updated(r.values, in)
 		if err != nil {
 			return false, err
 		}
-		var finds, makes bool
-		if o.table.entity == nil {
-			finds, makes, err = o.auth.mayUpdateFree(o.table.object(r.values), o.table.object(values))
-		} else {
-			finds, makes, err = o.auth.mayUpdate(r.values, values)
-		}
+		finds, makes, err := o.mayUpdate(r.values, values)
 		if err != nil || !finds {
 			return err == nil, err
 		}
@@ -430,7 +429,7 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 		if len(found) == maxChanged {
 			return false, o.tooMany()
 		}
-		forbidden = forbidden || !makes
+		firstMakes = makes
 		kept, err := r.own(o.table)
 		if err != nil {
 			return false, err
@@ -444,17 +443,40 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range found {
-		for _, rel := range o.table.relations {
-			if err := o.checkTarget(rel, found[i].new, in.given, nil); err != nil {
+	slices.SortFunc(found, func(a, b changed) int {
+		return strings.Compare(a.old[o.table.id].Text(), b.old[o.table.id].Text())
+	})
+	kept := found[:0]
+	for _, f := range found {
+		finds, makes := true, firstMakes
+		if len(found) > 1 { // those before it may have changed what its rules see
+			if finds, makes, err = o.mayUpdate(f.old, f.new); err != nil {
 				return nil, err
 			}
 		}
+		if !finds {
+			continue
+		}
+		for _, rel := range o.table.relations {
+			if err := o.checkTarget(rel, f.new, in.given, nil); err != nil {
+				return nil, err
+			}
+		}
+		if !makes {
+			return nil, fault.New(fault.Denied, "the caller may not change this %s so", o.table.name)
+		}
+		o.ahead.decide(f.tail, f.new)
+		kept = append(kept, f)
 	}
-	if forbidden {
-		return nil, fault.New(fault.Denied, "the caller may not change this %s so", o.table.name)
+	return kept, nil
+}
+
+// mayUpdate asks the authority about a row as it is and as it would become.
+func (o *operating) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
+	if o.table.entity == nil {
+		return o.auth.mayUpdateFree(o.table.object(old), o.table.object(new))
 	}
-	return found, nil
+	return o.auth.mayUpdate(old, new)
 }
 
 func (o *operating) tooMany() error {
@@ -535,9 +557,6 @@ func (o *operating) answerUpdated(rows []changed) error {
 		o.out.JSON = append(o.out.JSON, '}')
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b changed) int {
-		return strings.Compare(a.old[o.table.id].Text(), b.old[o.table.id].Text())
-	})
 	o.out.JSON = append(o.out.JSON, ',')
 	w := o.rowsOf()
 	for i := range rows {
