@@ -117,6 +117,8 @@ type release struct {
 	// tending ends what is done for the release beside serving it.
 	tending context.CancelFunc
 
+	replaced chan struct{} // closed when it is no longer the active one
+
 	visitors atomic.Int64
 	retired  atomic.Bool
 	empty    chan struct{} // closed when retired and without visitors
@@ -147,9 +149,10 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		return nil, err
 	}
 	rel := &release{
-		schema:  app.Schema,
-		modules: modules,
-		empty:   make(chan struct{}),
+		schema:   app.Schema,
+		modules:  modules,
+		replaced: make(chan struct{}),
+		empty:    make(chan struct{}),
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: values, Logger: r.opt.Logger, Limits: r.opt.Limits,
 		},

@@ -154,6 +154,7 @@ func (r *Runtime) enter() *release {
 
 // retire closes a release that was replaced when its last request has left.
 func (r *Runtime) retire(rel *release) {
+	close(rel.replaced)
 	rel.tending()
 	r.retired.Go(func() {
 		rel.drain()

@@ -35,6 +35,9 @@ type visit struct {
 // their schema under it.
 const maxReleases = 3
 
+// maxSwap is how long a request waits for the release after its own.
+const maxSwap = time.Second
+
 // serve lets a request walk the corridor of the active release, and of the one
 // after it when the schema was changed meanwhile.
 func (r *Runtime) serve(x *front.Exchange) {
@@ -57,12 +60,14 @@ func (r *Runtime) serve(x *front.Exchange) {
 	}
 }
 
-// await returns when the release is no longer the active one, or when no
-// activation is under way.
+// await waits until the release is no longer the active one. The store has the
+// next one's schema already, so that is a matter of moments.
 func (r *Runtime) await(rel *release) {
-	if r.active.Load() == rel {
-		r.activating.Lock() // whoever holds it is about to swap
-		defer r.activating.Unlock()
+	limit := time.NewTimer(maxSwap)
+	defer limit.Stop()
+	select {
+	case <-rel.replaced:
+	case <-limit.C:
 	}
 }
 
