@@ -248,8 +248,12 @@ func runTwin(t *testing.T, d dice, agreed map[string]int) {
 
 // seed puts rows there as an operator.
 func (w *twin) seed(d dice) {
+	rows := 3
+	if d.percent(4) {
+		rows = 40 // enough for ranges of an index to be ranges
+	}
 	for _, e := range w.app.entities {
-		for range 3 + d.IntN(4) {
+		for range rows + d.IntN(4) {
 			if !w.requestOf(d, system, []func() operation{func() operation {
 				return operation{"insert", map[string]any{"into": e.name, "values": d.row(w.app, e, system, w.ids)}}
 			}}, false) {

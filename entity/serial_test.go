@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -306,14 +308,14 @@ func TestTwoHandlersCannotBothGoOffCall(t *testing.T) {
 // one can come between, whichever index the look goes through.
 func TestWhatAHandlerFoundMissingStaysMissing(t *testing.T) {
 	looks := map[string]map[string]any{
-		"by index":        {"from": "Entry", "where": []any{[]any{"code", "=", "c"}}},
-		"by a full scan":  {"from": "Entry", "where": []any{[]any{"amount", "=", 7}}},
-		"by a prefix":     {"from": "Entry", "where": []any{[]any{"code", "startsWith", "c"}}},
-		"by a range":      {"from": "Entry", "where": []any{[]any{"code", ">=", "b"}, []any{"code", "<", "d"}}},
-		"by relation":     {"from": "Entry"}, // its where is set below
-		"by order":        {"from": "Entry", "orderBy": []any{[]any{"code", "desc"}}, "limit": 1, "where": []any{[]any{"code", ">", "b"}}},
-		"by the first":    {"from": "Entry", "limit": 1, "where": []any{[]any{"code", "in", []any{"a", "c"}}}},
-		"by a disjuncion": {"from": "Entry", "where": []any{[]any{"or", []any{"code", "=", "c"}, []any{"amount", "=", 9}}}},
+		"by index":         {"from": "Entry", "where": []any{[]any{"code", "=", "c"}}},
+		"by a full scan":   {"from": "Entry", "where": []any{[]any{"amount", "=", 7}}},
+		"by a prefix":      {"from": "Entry", "where": []any{[]any{"code", "startsWith", "c"}}},
+		"by a range":       {"from": "Entry", "where": []any{[]any{"code", ">=", "b"}, []any{"code", "<", "d"}}},
+		"by relation":      {"from": "Entry"}, // its where is set below
+		"by order":         {"from": "Entry", "orderBy": []any{[]any{"code", "desc"}}, "limit": 1, "where": []any{[]any{"code", ">", "b"}}},
+		"by the first":     {"from": "Entry", "limit": 1, "where": []any{[]any{"code", "in", []any{"a", "c"}}}},
+		"by a disjunction": {"from": "Entry", "where": []any{[]any{"or", []any{"code", "=", "c"}, []any{"amount", "=", 9}}}},
 	}
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {
@@ -473,27 +475,27 @@ func TestHistoriesAreThoseOfOneRequestAfterTheOther(t *testing.T) {
 	if long() {
 		schemas = 300
 	}
-	committed, faults := 0, 0
+	committed, faults, again := 0, 0, 0
 	for i := range schemas {
-		n, m := runHistory(t, newDice(seed, uint64(i)))
-		committed, faults = committed+n, faults+m
+		n, m, k := runHistory(t, newDice(seed, uint64(i)))
+		committed, faults, again = committed+n, faults+m, again+k
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d requests, %d of their operations refused", committed, faults)
-	if committed < 50*schemas || faults == 0 {
-		t.Errorf("%d requests committed, %d refusals: too little happens", committed, faults)
+	t.Logf("%d requests, %d of their operations refused, %d runs overtaken", committed, faults, again)
+	if committed < 50*schemas || faults == 0 || again == 0 {
+		t.Errorf("%d requests committed, %d refusals, %d runs overtaken: too little happens", committed, faults, again)
 	}
 }
 
-func runHistory(t *testing.T, d dice) (committed, faults int) {
+func runHistory(t *testing.T, d dice) (committed, faults, again int) {
 	app := d.app()
 	w := &twin{rig: newRig(t, app.schema()), app: app, db: refDB{}, agreed: map[string]int{}}
 	defer w.close()
 	w.seed(d)
 	if t.Failed() {
-		return 0, 0
+		return 0, 0, 0
 	}
 	var order []string
 	stop := w.store.OnApply([]byte("marker/"), func(_ store.Seq, c store.Change) { order = append(order, string(c.Key)) })
@@ -511,8 +513,9 @@ func runHistory(t *testing.T, d dice) (committed, faults int) {
 	}
 	history := map[string]*recorded{}
 	now := w.now
+	var overtaken atomic.Int64
 	var done sync.WaitGroup
-	for worker := range 5 {
+	for worker := range 8 {
 		d := newDice(d.Uint64(), uint64(worker))
 		done.Go(func() {
 			for n := range 20 {
@@ -524,11 +527,15 @@ func runHistory(t *testing.T, d dice) (committed, faults int) {
 					rec.program = append(rec.program, o)
 				}
 				_, err := w.store.Update(context.Background(), func(tx *store.Tx) error {
+					if tx.Attempt() > 1 {
+						overtaken.Add(1)
+					}
 					var a entity.Access
 					a.Reset(w.model, tx, rec.who, 0)
 					rec.answers = nil
 					for _, o := range rec.program {
 						got := call(t, &a, o.op, o.args)
+						runtime.Gosched() // let others in between
 						delete(got.result, "nextCursor")
 						rec.answers = append(rec.answers, got)
 					}
@@ -580,11 +587,11 @@ func runHistory(t *testing.T, d dice) (committed, faults int) {
 		w.db = ref.db
 		if t.Failed() {
 			t.Logf("%s\nafter %s", app.schema(), strings.Join(order[:at], " "))
-			return 0, 0
+			return 0, 0, 0
 		}
 	}
 	w.compareRows()
-	return len(order), faults
+	return len(order), faults, int(overtaken.Load())
 }
 
 // idsIn are the ids of the rows of an answer.

@@ -884,3 +884,72 @@ func TestRulesSeeWhatTheTransactionHasWritten(t *testing.T) {
 		}
 	})
 }
+
+// Pages that are asked for one after the other, while rows come and go: every
+// row that stays as it is is on one page, in order, and none is on two.
+func TestPagesGoOnWhileRowsComeAndGo(t *testing.T) {
+	seed := newSeed(t)
+	for i, order := range []any{
+		list(list("v", "asc")), list(list("v", "desc")), list(list("w", "asc")), list(list("w", "desc"), list("v", "asc")), list(),
+	} {
+		d := newDice(seed, uint64(i))
+		r := newRig(t, desk)
+		who := session("u1", "t1")
+		steady := map[string]bool{}
+		var loose []string
+		weight := func() map[string]any { return object("w", d.IntN(20), "v", d.IntN(10)) }
+		for n := range 120 {
+			id := r.insert("Weight", weight())
+			if n%3 == 0 {
+				loose = append(loose, id)
+			} else {
+				steady[id] = true
+			}
+		}
+		seen := map[string]int{}
+		var last map[string]any
+		for cursor := any(nil); ; {
+			page := r.must(who, "query", object("from", "Weight", "orderBy", order, "limit", 7, "cursor", cursor))
+			for _, v := range page["rows"].([]any) {
+				row := v.(map[string]any)
+				seen[row["id"].(string)]++
+				for _, term := range order.([]any) {
+					name, c := term.([]any)[0].(string), 0
+					if last != nil {
+						c = refOrder("int", last[name], row[name])
+					}
+					if term.([]any)[1] == "desc" {
+						c = -c
+					}
+					if c > 0 {
+						t.Errorf("%v: %v comes after %v", order, row, last)
+					}
+					if c != 0 {
+						break
+					}
+				}
+				last = row
+			}
+			if cursor = page["nextCursor"]; cursor == nil {
+				break
+			}
+			for range 3 {
+				id := pick(d, loose...)
+				switch d.IntN(3) {
+				case 0:
+					loose = append(loose, r.insert("Weight", weight()))
+				case 1:
+					r.must(system, "delete", object("from", "Weight", "where", byID(id)))
+				case 2:
+					r.must(system, "update", object("in", "Weight", "set", weight(), "where", byID(id)))
+				}
+			}
+		}
+		for id := range steady {
+			if seen[id] != 1 {
+				t.Errorf("%v: a row that stayed was on %d pages", order, seen[id])
+			}
+		}
+		r.close()
+	}
+}
