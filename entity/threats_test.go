@@ -953,3 +953,31 @@ func TestPagesGoOnWhileRowsComeAndGo(t *testing.T) {
 		r.close()
 	}
 }
+
+// An operation that is too much for one transaction changes nothing, and leaves
+// the transaction as good as it was.
+func TestAnOperationThatIsTooMuchChangesNothing(t *testing.T) {
+	r := newRig(t, desk)
+	defer r.close()
+	long := strings.Repeat("x", 10_000)
+	var values []any
+	for range 1000 {
+		values = append(values, object("text", long))
+	}
+	r.update(session("u1", "t1"), func(a *entity.Access) {
+		if got := call(t, a, "insert", object("into", "Log", "values", object("text", "before"))); got.code != "" {
+			t.Error(got)
+		}
+		for range 2 {
+			if got := call(t, a, "insert", object("into", "Log", "values", values)); got.code != fault.TooLarge {
+				t.Errorf("10 MB of rows: %.200s", got)
+			}
+		}
+		if got := call(t, a, "insert", object("into", "Log", "values", object("text", "after"))); got.code != "" {
+			t.Error(got)
+		}
+	})
+	if rows := r.all("Log"); len(rows) != 2 {
+		t.Errorf("%d rows are there", len(rows))
+	}
+}
