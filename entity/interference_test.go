@@ -423,6 +423,61 @@ func (p *pair) sharedTarget(name string) bool {
 	return false
 }
 
+const coded = `
+auth {
+  session cookie { idle: 30m, absolute: 12h }
+  roles: [admin]
+  user: User
+  tenant: Org
+}
+entity Org { id: id @@allow read to session }
+entity User { id: id @@allow read to session }
+entity Item {
+  id: id
+  org: Org @tenant
+  owner: User?
+  code: string
+  n: int = 0
+  @@unique(code) global
+  @@unique(n, code) global
+  @@index(n)
+  @@allow all to session
+}
+`
+
+// An index over all tenants keeps what is unique apart; queries never go through
+// it, so that what they cost does not tell what others hold. (That a value is
+// taken, an insert tells: this is what global means.)
+func TestAGlobalUniqueIndexIsNoWayToRowsOfOthers(t *testing.T) {
+	p := pairOf(t, coded)
+	p.names = []string{"User", "Item"}
+	defer p.close()
+	none := func() {}
+	u1 := session("u1", "t1")
+	p.both(t, system, 0, []operation{{"insert", object("into", "User", "values", object("id", "u1"))}}, true, none)
+	for n := range 5 {
+		p.both(t, u1, 0, []operation{{"insert", object("into", "Item", "values", object("code", fmt.Sprint("a", n), "n", n, "owner", "u1"))}}, true, none)
+	}
+	for n := range 20 {
+		p.foreign(system, "Item", object("org", "t2", "code", fmt.Sprint("b", n), "n", n, "owner", "u1"))
+	}
+	for _, where := range []any{
+		list(), list(list("code", "=", "b1")), list(list("code", "=", "a1")), list(list("code", "in", list("a1", "b1", "b2"))),
+		list(list("code", ">", "a3")), list(list("code", "startsWith", "b")), list(list("n", "=", 1), list("code", "=", "b1")),
+		list(list("n", ">=", 3)), list(list("owner", "=", "u1")), list(list("owner", "=", "u1"), list("n", "<", 2)),
+		list(list("id", "=", "!3")), list(list("id", "in", list("!3", "!4", "#2"))), list(list("id", ">", "#2")),
+	} {
+		program := []operation{{"count", object("from", "Item", "where", where)}}
+		for _, order := range []any{list(), list(list("code", "asc")), list(list("code", "desc")), list(list("n", "asc"), list("code", "asc")), list(list("owner", "desc"))} {
+			program = append(program, operation{"query", object("from", "Item", "where", where, "orderBy", order, "limit", 2)})
+		}
+		program = append(program,
+			operation{"update", object("in", "Item", "set", object("owner", nil), "where", where)},
+			operation{"delete", object("from", "Item", "where", where)})
+		p.both(t, u1, 0, program, false, none)
+	}
+}
+
 const untyped = `
 auth { session cookie { idle: 30m, absolute: 12h } }
 apiKeys {
