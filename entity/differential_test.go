@@ -206,8 +206,11 @@ func TestTheEngineAgreesWithTheReference(t *testing.T) {
 	agreed := map[string]int{}
 	started := time.Now()
 	schemas, limit := 1_000_000, 5*time.Second
-	if long() {
+	switch {
+	case long():
 		limit = 3 * time.Minute
+	case testing.Short():
+		limit = time.Second
 	}
 	done := 0
 	for i := range schemas {
@@ -218,11 +221,11 @@ func TestTheEngineAgreesWithTheReference(t *testing.T) {
 		done++
 	}
 	t.Logf("%d schemas; answers: %v", done, agreed)
-	if t.Failed() {
+	if t.Failed() || done < 10 { // what few programs do is chance
 		return
 	}
 	for _, op := range []string{"insert", "update", "delete", "get", "query", "count"} {
-		if agreed[op+" ok"] < done {
+		if agreed[op+" ok"] < done/4 {
 			t.Errorf("only %d of %s succeeded: the programs try too little", agreed[op+" ok"], op)
 		}
 	}

@@ -22,8 +22,11 @@ import (
 func TestPolicyMatrix(t *testing.T) {
 	seed := newSeed(t)
 	schemas := 6
-	if long() {
+	switch {
+	case long():
 		schemas = 300
+	case testing.Short():
+		schemas = 3
 	}
 	answers := map[string]int{}
 	for i := range schemas {
