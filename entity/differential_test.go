@@ -225,12 +225,12 @@ func TestTheEngineAgreesWithTheReference(t *testing.T) {
 		return
 	}
 	for _, op := range []string{"insert", "update", "delete", "get", "query", "count"} {
-		if agreed[op+" ok"] < done/4 {
+		if long() && agreed[op+" ok"] < done/4 {
 			t.Errorf("only %d of %s succeeded: the programs try too little", agreed[op+" ok"], op)
 		}
 	}
 	for _, code := range []fault.Code{fault.Denied, fault.Invalid, fault.NotFound, fault.Conflict} {
-		if agreed["insert "+string(code)] == 0 {
+		if long() && agreed["insert "+string(code)] == 0 {
 			t.Errorf("no insert answered %s: the programs try too little", code)
 		}
 	}

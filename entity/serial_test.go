@@ -484,7 +484,7 @@ func TestHistoriesAreThoseOfOneRequestAfterTheOther(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests, %d of their operations refused, %d runs overtaken", committed, faults, again)
-	if committed < 50*schemas || faults == 0 || again == 0 {
+	if committed == 0 || long() && (committed < 50*schemas || faults == 0 || again == 0) {
 		t.Errorf("%d requests committed, %d refusals, %d runs overtaken: too little happens", committed, faults, again)
 	}
 }

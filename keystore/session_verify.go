@@ -21,6 +21,8 @@ type SessionIdentity struct {
 	// Refused is empty for a good cookie. For another it is the reason, and of the
 	// fields above only ID may be set.
 	Refused Reason
+
+	seen *use
 }
 
 // knownSession is what the index holds of one session.
@@ -40,9 +42,9 @@ type sessionEntry struct {
 }
 
 // VerifySession returns the session that the value of a cookie belongs to, under
-// the schema s, or ErrInvalidToken with the reason in the identity. It notes that
-// the session was seen. It neither keeps nor changes value, reads memory alone,
-// takes no lock and allocates nothing unless the schema has lost a role.
+// the schema s, or ErrInvalidToken with the reason in the identity. It neither
+// keeps nor changes value, reads memory alone, takes no lock and allocates nothing
+// unless the schema has lost a role.
 func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentity, error) {
 	if !ValidToken(value) {
 		return SessionIdentity{Refused: Malformed}, ErrInvalidToken
@@ -55,11 +57,15 @@ func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentit
 	if reason := n.of.refusedAt(now); reason != "" {
 		return SessionIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
-	k.uses.touch(n.of.seen, now)
 	identity := n.of.identity
+	identity.seen = n.of.seen
 	identity.Roles = rolesUnder(s, identity.Roles)
 	return identity, nil
 }
+
+// SawSession notes that the session of a good identity was seen, which keeps it
+// from becoming idle: for a request that was let in. It allocates nothing.
+func (k *Keystore) SawSession(session SessionIdentity) { k.uses.touch(session.seen, k.clock.now()) }
 
 func (e *sessionEntry) refusedAt(now int64) Reason {
 	switch {

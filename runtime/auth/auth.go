@@ -145,6 +145,7 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 	if !route.CSRFOff && crossOrigin(s, &p) {
 		return caller.Caller{}, errCrossOrigin
 	}
+	a.keys.SawSession(session)
 	return caller.Caller{Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles}, nil
 }
 

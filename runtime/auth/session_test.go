@@ -380,3 +380,32 @@ func TestTheRoleIsAskedBeforeTheOrigin(t *testing.T) {
 		t.Errorf("%v, want cross origin", err)
 	}
 }
+
+// Requests that are refused after their cookie was found good are no use of the
+// session: else a page elsewhere could keep it alive.
+func TestARefusedRequestDoesNotKeepASessionAlive(t *testing.T) {
+	w := newPortal(t)
+	_, p := w.session("guest")
+	elsewhere := p
+	elsewhere.Method, elsewhere.FetchSite, elsewhere.FetchSiteLines = []byte("POST"), []byte("cross-site"), 1
+	w.now = w.now.Add(20 * time.Minute)
+	if _, err := w.check("admin", p); fault.CodeOf(err) != fault.InsufficientRole {
+		t.Errorf("another role: %v", err)
+	}
+	if _, err := w.check("me", elsewhere); fault.CodeOf(err) != fault.CrossOrigin {
+		t.Errorf("from elsewhere: %v", err)
+	}
+	w.now = w.now.Add(11 * time.Minute)
+	if _, err := w.check("me", p); fault.CodeOf(err) != fault.InvalidToken {
+		t.Errorf("31 minutes after it was made: %v, want it idle", err)
+	}
+	_, p = w.session("guest")
+	w.now = w.now.Add(20 * time.Minute)
+	if _, err := w.check("me", p); err != nil {
+		t.Error(err)
+	}
+	w.now = w.now.Add(11 * time.Minute)
+	if _, err := w.check("me", p); err != nil {
+		t.Errorf("11 minutes after it was used: %v", err)
+	}
+}
