@@ -44,11 +44,16 @@ type ListRows struct {
 	// Limit is 1-1000; 0: 100.
 	Limit  int    `json:"limit,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
+	// Text asks for rows of text, as ImportRows takes them.
+	Text bool `json:"text,omitempty"`
 }
 
-// RowPage is one page of rows, each a JSON object with every field.
+// RowPage is one page of rows, each a JSON object with every field; or, if text
+// was asked for, the names of the fields and the rows' values.
 type RowPage struct {
 	Rows       []json.RawMessage `json:"rows"`
+	Header     []string          `json:"header,omitempty"`
+	Cells      [][]string        `json:"cells,omitempty"`
 	NextCursor string            `json:"nextCursor"`
 }
 
@@ -58,8 +63,9 @@ type ImportRows struct {
 	Entity string `json:"entity"`
 	// Rows are JSON objects.
 	Rows []json.RawMessage `json:"rows,omitempty"`
-	// Header and Cells are rows of text in place of Rows: values as in Condition;
-	// an empty cell is a member left out.
+	// Header and Cells are rows of text in place of Rows: values as in Condition. An
+	// empty cell is null where the field may be, the empty string where it is one, and
+	// else a member left out.
 	Header []string   `json:"header,omitempty"`
 	Cells  [][]string `json:"cells,omitempty"`
 	// SkipExisting passes over rows whose id is there already.
@@ -171,9 +177,65 @@ func (l *Local) listRows(ctx context.Context, who keystore.Authority, args ListR
 			return err
 		}
 		page = RowPage{}
-		return json.Unmarshal(text, &page)
+		if err := json.Unmarshal(text, &page); err != nil || !args.Text {
+			return err
+		}
+		return l.writeText(args.Entity, &page)
 	})
 	return page, err
+}
+
+// writeText puts text in place of the page's rows.
+func (l *Local) writeText(name string, page *RowPage) error {
+	e, err := l.declared(name)
+	if err != nil {
+		return err
+	}
+	var fields []*schema.Field
+	for _, f := range e.Fields {
+		if f.Type.Kind != schema.ToMany {
+			fields = append(fields, f)
+			page.Header = append(page.Header, f.Name)
+		}
+	}
+	for _, row := range page.Rows {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(row, &members); err != nil {
+			return err
+		}
+		cells := make([]string, len(fields))
+		for i, f := range fields {
+			cells[i] = textOf(f, members[f.Name])
+		}
+		page.Cells = append(page.Cells, cells)
+	}
+	page.Rows = []json.RawMessage{}
+	return nil
+}
+
+// textOf writes a field's value as ParseText reads it; null is nothing.
+func textOf(f *schema.Field, value json.RawMessage) string {
+	var text string
+	switch {
+	case string(value) == "null":
+		return ""
+	case f.Type.Kind != schema.JSON && !f.Type.List && json.Unmarshal(value, &text) == nil:
+		return text
+	}
+	return string(value)
+}
+
+// declared returns the entity of that name, whose rows have declared fields.
+func (l *Local) declared(name string) (*schema.Entity, error) {
+	m, err := l.model()
+	if err != nil {
+		return nil, err
+	}
+	e := m.Schema().Entity(name)
+	if e == nil {
+		return nil, fault.New(fault.Invalid, "%s has no declared fields, so its rows cannot be columns: use JSON lines", name)
+	}
+	return e, nil
 }
 
 // operand gives the JSON of a condition's value. What names no field is left for
@@ -217,18 +279,11 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args Imp
 	}
 	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
 		done = Imported{Refused: append([]RefusedRow{}, unreadable...)}
-		for i, row := range rows {
-			if row == nil { // among the unreadable
-				continue
-			}
-			switch err := l.importRow(tx, &who.Caller, &args, row, &done); {
-			case err == nil:
-			case isOfRow(err):
-				done.Refused = append(done.Refused, RefusedRow{i, fault.Of(err).Detail})
-			default:
-				return err
-			}
+		refused, err := l.importAll(tx, &who.Caller, &args, rows, &done)
+		if err != nil {
+			return err
 		}
+		done.Refused = append(done.Refused, refused...)
 		if len(done.Refused) > 0 {
 			return errRefused
 		}
@@ -247,11 +302,40 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args Imp
 	return done, err
 }
 
+// importAll inserts rows, those last whose relations lead to others of them.
+func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *ImportRows, rows []json.RawMessage, done *Imported) (refused []RefusedRow, err error) {
+	open := []int{}
+	for i, row := range rows {
+		if row != nil { // else it is among the unreadable
+			open = append(open, i)
+		}
+	}
+	for {
+		var lost []int
+		var why []RefusedRow
+		for _, i := range open {
+			switch err := l.importRow(tx, who, args, rows[i], done); {
+			case err == nil:
+			case fault.CodeOf(err) == fault.NotFound:
+				lost, why = append(lost, i), append(why, RefusedRow{i, fault.Of(err).Detail})
+			case isOfRow(err):
+				refused = append(refused, RefusedRow{i, fault.Of(err).Detail})
+			default:
+				return nil, err
+			}
+		}
+		if len(lost) == 0 || len(lost) == len(open) {
+			return append(refused, why...), nil
+		}
+		open = lost
+	}
+}
+
 // isOfRow reports whether an error is the row's, so that the others can be
 // looked at too.
 func isOfRow(err error) bool {
 	switch fault.CodeOf(err) {
-	case fault.Invalid, fault.Conflict, fault.NotFound, fault.Denied:
+	case fault.Invalid, fault.Conflict, fault.Denied:
 		return true
 	}
 	return false
@@ -289,13 +373,9 @@ func (l *Local) rowsOf(args *ImportRows) (rows []json.RawMessage, unreadable []R
 	if len(args.Cells) == 0 {
 		return args.Rows, nil, nil
 	}
-	m, err := l.model()
+	e, err := l.declared(args.Entity)
 	if err != nil {
 		return nil, nil, err
-	}
-	e := m.Schema().Entity(args.Entity)
-	if e == nil {
-		return nil, nil, fault.New(fault.Invalid, "%s has no declared fields, so its rows cannot come as columns: import JSON lines", args.Entity)
 	}
 	fields := make([]*schema.Field, len(args.Header))
 	for i, name := range args.Header {
@@ -321,7 +401,7 @@ func objectOf(fields []*schema.Field, cells []string) (json.RawMessage, string) 
 	var out bytes.Buffer
 	out.WriteByte('{')
 	for i, f := range fields {
-		if cells[i] == "" {
+		if cells[i] == "" && !f.Type.Optional && f.Type.Kind != schema.String && f.Type.Kind != schema.Text && f.HasDefault {
 			continue
 		}
 		v, err := f.Type.ParseText(cells[i])

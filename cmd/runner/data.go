@@ -93,7 +93,7 @@ func (f *rowFlags) request(entity string) (admin.ListRows, error) {
 }
 
 // eachPage asks for rows page by page, until there are no more or enough.
-func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int, do func([]json.RawMessage) error) error {
+func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int, do func(*admin.RowPage) error) error {
 	const most = 1000
 	for got := 0; ; {
 		request.Limit = most
@@ -104,7 +104,7 @@ func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, e
 		if err != nil {
 			return err
 		}
-		if err := do(page.Rows); err != nil {
+		if err := do(&page); err != nil {
 			return err
 		}
 		got += len(page.Rows)
@@ -133,8 +133,8 @@ func (c *cli) dataListCommand() *cobra.Command {
 			}
 			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				rows := []json.RawMessage{}
-				err := eachPage(ctx, node, request, limit, func(page []json.RawMessage) error {
-					rows = append(rows, page...)
+				err := eachPage(ctx, node, request, limit, func(page *admin.RowPage) error {
+					rows = append(rows, page.Rows...)
 					return nil
 				})
 				if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +16,8 @@ import (
 const dataExportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.
 
 Pages of 1,000 rows are read one after the other, each from one snapshot of the
-store. In CSV what is null and what is an empty string look alike; JSON lines
-lose nothing.`
+store. JSON lines lose nothing. In CSV what is null and what is an empty string look
+alike, and line ends within texts become \n.`
 
 func (c *cli) dataExportCommand() *cobra.Command {
 	var flags rowFlags
@@ -89,15 +88,12 @@ func (c *cli) exportRows(ctx context.Context, node *admin.Client, request admin.
 	}
 	defer func() { b.end(err) }()
 	w := newRowWriter(out, format)
-	err = eachPage(ctx, node, request, 0, func(rows []json.RawMessage) error {
-		for _, row := range rows {
-			if err := w.write(row); err != nil {
-				return err
-			}
-		}
-		n += len(rows)
-		b.add(int64(len(rows)))
-		return nil
+	request.Text = format == formatCSV
+	err = eachPage(ctx, node, request, 0, func(page *admin.RowPage) error {
+		rows := len(page.Rows) + len(page.Cells)
+		n += rows
+		b.add(int64(rows))
+		return w.write(page)
 	})
 	return n, errors.Join(err, w.flush())
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
+
+	"runner.example/admin"
 )
 
 // The formats of rows in files.
@@ -191,9 +193,9 @@ func (r *rowReader) batch(rows, size int) (all []*fileRow, err error) {
 
 // rowWriter writes rows to a file.
 type rowWriter struct {
-	out    *bufio.Writer
-	csv    *csv.Writer // nil: JSON lines
-	header []string
+	out   *bufio.Writer
+	csv   *csv.Writer // nil: JSON lines
+	begun bool
 }
 
 func newRowWriter(out io.Writer, format string) *rowWriter {
@@ -204,29 +206,23 @@ func newRowWriter(out io.Writer, format string) *rowWriter {
 	return w
 }
 
-func (w *rowWriter) write(row json.RawMessage) error {
+// write writes a page: of text to CSV, of objects else.
+func (w *rowWriter) write(page *admin.RowPage) error {
 	if w.csv == nil {
-		_, err := w.out.Write(append(row, '\n'))
-		return err
+		for _, row := range page.Rows {
+			if _, err := w.out.Write(append(row, '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	names, values, err := members(row)
-	if err != nil {
-		return err
-	}
-	if w.header == nil {
-		w.header = names
-		if err := w.csv.Write(names); err != nil {
+	if !w.begun {
+		w.begun = true
+		if err := w.csv.Write(page.Header); err != nil {
 			return err
 		}
 	}
-	if !slices.Equal(names, w.header) {
-		return errors.New("the rows do not all have the same fields: export JSON lines")
-	}
-	cells := make([]string, len(values))
-	for i, value := range values {
-		cells[i] = cell(value)
-	}
-	return w.csv.Write(cells)
+	return w.csv.WriteAll(page.Cells)
 }
 
 func (w *rowWriter) flush() error {

@@ -16,8 +16,9 @@ import (
 const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV whose first line names the fields.
 
 Rows may bring their id and the times that are set by themselves otherwise, so
-that what was exported can be imported. In CSV an empty cell is a member left
-out. Each batch of up to 500 rows is one transaction: after a refused row nothing
+that what was exported can be imported. A row may lead to rows before it, or to
+others of its batch. In CSV an empty cell is null where the field may be, the empty
+string where it is one, and else a member left out. Each batch of up to 500 rows is one transaction: after a refused row nothing
 of its batch is kept, and every mistake in the batch is told with its line.`
 
 // batchBytes is well below what one transaction may write, indexes included.
