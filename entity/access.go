@@ -37,6 +37,7 @@ type Access struct {
 
 	touched  int
 	checked  bool                // the generation was compared
+	snapshot uint64              // once checked: the last commit that is seen
 	inserted map[string]struct{} // keys of rows inserted in this transaction
 	entropy  io.Reader           // of ids
 	hops     []hop
@@ -145,7 +146,11 @@ func (a *Access) check() error {
 	if generation != a.Model.generation {
 		return ErrOutdated
 	}
-	a.checked = true
+	seen, err := a.Tx.Snapshot()
+	if err != nil {
+		return storeFault(err)
+	}
+	a.checked, a.snapshot = true, uint64(seen)
 	return nil
 }
 

@@ -467,7 +467,9 @@ func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog
 	}
 	for _, t := range m.tables {
 		for _, x := range t.indexes {
-			x.built.Store(!slices.Contains(unbuilt, x.number))
+			if !slices.Contains(unbuilt, x.number) {
+				x.builtAt.Store(1)
+			}
 		}
 	}
 	return m, nil

@@ -33,7 +33,7 @@ func (m *Model) BuildIndexes(ctx context.Context, progress func(Progress)) error
 	for _, name := range m.names {
 		t := m.tables[name]
 		for _, x := range t.indexes {
-			if x.built.Load() {
+			if x.builtAt.Load() > 0 {
 				continue
 			}
 			err := m.build(ctx, t, x, progress)
@@ -90,7 +90,7 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 	}
 	for batch := buildBatch; !p.Done; {
 		var step buildStep
-		_, err := m.store.Update(ctx, func(tx *store.Tx) (err error) {
+		seq, err := m.store.Update(ctx, func(tx *store.Tx) (err error) {
 			step, err = m.buildSome(tx, t, x, batch)
 			return err
 		})
@@ -110,7 +110,7 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 		p.Rows += step.rows
 		p.Done = step.last
 		if p.Done {
-			x.built.Store(true)
+			x.builtAt.Store(uint64(max(seq, step.seen)) + 1)
 		}
 		progress(p)
 	}
@@ -135,6 +135,8 @@ func pause(ctx context.Context) error {
 type buildStep struct {
 	rows int
 	last bool
+	// seen is what the step's transaction saw of the store.
+	seen store.Seq
 }
 
 // buildSome enters the next rows into the index and notes how far it came. The
@@ -154,7 +156,9 @@ func (m *Model) buildSome(tx *store.Tx, t *table, x *index, batch int) (step bui
 	mark := numbered(spaceUnbuilt, x.number)
 	until, err := tx.Get(mark)
 	if errors.Is(err, store.ErrNotFound) {
-		return buildStep{last: true}, nil
+		step.seen, err = tx.Snapshot()
+		step.last = true
+		return step, err
 	}
 	if err != nil {
 		return step, err

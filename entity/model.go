@@ -100,9 +100,10 @@ type index struct {
 	prefix  []byte // of its entries' keys
 	columns []indexColumn
 	unique  bool
-	// built reports that every row has its entry; until then writes keep it up
-	// and nobody reads it.
-	built atomic.Bool
+	// builtAt is the commit from which on every row has its entry, plus one: who
+	// sees less of the store must not read it. 0: writes keep it up and nobody reads
+	// it.
+	builtAt atomic.Uint64
 	// tenantColumn is where the tenant stands among the columns, -1 when the
 	// entries end with it or the table has none.
 	tenantColumn int

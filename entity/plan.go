@@ -189,7 +189,7 @@ func (r *keyRange) below(key []byte) {
 // planIndex tells how the index serves what is wanted; false when it cannot, or
 // not without looking at the rows of other tenants.
 func (a *Access) planIndex(t *table, x *index, w *wanted) (plan, bool) {
-	if !x.built.Load() {
+	if built := x.builtAt.Load(); built == 0 || built > a.snapshot+1 {
 		return plan{}, false
 	}
 	tenant, bound := a.bound(t, w.anyTenant)

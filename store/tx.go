@@ -97,6 +97,18 @@ func (t *Tx) Now() time.Time {
 	return t.now
 }
 
+// Snapshot returns the sequence number of the last commit that the transaction
+// sees. It takes the snapshot, if that was not done.
+func (t *Tx) Snapshot() (Seq, error) {
+	if t.ended {
+		return 0, errEnded
+	}
+	if err := t.begin(); err != nil {
+		return 0, fmt.Errorf("take snapshot: %w", err)
+	}
+	return t.snap, nil
+}
+
 // Attempt tells which run of an Update's function this is, from 1; it is 0 in
 // a View.
 func (t *Tx) Attempt() int { return t.attempt }
