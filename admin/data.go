@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"runner.example/audit"
@@ -21,10 +22,16 @@ import (
 // MaxImport is how many rows one ImportRows may bring: they are one transaction.
 const MaxImport = 500
 
+// operatorRows is how many rows one operation of an operator may touch: as many
+// as there are, until its context ends.
+const operatorRows = math.MaxInt
+
 // RowID names a row.
 type RowID struct {
 	Entity string `json:"entity"`
 	ID     string `json:"id"`
+	// Tenant is whose row it is, where the schema declares no entities.
+	Tenant *string `json:"tenant,omitempty"`
 }
 
 // Condition holds a field against a value, which is written as on a command
@@ -46,6 +53,9 @@ type ListRows struct {
 	Cursor string `json:"cursor,omitempty"`
 	// Text asks for rows of text, as ImportRows takes them.
 	Text bool `json:"text,omitempty"`
+	// Tenant asks for rows of one tenant alone, of none if it is empty, where the
+	// schema declares no entities: these rows do not say whose they are.
+	Tenant *string `json:"tenant,omitempty"`
 }
 
 // RowPage is one page of rows, each a JSON object with every field; or, if text
@@ -70,6 +80,26 @@ type ImportRows struct {
 	Cells  [][]string `json:"cells,omitempty"`
 	// SkipExisting passes over rows whose id is there already.
 	SkipExisting bool `json:"skipExisting,omitempty"`
+	// Tenant is whose the rows are, where the schema declares no entities.
+	Tenant string `json:"tenant,omitempty"`
+}
+
+// ChangeRows says which rows to update or delete: a batch of them, in the order
+// of their ids.
+type ChangeRows struct {
+	Entity string      `json:"entity"`
+	Where  []Condition `json:"where,omitempty"`
+	// Set are the new values of an update, as in Condition; nothing is null where
+	// the field may be.
+	Set    map[string]string `json:"set,omitempty"`
+	Cursor string            `json:"cursor,omitempty"`
+}
+
+// ChangedRows is what became of a batch.
+type ChangedRows struct {
+	Count int `json:"count"`
+	// NextCursor is empty when that was the last.
+	NextCursor string `json:"nextCursor"`
 }
 
 // Imported is what became of the rows. When any was refused, none was kept.
@@ -101,6 +131,16 @@ func (c *Client) ImportRows(ctx context.Context, request ImportRows) (Imported, 
 	return ask[Imported](ctx, c, "data.import", request)
 }
 
+// UpdateRows changes a batch of rows in one transaction.
+func (c *Client) UpdateRows(ctx context.Context, request ChangeRows) (ChangedRows, error) {
+	return ask[ChangedRows](ctx, c, "data.update", request)
+}
+
+// DeleteRows deletes a batch of rows in one transaction, with what @onDelete says.
+func (c *Client) DeleteRows(ctx context.Context, request ChangeRows) (ChangedRows, error) {
+	return ask[ChangedRows](ctx, c, "data.delete", request)
+}
+
 // onRows runs one operation of the entities on behalf of an operator.
 func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op string, args any) ([]byte, error) {
 	m, err := l.model()
@@ -112,7 +152,7 @@ func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op stri
 		return nil, fmt.Errorf("encode the arguments of %s: %w", op, err)
 	}
 	access := entity.Access{}
-	access.Reset(m, tx, who, 0)
+	access.Reset(m, tx, who, operatorRows)
 	access.Import = importing
 	var out entity.Result
 	if err := access.Do(op, text, &out); err != nil {
@@ -132,7 +172,27 @@ func (l *Local) model() (*entity.Model, error) {
 	return m, err
 }
 
+// ofTenant makes the operator a caller who reaches the rows of one tenant alone,
+// where no entities are declared.
+func (l *Local) ofTenant(who *caller.Caller, tenant *string) error {
+	if tenant == nil {
+		return nil
+	}
+	m, err := l.model()
+	switch {
+	case err != nil:
+		return err
+	case m.Schema().Typed:
+		return fault.New(fault.Invalid, "tenant is for schemas without entities: here rows have a field for it, if any")
+	}
+	*who = caller.Caller{Kind: caller.Session, UserID: who.UserID, Tenant: *tenant}
+	return nil
+}
+
 func (l *Local) getRow(ctx context.Context, who keystore.Authority, args RowID) (row json.RawMessage, err error) {
+	if err := l.ofTenant(&who.Caller, args.Tenant); err != nil {
+		return nil, err
+	}
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		text, err := l.onRows(tx, &who.Caller, false, "get", map[string]any{"from": args.Entity, "id": args.ID})
 		if fault.CodeOf(err) == fault.NotFound {
@@ -152,6 +212,9 @@ func (l *Local) getRow(ctx context.Context, who keystore.Authority, args RowID) 
 }
 
 func (l *Local) listRows(ctx context.Context, who keystore.Authority, args ListRows) (page RowPage, err error) {
+	if err := l.ofTenant(&who.Caller, args.Tenant); err != nil {
+		return page, err
+	}
 	query := map[string]any{"from": args.Entity}
 	if args.Limit != 0 {
 		query["limit"] = args.Limit
@@ -162,15 +225,9 @@ func (l *Local) listRows(ctx context.Context, who keystore.Authority, args ListR
 	if len(args.OrderBy) > 0 {
 		query["orderBy"] = args.OrderBy
 	}
-	where := []any{}
-	for _, c := range args.Where {
-		value, err := l.operand(args.Entity, c)
-		if err != nil {
-			return page, err
-		}
-		where = append(where, []any{c.Field, c.Operator, value})
+	if query["where"], err = l.conditions(args.Entity, args.Where); err != nil {
+		return page, err
 	}
-	query["where"] = where
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		text, err := l.onRows(tx, &who.Caller, false, "query", query)
 		if err != nil {
@@ -233,9 +290,100 @@ func (l *Local) declared(name string) (*schema.Entity, error) {
 	}
 	e := m.Schema().Entity(name)
 	if e == nil {
-		return nil, fault.New(fault.Invalid, "%s has no declared fields, so its rows cannot be columns: use JSON lines", name)
+		return nil, fault.New(fault.Invalid, "%s has no declared fields: its rows are moved as JSON lines, and changed by handlers alone", name)
 	}
 	return e, nil
+}
+
+// changeBatch is how many rows one transaction of an operator changes.
+const changeBatch = 500
+
+func (l *Local) updateRows(ctx context.Context, who keystore.Authority, args ChangeRows) (done ChangedRows, err error) {
+	set := map[string]json.RawMessage{}
+	e, err := l.declared(args.Entity)
+	if err != nil {
+		return done, err
+	}
+	for name, text := range args.Set {
+		f := e.Field(name)
+		if f == nil {
+			return done, fault.New(fault.Invalid, "set: %s has no field %q%s", args.Entity, name, diag.DidYouMean(name, e.FieldNames()))
+		}
+		v, err := f.Type.ParseText(text)
+		if err != nil {
+			return done, fault.New(fault.Invalid, "set: %s %v", name, err)
+		}
+		set[name] = f.Type.AppendJSON(nil, v)
+	}
+	return l.changeRows(ctx, who, &args, "data.update", func(ids []any) (string, map[string]any) {
+		return "update", map[string]any{"in": args.Entity, "set": set, "where": ids}
+	})
+}
+
+func (l *Local) deleteRows(ctx context.Context, who keystore.Authority, args ChangeRows) (ChangedRows, error) {
+	if len(args.Set) > 0 {
+		return ChangedRows{}, fault.New(fault.Invalid, "set is for updates")
+	}
+	return l.changeRows(ctx, who, &args, "data.delete", func(ids []any) (string, map[string]any) {
+		return "delete", map[string]any{"from": args.Entity, "where": ids}
+	})
+}
+
+// changeRows finds the next batch of rows and changes them, by the operation that
+// change gives for them.
+func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *ChangeRows, action string, change func(ids []any) (string, map[string]any)) (done ChangedRows, err error) {
+	where, err := l.conditions(args.Entity, args.Where)
+	if err != nil {
+		return done, err
+	}
+	query := map[string]any{"from": args.Entity, "select": []string{"id"}, "where": where, "orderBy": [][2]string{{"id", "asc"}}, "limit": changeBatch}
+	if args.Cursor != "" {
+		query["cursor"] = args.Cursor
+	}
+	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+		done = ChangedRows{}
+		text, err := l.onRows(tx, &who.Caller, false, "query", query)
+		if err != nil {
+			return err
+		}
+		var found struct {
+			Rows       []struct{ ID string }
+			NextCursor string
+		}
+		if err := json.Unmarshal(text, &found); err != nil || len(found.Rows) == 0 {
+			return err
+		}
+		ids := []string{}
+		for _, row := range found.Rows {
+			ids = append(ids, row.ID)
+		}
+		op, request := change([]any{[]any{"id", "in", ids}})
+		if text, err = l.onRows(tx, &who.Caller, false, op, request); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &done); err != nil {
+			return err
+		}
+		done.NextCursor = found.NextCursor
+		return audit.Append(tx, audit.Record{
+			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: action,
+			Target: args.Entity, Result: audit.OK, Count: done.Count,
+		})
+	})
+	return done, err
+}
+
+// conditions gives the where of a query.
+func (l *Local) conditions(name string, list []Condition) ([]any, error) {
+	where := []any{}
+	for _, c := range list {
+		value, err := l.operand(name, c)
+		if err != nil {
+			return nil, err
+		}
+		where = append(where, []any{c.Field, c.Operator, value})
+	}
+	return where, nil
 }
 
 // operand gives the JSON of a condition's value. What names no field is left for
@@ -273,6 +421,12 @@ func (l *Local) operand(name string, c Condition) (json.RawMessage, error) {
 var errRefused = errors.New("rows were refused")
 
 func (l *Local) importRows(ctx context.Context, who keystore.Authority, args ImportRows) (done Imported, err error) {
+	if args.Tenant != "" {
+		if err := l.ofTenant(new(caller.Caller), &args.Tenant); err != nil {
+			return done, err
+		}
+		who.Caller.Tenant = args.Tenant
+	}
 	rows, unreadable, err := l.rowsOf(&args)
 	if err != nil {
 		return done, err

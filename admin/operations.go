@@ -127,6 +127,8 @@ var operations = map[string]operation{
 	"data.get":        with((*Local).getRow),
 	"data.list":       with((*Local).listRows),
 	"data.import":     with((*Local).importRows),
+	"data.update":     with((*Local).updateRows),
+	"data.delete":     with((*Local).deleteRows),
 	"audit.list":      with((*Local).listAudit),
 	"audit.verify":    with((*Local).verifyAudit),
 }

@@ -9,23 +9,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/fault"
 )
 
-const dataHelp = `See and move the rows of the schema's entities, as an operator: no policy, grant
-or tenant narrows what these commands reach, hidden fields included. What they
-change is recorded in the audit.`
+const dataHelp = `See, change and move the rows of the schema's entities, as an operator: no policy,
+grant or tenant narrows what these commands reach, hidden fields included. What
+they change is recorded in the audit.
+
+Rows of a schema without entities do not say whose they are: there --tenant narrows
+list, get and export to the rows of one tenant, and import makes rows its own.`
 
 func (c *cli) dataCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
-		Short: "list, show, import and export rows",
+		Short: "list, show, change, import and export rows",
 		Long:  dataHelp,
 		Example: `  runner data list Order --where "status = open" --order "createdAt desc"
   runner data get Order 01k4x9m2v7q8r5s6t7u8v9w0x1
   runner data export Order --out orders.jsonl
   runner data import Order orders.csv`,
 	}
-	cmd.AddCommand(c.dataListCommand(), c.dataGetCommand(), c.dataImportCommand(), c.dataExportCommand())
+	cmd.AddCommand(c.dataListCommand(), c.dataGetCommand(), c.dataUpdateCommand(), c.dataDeleteCommand(), c.dataImportCommand(), c.dataExportCommand())
 	c.onlySubcommands(cmd)
 	return cmd
 }
@@ -66,15 +70,29 @@ func parseOrder(text string) ([2]string, error) {
 // rowFlags say which rows a command is about.
 type rowFlags struct {
 	where, order []string
+	tenant       string
 }
 
 func (f *rowFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value (again: all must hold)`)
 	cmd.Flags().StringArrayVar(&f.order, "order", nil, `field to order by, with asc or desc (again: where the first are equal)`)
+	addTenant(cmd, &f.tenant)
+}
+
+func addTenant(cmd *cobra.Command, tenant *string) {
+	cmd.Flags().StringVar(tenant, "tenant", "", "whose rows, where the schema declares no entities (default: everybody's)")
+}
+
+// orNone is nil for a flag that was not given.
+func orNone(tenant string) *string {
+	if tenant == "" {
+		return nil
+	}
+	return &tenant
 }
 
 func (f *rowFlags) request(entity string) (admin.ListRows, error) {
-	request := admin.ListRows{Entity: entity}
+	request := admin.ListRows{Entity: entity, Tenant: orNone(f.tenant)}
 	for _, text := range f.where {
 		condition, err := parseCondition(text)
 		if err != nil {
@@ -185,13 +203,17 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 }
 
 func (c *cli) dataGetCommand() *cobra.Command {
-	return &cobra.Command{
+	var tenant string
+	cmd := &cobra.Command{
 		Use:   "get <entity> <id>",
 		Short: "show a row with all its fields",
 		Args:  exactly(2, "the name of an entity and the id of a row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
-				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1]})
+				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
+				if fault.CodeOf(err) == fault.NotFound {
+					return &failure{status: statusNotFound, err: err, hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}
+				}
 				if err != nil {
 					return err
 				}
@@ -210,4 +232,6 @@ func (c *cli) dataGetCommand() *cobra.Command {
 			}})
 		},
 	}
+	addTenant(cmd, &tenant)
+	return cmd
 }

@@ -25,7 +25,7 @@ of its batch is kept, and every mistake in the batch is told with its line.`
 const batchBytes = 1 << 20
 
 func (c *cli) dataImportCommand() *cobra.Command {
-	var format string
+	var format, tenant string
 	var skip bool
 	cmd := &cobra.Command{
 		Use:   "import <entity> <file>",
@@ -45,12 +45,13 @@ func (c *cli) dataImportCommand() *cobra.Command {
 			}
 			defer in.Close()
 			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
-				return c.importFile(ctx, node, args[0], args[1], in, size, format, skip)
+				return c.importFile(ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
 			}})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
 	cmd.Flags().BoolVar(&skip, "skip-existing", false, "pass over rows whose id is there already")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "whose the rows are to be, where the schema declares no entities (default: nobody's)")
 	return cmd
 }
 
@@ -81,12 +82,12 @@ type imported struct {
 	Skipped  int `json:"skipped"`
 }
 
-func (c *cli) importFile(ctx context.Context, node *admin.Client, entity, path string, in io.Reader, size int64, format string, skip bool) (err error) {
-	bar := c.newBar("importing "+entity, size, progress.UnitsBytes)
+func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
+	bar := c.newBar("importing "+request.Entity, size, progress.UnitsBytes)
 	rows, err := newRowReader(io.TeeReader(in, counter(bar.add)), path, format)
 	var done imported
 	if err == nil {
-		err = importAll(ctx, node, entity, rows, skip, &done)
+		err = importAll(ctx, node, request, rows, &done)
 	} else {
 		err = invalid("%w", err)
 	}
@@ -107,11 +108,11 @@ func (c *cli) importFile(ctx context.Context, node *admin.Client, entity, path s
 	return c.print(text + "\n")
 }
 
-func importAll(ctx context.Context, node *admin.Client, entity string, rows *rowReader, skip bool, done *imported) error {
+func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowReader, done *imported) error {
 	for {
 		batch, broken := rows.batch(admin.MaxImport, batchBytes)
 		if len(batch) > 0 {
-			request := admin.ImportRows{Entity: entity, Header: rows.header, SkipExisting: skip}
+			request.Header, request.Rows, request.Cells = rows.header, nil, nil
 			for _, row := range batch {
 				if rows.header != nil {
 					request.Cells = append(request.Cells, row.cells)

@@ -147,16 +147,16 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 	return work.do(ctx, client)
 }
 
-// entities makes the rows in the store obey the schema, as a start of the server
-// would.
+// entities tells how the rows in the store lie. A command changes no schema: the
+// one in the folder has to be the one that the rows obey.
 func (a *app) entities(ctx context.Context, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
-	s, sources, err := a.compile()
+	s, _, err := a.compile()
 	if err != nil {
 		return nil, err
 	}
-	m, err := entity.Activate(ctx, st, s, sources, entity.Options{CursorKey: keys.Derive("cursors")})
-	if change, ok := errors.AsType[*entity.ChangeError](err); ok {
-		err = fault.Wrap(change, fault.Invalid, "the schema does not fit the rows that are there: %s", change.List.Sorted()[0])
+	m, err := entity.Current(ctx, st, s, entity.Options{CursorKey: keys.Derive("cursors")})
+	if err == nil && m == nil {
+		err = fault.New(fault.Invalid, "the rows obey another schema than that in the app's folder: put the old one back, or serve the app to activate the new one (runner check --against %s tells what that takes)", a.data)
 	}
 	return m, err
 }

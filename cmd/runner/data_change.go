@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+)
+
+const dataUpdateHelp = `Set fields of the rows that all the conditions hold for. A value is a string
+without quotes, or as in JSON; nothing behind the = is null where the field may be.
+No policy has a say, the rows' types and bounds have. Each 500 rows are one
+transaction.`
+
+const dataDeleteHelp = `Delete the rows that all the conditions hold for, and with them what @onDelete says.
+No policy has a say. Each 500 rows are one transaction.`
+
+// changeFlags say which rows a command changes.
+type changeFlags struct {
+	rowFlags
+	all bool
+}
+
+func (f *changeFlags) add(cmd *cobra.Command, does string) {
+	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value (again: all must hold)`)
+	cmd.Flags().BoolVar(&f.all, "all", false, does+" every row")
+}
+
+func (f *changeFlags) request(entity string) (admin.ChangeRows, error) {
+	list, err := f.rowFlags.request(entity)
+	switch {
+	case err != nil:
+		return admin.ChangeRows{}, err
+	case f.all == (len(f.where) > 0):
+		return admin.ChangeRows{}, misused("say which rows with --where, or --all for every one")
+	}
+	return admin.ChangeRows{Entity: entity, Where: list.Where}, nil
+}
+
+func (c *cli) dataUpdateCommand() *cobra.Command {
+	var flags changeFlags
+	var set []string
+	cmd := &cobra.Command{
+		Use:     "update <entity>",
+		Short:   "change rows",
+		Long:    dataUpdateHelp,
+		Example: `  runner data update Order --where "status = draft" --set status=cancelled`,
+		Args:    exactly(1, "the name of an entity"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := flags.request(args[0])
+			if err != nil {
+				return err
+			}
+			if request.Set, err = parseSet(set); err != nil {
+				return err
+			}
+			return c.changeRows(cmd, request, "updated", (*admin.Client).UpdateRows)
+		},
+	}
+	flags.add(cmd, "change")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "a field and its new value: field=value (again for more)")
+	return cmd
+}
+
+// parseSet reads the field=value of each --set.
+func parseSet(list []string) (map[string]string, error) {
+	set := map[string]string{}
+	for _, text := range list {
+		name, value, ok := strings.Cut(text, "=")
+		name = strings.TrimSpace(name)
+		if _, twice := set[name]; !ok || name == "" || twice {
+			return nil, invalid("--set %q: want field=value, each field once", text)
+		}
+		set[name] = value
+	}
+	if len(set) == 0 {
+		return nil, misused("say what to change: --set field=value")
+	}
+	return set, nil
+}
+
+func (c *cli) dataDeleteCommand() *cobra.Command {
+	var flags changeFlags
+	cmd := &cobra.Command{
+		Use:     "delete <entity>",
+		Short:   "delete rows",
+		Long:    dataDeleteHelp,
+		Example: `  runner data delete Order --where "status = cancelled" --where "createdAt < 2026-01-01T00:00:00Z"`,
+		Args:    exactly(1, "the name of an entity"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := flags.request(args[0])
+			if err != nil {
+				return err
+			}
+			return c.changeRows(cmd, request, "deleted", (*admin.Client).DeleteRows)
+		},
+	}
+	flags.add(cmd, "delete")
+	return cmd
+}
+
+// changeRows asks for batch after batch, until there are no more.
+func (c *cli) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
+	return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) (err error) {
+		total := 0
+		b := c.newBar("rows of "+request.Entity, 0, progress.UnitsDefault)
+		for more := true; more && err == nil; {
+			var batch admin.ChangedRows
+			batch, err = do(node, ctx, request)
+			total += batch.Count
+			b.add(int64(batch.Count))
+			request.Cursor = batch.NextCursor
+			more = batch.NextCursor != ""
+		}
+		b.end(err)
+		if err != nil {
+			if total > 0 {
+				c.say("", fmt.Sprintf("%s %s before that", done, plural(total, "row")))
+			}
+			return err
+		}
+		if c.json {
+			return c.printJSON(map[string]int{"count": total})
+		}
+		return c.print(fmt.Sprintf("%s %s\n", done, plural(total, "row")))
+	}})
+}
