@@ -34,6 +34,17 @@ type order struct{ field, direction string }
 // Query begins a query of an entity.
 func Query(entity string) Selection { return Selection{entity: entity} }
 
+// Select begins a query by the fields of its rows:
+//
+//	runner.Select("id", "total").From("Order").Where("status", "=", "open")
+func Select(fields ...string) Selection { return Selection{}.Select(fields...) }
+
+// From names the entity of a query that Select began.
+func (q Selection) From(entity string) Selection {
+	q.entity = entity
+	return q
+}
+
 // Select names the fields of the rows; without it they are all that the caller
 // may read.
 func (q Selection) Select(fields ...string) Selection {

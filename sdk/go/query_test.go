@@ -42,6 +42,7 @@ func TestOperationsAreSentAsTheyAreBuilt(t *testing.T) {
 		want string
 	}{
 		{func(ctx *runner.Context) error { return runner.Query("Order").All(ctx, nil) }, `query {"from":"Order"}`},
+		{func(ctx *runner.Context) error { return runner.Select("id").From("Order").All(ctx, nil) }, `query {"from":"Order","select":["id"]}`},
 		{func(ctx *runner.Context) error {
 			return open.Select("id", "total").Where("total", ">", 10).OrderBy("createdAt", "desc").OrderBy("id").Limit(20).All(ctx, nil)
 		}, `query {"from":"Order","where":[["status","=","open"],["total",">",10]],"select":["id","total"],"orderBy":[["createdAt","desc"],["id","asc"]],"limit":20}`},
