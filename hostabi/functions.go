@@ -3,7 +3,6 @@ package hostabi
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -54,19 +53,33 @@ var bodies = map[string]body{
 	"log":                  logText,
 }
 
+// timed are the functions that compute for longer than a look at the clock takes,
+// with arguments that a guest can find; the budgets bound what the others do.
+var timed = map[string]bool{
+	"call": true, "log": true, "context": true, "response_header": true, "response_error": true,
+	"fd_write": true, "poll_oneoff": true, "random_get": true,
+}
+
 // bind puts the checks that all functions share before run. An answer can be
 // given when a budget is spent, and a log has a budget of its own, so that it
 // tells what it dropped.
 func bind(f abi.Function, run body) Function {
 	answering := strings.HasPrefix(f.Name, "response_")
 	logging := f.Name == "log"
-	slow := f.Name == "call"
+	slow, timed := f.Name == "call", timed[f.Name]
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {
-		c := ctx.(*Guest).call
+		gc := ctx.(*Guest)
+		c := gc.call
 		c.inside = true
 		result := int32(c.enter(answering, slow))
 		if result == 0 || logging {
+			if timed {
+				gc.beginWork()
+			}
 			result = run(c, guest{m.Memory(), stack})
+			if timed {
+				gc.endWork()
+			}
 		}
 		c.inside = false
 		if f.Result {
@@ -106,12 +119,6 @@ func (g guest) bytes(word int) ([]byte, bool) {
 		return nil, false
 	}
 	return g.memory.Read(at, n)
-}
-
-// text is bytes that are UTF-8.
-func (g guest) text(word int) ([]byte, bool) {
-	b, ok := g.bytes(word)
-	return b, ok && utf8.Valid(b)
 }
 
 // give writes a value into the room the guest offered, when it fits, and

@@ -19,8 +19,30 @@ type Guest struct {
 	// Waits is told when the guest begins and ends to wait for something that
 	// needs no processor. nil: nobody wants to know.
 	Waits func(begins bool)
+	// Worked is told, while the guest waits for it, that host functions have
+	// computed for so long since it was last told; less than WorkedMost is not
+	// worth it. nil: nobody wants to know.
+	Worked func(time.Duration)
 
-	call *Call
+	call   *Call
+	worked time.Duration // of which nobody was told
+	began  time.Time     // the host function that is timed
+	waited time.Duration // of the call, then
+}
+
+// WorkedMost is how long host functions may compute until it is told.
+const WorkedMost = 100 * time.Microsecond
+
+func (g *Guest) beginWork() { g.began, g.waited = time.Now(), g.call.waited }
+
+// endWork does not count what the guest waited for.
+func (g *Guest) endWork() {
+	g.worked += time.Since(g.began) - (g.call.waited - g.waited)
+	if g.worked >= WorkedMost && g.Worked != nil {
+		worked := g.worked
+		g.worked = 0
+		g.Worked(worked)
+	}
 }
 
 // Bind makes call the one that host functions work with from now on; nil unbinds
@@ -29,6 +51,7 @@ func (g *Guest) Bind(call *Call) {
 	if g.call != nil {
 		g.call.onWait = nil
 	}
+	g.worked = 0
 	if g.call = call; call != nil {
 		call.onWait = g.Waits
 	}

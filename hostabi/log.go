@@ -115,6 +115,10 @@ type output struct {
 func (o *output) Write(p []byte) (int, error) {
 	rest := p
 	for {
+		if o.call.log.spent {
+			o.drop(rest)
+			return len(p), nil
+		}
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
 		if room := o.call.limits.LogBytes + 1 - len(o.line); room > 0 {
 			o.line = append(o.line, line[:min(room, len(line))]...)
@@ -125,6 +129,19 @@ func (o *output) Write(p []byte) (int, error) {
 		o.call.logLine(o.level, bytes.TrimSuffix(o.line, []byte("\r")))
 		o.line = o.line[:0]
 		rest = after
+	}
+}
+
+// drop counts the lines that would end in p, all at once, and holds back as much
+// of the one after them as tells that there is one.
+func (o *output) drop(p []byte) {
+	if ends := bytes.Count(p, []byte("\n")); ends > 0 {
+		o.call.log.dropped += ends
+		o.line = o.line[:0]
+		p = p[bytes.LastIndexByte(p, '\n')+1:]
+	}
+	if len(o.line) == 0 && len(p) > 0 {
+		o.line = append(o.line, p[0])
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
 )
@@ -29,13 +30,16 @@ func requestHeader(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Hea
 
 // giveNamed gives the first value of a name.
 func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
-	name, ok1 := g.text(0)
+	name, ok1 := g.bytes(0)
 	room, ok2 := g.bytes(2)
 	if !ok1 || !ok2 {
 		return int32(abi.Invalid)
 	}
-	if !c.move(len(name)) {
+	if !c.move(len(name)) { // before anything looks at it
 		return int32(abi.Limit)
+	}
+	if !utf8.Valid(name) {
+		return int32(abi.Invalid)
 	}
 	for _, p := range pairs {
 		if bytes.Equal(p.Name, name) {

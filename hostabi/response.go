@@ -102,6 +102,8 @@ func responseError(c *Call, g guest) int32 {
 		return int32(abi.Invalid)
 	case len(message) > maxMessageBytes: // before anything looks at it
 		return int32(abi.TooLarge)
+	case len(code) > maxCodeBytes:
+		return int32(abi.Invalid)
 	case !codeValid(code) || !utf8.Valid(message):
 		return int32(abi.Invalid)
 	}
@@ -130,7 +132,7 @@ func codeOfStatus(status int) fault.Code {
 	return fault.Error
 }
 
-// codeValid reports whether code is empty or snake_case.
+// codeValid reports whether code, which is short, is empty or snake_case.
 func codeValid(code []byte) bool {
 	for i, b := range code {
 		letter := 'a' <= b && b <= 'z'
@@ -138,7 +140,7 @@ func codeValid(code []byte) bool {
 			return false
 		}
 	}
-	return len(code) <= maxCodeBytes
+	return true
 }
 
 func keepWrites(c *Call, _ guest) int32 {

@@ -106,7 +106,7 @@ func WASI() []Function {
 		{"sock_send", "iiiii", badSocket},
 		{"sock_shutdown", "ii", badSocket},
 	} {
-		b := Function{Name: f.name, Fn: bindWASI(f.body)}
+		b := Function{Name: f.name, Fn: bindWASI(f.body, timed[f.name])}
 		for _, p := range f.params {
 			t := api.ValueTypeI32
 			if p == 'l' {
@@ -125,12 +125,19 @@ func WASI() []Function {
 // wasiBody is what a function of WASI does; it returns an errno.
 type wasiBody func(c *Call, g guest) uint32
 
-func bindWASI(run wasiBody) api.GoModuleFunc {
+func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
-		c := ctx.(*Guest).call
+		gc := ctx.(*Guest)
+		c := gc.call
 		c.inside = true
 		c.checkTime() // these calls are not counted, so each looks at the clock
+		if timed {
+			gc.beginWork()
+		}
 		errno := run(c, guest{m.Memory(), stack})
+		if timed {
+			gc.endWork()
+		}
 		c.inside = false
 		if len(stack) > 0 {
 			stack[0] = uint64(errno)

@@ -25,8 +25,10 @@ const measureEvery = time.Millisecond
 
 // meter measures one run. Times are those of Engine.now.
 type meter struct {
-	slices int // granted
-	first  time.Duration
+	slices  int           // granted
+	granted int64         // units in them, but for those taken back
+	hosted  time.Duration // that host functions computed before the second slice
+	first   time.Duration
 
 	mark   time.Duration // up to here time was charged
 	waited time.Duration // that the guest had waited then
@@ -45,10 +47,12 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 func (s *sandbox) refill() uint32 {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
 	m.slices++
-	if m.slices == 2 { // until now it was a short run, whose time is too little to count
-		m.first = now
+	s.settleFuel()
+	m.granted += slice
+	if m.slices == 2 { // until now it was a short run, whose own time is too little to count
+		m.first = now - m.hosted
 		s.remark(now)
-		call.Spend(0)
+		call.Spend(m.hosted)
 		return slice
 	}
 	var spent time.Duration
@@ -63,6 +67,24 @@ func (s *sandbox) refill() uint32 {
 	}
 	call.Spend(spent)
 	return slice
+}
+
+// settleFuel makes what is left of a slice not count as granted.
+func (s *sandbox) settleFuel() {
+	if left := api.DecodeI32(s.fuel.Get()); left > 0 {
+		s.meter.granted -= int64(left)
+	}
+}
+
+// worked is told that host functions have computed for a while, which takes no
+// fuel: the slice ends, so that the guest's time is looked at where it is counted
+// next.
+func (s *sandbox) worked(d time.Duration) {
+	s.settleFuel()
+	s.fuel.Set(0)
+	if s.meter.slices == 1 {
+		s.meter.hosted += d
+	}
 }
 
 // spent is the processor time since the mark: that of the thread, when the

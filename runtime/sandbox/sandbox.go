@@ -65,7 +65,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	if !s.memory.charge(int64(m.program.MinPages) * pageBytes) {
 		return nil, errNoMemory
 	}
-	s.guest = hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Owner: s, Waits: s.waits}
+	s.guest = hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Owner: s, Waits: s.waits, Worked: s.worked}
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
 	defer s.end()
@@ -158,7 +158,7 @@ func (m *Module) clone() (_ *sandbox, err error) {
 // measured.
 func (s *sandbox) begin(call *hostabi.Call, l *lane) {
 	s.guest.Bind(call)
-	s.meter = meter{slices: 1}
+	s.meter = meter{slices: 1, granted: slice}
 	s.runner = runner{lane: l, began: s.engine.now(), ready: s.runner.ready}
 	s.fuel.Set(slice)
 	s.depth.Set(0)

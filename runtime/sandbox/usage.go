@@ -46,7 +46,7 @@ func (u *usage) end(s *sandbox, call *hostabi.Call) {
 	took := s.engine.now() - u.began
 	left := int64(api.DecodeI32(s.fuel.Get()))
 	u.Usage = Usage{
-		Time: took, Fuel: int64(s.meter.slices)*slice - left,
+		Time: took, Fuel: s.meter.granted - left,
 		PageBytes: int(osPage), MemoryBytes: int64(s.memory.high),
 		HostCalls: call.HostCalls(), MovedBytes: call.Moved(),
 	}
