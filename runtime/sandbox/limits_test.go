@@ -202,6 +202,32 @@ func TestABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T) {
 	})
 }
 
+// A server that stops is no fault of the handlers that it stops.
+func TestARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
+	for range 10 {
+		ctx, cancel := context.WithCancel(context.Background())
+		calls := &cancelled{Context: ctx, cancel: cancel, left: 1000}
+		if err := m.Run(newCall(calls, new(bytes.Buffer)), "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
+			t.Fatalf("ends with %v", err)
+		}
+	}
+}
+
+// cancelled is a context that is cancelled at its n-th look.
+type cancelled struct {
+	context.Context
+	cancel context.CancelFunc
+	left   int
+}
+
+func (c *cancelled) Err() error {
+	if c.left--; c.left == 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
+}
+
 func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
 	for range 5 {

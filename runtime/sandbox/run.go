@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -44,7 +45,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	began, spent := m.engine.now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited()
-		breaker.verdict(probe, ran, struck(outcome, own, m.engine.now()-began) && !m.engine.options.NoBreaker)
+		breaker.verdict(probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.now()-began))
 	}()
 	l := &m.lanes[index]
 	if l.streak.Load() >= longStreak && !m.engine.turns.fits(l, timeLeft(call.Context)) {
@@ -133,11 +134,12 @@ func judge(call *hostabi.Call, refused bool, err error) error {
 
 // struck reports whether a run ended in a way that its handler's breaker counts.
 // Of the time that was over, own is what the handler itself computed or waited:
-// one that mostly stood in line behind others is not to blame.
-func struck(err error, own, all time.Duration) bool {
+// one that mostly stood in line behind others is not to blame, nor is one whose
+// time was ended by others before it was late.
+func struck(ctx context.Context, err error, own, all time.Duration) bool {
 	switch {
 	case errors.Is(err, hostabi.ErrTimeOver):
-		return own >= all/4
+		return own >= all/4 && !errors.Is(ctx.Err(), context.Canceled)
 	case errors.Is(err, hostabi.ErrCPUSpent), errors.Is(err, errStack):
 		return true
 	}
