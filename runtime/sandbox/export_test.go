@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"runner.example/hostabi"
 )
@@ -131,3 +133,38 @@ func (m *Module) CloneOnce() error {
 // Overflowed reports whether an error is the compiler's own trap of a native
 // stack at its end.
 func Overflowed(err error) bool { return overflowed(err) }
+
+// Turns are the turns of an engine without one: guests that only take time.
+type Turns struct {
+	turns *turns
+	now   func() time.Duration
+}
+
+// NewTurns makes turns for so many processors.
+func NewTurns(processors int) *Turns {
+	started := time.Now()
+	now := func() time.Duration { return time.Since(started) }
+	return &Turns{newTurns(processors, now), now}
+}
+
+// Line is that of one handler.
+type Line struct{ lane lane }
+
+// Run has a guest compute for so long, in turns, as a sandbox has it.
+func (t *Turns) Run(ctx context.Context, l *Line, long time.Duration) error {
+	began := t.now()
+	r := &runner{lane: &l.lane, began: began, ready: make(chan struct{}, 1)}
+	err := t.turns.take(ctx, r)
+	for err == nil && long > 0 {
+		step := min(long, turnTime)
+		time.Sleep(step)
+		if long -= step; long > 0 && t.turns.wanted() {
+			err = t.turns.pass(ctx, r)
+		}
+	}
+	if r.holding {
+		t.turns.give(r)
+	}
+	t.turns.end(r, err, t.now()-began)
+	return err
+}

@@ -22,11 +22,14 @@ const (
 
 // patience is how much longer than usual a run of a handler may take before
 // those behind it in line go first, leastPatience what it has in any case, and
-// firstPatience what it has while nobody knows what is usual.
+// firstPatience what it has while nobody knows what is usual. From then on it
+// counts as having begun later, by overdueDelay times what it has used: those that
+// come meanwhile go first, but it has about a ninth of a turn's time, and ends.
 const (
 	patience      = 2
 	leastPatience = 20 * time.Millisecond
 	firstPatience = 200 * time.Millisecond
+	overdueDelay  = 8
 )
 
 // longStreak is how many runs of a handler in a row have to be long until it is
@@ -75,16 +78,12 @@ func (r *runner) overdue() bool {
 	return r.used > max(leastPatience, patience*r.lane.typical)
 }
 
-// before is the order of a lane: those that began first, and then, the least
-// served first, those that are overdue.
-func (r *runner) before(other *runner) bool {
-	switch a, b := r.overdue(), other.overdue(); {
-	case a != b:
-		return b
-	case a && r.used != other.used:
-		return r.used < other.used
+// place is where the run stands in its lane: behind all with a smaller one.
+func (r *runner) place() time.Duration {
+	if r.overdue() {
+		return r.began + overdueDelay*r.used
 	}
-	return r.began < other.began
+	return r.began
 }
 
 // turns hands out turns to compute.
@@ -180,7 +179,7 @@ func (t *turns) pass(ctx context.Context, r *runner) error {
 // goesBefore says whether a runner that waits goes before one with a turn.
 func goesBefore(waits, holds *runner) bool {
 	if waits.lane == holds.lane {
-		return waits.before(holds)
+		return waits.place() < holds.place()
 	}
 	return waits.lane.served < holds.lane.served
 }
@@ -322,7 +321,7 @@ func (t *turns) nextLocked() (next *runner) {
 		}
 		var first *runner
 		for _, r := range l.line {
-			if !r.holding && (first == nil || r.before(first)) {
+			if !r.holding && (first == nil || r.place() < first.place()) {
 				first = r
 			}
 		}

@@ -218,6 +218,48 @@ func TestHandlersShareTurnsEvenlyWhileBothWantThem(t *testing.T) {
 	}
 }
 
+// A run that takes far longer than its handler's usually do goes behind others,
+// but not behind all that come for as long as they come.
+func TestAHeavyRequestBesideLightOnesOfItsHandlerEnds(t *testing.T) {
+	const light, heavy = 10 * time.Millisecond, time.Second
+	for _, processors := range []int{2, 3} { // one turn, and two
+		synctest.Test(t, func(t *testing.T) {
+			turns, line := sandbox.NewTurns(processors), new(sandbox.Line)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var stop atomic.Bool
+			var served, longest atomic.Int64
+			var callers sync.WaitGroup
+			for range 8 {
+				callers.Go(func() {
+					for !stop.Load() {
+						began := time.Now()
+						if err := turns.Run(ctx, line, light); err != nil {
+							t.Error(err)
+							return
+						}
+						served.Add(1)
+						longest.Store(max(longest.Load(), int64(time.Since(began))))
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			began := time.Now()
+			err := turns.Run(ctx, line, heavy)
+			took := time.Since(began)
+			stop.Store(true)
+			callers.Wait()
+			t.Logf("a run of %s beside 8 callers with runs of %s: %s; of theirs %d are served, within %s", heavy, light, took, served.Load(), time.Duration(longest.Load()))
+			if err != nil || took > 10*heavy {
+				t.Errorf("the heavy one ends after %s: %v", took, err)
+			}
+			if most := 20 * light; time.Duration(longest.Load()) > most {
+				t.Errorf("a light one took %s beside it, want %s at most", time.Duration(longest.Load()), most)
+			}
+		})
+	}
+}
+
 // Guests that wait for something keep their places; however many requests a
 // handler has, there are places for the others.
 func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
