@@ -260,6 +260,39 @@ func TestAHeavyRequestBesideLightOnesOfItsHandlerEnds(t *testing.T) {
 	}
 }
 
+// What was usual of a handler is forgotten as soon as it is not any more: none is
+// refused for what others took long ago.
+func TestAHandlerThatIsQuickAgainIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns, line := sandbox.NewTurns(2), new(sandbox.Line)
+		run := func(long, limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			return turns.Run(ctx, line, long)
+		}
+		for range 20 {
+			if err := run(time.Second, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const quick = 10 * time.Millisecond
+		for range 4 {
+			if err := run(quick, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				if err := run(quick, time.Second); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+	})
+}
+
 // Guests that wait for something keep their places; however many requests a
 // handler has, there are places for the others.
 func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
