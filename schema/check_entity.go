@@ -186,6 +186,7 @@ func (c *checker) checkEntities() {
 			if f.Type != nil && f.Name.Name != "" {
 				c.checkAttrs(e, f)
 				c.checkRelation(e, f, inverseOf)
+				c.checkGiven(e, f)
 			}
 		}
 		for _, attr := range e.decl.Attrs {
@@ -253,6 +254,16 @@ func (c *checker) checkAttrs(e *entityInfo, f *FieldDecl) {
 				c.errorf("E212", f.Type.Loc, "@onDelete needs a to-one relation, not %s", describeType(f.Type))
 			}
 		}
+	}
+}
+
+// checkGiven warns of a field that every row needs and nobody can give.
+func (c *checker) checkGiven(e *entityInfo, f *FieldDecl) {
+	if f.Type == nil || f.Type.Optional || f.Default != nil || f.attr("readonly") == nil {
+		return
+	}
+	if f.attr("created") == nil && f.attr("updated") == nil && f.attr("tenant") == nil && f.attr("inverse") == nil && f.Type.Name.Name != "id" {
+		c.warnf("W244", f.Name.Loc, "%s.%s is required and read-only: no handler can insert a row (give it a default, or make it optional)", e.name(), f.Name.Name)
 	}
 }
 

@@ -167,8 +167,56 @@ func (c *checker) checkExists(e *ExistsExpr, in ruleScope) {
 		}
 	}
 	if e.Where != nil {
+		mistakes := len(c.found)
 		c.checkRule(e.Where, inner)
+		if inner.entity != nil && len(c.found) == mistakes && !c.narrowed(inner.entity, e.Where) {
+			c.warnf("W243", e.Loc, "no index serves this exists: each check may look at every row of %s, and fails beyond 100,000 (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
+		}
 	}
+}
+
+// narrowed reports that the rule says of some field of the entity that an index
+// leads with what it equals.
+func (c *checker) narrowed(e *entityInfo, rule Expr) bool {
+	switch rule := rule.(type) {
+	case *ParenExpr:
+		return c.narrowed(e, rule.X)
+	case *BinaryExpr:
+		switch rule.Op {
+		case OpAnd:
+			return c.narrowed(e, rule.X) || c.narrowed(e, rule.Y)
+		case OpEqual:
+			return c.leads(e, rule.X) || c.leads(e, rule.Y)
+		}
+	}
+	return false
+}
+
+// leads reports that x names a field of the entity that leads an index.
+func (c *checker) leads(e *entityInfo, x Expr) bool {
+	name, ok := x.(*NameExpr)
+	if !ok || len(name.Parts) != 1 {
+		return false
+	}
+	f := e.fields[name.Parts[0].Name]
+	switch {
+	case f == nil || f.Type == nil || f == e.tenant:
+		return false
+	case f.Type.Name.Name == "id", c.target(f) != nil && !f.Type.List, f.attr("unique") != nil, f.attr("index") != nil:
+		return true
+	}
+	for _, attr := range e.decl.Attrs {
+		for _, column := range attr.Columns {
+			if e.tenant != nil && column.Name.Name == e.tenant.Name.Name {
+				continue // it comes first in any case
+			}
+			if column.Name.Name == f.Name.Name {
+				return true
+			}
+			break
+		}
+	}
+	return false
 }
 
 // ---- names ----
