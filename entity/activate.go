@@ -144,12 +144,19 @@ const (
 	markDropped  = 2
 )
 
-// buildBatch is how many entries are written at once, and buildBytes how many
-// bytes of rows are read for them.
+// buildBatch is how many entries are written at once, buildBytes about how many
+// bytes they may take, or the rows that are read for them.
 const (
 	buildBatch = 1000
 	buildBytes = 4 << 20
 )
+
+// takeBatch is how many rows are taken into so many indexes at once: each leaves
+// one place in each of them and takes another, which fits a transaction however
+// long these are.
+func takeBatch(indexes int) int {
+	return max(1, min(buildBatch/4, buildBytes/(2*maxEntryBytes*max(1, indexes))))
+}
 
 // buildUnique enters the rows of the view into the new unique indexes. It has
 // been found that no two have the same keys.
@@ -183,7 +190,7 @@ func (a *activation) buildOne(ctx context.Context, view *store.Tx, s *survey, x 
 	}
 	err := eachRow(view, s.table, nil, func(r *row) (bool, error) {
 		c.set(s.table.entryKey(nil, x, r.values), []byte(r.tail))
-		if len(c.list) >= buildBatch {
+		if len(c.list) >= buildBatch || c.bytes > buildBytes {
 			return true, flush()
 		}
 		return true, nil
@@ -205,7 +212,7 @@ func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) 
 		for _, s := range m.surveys {
 			keys := a.takeWritten(s.table)
 			left += len(keys)
-			for some := range slices.Chunk(keys, buildBatch/4) {
+			for some := range slices.Chunk(keys, takeBatch(len(s.unique))) {
 				var step catchingUp
 				_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
 					step, err = a.takeIn(tx, view, s, some)
@@ -266,11 +273,19 @@ type catchingUp struct {
 // takeIn brings the entries of some rows in the new unique indexes up to the
 // transaction's snapshot, and asks the rows what the survey asked the others.
 func (a *activation) takeIn(tx, view *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
+	if err := a.takeOut(tx, view, s, keys); err != nil {
+		return step, err
+	}
+	return a.enter(tx, s, keys)
+}
+
+// takeOut removes the entries of some rows from the new unique indexes.
+func (a *activation) takeOut(tx, view *store.Tx, s *survey, keys []string) (err error) {
 	for _, key := range keys {
 		was, known := a.entered[key]
 		if !known {
 			if was, err = rowAt(view, s.table, key); err != nil {
-				return step, err
+				return err
 			}
 		}
 		if was == nil {
@@ -278,10 +293,15 @@ func (a *activation) takeIn(tx, view *store.Tx, s *survey, keys []string) (step 
 		}
 		for _, at := range s.unique {
 			if err := tx.Delete(s.table.entryKey(nil, s.table.indexes[at], was.values)); err != nil {
-				return step, err
+				return err
 			}
 		}
 	}
+	return nil
+}
+
+// enter puts the rows, which have no entries now, into the new unique indexes.
+func (a *activation) enter(tx *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
 	for _, key := range keys {
 		is, err := rowAt(tx, s.table, key)
 		if err != nil {
@@ -319,6 +339,11 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 			}
 		}()
 	}
+	for _, s := range m.surveys {
+		if err := a.takeRest(ctx, view, s); err != nil {
+			return err
+		}
+	}
 	_, err = a.store.Update(ctx, func(tx *store.Tx) error {
 		for _, number := range m.empty {
 			filled, err := hasRows(tx, number)
@@ -327,15 +352,6 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 			}
 			if filled {
 				return errAgain
-			}
-		}
-		for _, s := range m.surveys {
-			step, err := a.takeIn(tx, view, s, a.stillWritten(s.table))
-			if err != nil {
-				return err
-			}
-			if step.list.HasErrors() {
-				return &ChangeError{step.list}
 			}
 		}
 		if err := m.mark(tx); err != nil {
@@ -347,11 +363,32 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 	return err
 }
 
-// stillWritten are the written keys of a table's rows, which stay.
-func (a *activation) stillWritten(t *table) []string {
-	keys := a.takeWritten(t)
-	a.putBack(keys)
-	return keys
+// takeRest takes in what was written and not caught up with, while the rows are
+// held still. All of it leaves its places before any of it takes one, so that rows
+// may have changed places.
+func (a *activation) takeRest(ctx context.Context, view *store.Tx, s *survey) error {
+	keys := a.takeWritten(s.table)
+	batch := takeBatch(len(s.unique))
+	for some := range slices.Chunk(keys, batch) {
+		_, err := a.store.Update(ctx, func(tx *store.Tx) error { return a.takeOut(tx, view, s, some) })
+		if err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(keys, batch) {
+		var step catchingUp
+		_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
+			step, err = a.enter(tx, s, some)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if step.list.HasErrors() {
+			return &ChangeError{step.list}
+		}
+	}
+	return nil
 }
 
 func (a *activation) setGeneration(ctx context.Context, generation uint64) error {

@@ -174,10 +174,15 @@ func (m *Model) buildSome(tx *store.Tx, t *table, x *index, batch int) (step bui
 			step.last = false
 			return false, nil
 		}
+		key := t.entryKey(nil, x, r.values)
+		if !tx.Fits(2, len(key)+len(mark)+2*len(r.tail)) { // the entry, and how far it is
+			step.last = false
+			return false, nil
+		}
 		step.rows++
 		bytes += len(r.raw)
 		last = append(last[:0], r.tail...)
-		return true, tx.Set(t.entryKey(nil, x, r.values), last)
+		return true, tx.Set(key, last)
 	})
 	switch {
 	case err != nil:
@@ -213,12 +218,13 @@ func dropAll(ctx context.Context, st *store.Store, mark byte) error {
 
 // dropSome removes some entries of an index, and its mark with the last of them.
 func dropSome(tx *store.Tx, number uint32) (more bool, err error) {
+	mark := numbered(spaceDropped, number)
 	n := 0
 	for item, err := range tx.Scan(numbered(spaceEntries, number), nil, false) {
 		if err != nil {
 			return false, err
 		}
-		if n == buildBatch {
+		if n == buildBatch || !tx.Fits(2, len(item.Key)+len(mark)) {
 			return true, nil
 		}
 		if err := tx.Delete(item.Key); err != nil {
@@ -226,5 +232,5 @@ func dropSome(tx *store.Tx, number uint32) (more bool, err error) {
 		}
 		n++
 	}
-	return false, tx.Delete(numbered(spaceDropped, number))
+	return false, tx.Delete(mark)
 }
