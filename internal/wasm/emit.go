@@ -22,6 +22,14 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 	return [2][]byte{get, append(after, opEnd)}
 }
 
+// refillNow is what follows a growth of memory:
+//
+//	fuel = refill()
+func (w *rewriter) refillNow(b []byte) []byte {
+	b = appendU32(append(b, opCall), w.refill)
+	return appendU32(append(b, opGlobalSet), w.fuel)
+}
+
 // askForStack is what a function does at its entry that asks for stack, local
 // being one of its own:
 //
@@ -208,6 +216,12 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			pos += 8
 		case immMemory, immRefType:
 			pos++
+			if op == opMemoryGrow && w.Fuel != nil {
+				b = append(b, src[copied:pos]...)
+				copied = pos
+				b = w.refillNow(b)
+				w.done.FuelChecks++
+			}
 		case immTypes:
 			pos += 2
 		case immMisc:

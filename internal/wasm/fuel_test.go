@@ -81,3 +81,36 @@ func TestEveryRunawayEndsAtTheRefillThatSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// Memory that has grown is touched next, which takes time of its own: the host
+// hears of it before that, and what was left of the slice is not lost to the count.
+func TestTheHostIsAskedForFuelWhenMemoryGrows(t *testing.T) {
+	bytes, done := mustRewrite(t, watModule(t, `(module
+	  (memory (export "memory") 1)
+	  (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0)))
+	  (func (export "growTwice") (result i32)
+	    (i32.add (memory.grow (i32.const 1)) (i32.mul (i32.const 10) (memory.grow (i32.const 9)))))
+	  (func (export "size") (result i32) (memory.size)))`), everything)
+	h := newHost(t, wazero.NewRuntimeConfig())
+	m := h.instantiate(t, bytes, done)
+	for _, row := range []struct {
+		export  string
+		args    []uint64
+		want    int32
+		refills int
+	}{
+		{"size", nil, 1, 0}, {"grow", []uint64{1}, 1, 1}, {"growTwice", nil, 2 + 10*3, 2}, {"grow", []uint64{0}, 12, 1}, {"grow", []uint64{1 << 16}, -1, 1},
+	} {
+		h.refills = 0
+		results, err := h.call(m, row.export, row.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int32(results[0]); got != row.want || h.refills < row.refills {
+			t.Errorf("%s%v gives %d, and asks for fuel %d times: want %d, %d times at least", row.export, row.args, got, h.refills, row.want, row.refills)
+		}
+		if left := int32(m.ExportedGlobal(done.Fuel).Get()); row.refills > 0 && int(left) != slice {
+			t.Errorf("%s%v leaves %d units of fuel, want a whole slice", row.export, row.args, left)
+		}
+	}
+}

@@ -47,7 +47,9 @@ type Options struct {
 // and a bulk operation one unit for every 128 bytes or 16 table elements.
 // So between two calls of the host there is at most a slice of units, and one
 // part of code or one bulk operation. When the host function is called the fuel is
-// negative: what was used beyond the last slice.
+// negative: what was used beyond the last slice. It is also called whenever memory
+// was to grow, as the pages that come by that take time when they are touched; the
+// fuel is then what is left.
 type FuelImport struct{ Module, Name string }
 
 // StackImport names the host function () -> i32 that answers how many bytes of

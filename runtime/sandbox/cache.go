@@ -112,7 +112,7 @@ func ownFolder(dir string) error {
 }
 
 // programVersion changes with what rewriting makes of a module.
-const programVersion = 3
+const programVersion = 4
 
 // version names all that a cached program and its code depend on. The build is
 // part of it: between two of them the rewriter may have changed.

@@ -30,6 +30,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 		}
 	}
 	err = judge(call, false, s.call(call, index))
+	s.giveTurn()
 	m.pool.giveBack(s)
 	call.End()
 	return err
@@ -104,6 +105,7 @@ func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
 		call.Begin()
 		index := m.byName[handler]
 		err = s.call(call, index)
+		s.giveTurn()
 		if err := errors.Join(err, s.restore(call, index, err)); err != nil {
 			return err
 		}
@@ -133,6 +135,14 @@ func (m *Module) CloneOnce() error {
 // Overflowed reports whether an error is the compiler's own trap of a native
 // stack at its end.
 func Overflowed(err error) bool { return overflowed(err) }
+
+// LookAtTurns has look called whenever a turn begins, is weighed or ends.
+func (e *Engine) LookAtTurns(look func()) {
+	e.turns.now = func() time.Duration {
+		look()
+		return e.now()
+	}
+}
 
 // Turns are the turns of an engine without one: guests that only take time.
 type Turns struct {

@@ -19,6 +19,26 @@ import (
 // takes 0.1 µs.
 const slice = 1 << 15
 
+// A page of memory that is touched for the first time costs 1.6 µs more than any
+// other (2.1 GHz EPYC), which the weight of an instruction does not have in it, or
+// all slices would be shorter than they need to be. So a slice is shortSlice while
+// there is more memory than smallMemory. A unit pays for two stores at most, so such
+// a slice spends 7 ms on new pages when it touches one in a pass, and 13 at worst;
+// a slice of small memory 3 ms. All slices that short would cost Go programs 6 %;
+// few handlers have more than smallMemory.
+const (
+	shortSlice  = 1 << 12
+	smallMemory = 8 << 20
+)
+
+// nextSlice is how much fuel there is for the memory that the guest has.
+func (s *sandbox) nextSlice() int64 {
+	if s.memory.size > smallMemory {
+		return shortSlice
+	}
+	return slice
+}
+
 // measureEvery is how often the processor's clock is read: it costs two system
 // calls.
 const measureEvery = time.Millisecond
@@ -36,7 +56,8 @@ type meter struct {
 	cpu    time.Duration // of that thread
 }
 
-// refill is the host function that guests call when their fuel is spent.
+// refill is the host function that guests call when their fuel is spent, and when
+// their memory grows.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
 	stack[0] = uint64(s.refill())
@@ -48,12 +69,13 @@ func (s *sandbox) refill() uint32 {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
 	m.slices++
 	s.settleFuel()
-	m.granted += slice
+	next := s.nextSlice()
+	m.granted += next
 	if m.slices == 2 { // until now it was a short run, whose own time is too little to count
 		m.first = now - m.hosted
 		s.remark(now)
 		call.Spend(m.hosted)
-		return slice
+		return uint32(next)
 	}
 	var spent time.Duration
 	if now-m.mark >= measureEvery {
@@ -66,7 +88,7 @@ func (s *sandbox) refill() uint32 {
 		s.remark(s.engine.now())
 	}
 	call.Spend(spent)
-	return slice
+	return uint32(next)
 }
 
 // settleFuel makes what is left of a slice not count as granted.
@@ -133,6 +155,8 @@ func (s *sandbox) takeTurn() {
 	}
 }
 
+// giveTurn gives the turn back, if there is one. After a request that is when the
+// sandbox is restored: that takes its time, too, when much was touched.
 func (s *sandbox) giveTurn() {
 	if s.runner.holding {
 		s.engine.turns.give(&s.runner)

@@ -104,6 +104,7 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, outcome e
 		s.discard()
 		s = nil
 	default:
+		s.giveTurn()
 		s.used, s.trimmed = m.engine.beat.Load(), false
 	}
 	m.pool.giveBack(s)

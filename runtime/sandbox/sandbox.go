@@ -158,23 +158,24 @@ func (m *Module) clone() (_ *sandbox, err error) {
 // measured.
 func (s *sandbox) begin(call *hostabi.Call, l *lane) {
 	s.guest.Bind(call)
-	s.meter = meter{slices: 1, granted: slice}
+	s.meter = meter{slices: 1, granted: s.nextSlice()}
 	s.runner = runner{lane: l, began: s.engine.now(), ready: s.runner.ready}
-	s.fuel.Set(slice)
+	s.fuel.Set(uint64(s.meter.granted))
 	s.depth.Set(0)
 	s.memory.refused = false
 }
 
-// end is the end of a run, however it ended.
+// end is the end of a run before the first request, however it ended.
 func (s *sandbox) end() {
 	s.giveTurn()
 	s.guest.Bind(nil)
 }
 
-// call runs one handler, after what the guest wants to do first in a request.
+// call runs one handler, after what the guest wants to do first in a request. The
+// turn that it may have had, it has still.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	s.begin(call, &s.module.lanes[handler])
-	defer s.end()
+	defer s.guest.Bind(nil)
 	if s.reseed != nil {
 		call.Initializing(true)
 		err := s.invoke(s.reseed)
@@ -262,6 +263,7 @@ func (s *sandbox) discard() {
 		_ = s.instance.Close(context.Background()) // it has no resources of its own
 	}
 	s.memory.release()
+	s.giveTurn()
 }
 
 var (

@@ -199,11 +199,12 @@ func (t *turns) give(r *runner) {
 	t.free++
 }
 
-// end is told of a run of a handler that has no turn any more: how it ended,
-// and what time has passed since it came. It reports whether the run was ended,
-// or was too late, because it stood in line.
+// end is told of a run of a handler that is over, though it may have its turn until
+// its sandbox is restored: how it ended, and what time has passed since it came. It
+// reports whether the run was ended, or was too late, because it stood in line.
 func (t *turns) end(r *runner, outcome error, all time.Duration) (stood bool) {
 	l, crowded := r.lane, errors.Is(outcome, errCrowded)
+	t.settle(r)
 	if r.used == 0 && r.stood == 0 && !crowded {
 		if l.streak.Load() != 0 {
 			l.streak.Store(0)
@@ -217,6 +218,16 @@ func (t *turns) end(r *runner, outcome error, all time.Duration) (stood bool) {
 		t.learn(r, outcome == nil)
 	}
 	return crowded || errors.Is(outcome, hostabi.ErrTimeOver) && r.stood >= all/2
+}
+
+// settle counts what a runner has had of the turn that it has.
+func (t *turns) settle(r *runner) {
+	if r.holding { // which only its own goroutine changes then
+		now := t.now()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.chargeLocked(r, now)
+	}
 }
 
 // learn keeps how long runs of the lane take. What one took that did not end well

@@ -293,6 +293,58 @@ func TestAHandlerThatIsQuickAgainIsNotRefused(t *testing.T) {
 	})
 }
 
+// Restoring a sandbox of which much was touched takes as long as a long request
+// does, and is paid for like one.
+func TestATurnLastsUntilTheSandboxIsRestored(t *testing.T) {
+	e := newEngine(t, sandbox.Options{NoBreaker: true})
+	m := load(t, e, assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func (export "touch") (local $at i32)
+			(drop (memory.grow (i32.const 500)))
+			(loop
+				(i32.store (local.get $at) (i32.const 1))
+				(br_if 0 (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 4096))) (i32.const 32768000))))
+			(local.set $at (i32.const 50000000))
+			(loop (br_if 0 (local.tee $at (i32.sub (local.get $at) (i32.const 1)))))
+			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`))
+	before := e.GuestMemory()
+	var taken []int64
+	e.LookAtTurns(func() { taken = append(taken, e.GuestMemory()) })
+	if _, err := within(t, plenty, m, "touch"); err != nil {
+		t.Fatal(err)
+	}
+	if len(taken) < 2 || taken[0] < before+500<<16 || taken[len(taken)-1] != before {
+		t.Errorf("guests have %d bytes in the course of a turn, want %d more than %d when it begins and %d when it ends", taken, 500<<16, before, before)
+	}
+}
+
+// A guest with much memory can spend far longer on a unit of fuel than it pays for,
+// so it is asked sooner; and at once when its memory grows.
+func TestSlicesAreShortWhileThereIsMuchMemory(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func $spin (local $left i32)
+			(local.set $left (i32.const 1000000))
+			(loop (br_if 0 (local.tee $left (i32.sub (local.get $left) (i32.const 1))))))
+		(func (export "small") (call $spin)
+			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
+		(func (export "large") (drop (memory.grow (i32.const 200))) (call $spin)
+			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`))
+	looks := func(handler string) int {
+		ctx := &countdown{Context: context.Background(), left: 1 << 30}
+		if err := m.Run(newCall(ctx, new(bytes.Buffer)), handler); err != nil {
+			t.Fatal(err)
+		}
+		return ctx.looks
+	}
+	small, large := looks("small"), looks("large")
+	if small > 1_000_000/sandbox.Slice+3 || large < 1_000_000/(1<<13) {
+		t.Errorf("a million passes have the time looked at %d times with little memory, %d times with much", small, large)
+	}
+}
+
 // Guests that wait for something keep their places; however many requests a
 // handler has, there are places for the others.
 func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
