@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -34,6 +35,9 @@ type Access struct {
 	// Import lets a caller of kind system give ids and the times that the host
 	// sets, as rows have them that come from elsewhere.
 	Import bool
+	// Context is asked at every row: when it has ended, operations fail with
+	// Deadline. Nil never ends.
+	Context context.Context
 
 	touched  int
 	checked  bool                // the generation was compared
@@ -59,7 +63,7 @@ type Result struct {
 // Reset makes the Access one of another transaction, or of another run of the
 // same.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
-	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import = m, tx, who, maxRows, false
+	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context = m, tx, who, maxRows, false, nil
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
 	a.hops = a.hops[:0]
 	a.ahead = ahead{}
@@ -71,8 +75,8 @@ func (a *Access) Touched() int { return a.touched }
 // Do runs one operation of the guest ABI: "query", "get", "count", "insert",
 // "update" or "delete". Its arguments are one JSON object, which is not kept, and
 // out is where the answer goes. Errors are faults: NotFound, Invalid, Denied,
-// Conflict, Limit, TooLarge, Unavailable (of the store's, or ErrOutdated). After
-// an error nothing has changed, and out means nothing.
+// Conflict, Limit, TooLarge, Deadline, Unavailable (of the store's, or
+// ErrOutdated). After an error nothing has changed, and out means nothing.
 func (a *Access) Do(op string, args []byte, out *Result) error {
 	out.JSON, out.Rows, out.Row = out.JSON[:0], [2]int{}, [2]int{}
 	kind, ok := operationOf(op)
@@ -164,6 +168,17 @@ func (a *Access) touch() error {
 		return fault.New(fault.Limit, "more than %d rows were touched: narrow the where, or let an index serve it", most)
 	}
 	a.touched++
+	return a.alive()
+}
+
+// alive fails when the operation's time is over.
+func (a *Access) alive() error {
+	if a.Context == nil {
+		return nil
+	}
+	if err := a.Context.Err(); err != nil {
+		return fault.Wrap(err, fault.Deadline, "the time of the request is over")
+	}
 	return nil
 }
 

@@ -37,6 +37,9 @@ func (o *operating) delete() error {
 	})
 	count := 0
 	for _, r := range found {
+		if err := o.alive(); err != nil {
+			return err
+		}
 		if count > 0 { // those before it may have changed what its rules see
 			if may, err := o.mayDelete(r.values); err != nil {
 				return err

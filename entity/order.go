@@ -27,6 +27,9 @@ func (r *reader) readOrder(raw []byte, q *query) error {
 	}
 	if raw != nil {
 		for i, elem := range elementsOf(raw) {
+			if i == maxOrder {
+				return invalid("orderBy: more than %d terms", maxOrder)
+			}
 			term, err := r.readTerm(elem, place("orderBy", i))
 			if err != nil {
 				return err

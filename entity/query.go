@@ -3,6 +3,7 @@ package entity
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -17,6 +18,10 @@ const (
 	defaultLimit = 100
 	maxLimit     = 1000
 	maxRows      = 1000 // of one insert
+	// maxSelected bounds the names in a select of untyped mode, where the schema
+	// does not; maxOrder the terms of an orderBy.
+	maxSelected = 256
+	maxOrder    = 16
 )
 
 // query is what a query, get, count, update or delete asks for: names resolved
@@ -42,6 +47,7 @@ type query struct {
 	// members are, in untyped mode, those to give back, in this order; nil: all
 	// that only, unless nil, names.
 	members, only []string
+	memberAt      map[string]int // places in members
 
 	binding [32]byte // of cursors; zero: not yet computed
 }
@@ -185,8 +191,11 @@ func (r *reader) readSelect(raw []byte, q *query) error {
 	if raw[0] != '[' {
 		return invalid("select: must be a list of fields")
 	}
-	q.selected, q.members = []int{}, []string{}
+	q.selected, q.members, q.memberAt = []int{}, []string{}, map[string]int{}
 	for i, elem := range elementsOf(raw) {
+		if i == maxSelected && r.entity == nil {
+			return invalid("select: more than %d fields", maxSelected)
+		}
 		at := place("select", i)
 		name, ok := textOf(elem)
 		if !ok {
@@ -201,12 +210,14 @@ func (r *reader) readSelect(raw []byte, q *query) error {
 
 func (r *reader) selectOne(name, at string, q *query) error {
 	if r.entity == nil {
+		_, twice := q.memberAt[name]
 		switch {
 		case !r.right.reaches(name):
 			return r.noMember(name, at)
-		case slices.Contains(q.members, name):
+		case twice:
 			return invalid("%s: %q is given twice", at, name)
 		}
+		q.memberAt[name] = len(q.members)
 		q.members = append(q.members, name)
 		return nil
 	}
@@ -254,6 +265,8 @@ type input struct {
 	// the one that an import gave.
 	object []byte
 	id     string
+	// members are those of object, in the set of an update.
+	members map[string][]byte
 }
 
 // inputs reads the values of an insert, checked field by field: types, bounds,
@@ -301,7 +314,11 @@ func (a *arguments) changes(auth *authority) (input, error) {
 	if raw[0] != '{' {
 		return input{}, invalid("set: must be an object")
 	}
-	return auth.readInput(right, raw, "set")
+	in, err := auth.readInput(right, raw, "set")
+	if err == nil && auth.entity == nil {
+		in.members = maps.Collect(membersOf(in.object))
+	}
+	return in, err
 }
 
 func (a *authority) readInput(right *right, object []byte, at string) (input, error) {
@@ -373,18 +390,32 @@ func (r freeRow) appendValues(dst []schema.Value, names []string) []schema.Value
 		dst = append(dst, v)
 	}
 	values := dst[start:]
+	var at map[string]int
+	if len(names) > fewNames {
+		at = make(map[string]int, len(names))
+		for i, name := range names {
+			at[name] = i
+		}
+	}
 	for name, raw := range membersOf(r.object) {
-		for i, wanted := range names {
-			if name == wanted && wanted != "id" {
-				values[i] = freeValue(raw)
-			}
+		i, ok := at[name]
+		if at == nil {
+			i = slices.Index(names, name)
+			ok = i >= 0
+		}
+		if ok && name != "id" {
+			values[i] = freeValue(raw)
 		}
 	}
 	return dst
 }
 
+// fewNames are found one by one sooner than by a map.
+const fewNames = 8
+
 func (a *authority) readFreeInput(right *right, object []byte, at string) (input, error) {
 	in := input{object: []byte{'{'}}
+	members := 0
 	for name, raw := range membersOf(object) {
 		switch {
 		case name == "id" && a.allowance == a.importing:
@@ -399,7 +430,10 @@ func (a *authority) readFreeInput(right *right, object []byte, at string) (input
 		case !right.reaches(name):
 			return in, invalid("%s: %s has no field %q that the caller may write%s", at, a.name, name, diag.DidYouMean(name, right.only))
 		}
-		if len(in.object) > 1 {
+		if members++; members > maxFreeMembers {
+			return in, invalid("%s: more than %d fields", at, maxFreeMembers)
+		}
+		if members > 1 {
 			in.object = append(in.object, ',')
 		}
 		in.object = append(appendText(in.object, name), ':')

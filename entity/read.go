@@ -307,7 +307,7 @@ func (w *rowWriter) endPage(last []schema.Value) error {
 // appendRow appends the row as the query selects.
 func (o *operating) appendRow(dst []byte, values []schema.Value) []byte {
 	if o.table.entity == nil {
-		return o.table.appendObject(dst, values, o.query.members, o.query.only)
+		return o.table.appendObject(dst, values, o.query)
 	}
 	return o.table.appendFields(dst, values, o.query.selected)
 }
@@ -325,9 +325,9 @@ func (t *table) appendFields(dst []byte, values []schema.Value, positions []int)
 	return append(dst, '}')
 }
 
-// appendObject appends an untyped row: the members asked for, in this order,
-// where it has them; nil: all of it, as far as only, unless nil, names them.
-func (t *table) appendObject(dst []byte, values []schema.Value, members, only []string) []byte {
+// appendObject appends an untyped row as the query selects: the members asked
+// for, in this order, where it has them, or all that it may give.
+func (t *table) appendObject(dst []byte, values []schema.Value, q *query) []byte {
 	dst = append(dst, '{')
 	start := len(dst)
 	put := func(name string, raw []byte) {
@@ -338,26 +338,29 @@ func (t *table) appendObject(dst []byte, values []schema.Value, members, only []
 	}
 	id := appendText(nil, values[freeID].Text())
 	object := borrowBytes(values[freeObject].Text())
-	if members == nil {
-		if only == nil || slices.Contains(only, "id") {
+	if q.members == nil {
+		if q.only == nil || slices.Contains(q.only, "id") {
 			put("id", id)
 		}
 		for name, raw := range membersOf(object) {
-			if only == nil || slices.Contains(only, name) {
+			if q.only == nil || slices.Contains(q.only, name) {
 				put(name, raw)
 			}
 		}
 		return append(dst, '}')
 	}
-	for _, wanted := range members {
-		if wanted == "id" {
-			put("id", id)
-			continue
+	found := make([][]byte, len(q.members))
+	for name, raw := range membersOf(object) {
+		if i, ok := q.memberAt[name]; ok {
+			found[i] = raw
 		}
-		for name, raw := range membersOf(object) {
-			if name == wanted {
-				put(name, raw)
-			}
+	}
+	if i, ok := q.memberAt["id"]; ok {
+		found[i] = id
+	}
+	for i, raw := range found {
+		if raw != nil {
+			put(q.members[i], raw)
 		}
 	}
 	return append(dst, '}')

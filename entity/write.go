@@ -164,6 +164,9 @@ func (o *operating) insert(args *arguments) error {
 	c := &changes{}
 	fresh := map[string]struct{}{}
 	for i := range rows {
+		if err := o.alive(); err != nil {
+			return err
+		}
 		if err := o.admit(&rows[i], &inputs[i], c, fresh); err != nil {
 			return err
 		}
@@ -371,7 +374,7 @@ func (o *operating) appendInserted(values []schema.Value, in *input) error {
 			only = nil
 		}
 	}
-	o.out.JSON = t.appendObject(o.out.JSON, values, nil, only)
+	o.out.JSON = t.appendObject(o.out.JSON, values, &query{only: only})
 	return nil
 }
 
@@ -448,6 +451,9 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 	})
 	kept := found[:0]
 	for _, f := range found {
+		if err := o.alive(); err != nil {
+			return nil, err
+		}
 		finds, makes := true, firstMakes
 		if len(found) > 1 { // those before it may have changed what its rules see
 			if finds, makes, err = o.mayUpdate(f.old, f.new); err != nil {
@@ -499,7 +505,7 @@ func (o *operating) updated(old []schema.Value, in *input) ([]schema.Value, erro
 	t := o.table
 	values := slices.Clone(old)
 	if t.entity == nil {
-		merged, err := mergeObjects(borrowBytes(old[freeObject].Text()), in.object)
+		merged, err := mergeObjects(borrowBytes(old[freeObject].Text()), in)
 		values[freeObject] = schema.JSONValue(merged)
 		return values, err
 	}
@@ -514,40 +520,43 @@ func (o *operating) updated(old []schema.Value, in *input) ([]schema.Value, erro
 	return values, nil
 }
 
-// mergeObjects gives the members of one compact JSON object, those of the other
-// in their place or behind them.
-func mergeObjects(old, set []byte) (string, error) {
-	merged := []byte{'{'}
+// mergeObjects gives the members of a compact JSON object, those that are set in
+// their place or behind them.
+func mergeObjects(old []byte, set *input) (string, error) {
+	merged, n := []byte{'{'}, 0
 	put := func(name string, raw []byte) {
-		if len(merged) > 1 {
+		if n++; n > 1 {
 			merged = append(merged, ',')
 		}
 		merged = append(append(appendText(merged, name), ':'), raw...)
 	}
 	have := map[string]bool{}
 	for name, raw := range membersOf(old) {
-		have[name] = true
-		for other, new := range membersOf(set) {
-			if other == name {
-				raw = new
-			}
+		if new, ok := set.members[name]; ok {
+			raw, have[name] = new, true
 		}
 		put(name, raw)
 	}
-	for name, raw := range membersOf(set) {
+	for name, raw := range membersOf(set.object) {
 		if !have[name] {
 			put(name, raw)
 		}
 	}
-	if len(merged) > maxFreeBytes {
+	switch {
+	case n > maxFreeMembers:
+		return "", fault.New(fault.TooLarge, "the row would have more than %d fields", maxFreeMembers)
+	case len(merged) > maxFreeBytes:
 		return "", fault.New(fault.TooLarge, "the row would be longer than %d bytes", maxFreeBytes)
 	}
 	return string(append(merged, '}')), nil
 }
 
-// maxFreeBytes bounds an untyped row, which grows with every update that names a
-// new member.
-const maxFreeBytes = 1 << 20
+// What an untyped row may be, which grows with every update that names a new
+// member.
+const (
+	maxFreeBytes   = 1 << 20
+	maxFreeMembers = 1000 // without the id
+)
 
 // answerUpdated answers how many rows there were and, to one who may read, those
 // that it may still read.

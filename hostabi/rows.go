@@ -11,6 +11,7 @@ import (
 func onRows(c *Call, op string, args []byte, out *entity.Result) error {
 	if !c.reachesRows {
 		c.rows.Reset(c.Host.Entities, c.Tx, &c.Caller, c.limits.Rows)
+		c.rows.Context = c.Context
 		c.reachesRows = true
 	}
 	err := c.rows.Do(op, args, out)

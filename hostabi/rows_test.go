@@ -154,3 +154,32 @@ func TestAReleaseOlderThanTheRowsFindsOut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// dying ends after it was asked so many times.
+type dying struct {
+	context.Context
+	left int
+}
+
+func (d *dying) Err() error {
+	if d.left--; d.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func TestAnOperationThatOutlastsTheRequestUnwindsTheGuest(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	if _, n := g.op("insert", `{"into":"Thing","values":[{"n":1},{"n":2},{"n":3},{"n":4},{"n":5},{"n":6},{"n":7},{"n":8}]}`); n < 0 {
+		t.Fatalf("insert: %d", n)
+	}
+	g.call.Begin()
+	ctx := &dying{context.Background(), 4}
+	g.call.Context = ctx
+	defer func() {
+		if r := recover(); r != hostabi.ErrTimeOver || ctx.left < -3 {
+			t.Errorf("a walk over rows: %v, and the time was asked for %d times more", r, -ctx.left)
+		}
+	}()
+	g.do("call", "count", `{"from":"Thing"}`)
+}

@@ -1,0 +1,151 @@
+package entity_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"runner.example/entity"
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+// freeHouse is a store whose schema declares no entities.
+func freeHouse(t *testing.T) *house {
+	return moveIn(t, `app a
+apiKeys { scopes: { s: @system("s") { @grant read, insert, update on Free } } }
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
+}
+
+// wide is an object of the members from, up to and without to.
+func wide(from, to int, value string) string {
+	var members []string
+	for i := from; i < to; i++ {
+		members = append(members, fmt.Sprintf(`"k%04d":%s`, i, value))
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+func TestUntypedRowsHaveAThousandFieldsAtMost(t *testing.T) {
+	h := freeHouse(t)
+	h.must(reader, "insert", `{"into":"Free","values":`+wide(0, 1000, "1")+`}`)
+	h.fails(reader, fault.Invalid, "insert", `{"into":"Free","values":[`+wide(0, 1001, "1")+`]}`, "values[0]", "1000")
+	h.fails(reader, fault.Invalid, "update", `{"in":"Free","set":`+wide(0, 1001, "1")+`,"where":[]}`, "set", "1000")
+	h.fails(reader, fault.TooLarge, "update", `{"in":"Free","set":{"more":1},"where":[]}`, "1000")
+	h.must(reader, "update", `{"in":"Free","set":`+wide(0, 1000, "2")+`,"where":[]}`)
+	row := h.rows(reader, `{"from":"Free"}`)[0]
+	if len(row) != 1001 || row["k0000"] != 2.0 || row["k0999"] != 2.0 {
+		t.Errorf("%d members, %v", len(row), row["k0999"])
+	}
+}
+
+func TestAnUpdateKeepsThePlacesOfFieldsAndPutsNewOnesBehindThem(t *testing.T) {
+	h := freeHouse(t)
+	h.must(reader, "insert", `{"into":"Free","values":{"b":1,"a":2,"c":3}}`)
+	h.must(reader, "update", `{"in":"Free","set":{"z":9,"a":{"x":[1,"y"]},"y":8,"b":null},"where":[]}`)
+	got := h.must(reader, "query", `{"from":"Free","select":["b","a","c","z","y","none"]}`)
+	if want := `{"rows":[{"b":null,"a":{"x":[1,"y"]},"c":3,"z":9,"y":8}],"nextCursor":null}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	whole := h.must(reader, "query", `{"from":"Free"}`)
+	if !strings.Contains(whole, `"b":null,"a":{"x":[1,"y"]},"c":3,"z":9,"y":8}`) {
+		t.Errorf("as it stands: %s", whole)
+	}
+}
+
+func TestSelectsAndOrdersHaveBounds(t *testing.T) {
+	h := freeHouse(t)
+	h.must(reader, "insert", `{"into":"Free","values":`+wide(0, 300, "1")+`}`)
+	names := func(n int) []string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf("k%04d", n-1-i))
+		}
+		return list
+	}
+	selecting := func(n int) string {
+		text, _ := json.Marshal(map[string]any{"from": "Free", "select": names(n)})
+		return string(text)
+	}
+	ordering := func(n int) string {
+		var terms [][]string
+		for _, name := range names(n) {
+			terms = append(terms, []string{name, "asc"})
+		}
+		text, _ := json.Marshal(map[string]any{"from": "Free", "orderBy": terms})
+		return string(text)
+	}
+	if row := h.rows(reader, selecting(256))[0]; len(row) != 256 {
+		t.Errorf("of 256 selected: %d", len(row))
+	}
+	h.fails(reader, fault.Invalid, "query", selecting(257), "select: more than 256 fields")
+	h.must(reader, "query", ordering(16))
+	h.fails(reader, fault.Invalid, "query", ordering(17), "orderBy: more than 16 terms")
+	var many []string
+	for i := range 200 {
+		many = append(many, fmt.Sprintf(`["k%04d","=",1]`, i))
+	}
+	if got := h.must(reader, "count", `{"from":"Free","where":[`+strings.Join(many, ",")+`]}`); got != `{"count":1}` {
+		t.Errorf("with 200 conditions: %s", got)
+	}
+}
+
+// lives ends after it was asked so many times.
+type lives struct {
+	context.Context
+	left int
+}
+
+func (l *lives) Err() error {
+	if l.left--; l.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func TestAnOperationEndsWithItsTimeAtTheNextRow(t *testing.T) {
+	typed := moveIn(t, `app a
+entity E {
+  id: id
+  n: int
+  @@allow all to session when exists(E where n == 1000) or n < 1000
+}
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
+	for name, h := range map[string]*house{"E": typed, "Free": freeHouse(t)} {
+		var rows []string
+		for i := range 60 {
+			rows = append(rows, fmt.Sprintf(`{"n":%d}`, i))
+		}
+		values := `[` + strings.Join(rows, ",") + `]`
+		h.must(reader, "insert", `{"into":"`+name+`","values":`+values+`}`)
+		for op, args := range map[string]string{
+			"query":  `{"from":"` + name + `","where":[["n","=",-1]]}`,
+			"count":  `{"from":"` + name + `"}`,
+			"insert": `{"into":"` + name + `","values":` + values + `}`,
+			"update": `{"in":"` + name + `","set":{"n":1},"where":[]}`,
+			"delete": `{"from":"` + name + `","where":[]}`,
+		} {
+			const left = 20
+			_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
+				var a entity.Access
+				a.Reset(h.model, tx, reader, 0)
+				a.Context = &lives{context.Background(), left}
+				err := a.Do(op, []byte(args), new(entity.Result))
+				if a.Touched() > left+1 {
+					t.Errorf("%s of %s touched %d rows after its time", op, name, a.Touched()-left)
+				}
+				return err
+			})
+			if f := fault.Of(err); err == nil || f.Code != fault.Deadline {
+				t.Errorf("%s of %s: %v", op, name, err)
+			}
+		}
+		if got := h.must(reader, "count", `{"from":"`+name+`"}`); got != `{"count":60}` {
+			t.Errorf("then %s has %s", name, got)
+		}
+	}
+}
