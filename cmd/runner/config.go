@@ -15,6 +15,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 )
 
 const (
@@ -194,6 +195,13 @@ func (r *reader) checkTogether() {
 	}
 	if c.runtime.timeout > c.runtime.maxTimeout {
 		r.clash("[runtime] timeout", "[runtime] max_timeout", formatDuration(c.runtime.timeout), formatDuration(c.runtime.maxTimeout))
+	}
+	if f := fault.Of(c.sandboxOptions("").Validate()); f != nil {
+		place, ok := r.places["[sandbox] total_memory"]
+		if !ok || strings.HasPrefix(f.Detail, "[sandbox] memory ") {
+			place = r.places["[sandbox] memory"]
+		}
+		r.found.Errorf("", place, "%s", f.Detail)
 	}
 }
 

@@ -370,11 +370,13 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 	}
 }
 
-func (a *app) sandboxOptions(cache string) sandbox.Options {
+func (a *app) sandboxOptions(cache string) sandbox.Options { return a.config.sandboxOptions(cache) }
+
+func (c *config) sandboxOptions(cache string) sandbox.Options {
 	return sandbox.Options{
-		MemoryBytes: a.config.sandbox.memory, TotalMemoryBytes: a.config.sandbox.totalMemory,
-		Instances: a.config.sandbox.instances, QueueWait: a.config.sandbox.queueWait,
-		NoBreaker: !a.config.sandbox.breaker, CacheDir: cache,
+		MemoryBytes: c.sandbox.memory, TotalMemoryBytes: c.sandbox.totalMemory,
+		Instances: c.sandbox.instances, QueueWait: c.sandbox.queueWait,
+		NoBreaker: !c.sandbox.breaker, CacheDir: cache,
 	}
 }
 
