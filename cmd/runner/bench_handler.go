@@ -126,8 +126,12 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		return nil, err
 	}
 	if !slices.Contains(module.Handlers(), handler) {
+		var names []string
+		for _, name := range module.Handlers() {
+			names = append(names, exported(name))
+		}
 		return nil, &failure{status: statusNotFound, err: fmt.Errorf("%s has no handler %q", path, handler),
-			hint: "its handlers are " + strings.Join(module.Handlers(), ", ")}
+			hint: "its handlers are " + strings.Join(names, ", ")}
 	}
 	call := &hostabi.Call{Host: &host.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
 	const warmUp = 10
@@ -140,13 +144,22 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		if err != nil {
 			f := fault.Of(err)
 			text, _, _ := strings.Cut(f.Error(), "\n")
-			return nil, fmt.Errorf("run %d of %s: %s", i+1, handler, text)
+			return nil, fmt.Errorf("run %d of %s: %s", i+1, exported(handler), text)
 		}
 		if i >= warmUp {
 			usages = append(usages, u)
 		}
 	}
 	return summarize(path, handler, call, usages), nil
+}
+
+// exported shows a name that a module gives, which may be any text: quoted, unless
+// it reads the same without.
+func exported(name string) string {
+	if q := strconv.Quote(name); q != `"`+name+`"` || strings.ContainsAny(name, ", ") {
+		return q
+	}
+	return name
 }
 
 // benchHost is what a handler finds on the other side: an empty store of its
@@ -301,7 +314,7 @@ func (c *cli) printBench(b *benchResult) error {
 		row("bytes moved", b.MovedBytes, whole),
 	}, "")
 	if err == nil {
-		c.say("", fmt.Sprintf("%d runs of %s in %s, each answering %d with %d bytes", b.Runs, b.Handler, b.Module, b.Status, b.AnswerBytes))
+		c.say("", fmt.Sprintf("%d runs of %s in %s, each answering %d with %d bytes", b.Runs, exported(b.Handler), b.Module, b.Status, b.AnswerBytes))
 	}
 	return err
 }
