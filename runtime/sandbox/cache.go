@@ -237,15 +237,20 @@ func (c *cache) remove(key string, sums map[string]string) {
 	}
 }
 
-// code lists the compiler's files, seen from c.dir.
+// code lists the compiler's files, seen from c.dir, and what else stands in the
+// place of one.
 func (c *cache) code() (names []string) {
 	_ = filepath.WalkDir(filepath.Join(c.dir, codeFolder), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && codeName.MatchString(d.Name()) {
-			if name, err := filepath.Rel(c.dir, path); err == nil {
-				names = append(names, name)
-			}
+		if d == nil || !codeName.MatchString(d.Name()) {
+			return nil // a folder that cannot be read holds nothing
 		}
-		return nil // a folder that cannot be read holds nothing
+		if name, err := filepath.Rel(c.dir, path); err == nil {
+			names = append(names, name)
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
 	})
 	return names
 }
@@ -344,7 +349,7 @@ func (c *cache) clear(which func(name string) bool) {
 			}
 		}
 		if which(name) {
-			_ = os.Remove(path)
+			_ = os.RemoveAll(path) // a folder would keep the compiler from its file for ever
 		}
 	}
 }

@@ -104,6 +104,31 @@ func TestADamagedCacheIsNotUsed(t *testing.T) {
 	}
 }
 
+// Something else in the place of compiled code is a miss like any other.
+func TestAFolderInThePlaceOfCodeIsAMiss(t *testing.T) {
+	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
+	wasm := assemble(t, "cases")
+	start(t, options, wasm)
+	files := kept(t, options.CacheDir)
+	replaced := 0
+	for _, path := range files {
+		if !strings.Contains(path, "/code/") {
+			continue
+		}
+		replaced++
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(path, "with", "something in it"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, options, wasm)
+	if now := kept(t, options.CacheDir); replaced == 0 || !slices.Equal(now, files) {
+		t.Errorf("%d files of code were replaced; then %q are kept, want %q", replaced, now, files)
+	}
+}
+
 // Code that no list of sums names was not checked, so it is not run.
 func TestCodeWithoutItsSumIsNotUsed(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
