@@ -29,6 +29,18 @@ type visit struct {
 	// counted: the request has been counted against its limits. It is once, also
 	// when it is served by one release after another.
 	counted bool
+	// deadline is the request's, and attempts counts its runs, over all releases
+	// that it goes through.
+	deadline *hostabi.Deadline
+	attempts int
+}
+
+// stop is the end of the request.
+func (v *visit) stop() {
+	if v.deadline != nil {
+		v.deadline.Stop()
+		v.deadline = nil
+	}
 }
 
 // maxReleases is how many releases a request goes through whose rows changed
@@ -44,7 +56,8 @@ func (r *Runtime) serve(x *front.Exchange) {
 	started := time.Now()
 	v := r.visits.Get().(*visit)
 	defer r.visits.Put(v)
-	v.counted = false
+	v.counted, v.attempts = false, 0
+	defer v.stop()
 	for tries := 1; ; tries++ {
 		rel := r.enter()
 		if rel == nil {
@@ -183,13 +196,15 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		return err
 	}
 	x.BuildHeaders()
-	ctx := hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
-	defer ctx.Stop()
-	call := &v.call
+	if v.deadline == nil {
+		v.deadline = hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
+	}
+	ctx, call := v.deadline, &v.call
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
 	call.Address = x.Address()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
-		call.Tx, call.Attempt = tx, tx.Attempt()
+		v.attempts++
+		call.Tx, call.Attempt = tx, v.attempts
 		err := rt.module.Run(call, rt.Handler)
 		switch {
 		case call.Outdated():
