@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"iter"
 	"strings"
 	"unsafe"
 
@@ -48,6 +49,7 @@ type Access struct {
 	ahead    ahead
 
 	key  []byte // scratch
+	tail []byte // of a row that a rule asks for
 	free [][]schema.Value
 }
 
@@ -279,21 +281,62 @@ func (a *Access) bound(t *table, anyTenant bool) (string, bool) {
 	return a.Caller.Tenant, t.tenant >= 0 && !anyTenant
 }
 
-// tailFor returns the tail of the row with that id as far as the caller is
-// concerned: of its tenant, or for one who reaches every tenant the first that
-// has such a row. False when there is none.
-func (a *Access) tailFor(t *table, id string, anyTenant bool) (string, bool, error) {
-	if tenant, bound := a.bound(t, anyTenant); bound || t.tenant < 0 {
-		return string(t.tail(nil, tenant, id)), true, nil
-	}
-	prefix := appendEntry(append([]byte{}, t.locator.prefix...), schema.TextValue(id), false)
-	for item, err := range a.Tx.Scan(prefix, nil, false) {
-		if err != nil {
-			return "", false, storeFault(err)
+// tails yields the tails of the rows that may have that id, as far as the caller
+// is concerned: that of its tenant or, for one who reaches every tenant, those of
+// all tenants that have one. There may be no row of such a tail.
+func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if tenant, bound := a.bound(t, anyTenant); bound || t.tenant < 0 {
+			yield(string(t.tail(nil, tenant, id)), nil)
+			return
 		}
-		return string(item.Value), true, nil
+		prefix := appendEntry(append([]byte{}, t.locator.prefix...), schema.TextValue(id), false)
+		none := true
+		for item, err := range a.Tx.Scan(prefix, nil, false) {
+			if err != nil {
+				yield("", storeFault(err))
+				return
+			}
+			none = false
+			if !yield(string(item.Value), nil) {
+				return
+			}
+		}
+		if none { // looked for, like a row that is not there
+			if err := a.touch(); err != nil {
+				yield("", err)
+			}
+		}
 	}
-	return "", false, nil
+}
+
+// theOne reads the row with that id that passes, false when there is none. Ids
+// that an identity provider made may be the same in several tenants: when more
+// than one of these passes, it cannot be told which is meant, a conflict.
+func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*row) (bool, error)) (one row, found bool, err error) {
+	for tail, err := range a.tails(t, id, anyTenant) {
+		if err != nil {
+			return one, false, err
+		}
+		r, exists, err := a.read(t, tail)
+		if err == nil && exists {
+			exists, err = passes(&r)
+		}
+		switch {
+		case err != nil:
+			return one, false, err
+		case !exists:
+		case found:
+			return one, false, severalTenants(t)
+		default:
+			one, found = r, true
+		}
+	}
+	return one, found, nil
+}
+
+func severalTenants(t *table) error {
+	return fault.New(fault.Conflict, "several tenants have a %s with this id, and nothing says which is meant", t.name)
 }
 
 // take lends room for a row's values; give takes it back.
@@ -314,7 +357,7 @@ func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
 // hop is a row that a rule has asked for.
 type hop struct {
 	table  *table
-	id     string
+	tail   string
 	values []schema.Value // nil: there is none
 }
 
@@ -322,44 +365,63 @@ type hop struct {
 // the same.
 const maxHops = 16
 
-// hop returns the value of a field of the row that a relation leads to.
-func (a *Access) hop(relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
+// hop returns the value of a field of the row that a row's relation leads to.
+func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
 	t := a.Model.tableNamed(relation.Type.Entity.Name)
-	if len(a.ahead.order) > 0 && t == a.ahead.table {
-		tail, ok, err := a.tailFor(t, id, t.rights.of(a.Caller).anyTenant)
-		if err != nil {
-			return schema.Value{}, err
-		}
-		if values, decided := a.ahead.of(t, tail); ok && decided {
+	tail, err := a.tailOfHop(t, from, relation, id)
+	if err != nil || len(tail) == 0 {
+		return schema.Value{}, err
+	}
+	if len(a.ahead.order) > 0 {
+		if values, decided := a.ahead.of(t, string(tail)); decided {
 			return (&hop{values: values}).value(want), nil
 		}
 	}
 	for i := range a.hops {
-		if h := &a.hops[i]; h.table == t && h.id == id {
+		if h := &a.hops[i]; h.table == t && h.tail == string(tail) {
 			return h.value(want), nil
 		}
 	}
-	h := hop{table: t, id: strings.Clone(id)}
-	tail, ok, err := a.tailFor(t, h.id, t.rights.of(a.Caller).anyTenant)
+	h := hop{table: t, tail: string(tail)}
+	found, exists, err := a.read(t, h.tail)
 	if err != nil {
 		return schema.Value{}, err
 	}
-	if ok {
-		found, exists, err := a.read(t, tail)
-		if err != nil {
-			return schema.Value{}, err
-		}
-		if exists {
-			h.values = found.values
-		}
-	} else if err := a.touch(); err != nil {
-		return schema.Value{}, err
+	if exists {
+		h.values = found.values
 	}
 	if len(a.hops) == maxHops {
 		a.hops = a.hops[:copy(a.hops, a.hops[1:])]
 	}
 	a.hops = append(a.hops, h)
 	return h.value(want), nil
+}
+
+// tailOfHop is the tail of the row that a row's relation leads to, empty when
+// there can be none. It is in the tenant of the row at hand, whoever asks; only
+// from a row that belongs to none may one who reaches every tenant come to any. It
+// is valid until the next call.
+func (a *Access) tailOfHop(t *table, from []schema.Value, relation *schema.Field, id string) ([]byte, error) {
+	tenant, owner := a.Caller.Tenant, a.Model.owners[relation]
+	switch {
+	case t.tenant < 0:
+	case owner.tenant >= 0:
+		tenant = from[owner.tenant].Text()
+	case t.rights.of(a.Caller).anyTenant:
+		a.tail = a.tail[:0]
+		for tail, err := range a.tails(t, id, true) {
+			if err != nil {
+				return nil, err
+			}
+			if len(a.tail) > 0 {
+				return nil, severalTenants(t)
+			}
+			a.tail = append(a.tail, tail...)
+		}
+		return a.tail, nil
+	}
+	a.tail = t.tail(a.tail[:0], tenant, id)
+	return a.tail, nil
 }
 
 func (h *hop) value(want *schema.Field) schema.Value {

@@ -484,7 +484,7 @@ func rowAt(tx *store.Tx, t *table, key string) (*row, error) {
 // newModel makes the model of a schema whose rows obey the catalog.
 func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog, opt Options) (*Model, error) {
 	m := &Model{
-		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, names: s.EntityNames(),
+		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{}, names: s.EntityNames(),
 		cursors: newSealer(opt.CursorKey),
 	}
 	for _, name := range m.names {
@@ -522,6 +522,7 @@ func (m *Model) connect(t *table) {
 			continue
 		}
 		target := m.tables[f.Type.Entity.Name]
+		m.owners[f] = t
 		if f.Pos != t.tenant {
 			t.relations = append(t.relations, relation{f.Pos, target})
 		}

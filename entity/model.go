@@ -32,7 +32,8 @@ type Model struct {
 	store      *store.Store
 	generation uint64
 	tables     map[string]*table
-	names      []string // of the tables, as the schema orders them
+	names      []string                 // of the tables, as the schema orders them
+	owners     map[*schema.Field]*table // of relations
 	cursors    *sealer
 }
 

@@ -80,22 +80,7 @@ func (o *operating) get() error {
 	if len(o.query.id) > maxIDBytes {
 		return none
 	}
-	tail, ok, err := o.tailFor(o.table, o.query.id, o.auth.anyTenant)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		if err := o.touch(); err != nil {
-			return err
-		}
-		return none
-	}
-	r := row{tail: tail, values: o.take(o.table)}
-	defer o.give(r.values)
-	found, err := o.readInto(o.table, &r)
-	if err == nil && found {
-		found, err = o.mayRead(r.values)
-	}
+	r, found, err := o.theOne(o.table, o.query.id, o.auth.anyTenant, func(r *row) (bool, error) { return o.mayRead(r.values) })
 	if err != nil {
 		return err
 	}

@@ -301,19 +301,23 @@ func (o *operating) checkTarget(rel relation, values []schema.Value, given field
 	target := rel.table
 	none := fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.slots[rel.slot].field.Name, target.name)
 	auth := target.rights.authority(o.auth.scene)
-	var tail string
-	if o.table.tenant >= 0 && target.tenant >= 0 {
-		tail = string(target.tail(nil, values[o.table.tenant].Text(), v.Text()))
-	} else {
-		var ok bool
-		var err error
-		if tail, ok, err = o.tailFor(target, v.Text(), auth.anyTenant); err != nil {
-			return err
+	tenant := o.Caller.Tenant
+	switch {
+	case o.table.tenant >= 0:
+		tenant = values[o.table.tenant].Text()
+	case target.tenant >= 0 && auth.anyTenant: // from a row of no tenant into any
+		_, found, err := o.theOne(target, v.Text(), true, func(r *row) (bool, error) {
+			if _, here := o.inserted[string(o.rowKey(target, r.tail))]; here {
+				return true, nil
+			}
+			return auth.mayRead(r.values)
+		})
+		if err != nil || !found {
+			return orElse(err, none)
 		}
-		if !ok {
-			return none
-		}
+		return nil
 	}
+	tail := string(target.tail(nil, tenant, v.Text()))
 	key := o.rowKey(target, tail)
 	_, here := o.inserted[string(key)]
 	if _, now := fresh[string(key)]; here || now {

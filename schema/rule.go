@@ -52,9 +52,9 @@ type Scene struct {
 	// of an update. Outer is, inside exists, the row that the rule is about.
 	// Nil: not there. In untyped mode the values stand as Rule.Names tells.
 	Row, Old, New, Outer []Value
-	// Hop returns the value of a field of the row that relation leads to, null
-	// when there is no such row. Nil: such values are absent.
-	Hop func(relation *Field, id string, want *Field) (Value, error)
+	// Hop returns the value of a field of the row that a row's relation leads to,
+	// null when there is no such row. Nil: such values are absent.
+	Hop func(row []Value, relation *Field, id string, want *Field) (Value, error)
 	// Exists reports that a row of x.Entity, of the tenant at hand, makes x.Where
 	// true, seen from scene. The scene for x.Where is InExists of it with Row
 	// set. Nil: exists is unknown.
@@ -249,19 +249,24 @@ func (e *evaluation) value(n *node) Value {
 
 // at is the value of a field of one of the scene's rows.
 func (e *evaluation) at(n *node) Value {
-	row := e.scene.Row
-	switch n.row {
-	case oldRow:
-		row = e.scene.Old
-	case newRow:
-		row = e.scene.New
-	case outerRow:
-		row = e.scene.Outer
-	}
+	row := e.row(n)
 	if n.pos >= len(row) {
 		return absent
 	}
 	return row[n.pos]
+}
+
+// row is the one of the scene's that the node is about.
+func (e *evaluation) row(n *node) []Value {
+	switch n.row {
+	case oldRow:
+		return e.scene.Old
+	case newRow:
+		return e.scene.New
+	case outerRow:
+		return e.scene.Outer
+	}
+	return e.scene.Row
 }
 
 func (e *evaluation) hop(n *node) Value {
@@ -272,7 +277,7 @@ func (e *evaluation) hop(n *node) Value {
 	case relation.kind != KindText, e.scene.Hop == nil, e.err != nil:
 		return absent
 	}
-	v, err := e.scene.Hop(n.field, relation.text, n.want)
+	v, err := e.scene.Hop(e.row(n), n.field, relation.text, n.want)
 	if err != nil {
 		e.err = err
 		return absent

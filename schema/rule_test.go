@@ -705,7 +705,7 @@ func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
 		w.old, s.Old = d.record(t, row, idA)
 		w.new, s.New = d.record(t, row, idA)
 	}
-	s.Hop = func(relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
+	s.Hop = func(_ []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
 		found := values[relation.Type.Entity.Name+id]
 		if found == nil {
 			return schema.Value{}, nil
@@ -742,8 +742,10 @@ func TestErrorsOfTheStoreAreErrorsOfTheRule(t *testing.T) {
 		`exists(Other where n == 1)`, `not exists(Other where n == 1)`, `n == 1 or exists(Other where n == 1) or true`, `rel == rel2`)
 	broken := errors.New("the store is broken")
 	scene := &schema.Scene{
-		Row:    make([]schema.Value, len(row.Fields)),
-		Hop:    func(*schema.Field, string, *schema.Field) (schema.Value, error) { return schema.Value{}, broken },
+		Row: make([]schema.Value, len(row.Fields)),
+		Hop: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {
+			return schema.Value{}, broken
+		},
 		Exists: func(*schema.Exists, *schema.Scene) (bool, error) { return true, broken },
 	}
 	scene.Row[row.Field("rel").Pos] = schema.TextValue(idA)
@@ -916,7 +918,9 @@ func TestEvaluatingARuleAllocatesNothing(t *testing.T) {
 	who := &caller.Caller{Kind: caller.Session, UserID: "u1", Roles: []string{"staff"}}
 	scene := &schema.Scene{
 		Caller: who, Now: time.Now(),
-		Hop:    func(*schema.Field, string, *schema.Field) (schema.Value, error) { return schema.IntValue(1), nil },
+		Hop: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {
+			return schema.IntValue(1), nil
+		},
 		Exists: func(*schema.Exists, *schema.Scene) (bool, error) { return true, nil },
 	}
 	for range 50 {
