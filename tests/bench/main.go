@@ -411,8 +411,8 @@ func rowFigures(m metrics) string {
 		insert := m["Insert/"+callers]
 		row("durable inserts a second, callers: "+callers, "%.0f, that is %.1f times Badger, %.1f times SQLite", insert["runner/s"], insert["over-badger"], insert["over-sqlite"])
 	}
-	row("a page out of 100,000 rows over one out of 10,000", "%s", m.ratio("Table/100000"))
-	row("a page out of 1,000,000 rows over one out of 10,000", "%s", m.ratio("Table/1000000"))
+	row("a page out of 100,000 rows over one out of 10,000, all in memory", "%s", m.ratio("Table/100000"))
+	row("a page out of 1,000,000 rows over one out of 300,000, all in files", "%s", m.ratio("Table/1000000"))
 	return b.String()
 }
 
