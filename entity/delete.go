@@ -16,6 +16,7 @@ const maxFollowing = 10_000
 // them what the schema says.
 func (o *operating) delete() error {
 	var found []row
+	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
 	err := o.find(func(r *row) (bool, error) {
 		may, err := o.mayDelete(r.values)
 		if err != nil || !may || !o.query.where.match(o.asked(r.values)) {
@@ -24,6 +25,9 @@ func (o *operating) delete() error {
 		if len(found) == maxChanged {
 			return false, o.tooMany()
 		}
+		if err := d.keep(r); err != nil {
+			return false, err
+		}
 		kept, err := r.own(o.table)
 		found = append(found, kept)
 		return true, err
@@ -31,7 +35,6 @@ func (o *operating) delete() error {
 	if err != nil {
 		return err
 	}
-	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
 	slices.SortFunc(found, func(a, b row) int {
 		return strings.Compare(a.values[o.table.id].Text(), b.values[o.table.id].Text())
 	})
@@ -77,8 +80,10 @@ func (o *operating) mayDelete(values []schema.Value) (bool, error) {
 // deletion is what one delete does to the rows of all tables.
 type deletion struct {
 	*Access
-	removed []removal
-	gone    map[string]bool // keys of removed
+	room
+	following int // rows taken along
+	removed   []removal
+	gone      map[string]bool // keys of removed
 	// cleared are the rows that lose a relation, by key; order holds the keys in
 	// the order found.
 	cleared map[string]*clearing
@@ -108,7 +113,6 @@ func (d *deletion) remove(t *table, r row) {
 // removed thereby. The schema's author has said what becomes of them, so no rule
 // of theirs is asked.
 func (d *deletion) follow() error {
-	first := len(d.removed)
 	for i := 0; i < len(d.removed); i++ {
 		gone := d.removed[i]
 		for k := range gone.table.referrers {
@@ -117,9 +121,6 @@ func (d *deletion) follow() error {
 					return err
 				}
 			}
-		}
-		if len(d.removed)-first+len(d.order) > maxFollowing {
-			return fault.New(fault.Limit, "more than %d rows lead to what would be deleted: delete them first", maxFollowing)
 		}
 	}
 	for i := range d.removed { // now that it is known what goes
@@ -148,6 +149,20 @@ func (from *referrer) leading(to *removal) plan {
 func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 	t := from.table
 	return d.walk(t, from.leading(gone), func(r *row) (bool, error) {
+		key := string(d.rowKey(t, r.tail))
+		if d.gone[key] {
+			return true, nil
+		}
+		if have := d.cleared[key]; have != nil && from.onDelete == schema.Clear {
+			have.values[from.slot] = schema.Value{}
+			return true, nil
+		}
+		if d.following++; d.following > maxFollowing {
+			return false, fault.New(fault.Limit, "more than %d rows lead to what would be deleted: delete them first", maxFollowing)
+		}
+		if err := d.keep(r); err != nil {
+			return false, err
+		}
 		kept, err := r.own(t)
 		if err != nil {
 			return false, err
@@ -156,13 +171,9 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 			d.remove(t, kept)
 			return true, nil
 		}
-		key := string(d.rowKey(t, kept.tail))
-		have := d.cleared[key]
-		if have == nil {
-			have = &clearing{table: t, row: kept, values: append([]schema.Value{}, kept.values...)}
-			d.cleared[key] = have
-			d.order = append(d.order, key)
-		}
+		have := &clearing{table: t, row: kept, values: append([]schema.Value{}, kept.values...)}
+		d.cleared[key] = have
+		d.order = append(d.order, key)
 		have.values[from.slot] = schema.Value{}
 		return true, nil
 	})

@@ -16,6 +16,20 @@ import (
 // maxChanged is how many rows one update or delete may find.
 const maxChanged = 1000
 
+// maxKeptBytes bounds the rows, as they are stored, that an update or a delete has
+// in memory until all of it is decided: those found and those that follow them.
+const maxKeptBytes = 32 << 20
+
+// room counts the bytes of rows that are kept, before they are.
+type room struct{ bytes int }
+
+func (k *room) keep(r *row) error {
+	if k.bytes += len(r.raw); k.bytes > maxKeptBytes {
+		return fault.New(fault.Limit, "the rows to change or delete are longer than %d MiB together: fewer at a time", maxKeptBytes>>20)
+	}
+	return nil
+}
+
 // change is what an operation will do to one key.
 type change struct {
 	key    string
@@ -421,6 +435,7 @@ func (o *operating) update(args *arguments) error {
 func (o *operating) findToUpdate(in *input) ([]changed, error) {
 	var found []changed
 	var firstMakes bool
+	var kept room
 	err := o.find(func(r *row) (bool, error) {
 		values, err := o.updated(r.values, in)
 		if err != nil {
@@ -436,15 +451,18 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 		if len(found) == maxChanged {
 			return false, o.tooMany()
 		}
+		if err := kept.keep(r); err != nil {
+			return false, err
+		}
 		firstMakes = makes
-		kept, err := r.own(o.table)
+		own, err := r.own(o.table)
 		if err != nil {
 			return false, err
 		}
-		if values, err = o.updated(kept.values, in); err != nil {
+		if values, err = o.updated(own.values, in); err != nil {
 			return false, err
 		}
-		found = append(found, changed{kept.tail, kept.values, values})
+		found = append(found, changed{own.tail, own.values, values})
 		return true, nil
 	})
 	if err != nil {
@@ -453,7 +471,7 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 	slices.SortFunc(found, func(a, b changed) int {
 		return strings.Compare(a.old[o.table.id].Text(), b.old[o.table.id].Text())
 	})
-	kept := found[:0]
+	rest := found[:0]
 	for _, f := range found {
 		if err := o.alive(); err != nil {
 			return nil, err
@@ -476,9 +494,9 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 			return nil, fault.New(fault.Denied, "the caller may not change this %s so", o.table.name)
 		}
 		o.ahead.decide(f.tail, f.new)
-		kept = append(kept, f)
+		rest = append(rest, f)
 	}
-	return kept, nil
+	return rest, nil
 }
 
 // mayUpdate asks the authority about a row as it is and as it would become.
