@@ -116,30 +116,52 @@ func (c *changes) put(t *table, tail string, old, values []schema.Value) {
 // claim checks that the new values of a row keep every unique index, given what
 // the operation has changed before, and notes what they take. What the old ones
 // had must have been given up before.
-func (a *Access) claim(t *table, c *changes, tail string, values []schema.Value) error {
+func (o *operating) claim(c *changes, tail string, values []schema.Value) error {
+	t := o.table
 	for _, x := range t.indexes {
-		key := t.entryKey(a.key[:0], x, values)
-		a.key = key
+		key := t.entryKey(o.key[:0], x, values)
+		o.key = key
 		if len(key) > maxEntryBytes {
-			return invalid("%s: too long for an index: all indexed fields together may take %d bytes", x.names(t), maxEntryBytes)
+			return invalid("%stoo long for an index: all indexed fields together may take %d bytes", o.named(x), maxEntryBytes)
 		}
 		if !x.unique || x.hasNull(values) {
 			continue
 		}
 		holder, known := c.entries[string(key)]
 		if !known {
-			raw, err := a.Tx.Get(key)
+			raw, err := o.Tx.Get(key)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return storeFault(err)
 			}
 			holder = string(raw)
 		}
 		if holder != "" && holder != tail {
-			return fault.New(fault.Conflict, "%s: another %s has the same", x.names(t), t.name)
+			return fault.New(fault.Conflict, "%sanother %s has the same", o.named(x), t.name)
 		}
 		c.enter(key, tail)
 	}
 	return nil
+}
+
+// named begins a message with the fields of an index, as far as the caller knows
+// them; of others nothing is said.
+func (o *operating) named(x *index) string {
+	for _, c := range x.columns {
+		if c.slot != o.table.tenant && !o.knows(c.slot) {
+			return ""
+		}
+	}
+	return x.names(o.table) + ": "
+}
+
+// knows reports that the caller may name the field: read it, or write it.
+func (o *operating) knows(slot int) bool {
+	for _, r := range []*right{o.auth.read, o.auth.insert, o.auth.update} {
+		if r != nil && r.fields[slot] {
+			return true
+		}
+	}
+	return false
 }
 
 // giveUp notes that the row leaves its places in the unique indexes.
@@ -230,7 +252,7 @@ func (o *operating) admit(r *row, in *input, c *changes, fresh map[string]struct
 	if taken {
 		return fault.New(fault.Conflict, "id: another %s has the same", t.name)
 	}
-	if err := o.claim(t, c, r.tail, r.values); err != nil {
+	if err := o.claim(c, r.tail, r.values); err != nil {
 		return err
 	}
 	c.put(t, r.tail, nil, r.values)
@@ -277,8 +299,10 @@ func (o *operating) newRow(in *input, at string) ([]schema.Value, error) {
 			values[f.Pos] = f.Default
 		case f.DefaultNow:
 			values[f.Pos] = instant(f, now)
-		case !f.Type.Optional:
+		case !f.Type.Optional && o.knows(f.Pos):
 			return nil, invalid("%s.%s: is required", at, f.Name)
+		case !f.Type.Optional:
+			return nil, invalid("%s: a field is required that the caller may not write", at)
 		}
 	}
 	return values, nil
@@ -419,7 +443,7 @@ func (o *operating) update(args *arguments) error {
 		c.giveUp(o.table, found[i].old)
 	}
 	for i := range found {
-		if err := o.claim(o.table, c, found[i].tail, found[i].new); err != nil {
+		if err := o.claim(c, found[i].tail, found[i].new); err != nil {
 			return err
 		}
 		c.put(o.table, found[i].tail, found[i].old, found[i].new)
