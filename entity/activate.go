@@ -526,12 +526,8 @@ func (m *Model) connect(t *table) {
 		if f.Pos != t.tenant {
 			t.relations = append(t.relations, relation{f.Pos, target})
 		}
-		onDelete := f.OnDelete
-		if onDelete == schema.Clear && !f.Type.Optional {
-			onDelete = schema.Restrict // there is nothing to clear it to
-		}
 		at := slices.IndexFunc(t.indexes, func(x *index) bool { return t.leadsBy(x, f.Pos) })
-		target.referrers = append(target.referrers, referrer{t, f.Pos, t.indexes[at], onDelete})
+		target.referrers = append(target.referrers, referrer{t, f.Pos, t.indexes[at], f.OnDelete})
 	}
 }
 

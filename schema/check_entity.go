@@ -252,8 +252,21 @@ func (c *checker) checkAttrs(e *entityInfo, f *FieldDecl) {
 		case "onDelete":
 			if c.known(f) && (c.target(f) == nil || f.Type.List) {
 				c.errorf("E212", f.Type.Loc, "@onDelete needs a to-one relation, not %s", describeType(f.Type))
+			} else if c.known(f) && attr.Ref != nil {
+				c.checkOnDelete(e, f, attr)
 			}
 		}
+	}
+}
+
+// checkOnDelete checks what becomes of rows whose relation's target is deleted.
+func (c *checker) checkOnDelete(e *entityInfo, f *FieldDecl, attr *FieldAttr) {
+	target := c.target(f)
+	switch what := attr.Ref.Name; {
+	case what == "clear" && !f.Type.Optional:
+		c.errorf("E245", attr.Loc, "%s.%s is required and cannot be cleared: make it optional (%s?), or write restrict or cascade", e.name(), f.Name.Name, f.Type.Name.Name)
+	case what == "cascade" && e.tenant != nil && f.attr("tenant") == nil && target.tenant == nil:
+		c.warnf("W246", attr.Loc, "%s belongs to no tenant: deleting a row of it deletes rows of %s of every tenant", target.name(), e.name())
 	}
 }
 
