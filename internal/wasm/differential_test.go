@@ -43,6 +43,7 @@ type outcome struct {
 func run(t *testing.T, config wazero.RuntimeConfig, seed uint64, original []byte, o *wasm.Options) (seen outcome) {
 	ctx := context.Background()
 	h := newHost(t, config)
+	defer h.Close(ctx) // now: there are a great many
 	_, err := h.NewHostModuleBuilder("env").NewFunctionBuilder().
 		WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) { stack[0] = uint64(uint32(stack[0])*3 + 1) }),
 			[]api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("host").Instantiate(ctx)
