@@ -90,6 +90,10 @@ func (t *table) decode(values []schema.Value, raw string) error {
 	return nil
 }
 
+// maxSeconds is the longest duration: all that is written is a whole number that
+// JSON can hold.
+const maxSeconds = 1 << 53
+
 // decodeValue reads one value with its kind in front, as appendKinded wrote it.
 func decodeValue(raw string) (schema.Value, error) {
 	r := reading{rest: raw}
@@ -159,7 +163,12 @@ func (r *reading) value(kind schema.ValueKind, depth int) schema.Value {
 	case schema.KindDate:
 		return schema.DateValue(r.varint())
 	case schema.KindDuration:
-		return schema.DurationValue(r.varint())
+		seconds := r.varint()
+		if seconds < -maxSeconds || seconds > maxSeconds {
+			r.broken = true
+			seconds = 0
+		}
+		return schema.DurationValue(seconds)
 	case schema.KindFloat:
 		return r.float()
 	case schema.KindDecimal:

@@ -145,6 +145,9 @@ func header(text []byte, i int) span {
 			break
 		}
 	}
+	if !quoted { // a backslash before no quote begins an escape, which is part of the value
+		from -= backslashes(text, from)
+	}
 	to := from
 	for ; to < len(text) && text[to] >= ' '; to++ {
 		switch text[to] {
