@@ -125,8 +125,8 @@ func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, e
 		if err := do(&page); err != nil {
 			return err
 		}
-		got += len(page.Rows)
-		if page.NextCursor == "" || got == enough {
+		got += len(page.Rows) + len(page.Cells)
+		if page.NextCursor == "" || enough > 0 && got >= enough {
 			return nil
 		}
 		request.Cursor = page.NextCursor
