@@ -102,7 +102,6 @@ func connect(t *testing.T, dir string) *admin.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
 	return client
 }
 

@@ -21,19 +21,16 @@ import (
 // that says why in the same words on either way; an error that matches
 // ErrNoServer says that the server is gone and nothing was done.
 type Client struct {
-	send  func(ctx context.Context, operation string, args []byte) ([]byte, error)
-	close func()
+	send func(ctx context.Context, operation string, args []byte) ([]byte, error)
 }
 
-// Client returns a client that does everything in this process. Closing it
-// leaves l open.
+// Client returns a client that does everything in this process.
 func (l *Local) Client() *Client {
 	uid := uint32(os.Geteuid())
 	return &Client{
 		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
 			return l.do(ctx, uid, operation, args)
 		},
-		close: func() {},
 	}
 }
 
@@ -47,12 +44,14 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	_ = first.Close() // it has shown that somebody accepts
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, dir) },
+		// A connection that was kept may be closed just as an operation is sent on it,
+		// and then nobody knows whether it was done.
+		DisableKeepAlives: true,
 	}
 	return &Client{
 		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
 			return post(ctx, transport, operation, args)
 		},
-		close: transport.CloseIdleConnections,
 	}, nil
 }
 
@@ -83,9 +82,6 @@ func post(ctx context.Context, transport *http.Transport, operation string, args
 	}
 	return nil, fault.New(r.Code, "%s", r.Detail)
 }
-
-// Close gives up the client's connections.
-func (c *Client) Close() { c.close() }
 
 // Status tells how the node is.
 func (c *Client) Status(ctx context.Context) (Status, error) {

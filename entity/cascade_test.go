@@ -57,6 +57,7 @@ func deleting(h *house, p string) (touched int, err error) {
 }
 
 func TestADeleteKeepsNoMoreInMemoryThanItMay(t *testing.T) {
+	sequential(t)
 	h := moveIn(t, family)
 	for _, name := range []string{"C", "D"} {
 		p := h.insert(reader, "P", "{}")
@@ -74,6 +75,7 @@ func TestADeleteKeepsNoMoreInMemoryThanItMay(t *testing.T) {
 }
 
 func TestADeleteStopsAtTheFirstRowTooMany(t *testing.T) {
+	sequential(t)
 	h := moveIn(t, family)
 	p := h.insert(reader, "P", "{}")
 	bear(h, "C", p, 12_000, "x")

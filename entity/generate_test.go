@@ -20,6 +20,15 @@ type dice struct {
 	*rand.Rand
 }
 
+// sequential leaves a test out of the short form, which is that of the race detector:
+// the test does one thing after the other, and takes long with it.
+func sequential(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one thing after the other: nothing for the race detector")
+	}
+}
+
 // newSeed is the seed of a test: random, or that of ENTITY_TEST_SEED. It is
 // printed if the test fails.
 func newSeed(t testing.TB) uint64 {

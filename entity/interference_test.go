@@ -164,6 +164,7 @@ type pair struct {
 // whatever it is answered, is the same to the byte with and without the rows of
 // another tenant: results, faults, texts, and how many rows were touched.
 func TestTenantNoninterference(t *testing.T) {
+	sequential(t)
 	seed := newSeed(t)
 	programs, perSchema := 300, 25
 	if long() {

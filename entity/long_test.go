@@ -43,6 +43,7 @@ func fillLong(h *house, n int, pad string) {
 }
 
 func TestLongTextsBecomeUniqueAndStopBeingIt(t *testing.T) {
+	sequential(t)
 	h := moveIn(t, longTexts(""))
 	fillLong(h, 1005, strings.Repeat("p", 15000))
 	for _, attributes := range []string{"@@unique(x)", ""} {
@@ -58,6 +59,7 @@ func TestLongTextsBecomeUniqueAndStopBeingIt(t *testing.T) {
 
 // A NUL takes two bytes in an entry: the entries are longer than the rows.
 func TestAnIndexIsBuiltThatIsLargerThanItsRows(t *testing.T) {
+	sequential(t)
 	h := moveIn(t, longTexts(""))
 	fillLong(h, 600, strings.Repeat(`\u0000`, 8000))
 	if err := h.activate(longTexts("@@index(x)")); err != nil {

@@ -175,6 +175,7 @@ func (h *house) pages(who *caller.Caller, query string) string {
 }
 
 func TestAnIndexChangesNoAnswer(t *testing.T) {
+	sequential(t)
 	seed, queries := rand.Uint64(), 60
 	if os.Getenv("RUNNER_SOAK") != "" {
 		queries = 5000

@@ -20,13 +20,11 @@ import (
 // TestPolicyMatrix asks for every action of every caller on every row and, for
 // updates, with every new value: what may be done is what the reference says.
 func TestPolicyMatrix(t *testing.T) {
+	sequential(t)
 	seed := newSeed(t)
 	schemas := 6
-	switch {
-	case long():
+	if long() {
 		schemas = 300
-	case testing.Short():
-		schemas = 3
 	}
 	answers := map[string]int{}
 	for i := range schemas {
@@ -960,6 +958,7 @@ func TestPagesGoOnWhileRowsComeAndGo(t *testing.T) {
 // An operation that is too much for one transaction changes nothing, and leaves
 // the transaction as good as it was.
 func TestAnOperationThatIsTooMuchChangesNothing(t *testing.T) {
+	sequential(t)
 	r := newRig(t, desk)
 	defer r.close()
 	long := strings.Repeat("x", 10_000)

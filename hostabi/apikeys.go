@@ -14,6 +14,7 @@ func (c *Call) authority() keystore.Authority {
 		Schema:    c.Host.Schema,
 		Caller:    c.Caller,
 		RequestID: c.Request.ID,
+		Mints:     c.Mints,
 		Address:   addressText(c.Address),
 	}
 }

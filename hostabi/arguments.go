@@ -109,7 +109,7 @@ func readToken(dec *jsontext.Decoder) error {
 
 func notJSON(err error) error {
 	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok && wrong.Err == jsontext.ErrDuplicateName {
-		return invalid("member %q is repeated", wrong.JSONPointer.LastToken())
+		return invalid("member %q is repeated", shorten(wrong.JSONPointer.LastToken()))
 	}
 	return invalid("arguments are not JSON")
 }
@@ -153,6 +153,19 @@ func (a *arguments) optionalText(name string) (string, bool) {
 	return string(s), true
 }
 
+// optionalTexts gives a list of strings, nil when it is left out.
+func (a *arguments) optionalTexts(name string) []string {
+	raw := a.take(name)
+	if raw == nil {
+		return nil
+	}
+	var texts []string
+	if raw[0] != '[' || json.Unmarshal(raw, &texts) != nil {
+		a.wrong("member %q must be a list of strings", name)
+	}
+	return texts
+}
+
 // optionalWhole gives a whole number and whether it is there.
 func (a *arguments) optionalWhole(name string) (int64, bool) {
 	const most = 1 << 53 // beyond it a float64 is no longer exact
@@ -186,11 +199,24 @@ func (a *arguments) end() error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if a.mistake != nil {
+			break
+		}
 		if !slices.Contains(a.known, name) {
-			a.wrong("unknown member %q%s; known: %s", name, diag.DidYouMean(name, a.known), strings.Join(a.known, ", "))
+			shown := shorten(name)
+			a.wrong("unknown member %q%s; known: %s", shown, diag.DidYouMean(shown, a.known), strings.Join(a.known, ", "))
 		}
 	}
 	return a.mistake
+}
+
+// shorten keeps a text of the guest's out of a message that has enough of it.
+func shorten(text string) string {
+	const most = 100
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }

@@ -9,6 +9,7 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"
@@ -25,6 +26,10 @@ type Host struct {
 	Schema *schema.Schema
 	// Secrets are the declared secrets, and the only ones that guests can read.
 	Secrets secret.Values
+	// Origins are where guests can send requests to, by way of Outbound, which
+	// must be there when one is declared.
+	Origins  outbound.Origins
+	Outbound *outbound.Client
 	// Logger gets the guests' lines and the causes of internal failures. It
 	// must be the redacting one.
 	Logger *slog.Logger
@@ -42,6 +47,8 @@ type Limits struct {
 	MovedBytes int
 	// StoreOps counts operations of call that reach the store.
 	StoreOps int
+	// Fetches counts requests that are sent to others.
+	Fetches int
 	// Rows counts rows that operations look at, found or not.
 	Rows int
 	// ResponseBytes bounds the body of the answer.
@@ -58,6 +65,7 @@ func DefaultLimits() Limits {
 		HostCalls:     1000,
 		MovedBytes:    10 << 20,
 		StoreOps:      200,
+		Fetches:       50,
 		Rows:          100_000,
 		ResponseBytes: 8 << 20,
 		LogLines:      64,
@@ -76,6 +84,7 @@ func (l Limits) filled() Limits {
 	fill(&l.HostCalls, d.HostCalls)
 	fill(&l.MovedBytes, d.MovedBytes)
 	fill(&l.StoreOps, d.StoreOps)
+	fill(&l.Fetches, d.Fetches)
 	fill(&l.Rows, d.Rows)
 	fill(&l.ResponseBytes, d.ResponseBytes)
 	fill(&l.LogLines, d.LogLines)
@@ -97,10 +106,15 @@ type Call struct {
 	// Request is nil while a module initializes itself without a request.
 	Request *abi.Request
 	Caller  caller.Caller
+	// Handler is the module's name and the handler's: what one handler has a share of
+	// is counted by it. The sandbox sets it.
+	Handler string
 	// Address is the client's, for the audit; the zero Addr when it has none.
 	Address netip.Addr
 	// Tx is the request's transaction; whoever opened it commits it.
 	Tx *store.Tx
+	// Mints lets the handler open and end sessions.
+	Mints bool
 	// Attempt counts the runs for this request from 1.
 	Attempt int
 
@@ -111,6 +125,7 @@ type Call struct {
 	limits         Limits
 	initializing   bool
 	keepsWrites    bool
+	setCookie      string // that the answer is to have; empty: none
 	hostCalls      int
 	inside         bool // a host function runs, or failed
 	waited         time.Duration
@@ -118,6 +133,8 @@ type Call struct {
 	onWait         func(begins bool)
 	moved          int
 	storeOps       int
+	fetches        int
+	sent           bool   // by a run for this request
 	contextText    []byte // the JSON of the function context, once asked for
 	rows           entity.Access
 	reachesRows    bool          // rows is for this run
@@ -125,8 +142,10 @@ type Call struct {
 	result         entity.Result // of the last operation
 	called         bool          // there was one
 	succeeded      bool          // it did not fail
+	tickets        *tickets      // nil: no operation was started
 	log            logBudget
 	stdout, stderr output
+	program        program // of a command
 }
 
 // keptResultBytes is the most that a Call keeps, from run to run, for the results
@@ -136,14 +155,16 @@ const keptResultBytes = 64 << 10
 // Begin makes the Call ready for a run: no answer, full budgets, nothing of the
 // run before. The sandbox calls it.
 func (c *Call) Begin() {
+	c.endTickets()
 	c.Response.Reset()
 	c.limits = c.Host.Limits.filled()
 	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
+	c.setCookie = ""
 	c.reachesRows, c.outdated = false, false
-	c.hostCalls, c.moved, c.storeOps = 0, 0, 0
+	c.hostCalls, c.moved, c.storeOps, c.fetches = 0, 0, 0, 0
 	c.inside, c.waited = false, 0
 	if c.Attempt <= 1 {
-		c.cpu = 0
+		c.cpu, c.sent = 0, false
 	}
 	if c.Request != nil {
 		c.moved = -len(c.Request.Body)
@@ -153,6 +174,7 @@ func (c *Call) Begin() {
 		c.result.JSON = nil
 	}
 	c.log = logBudget{}
+	c.program.reset()
 	c.stdout = output{call: c, level: slog.LevelInfo, line: c.stdout.line[:0]}
 	c.stderr = output{call: c, level: slog.LevelWarn, line: c.stderr.line[:0]}
 }
@@ -161,13 +183,21 @@ func (c *Call) Begin() {
 // every host call but log fails.
 func (c *Call) Initializing(yes bool) { c.initializing = yes }
 
-// End writes out what the log still holds back: lines without an end, and how
-// many were dropped. The sandbox calls it when the guest does not run again.
+// End ends the operations that are still under way, and writes out what the log
+// holds back: lines without an end, and how many were dropped. The sandbox calls
+// it when the guest does not run again; nothing that the run began goes on after
+// it.
 func (c *Call) End() {
+	c.endTickets()
 	c.stdout.flush()
 	c.stderr.flush()
 	c.logDropped()
 }
+
+// SetCookie is the value of the header of that name by which the client gets the
+// session that the handler opened, or loses the one that it ended; empty where it did
+// neither. It is for an answer whose writes are committed.
+func (c *Call) SetCookie() string { return c.setCookie }
 
 // KeepsWrites reports whether the handler asked that its writes are committed
 // whatever it answers.

@@ -41,6 +41,8 @@ var errnos = map[fault.Code]abi.Errno{
 	fault.RequestTimeout:       abi.Deadline,
 	fault.MissingCredentials:   abi.Denied,
 	fault.InvalidToken:         abi.Denied,
+	fault.MissingSignature:     abi.Denied,
+	fault.InvalidSignature:     abi.Denied,
 	fault.InsufficientScope:    abi.Denied,
 	fault.InsufficientRole:     abi.Denied,
 	fault.CrossOrigin:          abi.Denied,

@@ -49,6 +49,9 @@ var bodies = map[string]body{
 	"response_send_result": responseSendResult,
 	"call":                 call,
 	"call_result":          callResult,
+	"call_start":           callStart,
+	"call_wait":            callWait,
+	"call_take":            callTake,
 	"keep_writes":          keepWrites,
 	"log":                  logText,
 }
@@ -56,9 +59,12 @@ var bodies = map[string]body{
 // timed are the functions that compute for longer than a look at the clock takes,
 // with arguments that a guest can find; the budgets bound what the others do.
 var timed = map[string]bool{
-	"call": true, "log": true, "context": true, "response_header": true, "response_error": true,
-	"fd_write": true, "poll_oneoff": true, "random_get": true,
+	"call": true, "call_start": true, "call_take": true, "log": true, "context": true, "response_header": true, "response_error": true,
+	"fd_write": true, "fd_read": true, "environ_get": true, "poll_oneoff": true, "random_get": true,
 }
+
+// slow are the functions that may take long: each looks at the clock first.
+var slow = map[string]bool{"call": true, "call_start": true, "call_wait": true, "call_take": true}
 
 // bind puts the checks that all functions share before run. An answer can be
 // given when a budget is spent, and a log has a budget of its own, so that it
@@ -66,7 +72,7 @@ var timed = map[string]bool{
 func bind(f abi.Function, run body) Function {
 	answering := strings.HasPrefix(f.Name, "response_")
 	logging := f.Name == "log"
-	slow, timed := f.Name == "call", timed[f.Name]
+	slow, timed := slow[f.Name], timed[f.Name]
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {
 		gc := ctx.(*Guest)
 		c := gc.call

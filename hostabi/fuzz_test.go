@@ -1,8 +1,10 @@
 package hostabi_test
 
 import (
+	"context"
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
@@ -17,6 +19,11 @@ func FuzzHostCall(f *testing.F) {
 		[]byte("\x0c\x00\x00\x00\x00\x05\x00\x00\x00\x05\x00\x00\x00\x26\x00\x00\x00\x0b\xc8\x00\x00\x00\x01\x00\x00\x00"))
 	f.Add([]byte("insert{\"into\":\"Thing\",\"values\":[{},{}]}"),
 		[]byte("\x0c\x00\x00\x00\x00\x06\x00\x00\x00\x06\x00\x00\x00\x21\x00\x00\x00\x0b\xc8\x00\x00\x00\x02\x00\x00\x00"))
+	f.Add([]byte("digest{\"algorithm\":\"SHA-256\",\"data\":\"x\"}"),
+		[]byte("\x0e\x00\x00\x00\x00\x06\x00\x00\x00\x06\x00\x00\x00\x22\x00\x00\x00\x0f\x10\x00\x00\x00\x00\x0d\x00\x00\x00\x00\x00\x01\x00\x00\x40\x00\x00\x00"))
+	f.Add([]byte("fetch{\"url\":\"https://a.example\",\"headers\":[[\"a\",\"b\"]],\"timeout\":1}"),
+		[]byte("\x0e\x00\x00\x00\x00\x05\x00\x00\x00\x05\x00\x00\x00\x42\x00\x00\x00\x0f\x10\x00\x00\x00\x00"))
+	f.Add([]byte("sleep{\"seconds\":0.001}"), []byte("\x0e\x00\x00\x00\x00\x05\x00\x00\x00\x05\x00\x00\x00\x11\x00\x00\x00\x0f\x0f"))
 	f.Add([]byte("content-type"), []byte("\x04\x00\x00\x00\x00\x0c\x00\x00\x00\x00\x01\x00\x00\x40\x00\x00\x00"))
 	f.Add([]byte("\xff"), []byte("\x05\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"))
 	g := newGuest(f, hostabi.Limits{})
@@ -24,6 +31,15 @@ func FuzzHostCall(f *testing.F) {
 	memory := g.module.Memory()
 	f.Fuzz(func(t *testing.T, content, calls []byte) {
 		g.t = t
+		deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Second)) // some calls wait
+		defer deadline.Stop()
+		defer func() {
+			if r := recover(); r != nil && r != hostabi.ErrTimeOver {
+				panic(r)
+			}
+			g.call.End()
+		}()
+		g.call.Context = deadline
 		g.call.Begin()
 		g.log.Reset()
 		all, _ := memory.Read(0, memoryBytes)
@@ -60,6 +76,5 @@ func FuzzHostCall(f *testing.F) {
 				t.Fatalf("%s wrote past the room at %d", fn.Name, from)
 			}
 		}
-		g.call.End()
 	})
 }

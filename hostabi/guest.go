@@ -17,7 +17,9 @@ type Guest struct {
 	// Owner is whoever made the Guest, for host functions of its own.
 	Owner any
 	// Waits is told when the guest begins and ends to wait for something that
-	// needs no processor. nil: nobody wants to know.
+	// needs no processor. When it was told of the end and returns, the guest goes on,
+	// unless the request's time is over: so it may make the guest wait for longer.
+	// nil: nobody wants to know.
 	Waits func(begins bool)
 	// Worked is told, while the guest waits for it, that host functions have
 	// computed for so long since it was last told; less than WorkedMost is not
@@ -142,18 +144,34 @@ func (c *Call) sleep(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	if c.onWait != nil {
-		c.onWait(true)
-		defer c.onWait(false)
-	}
-	began := time.Now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	await(c, timer.C)
+}
+
+// await waits for one value of ready, or its close, and ends the run when its
+// time is over before that.
+func await[T any](c *Call, ready <-chan T) {
 	select {
-	case <-timer.C:
-		c.waited += time.Since(began)
+	case <-ready:
+		return
+	default:
+	}
+	if c.onWait != nil {
+		c.onWait(true)
+	}
+	began, over := time.Now(), false
+	select {
+	case <-ready:
 	case <-c.Context.Done():
-		c.waited += time.Since(began)
+		over = true
+	}
+	if c.onWait != nil {
+		c.onWait(false)
+		over = over || c.Context.Err() != nil
+	}
+	c.waited += time.Since(began)
+	if over {
 		c.unwind(ErrTimeOver)
 	}
 }

@@ -234,6 +234,12 @@ func (g *guest) get(name string, args ...any) (string, int32) {
 func (g *guest) op(name, args string) (map[string]any, int32) {
 	g.t.Helper()
 	n := g.do("call", name, args)
+	return g.result(name, n), n
+}
+
+// result reads the last result, which a call said has n bytes.
+func (g *guest) result(name string, n int32) map[string]any {
+	g.t.Helper()
 	var text []byte
 	for offset := 0; ; offset += roomBytes {
 		rest := g.raw("call_result", uint32(offset), room, roomBytes)
@@ -253,7 +259,7 @@ func (g *guest) op(name, args string) (map[string]any, int32) {
 	if err := json.Unmarshal(text, &result); err != nil {
 		g.t.Fatalf("the result of %s is %q: %v", name, text, err)
 	}
-	return result, n
+	return result
 }
 
 const (

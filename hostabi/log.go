@@ -17,6 +17,18 @@ type logBudget struct {
 	dropped      int // lines after that
 }
 
+// admit counts a line, as one that is dropped when the budget is spent.
+func (b *logBudget) admit(limits Limits, size int) bool {
+	if b.spent {
+		b.dropped++
+		return false
+	}
+	b.lines++
+	b.bytes += size
+	b.spent = b.lines == limits.LogLines || b.bytes >= limits.LogBytes
+	return true
+}
+
 // logText is the function log. It has no result: a text outside guest memory is
 // dropped like one that is over the budget.
 func logText(c *Call, g guest) int32 {
@@ -41,18 +53,12 @@ func logText(c *Call, g guest) int32 {
 // logLine writes one line of the guest's as far as its budget goes: the line
 // that spends it is cut, those after it are counted.
 func (c *Call) logLine(level slog.Level, text []byte) {
-	if c.log.spent {
-		c.log.dropped++
-		return
-	}
-	c.log.lines++
 	line := text
-	if room := c.limits.LogBytes - c.log.bytes; len(text) > room {
+	if room := max(0, c.limits.LogBytes-c.log.bytes); len(text) > room {
 		line = text[:room]
 	}
-	c.log.bytes += len(line)
-	if c.log.lines == c.limits.LogLines || c.log.bytes >= c.limits.LogBytes {
-		c.log.spent = true
+	if !c.log.admit(c.limits, len(line)) {
+		return
 	}
 	readable := printable(line)
 	if len(line) < len(text) {

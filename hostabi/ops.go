@@ -17,9 +17,14 @@ import (
 type operation struct {
 	// store: it is one of the run's store operations.
 	store bool
+	// data: its arguments hold a body, and may be as long as one.
+	data bool
 	// run appends the result to out.JSON[:0]. The arguments are the guest's
 	// memory: they are not kept.
 	run func(c *Call, name string, args []byte, out *entity.Result) error
+	// begin is there in place of run when the operation waits: it reads the
+	// arguments, and what it returns does the rest.
+	begin func(c *Call, args []byte) (work, error)
 }
 
 var operations = map[string]operation{
@@ -35,7 +40,18 @@ var operations = map[string]operation{
 	"apiKeys.list":   {store: true, run: withArguments(listAPIKeys)},
 	"apiKeys.rotate": {store: true, run: withArguments(rotateAPIKey)},
 	"apiKeys.revoke": {store: true, run: withArguments(revokeAPIKey)},
-	"secret":         {run: withArguments(readSecret)},
+
+	"sessions.create": {store: true, run: withArguments(createSession)},
+	"sessions.revoke": {store: true, run: withArguments(revokeSession)},
+
+	"webhooks.verify": {run: withArguments(verifyWebhook)},
+
+	"secret":          {run: withArguments(readSecret)},
+	"digest":          {run: withArguments(digest), data: true},
+	"hmac":            {run: withArguments(sign), data: true},
+	"timingSafeEqual": {run: withArguments(timingSafeEqual), data: true},
+	"fetch":           {begin: fetch, data: true},
+	"sleep":           {begin: sleep},
 }
 
 // withArguments makes an operation of a function over the members of its
@@ -59,36 +75,70 @@ func withArguments(run func(c *Call, args *arguments) (any, error)) func(*Call, 
 const (
 	maxOpBytes       = 64
 	maxArgumentBytes = 256 << 10
+	maxDataBytes     = 2 << 20 // of operations with data: 1 MiB of it as base64, and room
 )
+
+// longest is how many bytes the operation's arguments may have.
+func (op operation) longest() int {
+	if op.data {
+		return maxDataBytes
+	}
+	return maxArgumentBytes
+}
 
 // call runs one operation. Its result, or its error, is what call_result reads.
 func call(c *Call, g guest) int32 {
-	name, ok1 := g.bytes(0)
-	args, ok2 := g.bytes(2)
-	if len(name) > maxOpBytes || len(args) > maxArgumentBytes { // before anything looks at them
-		return c.fail("", fault.New(fault.TooLarge, "an operation's name may be %d bytes, its arguments %d", maxOpBytes, maxArgumentBytes))
+	name, op, args, err := c.asked(g)
+	if err == nil {
+		err = c.countStoreOp(op)
 	}
-	if !ok1 || !ok2 || !utf8.Valid(name) {
-		return c.fail("", fault.New(fault.Invalid, "the operation or its arguments do not lie in memory, or the operation is no text"))
+	if err != nil {
+		return c.fail("", err)
 	}
-	if !c.move(len(name) + len(args)) {
-		return c.fail("", fault.New(fault.Limit, "the request has moved more bytes between handler and host than it may"))
+	if op.begin != nil {
+		t := c.issued().start(name)
+		c.begin(t, op, args)
+		return c.take(t)
 	}
-	op, ok := operations[string(name)]
-	if !ok {
-		return c.fail("", fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames())))
-	}
-	if op.store {
-		if c.storeOps++; c.storeOps > c.limits.StoreOps {
-			return c.fail("", fault.New(fault.Limit, "a request may use the store %d times", c.limits.StoreOps))
-		}
-	}
-	if err := op.run(c, string(name), args, &c.result); err != nil {
+	if err := op.run(c, name, args, &c.result); err != nil {
 		c.checkTime() // it may be what stopped the operation
-		return c.fail(string(name), err)
+		return c.fail(name, err)
 	}
 	c.called, c.succeeded = true, true
 	return int32(len(c.result.JSON))
+}
+
+// asked finds the operation that call and call_start are asked for. The arguments
+// are the guest's memory.
+func (c *Call) asked(g guest) (string, operation, []byte, error) {
+	name, ok1 := g.bytes(0)
+	args, ok2 := g.bytes(2)
+	op, known := operation{}, false
+	if len(name) <= maxOpBytes {
+		op, known = operations[string(name)]
+	}
+	switch {
+	case len(name) > maxOpBytes || len(args) > op.longest(): // before anything looks at them
+		return "", op, nil, fault.New(fault.TooLarge, "an operation's name may be %d bytes, its arguments %d", maxOpBytes, op.longest())
+	case !ok1 || !ok2 || !utf8.Valid(name):
+		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments do not lie in memory, or the operation is no text")
+	case !c.move(len(name) + len(args)):
+		return "", op, nil, fault.New(fault.Limit, "the request has moved more bytes between handler and host than it may")
+	case !known:
+		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames()))
+	}
+	return string(name), op, args, nil
+}
+
+// countStoreOp counts an operation that reaches the store.
+func (c *Call) countStoreOp(op operation) error {
+	if !op.store {
+		return nil
+	}
+	if c.storeOps++; c.storeOps > c.limits.StoreOps {
+		return fault.New(fault.Limit, "a request may use the store %d times", c.limits.StoreOps)
+	}
+	return nil
 }
 
 func operationNames() []string {

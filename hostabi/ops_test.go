@@ -96,6 +96,9 @@ func TestUndeclaredSecret(t *testing.T) {
 			t.Errorf("secret %q: %d %v", name, n, result)
 		}
 	}
+	if result, n := g.op("secret", `{"name":"`+strings.Repeat("N", 5000)+`"}`); n != denied || len(fmt.Sprint(result)) > 400 {
+		t.Errorf("a long name: %d %v", n, result)
+	}
 	if strings.Contains(g.log.String(), "s3cr3t") {
 		t.Error("the secret is in the log")
 	}
@@ -139,6 +142,7 @@ func TestArgumentsHaveAClosedShape(t *testing.T) {
 		{"apiKeys.get", `{"id":{}}`, `apiKeys.get: member "id" must be a string`},
 		{"apiKeys.list", `{"limit":0}`, `apiKeys.list: member "limit" must be from 1 to 1000`},
 		{"apiKeys.list", `{"limit":1001}`, `apiKeys.list: member "limit" must be from 1 to 1000`},
+		{"apiKeys.list", `{"` + strings.Repeat("n", 5000) + `":true}`, `apiKeys.list: unknown member "` + strings.Repeat("n", 100) + `…"; known: scope, cursor, limit`},
 		{"apiKeys.list", `{"all":true}`, `apiKeys.list: unknown member "all"; known: scope, cursor, limit`},
 		{"apiKeys.rotate", `{"id":"key_x","gracePeriod":true}`, `apiKeys.rotate: member "gracePeriod" must be a whole number`},
 		{"secret", `{}`, `secret: member "name" is missing`},

@@ -113,6 +113,7 @@ type authJSON struct {
 	Scope      string          `json:"scope,omitempty"`
 	Capability string          `json:"capability,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	Claims     json.RawMessage `json:"claims,omitempty"`
 }
 
 func requestContext(c *Call, g guest) int32 {
@@ -139,6 +140,7 @@ func (c *Call) describe() contextJSON {
 			Scope:      c.Caller.Scope,
 			Capability: c.Caller.Capability,
 			Metadata:   c.Caller.Metadata,
+			Claims:     c.Caller.Claims,
 		},
 	}
 	if end, ok := c.Context.Deadline(); ok {

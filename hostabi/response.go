@@ -21,22 +21,31 @@ const (
 func responseHeader(c *Call, g guest) int32 {
 	name, ok1 := g.bytes(0)
 	value, ok2 := g.bytes(2)
+	if !ok1 || !ok2 || c.Response.Status != 0 {
+		return int32(abi.Invalid)
+	}
+	errno := c.addHeader(name, value)
+	if errno == 0 {
+		c.moved += len(name) + len(value)
+	}
+	return int32(errno)
+}
+
+// addHeader adds a copy of a header to the answer, unless it must not be there.
+func (c *Call) addHeader(name, value []byte) abi.Errno {
 	r := &c.Response
 	switch {
-	case !ok1 || !ok2 || r.Status != 0:
-		return int32(abi.Invalid)
 	case len(name)+len(value) > maxHeaderBytes: // before anything looks at them
-		return int32(abi.TooLarge)
+		return abi.TooLarge
 	case !utf8.Valid(name) || !utf8.Valid(value):
-		return int32(abi.Invalid)
+		return abi.Invalid
 	case !headerAllowed(name, value):
-		return int32(abi.Denied)
+		return abi.Denied
 	case isSingle(name) && hasHeader(r.Headers, name):
-		return int32(abi.Invalid)
+		return abi.Invalid
 	case len(r.Headers) == maxHeaderLines || r.HeaderSize()+len(name)+len(value) > maxHeaderBytes:
-		return int32(abi.TooLarge)
+		return abi.TooLarge
 	}
-	c.moved += len(name) + len(value)
 	r.AddHeader(name, value)
 	return 0
 }
@@ -79,7 +88,7 @@ func (c *Call) send(status int32, body []byte) abi.Errno {
 	switch {
 	case r.Status != 0 || status < 200 || status > 599:
 		return abi.Invalid
-	case len(body) > 0 && (status == 204 || status == 304):
+	case len(body) > 0 && bodiless(status):
 		return abi.Invalid
 	case len(body) > c.limits.ResponseBytes:
 		return abi.TooLarge
@@ -91,6 +100,10 @@ func (c *Call) send(status int32, body []byte) abi.Errno {
 	r.Status = int(status)
 	return 0
 }
+
+// bodiless reports whether an answer of that status has no body (RFC 9110,
+// sections 15.3.5, 15.3.6 and 15.4.5).
+func bodiless(status int32) bool { return status == 204 || status == 205 || status == 304 }
 
 func responseError(c *Call, g guest) int32 {
 	status := g.number(0)
@@ -155,6 +168,10 @@ var hostHeaders = map[string]bool{
 	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "www-authenticate": true, "x-request-id": true,
 }
 
+func isHostHeader(lower string) bool {
+	return hostHeaders[lower] || strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "ratelimit")
+}
+
 // headerAllowed reports whether a handler may send the header: a token for a
 // name that is not the host's, a value of printable text (RFC 9110, sections
 // 5.1 and 5.5).
@@ -163,7 +180,7 @@ func headerAllowed(name, value []byte) bool {
 	switch {
 	case len(name) == 0 || !all(name, isTokenByte):
 		return false
-	case hostHeaders[lower] || strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "ratelimit"):
+	case isHostHeader(lower):
 		return false
 	case !all(value, isValueByte) || len(bytes.Trim(value, " \t")) != len(value):
 		return false

@@ -22,9 +22,9 @@ func TestTheAnswersStatusAndBodyMustFit(t *testing.T) {
 		body   string
 		want   int32
 	}{
-		{200, "x", 0}, {201, "", 0}, {599, "x", 0}, {204, "", 0}, {304, "", 0}, {302, "", 0},
+		{200, "x", 0}, {201, "", 0}, {599, "x", 0}, {204, "", 0}, {205, "", 0}, {304, "", 0}, {302, "", 0},
 		{199, "", invalid}, {600, "", invalid}, {0, "", invalid}, {-200, "", invalid}, {1 << 30, "", invalid}, {100, "", invalid}, {101, "", invalid},
-		{204, "x", invalid}, {304, "x", invalid},
+		{204, "x", invalid}, {205, "x", invalid}, {304, "x", invalid},
 		{200, strings.Repeat("x", 1000), 0}, {200, strings.Repeat("x", 1001), tooLarge},
 	} {
 		g := newGuest(t, hostabi.Limits{ResponseBytes: 1000})

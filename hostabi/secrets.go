@@ -1,19 +1,32 @@
 package hostabi
 
-import "runner.example/internal/fault"
+import (
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+)
 
-// readSecret gives the value of a declared secret. What is configured but not
-// declared cannot be read.
+// readSecret gives the value of a declared secret.
 func readSecret(c *Call, args *arguments) (any, error) {
 	name := args.text("name")
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	value, ok := c.Host.Secrets.Get(name)
-	if !ok {
-		return nil, fault.New(fault.Denied, "%q is not declared (add `secret %s` to the schema)", name, name)
+	value, err := c.secret(name)
+	if err != nil {
+		return nil, err
 	}
 	return struct {
 		Value string `json:"value"`
 	}{value.Reveal()}, nil
+}
+
+// secret gives a declared secret. What is configured but not declared is not
+// there.
+func (c *Call) secret(name string) (secret.Text, error) {
+	value, ok := c.Host.Secrets.Get(name)
+	if !ok {
+		shown := shorten(name)
+		return value, fault.New(fault.Denied, "%q is not declared (add `secret %s` to the schema)", shown, shown)
+	}
+	return value, nil
 }

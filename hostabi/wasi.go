@@ -25,19 +25,25 @@ const (
 	wasiOK     = 0
 	wasiBadFD  = 8
 	wasiFault  = 21
+	wasiFBig   = 22
 	wasiInval  = 28
+	wasiIO     = 29
+	wasiNoFile = 44
 	wasiNoSys  = 52
-	wasiSPipe  = 70
 	wasiNoSock = 57
+	wasiROnly  = 69
+	wasiSPipe  = 70
 
+	unknownFile     = 0 // a pipe is one
 	characterDevice = 2
+	directory       = 3
 )
 
-// maxWrite is the most that one fd_write takes, as a pipe would; who writes more
-// is told how much was taken and comes again.
-const maxWrite = 64 << 10
+// maxPart is the most that one fd_write takes or one fd_read gives, as a pipe
+// would; who wants more is told how much it was and comes again.
+const maxPart = 64 << 10
 
-// maxParts is the most that one fd_write takes of a list, as IOV_MAX has it.
+// maxParts is the most that one of them looks at of a list, as IOV_MAX has it.
 const maxParts = 1024
 
 // maxSubscriptions is the most that one poll_oneoff may wait for.
@@ -45,12 +51,14 @@ const maxSubscriptions = 256
 
 // WASI returns every function of WASI preview 1. Time and chance are real;
 // standard output and error are log lines, standard input is empty; files,
-// arguments, environment and sockets there are none. Nothing that a guest does
-// here is remembered, so nothing of it can meet the next request.
+// arguments, environment and sockets there are none. A command has its name for an
+// argument, its request and its answer as CGI scripts have them, and a root without
+// files. Nothing that a guest does here is remembered beyond its run, so nothing of it can meet the
+// next request.
 //
 // Only the functions that do something look at their arguments. The others
-// answer badf for a file that is not open, and none but 0, 1 and 2 are, else
-// nosys.
+// answer badf for a file that is not open, and none but 0, 1, 2 and the root are,
+// else nosys.
 func WASI() []Function {
 	w := &wasi{started: time.Now()}
 	var all []Function
@@ -59,15 +67,15 @@ func WASI() []Function {
 		params string // i: i32, l: i64; all but proc_exit return an errno
 		body   wasiBody
 	}{
-		{"args_get", "ii", nothing},
-		{"args_sizes_get", "ii", noStrings},
-		{"environ_get", "ii", nothing},
-		{"environ_sizes_get", "ii", noStrings},
+		{"args_get", "ii", argumentStrings},
+		{"args_sizes_get", "ii", argumentSizes},
+		{"environ_get", "ii", environmentStrings},
+		{"environ_sizes_get", "ii", environmentSizes},
 		{"clock_res_get", "ii", clockGrain},
 		{"clock_time_get", "ili", w.now},
 		{"fd_advise", "illi", badFile},
 		{"fd_allocate", "ill", badFile},
-		{"fd_close", "i", openFile},
+		{"fd_close", "i", closeFile},
 		{"fd_datasync", "i", openFile},
 		{"fd_fdstat_get", "ii", fileStatus},
 		{"fd_fdstat_set_flags", "ii", openFile},
@@ -76,26 +84,26 @@ func WASI() []Function {
 		{"fd_filestat_set_size", "il", badFile},
 		{"fd_filestat_set_times", "illi", badFile},
 		{"fd_pread", "iiili", noSeek},
-		{"fd_prestat_get", "ii", badFile},
-		{"fd_prestat_dir_name", "iii", badFile},
+		{"fd_prestat_get", "ii", rootSize},
+		{"fd_prestat_dir_name", "iii", rootName},
 		{"fd_pwrite", "iiili", noSeek},
-		{"fd_read", "iiii", readNothing},
-		{"fd_readdir", "iiili", badFile},
+		{"fd_read", "iiii", readInput},
+		{"fd_readdir", "iiili", listRoot},
 		{"fd_renumber", "ii", badFile},
 		{"fd_seek", "ilii", noSeek},
 		{"fd_sync", "i", openFile},
 		{"fd_tell", "ii", noSeek},
-		{"fd_write", "iiii", writeLines},
-		{"path_create_directory", "iii", badFile},
-		{"path_filestat_get", "iiiii", badFile},
-		{"path_filestat_set_times", "iiiilli", badFile},
-		{"path_link", "iiiiiii", badFile},
-		{"path_open", "iiiiillii", badFile},
-		{"path_readlink", "iiiiii", badFile},
-		{"path_remove_directory", "iii", badFile},
-		{"path_rename", "iiiiii", badFile},
+		{"fd_write", "iiii", writeOutput},
+		{"path_create_directory", "iii", noRoom},
+		{"path_filestat_get", "iiiii", pathAttributes},
+		{"path_filestat_set_times", "iiiilli", noFile},
+		{"path_link", "iiiiiii", noFile},
+		{"path_open", "iiiiillii", openPath},
+		{"path_readlink", "iiiiii", noFile},
+		{"path_remove_directory", "iii", noFile},
+		{"path_rename", "iiiiii", noFile},
 		{"path_symlink", "iiiii", badDirectory},
-		{"path_unlink_file", "iii", badFile},
+		{"path_unlink_file", "iii", noFile},
 		{"poll_oneoff", "iiii", w.poll},
 		{"proc_exit", "i", exit},
 		{"proc_raise", "i", noSystem},
@@ -163,8 +171,11 @@ func badFile(_ *Call, g guest) uint32 {
 }
 
 // badDirectory is for path_symlink, whose directory is the third word.
-func badDirectory(_ *Call, g guest) uint32 {
-	if g.open(2) {
+func badDirectory(c *Call, g guest) uint32 {
+	switch {
+	case c.isRoot(g, 2):
+		return wasiROnly
+	case g.open(2):
 		return wasiNoSys
 	}
 	return wasiBadFD
@@ -207,9 +218,6 @@ func errnoOf(ok bool) uint32 {
 	return wasiFault
 }
 
-// noStrings says that there are none, of no bytes.
-func noStrings(_ *Call, g guest) uint32 { return errnoOf(g.put32(0, 0) && g.put32(1, 0)) }
-
 // The clocks of WASI. Those of processor time are not offered.
 const (
 	clockRealtime  = 0
@@ -246,8 +254,9 @@ func (w *wasi) clock(id uint32) (uint64, bool) {
 // fileStatus writes an fdstat:
 //
 //	u8 type · u8 0 · u16 flags · u32 0 · u64 rights · u64 inherited rights
-func fileStatus(_ *Call, g guest) uint32 {
-	if !g.open(0) {
+func fileStatus(c *Call, g guest) uint32 {
+	root := c.isRoot(g, 0)
+	if !g.open(0) && !root {
 		return wasiBadFD
 	}
 	room, ok := g.memory.Read(api.DecodeU32(g.words[1]), 24)
@@ -255,7 +264,13 @@ func fileStatus(_ *Call, g guest) uint32 {
 		return wasiFault
 	}
 	clear(room)
-	room[0] = characterDevice
+	if root { // libraries do not even ask for what they may not
+		room[0] = directory
+		binary.LittleEndian.PutUint64(room[8:], math.MaxUint64)
+		binary.LittleEndian.PutUint64(room[16:], math.MaxUint64)
+		return wasiOK
+	}
+	room[0] = c.fileType()
 	const mayRead, mayWrite, mayPoll = 1 << 1, 1 << 6, 1 << 27
 	rights := uint64(mayWrite | mayPoll)
 	if api.DecodeU32(g.words[0]) == 0 {
@@ -267,50 +282,74 @@ func fileStatus(_ *Call, g guest) uint32 {
 
 // fileAttributes writes a filestat: 64 bytes, all zero but the type at 16 and
 // the number of links at 24.
-func fileAttributes(_ *Call, g guest) uint32 {
-	if !g.open(0) {
-		return wasiBadFD
+func fileAttributes(c *Call, g guest) uint32 {
+	switch {
+	case c.isRoot(g, 0):
+		return g.putAttributes(1, directory)
+	case g.open(0):
+		return g.putAttributes(1, c.fileType())
 	}
-	room, ok := g.memory.Read(api.DecodeU32(g.words[1]), 64)
+	return wasiBadFD
+}
+
+func (g guest) putAttributes(word int, kind byte) uint32 {
+	room, ok := g.memory.Read(api.DecodeU32(g.words[word]), 64)
 	if !ok {
 		return wasiFault
 	}
 	clear(room)
-	room[16], room[24] = characterDevice, 1
+	room[16], room[24] = kind, 1
 	return wasiOK
 }
 
-// readNothing is standard input at its end.
-func readNothing(_ *Call, g guest) uint32 {
-	if api.DecodeU32(g.words[0]) != 0 {
-		return wasiBadFD
+// fileType is that of the three files. To libraries a character device is a
+// terminal, to which they write line by line, and interpreters want to talk to it:
+// a command has pipes.
+func (c *Call) fileType() byte {
+	if c.program.running {
+		return unknownFile
 	}
-	return errnoOf(g.put32(3, 0))
+	return characterDevice
 }
 
-// writeLines takes a list of (u32 pointer, u32 length) and makes log lines.
-func writeLines(c *Call, g guest) uint32 {
+// parts is how many parts a read or a write names that are looked at.
+func (g guest) parts() uint64 { return min(uint64(api.DecodeU32(g.words[2])), maxParts) }
+
+// part is one of the list of (u32 pointer, u32 length) that the second word
+// points to, cut to most bytes.
+func (g guest) part(i uint64, most int) ([]byte, bool) {
+	at := uint64(api.DecodeU32(g.words[1])) + 8*i
+	if at > math.MaxUint32 {
+		return nil, false
+	}
+	pair, ok := g.memory.ReadUint64Le(uint32(at))
+	if !ok {
+		return nil, false
+	}
+	return g.memory.Read(uint32(pair), min(uint32(pair>>32), uint32(most)))
+}
+
+// writeOutput makes log lines of what is written; what a command writes to
+// standard output is its answer.
+func writeOutput(c *Call, g guest) uint32 {
 	var out io.Writer
-	switch api.DecodeU32(g.words[0]) {
-	case 1:
+	most := maxPart
+	switch fd := api.DecodeU32(g.words[0]); {
+	case fd == 1 && c.program.running:
+		out, most = &c.program, min(most, c.program.most-len(c.program.out))
+	case fd == 1:
 		out = &c.stdout
-	case 2:
+	case fd == 2:
 		out = &c.stderr
 	default:
 		return wasiBadFD
 	}
-	list, count := api.DecodeU32(g.words[1]), api.DecodeU32(g.words[2])
+	if most == 0 {
+		return wasiFBig
+	}
 	written := 0
-	for i := uint64(0); i < uint64(count) && i < maxParts && written < maxWrite; i++ {
-		at := uint64(list) + 8*i
-		if at > math.MaxUint32 {
-			return wasiFault
-		}
-		pair, ok := g.memory.ReadUint64Le(uint32(at))
-		if !ok {
-			return wasiFault
-		}
-		part, ok := g.memory.Read(uint32(pair), min(uint32(pair>>32), uint32(maxWrite-written)))
+	for i := uint64(0); i < g.parts() && written < most; i++ {
+		part, ok := g.part(i, most-written)
 		if !ok {
 			return wasiFault
 		}
@@ -358,7 +397,8 @@ const (
 )
 
 // poll waits until the first of its clocks has come, as long as the request has
-// time. Files never make it wait: input is at its end, output takes everything.
+// time. Files never make it wait: input is there or at its end, output takes
+// everything.
 func (w *wasi) poll(c *Call, g guest) uint32 {
 	n := api.DecodeU32(g.words[2])
 	if n == 0 || n > maxSubscriptions {
@@ -379,7 +419,7 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 	events := 0
 	for i := range due {
 		if due[i] <= first {
-			writeEvent(out[events*eventBytes:][:eventBytes], in[i*subscriptionBytes:])
+			c.writeEvent(out[events*eventBytes:][:eventBytes], in[i*subscriptionBytes:])
 			events++
 		}
 	}
@@ -404,7 +444,7 @@ func (w *wasi) wait(subscription []byte) time.Duration {
 }
 
 // writeEvent tells what a subscription has come to.
-func writeEvent(out, subscription []byte) {
+func (c *Call) writeEvent(out, subscription []byte) {
 	clear(out)
 	copy(out, subscription[:8])
 	out[10] = subscription[8]
@@ -415,9 +455,13 @@ func writeEvent(out, subscription []byte) {
 		errno = wasiInval
 	case kind == eventClock:
 	case kind == eventRead && what == 0:
-		out[24] = hangUp
+		if n := c.left(); n > 0 {
+			binary.LittleEndian.PutUint64(out[16:], uint64(n))
+		} else {
+			out[24] = hangUp
+		}
 	case kind == eventWrite && (what == 1 || what == 2):
-		binary.LittleEndian.PutUint64(out[16:], maxWrite)
+		binary.LittleEndian.PutUint64(out[16:], maxPart)
 	default:
 		errno = wasiBadFD
 	}

@@ -280,9 +280,16 @@ func FuzzWASI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		g := newGuest(t, hostabi.Limits{})
 		chance := rand.New(rand.NewPCG(seed, seed))
-		deadline := hostabi.NewDeadline(context.Background(), time.Now())
-		g.call.Context = deadline
+		over := hostabi.NewDeadline(context.Background(), time.Now())
+		g.call.Request.Body = make([]byte, chance.IntN(1000))
+		if chance.IntN(2) == 0 {
+			g.program()
+		}
 		for name, f := range g.wasi {
+			g.call.Context = context.Background()
+			if name == "poll_oneoff" {
+				g.call.Context = over // so that it does not wait
+			}
 			words := make([]uint64, len(f.Params))
 			for i := range words {
 				switch chance.IntN(4) {

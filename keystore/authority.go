@@ -21,6 +21,8 @@ type Authority struct {
 	Caller caller.Caller
 	// RequestID and Address are for the audit; either may be empty.
 	RequestID, Address string
+	// Mints says that a handler may open and end sessions.
+	Mints bool
 }
 
 // errNoKey is the answer to every id that the caller cannot reach, whether a

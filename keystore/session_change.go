@@ -35,7 +35,7 @@ type CreateSessionRequest struct {
 
 // CreateSession makes a session in tx and returns it with its cookie, which
 // cannot be had again. A change of what a user may do needs a new session: none
-// is ever changed but by its end. Faults: Denied (only an operator may), Invalid
+// is ever changed but by its end. Faults: Denied (neither an operator nor Mints), Invalid
 // (what is asked for is wrong, or the schema declares no session cookie).
 func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionRequest) (Session, error) {
 	now := k.clock.judge(tx.Now())
@@ -67,8 +67,8 @@ func (a Authority) CheckSession(req CreateSessionRequest) error {
 // newSession gives the record of a session made now, without id and HMAC.
 func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionRecord, error) {
 	switch {
-	case a.Caller.Kind != caller.System:
-		return nil, fault.New(fault.Denied, "only an operator may create a session")
+	case !a.isOperator() && !a.Mints:
+		return nil, fault.New(fault.Denied, "sessions are opened where the route says `mints: session` alone")
 	case a.Schema == nil:
 		return nil, fault.New(fault.Invalid, "no schema is active: a session is made under one")
 	case a.Schema.Auth.Cookie == nil:
@@ -127,11 +127,11 @@ func hasRole(s *schema.Schema, role string) bool {
 }
 
 // RevokeSession ends the session for good and returns it. Revoking a revoked one
-// changes nothing. Only an operator may; to others there is no session. The
-// fault is NotFound.
+// changes nothing. An operator may, and where Mints is set a session's own user
+// may; to others there is no session. The fault is NotFound.
 func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
 	now := k.clock.judge(tx.Now())
-	if !a.isOperator() || !validID(sessionIDs, id) {
+	if !a.isOperator() && !a.Mints || !validID(sessionIDs, id) {
 		return Session{}, errNoSession
 	}
 	r, err := readSession(tx, id)
@@ -140,6 +140,9 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 	}
 	if err != nil {
 		return Session{}, err
+	}
+	if who := a.Caller; !a.isOperator() && (who.Kind != caller.Session || r.UserID != who.UserID || r.Tenant != who.Tenant) {
+		return Session{}, errNoSession
 	}
 	if r.Revoked != 0 {
 		return k.sessionAt(r, now), nil

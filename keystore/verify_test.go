@@ -133,7 +133,11 @@ func TestTheEpochGrowsWithEveryChange(t *testing.T) {
 func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
-	const rounds, clients = 1000, 64
+	const clients = 64
+	rounds := 1000
+	if testing.Short() { // with the race detector
+		rounds = 300
+	}
 	type round struct {
 		token   []byte
 		revoked atomic.Bool

@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,9 +25,7 @@ func checkInput(input *schema.ObjectType, body []byte) error {
 	if input == nil {
 		return nil
 	}
-	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
-		body = []byte("{}")
-	}
+	body = orEmpty(body)
 	wrong := input.Check(body)
 	switch {
 	case len(wrong) == 0:
@@ -39,4 +38,26 @@ func checkInput(input *schema.ObjectType, body []byte) error {
 		return err
 	}
 	return &inputError{fault.New(fault.InvalidInput, "the body is no %s: see errors", input.Name), text}
+}
+
+// orEmpty gives an empty object for no body and for null.
+func orEmpty(body []byte) []byte {
+	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
+		return []byte("{}")
+	}
+	return body
+}
+
+// checkResult refuses an answer that is not what its function declares. What is
+// wrong with it is for the log.
+func checkResult(result *schema.Type, body []byte) error {
+	wrong := result.CheckResult(body)
+	if len(wrong) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(wrong)
+	if err != nil {
+		return err
+	}
+	return fault.Wrap(fmt.Errorf("its result is no %s: %s", result, text), fault.HandlerFailed, "the handler failed")
 }

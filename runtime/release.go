@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,11 +15,15 @@ import (
 	"runner.example/hostabi"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
+	"runner.example/internal/wasm"
+	"runner.example/runtime/auth"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
+	"runner.example/webhook"
 )
 
 // App is what is activated: a checked schema and the modules with its handlers.
@@ -37,25 +42,25 @@ type ModuleFile struct {
 }
 
 // ReadModules reads the modules of an app's folder: build/*.wasm, in name
-// order.
+// order. It does not wait, whatever lies there: a fault with the code Invalid
+// names what is no file, or none that can be read, or larger than modules are.
 func ReadModules(dir string) ([]ModuleFile, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "build", "*.wasm"))
+	names, err := fs.Glob(os.DirFS(dir), "build/*.wasm")
 	if err != nil {
 		return nil, fmt.Errorf("list modules of %s: %w", dir, err)
 	}
 	var modules []ModuleFile
-	for _, path := range paths {
-		wasm, err := os.ReadFile(path)
+	for _, name := range names {
+		file, err := wasm.ReadFile(filepath.Join(dir, name), wasm.DefaultLimits().ModuleBytes)
 		if err != nil {
-			return nil, fmt.Errorf("read module: %w", err)
+			return nil, fault.New(fault.Invalid, "%s: %v", name, err)
 		}
-		modules = append(modules, ModuleFile{Name: filepath.Join("build", filepath.Base(path)), Wasm: wasm})
+		modules = append(modules, ModuleFile{Name: name, Wasm: file})
 	}
 	return modules, nil
 }
 
-// UnboundError tells every route that cannot be served: its handler is exported
-// by no module, or it asks for a check that is not there.
+// UnboundError tells every route and function whose handler is exported by no module.
 type UnboundError struct{ List diag.List }
 
 func (e *UnboundError) Error() string {
@@ -113,7 +118,9 @@ type release struct {
 	routes  []route
 	modules []*sandbox.Module
 	host    hostabi.Host
-	cookie  string // of sessions; "" where the app has none
+	cors    bool         // a route says cors:
+	cookie  string       // of sessions; "" where the app has none
+	tokens  *auth.Tokens // nil where the app takes none
 	// tending ends what is done for the release beside serving it.
 	tending context.CancelFunc
 
@@ -128,8 +135,12 @@ type release struct {
 // route is a schema's route with what serving it needs.
 type route struct {
 	*schema.Route
+	id        string // method and path
 	module    *sandbox.Module
 	input     *schema.ObjectType // that the body must fit; nil: any
+	fills     bool               // defaults into the body
+	result    *schema.Type       // that a 200 answer must be; nil: any
+	verify    *webhook.Verifier  // of the body's signature; nil: none
 	limits    []*limit.Limit
 	policy    []byte // of the limits, for RateLimit-Policy
 	bodyBytes int64
@@ -144,33 +155,59 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 			return nil, err
 		}
 	}
+	origins, err := outbound.ParseOrigins(app.Schema.Outbound)
+	if err != nil {
+		return nil, err
+	}
+	var before *auth.Tokens
+	if old := r.active.Load(); old != nil {
+		before = old.tokens
+	}
+	tokens, err := auth.NewTokens(&app.Schema.Auth, auth.TokenOptions{Logger: r.opt.Logger, Before: before})
+	if err != nil {
+		return nil, err
+	}
 	modules, err := load(ctx, r.engine, app)
 	if err != nil {
 		return nil, err
 	}
 	rel := &release{
+		tokens:   tokens,
 		schema:   app.Schema,
 		modules:  modules,
 		replaced: make(chan struct{}),
 		empty:    make(chan struct{}),
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: values, Logger: r.opt.Logger, Limits: r.opt.Limits,
+			Origins: origins, Outbound: r.client,
 		},
 	}
 	if declared := app.Schema.Auth.Cookie; declared != nil {
 		rel.cookie = declared.Name
 	}
-	exporters := map[string]*sandbox.Module{}
+	exporters, named := map[string]*sandbox.Module{}, handlersOf(app.Schema)
 	for _, m := range modules {
-		for _, name := range m.Handlers() {
+		for _, name := range m.Offers(named) {
 			exporters[name] = m
 		}
 	}
-	templates := make([]router.Route, len(app.Schema.Routes))
 	for i := range app.Schema.Routes {
 		declared := &app.Schema.Routes[i]
+		rel.routes = append(rel.routes, route{Route: declared, input: app.Schema.Type(declared.Input)})
+	}
+	for i := range app.Schema.Functions {
+		if f := &app.Schema.Functions[i]; f.Exposed {
+			rel.routes = append(rel.routes, route{Route: f.Route(), input: f.Input(), fills: true, result: f.Result})
+		}
+	}
+	templates := make([]router.Route, len(rel.routes))
+	for i := range rel.routes {
+		bound := &rel.routes[i]
+		declared := bound.Route
+		rel.cors = rel.cors || declared.CORS != nil
 		templates[i] = router.Route{Method: declared.Method, Path: declared.Path}
-		bound := route{Route: declared, module: exporters[declared.Handler], input: app.Schema.Type(declared.Input), bodyBytes: r.opt.BodyBytes, timeout: r.opt.Timeout}
+		bound.id, bound.module = declared.Method+" "+declared.Path, exporters[declared.Handler]
+		bound.bodyBytes, bound.timeout = r.opt.BodyBytes, r.opt.Timeout
 		if declared.BodyBytes > 0 {
 			bound.bodyBytes = declared.BodyBytes
 		}
@@ -184,10 +221,30 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 			uses = append(uses, limit.Use{Limit: counted})
 		}
 		bound.policy = limit.AppendPolicy(nil, uses)
-		rel.routes = append(rel.routes, bound)
 	}
 	rel.router = router.New(templates)
+	if err := rel.bindVerifiers(); err != nil {
+		return nil, errors.Join(err, rel.close(ctx))
+	}
 	return rel, nil
+}
+
+// bindVerifiers makes what checks signatures. All secrets that sign nothing are told
+// at once.
+func (rel *release) bindVerifiers() error {
+	var all []error
+	for i := range rel.routes {
+		rt := &rel.routes[i]
+		if rt.Verify == nil {
+			continue
+		}
+		value, _ := rel.host.Secrets.Get(rt.Verify.Secret)
+		var err error
+		if rt.verify, err = webhook.New(rt.Verify.Scheme, value, rt.Verify.Tolerance); err != nil {
+			all = append(all, fault.New(fault.Invalid, "%s: secret %s: %s", rt.id, rt.Verify.Secret, fault.Of(err).Detail))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // load compiles the modules of an app and checks that each route has its
@@ -204,10 +261,7 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	if len(app.Modules) == 0 {
 		return nil, fault.New(fault.Invalid, "no module in build/: compile the handlers to build/*.wasm")
 	}
-	named := map[string]bool{}
-	for i := range app.Schema.Routes {
-		named[app.Schema.Routes[i].Handler] = true
-	}
+	named := handlersOf(app.Schema)
 	exporters := map[string]string{}
 	var exports []string
 	var all []error
@@ -218,8 +272,8 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 			continue
 		}
 		modules = append(modules, m)
-		for _, name := range m.Handlers() {
-			if first, ok := exporters[name]; ok && named[name] {
+		for _, name := range m.Offers(named) {
+			if first, ok := exporters[name]; ok && named(name) {
 				all = append(all, fault.New(fault.Invalid, "handler %q is exported by %s and by %s: keep one of them", name, first, file.Name))
 			}
 			exporters[name] = file.Name
@@ -229,29 +283,22 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	if len(all) > 0 {
 		return modules, errors.Join(all...)
 	}
-	unbound := app.Schema.CheckHandlers(exports)
-	unbound.Append(unserved(app.Schema))
-	if unbound.HasErrors() {
+	if unbound := app.Schema.CheckHandlers(exports); unbound.HasErrors() {
 		return modules, &UnboundError{List: unbound}
 	}
 	return modules, nil
 }
 
-// unserved tells what a schema may declare and this version does not do: a
-// route that counts on a check is not served without it.
-func unserved(s *schema.Schema) (list diag.List) {
+// handlersOf tells which handlers the routes and functions of a schema name.
+func handlersOf(s *schema.Schema) func(name string) bool {
+	named := map[string]bool{}
 	for i := range s.Routes {
-		rt := &s.Routes[i]
-		if rt.Verify != nil {
-			list.Errorf("", rt.Span, "this version does not check webhook signatures: leave verify: out and let handler %q check req.rawBody", rt.Handler)
-		}
+		named[s.Routes[i].Handler] = true
 	}
 	for i := range s.Functions {
-		if f := &s.Functions[i]; f.Exposed {
-			list.Errorf("", f.Span, "this version does not serve functions: declare a route for %q", f.Name)
-		}
+		named[s.Functions[i].Name] = true
 	}
-	return list
+	return func(name string) bool { return named[name] }
 }
 
 func (rel *release) limits() (all []*limit.Limit) {

@@ -12,6 +12,7 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
@@ -37,6 +38,8 @@ type Options struct {
 	Auth    auth.Options
 	Sandbox sandbox.Options
 	Limits  hostabi.Limits
+	// Outbound is for what handlers fetch.
+	Outbound outbound.Options
 	// MaxCounters bounds the rate limits' counters; 0: limit.DefaultMaxCounters.
 	MaxCounters int
 	// BodyBytes and Timeout hold for routes that say nothing: 1 MiB and 10 s.
@@ -44,6 +47,10 @@ type Options struct {
 	Timeout   time.Duration
 	// AccessLog writes a line for each answer.
 	AccessLog bool
+	// AccessDetail adds what a caller sent or is told to it: the path as it came,
+	// which can hold what nobody should keep, and what a refusal says. It is for
+	// the terminal of whoever writes the app.
+	AccessDetail bool
 }
 
 // Runtime serves one app at a time. Its methods may be called by any
@@ -54,6 +61,7 @@ type Runtime struct {
 	auth    *auth.Authenticator
 	limiter *limit.Limiter
 	engine  *sandbox.Engine
+	client  *outbound.Client
 	visits  sync.Pool // of *visit
 
 	active     atomic.Pointer[release]
@@ -83,12 +91,13 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{opt: opt, engine: engine, limiter: limit.New(time.Now(), opt.MaxCounters)}
+	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.visits.New = func() any { return new(visit) }
 	r.front = front.New(opt.Front, r.serve)
 	r.serving, r.cut = context.WithCancel(context.Background())
 	r.running.Go(func() { r.auth.Run(r.serving) })
+	r.running.Go(func() { r.forgetDeliveries(r.serving) })
 	return r, nil
 }
 
@@ -130,6 +139,7 @@ func (r *Runtime) Close() error {
 		r.retire(rel)
 	}
 	r.retired.Wait()
+	r.client.Close()
 	if err := r.engine.Close(context.Background()); err != nil {
 		return fmt.Errorf("close the sandboxes: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"runner.example/runtime/router"
 	"runner.example/runtime/sandbox"
 	"runner.example/store"
+	"runner.example/webhook"
 )
 
 // visit is what serving one request needs beside the exchange. It is pooled.
@@ -25,7 +26,10 @@ type visit struct {
 	uses  []limit.Use
 	names []byte // of the callers in uses
 	state []byte // of the limits, for the RateLimit header
-	call  hostabi.Call
+	body  []byte // with defaults filled in
+	// allowed: the answer says which pages may read it. It does so once, as counted.
+	allowed bool
+	call    hostabi.Call
 	// counted: the request has been counted against its limits. It is once, also
 	// when it is served by one release after another.
 	counted bool
@@ -56,12 +60,13 @@ func (r *Runtime) serve(x *front.Exchange) {
 	started := time.Now()
 	v := r.visits.Get().(*visit)
 	defer r.visits.Put(v)
-	v.counted, v.attempts = false, 0
+	v.counted, v.allowed, v.attempts = false, false, 0
 	defer v.stop()
 	for tries := 1; ; tries++ {
 		rel := r.enter()
 		if rel == nil {
 			x.Refuse(errNotReady, front.Extra{RetryAfter: 1})
+			r.logAccess(x, v, nil, nil, errNotReady, time.Since(started))
 			return
 		}
 		outdated := r.walk(rel, v, x, started, tries == maxReleases)
@@ -100,15 +105,16 @@ func (r *Runtime) walk(rel *release, v *visit, x *front.Exchange, started time.T
 	if err != nil {
 		x.Refuse(err, extra(err, v))
 	}
-	if r.opt.AccessLog {
-		r.logAccess(x, rt, who, time.Since(started))
-	}
+	r.logAccess(x, v, rt, who, err, time.Since(started))
 	return false
 }
 
 // admit finds the route and decides whether the caller may take it now. With
 // neither a route nor an error the host itself has answered.
 func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time) (*route, *caller.Caller, error) {
+	if preflight(rel, v, x) {
+		return nil, nil, nil
+	}
 	v.match.Params = x.Request.Params[:0]
 	switch rel.router.Match(x.Request.Method, x.Request.Path, &v.match) {
 	case router.Found:
@@ -130,6 +136,11 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 	rt := &rel.routes[v.match.Route]
 	x.Request.Route, x.Request.Params = rt.Path, v.match.Params
 
+	if !v.allowed {
+		rt.allowOrigin(x)
+		v.allowed = true
+	}
+
 	credentials := x.Credentials()
 	presented := auth.Presented{
 		Authorization: credentials.Authorization, AuthorizationLines: credentials.AuthorizationLines,
@@ -148,7 +159,7 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		presented.Origin, presented.OriginLines = x.Header("origin")
 		presented.FetchSite, presented.FetchSiteLines = x.Header("sec-fetch-site")
 	}
-	who, err := r.auth.Check(rel.schema, rt.Route, presented, now)
+	who, err := r.auth.Check(r.serving, rel.schema, rel.tokens, rt.Route, presented, now)
 	if err != nil {
 		return rt, nil, err
 	}
@@ -156,7 +167,7 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		return rt, &who, err
 	}
 	if r.opt.Keystore.Epoch() != epoch { // a key changed since: was it this one?
-		if who, err = r.auth.Check(rel.schema, rt.Route, presented, now); err != nil {
+		if who, err = r.auth.Check(r.serving, rel.schema, rel.tokens, rt.Route, presented, now); err != nil {
 			return rt, nil, err
 		}
 	}
@@ -192,10 +203,24 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	if err := x.ReadBody(rt.bodyBytes); err != nil {
 		return err
 	}
+	x.BuildHeaders()
+	var delivery webhook.Delivery
+	if rt.verify != nil {
+		var err error
+		if delivery, err = rt.verify.Verify(x.Request.Header, x.Request.Body, time.Now()); err != nil {
+			return err
+		}
+	}
 	if err := checkInput(rt.input, x.Request.Body); err != nil {
 		return err
 	}
-	x.BuildHeaders()
+	if rt.fills {
+		var err error
+		if v.body, err = rt.input.Fill(v.body[:0], orEmpty(x.Request.Body), time.Now()); err != nil {
+			return err
+		}
+		x.Request.Body = v.body
+	}
 	if v.deadline == nil {
 		v.deadline = hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
 	}
@@ -203,8 +228,19 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
 	call.Address = x.Address()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
+		if v.attempts > 0 && call.Sent() {
+			return errSent
+		}
 		v.attempts++
-		call.Tx, call.Attempt = tx, v.attempts
+		call.Tx, call.Attempt, call.Mints = tx, v.attempts, rt.Mints
+		if rt.verify != nil {
+			switch before, err := delivery.Handled(tx, rt.id); {
+			case err != nil:
+				return err
+			case before:
+				return errHandled
+			}
+		}
 		err := rt.module.Run(call, rt.Handler)
 		switch {
 		case call.Outdated():
@@ -215,10 +251,27 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		if call.Response.Status >= 400 && !call.KeepsWrites() {
 			return errWritesDropped
 		}
+		if rt.result != nil && call.Response.Status == 200 {
+			if err := checkResult(rt.result, call.Response.Body); err != nil {
+				return err
+			}
+		}
+		if rt.verify != nil && call.Response.Status < 400 {
+			return delivery.Record(tx, rt.id)
+		}
 		return nil
 	})
-	if err != nil && err != errWritesDropped {
+	switch err {
+	case nil, errWritesDropped:
+	case errHandled:
+		x.Send(&noContent)
+		return nil
+	default:
 		return storeFault(err)
+	}
+	if cookie := call.SetCookie(); cookie != "" && err == nil {
+		x.Private = true
+		x.AddHeader("Set-Cookie", []byte(cookie))
 	}
 	x.Send(&call.Response)
 	return nil
@@ -252,6 +305,8 @@ var (
 	errBadPath          = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not accepted")
 	errRateLimited      = fault.New(fault.RateLimited, "too many requests: wait as long as Retry-After says")
 	errConflict         = fault.New(fault.Conflict, "other requests kept changing what this one had read; try again")
+	errHandled          = errors.New("the delivery was handled before")
+	errSent             = fault.New(fault.Conflict, "other requests changed what this one had read, and it cannot be run again: it has sent a request elsewhere")
 	errWritesDropped    = errors.New("the handler answered an error: its writes are dropped")
 )
 
@@ -275,7 +330,11 @@ func extra(err error, v *visit) front.Extra {
 	return front.Extra{}
 }
 
-func (r *Runtime) logAccess(x *front.Exchange, rt *route, who *caller.Caller, took time.Duration) {
+// logAccess tells how a request was answered; err is why it was refused.
+func (r *Runtime) logAccess(x *front.Exchange, v *visit, rt *route, who *caller.Caller, err error, took time.Duration) {
+	if !r.opt.AccessLog {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("requestId", x.Request.ID),
 		slog.String("method", string(x.Request.Method)),
@@ -287,6 +346,19 @@ func (r *Runtime) logAccess(x *front.Exchange, rt *route, who *caller.Caller, to
 	}
 	if who != nil && who.KeyID != "" {
 		attrs = append(attrs, slog.String("keyId", who.KeyID))
+	}
+	if r.opt.AccessDetail {
+		attrs = append(attrs, slog.String("path", string(x.Request.Path)))
+	}
+	if r.opt.AccessDetail && err != nil {
+		f := fault.Of(err)
+		attrs = append(attrs, slog.String("code", string(f.Code)), slog.String("detail", f.Detail))
+		if wrong, ok := errors.AsType[*inputError](err); ok {
+			attrs = append(attrs, slog.String("errors", string(wrong.errors)))
+		}
+	}
+	if answer := &v.call.Response; r.opt.AccessDetail && err == nil && rt != nil && answer.Code != "" {
+		attrs = append(attrs, slog.String("code", answer.Code), slog.String("detail", answer.Detail))
 	}
 	r.opt.Logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"runner.example/entity"
 	"runner.example/internal/diag"
+	"runner.example/webhook"
 )
 
 // progressEvery is how often the log tells how far the building of indexes is.
@@ -17,8 +18,10 @@ const progressEvery = 5 * time.Second
 func (r *Runtime) tend(rel *release, sources []diag.Source) {
 	ctx, cancel := context.WithCancel(r.serving)
 	rel.tending = cancel
+	if rel.tokens != nil {
+		r.running.Go(func() { rel.tokens.Run(ctx) })
+	}
 	r.running.Go(func() {
-		defer cancel()
 		var place diag.Span
 		if len(sources) > 0 {
 			place.File = sources[0].Name
@@ -34,6 +37,23 @@ func (r *Runtime) tend(rel *release, sources []diag.Source) {
 			r.opt.Logger.Error("build indexes: queries do without them until the next start", "cause", err)
 		}
 	})
+}
+
+// forgetDeliveries keeps the store free of deliveries that nobody asks for any more,
+// until ctx ends.
+func (r *Runtime) forgetDeliveries(ctx context.Context) {
+	ticker := time.NewTicker(webhook.SweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := webhook.Sweep(ctx, r.opt.Store); err != nil && ctx.Err() == nil {
+				r.opt.Logger.Error("forget old deliveries", "cause", err)
+			}
+		}
+	}
 }
 
 // tellProgress logs what it is told, seldom.

@@ -156,9 +156,14 @@ func (c *checker) checkOrigin(lit *Literal) {
 	switch {
 	case private && !c.opt.AllowPrivate:
 		refuse("only https URLs with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
+		return
 	case private && (u.Scheme == "https" || u.Scheme == "http"):
 	case !named || u.Scheme != "https":
 		refuse(form)
+		return
+	}
+	if !slices.Contains(c.schema.Outbound, lit.Text) {
+		c.schema.Outbound = append(c.schema.Outbound, lit.Text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,13 +14,13 @@ const maxRoutes = 2000
 // settings are those that hold at one place, each as it was written there or
 // further out.
 type settings struct {
-	auth, rate, as, body, timeout, input, verify, csrf *RouteSetting
+	auth, rate, as, body, timeout, input, verify, csrf, mints, cors *RouteSetting
 }
 
 // with returns the settings inside a place that has a list of its own. What is
 // not inherited is dropped first.
 func (s settings) with(list *RouteSettings) settings {
-	s.as = nil
+	s.as, s.mints = nil, nil
 	if list == nil {
 		return s
 	}
@@ -41,9 +42,26 @@ func (s settings) with(list *RouteSettings) settings {
 			s.verify = set
 		case "csrf":
 			s.csrf = set
+		case "mints":
+			s.mints = set
+		case "cors":
+			s.cors = set
 		}
 	}
 	return s
+}
+
+// origins are those of cors:; nil without.
+func (s settings) origins() []string {
+	if s.cors == nil || s.cors.Origins == nil {
+		return nil
+	}
+	return textsOf(s.cors.Origins)
+}
+
+// isWord reports that a setting is there and is that word.
+func isWord(s *RouteSetting, word string) bool {
+	return s != nil && s.Word != nil && s.Word.Name == word
 }
 
 // place says on what a list of settings is written.
@@ -101,8 +119,27 @@ func (c *checker) checkSetting(s *RouteSetting, on place) {
 		c.checkInput(s, on)
 	case "verify":
 		c.checkVerify(s.Verify)
+	case "cors":
+		c.checkOrigins(s.Origins)
 	}
 }
+
+// checkOrigins checks the origins of cors: as browsers write them (RFC 6454, section
+// 6.1).
+func (c *checker) checkOrigins(list *ListSetting) {
+	if list == nil {
+		return
+	}
+	for _, origin := range c.stringList(list) {
+		u, err := url.Parse(origin.Text)
+		if origin.Text != anyOrigin && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || origin.Text != strings.ToLower(u.Scheme+"://"+u.Host)) {
+			c.errorf("E427", origin.Loc, "cors: %q is no origin: write a scheme and a host, such as \"https://app.example.com\", or \"*\" for any", origin.Text)
+		}
+	}
+}
+
+// anyOrigin lets pages of every origin read answers.
+const anyOrigin = "*"
 
 // checkMode checks the names in an auth mode.
 func (c *checker) checkMode(m *AuthMode, inAnyOf bool) {
@@ -397,6 +434,9 @@ func (c *checker) checkAccess(set settings, auth Auth, span diag.Span, label str
 		c.unguarded = true
 		c.warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are bounded, by their grants (declare entities to deny all that is not allowed)", label)
 	}
+	if auth.Session && slices.Contains(set.origins(), anyOrigin) {
+		c.errorf("E428", span, "cors: \"*\" on %s, which takes sessions: name the origins whose pages may read what a user sees", label)
+	}
 	if set.rate == nil || set.rate.Rate == nil || c.haveTenant(auth) {
 		return
 	}
@@ -447,6 +487,7 @@ func (c *checker) checkFunction(d *FunctionDecl, in settings) {
 	set := in.with(d.Settings)
 	f := Function{Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	f.BodyBytes, f.Timeout = boundsOf(set)
+	f.CSRFOff, f.Mints, f.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	if d.Expose {
 		var ok bool
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
@@ -471,7 +512,7 @@ func buildRoute(d *RouteDecl, set settings) Route {
 	if set.verify != nil {
 		route.Verify = buildVerify(set.verify.Verify)
 	}
-	route.CSRFOff = set.csrf != nil && set.csrf.Word != nil && set.csrf.Word.Name == "off"
+	route.CSRFOff, route.Mints, route.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	return route
 }
 

@@ -302,6 +302,13 @@ auth { session cookie("sid") { idle: 30m } }
 	}
 }
 
+func TestASchemaTellsEachOriginOnce(t *testing.T) {
+	s, found := compile(`outbound { allow: ["https://a.example.com", "https://b.example.com:8443", "https://a.example.com"] }`, schema.Options{})
+	if want := []string{"https://a.example.com", "https://b.example.com:8443"}; len(found) > 0 || !cmp.Equal(s.Outbound, want) {
+		t.Errorf("%v %v, want %v", s.Outbound, found, want)
+	}
+}
+
 func TestTwoThousandRoutesAreTheMost(t *testing.T) {
 	many := func(n int) string {
 		var b strings.Builder

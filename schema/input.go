@@ -82,38 +82,21 @@ func (c *inputChecker) broken(path string, err error) bool {
 // object checks the value at hand as an object. It returns false when what
 // follows cannot be read.
 func (c *inputChecker) object(t *ObjectType, path string) bool {
-	if kind := c.dec.PeekKind(); kind != '{' {
-		if err := c.skip(); err != nil {
-			return c.broken(path, err)
-		}
-		c.report(path, "must be an object")
-		return true
-	}
-	if _, err := c.dec.ReadToken(); err != nil {
-		return c.broken(path, err)
-	}
 	given := make([]bool, len(t.Fields))
-	for c.dec.PeekKind() != '}' {
-		token, err := c.dec.ReadToken()
-		if err != nil {
-			return c.broken(path, err)
-		}
-		name := token.String()
+	isObject, readable := c.members(path, func(name string) bool {
 		f := fieldOf(t.Fields, name)
 		if f == nil {
-			if err := c.skip(); err != nil {
-				return c.broken(path, err)
+			if !c.skip(path) {
+				return false
 			}
 			c.report(join(path, name), "is not a field of %s%s", t.Name, diag.DidYouMean(name, fieldNames(t.Fields)))
-			continue
+			return true
 		}
 		given[f.Pos] = true
-		if !c.value(&f.Type, join(path, name)) {
-			return false
-		}
-	}
-	if _, err := c.dec.ReadToken(); err != nil {
-		return c.broken(path, err)
+		return c.value(&f.Type, join(path, name))
+	})
+	if !isObject || !readable {
+		return readable
 	}
 	for _, f := range t.Fields {
 		if !given[f.Pos] && !f.Type.Optional && !f.HasDefault && !f.DefaultNow {
@@ -123,15 +106,46 @@ func (c *inputChecker) object(t *ObjectType, path string) bool {
 	return true
 }
 
-func (c *inputChecker) skip() error {
-	_, err := c.dec.ReadValue()
-	return err
+// members calls each with the name of every member of the value at hand, and the
+// decoder before its value.
+func (c *inputChecker) members(path string, each func(name string) bool) (isObject, readable bool) {
+	if c.dec.PeekKind() != '{' {
+		if !c.skip(path) {
+			return false, false
+		}
+		c.report(path, "must be an object")
+		return false, true
+	}
+	if _, err := c.dec.ReadToken(); err != nil {
+		return true, c.broken(path, err)
+	}
+	for c.dec.PeekKind() != '}' {
+		token, err := c.dec.ReadToken()
+		if err != nil {
+			return true, c.broken(path, err)
+		}
+		if !each(token.String()) {
+			return true, false
+		}
+	}
+	if _, err := c.dec.ReadToken(); err != nil {
+		return true, c.broken(path, err)
+	}
+	return true, true
+}
+
+// skip reads over the value at hand.
+func (c *inputChecker) skip(path string) bool {
+	if _, err := c.dec.ReadValue(); err != nil {
+		return c.broken(path, err)
+	}
+	return true
 }
 
 func (c *inputChecker) value(t *Type, path string) bool {
 	switch kind := c.dec.PeekKind(); {
 	case kind != 'n' && t.List:
-		return c.list(t, path)
+		return c.list(t, path, c.value)
 	case kind != 'n' && t.Kind == Object:
 		return c.object(t.Object, path)
 	}
@@ -145,10 +159,11 @@ func (c *inputChecker) value(t *Type, path string) bool {
 	return true
 }
 
-func (c *inputChecker) list(t *Type, path string) bool {
+// list checks the value at hand as a list, each element by check.
+func (c *inputChecker) list(t *Type, path string, check func(elem *Type, path string) bool) bool {
 	if c.dec.PeekKind() != '[' {
-		if err := c.skip(); err != nil {
-			return c.broken(path, err)
+		if !c.skip(path) {
+			return false
 		}
 		c.report(path, "%s", errList)
 		return true
@@ -159,7 +174,7 @@ func (c *inputChecker) list(t *Type, path string) bool {
 	elem := *t
 	elem.List, elem.Optional = false, false
 	for i := 0; c.dec.PeekKind() != ']'; i++ {
-		if !c.value(&elem, fmt.Sprintf("%s[%d]", path, i)) {
+		if !check(&elem, fmt.Sprintf("%s[%d]", path, i)) {
 			return false
 		}
 	}

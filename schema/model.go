@@ -21,6 +21,9 @@ type Schema struct {
 	APIKeys APIKeys
 	// Secrets are the declared secret names, in order of declaration.
 	Secrets []string
+	// Outbound are the declared origins that handlers may call, as written, each
+	// once: "https://api.example.com", perhaps with a port.
+	Outbound []string
 	// Routes are all routes with their effective settings, in order of
 	// declaration.
 	Routes []Route
@@ -127,7 +130,11 @@ type Route struct {
 	// CSRFOff lets pages of any origin use the route with their users' session
 	// cookies.
 	CSRFOff bool
-	Doc     string
+	// Mints lets the handler open and end sessions.
+	Mints bool
+	// CORS are the origins whose pages may read the answers; "*" is any.
+	CORS []string
+	Doc  string
 	// Span points at the route line.
 	Span diag.Span
 }
@@ -143,6 +150,9 @@ type Function struct {
 	BodyBytes int64
 	Timeout   time.Duration
 	As        string
+	CSRFOff   bool
+	Mints     bool
+	CORS      []string
 	// Params are in order of declaration; Result is nil when none is declared.
 	Params []*Field
 	Result *Type

@@ -142,6 +142,7 @@ func TestLargeTransactionsThatWaitAreSplitOverEntries(t *testing.T) {
 }
 
 func TestManyLongValuesCanBeDeletedAtOnce(t *testing.T) {
+	sequential(t)
 	s := mustOpen(t, store.Options{})
 	for i := range 40 {
 		put(t, s, fmt.Sprintf("long%d", i), strings.Repeat("v", 1<<20))

@@ -253,6 +253,7 @@ func TestABackupUnderLoadIsOneMoment(t *testing.T) {
 
 // A slow backup must keep the log's records of the window as of its beginning.
 func TestABackupOutlivesTheWindow(t *testing.T) {
+	sequential(t)
 	o := store.Options{Dir: t.TempDir(), Window: 5}
 	for range 8 { // Badger compacts only where there are tables on two levels
 		overwrite(t, mustOpen(t, o), 1, 1)
@@ -462,6 +463,7 @@ func overwrite(t *testing.T, s *store.Store, keys, commits int) string {
 }
 
 func TestAnOpenViewKeepsItsVersions(t *testing.T) {
+	sequential(t)
 	o := store.Options{Dir: t.TempDir(), Window: 2}
 	for range 8 { // Badger compacts only where there are tables on two levels
 		overwrite(t, mustOpen(t, o), 1, 1)

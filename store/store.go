@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -159,12 +160,46 @@ func checkOwner(dir string) error {
 // release closes the files.
 func (s *Store) release() (err error) {
 	if s.db != nil {
-		err = s.db.Close()
+		if err := s.closeBadger(); err != nil {
+			return err
+		}
 	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
 	return err
+}
+
+// How long Badger may take to write what it has in memory: where the folder is gone,
+// and otherwise, as on a full disk.
+const (
+	goneWait  = 3 * time.Second
+	flushWait = 30 * time.Second
+)
+
+// closeBadger closes the database. Badger tries for ever to write a table where it
+// cannot: then the process has to end without, and the folder stays locked till then.
+func (s *Store) closeBadger() error {
+	if s.dir == "" {
+		return s.db.Close()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.db.Close() }()
+	wait := time.NewTicker(goneWait)
+	defer wait.Stop()
+	for began := time.Now(); ; {
+		select {
+		case err := <-closed:
+			return err
+		case <-wait.C:
+		}
+		if time.Since(began) > flushWait {
+			return errors.New("what was acknowledged is on disk, but its tables cannot be written: see whether the disk is full; the next start writes them")
+		}
+		if _, err := os.Stat(filepath.Join(s.dir, "badger", "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
+			return errors.New("the folder was removed while it was open: what was in it is lost, restore a backup")
+		}
+	}
 }
 
 // closeWait is how long Close waits for open transactions.
@@ -174,7 +209,8 @@ const closeWait = 10 * time.Second
 // waits up to ten seconds for open ones to end, and closes the files. If some
 // do not end it returns an error and leaves the files open and locked: nothing
 // acknowledged is lost by ending the process then, and Close may be called
-// again. After it returned nil it does nothing more.
+// again. An error also says that the folder was removed, and all in it is lost, or
+// that it cannot be written to. After it returned nil it does nothing more.
 func (s *Store) Close() error {
 	s.closeMu.Lock()
 	defer s.closeMu.Unlock()

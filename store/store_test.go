@@ -28,6 +28,15 @@ func each(t *testing.T, test func(t *testing.T, open func(store.Options) *store.
 	}
 }
 
+// sequential leaves a test out of the short form, which is that of the race detector:
+// the test does one thing after the other, and takes long with it.
+func sequential(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one thing after the other: nothing for the race detector")
+	}
+}
+
 // mustOpen opens a store and closes it when the test ends, if the test did not.
 func mustOpen(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
@@ -296,6 +305,7 @@ func TestItemsTellWhichCommitWroteThem(t *testing.T) {
 }
 
 func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
+	sequential(t)
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		lengths := []int{8<<20 - 1, 512<<10 + 1, 3 << 20, 512 << 10, 1 << 20, 0, 2 << 20}
@@ -320,6 +330,7 @@ func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
 }
 
 func TestTooLargeIsSaidAtSet(t *testing.T) {
+	sequential(t)
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		update(t, s, func(tx *store.Tx) error {

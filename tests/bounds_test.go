@@ -36,7 +36,7 @@ func TestEveryBoundOfAHandlerBites(t *testing.T) {
 		{"[sandbox]\ncpu = \"10ms\"", "/work", false, "504 handler_timeout"},
 		{"[runtime]\ntimeout = \"20ms\"", "/work", false, "504 handler_timeout"},
 		{"", "/quickWork", false, "504 handler_timeout"},
-		{"[sandbox]\ninstances = 1\nqueue_wait = \"1ms\"", "/nap", true, "503 overloaded"},
+		{"[sandbox]\ninstances = 1\nqueue_wait = \"1ms\"", "/work", true, "503 overloaded"},
 		{"[sandbox]\nhost_calls = 9", "/calls", false, "500 handler_failed"},
 		{"[sandbox]\nmoved_bytes = \"2kb\"", "/bytes", false, "500 handler_failed"},
 		{"[sandbox]\nstore_operations = 2", "/operations", false, "500 handler_failed"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,15 @@ func exampleApp(t testing.TB, name string) *app {
 	if toml, err := os.ReadFile(filepath.Join(from, "runner.toml")); err == nil {
 		a.write("runner.toml", string(toml))
 	}
-	a.write("build/"+name+".wasm", goModule(t, filepath.Join(from, "handlers", name)))
+	handlers := filepath.Join(from, "handlers")
+	if _, err := os.Stat(filepath.Join(handlers, name, "go.mod")); err == nil {
+		a.write("build/"+name+".wasm", goModule(t, filepath.Join(handlers, name)))
+		return a
+	}
+	if err := os.CopyFS(a.path("handlers"), os.DirFS(handlers)); err != nil {
+		t.Fatal(err)
+	}
+	a.must("build")
 	return a
 }
 
@@ -178,6 +187,12 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		}
 		s.want(400, nil, "PATCH", "/v1/orders/"+first.ID, `{"total":"-1.00"}`, partner)
 		s.want(400, nil, "PATCH", "/v1/orders/"+first.ID, `{"status":"lost"}`, partner)
+		for _, nothing := range []string{``, `{}`, `{"number":"B","id":"b"}`} {
+			if p := s.want(400, nil, "PATCH", "/v1/orders/"+first.ID, nothing, partner).problem(t); !strings.Contains(p.Detail, "nothing to change") {
+				t.Errorf("%s: %+v", nothing, p)
+			}
+		}
+		s.want(400, nil, "PATCH", "/v1/orders/"+first.ID, `{`, partner)
 		s.want(404, nil, "PATCH", "/v1/orders/01arz3ndektsv4rrffq69g5fav", `{"status":"open"}`, partner)
 		// The grant's where holds for the new row too, and a policy looks at both.
 		s.want(403, nil, "PATCH", "/v1/orders/"+second.ID, `{"status":"cancelled"}`, partner)
@@ -194,10 +209,65 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 				t.Errorf("%s, want %s", got.body, want)
 			}
 		}
-		s.want(401, nil, "POST", "/hooks/payments", body, "X-Signature: "+signature("another", body))
+		const secret = "demo-signing-secret"
+		for _, row := range []struct {
+			status int
+			body   string
+			header string
+		}{
+			{400, body, ""},
+			{401, body, signature("another", body)},
+			{401, body + " ", signature(secret, body)},
+			{401, body, strings.Replace(signature(secret, body), "sha256", "sha1", 1)},
+			{401, body, signature(secret, body)[:70]},
+			{401, body, "sha256="},
+			{401, body, "sha256=zz"},
+			{400, "Hello, World!", signature(secret, "Hello, World!")}, // signed, but no JSON
+			{400, `{"type":"payment.settled"}`, signature(secret, `{"type":"payment.settled"}`)},
+			{200, `{"type":"payment.failed","order":"A-2"}`, signature(secret, `{"type":"payment.failed","order":"A-2"}`)},
+		} {
+			headers := []string{}
+			if row.header != "" {
+				headers = append(headers, "X-Signature: "+row.header)
+			}
+			if got := s.want(row.status, nil, "POST", "/hooks/payments", row.body, headers...); row.status == 200 && got.body != `{"settled":0}` {
+				t.Errorf("%s: %s", row.body, got.body)
+			}
+		}
 		var o orderRow
 		if s.want(200, &o, "GET", "/v1/orders/"+first.ID, "", partner); o.Status != "paid" || o.PaymentRef == nil || *o.PaymentRef != "pay_1" {
 			t.Errorf("%+v", o)
+		}
+	})
+	t.Run("webhooks that the schema knows are checked before the handler", func(t *testing.T) {
+		paid, shipped := place("A-4", "1"), place("A-5", "2")
+		stamp := fmt.Sprint(time.Now().Unix())
+		event := `{"type":"payment_intent.succeeded","data":{"object":{"id":"pi_1","metadata":{"order":"A-4"}}}}`
+		stripe := func(secret string) string {
+			return "Stripe-Signature: t=" + stamp + ",v1=" + hex.EncodeToString(macOf([]byte(secret), stamp, ".", event))
+		}
+		s.want(401, nil, "POST", "/hooks/stripe", event, stripe("another"))
+		if got := s.want(200, nil, "POST", "/hooks/stripe", event, stripe("whsec_demo")); got.body != `{"settled":1}` {
+			t.Errorf("%s", got.body)
+		}
+		s.want(204, nil, "POST", "/hooks/stripe", event, stripe("whsec_demo"))
+
+		event = `{"type":"order.shipped","timestamp":"2026-01-02T03:04:05Z","data":{"number":"A-5"}}`
+		erp := func(key, id string) []string {
+			return []string{"Webhook-Id: " + id, "Webhook-Timestamp: " + stamp,
+				"Webhook-Signature: v1," + base64.StdEncoding.EncodeToString(macOf([]byte(key), id, ".", stamp, ".", event))}
+		}
+		s.want(400, nil, "POST", "/hooks/erp", event)
+		s.want(401, nil, "POST", "/hooks/erp", event, erp("another", "msg_1")...)
+		if got := s.want(200, nil, "POST", "/hooks/erp", event, erp("demo-warehouse-secret", "msg_1")...); got.body != `{"shipped":1}` {
+			t.Errorf("%s", got.body)
+		}
+		s.want(204, nil, "POST", "/hooks/erp", event, erp("demo-warehouse-secret", "msg_1")...)
+		for id, status := range map[string]string{paid.ID: "paid", shipped.ID: "shipped"} {
+			var o orderRow
+			if s.want(200, &o, "GET", "/v1/orders/"+id, "", partner); o.Status != status {
+				t.Errorf("%s is %s, want %s", o.Number, o.Status, status)
+			}
 		}
 	})
 	t.Run("what a policy keeps is not deleted", func(t *testing.T) {
@@ -218,12 +288,34 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		if got := s.want(200, nil, "GET", "/account/me", "", admin); got.body != `{"userId":"ada","roles":["admin"],"user":null}` {
 			t.Errorf("me: %s", got.body)
 		}
+		a.write("users.jsonl", `{"id":"bo","email":"bo@example.com","name":"Bo"}`)
+		a.must("data", "import", "User", "users.jsonl")
+		if got := s.want(200, nil, "GET", "/account/me", "", staff); got.body != `{"userId":"bo","roles":["staff"],"user":{"id":"bo","email":"bo@example.com","name":"Bo"}}` {
+			t.Errorf("me: %s", got.body)
+		}
 		var made apiKey
-		s.want(201, &made, "POST", "/account/keys", `{"scope":"orders_read","name":"mine"}`, admin)
-		s.want(403, nil, "POST", "/account/keys", `{"scope":"ops_admin"}`, admin)
-		s.want(403, nil, "POST", "/account/keys", `{"scope":"orders_read"}`, staff)
+		s.want(200, &made, "POST", "/_call/createPartnerKey", `{"scope":"orders_read","name":"mine"}`, admin)
+		if p := s.want(400, nil, "POST", "/_call/createPartnerKey", `{"name":""}`, admin).problem(t); p.Code != "invalid_input" {
+			t.Errorf("a key of no scope: %+v", p)
+		}
+		for _, wrong := range []string{`"orders_read","expiresIn":-1`, `"none"`} {
+			s.want(400, nil, "POST", "/_call/createPartnerKey", `{"name":"x","scope":`+wrong+`}`, admin)
+		}
+		s.want(403, nil, "POST", "/_call/createPartnerKey", `{"name":"x","scope":"ops_admin"}`, admin)
+		s.want(403, nil, "POST", "/_call/createPartnerKey", `{"name":"x","scope":"orders_read"}`, staff)
 		s.want(200, nil, "GET", "/v1/orders", "", "X-API-Key: "+made.Token)
-		s.want(204, nil, "DELETE", "/account/keys/"+made.ID, "", admin)
+		var keys []apiKey
+		s.want(200, &keys, "POST", "/_call/listPartnerKeys", `{"scope":"orders_read"}`, admin)
+		if len(keys) != 2 || keys[1].ID != made.ID || keys[1].Token != "" {
+			t.Errorf("the keys: %+v", keys)
+		}
+		old := made.Token
+		s.want(200, &made, "POST", "/_call/rotatePartnerKey", fmt.Sprintf(`{"id":%q}`, made.ID), admin)
+		s.want(200, nil, "GET", "/v1/orders", "", "X-API-Key: "+old)
+		s.want(200, &made, "POST", "/_call/rotatePartnerKey", fmt.Sprintf(`{"id":%q,"gracePeriod":0}`, made.ID), admin)
+		s.want(401, nil, "GET", "/v1/orders", "", "X-API-Key: "+old)
+		s.want(404, nil, "POST", "/_call/rotatePartnerKey", `{"id":"key_01arz3ndektsv4rrffq69g5fav"}`, admin)
+		s.want(200, nil, "POST", "/_call/revokePartnerKey", fmt.Sprintf(`{"id":%q}`, made.ID), admin)
 		s.want(401, nil, "GET", "/v1/orders", "", "X-API-Key: "+made.Token)
 	})
 	s.stop()
@@ -233,6 +325,36 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 	if s.want(200, &o, "GET", "/v1/orders/"+first.ID, "", partner); o.Status != "paid" || o.Total != "13.00" {
 		t.Errorf("after a restart: %+v", o)
 	}
+}
+
+func TestTheInboxExampleKeepsASignedEventOnce(t *testing.T) {
+	a := exampleApp(t, "inbox")
+	s := a.serve()
+	reader := "X-API-Key: " + a.token("events_read")
+	sign := func(body string) string { return "X-Signature: " + signature("demo-signing-secret", body) }
+	event := `{"id":"evt_1","type":"paid","data":{"n":[1.50]}}`
+	for range 2 {
+		s.want(204, nil, "POST", "/hooks/events", event, sign(event))
+	}
+	s.want(401, nil, "POST", "/hooks/events", event+" ", sign(event))
+	s.want(400, nil, "POST", "/hooks/events", event)
+	long := strings.Replace(event, "evt_1", strings.Repeat("x", 65), 1)
+	s.want(400, nil, "POST", "/hooks/events", long, sign(long))
+	var page struct {
+		Rows       []struct{ ID, Delivery, Type string }
+		NextCursor *string
+	}
+	for path, n := range map[string]int{"/v1/events": 1, "/v1/events?type=paid": 1, "/v1/events?type=lost": 0} {
+		if s.want(200, &page, "GET", path, "", reader); len(page.Rows) != n || page.NextCursor != nil {
+			t.Errorf("%s: %+v, want %d rows", path, page, n)
+		}
+	}
+	s.want(200, &page, "GET", "/v1/events", "", reader)
+	if got := s.want(200, nil, "GET", "/v1/events/"+page.Rows[0].ID, "", reader); !strings.Contains(got.body, `"payload":{"n":[1.50]}`) || page.Rows[0].Delivery != "evt_1" {
+		t.Errorf("%s of %+v", got.body, page)
+	}
+	s.want(400, nil, "GET", "/v1/events?cursor=forged", "", reader)
+	s.want(404, nil, "GET", "/v1/events/01arz3ndektsv4rrffq69g5fav", "", reader)
 }
 
 func TestPagesOfOrdersAreWholeAndBelongToTheirCaller(t *testing.T) {
@@ -275,25 +397,27 @@ func TestTheTrackerExampleKeepsItsTenantsApart(t *testing.T) {
 	found := func(slug string) org {
 		t.Helper()
 		var o org
-		s.want(201, &o, "POST", "/signup", fmt.Sprintf(`{"slug":%q,"org":"Org %s","email":"%s@example.com","name":"Owner"}`, slug, slug, slug))
-		o.owner = "Cookie: " + a.session(o.User, "--tenant", o.Org, "--role", "owner").Cookie
+		signedUp := s.want(201, &o, "POST", "/signup", fmt.Sprintf(`{"slug":%q,"org":"Org %s","email":"%s@example.com","name":"Owner"}`, slug, slug, slug))
+		o.owner = "Cookie: " + first(signedUp.cookieOf(t))
 		o.member = "Cookie: " + a.session("member-of-"+slug, "--tenant", o.Org, "--role", "member").Cookie
 		return o
 	}
 	red, blue := found("red"), found("blue")
 
 	t.Run("a signup is whole or nothing", func(t *testing.T) {
-		s.want(409, nil, "POST", "/signup", `{"slug":"red","org":"Again","email":"new@example.com","name":"N"}`)
+		if got := s.want(409, nil, "POST", "/signup", `{"slug":"red","org":"Again","email":"new@example.com","name":"N"}`); got.header.Get("Set-Cookie") != "" {
+			t.Error("a signup that failed signs in")
+		}
 		s.want(409, nil, "POST", "/signup", `{"slug":"green","org":"Green","email":"red@example.com","name":"N"}`)
 		s.want(201, nil, "POST", "/signup", `{"slug":"green","org":"Green","email":"green@example.com","name":"N"}`)
 	})
 
 	var key apiKey
-	s.want(201, &key, "POST", "/api/keys", `{"scope":"tasks_write","name":"red writes"}`, red.owner)
+	s.want(200, &key, "POST", "/_call/createKey", `{"scope":"tasks_write","name":"red writes"}`, red.owner)
 	writer := "X-API-Key: " + key.Token
-	s.want(201, &key, "POST", "/api/keys", `{"scope":"tasks_read","name":"blue reads"}`, blue.owner)
+	s.want(200, &key, "POST", "/_call/createKey", `{"scope":"tasks_read","name":"blue reads"}`, blue.owner)
 	blueReader := "X-API-Key: " + key.Token
-	s.want(201, &key, "POST", "/api/keys", `{"scope":"tasks_write","name":"blue writes"}`, blue.owner)
+	s.want(200, &key, "POST", "/_call/createKey", `{"scope":"tasks_write","name":"blue writes"}`, blue.owner)
 	blueWriter := "X-API-Key: " + key.Token
 
 	var open, private struct{ ID, Owner string }
@@ -334,7 +458,7 @@ func TestTheTrackerExampleKeepsItsTenantsApart(t *testing.T) {
 			t.Errorf("blue lists %s", page.Rows)
 		}
 		var keys struct{ Keys []apiKey }
-		if s.want(200, &keys, "GET", "/api/keys", "", red.owner); len(keys.Keys) != 1 {
+		if s.want(200, &keys, "POST", "/_call/listKeys", "", red.owner); len(keys.Keys) != 1 {
 			t.Errorf("red lists keys %v", keys.Keys)
 		}
 	})
@@ -358,15 +482,22 @@ func TestTheTrackerExampleKeepsItsTenantsApart(t *testing.T) {
 		}
 		s.want(403, nil, "POST", "/api/v1/tasks", fmt.Sprintf(`{"project":%q,"title":"x"}`, open.ID), blueReader)
 	})
+	t.Run("who signs out is out", func(t *testing.T) {
+		in := "Cookie: " + a.session("ada", "--tenant", blue.Org, "--role", "admin").Cookie
+		s.want(200, nil, "POST", "/_call/listKeys", "", in)
+		s.want(403, nil, "POST", "/signout", "", in, "Sec-Fetch-Site: cross-site")
+		s.want(204, nil, "POST", "/signout", "", in)
+		s.want(401, nil, "POST", "/_call/listKeys", "", in)
+	})
 	t.Run("a key that only writes reads nothing", func(t *testing.T) {
-		s.want(201, &key, "POST", "/api/keys", `{"scope":"ingest","name":"events"}`, red.owner)
+		s.want(200, &key, "POST", "/_call/createKey", `{"scope":"ingest","name":"events"}`, red.owner)
 		events := "X-API-Key: " + key.Token
 		if got := s.want(201, nil, "POST", "/api/v1/events", `{"actor":"robot","action":"painted"}`, events); !strings.Contains(got.body, `"id":"`) {
 			t.Errorf("%s", got.body)
 		}
 		s.want(403, nil, "GET", "/api/v1/tasks", "", events)
-		s.want(403, nil, "POST", "/api/keys", `{"scope":"signup"}`, red.owner)
-		s.want(403, nil, "POST", "/api/keys", `{"scope":"ingest"}`, red.member)
+		s.want(403, nil, "POST", "/_call/createKey", `{"scope":"signup","name":"x"}`, red.owner)
+		s.want(403, nil, "POST", "/_call/createKey", `{"scope":"ingest","name":"x"}`, red.member)
 	})
 }
 

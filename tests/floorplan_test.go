@@ -33,6 +33,11 @@ var plan = map[string]room{
 	"internal/outbound":  {0, nil},
 	"internal/wasm":      {0, nil},
 	"hostabi/abi":        {0, nil},
+	"sdk/c":              {0, nil}, // what build compiles with
+	"sdk/go":             {0, nil}, // laid beside an app; a module of its own
+	"sdk/typescript":     {0, nil}, // its sources are embedded: they are part of what build makes
+	"sdk/assemblyscript": {0, nil}, // laid beside an app
+	"sdk/rust":           {0, nil}, // laid beside an app
 	"store":              {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
 	"schema":             {1, nil},
 	"audit":              {2, nil},
@@ -50,7 +55,7 @@ var plan = map[string]room{
 	"runtime":            {6, nil},
 	"admin":              {7, nil},
 	"build":              {7, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
-	"cmd/runner":         {8, []string{"github.com/BurntSushi/toml", "github.com/spf13/cobra"}},
+	"cmd/runner":         {8, []string{"github.com/BurntSushi/toml", "github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
 }
 
 // outside are the parts of the tree that are no rooms: tests, examples, SDKs

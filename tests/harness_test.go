@@ -184,7 +184,7 @@ func (a *app) token(scope string) string {
 	return key.Token
 }
 
-// server is a running `runner serve`.
+// server is a running `runner serve`, or `runner dev`.
 type server struct {
 	t    testing.TB
 	app  *app
@@ -203,8 +203,14 @@ var readyLine = regexp.MustCompile(`^listening on (http://(127\.0\.0\.1:\d+))$`)
 // ready. It ends with the test; a test fails whose server ended badly.
 func (a *app) serve(args ...string) *server {
 	a.t.Helper()
+	return a.start("serve", args...)
+}
+
+// start starts a command that serves.
+func (a *app) start(command string, args ...string) *server {
+	a.t.Helper()
 	s := &server{t: a.t, app: a, ended: make(chan struct{})}
-	s.cmd = exec.Command(runnerBinary, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd = exec.Command(runnerBinary, append([]string{command, "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = a.dir
 	s.cmd.Env = append(os.Environ(), a.env...)
 	s.cmd.Stderr = &s.stderr
@@ -236,9 +242,9 @@ func (a *app) serve(args ...string) *server {
 		}
 		s.url, s.addr = match[1], match[2]
 	case <-s.ended:
-		a.t.Fatalf("serve ended before it was ready: %v\n%s", s.err, s.stderr.String())
+		a.t.Fatalf("%s ended before it was ready: %v\n%s", command, s.err, s.stderr.String())
 	case <-time.After(time.Minute):
-		a.t.Fatalf("serve is not ready after a minute\n%s", s.stderr.String())
+		a.t.Fatalf("%s is not ready after a minute\n%s", command, s.stderr.String())
 	}
 	return s
 }

@@ -96,11 +96,21 @@ func (s *shell) serve(text string) string {
 	return string(line[:n])
 }
 
-// Whoever types what the quickstart prints gets what it shows: files are
-// written, commands are run in order, and every shown line must be among those
-// printed, where … stands for anything. Only the reader's own checkout and a
-// free port are put in.
-func TestTheQuickstartDoesWhatItSays(t *testing.T) {
+func TestTheQuickstartDoesWhatItSays(t *testing.T) { follow(t, "../docs/quickstart.md", 7) }
+
+func TestThePageOnTypeScriptDoesWhatItSays(t *testing.T) { follow(t, "../docs/typescript.md", 5) }
+
+func TestThePageOnClientsDoesWhatItSays(t *testing.T) { follow(t, "../docs/clients.md", 9) }
+
+func TestThePageOnProgramsDoesWhatItSays(t *testing.T) { follow(t, "../docs/programs.md", 6) }
+
+// follow is a reader who types what a page prints, and gets what it shows: files
+// are written, commands are run in order, and every shown line, of which there are
+// so many at least, must be among those printed, where … stands for anything. Only
+// the reader's own checkout and a free port are put in. TypeScript that the page
+// writes has the right types.
+func follow(t *testing.T, page string, least int) {
+	t.Helper()
 	checkout, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
@@ -112,12 +122,13 @@ func TestTheQuickstartDoesWhatItSays(t *testing.T) {
 	address := ln.Addr().String()
 	ln.Close()
 	reader := strings.NewReplacer("$HOME/runner", checkout, "127.0.0.1:8080", address)
-	sh := &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
+	home := t.TempDir()
+	sh := &shell{t: t, dir: home, env: append(os.Environ(),
 		"RUNNER_FRONT_LISTEN="+address, "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
 
 	var printed string
 	shown := 0
-	for _, f := range fencesOf(t, "../docs/quickstart.md") {
+	for _, f := range fencesOf(t, page) {
 		text := reader.Replace(f.text)
 		switch {
 		case f.file != "":
@@ -139,7 +150,14 @@ func TestTheQuickstartDoesWhatItSays(t *testing.T) {
 			t.Errorf("a block of %q has no file name before it:\n%s", f.info, f.text)
 		}
 	}
-	if shown < 7 {
+	written := &app{t: t, dir: filepath.Join(home, "hello")}
+	if _, err := os.Stat(written.path("handlers")); err == nil {
+		written.must("generate", "types")
+		for at, text := range checkTypes(t, written) {
+			t.Errorf("%s: %s", at, text)
+		}
+	}
+	if shown < least {
 		t.Errorf("only %d lines were compared", shown)
 	}
 }

@@ -162,18 +162,3 @@ func TestPublicListenerHasOnlyRoutes(t *testing.T) {
 		}
 	}
 }
-
-// A route that counts on a check of the host is not served without it.
-func TestChecksThatAreNotThereAreRefused(t *testing.T) {
-	a := newApp(t, `
-secret HOOK
-routes("/", auth: none, rateLimit: none) {
-  POST /hook -> hello (verify: webhook(github, HOOK))
-}
-functions(auth: none) { @expose hello() -> json }
-`, "[secrets]\nHOOK = \"x\"\n", "echo")
-	r := a.run("serve", "--listen", "127.0.0.1:0")
-	if r.status != 3 || strings.Count(r.stderr, "this version does not") != 2 || !strings.Contains(r.stderr, "app.schema:4:3: error: ") {
-		t.Errorf("exit status %d\n%s", r.status, r.stderr)
-	}
-}

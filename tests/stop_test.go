@@ -3,6 +3,7 @@ package tests
 import (
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -139,6 +140,30 @@ func TestABadQueryIsRefusedBeforeAllElse(t *testing.T) {
 	for _, path := range []string{"/nowhere?" + strings.Repeat("a=1&", 101), "/v1/dump?a=%zz", "/dump?%ff"} {
 		if got := s.get(path, ""); got.status != 400 || got.problem(t).Code != "invalid_request" {
 			t.Errorf("%.20s: %d", path, got.status)
+		}
+	}
+}
+
+func TestAServerWhoseDataIsGoneStillEnds(t *testing.T) {
+	a := newApp(t, devSchema, "")
+	a.write("handlers/hello.ts", helloText("one"))
+	a.must("build")
+	for _, command := range []string{"serve", "dev"} {
+		s := a.start(command)
+		a.must("api-keys", "create", "--scope", "say", "--name", "x")
+		if err := os.RemoveAll(a.path("data")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-s.ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s does not end\n%s", command, s.stderr.String())
+		}
+		if code := s.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(s.stderr.String(), "what was in it is lost") {
+			t.Errorf("%s ended with status %d\n%s", command, code, s.stderr.String())
 		}
 	}
 }

@@ -64,7 +64,7 @@ Try, in another terminal:
   curl $url/hooks/payments -H 'X-Signature: sha256=$signature' -d '$event'
   curl $url/v1/orders?status=paid -H 'X-API-Key: $reader'
   curl $url/v1/partners/acme -H 'Cookie: $cookie'
-  curl $url/account/keys -H 'Cookie: $cookie' -d '{"scope":"orders_read","name":"reporting"}'
+  curl $url/_call/createPartnerKey -H 'Cookie: $cookie' -d '{"scope":"orders_read","name":"reporting"}'
 
 Ctrl-C ends it.
 TEXT

@@ -1,27 +1,48 @@
 #!/usr/bin/env bash
-# Runs the long form of the tests and writes what it saw to docs/soak.md.
+# Runs the long form of the tests and writes what it saw to docs/soak.md. With words
+# it runs the parts whose titles hold one of them, and keeps what stands there of the
+# others: tools/soak.sh isolation "rows:"
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export RUNNER_SOAK=1
 
 report=docs/soak.md
 failed=0
-{
-  echo "# Soak"
-  echo
-  echo "Written by \`make soak\`, $(date -u +%Y-%m-%d), $(nproc) cores, $(go version | cut -d' ' -f3)."
-} > "$report"
+if [ $# -eq 0 ]; then
+  {
+    echo "# Soak"
+    echo
+    echo "Written by \`make soak\`, $(nproc) cores, $(go version | cut -d' ' -f3)."
+  } > "$report"
+fi
+words=("$@")
+
+wanted() { # title
+  [ ${#words[@]} -eq 0 ] && return
+  local word
+  for word in "${words[@]}"; do
+    [[ "$1" == *"$word"* ]] && return
+  done
+  return 1
+}
+
+forget() { # title: what stands in the report
+  awk -v title="## $1: " 'index($0, "## ") == 1 { skip = index($0, title) == 1 } !skip' "$report" | cat -s > "$report.new"
+  mv "$report.new" "$report"
+}
 
 part() { # title, command…
   local title=$1 log
   shift
+  wanted "$title" || return 0
+  forget "$title"
   log=$(mktemp)
   echo "soak: $title"
   local started=$SECONDS
   if "$@" > "$log" 2>&1; then outcome=passed; else outcome=FAILED; failed=1; fi
   {
     echo
-    echo "## $title: $outcome in $((SECONDS - started)) s"
+    echo "## $title: $outcome in $((SECONDS - started)) s, $(date -u +%Y-%m-%d)"
     echo
     echo "    $*"
     echo
@@ -33,11 +54,15 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers'
+  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
+part "black box: an identity provider changes its keys" \
+  go test -count=1 -v -timeout 10m ./tests -run 'TestTokensOfAnOpenIDProvider'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi/...
+part "store, rows and keys with the race detector" \
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store ./entity ./keystore
 part "wasm: rewritten modules mean what they meant" \
   go test -count=1 -v -timeout 30m ./internal/wasm
 part "the whole black box against a binary with the race detector" \
@@ -50,6 +75,8 @@ part "rows: against a reference, tenants apart, serializable, crashes" \
   go test -count=1 -v -timeout 60m ./entity
 part "rules against a naive interpreter" \
   go test -count=1 -v -timeout 30m ./schema
+part "compilers: more of their options" \
+  go test -count=1 -v -timeout 30m ./build
 part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router
 for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do

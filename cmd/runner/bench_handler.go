@@ -25,7 +25,9 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
+	"runner.example/internal/wasm"
 	"runner.example/keystore"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
@@ -105,9 +107,9 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 	if err != nil {
 		return nil, err
 	}
-	wasm, err := os.ReadFile(path)
+	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {
-		return nil, invalid("read module: %v", err)
+		return nil, invalid("%s: %v", path, err)
 	}
 	host, close, err := c.benchHost(ctx, a)
 	if err != nil {
@@ -121,13 +123,14 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(ctx)) }()
-	module, err := engine.Load(ctx, path, wasm)
+	module, err := engine.Load(ctx, path, file)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(module.Handlers(), handler) {
+	offered := module.Offers(func(name string) bool { return name == handler })
+	if !slices.Contains(offered, handler) {
 		var names []string
-		for _, name := range module.Handlers() {
+		for _, name := range offered {
 			names = append(names, exported(name))
 		}
 		return nil, &failure{status: statusNotFound, err: fmt.Errorf("%s has no handler %q", path, handler),
@@ -193,10 +196,16 @@ func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func()
 	if err != nil {
 		return nil, nil, errors.Join(err, keys.Close(), st.Close())
 	}
+	origins, err := outbound.ParseOrigins(s.Outbound)
+	if err != nil {
+		return nil, nil, errors.Join(err, keys.Close(), st.Close())
+	}
+	client := outbound.New(a.outboundOptions())
 	host := hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: c.logger(a), Limits: c.runtimeOptions(a).Limits,
+		Origins: origins, Outbound: client,
 	}
-	return &benchHost{host, st}, func() error { return errors.Join(keys.Close(), st.Close()) }, nil
+	return &benchHost{host, st}, func() error { client.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
 }
 
 // errMeasured makes the store drop what a run wrote.
@@ -249,6 +258,7 @@ func readRequest(flags benchHandlerFlags) (*abi.Request, error) {
 		return nil, invalid("%s: the body does not fit its headers: %v", flags.request, err)
 	}
 	r.Method, r.Path = []byte(message.Method), []byte(message.URL.EscapedPath())
+	r.RawQuery = []byte(message.URL.RawQuery)
 	for pair := range strings.SplitSeq(message.URL.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		name, err1 := url.QueryUnescape(name)

@@ -60,11 +60,15 @@ type config struct {
 		logLines        int
 		logBytes        int64
 	}
-	store     struct{ dir string }
-	keystore  struct{ pepperFile string }
-	auth      struct{ insecureCookies bool }
-	limit     struct{ counters int }
-	outbound  struct{ allowPrivate bool }
+	store    struct{ dir string }
+	keystore struct{ pepperFile string }
+	auth     struct{ insecureCookies bool }
+	limit    struct{ counters int }
+	outbound struct {
+		allowPrivate bool
+		fetches      int
+		answer       int64
+	}
 	telemetry struct {
 		level, format string
 		accessLog     bool
@@ -106,6 +110,8 @@ func defaults() *config {
 	c.sandbox.logBytes = 16 * kb
 	c.store.dir = "data"
 	c.limit.counters = 100_000
+	c.outbound.fetches = 50
+	c.outbound.answer = 5 * mb
 	c.telemetry.level = "info"
 	c.telemetry.format = "json"
 	return &c
@@ -150,6 +156,8 @@ func (c *config) settings() []setting {
 		{"auth", "insecure_cookies", flag{&c.auth.insecureCookies}},
 		{"limit", "counters", count{&c.limit.counters, 1, 100_000_000}},
 		{"outbound", "allow_private", flag{&c.outbound.allowPrivate}},
+		{"outbound", "fetches", count{&c.outbound.fetches, 1, 10_000}},
+		{"outbound", "answer", size{&c.outbound.answer, kb, 1 << 30}},
 		{"telemetry", "level", text{&c.telemetry.level, oneOf("debug", "info", "warn", "error")}},
 		{"telemetry", "format", text{&c.telemetry.format, oneOf("json", "text")}},
 		{"telemetry", "access_log", flag{&c.telemetry.accessLog}},

@@ -209,6 +209,8 @@ var changed = map[string]string{
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",
 	"RUNNER_LIMIT_COUNTERS":               "9",
 	"RUNNER_OUTBOUND_ALLOW_PRIVATE":       "true",
+	"RUNNER_OUTBOUND_FETCHES":             "9",
+	"RUNNER_OUTBOUND_ANSWER":              "9mb",
 	"RUNNER_TELEMETRY_LEVEL":              "debug",
 	"RUNNER_TELEMETRY_FORMAT":             "text",
 	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",

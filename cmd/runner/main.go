@@ -30,6 +30,7 @@ func main() {
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	c.color = c.terminal && os.Getenv("NO_COLOR") == ""
+	c.colorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
 	_ = stderr.Flush() // nobody is left to be told
 	os.Exit(status)
@@ -42,8 +43,8 @@ type cli struct {
 	stdout, stderr io.Writer
 	environ        []string
 	// terminal reports that a person reads stderr on a terminal, color that they
-	// want colours there.
-	terminal, color bool
+	// want colours there, colorOut that they do on stdout.
+	terminal, color, colorOut bool
 
 	app, data, configFile string
 	json                  bool
@@ -97,7 +98,7 @@ func (c *cli) root() *cobra.Command {
 	flags.StringVar(&c.configFile, "config", "", "configuration file (default: runner.toml in the app's folder)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.AddCommand(
-		c.serveCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
+		c.newCommand(), c.devCommand(), c.serveCommand(), c.buildCommand(), c.generateCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
 		c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.dataCommand(), c.auditCommand(), c.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))

@@ -57,7 +57,6 @@ func (c *cli) onNode(ctx context.Context, a *app, work errand) error {
 		client, err := admin.Dial(ctx, a.data)
 		if err == nil {
 			err = work.do(ctx, client)
-			client.Close()
 			if !errors.Is(err, admin.ErrNoServer) {
 				return err
 			}
@@ -142,9 +141,7 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 		Store: st, Keys: keys, Schema: func() *schema.Schema { return s },
 		Model: sync.OnceValues(func() (*entity.Model, error) { return a.entities(ctx, st, keys) }),
 	}
-	client := local.Client()
-	defer client.Close()
-	return work.do(ctx, client)
+	return work.do(ctx, local.Client())
 }
 
 // entities tells how the rows in the store lie. A command changes no schema: the

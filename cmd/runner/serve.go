@@ -22,6 +22,7 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
@@ -68,8 +69,8 @@ func (c *cli) serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serve opens the rooms from the ground up, serves, and closes them in reverse.
-func (c *cli) serve(ctx context.Context, a *app) (err error) {
+// serve serves what the app's folder holds, until a signal.
+func (c *cli) serve(ctx context.Context, a *app) error {
 	latest, err := a.read()
 	if err != nil {
 		return err
@@ -82,7 +83,32 @@ func (c *cli) serve(ctx context.Context, a *app) (err error) {
 	for _, d := range append(a.strangers(latest.Schema), a.doubts...).Sorted() {
 		logger.Warn("configuration", "about", d.String())
 	}
+	return c.withRooms(ctx, a, opt, logger, func(h *house) error {
+		if err := latest.activate(ctx, h.rt); err != nil {
+			return err
+		}
+		return h.serve(ctx, a, life{begin: func() (end func()) {
+			end = a.reloadOnSignal(ctx, h.rt, logger) // who reads the line may signal at once
+			if err := c.sayListening(h.local.URL); err != nil {
+				logger.Warn("nobody could be told where the server listens", "cause", err)
+			}
+			return end
+		}})
+	})
+}
 
+// house is what serving works with: the rooms that are open.
+type house struct {
+	ln     net.Listener
+	rt     *runtime.Runtime
+	local  *admin.Local
+	logger *slog.Logger
+}
+
+// withRooms opens the rooms from the ground up, lets do work with them, and closes
+// them in reverse.
+func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger *slog.Logger, do func(*house) error) (err error) {
+	hearLibraries(logger)
 	st, err := openStore(ctx, a, logger)
 	if err != nil {
 		return err
@@ -112,34 +138,44 @@ func (c *cli) serve(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	if err := latest.activate(ctx, rt); err != nil {
-		return err
-	}
-	return c.serveOn(ctx, a, ln, rt, &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, URL: "http://" + ln.Addr().String()}, logger)
+	local := &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, URL: "http://" + ln.Addr().String()}
+	return do(&house{ln, rt, local, logger})
 }
 
-// serveOn serves both doors, the network's and the operators', until a signal.
-func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.Runtime, local *admin.Local, logger *slog.Logger) error {
+// life is what a command does beside serving.
+type life struct {
+	// begin is called once a signal ends the serving in good order. What it gives
+	// ends what it began, and waits for it.
+	begin func() (end func())
+	// over ends the serving as a signal does; nil: nothing does.
+	over <-chan struct{}
+}
+
+// serve serves both doors, the network's and the operators', until a signal.
+func (h *house) serve(ctx context.Context, a *app, l life) error {
 	socket, err := admin.Listen(a.data)
 	if err != nil {
 		return err
 	}
-	operators := admin.NewServer(local, logger)
+	operators := admin.NewServer(h.local, h.logger)
 	ended := make(chan error, 2)
 	go func() { ended <- operators.Serve(socket) }()
-	go func() { ended <- rt.Serve(ln) }()
-	defer a.reloadOnSignal(ctx, rt, logger)()
-	running, failed := c.attend(ended, local.URL, logger)
+	go func() { ended <- h.rt.Serve(h.ln) }()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	defer l.begin()()
+	running, failed := h.attend(ended, signals, l.over)
 
 	// Requests first: while they end, operators can still ask.
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.runtime.shutdownTimeout)
 	defer cancel()
-	if late := rt.Shutdown(wait); late != nil {
-		logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
+	if late := h.rt.Shutdown(wait); late != nil {
+		h.logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
 	}
-	_ = ln.Close() // should serving not have begun yet
+	_ = h.ln.Close() // should serving not have begun yet
 	if late := operators.Shutdown(wait); late != nil {
-		logger.Warn("operators were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
+		h.logger.Warn("operators were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
 	}
 	for range running {
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
@@ -149,19 +185,15 @@ func (c *cli) serveOn(ctx context.Context, a *app, ln net.Listener, rt *runtime.
 	return failed
 }
 
-// attend says where the server listens and waits until a signal says to stop, or
-// one of the two doors fails. It tells how many still run, and why one does not.
-func (c *cli) attend(ended <-chan error, url string, logger *slog.Logger) (running int, failed error) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	if err := c.sayListening(url); err != nil {
-		logger.Warn("nobody could be told where the server listens", "cause", err)
-	}
+// attend waits until a signal says to stop, the life is over, or one of the two
+// doors fails. It tells how many still run, and why one does not.
+func (h *house) attend(ended <-chan error, signals chan os.Signal, over <-chan struct{}) (running int, failed error) {
 	select {
 	case s := <-signals:
 		lastSignal(signals)
-		logger.Info("stopping", "signal", s.String())
+		h.logger.Info("stopping", "signal", s.String())
+		return 2, nil
+	case <-over:
 		return 2, nil
 	case err := <-ended:
 		return 1, err
@@ -245,7 +277,6 @@ func serverOn(ctx context.Context, data string) (admin.Status, bool) {
 	if err != nil {
 		return admin.Status{}, false
 	}
-	defer client.Close()
 	status, err := client.Status(ctx)
 	return status, err == nil
 }
@@ -361,13 +392,18 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 		Limits: hostabi.Limits{
 			HostCalls: conf.sandbox.hostCalls, MovedBytes: int(conf.sandbox.movedBytes), StoreOps: conf.sandbox.storeOperations, Rows: conf.sandbox.rows,
 			ResponseBytes: int(conf.sandbox.response), LogLines: conf.sandbox.logLines, LogBytes: int(conf.sandbox.logBytes),
-			CPU: conf.sandbox.cpu,
+			CPU: conf.sandbox.cpu, Fetches: conf.outbound.fetches,
 		},
+		Outbound:    a.outboundOptions(),
 		MaxCounters: conf.limit.counters,
 		BodyBytes:   conf.front.body,
 		Timeout:     conf.runtime.timeout,
 		AccessLog:   conf.telemetry.accessLog,
 	}
+}
+
+func (a *app) outboundOptions() outbound.Options {
+	return outbound.Options{AllowPrivate: a.config.outbound.allowPrivate, MaxBody: int(a.config.outbound.answer)}
 }
 
 func (a *app) sandboxOptions(cache string) sandbox.Options { return a.config.sandboxOptions(cache) }

@@ -18,12 +18,24 @@ type version struct {
 }
 
 func (c *cli) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var licences bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "tell which runner this is",
 		Args:  atMost(0, "no argument"),
-		RunE:  func(*cobra.Command, []string) error { return c.printVersion() },
+		RunE: func(*cobra.Command, []string) error {
+			if !licences {
+				return c.printVersion()
+			}
+			text, err := notices()
+			if err != nil {
+				return err
+			}
+			return c.print(text)
+		},
 	}
+	cmd.Flags().BoolVar(&licences, "notices", false, "print the licences of the runner, and of all that is part of it and of modules that it makes")
+	return cmd
 }
 
 // versionFlag lets `runner --version` be `runner version`.

@@ -18,12 +18,25 @@ type Request struct {
 	Route string
 	// Params are percent-decoded, in order of the path.
 	Params []Pair
+	// RawQuery is the query as it came, without its "?".
+	RawQuery []byte
 	// Query holds all decoded pairs in order of arrival.
 	Query []Pair
 	// Headers are in order of arrival, lower-case, lines of one name joined.
 	Headers []Pair
 	// Body is the exact body.
 	Body []byte
+}
+
+// Header gives the value of a header by its name in lower case. The bytes belong to
+// the request.
+func (r *Request) Header(name string) (value []byte, ok bool) {
+	for _, h := range r.Headers {
+		if string(h.Name) == name {
+			return h.Value, true
+		}
+	}
+	return nil, false
 }
 
 // Response is a handler's answer, filled in by host calls. The zero value is

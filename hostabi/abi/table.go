@@ -66,7 +66,7 @@ func Functions() []Function {
 			"all of kind 0 params, 1 query, 2 headers: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
 		{"request_body", []Param{{"offset", Number}, room}, true, "the exact bytes; returns how many remain from `offset`"},
 		{"context", []Param{room}, true,
-			"JSON: `requestId`, `route`, `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`; only what this caller has}, `deadline`"},
+			"JSON: `requestId`, `route`, `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`"},
 		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},
 		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true, "the answer, status 200–599; a second one is `invalid`"},
 		{"response_error", []Param{{"status", Number}, {"code", Text}, {"message", Text}}, true,
@@ -77,6 +77,12 @@ func Functions() []Function {
 			"one service operation, JSON in; returns the length of its JSON result, or an errno (the result is then `{code, message}`)"},
 		{"call_result", []Param{{"offset", Number}, room}, true,
 			"reads the last result, or the error's `{code, message}`; returns how many bytes remain from `offset`"},
+		{"call_start", []Param{{"op", Text}, {"args", Bytes}}, true,
+			"as `call`, for operations that wait: a ticket, 0 or more, at once; what does not wait is done then"},
+		{"call_wait", nil, true,
+			"waits until one of the operations that were started is done and returns its ticket, each once; `not_found` when there is none"},
+		{"call_take", []Param{{"ticket", Number}}, true,
+			"what `call` would have returned, once; waits for it when there is nothing yet; `call_result` then reads it"},
 		{"keep_writes", nil, false, "commit this request's writes whatever status it answers"},
 		{"log", []Param{{"level", Number}, {"text", Text}}, false, "0 debug, 1 info, 2 warn, 3 error; bounded per request"},
 	}
@@ -105,7 +111,15 @@ func Ops() []Op {
 		{"apiKeys.list", `{"scope"?,"limit"?,"cursor"?}`, `{"keys":[…],"nextCursor"}`},
 		{"apiKeys.rotate", `{"id","gracePeriod"?}`, "the key object with its new `token`"},
 		{"apiKeys.revoke", `{"id"}`, "the key object"},
+		{"sessions.create", `{"userId","tenant"?,"roles"?,"ttl"?}`, `{"id","expiresAt"}`},
+		{"sessions.revoke", `{"id"?}`, `{"id"}`},
+		{"webhooks.verify", `{"scheme","secret"}`, `{"id","timestamp"}`},
 		{"secret", `{"name"}`, `{"value"}`},
+		{"digest", `{"algorithm","data"}`, `{"hex","base64"}`},
+		{"hmac", `{"algorithm","secret" or "key","data"}`, `{"hex","base64"}`},
+		{"timingSafeEqual", `{"a","b"}`, `{"equal"}`},
+		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`, `{"status","headers":[[name,value],…],"body"}`},
+		{"sleep", `{"seconds"}`, `{}`},
 	}
 }
 

@@ -28,6 +28,8 @@ type Caller struct {
 	UserID string
 	Tenant string
 	Roles  []string
+	// SessionID is the id of a cookie session; empty for every other caller.
+	SessionID string
 	// KeyID, Scope and Capability are set for Kind APIKey.
 	KeyID      string
 	Scope      string
@@ -36,4 +38,6 @@ type Caller struct {
 	As string
 	// Metadata is the key's JSON object; nil when it has none.
 	Metadata json.RawMessage
+	// Claims is the JSON object of what a JWT claims; nil for every other session.
+	Claims json.RawMessage
 }

@@ -25,6 +25,8 @@ const (
 	InvalidInput         Code = "invalid_input"
 	MissingCredentials   Code = "missing_credentials"
 	InvalidToken         Code = "invalid_token"
+	MissingSignature     Code = "missing_signature"
+	InvalidSignature     Code = "invalid_signature"
 	InsufficientScope    Code = "insufficient_scope"
 	InsufficientRole     Code = "insufficient_role"
 	CrossOrigin          Code = "cross_origin"
@@ -65,7 +67,7 @@ func All() []Code {
 	return []Code{
 		RouteNotFound, MethodNotAllowed, MethodNotImplemented, BadPath, InvalidRequest,
 		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON, InvalidInput,
-		MissingCredentials, InvalidToken, InsufficientScope, InsufficientRole, CrossOrigin, RateLimited,
+		MissingCredentials, InvalidToken, MissingSignature, InvalidSignature, InsufficientScope, InsufficientRole, CrossOrigin, RateLimited,
 		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
 		HandlerUnavailable,
 		BadRequest, Unauthorized, Forbidden, Error,

@@ -16,19 +16,19 @@ var everything = wasm.Options{
 // BenchmarkRewrite measures the way of a std-Go handler of about 4 MB
 // (make examples) from its bytes to those that are compiled.
 func BenchmarkRewrite(b *testing.B) {
-	orders, err := os.ReadFile("../../plugins/examples/orders/build/orders.wasm")
+	tracker, err := os.ReadFile("../../plugins/examples/tracker/build/tracker.wasm")
 	if err != nil {
 		b.Skip("make examples builds the module: ", err)
 	}
-	m, err := wasm.Parse(orders, wasm.DefaultLimits())
+	m, err := wasm.Parse(tracker, wasm.DefaultLimits())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("parse", func(b *testing.B) {
-		b.SetBytes(int64(len(orders)))
+		b.SetBytes(int64(len(tracker)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := wasm.Parse(orders, wasm.DefaultLimits()); err != nil {
+			if _, err := wasm.Parse(tracker, wasm.DefaultLimits()); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -50,7 +50,7 @@ func BenchmarkRewrite(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(len(out))/float64(len(orders)), "growth")
+			b.ReportMetric(float64(len(out))/float64(len(tracker)), "growth")
 			b.ReportMetric(float64(done.FuelChecks), "fuelchecks")
 			b.ReportMetric(float64(done.StackChecks), "stackchecks")
 		})

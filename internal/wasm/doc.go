@@ -12,7 +12,7 @@
 // and block types of more bytes than needed) are refused, so that nothing can
 // be code for the compiler which was not code here.
 //
-// Everything here is a function of its input alone, needs memory linear in it,
-// and may be called from any goroutine. A Module borrows the bytes that it was
-// parsed from, which must not change while it is in use.
+// Everything here but ReadFile is a function of its input alone, needs memory
+// linear in it, and may be called from any goroutine. A Module borrows the bytes
+// that it was parsed from, which must not change while it is in use.
 package wasm

@@ -67,7 +67,7 @@ func around(b []byte, parts [2][]byte, n uint32) []byte {
 // codeSection writes the code anew.
 func (w *rewriter) codeSection() []byte {
 	m := w.m
-	if w.Fuel == nil && w.MaxStack == 0 || len(m.functions) == 0 {
+	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 || len(m.functions) == 0 {
 		return m.content(sectionCode)
 	}
 	size := len(m.content(sectionCode))

@@ -170,6 +170,8 @@ func TestHostileModules(t *testing.T) {
 		{"export twice", module(section(5, []byte{1, 0, 1}), section(7, []byte{2, 1, 'a', 2, 0, 1, 'a', 2, 0})), wasm.DefaultLimits(), `"a" is exported twice`},
 		{"unknown start", module(section(8, []byte{0})), wasm.DefaultLimits(), "function 0 is named"},
 		{"global of a later one", module(section(6, []byte{1, 0x7f, 0, 0x23, 0, 0x0b})), wasm.DefaultLimits(), "not there yet"},
+		{"data whose place can change", module(section(5, []byte{1, 0, 1}), section(6, []byte{1, 0x7f, 1, 0x41, 0, 0x0b}), section(11, []byte{1, 0, 0x23, 0, 0x0b, 0})),
+			wasm.DefaultLimits(), "that of global 0, which can change"},
 		{"large i32", code(0x41, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x1a), wasm.DefaultLimits(), "more bits than it may"},
 		{"long i64", code(append([]byte{0x42}, many(11, 0x80)...)...), wasm.DefaultLimits(), "more bits than it may"},
 		{"no memory", module(aType, section(3, []byte{1, 0}), section(10, []byte{1, 8, 0, 0x41, 0, 0x28, 2, 0, 0x1a, 0x0b})), wasm.DefaultLimits(), "a memory that is not there"},

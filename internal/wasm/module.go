@@ -583,6 +583,8 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 	case opGlobalGet:
 		if c.index = r.u32(); r.err == nil && int64(c.index) >= int64(globals) {
 			r.fail("an initial value is that of global %d, which is not there yet", c.index)
+		} else if r.err == nil && m.globals[c.index].Mutable {
+			r.fail("an initial value is that of global %d, which can change", c.index)
 		}
 	case opRefNull:
 		if t := r.byte(); !ValueType(t).isReference() {

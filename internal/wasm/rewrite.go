@@ -36,6 +36,12 @@ type Options struct {
 	// module, for the host to apply once: instances that are brought to a later
 	// state anyhow are then made fast. It needs a Prefix.
 	Detach bool
+	// Alike leaves out what code does not depend on, so that modules which differ
+	// in their data, in the names of their exports and in how much memory they begin
+	// with become equal: functions are exported by Prefix and their number among the
+	// exports, and the memory begins with nothing, for the host to grow it to what
+	// Memory tells before anything runs. It needs Detach.
+	Alike bool
 }
 
 // FuelImport names the host function () -> i32 that is called when fuel is used
@@ -70,6 +76,9 @@ type Rewritten struct {
 	// Start is the name that the start function is exported by, if it was
 	// detached and the module has one: () -> ().
 	Start string
+	// Exports are the names that functions are exported by, by those that they had.
+	// Nil if they are as they were.
+	Exports map[string]string
 	// Data are the active data segments that were detached, to be written in
 	// this order; a segment that does not fit into the memory is a trap.
 	Data []DataSegment
@@ -103,6 +112,7 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 type rewriter struct {
 	Options
 	m    *Module
+	link *linker // nil but for Link
 	done *Rewritten
 
 	added        []Import // functions
@@ -183,6 +193,14 @@ func (w *rewriter) checkNames() error {
 		}
 		return nil
 	}
+	if w.Alike {
+		w.done.Exports = map[string]string{}
+		for i, e := range w.m.exports {
+			if e.Kind == FunctionKind {
+				w.done.Exports[e.Name] = fmt.Sprintf("%se%d", w.Prefix, i)
+			}
+		}
+	}
 	for _, e := range w.m.exports {
 		if strings.HasPrefix(e.Name, w.Prefix) {
 			return fmt.Errorf("exports %.100q, and names that begin with %q are the host's: rename it", e.Name, w.Prefix)
@@ -255,6 +273,9 @@ func (w *rewriter) typeIndex(t FuncType) int {
 
 // function is the new index of a function.
 func (w *rewriter) function(index uint32) uint32 {
+	if w.link != nil {
+		return w.link.numbers[index]
+	}
 	if int(index) >= len(w.m.imports) {
 		return index + uint32(len(w.added))
 	}
@@ -327,6 +348,7 @@ func (w *rewriter) customs(out []byte, after int) []byte {
 	for _, c := range w.m.customs {
 		switch {
 		case c.after != after || c.isDebug():
+		case c.name == "name" && w.link != nil: // most functions would have none
 		case c.name == "name":
 			if body := w.names(c); len(body) > 0 {
 				out = appendSection(out, sectionCustom, append(appendName(nil, c.name), body...))
@@ -353,6 +375,9 @@ func (w *rewriter) typeSection() []byte {
 }
 
 func (w *rewriter) imports() []byte {
+	if w.link != nil {
+		return w.link.importSection()
+	}
 	if len(w.added) == 0 {
 		return w.m.content(sectionImport)
 	}
@@ -366,6 +391,9 @@ func (w *rewriter) imports() []byte {
 }
 
 func (w *rewriter) tableSection() []byte {
+	if w.link != nil && len(w.link.Table) > 0 {
+		return w.link.tableSection(w.m.tables[0])
+	}
 	if w.TableMax == 0 {
 		return w.m.content(sectionTable)
 	}
@@ -385,14 +413,27 @@ func (w *rewriter) tableSection() []byte {
 
 func (w *rewriter) memorySection() []byte {
 	memory := w.m.memory
-	if memory == nil || w.MemoryMaxPages == 0 {
+	if w.link != nil {
+		return w.link.memorySection(memory)
+	}
+	if memory == nil || w.MemoryMaxPages == 0 && !w.Alike {
 		return w.m.content(sectionMemory)
 	}
-	return appendU32(appendU32([]byte{1, 1}, memory.MinPages), max(min(w.MemoryMaxPages, maxPages), memory.MinPages))
+	least, most := memory.MinPages, memory.MaxPages
+	if w.MemoryMaxPages > 0 {
+		most = max(min(w.MemoryMaxPages, maxPages), least)
+	}
+	if w.Alike {
+		least = 0
+	}
+	return appendU32(appendU32([]byte{1, 1}, least), most)
 }
 
 func (w *rewriter) globalSection() []byte {
 	m := w.m
+	if w.link != nil {
+		return w.link.globalSection(m.globals, w.constant)
+	}
 	added := 0
 	if w.Fuel != nil {
 		added++
@@ -430,6 +471,9 @@ func (w *rewriter) constant(b []byte, c constant) []byte {
 }
 
 func (w *rewriter) exportSection() []byte {
+	if w.link != nil {
+		return w.link.exportSection(w.m.exports, w.exports)
+	}
 	all := append(w.m.exports[:len(w.m.exports):len(w.m.exports)], w.exports...)
 	if len(all) == 0 {
 		return w.m.content(sectionExport)
@@ -438,6 +482,9 @@ func (w *rewriter) exportSection() []byte {
 	for _, e := range all {
 		if e.Kind == FunctionKind {
 			e.Index = w.function(e.Index)
+			if as, ok := w.done.Exports[e.Name]; ok {
+				e.Name = as
+			}
 		}
 		b = appendU32(append(appendName(b, e.Name), byte(e.Kind)), e.Index)
 	}
@@ -453,11 +500,16 @@ func (w *rewriter) startSection() []byte {
 
 func (w *rewriter) elementSection() []byte {
 	m := w.m
-	if len(w.added) == 0 || len(m.elements) == 0 {
+	fills := w.link != nil && len(w.link.Table) > 0
+	if !fills && (w.link == nil && len(w.added) == 0 || len(m.elements) == 0) {
 		return m.content(sectionElement)
 	}
 	b := make([]byte, 0, len(m.content(sectionElement))+len(m.content(sectionElement))/4+8)
-	b = appendU32(b, uint32(len(m.elements)))
+	count := uint32(len(m.elements))
+	if fills {
+		count++
+	}
+	b = appendU32(b, count)
 	for _, e := range m.elements {
 		b = appendU32(b, e.form)
 		if e.active() {
@@ -479,6 +531,9 @@ func (w *rewriter) elementSection() []byte {
 			}
 		}
 	}
+	if fills {
+		b = w.link.element(b, m.tables[0].Min)
+	}
 	return b
 }
 
@@ -489,7 +544,7 @@ func (w *rewriter) dropsData() bool {
 }
 
 func (w *rewriter) dataCountSection() []byte {
-	if w.dropsData() {
+	if w.dropsData() || w.link != nil {
 		return nil
 	}
 	return w.m.content(sectionDataCount)
@@ -500,6 +555,8 @@ func (w *rewriter) dataCountSection() []byte {
 func (w *rewriter) dataSection() []byte {
 	m := w.m
 	switch {
+	case w.link != nil:
+		return w.link.dataSection()
 	case w.dropsData():
 		return nil
 	case !w.Detach:

@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"slices"
@@ -37,8 +38,8 @@ func compile(t testing.TB, b []byte) wazero.CompiledModule {
 
 func TestRewrittenGuestsCompile(t *testing.T) {
 	modules := guests(t)
-	if orders, err := os.ReadFile("../../plugins/examples/orders/build/orders.wasm"); err == nil {
-		modules["orders.wasm"] = orders
+	if tracker, err := os.ReadFile("../../plugins/examples/tracker/build/tracker.wasm"); err == nil {
+		modules["tracker.wasm"] = tracker
 	}
 	for name, original := range modules {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestMemoryAndTablesGrowNoFurtherThanTheyMay(t *testing.T) {
 	  (func (export "a") (param i32) (result i32) (table.grow $a (ref.null func) (local.get 0)))
 	  (func (export "b") (param i32) (result i32) (table.grow $b (ref.null func) (local.get 0)))
 	  (func (export "c") (param i32) (result i32) (table.grow $c (ref.null func) (local.get 0))))`)
-	bytes, done := mustRewrite(t, original, wasm.Options{MemoryMaxPages: 3, TableMax: 10})
-	m := newHost(t, wazero.NewRuntimeConfigInterpreter()).instantiate(t, bytes, done)
+	rewritten, done := mustRewrite(t, original, wasm.Options{MemoryMaxPages: 3, TableMax: 10})
+	m := newHost(t, wazero.NewRuntimeConfigInterpreter()).instantiate(t, rewritten, done)
 	for _, row := range []struct {
 		export string
 		by     uint64
@@ -273,9 +274,9 @@ func call(t *testing.T, m api.Module, export string) {
 
 func TestDetachedModuleBeginsAsTheOriginal(t *testing.T) {
 	original := watModule(t, stateful)
-	bytes, done := mustRewrite(t, original, everything)
+	rewritten, done := mustRewrite(t, original, everything)
 	want := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, original, &wasm.Rewritten{})
-	got := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, bytes, done)
+	got := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, rewritten, done)
 	for range 3 {
 		if diff := cmp.Diff(peek(t, want), peek(t, got)); diff != "" {
 			t.Fatalf("(-original +detached)\n%s", diff)
@@ -283,7 +284,7 @@ func TestDetachedModuleBeginsAsTheOriginal(t *testing.T) {
 		call(t, want, "bump")
 		call(t, got, "bump")
 	}
-	if len(done.Data) != 2 || done.Start == "" || mustParse(t, bytes).HasStart() {
+	if len(done.Data) != 2 || done.Start == "" || mustParse(t, rewritten).HasStart() {
 		t.Errorf("%d data segments and the start function %q were detached", len(done.Data), done.Start)
 	}
 }
@@ -294,11 +295,36 @@ func TestDetachedModuleKeepsThePassiveDataItsCodeNames(t *testing.T) {
 	  (data (i32.const 0) "active")
 	  (data $p "passive")
 	  (func (export "init") (memory.init $p (i32.const 100) (i32.const 0) (i32.const 7))))`)
-	bytes, done := mustRewrite(t, original, everything)
-	m := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, bytes, done)
+	rewritten, done := mustRewrite(t, original, everything)
+	m := newHost(t, wazero.NewRuntimeConfigCompiler()).instantiate(t, rewritten, done)
 	call(t, m, "init")
 	memory, _ := m.Memory().Read(0, 107)
 	if string(memory[100:]) != "passive" || string(memory[:6]) != "active" {
 		t.Errorf("memory holds %q", memory)
+	}
+}
+
+func TestModulesThatDifferInDataNamesAndMemoryBecomeAlike(t *testing.T) {
+	one := `(module (memory (export "memory") 1) (data (i32.const 8) "first")
+	  (func $f (export "first") (result i32) (i32.load8_u (i32.const 8))) (func (export "second") (drop (memory.grow (i32.const 1)))))`
+	other := `(module (memory (export "memory") 7) (data (i32.const 90000) "other")
+	  (func $f (export "first") (result i32) (i32.load8_u (i32.const 8))) (func (export "third") (drop (memory.grow (i32.const 1)))))`
+	options := everything
+	options.Alike = true
+	options.MemoryMaxPages = 100
+	a, first := mustRewrite(t, watModule(t, one), options)
+	b, second := mustRewrite(t, watModule(t, other), options)
+	if !bytes.Equal(a, b) {
+		t.Error("the two are different")
+	}
+	if first.Exports["first"] == "" || first.Exports["first"] != second.Exports["first"] || first.Exports["second"] != second.Exports["third"] {
+		t.Errorf("they export %v and %v", first.Exports, second.Exports)
+	}
+	if m := mustParse(t, a); m.Memory().MinPages != 0 || m.Memory().MaxPages != 100 {
+		t.Errorf("the memory is %v", m.Memory())
+	}
+	different, _ := mustRewrite(t, watModule(t, strings.Replace(one, "load8_u", "load8_s", 1)), options)
+	if bytes.Equal(a, different) {
+		t.Error("another instruction makes no difference")
 	}
 }

@@ -100,17 +100,22 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // *fault.Fault or, where headers have more to say, a *Refusal of one. A good key
 // or session costs no allocation.
 //
+// Tokens are those of the schema, nil where it has no session jwt. A JWT signed with
+// a key that is not known yet waits, as long as ctx allows, for the provider's keys.
+//
 // A credential in a header decides, and no cookie beside it is looked at.
 //
 // The answer holds as long as the keystore's epoch, read before, stays the
 // same: check again when it has moved before the request is let in.
-func (a *Authenticator) Check(s *schema.Schema, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	if route.Auth.None {
 		return anonymous(s, route), nil
 	}
 	switch lines := p.AuthorizationLines + p.APIKeyLines; {
 	case lines > 1:
 		return caller.Caller{}, errTwoCredentials
+	case lines == 1 && tokens != nil && route.Auth.Session && p.isJWT():
+		return a.checkJWT(ctx, tokens, route, p, now)
 	case lines == 1:
 		return a.checkKey(s, &route.Auth, p, now)
 	case route.Auth.Session && p.Cookies > 0:
@@ -146,7 +151,27 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 		return caller.Caller{}, errCrossOrigin
 	}
 	a.keys.SawSession(session)
-	return caller.Caller{Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles}, nil
+	return caller.Caller{Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles, SessionID: session.ID}, nil
+}
+
+// checkJWT returns the user whom the bearer's JWT is about. It came in a header that
+// no page of another origin can send by itself, so nothing is asked about origins.
+func (a *Authenticator) checkJWT(ctx context.Context, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+	token, _ := p.credential()
+	who, reason := tokens.verify(ctx, token, now)
+	if reason != "" {
+		return caller.Caller{}, a.refuse(p, nil, "", reason, now)
+	}
+	if !hasOneOf(who.Roles, route.Auth.Roles) {
+		return caller.Caller{}, errRole
+	}
+	return who, nil
+}
+
+// isJWT reports that the credential is a bearer with two dots.
+func (p *Presented) isJWT() bool {
+	token, reason := p.credential()
+	return reason == WrongKind && token != nil
 }
 
 // hasOneOf reports whether one of the needed roles is there, or none is needed.

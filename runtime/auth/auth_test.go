@@ -58,6 +58,7 @@ type world struct {
 	store  *store.Store
 	keys   *keystore.Keystore
 	auth   *auth.Authenticator
+	tokens *auth.Tokens // nil: none
 	now    time.Time
 	log    lines
 }
@@ -153,7 +154,7 @@ func header(value string) auth.Presented {
 
 func (w *world) check(path string, p auth.Presented) (caller.Caller, error) {
 	w.Helper()
-	return w.auth.Check(w.schema, w.route(path), p, w.now)
+	return w.auth.Check(context.Background(), w.schema, w.tokens, w.route(path), p, w.now)
 }
 
 func TestCredentialsArePresentedInOneOfTwoWays(t *testing.T) {
@@ -519,7 +520,7 @@ func TestACountThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = broken.Check(w.schema, w.route("read"), bearer("Bearer "+goodToken), w.now)
+	_, _ = broken.Check(context.Background(), w.schema, w.tokens, w.route("read"), bearer("Bearer "+goodToken), w.now)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	broken.Run(ctx)
@@ -537,7 +538,7 @@ func TestAGoodKeyCostsNoAllocation(t *testing.T) {
 	p := bearer("Bearer " + w.create(keystore.CreateRequest{Scope: "partner_sync", Name: "n"}).Token.Reveal())
 	route := w.route("both")
 	if n := testing.AllocsPerRun(200, func() {
-		if _, err := w.auth.Check(w.schema, route, p, w.now); err != nil {
+		if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route, p, w.now); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 && !raced {
@@ -567,7 +568,7 @@ func BenchmarkCheck(b *testing.B) {
 	route := w.route("both")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.auth.Check(w.schema, route, p, w.now); err != nil {
+		if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route, p, w.now); err != nil {
 			b.Fatal(err)
 		}
 	}

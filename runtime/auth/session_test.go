@@ -88,8 +88,8 @@ func (w *world) revokeSession(id string) {
 
 func TestACookieIsACallerOfKindSession(t *testing.T) {
 	w := newPortal(t)
-	_, p := w.session("staff", "guest")
-	want := caller.Caller{Kind: caller.Session, UserID: "ada", Tenant: "acme", Roles: []string{"staff", "guest"}}
+	session, p := w.session("staff", "guest")
+	want := caller.Caller{Kind: caller.Session, UserID: "ada", Tenant: "acme", Roles: []string{"staff", "guest"}, SessionID: session.ID}
 	for _, path := range []string{"me", "admin"} {
 		if got, err := w.check(path, p); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%s: %v %s", path, err, cmp.Diff(want, got))
@@ -244,7 +244,7 @@ func TestAGoodSessionCostsNoAllocation(t *testing.T) {
 	for _, path := range []string{"me", "admin"} {
 		route := w.route(path)
 		if n := testing.AllocsPerRun(200, func() {
-			if _, err := w.auth.Check(w.schema, route, p, w.now); err != nil {
+			if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route, p, w.now); err != nil {
 				t.Fatal(err)
 			}
 		}); n != 0 && !raced {
@@ -307,14 +307,14 @@ func TestCSRFMatrix(t *testing.T) {
 						refused++
 					}
 					name := fmt.Sprintf("%s to %s, Sec-Fetch-Site %q, Origin %q", method, host, site, origin)
-					if _, err := w.auth.Check(w.schema, route[false], set(p, method, host, site, origin), w.now); fault.CodeOf(err) != want {
+					if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route[false], set(p, method, host, site, origin), w.now); fault.CodeOf(err) != want {
 						t.Errorf("%s: %v, want %q", name, err, want)
 					}
-					if _, err := w.auth.Check(w.schema, route[true], set(p, method, host, site, origin), w.now); err != nil {
+					if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route[true], set(p, method, host, site, origin), w.now); err != nil {
 						t.Errorf("%s with csrf: off: %v", name, err)
 					}
 					for _, key := range []auth.Presented{bearer("Bearer " + token), header(token)} {
-						if _, err := w.auth.Check(w.schema, w.route("any"), set(key, method, host, site, origin), w.now); err != nil {
+						if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, w.route("any"), set(key, method, host, site, origin), w.now); err != nil {
 							t.Errorf("%s with a key: %v", name, err)
 						}
 					}
@@ -347,7 +347,7 @@ func TestCSRFMatrix(t *testing.T) {
 		{"untrusted origin without sec-fetch-site", "POST", "", "https://attacker.example", false},
 		{"untrusted origin with cross-site", "POST", "cross-site", "https://attacker.example", false},
 	} {
-		_, err := w.auth.Check(w.schema, route[false], set(p, row.method, "example.com", row.site, row.origin), w.now)
+		_, err := w.auth.Check(context.Background(), w.schema, w.tokens, route[false], set(p, row.method, "example.com", row.site, row.origin), w.now)
 		if (err == nil) != row.allowed || err != nil && fault.CodeOf(err) != fault.CrossOrigin {
 			t.Errorf("%s: %v", row.name, err)
 		}
@@ -355,16 +355,16 @@ func TestCSRFMatrix(t *testing.T) {
 
 	// What comes from no browser is not decided in its favour: Origin without a
 	// Host to compare it with, two lines of a name.
-	if _, err := w.auth.Check(w.schema, route[false], set(p, "POST", "", "", "null"), w.now); fault.CodeOf(err) != fault.CrossOrigin {
+	if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route[false], set(p, "POST", "", "", "null"), w.now); fault.CodeOf(err) != fault.CrossOrigin {
 		t.Errorf("Origin without Host: %v", err)
 	}
 	twice := set(p, "POST", "example.com", "same-origin", "https://trusted.example")
 	twice.FetchSiteLines = 2
-	if _, err := w.auth.Check(w.schema, route[false], twice, w.now); fault.CodeOf(err) != fault.CrossOrigin {
+	if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route[false], twice, w.now); fault.CodeOf(err) != fault.CrossOrigin {
 		t.Errorf("two lines of Sec-Fetch-Site: %v", err)
 	}
 	twice.FetchSiteLines, twice.OriginLines = 1, 2
-	if _, err := w.auth.Check(w.schema, route[false], twice, w.now); fault.CodeOf(err) != fault.CrossOrigin {
+	if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route[false], twice, w.now); fault.CodeOf(err) != fault.CrossOrigin {
 		t.Errorf("two lines of Origin: %v", err)
 	}
 }

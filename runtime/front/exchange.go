@@ -52,7 +52,6 @@ type Exchange struct {
 
 	id    [ulid.EncodedSize]byte
 	head  []byte     // the exchange's own copy; all below points into it
-	query []byte     // raw
 	lines []abi.Pair // header lines as they came, names in lower case
 	arena []byte     // decoded pairs and joined lines
 
@@ -199,7 +198,7 @@ func (x *Exchange) makeRoom() {
 // decoded, is fault.InvalidRequest.
 func (x *Exchange) parseQuery() *fault.Fault {
 	x.Request.Query = x.Request.Query[:0]
-	for rest := x.query; len(rest) > 0; {
+	for rest := x.Request.RawQuery; len(rest) > 0; {
 		var pair []byte
 		pair, rest, _ = bytes.Cut(rest, []byte{'&'})
 		if len(pair) == 0 {

@@ -177,7 +177,7 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 		}
 	}
 	x.Request.Method = method
-	x.Request.Path, x.query, _ = bytes.Cut(target, []byte{'?'})
+	x.Request.Path, x.Request.RawQuery, _ = bytes.Cut(target, []byte{'?'})
 	return nil
 }
 

@@ -29,6 +29,8 @@ var refusals = map[fault.Code]refusal{
 	fault.InvalidInput:         {400, "the body is not what this route takes", false},
 	fault.MissingCredentials:   {401, "this route needs credentials: send Authorization: Bearer <token> or X-API-Key: <token>", false},
 	fault.InvalidToken:         {401, "the credential is not valid here", true},
+	fault.MissingSignature:     {400, "this route takes signed requests alone", false},
+	fault.InvalidSignature:     {401, "the signature does not fit the request", false},
 	fault.InsufficientScope:    {403, "the credential does not have the scope that this route needs", true},
 	fault.InsufficientRole:     {403, "the session has none of the roles that this route needs", true},
 	fault.CrossOrigin:          {403, "the request comes from a page of another origin", false},

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
 	"runner.example/runtime/sandbox"
 	"runner.example/tests/bench/arms"
 )
@@ -76,20 +78,33 @@ func BenchmarkSteady(b *testing.B) {
 }
 
 // BenchmarkIdle tells what an idle sandbox takes of the machine's memory: after
-// a request, and when it was idle for long.
+// a request, and when it was idle for long. RUNNER_BENCH_MODULES names modules
+// besides, as name=path,…: programs, or with a handler hello.
 func BenchmarkIdle(b *testing.B) {
 	const n = 300
-	for _, row := range []struct {
-		name string
-		wasm []byte
-	}{{"small", assemble(b, "small")}, {"go", buildGo(b, "gohello")}} {
+	type row struct {
+		name, handler string
+		wasm          []byte
+	}
+	rows := []row{{"small", "handle", assemble(b, "small")}, {"go", "handle", buildGo(b, "gohello")}}
+	for pair := range strings.FieldsFuncSeq(os.Getenv("RUNNER_BENCH_MODULES"), func(c rune) bool { return c == ',' }) {
+		name, path, _ := strings.Cut(pair, "=")
+		wasm, err := os.ReadFile(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows = append(rows, row{name, "hello", wasm})
+	}
+	for _, row := range rows {
 		b.Run(row.name, func(b *testing.B) {
 			m := load(b, newEngine(b, sandbox.Options{TotalMemoryBytes: 1 << 40}), row.wasm)
 			call := newCall(context.Background(), new(bytes.Buffer))
 			call.Request.Body = []byte(orderJSON)
+			call.Request.Params = []abi.Pair{{Name: []byte("what"), Value: []byte("hello")}}
+			handler := cmp.Or(m.Command(), row.handler)
 			for b.Loop() {
 				before := anonymous(b)
-				if err := m.Fill(n, call, "handle"); err != nil {
+				if err := m.Fill(n, call, handler); err != nil {
 					b.Fatal(err)
 				}
 				used := anonymous(b)

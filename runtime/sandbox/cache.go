@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/gob"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,9 +27,8 @@ import (
 
 // cache is the folder of what was made of modules:
 //
-//	<version>/<key>.program   a rewritten module, as gob
-//	<version>/code/…          what the compiler made of it, and where it says
-//	<version>/<key>.sums      the SHA-256 of both, as sha256sum -c reads it
+//	<version>/code/…       what the compiler made of a rewritten module, where it says
+//	<version>/<key>.sums   the SHA-256 of that, as sha256sum -c reads it
 //
 // A version is everything but the module that it depends on. What lies there is
 // run as it is: it must be this user's alone. A list of sums is written last and
@@ -48,12 +46,11 @@ type cache struct {
 }
 
 const (
-	programFile = ".program"
-	sumsFile    = ".sums"
-	codeFolder  = "code"
+	sumsFile   = ".sums"
+	codeFolder = "code"
 )
 
-// Names that we, or the compiler for us, give.
+// Names that we, or the compiler for us, give; earlier versions had programs.
 var (
 	versionName  = regexp.MustCompile(`^v[0-9a-f]{16}$`)
 	entryName    = regexp.MustCompile(`^([0-9a-f]{64}\.(program|sums)|new-[0-9]+)$`)
@@ -112,7 +109,7 @@ func ownFolder(dir string) error {
 }
 
 // programVersion changes with what rewriting makes of a module.
-const programVersion = 4
+const programVersion = 6
 
 // version names all that a cached program and its code depend on. The build is
 // part of it: between two of them the rewriter may have changed.
@@ -139,77 +136,49 @@ func version() string {
 	return fmt.Sprintln(programVersion, compiler, revision, build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// key is that of a module under the options that its program depends on.
-func (c *cache) key(binary []byte, memoryBytes int64) string {
-	h := sha256.New()
-	fmt.Fprintln(h, c.version, memoryBytes, maxStack, maxTable, fuelModule, exportPrefix)
-	h.Write(binary)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// make gives the program and the code of a module: those that are kept, or those
-// that rewrite and compile make, which are kept then.
-func (c *cache) make(ctx context.Context, key string, rewrite func() (*program, error),
-	compile func(context.Context, []byte) (wazero.CompiledModule, error)) (*program, wazero.CompiledModule, error) {
+// make gives the code of a rewritten module: what is kept, or what compile makes,
+// which is kept then. The key is that of the module's bytes.
+func (c *cache) make(ctx context.Context, key string, wasm []byte,
+	compile func(context.Context, []byte) (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, files := c.find(key)
-	if p == nil {
+	if !c.find(key) {
 		c.tidy() // no code is found that nobody vouches for
-		var err error
-		if p, err = rewrite(); err != nil {
-			return nil, nil, err
-		}
-		p.Wasm = append(p.Wasm, keySection(key)...)
 	}
 	before := c.code()
-	compiled, err := compile(ctx, p.Wasm)
+	compiled, err := compile(ctx, wasm)
+	if errors.Is(err, errUnreadable) { // it was so when its sums were taken
+		c.remove(key, c.sums(key))
+		before = c.code()
+		compiled, err = compile(ctx, wasm)
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	added := slices.DeleteFunc(c.code(), func(name string) bool { return slices.Contains(before, name) })
-	if files == nil || len(added) > 0 {
-		c.keep(key, p, added)
+	if len(added) > 0 {
+		c.keep(key, added)
 	}
-	return p, compiled, nil
+	return compiled, nil
 }
 
-// keySection is a custom section with the key: no two modules have the same code
-// file then, not even such as mean the same.
-func keySection(key string) []byte {
-	const name = "runner"
-	b := []byte{0, byte(1 + len(name) + len(key)), byte(len(name))} // both below 128
-	return append(append(b, name...), key...)
-}
-
-// find gives a program that was kept and the files that belong to it; nothing,
-// and they are gone, when one of them is not as it was.
-func (c *cache) find(key string) (*program, []string) {
+// find tells whether the code of a key was kept. It is gone, when one of its files
+// is not as it was.
+func (c *cache) find(key string) bool {
 	sums := c.sums(key)
-	if sums == nil {
-		return nil, nil
+	if len(sums) == 0 {
+		return false
 	}
-	p := new(program)
-	var files []string
 	for name, want := range sums {
 		b, err := os.ReadFile(filepath.Join(c.dir, name))
-		sum := sha256.Sum256(b)
-		if err == nil && hex.EncodeToString(sum[:]) == want {
-			files = append(files, name)
-			if name != key+programFile || gob.NewDecoder(bytes.NewReader(b)).Decode(p) == nil {
-				continue
-			}
+		if sum := sha256.Sum256(b); err != nil || hex.EncodeToString(sum[:]) != want {
+			c.remove(key, sums)
+			return false
 		}
-		c.remove(key, sums)
-		return nil, nil
-	}
-	if !slices.Contains(files, key+programFile) {
-		c.remove(key, sums)
-		return nil, nil
 	}
 	now := time.Now()
 	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // it was used; else it only goes earlier
-	return p, files
+	return true
 }
 
 // sums reads the list of a key's files, nil when there is none that can be
@@ -222,7 +191,7 @@ func (c *cache) sums(key string) map[string]string {
 	sums := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || !filepath.IsLocal(name) || name != key+programFile && !strings.HasPrefix(name, codeFolder+"/") {
+		if !ok || !filepath.IsLocal(name) || !strings.HasPrefix(name, codeFolder+"/") {
 			return nil
 		}
 		sums[name] = sum
@@ -255,15 +224,11 @@ func (c *cache) code() (names []string) {
 	return names
 }
 
-// keep writes a program for the next start, and the list of what belongs to it.
-// A file that cannot be written costs that start some time and nothing else.
-func (c *cache) keep(key string, p *program, code []string) {
-	var b bytes.Buffer
-	if gob.NewEncoder(&b).Encode(p) != nil || c.write(key+programFile, b.Bytes()) != nil {
-		return
-	}
+// keep writes the list of what belongs to a key. One that cannot be written costs
+// the next start some time and nothing else.
+func (c *cache) keep(key string, code []string) {
 	var list bytes.Buffer
-	for _, name := range append(code, key+programFile) {
+	for _, name := range code {
 		b, err := os.ReadFile(filepath.Join(c.dir, name))
 		if err != nil {
 			return

@@ -3,6 +3,8 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -66,12 +68,15 @@ func read(t *testing.T, path string) []byte {
 // Whatever byte of the cache is another, and wherever a file ends, the next start
 // makes what it needs anew: nothing is run that was not made here.
 func TestADamagedCacheIsNotUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one thing after the other: nothing for the race detector")
+	}
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
 	cold := start(t, options, wasm)
 	files := kept(t, options.CacheDir)
-	if len(files) != 6 { // program, code and sums of the module and of the self-test
-		t.Fatalf("%d files are kept, want 6: %q", len(files), files)
+	if len(files) != 4 { // code and sums of the module and of the self-test
+		t.Fatalf("%d files are kept, want 4: %q", len(files), files)
 	}
 	t.Logf("%s without the cache, %s with it", cold, start(t, options, wasm))
 	for _, path := range files {
@@ -97,8 +102,45 @@ func TestADamagedCacheIsNotUsed(t *testing.T) {
 			if now := kept(t, options.CacheDir); !slices.Equal(now, files) {
 				t.Fatalf("with byte %d of %s changed, %q are kept, want %q", i, filepath.Base(path), now, files)
 			}
-			if strings.HasSuffix(path, ".program") && !bytes.Equal(read(t, path), whole) {
-				t.Errorf("a damaged program was not made anew")
+			if !bytes.Equal(read(t, path), whole) {
+				t.Errorf("%s was damaged, and not made anew", filepath.Base(path))
+			}
+		}
+	}
+}
+
+// Code that was cut short before its sum was taken, as on a full disk, is made anew
+// like any other that is damaged.
+func TestCodeThatNeverWasWholeIsMadeAnew(t *testing.T) {
+	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
+	wasm := assemble(t, "cases")
+	start(t, options, wasm)
+	files := kept(t, options.CacheDir)
+	whole := map[string][]byte{}
+	for _, path := range files {
+		whole[path] = read(t, path)
+	}
+	for name, damage := range map[string]func([]byte) []byte{
+		"cut":          func(b []byte) []byte { return b[:len(b)/2] },
+		"cut at once":  func(b []byte) []byte { return b[:3] },
+		"empty":        func([]byte) []byte { return nil },
+		"another kind": func(b []byte) []byte { return append([]byte("RUNNER"), b[6:]...) },
+	} {
+		for _, path := range files {
+			if !strings.HasSuffix(path, ".sums") {
+				continue
+			}
+			_, code, _ := strings.Cut(strings.TrimSpace(string(whole[path])), "  ")
+			damaged := damage(bytes.Clone(whole[filepath.Join(filepath.Dir(path), code)]))
+			list := fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(damaged), code)
+			if err := errors.Join(os.WriteFile(filepath.Join(filepath.Dir(path), code), damaged, 0o600), os.WriteFile(path, list, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start(t, options, wasm)
+		for _, path := range files {
+			if !bytes.Equal(read(t, path), whole[path]) {
+				t.Errorf("%s: %s was not made anew", name, filepath.Base(path))
 			}
 		}
 	}
@@ -140,7 +182,7 @@ func TestCodeWithoutItsSumIsNotUsed(t *testing.T) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
-		} else if !strings.HasSuffix(path, ".program") {
+		} else {
 			b := read(t, path)
 			b[len(b)/2] ^= 1
 			if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -160,7 +202,7 @@ func TestTheCacheTouchesNothingThatIsNotItsOwn(t *testing.T) {
 	wasm := assemble(t, "cases")
 	start(t, options, wasm)
 	files := kept(t, dir)
-	version := filepath.Dir(files[slices.IndexFunc(files, func(f string) bool { return strings.HasSuffix(f, ".program") })])
+	version := filepath.Dir(files[slices.IndexFunc(files, func(f string) bool { return strings.HasSuffix(f, ".sums") })])
 	code := filepath.Dir(files[slices.IndexFunc(files, func(f string) bool { return strings.Contains(f, "/code/") })])
 	const old = "v0123456789abcdef"
 	key := strings.Repeat("0a", 32)
@@ -222,7 +264,7 @@ func TestTheCacheForgetsWhatWasNotUsedForTheLongest(t *testing.T) {
 	modules := make([][]byte, 3)
 	for i := range modules {
 		modules[i] = assembleText(t, fmt.Sprintf(`(module (memory (export "memory") 1)
-			(data (i32.const 0) %q) (func (export "h")))`, strings.Repeat(fmt.Sprint(i), 10_000)))
+			(func (export "h") %s (drop (i32.const %d))))`, strings.Repeat("(drop (i32.const 7))", 1000), i))
 	}
 	age := time.Now().Add(-time.Hour)
 	programs := func(most int64, which ...int) int {
@@ -242,7 +284,7 @@ func TestTheCacheForgetsWhatWasNotUsedForTheLongest(t *testing.T) {
 				}
 			}
 		}
-		list, _ := filepath.Glob(filepath.Join(dir, "*", "*.program"))
+		list, _ := filepath.Glob(filepath.Join(dir, "*", "*.sums"))
 		return len(list) - 1 // the self-test's
 	}
 	if n := programs(0, 0, 1, 2); n != 3 {
@@ -266,8 +308,8 @@ func TestTheCacheForgetsWhatWasNotUsedForTheLongest(t *testing.T) {
 		t.Errorf("%d modules are kept within a byte less, want 2", n)
 	}
 	gone := slices.DeleteFunc(before, func(path string) bool { return slices.Contains(kept(t, dir), path) })
-	if len(gone) != 3 {
-		t.Errorf("%q are gone, want the three files of one module", gone)
+	if len(gone) != 2 {
+		t.Errorf("%q are gone, want the two files of one module", gone)
 	}
 	if n := programs(size, 1); n != 3 { // it is made anew
 		t.Errorf("%d modules are kept, want 3", n)
@@ -307,5 +349,43 @@ func TestTheCacheIsItsOwnersAlone(t *testing.T) {
 		refused("belongs to user")
 	case !os.IsPermission(err) && err != syscall.EINVAL:
 		t.Fatal(err)
+	}
+}
+
+// Code belongs to all modules that have it: what they hold, and what they are asked
+// by, is nothing that a compiler needs to know.
+func TestModulesThatDifferInTheirDataAreCompiledOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	e := newEngine(t, sandbox.Options{CacheDir: dir})
+	one := func(name, text string, pages int) *sandbox.Module {
+		return load(t, e, assembleText(t, fmt.Sprintf(`(module
+			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+			(memory (export "memory") %d) (data (i32.const 8) %q)
+			(func (export %q) (drop (call $send (i32.const 200) (i32.const 8) (i32.const 5)))))`, pages, text, name)))
+	}
+	a := one("a", "first", 1)
+	before := kept(t, dir)
+	b, c := one("b", "other", 1), one("a", "third", 3)
+	if now := kept(t, dir); !slices.Equal(now, before) {
+		t.Errorf("two modules of the same code left %q, and there was %q", now, before)
+	}
+	answers := func(m *sandbox.Module, handler, want string) {
+		t.Helper()
+		for range 2 {
+			if call, err := within(t, plenty, m, handler); err != nil || string(call.Response.Body) != want {
+				t.Errorf("%s answers %q, %v; want %q", handler, call.Response.Body, err, want)
+			}
+		}
+	}
+	answers(a, "a", "first")
+	answers(b, "b", "other")
+	answers(c, "a", "third")
+	if err := a.Close(context.Background()); err != nil { // the others still have the code
+		t.Error(err)
+	}
+	answers(b, "b", "other")
+	answers(c, "a", "third")
+	if _, err := within(t, plenty, b, "a"); fault.CodeOf(err) != fault.HandlerFailed {
+		t.Errorf("a handler of another module with the same code ends with %v", err)
 	}
 }

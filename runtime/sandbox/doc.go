@@ -7,7 +7,9 @@
 //
 // Loading a module rewrites it (internal/wasm), so that it counts its fuel and
 // its stack and lets its globals be seen, compiles it, and runs its start
-// function, _initialize and runner_warm once. What they leave is kept: the
+// function, _initialize and runner_warm once. Its data and its names are taken out
+// before: modules that differ in those alone, as those of one engine for scripts
+// do, are compiled once, and share the code. What they leave is kept: the
 // memory as an image, a sealed file in memory, and the values of the globals.
 //
 //	               image (sealed, one for all)
@@ -23,16 +25,21 @@
 // everything about (it writes to tables, drops segments, has globals that are
 // vectors or references) gets a new instance for each request.
 //
+// A module with a _start and none of the schema's handlers is a command, one
+// handler: _start runs in a sandbox that is as it was before it, and its exit ends
+// the run and not the sandbox.
+//
 // A guest that computes for more than a moment goes on in turns, of which there
 // are fewer than processors. Handlers share them evenly; a handler's runs have
 // them one after the other, and one that cannot be done in time is refused.
 //
 // What always holds: a guest never runs uncounted, so at the end of a slice of
 // fuel the collector, the scheduler and its deadline get at it; it never runs
-// after that; it has no more memory than its limit, and all guests together no
-// more than theirs; no more guests run at once than there are places, of which
-// one handler leaves some to others, and waiting for one has an end; a sandbox in
-// which the host failed is thrown away. What a trap says is the cause of a fault,
+// after that; it has no more memory than its limit, and all guests and images together
+// no more than theirs; no more guests run at once than there are places, of which
+// one handler leaves some to others, and waiting for one has an end; a guest that
+// waits for something else leaves its place meanwhile, as long as not too many do; a
+// sandbox in which the host failed is thrown away. What a trap says is the cause of a fault,
 // never its detail.
 //
 // Some of this rests on how the compiler and the kernel work inside. Each such

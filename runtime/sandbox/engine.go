@@ -31,11 +31,13 @@ type Options struct {
 	// MemoryBytes is how much memory one sandbox may have, in whole pages of
 	// 64 KiB; 64 MiB by default.
 	MemoryBytes int64
-	// TotalMemoryBytes is how much all sandboxes together may have; by default
-	// MemoryBytes for each of Instances.
+	// TotalMemoryBytes is how much all sandboxes together may have, with what each
+	// module's initialization left; by default MemoryBytes for each of Instances.
 	TotalMemoryBytes int64
 	// Instances is how many guests may run at once; by default four for each
 	// CPU, and 16 at least. One handler alone may have three quarters of them.
+	// Eight times as many may wait for something beside them, with half of the
+	// memory of all.
 	Instances int
 	// QueueWait is how long a request waits for a free place; 1 s by default.
 	QueueWait time.Duration
@@ -130,6 +132,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	modules map[*Module]struct{}
+	codes   map[string]*code // by key
 }
 
 // now is the time since the Engine was made.
@@ -159,10 +162,11 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		options: options,
 		table:   -1,
 		offered: map[string]map[string]hostabi.Function{},
-		places:  places{free: options.Instances},
+		places:  newPlaces(options.Instances, options.TotalMemoryBytes),
 		started: time.Now(),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
+		codes:   map[string]*code{},
 	}
 	e.turns = newTurns(runtime.GOMAXPROCS(0), e.now)
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim

@@ -114,6 +114,20 @@ func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
 	return nil
 }
 
+// KeptFunctions is how many functions idle sandboxes keep for the next request.
+func (m *Module) KeptFunctions() (n int) {
+	m.pool.mu.Lock()
+	defer m.pool.mu.Unlock()
+	for _, s := range m.pool.idle {
+		for _, f := range s.functions {
+			if f != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Trim gives back what all idle sandboxes can do without.
 func (m *Module) Trim() error {
 	var all error
@@ -135,6 +149,35 @@ func (m *Module) CloneOnce() error {
 // Overflowed reports whether an error is the compiler's own trap of a native
 // stack at its end.
 func Overflowed(err error) bool { return overflowed(err) }
+
+// Places are those in which guests run, without any.
+type Places struct{ p places }
+
+// NewPlaces are so many, of guests with so much memory.
+func NewPlaces(count int, memory int64) *Places { return &Places{newPlaces(count, memory)} }
+
+// Enter gets a place.
+func (p *Places) Enter(ctx context.Context, l *Line, wait time.Duration) error {
+	return p.p.enter(ctx, &l.lane, wait)
+}
+
+// Rest has a guest wait without one.
+func (p *Places) Rest(l *Line, memory int64) bool { return p.p.rest(&l.lane, memory) }
+
+// Resume has it go on.
+func (p *Places) Resume(ctx context.Context, l *Line, memory int64) {
+	p.p.resume(ctx, &l.lane, memory)
+}
+
+// Leave gives a place back.
+func (p *Places) Leave(l *Line) { p.p.leave(&l.lane) }
+
+// Resting is how many guests wait for something without a place.
+func (e *Engine) Resting() int {
+	e.places.mu.Lock()
+	defer e.places.mu.Unlock()
+	return restersFor*e.options.Instances - e.places.beds
+}
 
 // LookAtTurns has look called whenever a turn begins, is weighed or ends.
 func (e *Engine) LookAtTurns(look func()) {

@@ -73,19 +73,20 @@ func (s *sandbox) refill() uint32 {
 	m.granted += next
 	if m.slices == 2 { // until now it was a short run, whose own time is too little to count
 		m.first = now - m.hosted
-		s.remark(now)
+		m.remark(now, call)
+		s.owed = 0
 		call.Spend(m.hosted)
 		return uint32(next)
 	}
 	var spent time.Duration
 	if now-m.mark >= measureEvery {
-		spent = s.spent(now)
-		s.remark(now)
+		spent = m.spent(now, call)
+		m.remark(now, call)
 	}
 	if s.turnDue(now) {
-		spent += s.spent(now)
+		spent += m.spent(now, call)
 		s.takeTurn()
-		s.remark(s.engine.now())
+		m.remark(s.engine.now(), call)
 	}
 	call.Spend(spent)
 	return uint32(next)
@@ -111,18 +112,16 @@ func (s *sandbox) worked(d time.Duration) {
 
 // spent is the processor time since the mark: that of the thread, when the
 // guest is still on it, and never more than has passed.
-func (s *sandbox) spent(now time.Duration) time.Duration {
-	m := &s.meter
-	passed := now - m.mark - (s.guest.Call().Waited() - m.waited)
+func (m *meter) spent(now time.Duration, call *hostabi.Call) time.Duration {
+	passed := now - m.mark - (call.Waited() - m.waited)
 	if unix.Gettid() == m.thread {
 		passed = min(passed, threadTime()-m.cpu)
 	}
 	return max(0, passed)
 }
 
-func (s *sandbox) remark(now time.Duration) {
-	m := &s.meter
-	m.mark, m.waited = now, s.guest.Call().Waited()
+func (m *meter) remark(now time.Duration, call *hostabi.Call) {
+	m.mark, m.waited = now, call.Waited()
 	m.thread, m.cpu = unix.Gettid(), threadTime()
 }
 
@@ -163,9 +162,21 @@ func (s *sandbox) giveTurn() {
 	}
 }
 
-// waits is told when the guest begins and ends to wait for something.
+// waits is told when the guest begins and ends to wait for something. Meanwhile
+// others have its turn, and its place; when it has waited, it waits for a place.
 func (s *sandbox) waits(begins bool) {
-	if begins {
+	places := &s.engine.places
+	switch {
+	case begins:
 		s.giveTurn()
+		if s.place != nil {
+			s.bed = s.memory.charged
+			s.resting = places.rest(s.place, s.bed)
+		}
+	case s.resting:
+		s.resting = false
+		began := s.engine.now()
+		places.resume(s.guest.Call().Context, s.place, s.bed)
+		s.queued += s.engine.now() - began
 	}
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 
@@ -15,30 +14,42 @@ var osPage = uint64(os.Getpagesize())
 // initialization left. It lies in a file of memory that nobody can change any
 // more, of which all sandboxes of the module map private copies.
 type image struct {
-	fd   int
-	size uint64 // bytes, in whole pages of the guest
-	view []byte // the image, read-only
+	fd      int
+	size    uint64 // bytes, in whole pages of the guest
+	view    []byte // the image, read-only
+	budget  *budget
+	charged int64 // bytes taken from the budget
 }
 
-// newImage takes a copy of memory. Pages of zeros take no room.
-func newImage(memory []byte) (_ *image, err error) {
-	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("make an image: %w", err)
+// newImage takes a copy of memory, and what that needs from the budget. Pages of
+// zeros take no room.
+func newImage(memory []byte, b *budget) (_ *image, err error) {
+	filled := int64(0)
+	for at := uint64(0); at < uint64(len(memory)); at += osPage {
+		if !isZero(memory[at : at+osPage]) {
+			filled += int64(osPage)
+		}
 	}
-	im := &image{fd: fd, size: uint64(len(memory))}
+	if !b.take(filled) {
+		return nil, errNoMemory
+	}
+	im := &image{fd: -1, size: uint64(len(memory)), budget: b, charged: filled}
 	defer func() {
 		if err != nil {
 			im.close()
 		}
 	}()
+	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("make an image: %w", err)
+	}
+	im.fd = fd
 	if err := unix.Ftruncate(fd, int64(len(memory))); err != nil {
 		return nil, fmt.Errorf("size an image: %w", err)
 	}
-	zeros := make([]byte, osPage)
 	for at := uint64(0); at < im.size; at += osPage {
 		page := memory[at : at+osPage]
-		if bytes.Equal(page, zeros) {
+		if isZero(page) {
 			continue
 		}
 		if n, err := unix.Pwrite(fd, page, int64(at)); err != nil || n != len(page) {
@@ -65,7 +76,10 @@ func (im *image) close() {
 			panic("BUG: unmap an image: " + err.Error())
 		}
 	}
-	if err := unix.Close(im.fd); err != nil {
-		panic("BUG: close an image: " + err.Error())
+	if im.fd >= 0 {
+		if err := unix.Close(im.fd); err != nil {
+			panic("BUG: close an image: " + err.Error())
+		}
 	}
+	im.budget.give(im.charged)
 }

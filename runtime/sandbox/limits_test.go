@@ -107,8 +107,37 @@ func TestWaitingIsNoProcessorTime(t *testing.T) {
 	})
 }
 
+// A recursion may take more of the native stack than any guest has, for as much
+// of the memory for guests.
+func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
+	wasm := assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func $down (param i32) (result i32)
+			(if (result i32) (i32.eqz (local.get 0)) (then (i32.const 0))
+				(else (i32.add (i32.const 1) (call $down (i32.sub (local.get 0) (i32.const 1)))))))
+		(func (export "down") (drop (call $down (i32.const 200000))) (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`)
+	for _, row := range []struct {
+		total int64
+		want  fault.Code
+	}{{64 << 20, ""}, {8 << 20, fault.HandlerFailed}} {
+		e := newEngine(t, sandbox.Options{NoBreaker: true, MemoryBytes: 1 << 20, TotalMemoryBytes: row.total})
+		m := load(t, e, wasm)
+		before := e.GuestMemory()
+		for range 3 {
+			if _, err := within(t, plenty, m, "down"); fault.CodeOf(err) != row.want {
+				t.Errorf("with %d MiB for guests: %v", row.total>>20, err)
+			}
+		}
+		if after := e.GuestMemory(); after != before {
+			t.Errorf("with %d MiB for guests %d bytes are in use, and %d were before", row.total>>20, after, before)
+		}
+	}
+}
+
 func TestTheStackOfADeepRecursionIsGivenBack(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	e := newEngine(t, sandbox.Options{NoBreaker: true, QueueWait: plenty})
+	m := load(t, e, assemble(t, "cases"))
 	heap := func() int64 {
 		var s runtime.MemStats
 		runtime.GC()
@@ -132,6 +161,9 @@ func TestTheStackOfADeepRecursionIsGivenBack(t *testing.T) {
 		all.Wait()
 	}
 	deep(1)
+	if used := e.GuestMemory(); used > 1<<20 {
+		t.Errorf("a deep recursion keeps %d KiB of the memory for guests", used>>10)
+	}
 	before := heap()
 	deep(16)
 	if grown := heap() - before; grown > 4<<20 { // kept, it would be more than 16 MiB
@@ -274,9 +306,9 @@ func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{IdleTime: 10 * time.Second})
 		m := load(t, e, wasm)
-		const image = 6 << 16
-		if n := e.GuestMemory(); n != image {
-			t.Fatalf("a module that was loaded takes %d bytes, want %d", n, image)
+		const image, filled = 6 << 16, 2 << 12 // pages that are not zeros
+		if n := e.GuestMemory(); n != image+filled {
+			t.Fatalf("a module that was loaded takes %d bytes, want %d", n, image+filled)
 		}
 		var guests sync.WaitGroup
 		for range 3 { // at once, so that there are three
@@ -287,7 +319,7 @@ func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := e.GuestMemory(); n != 3*106<<16 {
+		if n := e.GuestMemory(); n != 3*106<<16+filled {
 			t.Errorf("three guests of 106 pages take %d pages", n>>16)
 		}
 		guests.Wait()
@@ -295,7 +327,7 @@ func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
 			after time.Duration
 			idle  int
 			most  int64
-		}{{0, 3, 3*image + 3<<22}, {15 * time.Second, 3, 3 * image}, {time.Minute, 1, image}, {time.Hour, 1, image}} {
+		}{{0, 3, 3*image + 3<<22}, {15 * time.Second, 3, 3*image + filled}, {time.Minute, 1, image + filled}, {time.Hour, 1, image + filled}} {
 			time.Sleep(step.after)
 			synctest.Wait()
 			idle, err := m.Restored()

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +24,8 @@ type Module struct {
 	name     string
 	engine   *Engine
 	program  *program
-	compiled wazero.CompiledModule
-	handlers []string
+	code     *code
+	handlers []string // those of the program; behind them the command, if it is one
 	byName   map[string]int
 	breakers []breaker // as handlers
 	lanes    []lane    // as handlers
@@ -54,16 +56,20 @@ func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, e
 }
 
 func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module, err error) {
-	p, compiled, err := e.prepare(ctx, wasm)
+	p, code, err := e.prepare(ctx, wasm)
 	if err != nil {
 		return nil, err
 	}
 	p.Wasm = nil // the compiler has it now
-	m := &Module{name: name, engine: e, program: p, compiled: compiled, handlers: p.Handlers}
+	m := &Module{name: name, engine: e, program: p, code: code, handlers: p.Handlers}
+	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
+		m.handlers = append(slices.Clip(p.Handlers), command)
+	}
 	m.breakers, m.lanes = make([]breaker, len(m.handlers)), make([]lane, len(m.handlers))
 	m.byName = make(map[string]int, len(m.handlers))
 	for i, h := range m.handlers {
 		m.byName[h] = i
+		m.lanes[i].name = name + " " + h
 	}
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))
@@ -76,8 +82,8 @@ const compileTime = time.Minute
 
 // compile asks the compiler, which ends with its context only when it has more
 // than one worker.
-func (e *Engine) compile(ctx context.Context, wasm []byte) (wazero.CompiledModule, error) {
-	ctx, cancel := context.WithTimeout(ctx, compileTime)
+func (e *Engine) compile(load context.Context, wasm []byte) (wazero.CompiledModule, error) {
+	ctx, cancel := context.WithTimeout(load, compileTime)
 	defer cancel()
 	ctx = experimental.WithCompilationWorkers(ctx, 2)
 	compiled, err := e.runtime.CompileModule(ctx, wasm)
@@ -86,12 +92,24 @@ func (e *Engine) compile(ctx context.Context, wasm []byte) (wazero.CompiledModul
 		compiled, err = e.runtime.CompileModule(ctx, wasm)
 	}
 	switch {
+	case err != nil && load.Err() != nil:
+		return nil, cancelled(load)
 	case err != nil && ctx.Err() != nil:
 		return nil, fault.Wrap(context.Cause(ctx), fault.Invalid, "takes too long to compile: make it smaller")
+	case err != nil && strings.HasPrefix(err.Error(), "compilationcache: "):
+		return nil, errUnreadable
 	case err != nil:
-		return nil, refuse("is not a valid WebAssembly module: %s", firstLine(err))
+		return nil, refuse("is not a valid WebAssembly module: %s", asText(firstLine(err), 500))
 	}
 	return compiled, nil
+}
+
+// errUnreadable: the compiler cannot make anything of the code that it has kept.
+var errUnreadable = fault.New(fault.Internal, "its compiled code cannot be read: empty the folder of compiled modules")
+
+// cancelled is of a module whose loading has ended before its time.
+func cancelled(load context.Context) error {
+	return fault.Wrap(context.Cause(load), fault.Invalid, "was not loaded, as that was cancelled")
 }
 
 func isLinkError(err error) bool {
@@ -101,12 +119,13 @@ func isLinkError(err error) bool {
 
 // initialize runs what comes before the first request, keeps what it left, and
 // makes the first sandbox of it.
-func (m *Module) initialize(ctx context.Context) error {
+func (m *Module) initialize(load context.Context) error {
 	e := m.engine
-	ctx, cancel := context.WithTimeout(ctx, e.options.InitTime)
+	ctx, cancel := context.WithTimeout(load, e.options.InitTime)
 	defer cancel()
+	said := &lastWord{Handler: e.options.Logger.Handler()}
 	call := &hostabi.Call{Context: ctx, Host: &hostabi.Host{
-		Logger: e.options.Logger,
+		Logger: slog.New(said),
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
 	}}
 	call.Begin()
@@ -114,11 +133,13 @@ func (m *Module) initialize(ctx context.Context) error {
 	call.End()
 	switch {
 	case errors.Is(err, errNoMemory):
-		return fault.Wrap(err, fault.Overloaded, "there is no memory left for it: raise [sandbox] total_memory in runner.toml")
+		return noMemory()
+	case err != nil && load.Err() != nil:
+		return cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse("takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers", e.options.InitTime)
 	case err != nil:
-		return refuse("fails before its first request: %s", firstLine(err))
+		return refuse("fails before its first request: %s%s", asText(firstLine(err), 500), said.told())
 	}
 	if len(m.program.Unfit) > 0 || !e.tricks.snapshot {
 		if e.tricks.snapshot {
@@ -130,6 +151,9 @@ func (m *Module) initialize(ctx context.Context) error {
 	}
 	if err := m.keep(s); err != nil {
 		s.discard()
+		if errors.Is(err, errNoMemory) {
+			return noMemory()
+		}
 		return err
 	}
 	m.pool.add(s)
@@ -137,13 +161,49 @@ func (m *Module) initialize(ctx context.Context) error {
 	return nil
 }
 
+func noMemory() error {
+	return fault.Wrap(errNoMemory, fault.Overloaded, "there is no memory left for it: raise [sandbox] total_memory in runner.toml")
+}
+
+// lastWord remembers the last error that is logged: a guest that traps has often
+// said why.
+type lastWord struct {
+	slog.Handler
+	text string
+}
+
+// Enabled implements slog.Handler.
+func (l *lastWord) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelError || l.Handler.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (l *lastWord) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelError {
+		l.text = r.Message
+	}
+	if !l.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// told is what is added to the reason.
+func (l *lastWord) told() string {
+	if l.text == "" {
+		return ""
+	}
+	return ", having logged: " + l.text
+}
+
 // keep makes the image of what is in s, and s the first of its sandboxes.
 func (m *Module) keep(s *sandbox) (err error) {
+	s.owed = 0 // by no request
 	m.values = make([]uint64, len(s.globals))
 	for i, g := range s.globals {
 		m.values[i] = g.Get()
 	}
-	if m.image, err = newImage(s.memory.region[:s.memory.size]); err != nil {
+	if m.image, err = newImage(s.memory.region[:s.memory.size], &m.engine.memory); err != nil {
 		return err
 	}
 	return s.memory.attach(m.image, m.engine.tricks.find, m.engine.watch)
@@ -153,7 +213,7 @@ func (m *Module) free(ctx context.Context) error {
 	if m.image != nil {
 		m.image.close()
 	}
-	return m.compiled.Close(ctx)
+	return m.engine.leave(ctx, m.code)
 }
 
 // Name is the module's file as it was given to Load.
@@ -161,7 +221,7 @@ func (m *Module) Name() string { return m.name }
 
 // Handlers returns the names of the exports that can be handlers, sorted. The
 // slice is the Module's.
-func (m *Module) Handlers() []string { return m.handlers }
+func (m *Module) Handlers() []string { return m.program.Handlers }
 
 // Close gives back all that the module holds. It waits for the runs that are
 // under way and refuses those that come later.

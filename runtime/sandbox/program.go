@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
@@ -32,12 +33,17 @@ const exportPrefix = "\x00"
 const maxTable = 1 << 16
 
 // program is a module made ready to be compiled, and what there is to know about
-// it. It can be kept in a file.
+// it.
 type program struct {
 	// Wasm is the rewritten module: it counts its fuel and its stack, exports its
-	// mutable globals, and has neither data nor a start function.
+	// mutable globals, and has neither data nor a start function. Nor has it names
+	// or memory of its own: modules that differ in those alone have one code.
 	Wasm     []byte
 	Handlers []string
+	// Exports are the names that Wasm has for the module's functions.
+	Exports map[string]string
+	// Command: it exports _start.
+	Command bool
 	// First are the functions to run before the first request, in order.
 	First   []string
 	Reseeds bool
@@ -52,25 +58,22 @@ type program struct {
 	Unfit []string
 }
 
-// prepare checks a module, rewrites and compiles it, unless that was done
-// before.
-func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, wazero.CompiledModule, error) {
-	parse := func() (*program, error) {
-		m, err := wasm.Parse(binary, wasm.DefaultLimits())
-		if err != nil {
-			return nil, fault.Wrap(nil, fault.Invalid, "%v", err)
-		}
-		return e.rewrite(m)
+// prepare checks a module, rewrites it and has it compiled, unless its code is
+// there.
+func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *code, error) {
+	if err := wasm.Foreign(binary); err != nil {
+		return nil, nil, refuse("%v", err)
 	}
-	if e.cache != nil {
-		return e.cache.make(ctx, e.cache.key(binary, e.options.MemoryBytes), parse, e.compile)
+	m, err := wasm.Parse(binary, wasm.DefaultLimits())
+	if err != nil {
+		return nil, nil, fault.Wrap(nil, fault.Invalid, "%v", err)
 	}
-	p, err := parse()
+	p, err := e.rewrite(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	compiled, err := e.compile(ctx, p.Wasm)
-	return p, compiled, err
+	c, err := e.code(ctx, p.Wasm)
+	return p, c, err
 }
 
 func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
@@ -97,11 +100,12 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 		TableMax:       maxTable,
 		Prefix:         exportPrefix,
 		Detach:         true,
+		Alike:          true,
 	})
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	p.Wasm, p.Data, p.Fuel, p.Depth = rewritten, done.Data, done.Fuel, done.Depth
+	p.Wasm, p.Data, p.Fuel, p.Depth, p.Exports = rewritten, done.Data, done.Fuel, done.Depth, done.Exports
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
 	}
@@ -113,7 +117,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 
 // readExports finds the handlers and what runs before them.
 func (p *program) readExports(m *wasm.Module) error {
-	var memory, command, initialize, warm bool
+	var memory, initialize, warm bool
 	for _, x := range m.Exports() {
 		if x.Kind != wasm.FunctionKind {
 			memory = memory || x.Kind == wasm.MemoryKind && x.Name == exportMemory
@@ -130,7 +134,7 @@ func (p *program) readExports(m *wasm.Module) error {
 			warm = warm || x.Name == exportWarm
 			p.Reseeds = p.Reseeds || x.Name == exportReseed
 		case exportStart:
-			command = true
+			p.Command = plain
 		case exportMemory:
 		default:
 			if plain && x.Name != "" && !strings.HasPrefix(x.Name, "_") && !strings.HasPrefix(x.Name, "runner_") {
@@ -148,12 +152,10 @@ func (p *program) readExports(m *wasm.Module) error {
 	switch {
 	case !memory:
 		return refuse("does not export its memory: export it as %q", exportMemory)
-	case len(p.Handlers) > 0:
+	case len(p.Handlers) > 0 || p.Command:
 		return nil
-	case command:
-		return refuse("is a command (it exports _start and no handler): build it as a reactor that exports a function () -> () for each handler")
 	}
-	return refuse("exports no handler: export a function () -> () for each, named as in the schema")
+	return refuse("exports no handler: export a function () -> () for each, named as in the schema, or _start for a command")
 }
 
 // checkImports names every import that guests cannot have.
@@ -163,18 +165,61 @@ func (e *Engine) checkImports(m *wasm.Module) error {
 		f, ok := e.offered[i.Module][i.Name]
 		switch {
 		case !ok:
-			unknown = append(unknown, i.Module+"."+i.Name)
+			unknown = append(unknown, qualified(i))
 		case !sameTypes(i.Type.Params, f.Params) || !sameTypes(i.Type.Results, f.Results):
-			return refuse("imports %s.%s as %s, which is %s in guest ABI %d: build it with an SDK for that version",
-				i.Module, i.Name, signature(i.Type), signature(typeOf(f)), abi.Version)
+			return refuse("imports %s as %s, which is %s in guest ABI %d: %s",
+				qualified(i), signature(i.Type), signature(typeOf(f)), abi.Version, remedyOf(i.Module))
 		}
 	}
 	if len(unknown) > 0 {
-		return refuse("imports %s, which guest ABI %d does not have: build it with an SDK for that version",
-			strings.Join(unknown, ", "), abi.Version)
+		return refuse("imports %s, which guest ABI %d does not have: %s", some(unknown), abi.Version, remedyOf(unknown...))
 	}
 	return nil
 }
+
+func qualified(i wasm.Import) string { return i.Module + "." + i.Name }
+
+// some names the first of many.
+func some(names []string) string {
+	const most = 6
+	var first []string
+	for _, name := range names[:min(len(names), most)] {
+		first = append(first, asText(name, 100))
+	}
+	if len(names) <= most {
+		return strings.Join(first, ", ")
+	}
+	return fmt.Sprintf("%s and %d others", strings.Join(first, ", "), len(names)-most)
+}
+
+// asText is what messages repeat of what a module says: quoted and cut, unless it is
+// a line of so many bytes at most that a terminal can be sent as it is.
+func asText(s string, most int) string {
+	strange := func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
+	if len(s) <= most && !strings.ContainsFunc(s, strange) {
+		return s
+	}
+	return fmt.Sprintf("%.*q", most, s)
+}
+
+// remedyOf says what to do about imports that nobody offers as they are.
+func remedyOf(imports ...string) string {
+	for _, name := range imports {
+		switch from, _, _ := strings.Cut(name, "."); from {
+		case abi.Module:
+			return "build it with an SDK for that version"
+		case hostabi.WASIModule:
+			return "build it for wasm32-wasip1, without extensions of another host"
+		}
+	}
+	if !slices.ContainsFunc(imports, func(name string) bool { return !assemblyScript[name] }) {
+		return "AssemblyScript imports that by itself; build it as runner build does, with --use abort= and without seed and trace"
+	}
+	return "it was made for another host; a handler imports from " + abi.Module + " and " + hostabi.WASIModule + " alone"
+}
+
+// assemblyScript is what its compiler imports unless it is told otherwise.
+var assemblyScript = map[string]bool{"env.abort": true, "env.seed": true, "env.trace": true, "env.console.log": true}
 
 func sameTypes(a []wasm.ValueType, b []api.ValueType) bool {
 	return slices.EqualFunc(a, b, func(t wasm.ValueType, u api.ValueType) bool { return byte(t) == u })

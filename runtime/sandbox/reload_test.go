@@ -130,6 +130,9 @@ func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
 }
 
 func TestAModuleNeedsNoMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one thing after the other: nothing for the race detector")
+	}
 	for _, memory := range []string{"0 0", "0", "1 1"} {
 		wasm := assembleText(t, `(module
 			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))

@@ -41,13 +41,15 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		return err
 	}
 	ran := false
-	var outcome error // of the guest
+	var outcome error        // of the guest
+	var queued time.Duration // in line for a place, after it had waited for something
 	began, spent := m.engine.now(), call.CPU()
 	defer func() {
-		own := call.CPU() - spent + call.Waited()
+		own := call.CPU() - spent + call.Waited() - queued
 		breaker.verdict(probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.now()-began))
 	}()
 	l := &m.lanes[index]
+	call.Handler = l.name
 	if l.streak.Load() >= longStreak && !m.engine.turns.fits(l, timeLeft(call.Context)) {
 		return errNoTurn
 	}
@@ -60,13 +62,16 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		return err
 	}
 	// Whatever happens in between, the pool learns what became of it.
-	defer func() { m.takeBack(s, call, index, outcome, ran) }()
+	defer func() { m.takeBack(s, call, index, ran) }()
 	if s == nil && m.image != nil {
 		if s, err = m.clone(); err != nil {
 			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
 		}
 	}
 	if s == nil {
+		if usage != nil {
+			usage.making = m.engine.now()
+		}
 		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
 			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
 		}
@@ -82,7 +87,9 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			usage.end(s, call)
 		}
 		refused = s.memory.refused
-		stood = m.engine.turns.end(&s.runner, outcome, m.engine.now()-began)
+		queued = s.queued
+		all := m.engine.now() - began
+		stood = m.engine.turns.end(&s.runner, outcome, all) || errors.Is(outcome, hostabi.ErrTimeOver) && queued > 0 && queued >= all/2
 	}
 	ran = true
 	call.End()
@@ -97,10 +104,10 @@ var errNoTurn = fault.New(fault.Overloaded, "too many other requests take their 
 // takeBack restores a sandbox after a request, or throws it away: one that makes
 // its own start for each request, one whose run did not come to an end, and one
 // that cannot be restored.
-func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, outcome error, ran bool) {
+func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool) {
 	switch {
 	case s == nil:
-	case m.image == nil || !ran || s.restore(call, handler, outcome) != nil:
+	case m.image == nil || !ran || s.restore(call, handler, s.ended) != nil:
 		s.discard()
 		s = nil
 	default:

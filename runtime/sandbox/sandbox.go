@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -35,21 +36,34 @@ type sandbox struct {
 	fuel     api.MutableGlobal
 	depth    api.MutableGlobal
 	globals  []api.MutableGlobal // as in program.globals
-	// functions are the handlers, as far as they have been used: looking one up
+	// functions are those of the handlers, as far as they have been used: looking one up
 	// costs more than many a request.
 	functions []api.Function
 	reseed    api.Function // nil: the module has none
 	running   api.Function // nil: none does
+	steps     uint64       // of native stack that it has beyond maxStack
 
-	meter   meter
-	runner  runner
+	meter  meter
+	runner runner
+	// owed is the processor time that making the sandbox took, until the call that
+	// it was made for has spent it: at the end of a slice, as all is spent.
+	owed time.Duration
+	// ended is how the guest's last function did, whatever a command makes of it.
+	ended error
+	// place is the lane in whose place the guest runs; nil: it needs none. bed is what
+	// it had of memory when it left that place to wait; queued is how long it has
+	// stood in line, in this run, for one to go on.
+	place   *lane
+	bed     int64
+	resting bool
+	queued  time.Duration
+
 	used    int64 // the beat of its last use
 	trimmed bool
 }
 
-// instantiate makes an instance of a module: its memory is what the compiler's
-// runtime makes of it, and nothing of the guest has run but, for a module whose
-// start function could not be taken out, that.
+// instantiate makes an instance of a module: it has no memory yet, and nothing of
+// the guest has run.
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s := &sandbox{engine: m.engine, module: m, functions: make([]api.Function, len(m.handlers))}
 	s.runner = runner{lane: &m.booting, ready: make(chan struct{}, 1)}
@@ -69,7 +83,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
 	defer s.end()
-	if s.instance, err = m.engine.runtime.InstantiateModule(&s.guest, m.compiled, guestConfig); err != nil {
+	if s.instance, err = m.engine.runtime.InstantiateModule(&s.guest, m.code.compiled, guestConfig); err != nil {
 		return nil, err
 	}
 	s.guest.Context = context.Background()
@@ -87,9 +101,27 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 		}
 	}
 	if m.program.Reseeds {
-		s.reseed = s.instance.ExportedFunction(exportReseed)
+		s.reseed = s.function(exportReseed)
 	}
 	return s, nil
+}
+
+// function is one that the module exports, nil if it does not.
+func (s *sandbox) function(name string) api.Function {
+	if as, ok := s.module.program.Exports[name]; ok {
+		name = as
+	}
+	return s.instance.ExportedFunction(name)
+}
+
+// grow makes the memory so large, if it is smaller.
+func (s *sandbox) grow(size uint64) error {
+	if more := int64(size-s.memory.size) / pageBytes; more > 0 {
+		if _, ok := s.linear.Grow(uint32(more)); !ok {
+			return errNoMemory
+		}
+	}
+	return nil
 }
 
 func (s *sandbox) global(name string) (api.MutableGlobal, error) {
@@ -106,6 +138,8 @@ func (s *sandbox) global(name string) (api.MutableGlobal, error) {
 func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	call.Initializing(true)
 	defer call.Initializing(false)
+	var making meter
+	making.remark(m.engine.now(), call)
 	s, err := m.instantiate(call)
 	if err != nil {
 		return nil, err
@@ -115,16 +149,20 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 			s.discard()
 		}
 	}()
+	if err := s.grow(uint64(m.program.MinPages) * pageBytes); err != nil {
+		return nil, err
+	}
 	for i, d := range m.program.Data {
 		if end := uint64(d.Offset) + uint64(len(d.Bytes)); end > s.memory.size {
 			return nil, fmt.Errorf("data segment %d lies outside of memory", i)
 		}
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
+	s.owed = making.spent(m.engine.now(), call)
 	s.begin(call, &m.booting)
 	defer s.end()
 	for _, name := range m.program.First {
-		if err := s.invoke(s.instance.ExportedFunction(name)); err != nil {
+		if err := s.invoke(s.function(name)); err != nil {
 			return nil, fmt.Errorf("%s: %w", shown(name), err)
 		}
 	}
@@ -142,10 +180,8 @@ func (m *Module) clone() (_ *sandbox, err error) {
 			s.discard()
 		}
 	}()
-	if more := (m.image.size - s.memory.size) / pageBytes; more > 0 {
-		if _, ok := s.linear.Grow(uint32(more)); !ok {
-			return nil, errNoMemory
-		}
+	if err := s.grow(m.image.size); err != nil {
+		return nil, err
 	}
 	if err := s.memory.attach(m.image, m.engine.tricks.find, m.engine.watch); err != nil {
 		return nil, err
@@ -161,6 +197,9 @@ func (s *sandbox) begin(call *hostabi.Call, l *lane) {
 	s.meter = meter{slices: 1, granted: s.nextSlice()}
 	s.runner = runner{lane: l, began: s.engine.now(), ready: s.runner.ready}
 	s.fuel.Set(uint64(s.meter.granted))
+	if s.owed > 0 {
+		s.worked(s.owed)
+	}
 	s.depth.Set(0)
 	s.memory.refused = false
 }
@@ -168,6 +207,7 @@ func (s *sandbox) begin(call *hostabi.Call, l *lane) {
 // end is the end of a run before the first request, however it ended.
 func (s *sandbox) end() {
 	s.giveTurn()
+	s.giveSteps()
 	s.guest.Bind(nil)
 }
 
@@ -175,7 +215,11 @@ func (s *sandbox) end() {
 // turn that it may have had, it has still.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	s.begin(call, &s.module.lanes[handler])
-	defer s.guest.Bind(nil)
+	s.place, s.queued = s.runner.lane, 0
+	defer func() {
+		s.place = nil
+		s.guest.Bind(nil)
+	}()
 	if s.reseed != nil {
 		call.Initializing(true)
 		err := s.invoke(s.reseed)
@@ -184,12 +228,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 			return fmt.Errorf("%s: %w", exportReseed, err)
 		}
 	}
-	f := s.functions[handler]
-	if f == nil {
-		f = s.instance.ExportedFunction(s.module.handlers[handler])
-		s.functions[handler] = f
-	}
-	err := s.invoke(f)
+	err := s.invokeHandler(call, handler)
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
 	}
@@ -211,6 +250,7 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 			return errBroken
 		}
 	}
+	s.giveSteps()
 	if s.memory.size != s.module.image.size {
 		if !tricks.shrink {
 			return errCannotShrink
@@ -227,7 +267,7 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 		s.functions[handler] = nil
 	}
 	if s.reseed != nil && tricks.stack.size(s.reseed) > keptStack {
-		s.reseed = s.instance.ExportedFunction(exportReseed)
+		s.reseed = s.function(exportReseed)
 	}
 	return nil
 }
@@ -263,6 +303,7 @@ func (s *sandbox) discard() {
 		_ = s.instance.Close(context.Background()) // it has no resources of its own
 	}
 	s.memory.release()
+	s.giveSteps()
 	s.giveTurn()
 }
 

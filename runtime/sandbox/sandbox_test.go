@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -257,10 +258,15 @@ func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
 }
 
 func TestAModuleThatCannotBeInitializedIsRefusedAndKeepsNothing(t *testing.T) {
-	e := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20, InitTime: 30 * time.Millisecond})
+	patient := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20, InitTime: plenty})
+	hasty := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20, InitTime: 30 * time.Millisecond})
 	for name, row := range map[string]struct{ wat, want string }{
 		"_initialize traps": {`(module (memory (export "memory") 1) (func (export "_initialize") unreachable) (func (export "h")))`,
 			"fails before its first request: _initialize: wasm error: unreachable"},
+		"_initialize traps and has said why": {`(module (import "runner" "log" (func $log (param i32 i32 i32)))
+			(memory (export "memory") 1) (data (i32.const 0) "no \n good")
+			(func (export "_initialize") (call $log (i32.const 3) (i32.const 0) (i32.const 9)) unreachable) (func (export "h")))`,
+			`fails before its first request: _initialize: wasm error: unreachable, having logged: no \n good`},
 		"start traps": {`(module (memory (export "memory") 1) (func $s unreachable) (start $s) (func (export "h")))`,
 			"fails before its first request: its start function: wasm error: unreachable"},
 		"runner_warm traps": {`(module (memory (export "memory") 1) (func (export "runner_warm") unreachable) (func (export "h")))`,
@@ -276,7 +282,10 @@ func TestAModuleThatCannotBeInitializedIsRefusedAndKeepsNothing(t *testing.T) {
 			"exports _initialize with parameters or results"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wasm := assembleText(t, row.wat)
+			wasm, e := assembleText(t, row.wat), patient
+			if name == "_initialize does not end" {
+				e = hasty
+			}
 			before := mappedBytes(t)
 			for range 20 {
 				_, err := e.Load(context.Background(), "build/x.wasm", wasm)
@@ -356,13 +365,16 @@ func TestAFullHouseIsOverloadedAfterTheQueuesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: time.Second})
 		m := load(t, e, wasm)
-		first := make(chan error)
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			first <- m.Run(newCall(ctx, new(bytes.Buffer)), "sleep") // for 5 s
-		}()
-		synctest.Wait() // until it sleeps
+		const sleepers = 7 // six of which may wait without a place
+		ended := make(chan error)
+		for range sleepers {
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				ended <- m.Run(newCall(ctx, new(bytes.Buffer)), "sleep") // for 5 s
+			}()
+			synctest.Wait() // until it sleeps
+		}
 		start := time.Now()
 		call, err := within(t, plenty, m, "hello")
 		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != time.Second || call.Response.Status != 0 {
@@ -373,8 +385,10 @@ func TestAFullHouseIsOverloadedAfterTheQueuesWait(t *testing.T) {
 		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != 300*time.Millisecond {
 			t.Errorf("with less time than the queue's wait: %v after %s", err, waited)
 		}
-		if err := <-first; err != nil {
-			t.Error(err)
+		for range sleepers {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		}
 		if _, err := within(t, plenty, m, "hello"); err != nil {
 			t.Errorf("when the place is free again: %v", err)
@@ -463,6 +477,14 @@ func TestHandlersAreThePlainExportsWithAFreeName(t *testing.T) {
 	}
 }
 
+func manyImports(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `(import "env" "i%d" (func))`, i)
+	}
+	return b.String()
+}
+
 func TestHostileModules(t *testing.T) {
 	e := newEngine(t, sandbox.Options{MemoryBytes: 2 << 20})
 	good := assemble(t, "guest")
@@ -473,10 +495,10 @@ func TestHostileModules(t *testing.T) {
 	}{
 		{"a component", []byte("\x00asm\x0d\x00\x01\x00"), "is a WebAssembly component"},
 		{"another version", []byte("\x00asm\x02\x00\x00\x00"), "version 2"},
-		{"nothing", nil, "is not a WebAssembly module"},
-		{"a script", []byte("#!/bin/sh\nexit 1\n"), "is not a WebAssembly module"},
+		{"nothing", nil, "is empty"},
+		{"a script", []byte("#!/bin/sh\nexit 1\n"), "is text and not a WebAssembly module"},
 		{"half a module", good[:len(good)/2], "is cut off or damaged"},
-		{"a module of 33 MiB", make([]byte, 33<<20), "is 34603008 bytes large, and a module may have 33554432"},
+		{"a module of 33 MiB", append([]byte("\x00asm\x01\x00\x00\x00"), make([]byte, 33<<20-8)...), "is 34603008 bytes large, and a module may have 33554432"},
 		{"imported memory", assembleText(t, `(module (import "env" "memory" (memory 1)) (func (export "h")))`), `imports its memory ("env.memory")`},
 		{"imported global", assembleText(t, `(module (import "env" "g" (global i32)) (func (export "h")))`), `imports "env.g", which is no function`},
 		{"shared memory", assembleText(t, `(module (memory (export "memory") 1 1 shared) (func (export "h")))`), "has a shared memory"},
@@ -485,9 +507,18 @@ func TestHostileModules(t *testing.T) {
 		{"hidden memory", assembleText(t, `(module (memory 1) (func (export "h")))`), `does not export its memory`},
 		{"too much memory", assembleText(t, `(module (memory (export "memory") 33) (func (export "h")))`), "needs 2112 KiB of memory to begin with, and the limit is 2 MiB"},
 		{"no handler", assembleText(t, `(module (memory (export "memory") 1))`), "exports no handler"},
-		{"a command", assembleText(t, `(module (memory (export "memory") 1) (func (export "_start")))`), "is a command"},
+		{"a command with parameters", assembleText(t, `(module (memory (export "memory") 1) (func (export "_start") (param i32)))`), "exports no handler"},
 		{"unknown imports", assembleText(t, `(module (import "runner" "fly" (func)) (import "env" "abort" (func)) (memory (export "memory") 1) (func (export "h")))`),
-			"imports runner.fly, env.abort, which guest ABI 1 does not have"},
+			"imports runner.fly, env.abort, which guest ABI 1 does not have: build it with an SDK"},
+		{"another host's imports", assembleText(t, `(module (import "dprint" "host_write" (func)) (import "env" "abort" (func)) (memory (export "memory") 1) (func (export "h")))`),
+			"imports dprint.host_write, env.abort, which guest ABI 1 does not have: it was made for another host; a handler imports from runner and wasi_snapshot_preview1 alone"},
+		{"AssemblyScript's imports", assembleText(t, `(module (import "env" "abort" (func (param i32 i32 i32 i32))) (memory (export "memory") 1) (func (export "h")))`), "AssemblyScript imports that by itself"},
+		{"many unknown imports", assembleText(t, `(module `+manyImports(40)+` (memory (export "memory") 1) (func (export "h")))`), "imports env.i0, env.i1, env.i2, env.i3, env.i4, env.i5 and 34 others"},
+		{"imports that are no text", assembleText(t, `(module (import "e\1b[31mv" "a\u{202e}b" (func)) (import "env" "`+strings.Repeat("x", 5000)+`" (func)) (memory (export "memory") 1) (func (export "h")))`),
+			`imports "e\x1b[31mv.a\u202eb", "env.` + strings.Repeat("x", 96) + `", which guest ABI 1`},
+		{"an extension of WASI", assembleText(t, `(module (import "wasi_snapshot_preview1" "sock_accept" (func (param i32 i32) (result i32))) (memory (export "memory") 1) (func (export "h")))`),
+			"imports wasi_snapshot_preview1.sock_accept as (i32, i32) -> (i32), which is (i32, i32, i32) -> (i32) in guest ABI 1: build it for wasm32-wasip1"},
+		{"a module for JavaScript", assembleText(t, `(module (import "wbg" "__wbg_log_1" (func)) (memory (export "memory") 1) (func (export "h")))`), "is made by wasm-bindgen"},
 		{"another signature", assembleText(t, `(module (import "runner" "log" (func (param i32))) (memory (export "memory") 1) (func (export "h")))`),
 			"imports runner.log as (i32) -> (), which is (i32, i32, i32) -> () in guest ABI 1"},
 		{"a huge table", assembleText(t, `(module (table 70000 funcref) (memory (export "memory") 1) (func (export "h")))`), "has tables of 70000 elements, and may have 65536"},
@@ -505,6 +536,21 @@ func TestHostileModules(t *testing.T) {
 				t.Errorf("refused with %q, want one line with %q", err, row.want)
 			}
 		})
+	}
+}
+
+func TestALoadThatIsCancelledSaysSo(t *testing.T) {
+	e := newEngine(t, sandbox.Options{})
+	wasm := assembleText(t, `(module (memory (export "memory") 1) (func (export "_initialize") (loop (br 0))) (func (export "h")))`)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	soon, end := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer end()
+	for name, ctx := range map[string]context.Context{"before it": ended, "in it": soon} {
+		m, err := e.Load(ctx, "build/x.wasm", wasm)
+		if m != nil || err == nil || !strings.Contains(err.Error(), "build/x.wasm: was not loaded, as that was cancelled") {
+			t.Errorf("cancelled %s: %v", name, err)
+		}
 	}
 }
 

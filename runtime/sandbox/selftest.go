@@ -250,7 +250,7 @@ func (t *selfTest) reuses(s *sandbox) error {
 // deep takes at least a return address for each of its 2,000 calls, and asks how
 // much is in use by one that is too deep for what they may take.
 func (t *selfTest) stack(s *sandbox) error {
-	trick, ok := findStack(s.instance.ExportedFunction("pristine"))
+	trick, ok := findStack(s.function("pristine"))
 	if !ok {
 		return errors.New("a function has no stack that is known")
 	}
@@ -270,7 +270,7 @@ func (t *selfTest) stack(s *sandbox) error {
 	if _, err := t.run(s, "endless", plenty); !errors.Is(err, errStack) {
 		return fmt.Errorf("endless recursion ends with %v", err)
 	}
-	if handler := t.module.byName["endless"]; trick.size(s.functions[handler]) > 4*maxStack {
+	if handler := t.module.byName["endless"]; trick.size(s.functions[handler]) > 2*mostStack {
 		return fmt.Errorf("endless recursion took %d bytes of stack", trick.size(s.functions[handler]))
 	}
 	return nil

@@ -10,28 +10,46 @@ import (
 	"runner.example/hostabi"
 )
 
-// maxStack is how many bytes of native stack a guest's calls may take: far more
-// than programs need that end, and little enough to have for every guest at once.
-const maxStack = 4 << 20
+// A guest's calls may take maxStack bytes of native stack: far more than programs
+// need that end, and little enough to have for every guest at once. Of interpreters,
+// whose calls take some kilobytes each, a recursion may take mostStack, in steps of
+// maxStack, as long as there is memory for guests left: a step costs stepBytes of
+// it, as stacks grow by doubling.
+const (
+	maxStack  = 4 << 20
+	mostStack = 16 << 20
+	stepBytes = 2 * maxStack
+)
 
 // stackUsed is the host function that guests call when what their calls may take
 // of the native stack adds up to maxStack: in most cases they take a tenth. It
-// answers what is in use, or too much when that cannot be known.
+// answers what is in use beyond the steps that were granted, or too much when that
+// cannot be known.
 func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
 	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
 	used := s.engine.tricks.stack.used(s.running)
 	if used == 0 {
-		used = math.MaxInt32
+		stack[0] = math.MaxInt32
+		return
 	}
-	stack[0] = min(used, math.MaxInt32)
+	for used > s.steps*maxStack+maxStack/2 && (s.steps+2)*maxStack <= mostStack && s.engine.memory.take(stepBytes) {
+		s.steps++
+	}
+	stack[0] = used - min(used, s.steps*maxStack)
 }
 
-// invoke calls a function of the guest, and keeps in mind which.
+// giveSteps gives back what a deep recursion was granted.
+func (s *sandbox) giveSteps() {
+	s.engine.memory.give(int64(s.steps) * stepBytes)
+	s.steps = 0
+}
+
+// invoke calls a function of the guest, and keeps in mind which, and how it ended.
 func (s *sandbox) invoke(f api.Function) error {
 	s.running = f
-	err := f.CallWithStack(&s.guest, nil)
+	s.ended = f.CallWithStack(&s.guest, nil)
 	s.running = nil
-	return err
+	return s.ended
 }
 
 // stackTrick is where a function keeps its native stack, which api.Function does

@@ -47,8 +47,12 @@ var errCrowded = errors.New("too many long requests came before it")
 //	handler A   ▣ ▢ ▢ ▢      ▣ has a turn
 //	handler B   ▢            ▢ waits: B is next, when A has had more than B
 type lane struct {
-	// guests has a place each; places guards it.
-	guests int
+	name string // of the module and the handler
+	// guests have a place each, and resting ones, of so much memory, do not need it
+	// at the moment; places guards them.
+	guests       int
+	resting      int
+	restingBytes int64
 	// streak counts the last runs that were long, one after the other.
 	streak atomic.Int32
 

@@ -11,7 +11,7 @@ import (
 // Usage is what one run of a handler took.
 type Usage struct {
 	// Time is that of the guest alone, Restore that of making its sandbox as new
-	// again.
+	// again, or of making a new one.
 	Time, Restore time.Duration
 	// Fuel counts passes through loops, calls, and what they weigh by 64 ns.
 	Fuel int64
@@ -30,13 +30,16 @@ func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
 	if u.ended > 0 { // what came after was restoring
 		u.Restore = m.engine.now() - u.ended
 	}
+	if u.making > 0 {
+		u.Restore += u.began - u.making
+	}
 	return u.Usage, err
 }
 
 // usage is a Usage in the making; the times are those of Engine.now.
 type usage struct {
 	Usage
-	began, ended time.Duration
+	making, began, ended time.Duration // making: 0 if no new sandbox was made
 }
 
 func (u *usage) begin(e *Engine) { u.began = e.now() }

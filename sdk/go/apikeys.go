@@ -9,7 +9,9 @@ import (
 
 // Client reaches the services of the runner with the caller's authority.
 type Client struct {
-	APIKeys APIKeys
+	APIKeys  APIKeys
+	Sessions Sessions
+	Webhooks Webhooks
 }
 
 // APIKeys manages the keys that the caller may issue: those of its tenant
@@ -134,7 +136,7 @@ func callHost(h host.Host, op string, args, result any) error {
 		return err
 	}
 	if err := h.Call(op, in); err != nil || result == nil {
-		return err
+		return host.Of(op, err)
 	}
 	return json.Unmarshal(h.Result(), result)
 }

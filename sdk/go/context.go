@@ -39,6 +39,9 @@ type Auth struct {
 	Scope      string          `json:"scope"`
 	Capability string          `json:"capability"`
 	Metadata   json.RawMessage `json:"metadata"`
+	// Claims is what the caller's JWT claims, a JSON object; nil for every other
+	// caller.
+	Claims json.RawMessage `json:"claims"`
 }
 
 // RequestID is the id that stands on the answer and in the log.
@@ -60,6 +63,13 @@ func (c *Context) Secret(name string) (string, error) {
 	}
 	err := callHost(c.host, "secret", map[string]string{"name": name}, &result)
 	return result.Value, err
+}
+
+// Call runs an operation by its name, for what has no function here. Its arguments
+// are made to JSON, its result is read of it; nil for the result leaves that with the
+// host. A *HostError says why it failed.
+func (c *Context) Call(op string, args, result any) error {
+	return callHost(c.host, op, args, result)
 }
 
 // KeepWrites commits what this request writes whatever status it answers; by

@@ -41,6 +41,12 @@
 //		return runner.OK(runner.Rows), nil // from the runner to the caller, as they are
 //	}
 //
+// Other services are reached with Context.Fetch, and several of them at once with
+// Context.FetchAll, at the origins that the schema declares with `outbound`: a
+// handler has no sockets, so net/http reaches nothing. A handler that has fetched
+// is not run again; when another request got in between, the caller gets 409. So
+// write first, and fetch last.
+//
 // Every request runs in a sandbox of its own: package variables hold at the
 // start of each what they held when the module was initialised, and nothing
 // that a request leaves in them is seen by another. A sandbox is never used by

@@ -9,9 +9,9 @@ import (
 )
 
 // Handler answers one request. An error that it returns becomes an answer too:
-// a failed host call its own status (not_found 404, denied 403, conflict 409,
-// unavailable 503), a body that is not JSON 400 invalid_json, anything else 500
-// handler_failed with the text in the server's log alone.
+// a failed operation on rows or keys its own status (not_found 404, denied 403,
+// conflict 409, unavailable 503), a body that is not JSON 400 invalid_json,
+// anything else 500 handler_failed with the text in the server's log alone.
 type Handler func(ctx *Context, req *Request) (Response, error)
 
 // HostError is a failed host call.
@@ -21,7 +21,7 @@ type HostError = host.Error
 // module can name the type of h: handlers are run by Handle and by package
 // runnertest.
 func New(h host.Host) (*Context, *Request) {
-	return &Context{Client: Client{APIKeys: APIKeys{host: h}}, host: h}, &Request{host: h}
+	return &Context{Client: Client{APIKeys: APIKeys{h}, Sessions: Sessions{h}, Webhooks: Webhooks{h}}, host: h}, &Request{host: h}
 }
 
 // Serve runs the handler on h and sends its answer. See New for h.
@@ -97,7 +97,7 @@ func sendFailure(h host.Host, err error) {
 	switch {
 	case errors.As(err, &bodyError):
 		status, code, message = 400, "invalid_json", bodyError.Error()
-	case errors.As(err, &hostError):
+	case errors.As(err, &hostError) && hostError.Answers():
 		switch hostError.Code {
 		case "not_found":
 			status, code, message = 404, "not_found", hostError.Message

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"runner.example/sdk/go/internal/host"
 )
 
 // Selection is a query over the rows of an entity that the caller may read:
@@ -321,7 +323,7 @@ func (c *Context) operate(op string, args []byte, result any) error {
 		return errors.New("runner: " + op + " without the handler's context")
 	}
 	if err := c.host.Call(op, args); err != nil || result == nil {
-		return err
+		return host.Of(op, err)
 	}
 	return json.Unmarshal(c.host.Result(), result)
 }

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -294,4 +295,43 @@ func TestTheLastPageOfKeysHasNullForItsCursor(t *testing.T) {
 func answerOf(t *testing.T, response runner.Response) runnertest.Result {
 	t.Helper()
 	return runnertest.Run(t, func(*runner.Context, *runner.Request) (runner.Response, error) { return response, nil }, runnertest.Request{})
+}
+
+func TestAnOperationIsCalledByItsName(t *testing.T) {
+	result := runnertest.Run(t, func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+		var got struct{ Count int }
+		if err := ctx.Call("count", map[string]any{"from": "Order"}, &got); err != nil {
+			return runner.Response{}, err
+		}
+		return runner.OK(got.Count), ctx.Call("apiKeys.get", nil, nil)
+	}, runnertest.Request{Calls: map[string]func(json.RawMessage) (any, error){
+		"count": func(args json.RawMessage) (any, error) {
+			if string(args) != `{"from":"Order"}` {
+				t.Errorf("it asks %s", args)
+			}
+			return map[string]int{"count": 3}, nil
+		},
+		"apiKeys.get": func(json.RawMessage) (any, error) { return nil, &runner.HostError{Code: "not_found"} },
+	}})
+	if result.Status != 404 {
+		t.Errorf("a call that failed answers %d %s", result.Status, result.Body)
+	}
+}
+
+// Of rows and keys a caller is told why; of anything else the log is.
+func TestWhatFailsBesideRowsAndKeysIsToldToTheLogAlone(t *testing.T) {
+	refuse := func(json.RawMessage) (any, error) {
+		return nil, &runner.HostError{Code: "denied", Message: "inside.example"}
+	}
+	for op, want := range map[string]int{"query": 403, "apiKeys.rotate": 403, "fetch": 500, "secret": 500, "hmac": 500} {
+		result := runnertest.Run(t, func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+			return runner.NoContent(), ctx.Call(op, map[string]any{"name": "inside.example", "algorithm": "SHA-256", "secret": "inside.example", "data": ""}, nil)
+		}, runnertest.Request{Calls: map[string]func(json.RawMessage) (any, error){"query": refuse, "apiKeys.rotate": refuse, "fetch": refuse}})
+		if result.Status != want || strings.Contains(result.Message, "inside") != (want == 403) {
+			t.Errorf("%s answers %d %s, want %d", op, result.Status, result.Message, want)
+		}
+		if told := fmt.Sprint(result.Logs); strings.Contains(told, "inside.example") != (want == 500) {
+			t.Errorf("of %s the log says %s", op, told)
+		}
+	}
 }

@@ -1,5 +1,5 @@
 // Command gen writes what follows from the tables of hostabi/abi: the tables of
-// docs/abi.md and the constants of the Go SDK. Run it as
+// docs/abi.md and the constants of the SDKs. Run it as
 //
 //	go generate ./hostabi/abi
 package main
@@ -58,12 +58,23 @@ func render(root string) ([]file, error) {
 		}
 		files = append(files, file{filepath.Join(root, "sdk", "go", "internal", "host", name), code})
 	}
+	header, err := cHeader(root)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, header)
+	files = append(files, file{filepath.Join(root, "sdk", "assemblyscript", "assembly", "abi.ts"), []byte(assemblyScript())})
+	files = append(files, file{filepath.Join(root, "sdk", "rust", "src", "abi.rs"), []byte(rust())})
 	return files, nil
 }
 
 // fill replaces what stands between the two marks of a generated part.
 func fill(text []byte, name, table string) ([]byte, error) {
-	begin, end := []byte("<!-- generated: "+name+" -->\n"), []byte("<!-- end: "+name+" -->\n")
+	return fillBetween(text, "<!-- generated: "+name+" -->\n", "<!-- end: "+name+" -->\n", table)
+}
+
+func fillBetween(text []byte, first, last, table string) ([]byte, error) {
+	begin, end := []byte(first), []byte(last)
 	before, rest, ok := bytes.Cut(text, begin)
 	if !ok {
 		return nil, fmt.Errorf("no line %q", begin)

@@ -8,7 +8,8 @@
 // It answers as the runner does for what a handler can see of it: bodies,
 // helpers, errors, and the refusal of headers and statuses that the runner does
 // not let pass, which is 500 handler_failed with the reason in Result.Logs.
-// Services answer what the test says (Request.Calls); checks
+// Secrets, digests and signatures are real; other
+// services, fetch among them, answer what the test says (Request.Calls). Checks
 // that belong to the host, such as authority, are the business of a test that
 // runs the real server.
 package runnertest
@@ -105,6 +106,13 @@ type fake struct {
 	headers        []host.Pair
 	result         Result
 	called         []byte // the result of the last operation
+	started        []*outcome
+}
+
+// outcome is that of an operation that was started, and not taken yet.
+type outcome struct {
+	result []byte
+	err    error
 }
 
 func (f *fake) Method() string {
@@ -161,14 +169,20 @@ func (f *fake) Context() []byte {
 	if auth.Kind == "" {
 		auth.Kind = "anonymous"
 	}
+	who := map[string]any{
+		"kind": auth.Kind, "userId": auth.UserID, "tenant": auth.Tenant, "roles": auth.Roles,
+		"keyId": auth.KeyID, "scope": auth.Scope, "capability": auth.Capability,
+	}
+	for name, object := range map[string]json.RawMessage{"metadata": auth.Metadata, "claims": auth.Claims} {
+		if object != nil { // the runner leaves out what there is not
+			who[name] = object
+		}
+	}
 	text, err := json.Marshal(map[string]any{
 		"requestId": "01test00000000000000000000",
 		"route":     f.request.Route,
 		"deadline":  time.Now().Add(10 * time.Second).UTC(),
-		"auth": map[string]any{
-			"kind": auth.Kind, "userId": auth.UserID, "tenant": auth.Tenant, "roles": auth.Roles,
-			"keyId": auth.KeyID, "scope": auth.Scope, "capability": auth.Capability, "metadata": auth.Metadata,
-		},
+		"auth":      who,
 	})
 	if err != nil {
 		panic(err)
@@ -234,6 +248,22 @@ func (f *fake) Call(op string, args []byte) (err error) {
 	return err
 }
 
+// Start does the operation at once.
+func (f *fake) Start(op string, args []byte) (int, error) {
+	result, err := f.call(op, args)
+	f.started = append(f.started, &outcome{result, err})
+	return len(f.started) - 1, nil
+}
+
+func (f *fake) Take(ticket int) error {
+	if ticket < 0 || ticket >= len(f.started) || f.started[ticket] == nil {
+		return &host.Error{Code: "invalid", Message: fmt.Sprintf("there is no ticket %d, or it was taken", ticket)}
+	}
+	done := f.started[ticket]
+	f.started[ticket], f.called = nil, done.result
+	return done.err
+}
+
 func (f *fake) Result() []byte { return f.called }
 
 func (f *fake) SendResult(status int, part host.Part) error {
@@ -267,18 +297,8 @@ func firstRow(row, rows json.RawMessage) []byte {
 }
 
 func (f *fake) call(op string, args []byte) ([]byte, error) {
-	if op == "secret" {
-		var a struct {
-			Name string `json:"name"`
-		}
-		if err := json.Unmarshal(args, &a); err != nil {
-			return nil, &host.Error{Code: "invalid", Message: err.Error()}
-		}
-		value, ok := f.request.Secrets[a.Name]
-		if !ok {
-			return nil, &host.Error{Code: "denied", Message: fmt.Sprintf("secret %q is not declared", a.Name)}
-		}
-		return json.Marshal(map[string]string{"value": value})
+	if own, ok := owns[op]; ok {
+		return own(f, args)
 	}
 	answer, ok := f.request.Calls[op]
 	if !ok {

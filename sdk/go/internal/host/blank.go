@@ -36,6 +36,12 @@ func (Blank) SendError(int, string, string) error { return nil }
 // Call implements Host.
 func (Blank) Call(string, []byte) error { return &Error{Code: "unavailable"} }
 
+// Start implements Host.
+func (Blank) Start(string, []byte) (int, error) { return 0, &Error{Code: "unavailable"} }
+
+// Take implements Host.
+func (Blank) Take(int) error { return &Error{Code: "unavailable"} }
+
 // Result implements Host.
 func (Blank) Result() []byte { return nil }
 

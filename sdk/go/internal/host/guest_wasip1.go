@@ -68,7 +68,20 @@ func (Guest) SendError(status int, code, message string) error {
 
 // Call implements Host.
 func (Guest) Call(op string, args []byte) error {
-	n := call(op, unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)))
+	return callError(call(op, unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args))))
+}
+
+// Start implements Host.
+func (Guest) Start(op string, args []byte) (int, error) {
+	n := callStart(op, unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)))
+	return int(n), callError(n)
+}
+
+// Take implements Host.
+func (Guest) Take(ticket int) error { return callError(callTake(uint32(ticket))) }
+
+// callError is what a function of operations says when it returned n.
+func callError(n int32) error {
 	if n >= 0 {
 		return nil
 	}

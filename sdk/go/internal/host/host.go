@@ -3,7 +3,10 @@
 // and the one in package runnertest that lets handlers be tested natively.
 package host
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind names a family of request values.
 type Kind uint32
@@ -43,6 +46,10 @@ type Host interface {
 	SendError(status int, code, message string) error
 	// Call runs one service operation: JSON in. A failure is an *Error.
 	Call(op string, args []byte) error
+	// Start begins an operation and gives a ticket, with which Take makes its
+	// outcome that of the last Call.
+	Start(op string, args []byte) (ticket int, err error)
+	Take(ticket int) error
 	// Result is the JSON that the last Call gave, when it did not fail.
 	Result() []byte
 	// SendResult answers with a part of that, without reading it.
@@ -55,6 +62,29 @@ type Host interface {
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Op is the operation that failed; empty of an error that a handler made.
+	Op string `json:"-"`
+}
+
+// Of gives err with the name of the operation that it is of.
+func Of(op string, err error) error {
+	told, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	named := *told
+	named.Op = op
+	return &named
+}
+
+// Answers tells whether the error may be the caller's to know, if nobody catches it:
+// one of the caller's rows and keys is, one of a secret or of another service is not.
+func (e *Error) Answers() bool {
+	switch e.Op {
+	case "", "query", "get", "count", "insert", "update", "delete", "webhooks.verify":
+		return true
+	}
+	return strings.HasPrefix(e.Op, "apiKeys.") || strings.HasPrefix(e.Op, "sessions.")
 }
 
 func (e *Error) Error() string {

@@ -48,6 +48,15 @@ func call(op string, args unsafe.Pointer, length uint32) int32
 //go:wasmimport runner call_result
 func callResult(offset uint32, buf unsafe.Pointer, capacity uint32) int32
 
+//go:wasmimport runner call_start
+func callStart(op string, args unsafe.Pointer, length uint32) int32
+
+//go:wasmimport runner call_wait
+func callWait() int32
+
+//go:wasmimport runner call_take
+func callTake(ticket uint32) int32
+
 //go:wasmimport runner keep_writes
 func keepWrites()
 

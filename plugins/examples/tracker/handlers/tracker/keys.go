@@ -6,56 +6,61 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// The routes under /api/keys let owners and administrators manage the keys of
-// their organisation. Which scopes they may issue is the schema's word (@issue), enforced
-// below these functions.
+// The functions by which owners and administrators manage the keys of their
+// organisation. The runner has checked their parameters; which scopes the caller may
+// issue is the schema's word (@issue), enforced below these functions.
 
-func listKeys(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	page, err := ctx.Client.APIKeys.List(runner.APIKeyFilter{Scope: req.Query("scope"), Cursor: req.Query("cursor")})
+func createKey(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	params, err := runner.Body[struct {
+		Name      string `json:"name"`
+		Scope     string `json:"scope"`
+		ExpiresIn int64  `json:"expiresIn"`
+	}](req)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	key, err := ctx.Client.APIKeys.Create(runner.APIKeyOptions{
+		Scope: params.Scope, Name: params.Name, ExpiresIn: time.Duration(params.ExpiresIn) * time.Second,
+	})
+	if err != nil {
+		return refused(err) // a scope that there is not, say
+	}
+	return runner.OK(key), nil
+}
+
+func listKeys(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	page, err := ctx.Client.APIKeys.List(runner.APIKeyFilter{})
 	if err != nil {
 		return runner.Response{}, err
 	}
 	return runner.OK(page), nil
 }
 
-func createKey(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	options, err := runner.Body[struct {
-		Scope     string `json:"scope"`
-		Name      string `json:"name"`
-		ExpiresIn int64  `json:"expiresIn"`
-	}](req)
-	if err != nil {
-		return runner.Response{}, err
-	}
-	if options.Scope == "" {
-		return runner.BadRequest("missing field: scope"), nil
-	}
-	key, err := ctx.Client.APIKeys.Create(runner.APIKeyOptions{
-		Scope: options.Scope, Name: options.Name, ExpiresIn: time.Duration(options.ExpiresIn) * time.Second,
-	})
-	if err != nil {
-		return runner.Response{}, err
-	}
-	return runner.Created(key), nil
-}
-
 func rotateKey(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	options, err := runner.Body[struct {
-		GracePeriod int64 `json:"gracePeriod"`
+	params, err := runner.Body[struct {
+		ID          string `json:"id"`
+		GracePeriod int64  `json:"gracePeriod"`
 	}](req)
 	if err != nil {
 		return runner.Response{}, err
 	}
-	key, err := ctx.Client.APIKeys.Rotate(req.Param("id"), time.Duration(options.GracePeriod)*time.Second)
+	key, err := ctx.Client.APIKeys.Rotate(params.ID, time.Duration(params.GracePeriod)*time.Second)
 	if err != nil {
-		return runner.Response{}, err
+		return refused(err)
 	}
 	return runner.OK(key), nil
 }
 
 func revokeKey(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	if _, err := ctx.Client.APIKeys.Revoke(req.Param("id")); err != nil {
+	params, err := runner.Body[struct {
+		ID string `json:"id"`
+	}](req)
+	if err != nil {
 		return runner.Response{}, err
 	}
-	return runner.NoContent(), nil
+	key, err := ctx.Client.APIKeys.Revoke(params.ID)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	return runner.OK(key), nil
 }

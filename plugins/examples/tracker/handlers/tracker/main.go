@@ -62,3 +62,6 @@ func exportHealth() { runner.Handle(health) }
 
 //go:wasmexport signup
 func exportSignup() { runner.Handle(signup) }
+
+//go:wasmexport signout
+func exportSignout() { runner.Handle(signout) }

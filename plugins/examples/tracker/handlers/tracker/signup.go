@@ -2,8 +2,8 @@ package main
 
 import runner "runner.example/sdk/go"
 
-// signup makes an organisation, its first user and that user's membership: all
-// three, or none. The body fits SignupInput.
+// signup makes an organisation, its first user, that user's membership and a session
+// of the user's: all of it, or nothing. The body fits SignupInput.
 func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	input, err := runner.Body[struct {
 		Slug  string `json:"slug"`
@@ -27,6 +27,14 @@ func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	if err := runner.Insert("Membership", membership).Row(ctx, nil); err != nil {
 		return runner.Response{}, err
 	}
+	if _, err := ctx.Client.Sessions.Create(runner.SessionOptions{UserID: user.ID, Tenant: org.ID, Roles: []string{"owner"}}); err != nil {
+		return runner.Response{}, err
+	}
 	ctx.Log().Info("organisation made", "org", org.ID, "user", user.ID)
 	return runner.Created(map[string]string{"org": org.ID, "user": user.ID}), nil
+}
+
+// signout ends the caller's session.
+func signout(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	return runner.NoContent(), ctx.Client.Sessions.Revoke("")
 }

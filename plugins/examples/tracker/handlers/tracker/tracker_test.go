@@ -58,14 +58,16 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 		{signup, runnertest.Request{Body: `{"slug":"acme","org":"Acme","email":"a@b.example","name":"Ada"}`}, 201,
 			`insert {"into":"Org","values":{"name":"Acme","slug":"acme"}}` + "\n" +
 				`insert {"into":"User","values":{"email":"a@b.example","name":"Ada"}}` + "\n" +
-				`insert {"into":"Membership","values":{"org":"1","role":"owner","user":"1"}}`},
-		{listKeys, runnertest.Request{Path: "/x?scope=ingest"}, 200, `apiKeys.list {"scope":"ingest"}`},
-		{createKey, runnertest.Request{Body: `{"scope":"ingest","name":"n"}`}, 201, `apiKeys.create {"name":"n","scope":"ingest"}`},
-		{createKey, runnertest.Request{Body: `{}`}, 400, ``},
-		{rotateKey, runnertest.Request{Params: id, Body: `{"gracePeriod":60}`}, 200, `apiKeys.rotate {"gracePeriod":60,"id":"7"}`},
-		{revokeKey, runnertest.Request{Params: id}, 204, `apiKeys.revoke {"id":"7"}`},
+				`insert {"into":"Membership","values":{"org":"1","role":"owner","user":"1"}}` + "\n" +
+				`sessions.create {"roles":["owner"],"tenant":"1","userId":"1"}`},
+		{signout, runnertest.Request{}, 204, `sessions.revoke {}`},
+		{listKeys, runnertest.Request{}, 200, `apiKeys.list {}`},
+		{createKey, runnertest.Request{Body: `{"scope":"ingest","name":"n","expiresIn":60}`}, 200, `apiKeys.create {"expiresIn":60,"name":"n","scope":"ingest"}`},
+		{rotateKey, runnertest.Request{Body: `{"id":"7","gracePeriod":60}`}, 200, `apiKeys.rotate {"gracePeriod":60,"id":"7"}`},
+		{revokeKey, runnertest.Request{Body: `{"id":"7"}`}, 200, `apiKeys.revoke {"id":"7"}`},
 	}
-	answers := map[string]any{"apiKeys.create": runner.APIKey{}, "apiKeys.list": runner.APIKeyPage{}, "apiKeys.rotate": runner.APIKey{}, "apiKeys.revoke": runner.APIKey{}}
+	answers := map[string]any{"apiKeys.create": runner.APIKey{}, "apiKeys.list": runner.APIKeyPage{}, "apiKeys.rotate": runner.APIKey{}, "apiKeys.revoke": runner.APIKey{},
+		"sessions.create": runner.Session{}, "sessions.revoke": map[string]string{"id": "s"}}
 	for _, op := range []string{"query", "get", "insert", "update"} {
 		answers[op] = some
 	}

@@ -1,0 +1,187 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"runner.example/internal/diag"
+)
+
+// scriptPackage is what is read of a folder's package.json.
+type scriptPackage struct {
+	Dependencies, DevDependencies map[string]string
+}
+
+func (p scriptPackage) needs(name string) bool {
+	return p.Dependencies[name] != "" || p.DevDependencies[name] != ""
+}
+
+// readScriptPackage reads the package.json of the folder at a path. One that
+// cannot be read is none of AssemblyScript's.
+func readScriptPackage(dir string) (p scriptPackage) {
+	path := filepath.Join(dir, "package.json")
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return p // a pipe, say, could keep a reader for ever
+	}
+	if text, err := os.ReadFile(path); err == nil {
+		_ = json.Unmarshal(text, &p)
+	}
+	return p
+}
+
+// isAssemblyScript reports whether the folder at a path is one of AssemblyScript.
+func isAssemblyScript(dir string) bool { return readScriptPackage(dir).needs("assemblyscript") }
+
+const assemblyScriptSDK = "@runner/assemblyscript"
+
+// assemblyScript builds a folder of handlers/ with the folder's own compiler. Its
+// messages become entries of the list.
+func (b *builder) assemblyScript(ctx context.Context, folder string) (*Module, error) {
+	source := "handlers/" + folder
+	dir := filepath.Join(b.options.Dir, "handlers", folder)
+	if _, err := exec.LookPath("node"); err != nil {
+		return nil, fmt.Errorf("%s is written in AssemblyScript, and there is no command node here: install Node.js 20 or later (nodejs.org)", source)
+	}
+	manifest := readScriptPackage(dir)
+	for _, name := range []string{"assemblyscript", "json-as", assemblyScriptSDK} {
+		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil && manifest.needs(name) {
+			b.found.Errorf("", diag.Span{File: source}, "it needs the package %s: run `npm install` in %s", name, source)
+			return nil, nil
+		}
+	}
+	entries, err := scriptEntries(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", source, err)
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("%s has a package.json that names assemblyscript, and no *.ts: write the handlers there", source)
+	}
+	return b.fromFolder(folder, func(building string) (bool, error) {
+		args := append([]string{filepath.Join("node_modules", "assemblyscript", "bin", "asc.js")}, entries...)
+		args = append(args, scriptOptions(dir, manifest)...)
+		said, ok, err := b.run(ctx, folder, scriptVariables, "node", append(args, "--outFile", building)...)
+		if err == nil {
+			b.noteScript(source, said, ok)
+		}
+		return ok, err
+	})
+}
+
+// scriptEntries gives the files whose exports are handlers: assembly/index.ts, if
+// there is one, else those of the folder.
+func scriptEntries(dir string) (entries []string, err error) {
+	index := filepath.Join("assembly", "index.ts")
+	if _, err := os.Stat(filepath.Join(dir, index)); err == nil {
+		return []string{index}, nil
+	}
+	files, err := os.ReadDir(dir) // in the order of their names
+	for _, file := range files {
+		name := file.Name()
+		if isScript(name) && filepath.Ext(name) == ".ts" && !file.IsDir() {
+			entries = append(entries, name)
+		}
+	}
+	return entries, err
+}
+
+// scriptVariables take back what the environment could say to json-as, so that
+// equal sources make equal bytes. Its plain code is taken: what json-as 1.6.0
+// writes eight bytes at a time splits surrogate pairs.
+var scriptVariables = []string{"JSON_CACHE=", "JSON_DEBUG=", "JSON_FAST_PATH_THROW=", "JSON_MODE=NAIVE", "JSON_STRICT=", "JSON_USE_FAST_PATH=1", "JSON_WRITE=", "NODE_OPTIONS="}
+
+// scriptOptions are what makes a module of the runner. An asconfig.json in the
+// folder can add to them, and name another runtime than the one that never frees:
+// the sandbox does, after every request.
+func scriptOptions(dir string, manifest scriptPackage) []string {
+	options := []string{"--noColors", "--exportStart", "_initialize", "--optimizeLevel", "3", "--shrinkLevel", "0"}
+	if manifest.needs("json-as") {
+		options = append(options, "--transform", "json-as")
+	}
+	if manifest.needs(assemblyScriptSDK) {
+		const from = "=~lib/" + assemblyScriptSDK + "/assembly/"
+		options = append(options, "--transform", assemblyScriptSDK+"/transform",
+			"--use", "abort"+from+"abort/abort", "--use", "seed"+from+"abort/seed", "--use", "trace"+from+"abort/trace",
+			"--use", "console"+from+"console/console")
+	} else {
+		options = append(options, "--use", "abort=")
+	}
+	var config struct{ Options map[string]any }
+	if text, err := os.ReadFile(filepath.Join(dir, "asconfig.json")); err == nil {
+		_ = json.Unmarshal(text, &config) // what is wrong with it, the compiler says
+	}
+	if config.Options["runtime"] == nil {
+		options = append(options, "--runtime", "stub")
+	}
+	return options
+}
+
+// Messages of the compiler:
+//
+//	ERROR TS2304: Cannot find name 'x'.
+//	   :
+//	 4 │ return x;
+//	   │        ~
+//	   └─ in orders.ts(4,10)
+var (
+	scriptMessage = regexp.MustCompile(`^(ERROR|WARNING)(?: [A-Z]+[0-9]+)?:? (.*)$`)
+	scriptMark    = regexp.MustCompile(`^ *│ *(~+)$`)
+	scriptPlace   = regexp.MustCompile(`└─ in (.+)\(([0-9]+),([0-9]+)\)$`)
+	scriptFailure = regexp.MustCompile(`^FAILURE (.*)$`)
+	scriptCount   = regexp.MustCompile(`^[0-9]+ (?:parse|compile|afterCompile) error\(s\)$`)
+)
+
+// noteScript adds what the compiler said to the list. What it doubts is told where
+// it is about the app's own files.
+func (b *builder) noteScript(source, said string, ok bool) {
+	var severity, text, failure string
+	width, before := 1, len(b.found)
+	tell := func(span diag.Span, text string) {
+		if severity == "WARNING" {
+			b.found.Warnf("", span, "%s", text)
+		} else {
+			b.found.Errorf("", span, "%s", text)
+		}
+	}
+	flush := func() {
+		if text != "" && severity == "ERROR" {
+			tell(diag.Span{File: source}, text)
+		}
+		text, width = "", 1
+	}
+	for line := range strings.Lines(said) {
+		line = strings.TrimRight(line, "\r\n")
+		if m := scriptMessage.FindStringSubmatch(line); m != nil {
+			flush()
+			severity, text = m[1], m[2]
+		} else if m := scriptMark.FindStringSubmatch(line); m != nil {
+			width = len(m[1])
+		} else if m := scriptPlace.FindStringSubmatch(line); m != nil && text != "" {
+			row, _ := strconv.Atoi(m[2])
+			col, _ := strconv.Atoi(m[3]) // in UTF-16, which are columns in nearly all code
+			switch {
+			case !strings.HasPrefix(m[1], "~lib/"):
+				tell(place(source+"/"+m[1], row, col, width), text)
+			case severity == "ERROR":
+				tell(diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d:%d)", text, m[1], row, col))
+			}
+			text, width = "", 1
+		} else if m := scriptFailure.FindStringSubmatch(line); m != nil && !scriptCount.MatchString(m[1]) {
+			failure = strings.TrimPrefix(m[1], "Error: ")
+		}
+	}
+	flush()
+	switch {
+	case ok:
+	case failure != "":
+		b.found.Errorf("", diag.Span{File: source}, "%s", failure)
+	case !b.found[before:].HasErrors():
+		b.found.Errorf("", diag.Span{File: source}, "the compiler failed and said nothing of it: run asc there to see more")
+	}
+}

@@ -1,0 +1,831 @@
+package build_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner.example/build"
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// world is the module of testdata/app in an engine, made once.
+type world struct {
+	dir    string
+	built  *build.Module
+	engine *sandbox.Engine
+	module *sandbox.Module
+}
+
+var (
+	once   sync.Once
+	common world
+)
+
+// engineCache keeps the compiled engine while the tests run.
+var engineCache string
+
+func TestMain(m *testing.M) {
+	var err error
+	if engineCache, err = os.MkdirTemp("", "runner-engine-"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(engineCache)
+	if common.engine != nil {
+		_ = common.engine.Close(context.Background())
+		_ = os.RemoveAll(common.dir)
+	}
+	os.Exit(status)
+}
+
+// theWorld builds testdata/app and loads it, the first time.
+func theWorld(t testing.TB) *world {
+	t.Helper()
+	once.Do(func() {
+		dir, err := os.MkdirTemp("", "runner-build-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		common.dir = dir
+		if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
+			t.Fatal(err)
+		}
+		modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+		if err != nil || warnings != nil || len(modules) != 1 {
+			t.Fatalf("built %v, %v, %v", modules, warnings, err)
+		}
+		engine, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		common.built, common.engine = modules[0], engine
+		common.module = load(t, engine, filepath.Join(dir, modules[0].File))
+	})
+	if common.module == nil {
+		t.Fatal("the module of testdata/app could not be made: see the first test that failed")
+	}
+	return &common
+}
+
+func load(t testing.TB, engine *sandbox.Engine, path string) *sandbox.Module {
+	t.Helper()
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := engine.Load(context.Background(), path, wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// answer is what became of a request.
+type answer struct {
+	status       int
+	body, detail string
+	code         string
+	headers      string // name: value, one a line
+	log          string
+	err          error
+}
+
+// ask runs a handler of the module.
+func ask(t testing.TB, m *sandbox.Module, handler string, request abi.Request) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return askWithin(t, ctx, m, handler, request)
+}
+
+func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler string, request abi.Request) answer {
+	t.Helper()
+	var log bytes.Buffer
+	request.ID, request.Route = "01request", "/x/:id"
+	if request.Method == nil {
+		request.Method, request.Path = []byte("GET"), []byte("/x/1")
+	}
+	call := &hostabi.Call{
+		Context: ctx,
+		Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Request: &request,
+		Caller:  caller.Caller{Kind: caller.Anonymous},
+		Attempt: 1,
+	}
+	err := m.Run(call, handler)
+	a := answer{
+		status: call.Response.Status, body: string(call.Response.Body), detail: call.Response.Detail,
+		code: call.Response.Code, log: log.String(), err: err,
+	}
+	for _, h := range call.Response.Headers {
+		a.headers += string(h.Name) + ": " + string(h.Value) + "\n"
+	}
+	return a
+}
+
+// app writes files to a new app folder.
+func app(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestAHandlersResultIsTheAnswer(t *testing.T) {
+	m := theWorld(t).module
+	for _, row := range []struct {
+		handler string
+		status  int
+		body    string // or, of an error, its detail
+		more    string // in the headers or in the log
+	}{
+		{"okBody", 200, `{"a":1}`, ""},
+		{"okNothing", 200, `null`, ""},
+		{"okText", 200, `"text"`, ""},
+		{"okBytes", 200, "\xff\x00\x01", "content-type: application/octet-stream"},
+		{"okNoBytes", 200, "", ""},
+		{"createdAt", 201, `{"id":7}`, "location: /orders/7"},
+		{"nothing", 204, "", ""},
+		{"moved", 308, "", "location: /there"},
+		{"movedNowhere", 500, "", "handler movedNowhere: RangeError: redirect: 200 is none: use 301, 302, 303, 307 or 308"},
+		{"bad", 400, "missing field: item", ""},
+		{"unknown", 401, "who are you", ""},
+		{"forbids", 403, "not you", ""},
+		{"lost", 404, "no such order", ""},
+		{"teapot", 418, "short and stout", ""},
+		{"noError", 500, "", "handler noError: AnswerError: answer with an error of status 200: invalid"},
+		{"plain", 200, `{"plain":true}`, ""},
+		{"later", 200, `[1,2,3]`, ""},
+		{"laterBody", 200, `[1]`, ""},
+		{"silent", 500, "", "handler silent: Error: it returned nothing: return ok("},
+		{"rejects", 500, "", "handler rejects: Error: no luck at rejects (handlers/answers.ts:24:13)"},
+		{"throwsText", 500, "", "handler throwsText: thrown: a text"},
+		{"throwsObject", 500, "", `handler throwsObject: thrown: {\"why\":\"no reason\"}`},
+		{"throwsCircle", 500, "", "handler throwsCircle: Error: round; because of Error: round"},
+		{"refusedHeader", 500, "", `handler refusedHeader: AnswerError: set header \"date\": denied`},
+		{"circular", 500, "", "handler circular: TypeError: circular reference"},
+		{"okBuffer", 200, "\x02\x03", ""},
+		{"okView", 200, "AB", ""},
+		{"okData", 200, "A", ""},
+		{"okMap", 500, "", "TypeError: a Map cannot be a body: Object.fromEntries(map) is an object"},
+		{"okSet", 500, "", "TypeError: a Set cannot be part of a body: [...set] is a list"},
+		{"okGenerator", 500, "", "TypeError: an iterator cannot be a body"},
+		{"okError", 500, "", "TypeError: an Error cannot be a body"},
+		{"okAnswer", 500, "", "TypeError: an answer cannot be a body: return it as it is"},
+		{"okPromise", 500, "", "TypeError: a promise cannot be part of a body: await it"},
+		{"okEmpty", 200, `{"a":{},"b":[{}],"c":{},"d":"1970-01-01T00:00:00.000Z","e":{"n":1}}`, ""},
+		{"okMade", 200, `{"constructor":1,"a":[]}`, ""},
+		{"throwsAnswer", 404, "no such thing", ""},
+		{"rejectsAnswer", 200, `{"early":true}`, "x-early: 1"},
+		{"throwsTwice", 500, "", "handler throwsTwice: thrown: an object"},
+		{"throwsOdd", 500, "", "handler throwsOdd: thrown: an error that cannot be told"},
+		{"secretThrown", 404, "of my own", ""},
+		{"secretInside", 500, "", "TypeError: secret was not awaited, and only its result can be a part of a body: put await before it"},
+		{"insertForgotten", 200, "1", `level=WARN msg="handler insertForgotten: an insert into Order was made and not run: put await before it"`},
+		{"changesForgotten", 200, "1", "handler changesForgotten: an update of Order was made and not run"},
+		{"changesForgotten", 200, "1", "handler changesForgotten: a removal from Order was made and not run"},
+		{"rowsInside", 500, "", "TypeError: a query of Order was not awaited, and only its result can be a part of a body"},
+		{"keyForgotten", 200, "1", "handler keyForgotten: apiKeys.revoke was made and not run: put await before it"},
+		{"big", 200, `"` + strings.Repeat("x", 100_000) + `"`, ""},
+	} {
+		t.Run(row.handler, func(t *testing.T) {
+			got := ask(t, m, row.handler, abi.Request{})
+			text := got.body
+			if got.status >= 400 {
+				text = got.detail
+			}
+			if got.err != nil || got.status != row.status || text != row.body && row.body != "" {
+				t.Errorf("answers %d %.200q (%v), want %d %.200q\n%s", got.status, text, got.err, row.status, row.body, got.log)
+			}
+			if !strings.Contains(got.headers+got.log, row.more) {
+				t.Errorf("%q is neither in the headers nor in the log:\n%s%s", row.more, got.headers, got.log)
+			}
+			if got.status == 500 && got.code != "handler_failed" {
+				t.Errorf("the code is %q", got.code)
+			}
+		})
+	}
+}
+
+func TestTheRequestIsAsItCame(t *testing.T) {
+	m := theWorld(t).module
+	long := strings.Repeat("ä", 10_000)
+	got := ask(t, m, "request", abi.Request{
+		Method: []byte("PUT"), Path: []byte("/x/%C3%B6"),
+		Params:  []abi.Pair{{Name: []byte("id"), Value: []byte("ö")}},
+		Query:   []abi.Pair{{Name: []byte("a"), Value: []byte("1")}, {Name: []byte("__proto__"), Value: []byte("p")}, {Name: []byte("a"), Value: nil}, {Name: []byte("long"), Value: []byte(long)}},
+		Headers: []abi.Pair{{Name: []byte("x-a"), Value: []byte("b, c")}},
+		Body:    []byte("\xff\x00\xfeabc"),
+	})
+	want := `{"method":"PUT","path":"/x/%C3%B6","params":{"id":"ö"},"query":{"a":"1","__proto__":"p","long":"` + long + `"},` +
+		`"queryAll":{"a":["1",""],"__proto__":["p"],"long":["` + long + `"]},"headers":{"x-a":"b, c"},"raw":[255,0,254,97],"length":6}`
+	if got.status != 200 || got.body != want {
+		t.Errorf("answers %d %.1000s %v\n%s", got.status, got.body, got.err, got.log)
+	}
+	empty := ask(t, m, "request", abi.Request{})
+	if want := `{"method":"GET","path":"/x/1","params":{},"query":{},"queryAll":{},"headers":{},"raw":[],"length":0}`; empty.body != want {
+		t.Errorf("of an empty request it sees %s\n%s", empty.body, empty.log)
+	}
+	if got := ask(t, m, "text", abi.Request{Body: []byte(`"` + long)}); got.body != `"\"`+long+`"` {
+		t.Errorf("a long body is %.100q", got.body)
+	}
+	if got := ask(t, m, "context", abi.Request{}); got.body != `{"requestId":"01request","route":"/x/:id","kind":"anonymous","roles":[],"deadline":true}` {
+		t.Errorf("the context is %s\n%s", got.body, got.log)
+	}
+}
+
+func TestABodyIsJSONOrRefused(t *testing.T) {
+	m := theWorld(t).module
+	for _, row := range []struct {
+		handler, body string
+		status        int
+		want          string
+	}{
+		{"body", `{"item":"tea"}`, 200, `"tea"`},
+		{"body", ``, 200, `"none"`},
+		{"body", " \r\n\t", 200, `"none"`},
+		{"body", `null`, 200, `"none"`},
+		{"body", `{"item":`, 400, "invalid_json"},
+		{"body", `{"item":"tea"} x`, 400, "invalid_json"},
+		{"bodyCaught", `{`, 400, "bad_request"},
+	} {
+		got := ask(t, m, row.handler, abi.Request{Body: []byte(row.body)})
+		if got.status != row.status || got.body+got.code != row.want || got.log != "" {
+			t.Errorf("%s with %q answers %d %s %s, want %d %s\n%s", row.handler, row.body, got.status, got.body, got.code, row.status, row.want, got.log)
+		}
+	}
+}
+
+func TestRandomnessIsNewInEveryRequest(t *testing.T) {
+	m := theWorld(t).module
+	seen := map[string]bool{}
+	for range 20 {
+		got := ask(t, m, "random", abi.Request{})
+		if got.status != 200 || seen[got.body] {
+			t.Fatalf("answers %d %s again", got.status, got.body)
+		}
+		for part := range strings.SplitSeq(strings.Trim(got.body, "[]"), ",") {
+			if seen[part] {
+				t.Errorf("%s came before", part)
+			}
+			seen[part] = true
+		}
+		seen[got.body] = true
+	}
+}
+
+func TestEveryRequestBeginsWithWhatWasEvaluated(t *testing.T) {
+	m := theWorld(t).module
+	for range 3 {
+		if got := ask(t, m, "counts", abi.Request{}); got.body != "[1,1]" {
+			t.Fatalf("a request counts %s", got.body)
+		}
+	}
+}
+
+func TestRecursionWithoutEndIsAnErrorThatCanBeCaught(t *testing.T) {
+	m := theWorld(t).module
+	if got := ask(t, m, "deepCaught", abi.Request{}); got.body != `["RangeError",true]` {
+		t.Errorf("caught: %d %s %v", got.status, got.body, got.err)
+	}
+	if got := ask(t, m, "deepCallbacks", abi.Request{}); got.body != `["RangeError","RangeError","RangeError"]` {
+		t.Errorf("through callbacks: %d %s %v", got.status, got.body, got.err)
+	}
+	got := ask(t, m, "deep", abi.Request{})
+	if got.err != nil || got.status != 500 || !strings.Contains(got.log, "RangeError: Maximum call stack size exceeded at down (handlers/traps.ts:14:") {
+		t.Errorf("not caught: %d %v\n%s", got.status, got.err, got.log)
+	}
+	if n, err := strconv.Atoi(ask(t, m, "depth", abi.Request{}).body); err != nil || n < 2500 {
+		t.Errorf("a recursion goes %d calls deep (%v), want 2500 at least", n, err)
+	}
+}
+
+// JavaScript's bound comes before that of native stack, in which a handler only
+// traps, whatever calls itself and however.
+func TestEveryWayToRecurEndsInJavaScript(t *testing.T) {
+	m := theWorld(t).module
+	var ways []string
+	if err := json.Unmarshal([]byte(ask(t, m, "deepWays", abi.Request{}).body), &ways); err != nil || len(ways) < 30 {
+		t.Fatalf("%d ways: %v", len(ways), err)
+	}
+	for _, way := range ways {
+		got := ask(t, m, "deepWays", abi.Request{Query: []abi.Pair{{Name: []byte("way"), Value: []byte(way)}}})
+		switch got.body {
+		case `"RangeError"`, `"InternalError"`, `"SyntaxError"`, `"done"`:
+		default:
+			t.Errorf("%s ends with %d %.100q %.300v", way, got.status, got.body, got.err)
+		}
+	}
+}
+
+func TestAPromiseThatNeverSettlesFails(t *testing.T) {
+	m := theWorld(t).module
+	for _, handler := range []string{"never", "neverHalf"} {
+		got := ask(t, m, handler, abi.Request{})
+		if fault.CodeOf(got.err) != fault.HandlerFailed || !strings.Contains(got.log, "handler "+handler+": its promise never settled") {
+			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
+		}
+	}
+}
+
+func TestTimersRunWhileAHandlerWaits(t *testing.T) {
+	m := theWorld(t).module
+	if got := ask(t, m, "waits", abi.Request{}); got.body != `[["first","second","third"],3,true]` {
+		t.Errorf("answers %d %s %v\n%s", got.status, got.body, got.err, got.log)
+	}
+	if got := ask(t, m, "answersFirst", abi.Request{}); got.body != "1" || got.log != "" {
+		t.Errorf("after the answer: %s %v\n%s", got.body, got.err, got.log)
+	}
+	if got := ask(t, m, "failsInTimer", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "Error: in a timer at") {
+		t.Errorf("a timer that throws: %d %v\n%s", got.status, got.err, got.log)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if got := askWithin(t, ctx, m, "waitsTooLong", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerTimeout {
+		t.Errorf("a wait of an hour: %d %v", got.status, got.err)
+	}
+}
+
+func TestTheBoundsOfMemoryAndTimeHold(t *testing.T) {
+	m := theWorld(t).module
+	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "out of memory at hoards (handlers/traps.ts:") {
+		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
+	}
+	if got := ask(t, m, "hoardsCaught", abi.Request{}); got.body != `"out of memory"` {
+		t.Errorf("without memory, caught: %d %s %v", got.status, got.body, got.err)
+	}
+	if got := ask(t, m, "spins", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerTimeout {
+		t.Errorf("without an end: %d %v", got.status, got.err)
+	}
+	if got := ask(t, m, "okBody", abi.Request{}); got.body != `{"a":1}` {
+		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	}
+}
+
+func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
+	m := theWorld(t).module
+	got := ask(t, m, "fails", abi.Request{})
+	if want := "handler fails: TypeError: cannot read property 'length' of undefined at lengthOf (handlers/lib/length.ts:4:10), fails (handlers/traps.ts:"; !strings.Contains(got.log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.log)
+	}
+	got = ask(t, m, "failsLater", abi.Request{})
+	if want := "Error: could not measure at failsLater (handlers/traps.ts:"; !strings.Contains(got.log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.log)
+	}
+	if want := "; because of TypeError: cannot read property 'length' of null at lengthOf (handlers/lib/length.ts:4:10)"; !strings.Contains(got.log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.log)
+	}
+	if strings.Contains(got.body+got.detail, "measure") {
+		t.Errorf("the caller is told: %s %s", got.body, got.detail)
+	}
+}
+
+func TestARejectionThatNobodyLooksAtIsLogged(t *testing.T) {
+	got := ask(t, theWorld(t).module, "forgets", abi.Request{})
+	want := "handler forgets: a promise was rejected, and nothing waits for it: Error: could not measure at failsLater (handlers/traps.ts:"
+	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
+		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
+	}
+	if got := ask(t, theWorld(t).module, "rejects", abi.Request{}); strings.Contains(got.log, "nothing waits") {
+		t.Errorf("one that was answered for is logged too:\n%s", got.log)
+	}
+}
+
+func TestConsoleWritesToTheLog(t *testing.T) {
+	got := ask(t, theWorld(t).module, "logs", abi.Request{})
+	for _, want := range []string{
+		"level=DEBUG msg=debug ",
+		`level=INFO msg="text 1 null undefined {a: [1, \"x\"], \"b-c\": Map {1 => {d: 2n}}} 1970-01-01T00:00:00.000Z /x/g"`,
+		`level=WARN msg="RangeError: too far at logs (handlers/traps.ts:`,
+		`level=ERROR msg="{self: [circular]} [Set {1}] [function without a name] Symbol(s) Uint8Array(3)"`,
+	} {
+		if !strings.Contains(got.log, want) {
+			t.Errorf("the log has no %s:\n%s", want, got.log)
+		}
+	}
+}
+
+func TestConsoleHasWhatPeopleUse(t *testing.T) {
+	got := ask(t, theWorld(t).module, "logsMore", abi.Request{})
+	for _, want := range []string{
+		`msg="Ann is 41 years and 3 days, {a: 1} % %s" `, `msg="100% 1 %s"`, `msg="[what throws when it is looked at]"`,
+		`msg="[what throws when it is looked at] {} {toString: 1}"`, `msg="[{a: 1}]"`, `msg="outer 1"`, `level=WARN msg="  inner"`, `msg="    innermost"`, `msg=outside`,
+		`msg="default: 1"`, `msg="default: 2"`, `msg="x: 1"`, ` ms 7"`, `level=WARN msg="there is no clock never: begin it with console.time"`,
+		`level=ERROR msg="assertion failed: because 1"`, `level=DEBUG msg="trace: here at logsMore (handlers/traps.ts:`, `msg="" `,
+	} {
+		if !strings.Contains(got.log, want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if got.status != 200 || strings.Contains(got.log, "not this") || t.Failed() {
+		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
+	}
+}
+
+// What an operation says that is not on the caller's rows and keys is for the one who
+// runs the app.
+func TestAFailedOperationThatNobodyCatchesTellsItsPlaceToTheLogAlone(t *testing.T) {
+	m := theWorld(t).module
+	got := ask(t, m, "secretUncaught", abi.Request{})
+	if got.status != 500 || got.code != "handler_failed" || got.detail != "" {
+		t.Errorf("answers %d %s %q", got.status, got.code, got.detail)
+	}
+	if !strings.Contains(got.log, "handler secretUncaught: denied: ") || !strings.Contains(got.log, " at secretUncaught (handlers/answers.ts:") {
+		t.Errorf("the log is\n%s", got.log)
+	}
+	if got := ask(t, m, "secretHandedOn", abi.Request{}); !strings.Contains(got.log, " at secretHandedOn (handlers/answers.ts:") {
+		t.Errorf("handed on, the log is\n%s", got.log)
+	}
+	if got := ask(t, m, "secretCaught", abi.Request{}); got.body != `["denied","secret",true]` || got.log != "" {
+		t.Errorf("caught: %d %s\n%s", got.status, got.body, got.log)
+	}
+	if got := ask(t, m, "keyForgottenFails", abi.Request{}); got.status != 500 || strings.Contains(got.log, "put await") {
+		t.Errorf("what is left because of an error is complained of: %d\n%s", got.status, got.log)
+	}
+}
+
+func TestWhatNeedsIntlSaysSo(t *testing.T) {
+	m := theWorld(t).module
+	for _, what := range []string{"number", "options", "date", "compare", "numeric", "upper", "big"} {
+		got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
+		if !strings.HasPrefix(got.body, `"TypeError: `) || !strings.Contains(got.body, "there is no Intl") {
+			t.Errorf("%s answers %d %s", what, got.status, got.body)
+		}
+	}
+	if got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte("plain")}}}); got.body != `[-1,"ab","5","I"]` {
+		t.Errorf("without a language it answers %d %s", got.status, got.body)
+	}
+}
+
+func TestThePlatformIsAsPeopleExpect(t *testing.T) {
+	if got := ask(t, theWorld(t).module, "platform", abi.Request{}); got.status != 200 || got.body != "[]" {
+		t.Errorf("what, what it is, what it should be: %d %s %v\n%s", got.status, got.body, got.err, got.log)
+	}
+}
+
+func TestEqualSourcesMakeEqualModules(t *testing.T) {
+	w := theWorld(t)
+	first, err := os.ReadFile(filepath.Join(w.dir, w.built.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // another folder, another time
+	if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(filepath.Join(dir, w.built.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, second) {
+		t.Errorf("modules of %d and %d bytes differ", len(first), len(second))
+	}
+	cache := filepath.Join(t.TempDir(), "cache") // with the engine compiled, and taken from there
+	for range 2 {
+		if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app", CacheDir: cache}); err != nil {
+			t.Fatal(err)
+		}
+		third, err := os.ReadFile(filepath.Join(dir, w.built.File))
+		if err != nil || !bytes.Equal(first, third) {
+			t.Errorf("compiled, the engine makes another module of %d bytes, %v", len(third), err)
+		}
+	}
+	if kept, err := os.ReadDir(cache); err != nil || len(kept) == 0 {
+		t.Errorf("nothing is kept: %v", err)
+	}
+	if bytes.Contains(first, []byte(w.dir)) {
+		t.Error("the module names the folder that it was built in")
+	}
+}
+
+func TestACacheThatOthersCouldHaveWrittenIsNotUsed(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: open}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadDir(open); err != nil || len(kept) != 0 {
+		t.Errorf("it holds %v, %v", kept, err)
+	}
+}
+
+func TestAModuleExportsWhatTheFilesExport(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":      "export const one = () => 1;\nexport const number = 5;\nexport default () => 1;\nexport function _hidden() {}\nexport function runner_x() {}\nexport function both() {}\n",
+		"handlers/b.js":      "export async function two() {}\nexport function memory() {}\nexport function both() {}\n",
+		"handlers/c.d.ts":    "export function three(): void;\n",
+		"handlers/d.test.ts": "throw new Error('a test is no handler');\n",
+		"handlers/lib/e.ts":  "export function four() {}\n",
+	})
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"one", "two"}})
+	if err != nil || warnings == nil || len(warnings.List) != 1 || !strings.HasPrefix(warnings.Error(), "handlers/lib: warning: no handler imports its files") {
+		t.Fatal(warnings, err)
+	}
+	if got := strings.Join(modules[0].Handlers, " "); got != "one two" {
+		t.Errorf("the handlers are %s", got)
+	}
+	exports, err := build.Exports(dir)
+	if got := strings.Join(exports, " "); err != nil || got != "one two" {
+		t.Errorf("the module exports %s, %v", got, err)
+	}
+	if modules[0].File != filepath.Join("build", "n.wasm") || strings.Join(modules[0].Sources, " ") != "handlers/a.ts handlers/b.js" {
+		t.Errorf("%s of %v", modules[0].File, modules[0].Sources)
+	}
+}
+
+func TestAPackageIsTakenInTheFormThatNeedsNoNode(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":                   "import { where } from \"forms\";\nimport { old } from \"older\";\nexport const a = () => where + old;\n",
+		"node_modules/forms/package.json": `{"name": "forms", "type": "module", "exports": {".": {"node": "./node.js", "browser": "./browser.js", "default": "./node.js"}}}`,
+		"node_modules/forms/node.js":      "import { webcrypto } from \"node:crypto\";\nexport const where = webcrypto;\n",
+		"node_modules/forms/browser.js":   "export const where = \"browser\";\n",
+		"node_modules/older/package.json": `{"name": "older", "main": "index.js"}`,
+		"node_modules/older/index.js":     "exports.old = process.env.NODE_ENV;\n",
+	})
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Fatal(warnings, err)
+	}
+	if got := strings.Join(modules[0].Sources, " "); got != "handlers/a.ts node_modules/forms/browser.js node_modules/older/index.js" {
+		t.Errorf("it is made of %s", got)
+	}
+	m := load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
+	defer m.Close(context.Background())
+	if got := ask(t, m, "a", abi.Request{}); got.body != `"browserproduction"` {
+		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
+	}
+}
+
+func TestMistakesAreToldWithTheirPlaces(t *testing.T) {
+	for _, row := range []struct {
+		name, source string
+		want         string // how the only entry begins
+	}{
+		{"syntax", "export const a = () => {\n  const = 1;\n}\n", `handlers/a.ts:2:9: error: expected identifier but found "="`},
+		{"a missing file", "import { x } from \"./nowhere.ts\";\nexport const a = x;\n", `handlers/a.ts:1:19: error: there is no file "./nowhere.ts"`},
+		{"a missing module", "import x from \"left-pad\";\nexport const a = x;\n", `handlers/a.ts:1:15: error: there is no module "left-pad": install it`},
+		{"a part of Node.js", "import { readFileSync } from \"fs\";\nexport const a = () => readFileSync;\n", `handlers/a.ts:1:30: error: "fs" is a part of Node.js, and handlers run without it`},
+		{"no such helper", "import { okay } from \"@runner/sdk\";\nexport const a = () => okay();\n", `handlers/a.ts:1:10: error: no matching export in "runner-sdk:index.ts" for import "okay"`},
+		{"await at the top", "export const a = await 1;\n", `handlers/a.ts:1:18: error: await stands outside of a function`},
+		{"thrown", "export const a = () => 1;\n\nnull.x;\n", `handlers/a.ts:3:`},
+		{"an operation at the top", "import { query } from \"@runner/sdk\";\nexport const a = () => 1;\nquery(\"Order\").then();\n", `handlers/a.ts:3:16: error: query belongs to a request, and there is none while the module is built: call it inside of a handler`},
+		{"an operation at the top, caught", "import { getContext } from \"@runner/sdk\";\nexport const a = () => 1;\nfunction key() {\n  try { return getContext().auth.keyId; } catch { return null; }\n}\nconst k = key();\n", `handlers/a.ts:4:16: error: getContext belongs to a request`},
+		{"an operation at the top, later", "import { query } from \"@runner/sdk\";\nexport const a = () => 1;\n(async () => {\n  await null;\n  await query(\"Order\");\n})();\n", `handlers/a.ts:`},
+		{"randomness at the top", "export const a = () => 1;\nconst id = crypto.randomUUID();\n", `handlers/a.ts:2:19: error: crypto.randomUUID belongs to a request`},
+		{"a rejection that nobody looks at", "export const a = () => 1;\nconst start = async () => { await null; throw new TypeError(\"no start\"); };\nstart();\n", `handlers/a.ts:2:51: error: TypeError: no start`},
+		{"an object that throws when it is told", "export const a = () => 1;\nthrow { toString() { throw 1; }, get name() { throw 2; }, toJSON() { throw 3; } };\n", `handlers/a.ts: error: thrown: an object`},
+		{"a style", "import \"./a.css\";\nexport const a = () => 1;\n", `handlers/a.ts:1:8: error: a file .css cannot be imported`},
+		{"a style of a module", "export const a = () => 1;\nimport * as x from \"./b.module.css\";\na(x);\n", `handlers/a.ts:2:20: error: a file .module.css cannot be imported`},
+		{"a computed import", "export const a = (x: string) =>\n  import(x);\n", `handlers/a.ts:2:3: error: what is imported must be known when the module is built`},
+		{"other letters than UTF-8", "export const a = 1;\nexport const b = \"ä\xff\";\n", `handlers/a.ts:2:20: error: the file is not UTF-8: save it as such`},
+		{"after other letters", "/* äöü */ const x = \"ß\" const\n", `handlers/a.ts:1:25: error: expected ";" but found "const"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir := app(t, map[string]string{"handlers/a.ts": row.source, "handlers/a.css": "a { color: red }", "handlers/b.module.css": "a { color: red }"})
+			_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+			wrong, ok := errors.AsType[*build.MistakesError](err)
+			if !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), row.want) {
+				t.Fatalf("got %v, want %s", err, row.want)
+			}
+			if len(wrong.Sources) != 1 || string(wrong.Sources[0].Text) != row.source {
+				t.Errorf("the source is %q", wrong.Sources)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "build", "n.wasm")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("there is a module: %v", err)
+			}
+		})
+	}
+}
+
+func TestAllMistakesAreToldAtOnce(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "handlers/b.ts": "import \"./x\";\n", "handlers/c.ts": "let let;\n"})
+	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if wrong, ok := errors.AsType[*build.MistakesError](err); !ok || len(wrong.List) < 3 || len(wrong.Sources) != 3 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatNobodyCanCallIsNoHandler(t *testing.T) {
+	for source, want := range map[string]string{
+		"export class h {}\n":                                    `handlers/a.ts:1:14: error: h is a class, and a handler is a function: export function h(req)`,
+		"\nexport function* h() { yield 1; }\n":                  `handlers/a.ts:2:18: error: h is a generator, and`,
+		"export async function* h() { yield 1; }\n":              `handlers/a.ts:1:24: error: h is a generator, and`,
+		"export default function h() {}\n":                       `handlers/a.ts:1:25: error: h is a default export, and a handler is exported by its name: leave out the word default`,
+		"async function h() {}\n/* ä */ export { h as default }": `handlers/a.ts:2:18: error: h is a default export, and`,
+	} {
+		dir := app(t, map[string]string{"handlers/a.ts": source})
+		_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
+		if wrong, ok := errors.AsType[*build.MistakesError](err); !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), want) {
+			t.Errorf("of %q: %v, want %s", source, err, want)
+		}
+	}
+	dir := app(t, map[string]string{"handlers/a.ts": "export class Order {}\nexport default function h() {}\nexport { h };\n"})
+	modules, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
+	if err != nil || len(modules) != 1 || strings.Join(modules[0].Handlers, " ") != "h" {
+		t.Errorf("a class beside a handler: %v, %v", modules, err)
+	}
+}
+
+func TestAHandlerHasOnePlace(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const both = () => 1;\n", "handlers/b.ts": "export const both = () => 2;\n"})
+	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"both"}})
+	if want := "handlers/a.ts: error: both is exported by handlers/b.ts as well"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestNumbersThatBecomePartOfTheModuleAreDoubted(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "const salt =\n  Math.random();\nexport const a = () => salt;\n"})
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || len(modules) != 1 || warnings == nil || !strings.HasPrefix(warnings.List[0].String(), "handlers/a.ts:2:8: warning: Math.random: ") {
+		t.Errorf("got %v, %v", warnings, err)
+	}
+}
+
+func TestWhatIsLoggedWhileBuildingIsTold(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "console.log(\"built\", { at: new Date(0).getFullYear() });\nconsole.log(\"\\x1b[31m\\nrunner: error: ä\\t\\u202e\");\nexport const a = () => 1;\n"})
+	var told []string
+	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(text string) { told = append(told, text) }})
+	if err != nil || strings.Join(told, "|") != `built {at: 1970}|\x1b[31m\nrunner: error: ä`+"\t"+`\u202e` {
+		t.Errorf("told %q, %v", told, err)
+	}
+}
+
+func TestEvaluationWithoutAnEndIsEnded(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\nfor (;;);\n"})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _, err := build.Build(ctx, build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if wrong, ok := errors.AsType[*build.MistakesError](err); !ok || !strings.Contains(wrong.Error(), "without an end") {
+		t.Errorf("got %v", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, _, err := build.Build(ctx, build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestNothingToBuildIsSaidSo(t *testing.T) {
+	for _, files := range []map[string]string{nil, {"handlers/readme.md": "nothing"}, {"handlers/lib/a.ts": ""}} {
+		if _, _, err := build.Build(context.Background(), build.Options{Dir: app(t, files), Name: "n"}); !errors.Is(err, build.ErrNothing) {
+			t.Errorf("of %v: %v", files, err)
+		}
+	}
+}
+
+func TestAFailedBuildLeavesTheOldModule(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "build/n.wasm": "old"})
+	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil {
+		t.Fatal("it was built")
+	}
+	if old, err := os.ReadFile(filepath.Join(dir, "build", "n.wasm")); err != nil || string(old) != "old" {
+		t.Errorf("the module is %q, %v", old, err)
+	}
+}
+
+// goHandler needs no SDK, so that building it needs nothing but the toolchain.
+const goHandler = `package main
+
+import "unsafe"
+
+//go:wasmimport runner response_send
+func send(status uint32, body unsafe.Pointer, length uint32) int32
+
+//go:wasmexport fromGo
+func fromGo() {
+	body := []byte("\"go\"")
+	send(200, unsafe.Pointer(unsafe.SliceData(body)), uint32(len(body)))
+}
+
+func main() {}
+`
+
+func TestAGoFolderBecomesAModuleOfItsOwn(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":          "export const fromTypeScript = () => 1;\n",
+		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
+		"handlers/plain/main.go": goHandler,
+	})
+	var told []string
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Built: func(m *build.Module) { told = append(told, filepath.ToSlash(m.File)) }})
+	if err != nil || warnings != nil || len(modules) != 2 || strings.Join(told, " ") != "build/n.wasm build/plain.wasm" {
+		t.Fatal(modules, warnings, err, told)
+	}
+	exports, err := build.Exports(dir)
+	if err != nil || !strings.Contains(strings.Join(exports, " "), "fromGo") {
+		t.Errorf("the modules export %v, %v", exports, err)
+	}
+	info, err := os.Stat(filepath.Join(dir, modules[1].File))
+	if err != nil || int(info.Size()) != modules[1].Bytes {
+		t.Errorf("%d bytes, %v, want %d", info.Size(), err, modules[1].Bytes)
+	}
+	m := load(t, theWorld(t).engine, filepath.Join(dir, modules[1].File))
+	defer m.Close(context.Background())
+	if got := ask(t, m, "fromGo", abi.Request{}); got.body != `"go"` {
+		t.Errorf("answers %d %s %v", got.status, got.body, got.err)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "build"))
+	if err != nil || len(left) != 3 { // and the record of them
+		t.Errorf("in build/ lie %v, %v", left, err)
+	}
+}
+
+func TestMistakesInGoAreToldWithTheirPlaces(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
+		"handlers/plain/main.go": "package main\n\nfunc main() {\n\tnothing()\n}\n",
+		"handlers/other/go.mod":  "no module\n",
+	})
+	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	wrong, ok := errors.AsType[*build.MistakesError](err)
+	if !ok || len(wrong.List) != 2 {
+		t.Fatalf("got %v", err)
+	}
+	var all []string
+	for _, d := range wrong.List.Sorted() {
+		all = append(all, d.String())
+	}
+	if !strings.HasPrefix(all[0], "handlers/other") || all[1] != "handlers/plain/main.go:4:2: error: undefined: nothing" {
+		t.Errorf("got %q", all)
+	}
+}
+
+func TestAFolderAndTheFilesBesideItNeedNamesOfTheirOwn(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "handlers/n/go.mod": "module n.example\n"})
+	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil || !strings.Contains(err.Error(), "rename the folder") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a compiler makes of a module depends on nothing that the handlers' files
+// say: the next save, or another app, finds it made.
+func TestModulesOfTypeScriptShareTheirCode(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	engine, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: cache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close(context.Background()) })
+	files := func() (n int) {
+		_ = filepath.WalkDir(cache, func(_ string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				n++
+			}
+			return nil
+		})
+		return n
+	}
+	one := func(text string) (*sandbox.Module, time.Duration) {
+		dir := app(t, map[string]string{"handlers/h.ts": text})
+		modules, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		return load(t, engine, filepath.Join(dir, modules[0].File)), time.Since(began)
+	}
+	first, cold := one(`export const a = () => ({ n: 1 });`)
+	before := files()
+	second, warm := one("const table = Array.from({ length: 20_000 }, (_, i) => `entry ${i}`);\nexport const a = () => ({ n: 2 });\nexport const b = () => table[19_999];\n")
+	if now := files(); before == 0 || now != before {
+		t.Errorf("the second module left %d files, the first %d", now, before)
+	}
+	t.Logf("loading the first took %s, the second %s", cold, warm)
+	for _, row := range []struct {
+		module        *sandbox.Module
+		handler, want string
+	}{{first, "a", `{"n":1}`}, {second, "a", `{"n":2}`}, {second, "b", `"entry 19999"`}, {first, "a", `{"n":1}`}} {
+		if got := ask(t, row.module, row.handler, abi.Request{}); got.body != row.want || got.err != nil {
+			t.Errorf("%s answers %q, %v, want %q", row.handler, got.body, got.err, row.want)
+		}
+	}
+}

@@ -1,0 +1,418 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"runner.example/internal/diag"
+)
+
+const rustTarget = "wasm32-unknown-unknown"
+
+// What somebody types who has no Rust, or none for WebAssembly.
+const (
+	rustupInstall = "run `rustup target add " + rustTarget + "`"
+	rustDebian    = "on Debian `apt-get install cargo libstd-rust-dev-wasm32 lld-14 librust-serde-derive-dev librust-serde-json-dev`"
+)
+
+// rustProfile is what makes a small and fast module, where neither the crate's
+// manifest nor the environment says otherwise. Names of functions stay, for the log
+// of a trap.
+var rustProfile = [][2]string{
+	{"CARGO_PROFILE_RELEASE_PANIC", "abort"},
+	{"CARGO_PROFILE_RELEASE_LTO", "true"},
+	{"CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"},
+	{"CARGO_PROFILE_RELEASE_OPT_LEVEL", "3"},
+	{"CARGO_PROFILE_RELEASE_STRIP", "debuginfo"},
+}
+
+// rustLinking are options for the module alone: crates it is made of need not be
+// compiled again for them.
+var rustLinking = []string{"-C", "link-arg=-zstack-size=262144"}
+
+// rust builds a crate in handlers/ with cargo. The compiler's messages become entries
+// of the list.
+func (b *builder) rust(ctx context.Context, folder string) (*Module, error) {
+	source := "handlers/" + folder
+	dir, err := filepath.Abs(filepath.Join(b.options.Dir, source))
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", source, err)
+	}
+	tool, err := findCargo(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s is written in Rust, and %w", source, err)
+	}
+	return b.fromFolder(folder, func(building string) (bool, error) {
+		target, err := b.lockTarget(ctx, dir)
+		if err != nil {
+			return false, fmt.Errorf("build %s: %w", source, err)
+		}
+		defer target.Close()
+		said, complaint, ok, err := b.cargo(ctx, tool, dir, filepath.Dir(target.Name()))
+		if err != nil {
+			return false, fmt.Errorf("build %s: %w", source, err)
+		}
+		found := b.noteCargo(source, dir, said)
+		switch {
+		case !ok && !found.errors:
+			b.found.Errorf("", diag.Span{File: source + "/Cargo.toml"}, "%s", cargoComplaint(complaint))
+			return false, nil
+		case !ok:
+			return false, nil
+		case found.module == "":
+			b.found.Errorf("", diag.Span{File: source + "/Cargo.toml"}, `the crate makes no module: add crate-type = ["cdylib"] under [lib]`)
+			return false, nil
+		}
+		module, err := os.ReadFile(found.module)
+		if err == nil {
+			err = os.WriteFile(building, module, 0o644)
+		}
+		if err != nil {
+			return false, fmt.Errorf("write the module: %w", err)
+		}
+		return true, nil
+	})
+}
+
+// cargo runs cargo in the folder of a crate, with another for what it makes. It gives
+// the messages for programs and those for people, and whether it went well.
+//
+// Cargo knows a module by the name of its crate alone. So that it takes none of an app
+// whose crate is called the same for that of this one, the compiler gets an option that
+// no other folder has.
+func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string) (said, complaint []byte, ok bool, err error) {
+	args := []string{"rustc", "--lib", "--release", "--target", rustTarget, "--quiet", "--message-format=json"}
+	if debianCrates(dir) {
+		args = append(args, "--config", `source.crates-io.replace-with="debian"`, "--config", `source.debian.directory="`+debianRegistry+`"`)
+	}
+	args = append(append(args, "--"), rustLinking...)
+	args = append(args, "--cfg", fmt.Sprintf(`folder="%x"`, sha256.Sum256([]byte(dir))))
+	cmd := exec.CommandContext(ctx, tool.cargo, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "RUSTC="+tool.rustc, "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+target)
+	if !hasReleaseProfile(dir) {
+		for _, setting := range rustProfile {
+			if os.Getenv(setting[0]) == "" {
+				cmd.Env = append(cmd.Env, setting[0]+"="+setting[1])
+			}
+		}
+	}
+	cmd.WaitDelay = time.Second // for what cargo began itself
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err = cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); ended && ctx.Err() == nil {
+		return out.Bytes(), complaints.Bytes(), false, nil
+	}
+	return out.Bytes(), complaints.Bytes(), true, errors.Join(err, ctx.Err())
+}
+
+// cargoTarget is where cargo keeps what it makes: one folder of the cache for all apps,
+// so that what they stand on is compiled once. Programs lie there that are run, so it
+// must be this user's alone.
+func (b *builder) cargoTarget(dir string) string {
+	if target := os.Getenv("CARGO_TARGET_DIR"); filepath.IsAbs(target) {
+		return target
+	} else if target != "" {
+		return filepath.Join(dir, target)
+	}
+	if cache, err := filepath.Abs(b.options.CacheDir); b.options.CacheDir != "" && err == nil && ownFolder(cache) == nil {
+		return filepath.Join(cache, "cargo")
+	}
+	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "build", ".cargo")
+}
+
+// lockTarget waits until no other build uses the folder for what cargo makes: a module
+// must be fetched from there before another of its name takes its place. Closing the
+// file ends that.
+func (b *builder) lockTarget(ctx context.Context, dir string) (*os.File, error) {
+	target := b.cargoTarget(dir)
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(target, ".runner-lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", target, err), lock.Close())
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), lock.Close())
+		}
+	}
+}
+
+var releaseProfile = regexp.MustCompile(`(?m)^\s*\[\s*profile\s*\.\s*release\b`)
+
+// hasReleaseProfile reports whether a crate's manifest says how it is compiled.
+func hasReleaseProfile(dir string) bool {
+	manifest, err := os.ReadFile(filepath.Join(dir, "Cargo.toml"))
+	return err == nil && releaseProfile.Match(manifest)
+}
+
+// cargoTool is a cargo with a compiler that makes modules.
+type cargoTool struct{ cargo, rustc string }
+
+// findCargo looks for the first cargo whose compiler has the library of the target,
+// among those of the path and where rustup puts it.
+func findCargo(ctx context.Context, dir string) (cargoTool, error) {
+	places := filepath.SplitList(os.Getenv("PATH"))
+	if home, err := os.UserHomeDir(); err == nil {
+		places = append(places, filepath.Join(home, ".cargo", "bin"))
+	}
+	without, rustc := "", os.Getenv("RUSTC")
+	for i, place := range places {
+		cargo := filepath.Join(place, "cargo")
+		if !filepath.IsAbs(place) || slices.Contains(places[:i], place) || !isProgram(cargo) {
+			continue
+		}
+		tool := cargoTool{cargo, rustc}
+		if rustc == "" {
+			tool.rustc = filepath.Join(place, "rustc")
+		}
+		if compiles(ctx, tool.rustc, dir) {
+			return tool, nil
+		}
+		if without == "" {
+			without = cargo
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return cargoTool{}, fmt.Errorf("cargo was not found in time: %w", err)
+	}
+	if without != "" {
+		return cargoTool{}, fmt.Errorf("the compiler of %s makes no modules: %s, %s", without, rustupInstall, rustDebian)
+	}
+	return cargoTool{}, fmt.Errorf("there is no command cargo here: install Rust 1.63 or later (rustup.rs) and %s, %s", rustupInstall, rustDebian)
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// compiles asks a compiler where the target's library should be, in the folder of the
+// crate, which may name the toolchain that it is for, and looks.
+func compiles(ctx context.Context, rustc, dir string) bool {
+	cmd := exec.CommandContext(ctx, rustc, "--print", "target-libdir", "--target", rustTarget)
+	cmd.Dir = dir
+	said, err := cmd.Output()
+	if err != nil {
+		return false
+	}
+	found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(said)), "libstd-*.rlib"))
+	return len(found) > 0
+}
+
+// debianRegistry is where Debian's packages put crates.
+const debianRegistry = "/usr/share/cargo/registry"
+
+// debianCrates reports whether crates are to come from Debian's packages: the user has
+// said that there is no network, nothing was ever fetched by it, and no configuration
+// of the user's own says where else crates come from.
+func debianCrates(dir string) bool {
+	if offline := os.Getenv("CARGO_NET_OFFLINE"); offline != "true" && offline != "1" {
+		return false
+	}
+	home := os.Getenv("CARGO_HOME")
+	if user, err := os.UserHomeDir(); home == "" && err == nil {
+		home = filepath.Join(user, ".cargo")
+	}
+	if fetched, _ := filepath.Glob(filepath.Join(home, "registry", "cache", "*", "*.crate")); len(fetched) > 0 {
+		return false
+	}
+	folders := []string{home}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		folders = append(folders, filepath.Join(dir, ".cargo"))
+	}
+	for _, folder := range folders {
+		for _, name := range []string{"config.toml", "config"} {
+			config, err := os.ReadFile(filepath.Join(folder, name))
+			if err == nil && bytes.Contains(config, []byte("replace-with")) {
+				return false
+			}
+		}
+	}
+	return isFolder(debianRegistry)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// cargoMessage is a line of what cargo says to programs.
+type cargoMessage struct {
+	Reason       string
+	ManifestPath string `json:"manifest_path"`
+	Message      rustMessage
+	Filenames    []string
+}
+
+// rustMessage is a message of the compiler.
+type rustMessage struct {
+	Message  string
+	Level    string
+	Code     struct{ Code string }
+	Spans    []rustSpan
+	Children []rustMessage
+}
+
+// rustSpan is a piece of a file; columns count characters, from 1. What a macro made
+// was made where Expansion is.
+type rustSpan struct {
+	File      string `json:"file_name"`
+	Line      int    `json:"line_start"`
+	LineEnd   int    `json:"line_end"`
+	Col       int    `json:"column_start"`
+	ColEnd    int    `json:"column_end"`
+	Primary   bool   `json:"is_primary"`
+	Label     string
+	Suggested string `json:"suggested_replacement"`
+	Expansion *struct{ Span rustSpan }
+}
+
+// cargoFound is what became of a crate.
+type cargoFound struct {
+	module string // the path of what was made
+	errors bool
+}
+
+// noteCargo adds what the compiler said to the list. What it doubts is told where it
+// is about the app's own files.
+func (b *builder) noteCargo(source, dir string, said []byte) (found cargoFound) {
+	app := filepath.Dir(filepath.Dir(dir))
+	for line := range bytes.Lines(said) {
+		var m cargoMessage
+		if json.Unmarshal(line, &m) != nil {
+			continue // what a macro or a build script prints
+		}
+		if m.Reason == "compiler-artifact" && m.ManifestPath == filepath.Join(dir, "Cargo.toml") {
+			for _, file := range m.Filenames {
+				if filepath.Ext(file) == ".wasm" {
+					found.module = file
+				}
+			}
+		}
+		isError := strings.HasPrefix(m.Message.Level, "error")
+		if m.Reason != "compiler-message" || !isError && m.Message.Level != "warning" {
+			continue
+		}
+		span, own := m.Message.place(app, dir)
+		switch {
+		case isError && span.File != "":
+			b.found.Errorf(m.Message.Code.Code, span, "%s", m.Message.text())
+		case isError && !strings.HasPrefix(m.Message.Message, "aborting due to"):
+			b.found.Errorf(m.Message.Code.Code, diag.Span{File: source}, "%s", m.Message.text())
+		case own:
+			b.found.Warnf(m.Message.Code.Code, span, "%s", m.Message.text())
+		}
+		found.errors = found.errors || isError
+	}
+	return found
+}
+
+// place is where a message points to, relative to the app's folder, and whether that
+// is in it. The zero span is no place.
+func (m *rustMessage) place(app, dir string) (span diag.Span, own bool) {
+	for _, s := range m.Spans {
+		if !s.Primary {
+			continue
+		}
+		for {
+			file, inside := ownFile(app, dir, s.File)
+			if inside || s.Expansion == nil {
+				width := 1
+				if s.Line == s.LineEnd {
+					width = max(1, s.ColEnd-s.Col)
+				}
+				return place(file, s.Line, s.Col, width), inside
+			}
+			s = s.Expansion.Span
+		}
+	}
+	return diag.Span{}, false
+}
+
+// ownFile gives the name of a file as the app knows it. Cargo names files from the
+// folder of the workspace, which is that of the crate or one above.
+func ownFile(app, dir, name string) (file string, inside bool) {
+	for base := dir; !filepath.IsAbs(name); base = filepath.Dir(base) {
+		path := filepath.Join(base, name)
+		if _, err := os.Stat(path); err == nil {
+			name = path
+		} else if base == filepath.Dir(base) {
+			return name, false
+		}
+	}
+	rel, err := filepath.Rel(app, name)
+	if err != nil || !filepath.IsLocal(rel) {
+		return name, false
+	}
+	return filepath.ToSlash(rel), true
+}
+
+// text is the message in one line, with what stands at the place and the first thing
+// that would help.
+func (m *rustMessage) text() string {
+	text := oneLine(m.Message)
+	for _, s := range m.Spans {
+		if s.Primary && s.Label != "" && !strings.Contains(text, s.Label) {
+			text += ": " + oneLine(s.Label)
+			break
+		}
+	}
+	for _, child := range m.Children {
+		if child.Level == "help" {
+			text += "; help: " + oneLine(child.Message)
+			if len(child.Spans) == 1 && child.Spans[0].Suggested != "" {
+				text += ": " + oneLine(child.Spans[0].Suggested)
+			}
+			break
+		}
+	}
+	return text
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// cargoComplaint is what cargo itself said, in one line.
+func cargoComplaint(said []byte) string {
+	var parts []string
+	for line := range strings.Lines(string(said)) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "error: ")
+		if line != "" && line != "Caused by:" && !strings.HasPrefix(line, "warning: ") {
+			parts = append(parts, line)
+		}
+	}
+	text := strings.Join(parts, "; ")
+	switch {
+	case text == "":
+		return "cargo failed and said nothing: run cargo build there to see more"
+	case strings.Contains(text, "network failure") && isFolder(debianRegistry):
+		return text + "; with CARGO_NET_OFFLINE=true the crates are those of Debian's packages"
+	case strings.Contains(text, "no library targets found"):
+		return `the crate has no library: write src/lib.rs, and crate-type = ["cdylib"] under [lib]`
+	}
+	return text
+}

@@ -1,0 +1,268 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"runner.example/internal/diag"
+	"runner.example/sdk/c"
+)
+
+// clangInstall is what somebody types who has no compiler for WebAssembly.
+const clangInstall = "install one, on Debian: apt-get install clang-22 lld-22 wasi-libc libclang-rt-22-dev-wasm32 libc++-22-dev-wasm32 libc++abi-22-dev-wasm32; or set WASI_SDK_PATH to a wasi-sdk"
+
+// clangVersions are those of Debian's commands that are looked for, besides clang
+// itself.
+var clangVersions = []int{22, 21, 20, 19, 18, 17, 16, 15, 14}
+
+// clangFlags hold for every file and for linking. Their sysroot is found by the
+// target's name, which newer versions would have otherwise, with a warning.
+var clangFlags = []string{
+	"--target=wasm32-wasi", "-O2",
+	"-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-show-option",
+}
+
+var (
+	cFlags = []string{"-Wall", "-Wextra", "-Werror=format-security", "-Werror=implicit-function-declaration"}
+	// There is nothing that could unwind a stack of WebAssembly.
+	cxxFlags = []string{"-Wall", "-Wextra", "-Werror=format-security", "-fno-exceptions"}
+	// What overflows the stack traps when the stack lies first. Names of functions
+	// are for the log of a trap.
+	linkFlags = []string{"-mexec-model=reactor", "-Wl,--stack-first", "-Wl,-z,stack-size=131072", "-Wl,--strip-debug", "-Wl,--color-diagnostics=never"}
+)
+
+// cModule builds a folder of handlers/ in C, C++ or both, as a reactor module. The
+// compiler's messages become entries of the list.
+func (b *builder) cModule(ctx context.Context, folder string) (*Module, error) {
+	source := "handlers/" + folder
+	files, err := cSources(filepath.Join(b.options.Dir, source))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", source, err)
+	}
+	own, err := readFlags(filepath.Join(b.options.Dir, source, "compile_flags.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("read the flags of %s: %w", source, err)
+	}
+	work, err := os.MkdirTemp("", "runner-c-")
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", source, err)
+	}
+	defer os.RemoveAll(work)
+	if err := os.CopyFS(filepath.Join(work, "include"), c.Headers); err != nil {
+		return nil, fmt.Errorf("build %s: %w", source, err)
+	}
+	cxx := slices.ContainsFunc(files, isCxx)
+	clang, err := findClang(ctx, work, cxx)
+	if err != nil {
+		return nil, fmt.Errorf("%s is written in %s, and %w", source, map[bool]string{false: "C", true: "C++"}[cxx], err)
+	}
+	return b.fromFolder(folder, func(building string) (bool, error) {
+		r := cRun{b, ctx, folder, work, clang}
+		good := true
+		var objects []string
+		for i, file := range files {
+			object := filepath.Join(work, strconv.Itoa(i)+".o")
+			ok, err := r.compile(file, object, own)
+			if err != nil {
+				return false, err
+			}
+			objects, good = append(objects, object), good && ok
+		}
+		if !good {
+			return false, nil
+		}
+		return r.link(objects, building, cxx, own)
+	})
+}
+
+// cSources gives the files of a folder and of those in it, but for tests.
+func cSources(dir string) (files []string, err error) {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		stem := strings.TrimSuffix(name, filepath.Ext(name))
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "test" || name == "tests"):
+			return fs.SkipDir
+		case (d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0) && (isC(name) || isCxx(name)) && !strings.HasSuffix(stem, "_test"):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+func isC(file string) bool { return filepath.Ext(file) == ".c" }
+
+func isCxx(file string) bool {
+	switch filepath.Ext(file) {
+	case ".cc", ".cpp", ".cxx":
+		return true
+	}
+	return false
+}
+
+// readFlags reads a file with one flag on each line, as editors do; nothing when it
+// is not there.
+func readFlags(path string) (flags []string, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" {
+			flags = append(flags, line)
+		}
+	}
+	return flags, err
+}
+
+// findClang gives the first compiler that makes a module of a small program: many
+// machines have some without the library for WebAssembly.
+func findClang(ctx context.Context, work string, cxx bool) (string, error) {
+	names := []string{"clang"}
+	if sdk := os.Getenv("WASI_SDK_PATH"); sdk != "" {
+		names = []string{filepath.Join(sdk, "bin", "clang")}
+	} else {
+		for _, version := range clangVersions {
+			names = append(names, "clang-"+strconv.Itoa(version))
+		}
+	}
+	language, program := "c", "#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n"
+	if cxx {
+		language, program = "c++", "#include <string>\nint main(int n, char **) { return std::string(n, 'a').size() > 1; }\n"
+	}
+	seen := map[string]bool{}
+	var there []string
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			if seen[real] {
+				continue
+			}
+			seen[real] = true
+		}
+		there = append(there, name)
+		args := slices.Concat(clangFlags, linkFlags, []string{"-x", language, "-", "-o", filepath.Join(work, "probe.wasm")}, libraries(cxx))
+		cmd := exec.CommandContext(ctx, path, args...)
+		cmd.Stdin = strings.NewReader(program)
+		if cmd.Run() == nil {
+			return path, nil
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+	if len(there) > 0 {
+		return "", fmt.Errorf("%s cannot make modules of it here (the linker wasm-ld or the libraries for wasm32-wasi are missing): %s", strings.Join(there, ", "), clangInstall)
+	}
+	return "", fmt.Errorf("there is no clang here: %s", clangInstall)
+}
+
+func libraries(cxx bool) []string {
+	if cxx {
+		return []string{"-lc++", "-lc++abi"}
+	}
+	return nil
+}
+
+// cRun is one folder's build.
+type cRun struct {
+	b            *builder
+	ctx          context.Context
+	folder, work string
+	clang        string
+}
+
+// compile makes an object of a file. Files see the SDK's header, unless one of that
+// name lies beside them. Nothing of this machine's paths comes into the object.
+func (r *cRun) compile(file, object string, own []string) (bool, error) {
+	flags := cFlags
+	if isCxx(file) {
+		flags = append(slices.Clone(cxxFlags), "-std=gnu++17")
+	}
+	args := slices.Concat(clangFlags, flags,
+		[]string{"-I", filepath.Join(r.work, "include"), "-ffile-prefix-map=" + r.work + string(filepath.Separator) + "="},
+		compileFlags(own), []string{"-c", file, "-o", object})
+	return r.run(args)
+}
+
+func (r *cRun) link(objects []string, to string, cxx bool, own []string) (bool, error) {
+	return r.run(slices.Concat(clangFlags, linkFlags, objects, linkerFlags(own), libraries(cxx), []string{"-o", to}))
+}
+
+// linkerFlags are those of a file of flags that are for linking, compileFlags the
+// others.
+func linkerFlags(own []string) (flags []string) {
+	for _, f := range own {
+		if isLinkerFlag(f) {
+			flags = append(flags, f)
+		}
+	}
+	return flags
+}
+
+func compileFlags(own []string) []string { return slices.DeleteFunc(slices.Clone(own), isLinkerFlag) }
+
+func isLinkerFlag(f string) bool {
+	return strings.HasPrefix(f, "-l") || strings.HasPrefix(f, "-L") || strings.HasPrefix(f, "-Wl,")
+}
+
+func (r *cRun) run(args []string) (bool, error) {
+	said, ok, err := r.b.run(r.ctx, r.folder, []string{"LC_ALL=C"}, r.clang, args...)
+	if err == nil {
+		r.note(said, ok)
+	}
+	return ok, err
+}
+
+var (
+	// A message of the compiler: orders.c:12:5: error: use of undeclared identifier 'x'
+	cMessage = regexp.MustCompile(`^([^\s:][^:]*):(\d+):(\d+): (fatal error|error|warning): (.*)$`)
+	// One of the linker: wasm-ld-22: error: /tmp/x/0.o: undefined symbol: f
+	linkerMessage = regexp.MustCompile(`^\S*wasm-ld\S*: error: (?:\S+\.o: )?(.*)$`)
+)
+
+// note adds what the compiler or the linker said to the list. Places in other
+// people's headers are told in the text.
+func (r *cRun) note(said string, ok bool) {
+	source := "handlers/" + r.folder
+	before := len(r.b.found)
+	var rest []string
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if m := cMessage.FindStringSubmatch(line); m != nil {
+			row, _ := strconv.Atoi(m[2])
+			col, _ := strconv.Atoi(m[3]) // in bytes, which are columns in nearly all code
+			span, text := place(source+"/"+filepath.ToSlash(filepath.Clean(m[1])), row, max(1, col), 1), m[5]
+			if filepath.IsAbs(m[1]) {
+				span, text = diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d)", text, strings.TrimPrefix(m[1], filepath.Join(r.work, "include")+"/"), row)
+			}
+			if m[4] == "warning" {
+				r.b.found.Warnf("", span, "%s", text)
+			} else {
+				r.b.found.Errorf("", span, "%s", text)
+			}
+		} else if m := linkerMessage.FindStringSubmatch(line); m != nil {
+			r.b.found.Errorf("", diag.Span{File: source}, "%s", m[1])
+		} else if line != "" && !strings.HasSuffix(line, "generated.") && !strings.Contains(line, ": warning: ") {
+			rest = append(rest, line)
+		}
+	}
+	if !ok && !r.b.found[before:].HasErrors() {
+		r.b.found.Errorf("", diag.Span{File: source}, "%s", strings.Join(append(rest, "the compiler failed"), "; "))
+	}
+}

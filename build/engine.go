@@ -1,0 +1,471 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"runner.example/internal/wasm"
+)
+
+// engineDigest is the SHA-256 of engine/quickjs.wasm: QuickJS-NG 0.17.0 as the
+// npm package quickjs-wasi 3.6.2 has it. tools/fetch-engine.sh reads this line.
+const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732b4bbd9"
+
+// engineFiles holds the notices always, and the engine if it was there when this
+// program was built.
+//
+//go:embed engine
+var engineFiles embed.FS
+
+// ErrNoEngine says that this program was built without the JavaScript engine.
+var ErrNoEngine = errors.New("this runner was built without the JavaScript engine, which TypeScript needs: in its source folder, run tools/fetch-engine.sh and build it again")
+
+func engineFile() ([]byte, error) {
+	file, err := engineFiles.ReadFile("engine/quickjs.wasm")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoEngine
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != engineDigest {
+		return nil, errors.New("the JavaScript engine that this runner was built with is not the one it was made for: in its source folder, run tools/fetch-engine.sh and build it again")
+	}
+	return file, nil
+}
+
+// Notices gives the licences of what a TypeScript module is made of and of what
+// makes it.
+func Notices() string {
+	text, err := engineFiles.ReadFile("engine/NOTICE.md")
+	if err != nil {
+		panic("BUG: the notices are embedded: " + err.Error())
+	}
+	return string(text)
+}
+
+// javascriptStack is how much of the engine's 1 MiB of stack JavaScript may take.
+// Recursion that goes deeper is a RangeError. It must come before the bound that
+// the sandbox sets to native stack, of which each byte here takes up to 20 (tried
+// with some forty kinds of recursion, callbacks and conversions among them): there
+// a handler only traps.
+const javascriptStack = 720_000
+
+// Flags of qjs_compile.
+const stripSource = 16
+
+// engine is the JavaScript engine while a module is built. Values in it are
+// handles: places in its memory. One goroutine uses it.
+type engine struct {
+	ctx     context.Context
+	runtime wazero.Runtime
+	cache   wazero.CompilationCache // or nil
+	module  api.Module
+	parsed  *wasm.Module
+	failed  error  // the first call that did not come back
+	scratch uint32 // see glue.go
+	runner  uint64 // the handle of globalThis.__runner, once there is one
+	// console gets what is logged while the handlers' modules are evaluated.
+	console func(level int, text string)
+}
+
+// startEngine boots the engine; see engineConfig for the folder. Its clock and its
+// randomness are fixed, so that equal sources make equal modules.
+func startEngine(ctx context.Context, folder string, console func(level int, text string)) (*engine, error) {
+	file, err := engineFile()
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := wasm.Parse(file, wasm.DefaultLimits())
+	if err != nil {
+		return nil, fmt.Errorf("the JavaScript engine %w", err)
+	}
+	e := &engine{ctx: ctx, parsed: parsed, console: console}
+	config, cache := engineConfig(folder)
+	e.runtime, e.cache = wazero.NewRuntimeWithConfig(ctx, config), cache
+	if err := e.boot(file); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
+}
+
+func (e *engine) close() error {
+	ctx := context.WithoutCancel(e.ctx)
+	err := e.runtime.Close(ctx)
+	if e.cache != nil {
+		err = errors.Join(err, e.cache.Close(ctx))
+	}
+	return err
+}
+
+func (e *engine) boot(file []byte) error {
+	if _, err := wasi_snapshot_preview1.Instantiate(e.ctx, e.runtime); err != nil {
+		return err
+	}
+	env := e.runtime.NewHostModuleBuilder("env")
+	i32 := func(n int) []api.ValueType { return slices.Repeat([]api.ValueType{api.ValueTypeI32}, n) }
+	for name, f := range map[string]struct {
+		params, results int
+		do              func(stack []uint64)
+	}{
+		"host_call":                {5, 1, e.hostCall},
+		"host_interrupt":           {0, 1, e.interrupt},
+		"host_promise_rejection":   {3, 0, e.reject},
+		"host_module_normalize":    {2, 1, func(stack []uint64) { stack[0] = 0 }},
+		"host_module_load":         {2, 1, func(stack []uint64) { stack[0] = 0 }},
+		"host_get_timezone_offset": {2, 1, func(stack []uint64) { stack[0] = 0 }},
+	} {
+		do := f.do
+		env.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) { do(stack) }), i32(f.params), i32(f.results)).Export(name)
+	}
+	if _, err := env.Instantiate(e.ctx); err != nil {
+		return err
+	}
+	module, err := e.runtime.InstantiateWithConfig(e.ctx, file, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return fmt.Errorf("start the JavaScript engine: %w", err)
+	}
+	e.module = module
+	e.do("_initialize")
+	if e.do("qjs_init") != 0 && e.failed == nil {
+		return errors.New("start the JavaScript engine: it has no memory")
+	}
+	e.do("qjs_set_max_stack_size", javascriptStack)
+	e.do("qjs_set_interrupt_handler", 1)
+	e.do("qjs_set_promise_rejection_handler", 1)
+	e.scratch = uint32(e.place(make([]byte, scratchBytes)))
+	return e.failed
+}
+
+// do calls a function of the engine that gives an i32 or nothing; once one has
+// failed it does nothing.
+func (e *engine) do(name string, args ...uint64) uint64 {
+	return uint64(uint32(e.invoke(name, args...))) // what lies above an i32 is not defined
+}
+
+func (e *engine) invoke(name string, args ...uint64) uint64 {
+	if e.failed != nil {
+		return 0
+	}
+	f := e.module.ExportedFunction(name)
+	if f == nil {
+		e.failed = fmt.Errorf("the JavaScript engine has no function %s", name)
+		return 0
+	}
+	results, err := f.Call(e.ctx, args...)
+	if err != nil {
+		e.failed = fmt.Errorf("the JavaScript engine failed in %s: %w", name, err)
+		return 0
+	}
+	if len(results) == 0 {
+		return 0
+	}
+	return results[0]
+}
+
+// interrupt is asked now and then whether JavaScript is to end.
+func (e *engine) interrupt(stack []uint64) {
+	stack[0] = 0
+	if e.ctx.Err() != nil {
+		stack[0] = 1
+	}
+}
+
+// reject tells JavaScript of a rejected promise, as the glue does in the module.
+func (e *engine) reject(stack []uint64) {
+	promise, reason, handled := uint64(uint32(stack[0])), uint64(uint32(stack[1])), float64(uint32(stack[2]))
+	if rejected := e.property(e.runner, "rejected"); e.do("qjs_is_function", rejected) != 0 {
+		e.do("qjs_free_value", e.apply(e.runner, rejected, promise, reason, e.newNumber(handled)))
+	}
+	e.do("qjs_free_value", promise)
+	e.do("qjs_free_value", reason)
+}
+
+// hostCall is what host functions do while a module is built: they log and
+// convert text. All others are refused before they get here.
+func (e *engine) hostCall(stack []uint64) {
+	name, argc, argv := uint32(stack[0]), uint32(stack[3]), uint32(stack[4])
+	letter, _ := e.module.Memory().ReadByte(name)
+	arg := func(i uint32) uint64 {
+		if i >= argc {
+			return 0
+		}
+		v, _ := e.module.Memory().ReadUint32Le(argv + 4*i)
+		return uint64(v)
+	}
+	switch binding := bindings()[letter-firstBinding]; {
+	case binding.name == "log":
+		e.console(int(e.number(arg(0))), e.text(arg(1)))
+		stack[0] = e.do("qjs_get_undefined")
+	case binding.name == "encode":
+		text := e.text(arg(0))
+		stack[0] = e.withBytes([]byte(text), "qjs_new_uint8_array")
+	case binding.name == "decode":
+		stack[0] = e.withBytes(e.bytes(arg(0)), "qjs_new_string")
+	default:
+		stack[0] = e.newNumber(-7)
+	}
+}
+
+func (e *engine) number(handle uint64) float64 {
+	return api.DecodeF64(e.invoke("qjs_get_float64", handle))
+}
+
+func (e *engine) newNumber(n float64) uint64 { return e.do("qjs_new_number", api.EncodeF64(n)) }
+
+// place copies bytes into the engine's memory, and a zero behind them, for the
+// caller to free.
+func (e *engine) place(b []byte) uint64 {
+	at := e.do("wasm_malloc", uint64(len(b)+1))
+	if at == 0 && e.failed == nil {
+		e.failed = errors.New("the handlers need more memory than a module can have")
+	}
+	if e.failed == nil {
+		e.module.Memory().Write(uint32(at), append(slices.Clip(b), 0))
+	}
+	return at
+}
+
+// discard frees what place has made. It is zeroed before: what is freed stays in
+// the memory that a module begins with.
+func (e *engine) discard(at uint64, size int) {
+	if view, ok := e.module.Memory().Read(uint32(at), uint32(size)); ok && e.failed == nil {
+		clear(view)
+	}
+	e.do("wasm_free", at)
+}
+
+// withBytes calls a function of a place and a length with a copy of b.
+func (e *engine) withBytes(b []byte, function string) uint64 {
+	at := e.place(b)
+	result := e.do(function, at, uint64(len(b)))
+	e.discard(at, len(b))
+	return result
+}
+
+// text gives a value as a string.
+func (e *engine) text(handle uint64) string {
+	length := e.place(make([]byte, 4))
+	at := e.do("qjs_get_string_len", handle, length)
+	if e.failed != nil || at == 0 {
+		return ""
+	}
+	n, _ := e.module.Memory().ReadUint32Le(uint32(length))
+	b, _ := e.module.Memory().Read(uint32(at), n)
+	s := string(b)
+	e.do("qjs_free_cstring", at)
+	e.do("wasm_free", length)
+	return s
+}
+
+// bytes copies the content of a typed array.
+func (e *engine) bytes(handle uint64) []byte {
+	room := e.place(make([]byte, 16))
+	defer func() { e.do("wasm_free", room) }()
+	buffer := e.do("qjs_get_typed_array_buffer", handle, room, room+4, room+8)
+	defer func() { e.do("qjs_free_value", buffer) }()
+	if e.do("qjs_is_exception", buffer) != 0 {
+		return nil
+	}
+	at := e.do("qjs_get_array_buffer", buffer, room+12)
+	if e.failed != nil {
+		return nil
+	}
+	offset, _ := e.module.Memory().ReadUint32Le(uint32(room))
+	length, _ := e.module.Memory().ReadUint32Le(uint32(room) + 4)
+	b, _ := e.module.Memory().Read(uint32(at)+offset, length)
+	return slices.Clone(b)
+}
+
+// value is what a handle stands for: it is where the value lies.
+func (e *engine) value(handle uint64) uint64 {
+	v, _ := e.module.Memory().ReadUint64Le(uint32(handle))
+	return v
+}
+
+// handle makes one for a value, for the caller to free with qjs_free_value, which
+// frees both.
+func (e *engine) handle(value uint64) uint64 {
+	return e.place(binary.LittleEndian.AppendUint64(nil, value))
+}
+
+// property gives an object's property.
+func (e *engine) property(object uint64, name string) uint64 {
+	at := e.place([]byte(name))
+	value := e.do("qjs_get_prop_string", object, at)
+	e.do("wasm_free", at)
+	return value
+}
+
+func (e *engine) setProperty(object uint64, name string, value uint64) {
+	at := e.place([]byte(name))
+	e.do("qjs_set_prop_string", object, at, value)
+	e.do("wasm_free", at)
+}
+
+// thrown is a JavaScript exception.
+type thrown struct{ name, message, stack string }
+
+func (t *thrown) Error() string { return t.name + ": " + t.message }
+
+// run evaluates a script and what it leaves to be done. The stack of what it
+// throws names places in the file.
+func (e *engine) run(file, script string) (uint64, error) {
+	code, name := e.place([]byte(script)), e.place([]byte(file))
+	length := e.place(make([]byte, 4))
+	compiled := e.do("qjs_compile", code, uint64(len(script)), name, 0, stripSource, length)
+	e.discard(code, len(script))
+	e.discard(name, len(file))
+	if e.failed != nil {
+		return 0, e.failed
+	}
+	if compiled == 0 {
+		return 0, e.exception()
+	}
+	n, _ := e.module.Memory().ReadUint32Le(uint32(length))
+	result := e.do("qjs_eval_bytecode", compiled, uint64(n))
+	e.discard(compiled, int(n))
+	e.discard(length, 4)
+	return e.settle(result)
+}
+
+// call calls a function of an object.
+func (e *engine) call(object uint64, name string, args ...uint64) (uint64, error) {
+	return e.settle(e.apply(object, e.property(object, name), args...))
+}
+
+// apply calls a function, which it frees, and nothing more.
+func (e *engine) apply(object, function uint64, args ...uint64) uint64 {
+	var list []byte
+	for _, arg := range args {
+		list = binary.LittleEndian.AppendUint32(list, uint32(arg))
+	}
+	at := e.place(list)
+	result := e.do("qjs_call", function, object, uint64(len(args)), at)
+	e.discard(at, len(list))
+	e.do("qjs_free_value", function)
+	return result
+}
+
+// settle does the jobs that are pending, behind a call.
+func (e *engine) settle(result uint64) (uint64, error) {
+	if e.do("qjs_is_exception", result) != 0 {
+		return 0, e.exception()
+	}
+	for e.do("qjs_is_job_pending") != 0 {
+		if int32(e.do("qjs_execute_pending_job")) < 0 {
+			return 0, e.exception()
+		}
+	}
+	return result, e.failed
+}
+
+// exception takes the exception that a call has left.
+func (e *engine) exception() error {
+	if e.failed != nil {
+		return e.failed
+	}
+	if err := e.ctx.Err(); err != nil {
+		return fmt.Errorf("evaluate the handlers: %w", err)
+	}
+	value := e.do("qjs_get_exception")
+	t := e.thrown(value)
+	e.do("qjs_free_value", value)
+	return t
+}
+
+// thrown reads what was thrown.
+func (e *engine) thrown(value uint64) *thrown {
+	if e.do("qjs_is_object", value) == 0 {
+		return &thrown{name: "thrown", message: e.text(value)}
+	}
+	if e.do("qjs_is_error", value) == 0 && e.runner != 0 { // it may throw when it is looked at
+		told := e.text(e.apply(e.runner, e.property(e.runner, "trace"), value))
+		return &thrown{name: "thrown", message: strings.TrimPrefix(told, "thrown: ")}
+	}
+	member := func(name string) string { return e.text(e.property(value, name)) }
+	return &thrown{name: member("name"), message: member("message"), stack: member("stack")}
+}
+
+// collectAfter is how much a request may allocate before the engine looks for what
+// is no longer used in circles. That writes to everything there is, and few requests
+// get there.
+const collectAfter = 4 << 20
+
+// memory is what the engine's memory holds once nothing runs, without what calls
+// have left on the stack, which lies below the data. The caller owns it.
+func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
+	e.do("qjs_set_interrupt_handler", 0)
+	e.do("qjs_run_gc")
+	e.do("qjs_set_gc_threshold", collectAfter)
+	e.fillHoles()
+	if e.failed != nil {
+		return nil, 0, e.failed
+	}
+	pointer := e.module.ExportedGlobal("__stack_pointer")
+	if pointer == nil {
+		return nil, 0, errors.New("the JavaScript engine does not tell its stack")
+	}
+	stackPointer = uint32(pointer.Get())
+	view, ok := e.module.Memory().Read(0, e.module.Memory().Size())
+	if !ok || uint64(stackPointer) > uint64(len(view)) || stackPointer > math.MaxInt32 {
+		return nil, 0, errors.New("the JavaScript engine has lost its stack")
+	}
+	content = slices.Clone(view)
+	clear(content[:stackPointer])
+	return content, stackPointer, nil
+}
+
+// fillHoles takes all memory that is free between what is in use, so that what is
+// allocated next lies side by side behind it: pages that a request writes to, be it
+// to count a reference, have to be brought back after it. The largest comes first,
+// as what is small fits into it.
+func (e *engine) fillHoles() {
+	const most, least, header = 64 << 10, 8, 64
+	var large []uint64 // until the memory grows: then no hole is as large any more
+	for size := e.module.Memory().Size(); size == e.module.Memory().Size() && e.failed == nil; {
+		large = append(large, e.do("wasm_malloc", most))
+	}
+	if e.failed != nil {
+		return
+	}
+	end := large[len(large)-1] // what the fresh memory begins with
+	for i := len(large) - 1; i >= 0 && large[i] <= end && end-large[i] <= most+header; i-- {
+		end = large[i]
+		e.do("wasm_free", end)
+	}
+	for size := uint64(most); size >= least && e.failed == nil; size = size * 7 / 8 &^ 7 {
+		for {
+			at := e.do("wasm_malloc", size)
+			if at >= end || at == 0 {
+				e.do("wasm_free", at)
+				break
+			}
+		}
+	}
+	// What is smaller than blockMost JavaScript has of blocks, each for one size.
+	const blockMost = 504
+	runtime := e.do("qjs_get_runtime_ptr")
+	for size := uint64(blockMost); size >= least && e.failed == nil; size -= 8 {
+		for at := uint64(1); at != 0 && at < end; {
+			at = e.do("js_malloc_rt", runtime, size)
+		}
+	}
+}
+
+// evaluationTime is how long the handlers' modules may take to be evaluated.
+const evaluationTime = 10 * time.Second

@@ -1,0 +1,441 @@
+package build
+
+import (
+	"fmt"
+	"strconv"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/wasm"
+)
+
+// Between the engine and the ABI stands glue, functions that are added to the
+// module:
+//
+//	export <handler>  ->  invoke(n)   calls dispatch(n), which mostly says that
+//	                                  it is done; else does jobs until none is
+//	                                  left, calls finish(), which may say to wait
+//	                                  and go on, or to trap
+//	promise rejected  ->  rejected(promise, reason, handled)
+//	host.<function>   ->  one binding for each function of the ABI: takes its
+//	                      arguments out of JavaScript values, calls the import,
+//	                      makes a value of what it gave
+//
+// Nothing of the handlers stands in the code: modules of equally many handlers, up
+// to the next multiple of handlersStep, have the same code and differ in their data
+// and in the names of their exports.
+//
+// While the module is built the host's functions are others, which the engine calls
+// by text; theirs have names of one letter.
+const firstBinding = 'A'
+
+// handlersStep is of how many exports for handlers there is a multiple. Those that
+// are too many are named unusedPrefix and their number.
+const (
+	handlersStep = 8
+	unusedPrefix = "_unused"
+)
+
+// A JavaScript value has eight bytes, its kind in the upper four (of a number that
+// is no whole one, in all), and the number or the place of what it is in the lower.
+const (
+	kindInt       = 0
+	kindException = 6
+	kindObject    = 0xffffffff
+	undefined     = 3 << 32
+)
+
+// form is what a binding makes of what the host wrote.
+type form int
+
+const (
+	asText  form = iota
+	asBytes      // a Uint8Array
+	asPairs      // a list of names and values, from request_pairs
+)
+
+// binding is one host function of JavaScript.
+type binding struct {
+	name     string
+	function abi.Function // without a name: one that the engine alone does
+	form     form
+}
+
+// bindings are all host functions: those of the ABI under its names, those whose
+// bytes can be had in another form, and what converts between text and bytes.
+// JavaScript gives numbers, strings and Uint8Arrays (not empty ones); it gets a
+// number for a count or a negative errno, or what was written.
+func bindings() []binding {
+	var all []binding
+	for _, f := range abi.Functions() {
+		b := binding{name: f.Name, function: f}
+		if f.Name == "request_pairs" {
+			b.form = asPairs
+		}
+		all = append(all, b)
+		if f.Name == "request_body" {
+			all = append(all, binding{"request_body_bytes", f, asBytes})
+		}
+	}
+	return append(all, binding{name: "random"}, binding{name: "encode"}, binding{name: "decode"})
+}
+
+// The scratch area, which the engine's own allocator has set aside before anything
+// of the handlers was there, so it lies where it lies in every module:
+//
+//	0    one slot of 8 bytes for each argument: u32 length · u32 string to free
+//	64   a number on its way
+//	72   the argument of dispatch
+//	80   the arguments of rejected
+//	104  the functions dispatch, finish and rejected, which are values
+//	128  room for what the host writes
+const (
+	slotBytes    = 8
+	numberAt     = 64
+	argumentAt   = 72
+	rejectedAt   = 80
+	functionsAt  = 104
+	roomAt       = 128
+	roomBytes    = 8 << 10
+	scratchBytes = roomAt + roomBytes
+	valueBytes   = 8
+	dispatchAt   = functionsAt
+	finishAt     = functionsAt + valueBytes
+	rejectedFunc = functionsAt + 2*valueBytes
+)
+
+// program is what is known of an evaluated program.
+type program struct {
+	handlers []string // in the order in which dispatch counts them; empty: no export
+	scratch  uint32
+	context  uint32 // the engine's
+}
+
+// link gives the functions that make a module of the program.
+func (p *program) link() wasm.Link {
+	value := wasm.FuncType{Params: words(0, 1), Results: words(1, 0)}
+	l := wasm.Link{Imports: imports(), Functions: []wasm.Function{
+		{Name: "take", Type: wasm.FuncType{Params: []wasm.ValueType{wasm.I64, wasm.I32}, Results: words(1, 0)}, Code: assemble(p.take)},
+		{Name: "drop", Type: typeOf(1, 0), Code: assemble(p.drop)},
+		{Name: "number", Type: value, Code: assemble(p.number)},
+		{Name: "pairs", Type: wasm.FuncType{Params: words(3, 0), Results: words(0, 1)}, Locals: words(5, 1), Code: assemble(p.pairs)},
+		{Name: "invoke", Type: typeOf(1, 0), Locals: words(0, 1), Code: assemble(p.invoke)},
+		{Replaces: "env.host_call", Type: typeOf(5, 1), Code: assemble(func(a *assembler) { a.op(opUnreachable) })},
+		{Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(zero)},
+		{Replaces: "env.host_promise_rejection", Type: typeOf(3, 0), Code: assemble(p.reject)},
+		{Replaces: "env.host_module_normalize", Type: typeOf(2, 1), Code: assemble(zero)},
+		{Replaces: "env.host_module_load", Type: typeOf(2, 1), Code: assemble(zero)},
+		{Replaces: "env.host_get_timezone_offset", Type: typeOf(2, 1), Code: assemble(zero)},
+	}}
+	for _, b := range bindings() {
+		l.Functions = append(l.Functions, wasm.Function{
+			Name: b.local(), Type: bindingType, Locals: words(b.params()+2, 1),
+			Code: assemble(func(a *assembler) { p.bind(a, b) }),
+		})
+		l.Table = append(l.Table, b.local())
+	}
+	for i := range (len(p.handlers) + handlersStep - 1) / handlersStep * handlersStep {
+		name := unusedPrefix + strconv.Itoa(i)
+		if i < len(p.handlers) && p.handlers[i] != "" {
+			name = p.handlers[i]
+		}
+		l.Functions = append(l.Functions, wasm.Function{
+			Export: name, Type: unit,
+			Code: assemble(func(a *assembler) { a.i32(uint32(i)).call("invoke") }),
+		})
+	}
+	return l
+}
+
+func imports() []wasm.Import {
+	all := []wasm.Import{{Module: "wasi_snapshot_preview1", Name: "poll_oneoff", Type: typeOf(4, 1)}}
+	for _, f := range abi.Functions() {
+		results := 0
+		if f.Result {
+			results = 1
+		}
+		all = append(all, wasm.Import{Module: abi.Module, Name: f.Name, Type: typeOf(f.Words(), results)})
+	}
+	return all
+}
+
+func assemble(write func(*assembler)) func(func(string) uint32) []byte {
+	return func(index func(string) uint32) []byte {
+		a := &assembler{index: index}
+		write(a)
+		return a.code
+	}
+}
+
+func zero(a *assembler) { a.i32(0) }
+
+// kind takes a value and leaves its kind.
+func (a *assembler) kind() *assembler { return a.i64(32).op(opI64ShrU, opI32FromI64) }
+
+// invoke(n) answers one request with handler n:
+//
+//	if dispatch(n) == 0 and no job is pending { return }
+//	loop {
+//		do jobs until none is pending
+//		n = finish(); if n < 0 { trap }; if n == 0 { return }
+//		wait n-1 ms; dispatch(-1)
+//	}
+func (p *program) invoke(a *assembler) {
+	const n, result = 0, 1
+	call := func(function, args uint32) {
+		a.i32(p.context, p.scratch+function).loadValue(0).i64(undefined)
+		a.i32(args, p.scratch+argumentAt).call("JS_Call").set(result)
+		trapIf(a, func() { a.get(result).kind().i32(kindException).op(opI32Eq) })
+	}
+	a.i32(p.scratch + argumentAt).get(n).op(opI64FromU32).storeValue(0)
+	call(dispatchAt, 1)
+	a.get(result).call("number").op(opI32Eqz, opIf, noResult)
+	a.call("qjs_is_job_pending").op(opI32Eqz, opIf, noResult, opReturn, opEnd, opEnd)
+	a.op(opLoop, noResult)
+	a.op(opLoop, noResult).call("qjs_is_job_pending").op(opIf, noResult)
+	trapIf(a, func() { a.call("qjs_execute_pending_job").i32(0).op(opI32LtS) })
+	a.op(opBr, 1, opEnd, opEnd)
+	call(finishAt, 0)
+	a.get(result).call("number").set(n)
+	trapIf(a, func() { a.get(n).i32(0).op(opI32LtS) })
+	a.get(n).op(opI32Eqz, opIf, noResult, opReturn, opEnd)
+	p.wait(a, n)
+	a.i32(p.scratch+argumentAt, 0xffffffff).op(opI64FromU32).storeValue(0)
+	call(dispatchAt, 1)
+	a.op(opBr, 0, opEnd)
+}
+
+// wait waits n-1 milliseconds. A subscription of WASI's poll_oneoff:
+//
+//	u64 user data · at 8: u8 type, 0 is a clock · at 16: u32 clock, 1 is the
+//	monotonic one · at 24: u64 nanoseconds · at 40: u16 flags
+func (p *program) wait(a *assembler, n uint32) {
+	const subscription, event, events = roomAt, roomAt + 64, roomAt + 128
+	const millisecond = 1_000_000
+	a.get(n).i32(1).op(opI32GtS, opIf, noResult)
+	for at := uint32(0); at < 48; at += 4 {
+		a.i32(p.scratch+subscription, 0).store(at)
+	}
+	a.i32(p.scratch+subscription, 1).store(16)
+	a.i32(p.scratch+subscription).get(n).i32(0xffffffff).op(opI32Add, opI64FromU32).i64(millisecond)
+	a.op(opI64Mul).storeValue(24)
+	a.i32(p.scratch+subscription, p.scratch+event, 1, p.scratch+events).call("wasi_snapshot_preview1.poll_oneoff").op(opDrop, opEnd)
+}
+
+// reject(promise, reason, handled) tells JavaScript; both are handles and ours to
+// free.
+func (p *program) reject(a *assembler) {
+	const promise, reason, handled = 0, 1, 2
+	list := p.scratch + rejectedAt
+	a.i32(list).get(promise).loadValue(0).storeValue(0)
+	a.i32(list).get(reason).loadValue(0).storeValue(valueBytes)
+	a.i32(list).get(handled).op(opI64FromU32).storeValue(2 * valueBytes)
+	a.i32(p.context, p.context, p.scratch+rejectedFunc).loadValue(0).i64(undefined).i32(3, list).call("JS_Call").call("JS_FreeValue")
+	a.get(promise).call("qjs_free_value").get(reason).call("qjs_free_value")
+}
+
+func trapIf(a *assembler, condition func()) {
+	condition()
+	a.op(opIf, noResult, opUnreachable, opEnd)
+}
+
+// number(value) is a number as a whole one, the nearest to zero.
+func (p *program) number(a *assembler) {
+	const value = 0
+	a.get(value).kind().op(opI32Eqz, opIf, noResult).get(value).op(opI32FromI64, opReturn, opEnd)
+	a.i32(p.context, p.scratch+numberAt).get(value).call("JS_ToFloat64").op(opDrop)
+	a.i32(p.scratch+numberAt).op(opF64Load, 3, 0, opMisc, 2)
+}
+
+// take(value, slot) gives where the bytes of a Uint8Array or of what becomes a
+// string lie, and puts into the slot how many there are and what drop has to free.
+// 0 is an exception.
+func (p *program) take(a *assembler) {
+	const value, slot = 0, 1
+	a.get(slot).i32(0).store(4)
+	a.get(value).kind().i32(kindObject).op(opI32Eq, opIf, noResult)
+	a.i32(p.context).get(slot, value).call("JS_GetUint8Array").op(opReturn, opEnd)
+	a.get(slot).i32(p.context).get(slot, value).i32(0).call("JS_ToCStringLen2").store(4)
+	a.get(slot).load(4)
+}
+
+// drop(slot) frees what take has made.
+func (p *program) drop(a *assembler) {
+	a.get(0).load(4).op(opIf, noResult).i32(p.context).get(0).load(4).call("JS_FreeCString").op(opEnd)
+}
+
+// pairs(context, at, length) makes the list of what request_pairs wrote: u32 length
+// of the name · u32 length of the value · name · value.
+func (p *program) pairs(a *assembler) {
+	const context, at, length, list, end, next, count, size, result = 0, 1, 2, 3, 4, 5, 6, 7, 8
+	walk := func(each func()) {
+		a.get(at).set(next)
+		a.op(opBlock, noResult, opLoop, noResult)
+		a.get(next, end).op(opI32LtU, opI32Eqz, opBrIf, 1)
+		each()
+		a.get(next).load(0).get(next).load(4).op(opI32Add).i32(8).op(opI32Add).get(next).op(opI32Add).set(next)
+		a.op(opBr, 0, opEnd, opEnd)
+	}
+	a.get(at, length).op(opI32Add).set(end)
+	walk(func() { a.get(count).i32(2).op(opI32Add).set(count) })
+	a.get(count).i32(1).op(opI32Add).i32(valueBytes).op(opI32Mul).call("wasm_malloc").with(opLocalTee, list)
+	a.set(size)
+	trapIf(a, func() { a.get(list).op(opI32Eqz) })
+	walk(func() {
+		a.get(size, context, next).i32(8).op(opI32Add).get(next).load(0).call("JS_NewStringLen").storeValue(0)
+		a.get(size, context, next).i32(8).op(opI32Add).get(next).load(0).op(opI32Add).get(next).load(4).call("JS_NewStringLen").storeValue(valueBytes)
+		a.get(size).i32(2 * valueBytes).op(opI32Add).set(size)
+	})
+	a.get(context, count, list).call("JS_NewArrayFrom").set(result)
+	a.get(list).call("wasm_free").get(result)
+}
+
+// local is the name of the binding's function.
+func (b binding) local() string { return "binding " + b.name }
+
+// A binding is a function of the engine's own kind: (context, this, number of
+// arguments, arguments) -> value. Behind these are locals: one for each argument of
+// the ABI's function, a count, where a large result goes, and the result.
+var bindingType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I64, wasm.I32, wasm.I32}, Results: words(0, 1)}
+
+const (
+	bindingContext = 0
+	bindingArgs    = 3
+	firstLocal     = 4
+)
+
+// params is how many arguments there are, those of random, encode and decode
+// included.
+func (b binding) params() int { return max(1, len(b.function.Params)) }
+
+// given is how many of them JavaScript gives.
+func (b binding) given() (n int) {
+	if b.function.Name == "" {
+		return 1
+	}
+	for _, param := range b.function.Params {
+		if param.Kind != abi.Room {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *program) slot(i int) uint32 { return p.scratch + uint32(i)*slotBytes }
+
+// bind writes the function of a binding.
+func (p *program) bind(a *assembler, b binding) {
+	switch b.name {
+	case "random":
+		p.random(a)
+		return
+	case "encode":
+		p.convert(a, "JS_NewUint8ArrayCopy")
+		return
+	case "decode":
+		p.convert(a, "JS_NewStringLen")
+		return
+	}
+	n := uint32(firstLocal + b.params())
+	room := p.takeArguments(a, b.function)
+	p.pass(a, b.function, func() { a.i32(p.scratch+roomAt, roomBytes) })
+	if b.function.Result {
+		a.set(n)
+	}
+	if room {
+		p.read(a, b, n)
+	}
+	for i, param := range b.function.Params {
+		if param.Kind == abi.Text || param.Kind == abi.Bytes {
+			a.i32(p.slot(i)).call("drop")
+		}
+	}
+	switch {
+	case room:
+		a.get(n + 2)
+	case b.function.Result:
+		a.get(n).op(opI64FromU32)
+	default:
+		a.i64(undefined)
+	}
+}
+
+func exception(a *assembler) { a.i64(kindException << 32) }
+
+// takeArguments takes the arguments into locals: numbers, or where bytes lie. It
+// tells whether the function writes something.
+func (p *program) takeArguments(a *assembler, f abi.Function) (room bool) {
+	given := uint32(0)
+	for i, param := range f.Params {
+		local := uint32(firstLocal + i)
+		switch param.Kind {
+		case abi.Number:
+			a.get(bindingArgs).loadValue(valueBytes * given).call("number").set(local)
+		case abi.Text, abi.Bytes:
+			a.get(bindingArgs).loadValue(valueBytes*given).i32(p.slot(i)).call("take").with(opLocalTee, local)
+			a.op(opI32Eqz, opIf, noResult)
+			exception(a)
+			a.op(opReturn, opEnd)
+		case abi.Room:
+			room = true
+			continue
+		default:
+			panic(fmt.Sprintf("BUG: %s has a parameter of an unknown kind", f.Name))
+		}
+		given++
+	}
+	return room
+}
+
+// pass calls the host with what was taken.
+func (p *program) pass(a *assembler, f abi.Function, room func()) {
+	for i, param := range f.Params {
+		switch param.Kind {
+		case abi.Number:
+			a.get(uint32(firstLocal + i))
+		case abi.Text, abi.Bytes:
+			a.get(uint32(firstLocal + i)).i32(p.slot(i)).load(0)
+		case abi.Room:
+			room()
+		}
+	}
+	a.call(abi.Module + "." + f.Name)
+}
+
+// read makes a value of what the host wrote, in local n+2: of n bytes in the
+// room, or, when there was not room enough, of what it writes into more. A
+// negative n is the value itself.
+func (p *program) read(a *assembler, b binding, n uint32) {
+	more, result := n+1, n+2
+	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs"}[b.form]
+	a.get(n).i32(0).op(opI32LtS, opIf, noResult)
+	a.get(n).op(opI64FromU32).set(result)
+	a.op(opElse)
+	a.get(n).i32(roomBytes).op(opI32GtS, opIf, noResult)
+	a.get(n).call("wasm_malloc").set(more)
+	trapIf(a, func() { a.get(more).op(opI32Eqz) }) // the memory was refused: the host says so
+	p.pass(a, b.function, func() { a.get(more, n) })
+	a.op(opDrop).get(bindingContext, more, n).call(value).set(result)
+	a.get(more).call("wasm_free").op(opElse)
+	a.get(bindingContext).i32(p.scratch + roomAt).get(n).call(value).set(result)
+	a.op(opEnd, opEnd)
+}
+
+// random gives so many random bytes, at most as many as there is room for.
+func (p *program) random(a *assembler) {
+	const count = firstLocal
+	a.get(bindingArgs).loadValue(0).call("number").with(opLocalTee, count)
+	a.i32(roomBytes).op(opI32GtS, opIf, noResult).i32(roomBytes).set(count).op(opEnd)
+	trapIf(a, func() { a.i32(p.scratch + roomAt).get(count).call("wasi_snapshot_preview1.random_get") })
+	a.get(bindingContext).i32(p.scratch + roomAt).get(count).call("JS_NewUint8ArrayCopy")
+}
+
+// convert makes a value of the bytes of another one.
+func (p *program) convert(a *assembler, function string) {
+	const at, result = firstLocal, firstLocal + 3
+	a.get(bindingArgs).loadValue(0).i32(p.slot(0)).call("take").with(opLocalTee, at)
+	a.op(opI32Eqz, opIf, noResult)
+	exception(a)
+	a.op(opReturn, opEnd)
+	a.get(bindingContext, at).i32(p.slot(0)).load(0).call(function).set(result)
+	a.i32(p.slot(0)).call("drop").get(result)
+}

@@ -1,0 +1,84 @@
+package build_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner.example/build"
+	"runner.example/sdk/rust/rusttest"
+)
+
+// Each README shows handlers that people copy: they have to be ones.
+func TestTheHandlersInReadmesAreBuilt(t *testing.T) {
+	const goModule = "module readme.example\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => "
+	sdk := func(name string) string {
+		path, err := filepath.Abs("../sdk/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, row := range []struct {
+		readme, language string
+		file             string
+		around           func(source string) string
+		more             map[string]string
+		handlers         string
+	}{
+		{"../sdk/typescript/README.md", "ts", "handlers/orders.ts", nil, nil, "createOrder listOrders"},
+		{"../README.md", "ts", "handlers/orders.ts", nil, nil, "getOrder listOrders"},
+		{"../sdk/go/README.md", "go", "handlers/orders/main.go", nil, map[string]string{"handlers/orders/go.mod": goModule + sdk("go") + "\n"}, "createOrder listOrders"},
+		{"../README.md", "go", "handlers/orders/main.go", func(source string) string {
+			return "package main\n\nimport runner \"runner.example/sdk/go\"\n\nfunc main() {}\n\n" + source + "\n//go:wasmexport listOrders\nfunc exportListOrders() { runner.Handle(listOrders) }\n"
+		}, map[string]string{"handlers/orders/go.mod": goModule + sdk("go") + "\n"}, "getOrder listOrders"},
+		{"../sdk/rust/README.md", "rust", "handlers/orders/src/lib.rs", nil, map[string]string{
+			"handlers/orders/Cargo.toml": strings.ReplaceAll(shown(t, "../sdk/rust/README.md", "toml"), "../../sdk/rust", sdk("rust")),
+		}, "createOrder listOrders"},
+	} {
+		t.Run(strings.TrimPrefix(filepath.Dir(row.readme), "..")+"/"+row.language, func(t *testing.T) {
+			if row.language == "rust" {
+				rusttest.Setenv(t)
+			}
+			source := shown(t, row.readme, row.language)
+			if row.around != nil {
+				source = row.around(source)
+			}
+			files := map[string]string{row.file: source}
+			for name, text := range row.more {
+				files[name] = text
+			}
+			dir := app(t, files)
+			if _, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err != nil || doubts != nil {
+				t.Fatal(doubts, err)
+			}
+			exports, err := build.Exports(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for want := range strings.FieldsSeq(row.handlers) {
+				if !slices.Contains(exports, want) {
+					t.Errorf("there is no handler %s among %q", want, exports)
+				}
+			}
+		})
+	}
+}
+
+// shown is the first block of a language on a page.
+func shown(t *testing.T, page, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("%s shows nothing in %s", page, language)
+	}
+	return string(m[1])
+}

@@ -1,0 +1,209 @@
+package build_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/build"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+const cTraps = `#include <stdlib.h>
+#include <unistd.h>
+#include "runner.h"
+
+__attribute__((noinline)) static int deep(int n, volatile char *at) {
+  volatile char more[64];
+  more[n % 64] = at[n % 64];
+  return n < 0 ? 0 : deep(n + 1, more) + more[0];
+}
+RUNNER_HANDLER(recurses) {
+  char at[64] = {0};
+  return runner_ok(runner_int(deep(0, at)));
+}
+
+RUNNER_HANDLER(hoards) {
+  for (;;) memset(runner_alloc(1 << 20), 1, 1 << 20);
+}
+
+RUNNER_HANDLER(draws) {
+  unsigned char fresh[8];
+  if (getentropy(fresh, sizeof fresh)) return runner_error(500, "no randomness");
+  return runner_ok(runner_object("fresh", runner_bytes((runner_text){(const char *)fresh, sizeof fresh}), "frozen", runner_int(rand()), NULL));
+}
+
+RUNNER_HANDLER(fine) { return runner_no_content(); }
+`
+
+const goTraps = `package main
+
+import runner "runner.example/sdk/go"
+
+//go:noinline
+func deep(n int, at *[64]byte) int {
+	more := *at
+	more[n%64] = byte(n)
+	if n < 0 {
+		return 0
+	}
+	return deep(n+1, &more) + int(more[0])
+}
+
+var kept [][]byte
+
+//go:wasmexport recurses
+func recurses() {
+	runner.Handle(func(*runner.Context, *runner.Request) (runner.Response, error) {
+		return runner.OK(deep(0, new([64]byte))), nil
+	})
+}
+
+//go:wasmexport hoards
+func hoards() {
+	runner.Handle(func(*runner.Context, *runner.Request) (runner.Response, error) {
+		for {
+			kept = append(kept, make([]byte, 1<<20))
+		}
+	})
+}
+
+//go:wasmexport fine
+func fine() {
+	runner.Handle(func(*runner.Context, *runner.Request) (runner.Response, error) { return runner.NoContent(), nil })
+}
+
+func main() {}
+`
+
+// goFolder is an app whose folder handlers/traps has a module with the SDK.
+func goFolder(t *testing.T) string {
+	sdk, err := filepath.Abs("../sdk/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app(t, map[string]string{
+		"handlers/traps/main.go": goTraps,
+		"handlers/traps/go.mod":  "module traps.example\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => " + sdk + "\n",
+	})
+}
+
+// What a handler does to itself ends its own request, and the next one is served.
+func TestRecursionAndHoardingInCAndGoEndWithTheRequest(t *testing.T) {
+	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for language, dir := range map[string]string{"C": cFolder(t, map[string]string{"traps.c": cTraps}), "Go": goFolder(t)} {
+		t.Run(language, func(t *testing.T) {
+			modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
+			if err != nil || doubts != nil {
+				t.Fatal(doubts, err)
+			}
+			m := load(t, engine, filepath.Join(dir, modules[0].File))
+			for _, handler := range []string{"recurses", "hoards"} {
+				got := ask(t, m, handler, abi.Request{})
+				if got.err == nil || handler == "hoards" && fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
+					t.Errorf("%s answers %d %s, %v", handler, got.status, got.body, got.err)
+				}
+				if got := ask(t, m, "fine", abi.Request{}); got.status != 204 {
+					t.Errorf("the request behind %s: %d %v", handler, got.status, got.err)
+				}
+			}
+			if language != "C" {
+				return
+			}
+			first, second := ask(t, m, "draws", abi.Request{}), ask(t, m, "draws", abi.Request{})
+			form := regexp.MustCompile(`^\{"fresh":(.+),"frozen":(\d+)\}$`)
+			a, b := form.FindStringSubmatch(first.body), form.FindStringSubmatch(second.body)
+			if a == nil || b == nil {
+				t.Fatalf("draws answers %d %s and %d %s", first.status, first.body, second.status, second.body)
+			}
+			if a[1] == b[1] {
+				t.Errorf("two requests draw alike: %s", first.body)
+			}
+			if a[2] != b[2] {
+				t.Errorf("rand is new in every request, %s and %s: the SDK need not say otherwise", a[2], b[2])
+			}
+		})
+	}
+}
+
+func TestEqualSourcesInGoMakeEqualModules(t *testing.T) {
+	var made [2][]byte
+	for i := range made {
+		dir := goFolder(t) // another folder each time
+		modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
+		if err != nil || doubts != nil {
+			t.Fatal(doubts, err)
+		}
+		if made[i], err = os.ReadFile(filepath.Join(dir, modules[0].File)); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(made[i], []byte(dir)) {
+			t.Error("the module names the folder that it was built in")
+		}
+	}
+	if !bytes.Equal(made[0], made[1]) {
+		t.Errorf("two builds differ: %d and %d bytes", len(made[0]), len(made[1]))
+	}
+}
+
+// What stands outside of functions has a clock that stands still, so that equal
+// sources make equal modules; a handler has the real one.
+func TestTimeOutsideOfHandlersIsTheSameInEveryBuild(t *testing.T) {
+	const source = "const born = Date.now();\nexport const times = () => [born, Date.now()];\n"
+	answers := map[string]bool{}
+	for range 2 {
+		dir := app(t, map[string]string{"handlers/a.ts": source})
+		modules, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
+		got := ask(t, m, "times", abi.Request{})
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		born, now, ok := strings.Cut(strings.Trim(got.body, "[]"), ",")
+		if !ok {
+			t.Fatalf("answers %d %s %v", got.status, got.body, got.err)
+		}
+		answers[born] = true
+		ms, err := strconv.ParseInt(now, 10, 64)
+		if age := time.Since(time.UnixMilli(ms)); err != nil || age < 0 || age > time.Minute || born == now {
+			t.Errorf("a handler's time is %s, and the module's %s", now, born)
+		}
+	}
+	if len(answers) != 1 {
+		t.Errorf("two builds were made at %v", answers)
+	}
+}
+
+func TestAToolchainThatIsMissingIsToldInOneLine(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	for folder, want := range map[string]string{
+		"go.mod":     "handlers/x is written in Go, and there is no command go here: install Go 1.24 or later",
+		"Cargo.toml": "handlers/x is written in Rust, and there is no command cargo here: install Rust 1.63 or later",
+	} {
+		dir := app(t, map[string]string{"handlers/x/" + folder: ""})
+		_, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "n"})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: told %v, want %q in one line", folder, err, want)
+		}
+	}
+}

@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"runner.example/internal/diag"
+	"runner.example/internal/telemetry"
+)
+
+// devEvent is one line of `runner dev --json`.
+type devEvent struct {
+	Time string `json:"time"`
+	// Event is listening, building, built, removed, serving, settings, mistakes,
+	// failed, request or log.
+	Event string `json:"event"`
+
+	URL     string     `json:"url,omitempty"`
+	Changed []string   `json:"changed,omitempty"`
+	Module  string     `json:"module,omitempty"`
+	Bytes   int        `json:"bytes,omitempty"`
+	Routes  int        `json:"routes,omitempty"`
+	Message string     `json:"message,omitempty"`
+	Hint    string     `json:"hint,omitempty"`
+	List    diag.List  `json:"list,omitempty"`
+	Level   string     `json:"level,omitempty"`
+	Seconds float64    `json:"seconds,omitempty"`
+	Request *devAnswer `json:"request,omitempty"`
+}
+
+// devAnswer is a request and what was said while it was served.
+type devAnswer struct {
+	RequestID string          `json:"requestId"`
+	Method    string          `json:"method"`
+	Path      string          `json:"path"`
+	Route     string          `json:"route,omitempty"`
+	Status    int             `json:"status,omitempty"` // 0: it is still being served
+	KeyID     string          `json:"keyId,omitempty"`
+	Code      string          `json:"code,omitempty"`
+	Detail    string          `json:"detail,omitempty"`
+	Errors    json.RawMessage `json:"errors,omitempty"`
+	Log       []devLine       `json:"log,omitempty"`
+
+	began time.Time
+	took  time.Duration
+	// refused: the runner has told why it did not serve it.
+	refused bool
+}
+
+// devLine is a line of the handler's, or what the runner says about it.
+type devLine struct {
+	Level   string `json:"level"`
+	Text    string `json:"text"`
+	attempt int64
+}
+
+// slow is how long a request may be served before what was said meanwhile is told.
+const slow = 2 * time.Second
+
+// devLog is the log of `runner dev`: requests with their handlers' lines under
+// them go to stdout, what else the runner has to say goes to stderr; with --json
+// everything goes to stdout. Both are redacted. It may be used by any goroutine.
+type devLog struct {
+	c   *cli
+	out io.Writer
+	dir string // of the app, whose source lines are shown
+	*devState
+	given []slog.Attr
+}
+
+type devState struct {
+	mu sync.Mutex
+	// open are the requests that are being served and of which something was said.
+	open map[string]*devAnswer
+}
+
+func newDevLog(c *cli, dir string) *devLog {
+	return &devLog{c: c, out: telemetry.NewRedactor(c.stdout), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
+}
+
+// Enabled implements slog.Handler: what is not told is decided by where it is from.
+func (l *devLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs implements slog.Handler.
+func (l *devLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *l
+	with.given = append(append([]slog.Attr{}, l.given...), attrs...)
+	return &with
+}
+
+// WithGroup implements slog.Handler. Names of groups are not told.
+func (l *devLog) WithGroup(string) slog.Handler { return l }
+
+// Handle implements slog.Handler.
+func (l *devLog) Handle(_ context.Context, r slog.Record) error {
+	attrs := map[string]slog.Value{}
+	for _, a := range l.given {
+		attrs[a.Key] = a.Value
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		attrs[a.Key] = a.Value.Resolve()
+		return true
+	})
+	text := func(name string) string {
+		if v, ok := attrs[name]; ok {
+			return v.String()
+		}
+		return ""
+	}
+	number := func(name string) int64 {
+		if v, ok := attrs[name]; ok && v.Kind() == slog.KindInt64 {
+			return v.Int64()
+		}
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	level, id := strings.ToLower(r.Level.String()), text("requestId")
+	switch {
+	case r.Message == "request" && id != "":
+		a := l.answer(id)
+		delete(l.open, id)
+		a.Method, a.Path, a.Route, a.KeyID = text("method"), text("path"), text("route"), text("keyId")
+		a.Status, a.Code, a.Detail = int(number("status")), text("code"), text("detail")
+		if wrong := text("errors"); wrong != "" {
+			a.Errors = json.RawMessage(wrong)
+		}
+		if v, ok := attrs["took"]; ok && v.Kind() == slog.KindDuration {
+			a.took = v.Duration()
+		}
+		return l.request(r.Time, a)
+	case id != "":
+		line := devLine{Level: level, Text: r.Message, attempt: number("attempt")}
+		if text("source") != "guest" {
+			line.Text = said(r.Message, attrs)
+		}
+		a := l.answer(id)
+		a.Route, a.Log = cmp.Or(a.Route, text("route")), append(a.Log, line)
+		a.refused = a.refused || r.Message == "request refused"
+		return nil
+	case text("source") == "guest":
+		return l.tell(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+harmless(r.Message))
+	case r.Level >= slog.LevelWarn:
+		message := said(r.Message, attrs)
+		kind := "warning: "
+		if r.Level >= slog.LevelError {
+			kind = "error: "
+		}
+		return l.tell(devEvent{Event: "log", Level: level, Message: message}, kind+harmless(message))
+	}
+	return nil
+}
+
+// said is a message of the runner's own, with the cause that it names.
+func said(message string, attrs map[string]slog.Value) string {
+	if cause, ok := attrs["cause"]; ok {
+		if message == "request refused" {
+			return cause.String()
+		}
+		message += ": " + cause.String()
+	}
+	for _, name := range []string{"about", "trick", "instead"} {
+		if v, ok := attrs[name]; ok {
+			message += ": " + v.String()
+		}
+	}
+	return message
+}
+
+func (l *devLog) answer(id string) *devAnswer {
+	a := l.open[id]
+	if a == nil {
+		a = &devAnswer{RequestID: id, began: time.Now()}
+		l.open[id] = a
+	}
+	return a
+}
+
+// overdue tells what was said during requests that take long.
+func (l *devLog) overdue() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, a := range l.open {
+		if time.Since(a.began) > slow {
+			delete(l.open, id)
+			_ = l.request(time.Now(), a) // a terminal that is gone ends nothing
+		}
+	}
+}
+
+// event tells something about the app; text is how people are told, nil not at all.
+func (l *devLog) event(e devEvent, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.tell(e, text) // a terminal that is gone ends nothing
+}
+
+// tell writes an event, or its text as a line of the program's.
+func (l *devLog) tell(e devEvent, text string) error {
+	if l.c.json {
+		return l.object(e)
+	}
+	if text != "" {
+		kind, rest, _ := strings.Cut(text, ": ")
+		switch kind {
+		case "error", "warning", "log", "hint":
+			l.c.say(kind+": ", rest)
+		default:
+			l.c.say("", text)
+		}
+	}
+	return nil
+}
+
+func (l *devLog) object(e devEvent) error {
+	if e.Time == "" {
+		e.Time = stampText(time.Now())
+	}
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		return err
+	}
+	_, err := l.out.Write(line.Bytes())
+	return err
+}
+
+func stampText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// request writes one request with what was said during it.
+func (l *devLog) request(at time.Time, a *devAnswer) error {
+	if l.c.json {
+		return l.object(devEvent{Time: stampText(at), Event: "request", Seconds: a.took.Seconds(), Request: a})
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s %s\n", l.paint("2", at.Format("15:04:05")), l.headline(a))
+	under := func(text string) {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(&out, "  %s %s\n", l.paint("2", "│"), strings.TrimRight(line, "\n"))
+		}
+	}
+	for i, line := range a.Log {
+		if i > 0 && line.attempt > a.Log[i-1].attempt {
+			under("run " + strconv.FormatInt(line.attempt, 10) + ": another request had changed what the one before had read")
+		}
+		under(l.line(line))
+	}
+	if a.Detail != "" && len(a.Log) == 0 {
+		under(a.Detail)
+	}
+	if len(a.Errors) > 0 {
+		under(harmless(string(a.Errors)))
+	}
+	_, err := io.WriteString(l.out, out.String())
+	return err
+}
+
+func (l *devLog) headline(a *devAnswer) string {
+	if a.Status == 0 && a.refused { // before it had a path
+		return "refused " + l.paint("2", a.RequestID)
+	}
+	if a.Status == 0 {
+		return fmt.Sprintf("…      %s still being served %s", a.Route, l.paint("2", a.RequestID))
+	}
+	color := "32"
+	switch {
+	case a.Status >= 500:
+		color = "1;31"
+	case a.Status >= 400:
+		color = "33"
+	case a.Status >= 300:
+		color = "36"
+	}
+	code := ""
+	if a.Code != "" {
+		code = " " + a.Code
+	}
+	return fmt.Sprintf("%-6s %s %s%s %s %s", a.Method, harmless(a.Path), l.paint(color, strconv.Itoa(a.Status)), code,
+		a.took.Round(10*time.Microsecond), l.paint("2", a.RequestID))
+}
+
+// line is one line of a handler's, an error with the source line that it names.
+func (l *devLog) line(line devLine) string {
+	if line.Level == "error" {
+		if text, ok := l.withSource(line.Text); ok {
+			return text
+		}
+	}
+	text := harmless(strings.ReplaceAll(line.Text, `\n`, "\n"))
+	switch line.Level {
+	case "info":
+		return text
+	case "error":
+		return l.paint("1;31", "error") + " " + text
+	}
+	return l.paint("33", line.Level) + " " + text
+}
+
+// A place in a file of the app, as traces name it.
+var tracePlace = regexp.MustCompile(`(handlers/[^\s():]+|[^\s():]+\.(?:ts|js)):(\d+):(\d+)`)
+
+// withSource shows the source line that a trace begins with.
+func (l *devLog) withSource(text string) (string, bool) {
+	m := tracePlace.FindStringSubmatch(text)
+	if m == nil || !filepath.IsLocal(m[1]) {
+		return "", false
+	}
+	source, err := os.ReadFile(filepath.Join(l.dir, m[1]))
+	if err != nil {
+		return "", false
+	}
+	row, _ := strconv.Atoi(m[2])
+	col, _ := strconv.Atoi(m[3])
+	at := diag.Span{File: m[1], Start: diag.Pos{Line: row, Col: col}, End: diag.Pos{Line: row, Col: col + 1}}
+	var list diag.List
+	list.Errorf("", at, "%s", text)
+	var out strings.Builder
+	show := diag.Print
+	if l.c.colorOut {
+		show = diag.PrintColor
+	}
+	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list) != nil {
+		return "", false
+	}
+	return out.String(), true
+}
+
+// mistakes tells what keeps the app from being served as it is.
+func (l *devLog) mistakes(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	hint := ""
+	for _, one := range parts(err) {
+		if !l.c.json {
+			_, h := l.c.tell(one)
+			hint = h
+			continue
+		}
+		e := devEvent{Event: "failed", Message: textOf(one)}
+		if m, ok := errors.AsType[*mistakes](one); ok {
+			e.Event, e.Message, e.List = "mistakes", m.what, m.list
+		} else if f, ok := errors.AsType[*failure](one); ok {
+			e.Hint = f.hint
+		}
+		_ = l.object(e) // a terminal that is gone ends nothing
+	}
+	if hint != "" {
+		l.c.say("hint: ", hint)
+	}
+}
+
+// doubts shows warnings.
+func (l *devLog) doubts(sources []diag.Source, list diag.List) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c.json {
+		_ = l.object(devEvent{Event: "mistakes", Message: counted(list), List: list})
+		return
+	}
+	_ = l.c.printDiagnostics(l.c.stderr, sources, list) // a terminal that is gone ends nothing
+}
+
+func (l *devLog) paint(color, text string) string {
+	if !l.c.colorOut {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// harmless is text without what could steer a terminal; lines stay lines.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/generate"
+	"runner.example/schema"
+	"runner.example/sdk/typescript"
+)
+
+const generateTypesHelp = `Write what editors and type checkers need to know of an app to its folder types:
+
+  schema.d.ts          the schema's entities, types and names
+  runner-sdk.d.ts      what handlers import from @runner/sdk
+  runner-globals.d.ts  what there is without an import
+
+'runner build' does it by itself where handlers are written in TypeScript. With
+--out, the types of the schema alone are written, to that file.`
+
+func (c *cli) generateCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "generate", Short: "write what others need to know of the schema"}
+	cmd.AddCommand(c.generateTypesCommand(), c.generateOpenAPICommand(), c.generateClientCommand())
+	c.onlySubcommands(cmd)
+	return cmd
+}
+
+func (c *cli) generateTypesCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "types [dir]",
+		Short: "write the schema's types for TypeScript",
+		Long:  generateTypesHelp,
+		Args:  atMost(1, "one folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.appFolder(cmd, args); err != nil {
+				return err
+			}
+			a, err := c.readApp(cmd)
+			if err != nil {
+				return err
+			}
+			s, _, err := a.compile()
+			if err != nil {
+				return err
+			}
+			var written []string
+			if out != "" {
+				written, err = []string{out}, writeIfChanged(out, generate.TypeScript(s))
+			} else {
+				written, err = writeTypes(a.dir, s)
+			}
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(written)
+			}
+			return c.print(strings.Join(written, "\n") + "\n")
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "write the schema's types alone, to this file")
+	return cmd
+}
+
+const generateOpenAPIHelp = `Write a document of OpenAPI 3.1 about the app's routes and exposed functions, as JSON:
+paths and parameters, who may call, the bodies of routes with input: and of functions,
+the results of functions, and the refusals that can happen. Comments of the schema that
+begin with /// are its descriptions.`
+
+func (c *cli) generateOpenAPICommand() *cobra.Command {
+	var out string
+	var opt generate.OpenAPIOptions
+	cmd := &cobra.Command{
+		Use:   "openapi [dir]",
+		Short: "write an OpenAPI document of the app",
+		Long:  generateOpenAPIHelp,
+		Example: `  runner generate openapi > openapi.json
+  runner generate openapi --out docs/openapi.json --server https://api.example.com --api-version 1.4.0`,
+		Args: atMost(1, "one folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, server := range opt.Servers {
+				if u, err := url.Parse(server); err != nil || (u.Host == "" || u.Scheme == "") && !strings.HasPrefix(server, "/") {
+					return invalid("--server: %q is no URL: write one as https://api.example.com, or a path on the document's own server", server)
+				}
+			}
+			return c.generateText(cmd, args, out, func(s *schema.Schema) []byte { return generate.OpenAPI(s, opt) })
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "write to this file instead of stdout")
+	cmd.Flags().StringArrayVar(&opt.Servers, "server", nil, "a URL where the app is served; may be given several times")
+	cmd.Flags().StringVar(&opt.Version, "api-version", "", "the version of the app's interface (default 0.0.0)")
+	return cmd
+}
+
+const generateClientHelp = `Write a client for the app in TypeScript: one file that imports nothing, with a method
+for each route, by its handler's name, and for each exposed function, with the types of
+the schema. It runs wherever there is fetch: in browsers, Node.js, Deno and Bun.`
+
+func (c *cli) generateClientCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "client [dir]",
+		Short: "write a TypeScript client of the app",
+		Long:  generateClientHelp,
+		Example: `  runner generate client --out web/src/client.ts
+  runner generate client plugins/examples/orders > client.ts`,
+		Args: atMost(1, "one folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.generateText(cmd, args, out, generate.Client)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "write to this file instead of stdout")
+	return cmd
+}
+
+// generateText writes what is made of the app's schema to a file, if one is named, or
+// to stdout: with --json, a text that is no JSON as a string.
+func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text func(*schema.Schema) []byte) error {
+	if err := c.appFolder(cmd, args); err != nil {
+		return err
+	}
+	a, err := c.readApp(cmd)
+	if err != nil {
+		return err
+	}
+	s, _, err := a.compile()
+	if err != nil {
+		return err
+	}
+	made := text(s)
+	switch {
+	case out != "":
+		if err := writeIfChanged(out, made); err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON([]string{out})
+		}
+		return c.print(out + "\n")
+	case c.json && !json.Valid(made):
+		return c.printJSON(string(made))
+	}
+	return c.print(string(made))
+}
+
+// writeTypes writes the folder types of an app, and gives its files. Those that are
+// as they should be are not touched.
+func writeTypes(dir string, s *schema.Schema) (written []string, err error) {
+	files, err := typeFiles(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.name))
+		if err := writeIfChanged(path, f.text); err != nil {
+			return nil, err
+		}
+		written = append(written, path)
+	}
+	return written, nil
+}
+
+// typeFiles are the files of the folder types.
+func typeFiles(s *schema.Schema) (files []appFile, err error) {
+	files = append(files, appFile{"types/schema.d.ts", generate.TypeScript(s)})
+	for _, name := range []string{"sdk", "globals"} {
+		text, err := typescript.Declarations.ReadFile(strings.Replace(name, "sdk", "index", 1) + ".d.ts")
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, appFile{"types/runner-" + name + ".d.ts", text})
+	}
+	return files, nil
+}
+
+// writeIfChanged writes a file, whole or not at all.
+func writeIfChanged(path string, text []byte) error {
+	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
+		return nil
+	}
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".generated-*")
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %q: %w", path, err), os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// refreshTypes writes the folder types of an app whose handlers are written in
+// TypeScript, or in JavaScript that a type checker is to look at.
+func refreshTypes(dir string, s *schema.Schema) error {
+	entries, err := os.ReadDir(filepath.Join(dir, "handlers"))
+	if err != nil {
+		return nil // there are none
+	}
+	wanted := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return slices.Contains([]string{".ts", ".mts", ".cts", ".tsx"}, filepath.Ext(e.Name()))
+	})
+	for _, config := range []string{"tsconfig.json", "jsconfig.json"} {
+		if _, err := os.Stat(filepath.Join(dir, config)); err == nil {
+			wanted = true
+		}
+	}
+	if !wanted {
+		return nil
+	}
+	_, err = writeTypes(dir, s)
+	return err
+}

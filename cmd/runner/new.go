@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+	"runner.example/sdk/assemblyscript"
+	clang "runner.example/sdk/c"
+	golang "runner.example/sdk/go"
+	"runner.example/sdk/rust"
+)
+
+const newHelp = `Make a folder with a complete little app: a schema, handlers, settings, a test, and
+a README.md that tells how to run them. The folder may hold other things, such as .git: nothing is overwritten, and a
+README.md or .gitignore that is there stays as it is.
+
+  --lang ts     TypeScript, which the runner builds by itself
+  --lang go     Go, with its toolchain
+  --lang rust   Rust, with cargo
+  --lang c      C, with clang
+  --lang as     AssemblyScript, with Node.js and npm
+
+The SDK of a language with a toolchain of its own is laid beside the handlers, in the
+folder sdk; for TypeScript there are types for editors, in the folder types.`
+
+// templates are the apps that new makes. A file gitignore is .gitignore there: with
+// a dot it would not be embedded; a file *.tmpl has a name that would mean something
+// to the Go toolchain here.
+//
+//go:embed template
+var templates embed.FS
+
+// language is one that new makes an app in.
+type language struct {
+	name string
+	// parts are the folders of template that the app is made of.
+	parts []string
+	// sdk are files that are laid into the app's folder sdk/<sdkName>; nil: none.
+	sdk     fs.FS
+	sdkName string
+	// first is what has to be typed before the first build, if anything.
+	first string
+}
+
+var languages = []language{
+	{name: "ts", parts: []string{"common", "ts", "asked"}},
+	{name: "go", parts: []string{"common", "go"}, sdk: golang.Source, sdkName: "go"},
+	{name: "rust", parts: []string{"common", "rust"}, sdk: rust.Crate, sdkName: "rust"},
+	{name: "c", parts: []string{"common", "c"}, sdk: clang.Headers, sdkName: "c"},
+	{name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript", first: "npm install --prefix handlers/greetings; "},
+}
+
+func (c *cli) newCommand() *cobra.Command {
+	var lang string
+	var names []string
+	for _, l := range languages {
+		names = append(names, l.name)
+	}
+	cmd := &cobra.Command{
+		Use:   "new <dir>",
+		Short: "make a little app to begin with",
+		Long:  newHelp,
+		Args:  exactlyOne("the folder to be made"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			i := slices.IndexFunc(languages, func(l language) bool { return l.name == lang })
+			if i < 0 {
+				return misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
+			}
+			return c.makeApp(args[0], &languages[i])
+		},
+	}
+	cmd.Flags().StringVar(&lang, "lang", "ts", "language of the handlers: "+strings.Join(names, ", "))
+	return cmd
+}
+
+// makeApp writes the app, and prints the files.
+func (c *cli) makeApp(dir string, l *language) error {
+	if dir == "" {
+		return invalid("runner new: the folder must not be empty")
+	}
+	name, err := appName(dir)
+	if err != nil {
+		return err
+	}
+	files, err := l.appFiles(name)
+	if err != nil {
+		return err
+	}
+	if err := inTheWay(dir, files); err != nil {
+		return err
+	}
+	var written []string
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.name))
+		if _, err := os.Lstat(path); err == nil { // one that may stay
+			c.say("", "left "+path+" as it is"+staying[f.name])
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("make the app: %w", err)
+		}
+		if err := os.WriteFile(path, f.text, 0o644); err != nil {
+			return fmt.Errorf("make the app: %w", err)
+		}
+		written = append(written, path)
+	}
+	if c.json {
+		err = c.printJSON(written)
+	} else {
+		err = c.print(strings.Join(written, "\n") + "\n")
+	}
+	first := l.first + "runner dev"
+	if filepath.Clean(dir) != "." {
+		first = "cd " + shellWord(dir) + ", then: " + first
+	}
+	c.say("hint: ", first+"; README.md tells more")
+	return err
+}
+
+// staying are files that stay as they are in a folder that has them, with what the
+// user has to know then.
+var staying = map[string]string{"README.md": "", ".gitignore": ": data/ and build/ belong in it"}
+
+// inTheWay refuses a folder in which a new app would mix with what is there.
+func inTheWay(dir string, files []appFile) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make the app: %w", err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		_, stays := staying[name]
+		if !stays && (filepath.Ext(name) == ".schema" || slices.ContainsFunc(files, func(f appFile) bool {
+			top, _, _ := strings.Cut(f.name, "/")
+			return top == name
+		})) {
+			return invalid("folder %q holds %s already: choose another one", dir, name)
+		}
+	}
+	return nil
+}
+
+type appFile struct {
+	name string
+	text []byte
+}
+
+// appFiles are the files of an app of that name.
+func (l *language) appFiles(name string) (files []appFile, err error) {
+	for _, part := range l.parts {
+		if files, err = appendFiles(files, templates, "template/"+part, ""); err != nil {
+			return nil, err
+		}
+	}
+	for i := range files {
+		f := &files[i]
+		f.name = strings.TrimSuffix(f.name, ".tmpl")
+		switch f.name {
+		case "gitignore":
+			f.name = ".gitignore"
+		case "app.schema":
+			f.name = name + ".schema"
+			f.text = bytes.ReplaceAll(f.text, []byte("app hello\n"), []byte("app "+name+"\n"))
+			f.text = bytes.ReplaceAll(f.text, []byte(`"hello.greetings"`), []byte(`"`+name+`.greetings"`))
+		case "README.md":
+			f.text = bytes.ReplaceAll(f.text, []byte("# hello\n"), []byte("# "+name+"\n"))
+			f.text = bytes.ReplaceAll(f.text, []byte("hello.schema"), []byte(name+".schema"))
+		}
+	}
+	if l.sdk != nil {
+		return appendFiles(files, l.sdk, ".", "sdk/"+l.sdkName+"/")
+	}
+	types, err := typesOf(files)
+	return append(files, types...), err
+}
+
+// appendFiles adds the files below a folder under their names in it. Tests are left
+// out with what they need, but for those of templates: an app is not asked to test
+// its SDK.
+func appendFiles(files []appFile, from fs.FS, root, prefix string) ([]appFile, error) {
+	err := fs.WalkDir(from, root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case prefix != "" && (d.Name() == "testdata" && d.IsDir()):
+			return fs.SkipDir
+		case d.IsDir() || prefix != "" && (strings.HasSuffix(path, "_test.go") || path == "source.go"):
+			return nil
+		}
+		text, err := fs.ReadFile(from, path)
+		files = append(files, appFile{prefix + strings.TrimPrefix(strings.TrimPrefix(path, root), "/"), text})
+		return err
+	})
+	return files, err
+}
+
+// typesOf are the files of the folder types of a new app.
+func typesOf(files []appFile) ([]appFile, error) {
+	for _, f := range files {
+		if !strings.HasSuffix(f.name, ".schema") {
+			continue
+		}
+		s, found := schema.Compile([]diag.Source{{Name: f.name, Text: f.text}}, schema.Options{})
+		if s == nil {
+			panic("BUG: the schema of a new app: " + found.Sorted()[0].String())
+		}
+		return typeFiles(s)
+	}
+	return nil, nil
+}
+
+// appName makes a name as the schema can have it of a folder's.
+func appName(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	name := strings.Trim(notInAppNames.ReplaceAllString(filepath.Base(path), "_"), "_")
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "app_" + name
+	}
+	return strings.Trim(name, "_"), nil
+}
+
+var notInAppNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+
+	"runner.example/build"
+)
+
+// packedNotices are the licences of the runner and of what is linked into it.
+//
+//go:generate go run ./gen
+//go:embed notices.txt.gz
+var packedNotices []byte
+
+// notices gives the licences of the runner, of what is linked into it, and of the
+// engine that modules of TypeScript have inside.
+func notices() (string, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packedNotices))
+	if err != nil {
+		return "", fmt.Errorf("read the notices: %w", err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		return "", fmt.Errorf("read the notices: %w", err)
+	}
+	return string(text) + "\n" + strings.Repeat("=", 78) + "\n" + build.Notices(), nil
+}

@@ -1,0 +1,290 @@
+package generate
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/schema"
+)
+
+// jsonSchema writes types of the schema as JSON Schema 2020-12. Declared types are
+// components of the OpenAPI document that it stands in.
+type jsonSchema struct {
+	schema *schema.Schema
+	// row is the entity when what is described are its rows, in which decimals are
+	// strings and values may be older than their field's bounds; else nil.
+	row *schema.Entity
+}
+
+func componentRef(kind, name string) object {
+	return object{{"$ref", "#/components/" + kind + "/" + name}}
+}
+
+// object is an object of the fields and of nothing else. Of a row, any field may be
+// missing: what is shown is up to the handler and to what its caller may read.
+func (j jsonSchema) object(doc string, fields []*schema.Field) object {
+	properties, required := object{}, list{}
+	for _, f := range fields {
+		if f.Hidden || f.Type.Kind == schema.ToMany {
+			continue
+		}
+		properties.add(f.Name, j.field(f))
+		if j.row == nil && !isOptional(f) {
+			required = append(required, f.Name)
+		}
+	}
+	out := object{{"type", "object"}}
+	out.addText("description", doc)
+	out.add("properties", properties)
+	if len(required) > 0 {
+		out.add("required", required)
+	}
+	return append(out, member{"additionalProperties", false})
+}
+
+func (j jsonSchema) field(f *schema.Field) object {
+	out := j.value(&f.Type)
+	out.addText("description", joinDoc("\n\n", f.Doc, j.meaning(&f.Type), defaultMeaning(f)))
+	switch {
+	case j.row != nil: // the default is in the row
+	case f.HasDefault:
+		out.add("default", jsontext.Value(f.Type.AppendJSON(nil, f.Default)))
+	case f.DefaultNow:
+		out.add("x-runner-default", "now")
+	}
+	if j.row != nil && (f.ReadOnly || f.Created || f.Updated || f.Type.Kind == schema.ID) {
+		out.add("readOnly", true)
+	}
+	return out
+}
+
+// defaultMeaning tells of the one default that JSON cannot write.
+func defaultMeaning(f *schema.Field) string {
+	if f.DefaultNow {
+		return "The time of the request, if it is left out."
+	}
+	return ""
+}
+
+// value is a value of the type, null included where it may be.
+func (j jsonSchema) value(t *schema.Type) object {
+	if t.List {
+		elem := *t
+		elem.List, elem.Optional = false, false
+		return object{{"type", typeOrNull(t.Optional, "array")}, {"items", j.value(&elem)}}
+	}
+	var ref object
+	switch {
+	case t.Kind == schema.EnumKind:
+		ref = componentRef("schemas", t.Enum.Name)
+	case t.Kind == schema.Object:
+		ref = componentRef("schemas", t.Object.Name)
+	default:
+		return j.scalar(t)
+	}
+	if t.Optional {
+		return object{{"anyOf", list{ref, object{{"type", "null"}}}}}
+	}
+	return ref
+}
+
+// result is what a function gives: of an entity, rows.
+func (j jsonSchema) result(t *schema.Type) object {
+	if t.Kind != schema.Relation {
+		return j.value(t)
+	}
+	ref := componentRef("schemas", t.Entity.Name)
+	switch {
+	case t.List:
+		return object{{"type", typeOrNull(t.Optional, "array")}, {"items", ref}}
+	case t.Optional:
+		return object{{"anyOf", list{ref, object{{"type", "null"}}}}}
+	}
+	return ref
+}
+
+// typeOrNull is the value of `type`.
+func typeOrNull(optional bool, types ...string) any {
+	if optional {
+		types = append(types, "null")
+	}
+	if len(types) == 1 {
+		return types[0]
+	}
+	return listOf(types)
+}
+
+// maxWhole is the largest whole number that every JSON reader keeps exactly.
+const maxWhole = 1<<53 - 1
+
+func (j jsonSchema) scalar(t *schema.Type) object {
+	text := object{{"type", typeOrNull(t.Optional, "string")}}
+	switch t.Kind {
+	case schema.ID, schema.Relation:
+		text.add("pattern", j.idPattern(t))
+	case schema.UUID:
+		text.add("format", "uuid")
+	case schema.Email:
+		text.add("format", "email")
+	case schema.URL:
+		text.add("format", "uri")
+	case schema.Time:
+		text.add("format", "date-time")
+	case schema.Date:
+		text.add("format", "date")
+	case schema.Bytes:
+		text.add("contentEncoding", "base64")
+	case schema.Int, schema.Duration:
+		return j.ranged(object{{"type", typeOrNull(t.Optional, "integer")}}, t)
+	case schema.Float:
+		return j.ranged(object{{"type", typeOrNull(t.Optional, "number")}, {"format", "double"}}, t)
+	case schema.Decimal:
+		return j.decimal(t)
+	case schema.Bool:
+		return object{{"type", typeOrNull(t.Optional, "boolean")}}
+	case schema.JSON:
+		if t.Optional {
+			return object{}
+		}
+		return object{{"type", list{"object", "array", "string", "number", "boolean"}}}
+	}
+	if j.row != nil {
+		return text
+	}
+	if t.HasMaxLen {
+		if t.MinLen > 0 {
+			text.add("minLength", t.MinLen)
+		}
+		text.add("maxLength", t.MaxLen)
+	}
+	if t.Pattern != nil {
+		text.add("pattern", ecmaPattern(t.Pattern))
+	}
+	return withBounds(text, t)
+}
+
+// ranged adds the bounds of a number.
+func (j jsonSchema) ranged(out object, t *schema.Type) object {
+	least, most := number(t.Min), number(t.Max)
+	if j.row != nil {
+		least, most = nil, nil
+	}
+	if whole := t.Kind != schema.Float; whole {
+		if least == nil {
+			least = -maxWhole
+		}
+		if most == nil {
+			most = maxWhole
+		}
+	}
+	if least != nil {
+		out.add("minimum", least)
+	}
+	if most != nil {
+		out.add("maximum", most)
+	}
+	return out
+}
+
+// number is a bound as a JSON number; nil when there is none or it is no number.
+func number(v schema.Value) any {
+	switch v.Kind() {
+	case schema.KindInt, schema.KindDuration:
+		return int(v.Int())
+	case schema.KindFloat:
+		return jsontext.Value((&schema.Type{}).AppendJSON(nil, v))
+	case schema.KindDecimal:
+		return jsontext.Value(v.Text())
+	}
+	return nil
+}
+
+// decimal is a string with exactly its places; whoever sends one may write a number,
+// or fewer places.
+func (j jsonSchema) decimal(t *schema.Type) object {
+	whole := t.Digits - t.Places
+	if j.row != nil {
+		pattern := fmt.Sprintf("^-?[0-9]{1,%d}", max(1, whole))
+		if t.Places > 0 {
+			pattern += fmt.Sprintf("\\.[0-9]{%d}", t.Places)
+		}
+		return object{{"type", typeOrNull(t.Optional, "string")}, {"pattern", pattern + "$"}}
+	}
+	digits, fraction := fmt.Sprintf("0*[0-9]{1,%d}", whole), fmt.Sprintf("[0-9]{1,%d}0*", t.Places)
+	if whole == 0 {
+		digits = "0+"
+	}
+	if t.Places == 0 {
+		fraction = "0+"
+	}
+	out := object{
+		{"type", typeOrNull(t.Optional, "string", "number")},
+		{"pattern", "^-?" + digits + "(\\." + fraction + ")?$"},
+	}
+	return withBounds(j.ranged(out, &schema.Type{Kind: schema.Float, Min: t.Min, Max: t.Max}), t)
+}
+
+// withBounds adds bounds of values that are strings, for which JSON Schema has no
+// word.
+func withBounds(out object, t *schema.Type) object {
+	for _, bound := range []struct {
+		name  string
+		value schema.Value
+	}{{"x-runner-minimum", t.Min}, {"x-runner-maximum", t.Max}} {
+		if bound.value.IsNull() {
+			continue
+		}
+		out.add(bound.name, boundText(bound.value))
+	}
+	return out
+}
+
+// boundText is a bound as a value of its type is written, without quotes.
+func boundText(v schema.Value) string {
+	text := (&schema.Type{}).AppendJSON(nil, v)
+	if len(text) > 1 && text[0] == '"' {
+		text = text[1 : len(text)-1]
+	}
+	return string(text)
+}
+
+// Ids are ULIDs, or what an identity provider makes of users and tenants. A field
+// of type id outside of entities may be either.
+const (
+	ulidPattern  = "^[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"
+	namedPattern = "^[A-Za-z0-9._|@:-]{1,64}$"
+)
+
+func (j jsonSchema) idPattern(t *schema.Type) string {
+	of := j.row
+	if t.Kind == schema.Relation {
+		of = t.Entity
+	}
+	if of == nil || of.Name == j.schema.Auth.User || of.Name == j.schema.Auth.Tenant {
+		return namedPattern
+	}
+	return ulidPattern
+}
+
+// meaning tells what JSON Schema cannot say of a type.
+func (j jsonSchema) meaning(t *schema.Type) string {
+	switch t.Kind {
+	case schema.Time, schema.Date, schema.Bytes, schema.UUID:
+		return boundsMeaning(t)
+	case schema.Decimal:
+		return joinDoc(" ", meaning(t), boundsMeaning(t))
+	}
+	return meaning(t)
+}
+
+func boundsMeaning(t *schema.Type) string {
+	least, most := "", ""
+	if !t.Min.IsNull() {
+		least = "At least " + boundText(t.Min) + "."
+	}
+	if !t.Max.IsNull() {
+		most = "At most " + boundText(t.Max) + "."
+	}
+	return joinDoc(" ", least, most)
+}

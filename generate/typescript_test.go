@@ -1,0 +1,76 @@
+package generate_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"runner.example/generate"
+	"runner.example/internal/diag"
+	"runner.example/schema"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func compile(t *testing.T, text string) *schema.Schema {
+	t.Helper()
+	s, found := schema.Compile([]diag.Source{{Name: "a.schema", Text: []byte(text)}}, schema.Options{MaxBody: 1 << 20, MaxTimeout: time.Minute})
+	if s == nil {
+		t.Fatal(found)
+	}
+	return s
+}
+
+// That the type checker takes it for what it is meant to be is for the tests of
+// the whole, which have the SDK's declarations beside it.
+func TestEveryKindOfFieldHasItsType(t *testing.T) {
+	const golden = "testdata/shop.d.ts"
+	text, err := os.ReadFile("../tests/types/shop.schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := generate.TypeScript(compile(t, string(text)))
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if again := generate.TypeScript(compile(t, string(text))); string(again) != string(got) {
+		t.Error("the same schema makes other types the second time")
+	}
+}
+
+func TestWhatASchemaDoesNotDeclareHasNoNames(t *testing.T) {
+	got := string(generate.TypeScript(compile(t, `routes("/", auth: none, rateLimit: none) { GET /x -> x }`)))
+	for part, there := range map[string]bool{"interface Entities": false, "import ": false, "scope: never;": true, "secret: never;": true, "role:": false} {
+		if strings.Contains(got, part) != there {
+			t.Errorf("%q is there: %t\n%s", part, !there, got)
+		}
+	}
+}
+
+func TestNoNameAndNoCommentOfASchemaBreaksTheTypes(t *testing.T) {
+	got := string(generate.TypeScript(compile(t, `
+/// One. */ export const x = 1;
+/// Two.
+type class { delete: int default: class2? }
+type class2 { a: int }
+routes("/", auth: none, rateLimit: none) { POST /x -> x (input: class) }
+`)))
+	for _, part := range []string{"   * One. *\\/ export const x = 1;\n   * Two.\n   */\n  export interface class_ {\n    delete: number;\n    default?: class2 | null;\n  }\n"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("there is no %q in\n%s", part, got)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package hostabi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+)
+
+// program is a run of a command: a module without handlers, whose _start gets
+// the request as a CGI script does (RFC 3875): in environment variables and on
+// standard input, and answers on standard output.
+type program struct {
+	running bool
+	read    int // bytes of the request's body
+	// out is standard output; a write that would make it longer than most, which
+	// is more than any answer has, fails.
+	out  []byte
+	most int
+	// args and env are strings, each with a zero behind it.
+	args, env []byte
+}
+
+// maxHeaderBlock bounds the header lines of an answer, line ends and all.
+const maxHeaderBlock = 32 << 10
+
+// keptOutputBytes is the most that a Call keeps, from run to run, for what
+// commands write.
+const keptOutputBytes = 64 << 10
+
+// shownOutput is how much the log repeats of what is no answer.
+const shownOutput = 1 << 10
+
+func (p *program) reset() {
+	out := p.out[:0]
+	if cap(out) > keptOutputBytes {
+		out = nil
+	}
+	*p = program{out: out, args: p.args[:0], env: p.env[:0]}
+}
+
+// Write takes what there is room for; fd_write sees to it that it is all.
+func (p *program) Write(b []byte) (int, error) {
+	p.out = append(p.out, b...)
+	return len(b), nil
+}
+
+// BeginProgram makes the run that of a command: from here on arguments (name
+// alone), environment, standard input and output are those of a CGI script. It
+// comes after Begin, when nothing runs any more that comes before the request.
+func (c *Call) BeginProgram(name string) {
+	p := &c.program
+	p.reset()
+	p.running = true
+	p.most = c.limits.ResponseBytes + maxHeaderBlock + 1 // what was cut here is too long for an answer
+	p.args = append(append(p.args, name...), 0)
+	c.describeRequest()
+}
+
+// EndProgram makes what a command wrote its answer, when it has ended well: its
+// run returned nil, or an Exit with status 0. Otherwise, and when that is no
+// answer, it says why, and what was written first becomes lines of the log.
+func (c *Call) EndProgram(err error) error {
+	c.program.running = false
+	if err = c.outcome(err); err != nil {
+		_, _ = c.stdout.Write(c.program.out[:min(len(c.program.out), shownOutput)]) // it never fails
+	}
+	return err
+}
+
+func (c *Call) outcome(err error) error {
+	p := &c.program
+	exit, exited := errors.AsType[*Exit](err)
+	switch {
+	case exited && exit.Status != 0 && len(p.out) == p.most:
+		return fmt.Errorf("exited with status %d after more output than an answer may have (%d bytes)", exit.Status, c.limits.ResponseBytes)
+	case err != nil && (!exited || exit.Status != 0):
+		return err
+	case c.Response.Status == 0:
+		return c.answer(p.out)
+	case len(p.out) > 0:
+		return errors.New("answered through response_send, and on standard output as well: leave one of them out")
+	}
+	return nil
+}
+
+// set adds a variable. One that holds a zero would end there for the program, so
+// it has none.
+func (p *program) set(name string, value []byte) {
+	if bytes.IndexByte(value, 0) >= 0 {
+		return
+	}
+	p.env = append(append(p.env, name...), '=')
+	p.env = append(append(p.env, value...), 0)
+}
+
+// describeRequest sets the variables of RFC 3875, section 4.1, and one for each
+// parameter of the path.
+func (c *Call) describeRequest() {
+	p, r := &c.program, c.Request
+	script, info := splitPath(r.Route, string(r.Path))
+	host, port := serverOf(r.Headers)
+	address := ""
+	if c.Address.IsValid() {
+		address = c.Address.String()
+	}
+	p.set("GATEWAY_INTERFACE", []byte("CGI/1.1"))
+	p.set("SERVER_SOFTWARE", []byte("runner"))
+	p.set("SERVER_PROTOCOL", []byte("HTTP/1.1"))
+	p.set("SERVER_NAME", []byte(host))
+	p.set("SERVER_PORT", []byte(port))
+	p.set("REMOTE_ADDR", []byte(address))
+	p.set("REQUEST_METHOD", r.Method)
+	p.set("SCRIPT_NAME", []byte(script))
+	if info != "" {
+		p.set("PATH_INFO", []byte(info))
+	}
+	p.set("QUERY_STRING", r.RawQuery)
+	if len(r.Body) > 0 {
+		p.set("CONTENT_LENGTH", strconv.AppendInt(nil, int64(len(r.Body)), 10))
+	}
+	switch c.Caller.Kind {
+	case caller.Session:
+		p.set("REMOTE_USER", []byte(c.Caller.UserID))
+		p.set("AUTH_TYPE", []byte(c.Caller.Kind.String()))
+	case caller.APIKey:
+		p.set("REMOTE_USER", []byte(c.Caller.KeyID))
+		p.set("AUTH_TYPE", []byte(c.Caller.Kind.String()))
+	}
+	for _, param := range r.Params {
+		p.set("RUNNER_PARAM_"+string(param.Name), param.Value)
+	}
+	for _, h := range r.Headers {
+		if name, value, ok := c.headerVariable(h); ok {
+			p.set(name, value)
+		}
+	}
+}
+
+// headerVariable is the variable of a header. Those that prove who a caller is
+// have none, whatever the route makes of them; nor has Proxy, which programs
+// would take for a setting of theirs, and a name that could be taken for another.
+func (c *Call) headerVariable(h abi.Pair) (name string, value []byte, ok bool) {
+	switch string(h.Name) {
+	case "content-type":
+		return "CONTENT_TYPE", h.Value, true
+	case "content-length", "authorization", "proxy-authorization", "x-api-key", "proxy":
+		return "", nil, false
+	}
+	variable := []byte("HTTP_")
+	for _, b := range h.Name {
+		switch {
+		case 'a' <= b && b <= 'z':
+			b -= 'a' - 'A'
+		case b == '-':
+			b = '_'
+		case b < '0' || b > '9':
+			return "", nil, false
+		}
+		variable = append(variable, b)
+	}
+	value = h.Value
+	if string(h.Name) == "cookie" && c.Host.Schema != nil && c.Host.Schema.Auth.Cookie != nil {
+		value = withoutCookie(value, c.Host.Schema.Auth.Cookie.Name)
+	}
+	return string(variable), value, len(value) > 0 || len(h.Value) == 0
+}
+
+// withoutCookie leaves the cookies of a name out (RFC 6265, section 4.2).
+func withoutCookie(cookies []byte, name string) []byte {
+	var kept [][]byte
+	for cookie := range bytes.SplitSeq(cookies, []byte{';'}) {
+		cookie = bytes.Trim(cookie, " \t")
+		if n, _, _ := bytes.Cut(cookie, []byte{'='}); string(bytes.Trim(n, " \t")) != name {
+			kept = append(kept, cookie)
+		}
+	}
+	return bytes.Join(kept, []byte("; "))
+}
+
+// splitPath takes what a route's template says before its first parameter for
+// the script and the rest, decoded, for the path that it is told. A template
+// without parameters is the script's alone.
+func splitPath(template, path string) (script, info string) {
+	script, rest := "", path
+	for segment := range strings.SplitSeq(strings.TrimPrefix(template, "/"), "/") {
+		if strings.HasPrefix(segment, ":") || strings.HasPrefix(segment, "*") {
+			break
+		}
+		here, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+		script += rest[:len(rest)-len(strings.TrimPrefix(rest, "/"))+len(here)]
+		rest = path[len(script):]
+	}
+	return unescaped(script), unescaped(rest)
+}
+
+// unescaped decodes a path that the router has let pass.
+func unescaped(path string) string {
+	if plain, err := url.PathUnescape(path); err == nil {
+		return plain
+	}
+	return path
+}
+
+// serverOf is the name and the port that the request was directed to, by its
+// Host.
+func serverOf(headers []abi.Pair) (host, port string) {
+	i := slices.IndexFunc(headers, func(h abi.Pair) bool { return string(h.Name) == "host" })
+	if i < 0 {
+		return "localhost", "80"
+	}
+	whole := string(headers[i].Value)
+	if host, port, err := net.SplitHostPort(whole); err == nil {
+		if port == "" { // RFC 3986, section 3.2.3
+			port = "80"
+		}
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+		return host, port
+	}
+	return whole, "80"
+}
+
+// answer makes the answer of what a command wrote (RFC 3875, section 6): header
+// lines, an empty line, the body. Where the RFC lets a redirect to a path of this
+// server be served at once, the client is sent there. Headers that are the host's
+// are left out (6.3.4).
+func (c *Call) answer(out []byte) error {
+	status, body, err := c.answerHeaders(out)
+	if err != nil {
+		return err
+	}
+	typed := hasHeader(c.Response.Headers, []byte("content-type"))
+	moved := hasHeader(c.Response.Headers, []byte("location"))
+	switch {
+	case len(body) > 0 && !typed:
+		return errors.New("wrote a body and no Content-Type")
+	case status == 0 && !typed && !moved:
+		return errors.New("wrote none of Content-Type, Location and Status")
+	case status == 0 && moved:
+		status = 302
+	case status == 0:
+		status = 200
+	}
+	switch errno := c.send(int32(status), body); {
+	case errno == abi.TooLarge:
+		return fmt.Errorf("wrote a body of more than %d bytes", c.limits.ResponseBytes)
+	case errno != 0 && bodiless(int32(status)):
+		return fmt.Errorf("wrote a body, which Status: %d cannot have", status)
+	case errno != 0:
+		return fmt.Errorf("wrote Status: %d, which is none from 200 to 599", status)
+	}
+	c.moved += len(out)
+	return nil
+}
+
+// answerHeaders takes the header lines. A status of 0 says that there was none.
+func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
+	if len(out) == 0 {
+		return 0, nil, errors.New("ended without an answer: it wrote nothing to standard output")
+	}
+	for rest, n := out, 1; ; n++ {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		line, rest = bytes.TrimSuffix(line, []byte{'\r'}), after
+		switch {
+		case len(out)-len(rest) > maxHeaderBlock:
+			return 0, nil, fmt.Errorf("wrote header lines of more than %d bytes", maxHeaderBlock)
+		case ended && len(line) == 0:
+			return status, rest, nil
+		}
+		name, value, ok := bytes.Cut(line, []byte{':'})
+		value = bytes.Trim(value, " \t")
+		switch {
+		case !ok || len(name) == 0 || !all(name, isTokenByte):
+			return 0, nil, fmt.Errorf("wrote line %d of standard output as %q, which is no header: begin with header lines and an empty line", n, shortened(line))
+		case !ended:
+			return 0, nil, errors.New("wrote header lines without an empty line behind them")
+		case len(value) == 0: // as if it were not there (6.3)
+		case strings.EqualFold(string(name), "status"):
+			if status != 0 {
+				return 0, nil, errors.New("wrote Status twice")
+			}
+			if status = statusOf(value); status == 0 {
+				return 0, nil, fmt.Errorf("wrote Status: %q: write three digits, and a blank before more", shortened(value))
+			}
+		case isHostHeader(strings.ToLower(string(name))):
+		default:
+			if errno := c.addHeader(name, value); errno != 0 {
+				return 0, nil, fmt.Errorf("wrote the header %s, which cannot be sent: %s", shortened(name), errno)
+			}
+		}
+	}
+}
+
+// statusOf is the code of "404 Not Found", 0 if there is none.
+func statusOf(value []byte) int {
+	code, _, _ := bytes.Cut(value, []byte{' '})
+	n, err := strconv.ParseUint(string(code), 10, 16)
+	if err != nil || len(code) != 3 {
+		return 0
+	}
+	return int(n)
+}
+
+// shortened is what a message repeats of a program's own text.
+func shortened(text []byte) []byte { return text[:min(len(text), 40)] }

@@ -1,0 +1,195 @@
+package hostabi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/outbound"
+)
+
+const (
+	// fetchTime is how long a fetch may take that does not say, maxTime what it, or
+	// a sleep, may ask for.
+	fetchTime = 10 * time.Second
+	maxTime   = 60 * time.Second
+	// maxFlying is how many requests of a run are under way at the same time; the
+	// others wait for them.
+	maxFlying = 16
+)
+
+// fetch sends a request to one of the origins that the schema declares. The part
+// that waits has its own time; the request's bounds it, too.
+func fetch(c *Call, text []byte) (work, error) {
+	args, err := readArguments(text)
+	if err != nil {
+		return nil, err
+	}
+	method, _ := args.optionalText("method")
+	target := args.text("url")
+	headers := args.optionalHeaders("headers")
+	body, _ := args.optionalData("body")
+	timeout := args.optionalTime("timeout", fetchTime, time.Millisecond, maxTime)
+	redirect, told := args.optionalText("redirect")
+	way := outbound.Redirect(redirect)
+	if told && way != outbound.Follow && way != outbound.Manual && way != outbound.Refuse {
+		args.wrong("member %q must be follow, manual or error", "redirect")
+	}
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	request, err := outbound.NewRequest(c.Host.Origins, method, target, headers, body)
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	if c.fetches++; c.fetches > c.limits.Fetches {
+		return nil, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
+	}
+	c.sent = true
+	f := flight{client: c.Host.Outbound, asker: c.Handler, request: request.WithRedirect(way), timeout: timeout, tickets: c.issued()}
+	return f.fly, nil
+}
+
+// Sent reports whether a run for this request has sent an outbound request: then
+// the handler must not run again, for nobody knows what that has done.
+func (c *Call) Sent() bool { return c.sent }
+
+// flight is one fetch, apart from the guest that wants it.
+type flight struct {
+	client  *outbound.Client
+	asker   string
+	request *outbound.Request
+	timeout time.Duration
+	tickets *tickets
+}
+
+func (f flight) fly(ctx context.Context) (answer, error) {
+	select {
+	case f.tickets.flying <- struct{}{}:
+		defer func() { <-f.tickets.flying }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	own, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	response, err := f.client.Do(own, f.asker, f.request, f.tickets.admit)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fault.New(fault.Deadline, "no answer within %s", f.timeout)
+	case err != nil:
+		return nil, faultOf(err)
+	}
+	return func(out []byte) ([]byte, error) { return appendResponse(out, response) }, nil
+}
+
+// faultOf gives the fault that an error of outbound is to a guest.
+func faultOf(err error) error {
+	e, ok := errors.AsType[*outbound.Error](err)
+	if !ok {
+		return err
+	}
+	code := fault.Unavailable
+	switch e.Reason {
+	case outbound.Invalid:
+		code = fault.Invalid
+	case outbound.Denied:
+		code = fault.Denied
+	case outbound.TooLarge:
+		code = fault.TooLarge
+	}
+	return fault.Wrap(e, code, "%s", e.Detail)
+}
+
+// logFailed writes, within the run's log budget, why a fetch has failed that went
+// out, if err is of one.
+func (c *Call) logFailed(err error) {
+	e, ok := errors.AsType[*outbound.Error](err)
+	if !ok || e.Kind == "" {
+		return
+	}
+	if text := e.Error(); c.log.admit(c.limits, len(text)) {
+		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "fetch failed", slog.String("requestId", c.Request.ID), slog.String("cause", text))
+	}
+}
+
+// appendResponse appends the result of a fetch.
+func appendResponse(out []byte, r *outbound.Response) ([]byte, error) {
+	out = append(out, `{"status":`...)
+	out = strconv.AppendInt(out, int64(r.Status), 10)
+	out = append(out, `,"headers":[`...)
+	var err error
+	for i, h := range r.Headers {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = jsontext.AppendQuote(append(out, '['), h.Name); err != nil {
+			return out, err
+		}
+		if out, err = jsontext.AppendQuote(append(out, ','), h.Value); err != nil {
+			return out, err
+		}
+		out = append(out, ']')
+	}
+	out = append(out, `],"body":`...)
+	if isText(r.Body) {
+		out, err = jsontext.AppendQuote(out, r.Body)
+		return append(out, '}'), err
+	}
+	out = append(out, `{"base64":"`...)
+	out = base64.StdEncoding.AppendEncode(out, r.Body)
+	return append(out, `"}}`...), nil
+}
+
+// isText says whether bytes are UTF-8 that JSON does not blow up: a control
+// character takes six bytes there.
+func isText(b []byte) bool {
+	controls := 0
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+			controls++
+		}
+	}
+	return controls <= len(b)/8 && utf8.Valid(b)
+}
+
+// optionalHeaders gives copies of headers that are written as [[name, value], …].
+func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
+	raw := a.take(name)
+	if raw == nil {
+		return nil
+	}
+	var pairs [][]*string // a null is none
+	wrong := json.Unmarshal(raw, &pairs) != nil
+	for _, pair := range pairs {
+		if wrong = wrong || len(pair) != 2 || pair[0] == nil || pair[1] == nil; wrong {
+			break
+		}
+		headers = append(headers, outbound.Header{Name: *pair[0], Value: *pair[1]})
+	}
+	if wrong {
+		a.wrong("member %q must be a list of [name, value], both strings", name)
+	}
+	return headers
+}
+
+// optionalTime gives a time that a guest says in seconds, which need not be whole.
+func (a *arguments) optionalTime(name string, otherwise, least, most time.Duration) time.Duration {
+	raw := a.take(name)
+	if raw == nil {
+		return otherwise
+	}
+	seconds, err := strconv.ParseFloat(string(raw), 64)
+	if raw.Kind() != '0' || err != nil || seconds < least.Seconds() || seconds > most.Seconds() {
+		a.wrong("member %q must be a number of seconds from %g to %g", name, least.Seconds(), most.Seconds())
+		return otherwise
+	}
+	return time.Duration(seconds * float64(time.Second))
+}

@@ -1,0 +1,392 @@
+package hostabi_test
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/outbound"
+)
+
+// serve starts a server that the guest's schema declares as api.example.com, and
+// returns its origin.
+func (g *guest) serve(handler http.HandlerFunc) string {
+	g.t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
+	origin := "https://api.example.com:" + port
+	origins, err := outbound.ParseOrigins([]string{origin})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	client := outbound.New(outbound.Options{AllowPrivate: true, Roots: roots, Resolve: func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	}})
+	g.call.Host.Origins, g.call.Host.Outbound = origins, client
+	g.t.Cleanup(func() {
+		g.call.End()
+		client.Close()
+		server.Close()
+	})
+	return origin
+}
+
+func TestAGuestFetches(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Saw", fmt.Sprintf("%s %s %q", r.Method, r.Header.Get("X-A"), body))
+		if r.URL.Path == "/binary" {
+			_, _ = w.Write([]byte{0xff, 0, 1})
+			return
+		}
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, "h\u00e9 <\u2028>\n")
+	})
+	result, n := g.op("fetch", `{"url":"`+origin+`/x","method":"POST","headers":[["x-a","1"]],"body":{"base64":"/wA="},"timeout":2.5}`)
+	if n < 0 || result["status"] != float64(418) || result["body"] != "h\u00e9 <\u2028>\n" ||
+		!strings.Contains(fmt.Sprint(result["headers"]), `[x-saw POST 1 "\xff\x00"]`) {
+		t.Errorf("%d %v", n, result)
+	}
+	result, n = g.op("fetch", `{"url":"`+origin+`/binary","method":null,"headers":null,"body":null,"timeout":null}`)
+	if body, _ := result["body"].(map[string]any); n < 0 || result["status"] != float64(200) || body["base64"] != "/wAB" {
+		t.Errorf("%d %v", n, result)
+	}
+	if n := g.raw("response_send_result", 200, 0); n != 0 || !strings.HasPrefix(string(g.call.Response.Body), `{"status":200,`) {
+		t.Errorf("the answer cannot be sent on: %d %s", n, g.call.Response.Body)
+	}
+}
+
+func TestAFetchHasAClosedShape(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	var hits atomic.Int32
+	origin := g.serve(func(http.ResponseWriter, *http.Request) { hits.Add(1) })
+	for args, want := range map[string]struct {
+		n       int32
+		message string
+	}{
+		`{}`:        {invalid, `member "url" is missing`},
+		`{"url":7}`: {invalid, `member "url" must be a string`},
+		`{"url":"` + origin + `","redirect":"x"}`:                        {invalid, `member "redirect" must be follow, manual or error`},
+		`{"url":"` + origin + `","redirects":"x"}`:                       {invalid, `unknown member "redirects"`},
+		`{"url":"` + origin + `","headers":{}}`:                          {invalid, `member "headers" must be a list`},
+		`{"url":"` + origin + `","headers":[["a"]]}`:                     {invalid, `member "headers" must be a list`},
+		`{"url":"` + origin + `","headers":[["a",null]]}`:                {invalid, `member "headers" must be a list`},
+		`{"url":"` + origin + `","headers":[null]}`:                      {invalid, `member "headers" must be a list`},
+		`{"url":"` + origin + `","headers":[["a",1]]}`:                   {invalid, `member "headers" must be a list`},
+		`{"url":"` + origin + `","headers":[["host","x"]]}`:              {denied, `header "host" is set by the runner`},
+		`{"url":"` + origin + `","headers":[["a","\r\nb: c"]]}`:          {invalid, `the value of header "a"`},
+		`{"url":"` + origin + `","timeout":0}`:                           {invalid, `member "timeout" must be a number of seconds from 0.001 to 60`},
+		`{"url":"` + origin + `","timeout":61}`:                          {invalid, `member "timeout"`},
+		`{"url":"` + origin + `","timeout":"1s"}`:                        {invalid, `member "timeout"`},
+		`{"url":"` + origin + `","body":1}`:                              {invalid, `member "body" must be a string`},
+		`{"url":"` + origin + `","body":"x"}`:                            {invalid, `a GET has no body`},
+		`{"url":"` + origin + `","method":"CONNECT"}`:                    {invalid, `the method must be one of`},
+		`{"url":"https://api.example.com"}`:                              {denied, `https://api.example.com is not declared`},
+		`{"url":"https://169.254.169.254/"}`:                             {denied, `https://169.254.169.254 is not declared`},
+		`{"url":"http` + strings.TrimPrefix(origin, "https") + `"}`:      {denied, `http://api.example.com`},
+		`{"url":"` + origin + strings.Repeat("/", 9000) + `"}`:           {tooLarge, `the url may have`},
+		`{"url":"` + strings.Replace(origin, "://", "://a:b@", 1) + `"}`: {invalid, `the url must not hold a name or a password`},
+	} {
+		result, n := g.op("fetch", args)
+		if n != want.n || !strings.HasPrefix(fmt.Sprint(result["message"]), "fetch: "+want.message) {
+			t.Errorf("%.80s: %d %v, want %d %q", args, n, result, want.n, want.message)
+		}
+	}
+	if g.call.Sent() || hits.Load() != 0 {
+		t.Errorf("something was sent: %v, %d", g.call.Sent(), hits.Load())
+	}
+}
+
+func TestAFetchSaysWhatBecomesOfARedirect(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "/there", http.StatusFound)
+		}
+	})
+	for redirect, want := range map[string]float64{"null": 200, `"follow"`: 200, `"manual"`: 302} {
+		if result, n := g.op("fetch", `{"url":"`+origin+`/","redirect":`+redirect+`}`); n < 0 || result["status"] != want {
+			t.Errorf("%s: %d %v", redirect, n, result)
+		}
+	}
+	if result, n := g.op("fetch", `{"url":"`+origin+`/","redirect":"error"}`); n != int32(abi.Unavailable) {
+		t.Errorf("error: %d %v", n, result)
+	}
+}
+
+func TestAHandlerThatHasSentARequestIsKnown(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	origin := g.serve(func(http.ResponseWriter, *http.Request) {})
+	if _, n := g.op("fetch", `{"url":"`+origin+`"}`); n < 0 || !g.call.Sent() {
+		t.Errorf("after a fetch: %d, %v", n, g.call.Sent())
+	}
+	g.call.Attempt = 2
+	if g.call.Begin(); !g.call.Sent() {
+		t.Error("the next run for the request does not know")
+	}
+	g.call.Attempt = 1
+	if g.call.Begin(); g.call.Sent() {
+		t.Error("the next request knows of the one before")
+	}
+}
+
+// TestFetchesAreUnderWayTogether has a server answer none of its requests before
+// all have come, and then the last one first.
+func TestFetchesAreUnderWayTogether(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	const count = 8
+	var come sync.WaitGroup
+	come.Add(count)
+	turns := make([]chan struct{}, count+1)
+	for i := range turns {
+		turns[i] = make(chan struct{})
+	}
+	close(turns[count])
+	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
+		var i int
+		_, _ = fmt.Sscan(r.URL.Path[1:], &i)
+		come.Done()
+		come.Wait()
+		<-turns[i+1]
+		fmt.Fprint(w, i)
+	})
+	for i := range count {
+		if n := g.do("call_start", "fetch", fmt.Sprintf(`{"url":"%s/%d"}`, origin, i)); n != int32(i) {
+			t.Fatalf("ticket %d: %d", i, n)
+		}
+	}
+	for i := count - 1; i >= 0; i-- {
+		if n := g.raw("call_wait"); n != int32(i) {
+			t.Fatalf("call_wait: %d, want %d", n, i)
+		}
+		if result, n := g.take(int32(i)); n < 0 || result["body"] != fmt.Sprint(i) {
+			t.Errorf("ticket %d: %d %v", i, n, result)
+		}
+		close(turns[i])
+	}
+	if n := g.raw("call_wait"); n != notFound {
+		t.Errorf("call_wait at the end: %d", n)
+	}
+}
+
+func TestFetchesAreBounded(t *testing.T) {
+	t.Run("in number", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{Fetches: 2})
+		origin := g.serve(func(http.ResponseWriter, *http.Request) {})
+		for i, want := range []int32{0, 0, limit, limit} {
+			if result, n := g.op("fetch", `{"url":"`+origin+`"}`); min(n, 0) != want {
+				t.Errorf("fetch %d: %d %v", i, n, result)
+			}
+		}
+	})
+	t.Run("at the same time", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		var now, most atomic.Int32
+		var once sync.Once
+		sixteen := make(chan struct{})
+		origin := g.serve(func(http.ResponseWriter, *http.Request) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			if n == 16 {
+				once.Do(func() { close(sixteen) })
+			}
+			select { // the first sixteen wait for each other
+			case <-sixteen:
+			case <-time.After(10 * time.Second):
+			}
+		})
+		for range 48 {
+			g.do("call_start", "fetch", `{"url":"`+origin+`"}`)
+		}
+		for i := range 48 {
+			if result, n := g.take(int32(i)); n < 0 {
+				t.Fatalf("ticket %d: %d %v", i, n, result)
+			}
+		}
+		if n := most.Load(); n != 16 {
+			t.Errorf("%d at the same time", n)
+		}
+	})
+	t.Run("in bytes", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{MovedBytes: 100_000})
+		origin := g.serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 40_000)) })
+		var got []int32
+		for range 4 {
+			_, n := g.opened("fetch", `{"url":"`+origin+`"}`)
+			got = append(got, min(n, 0))
+		}
+		if want := []int32{0, 0, tooLarge, tooLarge}; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("40,000 bytes, of 100,000 that may be moved: %v, want %v", got, want)
+		}
+	})
+}
+
+// opened starts an operation and takes it without reading the result.
+func (g *guest) opened(name, args string) (int32, int32) {
+	g.t.Helper()
+	ticket := g.do("call_start", name, args)
+	return ticket, g.raw("call_take", uint32(ticket))
+}
+
+func TestAFetchHasItsOwnTime(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	origin := g.serve(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	result, n := g.op("fetch", `{"url":"`+origin+`","timeout":0.02}`)
+	if n != int32(abi.Deadline) || result["code"] != "deadline" || result["message"] != "fetch: no answer within 20ms" {
+		t.Errorf("%d %v", n, result)
+	}
+	if result, n := g.op("secret", `{"name":"SIGNING_KEY"}`); n < 0 {
+		t.Errorf("the request is over with it: %d %v", n, result)
+	}
+}
+
+func TestTheRequestsTimeEndsAFetch(t *testing.T) {
+	for _, wait := range []string{"call", "call_wait", "call_take"} {
+		g := newGuest(t, hostabi.Limits{})
+		ended := make(chan struct{})
+		origin := g.serve(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			close(ended)
+		})
+		deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(100*time.Millisecond))
+		defer deadline.Stop()
+		g.call.Context = deadline
+		func() {
+			defer func() {
+				if r := recover(); r != hostabi.ErrTimeOver {
+					t.Errorf("%s: %v", wait, r)
+				}
+			}()
+			args := `{"url":"` + origin + `"}`
+			switch wait {
+			case "call":
+				g.do("call", "fetch", args)
+			case "call_wait":
+				g.do("call_start", "fetch", args)
+				g.raw("call_wait")
+			case "call_take":
+				g.raw("call_take", uint32(g.do("call_start", "fetch", args)))
+			}
+		}()
+		g.call.End()
+		<-ended
+	}
+}
+
+func TestNothingGoesOnAfterTheHandlerHasReturned(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	began, ended := make(chan struct{}, 40), make(chan struct{}, 40)
+	origin := g.serve(func(_ http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		<-r.Context().Done()
+		ended <- struct{}{}
+	})
+	for range 40 { // most of which wait for others
+		g.do("call_start", "fetch", `{"url":"`+origin+`"}`)
+	}
+	for range 16 {
+		<-began
+	}
+	g.call.End()
+	for range 16 {
+		<-ended
+	}
+	if n := g.raw("call_wait"); n != notFound {
+		t.Errorf("a ticket after the end: %d", n)
+	}
+}
+
+// TestTimeThatIsWaitedIsNotComputed has the host told of a wait, from its begin to
+// its end, and of no work meanwhile.
+func TestTimeThatIsWaitedIsNotComputed(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	const nap = 50 * time.Millisecond
+	origin := g.serve(func(http.ResponseWriter, *http.Request) { time.Sleep(nap) })
+	var told []bool
+	var worked time.Duration
+	guest := &hostabi.Guest{Context: g.call.Context, Waits: func(begins bool) { told = append(told, begins) }, Worked: func(d time.Duration) { worked += d }}
+	guest.Bind(g.call)
+	stack := make([]uint64, 4)
+	for i, word := range g.words([]any{"fetch", `{"url":"` + origin + `"}`}) {
+		stack[i] = uint64(word)
+	}
+	g.functions["call"].Fn.Call(guest, g.module, stack)
+	if fmt.Sprint(told) != "[true false]" || g.call.Waited() < nap || worked >= nap {
+		t.Errorf("told %v, waited %v, worked %v", told, g.call.Waited(), worked)
+	}
+}
+
+func TestTheLogOfAFailedFetchHoldsNothingOfTheGuests(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	origin := g.serve(func(w http.ResponseWriter, _ *http.Request) {
+		panic(http.ErrAbortHandler)
+	})
+	result, n := g.op("fetch", `{"url":"`+origin+`/?token=canary1","headers":[["authorization","canary2"]],"method":"POST","body":"canary3"}`)
+	if n != int32(abi.Unavailable) || !strings.Contains(fmt.Sprint(result["message"]), "gave no answer") {
+		t.Errorf("%d %v", n, result)
+	}
+	if text := g.log.String(); !strings.Contains(text, "fetch failed") || !strings.Contains(text, g.call.Request.ID) || strings.Contains(text, "canary") {
+		t.Errorf("logged: %s", text)
+	}
+}
+
+// What a service sends in place of an answer is not logged, and a handler that meets
+// it again and again has its budget of lines.
+func TestTheLogOfAFailedFetchHoldsNothingOfTheServices(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{LogLines: 10})
+	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\n%s %s\r\n\r\n", r.Header.Get("Authorization"), strings.Repeat("long ", 10_000))
+	})
+	args := `{"url":"` + origin + `","headers":[["authorization","canary"]]}`
+	for range 10 {
+		if result, n := g.op("fetch", args); n != int32(abi.Unavailable) || strings.Contains(fmt.Sprint(result), "canary") {
+			t.Fatalf("%d %v", n, result)
+		}
+	}
+	for range 10 {
+		g.do("call_start", "fetch", args) // and is not taken
+	}
+	for g.raw("call_wait") != notFound {
+	}
+	g.call.End()
+	text := g.log.String()
+	if n := strings.Count(text, "fetch failed"); n != 10 || strings.Contains(text, "canary") || strings.Contains(text, "long") || len(text) > 10_000 {
+		t.Errorf("%d lines, %.2000s", n, text)
+	}
+	if !strings.Contains(text, "gave no answer: protocol") || !strings.Contains(text, "10 lines dropped") {
+		t.Errorf("logged: %.2000s", text)
+	}
+}
+
+func TestWithoutDeclaredOriginsNothingIsFetched(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	if result, n := g.op("fetch", `{"url":"https://example.com/"}`); n != denied {
+		t.Errorf("%d %v", n, result)
+	}
+}

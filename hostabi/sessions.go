@@ -1,0 +1,84 @@
+package hostabi
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/schema"
+)
+
+var errNoMint = fault.New(fault.Denied, "sessions are opened and ended where the route says `mints: session` alone")
+
+// createSession opens a session for the client of this request. The session that it
+// had ends: what a user may do never changes under one id.
+func createSession(c *Call, args *arguments) (any, error) {
+	req := keystore.CreateSessionRequest{UserID: args.text("userId")}
+	req.Tenant, _ = args.optionalText("tenant")
+	req.Roles = args.optionalTexts("roles")
+	if ttl, ok := args.optionalSeconds("ttl"); ok {
+		req.TTL = &ttl
+	}
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	if !c.Mints {
+		return nil, errNoMint
+	}
+	s, err := c.Host.Keystore.CreateSession(c.Tx, c.authority(), req)
+	if err != nil {
+		return nil, err
+	}
+	if own := c.Caller.SessionID; own != "" {
+		if _, err := c.Host.Keystore.RevokeSession(c.Tx, c.authority(), own); err != nil {
+			return nil, err
+		}
+	}
+	c.setCookie = setCookie(c.Host.Schema.Auth.Cookie, s.Cookie.Reveal(), s.ExpiresAt.Sub(s.CreatedAt))
+	return struct {
+		ID        string `json:"id"`
+		ExpiresAt string `json:"expiresAt"`
+	}{s.ID, s.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z")}, nil
+}
+
+// revokeSession ends a session of the caller's: the one of the id, or this one, whose
+// cookie goes as well.
+func revokeSession(c *Call, args *arguments) (any, error) {
+	id, named := args.optionalText("id")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	if !c.Mints {
+		return nil, errNoMint
+	}
+	if !named {
+		if id = c.Caller.SessionID; id == "" {
+			return nil, fault.New(fault.NotFound, "the caller has no cookie session")
+		}
+	}
+	if _, err := c.Host.Keystore.RevokeSession(c.Tx, c.authority(), id); err != nil {
+		return nil, err
+	}
+	if cookie := c.Host.Schema.Auth.Cookie; cookie != nil && id == c.Caller.SessionID {
+		c.setCookie = setCookie(cookie, cookie.Name+"=", 0)
+	}
+	return struct {
+		ID string `json:"id"`
+	}{id}, nil
+}
+
+// setCookie writes the header of that name (RFC 6265, section 4.1). A cookie
+// without __Host- in its name is for plain HTTP on loopback.
+func setCookie(c *schema.CookieSession, pair string, lasts time.Duration) string {
+	secure := ""
+	if strings.HasPrefix(c.Name, "__Host-") {
+		secure = "; Secure"
+	}
+	site := "Lax"
+	if c.SameSite == "strict" {
+		site = "Strict"
+	}
+	return fmt.Sprintf("%s; Path=/; Max-Age=%d%s; HttpOnly; SameSite=%s", pair, int64(lasts/time.Second), secure, site)
+}

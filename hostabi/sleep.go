@@ -1,0 +1,32 @@
+package hostabi
+
+import (
+	"context"
+	"time"
+)
+
+// sleep waits. Started beside other operations it bounds what they take together,
+// or is the timer of a language that has timers.
+func sleep(_ *Call, text []byte) (work, error) {
+	args, err := readArguments(text)
+	if err != nil {
+		return nil, err
+	}
+	d := args.optionalTime("seconds", -1, 0, maxTime)
+	if d < 0 {
+		args.wrong("member %q is missing", "seconds")
+	}
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (answer, error) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return func(out []byte) ([]byte, error) { return append(out, "{}"...), nil }, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}, nil
+}

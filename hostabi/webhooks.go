@@ -1,0 +1,38 @@
+package hostabi
+
+import (
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/webhook"
+)
+
+// verifyWebhook checks that this request is signed, as a route with verify: does for
+// its handler. It does not remember deliveries.
+func verifyWebhook(c *Call, args *arguments) (any, error) {
+	scheme, name := args.text("scheme"), args.text("secret")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	value, err := c.secret(name)
+	if err != nil { // denied is what a sender is whose signature is wrong
+		return nil, fault.New(fault.Invalid, "%s", fault.Of(err).Detail)
+	}
+	v, err := webhook.New(scheme, value, 0)
+	if err != nil {
+		return nil, err
+	}
+	d, err := v.Verify(c.Request.Header, c.Request.Body, time.Now())
+	if err != nil {
+		return nil, fault.New(fault.Denied, "%s", fault.Of(err).Detail)
+	}
+	out := struct {
+		ID        string `json:"id"`
+		Timestamp *int64 `json:"timestamp"`
+	}{ID: d.ID}
+	if !d.Time.IsZero() {
+		seconds := d.Time.Unix()
+		out.Timestamp = &seconds
+	}
+	return out, nil
+}

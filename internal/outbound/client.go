@@ -1,0 +1,362 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options are how a Client works. The zero value is that of a public server.
+type Options struct {
+	// AllowPrivate opens private and loopback addresses. Link-local ones and
+	// metadata services stay closed.
+	AllowPrivate bool
+	// Roots are whose certificates are trusted; nil: those that the system trusts.
+	Roots *x509.CertPool
+	// Resolve finds the addresses of a name; nil: as the system does.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// MaxBody is the most bytes that an answer's body may have; 0: 5 MiB.
+	MaxBody int
+	// Connections is how many are open at a time, used or kept for later; who needs
+	// another one waits. One origin alone, and one asker, may have three quarters of
+	// them. 0: 128.
+	Connections int
+}
+
+const (
+	defaultMaxBody = 5 << 20
+	maxAnswerHead  = 64 << 10
+	maxRedirects   = 5
+	maxDialled     = 6 // addresses of a name
+	dialTime       = 5 * time.Second
+	leastDialTime  = time.Second
+	handshakeTime  = 5 * time.Second
+	idleTime       = 60 * time.Second
+	hostIdle       = 16
+	firstBytes     = 32 << 10 // whatever an answer says that it will have
+	roomEvery      = 10 * time.Millisecond
+
+	defaultConnections = 128
+)
+
+// Client sends requests. Close it.
+type Client struct {
+	options   Options
+	dialer    net.Dialer
+	transport *http.Transport
+	seats     *seats
+	open      chan struct{} // holds one for each connection
+}
+
+// New returns a client. It makes connections when they are needed.
+func New(options Options) *Client {
+	if options.Resolve == nil {
+		options.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	if options.MaxBody == 0 {
+		options.MaxBody = defaultMaxBody
+	}
+	if options.Connections == 0 {
+		options.Connections = defaultConnections
+	}
+	c := &Client{options: options, seats: newSeats(options.Connections), open: make(chan struct{}, options.Connections)}
+	c.dialer = net.Dialer{Control: c.control, FallbackDelay: -1}
+	// A service could keep a connection of HTTP/2 busy for as long as it likes, with
+	// nobody waiting for anything; one of HTTP/1.1 is closed at the first byte that
+	// nobody asked for.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	c.transport = &http.Transport{
+		Proxy:                  nil, // also none that the environment names
+		DialContext:            c.dial,
+		DialTLSContext:         c.dialTLS,
+		Protocols:              &protocols,
+		DisableCompression:     true,
+		MaxIdleConns:           max(1, options.Connections/2),
+		MaxIdleConnsPerHost:    hostIdle,
+		IdleConnTimeout:        idleTime,
+		MaxResponseHeaderBytes: maxAnswerHead,
+	}
+	return c
+}
+
+// Close closes the connections that nobody uses. Requests under way end with
+// their contexts.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Response is an answer. Headers are in the order of their names, in lower case.
+type Response struct {
+	Status  int
+	Headers []Header
+	Body    []byte
+}
+
+// Do sends a request, follows where it is sent on to, and reads the answer. asker
+// is whom the connection counts for. admit is told how many bytes of body have come,
+// before more are read, and may refuse them; nil: it does not. When ctx ends the
+// error is ctx's; else it is an *Error, Denied, TooLarge or Unavailable, the last also
+// when ctx's time was over before a connection was free.
+func (c *Client) Do(ctx context.Context, asker string, r *Request, admit func(bytes int) bool) (*Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // also of what is still dialled for it
+	for range maxRedirects + 1 {
+		response, next, err := c.once(ctx, asker, r, admit)
+		if next == nil {
+			return response, err
+		}
+		r = next
+	}
+	return nil, refuse(Unavailable, "the answer redirects more than %d times", maxRedirects)
+}
+
+// once sends one request. It gives what came back, or the request that follows it.
+func (c *Client) once(ctx context.Context, asker string, r *Request, admit func(int) bool) (*Response, *Request, error) {
+	origin, _ := originOf(r.url)
+	if err := c.seats.enter(ctx, origin, asker); err != nil {
+		return nil, nil, err
+	}
+	defer c.seats.leave(origin, asker)
+	h, err := r.http(context.WithValue(ctx, fetchKey{}, ctx))
+	if err != nil {
+		return nil, nil, refuse(Invalid, "the url cannot be read")
+	}
+	answer, err := c.transport.RoundTrip(h)
+	if err != nil {
+		return nil, nil, c.failed(ctx, r, err)
+	}
+	next, err := r.redirected(answer.StatusCode, answer.Header.Get("Location"))
+	if next == nil && err == nil {
+		response, err := c.read(ctx, r, answer, admit)
+		return response, nil, err
+	}
+	_ = answer.Body.Close() // what it has of bytes is not waited for
+	return nil, next, err
+}
+
+// read reads a whole answer.
+func (c *Client) read(ctx context.Context, r *Request, answer *http.Response, admit func(int) bool) (*Response, error) {
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode < 200 {
+		return nil, refuse(Unavailable, "%s changes the protocol", r.url.Host)
+	}
+	out := &Response{Status: answer.StatusCode}
+	for name, values := range answer.Header {
+		for _, value := range values {
+			out.Headers = append(out.Headers, Header{strings.ToLower(name), strings.ToValidUTF8(value, "\ufffd")})
+		}
+	}
+	slices.SortStableFunc(out.Headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	if answer.ContentLength > int64(c.options.MaxBody) && r.method != "HEAD" {
+		return nil, c.tooLarge()
+	}
+	if answer.ContentLength > 0 && r.method != "HEAD" {
+		out.Body = make([]byte, 0, min(answer.ContentLength+1, firstBytes))
+	}
+	for {
+		if len(out.Body) == cap(out.Body) { // all of which were admitted
+			out.Body = slices.Grow(out.Body, max(512, len(out.Body)/2))
+		}
+		n, err := answer.Body.Read(out.Body[len(out.Body):cap(out.Body)])
+		out.Body = out.Body[:len(out.Body)+n]
+		switch {
+		case len(out.Body) > c.options.MaxBody:
+			return nil, c.tooLarge()
+		case n > 0 && admit != nil && !admit(n):
+			return nil, refuse(TooLarge, "the answers have more bytes together than a request may get")
+		case ctx.Err() != nil: // the end may be one that we have made
+			return nil, ctx.Err()
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return nil, c.failed(ctx, r, err)
+		}
+	}
+}
+
+func (c *Client) tooLarge() error {
+	return refuse(TooLarge, "the answer has more than %d bytes", c.options.MaxBody)
+}
+
+// failed says in words for the guest why there is no answer.
+func (c *Client) failed(ctx context.Context, r *Request, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	host, kind := r.url.Host, kindOf(err)
+	switch kind {
+	case KindAddress:
+		return failure(kind, Denied, "%s has no address that may be reached", host)
+	case KindDNS:
+		return failure(kind, Unavailable, "the name of %s cannot be resolved", host)
+	case KindCertificate:
+		return failure(kind, Unavailable, "the certificate of %s is not trusted", host)
+	}
+	return failure(kind, Unavailable, "%s gave no answer", host)
+}
+
+var errUnreachable = errors.New("the address is not one that handlers may reach")
+
+// fetchKey is the key under which the context of a dial, which the transport would
+// let go on for others, has that of the fetch which it is for.
+type fetchKey struct{}
+
+// withFetch makes a context that also ends with the fetch.
+func withFetch(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	fetch, ok := ctx.Value(fetchKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(fetch, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// dial resolves a name, and connects to an address of it that may be reached.
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := withFetch(ctx)
+	defer cancel()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	socket, err := c.connect(ctx, network, host, port)
+	if err != nil {
+		<-c.open
+		return nil, err
+	}
+	return &conn{Conn: socket, leave: sync.OnceFunc(func() { <-c.open })}, nil
+}
+
+// dialTLS is dial, and the handshake.
+func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := c.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := withFetch(ctx)
+	defer cancel()
+	ctx, end := context.WithTimeout(ctx, handshakeTime)
+	defer end()
+	secure := tls.Client(plain, &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: c.options.Roots, ServerName: host, NextProtos: []string{"http/1.1"},
+	})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = plain.Close()
+		return nil, &handshakeError{err}
+	}
+	return secure, nil
+}
+
+// enter waits until there may be one connection more; those that nobody uses are
+// closed for it.
+func (c *Client) enter(ctx context.Context) error {
+	select {
+	case c.open <- struct{}{}:
+		return nil
+	default:
+	}
+	again := time.NewTicker(roomEvery)
+	defer again.Stop()
+	for {
+		c.transport.CloseIdleConnections()
+		select {
+		case c.open <- struct{}{}:
+			return nil
+		case <-again.C: // some may be idle now
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// conn is a connection that counts.
+type conn struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection, and makes room for another.
+func (c *conn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+func (c *Client) connect(ctx context.Context, network, host, port string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	addresses, err := c.addresses(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var all []error
+	for i, a := range addresses {
+		conn, err := c.dialOne(ctx, network, net.JoinHostPort(a.String(), port), len(addresses)-i)
+		if err == nil {
+			return conn, nil
+		}
+		all = append(all, err)
+	}
+	return nil, errors.Join(all...)
+}
+
+// addresses are those of a host that may be reached, as many as are tried.
+func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	found, err := []netip.Addr(nil), error(nil)
+	if literal, wrong := netip.ParseAddr(host); wrong == nil {
+		found = []netip.Addr{literal}
+	} else if found, err = c.options.Resolve(ctx, host); err != nil {
+		return nil, err
+	}
+	var may []netip.Addr
+	for _, a := range found {
+		if reachable(a, c.options.AllowPrivate) {
+			may = append(may, a.Unmap())
+		}
+	}
+	if len(may) == 0 {
+		return nil, fmt.Errorf("dial %s at %v: %w", host, found, errUnreachable)
+	}
+	return may[:min(len(may), maxDialled)], nil
+}
+
+// dialOne gives an address its part of the time that is left.
+func (c *Client) dialOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(leastDialTime, time.Until(end)/time.Duration(left)))
+		defer cancel()
+	}
+	return c.dialer.DialContext(ctx, network, address)
+}
+
+// control looks at the address that a socket is about to connect to.
+func (c *Client) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !reachable(to.Addr(), c.options.AllowPrivate) {
+		return fmt.Errorf("connect to %s: %w", address, errUnreachable)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package outbound
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Origins are the places that handlers may call. The zero value has none.
+type Origins struct{ all []string }
+
+// ParseOrigins reads origins as a schema declares them: a scheme, a host and
+// perhaps a port, "https://api.example.com".
+func ParseOrigins(texts []string) (Origins, error) {
+	var o Origins
+	for _, text := range texts {
+		u, err := url.Parse(text)
+		if err != nil {
+			return Origins{}, fmt.Errorf("read origin %q: %w", text, err)
+		}
+		origin, ok := originOf(u)
+		if !ok || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return Origins{}, fmt.Errorf("read origin %q: it must be https://host or https://host:port", text)
+		}
+		o.all = append(o.all, origin)
+	}
+	return o, nil
+}
+
+// check refuses what is no URL of a declared origin, and makes the URL's host
+// read as the origin's does.
+func (o Origins) check(u *url.URL) *Error {
+	origin, ok := originOf(u)
+	switch {
+	case !ok:
+		return refuse(Invalid, "the url must be absolute and begin with https://")
+	case u.User != nil:
+		return refuse(Invalid, "the url must not hold a name or a password: send a header")
+	case !slices.Contains(o.all, origin):
+		shown := shorten(origin)
+		return refuse(Denied, "%s is not declared (add it to `outbound { allow: […] }` in the schema)", shown)
+	}
+	_, u.Host, _ = strings.Cut(origin, "://")
+	u.Fragment, u.RawFragment = "", ""
+	u.RawQuery = escapeQuery(u.RawQuery)
+	return nil
+}
+
+// escapeQuery escapes what must not stand in a request line, as browsers do: unlike
+// a path, a query is sent as it is.
+func escapeQuery(query string) string {
+	var out strings.Builder
+	for _, c := range []byte(query) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"<>#`, c) >= 0 {
+			fmt.Fprintf(&out, "%%%02X", c)
+			continue
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
+}
+
+// originOf writes a URL's origin in the one way that is compared: in lower case,
+// without a dot at the end of the name and without a port that the scheme implies.
+func originOf(u *url.URL) (string, bool) {
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if u.Scheme != "https" && u.Scheme != "http" || host == "" || u.Opaque != "" {
+		return "", false
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
+		host = "[" + addr.String() + "]"
+	}
+	origin := u.Scheme + "://" + host
+	if port := u.Port(); port != "" && port != map[string]string{"https": "443", "http": "80"}[u.Scheme] {
+		origin += ":" + port
+	}
+	return origin, true
+}
+
+// shorten keeps a text of the guest's out of a message that has enough of it.
+func shorten(s string) string {
+	const most = 300
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,206 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Header is one line of a request's or an answer's head.
+type Header struct{ Name, Value string }
+
+// Request is one that was checked.
+type Request struct {
+	origins  Origins
+	method   string
+	url      *url.URL
+	headers  http.Header
+	body     []byte
+	redirect Redirect
+}
+
+// Redirect is what becomes of an answer that sends a request elsewhere.
+type Redirect string
+
+// The ways to go on; the zero value is Follow.
+const (
+	// Follow sends the request there.
+	Follow Redirect = "follow"
+	// Manual keeps the answer.
+	Manual Redirect = "manual"
+	// Refuse makes it an Error, Unavailable.
+	Refuse Redirect = "error"
+)
+
+// WithRedirect is the request with such a way.
+func (r *Request) WithRedirect(way Redirect) *Request {
+	with := *r
+	with.redirect = way
+	return &with
+}
+
+// The bounds of a request's head.
+const (
+	maxURLBytes    = 8 << 10
+	maxHeaders     = 100
+	maxHeaderBytes = 16 << 10
+)
+
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// NewRequest checks a request to one of the origins, in words for whoever wrote
+// it. The error is an *Error: Invalid, TooLarge, or Denied for an origin that
+// is not there and a header that may not be set. An empty method is GET. The body
+// is not copied.
+func NewRequest(origins Origins, method, target string, headers []Header, body []byte) (*Request, error) {
+	if method == "" {
+		method = "GET"
+	}
+	if len(target) > maxURLBytes {
+		return nil, refuse(TooLarge, "the url may have %d bytes", maxURLBytes)
+	}
+	u, err := url.Parse(target)
+	switch {
+	case err != nil:
+		return nil, refuse(Invalid, "the url cannot be read")
+	case !slices.Contains(methods, method):
+		return nil, refuse(Invalid, "the method must be one of %s", strings.Join(methods, ", "))
+	case len(body) > 0 && (method == "GET" || method == "HEAD"):
+		return nil, refuse(Invalid, "a %s has no body", method)
+	}
+	if refused := origins.check(u); refused != nil {
+		return nil, refused
+	}
+	r := &Request{origins: origins, method: method, url: u, headers: http.Header{}, body: body}
+	return r, r.setHeaders(headers)
+}
+
+func (r *Request) setHeaders(headers []Header) error {
+	size := 0
+	for _, h := range headers {
+		size += len(h.Name) + len(h.Value)
+	}
+	if len(headers) > maxHeaders || size > maxHeaderBytes {
+		return refuse(TooLarge, "a request may have %d headers of %d KiB together", maxHeaders, maxHeaderBytes>>10)
+	}
+	for _, h := range headers {
+		switch {
+		case !isToken(h.Name):
+			return refuse(Invalid, "a header's name is made of letters, digits and !#$%%&'*+-.^_`|~")
+		case !isValue(h.Value):
+			return refuse(Invalid, "the value of header %q has control characters, or blanks around it", shorten(h.Name))
+		case isHosts(h.Name):
+			return refuse(Denied, "header %q is set by the runner", shorten(h.Name))
+		}
+		r.headers.Add(h.Name, h.Value)
+	}
+	return nil
+}
+
+// isHosts says whether a header frames the message, or speaks for the connection
+// or for a proxy.
+func isHosts(name string) bool {
+	// Many servers take a "_" for a "-" (RFC 3875, section 4.1.18).
+	switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); lower {
+	case "host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive",
+		"expect", "http2-settings", "via", "forwarded", "x-real-ip":
+		return true
+	default:
+		return strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "x-forwarded-")
+	}
+}
+
+// isToken follows RFC 9110, section 5.6.2.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+			return false
+		}
+		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+}
+
+// isValue follows RFC 9110, section 5.5.
+func isValue(s string) bool {
+	return strings.Trim(s, " \t") == s && !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && r < ' ' || r == 0x7f })
+}
+
+// http makes the request that is sent.
+func (r *Request) http(ctx context.Context) (*http.Request, error) {
+	h, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if len(r.body) == 0 {
+		h.Body, h.GetBody = http.NoBody, nil
+	}
+	h.Header = r.headers.Clone()
+	if h.Header.Get("User-Agent") == "" {
+		h.Header.Set("User-Agent", "runner")
+	}
+	// Nothing is unpacked here: who asks for a coding gets it as it is.
+	if _, asked := h.Header["Accept-Encoding"]; !asked {
+		h.Header.Set("Accept-Encoding", "identity")
+	}
+	return h, nil
+}
+
+// redirected is the request that follows an answer which sends it elsewhere
+// (RFC 9110, section 15.4), nil when the answer is one to keep.
+func (r *Request) redirected(status int, location string) (*Request, error) {
+	next := *r
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound:
+		if r.method == "POST" {
+			next.method = "GET"
+		}
+	case http.StatusSeeOther:
+		if r.method != "HEAD" {
+			next.method = "GET"
+		}
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, nil
+	}
+	switch {
+	case location == "" || r.redirect == Manual:
+		return nil, nil
+	case r.redirect == Refuse:
+		return nil, refuse(Unavailable, "the answer redirects, which the request does not allow")
+	}
+	u, err := r.url.Parse(location)
+	if err != nil || len(location) > maxURLBytes {
+		return nil, refuse(Unavailable, "the answer redirects to what is no url")
+	}
+	if refused := r.origins.check(u); refused != nil {
+		return nil, refuse(Denied, "the answer redirects: %s", refused.Detail)
+	}
+	next.url = u
+	next.headers = r.headers.Clone()
+	if next.method != r.method {
+		next.body = nil
+		for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"} {
+			next.headers.Del(name)
+		}
+	}
+	if u.Scheme != r.url.Scheme || u.Host != r.url.Host {
+		next.headers = harmless(next.headers)
+	}
+	return &next, nil
+}
+
+// harmless are the headers that go along to another origin: none that could hold
+// a credential.
+func harmless(headers http.Header) http.Header {
+	kept := http.Header{}
+	for _, name := range []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "Content-Encoding", "Content-Language", "User-Agent"} {
+		if values, ok := headers[name]; ok {
+			kept[name] = values
+		}
+	}
+	return kept
+}

@@ -1,0 +1,280 @@
+package wasm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Link says how a module that has run becomes another one, which begins where
+// the first one stands.
+type Link struct {
+	// Imports are functions that the added ones need; their names are
+	// "module.name".
+	Imports []Import
+	// Functions are added behind the module's own.
+	Functions []Function
+	// Table names added functions that are put behind the entries of the module's
+	// one table, where code can call them by number.
+	Table []string
+	// Memory is what the memory holds, whole pages; it replaces the data
+	// segments.
+	Memory []byte
+	// Globals are the values of the module's mutable globals, which are all of
+	// i32, in order.
+	Globals []uint32
+}
+
+// Function is a function that Link adds.
+type Function struct {
+	// Name is what Code calls it by, if it is called.
+	Name string
+	// Replaces is the import, "module.name", whose place it takes: whatever
+	// called that calls it.
+	Replaces string
+	// Export is the name that it is exported by; empty for none. Of the module's
+	// own exports only the memory stays.
+	Export string
+	Type   FuncType
+	// Locals are those beside the parameters.
+	Locals []ValueType
+	// Code gives the instructions without the closing end. index tells the
+	// number of a function: of an added one by its name, of an import by
+	// "module.name", of one of the module's own by the name that it was exported
+	// by. A name that there is not is told by Link.
+	Code func(index func(name string) uint32) []byte
+}
+
+// Link writes the module anew as l asks. It is an error if the module has state
+// that l cannot tell: written tables, dropped segments, globals of other types.
+// The bytes are the caller's.
+func (m *Module) Link(l Link) ([]byte, error) {
+	if err := m.checkLink(l); err != nil {
+		return nil, err
+	}
+	w := &rewriter{m: m, link: &linker{Link: l}, done: &Rewritten{}}
+	if err := w.resolve(); err != nil {
+		return nil, err
+	}
+	return w.write(), nil
+}
+
+// linker is what a rewriter needs to link.
+type linker struct {
+	Link
+	kept    []Import // of the module's imports
+	numbers []uint32 // the new number of each function
+	entries []uint32 // the new numbers of Table
+}
+
+func (m *Module) checkLink(l Link) error {
+	mutable := 0
+	for _, g := range m.globals {
+		if g.Mutable {
+			mutable++
+			if g.Type != I32 {
+				return fmt.Errorf("has a mutable global of %s, and only those of i32 can be carried over", g.Type)
+			}
+		}
+	}
+	switch {
+	case m.uses != 0:
+		return fmt.Errorf("writes to tables or names segments, which cannot be carried over")
+	case m.start >= 0:
+		return fmt.Errorf("has a start function, which would run again")
+	case mutable != len(l.Globals):
+		return fmt.Errorf("has %d mutable globals, and %d values are given", mutable, len(l.Globals))
+	case m.memory == nil || len(l.Memory)%PageBytes != 0 || len(l.Memory) < int(m.memory.MinPages)*PageBytes:
+		return fmt.Errorf("has no memory of %d bytes", len(l.Memory))
+	case len(l.Table) > 0 && (len(m.tables) != 1 || m.tables[0].Type != FuncRef):
+		return fmt.Errorf("has no table of functions to add to")
+	case slices.ContainsFunc(m.data, func(s segment) bool { return s.passive }):
+		return fmt.Errorf("has passive data segments, which cannot be carried over")
+	}
+	return nil
+}
+
+// resolve gives every function its new number:
+//
+//	imports that stay · added imports · the module's own · added functions
+func (w *rewriter) resolve() error {
+	m, l := w.m, w.link
+	replaced := map[string]int{}
+	for i, f := range l.Functions {
+		if f.Replaces != "" {
+			replaced[f.Replaces] = i
+		}
+	}
+	names := map[string]uint32{}
+	for _, i := range m.imports {
+		if _, ok := replaced[qualified(i)]; !ok {
+			names[qualified(i)] = uint32(len(l.kept))
+			l.kept = append(l.kept, i)
+		}
+	}
+	imports := uint32(len(l.kept) + len(l.Imports))
+	for n, i := range l.Imports {
+		names[qualified(i)] = uint32(len(l.kept) + n)
+	}
+	first := imports + uint32(len(m.functions)) // of the added functions
+	for n, f := range l.Functions {
+		if f.Name != "" {
+			names[f.Name] = first + uint32(n)
+		}
+	}
+	for _, i := range m.imports {
+		number, ok := names[qualified(i)]
+		if at, gone := replaced[qualified(i)]; gone {
+			if !i.Type.equal(l.Functions[at].Type) {
+				return fmt.Errorf("imports %s with another type", qualified(i))
+			}
+			number, ok = first+uint32(at), true
+			delete(replaced, qualified(i))
+		}
+		if !ok {
+			panic("BUG: an import is neither kept nor replaced")
+		}
+		l.numbers = append(l.numbers, number)
+	}
+	for name := range replaced {
+		return fmt.Errorf("does not import %s", name)
+	}
+	for i := range m.functions {
+		l.numbers = append(l.numbers, imports+uint32(i))
+	}
+	for _, e := range m.exports {
+		if e.Kind == FunctionKind {
+			if _, taken := names[e.Name]; !taken {
+				names[e.Name] = l.numbers[e.Index]
+			}
+		}
+	}
+	return w.addFunctions(names, first)
+}
+
+func (w *rewriter) addFunctions(names map[string]uint32, first uint32) (err error) {
+	for n, f := range w.link.Functions {
+		body := appendU32(nil, uint32(len(f.Locals)))
+		for _, t := range f.Locals {
+			body = append(body, 1, byte(t))
+		}
+		body = append(body, f.Code(func(name string) uint32 {
+			number, ok := names[name]
+			if !ok && err == nil {
+				err = fmt.Errorf("exports no function %s", name)
+			}
+			return number
+		})...)
+		w.helpers = append(w.helpers, helper{uint32(w.typeIndex(f.Type)), append(body, opEnd)})
+		if f.Export != "" {
+			w.exports = append(w.exports, Export{f.Export, FunctionKind, first + uint32(n)})
+		}
+	}
+	for _, name := range w.link.Table {
+		number, ok := names[name]
+		if !ok && err == nil {
+			err = fmt.Errorf("exports no function %s", name)
+		}
+		w.link.entries = append(w.link.entries, number)
+	}
+	for i := range w.link.Imports {
+		w.link.Imports[i].typeIndex = uint32(w.typeIndex(w.link.Imports[i].Type))
+	}
+	return err
+}
+
+func qualified(i Import) string { return i.Module + "." + i.Name }
+
+func (l *linker) importSection() []byte {
+	b := appendU32(nil, uint32(len(l.kept)+len(l.Imports)))
+	for _, i := range append(l.kept[:len(l.kept):len(l.kept)], l.Imports...) {
+		b = appendName(appendName(b, i.Module), i.Name)
+		b = appendU32(append(b, byte(FunctionKind)), i.typeIndex)
+	}
+	return b
+}
+
+// tableSection makes the table longer by what is added.
+func (l *linker) tableSection(t Table) []byte {
+	added := uint32(len(l.entries))
+	if !t.HasMax {
+		return appendU32([]byte{1, byte(t.Type), 0}, t.Min+added)
+	}
+	return appendU32(appendU32([]byte{1, byte(t.Type), 1}, t.Min+added), t.Max+added)
+}
+
+// element appends the segment that fills what is added to the table.
+func (l *linker) element(b []byte, at uint32) []byte {
+	b = appendSigned(append(b, 0, opI32Const), int64(int32(at)))
+	b = appendU32(append(b, opEnd), uint32(len(l.entries)))
+	for _, number := range l.entries {
+		b = appendU32(b, number)
+	}
+	return b
+}
+
+func (l *linker) memorySection(old *Memory) []byte {
+	pages := uint32(len(l.Memory) / PageBytes)
+	if !old.HasMax {
+		return appendU32([]byte{1, 0}, pages)
+	}
+	return appendU32(appendU32([]byte{1, 1}, pages), max(pages, old.MaxPages))
+}
+
+func (l *linker) globalSection(globals []Global, constant func([]byte, constant) []byte) []byte {
+	b := appendU32(nil, uint32(len(globals)))
+	next := 0
+	for _, g := range globals {
+		b = appendGlobalType(b, g)
+		if !g.Mutable {
+			b = constant(b, g.init)
+			continue
+		}
+		b = append(appendSigned(append(b, opI32Const), int64(int32(l.Globals[next]))), opEnd)
+		next++
+	}
+	return b
+}
+
+func (l *linker) exportSection(old, added []Export) []byte {
+	var all []Export
+	for _, e := range old {
+		if e.Kind == MemoryKind {
+			all = append(all, e)
+		}
+	}
+	all = append(all, added...)
+	b := appendU32(nil, uint32(len(all)))
+	for _, e := range all {
+		b = appendU32(append(appendName(b, e.Name), byte(e.Kind)), e.Index)
+	}
+	return b
+}
+
+// gap is how many zero bytes cost no more than a segment of their own.
+const gap = 8
+
+// dataSection holds what is not zero.
+func (l *linker) dataSection() []byte {
+	count := uint32(0)
+	var b []byte
+	memory := l.Memory
+	for at := 0; at < len(memory); {
+		if memory[at] == 0 {
+			at++
+			continue
+		}
+		end, zeros := at+1, 0 // end is behind the last byte that is not zero
+		for i := end; i < len(memory) && zeros <= gap; i++ {
+			if memory[i] == 0 {
+				zeros++
+			} else {
+				end, zeros = i+1, 0
+			}
+		}
+		b = append(appendSigned(append(b, 0, opI32Const), int64(int32(at))), opEnd)
+		b = append(appendU32(b, uint32(end-at)), memory[at:end]...)
+		count++
+		at = end
+	}
+	return append(appendU32(nil, count), b...)
+}

@@ -1,0 +1,290 @@
+package auth
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"runner.example/internal/caller"
+	"runner.example/keystore"
+	"runner.example/schema"
+)
+
+const (
+	maxTokenBytes = 8 << 10
+	maxUserBytes  = 255
+	leeway        = time.Minute
+	maxKnown      = 10_000
+)
+
+// The reasons to refuse a JWT that those of keys and sessions do not name.
+const (
+	NotSigned   keystore.Reason = "signature" // or with an algorithm or a key that is not accepted
+	NotForUs    keystore.Reason = "audience"
+	NotFromThem keystore.Reason = "issuer"
+	NotYet      keystore.Reason = "not_yet"
+)
+
+// Tokens verifies the JWTs (RFC 7519) of an app's identity provider, by the rules of
+// RFC 8725. Any number of goroutines may use it.
+type Tokens struct {
+	session *schema.JWTSession
+	roles   []string // that count; nil: all
+	source  *keySource
+	parser  *jwt.Parser
+	allowed []string
+}
+
+// TokenOptions are what Tokens work with beside the schema.
+type TokenOptions struct {
+	// Client fetches the provider's keys; nil: http.DefaultClient.
+	Client *http.Client
+	// Logger is told when they cannot be had.
+	Logger *slog.Logger
+	// Before are those of the release before, nil without: keys of the same place are
+	// taken over.
+	Before *Tokens
+}
+
+// defaultAlgorithms are those that count where the schema names none.
+var defaultAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
+
+// NewTokens returns what verifies the JWTs that the schema's auth block describes,
+// nil when it describes none. Run gets the provider's keys.
+func NewTokens(s *schema.AuthSettings, opt TokenOptions) (*Tokens, error) {
+	if s.JWT == nil {
+		return nil, nil
+	}
+	source, err := newKeySource(s.JWT.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	if opt.Before != nil && opt.Before.source.place == source.place {
+		if old := opt.Before.source.set.Load(); old != nil {
+			source.set.Store(&keySet{keys: old.keys, fetched: old.fetched})
+		}
+	}
+	allowed := s.JWT.Algorithms
+	if len(allowed) == 0 {
+		allowed = defaultAlgorithms
+	}
+	return &Tokens{
+		session: s.JWT, roles: s.Roles, source: source, allowed: allowed,
+		parser: jwt.NewParser(
+			jwt.WithValidMethods(allowed), jwt.WithIssuer(s.JWT.Issuer), jwt.WithAudience(s.JWT.Audience),
+			jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(),
+		),
+	}, nil
+}
+
+// Run keeps the provider's keys fresh until ctx ends.
+func (t *Tokens) Run(ctx context.Context) { t.source.run(ctx) }
+
+// known is what a token says that was verified.
+type known struct {
+	caller              caller.Caller
+	notBefore, notAfter time.Time
+}
+
+// verify returns the user whom the token is about, or why it is refused. The token is
+// not kept.
+func (t *Tokens) verify(ctx context.Context, token []byte, now time.Time) (caller.Caller, keystore.Reason) {
+	if len(token) > maxTokenBytes {
+		return caller.Caller{}, keystore.Malformed
+	}
+	sum := sha256.Sum256(token)
+	set := t.source.current(now)
+	if set != nil {
+		if v, ok := set.known.Load(sum); ok {
+			k := v.(*known)
+			switch {
+			case now.After(k.notAfter):
+				return caller.Caller{}, keystore.KeyExpired
+			case now.Before(k.notBefore):
+				return caller.Caller{}, NotYet
+			}
+			return k.caller, ""
+		}
+	}
+	text := string(token)
+	header, reason := t.header(text)
+	if reason != "" {
+		return caller.Caller{}, reason
+	}
+	var key *publicKey
+	if set != nil {
+		key = set.find(header.KeyID, header.named, header.Algorithm)
+	}
+	if key == nil && t.source.refresh(ctx, now) {
+		if set = t.source.current(now); set != nil {
+			key = set.find(header.KeyID, header.named, header.Algorithm)
+		}
+	}
+	if key == nil {
+		return caller.Caller{}, NotSigned
+	}
+	k, reason := t.check(text, key)
+	if reason == "" && set.count.Add(1) <= maxKnown {
+		set.known.Store(sum, k)
+	}
+	if reason != "" {
+		return caller.Caller{}, reason
+	}
+	return k.caller, ""
+}
+
+// tokenHeader is what counts of a token's JOSE header. Whatever else may lead to a
+// key (jku, jwk, x5u, x5c) is not looked at.
+type tokenHeader struct {
+	Algorithm string          `json:"alg"`
+	KeyID     string          `json:"kid"`
+	Critical  json.RawMessage `json:"crit"`
+	named     bool
+}
+
+func (t *Tokens) header(token string) (h tokenHeader, reason keystore.Reason) {
+	first, _, _ := strings.Cut(token, ".")
+	text, err := base64.RawURLEncoding.Strict().DecodeString(first)
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	if err != nil || h.Critical != nil { // what must be understood is not (RFC 7515, section 4.1.11)
+		return h, keystore.Malformed
+	}
+	if !slices.Contains(t.allowed, h.Algorithm) {
+		return h, NotSigned
+	}
+	h.named = bytes.Contains(text, []byte(`"kid"`))
+	return h, ""
+}
+
+// check verifies the signature and what the token claims.
+func (t *Tokens) check(token string, key *publicKey) (*known, keystore.Reason) {
+	claims := jwt.MapClaims{}
+	parsed, err := t.parser.ParseWithClaims(token, claims, func(parsed *jwt.Token) (any, error) {
+		if !slices.Contains(key.algorithms, parsed.Method.Alg()) {
+			return nil, jwt.ErrTokenSignatureInvalid
+		}
+		return key.key, nil
+	})
+	if err != nil {
+		return nil, reasonOf(err)
+	}
+	who, ok := t.callerOf(claims)
+	if !ok {
+		return nil, keystore.Malformed
+	}
+	middle := strings.SplitN(token, ".", 3)[1]
+	if who.Claims, err = base64.RawURLEncoding.DecodeString(middle); err != nil {
+		return nil, keystore.Malformed
+	}
+	k := &known{caller: who}
+	expires, err := parsed.Claims.GetExpirationTime() // there is one: it was checked
+	if err != nil {
+		return nil, keystore.Malformed
+	}
+	k.notAfter = expires.Add(leeway)
+	if begins, err := parsed.Claims.GetNotBefore(); err == nil && begins != nil {
+		k.notBefore = begins.Add(-leeway)
+	}
+	return k, ""
+}
+
+// callerOf makes the caller of what the token claims.
+func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
+	who := caller.Caller{Kind: caller.Session}
+	var ok bool
+	if who.UserID, ok = claims["sub"].(string); !ok || !isName(who.UserID) {
+		return who, false
+	}
+	if t.session.Tenant != "" {
+		switch tenant := claimAt(claims, t.session.Tenant).(type) {
+		case nil: // a user without a tenant
+		case string:
+			if who.Tenant = tenant; tenant != "" && !isName(tenant) {
+				return who, false
+			}
+		default:
+			return who, false
+		}
+	}
+	if t.session.Roles == "" {
+		return who, true
+	}
+	switch roles := claimAt(claims, t.session.Roles).(type) {
+	case nil:
+	case string:
+		who.Roles = t.known(who.Roles, roles)
+	case []any:
+		for _, role := range roles {
+			name, ok := role.(string)
+			if !ok {
+				return who, false
+			}
+			who.Roles = t.known(who.Roles, name)
+		}
+	default:
+		return who, false
+	}
+	return who, true
+}
+
+// known appends a role that counts.
+func (t *Tokens) known(roles []string, role string) []string {
+	if role == "" || slices.Contains(roles, role) || t.roles != nil && !slices.Contains(t.roles, role) {
+		return roles
+	}
+	return append(roles, role)
+}
+
+// claimAt gives the claim of that name, or, where there is none, what the name leads
+// to with its dots as steps into objects.
+func claimAt(claims map[string]any, name string) any {
+	if value, ok := claims[name]; ok {
+		return value
+	}
+	first, rest, dotted := strings.Cut(name, ".")
+	inner, ok := claims[first].(map[string]any)
+	if !dotted || !ok {
+		return nil
+	}
+	return claimAt(inner, rest)
+}
+
+// isName reports that a user or tenant may be called so.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxUserBytes && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func reasonOf(err error) keystore.Reason {
+	for _, r := range []struct {
+		err    error
+		reason keystore.Reason
+	}{
+		{jwt.ErrTokenMalformed, keystore.Malformed},
+		{jwt.ErrTokenUnverifiable, NotSigned},
+		{jwt.ErrTokenSignatureInvalid, NotSigned},
+		{jwt.ErrTokenExpired, keystore.KeyExpired},
+		{jwt.ErrTokenNotValidYet, NotYet},
+		{jwt.ErrTokenInvalidIssuer, NotFromThem},
+		{jwt.ErrTokenInvalidAudience, NotForUs},
+	} {
+		if errors.Is(err, r.err) {
+			return r.reason
+		}
+	}
+	return keystore.Malformed
+}

@@ -1,0 +1,445 @@
+package auth_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/runtime/auth"
+	"runner.example/schema"
+)
+
+const (
+	issuer   = "https://login.example"
+	audience = "https://api.example"
+)
+
+const tokenApp = `
+auth {
+  session jwt {
+    issuer: "https://login.example"
+    audience: "https://api.example"
+    jwks: "https://login.example/keys"
+    tenant: claim("org.id")
+    roles: claim("roles")
+  }
+  roles: [admin, staff]
+}
+apiKeys {
+  prefix: "ord",
+  scopes: { orders_read: @system("orders.read") { @grant read on Order } }
+}
+routes("/v1", auth: session) {
+  GET /me -> a
+  POST /me -> a
+  GET /admin -> b (auth: session(admin))
+  GET /any -> c (auth: anyOf(session(admin), apiKey(orders_read)))
+  GET /read -> d (auth: apiKey(orders_read))
+}
+`
+
+// provider is an identity provider: its keys, and the place they are had from.
+type provider struct {
+	ec      *ecdsa.PrivateKey
+	ed      ed25519.PrivateKey
+	rsa     *rsa.PrivateKey
+	mu      sync.Mutex
+	keys    []map[string]any
+	down    bool
+	fetches atomic.Int64
+}
+
+func newProvider(t testing.TB) *provider {
+	t.Helper()
+	p := &provider{}
+	var err error
+	if p.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	if _, p.ed, err = ed25519.GenerateKey(rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	if p.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+		t.Fatal(err)
+	}
+	p.publish(jwkOf("ec", p.ec.Public()), jwkOf("ed", p.ed.Public()), jwkOf("rsa", p.rsa.Public()))
+	return p
+}
+
+func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func jwkOf(id string, key any) map[string]any {
+	switch k := key.(type) {
+	case *ecdsa.PublicKey:
+		point, err := k.Bytes() // 4, x and y
+		if err != nil {
+			panic(err)
+		}
+		size := (len(point) - 1) / 2
+		return map[string]any{"kid": id, "kty": "EC", "crv": k.Curve.Params().Name, "x": b64(point[1 : 1+size]), "y": b64(point[1+size:])}
+	case *rsa.PublicKey:
+		return map[string]any{"kid": id, "kty": "RSA", "n": b64(k.N.Bytes()), "e": b64(big.NewInt(int64(k.E)).Bytes())}
+	case ed25519.PublicKey:
+		return map[string]any{"kid": id, "kty": "OKP", "crv": "Ed25519", "x": b64(k)}
+	}
+	panic(fmt.Sprintf("%T", key))
+}
+
+func (p *provider) publish(keys ...map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys = keys
+}
+
+func (p *provider) setDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+}
+
+// RoundTrip answers as the provider's server does.
+func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetches.Add(1)
+	if p.down || r.URL.String() != issuer+"/keys" {
+		return &http.Response{StatusCode: 503, Body: http.NoBody, Request: r}, nil
+	}
+	text, err := json.Marshal(map[string]any{"keys": p.keys})
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(text)), Request: r}, err
+}
+
+// claims are those of a good token, changed as the pairs say; a nil takes one out.
+func claims(now time.Time, pairs ...any) jwt.MapClaims {
+	c := jwt.MapClaims{
+		"iss": issuer, "aud": audience, "sub": "ada", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix(),
+		"roles": []string{"admin", "root"}, "org": map[string]any{"id": "acme"},
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		c[pairs[i].(string)] = pairs[i+1]
+		if pairs[i+1] == nil {
+			delete(c, pairs[i].(string))
+		}
+	}
+	return c
+}
+
+func sign(t testing.TB, method jwt.SigningMethod, key any, c jwt.MapClaims, header ...any) string {
+	t.Helper()
+	token := jwt.NewWithClaims(method, c)
+	for i := 0; i < len(header); i += 2 {
+		token.Header[header[i].(string)] = header[i+1]
+	}
+	text, err := token.SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func newTokenWorld(t testing.TB, p *provider) *world {
+	w := newWorld(t)
+	w.schema = compile(t, tokenApp)
+	w.useTokens(p, nil)
+	return w
+}
+
+func (w *world) useTokens(p *provider, before *auth.Tokens) {
+	w.Helper()
+	var err error
+	w.tokens, err = auth.NewTokens(&w.schema.Auth, auth.TokenOptions{
+		Client: &http.Client{Transport: p}, Before: before, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) with(path, token string) (caller.Caller, error) {
+	return w.auth.Check(context.Background(), w.schema, w.tokens, w.route(path), bearer("Bearer "+token), time.Now())
+}
+
+func TestATokenOfTheProviderIsItsUser(t *testing.T) {
+	p := newProvider(t)
+	w := newTokenWorld(t, p)
+	for name, token := range map[string]string{
+		"EdDSA":                            sign(t, jwt.SigningMethodEdDSA, p.ed, claims(time.Now()), "kid", "ed"),
+		"ES256":                            sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec"),
+		"RS256":                            sign(t, jwt.SigningMethodRS256, p.rsa, claims(time.Now()), "kid", "rsa"),
+		"PS256":                            sign(t, jwt.SigningMethodPS256, p.rsa, claims(time.Now()), "kid", "rsa"),
+		"no kid, one key of the algorithm": sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now())),
+		"audience in a list":               sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "aud", []string{"x", audience}), "kid", "ec"),
+		"50 s late":                        sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "exp", time.Now().Add(-50*time.Second).Unix()), "kid", "ec"),
+		"50 s early":                       sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "nbf", time.Now().Add(50*time.Second).Unix()), "kid", "ec"),
+	} {
+		for range 2 { // the second time it is known
+			who, err := w.with("me", token)
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, w.log.String())
+				break
+			}
+			if who.Kind != caller.Session || who.UserID != "ada" || who.Tenant != "acme" || !slices.Equal(who.Roles, []string{"admin"}) || !strings.Contains(string(who.Claims), `"iss":"https://login.example"`) {
+				t.Errorf("%s: %+v", name, who)
+			}
+		}
+	}
+	if n := p.fetches.Load(); n != 1 {
+		t.Errorf("the keys were fetched %d times", n)
+	}
+	token := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "roles", "staff", "org", nil), "kid", "ec")
+	if who, err := w.with("me", token); err != nil || who.Tenant != "" || !slices.Equal(who.Roles, []string{"staff"}) {
+		t.Errorf("one role, no tenant: %+v, %v", who, err)
+	}
+	if _, err := w.with("admin", token); fault.CodeOf(err) != fault.InsufficientRole {
+		t.Errorf("a user without the role: %v", err)
+	}
+	if _, err := w.with("read", token); fault.CodeOf(err) != fault.InvalidToken {
+		t.Errorf("a user at a door for keys: %v", err)
+	}
+	if _, err := w.with("any", w.create(keystore.CreateRequest{Scope: "orders_read", Name: "a"}).Token.Reveal()); err != nil {
+		t.Errorf("a key where both will do: %v", err)
+	}
+}
+
+// TestJWTAttacks has tokens that somebody without the provider's keys could make, or
+// that are not for this app. All are refused in the same way.
+func TestJWTAttacks(t *testing.T) {
+	p := newProvider(t)
+	w := newTokenWorld(t, p)
+	other := newProvider(t)
+	der, err := x509.MarshalPKIXPublicKey(p.rsa.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.publish(append(p.keys, jwkOf("p384", p384.Public()), jwkOf("small", small.Public()),
+		with(jwkOf("enc", other.ec.Public()), "use", "enc"), with(jwkOf("wrap", other.ec.Public()), "key_ops", []string{"wrapKey"}),
+		with(jwkOf("ps", other.rsa.Public()), "alg", "PS256"), map[string]any{"kid": "oct", "kty": "oct", "k": b64([]byte("0123456789abcdef0123456789abcdef"))},
+	)...)
+	good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
+	if _, err := w.with("me", good); err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(good, ".")
+	payload := func(c jwt.MapClaims) string { text, _ := json.Marshal(c); return b64(text) }
+	head := func(text string) string { return b64([]byte(text)) }
+	es := func(pairs ...any) string {
+		return sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), pairs...), "kid", "ec")
+	}
+	attacks := map[string]string{
+		"alg none":                    head(`{"alg":"none","kid":"ec"}`) + "." + parts[1] + ".",
+		"alg None":                    head(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + ".",
+		"alg nOnE, old signature":     head(`{"alg":"nOnE","kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"no alg":                      head(`{"kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"alg is a number":             head(`{"alg":1,"kid":"ec"}`) + "." + parts[1] + "." + parts[2],
+		"HS256 with the public key":   sign(t, jwt.SigningMethodHS256, der, claims(time.Now()), "kid", "rsa"),
+		"HS256 with the modulus":      sign(t, jwt.SigningMethodHS256, p.rsa.N.Bytes(), claims(time.Now()), "kid", "rsa"),
+		"HS256 with a key of the set": sign(t, jwt.SigningMethodHS256, []byte("0123456789abcdef0123456789abcdef"), claims(time.Now()), "kid", "oct"),
+		"HS256 with an empty key":     sign(t, jwt.SigningMethodHS256, []byte{}, claims(time.Now()), "kid", "ec"),
+		"RS384":                       sign(t, jwt.SigningMethodRS384, p.rsa, claims(time.Now()), "kid", "rsa"),
+		"RS512":                       sign(t, jwt.SigningMethodRS512, p.rsa, claims(time.Now()), "kid", "rsa"),
+		"ES384 with its key":          sign(t, jwt.SigningMethodES384, p384, claims(time.Now()), "kid", "p384"),
+		"a small RSA key":             sign(t, jwt.SigningMethodRS256, small, claims(time.Now()), "kid", "small"),
+		"a key for encryption":        sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "enc"),
+		"a key for wrapping":          sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "wrap"),
+		"a key of another algorithm":  sign(t, jwt.SigningMethodRS256, other.rsa, claims(time.Now()), "kid", "ps"),
+		"another's key":               sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "ec"),
+		"another's key, no kid":       sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now())),
+		"no kid, several keys":        sign(t, jwt.SigningMethodPS256, p.rsa, claims(time.Now())),
+		"kid of another kind of key":  sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ed"),
+		"kid is a path":               sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "../../../../dev/null"),
+		"kid is a URL":                sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "https://evil.example/keys"),
+		"kid is SQL":                  sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "ec' OR '1'='1"),
+		"kid is empty":                sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", ""),
+		"kid is a list":               sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", []string{"ec"}),
+		"jwk in the header":           sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "ec", "jwk", jwkOf("ec", other.ec.Public())),
+		"jku in the header":           sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "x", "jku", "https://evil.example/keys"),
+		"x5u in the header":           sign(t, jwt.SigningMethodES256, other.ec, claims(time.Now()), "kid", "x", "x5u", "https://evil.example/cert"),
+		"crit":                        sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec", "crit", []string{"exp"}),
+		"unencoded payload":           sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec", "b64", false, "crit", []string{"b64"}),
+		"another payload":             parts[0] + "." + payload(claims(time.Now(), "sub", "root")) + "." + parts[2],
+		"no signature":                parts[0] + "." + parts[1] + ".",
+		"a signature of zeros":        parts[0] + "." + parts[1] + "." + b64(make([]byte, 64)),
+		"a short signature":           parts[0] + "." + parts[1] + "." + parts[2][:40],
+		"padding":                     parts[0] + "." + parts[1] + "." + parts[2] + "==",
+		"loose last bits":             parts[0] + "." + parts[1] + "." + parts[2][:len(parts[2])-1] + string(parts[2][len(parts[2])-1]+1),
+		"another issuer":              es("iss", "https://login.example.evil"),
+		"issuer with a slash":         es("iss", issuer+"/"),
+		"no issuer":                   es("iss", nil),
+		"another audience":            es("aud", "https://other.example"),
+		"no audience":                 es("aud", nil),
+		"an empty list of audiences":  es("aud", []string{}),
+		"expired":                     es("exp", time.Now().Add(-61*time.Second).Unix()),
+		"no end":                      es("exp", nil),
+		"end is a text":               es("exp", "2099-01-01"),
+		"not yet":                     es("nbf", time.Now().Add(90*time.Second).Unix()),
+		"no subject":                  es("sub", nil),
+		"empty subject":               es("sub", ""),
+		"subject is a number":         es("sub", 7),
+		"subject with a line break":   es("sub", "ada\nroot"),
+		"a long subject":              es("sub", strings.Repeat("a", 256)),
+		"tenant is a list":            es("org", map[string]any{"id": []string{"acme"}}),
+		"roles hold a number":         es("roles", []any{"admin", 1}),
+		"huge":                        es("more", strings.Repeat("a", 9000)),
+		"two dots and nothing":        "..",
+		"no JSON":                     "AAAA.AAAA.AAAA",
+		"header is a list":            head(`["alg","ES256"]`) + "." + parts[1] + "." + parts[2],
+	}
+	t.Logf("%d tokens", len(attacks))
+	for name, token := range attacks {
+		who, err := w.with("me", token)
+		if fault.CodeOf(err) != fault.InvalidToken && fault.CodeOf(err) != fault.RateLimited || who.Kind != caller.Anonymous || who.UserID != "" {
+			t.Errorf("%s: %+v, %v", name, who, err)
+		}
+	}
+	if n := p.fetches.Load(); n != 1 {
+		t.Errorf("the keys were fetched %d times", n)
+	}
+	if n := other.fetches.Load(); n != 0 {
+		t.Errorf("another's keys were fetched %d times", n)
+	}
+	if strings.Contains(w.log.String(), parts[2]) || strings.Contains(w.log.String(), "eyJ") {
+		t.Error("the log shows a token")
+	}
+}
+
+func with(m map[string]any, name string, value any) map[string]any {
+	m[name] = value
+	return m
+}
+
+func TestUnknownKeysFetchAtMostOnceAMinute(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newTokenWorld(t, p)
+		stranger := newProvider(t)
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.tokens.Run(ctx)
+		for i := range 10_000 {
+			token := sign(t, jwt.SigningMethodEdDSA, stranger.ed, claims(time.Now()), "kid", fmt.Sprint("k", i))
+			if _, err := w.with("me", token); err == nil {
+				t.Fatal("a stranger's token is taken")
+			}
+			time.Sleep(time.Second / 10)
+		}
+		minutes := int64(time.Since(began)/time.Minute) + 1
+		if n := p.fetches.Load(); n > minutes+1 {
+			t.Errorf("%d fetches in %d minutes", n, minutes)
+		} else if n < 2 {
+			t.Errorf("%d fetches: an unknown key is never looked for", n)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestKeysAreRefreshedAndKeptForADay(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newTokenWorld(t, p)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.tokens.Run(ctx)
+		synctest.Wait()
+		token := func() string { return sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec") }
+		kept := token()
+		for range 2 {
+			if _, err := w.with("me", kept); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		p.publish(jwkOf("ed", p.ed.Public())) // the key is withdrawn
+		time.Sleep(16 * time.Minute)
+		if _, err := w.with("me", kept); err == nil {
+			t.Error("a token that was known outlives its key")
+		}
+
+		fresh := newProvider(t) // a new key counts at once, though nobody has refreshed
+		p.publish(jwkOf("ed", p.ed.Public()), jwkOf("new", fresh.ec.Public()))
+		time.Sleep(2 * time.Minute)
+		if _, err := w.with("me", sign(t, jwt.SigningMethodES256, fresh.ec, claims(time.Now()), "kid", "new")); err != nil {
+			t.Errorf("a token of the new key: %v", err)
+		}
+
+		p.setDown(true)
+		edToken := func() string { return sign(t, jwt.SigningMethodEdDSA, p.ed, claims(time.Now()), "kid", "ed") }
+		time.Sleep(23 * time.Hour)
+		if _, err := w.with("me", edToken()); err != nil {
+			t.Errorf("23 hours without the provider: %v", err)
+		}
+		w.useTokens(p, w.tokens) // an activation takes the keys over
+		if _, err := w.with("me", edToken()); err != nil {
+			t.Errorf("after an activation: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		if _, err := w.with("me", edToken()); err == nil {
+			t.Error("keys of more than a day ago still count")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestAKnownTokenEndsInTime(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newTokenWorld(t, p)
+		token := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "exp", time.Now().Add(time.Minute).Unix()), "kid", "ec")
+		for range 2 {
+			if _, err := w.with("me", token); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		time.Sleep(time.Minute)
+		if _, err := w.with("me", token); fault.CodeOf(err) != fault.InvalidToken {
+			t.Errorf("a known token after its end: %v", err)
+		}
+	})
+}
+
+func TestKeysComeFromHTTPSOrAFile(t *testing.T) {
+	for place, ok := range map[string]bool{
+		"https://login.example/keys": true, "http://127.0.0.1:9/keys": true, "keys.json": true,
+		"http://login.example/keys": false, "ftp://login.example/keys": false, "file:///etc/passwd": false,
+	} {
+		_, err := auth.NewTokens(&schema.AuthSettings{JWT: &schema.JWTSession{Issuer: "i", Audience: "a", JWKS: place}}, auth.TokenOptions{})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
+}

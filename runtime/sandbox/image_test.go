@@ -1,0 +1,55 @@
+package sandbox_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// What modules hold before their first request is memory of theirs, as what they
+// have in a request is: it is bounded, and a closed module gives it back.
+func TestWhatModulesBeginWithCountsAsMemoryOfGuests(t *testing.T) {
+	const page, filled = 64 << 10, 100
+	wasm := assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 110)
+		(func (export "_initialize") (memory.fill (i32.const 0) (i32.const 1) (i32.const 6553600)))
+		(func (export "hello") (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`)
+	e := newEngine(t, sandbox.Options{MemoryBytes: 110 * page, TotalMemoryBytes: 1000 * page})
+	var all []*sandbox.Module
+	for {
+		m, err := e.Load(context.Background(), "build/test.wasm", wasm)
+		if err != nil {
+			if m != nil || fault.CodeOf(err) != fault.Overloaded || !strings.Contains(err.Error(), "raise [sandbox] total_memory") {
+				t.Errorf("refused with %v", err)
+			}
+			break
+		}
+		if all = append(all, m); len(all) > 10 {
+			t.Fatalf("%d modules with %d pages each are loaded, and all may have 1000", len(all), filled)
+		}
+	}
+	if len(all) != 8 { // the ninth has 200 pages, and needs 210: its sandbox comes first
+		t.Errorf("%d modules are loaded, want 8", len(all))
+	}
+	for _, m := range all {
+		if _, err := within(t, plenty, m, "hello"); err != nil { // idle sandboxes make room
+			t.Error(err)
+		}
+	}
+	if err := all[0].Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	all[0] = load(t, e, wasm)
+	for _, m := range all {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := e.GuestMemory(); n != 0 {
+		t.Errorf("closed modules hold %d bytes", n)
+	}
+}

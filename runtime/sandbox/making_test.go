@@ -1,0 +1,80 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// unfit is a module that cannot be restored and has 8 MiB of data to begin with.
+func unfit(t *testing.T) []byte {
+	return assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 128)
+		(global $r (mut funcref) (ref.null func))
+		(data (i32.const 0) "`+strings.Repeat("x", 8<<20)+`")
+		(func (export "hello") (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`)
+}
+
+// Who has a sandbox of its own made for each request has the time that this takes
+// from its own, and sees it.
+func TestMakingASandboxIsTimeOfTheRequest(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), unfit(t))
+	call := newCall(context.Background(), new(bytes.Buffer))
+	for range 3 {
+		u, err := m.Measure(call, "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call.CPU() < 100*time.Microsecond || u.Restore < call.CPU() || u.Time > u.Restore {
+			t.Errorf("copying 8 MiB is %s of processor time, the run %s and restoring %s", call.CPU(), u.Time, u.Restore)
+		}
+	}
+	call.Host.Limits.CPU = 50 * time.Microsecond
+	if err := m.Run(call, "hello"); fault.CodeOf(err) != fault.HandlerTimeout || !errors.Is(err, hostabi.ErrCPUSpent) {
+		t.Errorf("with less than that takes it ends with %v", err)
+	}
+}
+
+// The first request of a module that can be restored does not pay for its loading.
+func TestLoadingIsTimeOfNoRequest(t *testing.T) {
+	wasm := bytes.Replace(unfit(t), []byte("\x70\x01\xd0\x70\x0b"), []byte("\x70\x00\xd0\x70\x0b"), 1) // the global cannot change
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), wasm)
+	call := newCall(context.Background(), new(bytes.Buffer))
+	call.Host.Limits.CPU = 1
+	if err := m.Run(call, "hello"); err != nil || call.CPU() != 0 {
+		t.Errorf("%v, having computed for %s", err, call.CPU())
+	}
+	if idle, err := m.Restored(); idle != 1 || err != nil {
+		t.Errorf("%d sandboxes are idle: %v", idle, err)
+	}
+}
+
+// A command that exits was unwound, as one that traps is, though it has answered:
+// where a function cannot be used again after that, it is looked up anew.
+func TestAFunctionThatExitedIsLookedUpAnewWhereItMustBe(t *testing.T) {
+	for _, row := range []struct {
+		distrust []string
+		body     string
+		kept     int
+	}{{nil, "0", 1}, {[]string{sandbox.TrickReuse}, "r", 1}, {[]string{sandbox.TrickReuse}, "0", 0}, {[]string{sandbox.TrickReuse}, "t", 0}} {
+		m := load(t, newEngine(t, sandbox.Options{Distrust: row.distrust}), assembleText(t, counting))
+		call := newCall(context.Background(), new(bytes.Buffer))
+		call.Request.Body = []byte(row.body)
+		for range 3 {
+			if err := m.Run(call, "test"); (err == nil) != (row.body != "t") {
+				t.Errorf("%q: %v", row.body, err)
+			}
+			if n := m.KeptFunctions(); n != row.kept {
+				t.Errorf("%q without %q: %d functions are kept, want %d", row.body, row.distrust, n, row.kept)
+			}
+		}
+	}
+}

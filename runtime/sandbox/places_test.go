@@ -1,0 +1,202 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// Guests that wait for something leave their places; however many requests some
+// handlers have, there are places for the others, and room to wait.
+func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: 10 * time.Second, NoBreaker: true})
+		m, other, third, fourth := load(t, e, wasm), load(t, e, wasm), load(t, e, wasm), load(t, e, wasm)
+		var sleepers sync.WaitGroup
+		sleep := func(m *sandbox.Module, n int) {
+			for range n {
+				sleepers.Go(func() {
+					if _, err := within(t, plenty, m, "sleep"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		at := func(m *sandbox.Module, handler string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if _, err := within(t, plenty, m, handler); err != nil || time.Since(began) != want {
+				t.Errorf("%s ends after %s, want %s: %v", handler, time.Since(began), want, err)
+			}
+		}
+		lasts := func(want time.Duration, what string) {
+			t.Helper()
+			began := time.Now()
+			sleepers.Wait()
+			if took := time.Since(began); took != want {
+				t.Errorf("%s take %s, want %s", what, took, want)
+			}
+		}
+		for range 2 { // what was taken is given back
+			sleep(m, 40)
+			sleep(other, 30)
+			sleep(third, 20)
+			at(fourth, "hello", 0)
+			at(m, "hello", 0)
+			lasts(5*time.Second, "90 guests of three handlers that sleep 5 s")
+		}
+		sleep(m, 130) // 96 without a place and 12 in one; the others after them
+		at(m, "hello", 0)
+		at(other, "hello", 0)
+		sleep(other, 20)
+		at(third, "hello", 0)
+		lasts(10*time.Second, "more than may wait at a time")
+		sleep(m, 96)
+		at(m, "sleep", 5*time.Second)
+		lasts(0, "those before it")
+	})
+}
+
+// A guest that goes on has begun already: it goes before those that have not.
+func TestAGuestThatGoesOnHasAPlaceBeforeNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := sandbox.NewPlaces(1, 100)
+		rests, runs, comes := new(sandbox.Line), new(sandbox.Line), new(sandbox.Line)
+		enter := func(l *sandbox.Line) {
+			if err := places.Enter(t.Context(), l, time.Hour); err != nil {
+				t.Error(err)
+			}
+		}
+		enter(rests)
+		if !places.Rest(rests, 50) {
+			t.Fatal("it may not wait")
+		}
+		enter(runs)
+		var order []string
+		var all sync.WaitGroup
+		all.Go(func() {
+			enter(comes)
+			order = append(order, "new")
+			places.Leave(comes)
+		})
+		synctest.Wait()
+		all.Go(func() {
+			places.Resume(t.Context(), rests, 50)
+			order = append(order, "goes on")
+			places.Leave(rests)
+		})
+		synctest.Wait()
+		if len(order) > 0 {
+			t.Fatalf("%v has a place that another has", order)
+		}
+		places.Leave(runs)
+		all.Wait()
+		if order[0] != "goes on" {
+			t.Errorf("served in the order %v", order)
+		}
+	})
+}
+
+// One whose time is over does not wait for a place, and leaves as many as there were.
+func TestAGuestWhoseTimeIsOverNeedsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := sandbox.NewPlaces(1, 100)
+		late, runs := new(sandbox.Line), new(sandbox.Line)
+		for _, before := range []time.Duration{0, time.Second} { // the end of its wait, and in line
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := places.Enter(ctx, late, 0); err != nil {
+				t.Fatal(err)
+			}
+			places.Rest(late, 1)
+			if err := places.Enter(t.Context(), runs, 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second - before)
+			places.Resume(ctx, late, 1)
+			if ctx.Err() == nil {
+				t.Error("it goes on without a place")
+			}
+			places.Leave(runs)
+			if places.Enter(t.Context(), runs, time.Minute) == nil {
+				t.Error("there are two places before it is put away")
+			}
+			places.Leave(late)
+			cancel()
+		}
+		if places.Enter(t.Context(), runs, 0) != nil || places.Enter(t.Context(), late, time.Minute) == nil {
+			t.Error("there is not one place in the end")
+		}
+	})
+}
+
+// What guests hold of memory while they wait is bounded, and shared.
+func TestGuestsThatWaitLeaveMemoryToOthers(t *testing.T) {
+	places := sandbox.NewPlaces(16, 2000) // half of which is for those that wait
+	large, other := new(sandbox.Line), new(sandbox.Line)
+	rests := func(l *sandbox.Line, memory int64, most int) (n int) {
+		for range most {
+			if err := places.Enter(t.Context(), l, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !places.Rest(l, memory) {
+				places.Leave(l)
+				return n
+			}
+			n++
+		}
+		return n
+	}
+	if n := rests(large, 100, 20); n != 7 {
+		t.Errorf("%d guests with a tenth of the memory each wait, want 7", n)
+	}
+	if n := rests(other, 100, 20); n == 0 {
+		t.Error("there is none left for another handler")
+	}
+	if n := rests(new(sandbox.Line), 1001, 1); n != 0 {
+		t.Error("one waits with more memory than there is")
+	}
+}
+
+// A request that stood in line for a place for most of its time, after it had waited
+// for something, was not slow.
+func TestARequestThatGetsNoPlaceToGoOnIsRefused(t *testing.T) {
+	e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: plenty})
+	m := load(t, e, assembleText(t, `(module
+		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func (export "loop") (loop (br 0)))
+		(func (export "nap")
+			(i32.store (i32.const 16) (i32.const 1))
+			(i64.store (i32.const 24) (i64.const 20000000))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300)))))`))
+	run := func(handler string, limit time.Duration) error {
+		ctx := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
+		defer ctx.Stop()
+		call := newCall(ctx, new(bytes.Buffer))
+		call.Host.Limits.CPU = time.Hour
+		return m.Run(call, handler)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := run("nap", 300*time.Millisecond); fault.CodeOf(err) != fault.Overloaded {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+	for e.Resting() == 0 {
+		runtime.Gosched()
+	}
+	if err := run("loop", 600*time.Millisecond); fault.CodeOf(err) != fault.HandlerTimeout {
+		t.Errorf("the other one ends with %v", err)
+	}
+	all.Wait()
+}

@@ -1,0 +1,173 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/diag"
+)
+
+// callPrefix is where exposed functions are served; no route can be declared there.
+const callPrefix = "/_call/"
+
+// Route is the route that the function, which is exposed, is served at.
+func (f *Function) Route() *Route {
+	return &Route{
+		Method: "POST", Path: callPrefix + f.Name, Handler: f.Name,
+		Auth: f.Auth, Limits: f.Limits, BodyBytes: f.BodyBytes, Timeout: f.Timeout, As: f.As,
+		CSRFOff: f.CSRFOff, Mints: f.Mints, CORS: f.CORS, Doc: f.Doc, Span: f.Span,
+	}
+}
+
+// Input is the body of a call: an object of the parameters.
+func (f *Function) Input() *ObjectType {
+	return &ObjectType{Name: f.Name, Fields: f.Params, Span: f.Span}
+}
+
+// Fill appends body with the defaults of the fields that it leaves out, at every
+// depth, and without blanks; now is the default of a field that asks for the time.
+// Check has found nothing wrong with the body.
+func (t *ObjectType) Fill(dst, body []byte, now time.Time) ([]byte, error) {
+	f := filler{dec: jsontext.NewDecoder(bytes.NewReader(body)), out: dst, now: TimeValue(now.UnixMilli())}
+	if err := f.object(t); err != nil {
+		return dst, fmt.Errorf("fill in defaults: %w", err)
+	}
+	return f.out, nil
+}
+
+type filler struct {
+	dec *jsontext.Decoder
+	out []byte
+	now Value
+}
+
+func (f *filler) object(t *ObjectType) error {
+	if _, err := f.dec.ReadToken(); err != nil {
+		return err
+	}
+	f.out = append(f.out, '{')
+	given := make([]bool, len(t.Fields))
+	for f.dec.PeekKind() == '"' {
+		token, err := f.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		field := fieldOf(t.Fields, token.String())
+		if field == nil {
+			return fmt.Errorf("%q is not a field of %s", token.String(), t.Name)
+		}
+		given[field.Pos] = true
+		f.name(field)
+		if err := f.value(&field.Type); err != nil {
+			return err
+		}
+	}
+	for _, field := range t.Fields {
+		if !given[field.Pos] && (field.HasDefault || field.DefaultNow) {
+			value := field.Default
+			if field.DefaultNow {
+				value = f.now
+			}
+			f.name(field)
+			f.out = field.Type.AppendJSON(f.out, value)
+		}
+	}
+	f.out = append(f.out, '}')
+	_, err := f.dec.ReadToken()
+	return err
+}
+
+func (f *filler) name(field *Field) {
+	if f.out[len(f.out)-1] != '{' {
+		f.out = append(f.out, ',')
+	}
+	f.out = append(TextValue(field.Name).appendJSON(f.out), ':')
+}
+
+func (f *filler) value(t *Type) error {
+	switch kind := f.dec.PeekKind(); {
+	case kind == '[' && t.List && t.Kind == Object:
+		return f.list(t.Object)
+	case kind == '{' && !t.List && t.Kind == Object:
+		return f.object(t.Object)
+	}
+	raw, err := f.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	f.out, err = compactJSON(f.out, raw)
+	return err
+}
+
+func (f *filler) list(elem *ObjectType) error {
+	if _, err := f.dec.ReadToken(); err != nil {
+		return err
+	}
+	f.out = append(f.out, '[')
+	for first := true; f.dec.PeekKind() == '{'; first = false {
+		if !first {
+			f.out = append(f.out, ',')
+		}
+		if err := f.object(elem); err != nil {
+			return err
+		}
+	}
+	f.out = append(f.out, ']')
+	_, err := f.dec.ReadToken()
+	return err
+}
+
+// CheckResult reads body as a function's result of the type and reports every
+// mistake, as ObjectType.Check does; no body is null. An entity stands for one of its
+// rows, with those of its fields that the function wants to show.
+func (t *Type) CheckResult(body []byte) []FieldError {
+	if body = bytes.TrimSpace(body); len(body) == 0 {
+		body = []byte("null")
+	}
+	if err := checkDepth(body); err != nil {
+		return []FieldError{{"", err.Error()}}
+	}
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body))}
+	if c.result(t, "") {
+		if _, err := c.dec.ReadToken(); err != io.EOF {
+			c.report("", "must be one JSON value and nothing else")
+		}
+	}
+	return c.found
+}
+
+func (c *inputChecker) result(t *Type, path string) bool {
+	if t.Kind != Relation || c.dec.PeekKind() == 'n' {
+		return c.value(t, path)
+	}
+	if t.List {
+		return c.list(t, path, c.result)
+	}
+	_, readable := c.members(path, func(name string) bool {
+		f := t.Entity.Field(name)
+		if f == nil || f.Hidden || f.Type.Kind == ToMany {
+			if !c.skip(path) {
+				return false
+			}
+			c.report(join(path, name), "is not a field of %s that can be shown%s", t.Entity.Name, diag.DidYouMean(name, t.Entity.FieldNames()))
+			return true
+		}
+		raw, err := c.dec.ReadValue()
+		if err != nil {
+			return c.broken(path, err)
+		}
+		parse := f.Type.ParseOperand // a row may be older than its field's bounds
+		if f.Type.List {
+			parse = f.Type.Parse
+		}
+		if _, err := parse(raw); err != nil {
+			c.report(join(path, name), "%s", err)
+		}
+		return true
+	})
+	return readable
+}

@@ -1,0 +1,174 @@
+// The way down: operations, and what becomes of a failed one. AssemblyScript has no
+// exceptions, so what nobody looks at answers and ends the request, as if it had
+// returned: WASI's proc_exit unwinds to the host.
+
+import { call as host_call, errnoName, log as host_log, response_error } from "./abi";
+import { parseJSON, member } from "./json";
+import { decode, pieces, Source } from "./memory";
+
+@external("wasi_snapshot_preview1", "proc_exit")
+declare function proc_exit(status: i32): void;
+
+/** Why an operation failed. */
+export class HostError {
+  constructor(
+    /** One of not_found, invalid, denied, conflict, too_large, limit, unavailable, deadline, internal. */
+    public code: string,
+    public message: string = "",
+    /** The operation that failed; empty of an error that a handler made. */
+    public op: string = "",
+  ) {}
+
+  toString(): string {
+    return this.message.length > 0 ? this.code + ": " + this.message : this.code;
+  }
+}
+
+/** What an operation gave. */
+export class Outcome {
+  /** The operation failed, and why; null when it did not. */
+  error: HostError | null = null;
+
+  private text: string | null = null;
+
+  /** The result as JSON, read when it is asked for, or when the next operation takes its place. */
+  get json(): string {
+    const known = this.text;
+    if (known !== null) return known;
+    const failed = this.error;
+    if (failed !== null) fail(failed);
+    const read = decode(pieces(Source.Result));
+    this.text = read;
+    last = null;
+    return read;
+  }
+
+  /** A member of the result, as JSON; empty when it is not there. */
+  member(name: string): string {
+    return member(this.json, name);
+  }
+
+  /** The rows of the result. */
+  rows<T>(): T[] {
+    return parseJSON<T[]>(this.member("rows"));
+  }
+
+  /** The row of the result, or the first of its rows; without any it fails with not_found. */
+  row<T>(): T {
+    const one = this.member("row");
+    if (one.length > 0) return parseJSON<T>(one);
+    const rows = this.rows<T>();
+    if (rows.length == 0) fail(new HostError("not_found", "no row is like that"));
+    return rows[0];
+  }
+
+  /** How many rows it was about. */
+  get count(): i32 {
+    return parseJSON<i32>(this.member("count"));
+  }
+
+  /** The cursor of the next page, empty on the last one. */
+  get nextCursor(): string {
+    return parseJSON<string>(this.member("nextCursor"));
+  }
+
+  /** The whole result as a T. */
+  as<T>(): T {
+    return parseJSON<T>(this.json);
+  }
+}
+
+/** Runs any operation of the runner, JSON in; one that fails answers and ends the request. */
+export function call(op: string, args: string = "{}"): Outcome {
+  const outcome = tryCall(op, args);
+  const failed = outcome.error;
+  if (failed !== null) fail(failed);
+  return outcome;
+}
+
+/** Runs any operation of the runner, JSON in; the outcome's error says whether it failed. */
+export function tryCall(op: string, args: string = "{}"): Outcome {
+  keepLast();
+  const name = String.UTF8.encode(op);
+  const text = String.UTF8.encode(args);
+  return settled(op, host_call(changetype<usize>(name), name.byteLength, changetype<usize>(text), text.byteLength));
+}
+
+// What the last operation gave, while only the host has it.
+let last: Outcome | null = null;
+
+/** Reads what the last operation gave, as another one is about to take its place. */
+export function keepLast(): void {
+  const unread = last;
+  if (unread !== null) unread.json;
+  last = null;
+}
+
+/** What an operation gave whose call returned n. */
+export function settled(op: string, n: i32): Outcome {
+  const outcome = new Outcome();
+  if (n >= 0) {
+    last = outcome;
+    return outcome;
+  }
+  const told = decode(pieces(Source.Result));
+  const code = told.length > 0 ? parseJSON<string>(member(told, "code")) : "";
+  outcome.error = code.length > 0
+    ? new HostError(code, parseJSON<string>(member(told, "message")), op)
+    : new HostError(errnoName(n), "", op);
+  return outcome;
+}
+
+// The operations on rows.
+const rows: string[] = ["query", "get", "count", "insert", "update", "delete"];
+
+/**
+ * Answers as a failed operation that nobody looked at does, and ends the request. What
+ * one on rows or keys says is for the caller, anything else for the log alone.
+ */
+export function fail(error: HostError): void {
+  const op = error.op;
+  if (op.length == 0 || op == "webhooks.verify" || rows.includes(op) || op.startsWith("apiKeys.") || op.startsWith("sessions.")) {
+    if (error.code == "not_found") end(404, "not_found", error.message);
+    if (error.code == "denied") end(403, "forbidden", error.message);
+    if (error.code == "conflict") end(409, "conflict", error.message);
+    if (error.code == "unavailable") end(503, "unavailable", error.message);
+  }
+  failed(error.toString());
+}
+
+// The handler that runs, for the log; empty when none does.
+let current = "";
+
+export function setCurrent(name: string): void {
+  current = name;
+}
+
+export function running(): bool {
+  return current.length > 0;
+}
+
+/** Logs why a handler cannot answer, answers 500 and ends the request. */
+export function failed(why: string): void {
+  writeLog(3, running() ? "handler " + current + ": " + why : why);
+  end(500, "handler_failed", "");
+}
+
+/** Answers with a failure and ends the request. */
+export function end(status: i32, code: string, message: string): void {
+  const c = String.UTF8.encode(code);
+  const m = String.UTF8.encode(message);
+  const n = response_error(status, changetype<usize>(c), c.byteLength, changetype<usize>(m), m.byteLength);
+  if (n < 0) {
+    if (errnoName(n) == "denied") writeLog(3, "operations are for handlers: what stands outside of functions is evaluated once, before there is a request");
+    unreachable(); // what was answered before must not stand: a trap takes it back
+  }
+  proc_exit(0);
+  unreachable();
+}
+
+/** Writes to the server's log; levels are 0 debug, 1 info, 2 warn, 3 error. */
+export function writeLog(level: i32, text: string): void {
+  const line = String.UTF8.encode(text);
+  host_log(level, changetype<usize>(line), line.byteLength);
+}

@@ -1,0 +1,303 @@
+// JSON beside json-as: what is checked before it parses, and what is written and
+// found without a class for it.
+
+import { JSON } from "json-as";
+/** `null` where a value is wanted: `where("paidAt", "=", nil)`. */
+export const nil: JSON.Raw = new JSON.Raw("null");
+
+/**
+ * An object made on the spot, for values and answers that need no class:
+ * `fields().set("status", "paid").set("total", 12)`. A name that is set twice stands
+ * there twice, which the runner refuses.
+ */
+export class Fields {
+  /** Tells it from other classes, while it is compiled. */
+  readonly isFields: bool = true;
+  private text: string = "";
+
+  set<T>(name: string, value: T): Fields {
+    this.text += (this.text.length > 0 ? "," : "") + JSON.stringify<string>(name) + ":" + encode<T>(value);
+    return this;
+  }
+
+  /** The object as JSON. */
+  toString(): string {
+    return "{" + this.text + "}";
+  }
+}
+
+/** Begins an object. */
+export function fields(): Fields {
+  return new Fields();
+}
+
+/** A value as JSON. */
+export function encode<T>(value: T): string {
+  if (isReference<T>()) {
+    if (changetype<usize>(value) == 0) return "null";
+    if (value instanceof Fields) return (value as Fields).toString();
+    if (value instanceof Array) {
+      if (isDefined(value[0].isFields)) {
+        const all: string[] = [];
+        for (let i = 0; i < value.length; i++) all.push(value[i].toString());
+        return "[" + all.join(",") + "]";
+      }
+    }
+  }
+  return JSON.stringify<T>(value);
+}
+
+/** What an absent value is as a T. */
+export function zero<T>(): T {
+  if (isNullable<T>()) return changetype<T>(0);
+  if (isString<T>()) return changetype<T>("");
+  if (isReference<T>()) return JSON.parse<T>(isArray<T>() ? "[]" : "{}");
+  return <T>0;
+}
+
+/**
+ * The value of a JSON text, which is well-formed, as a T; an empty one and null are the
+ * zero T. It is JSON.parse of json-as where that is right about escapes.
+ */
+export function parseJSON<T>(text: string): T {
+  if (text.length == 0 || text == "null") return zero<T>();
+  return JSON.parse<T>(plain(text));
+}
+
+/**
+ * A JSON text with other escapes for a slash and a backslash: json-as 1.6.0 makes a NUL
+ * of the one, and takes a quote behind the other for an escaped one.
+ */
+function plain(text: string): string {
+  const n = text.length;
+  let at = text.indexOf("\\");
+  if (at < 0) return text;
+  const out = new Uint16Array(n * 3);
+  let from = 0;
+  let length = 0;
+  while (at >= 0) {
+    const escape = text.charCodeAt(at + 1);
+    if (escape == 0x5c || escape == 0x2f) {
+      length = append(out, length, text, from, at);
+      length = escape == 0x2f ? append(out, length, "/", 0, 1) : append(out, length, "\\u005c", 0, 6);
+      from = at + 2;
+    }
+    at = text.indexOf("\\", at + 2);
+  }
+  length = append(out, length, text, from, n);
+  return String.UTF16.decodeUnsafe(out.dataStart, length << 1);
+}
+
+function append(out: Uint16Array, length: i32, text: string, from: i32, to: i32): i32 {
+  memory.copy(out.dataStart + (length << 1), changetype<usize>(text) + (from << 1), (to - from) << 1);
+  return length + to - from;
+}
+
+/** A member of an object that is well-formed, as JSON; empty when it is not there. */
+export function member(object: string, name: string): string {
+  let at = skip(object, 0) + 1;
+  while (true) {
+    at = skip(object, at);
+    if (at >= object.length || object.charCodeAt(at) != 0x22) return "";
+    const end = past(object, at);
+    const found = end - at - 2 == name.length && object.substr(at + 1, name.length) == name;
+    const from = skip(object, skip(object, end) + 1);
+    const to = past(object, from);
+    if (found) return object.substring(from, to);
+    at = skip(object, to) + 1;
+  }
+}
+
+function skip(text: string, at: i32): i32 {
+  while (at < text.length && blank(text.charCodeAt(at))) at++;
+  return at;
+}
+
+@inline
+function blank(c: i32): bool {
+  return c == 0x20 || c == 0x0a || c == 0x0d || c == 0x09;
+}
+
+/** Where the value that begins at a place ends. */
+function past(text: string, at: i32): i32 {
+  let depth = 0;
+  let quoted = false;
+  for (const n = text.length; at < n; at++) {
+    const c = text.charCodeAt(at);
+    if (quoted) {
+      if (c == 0x5c) at++;
+      else if (c == 0x22) {
+        quoted = false;
+        if (depth == 0) return at + 1;
+      }
+    } else if (c == 0x22) {
+      quoted = true;
+    } else if (c == 0x7b || c == 0x5b) {
+      depth++;
+    } else if (c == 0x7d || c == 0x5d) {
+      if (depth == 0) return at; // of what it stands in
+      if (--depth == 0) return at + 1;
+    } else if (depth == 0 && (c == 0x2c || blank(c))) {
+      return at;
+    }
+  }
+  return at;
+}
+
+// As deep as values nest.
+const deepest = 256;
+
+/**
+ * Says what is wrong with a text that is to be JSON (RFC 8259), empty when nothing is.
+ * json-as takes well-formed texts for granted.
+ */
+export function malformed(bytes: Uint8Array): string {
+  const end = bytes.dataStart + bytes.byteLength;
+  const at = new Check(bytes.dataStart, end).document();
+  if (at == 0) return "";
+  if (at == end) return "unexpected end";
+  if (at > end) return "nested more than " + deepest.toString() + " deep";
+  return "unexpected byte at offset " + (at - bytes.dataStart).toString();
+}
+
+/** A look at a text, byte by byte. */
+@final
+class Check {
+  private open: StaticArray<u8> = new StaticArray<u8>(deepest);
+
+  constructor(
+    private at: usize,
+    private end: usize,
+  ) {}
+
+  /** Where the first mistake is, 0 when there is none, and behind the end when it is too deep. */
+  document(): usize {
+    let depth = 0;
+    while (true) {
+      // A value is wanted here.
+      let c = this.next();
+      if (c == 0x7b || c == 0x5b) {
+        if (depth == deepest) return this.end + 1;
+        this.open[depth++] = <u8>c;
+        this.at++;
+        const first = this.next();
+        if (first != c + 2) {
+          if (c == 0x7b && !this.key()) return this.at;
+          continue;
+        }
+        this.at++; // it is empty
+        depth--;
+      } else if (!this.scalar(c)) {
+        return this.at;
+      }
+      // A value is over here.
+      while (true) {
+        c = this.next();
+        if (depth == 0) return c < 0 ? 0 : this.at;
+        const opened: i32 = this.open[depth - 1];
+        if (c == opened + 2) {
+          this.at++;
+          depth--;
+          continue;
+        }
+        if (c != 0x2c) return this.at;
+        this.at++;
+        if (opened == 0x7b && !this.key()) return this.at;
+        break;
+      }
+    }
+  }
+
+  /** The next byte that is no blank, -1 at the end. */
+  private next(): i32 {
+    while (this.at < this.end) {
+      const c = load<u8>(this.at);
+      if (!blank(c)) return c;
+      this.at++;
+    }
+    return -1;
+  }
+
+  private key(): bool {
+    if (this.next() != 0x22 || !this.text()) return false;
+    if (this.next() != 0x3a) return false;
+    this.at++;
+    return true;
+  }
+
+  private scalar(c: i32): bool {
+    switch (c) {
+      case 0x22: return this.text();
+      case 0x74: return this.word(0x65757274, 4); // true
+      case 0x6e: return this.word(0x6c6c756e, 4); // null
+      case 0x66: return this.word(0x736c6166, 4) && this.word(0x65, 1); // fals e
+    }
+    return this.number();
+  }
+
+  private word(want: u32, length: i32): bool {
+    for (let i = 0; i < length; i++, want >>= 8) {
+      if (this.at == this.end || load<u8>(this.at) != <u8>want) return false;
+      this.at++;
+    }
+    return true;
+  }
+
+  private text(): bool {
+    this.at++;
+    while (this.at < this.end) {
+      const c = load<u8>(this.at);
+      if (c < 0x20) return false;
+      this.at++;
+      if (c == 0x22) return true;
+      if (c == 0x5c && !this.escape()) return false;
+    }
+    return false;
+  }
+
+  private escape(): bool {
+    if (this.at == this.end) return false;
+    switch (load<u8>(this.at)) {
+      case 0x22: case 0x5c: case 0x2f: case 0x62: case 0x66: case 0x6e: case 0x72: case 0x74:
+        this.at++;
+        return true;
+      case 0x75:
+        this.at++;
+        for (let i = 0; i < 4; i++, this.at++) {
+          if (this.at == this.end) return false;
+          const c = load<u8>(this.at);
+          const letter = c | 0x20;
+          if ((c < 0x30 || c > 0x39) && (letter < 0x61 || letter > 0x66)) return false;
+        }
+        return true;
+    }
+    return false;
+  }
+
+  private number(): bool {
+    if (this.peek() == 0x2d) this.at++;
+    if (this.peek() == 0x30) this.at++;
+    else if (!this.digits()) return false;
+    if (this.peek() == 0x2e) {
+      this.at++;
+      if (!this.digits()) return false;
+    }
+    if ((this.peek() | 0x20) == 0x65) {
+      this.at++;
+      const sign = this.peek();
+      if (sign == 0x2b || sign == 0x2d) this.at++;
+      if (!this.digits()) return false;
+    }
+    return true;
+  }
+
+  private peek(): i32 {
+    return this.at < this.end ? load<u8>(this.at) : -1;
+  }
+
+  private digits(): bool {
+    const from = this.at;
+    while (this.at < this.end && <u8>(load<u8>(this.at) - 0x30) < 10) this.at++;
+    return this.at > from;
+  }
+}

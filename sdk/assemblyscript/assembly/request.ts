@@ -1,0 +1,132 @@
+// The request at hand. What it is made of is fetched from the host when it is asked
+// for, so a handler pays for what it reads.
+
+import { setParsing } from "./abort";
+import { end } from "./host";
+import { parseJSON, malformed } from "./json";
+import { bytes, decode, pieces, Source, text } from "./memory";
+
+/** Values by name: `req.params["id"]`. */
+export class Values {
+  constructor(
+    private one: Source,
+    private all: Source,
+  ) {}
+
+  /** The value of that name, of several the first; empty when there is none. */
+  @operator("[]")
+  get(name: string): string {
+    const value = text(this.one, name);
+    return value === null ? "" : value;
+  }
+
+  /** Whether there is one, if only an empty one. */
+  has(name: string): bool {
+    return text(this.one, name) !== null;
+  }
+
+  /** All names with their values, in order of arrival. */
+  entries(): Map<string, string[]> {
+    return pairs(this.all);
+  }
+}
+
+/** Lists of values by name: `req.queryAll["tag"]`. */
+export class ValueLists {
+  constructor(private all: Source) {}
+
+  /** All values of that name, in order. */
+  @operator("[]")
+  get(name: string): string[] {
+    const all = pairs(this.all);
+    return all.has(name) ? all.get(name) : [];
+  }
+}
+
+/** The request at hand. */
+export class RouteRequest {
+  private raw: Uint8Array | null = null;
+
+  /** Path parameters by name, percent-decoded; those of the route are never empty. */
+  readonly params: Values = new Values(Source.Param, Source.Params);
+  /** Query values by name; of several the first. */
+  readonly query: Values = new Values(Source.QueryValue, Source.Query);
+  /** All query values by name, in order. */
+  readonly queryAll: ValueLists = new ValueLists(Source.Query);
+  /** Headers by name in lower case; repeated lines are joined with ", ". */
+  readonly headers: Values = new Values(Source.Header, Source.Headers);
+
+  get method(): string {
+    const value = text(Source.Method);
+    return value === null ? "" : value;
+  }
+
+  /** The raw path, without the query. */
+  get path(): string {
+    const value = text(Source.Path);
+    return value === null ? "" : value;
+  }
+
+  /** The exact body, for signatures. */
+  get rawBody(): Uint8Array {
+    const known = this.raw;
+    if (known !== null) return known;
+    const read = pieces(Source.Body);
+    this.raw = read;
+    return read;
+  }
+
+  /** The body as text. */
+  text(): string {
+    return decode(this.rawBody);
+  }
+
+  /**
+   * The JSON body as a T: a class with `@json`, an array, `JSON.Obj` and so on. An
+   * empty body and `null` give a T as `{}` does, so that a check for a field finds it
+   * missing. One that is not JSON, or does not fit T, answers 400 `invalid_json` and
+   * ends the request; `isJSON` tells before.
+   */
+  body<T>(): T {
+    const raw = this.rawBody;
+    if (isBlank(raw)) return parseJSON<T>("");
+    const wrong = malformed(raw);
+    if (wrong.length > 0) end(400, "invalid_json", "read the JSON body: " + wrong);
+    setParsing(true);
+    const value = parseJSON<T>(this.text().trim());
+    setParsing(false);
+    return value;
+  }
+
+  /** Whether the body is empty or well-formed JSON. */
+  get isJSON(): bool {
+    const raw = this.rawBody;
+    return isBlank(raw) || malformed(raw).length == 0;
+  }
+}
+
+function isBlank(raw: Uint8Array): bool {
+  for (let i = 0; i < raw.length; i++) {
+    const c = raw[i];
+    if (c != 0x20 && c != 0x09 && c != 0x0a && c != 0x0d) return false;
+  }
+  return true;
+}
+
+/** Per pair the host writes two little-endian lengths and then both texts. */
+function pairs(source: Source): Map<string, string[]> {
+  const all = new Map<string, string[]>();
+  const raw = bytes(source);
+  let at = raw.dataStart;
+  const end = at + raw.byteLength;
+  while (at + 8 <= end) {
+    const nameLength = load<u32>(at);
+    const valueLength = load<u32>(at, 4);
+    const name = String.UTF8.decodeUnsafe(at + 8, nameLength);
+    const value = String.UTF8.decodeUnsafe(at + 8 + nameLength, valueLength);
+    if (all.has(name)) all.get(name).push(value);
+    else all.set(name, [value]);
+    at += 8 + nameLength + valueLength;
+  }
+  return all;
+}

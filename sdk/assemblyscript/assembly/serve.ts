@@ -1,0 +1,68 @@
+// From a request to its answer.
+
+import { response_error, response_header, response_send, response_send_result, errnoName } from "./abi";
+import { reseed } from "./abort";
+import { fail, failed, HostError, setCurrent } from "./host";
+import { encode } from "./json";
+import { Operation, Part } from "./query";
+import { RouteRequest } from "./request";
+import { Response } from "./response";
+
+/** Runs a handler for the request at hand. The build makes an export of each handler that calls it. */
+export function serve(name: string, handler: (req: RouteRequest) => Response): void {
+  setCurrent(name);
+  reseed();
+  send(handler(new RouteRequest()));
+  setCurrent("");
+}
+
+function send(response: Response): void {
+  const status = response.status;
+  for (let i = 0; i < response.names.length; i++) {
+    const name = String.UTF8.encode(response.names[i]);
+    const value = String.UTF8.encode(response.values[i]);
+    accepted(
+      response_header(changetype<usize>(name), name.byteLength, changetype<usize>(value), value.byteLength),
+      "set header " + encode<string>(response.names[i]),
+    );
+  }
+  if (response.failure) {
+    const message = String.UTF8.encode(response.text);
+    accepted(response_error(status, 0, 0, changetype<usize>(message), message.byteLength), "answer with an error of status " + status.toString());
+    return;
+  }
+  const operation = response.operation;
+  if (operation !== null) {
+    handOn(status, operation);
+    return;
+  }
+  const bytes = response.bytes;
+  if (bytes !== null) {
+    sendBytes(status, bytes.dataStart, bytes.byteLength);
+    return;
+  }
+  const body = String.UTF8.encode(response.text);
+  sendBytes(status, changetype<usize>(body), body.byteLength);
+}
+
+function sendBytes(status: i32, at: usize, length: i32): void {
+  accepted(response_send(status, at, length), "answer with status " + status.toString() + " and " + length.toString() + " bytes");
+}
+
+/** Answers with an operation's result, without reading it where that can be. */
+function handOn(status: i32, operation: Operation): void {
+  operation.run();
+  if (operation.part == Part.Count) {
+    const count = String.UTF8.encode(operation.outcome.count.toString());
+    sendBytes(status, changetype<usize>(count), count.byteLength);
+    return;
+  }
+  const n = response_send_result(status, operation.part);
+  if (n < 0 && errnoName(n) == "not_found") fail(new HostError("not_found", "no row is like that"));
+  accepted(n, "answer with status " + status.toString() + " and the last result");
+}
+
+/** A refused answer is the handler's own fault, whatever the code. */
+function accepted(n: i32, act: string): void {
+  if (n < 0) failed(act + ": " + errnoName(n));
+}

@@ -1,0 +1,23 @@
+/**
+ * The SDK for handlers written in AssemblyScript: see README.md.
+ *
+ * A handler is an exported function over the request that returns an answer made by
+ * one of the helpers, named as in the schema (`POST /orders -> createOrder`).
+ */
+export { JSON } from "json-as";
+export { abort, seed, trace } from "./assembly/abort";
+export { console } from "./assembly/console";
+export { Context, Client, ApiKeys, ApiKey, ApiKeyPage, ApiKeyOptions, ApiKeyFilter, Auth, getContext } from "./assembly/context";
+export { Digest, digest, hmac, hmacWithKey, now, randomBytes, randomUUID, timingSafeEqual } from "./assembly/crypto";
+export { Fetch, FetchResponse, fetch, fetchAll } from "./assembly/fetch";
+export { call, fail, tryCall, HostError, Outcome } from "./assembly/host";
+export { Fields, fields, nil, parseJSON } from "./assembly/json";
+export {
+  Change, Condition, Insertion, Lookup, Operation, Page, Removal, Selection,
+  and, field, get, insert, not, or, query, remove, select, update,
+} from "./assembly/query";
+export { RouteRequest, Values, ValueLists } from "./assembly/request";
+export {
+  Response, badRequest, created, error, forbidden, noContent, notFound, ok, redirect, unauthorized,
+} from "./assembly/response";
+export { serve } from "./assembly/serve";

@@ -1,0 +1,1508 @@
+/*
+ * runner.h: the SDK for handlers written in C (C99 and later). C++ has runner.hpp
+ * on top of it.
+ *
+ *     #include "runner.h"
+ *
+ *     RUNNER_HANDLER(createOrder) {
+ *         runner_json *in = runner_body();
+ *         runner_text item = runner_as_text(runner_member(in, "item"));
+ *         if (item.len == 0) return runner_bad_request("missing field: item");
+ *         runner_json *row = runner_row(runner_insert("Order", runner_object(
+ *             "item", runner_string(item),
+ *             "qty", runner_int(runner_as_int(runner_member(in, "qty"), 1)), NULL)));
+ *         return runner_created(row, NULL);
+ *     }
+ *
+ * Handlers are named as in the schema, lie in handlers/<name>/, and `runner build`
+ * makes one module of all files there. The header may be included by several of
+ * them: they share what it defines.
+ *
+ * FAILURES. A failed operation, or a body that is not JSON, fails the request: the
+ * operations after it are not run and give nothing, and whatever the handler answers
+ * then, the request's answer is that of the failure (of rows and keys not_found 404,
+ * denied 403, conflict 409, unavailable 503; invalid_json 400; anything else 500 with
+ * the text in the server's log). So a handler is written straight down, and looks for a
+ * failure only where it has something else to do: runner_caught() gives its code
+ * and lets the request go on.
+ *
+ * TEXT. runner_text is bytes with their length; those that come from here have a
+ * zero byte behind them, so .data is a C string too (with len the whole truth: a
+ * caller can send zero bytes). What is absent has no data: runner_given() tells.
+ *
+ * MEMORY. All that is given here lives until the handler returns, and nothing is
+ * to be freed. Every request begins with the memory that the module began with:
+ * what one leaves behind, in variables or on the heap, no other sees.
+ *
+ * AUTHORITY. Rows and keys are reached with the caller's authority. All that one
+ * request reads and writes is one transaction, which commits when the answer is
+ * below 400; when another request got in between, the handler runs again.
+ */
+#ifndef RUNNER_H
+#define RUNNER_H
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- What the host offers -------------------------------------------------- */
+
+#ifdef __wasm__
+#define RUNNER_IMPORT(name) __attribute__((import_module("runner"), import_name(name)))
+#define RUNNER_EXPORT(name) __attribute__((export_name(name)))
+#else /* tests on the machine itself bring a host of their own */
+#define RUNNER_IMPORT(name)
+#define RUNNER_EXPORT(name) __attribute__((used))
+#endif
+#define RUNNER_API __attribute__((weak))
+#define RUNNER_FORMAT(text, values) __attribute__((format(printf, text, values)))
+
+/* generated: abi */
+/* Written from hostabi/abi by go generate: change nothing here. */
+RUNNER_IMPORT("request_method") extern int32_t runner_host_request_method(void *buf, uint32_t cap);
+RUNNER_IMPORT("request_path") extern int32_t runner_host_request_path(void *buf, uint32_t cap);
+RUNNER_IMPORT("request_param") extern int32_t runner_host_request_param(const char *name, uint32_t name_len, void *buf, uint32_t cap);
+RUNNER_IMPORT("request_query") extern int32_t runner_host_request_query(const char *name, uint32_t name_len, void *buf, uint32_t cap);
+RUNNER_IMPORT("request_header") extern int32_t runner_host_request_header(const char *name, uint32_t name_len, void *buf, uint32_t cap);
+RUNNER_IMPORT("request_pairs") extern int32_t runner_host_request_pairs(uint32_t kind, void *buf, uint32_t cap);
+RUNNER_IMPORT("request_body") extern int32_t runner_host_request_body(uint32_t offset, void *buf, uint32_t cap);
+RUNNER_IMPORT("context") extern int32_t runner_host_context(void *buf, uint32_t cap);
+RUNNER_IMPORT("response_header") extern int32_t runner_host_response_header(const char *name, uint32_t name_len, const char *value, uint32_t value_len);
+RUNNER_IMPORT("response_send") extern int32_t runner_host_response_send(uint32_t status, const void *body, uint32_t body_len);
+RUNNER_IMPORT("response_error") extern int32_t runner_host_response_error(uint32_t status, const char *code, uint32_t code_len, const char *message, uint32_t message_len);
+RUNNER_IMPORT("response_send_result") extern int32_t runner_host_response_send_result(uint32_t status, uint32_t part);
+RUNNER_IMPORT("call") extern int32_t runner_host_call(const char *op, uint32_t op_len, const void *args, uint32_t args_len);
+RUNNER_IMPORT("call_result") extern int32_t runner_host_call_result(uint32_t offset, void *buf, uint32_t cap);
+RUNNER_IMPORT("call_start") extern int32_t runner_host_call_start(const char *op, uint32_t op_len, const void *args, uint32_t args_len);
+RUNNER_IMPORT("call_wait") extern int32_t runner_host_call_wait(void);
+RUNNER_IMPORT("call_take") extern int32_t runner_host_call_take(uint32_t ticket);
+RUNNER_IMPORT("keep_writes") extern void runner_host_keep_writes(void);
+RUNNER_IMPORT("log") extern void runner_host_log(uint32_t level, const char *text, uint32_t text_len);
+
+enum { RUNNER_PARAMS = 0, RUNNER_QUERY = 1, RUNNER_HEADERS = 2 };
+enum { RUNNER_PART_ALL = 0, RUNNER_PART_ROWS = 1, RUNNER_PART_ROW = 2 };
+
+/* The name of a failed host call's number. One that is not known here is internal. */
+static inline const char *runner_errno_name(int32_t n) {
+  switch (n) {
+    case -1: return "not_found";
+    case -2: return "invalid";
+    case -3: return "denied";
+    case -4: return "conflict";
+    case -5: return "too_large";
+    case -6: return "limit";
+    case -7: return "unavailable";
+    case -8: return "deadline";
+  }
+  return "internal";
+}
+/* end: abi */
+
+/* ---- Text and memory -------------------------------------------------------- */
+
+/* Bytes with their length; absent when data is NULL. */
+typedef struct runner_text {
+  const char *data;
+  size_t len;
+} runner_text;
+
+/* The text of a C string; absent for NULL. */
+static inline runner_text runner_t(const char *s) {
+  runner_text t = {s, s ? strlen(s) : 0};
+  return t;
+}
+
+/* Whether it is there; an empty text is. */
+static inline bool runner_given(runner_text t) { return t.data != NULL; }
+
+/* Whether it is there and the same as a C string. */
+static inline bool runner_is(runner_text t, const char *s) {
+  return t.data && t.len == strlen(s) && memcmp(t.data, s, t.len) == 0;
+}
+
+/* Memory for this request, zeroed. The request ends when there is none left. */
+void *runner_alloc(size_t size);
+
+/* A text made as printf does. */
+const char *runner_format(const char *format, ...) RUNNER_FORMAT(1, 2);
+
+/* ---- JSON -------------------------------------------------------------------- */
+
+typedef enum runner_kind {
+  RUNNER_NULL,
+  RUNNER_BOOL,
+  RUNNER_NUMBER,
+  RUNNER_STRING,
+  RUNNER_ARRAY,
+  RUNNER_OBJECT
+} runner_kind;
+
+/* A JSON value. NULL stands for one that is absent, wherever one is taken. */
+typedef struct runner_json {
+  runner_kind kind;
+  bool truth;
+  bool placed;               /* it has a place in a list or an object */
+  runner_text text;          /* a string; a number as it is written */
+  runner_text name;          /* of a member */
+  struct runner_json *first; /* of the items or members */
+  struct runner_json *last;
+  struct runner_json *next;
+} runner_json;
+
+runner_json *runner_null(void);
+runner_json *runner_bool(bool value);
+runner_json *runner_int(int64_t value);
+/* A number; null when it is none (infinite, not a number). */
+runner_json *runner_number(double value);
+/* A string; null when the text is absent. */
+runner_json *runner_string(runner_text value);
+static inline runner_json *runner_str(const char *value) { return runner_string(runner_t(value)); }
+
+/* An object of names and values, ended by NULL:
+ *     runner_object("id", id, "item", item, NULL)
+ * A member without a value (a NULL in its place would end the list) is null: use
+ * runner_put to leave one out. */
+runner_json *runner_object(const char *name, ...) __attribute__((sentinel));
+/* Adds a member, unless the value is NULL, and gives the object. */
+runner_json *runner_put(runner_json *object, const char *name, runner_json *value);
+/* A list without items. */
+runner_json *runner_array(void);
+/* Adds an item, unless it is NULL, and gives the list. One that has a place already
+ * is copied, so a part of one value can be put into another. */
+runner_json *runner_push(runner_json *array, runner_json *item);
+
+/* The member of an object, NULL when it has none: of several with one name the last. */
+runner_json *runner_member(const runner_json *object, const char *name);
+/* How many items or members there are. */
+size_t runner_length(const runner_json *list);
+/* Runs a block for each item of a list, each member of an object. */
+#define RUNNER_EACH(item, list) \
+  for (runner_json *item = runner_items(list); item; item = item->next)
+static inline runner_json *runner_items(const runner_json *list) { return list ? list->first : NULL; }
+
+/* Values, or what to take instead of another kind. */
+runner_text runner_as_text(const runner_json *value); /* absent when it is no string */
+int64_t runner_as_int(const runner_json *value, int64_t otherwise); /* also when it is no whole number, or too large */
+double runner_as_number(const runner_json *value, double otherwise);
+bool runner_as_bool(const runner_json *value, bool otherwise);
+static inline bool runner_is_null(const runner_json *value) { return !value || value->kind == RUNNER_NULL; }
+
+/* How deep lists and objects may lie in each other. */
+#define RUNNER_DEPTH 64
+
+/* Reads JSON (RFC 8259). NULL when it is none: why, if not NULL, is told where. */
+runner_json *runner_parse(runner_text text, const char **why);
+/* Writes JSON. */
+runner_text runner_print(const runner_json *value);
+
+/* ---- The request ------------------------------------------------------------- */
+
+runner_text runner_method(void);
+/* The raw path without the query. */
+runner_text runner_path(void);
+/* A path parameter, decoded; those of the route are never empty. */
+runner_text runner_param(const char *name);
+/* The first query value of a name, decoded. */
+runner_text runner_query_value(const char *name);
+/* A header by its name in lower case; repeated lines are joined with ", ". */
+runner_text runner_header(const char *name);
+/* The exact body, for signatures. */
+runner_text runner_raw_body(void);
+/* The JSON body. An empty one and null give an object without members. One that is
+ * no JSON fails the request with 400 invalid_json. */
+runner_json *runner_body(void);
+
+typedef struct runner_pair {
+  runner_text name, value;
+} runner_pair;
+/* All of them, in order of arrival: of which is RUNNER_PARAMS, RUNNER_QUERY or
+ * RUNNER_HEADERS. */
+const runner_pair *runner_pairs(int of, size_t *count);
+/* All query values of a name, as a list of strings. */
+runner_json *runner_query_all(const char *name);
+
+/* ---- The context --------------------------------------------------------------- */
+
+/* Who calls, as the host found out; no header tells. What this caller has not is
+ * absent. */
+typedef struct runner_caller {
+  runner_text kind; /* "anonymous", "session", "apiKey" */
+  runner_text user_id, tenant, key_id, scope, capability;
+  runner_json *roles;    /* a list of strings */
+  runner_json *metadata; /* an object, or NULL */
+  runner_json *claims;   /* an object, or NULL */
+} runner_caller;
+runner_caller runner_auth(void);
+/* The id that stands on the answer and in the log. */
+runner_text runner_request_id(void);
+/* The template of the matched route: "/v1/orders/:id". */
+runner_text runner_route(void);
+/* When the request's time is over (RFC 3339). */
+runner_text runner_deadline(void);
+/* Commits what this request writes whatever it answers. */
+void runner_keep_writes(void);
+/* The value of a secret that the schema declares. */
+runner_text runner_secret(const char *name);
+
+typedef enum runner_level { RUNNER_DEBUG, RUNNER_INFO, RUNNER_WARN, RUNNER_ERROR } runner_level;
+/* Writes a line to the server's log, as printf does. */
+void runner_log(runner_level level, const char *format, ...) RUNNER_FORMAT(2, 3);
+
+/* Ends the request with 500, and the log says why and where. Nothing after it runs. */
+#define runner_panic(why) runner_panic_at((why), __FILE__, __LINE__)
+_Noreturn void runner_panic_at(const char *why, const char *file, int line);
+
+/* ---- Answers -------------------------------------------------------------------- */
+
+typedef struct runner_response {
+  int status;      /* 0: none */
+  runner_text body;
+  const char *message; /* of a failure */
+  int part;            /* of the last operation's result, when handed_on */
+  bool failure, failed, handed_on;
+  struct runner_line *headers, *last;
+} runner_response;
+
+/* 200 with a body of JSON; NULL is null. */
+runner_response runner_ok(const runner_json *body);
+/* 200 with any bytes: set a content-type, else they are taken for JSON. */
+runner_response runner_ok_bytes(runner_text body);
+/* 201, with the Location of what was created unless it is NULL. */
+runner_response runner_created(const runner_json *body, const char *location);
+runner_response runner_no_content(void);
+/* 302. The location is a path ("/x") or an absolute http(s) URL. */
+runner_response runner_redirect(const char *location);
+/* 301, 302, 303, 307 or 308. */
+runner_response runner_redirect_with(int status, const char *location);
+/* Failures, with a message made as printf does. */
+runner_response runner_bad_request(const char *format, ...) RUNNER_FORMAT(1, 2);
+runner_response runner_unauthorized(const char *format, ...) RUNNER_FORMAT(1, 2);
+runner_response runner_forbidden(const char *format, ...) RUNNER_FORMAT(1, 2);
+runner_response runner_not_found(const char *format, ...) RUNNER_FORMAT(1, 2);
+/* Any other failure, 400 to 599. */
+runner_response runner_error(int status, const char *format, ...) RUNNER_FORMAT(2, 3);
+/* 500 handler_failed; the message goes to the log alone. */
+runner_response runner_fail(const char *format, ...) RUNNER_FORMAT(1, 2);
+/* The answer with one more header line. One that the host does not let pass makes
+ * the answer 500, and the log says which. */
+runner_response runner_with_header(runner_response r, const char *name, const char *value);
+
+/* ---- Operations on rows ----------------------------------------------------------- */
+
+typedef struct runner_op runner_op;
+
+/* A query of the rows of an entity that the caller may read; steps give it back. */
+runner_op *runner_query(const char *entity);
+/* The fields of the rows: runner_select(op, "id", "total"). Without it all that the
+ * caller may read. */
+#define runner_select(op, ...) runner_select_these((op), __VA_ARGS__, (const char *)NULL)
+runner_op *runner_select_these(runner_op *op, ...) __attribute__((sentinel));
+/* One more condition: all must hold. The operators are = != < <= > >= in startsWith
+ * contains. */
+runner_op *runner_where(runner_op *op, const char *field, const char *operation, runner_json *value);
+/* One more condition, made by runner_field, runner_and, runner_or and runner_not. */
+runner_op *runner_match(runner_op *op, runner_json *condition);
+runner_op *runner_order_by(runner_op *op, const char *field, const char *direction);
+/* At most so many rows, 1 to 1,000; without it 100. */
+runner_op *runner_limit(runner_op *op, int most);
+/* The rows behind a cursor, that of the page before; absent for the first page. */
+runner_op *runner_after(runner_op *op, runner_text cursor);
+
+runner_json *runner_field(const char *name, const char *operation, runner_json *value);
+#define runner_and(...) runner_join("and", __VA_ARGS__, (runner_json *)NULL)
+#define runner_or(...) runner_join("or", __VA_ARGS__, (runner_json *)NULL)
+runner_json *runner_not(runner_json *condition);
+runner_json *runner_join(const char *word, ...) __attribute__((sentinel));
+
+/* One row by its id; runner_select names its fields. */
+runner_op *runner_get(const char *entity, runner_text id);
+/* Makes a row of an object, or rows of a list of at most 1,000. */
+runner_op *runner_insert(const char *entity, runner_json *values);
+/* Sets fields of rows, or removes rows: those that conditions name, and all only
+ * when runner_every says so. */
+runner_op *runner_update(const char *entity, runner_json *set);
+runner_op *runner_remove(const char *entity);
+runner_op *runner_every(runner_op *op);
+
+/* Each of these runs the operation. They give NULL, 0 or nothing when it fails. */
+
+/* The rows, as a list. */
+runner_json *runner_rows(runner_op *op);
+/* The rows with the cursor of the next page, absent on the last one. */
+runner_json *runner_page(runner_op *op, runner_text *next);
+/* The row of runner_get, the new one of runner_insert, the first one of a query.
+ * Without any it fails with not_found. */
+runner_json *runner_row(runner_op *op);
+/* How many rows a query finds, whatever the limit; how many were changed or removed. */
+int64_t runner_count(runner_op *op);
+/* Answers with the result as the host has it, without a trip through the handler. */
+runner_response runner_ok_rows(runner_op *op);
+runner_response runner_ok_row(runner_op *op);
+runner_response runner_ok_page(runner_op *op);
+
+/* ---- Other operations ---------------------------------------------------------------- */
+
+/* Any operation: its arguments and its result are JSON (docs/abi.md). */
+runner_json *runner_call(const char *operation, const runner_json *arguments);
+
+/* The keys that the caller may issue. A key is an object with id, scope, capability,
+ * name, status, metadata, …; what creates and rotates also has the token, which
+ * nothing shows again. options: {"scope", "name"?, "expiresIn"?, "metadata"?}. */
+runner_json *runner_api_key_create(runner_json *options);
+runner_json *runner_api_key_get(runner_text id);
+/* Options: {"scope"?, "limit"?, "cursor"?}, or NULL. The result is {"keys", "nextCursor"}. */
+runner_json *runner_api_key_list(runner_json *options);
+/* Older tokens live for so many seconds more. */
+runner_json *runner_api_key_rotate(runner_text id, int64_t grace);
+runner_json *runner_api_key_revoke(runner_text id);
+
+/* A digest of bytes as {"hex", "base64"}; the algorithm is "SHA-256", "SHA-384" or
+ * "SHA-512". */
+runner_json *runner_digest(const char *algorithm, runner_text data);
+/* An HMAC with a declared secret, which the handler need not see, or with a key. */
+runner_json *runner_hmac_with_secret(const char *algorithm, const char *secret, runner_text data);
+runner_json *runner_hmac(const char *algorithm, runner_text key, runner_text data);
+/* Whether they are equal, in a time that tells nothing but their lengths. */
+bool runner_timing_safe_equal(runner_text a, runner_text b);
+/* Bytes as operations take them: a string, or {"base64"} when they are no UTF-8. */
+runner_json *runner_bytes(runner_text bytes);
+/* Bytes as operations give them, in either form; absent when they are none. */
+runner_text runner_as_bytes(const runner_json *value);
+
+/* A request to another service, whose origin the schema declares with `outbound`:
+ * {"url", "method"?, "headers"? [[name, value], …], "body"?, "timeout"? in seconds,
+ * "redirect"? "follow", "manual" or "error"}. The
+ * result is {"status", "headers", "body"}, whatever the status: read the body with
+ * runner_as_bytes. A handler that has called out is not run again when its
+ * transaction conflicts; the caller gets 409. So write first and call out last. */
+runner_json *runner_fetch(runner_json *request);
+/* Starts an operation that waits, such as "fetch", and goes on; runner_take gives what
+ * runner_call would have given. So several are under way together. A ticket of less
+ * than 0 is one that failed at once. */
+int runner_start(const char *operation, const runner_json *arguments);
+runner_json *runner_take(int ticket);
+
+/* The code of the failure, which is forgotten then: "not_found", "invalid", "denied",
+ * "conflict", "too_large", "limit", "unavailable", "deadline", "internal" or, of a
+ * body, "invalid_json". NULL when nothing failed. message, if not NULL, is told more. */
+const char *runner_caught(runner_text *message);
+/* Whether something failed and was not caught. */
+bool runner_failed(void);
+
+/* ---- Handlers ------------------------------------------------------------------------ */
+
+#ifdef __cplusplus
+#define RUNNER_C extern "C"
+#else
+#define RUNNER_C
+#endif
+
+typedef runner_response runner_handler(void);
+void runner_serve(const char *name, runner_handler *handler);
+
+/* Begins a handler, a function without parameters that returns an answer. */
+#define RUNNER_HANDLER(name)                                                \
+  static runner_response runner_handle_##name(void);                       \
+  RUNNER_C RUNNER_EXPORT(#name) void runner_export_##name(void);           \
+  RUNNER_C void runner_export_##name(void) { runner_serve(#name, runner_handle_##name); } \
+  static runner_response runner_handle_##name(void)
+
+/* ======================================================================================
+ * What is behind it. It is part of every file that includes the header; the linker
+ * keeps one copy of what is used.
+ */
+
+typedef struct runner_line {
+  const char *name, *value;
+  struct runner_line *next;
+} runner_line;
+
+struct runner_op {
+  const char *name, *entity;
+  runner_json *args, *fields, *where, *order;
+};
+
+/* What the request at hand has come to. */
+struct runner_state {
+  char *chunk; /* where memory is taken from */
+  size_t room;
+  const char *failure; /* a code, NULL without one */
+  bool inner;          /* it is of an operation that is not the caller's to know of */
+  runner_text why;
+  runner_json *context;
+  runner_text raw;
+  const char *handler;
+};
+RUNNER_API struct runner_state runner_now;
+
+/* ---- Memory ---- */
+
+/* Small things are cut from chunks of so many bytes. With 0 everything has its own
+ * memory, so that tools see who writes beside it. */
+#ifndef RUNNER_CHUNK
+#define RUNNER_CHUNK 16384
+#endif
+
+RUNNER_API void *runner_alloc(size_t size) {
+  void *at = NULL;
+  if (size == 0) size = 1;
+  if (size > RUNNER_CHUNK / 4) { /* by itself: nothing of a chunk is lost to it */
+    at = calloc(1, size);
+    if (!at) runner_panic("out of memory");
+    return at;
+  }
+  size = (size + 15) & ~(size_t)15;
+  if (size > runner_now.room) {
+    runner_now.chunk = (char *)malloc(RUNNER_CHUNK);
+    if (!runner_now.chunk) runner_panic("out of memory");
+    runner_now.room = RUNNER_CHUNK;
+  }
+  at = runner_now.chunk;
+  runner_now.chunk += size;
+  runner_now.room -= size;
+  return memset(at, 0, size); /* now: a page that is not touched costs a request nothing */
+}
+
+RUNNER_API runner_text runner_copy(const char *data, size_t len) {
+  char *own = (char *)runner_alloc(len + 1);
+  if (len) memcpy(own, data, len);
+  runner_text t = {own, len};
+  return t;
+}
+
+RUNNER_API runner_text runner_vformat(const char *format, va_list values) {
+  char small[256]; /* for most */
+  va_list again;
+  va_copy(again, values);
+  int n = vsnprintf(small, sizeof small, format, again);
+  va_end(again);
+  if (n < (int)sizeof small) return runner_copy(small, n < 0 ? 0 : (size_t)n);
+  char *own = (char *)runner_alloc((size_t)n + 1);
+  vsnprintf(own, (size_t)n + 1, format, values);
+  runner_text t = {own, (size_t)n};
+  return t;
+}
+
+RUNNER_API const char *runner_format(const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  runner_text t = runner_vformat(format, values);
+  va_end(values);
+  return t.data;
+}
+
+/* A text that grows. */
+typedef struct runner_buffer {
+  char *data;
+  size_t len, cap;
+} runner_buffer;
+
+RUNNER_API void runner_append(runner_buffer *b, const char *data, size_t len) {
+  if (len > b->cap - b->len) {
+    size_t cap = b->cap ? b->cap : 256;
+    while (cap - b->len < len) {
+      if (cap > SIZE_MAX / 4) runner_panic("out of memory");
+      cap *= 2;
+    }
+    char *more = (char *)realloc(b->data, cap);
+    if (!more) runner_panic("out of memory");
+    b->data = more;
+    b->cap = cap;
+  }
+  if (len) memcpy(b->data + b->len, data, len);
+  b->len += len;
+}
+
+RUNNER_API runner_text runner_finish(runner_buffer *b) {
+  runner_append(b, "", 1);
+  runner_text t = {b->data, b->len - 1};
+  return t;
+}
+
+/* ---- JSON values ---- */
+
+RUNNER_API runner_json *runner_make(runner_kind kind) {
+  runner_json *v = (runner_json *)runner_alloc(sizeof *v);
+  v->kind = kind;
+  return v;
+}
+
+RUNNER_API runner_json *runner_null(void) { return runner_make(RUNNER_NULL); }
+
+RUNNER_API runner_json *runner_bool(bool value) {
+  runner_json *v = runner_make(RUNNER_BOOL);
+  v->truth = value;
+  return v;
+}
+
+RUNNER_API runner_json *runner_int(int64_t value) {
+  char digits[20], *at = digits + sizeof digits; /* -9223372036854775808 has as many */
+  uint64_t n = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  do {
+    *--at = (char)('0' + n % 10);
+    n /= 10;
+  } while (n);
+  if (value < 0) *--at = '-';
+  runner_json *v = runner_make(RUNNER_NUMBER);
+  v->text = runner_copy(at, (size_t)(digits + sizeof digits - at));
+  return v;
+}
+
+RUNNER_API runner_json *runner_number(double value) {
+  if (!isfinite(value)) return runner_null();
+  if (fabs(value) < 1e15 && value == (double)(int64_t)value) return runner_int((int64_t)value);
+  runner_json *v = runner_make(RUNNER_NUMBER);
+  for (int digits = 15; digits <= 17; digits++) { /* the fewest that tell it from its neighbours */
+    v->text = runner_t(runner_format("%.*g", digits, value));
+    if (strtod(v->text.data, NULL) == value) break;
+  }
+  return v;
+}
+
+RUNNER_API runner_json *runner_string(runner_text value) {
+  if (!value.data) return runner_null();
+  runner_json *v = runner_make(RUNNER_STRING);
+  v->text = value;
+  return v;
+}
+
+RUNNER_API runner_json *runner_array(void) { return runner_make(RUNNER_ARRAY); }
+
+/* Another value with the same content, and without a place. */
+RUNNER_API runner_json *runner_clone(const runner_json *value) {
+  runner_json *copy = runner_make(value->kind);
+  copy->truth = value->truth;
+  copy->text = value->text;
+  copy->name = value->name;
+  RUNNER_EACH(item, value) runner_push(copy, item);
+  return copy;
+}
+
+RUNNER_API runner_json *runner_push(runner_json *array, runner_json *item) {
+  if (!array || !item) return array;
+  if (item->placed) item = runner_clone(item);
+  item->placed = true;
+  if (array->last) array->last->next = item;
+  else array->first = item;
+  array->last = item;
+  return array;
+}
+
+RUNNER_API runner_json *runner_put_text(runner_json *object, runner_text name, runner_json *value) {
+  if (!object || !value) return object;
+  runner_push(object, value);
+  object->last->name = name;
+  return object;
+}
+
+RUNNER_API runner_json *runner_put(runner_json *object, const char *name, runner_json *value) {
+  return runner_put_text(object, runner_t(name), value);
+}
+
+RUNNER_API runner_json *runner_object(const char *name, ...) {
+  runner_json *object = runner_make(RUNNER_OBJECT);
+  va_list rest;
+  va_start(rest, name);
+  for (; name; name = va_arg(rest, const char *)) {
+    runner_json *value = va_arg(rest, runner_json *);
+    runner_put(object, name, value ? value : runner_null());
+  }
+  va_end(rest);
+  return object;
+}
+
+RUNNER_API runner_json *runner_member(const runner_json *object, const char *name) {
+  runner_json *found = NULL;
+  if (!object || object->kind != RUNNER_OBJECT) return NULL;
+  RUNNER_EACH(member, object) if (runner_is(member->name, name)) found = member;
+  return found;
+}
+
+RUNNER_API size_t runner_length(const runner_json *list) {
+  size_t n = 0;
+  RUNNER_EACH(item, list) n++;
+  return n;
+}
+
+RUNNER_API runner_text runner_as_text(const runner_json *value) {
+  runner_text none = {NULL, 0};
+  return value && value->kind == RUNNER_STRING ? value->text : none;
+}
+
+RUNNER_API double runner_as_number(const runner_json *value, double otherwise) {
+  return value && value->kind == RUNNER_NUMBER ? strtod(value->text.data, NULL) : otherwise;
+}
+
+RUNNER_API int64_t runner_as_int(const runner_json *value, int64_t otherwise) {
+  if (!value || value->kind != RUNNER_NUMBER) return otherwise;
+  const char *s = value->text.data;
+  bool negative = *s == '-';
+  uint64_t n = 0, most = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
+  for (s += negative; *s >= '0' && *s <= '9'; s++) {
+    uint64_t digit = (uint64_t)(*s - '0');
+    if (n > (most - digit) / 10) return otherwise;
+    n = n * 10 + digit;
+  }
+  if (*s) { /* a fraction or an exponent: 1e3 and 2.0 are whole too */
+    double d = strtod(value->text.data, NULL);
+    return d >= -9007199254740992.0 && d <= 9007199254740992.0 && d == (double)(int64_t)d ? (int64_t)d : otherwise;
+  }
+  return negative ? (int64_t)(0 - n) : (int64_t)n;
+}
+
+RUNNER_API bool runner_as_bool(const runner_json *value, bool otherwise) {
+  return value && value->kind == RUNNER_BOOL ? value->truth : otherwise;
+}
+
+/* ---- Reading JSON ---- */
+
+typedef struct runner_reader {
+  const char *at, *end;
+  const char *why; /* the first mistake */
+  int depth;
+} runner_reader;
+
+RUNNER_API runner_json *runner_read(runner_reader *r);
+
+RUNNER_API runner_json *runner_wrong(runner_reader *r, const char *why) {
+  if (!r->why) r->why = why;
+  return NULL;
+}
+
+RUNNER_API int runner_peek(runner_reader *r) {
+  while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
+  return r->at < r->end ? (unsigned char)*r->at : -1;
+}
+
+/* How many bytes the UTF-8 of one character has (RFC 3629); 0 when it is none. */
+RUNNER_API size_t runner_utf8(const char *text, size_t len) {
+  const unsigned char *s = (const unsigned char *)text;
+  if (len == 0) return 0;
+  if (s[0] < 0x80) return 1;
+  size_t n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+  if (n == 0 || n > len) return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80) return 0;
+  if (s[0] == 0xe0 && s[1] < 0xa0) return 0; /* longer than it must be */
+  if (s[0] == 0xed && s[1] > 0x9f) return 0; /* a surrogate */
+  if (s[0] == 0xf0 && s[1] < 0x90) return 0;
+  if (s[0] == 0xf4 && s[1] > 0x8f) return 0; /* more than there are */
+  return n;
+}
+
+/* The number of four hexadecimal digits; -1 when they are none. */
+RUNNER_API int32_t runner_hex4(const char *at, const char *end) {
+  int32_t n = 0;
+  if (end - at < 4) return -1;
+  for (int i = 0; i < 4; i++) {
+    char c = at[i];
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (digit < 0) return -1;
+    n = n * 16 + digit;
+  }
+  return n;
+}
+
+/* Reads the rest of an escape behind \u and writes its UTF-8; false when it is none. */
+RUNNER_API bool runner_read_unicode(runner_reader *r, char **to) {
+  int32_t c = runner_hex4(r->at, r->end), low = -1;
+  if (c < 0) return false;
+  r->at += 4;
+  if (c >= 0xd800 && c < 0xdc00 && r->end - r->at >= 6 && r->at[0] == '\\' && r->at[1] == 'u') low = runner_hex4(r->at + 2, r->end);
+  if (low >= 0xdc00 && low < 0xe000) {
+    c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    r->at += 6;
+  } else if (c >= 0xd800 && c < 0xe000) {
+    c = 0xfffd; /* half of a character */
+  }
+  char *p = *to;
+  if (c < 0x80) {
+    *p++ = (char)c;
+  } else if (c < 0x800) {
+    *p++ = (char)(0xc0 | c >> 6);
+    *p++ = (char)(0x80 | (c & 0x3f));
+  } else if (c < 0x10000) {
+    *p++ = (char)(0xe0 | c >> 12);
+    *p++ = (char)(0x80 | (c >> 6 & 0x3f));
+    *p++ = (char)(0x80 | (c & 0x3f));
+  } else {
+    *p++ = (char)(0xf0 | c >> 18);
+    *p++ = (char)(0x80 | (c >> 12 & 0x3f));
+    *p++ = (char)(0x80 | (c >> 6 & 0x3f));
+    *p++ = (char)(0x80 | (c & 0x3f));
+  }
+  *to = p;
+  return true;
+}
+
+/* Reads a string from its first quote on. What is written for a character is never
+ * longer than the escape of it, so there is room as long as the string is. */
+RUNNER_API bool runner_read_string(runner_reader *r, runner_text *out) {
+  const char *closing = ++r->at;
+  while (closing < r->end && *closing != '"') closing += *closing == '\\' ? 2 : 1;
+  if (closing >= r->end) return runner_wrong(r, "a string has no end"), false;
+  char *own = (char *)runner_alloc((size_t)(closing - r->at) + 1), *to = own;
+  while (*r->at != '"') {
+    unsigned char c = (unsigned char)*r->at;
+    size_t n;
+    if (c < 0x20) return runner_wrong(r, "a control character in a string"), false;
+    if (c != '\\') {
+      if ((n = runner_utf8(r->at, (size_t)(r->end - r->at))) == 0) return runner_wrong(r, "a string that is no UTF-8"), false;
+      memcpy(to, r->at, n);
+      to += n;
+      r->at += n;
+      continue;
+    }
+    const char *escapes = "\"\\/bfnrt", *means = "\"\\/\b\f\n\r\t";
+    const char *known = r->at[1] ? strchr(escapes, r->at[1]) : NULL;
+    r->at += 2;
+    if (known) *to++ = means[known - escapes];
+    else if (r->at[-1] != 'u' || !runner_read_unicode(r, &to)) return runner_wrong(r, "an escape that does not exist"), false;
+  }
+  r->at++;
+  out->data = own;
+  out->len = (size_t)(to - own);
+  return true;
+}
+
+RUNNER_API bool runner_digits(runner_reader *r) {
+  const char *from = r->at;
+  while (r->at < r->end && *r->at >= '0' && *r->at <= '9') r->at++;
+  return r->at > from;
+}
+
+RUNNER_API runner_json *runner_read_number(runner_reader *r) {
+  const char *from = r->at;
+  if (*r->at == '-') r->at++;
+  bool good = true;
+  if (r->at < r->end && *r->at == '0') r->at++;
+  else good = runner_digits(r);
+  if (good && r->at < r->end && *r->at == '.') {
+    r->at++;
+    good = runner_digits(r);
+  }
+  if (good && r->at < r->end && (*r->at == 'e' || *r->at == 'E')) {
+    r->at++;
+    if (r->at < r->end && (*r->at == '+' || *r->at == '-')) r->at++;
+    good = runner_digits(r);
+  }
+  if (!good) return runner_wrong(r, "a number that is none");
+  runner_json *v = runner_make(RUNNER_NUMBER);
+  v->text = runner_copy(from, (size_t)(r->at - from));
+  return v;
+}
+
+/* Reads what stands between brackets or braces. */
+RUNNER_API runner_json *runner_read_list(runner_reader *r, runner_kind kind, int closing) {
+  runner_json *list = runner_make(kind);
+  if (++r->depth > RUNNER_DEPTH) return runner_wrong(r, "lists and objects that lie too deep in each other");
+  r->at++;
+  if (runner_peek(r) == closing) {
+    r->at++;
+    r->depth--;
+    return list;
+  }
+  for (;;) {
+    runner_text name = {NULL, 0};
+    if (kind == RUNNER_OBJECT) {
+      if (runner_peek(r) != '"') return runner_wrong(r, "a member needs a name in double quotes");
+      if (!runner_read_string(r, &name)) return NULL;
+      if (runner_peek(r) != ':') return runner_wrong(r, "a colon is missing");
+      r->at++;
+    }
+    runner_json *value = runner_read(r);
+    if (!value) return NULL;
+    runner_put_text(list, name, value);
+    int c = runner_peek(r);
+    if (c != ',' && c != closing) return runner_wrong(r, "a comma or the end of a list or object is missing");
+    r->at++;
+    if (c == closing) {
+      r->depth--;
+      return list;
+    }
+  }
+}
+
+RUNNER_API runner_json *runner_read_word(runner_reader *r, const char *word, runner_json *value) {
+  size_t n = strlen(word);
+  if ((size_t)(r->end - r->at) < n || memcmp(r->at, word, n) != 0) return runner_wrong(r, "a value that is none");
+  r->at += n;
+  return value;
+}
+
+RUNNER_API runner_json *runner_read(runner_reader *r) {
+  runner_json *v;
+  switch (runner_peek(r)) {
+    case -1: return runner_wrong(r, "there is no value");
+    case '{': return runner_read_list(r, RUNNER_OBJECT, '}');
+    case '[': return runner_read_list(r, RUNNER_ARRAY, ']');
+    case '"':
+      v = runner_make(RUNNER_STRING);
+      return runner_read_string(r, &v->text) ? v : NULL;
+    case 't': return runner_read_word(r, "true", runner_bool(true));
+    case 'f': return runner_read_word(r, "false", runner_bool(false));
+    case 'n': return runner_read_word(r, "null", runner_null());
+    case '-': case '0': case '1': case '2': case '3': case '4':
+    case '5': case '6': case '7': case '8': case '9': return runner_read_number(r);
+  }
+  return runner_wrong(r, "a value that is none");
+}
+
+RUNNER_API runner_json *runner_parse(runner_text text, const char **why) {
+  runner_reader r = {text.data, text.data + text.len, NULL, 0};
+  runner_json *v = text.data ? runner_read(&r) : runner_wrong(&r, "there is no value");
+  if (v && runner_peek(&r) != -1) v = runner_wrong(&r, "there is something behind the value");
+  if (!v && why) *why = runner_format("%s, at byte %zu", r.why, (size_t)(r.at - text.data) + 1);
+  return v;
+}
+
+/* ---- Writing JSON ---- */
+
+RUNNER_API void runner_write_string(runner_buffer *b, runner_text t) {
+  runner_append(b, "\"", 1);
+  for (size_t i = 0; i < t.len;) {
+    unsigned char c = (unsigned char)t.data[i];
+    if (c < 0x20 || c == '"' || c == '\\') {
+      char escape[8];
+      int n = c < 0x20 ? snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c) : snprintf(escape, sizeof escape, "\\%c", c);
+      runner_append(b, escape, (size_t)n);
+      i++;
+      continue;
+    }
+    size_t n = runner_utf8(t.data + i, t.len - i);
+    if (n) runner_append(b, t.data + i, n);
+    else runner_append(b, "\xef\xbf\xbd", 3); /* what is no UTF-8 has no place in JSON */
+    i += n ? n : 1;
+  }
+  runner_append(b, "\"", 1);
+}
+
+RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) {
+  if (depth > 2 * RUNNER_DEPTH) runner_panic("a JSON value that holds itself, or is too deep");
+  switch (v ? v->kind : RUNNER_NULL) {
+    case RUNNER_NULL: runner_append(b, "null", 4); return;
+    case RUNNER_BOOL: runner_append(b, v->truth ? "true" : "false", v->truth ? 4 : 5); return;
+    case RUNNER_NUMBER: runner_append(b, v->text.data, v->text.len); return;
+    case RUNNER_STRING: runner_write_string(b, v->text); return;
+    case RUNNER_ARRAY:
+    case RUNNER_OBJECT: break;
+  }
+  bool object = v->kind == RUNNER_OBJECT;
+  runner_append(b, object ? "{" : "[", 1);
+  RUNNER_EACH(item, v) {
+    if (item != v->first) runner_append(b, ",", 1);
+    if (object) {
+      runner_write_string(b, item->name);
+      runner_append(b, ":", 1);
+    }
+    runner_write(b, item, depth + 1);
+  }
+  runner_append(b, object ? "}" : "]", 1);
+}
+
+RUNNER_API runner_text runner_print(const runner_json *value) {
+  runner_buffer b = {NULL, 0, 0};
+  runner_write(&b, value, 0);
+  return runner_finish(&b);
+}
+
+/* ---- The request ---- */
+
+/* Reads a value that the host gives whole. */
+typedef int32_t runner_whole(const char *name, uint32_t len, void *buf, uint32_t cap);
+
+RUNNER_API runner_text runner_take_whole(runner_whole *read, const char *name) {
+  char small[256];
+  uint32_t len = name ? (uint32_t)strlen(name) : 0;
+  int32_t n = read(name, len, small, sizeof small);
+  if (n < 0) return runner_t(NULL);
+  if ((size_t)n <= sizeof small) return runner_copy(small, (size_t)n);
+  char *own = (char *)runner_alloc((size_t)n + 1);
+  if (read(name, len, own, (uint32_t)n) != n) return runner_t(NULL);
+  runner_text t = {own, (size_t)n};
+  return t;
+}
+
+/* Reads a value that the host gives from an offset on. */
+RUNNER_API runner_text runner_take_pieces(int32_t (*read)(uint32_t offset, void *buf, uint32_t cap)) {
+  int32_t n = read(0, NULL, 0);
+  if (n <= 0) return runner_copy("", 0);
+  char *own = (char *)runner_alloc((size_t)n + 1);
+  read(0, own, (uint32_t)n);
+  runner_text t = {own, (size_t)n};
+  return t;
+}
+
+RUNNER_API int32_t runner_read_method(const char *name, uint32_t len, void *buf, uint32_t cap) {
+  (void)name, (void)len;
+  return runner_host_request_method(buf, cap);
+}
+RUNNER_API int32_t runner_read_path(const char *name, uint32_t len, void *buf, uint32_t cap) {
+  (void)name, (void)len;
+  return runner_host_request_path(buf, cap);
+}
+RUNNER_API int32_t runner_read_context(const char *name, uint32_t len, void *buf, uint32_t cap) {
+  (void)name, (void)len;
+  return runner_host_context(buf, cap);
+}
+
+RUNNER_API runner_text runner_method(void) { return runner_take_whole(runner_read_method, NULL); }
+RUNNER_API runner_text runner_path(void) { return runner_take_whole(runner_read_path, NULL); }
+RUNNER_API runner_text runner_param(const char *name) { return runner_take_whole(runner_host_request_param, name); }
+RUNNER_API runner_text runner_query_value(const char *name) { return runner_take_whole(runner_host_request_query, name); }
+RUNNER_API runner_text runner_header(const char *name) { return runner_take_whole(runner_host_request_header, name); }
+
+RUNNER_API runner_text runner_raw_body(void) {
+  if (!runner_now.raw.data) runner_now.raw = runner_take_pieces(runner_host_request_body);
+  return runner_now.raw;
+}
+
+/* The failure of the request; the first one stays. */
+RUNNER_API void runner_note(const char *code, runner_text why) {
+  if (runner_now.failure) return;
+  runner_now.failure = code;
+  runner_now.why = why;
+  runner_now.inner = false;
+}
+
+RUNNER_API runner_json *runner_body(void) {
+  runner_text raw = runner_raw_body();
+  const char *why = NULL;
+  if (strspn(raw.data, " \t\r\n") == raw.len) return runner_make(RUNNER_OBJECT);
+  runner_json *v = runner_parse(raw, &why);
+  if (!v) runner_note("invalid_json", runner_t(runner_format("read the JSON body: %s", why)));
+  else if (v->kind == RUNNER_NULL) v->kind = RUNNER_OBJECT;
+  return v;
+}
+
+RUNNER_API uint32_t runner_little(const unsigned char *at) {
+  return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* Per pair the host writes two lengths and then both texts. */
+RUNNER_API const runner_pair *runner_pairs(int of, size_t *count) {
+  *count = 0;
+  int32_t n = runner_host_request_pairs((uint32_t)of, NULL, 0);
+  if (n <= 0) return NULL;
+  unsigned char *all = (unsigned char *)runner_alloc((size_t)n);
+  if (runner_host_request_pairs((uint32_t)of, all, (uint32_t)n) != n) return NULL;
+  size_t pairs = 0;
+  for (int32_t at = 0; n - at >= 8; pairs++) at += 8 + (int32_t)(runner_little(all + at) + runner_little(all + at + 4));
+  runner_pair *list = (runner_pair *)runner_alloc((pairs + 1) * sizeof *list);
+  for (size_t i = 0; i < pairs; i++) {
+    uint32_t name = runner_little(all), value = runner_little(all + 4);
+    list[i].name = runner_copy((char *)all + 8, name);
+    list[i].value = runner_copy((char *)all + 8 + name, value);
+    all += 8 + name + value;
+  }
+  *count = pairs;
+  return list;
+}
+
+RUNNER_API runner_json *runner_query_all(const char *name) {
+  size_t count;
+  const runner_pair *pairs = runner_pairs(RUNNER_QUERY, &count);
+  runner_json *list = runner_array();
+  for (size_t i = 0; i < count; i++)
+    if (runner_is(pairs[i].name, name)) runner_push(list, runner_string(pairs[i].value));
+  return list;
+}
+
+/* ---- The context ---- */
+
+RUNNER_API runner_json *runner_facts(void) {
+  if (!runner_now.context) {
+    runner_now.context = runner_parse(runner_take_whole(runner_read_context, NULL), NULL);
+    if (!runner_now.context) runner_panic("the host's context is no JSON");
+  }
+  return runner_now.context;
+}
+
+RUNNER_API runner_text runner_request_id(void) { return runner_as_text(runner_member(runner_facts(), "requestId")); }
+RUNNER_API runner_text runner_route(void) { return runner_as_text(runner_member(runner_facts(), "route")); }
+RUNNER_API runner_text runner_deadline(void) { return runner_as_text(runner_member(runner_facts(), "deadline")); }
+
+RUNNER_API runner_caller runner_auth(void) {
+  runner_json *auth = runner_member(runner_facts(), "auth");
+  runner_caller c;
+  c.kind = runner_as_text(runner_member(auth, "kind"));
+  c.user_id = runner_as_text(runner_member(auth, "userId"));
+  c.tenant = runner_as_text(runner_member(auth, "tenant"));
+  c.key_id = runner_as_text(runner_member(auth, "keyId"));
+  c.scope = runner_as_text(runner_member(auth, "scope"));
+  c.capability = runner_as_text(runner_member(auth, "capability"));
+  c.roles = runner_member(auth, "roles");
+  if (!c.roles) c.roles = runner_array();
+  c.metadata = runner_member(auth, "metadata");
+  c.claims = runner_member(auth, "claims");
+  return c;
+}
+
+RUNNER_API void runner_keep_writes(void) { runner_host_keep_writes(); }
+
+RUNNER_API void runner_log(runner_level level, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  runner_text t = runner_vformat(format, values);
+  va_end(values);
+  runner_host_log((uint32_t)level, t.data, (uint32_t)t.len);
+}
+
+/* It allocates nothing: it is called when there is nothing left. */
+RUNNER_API _Noreturn void runner_panic_at(const char *why, const char *file, int line) {
+  char text[512];
+  const char *base = strrchr(file, '/');
+  snprintf(text, sizeof text, "%s%s%s at %s:%d", runner_now.handler ? runner_now.handler : "", runner_now.handler ? ": " : "", why,
+           base ? base + 1 : file, line);
+  runner_host_log(RUNNER_ERROR, text, (uint32_t)strlen(text));
+  __builtin_trap();
+}
+
+/* ---- Operations ---- */
+
+RUNNER_API const char *runner_caught(runner_text *message) {
+  const char *code = runner_now.failure;
+  if (message) *message = runner_now.why;
+  runner_now.failure = NULL;
+  runner_now.why = runner_t(NULL);
+  return code;
+}
+
+RUNNER_API bool runner_failed(void) { return runner_now.failure != NULL; }
+
+/* Whether the caller may know why an operation failed: one on rows or keys. */
+RUNNER_API bool runner_callers(const char *operation) {
+  static const char *const rows[] = {"query", "get", "count", "insert", "update", "delete", "webhooks.verify"};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (strcmp(rows[i], operation) == 0) return true;
+  }
+  return strncmp(operation, "apiKeys.", 8) == 0 || strncmp(operation, "sessions.", 9) == 0;
+}
+
+/* Looks at what a call gave; a failure becomes the request's. */
+RUNNER_API bool runner_done(const char *operation, int32_t n) {
+  if (n >= 0) return true;
+  if (runner_now.failure) return false;
+  runner_json *told = runner_parse(runner_take_pieces(runner_host_call_result), NULL);
+  runner_note(runner_errno_name(n), runner_as_text(runner_member(told, "message")));
+  runner_now.inner = !runner_callers(operation);
+  return false;
+}
+
+/* Runs an operation and leaves its result with the host. */
+RUNNER_API bool runner_run(const char *operation, const runner_json *arguments) {
+  if (runner_now.failure) return false;
+  runner_text args = runner_print(arguments ? arguments : runner_make(RUNNER_OBJECT));
+  return runner_done(operation, runner_host_call(operation, (uint32_t)strlen(operation), args.data, (uint32_t)args.len));
+}
+
+/* Reads the result that the host has. */
+RUNNER_API runner_json *runner_result(void) {
+  runner_json *result = runner_parse(runner_take_pieces(runner_host_call_result), NULL);
+  if (!result) runner_note("internal", runner_t("the host's result is no JSON"));
+  return result;
+}
+
+RUNNER_API runner_json *runner_call(const char *operation, const runner_json *arguments) {
+  return runner_run(operation, arguments) ? runner_result() : NULL;
+}
+
+RUNNER_API int runner_start(const char *operation, const runner_json *arguments) {
+  if (runner_now.failure) return -1;
+  runner_text args = runner_print(arguments ? arguments : runner_make(RUNNER_OBJECT));
+  int32_t n = runner_host_call_start(operation, (uint32_t)strlen(operation), args.data, (uint32_t)args.len);
+  return runner_done(operation, n) ? n : -1;
+}
+
+RUNNER_API runner_json *runner_take(int ticket) {
+  if (runner_now.failure || ticket < 0) return NULL;
+  return runner_done("", runner_host_call_take((uint32_t)ticket)) ? runner_result() : NULL;
+}
+
+RUNNER_API runner_json *runner_fetch(runner_json *request) { return runner_call("fetch", request); }
+
+RUNNER_API runner_op *runner_operation(const char *name, const char *entity, const char *member) {
+  runner_op *op = (runner_op *)runner_alloc(sizeof *op);
+  op->name = name;
+  op->entity = entity;
+  op->args = runner_put(runner_make(RUNNER_OBJECT), member, runner_str(entity));
+  return op;
+}
+
+RUNNER_API runner_op *runner_query(const char *entity) { return runner_operation("query", entity, "from"); }
+
+RUNNER_API runner_op *runner_get(const char *entity, runner_text id) {
+  runner_op *op = runner_operation("get", entity, "from");
+  runner_put(op->args, "id", runner_string(id));
+  return op;
+}
+
+RUNNER_API runner_op *runner_insert(const char *entity, runner_json *values) {
+  runner_op *op = runner_operation("insert", entity, "into");
+  runner_put(op->args, "values", values);
+  return op;
+}
+
+RUNNER_API runner_op *runner_update(const char *entity, runner_json *set) {
+  runner_op *op = runner_operation("update", entity, "in");
+  runner_put(op->args, "set", set);
+  return op;
+}
+
+RUNNER_API runner_op *runner_remove(const char *entity) { return runner_operation("delete", entity, "from"); }
+
+/* A list among the arguments, made when it is first asked for. */
+RUNNER_API runner_json *runner_list(runner_op *op, runner_json **list, const char *name) {
+  if (!*list) {
+    *list = runner_array();
+    runner_put(op->args, name, *list);
+  }
+  return *list;
+}
+
+RUNNER_API runner_op *runner_select_these(runner_op *op, ...) {
+  va_list fields;
+  va_start(fields, op);
+  for (const char *field; (field = va_arg(fields, const char *));) runner_push(runner_list(op, &op->fields, "select"), runner_str(field));
+  va_end(fields);
+  return op;
+}
+
+RUNNER_API runner_op *runner_every(runner_op *op) {
+  runner_list(op, &op->where, "where");
+  return op;
+}
+
+/* Adds a condition; those of a list are taken apart. */
+RUNNER_API void runner_conjoin(runner_json *list, runner_json *condition) {
+  bool all = condition && condition->kind == RUNNER_ARRAY && (!condition->first || condition->first->kind == RUNNER_ARRAY);
+  if (!all) {
+    runner_push(list, condition);
+    return;
+  }
+  RUNNER_EACH(inner, condition) runner_push(list, inner);
+}
+
+RUNNER_API runner_op *runner_match(runner_op *op, runner_json *condition) {
+  runner_conjoin(runner_list(op, &op->where, "where"), condition);
+  return op;
+}
+
+RUNNER_API runner_op *runner_where(runner_op *op, const char *field, const char *operation, runner_json *value) {
+  return runner_match(op, runner_field(field, operation, value));
+}
+
+RUNNER_API runner_json *runner_field(const char *name, const char *operation, runner_json *value) {
+  runner_json *c = runner_push(runner_push(runner_array(), runner_str(name)), runner_str(operation));
+  return runner_push(c, value ? value : runner_null());
+}
+
+RUNNER_API runner_json *runner_join(const char *word, ...) {
+  runner_json *joined = runner_array();
+  bool all = strcmp(word, "and") == 0;
+  if (!all) runner_push(joined, runner_str(word));
+  va_list conditions;
+  va_start(conditions, word);
+  for (runner_json *c; (c = va_arg(conditions, runner_json *));) {
+    if (all) runner_conjoin(joined, c);
+    else runner_push(joined, c);
+  }
+  va_end(conditions);
+  return joined;
+}
+
+RUNNER_API runner_json *runner_not(runner_json *condition) {
+  return runner_push(runner_push(runner_array(), runner_str("not")), condition);
+}
+
+RUNNER_API runner_op *runner_order_by(runner_op *op, const char *field, const char *direction) {
+  runner_json *by = runner_push(runner_array(), runner_str(field));
+  runner_push(by, runner_str(direction ? direction : "asc"));
+  runner_push(runner_list(op, &op->order, "orderBy"), by);
+  return op;
+}
+
+RUNNER_API runner_op *runner_limit(runner_op *op, int most) {
+  runner_put(op->args, "limit", runner_int(most));
+  return op;
+}
+
+RUNNER_API runner_op *runner_after(runner_op *op, runner_text cursor) {
+  if (cursor.data) runner_put(op->args, "cursor", runner_string(cursor));
+  return op;
+}
+
+RUNNER_API runner_json *runner_page(runner_op *op, runner_text *next) {
+  runner_json *result = runner_call(op->name, op->args);
+  if (next) *next = runner_as_text(runner_member(result, "nextCursor"));
+  return runner_member(result, "rows");
+}
+
+RUNNER_API runner_json *runner_rows(runner_op *op) { return runner_page(op, NULL); }
+
+/* The first row of a query is asked for alone. */
+RUNNER_API void runner_ask_for_one(runner_op *op) {
+  if (strcmp(op->name, "query") == 0 && !runner_member(op->args, "limit")) runner_limit(op, 1);
+}
+
+RUNNER_API runner_json *runner_row(runner_op *op) {
+  runner_ask_for_one(op);
+  runner_json *result = runner_call(op->name, op->args);
+  runner_json *row = runner_member(result, "row");
+  if (!row) row = runner_items(runner_member(result, "rows"));
+  if (result && !row) runner_note("not_found", runner_t(runner_format("no row of %s is like that", op->entity)));
+  return row;
+}
+
+RUNNER_API int64_t runner_count(runner_op *op) {
+  if (strcmp(op->name, "query") == 0) { /* the order, the fields and the limit mean nothing to it */
+    runner_json *args = runner_put(runner_make(RUNNER_OBJECT), "from", runner_str(op->entity));
+    runner_put(args, "where", op->where);
+    return runner_as_int(runner_member(runner_call("count", args), "count"), 0);
+  }
+  return runner_as_int(runner_member(runner_call(op->name, op->args), "count"), 0);
+}
+
+RUNNER_API runner_text runner_secret(const char *name) {
+  return runner_as_text(runner_member(runner_call("secret", runner_object("name", runner_str(name), NULL)), "value"));
+}
+
+RUNNER_API runner_json *runner_api_key_create(runner_json *options) { return runner_call("apiKeys.create", options); }
+RUNNER_API runner_json *runner_api_key_list(runner_json *options) { return runner_call("apiKeys.list", options); }
+RUNNER_API runner_json *runner_api_key_get(runner_text id) {
+  return runner_call("apiKeys.get", runner_object("id", runner_string(id), NULL));
+}
+RUNNER_API runner_json *runner_api_key_rotate(runner_text id, int64_t grace) {
+  return runner_call("apiKeys.rotate", runner_object("id", runner_string(id), "gracePeriod", runner_int(grace), NULL));
+}
+RUNNER_API runner_json *runner_api_key_revoke(runner_text id) {
+  return runner_call("apiKeys.revoke", runner_object("id", runner_string(id), NULL));
+}
+
+RUNNER_API runner_json *runner_bytes(runner_text bytes) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t i = 0;
+  for (size_t n; i < bytes.len && (n = runner_utf8(bytes.data + i, bytes.len - i)) > 0;) i += n;
+  if (i == bytes.len) return runner_string(bytes.data ? bytes : runner_t(""));
+  runner_buffer b = {NULL, 0, 0};
+  const unsigned char *s = (const unsigned char *)bytes.data;
+  for (i = 0; i < bytes.len; i += 3) {
+    size_t left = bytes.len - i;
+    uint32_t n = (uint32_t)s[i] << 16 | (left > 1 ? (uint32_t)s[i + 1] << 8 : 0) | (left > 2 ? s[i + 2] : 0);
+    char four[4] = {digits[n >> 18], digits[n >> 12 & 63], left > 1 ? digits[n >> 6 & 63] : '=', left > 2 ? digits[n & 63] : '='};
+    runner_append(&b, four, 4);
+  }
+  return runner_object("base64", runner_string(runner_finish(&b)), NULL);
+}
+
+RUNNER_API int runner_base64_digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+RUNNER_API runner_text runner_as_bytes(const runner_json *value) {
+  runner_text none = {NULL, 0}, t = runner_as_text(value);
+  if (t.data) return t;
+  t = runner_as_text(runner_member(value, "base64"));
+  if (!t.data || t.len % 4) return none;
+  size_t len = t.len;
+  while (len && t.len - len < 2 && t.data[len - 1] == '=') len--;
+  char *own = (char *)runner_alloc(len / 4 * 3 + 3), *to = own;
+  uint32_t bits = 0;
+  for (size_t i = 0; i < len; i++) {
+    int digit = runner_base64_digit(t.data[i]);
+    if (digit < 0) return none;
+    bits = bits << 6 | (uint32_t)digit;
+    if (i % 4 == 1) *to++ = (char)(bits >> 4);
+    if (i % 4 == 2) *to++ = (char)(bits >> 2);
+    if (i % 4 == 3) *to++ = (char)bits;
+  }
+  t.data = own;
+  t.len = (size_t)(to - own);
+  return t;
+}
+
+RUNNER_API runner_json *runner_digest(const char *algorithm, runner_text data) {
+  return runner_call("digest", runner_object("algorithm", runner_str(algorithm), "data", runner_bytes(data), NULL));
+}
+RUNNER_API runner_json *runner_hmac_with_secret(const char *algorithm, const char *secret, runner_text data) {
+  return runner_call("hmac", runner_object("algorithm", runner_str(algorithm), "secret", runner_str(secret), "data", runner_bytes(data), NULL));
+}
+RUNNER_API runner_json *runner_hmac(const char *algorithm, runner_text key, runner_text data) {
+  return runner_call("hmac", runner_object("algorithm", runner_str(algorithm), "key", runner_bytes(key), "data", runner_bytes(data), NULL));
+}
+RUNNER_API bool runner_timing_safe_equal(runner_text a, runner_text b) {
+  runner_json *result = runner_call("timingSafeEqual", runner_object("a", runner_bytes(a), "b", runner_bytes(b), NULL));
+  return runner_as_bool(runner_member(result, "equal"), false);
+}
+
+/* ---- Answers ---- */
+
+RUNNER_API runner_response runner_answer(int status, runner_text body) {
+  runner_response r;
+  memset(&r, 0, sizeof r);
+  r.status = status;
+  r.body = body;
+  return r;
+}
+
+RUNNER_API runner_response runner_ok(const runner_json *body) { return runner_answer(200, runner_print(body)); }
+RUNNER_API runner_response runner_ok_bytes(runner_text body) { return runner_answer(200, body); }
+RUNNER_API runner_response runner_no_content(void) { return runner_answer(204, runner_t(NULL)); }
+
+RUNNER_API runner_response runner_with_header(runner_response r, const char *name, const char *value) {
+  runner_line *line = (runner_line *)runner_alloc(sizeof *line);
+  line->name = name;
+  line->value = value;
+  if (r.last) r.last->next = line;
+  else r.headers = line;
+  r.last = line;
+  return r;
+}
+
+RUNNER_API runner_response runner_created(const runner_json *body, const char *location) {
+  runner_response r = runner_answer(201, runner_print(body));
+  return location ? runner_with_header(r, "location", location) : r;
+}
+
+RUNNER_API runner_response runner_redirect_with(int status, const char *location) {
+  if (status < 301 || status > 308 || (status > 303 && status < 307))
+    return runner_fail("%d is not a redirect: use 301, 302, 303, 307 or 308", status);
+  return runner_with_header(runner_answer(status, runner_t(NULL)), "location", location);
+}
+
+RUNNER_API runner_response runner_redirect(const char *location) { return runner_redirect_with(302, location); }
+
+RUNNER_API runner_response runner_failure(int status, const char *format, va_list values) {
+  runner_response r = runner_answer(status, runner_t(NULL));
+  r.failure = true;
+  r.message = runner_vformat(format, values).data;
+  return r;
+}
+
+#define RUNNER_FAILURE(status)                              \
+  va_list values;                                           \
+  va_start(values, format);                                 \
+  runner_response r = runner_failure(status, format, values); \
+  va_end(values)
+
+RUNNER_API runner_response runner_bad_request(const char *format, ...) {
+  RUNNER_FAILURE(400);
+  return r;
+}
+RUNNER_API runner_response runner_unauthorized(const char *format, ...) {
+  RUNNER_FAILURE(401);
+  return r;
+}
+RUNNER_API runner_response runner_forbidden(const char *format, ...) {
+  RUNNER_FAILURE(403);
+  return r;
+}
+RUNNER_API runner_response runner_not_found(const char *format, ...) {
+  RUNNER_FAILURE(404);
+  return r;
+}
+RUNNER_API runner_response runner_error(int status, const char *format, ...) {
+  RUNNER_FAILURE(status);
+  return r;
+}
+RUNNER_API runner_response runner_fail(const char *format, ...) {
+  RUNNER_FAILURE(500);
+  r.failed = true;
+  return r;
+}
+#undef RUNNER_FAILURE
+
+RUNNER_API runner_response runner_hand_on(runner_op *op, int part) {
+  if (part == RUNNER_PART_ROW) runner_ask_for_one(op);
+  runner_run(op->name, op->args);
+  runner_response r = runner_answer(200, runner_t(NULL));
+  r.handed_on = true;
+  r.part = part;
+  r.message = op->entity;
+  return r;
+}
+
+RUNNER_API runner_response runner_ok_rows(runner_op *op) { return runner_hand_on(op, RUNNER_PART_ROWS); }
+RUNNER_API runner_response runner_ok_row(runner_op *op) { return runner_hand_on(op, RUNNER_PART_ROW); }
+RUNNER_API runner_response runner_ok_page(runner_op *op) { return runner_hand_on(op, RUNNER_PART_ALL); }
+
+/* ---- From a request to its answer ---- */
+
+RUNNER_API void runner_send_problem(int status, const char *code, runner_text message) {
+  runner_host_response_error((uint32_t)status, code, (uint32_t)strlen(code), message.data ? message.data : "", (uint32_t)message.len);
+}
+
+/* Answers for a handler that failed; the log says why. */
+RUNNER_API void runner_send_failed(const char *why) {
+  runner_log(RUNNER_ERROR, "handler %s: %s", runner_now.handler, why);
+  runner_send_problem(500, "handler_failed", runner_t(""));
+}
+
+/* Answers for a failure that was not caught. */
+RUNNER_API void runner_send_uncaught(void) {
+  static const struct {
+    const char *failure;
+    int status;
+    const char *code;
+  } answers[] = {
+      {"not_found", 404, "not_found"}, {"denied", 403, "forbidden"},         {"conflict", 409, "conflict"},
+      {"unavailable", 503, "unavailable"}, {"invalid_json", 400, "invalid_json"},
+  };
+  for (size_t i = 0; i < sizeof answers / sizeof *answers && !runner_now.inner; i++) {
+    if (strcmp(answers[i].failure, runner_now.failure) == 0) {
+      runner_send_problem(answers[i].status, answers[i].code, runner_now.why);
+      return;
+    }
+  }
+  runner_send_failed(runner_format("%s: %s", runner_now.failure, runner_now.why.data ? runner_now.why.data : ""));
+}
+
+RUNNER_API void runner_send(runner_response r) {
+  int32_t n = 0;
+  const char *act = "";
+  for (runner_line *h = r.headers; h && n >= 0; h = h->next) {
+    act = runner_format("set header \"%s\"", h->name);
+    n = runner_host_response_header(h->name, (uint32_t)strlen(h->name), h->value, (uint32_t)strlen(h->value));
+  }
+  if (n >= 0) {
+    act = runner_format("answer with status %d", r.status);
+    if (r.failure) {
+      n = runner_host_response_error((uint32_t)r.status, "", 0, r.message, (uint32_t)strlen(r.message));
+    } else if (r.handed_on) {
+      n = runner_host_response_send_result((uint32_t)r.status, (uint32_t)r.part);
+      if (n < 0 && r.part == RUNNER_PART_ROW && strcmp(runner_errno_name(n), "not_found") == 0) {
+        runner_send_problem(404, "not_found", runner_t(runner_format("no row of %s is like that", r.message)));
+        return;
+      }
+    } else {
+      n = runner_host_response_send((uint32_t)r.status, r.body.data, (uint32_t)r.body.len);
+    }
+  }
+  if (n < 0) runner_send_failed(runner_format("%s: %s", act, runner_errno_name(n)));
+}
+
+RUNNER_API void runner_serve(const char *name, runner_handler *handler) {
+  runner_now.handler = name;
+  runner_response r = handler();
+  if (runner_now.failure) runner_send_uncaught();
+  else if (r.failed) runner_send_failed(r.message);
+  else if (r.status) runner_send(r);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

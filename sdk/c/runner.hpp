@@ -1,0 +1,428 @@
+/*
+ * runner.hpp: the SDK for handlers written in C++ (17 and later), on top of runner.h.
+ *
+ *     #include "runner.hpp"
+ *
+ *     RUNNER_HANDLER(createOrder) {
+ *       runner::Request req;
+ *       runner::Json in = req.body();
+ *       auto item = in["item"].text_or("");
+ *       if (item.empty()) return runner::bad_request("missing field: item");
+ *       auto row = runner::insert("Order", runner::object({{"item", item}, {"qty", in["qty"].integer_or(1)}})).row();
+ *       return runner::created(row, "/orders/" + row["id"].text_or(""));
+ *     }
+ *
+ * Nothing throws. A failed operation, or a body that is not JSON, fails the request:
+ * the operations after it are not run and give nothing, and the failure is the
+ * request's answer whatever the handler returns. runner::caught() gives it to a
+ * handler that has something else to do. See runner.h, where the rest is told.
+ */
+#ifndef RUNNER_HPP
+#define RUNNER_HPP
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runner.h"
+
+namespace runner {
+
+/* A text of the request's own memory. */
+inline runner_text keep(std::string_view s) { return runner_copy(s.data(), s.size()); }
+
+inline std::optional<std::string> text_of(runner_text t) {
+  if (!t.data) return std::nullopt;
+  return std::string(t.data, t.len);
+}
+
+/* A JSON value, or none: what is absent can be asked like everything else. Copies are
+ * the same value. It lives as long as the request. */
+class Json {
+ public:
+  Json() = default;
+  Json(runner_json *value) : value_(value) {}
+  Json(std::nullptr_t) : value_(runner_null()) {}
+  Json(const char *s) : value_(runner_string(keep(s))) {}
+  Json(const std::string &s) : value_(runner_string(keep(s))) {}
+  Json(std::string_view s) : value_(runner_string(keep(s))) {}
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Json(T n) : value_(of(n)) {}
+  /* Null without a value. */
+  template <class T>
+  Json(const std::optional<T> &v) : value_(v ? Json(*v).value_ : runner_null()) {}
+  template <class T>
+  Json(const std::vector<T> &items) : value_(runner_array()) {
+    for (const T &item : items) push(Json(item));
+  }
+
+  /* A member of an object; absent when there is none. */
+  Json operator[](const char *name) const { return runner_member(value_, name); }
+
+  explicit operator bool() const { return value_ != nullptr; }
+  bool is_null() const { return runner_is_null(value_); }
+  runner_kind kind() const { return value_ ? value_->kind : RUNNER_NULL; }
+
+  std::optional<std::string> text() const { return text_of(runner_as_text(value_)); }
+  std::string text_or(std::string_view otherwise) const { return text().value_or(std::string(otherwise)); }
+  std::optional<std::int64_t> integer() const {
+    auto n = runner_as_int(value_, 0);
+    if (n == 0 && runner_as_int(value_, 1) == 1) return std::nullopt;
+    return n;
+  }
+  std::int64_t integer_or(std::int64_t otherwise) const { return runner_as_int(value_, otherwise); }
+  std::optional<double> number() const {
+    if (kind() != RUNNER_NUMBER) return std::nullopt;
+    return runner_as_number(value_, 0);
+  }
+  bool boolean_or(bool otherwise) const { return runner_as_bool(value_, otherwise); }
+
+  /* Adds a member, or an item. */
+  Json &put(std::string_view name, Json value) {
+    runner_put_text(value_, keep(name), value.value_);
+    return *this;
+  }
+  Json &push(Json item) {
+    runner_push(value_, item.value_);
+    return *this;
+  }
+
+  std::size_t size() const { return runner_length(value_); }
+  std::string name() const { return value_ ? text_of(value_->name).value_or("") : ""; }
+  std::string print() const { return *text_of(runner_print(value_)); }
+
+  class iterator {
+   public:
+    explicit iterator(runner_json *at) : at_(at) {}
+    Json operator*() const { return at_; }
+    iterator &operator++() {
+      at_ = at_->next;
+      return *this;
+    }
+    bool operator!=(const iterator &o) const { return at_ != o.at_; }
+
+   private:
+    runner_json *at_;
+  };
+  iterator begin() const { return iterator(runner_items(value_)); }
+  iterator end() const { return iterator(nullptr); }
+
+  runner_json *raw() const { return value_; }
+
+ private:
+  template <class T>
+  static runner_json *of(T n) {
+    if constexpr (std::is_same_v<T, bool>) return runner_bool(n);
+    else if constexpr (std::is_floating_point_v<T>) return runner_number(n);
+    else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) return number_of(n);
+    else return runner_int(n);
+  }
+  static runner_json *number_of(std::uint64_t n) {
+    runner_json *v = runner_int(0);
+    v->text = runner_t(runner_format("%llu", static_cast<unsigned long long>(n)));
+    return v;
+  }
+  runner_json *value_ = nullptr;
+};
+
+/* An object of names and values; what is absent becomes null. */
+inline Json object(std::initializer_list<std::pair<const char *, Json>> members = {}) {
+  Json o = runner_make(RUNNER_OBJECT);
+  for (auto &m : members) o.put(m.first, m.second ? m.second : Json(nullptr));
+  return o;
+}
+inline Json array(std::initializer_list<Json> items = {}) {
+  Json a = runner_array();
+  for (auto &item : items) a.push(item);
+  return a;
+}
+
+/* The request at hand. */
+class Request {
+ public:
+  std::string method() const { return text_of(runner_method()).value_or(""); }
+  /* The raw path, without the query. */
+  std::string path() const { return text_of(runner_path()).value_or(""); }
+  /* A path parameter, decoded; those of the route are never empty. */
+  std::string param(const char *name) const { return text_of(runner_param(name)).value_or(""); }
+  /* The first query value of a name. */
+  std::optional<std::string> query(const char *name) const { return text_of(runner_query_value(name)); }
+  std::vector<std::string> query_all(const char *name) const {
+    std::vector<std::string> all;
+    for (Json value : Json(runner_query_all(name))) all.push_back(value.text_or(""));
+    return all;
+  }
+  /* A header by its name in lower case. */
+  std::optional<std::string> header(const char *name) const { return text_of(runner_header(name)); }
+  /* The exact body, for signatures. */
+  std::string raw_body() const { return text_of(runner_raw_body()).value_or(""); }
+  /* The JSON body; an empty one and null are an object without members. */
+  Json body() const { return runner_body(); }
+};
+
+/* Who calls, as the host found out. */
+struct Auth {
+  std::string kind;
+  std::optional<std::string> user_id, tenant, key_id, scope, capability;
+  std::vector<std::string> roles;
+  Json metadata, claims;
+};
+
+/* What a handler knows and may do beside the request itself. */
+class Context {
+ public:
+  std::string request_id() const { return text_of(runner_request_id()).value_or(""); }
+  std::string route() const { return text_of(runner_route()).value_or(""); }
+  /* When the request's time is over (RFC 3339). */
+  std::string deadline() const { return text_of(runner_deadline()).value_or(""); }
+  Auth auth() const {
+    runner_caller c = runner_auth();
+    Auth a{text_of(c.kind).value_or(""), text_of(c.user_id), text_of(c.tenant), text_of(c.key_id), text_of(c.scope),
+           text_of(c.capability), {}, c.metadata, c.claims};
+    for (Json role : Json(c.roles)) a.roles.push_back(role.text_or(""));
+    return a;
+  }
+  /* The value of a secret that the schema declares. */
+  std::string secret(const char *name) const { return text_of(runner_secret(name)).value_or(""); }
+  /* Commits what this request writes whatever it answers. */
+  void keep_writes() const { runner_keep_writes(); }
+};
+
+/* Writes a line to the server's log. */
+inline void log(runner_level level, std::string_view text) {
+  runner_host_log(static_cast<std::uint32_t>(level), text.data(), static_cast<std::uint32_t>(text.size()));
+}
+
+/* What failed. */
+struct Failure {
+  std::string code, message;
+};
+/* The failure, which is forgotten then. */
+inline std::optional<Failure> caught() {
+  runner_text message;
+  const char *code = runner_caught(&message);
+  if (!code) return std::nullopt;
+  return Failure{code, text_of(message).value_or("")};
+}
+inline bool failed() { return runner_failed(); }
+
+/* A handler's answer, made by one of the helpers. */
+class Response : public runner_response {
+ public:
+  Response(runner_response r) : runner_response(r) {}
+  Response with_header(std::string_view name, std::string_view value) const {
+    return runner_with_header(*this, keep(name).data, keep(value).data);
+  }
+};
+
+/* An operation; what runs it is in the classes below. */
+class Operation {
+ public:
+  explicit Operation(runner_op *op) : op_(op) {}
+  runner_op *raw() const { return op_; }
+
+ protected:
+  runner_op *op_;
+};
+
+/* What a row must be like. */
+inline Json field(const char *name, const char *operation, Json value) {
+  return runner_field(keep(name).data, keep(operation).data, value.raw());
+}
+inline Json not_(Json condition) { return runner_not(condition.raw()); }
+template <class... C>
+Json and_(C... conditions) { return runner_join("and", Json(conditions).raw()..., static_cast<runner_json *>(nullptr)); }
+template <class... C>
+Json or_(C... conditions) { return runner_join("or", Json(conditions).raw()..., static_cast<runner_json *>(nullptr)); }
+
+template <class Self>
+class Filtered : public Operation {
+ public:
+  using Operation::Operation;
+  /* One more condition: all must hold. */
+  Self &where(const char *name, const char *operation, Json value) { return match(field(name, operation, value)); }
+  Self &match(Json condition) {
+    runner_match(op_, condition.raw());
+    return static_cast<Self &>(*this);
+  }
+};
+
+struct Page {
+  Json rows;
+  std::optional<std::string> next_cursor; /* none on the last page */
+};
+
+/* A query over the rows of an entity that the caller may read. Steps change it and
+ * give it back. */
+class Selection : public Filtered<Selection> {
+ public:
+  using Filtered::Filtered;
+  Selection &select(std::initializer_list<const char *> fields) {
+    for (const char *f : fields) runner_select(op_, f);
+    return *this;
+  }
+  Selection &order_by(const char *name, const char *direction = "asc") {
+    runner_order_by(op_, name, direction);
+    return *this;
+  }
+  Selection &limit(int most) {
+    runner_limit(op_, most);
+    return *this;
+  }
+  /* The rows behind a cursor: the next_cursor of the page before. */
+  Selection &after(const std::optional<std::string> &cursor) {
+    if (cursor) runner_after(op_, keep(*cursor));
+    return *this;
+  }
+  Json rows() { return runner_rows(op_); }
+  Page page() {
+    runner_text next = {nullptr, 0};
+    Json rows = runner_page(op_, &next);
+    return {rows, text_of(next)};
+  }
+  /* The first row; without any it fails with not_found. */
+  Json first() { return runner_row(op_); }
+  std::int64_t count() { return runner_count(op_); }
+};
+inline Selection query(const char *entity) { return Selection(runner_query(entity)); }
+
+/* One row by its id. */
+class Lookup : public Operation {
+ public:
+  using Operation::Operation;
+  Lookup &select(std::initializer_list<const char *> fields) {
+    for (const char *f : fields) runner_select(op_, f);
+    return *this;
+  }
+  Json row() { return runner_row(op_); }
+};
+inline Lookup get(const char *entity, std::string_view id) { return Lookup(runner_get(entity, keep(id))); }
+
+/* A new row of an object, or new rows of a list. */
+class Insertion : public Operation {
+ public:
+  using Operation::Operation;
+  Json row() { return runner_row(op_); }
+  Json rows() { return runner_rows(op_); }
+};
+inline Insertion insert(const char *entity, Json values) { return Insertion(runner_insert(entity, values.raw())); }
+
+/* A change or a removal; of all rows only when every() says so. */
+class Change : public Filtered<Change> {
+ public:
+  using Filtered::Filtered;
+  Change &every() {
+    runner_every(op_);
+    return *this;
+  }
+  /* Runs it, and tells how many rows there were. */
+  std::int64_t run() { return runner_count(op_); }
+  /* Runs it, and gives the rows as they are then. */
+  Json rows() { return runner_rows(op_); }
+};
+inline Change update(const char *entity, Json set) { return Change(runner_update(entity, set.raw())); }
+inline Change remove(const char *entity) { return Change(runner_remove(entity)); }
+
+/* Any operation of the ABI. */
+inline Json call(const char *operation, Json arguments) { return runner_call(operation, arguments.raw()); }
+
+/* The keys that the caller may issue, as objects: see runner.h. */
+namespace api_keys {
+inline Json create(Json options) { return runner_api_key_create(options.raw()); }
+inline Json get(std::string_view id) { return runner_api_key_get(keep(id)); }
+inline Json list(Json options = {}) { return runner_api_key_list(options.raw()); }
+inline Json rotate(std::string_view id, std::int64_t grace = 0) { return runner_api_key_rotate(keep(id), grace); }
+inline Json revoke(std::string_view id) { return runner_api_key_revoke(keep(id)); }
+}  // namespace api_keys
+
+struct Sum {
+  std::string hex, base64;
+};
+inline Sum sum_of(Json result) { return {result["hex"].text_or(""), result["base64"].text_or("")}; }
+/* The algorithm is "SHA-256", "SHA-384" or "SHA-512". */
+inline Sum digest(const char *algorithm, std::string_view data) { return sum_of(runner_digest(algorithm, keep(data))); }
+inline Sum hmac(const char *algorithm, std::string_view key, std::string_view data) {
+  return sum_of(runner_hmac(algorithm, keep(key), keep(data)));
+}
+/* With a declared secret, which the handler need not see. */
+inline Sum hmac_with_secret(const char *algorithm, const char *secret, std::string_view data) {
+  return sum_of(runner_hmac_with_secret(algorithm, secret, keep(data)));
+}
+inline bool timing_safe_equal(std::string_view a, std::string_view b) { return runner_timing_safe_equal(keep(a), keep(b)); }
+
+/* A request to another service, whose origin the schema declares with `outbound`. */
+struct FetchRequest {
+  std::string url, method = "GET";
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::string body = {};
+  double timeout = 0; /* seconds; 10 when it is 0 */
+};
+/* Its answer, whatever the status; 0 when it failed. Header names are in lower case. */
+struct FetchResponse {
+  int status = 0;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::string body = {};
+  /* The body as JSON, absent when it is none. */
+  Json json() const { return runner_parse(keep(body), nullptr); }
+};
+inline Json fetch_arguments(const FetchRequest &r) {
+  Json args = object({{"url", r.url}, {"method", r.method}}), headers = array();
+  for (auto &h : r.headers) headers.push(array({h.first, h.second}));
+  if (!r.headers.empty()) args.put("headers", headers);
+  if (!r.body.empty()) args.put("body", runner_bytes(keep(r.body)));
+  if (r.timeout > 0) args.put("timeout", r.timeout);
+  return args;
+}
+inline FetchResponse fetch_response(Json result) {
+  FetchResponse r;
+  r.status = static_cast<int>(result["status"].integer_or(0));
+  for (Json h : result["headers"]) {
+    auto name = h.begin();
+    std::string text = (*name).text_or("");
+    r.headers.emplace_back(text, (*++name).text_or(""));
+  }
+  r.body = text_of(runner_as_bytes(result["body"].raw())).value_or("");
+  return r;
+}
+/* A handler that has called out is not run again when its transaction conflicts: write
+ * first and call out last. */
+inline FetchResponse fetch(const FetchRequest &r) { return fetch_response(runner_fetch(fetch_arguments(r).raw())); }
+/* Several, under way together; the answers are in order. */
+inline std::vector<FetchResponse> fetch_all(const std::vector<FetchRequest> &requests) {
+  std::vector<int> tickets;
+  std::vector<FetchResponse> all;
+  for (auto &r : requests) tickets.push_back(runner_start("fetch", fetch_arguments(r).raw()));
+  for (int ticket : tickets) all.push_back(fetch_response(runner_take(ticket)));
+  return all;
+}
+
+/* 200. An operation is run, and the host sends its result without handing it on. */
+inline Response ok(Json body = {}) { return runner_ok(body.raw()); }
+inline Response ok(const Selection &rows) { return runner_ok_rows(rows.raw()); }
+inline Response ok(const Lookup &row) { return runner_ok_row(row.raw()); }
+inline Response ok(const Insertion &row) { return runner_ok_row(row.raw()); }
+/* 200 with any bytes. */
+inline Response ok_bytes(std::string_view body, std::string_view content_type) {
+  return Response(runner_ok_bytes(keep(body))).with_header("content-type", content_type);
+}
+inline Response created(Json body, std::optional<std::string> location = std::nullopt) {
+  return runner_created(body.raw(), location ? keep(*location).data : nullptr);
+}
+inline Response no_content() { return runner_no_content(); }
+inline Response redirect(std::string_view location, int status = 302) { return runner_redirect_with(status, keep(location).data); }
+inline Response error(int status, std::string_view message = "") { return runner_error(status, "%s", keep(message).data); }
+inline Response bad_request(std::string_view message = "") { return error(400, message); }
+inline Response unauthorized(std::string_view message = "") { return error(401, message); }
+inline Response forbidden(std::string_view message = "") { return error(403, message); }
+inline Response not_found(std::string_view message = "") { return error(404, message); }
+/* 500 handler_failed; the message goes to the log alone. */
+inline Response fail(std::string_view message) { return runner_fail("%s", keep(message).data); }
+
+}  // namespace runner
+
+#endif

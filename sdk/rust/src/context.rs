@@ -1,0 +1,172 @@
+//! What a handler knows and may do beside the request itself.
+
+use crate::apikeys::{ApiKeys, Client};
+use crate::host::Host;
+use crate::once::Once;
+use crate::operation::{call, Outcome};
+use crate::time::{parse_time, since_1970};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt::Display;
+use std::time::SystemTime;
+
+/// What a handler knows and may do beside the request itself.
+pub struct Context<'a> {
+    /// Reaches the services of the runner with the caller's authority.
+    pub client: Client<'a>,
+    pub(crate) host: &'a dyn Host,
+    facts: Once<Facts>,
+}
+
+/// The host's context document.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Facts {
+    request_id: String,
+    route: String,
+    deadline: String,
+    auth: Auth,
+}
+
+/// Who calls, as the runner found out; it is the only place to learn it: no header
+/// tells. Only what this caller has is there.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Auth {
+    /// What kind of caller it is.
+    pub kind: AuthKind,
+    /// The user of a session.
+    pub user_id: Option<String>,
+    /// The tenant that the caller belongs to.
+    pub tenant: Option<String>,
+    /// The roles of a session.
+    pub roles: Vec<String>,
+    /// The id of an API key.
+    pub key_id: Option<String>,
+    /// The scope of an API key, as the schema names it.
+    pub scope: Option<String>,
+    /// The stable id of that scope.
+    pub capability: Option<String>,
+    /// What an API key was given to carry.
+    pub metadata: Option<Map<String, Value>>,
+    /// What a session's token said beside.
+    pub claims: Option<Map<String, Value>>,
+}
+
+/// The kinds of callers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum AuthKind {
+    /// Nobody has to say who they are on this route.
+    #[default]
+    Anonymous,
+    /// A user.
+    Session,
+    /// The holder of an API key.
+    ApiKey,
+    /// One that this SDK does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// The levels of log lines, as numbered by the ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For those who look for a mistake.
+    Debug = 0,
+    /// What happened.
+    Info = 1,
+    /// What somebody should look at.
+    Warn = 2,
+    /// What went wrong.
+    Error = 3,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(host: &'a dyn Host) -> Context<'a> {
+        Context { client: Client { api_keys: ApiKeys { host } }, host, facts: Once::new() }
+    }
+
+    /// The id that stands on the answer and in the log.
+    pub fn request_id(&self) -> &str {
+        &self.facts().request_id
+    }
+
+    /// The template of the matched route: `/v1/orders/:id`.
+    pub fn route(&self) -> &str {
+        &self.facts().route
+    }
+
+    /// When the request's time is over.
+    pub fn deadline(&self) -> SystemTime {
+        parse_time(&self.facts().deadline).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// Who calls.
+    pub fn auth(&self) -> &Auth {
+        &self.facts().auth
+    }
+
+    /// The value of a secret that the schema declares.
+    pub fn secret(&self, name: &str) -> Outcome<String> {
+        #[derive(Serialize)]
+        struct Args<'a> {
+            name: &'a str,
+        }
+        #[derive(Deserialize)]
+        struct Found {
+            value: String,
+        }
+        call("secret", Args { name }).result(self).map(|found: Found| found.value)
+    }
+
+    /// Commits what this request writes whatever status it answers; by default a status
+    /// of 400 or above drops it.
+    pub fn keep_writes(&self) {
+        self.host.keep_writes();
+    }
+
+    /// Writes to the server's log, under the request's id. Lines are bounded in number
+    /// and size for each request.
+    pub fn log(&self, level: Level, text: impl Display) {
+        self.host.log(level, &text.to_string());
+    }
+
+    /// [`Context::log`] with [`Level::Debug`].
+    pub fn debug(&self, text: impl Display) {
+        self.log(Level::Debug, text);
+    }
+
+    /// [`Context::log`] with [`Level::Info`].
+    pub fn info(&self, text: impl Display) {
+        self.log(Level::Info, text);
+    }
+
+    /// [`Context::log`] with [`Level::Warn`].
+    pub fn warn(&self, text: impl Display) {
+        self.log(Level::Warn, text);
+    }
+
+    /// [`Context::log`] with [`Level::Error`].
+    pub fn error(&self, text: impl Display) {
+        self.log(Level::Error, text);
+    }
+
+    /// The time. (`SystemTime::now` panics on this target.)
+    pub fn now(&self) -> SystemTime {
+        since_1970(self.host.now())
+    }
+
+    /// Fills a buffer with bytes that nobody can guess.
+    pub fn random(&self, into: &mut [u8]) {
+        self.host.random(into);
+    }
+
+    fn facts(&self) -> &Facts {
+        self.facts.get(|| match serde_json::from_slice(&self.host.context()) {
+            Ok(facts) => facts,
+            Err(why) => panic!("read the request's context: {}", why),
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! What can go wrong, and how it becomes an answer.
+
+use crate::abi::Code;
+use crate::response::Response;
+use std::error::Error as StdError;
+use std::fmt;
+
+/// What a handler returns.
+pub type Result<T = Response, E = Error> = std::result::Result<T, E>;
+
+/// A failed operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError {
+    /// Why, for programs.
+    pub code: Code,
+    /// Why, for people; may be empty.
+    pub message: String,
+    /// Of an operation that is not the caller's to know of: neither on rows nor on keys.
+    pub(crate) inner: bool,
+}
+
+impl HostError {
+    /// An error as operations give it, for tests.
+    pub fn new(code: Code, message: impl Into<String>) -> HostError {
+        HostError { code, message: message.into(), inner: false }
+    }
+
+    /// The error as one of the operation of that name.
+    pub(crate) fn of(self, op: &str) -> HostError {
+        let callers = matches!(op, "query" | "get" | "count" | "insert" | "update" | "delete" | "webhooks.verify")
+            || op.starts_with("apiKeys.")
+            || op.starts_with("sessions.");
+        HostError { inner: !callers, ..self }
+    }
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code.name())?;
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for HostError {}
+
+/// Says why a body could not be read as JSON.
+#[derive(Debug)]
+pub struct BodyError(pub(crate) serde_json::Error);
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "read the JSON body: {}", self.0)
+    }
+}
+
+impl StdError for BodyError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// What ends a handler early: an answer, or any error of Rust's kind. Both come by `?`.
+///
+/// A [`HostError`] of rows or keys in it answers its own status (`not_found` 404,
+/// `denied` 403, `conflict` 409, `unavailable` 503), a [`BodyError`] 400 `invalid_json`; anything else
+/// 500 `handler_failed`, with the text in the server's log alone.
+///
+/// ```
+/// # use runner_sdk::*;
+/// fn page(_: &Context, req: &Request) -> Result {
+///     let page = req.query("page").ok_or_else(|| bad_request("which page?"))?;
+///     let page: u32 = page.parse().map_err(|_| bad_request("page is a number"))?;
+///     if page > 100 {
+///         return Err(Error::new("there are no such pages"));
+///     }
+///     Ok(ok(page))
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Error(pub(crate) Reason);
+
+#[derive(Debug)]
+pub(crate) enum Reason {
+    Answer(Response),
+    Failure(Box<dyn StdError>),
+}
+
+impl Error {
+    /// An error of a text.
+    pub fn new(text: impl Into<String>) -> Error {
+        Error(Reason::Failure(text.into().into()))
+    }
+}
+
+impl From<Response> for Error {
+    fn from(answer: Response) -> Error {
+        Error(Reason::Answer(answer))
+    }
+}
+
+impl<E: StdError + 'static> From<E> for Error {
+    fn from(error: E) -> Error {
+        Error(Reason::Failure(Box::new(error)))
+    }
+}

@@ -1,0 +1,172 @@
+//! The host of a module that the runner runs: its imports.
+
+use crate::abi::{imports, Code};
+use crate::context::Level;
+use crate::error::HostError;
+use crate::host::{Done, Host, Kind, Part};
+use serde::Deserialize;
+use std::time::Duration;
+
+pub(crate) struct Guest;
+
+#[link(wasm_import_module = "wasi_snapshot_preview1")]
+extern "C" {
+    fn random_get(buf: *mut u8, len: usize) -> i32;
+    fn clock_time_get(clock: u32, precision: u64, time: *mut u64) -> i32;
+}
+
+/// Fills with bytes that nobody can guess.
+pub(crate) fn random(into: &mut [u8]) {
+    // Safety: the host writes into the slice alone.
+    if unsafe { random_get(into.as_mut_ptr(), into.len()) } != 0 {
+        panic!("the host gave no randomness");
+    }
+}
+
+impl Host for Guest {
+    fn method(&self) -> String {
+        // Safety, here and below: the host reads and writes what the pointer and the
+        // length beside it span, which is a slice or a buffer's room.
+        text(whole(|buf, cap| unsafe { imports::request_method(buf, cap) }).unwrap_or_default())
+    }
+    fn path(&self) -> String {
+        text(whole(|buf, cap| unsafe { imports::request_path(buf, cap) }).unwrap_or_default())
+    }
+    fn value(&self, kind: Kind, name: &str) -> Option<String> {
+        let read = match kind {
+            Kind::Param => imports::request_param,
+            Kind::Query => imports::request_query,
+            Kind::Header => imports::request_header,
+        };
+        whole(|buf, cap| unsafe { read(name.as_ptr(), name.len(), buf, cap) }).map(text)
+    }
+    /// Per pair the host writes two little-endian lengths and then both texts.
+    fn pairs(&self, kind: Kind) -> Vec<(String, String)> {
+        let bytes = whole(|buf, cap| unsafe { imports::request_pairs(kind as u32, buf, cap) });
+        let bytes = bytes.unwrap_or_default();
+        let mut rest = &bytes[..];
+        let mut pairs = Vec::new();
+        while rest.len() >= 8 {
+            let length = |at: usize| u32::from_le_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]) as usize;
+            let (name, value) = (length(0), length(4));
+            let (pair, more) = rest[8..].split_at(name + value);
+            pairs.push((text(pair[..name].to_vec()), text(pair[name..].to_vec())));
+            rest = more;
+        }
+        pairs
+    }
+    fn body(&self) -> Vec<u8> {
+        pieces(|offset, buf, cap| unsafe { imports::request_body(offset, buf, cap) })
+    }
+    fn context(&self) -> Vec<u8> {
+        whole(|buf, cap| unsafe { imports::context(buf, cap) }).unwrap_or_default()
+    }
+    fn set_header(&self, name: &str, value: &str) -> Done {
+        done(unsafe { imports::response_header(name.as_ptr(), name.len(), value.as_ptr(), value.len()) })
+    }
+    fn send(&self, status: u16, body: &[u8]) -> Done {
+        done(unsafe { imports::response_send(status.into(), body.as_ptr(), body.len()) })
+    }
+    fn send_error(&self, status: u16, code: &str, message: &str) -> Done {
+        done(unsafe {
+            imports::response_error(status.into(), code.as_ptr(), code.len(), message.as_ptr(), message.len())
+        })
+    }
+    fn send_result(&self, status: u16, part: Part) -> Done {
+        done(unsafe { imports::response_send_result(status.into(), part as u32) })
+    }
+    fn call(&self, op: &str, args: &[u8]) -> Done {
+        self.called(unsafe { imports::call(op.as_ptr(), op.len(), args.as_ptr(), args.len()) })
+    }
+    fn start(&self, op: &str, args: &[u8]) -> Result<u32, HostError> {
+        let n = unsafe { imports::call_start(op.as_ptr(), op.len(), args.as_ptr(), args.len()) };
+        done(n).map(|_| n as u32)
+    }
+    fn take(&self, ticket: u32) -> Done {
+        self.called(unsafe { imports::call_take(ticket) })
+    }
+    fn result(&self) -> Vec<u8> {
+        pieces(|offset, buf, cap| unsafe { imports::call_result(offset, buf, cap) })
+    }
+    fn keep_writes(&self) {
+        unsafe { imports::keep_writes() }
+    }
+    fn log(&self, level: Level, text: &str) {
+        unsafe { imports::log(level as u32, text.as_ptr(), text.len()) }
+    }
+    fn random(&self, into: &mut [u8]) {
+        random(into)
+    }
+    fn now(&self) -> Duration {
+        let mut nanoseconds = 0;
+        if unsafe { clock_time_get(0, 1, &mut nanoseconds) } != 0 {
+            panic!("the host gave no time");
+        }
+        Duration::from_nanos(nanoseconds)
+    }
+}
+
+impl Guest {
+    /// What a call gave: with an errno the result tells more.
+    fn called(&self, n: i32) -> Done {
+        if n >= 0 {
+            return Ok(());
+        }
+        #[derive(Deserialize)]
+        struct Told {
+            code: String,
+            #[serde(default)]
+            message: String,
+        }
+        match serde_json::from_slice::<Told>(&self.result()) {
+            Ok(told) => Err(HostError::new(Code::from_name(&told.code), told.message)),
+            Err(_) => done(n),
+        }
+    }
+}
+
+fn done(n: i32) -> Done {
+    match n {
+        0.. => Ok(()),
+        _ => Err(HostError::new(Code::from_errno(n), "")),
+    }
+}
+
+/// The host's texts are UTF-8, but for what a client sent otherwise.
+fn text(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(other) => String::from_utf8_lossy(other.as_bytes()).into_owned(),
+    }
+}
+
+/// Reads a value that the host gives whole: it tells the length, and writes nothing
+/// when there is no room for all of it. None when the value is absent.
+fn whole(read: impl Fn(*mut u8, usize) -> i32) -> Option<Vec<u8>> {
+    let mut bytes: Vec<u8> = Vec::with_capacity(256);
+    loop {
+        let n = read(bytes.as_mut_ptr(), bytes.capacity());
+        if n < 0 {
+            return None;
+        }
+        let n = n as usize;
+        if n <= bytes.capacity() {
+            // Safety: the host has written them.
+            unsafe { bytes.set_len(n) };
+            return Some(bytes);
+        }
+        bytes.reserve_exact(n);
+    }
+}
+
+/// Reads a value that the host gives from an offset: it tells the rest from there, so
+/// asking with no room tells the length.
+fn pieces(read: impl Fn(u32, *mut u8, usize) -> i32) -> Vec<u8> {
+    let length = read(0, std::ptr::null_mut(), 0).max(0) as usize;
+    let mut bytes: Vec<u8> = Vec::with_capacity(length);
+    if length > 0 && read(0, bytes.as_mut_ptr(), length) == length as i32 {
+        // Safety: the host has written them.
+        unsafe { bytes.set_len(length) };
+    }
+    bytes
+}

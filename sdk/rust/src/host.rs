@@ -1,0 +1,110 @@
+//! The way from a handler down to the runner: the guest ABI in Rust's types. Three
+//! hosts exist: the imports of a module that the runner runs, the one of tests, and the
+//! one of handlers that are run to be warm.
+
+use crate::context::Level;
+use crate::error::HostError;
+use std::time::Duration;
+
+/// Names a family of request values, as numbered by the ABI.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Param = 0,
+    Query = 1,
+    Header = 2,
+}
+
+/// Names what `send_result` sends, as numbered by the ABI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    All = 0,
+    Rows = 1,
+    Row = 2,
+}
+
+pub(crate) type Done = std::result::Result<(), HostError>;
+
+/// What a handler can ask of the runner.
+pub(crate) trait Host {
+    fn method(&self) -> String;
+    fn path(&self) -> String;
+    fn value(&self, kind: Kind, name: &str) -> Option<String>;
+    fn pairs(&self, kind: Kind) -> Vec<(String, String)>;
+    fn body(&self) -> Vec<u8>;
+    /// The request's context as JSON.
+    fn context(&self) -> Vec<u8>;
+    fn set_header(&self, name: &str, value: &str) -> Done;
+    fn send(&self, status: u16, body: &[u8]) -> Done;
+    fn send_error(&self, status: u16, code: &str, message: &str) -> Done;
+    /// Answers with a part of the last operation's result, without reading it.
+    fn send_result(&self, status: u16, part: Part) -> Done;
+    /// Runs one service operation: JSON in.
+    fn call(&self, op: &str, args: &[u8]) -> Done;
+    /// Begins one, and gives its ticket.
+    fn start(&self, op: &str, args: &[u8]) -> std::result::Result<u32, HostError>;
+    /// Waits for one that was begun; then it is as if it had been called.
+    fn take(&self, ticket: u32) -> Done;
+    /// The JSON that the last call gave, when it did not fail.
+    fn result(&self) -> Vec<u8>;
+    fn keep_writes(&self);
+    fn log(&self, level: Level, text: &str);
+    fn random(&self, into: &mut [u8]);
+    /// The time since 1970.
+    fn now(&self) -> Duration;
+}
+
+/// A host with an empty request of which only the body is given, and without services.
+pub(crate) struct Blank(pub(crate) &'static str);
+
+impl Host for Blank {
+    fn method(&self) -> String {
+        "GET".into()
+    }
+    fn path(&self) -> String {
+        "/".into()
+    }
+    fn value(&self, _: Kind, _: &str) -> Option<String> {
+        None
+    }
+    fn pairs(&self, _: Kind) -> Vec<(String, String)> {
+        Vec::new()
+    }
+    fn body(&self) -> Vec<u8> {
+        self.0.into()
+    }
+    fn context(&self) -> Vec<u8> {
+        br#"{"requestId":"","route":"","deadline":"1970-01-01T00:00:00.000Z","auth":{"kind":"anonymous"}}"#.to_vec()
+    }
+    fn set_header(&self, _: &str, _: &str) -> Done {
+        Ok(())
+    }
+    fn send(&self, _: u16, _: &[u8]) -> Done {
+        Ok(())
+    }
+    fn send_error(&self, _: u16, _: &str, _: &str) -> Done {
+        Ok(())
+    }
+    fn send_result(&self, _: u16, _: Part) -> Done {
+        Ok(())
+    }
+    fn call(&self, _: &str, _: &[u8]) -> Done {
+        Err(HostError::new(crate::Code::Unavailable, ""))
+    }
+    fn start(&self, _: &str, _: &[u8]) -> std::result::Result<u32, HostError> {
+        Err(HostError::new(crate::Code::Unavailable, ""))
+    }
+    fn take(&self, _: u32) -> Done {
+        Err(HostError::new(crate::Code::Unavailable, ""))
+    }
+    fn result(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn keep_writes(&self) {}
+    fn log(&self, _: Level, _: &str) {}
+    fn random(&self, into: &mut [u8]) {
+        into.fill(0);
+    }
+    fn now(&self) -> Duration {
+        Duration::from_secs(0)
+    }
+}

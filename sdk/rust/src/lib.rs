@@ -1,0 +1,139 @@
+//! The SDK for handlers written in Rust.
+//!
+//! A handler is a function over a [`Context`] and a [`Request`] that returns a
+//! [`Response`], made by one of nine helpers, or an [`Error`]:
+//!
+//! ```
+//! use runner_sdk::*;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Deserialize)]
+//! struct NewOrder {
+//!     item: Option<String>,
+//!     qty: Option<u32>,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Values {
+//!     item: String,
+//!     qty: u32,
+//! }
+//!
+//! handler!(createOrder, create_order);
+//!
+//! fn create_order(_: &Context, req: &Request) -> Result {
+//!     let order: NewOrder = req.body()?;
+//!     let item = order.item.ok_or_else(|| bad_request("missing field: item"))?;
+//!     Ok(created(insert("Order", Values { item, qty: order.qty.unwrap_or(1) })))
+//! }
+//! ```
+//!
+//! A crate in the app's folder `handlers/orders`, of the crate type `cdylib`, becomes
+//! the module `build/orders.wasm` by `runner build`. Its unit tests run natively, by
+//! `cargo test`: see [`testing`].
+//!
+//! Rows are read and changed with the caller's authority, which the schema declares
+//! and the runner enforces: [`query`], [`get`], [`insert`], [`update`], [`remove`].
+//! All that one request reads and writes is one transaction. It commits when the
+//! handler answers below 400; when another request got in between, the handler runs
+//! again, from a fresh start: what it does beside its operations has to bear being
+//! done twice.
+//!
+//! Every request runs in a sandbox of its own: statics hold at the start of each what
+//! they held when the module was made ready, and nothing that a request leaves in
+//! them is seen by another. What a request took from memory it need not give back.
+//!
+//! A panic is written to the server's log with its place, and answers 500. Randomness
+//! and time come from [`Context::random`] and [`Context::now`]: on this target
+//! `SystemTime::now` panics, and the keys of `HashMap` are the same in every request
+//! and every module, so a map of what strangers send takes [`RandomState`].
+
+#![warn(missing_docs)]
+
+#[rustfmt::skip]
+mod abi;
+mod apikeys;
+mod context;
+mod crypto;
+mod error;
+mod fetch;
+#[cfg(target_arch = "wasm32")]
+mod guest;
+mod hash;
+mod host;
+mod once;
+mod operation;
+mod query;
+mod request;
+mod response;
+mod rows;
+mod serve;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+mod time;
+
+pub use abi::Code;
+pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys, Client};
+pub use context::{Auth, AuthKind, Context, Level};
+pub use crypto::{Algorithm, Digest, Key};
+pub use error::{BodyError, Error, HostError, Result};
+pub use fetch::{FetchRequest, FetchResponse};
+pub use hash::RandomState;
+pub use operation::{call, Operation};
+pub use query::{and, field, get, not, or, query, select, Condition, Lookup, Page, Selection};
+pub use request::Request;
+pub use response::{
+    bad_request, created, error, forbidden, no_content, not_found, ok, redirect, redirect_with, unauthorized, Body,
+    Raw, Response,
+};
+pub use rows::{insert, remove, update, Change, Insertion, Removal};
+pub use serve::Handler;
+pub use time::{format_time, parse_time};
+
+/// Makes a handler the export of a name, that of the schema:
+///
+/// ```
+/// # use runner_sdk::*;
+/// # fn list_orders(_: &Context, _: &Request) -> Result { Ok(no_content()) }
+/// handler!(listOrders, list_orders);
+/// handler!(ping, |_ctx, _req| Ok(ok("pong")));
+/// ```
+#[macro_export]
+macro_rules! handler {
+    ($name:ident, $handler:expr) => {
+        const _: () = {
+            #[cfg_attr(target_arch = "wasm32", export_name = stringify!($name))]
+            #[allow(dead_code)]
+            extern "C" fn export() {
+                $crate::__handle(stringify!($name), $handler)
+            }
+        };
+    };
+}
+
+/// Runs handlers before there are requests, for a module's first picture of memory:
+/// what a first run only prepares, such as the heap's first pages, every request then
+/// finds done. The request is empty but for a body, if one is given; services answer
+/// `unavailable`, and answers and log lines are dropped. A module has one at most.
+///
+/// ```
+/// # use runner_sdk::*;
+/// # fn list_orders(_: &Context, _: &Request) -> Result { Ok(no_content()) }
+/// # fn create_order(_: &Context, _: &Request) -> Result { Ok(no_content()) }
+/// warm!(list_orders, create_order => r#"{"item":"tea"}"#);
+/// ```
+#[macro_export]
+macro_rules! warm {
+    ($($handler:expr $(=> $body:expr)?),+ $(,)?) => {
+        const _: () = {
+            #[cfg_attr(target_arch = "wasm32", export_name = "runner_warm")]
+            #[allow(dead_code)]
+            extern "C" fn export() {
+                $($crate::__warm($handler, concat!($($body)?));)+
+            }
+        };
+    };
+}
+
+#[doc(hidden)]
+pub use serve::{handle as __handle, warm as __warm};

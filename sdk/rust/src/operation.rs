@@ -1,0 +1,77 @@
+//! Operations of the runner, as values.
+
+use crate::abi::Code;
+use crate::context::Context;
+use crate::error::HostError;
+use crate::host::{Host, Part};
+use crate::response::{Body, Content};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+
+pub(crate) type Outcome<T> = std::result::Result<T, HostError>;
+
+/// An operation with its arguments that was not run yet: as the body of an answer the
+/// runner runs it and sends its result by itself.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    op: String,
+    /// JSON, or why there is none.
+    args: Outcome<Vec<u8>>,
+    part: Part,
+}
+
+/// An operation by its name, with the arguments that the guest ABI gives it.
+///
+/// ```
+/// # use runner_sdk::*;
+/// # fn handler(ctx: &Context, _: &Request) -> Result {
+/// let key: ApiKey = call("apiKeys.get", serde_json::json!({"id": "key_1"})).result(ctx)?;
+/// # Ok(ok(key))
+/// # }
+/// ```
+pub fn call(op: impl Into<String>, args: impl Serialize) -> Operation {
+    Operation::new(op, args, Part::All)
+}
+
+impl Operation {
+    pub(crate) fn new(op: impl Into<String>, args: impl Serialize, part: Part) -> Operation {
+        let op = op.into();
+        let args = serde_json::to_vec(&args)
+            .map_err(|why| HostError::new(Code::Invalid, format!("write the arguments of {}: {}", op, why)));
+        Operation { op, args, part }
+    }
+
+    pub(crate) fn failed(op: &str, why: HostError) -> Operation {
+        Operation { op: op.into(), args: Err(why), part: Part::All }
+    }
+
+    /// Runs it and reads the result.
+    pub fn result<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
+        self.run(ctx)?;
+        decode(&self.op, &ctx.host.result())
+    }
+
+    /// Runs it and leaves the result.
+    pub fn run(&self, ctx: &Context) -> Outcome<()> {
+        self.leave(ctx.host).map(|_| ())
+    }
+
+    /// Runs it, and tells which part of the result is meant.
+    pub(crate) fn leave(&self, host: &dyn Host) -> Outcome<Part> {
+        match &self.args {
+            Ok(args) => host.call(&self.op, args).map(|_| self.part).map_err(|why| why.of(&self.op)),
+            Err(why) => Err(why.clone()),
+        }
+    }
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(op: &str, result: &[u8]) -> Outcome<T> {
+    serde_json::from_slice(result)
+        .map_err(|why| HostError::new(Code::Internal, format!("read the result of {}: {}", op, why)))
+}
+
+impl Body for Operation {
+    fn content(self) -> Content {
+        Content::Operation(self)
+    }
+}

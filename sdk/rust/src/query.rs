@@ -1,0 +1,328 @@
+//! Reading rows, with the caller's authority.
+
+use crate::abi::Code;
+use crate::context::Context;
+use crate::error::HostError;
+use crate::host::Part;
+use crate::operation::{Operation, Outcome};
+use crate::response::{Body, Content};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A query over the rows of an entity that the caller may read:
+///
+/// ```
+/// # use runner_sdk::*;
+/// # #[derive(serde::Deserialize, serde::Serialize)]
+/// # struct Order { id: String }
+/// # fn handler(ctx: &Context, _: &Request) -> Result {
+/// let orders: Vec<Order> = query("Order")
+///     .select(["id", "total"])
+///     .filter("status", "=", "open")
+///     .order_by_desc("createdAt")
+///     .limit(20)
+///     .all(ctx)?;
+/// # Ok(ok(orders))
+/// # }
+/// ```
+///
+/// What the caller may not read is not there: it is neither counted nor found. A mistake
+/// in it, such as a field that the caller may not know of, is an error with the code
+/// `invalid` that names it.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    entity: String,
+    fields: Vec<String>,
+    conditions: Conditions,
+    order: Vec<(String, &'static str)>,
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+/// Begins a query of an entity.
+pub fn query(entity: impl Into<String>) -> Selection {
+    Selection {
+        entity: entity.into(),
+        fields: Vec::new(),
+        conditions: Conditions::default(),
+        order: Vec::new(),
+        limit: None,
+        cursor: None,
+    }
+}
+
+/// Begins a query with the fields of its rows: `select(["id"]).from("Order")`.
+pub fn select<S: Into<String>>(fields: impl IntoIterator<Item = S>) -> Selection {
+    query("").select(fields)
+}
+
+impl Selection {
+    /// Names the entity of a query that [`select`] began.
+    pub fn from(mut self, entity: impl Into<String>) -> Selection {
+        self.entity = entity.into();
+        self
+    }
+
+    /// Names the fields of the rows; without it they are all that the caller may read.
+    pub fn select<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Selection {
+        self.fields.extend(fields.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a condition, the `where` of the query: all that are added must hold. The
+    /// operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `startsWith` and `contains`.
+    pub fn filter(self, field: impl Into<String>, operator: &str, value: impl Serialize) -> Selection {
+        self.matching(self::field(field, operator, value))
+    }
+
+    /// Adds a condition made by [`field`], [`and`], [`or`] and [`not`].
+    pub fn matching(mut self, condition: Condition) -> Selection {
+        self.conditions.add(condition);
+        self
+    }
+
+    /// Orders the rows by a field; a second one orders what is equal in the first.
+    pub fn order_by(mut self, field: impl Into<String>) -> Selection {
+        self.order.push((field.into(), "asc"));
+        self
+    }
+
+    /// Orders the rows by a field, the greatest first.
+    pub fn order_by_desc(mut self, field: impl Into<String>) -> Selection {
+        self.order.push((field.into(), "desc"));
+        self
+    }
+
+    /// Bounds the rows, 1 to 1,000; without it there are at most 100.
+    pub fn limit(mut self, rows: u32) -> Selection {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// Takes the rows behind a cursor, the `next_cursor` of the page before; the first
+    /// page has none. A cursor holds for the same query by the same caller alone.
+    pub fn after(mut self, cursor: impl Into<Option<String>>) -> Selection {
+        self.cursor = cursor.into();
+        self
+    }
+
+    /// Reads the rows, at most the limit.
+    pub fn all<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Vec<T>> {
+        self.page(ctx).map(|page| page.rows)
+    }
+
+    /// Reads the rows, at most the limit, and the cursor of the next page.
+    pub fn page<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Page<T>> {
+        self.operation(Part::All).result(ctx)
+    }
+
+    /// Reads the first row. Without any the error has the code `not_found`, which
+    /// answers 404 when the handler hands it on.
+    pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
+        let rows = self.clone().limit(1).all(ctx)?;
+        let none = || HostError::new(Code::NotFound, format!("no row of {} is like that", self.entity));
+        rows.into_iter().next().ok_or_else(none)
+    }
+
+    /// Counts the rows, whatever the limit.
+    pub fn count(&self, ctx: &Context) -> Outcome<u64> {
+        let count: Counted = match self.conditions.list() {
+            Ok(conditions) => {
+                let args = Args { from: &self.entity, conditions, ..Args::default() };
+                Operation::new("count", args, Part::All)
+            }
+            Err(why) => Operation::failed("count", why),
+        }
+        .result(ctx)?;
+        Ok(count.count)
+    }
+
+    /// The query as a body with its page: `{"rows":[…],"nextCursor":…}`. The query
+    /// itself is one without, a list.
+    pub fn as_page(&self) -> Operation {
+        self.operation(Part::All)
+    }
+
+    /// The query as a body with its first row alone; without any it answers 404.
+    pub fn as_first(&self) -> Operation {
+        self.clone().limit(1).operation(Part::Row)
+    }
+
+    fn operation(&self, part: Part) -> Operation {
+        let conditions = match self.conditions.list() {
+            Ok(conditions) => conditions,
+            Err(why) => return Operation::failed("query", why),
+        };
+        let args = Args {
+            from: &self.entity,
+            conditions,
+            select: &self.fields,
+            order: &self.order,
+            limit: self.limit,
+            cursor: self.cursor.as_deref(),
+            id: None,
+        };
+        Operation::new("query", args, part)
+    }
+}
+
+impl Body for Selection {
+    fn content(self) -> Content {
+        self.operation(Part::Rows).content()
+    }
+}
+
+#[derive(Serialize, Default)]
+struct Args<'a> {
+    from: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    conditions: Option<Vec<&'a Value>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    select: &'a [String],
+    #[serde(rename = "orderBy", skip_serializing_if = "<[(String, &str)]>::is_empty")]
+    order: &'a [(String, &'static str)],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) count: u64,
+}
+
+/// Some rows of a query.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Leads to the next page; none on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// One row by its id.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    entity: String,
+    id: String,
+    fields: Vec<String>,
+}
+
+/// Looks up one row by its id. One that is not there and one that the caller may not
+/// read are the same error, with the code `not_found`.
+pub fn get(entity: impl Into<String>, id: impl Into<String>) -> Lookup {
+    Lookup { entity: entity.into(), id: id.into(), fields: Vec::new() }
+}
+
+impl Lookup {
+    /// Names the fields of the row; without it they are all that the caller may read.
+    pub fn select<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Lookup {
+        self.fields.extend(fields.into_iter().map(Into::into));
+        self
+    }
+
+    /// Reads the row.
+    pub fn row<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
+        #[derive(Deserialize)]
+        struct Found<T> {
+            row: T,
+        }
+        self.operation().result(ctx).map(|found: Found<T>| found.row)
+    }
+
+    fn operation(&self) -> Operation {
+        let args = Args { from: &self.entity, id: Some(&self.id), select: &self.fields, ..Args::default() };
+        Operation::new("get", args, Part::Row)
+    }
+}
+
+impl Body for Lookup {
+    fn content(self) -> Content {
+        self.operation().content()
+    }
+}
+
+/// What a row must be like.
+#[derive(Clone, Debug)]
+pub struct Condition(Outcome<Form>);
+
+#[derive(Clone, Debug)]
+enum Form {
+    One(Value),
+    All(Vec<Value>),
+}
+
+/// Compares a field; [`Selection::filter`] tells the operators.
+pub fn field(name: impl Into<String>, operator: &str, value: impl Serialize) -> Condition {
+    let name = name.into();
+    Condition(match serde_json::to_value(value) {
+        Ok(value) => Ok(Form::One(Value::from(vec![name.into(), operator.into(), value]))),
+        Err(why) => Err(HostError::new(Code::Invalid, format!("compare {}: {}", name, why))),
+    })
+}
+
+/// Holds when all of the conditions do.
+pub fn and(conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    let mut all = Conditions::default();
+    conditions.into_iter().for_each(|condition| all.add(condition));
+    Condition(match all.failed {
+        Some(why) => Err(why),
+        None => Ok(Form::All(all.forms)),
+    })
+}
+
+/// Holds when one of the conditions does.
+pub fn or(conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    word("or", conditions)
+}
+
+/// Holds when the condition does not.
+pub fn not(condition: Condition) -> Condition {
+    word("not", [condition])
+}
+
+fn word(word: &str, conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    let mut forms = vec![Value::from(word)];
+    for condition in conditions {
+        match condition.0 {
+            Ok(Form::One(form)) => forms.push(form),
+            Ok(Form::All(inner)) => forms.push(inner.into()),
+            Err(why) => return Condition(Err(why)),
+        }
+    }
+    Condition(Ok(Form::One(forms.into())))
+}
+
+/// Conditions that must all hold, of a query, a change or a removal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conditions {
+    forms: Vec<Value>,
+    failed: Option<HostError>,
+    /// Every row is meant when there is no condition.
+    pub(crate) every: bool,
+}
+
+impl Conditions {
+    /// Adds a condition; one of [`and`] is taken apart.
+    pub(crate) fn add(&mut self, condition: Condition) {
+        match condition.0 {
+            Ok(Form::One(form)) => self.forms.push(form),
+            Ok(Form::All(forms)) => self.forms.extend(forms),
+            Err(why) => self.failed = Some(why),
+        }
+    }
+
+    /// The list for the host; none says nothing.
+    pub(crate) fn list(&self) -> Outcome<Option<Vec<&Value>>> {
+        match &self.failed {
+            Some(why) => Err(why.clone()),
+            None if self.forms.is_empty() && !self.every => Ok(None),
+            None => Ok(Some(self.forms.iter().collect())),
+        }
+    }
+}

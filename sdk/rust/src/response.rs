@@ -1,0 +1,139 @@
+//! Answers, made by nine helpers.
+
+use crate::operation::Operation;
+use serde::Serialize;
+
+/// A handler's answer, made by one of the helpers.
+#[derive(Debug)]
+pub struct Response {
+    pub(crate) status: u16,
+    pub(crate) content: Content,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+/// What an answer consists of.
+#[derive(Debug)]
+#[doc(hidden)]
+pub enum Content {
+    Bytes(Vec<u8>),
+    /// What the runner sends by itself.
+    Operation(Operation),
+    /// The message of a failure.
+    Message(String),
+    /// Why the body is no JSON.
+    Unwritable(serde_json::Error),
+}
+
+/// What can be the body of an answer: a value that serde writes, which goes out as
+/// JSON, [`Raw`] bytes, or an operation that was not run. That one the runner runs, and
+/// sends its result without handing it to the handler, which is fastest:
+/// `ok(query("Order").limit(20))`.
+pub trait Body {
+    #[doc(hidden)]
+    fn content(self) -> Content;
+}
+
+impl<T: Serialize> Body for T {
+    fn content(self) -> Content {
+        match serde_json::to_vec(&self) {
+            Ok(bytes) => Content::Bytes(bytes),
+            Err(why) => Content::Unwritable(why),
+        }
+    }
+}
+
+/// Bytes that go out as they are. Without the header `content-type` they are said to
+/// be JSON.
+#[derive(Clone, Debug)]
+pub struct Raw<B>(pub B);
+
+impl<B: Into<Vec<u8>>> Body for Raw<B> {
+    fn content(self) -> Content {
+        Content::Bytes(self.0.into())
+    }
+}
+
+impl Response {
+    fn new(status: u16, content: Content) -> Response {
+        Response { status, content, headers: Vec::new() }
+    }
+
+    /// The HTTP status of the answer.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The answer with one more header line. A header that the runner does not let pass
+    /// (its own, such as Date, a name or value that would break the message, a second
+    /// Content-Type or Location) makes the answer 500 `handler_failed`, and the log says
+    /// which.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Response {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The answer with the Location of what it is about: a path (`/x`) or an absolute
+    /// http(s) URL.
+    pub fn with_location(self, location: impl Into<String>) -> Response {
+        self.with_header("location", location)
+    }
+}
+
+/// Answers 200 with a body; `ok(())` is `null`.
+pub fn ok(body: impl Body) -> Response {
+    Response::new(200, body.content())
+}
+
+/// Answers 201 with a body; see [`Response::with_location`].
+pub fn created(body: impl Body) -> Response {
+    Response::new(201, body.content())
+}
+
+/// Answers 204.
+pub fn no_content() -> Response {
+    Response::new(204, Content::Bytes(Vec::new()))
+}
+
+/// Answers 302. The location is a path (`/x`) or an absolute http(s) URL.
+pub fn redirect(location: impl Into<String>) -> Response {
+    redirect_with(302, location)
+}
+
+/// Answers a redirect with a status: 301, 302, 303, 307 or 308.
+///
+/// # Panics
+///
+/// When the status is another.
+pub fn redirect_with(status: u16, location: impl Into<String>) -> Response {
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        panic!("{} is not a redirect: use 301, 302, 303, 307 or 308", status);
+    }
+    Response::new(status, Content::Bytes(Vec::new())).with_location(location)
+}
+
+/// Answers 400: the caller sent something invalid.
+pub fn bad_request(message: impl Into<String>) -> Response {
+    error(400, message)
+}
+
+/// Answers 401: the caller is not authenticated.
+pub fn unauthorized(message: impl Into<String>) -> Response {
+    error(401, message)
+}
+
+/// Answers 403: the caller may not do this.
+pub fn forbidden(message: impl Into<String>) -> Response {
+    error(403, message)
+}
+
+/// Answers 404.
+pub fn not_found(message: impl Into<String>) -> Response {
+    error(404, message)
+}
+
+/// Answers any other failure, 400 to 599. A status outside of that is the handler's
+/// fault and answers 500. The message is the problem's `detail`; when it is empty the
+/// runner puts a text of its own there.
+pub fn error(status: u16, message: impl Into<String>) -> Response {
+    Response::new(status, Content::Message(message.into()))
+}

@@ -1,0 +1,119 @@
+//! From a request to its answer.
+
+use crate::abi::Code;
+use crate::context::{Context, Level};
+use crate::error::{BodyError, HostError, Reason, Result};
+use crate::host::{Blank, Done, Host, Part};
+use crate::request::Request;
+use crate::response::{Content, Response};
+use std::error::Error as StdError;
+
+/// Answers one request.
+pub type Handler = fn(&Context, &Request) -> Result;
+
+/// Runs the handler for the request at hand: the body of every export.
+#[cfg(target_arch = "wasm32")]
+pub fn handle(name: &'static str, handler: Handler) {
+    use crate::guest::Guest;
+    std::panic::set_hook(Box::new(move |info| {
+        let text = match (info.payload().downcast_ref::<&str>(), info.payload().downcast_ref::<String>()) {
+            (Some(text), _) => text,
+            (_, Some(text)) => text.as_str(),
+            _ => "a panic",
+        };
+        let place = info.location().map(|place| format!(" at {}", place)).unwrap_or_default();
+        Guest.log(Level::Error, &format!("handler {}: {}{}", name, text, place));
+    }));
+    serve(&Guest, name, handler);
+}
+
+/// Outside of the runner there is no request at hand.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn handle(name: &'static str, _: Handler) {
+    panic!("{} works inside the runner only: test its handler with runner_sdk::testing", name);
+}
+
+/// Runs a handler for an empty request and drops its answer.
+pub fn warm(handler: Handler, body: &'static str) {
+    serve(&Blank(body), "", handler);
+}
+
+/// Runs the handler on a host and sends its answer.
+pub(crate) fn serve(host: &dyn Host, name: &str, handler: Handler) {
+    let outcome = handler(&Context::new(host), &Request::new(host)).or_else(|error| match error.0 {
+        Reason::Answer(answer) => Ok(answer),
+        Reason::Failure(why) => Err(why),
+    });
+    if let Err(why) = outcome.and_then(|response| send(host, response)) {
+        fail(host, name, &*why);
+    }
+}
+
+/// Sends an answer, or tells why it could not be sent.
+fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn StdError>> {
+    let status = response.status;
+    // An operation that fails leaves no header behind.
+    let part = match &response.content {
+        Content::Operation(operation) => operation.leave(host)?,
+        _ => Part::All,
+    };
+    for (name, value) in &response.headers {
+        accepted(host.set_header(name, value), || format!("set header {:?}", name))?;
+    }
+    match response.content {
+        Content::Message(text) => {
+            accepted(host.send_error(status, "", &text), || format!("answer with an error of status {}", status))
+        }
+        Content::Bytes(bytes) => {
+            accepted(host.send(status, &bytes), || format!("answer with status {} and {} bytes", status, bytes.len()))
+        }
+        Content::Operation(_) => match host.send_result(status, part) {
+            // That a query found no row is an error like that of a look-up.
+            Err(none) if part == Part::Row && none.code == Code::NotFound => Err(none.into()),
+            sent => accepted(sent, || format!("answer with status {} and the last result", status)),
+        },
+        Content::Unwritable(why) => Err(format!("write the answer's body as JSON: {}", why).into()),
+    }
+}
+
+/// A refused answer is the handler's own fault, whatever the code: as a text it has
+/// none.
+fn accepted(done: Done, act: impl FnOnce() -> String) -> std::result::Result<(), Box<dyn StdError>> {
+    done.map_err(|why| format!("{}: {}", act(), why).into())
+}
+
+/// Answers for a handler that failed. The answer may be refused because one was sent
+/// before; then that one stands.
+fn fail(host: &dyn Host, name: &str, why: &(dyn StdError + 'static)) {
+    let mut cause = Some(why);
+    let mut text = String::new();
+    while let Some(error) = cause {
+        if error.is::<BodyError>() {
+            let _ = host.send_error(400, "invalid_json", &error.to_string());
+            return;
+        }
+        if let Some(HostError { code, message, inner }) = error.downcast_ref() {
+            let known = match code {
+                _ if *inner => None,
+                Code::NotFound => Some((404, "not_found")),
+                Code::Denied => Some((403, "forbidden")),
+                Code::Conflict => Some((409, "conflict")),
+                Code::Unavailable => Some((503, "unavailable")),
+                _ => None,
+            };
+            if let Some((status, code)) = known {
+                let _ = host.send_error(status, code, message);
+                return;
+            }
+        }
+        let told = error.to_string();
+        if text.is_empty() {
+            text = told;
+        } else if !text.contains(&told) {
+            text = format!("{}: {}", text, told);
+        }
+        cause = error.source();
+    }
+    host.log(Level::Error, &format!("handler {}: {}", name, text));
+    let _ = host.send_error(500, "handler_failed", "");
+}

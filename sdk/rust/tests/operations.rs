@@ -1,0 +1,274 @@
+//! What operations send, and what is made of their results.
+
+use runner_sdk::testing::Test;
+use runner_sdk::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+struct Order {
+    id: String,
+}
+
+fn orders() -> Value {
+    json!([{"id": "1"}, {"id": "2"}])
+}
+
+/// A test in which every operation on rows gives orders.
+fn shop() -> Test {
+    let test = Test::new("GET", "/").rows("query", orders()).rows("insert", orders()).rows("update", orders());
+    test.on("get", |_| Ok(json!({"row": {"id": "3"}})))
+        .on("count", |_| Ok(json!({"count": 4})))
+        .on("delete", |_| Ok(json!({"count": 5})))
+}
+
+/// The operations that a handler sends.
+fn sent(handler: Handler) -> Vec<(String, Value)> {
+    let answer = shop().run(handler);
+    assert_eq!(answer.logs, [""; 0]);
+    answer.calls
+}
+
+#[test]
+fn a_query_says_what_was_asked() {
+    let got = sent(|ctx, _| {
+        let none: Option<String> = None;
+        let rows: Vec<Order> = query("Order")
+            .select(["id", "total"])
+            .filter("status", "=", "o\"pen")
+            .filter("partner", "=", none)
+            .matching(and([field("a", "in", [1, 2]), or([field("b", ">", 1.5), not(field("c", "=", true))])]))
+            .order_by_desc("createdAt")
+            .order_by("id")
+            .limit(20)
+            .after("next".to_string())
+            .all(ctx)?;
+        assert_eq!(rows.len(), 2);
+        let _: Order =
+            select(["id"]).from("Order").matching(or([and([field("a", "=", 1), field("b", "=", 2)])])).first(ctx)?;
+        let n = query("Order").select(["id"]).filter("a", "=", 1).limit(3).count(ctx)?;
+        Ok(ok(n))
+    });
+    let want = json!([
+        ["query", {"from": "Order", "select": ["id", "total"],
+            "where": [["status", "=", "o\"pen"], ["partner", "=", null], ["a", "in", [1, 2]], ["or", ["b", ">", 1.5], ["not", ["c", "=", true]]]],
+            "orderBy": [["createdAt", "desc"], ["id", "asc"]], "limit": 20, "cursor": "next"}],
+        ["query", {"from": "Order", "select": ["id"], "where": [["or", [["a", "=", 1], ["b", "=", 2]]]], "limit": 1}],
+        ["count", {"from": "Order", "where": [["a", "=", 1]]}],
+    ]);
+    assert_eq!(json!(got), want);
+}
+
+#[test]
+fn a_change_says_what_was_asked() {
+    let got = sent(|ctx, _| {
+        let row: Order = insert("Order", json!({"item": "tea"})).row(ctx)?;
+        let rows: Vec<Order> = insert("Order", [BTreeMap::from([("item", "tea")])]).rows(ctx)?;
+        insert("Order", json!({})).run(ctx)?;
+        let set = json!({"status": "paid"});
+        let changed: Vec<Order> = update("Order", &set).filter("id", "=", "1").rows(ctx)?;
+        let counts = [
+            update("Order", &set).every().run(ctx)?,
+            update("Order", &set).run(ctx)?,
+            remove("Order").matching(field("id", "=", "1")).run(ctx)?,
+            remove("Order").every().run(ctx)?,
+            remove("Order").run(ctx)?,
+        ];
+        assert_eq!((row.id.as_str(), rows.len(), changed.len(), counts), ("1", 2, 2, [2, 2, 5, 5, 5]));
+        Ok(no_content())
+    });
+    let want = json!([
+        ["insert", {"into": "Order", "values": {"item": "tea"}}],
+        ["insert", {"into": "Order", "values": [{"item": "tea"}]}],
+        ["insert", {"into": "Order", "values": {}}],
+        ["update", {"in": "Order", "set": {"status": "paid"}, "where": [["id", "=", "1"]]}],
+        ["update", {"in": "Order", "set": {"status": "paid"}, "where": []}],
+        ["update", {"in": "Order", "set": {"status": "paid"}}],
+        ["delete", {"from": "Order", "where": [["id", "=", "1"]]}],
+        ["delete", {"from": "Order", "where": []}],
+        ["delete", {"from": "Order"}],
+    ]);
+    assert_eq!(json!(got), want);
+}
+
+#[test]
+fn an_operation_as_a_body_is_sent_by_the_runner() {
+    let rows: Vec<(Handler, &str)> = vec![
+        (|_, _| Ok(ok(query("Order"))), r#"[{"id":"1"},{"id":"2"}]"#),
+        (|_, _| Ok(ok(query("Order").as_page())), r#"{"count":2,"nextCursor":null,"rows":[{"id":"1"},{"id":"2"}]}"#),
+        (|_, _| Ok(ok(query("Order").as_first())), r#"{"id":"1"}"#),
+        (|_, _| Ok(ok(get("Order", "3").select(["id"]))), r#"{"id":"3"}"#),
+        (|_, _| Ok(ok(insert("Order", json!({})))), r#"{"id":"1"}"#),
+        (|_, _| Ok(ok(insert("Order", json!([{}, {}])))), r#"[{"id":"1"},{"id":"2"}]"#),
+        (|_, _| Ok(ok(update("Order", json!({})).every())), r#"[{"id":"1"},{"id":"2"}]"#),
+        (|_, _| Ok(ok(call("count", json!({"from": "Order"})))), r#"{"count":4}"#),
+    ];
+    for (handler, body) in rows {
+        let answer = shop().run(handler);
+        assert_eq!((answer.status, answer.text(), answer.calls.len()), (200, body, 1));
+    }
+}
+
+#[test]
+fn no_first_row_answers_404() {
+    let rows: [Handler; 2] =
+        [|_, _| Ok(ok(query("Order").as_first())), |ctx, _| Ok(ok(query("Order").first::<Order>(ctx)?))];
+    for handler in rows {
+        let answer = Test::new("GET", "/").rows("query", json!([])).run(handler);
+        assert_eq!((answer.status, answer.code.as_str()), (404, "not_found"));
+    }
+}
+
+#[test]
+fn a_failed_operation_can_be_told_by_its_code() {
+    let answer =
+        Test::new("GET", "/").on("get", |_| Err(HostError::new(Code::NotFound, ""))).run(|ctx, _| {
+            match get("Order", "1").row::<Order>(ctx) {
+                Err(why) if why.code == Code::NotFound => Ok(ok("none")),
+                other => Ok(ok(other?)),
+            }
+        });
+    assert_eq!(answer.text(), "\"none\"");
+}
+
+#[test]
+fn a_result_that_does_not_fit_is_the_handlers_fault() {
+    let answer = Test::new("GET", "/")
+        .on("get", |_| Ok(json!({"row": {}})))
+        .run(|ctx, _| Ok(ok(get("Order", "1").row::<Order>(ctx)?)));
+    assert_eq!((answer.status, answer.code.as_str()), (500, "handler_failed"));
+    assert!(answer.logs[0].contains("read the result of get: missing field `id`"), "{:?}", answer.logs);
+}
+
+#[test]
+fn a_value_that_is_no_json_is_refused_before_it_is_sent() {
+    let rows: [Handler; 4] = [
+        |ctx, _| Ok(ok(query("Order").filter("a", "=", BTreeMap::from([((1, 2), 3)])).count(ctx)?)),
+        |_, _| Ok(ok(query("Order").matching(not(field("a", "=", BTreeMap::from([((1, 2), 3)])))))),
+        |_, _| Ok(ok(insert("Order", BTreeMap::from([((1, 2), 3)])))),
+        |ctx, _| Ok(ok(update("Order", BTreeMap::from([((1, 2), 3)])).every().run(ctx)?)),
+    ];
+    for handler in rows {
+        let answer = shop().run(handler);
+        assert_eq!((answer.status, answer.calls.len()), (500, 0));
+        assert!(answer.logs[0].contains("key must be a string"), "{:?}", answer.logs);
+    }
+}
+
+fn key() -> Value {
+    json!({"id": "key_1", "scope": "s", "capability": "c", "name": "n", "status": "active", "hint": "h", "tenant": null, "owner": null,
+        "metadata": {"a": 1}, "createdAt": "2026-01-31T12:00:00.000Z", "expiresAt": null, "rotatedAt": null,
+        "previousTokenExpiresAt": null, "revokedAt": null, "lastUsedAt": null})
+}
+
+#[test]
+fn api_key_operations_send_whole_seconds() {
+    let issued = |_: &Value| {
+        let mut key = key();
+        key["token"] = "t".into();
+        Ok(key)
+    };
+    let answer = Test::new("GET", "/")
+        .on("apiKeys.create", issued)
+        .on("apiKeys.rotate", issued)
+        .on("apiKeys.revoke", |_| Ok(key()))
+        .on("apiKeys.list", |_| Ok(json!({"keys": [key()], "nextCursor": "key_1"})))
+        .run(|ctx, _| {
+            let keys = &ctx.client.api_keys;
+            let metadata = json!({"a": 1}).as_object().cloned();
+            let day = Duration::from_secs(86_400);
+            let made = keys.create(&ApiKeyOptions {
+                scope: "s".into(),
+                name: Some("n".into()),
+                expires_in: Some(90 * day),
+                metadata,
+            })?;
+            keys.rotate(&made.id, Duration::from_millis(1500))?;
+            keys.rotate(&made.id, Duration::from_secs(0))?;
+            let page = keys.list(&ApiKeyFilter { limit: Some(10), ..ApiKeyFilter::default() })?;
+            let revoked = keys.revoke(&made.id)?;
+            Ok(ok((made.token, revoked, page)))
+        });
+    assert_eq!(answer.json::<Value>(), json!(["t", key(), {"keys": [key()], "nextCursor": "key_1"}]));
+    let want = json!([
+        ["apiKeys.create", {"scope": "s", "name": "n", "expiresIn": 7776000, "metadata": {"a": 1}}],
+        ["apiKeys.rotate", {"id": "key_1", "gracePeriod": 1.5}],
+        ["apiKeys.rotate", {"id": "key_1", "gracePeriod": 0}],
+        ["apiKeys.list", {"limit": 10}],
+        ["apiKeys.revoke", {"id": "key_1"}],
+    ]);
+    assert_eq!(json!(answer.calls), want);
+}
+
+#[test]
+fn signatures_are_made_by_the_runner() {
+    let answer = Test::new("POST", "/")
+        .on("digest", |_| Ok(json!({"hex": "00", "base64": "AA=="})))
+        .on("hmac", |_| Ok(json!({"hex": "01", "base64": "AQ=="})))
+        .on("timingSafeEqual", |_| Ok(json!({"equal": true})))
+        .run(|ctx, _| {
+            let digest = ctx.digest(Algorithm::Sha384, "é")?;
+            let by_name = ctx.hmac(Algorithm::Sha256, Key::Secret("HOOK"), [0xff])?;
+            let by_key = ctx.hmac(Algorithm::Sha512, Key::Bytes(&[0xff, 0xfe]), [0xff, 0xfe, 0xfd])?;
+            Ok(ok((digest.hex, by_name.base64, by_key.hex, ctx.timing_safe_equal("a", [0xff, 0, 0, 0])?)))
+        });
+    assert_eq!(answer.text(), r#"["00","AQ==","01",true]"#);
+    let want = json!([
+        ["digest", {"algorithm": "SHA-384", "data": "é"}],
+        ["hmac", {"algorithm": "SHA-256", "secret": "HOOK", "data": {"base64": "/w=="}}],
+        ["hmac", {"algorithm": "SHA-512", "key": {"base64": "//4="}, "data": {"base64": "//79"}}],
+        ["timingSafeEqual", {"a": "a", "b": {"base64": "/wAAAA=="}}],
+    ]);
+    assert_eq!(json!(answer.calls), want);
+}
+
+#[test]
+fn secrets_and_kept_writes_reach_the_host() {
+    let answer = Test::new("GET", "/").secret("HOOK", "x").run(|ctx, _| {
+        ctx.keep_writes();
+        let other = ctx.secret("NOPE").err().map(|why| why.code.name());
+        Ok(ok((ctx.secret("HOOK")?, other)))
+    });
+    assert_eq!((answer.text(), answer.kept_writes), (r#"["x","denied"]"#, true));
+}
+
+#[test]
+fn randomness_of_a_test_is_that_of_its_seed() {
+    fn draw(ctx: &Context, _: &Request) -> Result {
+        let mut bytes = [0; 13];
+        ctx.random(&mut bytes);
+        Ok(ok(bytes))
+    }
+    let drawn = |seed| Test::new("GET", "/").seed(seed).run(draw).body;
+    assert_eq!(drawn(1), drawn(1));
+    assert_ne!(drawn(1), drawn(2));
+}
+
+#[test]
+fn requests_to_others_are_under_way_together() {
+    let fetched = |args: &Value| match args["url"].as_str() {
+        Some("https://a.example") => Ok(json!({"status": 200, "headers": [["x-a", "1"]], "body": "[1]"})),
+        Some("https://b.example") => Ok(json!({"status": 404, "headers": [], "body": {"base64": "//79"}})),
+        Some("https://c.example") => Ok(json!({"status": 200, "headers": [], "body": {"base64": "/w="}})),
+        _ => Err(HostError::new(Code::Denied, "")),
+    };
+    let answer = Test::new("GET", "/").on("fetch", fetched).run(|ctx, _| {
+        let post = FetchRequest::new("POST", "https://a.example")
+            .header("x", "y")
+            .body([0xff])
+            .timeout(Duration::from_secs(2));
+        let one = ctx.fetch(&post)?;
+        let more = ["b", "c", "d", "a"].map(|name| FetchRequest::get(format!("https://{}.example", name)));
+        let more = ctx.fetch_all(&more).into_iter().map(|outcome| match outcome {
+            Ok(response) => json!([response.status, response.body]),
+            Err(why) => json!(why.code.name()),
+        });
+        Ok(ok((one.json::<Value>()?, one.header("X-A").map(String::from), more.collect::<Vec<_>>())))
+    });
+    let want = json!([[1], "1", [[404, [255, 254, 253]], "internal", "denied", [200, [91, 49, 93]]]]);
+    assert_eq!(answer.json::<Value>(), want);
+    let sent = json!({"method": "POST", "url": "https://a.example", "headers": [["x", "y"]], "body": {"base64": "/w=="}, "timeout": 2});
+    assert_eq!((answer.calls.len(), &answer.calls[0].1), (5, &sent));
+}

@@ -1,0 +1,191 @@
+// What there is in a handler without an import, beside the language itself
+// (ES2023; no Intl). There is no DOM and no Node.js.
+
+/** Writes to the server's log, under the request's id. `%s`, `%d` and the like in a first text are replaced. */
+declare const console: {
+  debug(...values: unknown[]): void;
+  trace(...values: unknown[]): void;
+  log(...values: unknown[]): void;
+  info(...values: unknown[]): void;
+  warn(...values: unknown[]): void;
+  error(...values: unknown[]): void;
+  dir(value: unknown): void;
+  table(value: unknown): void;
+  /** Indents the lines that follow, until groupEnd. */
+  group(...values: unknown[]): void;
+  groupCollapsed(...values: unknown[]): void;
+  groupEnd(): void;
+  assert(holds?: unknown, ...values: unknown[]): void;
+  count(label?: string): void;
+  countReset(label?: string): void;
+  time(label?: string): void;
+  timeLog(label?: string, ...values: unknown[]): void;
+  timeEnd(label?: string): void;
+};
+
+declare class URL {
+  constructor(url: string | URL, base?: string | URL);
+  static canParse(url: string | URL, base?: string | URL): boolean;
+  static parse(url: string | URL, base?: string | URL): URL | null;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  readonly searchParams: URLSearchParams;
+  hash: string;
+  toString(): string;
+  toJSON(): string;
+}
+
+declare class URLSearchParams {
+  constructor(init?: string | URLSearchParams | Iterable<[string, string]> | Record<string, string>);
+  readonly size: number;
+  append(name: string, value: string): void;
+  delete(name: string, value?: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string, value?: string): boolean;
+  set(name: string, value: string): void;
+  sort(): void;
+  forEach(does: (value: string, name: string, params: URLSearchParams) => void): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+  toString(): string;
+}
+
+declare class TextEncoder {
+  readonly encoding: "utf-8";
+  encode(text?: string): Uint8Array;
+  encodeInto(text: string, into: Uint8Array): { read: number; written: number };
+}
+
+declare class TextDecoder {
+  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+  readonly encoding: "utf-8";
+  readonly fatal: boolean;
+  readonly ignoreBOM: boolean;
+  decode(input?: ArrayBuffer | ArrayBufferView): string;
+}
+
+declare function structuredClone<T>(value: T): T;
+declare function atob(base64: string): string;
+declare function btoa(binary: string): string;
+/** Runs a function later, if the handler has not answered by then. The request's time goes on. */
+declare function setTimeout(does: (...values: any[]) => unknown, milliseconds?: number): number;
+declare function setTimeout<A extends unknown[]>(does: (...values: A) => unknown, milliseconds: number | undefined, ...values: A): number;
+declare function setInterval(does: (...values: any[]) => unknown, milliseconds?: number): number;
+declare function setInterval<A extends unknown[]>(does: (...values: A) => unknown, milliseconds: number | undefined, ...values: A): number;
+declare function clearTimeout(timer?: number): void;
+declare function clearInterval(timer?: number): void;
+declare function queueMicrotask(job: () => void): void;
+declare const performance: { now(): number };
+
+interface CryptoKey {
+  readonly type: "secret";
+  readonly usages: readonly string[];
+}
+
+type SHA2 = "SHA-256" | "SHA-384" | "SHA-512";
+
+/** Randomness, new in every request, and SHA-2 with HMAC. */
+declare const crypto: {
+  getRandomValues<T extends ArrayBufferView>(array: T): T;
+  randomUUID(): string;
+  readonly subtle: {
+    digest(algorithm: SHA2 | { name: SHA2 }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
+    importKey(
+      format: "raw",
+      key: ArrayBuffer | ArrayBufferView,
+      algorithm: { name: "HMAC"; hash: SHA2 | { name: SHA2 } },
+      extractable: boolean,
+      usages: ("sign" | "verify")[],
+    ): Promise<CryptoKey>;
+    sign(algorithm: "HMAC" | { name: "HMAC" }, key: CryptoKey, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
+    /** Compares in a time that does not depend on where the difference is. */
+    verify(
+      algorithm: "HMAC" | { name: "HMAC" },
+      key: CryptoKey,
+      signature: ArrayBuffer | ArrayBufferView,
+      data: ArrayBuffer | ArrayBufferView,
+    ): Promise<boolean>;
+  };
+};
+
+declare class Headers {
+  constructor(init?: Headers | Iterable<[string, string]> | Record<string, string>);
+  append(name: string, value: string): void;
+  delete(name: string): void;
+  /** Several of one name are joined with ", ". */
+  get(name: string): string | null;
+  getSetCookie(): string[];
+  has(name: string): boolean;
+  set(name: string, value: string): void;
+  forEach(does: (value: string, name: string, headers: Headers) => void): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+}
+
+interface FetchResponse {
+  readonly url: string;
+  readonly status: number;
+  /** The status is 200 to 299. */
+  readonly ok: boolean;
+  readonly headers: Headers;
+  readonly type: string;
+  readonly bodyUsed: boolean;
+  text(): Promise<string>;
+  json(): Promise<any>;
+  bytes(): Promise<Uint8Array>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  clone(): FetchResponse;
+}
+
+/** Says that something is not waited for any more. */
+declare class AbortSignal {
+  private constructor();
+  static abort(reason?: unknown): AbortSignal;
+  static timeout(milliseconds: number): AbortSignal;
+  static any(signals: Iterable<AbortSignal>): AbortSignal;
+  readonly aborted: boolean;
+  readonly reason: any;
+  onabort: ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
+  throwIfAborted(): void;
+  addEventListener(type: "abort", listener: (event: { type: "abort"; target: AbortSignal }) => unknown): void;
+  removeEventListener(type: "abort", listener: (event: { type: "abort"; target: AbortSignal }) => unknown): void;
+}
+
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
+}
+
+/**
+ * Sends a request to an origin that the schema declares with `outbound`, and gives the
+ * answer when it has come whole, whatever its status. Several go on side by side. One
+ * that fails rejects with a HostError of the code `denied`, `unavailable`, `deadline`
+ * or `too_large`. A handler that has sent one is not run again on a conflict: write
+ * first, and call out last. `timeout` is in seconds, 10 without one. With a `signal`
+ * that is aborted it rejects with the signal's reason; the request itself goes on, until
+ * its time or the handler's is over. Other members of `init` are a TypeError.
+ */
+declare function fetch(
+  url: string | URL,
+  init?: {
+    method?: string;
+    headers?: Headers | Iterable<[string, string]> | Record<string, string>;
+    body?: string | ArrayBuffer | ArrayBufferView | URLSearchParams | null;
+    redirect?: "follow" | "manual" | "error";
+    signal?: AbortSignal | null;
+    timeout?: number;
+  },
+): Promise<FetchResponse>;

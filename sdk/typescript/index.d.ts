@@ -1,0 +1,368 @@
+/**
+ * The SDK for handlers written in TypeScript.
+ *
+ * A file in the app's folder `handlers` exports one function for each handler, named
+ * as in the schema (`POST /orders -> createOrder`):
+ *
+ * ```ts
+ * import { badRequest, created, insert, type RouteRequest } from "@runner/sdk";
+ *
+ * interface NewOrder { item?: string; qty?: number }
+ *
+ * export async function createOrder(req: RouteRequest) {
+ *   const { item, qty = 1 } = req.body<NewOrder>();
+ *   if (!item) return badRequest("missing field: item");
+ *   return created(await insert("Order", { item, qty }));
+ * }
+ * ```
+ *
+ * `runner build` makes a module of all of them. What stands outside of functions is
+ * evaluated then, once: every request begins with what it left, and nothing that one
+ * request leaves is seen by another. Operations, randomness and whatever else belongs
+ * to a request are for handlers alone.
+ *
+ * Rows are read and changed with the caller's authority. All that one request reads
+ * and writes is one transaction: it commits when the handler answers below 400; when
+ * another request got in between, the handler runs again, from a fresh start.
+ */
+declare module "@runner/sdk" {
+  /** The request at hand. */
+  export interface RouteRequest {
+    /** Path parameters by name, percent-decoded; those of the route are never empty. */
+    readonly params: Readonly<Record<string, string>>;
+    /** Query values by name; of several the first. */
+    readonly query: Readonly<Record<string, string>>;
+    /** All query values by name, in order. */
+    readonly queryAll: Readonly<Record<string, readonly string[]>>;
+    /** Headers by name in lower case; repeated lines are joined with ", ". Credentials that the runner has checked are not among them. */
+    readonly headers: Readonly<Record<string, string>>;
+    readonly method: string;
+    /** The raw path, without the query. */
+    readonly path: string;
+    /** The exact body, for signatures. */
+    readonly rawBody: Uint8Array;
+    /** The body as text. */
+    text(): string;
+    /**
+     * The JSON body. An empty one and `null` give `{}`, so that a check for a field
+     * finds it missing. One that is not JSON is a {@link BodyError}, which answers 400
+     * `invalid_json` unless it is caught. That it fits `T` is not checked here: see
+     * `input:` in the schema.
+     */
+    body<T = any>(): T;
+  }
+
+  /** A handler's answer, made by one of the helpers. */
+  export interface Response {
+    readonly status: number;
+    /**
+     * The answer with one more header line. A header that the runner does not let pass
+     * makes the answer 500 `handler_failed`, and the log says which.
+     */
+    withHeader(name: string, value: string): Response;
+  }
+
+  /**
+   * A function over a request. It returns a response, or a promise of one; another
+   * value is that of {@link ok}. What `fetch` gave is passed on: its status, its content
+   * type and its body. What it throws becomes an answer too: an answer is that itself, a
+   * failed operation on rows or keys has its own status (`not_found` 404, `denied` 403,
+   * `conflict` 409, `unavailable` 503), and anything else is 500, with the place in the
+   * server's log.
+   */
+  export type Handler = (req: RouteRequest) => unknown;
+
+  /**
+   * Answers 200. The body goes out as JSON, an `ArrayBuffer` or a view of one as it
+   * is; what JSON has no form for, as a `Map`, makes the answer 500. An operation that
+   * was not awaited is run, and the runner sends its result without handing it to the
+   * handler, which is fastest: `return ok(query("Order").limit(20))`.
+   */
+  export function ok(body?: unknown): Response;
+  /** Answers 201, with the `Location` of what was created if it is given. */
+  export function created(body?: unknown, location?: string): Response;
+  /** Answers 204. */
+  export function noContent(): Response;
+  /** Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL. */
+  export function redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): Response;
+  /** Answers 400: the caller sent something invalid. */
+  export function badRequest(message?: string): Response;
+  /** Answers 401: the caller is not authenticated. */
+  export function unauthorized(message?: string): Response;
+  /** Answers 403: the caller may not do this. */
+  export function forbidden(message?: string): Response;
+  /** Answers 404. */
+  export function notFound(message?: string): Response;
+  /** Answers any other failure, 400 to 599. */
+  export function error(status: number, message?: string): Response;
+
+  /** An operation: it is run when it is awaited. */
+  export interface Operation<T> extends PromiseLike<T> {
+    catch<B = never>(failed?: ((reason: any) => B | PromiseLike<B>) | null): Promise<T | B>;
+    finally(done?: (() => void) | null): Promise<T>;
+  }
+
+  export type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "startsWith" | "contains";
+
+  /** What a row must be like. */
+  export interface Condition {
+    readonly form: unknown;
+  }
+  /** Compares a field. */
+  export function field(name: string, operator: Operator, value: unknown): Condition;
+  /** Holds when all of the conditions do. */
+  export function and(...conditions: Condition[]): Condition;
+  /** Holds when one of the conditions does. */
+  export function or(...conditions: Condition[]): Condition;
+  /** Holds when the condition does not. */
+  export function not(condition: Condition): Condition;
+
+  /**
+   * The entities of the app's schema by name; the runner writes them to
+   * `types/schema.d.ts`. Of each it tells the `row` as it is read, what its fields
+   * are compared with (`where`), and what is written (`insert`, `update`). While
+   * there are none, every name will do and rows are `any`.
+   */
+  export interface Entities {}
+  /** The other names of the schema: `scope`, `role` and `secret`, each a union. */
+  export interface Names {}
+
+  export type EntityName = [keyof Entities] extends [never] ? string : keyof Entities & string;
+  type Named<Kind extends string> = Names extends { [K in Kind]: infer N } ? N : string;
+  export type ScopeName = Named<"scope">;
+  export type RoleName = Named<"role">;
+  export type SecretName = Named<"secret">;
+
+  type Known<E, Part extends string, Else> = E extends keyof Entities ? (Entities[E] extends { [P in Part]: infer T } ? T : Else) : Else;
+  /**
+   * A row of the entity as it is read. A field that the caller may not read is not
+   * there: that is for the grant or the policy to say, which this type does not know.
+   */
+  export type Row<E extends EntityName> = Known<E, "row", any>;
+  /** What a new row of the entity may, and must, be given. */
+  export type Insert<E extends EntityName> = Known<E, "insert", object>;
+  /** What of a row of the entity may be changed. */
+  export type Update<E extends EntityName> = Known<E, "update", object>;
+
+  type Where<E> = Known<E, "where", any>;
+  // R is a type of rows that was given, as in query<Order>("Order"), else never.
+  type RowOf<E extends EntityName, R> = [R] extends [never] ? Row<E> : R;
+  type WhereOf<E, R> = [R] extends [never] ? Where<E> : AnyWhere<R>;
+  type AnyWhere<R> = { [F in keyof R]: any };
+  type FieldOf<R> = keyof R & string;
+  /** A row of which only the fields F were asked for; without any, all. */
+  type Chosen<R, F> = [F] extends [never] ? R : [FieldOf<R>] extends [F] ? R : Pick<R, F & keyof R>;
+  type Operand<T, O extends Operator> = O extends "in"
+    ? readonly Exclude<T, null>[]
+    : O extends "startsWith"
+      ? string
+      : O extends "contains"
+        ? Exclude<T, null> extends readonly (infer Element)[] ? Element : string
+        : O extends "=" | "!=" ? T : Exclude<T, null>;
+
+  /**
+   * A query over the rows of an entity that the caller may read. Each step gives a new
+   * one. Awaited it is an array of at most `limit` rows. R is a whole row, W what its
+   * fields are compared with, F the fields that were selected, if any.
+   */
+  export interface Selection<R = any, W = AnyWhere<R>, F = never> extends Operation<Chosen<R, F>[]> {
+    /** The fields of the rows; without it all that the caller may read. */
+    select<G extends FieldOf<R>>(...fields: G[]): Selection<R, W, F | G>;
+    /** One more condition: all must hold. */
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>): Selection<R, W, F>;
+    /** More conditions, made by {@link field}, {@link and}, {@link or} and {@link not}. */
+    match(...conditions: Condition[]): Selection<R, W, F>;
+    /** The order of the rows; a second one orders what is equal in the first. */
+    orderBy(field: FieldOf<R>, direction?: "asc" | "desc"): Selection<R, W, F>;
+    /** At most so many rows, 1 to 1,000; without it 100. */
+    limit(n: number): Selection<R, W, F>;
+    /** The rows behind a cursor: the `nextCursor` of the page before. */
+    after(cursor: string | null | undefined): Selection<R, W, F>;
+    /** The rows with the cursor of the next page, null on the last one. */
+    page(): Operation<{ rows: Chosen<R, F>[]; nextCursor: string | null }>;
+    /** The first row; without any it is an error with the code `not_found`. */
+    first(): Operation<Chosen<R, F>>;
+    /** How many rows there are, whatever the limit. */
+    count(): Operation<number>;
+  }
+  /** Begins a query of an entity. */
+  export function query<R = never, E extends EntityName = EntityName>(entity: E): Selection<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
+
+  /** The beginning of a query whose entity is still to be said. */
+  export interface Choice<R, F extends string> {
+    from<E extends [R] extends [never] ? EntityWith<F> : EntityName>(entity: E): Selection<RowOf<E, R>, WhereOf<E, R>, F>;
+  }
+  type EntityWith<F> = [keyof Entities] extends [never]
+    ? string
+    : { [E in keyof Entities & string]: [F] extends [FieldOf<Row<E>>] ? E : never }[keyof Entities & string];
+  /** Begins a query with its fields: `select("id").from("Order")`. */
+  export function select<R = never, F extends string = [R] extends [never] ? string : FieldOf<R>>(...fields: F[]): Choice<R, F>;
+
+  /** One row by its id. One that is not there and one that the caller may not read are the same error, `not_found`. */
+  export function get<R = never, E extends EntityName = EntityName, F extends FieldOf<RowOf<E, R>> = FieldOf<RowOf<E, R>>>(
+    entity: E,
+    id: string,
+    ...fields: F[]
+  ): Operation<Chosen<RowOf<E, NoInfer<R>>, F>>;
+
+  type InsertOf<E extends EntityName, R> = [R] extends [never] ? Insert<E> : object;
+  type OnlyAny<V> = 0 extends 1 & V ? unknown : never;
+  /** Inserts values of the type `any`, which may be those of one row or of several. */
+  export function insert<V>(entity: EntityName, values: V & OnlyAny<V>): Operation<any>;
+  /** Inserts a row, or a list of at most 1,000, and gives it as it is then, or them. */
+  export function insert<R = never, E extends EntityName = EntityName>(
+    entity: E,
+    values: readonly InsertOf<E, NoInfer<R>>[],
+  ): Operation<RowOf<E, NoInfer<R>>[]>;
+  export function insert<R = never, E extends EntityName = EntityName>(entity: E, values: InsertOf<E, NoInfer<R>>): Operation<RowOf<E, NoInfer<R>>>;
+
+  /** A change of rows. Awaited it is how many there were. Without a condition it is an error unless {@link every} says that all are meant. */
+  export interface Change<R = any, W = AnyWhere<R>> extends Operation<number> {
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>): Change<R, W>;
+    match(...conditions: Condition[]): Change<R, W>;
+    every(): Change<R, W>;
+    /** The rows as they are then. */
+    rows(): Operation<R[]>;
+  }
+  /** Sets fields of rows: `await update("Order", { status: "paid" }).where("id", "=", id)`. */
+  export function update<R = never, E extends EntityName = EntityName>(
+    entity: E,
+    set: [R] extends [never] ? Update<E> : object,
+  ): Change<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
+
+  /** A removal of rows. Awaited it is how many there were. */
+  export interface Removal<R = any, W = AnyWhere<R>> extends Operation<number> {
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>): Removal<R, W>;
+    match(...conditions: Condition[]): Removal<R, W>;
+    every(): Removal<R, W>;
+  }
+  /** Deletes rows: `await remove("Order").where("id", "=", id)`. */
+  export function remove<E extends EntityName>(entity: E): Removal<Row<E>, Where<E>>;
+
+  /** An API key, as its managers see it. Times are RFC 3339. */
+  export interface ApiKey {
+    id: string;
+    scope: string;
+    capability: string;
+    name: string;
+    status: "active" | "rotating" | "disabled" | "expired" | "revoked";
+    hint: string;
+    tenant: string | null;
+    owner: string | null;
+    metadata: Record<string, unknown> | null;
+    createdAt: string;
+    expiresAt: string | null;
+    rotatedAt: string | null;
+    previousTokenExpiresAt: string | null;
+    revokedAt: string | null;
+    lastUsedAt: string | null;
+  }
+  /** A key with its token, which nothing shows again. */
+  export interface IssuedApiKey extends ApiKey {
+    token: string;
+  }
+
+  /** The keys that the caller may issue, as `@issue` in the schema says; every other one is `not_found`. */
+  export interface ApiKeys {
+    /** Makes a key. `expiresIn` is in seconds. */
+    create(options: { scope: ScopeName; name?: string; expiresIn?: number; metadata?: object }): Operation<IssuedApiKey>;
+    get(id: string): Operation<ApiKey>;
+    /** Keys without tokens, at most `limit` (100), with the cursor of the next page. */
+    list(options?: { scope?: string; limit?: number; cursor?: string }): Operation<ApiKey[] & { nextCursor: string | null }>;
+    /** Gives the key a new token. Older ones live for the grace period, in seconds; without it they are dead at once. */
+    rotate(id: string, options?: { gracePeriod?: number }): Operation<IssuedApiKey>;
+    /** Ends a key for good. */
+    revoke(id: string): Operation<ApiKey>;
+  }
+
+  /** A session that was opened. Its cookie goes to the browser; no handler sees it. */
+  export interface OpenedSession {
+    id: string;
+    /** RFC 3339. */
+    expiresAt: string;
+  }
+  /** Sessions of the app's users, on routes that say `mints: session`; elsewhere they are `denied`. */
+  export interface Sessions {
+    /**
+     * Signs a user in: the answer sets the cookie of a new session, when it commits.
+     * The session that the caller had ends. `ttl` is in seconds, at most the schema's
+     * `absolute`, which is what it is without.
+     */
+    create(options: { userId: string; tenant?: string; roles?: readonly RoleName[]; ttl?: number }): Operation<OpenedSession>;
+    /** Ends a session of the caller's; without an id the one that calls, and takes its cookie back. */
+    revoke(id?: string): Operation<{ id: string }>;
+  }
+
+  /** Webhooks on routes that do not say `verify:` themselves. */
+  export interface Webhooks {
+    /**
+     * Checks that this request is signed with a declared secret. What is not is
+     * `denied`. It does not remember deliveries, as `verify:` does: one that comes
+     * twice passes twice.
+     */
+    verify(options: { scheme: "standard" | "stripe" | "github" | "slack"; secret: SecretName }): Operation<{
+      /** The delivery's id; where the scheme has none, the signature. */
+      id: string;
+      /** When it was signed, in seconds since 1970; null where the scheme does not say. */
+      timestamp: number | null;
+    }>;
+  }
+
+  /** Who calls, as the runner found out: no header tells. */
+  export interface Auth {
+    readonly kind: "anonymous" | "session" | "apiKey";
+    readonly userId?: string;
+    readonly tenant?: string;
+    readonly roles: readonly RoleName[];
+    readonly keyId?: string;
+    readonly scope?: ScopeName;
+    readonly capability?: string;
+    readonly metadata?: Readonly<Record<string, unknown>>;
+    /** What the caller's JWT claims; absent for every other caller. */
+    readonly claims?: Readonly<Record<string, unknown>>;
+  }
+
+  /** What a handler knows and may do beside the request itself. */
+  export interface Context {
+    readonly client: { readonly apiKeys: ApiKeys; readonly sessions: Sessions; readonly webhooks: Webhooks };
+    readonly auth: Auth;
+    /** The id that stands on the answer and in the log. */
+    readonly requestId: string;
+    /** The template of the matched route: `/v1/orders/:id`. */
+    readonly route: string;
+    /** When the request's time is over. */
+    readonly deadline: Date;
+    /** The value of a secret that the schema declares. */
+    secret(name: SecretName): Operation<string>;
+    /** Commits what this request writes whatever it answers; by default 400 and above drop it. */
+    keepWrites(): void;
+  }
+  /** The context of the request at hand. */
+  export function getContext(): Context;
+
+  /** Compares, for signatures and tokens, in a time that depends on the lengths alone. */
+  export function timingSafeEqual(a: string | ArrayBuffer | ArrayBufferView, b: string | ArrayBuffer | ArrayBufferView): boolean;
+
+  /**
+   * The HMAC (RFC 2104) of text or bytes under a secret that the schema declares, which
+   * the handler then need not read; for a key of its own there is `crypto.subtle`.
+   */
+  export function hmac(
+    algorithm: "SHA-256" | "SHA-384" | "SHA-512",
+    secret: SecretName,
+    data: string | ArrayBuffer | ArrayBufferView,
+  ): Operation<{ hex: string; base64: string }>;
+
+  /** Any operation by its name, with its arguments and its result as JSON has them: `await call("count", { from: "Order" })`. */
+  export function call<T = any>(op: string, args?: object): Operation<T>;
+
+  /** A failed operation. */
+  export class HostError extends Error {
+    readonly code: "not_found" | "invalid" | "denied" | "conflict" | "too_large" | "limit" | "unavailable" | "deadline" | "internal";
+    /** Which operation: `query`, `fetch`, …; absent of an error that a handler made. */
+    readonly op?: string;
+    constructor(code: HostError["code"], message?: string);
+  }
+  /** A body that is not JSON. */
+  export class BodyError extends Error {}
+}

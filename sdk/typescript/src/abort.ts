@@ -1,0 +1,80 @@
+// AbortController and AbortSignal (DOM Standard, section 3), as far as a fetch needs
+// them. There are no other events, so a listener is called with what little one has.
+
+type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
+
+// What a signal's maker does with it, and nobody else.
+let make: () => AbortSignal;
+let abort: (signal: AbortSignal, reason: unknown) => void;
+
+function failure(name: string, message: string): Error {
+  const error = new Error(message);
+  error.name = name;
+  return error;
+}
+
+export class AbortSignal {
+  #aborted = false;
+  #reason: unknown;
+  #listeners = new Set<NonNullable<Listener>>();
+  onabort: Listener = null;
+
+  static {
+    make = () => new AbortSignal(abort);
+    abort = (signal, reason = failure("AbortError", "it was aborted")) => {
+      if (signal.#aborted) return;
+      signal.#aborted = true;
+      signal.#reason = reason;
+      const event = { type: "abort", target: signal } as const;
+      const listeners = [...signal.#listeners];
+      signal.#listeners.clear();
+      signal.onabort?.(event);
+      for (const listener of listeners) listener(event);
+    };
+  }
+
+  constructor(key?: unknown) {
+    if (key !== abort) throw new TypeError("AbortSignal: make an AbortController, and use its signal");
+  }
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+  get reason(): unknown {
+    return this.#reason;
+  }
+  throwIfAborted(): void {
+    if (this.#aborted) throw this.#reason;
+  }
+  addEventListener(type: string, listener: Listener): void {
+    if (type === "abort" && listener && !this.#aborted) this.#listeners.add(listener);
+  }
+  removeEventListener(type: string, listener: Listener): void {
+    if (type === "abort" && listener) this.#listeners.delete(listener);
+  }
+
+  static abort(reason?: unknown): AbortSignal {
+    const signal = make();
+    abort(signal, reason);
+    return signal;
+  }
+  static timeout(milliseconds: number): AbortSignal {
+    const signal = make();
+    setTimeout(() => abort(signal, failure("TimeoutError", `${milliseconds} ms are over`)), milliseconds);
+    return signal;
+  }
+  static any(signals: Iterable<AbortSignal>): AbortSignal {
+    const signal = make();
+    for (const one of signals) {
+      if (one.aborted) abort(signal, one.reason);
+      else one.addEventListener("abort", () => abort(signal, one.reason));
+    }
+    return signal;
+  }
+}
+
+export class AbortController {
+  readonly signal = make();
+  abort(reason?: unknown): void {
+    abort(this.signal, reason);
+  }
+}

@@ -1,0 +1,223 @@
+// The way down: the host's functions, and what an operation is.
+
+/** What the build and the runtime script hand to the SDK. */
+export interface Runner {
+  HostError: new (code: string, message?: string, op?: string) => Error & { readonly code: string; readonly op?: string };
+  /** The functions of the guest ABI; one that writes gives what it wrote, a negative number is an errno. */
+  host: Host;
+  /** The names of the errnos, by number. */
+  errnos: Record<string, string>;
+  /** The source map of the handlers' script. */
+  sources: string[];
+  mappings: string;
+  /** There is a request. */
+  live: boolean;
+  /** The first thing that was done while there was none, and needs one. */
+  violation: Error | null;
+  /** The first thing that was done while there was none, and will be the same in every request. */
+  frozen: Error | null;
+  demand(what: string): void;
+  /** Called when a promise is rejected that nobody looks at (handled 0), and when somebody does after all (1). */
+  rejected(promise: object, reason: unknown, handled: number): void;
+  /** Why promises were rejected that nobody looks at. */
+  lost(): unknown[];
+  /** How many those are. */
+  unseen: number;
+  /** Tells an error in one line, with the places in the handlers' own files. */
+  trace(error: unknown): string;
+  /** How many milliseconds there are until the next timer; undefined without one. */
+  pause(): number | undefined;
+  /** Runs the next timer, if it is time. */
+  wake(): void;
+  /** Begins an operation that goes on beside the handler. */
+  begin(op: string, args: unknown): Promise<any>;
+  /** Waits until one of those is done, or so many milliseconds; false says that none is under way. */
+  await(pause: number | undefined): boolean;
+  /** Set by serve: what is never used, but there; the rest is for the build. */
+  kept: unknown[];
+  names: string;
+  defaults: string;
+  dispatch(handler: number): number;
+  finish(): number;
+  seal(): void;
+}
+
+export interface Host {
+  request_method(): string;
+  request_path(): string;
+  request_pairs(kind: number): string[] | number;
+  request_body(offset: number): string | number;
+  request_body_bytes(offset: number): Uint8Array | number;
+  context(): string | number;
+  response_header(name: string, value: string): number;
+  response_send(status: number, body: string | Uint8Array): number;
+  response_error(status: number, code: string, message: string): number;
+  response_send_result(status: number, part: number): number;
+  call(op: string, args: string): number;
+  call_result(offset: number): string | number;
+  call_start(op: string, args: string): number;
+  call_wait(): number;
+  call_take(ticket: number): number;
+  keep_writes(): void;
+  log(level: number, text: string): void;
+  random(count: number): Uint8Array;
+  encode(text: string): Uint8Array;
+  decode(bytes: Uint8Array): string;
+}
+
+export const runner = (globalThis as unknown as { __runner: Runner }).__runner;
+
+/** A failed host call. Both scripts have this file, and one class. */
+export const HostError: Runner["HostError"] = (runner.HostError ??= class HostError extends Error {
+  readonly code: string;
+  declare readonly op?: string;
+  constructor(code: string, message = "", op?: string) {
+    super(message);
+    this.name = "HostError";
+    this.code = code;
+    if (op !== undefined) this.op = op;
+  }
+});
+export type HostError = InstanceType<typeof HostError>;
+
+export function errno(n: number): string {
+  return runner.errnos[n] ?? "internal";
+}
+
+/** Runs an operation and leaves its result with the host. */
+export function run(op: string, args: unknown): void {
+  runner.demand(op);
+  const n = runner.host.call(op, JSON.stringify(args));
+  if (n < 0) throw failure(n, op);
+}
+
+/** What the host says of the call of an operation that failed with n. */
+export function failure(n: number, op: string): HostError {
+  const told = runner.host.call_result(0);
+  if (typeof told !== "string" || told === "") return new HostError(errno(n), "", op);
+  const { code, message } = JSON.parse(told);
+  return new HostError(code, message, op);
+}
+
+/**
+ * The error without a stack, in which there would be none of the handlers' files: it
+ * gets one where it is thrown next, and that is where somebody awaits it.
+ */
+export function placeless(error: HostError): HostError {
+  const made = Error as { prepareStackTrace?: unknown };
+  const kept = made.prepareStackTrace;
+  made.prepareStackTrace = () => undefined;
+  try {
+    return new HostError(error.code, error.message, error.op);
+  } finally {
+    made.prepareStackTrace = kept;
+  }
+}
+
+/** The result of the operation that was run last. */
+export function result(): any {
+  const text = runner.host.call_result(0);
+  if (typeof text === "number") throw new HostError(errno(text));
+  return JSON.parse(text);
+}
+
+// The parts of a result that the host sends by itself.
+export const All = 0;
+export const Rows = 1;
+export const Row = 2;
+
+// The changes that this request has made, and not yet run.
+const begun: Mark[] = [];
+
+/** Tells whether a change was run, and is one for all steps that it was made in. */
+export class Mark {
+  declare readonly what: string;
+  declare run: boolean;
+  constructor(what: string) {
+    this.what = what;
+    this.run = false;
+    begun.push(this);
+  }
+}
+
+/** The changes that were never run: somebody forgot to await them. */
+export function forgotten(): string[] {
+  const all: string[] = [];
+  for (const mark of begun) if (!mark.run) all.push(mark.what);
+  return all;
+}
+
+/** From here on nothing is forgotten. */
+export function forget(): void {
+  begun.length = 0;
+}
+
+/**
+ * An operation that is run once it is awaited. As the body of an answer, not
+ * awaited, the host sends its result without handing it to the handler.
+ */
+export abstract class Operation<T> implements PromiseLike<T> {
+  /**
+   * Runs it, leaves the result with the host, and tells which part of it this is.
+   * Without doing anything it gives undefined when only perform makes the value.
+   */
+  abstract leave(): number | undefined;
+  /** Runs it. */
+  abstract perform(): T;
+  /** Where it became the body of an answer. */
+  declare at?: Error;
+  /** What it is, for people. */
+  abstract get title(): string;
+
+  /** Within a body nothing awaits it, and its insides are nobody's business. */
+  toJSON(): never {
+    throw new TypeError(`${this.title} was not awaited, and only its result can be a part of a body: put await before it`);
+  }
+
+  then<A = T, B = never>(
+    done?: ((value: T) => A | PromiseLike<A>) | null,
+    failed?: ((reason: any) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    let promise: Promise<T>;
+    try {
+      promise = Promise.resolve(this.perform());
+    } catch (error) {
+      promise = Promise.reject(error instanceof HostError ? placeless(error) : error);
+    }
+    return promise.then(done, failed);
+  }
+
+  catch<B = never>(failed?: ((reason: any) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.then(null, failed);
+  }
+
+  finally(done?: (() => void) | null): Promise<T> {
+    return this.then().finally(done);
+  }
+}
+
+/** An operation whose whole result is the value, unless something makes it one. */
+export class Whole<T> extends Operation<T> {
+  constructor(
+    private readonly op: string,
+    private readonly args: unknown,
+    private readonly make?: (result: any) => T,
+    private readonly mark?: Mark,
+  ) {
+    super();
+  }
+  get title(): string {
+    return this.op;
+  }
+  leave(): number | undefined {
+    if (this.make) return undefined;
+    if (this.mark) this.mark.run = true;
+    run(this.op, this.args);
+    return All;
+  }
+  perform(): T {
+    if (this.mark) this.mark.run = true;
+    run(this.op, this.args);
+    return this.make ? this.make(result()) : result();
+  }
+}

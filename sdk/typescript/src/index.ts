@@ -1,0 +1,9 @@
+// What handlers import from "@runner/sdk"; index.d.ts says it to editors.
+
+export { call } from "./call.ts";
+export { getContext } from "./context.ts";
+export { hmac, timingSafeEqual } from "./crypto.ts";
+export { HostError } from "./host.ts";
+export { and, field, get, insert, not, or, query, remove, select, update } from "./query.ts";
+export { BodyError } from "./request.ts";
+export { badRequest, created, error, forbidden, noContent, notFound, ok, redirect, unauthorized } from "./response.ts";

@@ -1,0 +1,266 @@
+// Operations on rows, with the caller's authority. Each step gives a new builder
+// and leaves the one that it is called on as it was.
+
+import { HostError, Mark, Operation, result, Row, Rows, run, Whole } from "./host.ts";
+
+/** What a row must be like, as the host reads it; a list of conditions is one. */
+export class Condition {
+  constructor(readonly form: unknown) {}
+}
+
+export const field = (name: string, operator: string, value: unknown) => new Condition([name, operator, value ?? null]);
+export const and = (...conditions: Condition[]) => new Condition(forms(conditions));
+export const or = (...conditions: Condition[]) => new Condition(["or", ...conditions.map((c) => c.form)]);
+export const not = (condition: Condition) => new Condition(["not", condition.form]);
+
+const isList = (form: unknown): form is unknown[] => Array.isArray(form) && (form.length === 0 || Array.isArray(form[0]));
+
+/** The forms of conditions that must all hold; those of an `and` are taken apart. */
+function forms(conditions: Condition[]): unknown[] {
+  return conditions.flatMap((c) => (isList(c.form) ? c.form : [c.form]));
+}
+
+abstract class Filtered<T, Self> extends Operation<T> {
+  protected conditions: unknown[] = [];
+  protected abstract copy(): Self & Filtered<T, Self>;
+
+  where(name: string, operator: string, value: unknown): Self {
+    return this.match(field(name, operator, value));
+  }
+  match(...conditions: Condition[]): Self {
+    const copy = this.copy();
+    copy.conditions = [...this.conditions, ...forms(conditions)];
+    return copy;
+  }
+}
+
+class Selection extends Filtered<any[], Selection> {
+  constructor(
+    private entity: string,
+    private fields: string[] = [],
+    private order: [string, string][] = [],
+    private most?: number,
+    private cursor?: string,
+  ) {
+    super();
+  }
+  protected copy(): Selection {
+    const copy = new Selection(this.entity, this.fields, this.order, this.most, this.cursor);
+    copy.conditions = this.conditions;
+    return copy;
+  }
+  from(entity: string): Selection {
+    const copy = this.copy();
+    copy.entity = entity;
+    return copy;
+  }
+  select(...fields: string[]): Selection {
+    const copy = this.copy();
+    copy.fields = [...this.fields, ...fields];
+    return copy;
+  }
+  orderBy(name: string, direction = "asc"): Selection {
+    const copy = this.copy();
+    copy.order = [...this.order, [name, direction]];
+    return copy;
+  }
+  limit(n: number): Selection {
+    const copy = this.copy();
+    copy.most = n;
+    return copy;
+  }
+  after(cursor: string | null | undefined): Selection {
+    const copy = this.copy();
+    copy.cursor = cursor ?? undefined;
+    return copy;
+  }
+  private args(): Record<string, unknown> {
+    if (this.entity === "") throw new HostError("invalid", 'select(…) without an entity: go on with from("Order")', "query");
+    return {
+      from: this.entity,
+      select: this.fields.length > 0 ? this.fields : undefined,
+      where: this.conditions.length > 0 ? this.conditions : undefined,
+      orderBy: this.order.length > 0 ? this.order : undefined,
+      limit: this.most,
+      cursor: this.cursor,
+    };
+  }
+  get title(): string {
+    return `a query of ${this.entity}`;
+  }
+  leave(): number {
+    run("query", this.args());
+    return Rows;
+  }
+  perform(): any[] {
+    this.leave();
+    return result().rows;
+  }
+  page(): Operation<any> {
+    return new Whole("query", this.args());
+  }
+  first(): Operation<any> {
+    return new First(this.limit(1), this.entity);
+  }
+  count(): Operation<number> {
+    const { from, where } = this.args();
+    return new Counted("count", { from, where });
+  }
+}
+
+class First extends Operation<any> {
+  constructor(
+    private readonly query: Selection,
+    private readonly entity: string,
+  ) {
+    super();
+  }
+  get title(): string {
+    return this.query.title;
+  }
+  leave(): number {
+    this.query.leave();
+    return Row;
+  }
+  perform(): any {
+    const [row] = this.query.perform();
+    if (row === undefined) throw new HostError("not_found", `no row of ${this.entity} is like that`, "query");
+    return row;
+  }
+}
+
+class Counted extends Whole<number> {
+  constructor(op: string, args: unknown) {
+    super(op, args, (result) => result.count);
+  }
+}
+
+class Lookup extends Operation<any> {
+  constructor(private readonly args: { from: string; id: string; select?: string[] }) {
+    super();
+  }
+  get title(): string {
+    return `a look-up in ${this.args.from}`;
+  }
+  leave(): number {
+    run("get", this.args);
+    return Row;
+  }
+  perform(): any {
+    this.leave();
+    return result().row;
+  }
+}
+
+class Insertion extends Operation<any> {
+  constructor(
+    private readonly entity: string,
+    private readonly values: unknown,
+    private readonly mark = new Mark(`an insert into ${entity}`),
+  ) {
+    super();
+  }
+  get title(): string {
+    return this.mark.what;
+  }
+  leave(): number {
+    this.mark.run = true;
+    run("insert", { into: this.entity, values: this.values });
+    return Array.isArray(this.values) ? Rows : Row;
+  }
+  perform(): any {
+    const part = this.leave();
+    const { rows } = result();
+    return part === Rows ? rows : rows[0];
+  }
+}
+
+/** A change or removal: of all rows only when every() says so. */
+abstract class Changing<Self> extends Filtered<number, Self> {
+  protected all = false;
+  protected abstract readonly mark: Mark;
+  get title(): string {
+    return this.mark.what;
+  }
+  every(): Self {
+    const copy = this.copy() as Self & Changing<Self>;
+    copy.all = true;
+    return copy;
+  }
+  protected condition(): unknown[] | undefined {
+    return this.conditions.length > 0 || this.all ? this.conditions : undefined;
+  }
+  abstract run(): void;
+  leave(): undefined {}
+  perform(): number {
+    this.run();
+    return result().count;
+  }
+}
+
+class Change extends Changing<Change> {
+  constructor(
+    private readonly entity: string,
+    private readonly set: unknown,
+    protected readonly mark = new Mark(`an update of ${entity}`),
+  ) {
+    super();
+  }
+  protected copy(): Change {
+    const copy = new Change(this.entity, this.set, this.mark);
+    copy.conditions = this.conditions;
+    copy.all = this.all;
+    return copy;
+  }
+  run(): void {
+    this.mark.run = true;
+    run("update", { in: this.entity, set: this.set, where: this.condition() });
+  }
+  rows(): Operation<any[]> {
+    return new Changed(this);
+  }
+}
+
+class Changed extends Operation<any[]> {
+  constructor(private readonly change: Change) {
+    super();
+  }
+  get title(): string {
+    return this.change.title;
+  }
+  leave(): number {
+    this.change.run();
+    return Rows;
+  }
+  perform(): any[] {
+    this.leave();
+    return result().rows;
+  }
+}
+
+class Removal extends Changing<Removal> {
+  constructor(
+    private readonly entity: string,
+    protected readonly mark = new Mark(`a removal from ${entity}`),
+  ) {
+    super();
+  }
+  protected copy(): Removal {
+    const copy = new Removal(this.entity, this.mark);
+    copy.conditions = this.conditions;
+    copy.all = this.all;
+    return copy;
+  }
+  run(): void {
+    this.mark.run = true;
+    run("delete", { from: this.entity, where: this.condition() });
+  }
+}
+
+export const query = (entity: string) => new Selection(entity);
+export const select = (...fields: string[]) => new Selection("", fields);
+export const get = (entity: string, id: string, ...fields: string[]): Operation<any> =>
+  new Lookup({ from: entity, id, select: fields.length > 0 ? fields : undefined });
+export const insert = (entity: string, values: unknown): Operation<any> => new Insertion(entity, values);
+export const update = (entity: string, set: unknown) => new Change(entity, set);
+export const remove = (entity: string) => new Removal(entity);

@@ -1,0 +1,93 @@
+// The request at hand. What it is made of is fetched from the host when it is
+// asked for, and kept.
+
+import { errno, HostError, runner } from "./host.ts";
+
+/** A body that is not JSON; it answers 400 invalid_json. */
+export class BodyError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "BodyError";
+  }
+}
+
+const { host } = runner;
+
+type Values = Record<string, string>;
+
+const text = (given: string | number): string => {
+  if (typeof given === "number") throw new HostError(errno(given));
+  return given;
+};
+
+export class RouteRequest {
+  // Names are the caller's: an object without a prototype has no member but theirs.
+  readonly #empty: Values[] = [0, 1, 2].map(() => Object.create(null));
+  #method?: string;
+  #path?: string;
+  #params?: Values;
+  #query?: Values;
+  #queryAll?: Record<string, string[]>;
+  #headers?: Values;
+  #text?: string;
+  #raw?: Uint8Array;
+
+  get method(): string {
+    return (this.#method ??= text(host.request_method()));
+  }
+  get path(): string {
+    return (this.#path ??= text(host.request_path()));
+  }
+  get params(): Values {
+    return (this.#params ??= collect(0, this.#empty[0]));
+  }
+  get query(): Values {
+    return (this.#query ??= collect(1, this.#empty[1]));
+  }
+  get queryAll(): Record<string, string[]> {
+    if (this.#queryAll === undefined) {
+      const all: Record<string, string[]> = Object.create(null);
+      const pairs = host.request_pairs(1);
+      if (typeof pairs === "number") throw new HostError(errno(pairs));
+      for (let i = 0; i < pairs.length; i += 2) (all[pairs[i]] ??= []).push(pairs[i + 1]);
+      this.#queryAll = all;
+    }
+    return this.#queryAll;
+  }
+  get headers(): Values {
+    return (this.#headers ??= collect(2, this.#empty[2]));
+  }
+  get rawBody(): Uint8Array {
+    if (this.#raw === undefined) {
+      const bytes = host.request_body_bytes(0);
+      if (typeof bytes === "number") throw new HostError(errno(bytes));
+      this.#raw = bytes;
+    }
+    return this.#raw;
+  }
+  text(): string {
+    return (this.#text ??= text(host.request_body(0)));
+  }
+  body(): any {
+    const text = this.text();
+    try {
+      return JSON.parse(text) ?? {};
+    } catch (error) {
+      if (/^[ \t\r\n]*$/.test(text)) return {};
+      throw new BodyError(`read the JSON body: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** Of a name that comes again, the first value counts, and of a header all. */
+function collect(kind: number, values: Values): Values {
+  // With var, as each use of let and const is checked.
+  var pairs = host.request_pairs(kind) as string[];
+  if (pairs.length === undefined) throw new HostError(errno(pairs as unknown as number));
+  for (var i = 0; i < pairs.length; i += 2) {
+    var name = pairs[i];
+    if (values[name] === undefined) values[name] = pairs[i + 1];
+    else if (kind === 2) values[name] += (name === "cookie" ? "; " : ", ") + pairs[i + 1];
+  }
+  return values;
+}

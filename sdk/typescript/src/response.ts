@@ -1,0 +1,61 @@
+// Answers, made by nine helpers.
+
+import { Operation } from "./host.ts";
+
+export class Response {
+  // Set one by one: a class's fields are defined, which takes far longer.
+  declare readonly status: number;
+  declare readonly body: unknown;
+  declare readonly message: string | undefined;
+  declare readonly headers: readonly [string, string][] | undefined;
+
+  constructor(status: number, body: unknown, message?: string, headers?: readonly [string, string][]) {
+    this.status = status;
+    this.body = body;
+    this.message = message;
+    this.headers = headers;
+  }
+
+  withHeader(name: string, value: string): Response {
+    return new Response(this.status, this.body, this.message, [...(this.headers ?? []), [String(name), String(value)]]);
+  }
+}
+
+// The first answer of a request is there already, as each begins with the memory
+// that the build has left.
+const first = new Response(200, null);
+let taken = false;
+
+export function ok(body: unknown = null): Response {
+  if (body instanceof Operation) body.at = new Error();
+  if (taken) return new Response(200, body);
+  taken = true;
+  (first as { body: unknown }).body = body;
+  return first;
+}
+
+export function created(body: unknown = null, location?: string): Response {
+  if (body instanceof Operation) body.at = new Error();
+  const response = new Response(201, body);
+  return location === undefined ? response : response.withHeader("location", location);
+}
+
+export const noContent = () => new Response(204, undefined);
+
+export function redirect(location: string, status = 302): Response {
+  if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`redirect: ${status} is none: use 301, 302, 303, 307 or 308`);
+  return new Response(status, undefined).withHeader("location", location);
+}
+
+/** Answers in all states of being made, so that the engine knows their form. */
+export const forms = [0, 1, 2, 3].map((n) => {
+  const form = Object.create(Response.prototype);
+  for (const name of ["status", "body", "message", "headers"].slice(0, n)) form[name] = undefined;
+  return form;
+});
+
+export const badRequest = (message = "") => error(400, message);
+export const unauthorized = (message = "") => error(401, message);
+export const forbidden = (message = "") => error(403, message);
+export const notFound = (message = "") => error(404, message);
+export const error = (status: number, message = "") => new Response(status, undefined, String(message));

@@ -1,0 +1,73 @@
+// The script that is evaluated before the handlers. It leaves behind what people
+// expect of JavaScript beside the language, and globalThis.__runner: the way to
+// the host, for the SDK, which is part of the handlers' script. That is taken
+// away before the first request.
+
+import { installConsole } from "./console.ts";
+import { installCrypto } from "./crypto.ts";
+import { installEncoding } from "./encoding.ts";
+import { installFetch } from "./fetch.ts";
+import { type Runner } from "./host.ts";
+import { installClone } from "./clone.ts";
+import { installLocale } from "./locale.ts";
+import { installTickets } from "./tickets.ts";
+import { installTimers } from "./timers.ts";
+import { tracer } from "./trace.ts";
+import { installURL } from "./url.ts";
+
+declare const globalThis: { __runner: Runner };
+
+const runner = globalThis.__runner;
+
+runner.live = false;
+runner.violation = null;
+runner.unseen = 0;
+runner.frozen = null;
+runner.trace = tracer(runner.sources, runner.mappings);
+
+// What belongs to a request cannot be had while the module is built. The first
+// attempt is kept: whoever catches the error has made a mistake all the same.
+runner.demand = (what) => {
+  if (runner.live) return;
+  const error = new Error(
+    `${what} belongs to a request, and there is none while the module is built: call it inside of a handler`,
+  );
+  runner.violation ??= error;
+  throw error;
+};
+
+const rejections = new Map<object, unknown>();
+runner.rejected = (promise, reason, handled) => {
+  if (handled) rejections.delete(promise);
+  else rejections.set(promise, reason);
+  runner.unseen = rejections.size;
+};
+runner.lost = () => [...rejections.values()];
+
+installConsole(runner);
+installEncoding(runner);
+installClone();
+installURL();
+installLocale();
+installCrypto(runner);
+installTimers(runner);
+installTickets(runner);
+installFetch(runner);
+
+// Much of the language is made when it is first looked at. What most handlers use is
+// looked at now, so that it is there in every request.
+const look = (at: object): void => {
+  for (const key of Reflect.ownKeys(at)) Object.getOwnPropertyDescriptor(at, key);
+};
+for (const made of [Object, Array, String, Number, Promise, Map, Set, RegExp, Date, Error, Symbol, Uint8Array]) {
+  look(made);
+  look(made.prototype);
+}
+look(Function.prototype);
+look(JSON);
+look(Math);
+for (const made of [async () => {}, [][Symbol.iterator](), new Map().entries(), "".matchAll(/a/g), new Uint8Array(0)]) {
+  const above = Object.getPrototypeOf(made);
+  look(above);
+  look(Object.getPrototypeOf(above));
+}

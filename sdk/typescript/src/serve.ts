@@ -1,0 +1,293 @@
+// From a request to its answer. The module's export for handler n calls
+// dispatch(n), does the jobs that are pending, and then calls finish(). That may say
+// that there is something to wait for; then dispatch(-1) goes on.
+
+import { bytesOf } from "./encoding.ts";
+import { errno, forget, forgotten, HostError, Operation, runner } from "./host.ts";
+import { BodyError, RouteRequest } from "./request.ts";
+import { forms, Response } from "./response.ts";
+
+type Handler = (request: RouteRequest) => unknown;
+
+// The handlers and their names, as dispatch counts them.
+const handlers: Handler[] = [];
+const names: string[] = [];
+// Every request begins with the memory that the build has left, so this one is new
+// in each.
+const request = new RouteRequest();
+const { stringify } = JSON;
+const { host } = runner;
+let current = 0;
+let done = false;
+let trap = false;
+
+/** Makes handlers of what the files export. The build reads the names. */
+export function serve(files: [file: string, module: Record<string, unknown>][]): void {
+  const found: { name: string; file: string; kind: string }[] = [];
+  const defaults: { name: string; file: string; kind: string }[] = [];
+  for (const [file, module] of files) {
+    for (const name of Object.keys(module)) {
+      const given = module[name];
+      if (typeof given !== "function") continue;
+      if (name === "default") {
+        defaults.push({ name: given.name, file, kind: kindOf(given) });
+        continue;
+      }
+      found.push({ name, file, kind: kindOf(given) });
+      names.push(name);
+      handlers.push(given as Handler);
+    }
+  }
+  runner.defaults = stringify(defaults);
+  runner.names = stringify(found);
+  runner.dispatch = dispatch;
+  runner.finish = finish;
+  runner.seal = () => {
+    runner.live = true;
+    forget();
+    delete (globalThis as { __runner?: unknown }).__runner;
+  };
+  // What is there needs not be made in a request.
+  const never = new Promise(() => {});
+  const pending = (async () => {
+    await never;
+  })();
+  runner.kept = [forms, {}, [], never, pending, pending.then(settle, fail), stringify({ a: [1, "", true, null] })];
+}
+
+/** What a function is that is none to call: empty of one that is. */
+function kindOf(given: Function): string {
+  if (Object.getOwnPropertyDescriptor(given, "prototype")?.writable === false) return "class";
+  const tag = Object.getPrototypeOf(given)?.[Symbol.toStringTag];
+  return tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction" ? "generator" : "";
+}
+
+/** 0: it is over, and nobody has to be told anything. */
+function dispatch(n: number): number {
+  try {
+    if (n < 0) {
+      runner.wake();
+      return 1;
+    }
+    current = n;
+    answer(handlers[n](request));
+  } catch (error) {
+    fail(error);
+  }
+  return done && !trap && runner.unseen === 0 && forgotten().length === 0 ? 0 : 1;
+}
+
+/** Answers with what a handler gave, once it is there. */
+function settle(given: unknown): void {
+  try {
+    answer(given);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function answer(given: any): void {
+  // The most common case first: what follows takes longer to tell.
+  if (given?.constructor === Response && given.body?.then === undefined) {
+    if (given.message !== undefined || given.headers !== undefined) send(given);
+    else sendBody(given.status, given.body);
+    done = true;
+    return;
+  }
+  if (given?.constructor === Promise || (!(given instanceof Operation) && isThenable(given))) {
+    given.then(settle, fail);
+    return;
+  }
+  if (isFetched(given)) {
+    const type = given.headers.get("content-type");
+    const headers: [string, string][] | undefined = type === null ? undefined : [["content-type", type]];
+    given.bytes().then((body) => settle(new Response(given.status, body, undefined, headers)), fail);
+    return;
+  }
+  const response = given instanceof Response ? given : plain(given);
+  if (!(response.body instanceof Operation) && isThenable(response.body)) {
+    response.body.then((body) => settle(new Response(response.status, body, undefined, response.headers)), fail);
+    return;
+  }
+  send(response);
+  done = true;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}
+
+interface Fetched {
+  status: number;
+  headers: { get(name: string): string | null };
+  bytes(): Promise<Uint8Array>;
+}
+
+/** Whether it is what fetch gives: of the other script, which has the class. */
+function isFetched(value: any): value is Fetched {
+  return typeof value === "object" && value !== null && value[Symbol.toStringTag] === "Response" && typeof value.bytes === "function";
+}
+
+/** A value that is no answer is that of ok. */
+function plain(value: unknown): Response {
+  if (value === undefined) throw new Error("it returned nothing: return ok(…), noContent() or another helper's answer");
+  return new Response(200, value);
+}
+
+function send(response: Response): void {
+  const { status, body, message, headers } = response;
+  if (headers !== undefined) {
+    for (const [name, value] of headers) {
+      const n = host.response_header(name, value);
+      if (n < 0) refused(n, `set header ${stringify(name)}`);
+    }
+  }
+  if (message !== undefined) {
+    const n = host.response_error(status, "", message);
+    if (n < 0) refused(n, `answer with an error of status ${status}`);
+    return;
+  }
+  if (body instanceof Operation) {
+    handOn(status, body);
+    return;
+  }
+  sendBody(status, body);
+}
+
+function sendBody(status: number, body: any): void {
+  // With var, as each use of let and const is checked.
+  var made = body?.constructor;
+  var text = made === Object || made === Array ? written(body, false) : encode(status, body);
+  if (text === undefined) throw new TypeError(`a ${typeof body} cannot be a body`);
+  var n = host.response_send(status, text);
+  if (n < 0) refused(n, `answer with status ${status} and ${text.length} characters`);
+}
+
+function encode(status: number, body: unknown): string | Uint8Array {
+  if (body === undefined) return status === 204 || status >= 300 ? "" : "null";
+  if (typeof body !== "object" || body === null) return stringify(body);
+  if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return body.byteLength > 0 ? bytesOf(body) : "";
+  return written(body, true);
+}
+
+/** A list or an object as JSON. What JSON would make an empty object of is refused. */
+function written(body: object, odd: boolean): string {
+  var text = stringify(body);
+  if (odd || text.includes("{}")) refuseEmptied(body, []);
+  return text;
+}
+
+function refuseEmptied(value: any, above: object[]): void {
+  if (typeof value !== "object" || value === null || typeof value.toJSON === "function") return;
+  const remedy = noJSON(value);
+  if (remedy !== undefined) throw new TypeError(`${remedy[0]} cannot be ${above.length > 0 ? "part of " : ""}a body: ${remedy[1]}`);
+  for (const key of Object.keys(value)) refuseEmptied(value[key], [...above, value]);
+}
+
+/** What has no form in JSON, and what to do; undefined of what has one. */
+function noJSON(value: object): [is: string, remedy: string] | undefined {
+  if (value instanceof Map) return ["a Map", "Object.fromEntries(map) is an object, [...map] a list"];
+  if (value instanceof Set) return ["a Set", "[...set] is a list"];
+  if (value instanceof Error) return ["an Error", "tell its message, or throw it"];
+  if (value instanceof Response) return ["an answer", "return it as it is"];
+  if (value instanceof ArrayBuffer || value instanceof DataView) return ["binary data", "it is a body by itself, or text in base64"];
+  if (isFetched(value)) return ["what fetch gave", "return it as it is, or its text() or json()"];
+  if (isThenable(value)) return ["a promise", "await it"];
+  if (typeof (value as any).next === "function" && Symbol.iterator in value) return ["an iterator", "[...iterator] is a list"];
+  if (Symbol.asyncIterator in value) return ["an iterator", "collect with for await what it gives"];
+  if (value instanceof WeakMap || value instanceof WeakSet) return [`a ${value.constructor.name}`, "nobody can tell what it holds"];
+  return undefined;
+}
+
+/** Answers with an operation's result, without reading it where that can be. */
+function handOn(status: number, operation: Operation<unknown>): void {
+  let part: number | undefined;
+  let value: unknown;
+  try {
+    part = operation.leave();
+    if (part === undefined) value = operation.perform();
+  } catch (error) {
+    if (error instanceof HostError && operation.at?.stack) error.stack = operation.at.stack;
+    throw error;
+  }
+  if (part === undefined) {
+    send(new Response(status, value));
+    return;
+  }
+  const n = host.response_send_result(status, part);
+  if (n >= 0) return;
+  if (errno(n) === "not_found") throw new HostError("not_found", "no row is like that", "query");
+  refused(n, `answer with status ${status} and the last result`);
+}
+
+class AnswerError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "AnswerError";
+  }
+}
+
+/** A refused answer is the handler's own fault, whatever the code. */
+function refused(n: number, act: string): never {
+  throw new AnswerError(`${act}: ${errno(n)}`);
+}
+
+// What a failed operation that nobody caught answers, if it was one on rows or keys,
+// which are the caller's business: it is decided by what the caller may do. Anything
+// else is 500, and told in the log alone.
+const answers: Record<string, [status: number, code: string]> = {
+  not_found: [404, "not_found"],
+  denied: [403, "forbidden"],
+  conflict: [409, "conflict"],
+  unavailable: [503, "unavailable"],
+};
+
+const callers = /^(query|get|count|insert|update|delete|webhooks\.verify|(apiKeys|sessions)\..*)$/;
+
+function fail(error: unknown): void {
+  if (done) return; // of a timer's, the answer has left
+  forget(); // a change may have been left because of it
+  if (error instanceof Response) {
+    settle(error);
+    return;
+  }
+  done = true;
+  if (isOutOfMemory(error)) trap = true; // the host has seen it, and knows what to answer
+  if (error instanceof BodyError) {
+    host.response_error(400, "invalid_json", error.message);
+    return;
+  }
+  if (error instanceof HostError && (error.op === undefined || callers.test(error.op))) {
+    const known = answers[error.code];
+    if (known) {
+      host.response_error(known[0], known[1], error.message);
+      return;
+    }
+  }
+  host.log(3, `handler ${names[current]}: ${runner.trace(error)}`);
+  host.response_error(500, "handler_failed", "");
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  try {
+    return error instanceof Error && error.name === "InternalError" && error.message === "out of memory";
+  } catch {
+    return false; // it throws when it is looked at
+  }
+}
+
+/** -1: trap. 0: it is over. n: wait n-1 milliseconds and go on. */
+function finish(): number {
+  if (done && !trap && runner.unseen === 0 && forgotten().length === 0) return 0;
+  const pause = done ? undefined : runner.pause();
+  if (!done && runner.await(pause)) return 1;
+  if (pause !== undefined) return pause + 1;
+  for (const reason of runner.lost().slice(0, 3)) {
+    host.log(3, `handler ${names[current]}: a promise was rejected, and nothing waits for it: ${runner.trace(reason)}`);
+  }
+  for (const what of forgotten().slice(0, 3)) {
+    host.log(2, `handler ${names[current]}: ${what} was made and not run: put await before it`);
+  }
+  if (!done) host.log(3, `handler ${names[current]}: its promise never settled: nothing is left that could settle it`);
+  return trap ? -1 : 0;
+}

@@ -1,0 +1,49 @@
+// Timers. While a handler waits for one, the sandbox waits with it, as long as the
+// request has time; once the handler has answered, none runs any more.
+
+import { define } from "./console.ts";
+import { type Runner } from "./host.ts";
+
+interface Timer {
+  id: number;
+  due: number;
+  every: number | null;
+  does: () => unknown;
+}
+
+export function installTimers(runner: Runner): void {
+  const timers = new Map<number, Timer>();
+  let last = 0;
+
+  const start = (name: string, does: unknown, after: unknown, repeats: boolean, values: unknown[]): number => {
+    runner.demand(name);
+    if (typeof does !== "function") throw new TypeError(`${name}: it takes a function`);
+    const pause = Math.min(Math.max(Number(after) || 0, repeats ? 1 : 0), 0x7fffffff);
+    timers.set(++last, { id: last, due: Date.now() + pause, every: repeats ? pause : null, does: () => does(...values) });
+    return last;
+  };
+  const stop = (id?: number) => void timers.delete(id as number);
+
+  define("setTimeout", (does: unknown, after?: number, ...values: unknown[]) => start("setTimeout", does, after, false, values));
+  define("setInterval", (does: unknown, after?: number, ...values: unknown[]) => start("setInterval", does, after, true, values));
+  define("clearTimeout", stop);
+  define("clearInterval", stop);
+
+  const next = (): Timer | undefined => {
+    let first: Timer | undefined;
+    for (const timer of timers.values()) if (!first || timer.due < first.due) first = timer;
+    return first;
+  };
+
+  runner.pause = () => {
+    const timer = next();
+    return timer && Math.max(0, Math.ceil(timer.due - Date.now()));
+  };
+  runner.wake = () => {
+    const timer = next();
+    if (!timer || timer.due > Date.now()) return; // the wait was cut short
+    if (timer.every === null) timers.delete(timer.id);
+    else timer.due = Date.now() + timer.every;
+    timer.does();
+  };
+}

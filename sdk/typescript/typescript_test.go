@@ -1,0 +1,64 @@
+package typescript_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner.example/sdk/typescript"
+)
+
+func read(t *testing.T, file func(string) ([]byte, error), name string) string {
+	t.Helper()
+	text, err := file(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// names are what the groups of a pattern match, sorted, each once.
+func names(pattern, text string) (all []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		for name := range strings.SplitSeq(m[1], ",") {
+			all = append(all, strings.TrimSpace(name))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestEditorsAreToldOfEverythingThatCanBeImportedAndNothingElse(t *testing.T) {
+	there := names(`(?m)^export \{ (.*) \} from`, read(t, typescript.Sources.ReadFile, "src/index.ts"))
+	told := names(`(?m)^  export (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "index.d.ts"))
+	if len(there) < 20 || !slices.Equal(there, told) {
+		t.Errorf("there is\n%v\nand the declarations have\n%v", there, told)
+	}
+}
+
+func TestEditorsAreToldOfEveryGlobal(t *testing.T) {
+	var all string
+	for _, name := range []string{"console", "encoding", "clone", "crypto", "fetch", "timers", "url"} {
+		all += read(t, typescript.Sources.ReadFile, "src/"+name+".ts")
+	}
+	there := names(`\bdefine\("(\w+)",`, all)
+	told := names(`(?m)^declare (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "globals.d.ts"))
+	there = append(there, "atob", "btoa", "performance", "queueMicrotask") // the engine's own
+	slices.Sort(there)
+	if !slices.Equal(there, told) {
+		t.Errorf("there is\n%v\nand the declarations have\n%v", there, told)
+	}
+}
+
+func TestTheHelpersAreThoseOfTheOtherSDKs(t *testing.T) {
+	told := read(t, typescript.Declarations.ReadFile, "index.d.ts")
+	for _, name := range []string{
+		"ok", "created", "noContent", "redirect", "badRequest", "unauthorized", "forbidden", "notFound", "error",
+		"query", "select", "get", "insert", "update", "remove", "field", "and", "or", "not", "getContext",
+	} {
+		if !strings.Contains(told, "export function "+name+"(") && !strings.Contains(told, "export function "+name+"<") {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}

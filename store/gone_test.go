@@ -1,0 +1,34 @@
+package store_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/store"
+)
+
+func TestAStoreWhoseFolderIsGoneIsClosedAllTheSame(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(context.Background(), func(tx *store.Tx) error { return tx.Set([]byte("k"), []byte("v")) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "what was in it is lost") {
+		t.Errorf("closed with %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}

@@ -1,0 +1,404 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"runner.example/build"
+	"runner.example/entity"
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/keystore"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+const guestsDir = "tests/bench/guests"
+
+// language is what was measured of one, whose guest has the handlers of guestsDir.
+type language struct {
+	name, folder string
+	missing      error  // why there is no guest
+	path         string // of its module
+	size         int64
+	first, again []float64 // ms to load it: compiled, and from the folder of what was
+	module       *sandbox.Module
+	calls        map[string][]float64 // µs by handler, one median of each round
+	pages        map[string]int       // changed by a call
+}
+
+func languages() []*language {
+	return []*language{
+		{name: "TypeScript", folder: "ts"},
+		{name: "Go", folder: "go"},
+		{name: "Rust", folder: "rust"},
+		{name: "C", folder: "c"},
+		{name: "C++", folder: "cpp"},
+		{name: "AssemblyScript", folder: "as"},
+		{name: "CGI program in C", folder: "cgi"},
+	}
+}
+
+// task is a handler that every guest has, and the request that it gets.
+type task struct {
+	handler, body string
+	status        int
+	check         func(answer any) bool
+}
+
+func tasks() []task {
+	member := func(value any, name string) any {
+		object, _ := value.(map[string]any)
+		return object[name]
+	}
+	return []task{
+		{"hello", "", 200, func(answer any) bool { return member(answer, "message") == "hello" }},
+		{"order", `{"item":"lamp","qty":3}`, 201, func(answer any) bool {
+			id, _ := member(answer, "id").(string)
+			return member(answer, "item") == "lamp" && member(answer, "qty") == 3.0 && len(id) == 26
+		}},
+		{"hundred", hundredRows(), 200, func(answer any) bool {
+			rows, _ := answer.([]any)
+			return len(rows) == 100 && member(rows[99], "total") == 99*12.5 && member(rows[0], "item") == "a lamp of brass"
+		}},
+	}
+}
+
+func hundredRows() string {
+	var rows []string
+	for i := range 100 {
+		rows = append(rows, fmt.Sprintf(`{"id":"o-%03d","item":"a lamp of brass","qty":%d,"price":12.5}`, i, i))
+	}
+	return "[" + strings.Join(rows, ",") + "]"
+}
+
+// measureLanguages builds the guests and measures them in turns. A language whose
+// guest cannot be built is missing; all else that goes wrong is an error.
+func measureLanguages(rounds int) (_ []*language, err error) {
+	ctx := context.Background()
+	text, err := os.ReadFile(filepath.Join(guestsDir, "app.schema"))
+	if err != nil {
+		return nil, err
+	}
+	sources := []diag.Source{{Name: "app.schema", Text: text}}
+	app, found := schema.Compile(sources, schema.Options{})
+	if found.HasErrors() {
+		return nil, fmt.Errorf("%s: %v", guestsDir, found.Sorted())
+	}
+	all := languages()
+	var there []*language
+	for _, l := range all {
+		if l.missing = l.build(ctx, app); l.missing != nil {
+			fmt.Fprintf(os.Stderr, "bench: without %s: %v\n", l.name, l.missing)
+			continue
+		}
+		there = append(there, l)
+	}
+	for range 3 {
+		for _, l := range there {
+			if err := l.measureLoad(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	host, close, err := newHost(ctx, app, sources)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, close()) }()
+	engine, err := sandbox.New(ctx, sandbox.Options{NoBreaker: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, engine.Close(ctx)) }()
+	for _, l := range there {
+		if l.module, err = l.load(ctx, engine); err != nil {
+			return nil, err
+		}
+	}
+	for range rounds {
+		for _, t := range tasks() {
+			for _, l := range there {
+				if err := l.measureCalls(ctx, host, t); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// build makes the guest's module, as the command does.
+func (l *language) build(ctx context.Context, app *schema.Schema) error {
+	l.calls, l.pages = map[string][]float64{}, map[string]int{}
+	dir := filepath.Join(guestsDir, l.folder)
+	if l.folder == "cgi" {
+		l.path = filepath.Join(dir, "build", "program.wasm")
+		if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
+			return err
+		}
+		said, err := exec.Command("clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O2", "-Wl,--strip-all", "-Isdk/c",
+			filepath.Join(dir, "program.c"), "-o", l.path).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w %s", err, said)
+		}
+	} else {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return err
+		}
+		options := build.Options{Dir: dir, Name: "measured", CacheDir: filepath.Join(cache, "runner", "engine")}
+		for _, r := range app.Routes {
+			options.Handlers = append(options.Handlers, r.Handler)
+		}
+		modules, _, err := build.Build(ctx, options)
+		if err != nil {
+			return err
+		}
+		l.path = filepath.Join(dir, modules[0].File)
+	}
+	info, err := os.Stat(l.path)
+	if err == nil {
+		l.size = info.Size()
+	}
+	return err
+}
+
+func (l *language) load(ctx context.Context, engine *sandbox.Engine) (*sandbox.Module, error) {
+	wasm, err := os.ReadFile(l.path)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Load(ctx, l.path, wasm)
+}
+
+// measureLoad loads the module twice, in engines that share a folder.
+func (l *language) measureLoad(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "runner-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	for _, list := range []*[]float64{&l.first, &l.again} {
+		engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: filepath.Join(dir, "cache")})
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		_, err = l.load(ctx, engine)
+		*list = append(*list, time.Since(began).Seconds()*1000)
+		if err = errors.Join(err, engine.Close(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// host is the other side of the guests, with a store in memory.
+type host struct {
+	hostabi.Host
+	store *store.Store
+}
+
+func newHost(ctx context.Context, app *schema.Schema, sources []diag.Source) (_ *host, close func() error, err error) {
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := keystore.Open(ctx, st, keystore.Options{})
+	if err != nil {
+		return nil, nil, errors.Join(err, st.Close())
+	}
+	close = func() error { return errors.Join(keys.Close(), st.Close()) }
+	rows, err := entity.Activate(ctx, st, app, sources, entity.Options{CursorKey: keys.Derive("cursors")})
+	if err != nil {
+		return nil, nil, errors.Join(err, close())
+	}
+	limits := hostabi.Limits{CPU: time.Hour}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return &host{hostabi.Host{Keystore: keys, Entities: rows, Schema: app, Limits: limits, Logger: logger}, st}, close, nil
+}
+
+// lap is how long a handler is called before it is the next one's turn.
+const lap = 30 * time.Millisecond
+
+// measureCalls calls a handler for one lap, each time in a transaction that is
+// dropped, and keeps the median.
+func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
+	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
+	call := &hostabi.Call{
+		Host: &h.Host,
+		Request: &abi.Request{
+			ID: "01request", Route: "/:what", Method: []byte("POST"), Path: []byte("/" + t.handler),
+			Params:  []abi.Pair{pair("what", t.handler)},
+			Headers: []abi.Pair{pair("host", "127.0.0.1:8080"), pair("user-agent", "curl/8.5.0"), pair("accept", "*/*"), pair("content-type", "application/json")},
+			Body:    []byte(t.body),
+		},
+		Caller: caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "callers", Capability: "measured.callers"},
+	}
+	handler := t.handler
+	if command := l.module.Command(); command != "" {
+		handler = command
+	}
+	dropped := errors.New("dropped")
+	once := func(run func() error) (time.Duration, error) {
+		began := time.Now()
+		_, err := h.store.Update(ctx, func(tx *store.Tx) error {
+			call.Context, call.Tx, call.Attempt = ctx, tx, tx.Attempt()
+			if err := run(); err != nil {
+				return err
+			}
+			return dropped
+		})
+		took := time.Since(began)
+		if !errors.Is(err, dropped) {
+			return 0, fmt.Errorf("%s in %s: %w", t.handler, l.name, err)
+		}
+		return took, nil
+	}
+	_, err := once(func() error {
+		usage, err := l.module.Measure(call, handler)
+		l.pages[t.handler] = usage.ChangedPages
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var answer any
+	if err := json.Unmarshal(call.Response.Body, &answer); err != nil || call.Response.Status != t.status || !t.check(answer) {
+		return fmt.Errorf("%s in %s answers %d %s", t.handler, l.name, call.Response.Status, call.Response.Body)
+	}
+	var times []float64
+	for began := time.Now(); time.Since(began) < lap || len(times) < 9; {
+		took, err := once(func() error { return l.module.Run(call, handler) })
+		if err != nil {
+			return err
+		}
+		times = append(times, took.Seconds()*1e6)
+	}
+	l.calls[t.handler] = append(l.calls[t.handler], median(times))
+	return nil
+}
+
+// idleBenchmarks tell what sandboxes take that nobody uses.
+var idleBenchmarks = []string{"test", "-run", "^$", "-bench", "Idle/guest", "-benchtime", "5x", "./runtime/sandbox"}
+
+// measureIdle measures idle sandboxes of the guests that are there.
+func measureIdle(all []*language) (metrics, error) {
+	var paths []string
+	for _, l := range all {
+		if l.missing == nil {
+			path, err := filepath.Abs(l.path)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, "guest-"+l.folder+"="+path)
+		}
+	}
+	cmd := exec.Command("go", idleBenchmarks...)
+	cmd.Env = append(os.Environ(), "RUNNER_BENCH_MODULES="+strings.Join(paths, ","))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(idleBenchmarks, " "), err, out)
+	}
+	return parseMetrics(out), nil
+}
+
+// languagesText tells what is in the table.
+const languagesText = `The same three handlers in each language (tests/bench/guests), called in turns in one process without
+HTTP: in a sandbox that is as new, which is made so again afterwards, with the caller of an API key, and
+in a transaction that is dropped. *hello* answers a constant. *order* parses a JSON body of two members,
+inserts a row and answers it. *hundred* parses a hundred rows of JSON, writes a number into each, and
+answers them. Times in µs: the median of the rounds, with the smallest and the largest. Load is the first
+time, when the module is compiled, and a later start. Pages are of 4 KiB. A program is started anew for
+each request, and reads and writes it as text.
+
+`
+
+// printLanguages measures the languages alone.
+func printLanguages(rounds int) error {
+	all, err := measureLanguages(rounds)
+	if err != nil {
+		return err
+	}
+	idle, err := measureIdle(all)
+	if err != nil {
+		return err
+	}
+	fmt.Print(languageTable(all, idle))
+	return nil
+}
+
+// languageTable compares the languages.
+func languageTable(all []*language, idle metrics) string {
+	var b strings.Builder
+	b.WriteString("| language | module | load: compiled, from cache | idle sandbox | hello | order | hundred | pages changed by each |\n|---|---|---|---|---|---|---|---|\n")
+	for _, l := range all {
+		if l.missing != nil {
+			fmt.Fprintf(&b, "| %s | not measured: it could not be built here | | | | | | |\n", l.name)
+			continue
+		}
+		sandbox := idle["Idle/guest-"+l.folder]
+		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms | %.0f KiB, %.0f after a while |", l.name, l.size>>10,
+			median(l.first), median(l.again), sandbox["used-KiB"], sandbox["trimmed-KiB"])
+		var pages []string
+		for _, t := range tasks() {
+			fmt.Fprintf(&b, " %s |", spread(l.calls[t.handler], format(median(l.calls[t.handler]))))
+			pages = append(pages, fmt.Sprint(l.pages[t.handler]))
+		}
+		fmt.Fprintf(&b, " %s |\n", strings.Join(pages, ", "))
+	}
+	return b.String()
+}
+
+// format shows three digits, as far as they are known.
+func format(n float64) string {
+	if n < 100 {
+		return "%.1f"
+	}
+	return "%.0f"
+}
+
+// measureBuild runs the command that builds an app again and again; in ms.
+func measureBuild(app string) (all []float64, err error) {
+	for range 9 {
+		began := time.Now()
+		if out, err := exec.Command("bin/runner", "build", app).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("runner build: %w\n%s", err, out)
+		}
+		all = append(all, time.Since(began).Seconds()*1000)
+	}
+	return all, nil
+}
+
+// devTest tells how long it takes from a save to the first answer of what was saved.
+var devTest = []string{"test", "-run", "^TestWhatIsSavedIsServed$", "-count", "3", "-v", "./tests"}
+
+var servedLine = regexp.MustCompile(`served (\d+) ms after the save`)
+
+// measureSave has runner dev serve what is saved; in ms.
+func measureSave() (all []float64, err error) {
+	out, err := exec.Command("go", devTest...).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(devTest, " "), err, out)
+	}
+	for _, m := range servedLine.FindAllSubmatch(out, -1) {
+		all = append(all, number(servedLine, m[0]))
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("go %s says nothing of saves:\n%s", strings.Join(devTest, " "), out)
+	}
+	return all, nil
+}

@@ -1,0 +1,48 @@
+// Each line with a mark at its end is a mistake that the type checker must find, and no
+// other line is one.
+import { createClient, ProblemError, type Client, type schema } from "./client.ts";
+
+const client: Client = createClient({ apiKey: "desk_x", retries: 1 });
+createClient({ key: "x" }); //! 'key' does not exist
+createClient({ apiKey: 1 }); //! not assignable
+
+export async function right() {
+  const notes = await client.listNotes<schema.Note[]>({ query: { text: ["a", "b"], limit: 1, none: null } });
+  const mood: "good" | "bad" | undefined = notes[0]?.mood;
+  await client.getNote({ params: { id: notes[0]!.id }, signal: AbortSignal.timeout(1000), headers: { "x-mine": "1" } });
+  await client.createNote({ body: { text: "a", mood: "bad" }, onResponse: (r) => r.headers.get("location") });
+  await client.keep({ params: { path: "a/b" }, body: new Blob(["x"]) });
+  const { total, parts }: schema.Sum = await client.call.sum({ parts: [{ name: "a", price: 1.5 }] });
+  const found: schema.Note | null = await client.call.note({ id: "x" }, { signal: AbortSignal.abort() });
+  const all: schema.Note[] = await client.call.notes();
+  const n: number = await client.call.count();
+  await client.call.free({});
+  const mine: string | null = await client.call.mine();
+  return [mood, total, parts, found, all, n, mine];
+}
+
+export async function wrong() {
+  await client.listNote(); //! Did you mean 'listNotes'
+  await client.listNotes({ query: { text: {} } }); //! not assignable
+  (await client.listNotes()).length; //! is of type 'unknown'
+  await client.getNote(); //! Expected 1 arguments
+  await client.getNote({}); //! 'params' is missing
+  await client.getNote({ params: {} }); //! 'id' is missing
+  await client.getNote({ params: { id: true } }); //! not assignable
+  await client.getNote({ params: { id: "x" }, body: {} }); //! 'body' does not exist
+  await client.createNote({ body: {} }); //! 'text' is missing
+  await client.createNote({ body: { text: "a", mood: "ugly" } }); //! not assignable
+  await client.createNote({ body: { text: "a", shade: 1 } }); //! 'shade' does not exist
+  await client.sum({ parts: [] }); //! 'sum' does not exist
+  await client.call.listNotes(); //! 'listNotes' does not exist
+  await client.call.sum(); //! Expected 1-2 arguments
+  await client.call.sum({ parts: [{ amount: 1 }] }); //! 'name' is missing
+  await client.call.notes({ mood: "ugly" }); //! not assignable
+  await client.call.count({ a: 1 }); //! not assignable
+  (await client.call.note({ id: "x" })).text; //! possibly 'null'
+  (await client.call.notes())[0]!.secret; //! 'secret' does not exist
+  (await client.call.count()).length; //! 'length' does not exist
+  client.call = client.call; //! read-only
+  const code: number = new ProblemError(new Response(), {}).code; //! not assignable
+  return code;
+}

@@ -1,0 +1,459 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"runner.example/build"
+	"runner.example/entity"
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/internal/outbound"
+	"runner.example/internal/secret"
+	"runner.example/keystore"
+	"runner.example/runtime"
+	"runner.example/runtime/router"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/sdk/rust/rusttest"
+	"runner.example/store"
+
+	// Compilers read it, and a change there is one of what is tested here.
+	_ "runner.example/sdk/assemblyscript"
+)
+
+var update = flag.Bool("update", false, "write the traces of the guest that runs into testdata")
+
+// guests are the folders of guests/ by the folder of sdk/ that they try.
+var guests = map[string][]string{
+	"go": {"go"}, "typescript": {"ts"}, "c": {"c", "cpp"}, "rust": {"rust"}, "assemblyscript": {"as"},
+}
+
+// languages are those whose guest is there.
+func languages(t testing.TB) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir("guests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestEverySDKHasAGuest(t *testing.T) {
+	sdks, err := os.ReadDir(filepath.Join("..", "..", "sdk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := languages(t)
+	for _, sdk := range sdks {
+		if len(guests[sdk.Name()]) == 0 {
+			t.Errorf("sdk/%s has no guest here", sdk.Name())
+		}
+		for _, guest := range guests[sdk.Name()] {
+			if !slices.Contains(there, guest) {
+				t.Errorf("guests/%s is missing, which tries sdk/%s", guest, sdk.Name())
+			}
+		}
+	}
+}
+
+func TestEverySDKLeavesTheSameTraces(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(cases) < 10 {
+		t.Fatalf("%d cases found: %v", len(cases), err)
+	}
+	for _, language := range languages(t) {
+		t.Run(language, func(t *testing.T) {
+			g := newGuest(t, language)
+			g.load(t, g.trace.listening(t.Context()))
+			for _, file := range cases {
+				name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+				t.Run(name, func(t *testing.T) { g.conforms(t, file) })
+			}
+		})
+	}
+}
+
+func TestEveryHandlerIsAskedForByACase(t *testing.T) {
+	app, _ := readSchema(t)
+	asked := map[string]bool{}
+	cases, _ := filepath.Glob("testdata/*.txtar")
+	paths := newRouter(app)
+	for _, file := range cases {
+		for _, part := range readCase(t, file).Files {
+			if part.Name == "request" {
+				r := parseRequest(t, app, paths, string(part.Data), func(s string) string { return s })
+				asked[r.handler] = true
+			}
+		}
+	}
+	for _, r := range app.Routes {
+		if !asked[r.Handler] {
+			t.Errorf("no case asks for %s", r.Handler)
+		}
+	}
+}
+
+// guest is one language's, in the sandbox.
+type guest struct {
+	schema  *schema.Schema
+	sources []diag.Source
+	router  *router.Router
+	secrets secret.Values
+	trace   recorder
+	dir     string
+	modules map[string]*sandbox.Module // by handler
+}
+
+// newGuest builds the guest of a language as the runner does.
+func newGuest(t testing.TB, language string) *guest {
+	t.Helper()
+	g := &guest{modules: map[string]*sandbox.Module{}}
+	g.schema, g.sources = readSchema(t)
+	g.router = newRouter(g.schema)
+	var err error
+	g.secrets, err = secret.Resolve(g.schema.Secrets, func(string) (string, bool) { return "", false }, map[string]string{"HOOK": "the secret of the hook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.dir = filepath.Join("guests", language)
+	buildGuest(t, g.dir, g.schema)
+	return g
+}
+
+// load makes an engine, in a context that may listen to it, and loads the guest.
+func (g *guest) load(t testing.TB, ctx context.Context) {
+	t.Helper()
+	engine, err := sandbox.New(ctx, sandbox.Options{NoBreaker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	files, err := runtime.ReadModules(g.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		m, err := engine.Load(t.Context(), file.Name, file.Wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, handler := range m.Handlers() {
+			g.modules[handler] = m
+		}
+	}
+	for _, r := range g.schema.Routes {
+		if g.modules[r.Handler] == nil {
+			t.Errorf("the guest exports no %s", r.Handler)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// buildGuest does what the command does.
+func buildGuest(t testing.TB, dir string, app *schema.Schema) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(dir, "build")); err != nil { // nothing of before is tested
+		t.Fatal(err)
+	}
+	rusttest.Setenv(t)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := build.Options{
+		Dir: dir, Name: "conformance", CacheDir: filepath.Join(cache, "runner", "engine"),
+		Log: func(text string) { t.Log("while it is built:", text) },
+	}
+	for _, r := range app.Routes {
+		options.Handlers = append(options.Handlers, r.Handler)
+	}
+	_, doubts, err := build.Build(t.Context(), options)
+	mistakes, ok := errors.AsType[*build.MistakesError](err)
+	if doubts != nil && !ok {
+		mistakes, ok = doubts, true
+	}
+	if ok {
+		for _, d := range mistakes.List.Sorted() {
+			t.Error(d)
+		}
+		t.FailNow()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readSchema(t testing.TB) (*schema.Schema, []diag.Source) {
+	t.Helper()
+	text, err := os.ReadFile("app.schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := []diag.Source{{Name: "app.schema", Text: text}}
+	app, found := schema.Compile(sources, schema.Options{})
+	if found.HasErrors() {
+		t.Fatal(found.Sorted())
+	}
+	return app, sources
+}
+
+func newRouter(app *schema.Schema) *router.Router {
+	var routes []router.Route
+	for _, r := range app.Routes {
+		routes = append(routes, router.Route{Method: r.Method, Path: r.Path})
+	}
+	return router.New(routes)
+}
+
+func readCase(t testing.TB, file string) *txtar.Archive {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+// world is what the requests of one case share.
+type world struct {
+	*guest
+	store *store.Store
+	host  hostabi.Host
+	log   bytes.Buffer
+}
+
+// conforms runs a case and compares its traces.
+func (g *guest) conforms(t *testing.T, file string) {
+	archive := readCase(t, file)
+	w := g.newWorld(t)
+	var lines []string
+	changed := false
+	for i, part := range archive.Files {
+		want := strings.Split(strings.TrimSpace(string(part.Data)), "\n")
+		switch part.Name {
+		case "request":
+			w.log.Reset()
+			lines = w.serve(t, string(part.Data))
+		case "trace":
+			merged := likeness(lines, want)
+			if diff := cmp.Diff(want, merged); diff != "" && !*update {
+				t.Errorf("request %d of %s leaves another trace (-want +got):\n%s\nthe log:\n%s", i, file, diff, w.log.String())
+			}
+			archive.Files[i].Data = []byte(strings.Join(merged, "\n") + "\n")
+			changed = changed || !slices.Equal(want, merged)
+		case "log":
+			for _, text := range want {
+				if !strings.Contains(w.log.String(), text) {
+					t.Errorf("%s: the log says nothing of %q:\n%s", file, text, w.log.String())
+				}
+			}
+		default:
+			t.Fatalf("%s: part %q is none of request, trace, log", file, part.Name)
+		}
+	}
+	if *update && changed {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// likeness puts lines of the file with an open end in place of those that fit.
+func likeness(lines, want []string) []string {
+	merged := slices.Clone(lines)
+	for i := range merged {
+		if i < len(want) && fits(merged[i], want[i]) {
+			merged[i] = want[i]
+		}
+	}
+	return merged
+}
+
+func fits(line, want string) bool {
+	open, ok := strings.CutSuffix(want, "…")
+	return ok && strings.HasPrefix(line, open)
+}
+
+func (g *guest) newWorld(t testing.TB) *world {
+	t.Helper()
+	g.trace.begin()
+	w := &world{guest: g}
+	var err error
+	if w.store, err = store.Open(store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := keystore.Open(t.Context(), w.store, keystore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(keys.Close(), w.store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	model, err := entity.Activate(t.Context(), w.store, g.schema, g.sources, entity.Options{CursorKey: keys.Derive("cursors")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins, client := g.newService(t)
+	w.host = hostabi.Host{
+		Keystore: keys, Entities: model, Schema: g.schema, Secrets: g.secrets, Origins: origins, Outbound: client,
+		Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	return w
+}
+
+// newService starts the service that handlers call, as an app may that declares it.
+func (g *guest) newService(t testing.TB) (outbound.Origins, *outbound.Client) {
+	t.Helper()
+	service := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("X-Told", strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("X-A")))
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(append(body, 0xff))
+	}))
+	t.Cleanup(service.Close)
+	g.trace.service = service.URL
+	origins, err := outbound.ParseOrigins([]string{service.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(service.Certificate())
+	return origins, outbound.New(outbound.Options{AllowPrivate: true, Roots: roots})
+}
+
+// serve runs a handler for a request in a transaction, as the runner does, and
+// gives its trace.
+func (w *world) serve(t testing.TB, text string) []string {
+	t.Helper()
+	r := parseRequest(t, w.schema, w.router, text, w.trace.filled)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	call := &hostabi.Call{Context: ctx, Host: &w.host, Request: &r.Request, Caller: r.caller}
+	failed := false
+	dropped := errors.New("dropped")
+	_, err := w.store.Update(ctx, func(tx *store.Tx) error {
+		call.Tx, call.Attempt = tx, call.Attempt+1
+		if err := w.modules[r.handler].Run(call, r.handler); err != nil {
+			w.host.Logger.Error("the run failed", "cause", errors.Unwrap(err))
+			failed = true
+			return dropped
+		}
+		if call.Response.Status >= 400 && !call.KeepsWrites() {
+			return dropped
+		}
+		return nil
+	})
+	if err != nil && err != dropped {
+		t.Fatalf("%s: %v", r.handler, err)
+	}
+	return w.trace.take(failed)
+}
+
+// request is a request of a case with the handler that it leads to.
+type request struct {
+	abi.Request
+	handler string
+	caller  caller.Caller
+}
+
+// parseRequest reads a request of a case; README.md says how they are written.
+func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text string, filled func(string) string) request {
+	t.Helper()
+	head, body, _ := strings.Cut(text, "\n\n")
+	lines := strings.Split(strings.TrimSuffix(head, "\n"), "\n")
+	first, who, _ := strings.Cut(lines[0], " as ")
+	method, target, ok := strings.Cut(filled(first), " ")
+	r := request{caller: callers[who]}
+	if _, known := callers[who]; !ok || !known {
+		t.Fatalf("%q is no request: write METHOD /target, and maybe as one of the callers", lines[0])
+	}
+	path, query, _ := strings.Cut(target, "?")
+	r.Request = abi.Request{ID: "00000000000000000000000001", Method: []byte(method), Path: []byte(path), Body: unquote(t, strings.TrimSuffix(body, "\n"))}
+	var m router.Match
+	if paths.Match(r.Method, r.Path, &m) != router.Found {
+		t.Fatalf("%s %s has no route", method, path)
+	}
+	r.handler, r.Route = app.Routes[m.Route].Handler, app.Routes[m.Route].Path
+	r.Params = slices.Clone(m.Params)
+	for _, pair := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' }) {
+		name, value, _ := strings.Cut(pair, "=")
+		r.Query = append(r.Query, abi.Pair{Name: decode(t, name), Value: decode(t, value)})
+	}
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(filled(line), ":")
+		r.Headers = append(r.Headers, abi.Pair{Name: []byte(strings.ToLower(name)), Value: []byte(strings.TrimSpace(value))})
+	}
+	return r
+}
+
+// callers are those of the requests.
+var callers = map[string]caller.Caller{
+	"":        {Kind: caller.APIKey, KeyID: "key_1", Scope: "orders", Capability: "conformance.orders", Metadata: json.RawMessage(`{"plan":"gold","n":[1,2]}`)},
+	"orders":  {Kind: caller.APIKey, KeyID: "key_1", Scope: "orders", Capability: "conformance.orders"},
+	"readers": {Kind: caller.APIKey, KeyID: "key_2", Scope: "readers", Capability: "conformance.readers"},
+	"ada":     {Kind: caller.Session, UserID: "ada", Tenant: "acme", Roles: []string{"admin", "möbel"}, Claims: json.RawMessage(`{"iss":"https://id.example","n":[1,"ü"]}`)},
+	"nobody":  {},
+}
+
+// unquote gives the bytes that a body is written for.
+func unquote(t testing.TB, body string) []byte {
+	t.Helper()
+	var out []byte
+	for {
+		before, rest, more := strings.Cut(body, `\x`)
+		out = append(out, before...)
+		if !more {
+			return out
+		}
+		b, err := strconv.ParseUint(rest[:min(2, len(rest))], 16, 8)
+		if err != nil {
+			t.Fatalf(`\x%.2s in a body is no byte: %v`, rest, err)
+		}
+		out, body = append(out, byte(b)), rest[2:]
+	}
+}
+
+func decode(t testing.TB, text string) []byte {
+	t.Helper()
+	plain, err := url.QueryUnescape(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(plain)
+}

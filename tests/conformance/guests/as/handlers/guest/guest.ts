@@ -1,0 +1,271 @@
+// The AssemblyScript SDK's guest of the conformance suite. What its handlers do is
+// told in tests/conformance/README.md.
+import {
+  and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
+  field, fields, Fields, forbidden, get, getContext, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
+  query, redirect, remove, Response, RouteRequest, select, timingSafeEqual, tryCall, unauthorized, update, Values,
+} from "@runner/assemblyscript";
+
+function orNull(values: Values, name: string): string | null {
+  return values.has(name) ? values[name] : null;
+}
+
+function given(text: string): string | null {
+  return text.length > 0 ? text : null;
+}
+
+export function echo(req: RouteRequest): Response {
+  return ok(
+    fields()
+      .set("method", req.method).set("path", req.path).set("name", req.params["name"])
+      .set("q", orNull(req.query, "q")).set("all", req.queryAll["q"])
+      .set("one", orNull(req.headers, "x-one")).set("missing", orNull(req.headers, "x-missing"))
+      .set("bytes", req.rawBody.length),
+  );
+}
+
+@json
+class Thing {
+  item: string = "";
+  qty: i64 = 1;
+  ratio: JSON.Box<f64> | null = null;
+}
+
+export function body(req: RouteRequest): Response {
+  const thing = req.body<Thing>();
+  if (thing.item == "") return badRequest("missing field: item");
+  return created(thing, "/things/1");
+}
+
+export function raw(req: RouteRequest): Response {
+  return ok(req.rawBody).withHeader("content-type", "application/octet-stream");
+}
+
+export function answers(req: RouteRequest): Response {
+  const what = req.params["what"];
+  if (what == "ok") return ok(fields().set("a", 1));
+  if (what == "null") return ok();
+  if (what == "text") return ok('é\n"<');
+  if (what == "created") return created(fields().set("a", 1));
+  if (what == "location") return created(fields().set("a", 1), "/a/1");
+  if (what == "noContent") return noContent();
+  if (what == "redirect") return redirect("/elsewhere");
+  if (what == "moved") return redirect("https://example.com/x", 308);
+  if (what == "badRequest") return badRequest("no: " + what);
+  if (what == "unauthorized") return unauthorized("no: " + what);
+  if (what == "forbidden") return forbidden("no: " + what);
+  if (what == "notFound") return notFound("no: " + what);
+  if (what == "error") return error(422, "no: error");
+  if (what == "empty") return notFound("");
+  if (what == "headers") return ok(1).withHeader("x-a", "1").withHeader("x-a", "2");
+  if (what == "denied") return ok(1).withHeader("date", "x");
+  return notFound("unknown");
+}
+
+export function context(): Response {
+  const context = getContext();
+  const auth = context.auth;
+  return ok(
+    fields()
+      .set("requestId", context.requestId).set("route", context.route).set("kind", auth.kind)
+      .set("userId", given(auth.userId)).set("tenant", given(auth.tenant)).set("roles", auth.roles)
+      .set("keyId", given(auth.keyId)).set("scope", given(auth.scope)).set("capability", given(auth.capability))
+      .set("metadata", auth.metadata<JSON.Obj | null>())
+      .set("claims", auth.claims<JSON.Obj | null>())
+      .set("deadline", context.deadline.getUTCFullYear() > 2020),
+  );
+}
+
+export function logs(): Response {
+  console.debug("one");
+  console.info("two ü");
+  console.warn("three");
+  console.error("four");
+  return noContent();
+}
+
+let n = 0;
+export function counter(): Response {
+  n++;
+  return ok(fields().set("n", n));
+}
+
+export function fail(): Response {
+  throw new Error("boom");
+}
+
+export function panic(): Response {
+  assert(n < 0, "boom");
+  return noContent();
+}
+
+export function silent(): Response {
+  throw new Error("a function has to give an answer");
+}
+
+@json
+class Order {
+  id: string = "";
+  item: string = "";
+  qty: i32 = 0;
+  status: string = "";
+  code: string | null = null;
+}
+
+@json
+class NewOrder {
+  item: string = "";
+  @omitnull()
+  qty: JSON.Box<i32> | null = null;
+  @omitnull()
+  code: string | null = null;
+
+  static of(item: string, qty: i32 = 0, code: string | null = null): NewOrder {
+    const order = new NewOrder();
+    order.item = item;
+    order.qty = qty == 0 ? null : new JSON.Box(qty);
+    order.code = code;
+    return order;
+  }
+}
+
+function items(rows: Order[]): string[] {
+  return rows.map<string>((row) => row.item);
+}
+
+export function seed(): Response {
+  const rows = insert("Order", [NewOrder.of("a", 1, "first"), NewOrder.of("b", 2), NewOrder.of("c", 3), NewOrder.of("d", 4)]).rows<Order>();
+  return ok(items(rows));
+}
+
+export function createOrder(req: RouteRequest): Response {
+  const row = insert("Order", req.body<NewOrder>()).row<Order>();
+  return created(row, "/orders/" + row.id);
+}
+
+export function listOrders(req: RouteRequest): Response {
+  let orders = query("Order").select(["id", "item", "qty"]).where("status", "=", "open").orderBy("qty", "desc").limit(2);
+  if (req.query.has("over")) orders = orders.where("qty", ">", parseInt(req.query["over"]));
+  return ok(orders);
+}
+
+export function getOrder(req: RouteRequest): Response {
+  return ok(get("Order", req.params["id"], ["id", "item"]));
+}
+
+export function nameOrder(req: RouteRequest): Response {
+  return ok(fields().set("item", get("Order", req.params["id"]).row<Order>().item));
+}
+
+export function updateOrder(req: RouteRequest): Response {
+  const rows = update("Order", fields().set("status", "paid")).where("id", "=", req.params["id"]).rows<Order>();
+  return ok(fields().set("count", rows.length).set("items", items(rows)));
+}
+
+export function deleteOrder(req: RouteRequest): Response {
+  const count = remove("Order").where("id", "=", req.params["id"]).count();
+  return count == 0 ? notFound("no such order") : noContent();
+}
+
+export function firstOrder(req: RouteRequest): Response {
+  return ok(query("Order").where("item", "=", req.params["item"]).first<Order>());
+}
+
+export function pages(): Response {
+  const all: string[][] = [];
+  let cursor = "";
+  do {
+    const page = query("Order").select(["item"]).orderBy("item").limit(3).after(cursor).page();
+    all.push(items(page.rows<Order>()));
+    cursor = page.nextCursor;
+  } while (cursor != "");
+  return ok(all);
+}
+
+export function conditions(): Response {
+  const rows = select(["item"]).from("Order").where("item", "in", ["a", "b", "c"])
+    .match([or([field("item", "=", "a"), and([field("qty", ">=", 2), not(field("qty", "=", 3))])])])
+    .all<Order>();
+  return ok(items(rows));
+}
+
+export function countOrders(req: RouteRequest): Response {
+  let orders = query("Order");
+  if (req.query.has("q")) orders = orders.where("item", "startsWith", req.query["q"]);
+  return ok(fields().set("count", orders.count()));
+}
+
+function code(operation: Operation): string {
+  const failed = operation.attempt().error;
+  return failed === null ? "none" : failed.code;
+}
+
+export function everything(): Response {
+  const set = fields().set("qty", 9);
+  const codes = [code(update("Order", set)), code(remove("Order"))];
+  return ok(fields().set("codes", codes).set("updated", update("Order", set).every().count()).set("removed", remove("Order").every().count()));
+}
+
+export function uncaught(req: RouteRequest): Response {
+  const what = req.params["what"];
+  if (what == "not_found") return ok(get("Order", "none").row<Order>());
+  if (what == "denied") return ok(insert("Order", NewOrder.of("x")).row<Order>());
+  if (what == "conflict") return ok(insert("Order", NewOrder.of("x", 0, "first")).row<Order>());
+  if (what == "invalid") return ok(query("Nothing").all<Order>());
+  if (what == "secret") return ok(call("secret", fields().set("name", "NOPE").toString()).member("value"));
+  if (what == "fetch") return ok(fetch("https://elsewhere.example/").send().text());
+  return noContent();
+}
+
+export function caught(): Response {
+  const codes = [code(get("Order", "none")), code(insert("Order", NewOrder.of("x", 0, "first")))];
+  const secret = tryCall("secret", fields().set("name", "NOPE").toString()).error;
+  return ok(codes.concat([secret === null ? "none" : secret.code]));
+}
+
+export function kept(): Response {
+  getContext().keepWrites();
+  insert("Order", NewOrder.of("kept")).run();
+  return error(422, "changed my mind");
+}
+
+export function keys(): Response {
+  const apiKeys = getContext().client.apiKeys;
+  const key = apiKeys.create(new ApiKeyOptions("readers").named("k").expiring(3600).with(fields().set("a", 1)));
+  const got = apiKeys.get(key.id);
+  const listed = apiKeys.list(new ApiKeyFilter("readers", 10));
+  const rotated = apiKeys.rotate(key.id, 60);
+  const revoked = apiKeys.revoke(key.id);
+  return ok(
+    fields()
+      .set("name", got.name).set("token", key.token.startsWith("cnf_")).set("metadata", got.metadata<JSON.Obj>())
+      .set("listed", listed.keys.length).set("rotating", rotated.status).set("revoked", revoked.status),
+  );
+}
+
+export function secret(): Response {
+  return ok(fields().set("value", getContext().secret("HOOK")));
+}
+
+export function sums(req: RouteRequest): Response {
+  const secret = getContext().secret("HOOK");
+  const sum = digest("SHA-256", req.rawBody), signed = hmac("SHA-256", "HOOK", req.rawBody);
+  return ok(
+    fields()
+      .set("digest", sum.hex).set("hmac", signed.hex).set("equal", timingSafeEqual(signed.hex, signed.hex))
+      .set("other", timingSafeEqual(signed.hex, "x")).set("length", secret.length),
+  );
+}
+
+function told(answer: FetchResponse): Fields {
+  return fields().set("status", answer.status).set("bytes", answer.body.length).set("told", answer.header("x-told"));
+}
+
+export function calls(req: RouteRequest): Response {
+  const service = req.headers["x-service"];
+  const one = fetch(service + "/one").method("POST").header("content-type", "application/octet-stream").header("x-a", "1").body(req.rawBody);
+  const two = fetch(service + "/two");
+  fetchAll([one, two]);
+  const elsewhere = code(fetch("https://elsewhere.example/"));
+  return ok(fields().set("one", told(one.response)).set("two", told(two.response)).set("elsewhere", elsewhere));
+}

@@ -1,0 +1,114 @@
+/* The C SDK's guest of the conformance suite. What its handlers do is told in
+ * tests/conformance/README.md. */
+#include "guest.h"
+
+RUNNER_HANDLER(echo) {
+  return runner_ok(runner_object(
+      "method", runner_string(runner_method()), "path", runner_string(runner_path()),
+      "name", runner_string(runner_param("name")),
+      "q", runner_string(runner_query_value("q")), "all", runner_query_all("q"),
+      "one", runner_string(runner_header("x-one")), "missing", runner_string(runner_header("x-missing")),
+      "bytes", runner_int((int64_t)runner_raw_body().len), NULL));
+}
+
+RUNNER_HANDLER(body) {
+  runner_json *in = runner_body();
+  runner_text item = runner_as_text(runner_member(in, "item"));
+  if (item.len == 0) return runner_bad_request("missing field: item");
+  runner_json *ratio = runner_member(in, "ratio");
+  return runner_created(runner_object(
+      "item", runner_string(item), "qty", runner_int(runner_as_int(runner_member(in, "qty"), 1)),
+      "ratio", runner_is_null(ratio) ? runner_null() : runner_number(runner_as_number(ratio, 0)), NULL), "/things/1");
+}
+
+RUNNER_HANDLER(raw) {
+  return runner_with_header(runner_ok_bytes(runner_raw_body()), "content-type", "application/octet-stream");
+}
+
+RUNNER_HANDLER(answers) {
+  runner_text what = runner_param("what");
+  runner_json *a = runner_object("a", runner_int(1), NULL);
+  if (runner_is(what, "ok")) return runner_ok(a);
+  if (runner_is(what, "null")) return runner_ok(NULL);
+  if (runner_is(what, "text")) return runner_ok(runner_str("é\n\"<"));
+  if (runner_is(what, "created")) return runner_created(a, NULL);
+  if (runner_is(what, "location")) return runner_created(a, "/a/1");
+  if (runner_is(what, "noContent")) return runner_no_content();
+  if (runner_is(what, "redirect")) return runner_redirect("/elsewhere");
+  if (runner_is(what, "moved")) return runner_redirect_with(308, "https://example.com/x");
+  if (runner_is(what, "badRequest")) return runner_bad_request("no: %s", what.data);
+  if (runner_is(what, "unauthorized")) return runner_unauthorized("no: %s", what.data);
+  if (runner_is(what, "forbidden")) return runner_forbidden("no: %s", what.data);
+  if (runner_is(what, "notFound")) return runner_not_found("no: %s", what.data);
+  if (runner_is(what, "error")) return runner_error(422, "no: error");
+  if (runner_is(what, "empty")) return runner_not_found("%s", "");
+  if (runner_is(what, "headers")) return runner_with_header(runner_with_header(runner_ok(runner_int(1)), "x-a", "1"), "x-a", "2");
+  if (runner_is(what, "denied")) return runner_with_header(runner_ok(runner_int(1)), "date", "x");
+  return runner_not_found("unknown");
+}
+
+RUNNER_HANDLER(context) {
+  runner_caller auth = runner_auth();
+  return runner_ok(runner_object(
+      "requestId", runner_string(runner_request_id()), "route", runner_string(runner_route()),
+      "kind", runner_string(auth.kind), "userId", runner_string(auth.user_id), "tenant", runner_string(auth.tenant),
+      "roles", auth.roles, "keyId", runner_string(auth.key_id), "scope", runner_string(auth.scope),
+      "capability", runner_string(auth.capability), "metadata", auth.metadata ? auth.metadata : runner_null(),
+      "claims", auth.claims ? auth.claims : runner_null(),
+      "deadline", runner_bool(runner_given(runner_deadline()) && strcmp(runner_deadline().data, "2020") > 0), NULL));
+}
+
+RUNNER_HANDLER(logs) {
+  runner_log(RUNNER_DEBUG, "one");
+  runner_log(RUNNER_INFO, "two %s", "ü");
+  runner_log(RUNNER_WARN, "three");
+  runner_log(RUNNER_ERROR, "four");
+  return runner_no_content();
+}
+
+RUNNER_HANDLER(counter) {
+  static int n;
+  n++;
+  return runner_ok(runner_object("n", runner_int(n), NULL));
+}
+
+RUNNER_HANDLER(fail) { return runner_fail("%s", "boom"); }
+
+RUNNER_HANDLER(panic) { runner_panic("boom"); }
+
+RUNNER_HANDLER(silent) {
+  runner_response none = {0};
+  return none;
+}
+
+RUNNER_HANDLER(sums) {
+  runner_text secret = runner_secret("HOOK"), body = runner_raw_body();
+  runner_json *digest = runner_digest("SHA-256", body), *hmac = runner_hmac_with_secret("SHA-256", "HOOK", body);
+  runner_text hex = runner_as_text(runner_member(hmac, "hex"));
+  return runner_ok(runner_object(
+      "digest", runner_member(digest, "hex"), "hmac", runner_string(hex),
+      "equal", runner_bool(runner_timing_safe_equal(hex, hex)), "other", runner_bool(runner_timing_safe_equal(hex, runner_t("x"))),
+      "length", runner_int((int64_t)secret.len), NULL));
+}
+
+static runner_json *told(const runner_json *answer) {
+  runner_json *text = NULL;
+  RUNNER_EACH(header, runner_member(answer, "headers"))
+    if (runner_is(runner_as_text(header->first), "x-told")) text = header->last;
+  return runner_object("status", runner_member(answer, "status"),
+      "bytes", runner_int((int64_t)runner_as_bytes(runner_member(answer, "body")).len), "told", text, NULL);
+}
+
+RUNNER_HANDLER(calls) {
+  const char *service = runner_header("x-service").data;
+  runner_json *headers = runner_array();
+  runner_push(headers, runner_push(runner_push(runner_array(), runner_str("content-type")), runner_str("application/octet-stream")));
+  runner_push(headers, runner_push(runner_push(runner_array(), runner_str("x-a")), runner_str("1")));
+  int first = runner_start("fetch", runner_object("method", runner_str("POST"), "url", runner_str(runner_format("%s/one", service)),
+      "headers", headers, "body", runner_bytes(runner_raw_body()), NULL));
+  int second = runner_start("fetch", runner_object("url", runner_str(runner_format("%s/two", service)), NULL));
+  runner_json *one = runner_take(first), *two = runner_take(second);
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  runner_fetch(runner_object("url", runner_str("https://elsewhere.example/"), NULL));
+  return runner_ok(runner_object("one", told(one), "two", told(two), "elsewhere", runner_str(runner_caught(NULL)), NULL));
+}

@@ -1,0 +1,150 @@
+/* Operations. */
+#include "guest.h"
+
+runner_json *items(const runner_json *rows) {
+  runner_json *all = runner_array();
+  RUNNER_EACH(row, rows) runner_push(all, runner_string(runner_as_text(runner_member(row, "item"))));
+  return all;
+}
+
+static runner_json *order(const char *item, int qty) {
+  return runner_object("item", runner_str(item), "qty", runner_int(qty), NULL);
+}
+
+RUNNER_HANDLER(seed) {
+  runner_json *four = runner_push(runner_array(), runner_put(order("a", 1), "code", runner_str("first")));
+  runner_push(runner_push(runner_push(four, order("b", 2)), order("c", 3)), order("d", 4));
+  return runner_ok(items(runner_rows(runner_insert("Order", four))));
+}
+
+RUNNER_HANDLER(createOrder) {
+  runner_json *in = runner_body();
+  runner_json *values = runner_object("item", runner_string(runner_as_text(runner_member(in, "item"))), NULL);
+  runner_put(values, "qty", runner_member(in, "qty"));
+  runner_json *row = runner_row(runner_insert("Order", values));
+  return runner_created(row, runner_format("/orders/%s", runner_failed() ? "" : runner_as_text(runner_member(row, "id")).data));
+}
+
+RUNNER_HANDLER(listOrders) {
+  runner_op *q = runner_select(runner_query("Order"), "id", "item", "qty");
+  runner_where(q, "status", "=", runner_str("open"));
+  runner_text over = runner_query_value("over");
+  if (runner_given(over)) runner_where(q, "qty", ">", runner_int(strtol(over.data, NULL, 10)));
+  return runner_ok_rows(runner_limit(runner_order_by(q, "qty", "desc"), 2));
+}
+
+RUNNER_HANDLER(getOrder) { return runner_ok_row(runner_select(runner_get("Order", runner_param("id")), "id", "item")); }
+
+RUNNER_HANDLER(nameOrder) {
+  runner_json *row = runner_row(runner_get("Order", runner_param("id")));
+  return runner_ok(runner_object("item", runner_string(runner_as_text(runner_member(row, "item"))), NULL));
+}
+
+RUNNER_HANDLER(updateOrder) {
+  runner_op *paid = runner_update("Order", runner_object("status", runner_str("paid"), NULL));
+  runner_json *rows = runner_rows(runner_where(paid, "id", "=", runner_string(runner_param("id"))));
+  return runner_ok(runner_object("count", runner_int((int64_t)runner_length(rows)), "items", items(rows), NULL));
+}
+
+RUNNER_HANDLER(deleteOrder) {
+  int64_t n = runner_count(runner_where(runner_remove("Order"), "id", "=", runner_string(runner_param("id"))));
+  return n == 0 ? runner_not_found("no such order") : runner_no_content();
+}
+
+RUNNER_HANDLER(firstOrder) {
+  return runner_ok(runner_row(runner_where(runner_query("Order"), "item", "=", runner_string(runner_param("item")))));
+}
+
+RUNNER_HANDLER(pages) {
+  runner_json *all = runner_array();
+  runner_text cursor = {0};
+  do {
+    runner_op *q = runner_limit(runner_order_by(runner_select(runner_query("Order"), "item"), "item", "asc"), 3);
+    runner_push(all, items(runner_page(runner_after(q, cursor), &cursor)));
+  } while (runner_given(cursor));
+  return runner_ok(all);
+}
+
+RUNNER_HANDLER(conditions) {
+  runner_json *letters = runner_push(runner_push(runner_push(runner_array(), runner_str("a")), runner_str("b")), runner_str("c"));
+  runner_op *q = runner_where(runner_select(runner_query("Order"), "item"), "item", "in", letters);
+  runner_match(q, runner_or(
+      runner_field("item", "=", runner_str("a")),
+      runner_and(runner_field("qty", ">=", runner_int(2)), runner_not(runner_field("qty", "=", runner_int(3))))));
+  return runner_ok(items(runner_rows(q)));
+}
+
+RUNNER_HANDLER(countOrders) {
+  runner_op *q = runner_query("Order");
+  runner_text start = runner_query_value("q");
+  if (runner_given(start)) runner_where(q, "item", "startsWith", runner_string(start));
+  return runner_ok(runner_object("count", runner_int(runner_count(q)), NULL));
+}
+
+/* Adds the code of what just failed. */
+static void note(runner_json *codes) {
+  const char *code = runner_caught(NULL);
+  runner_push(codes, runner_str(code ? code : "none"));
+}
+
+RUNNER_HANDLER(everything) {
+  runner_json *nine = runner_object("qty", runner_int(9), NULL), *codes = runner_array();
+  runner_count(runner_update("Order", nine));
+  note(codes);
+  runner_count(runner_remove("Order"));
+  note(codes);
+  int64_t updated = runner_count(runner_every(runner_update("Order", nine)));
+  int64_t removed = runner_count(runner_every(runner_remove("Order")));
+  return runner_ok(runner_object("codes", codes, "updated", runner_int(updated), "removed", runner_int(removed), NULL));
+}
+
+static runner_json *x(const char *code) {
+  runner_json *values = runner_object("item", runner_str("x"), NULL);
+  return code ? runner_put(values, "code", runner_str(code)) : values;
+}
+
+RUNNER_HANDLER(uncaught) {
+  runner_text what = runner_param("what");
+  if (runner_is(what, "not_found")) runner_row(runner_get("Order", runner_t("none")));
+  if (runner_is(what, "denied")) runner_row(runner_insert("Order", x(NULL)));
+  if (runner_is(what, "conflict")) runner_row(runner_insert("Order", x("first")));
+  if (runner_is(what, "invalid")) runner_rows(runner_query("Nothing"));
+  if (runner_is(what, "secret")) runner_secret("NOPE");
+  if (runner_is(what, "fetch")) runner_fetch(runner_object("url", runner_str("https://elsewhere.example/"), NULL));
+  return runner_no_content();
+}
+
+RUNNER_HANDLER(caught) {
+  runner_json *codes = runner_array();
+  runner_row(runner_get("Order", runner_t("none")));
+  note(codes);
+  runner_row(runner_insert("Order", x("first")));
+  note(codes);
+  runner_secret("NOPE");
+  note(codes);
+  return runner_ok(codes);
+}
+
+RUNNER_HANDLER(kept) {
+  runner_keep_writes();
+  runner_row(runner_insert("Order", runner_object("item", runner_str("kept"), NULL)));
+  return runner_error(422, "changed my mind");
+}
+
+RUNNER_HANDLER(keys) {
+  runner_json *key = runner_api_key_create(runner_object(
+      "scope", runner_str("readers"), "name", runner_str("k"), "expiresIn", runner_int(3600),
+      "metadata", runner_object("a", runner_int(1), NULL), NULL));
+  runner_text id = runner_as_text(runner_member(key, "id")), token = runner_as_text(runner_member(key, "token"));
+  runner_json *got = runner_api_key_get(id);
+  runner_json *list = runner_api_key_list(runner_object("scope", runner_str("readers"), "limit", runner_int(10), NULL));
+  runner_json *rotated = runner_api_key_rotate(id, 60);
+  runner_json *revoked = runner_api_key_revoke(id);
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  return runner_ok(runner_object(
+      "name", runner_member(got, "name"), "token", runner_bool(strncmp(token.data, "cnf_", 4) == 0),
+      "metadata", runner_member(got, "metadata"), "listed", runner_int((int64_t)runner_length(runner_member(list, "keys"))),
+      "rotating", runner_member(rotated, "status"), "revoked", runner_member(revoked, "status"), NULL));
+}
+
+RUNNER_HANDLER(secret) { return runner_ok(runner_object("value", runner_string(runner_secret("HOOK")), NULL)); }

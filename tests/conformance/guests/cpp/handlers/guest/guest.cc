@@ -1,0 +1,229 @@
+// The guest in C++ of the conformance suite. What its handlers do is told in
+// tests/conformance/README.md.
+#include "runner.hpp"
+
+using runner::Json;
+using runner::object;
+using runner::ok;
+
+RUNNER_HANDLER(echo) {
+  runner::Request req;
+  return ok(object({
+      {"method", req.method()}, {"path", req.path()}, {"name", req.param("name")}, {"q", req.query("q")},
+      {"all", req.query_all("q")}, {"one", req.header("x-one")}, {"missing", req.header("x-missing")},
+      {"bytes", req.raw_body().size()},
+  }));
+}
+
+RUNNER_HANDLER(body) {
+  Json in = runner::Request().body();
+  std::string item = in["item"].text_or("");
+  if (item.empty()) return runner::bad_request("missing field: item");
+  return runner::created(object({{"item", item}, {"qty", in["qty"].integer_or(1)}, {"ratio", in["ratio"].number()}}), "/things/1");
+}
+
+RUNNER_HANDLER(raw) { return runner::ok_bytes(runner::Request().raw_body(), "application/octet-stream"); }
+
+RUNNER_HANDLER(answers) {
+  std::string what = runner::Request().param("what");
+  Json a = object({{"a", 1}});
+  if (what == "ok") return ok(a);
+  if (what == "null") return ok();
+  if (what == "text") return ok("é\n\"<");
+  if (what == "created") return runner::created(a);
+  if (what == "location") return runner::created(a, "/a/1");
+  if (what == "noContent") return runner::no_content();
+  if (what == "redirect") return runner::redirect("/elsewhere");
+  if (what == "moved") return runner::redirect("https://example.com/x", 308);
+  if (what == "badRequest") return runner::bad_request("no: " + what);
+  if (what == "unauthorized") return runner::unauthorized("no: " + what);
+  if (what == "forbidden") return runner::forbidden("no: " + what);
+  if (what == "notFound") return runner::not_found("no: " + what);
+  if (what == "error") return runner::error(422, "no: error");
+  if (what == "empty") return runner::not_found();
+  if (what == "headers") return ok(1).with_header("x-a", "1").with_header("x-a", "2");
+  if (what == "denied") return ok(1).with_header("date", "x");
+  return runner::not_found("unknown");
+}
+
+RUNNER_HANDLER(context) {
+  runner::Context ctx;
+  runner::Auth auth = ctx.auth();
+  return ok(object({
+      {"requestId", ctx.request_id()}, {"route", ctx.route()}, {"kind", auth.kind}, {"userId", auth.user_id},
+      {"tenant", auth.tenant}, {"roles", auth.roles}, {"keyId", auth.key_id}, {"scope", auth.scope},
+      {"capability", auth.capability}, {"metadata", auth.metadata}, {"claims", auth.claims}, {"deadline", ctx.deadline() > "2020"},
+  }));
+}
+
+RUNNER_HANDLER(logs) {
+  runner::log(RUNNER_DEBUG, "one");
+  runner::log(RUNNER_INFO, "two ü");
+  runner::log(RUNNER_WARN, "three");
+  runner::log(RUNNER_ERROR, "four");
+  return runner::no_content();
+}
+
+// A global with a constructor: it runs before the first request.
+static std::vector<int> counted(1);
+
+RUNNER_HANDLER(counter) { return ok(object({{"n", ++counted.at(0)}})); }
+
+RUNNER_HANDLER(fail) { return runner::fail("boom"); }
+
+RUNNER_HANDLER(panic) { runner_panic("boom"); }
+
+RUNNER_HANDLER(silent) { return runner::Response({}); }
+
+static Json items(Json rows) {
+  Json all = runner::array();
+  for (Json row : rows) all.push(row["item"]);
+  return all;
+}
+
+RUNNER_HANDLER(seed) {
+  Json four = runner::array({
+      object({{"item", "a"}, {"qty", 1}, {"code", "first"}}), object({{"item", "b"}, {"qty", 2}}),
+      object({{"item", "c"}, {"qty", 3}}), object({{"item", "d"}, {"qty", 4}}),
+  });
+  return ok(items(runner::insert("Order", four).rows()));
+}
+
+RUNNER_HANDLER(createOrder) {
+  Json in = runner::Request().body(), values = object({{"item", in["item"]}});
+  values.put("qty", in["qty"]); // which may be absent
+  Json row = runner::insert("Order", values).row();
+  return runner::created(row, "/orders/" + row["id"].text_or(""));
+}
+
+RUNNER_HANDLER(listOrders) {
+  auto orders = runner::query("Order").select({"id", "item", "qty"}).where("status", "=", "open").order_by("qty", "desc").limit(2);
+  if (auto over = runner::Request().query("over")) orders.where("qty", ">", strtol(over->c_str(), nullptr, 10));
+  return ok(orders);
+}
+
+RUNNER_HANDLER(getOrder) { return ok(runner::get("Order", runner::Request().param("id")).select({"id", "item"})); }
+
+RUNNER_HANDLER(nameOrder) { return ok(object({{"item", runner::get("Order", runner::Request().param("id")).row()["item"]}})); }
+
+RUNNER_HANDLER(updateOrder) {
+  Json rows = runner::update("Order", object({{"status", "paid"}})).where("id", "=", runner::Request().param("id")).rows();
+  return ok(object({{"count", rows.size()}, {"items", items(rows)}}));
+}
+
+RUNNER_HANDLER(deleteOrder) {
+  if (runner::remove("Order").where("id", "=", runner::Request().param("id")).run() == 0) return runner::not_found("no such order");
+  return runner::no_content();
+}
+
+RUNNER_HANDLER(firstOrder) { return ok(runner::query("Order").where("item", "=", runner::Request().param("item")).first()); }
+
+RUNNER_HANDLER(pages) {
+  Json all = runner::array();
+  std::optional<std::string> cursor;
+  do {
+    auto page = runner::query("Order").select({"item"}).order_by("item").limit(3).after(cursor).page();
+    all.push(items(page.rows));
+    cursor = page.next_cursor;
+  } while (cursor);
+  return ok(all);
+}
+
+RUNNER_HANDLER(conditions) {
+  using runner::field;
+  auto orders = runner::query("Order").select({"item"}).where("item", "in", runner::array({"a", "b", "c"}));
+  orders.match(runner::or_(field("item", "=", "a"), runner::and_(field("qty", ">=", 2), runner::not_(field("qty", "=", 3)))));
+  return ok(items(orders.rows()));
+}
+
+RUNNER_HANDLER(countOrders) {
+  auto orders = runner::query("Order");
+  if (auto start = runner::Request().query("q")) orders.where("item", "startsWith", *start);
+  return ok(object({{"count", orders.count()}}));
+}
+
+static std::string code() {
+  auto failure = runner::caught();
+  return failure ? failure->code : "none";
+}
+
+RUNNER_HANDLER(everything) {
+  Json nine = object({{"qty", 9}}), codes = runner::array();
+  runner::update("Order", nine).run();
+  codes.push(code());
+  runner::remove("Order").run();
+  codes.push(code());
+  auto updated = runner::update("Order", nine).every().run();
+  auto removed = runner::remove("Order").every().run();
+  return ok(object({{"codes", codes}, {"updated", updated}, {"removed", removed}}));
+}
+
+RUNNER_HANDLER(uncaught) {
+  std::string what = runner::Request().param("what");
+  if (what == "not_found") runner::get("Order", "none").row();
+  if (what == "denied") runner::insert("Order", object({{"item", "x"}})).row();
+  if (what == "conflict") runner::insert("Order", object({{"item", "x"}, {"code", "first"}})).row();
+  if (what == "invalid") runner::query("Nothing").rows();
+  if (what == "secret") runner::Context().secret("NOPE");
+  if (what == "fetch") runner::fetch({"https://elsewhere.example/"});
+  return runner::no_content();
+}
+
+RUNNER_HANDLER(caught) {
+  Json codes = runner::array();
+  runner::get("Order", "none").row();
+  codes.push(code());
+  runner::insert("Order", object({{"item", "x"}, {"code", "first"}})).row();
+  codes.push(code());
+  runner::Context().secret("NOPE");
+  codes.push(code());
+  return ok(codes);
+}
+
+RUNNER_HANDLER(kept) {
+  runner::Context().keep_writes();
+  runner::insert("Order", object({{"item", "kept"}})).row();
+  return runner::error(422, "changed my mind");
+}
+
+RUNNER_HANDLER(keys) {
+  using namespace runner;
+  Json key = api_keys::create(object({{"scope", "readers"}, {"name", "k"}, {"expiresIn", 3600}, {"metadata", object({{"a", 1}})}}));
+  std::string id = key["id"].text_or(""), token = key["token"].text_or("");
+  Json got = api_keys::get(id), list = api_keys::list(object({{"scope", "readers"}, {"limit", 10}}));
+  Json rotated = api_keys::rotate(id, 60), revoked = api_keys::revoke(id);
+  return ok(object({
+      {"name", got["name"]}, {"token", token.rfind("cnf_", 0) == 0}, {"metadata", got["metadata"]},
+      {"listed", list["keys"].size()}, {"rotating", rotated["status"]}, {"revoked", revoked["status"]},
+  }));
+}
+
+RUNNER_HANDLER(secret) { return ok(object({{"value", runner::Context().secret("HOOK")}})); }
+
+RUNNER_HANDLER(sums) {
+  std::string secret = runner::Context().secret("HOOK"), body = runner::Request().raw_body();
+  auto digest = runner::digest("SHA-256", body), hmac = runner::hmac("SHA-256", secret, body);
+  return ok(object({
+      {"digest", digest.hex}, {"hmac", hmac.hex}, {"equal", runner::timing_safe_equal(hmac.base64, hmac.base64)},
+      {"other", runner::timing_safe_equal(hmac.base64, "x")}, {"length", secret.size()},
+  }));
+}
+
+static Json told(const runner::FetchResponse &answer) {
+  Json text;
+  for (auto &h : answer.headers)
+    if (h.first == "x-told") text = h.second;
+  return object({{"status", answer.status}, {"bytes", answer.body.size()}, {"told", text}});
+}
+
+RUNNER_HANDLER(calls) {
+  runner::Request req;
+  std::string service = req.header("x-service").value_or("");
+  auto both = runner::fetch_all({
+      {service + "/one", "POST", {{"content-type", "application/octet-stream"}, {"x-a", "1"}}, req.raw_body()},
+      {service + "/two"},
+  });
+  if (runner::failed()) return runner::no_content();
+  runner::fetch({"https://elsewhere.example/"});
+  return ok(object({{"one", told(both[0])}, {"two", told(both[1])}, {"elsewhere", code()}}));
+}

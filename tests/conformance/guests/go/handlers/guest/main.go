@@ -1,0 +1,473 @@
+// Command guest is the Go SDK's guest of the conformance suite. What its handlers
+// do is told in tests/conformance/README.md.
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"runner.example/sdk/go"
+)
+
+func main() {}
+
+//go:wasmexport echo
+func exportEcho() { runner.Handle(echo) }
+
+//go:wasmexport body
+func exportBody() { runner.Handle(body) }
+
+//go:wasmexport raw
+func exportRaw() { runner.Handle(raw) }
+
+//go:wasmexport answers
+func exportAnswers() { runner.Handle(answers) }
+
+//go:wasmexport context
+func exportContext() { runner.Handle(context) }
+
+//go:wasmexport logs
+func exportLogs() { runner.Handle(logs) }
+
+//go:wasmexport counter
+func exportCounter() { runner.Handle(counter) }
+
+//go:wasmexport fail
+func exportFail() { runner.Handle(fail) }
+
+//go:wasmexport panic
+func exportPanic() { runner.Handle(panics) }
+
+//go:wasmexport silent
+func exportSilent() {}
+
+// order is what the schema says.
+type order struct {
+	ID     string  `json:"id"`
+	Item   string  `json:"item"`
+	Qty    int     `json:"qty"`
+	Status string  `json:"status"`
+	Code   *string `json:"code"`
+}
+
+func echo(_ *runner.Context, req *runner.Request) (runner.Response, error) {
+	all := req.QueryAll("q")
+	if all == nil {
+		all = []string{}
+	}
+	return runner.OK(map[string]any{
+		"method": req.Method(), "path": req.Path(), "name": req.Param("name"),
+		"q": given(req.Query("q"), req.HasQuery("q")), "all": all,
+		"one":     given(req.Header("x-one"), req.Header("x-one") != ""),
+		"missing": given(req.Header("x-missing"), req.Header("x-missing") != ""),
+		"bytes":   len(req.RawBody()),
+	}), nil
+}
+
+// given is null when there is none.
+func given(value string, is bool) *string {
+	if !is {
+		return nil
+	}
+	return &value
+}
+
+func body(_ *runner.Context, req *runner.Request) (runner.Response, error) {
+	in, err := runner.Body[struct {
+		Item  string   `json:"item"`
+		Qty   *int     `json:"qty"`
+		Ratio *float64 `json:"ratio"`
+	}](req)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	if in.Item == "" {
+		return runner.BadRequest("missing field: item"), nil
+	}
+	qty := 1
+	if in.Qty != nil {
+		qty = *in.Qty
+	}
+	return runner.Created(map[string]any{"item": in.Item, "qty": qty, "ratio": in.Ratio}, "/things/1"), nil
+}
+
+func raw(_ *runner.Context, req *runner.Request) (runner.Response, error) {
+	return runner.OK(req.RawBody()).WithHeader("content-type", "application/octet-stream"), nil
+}
+
+func answers(_ *runner.Context, req *runner.Request) (runner.Response, error) {
+	what := req.Param("what")
+	small := map[string]int{"a": 1}
+	switch what {
+	case "ok":
+		return runner.OK(small), nil
+	case "null":
+		return runner.OK(nil), nil
+	case "text":
+		return runner.OK("é\n\"<"), nil
+	case "created":
+		return runner.Created(small), nil
+	case "location":
+		return runner.Created(small, "/a/1"), nil
+	case "noContent":
+		return runner.NoContent(), nil
+	case "redirect":
+		return runner.Redirect("/elsewhere"), nil
+	case "moved":
+		return runner.Redirect("https://example.com/x", 308), nil
+	case "badRequest":
+		return runner.BadRequest("no: " + what), nil
+	case "unauthorized":
+		return runner.Unauthorized("no: " + what), nil
+	case "forbidden":
+		return runner.Forbidden("no: " + what), nil
+	case "notFound":
+		return runner.NotFound("no: " + what), nil
+	case "error":
+		return runner.Error(422, "no: error"), nil
+	case "empty":
+		return runner.NotFound(""), nil
+	case "headers":
+		return runner.OK(1).WithHeader("x-a", "1").WithHeader("x-a", "2"), nil
+	case "denied":
+		return runner.OK(1).WithHeader("date", "x"), nil
+	}
+	return runner.NotFound("unknown"), nil
+}
+
+func context(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	auth := ctx.Auth()
+	roles := auth.Roles
+	if roles == nil {
+		roles = []string{}
+	}
+	var metadata, claims any
+	if auth.Metadata != nil {
+		metadata = auth.Metadata
+	}
+	if auth.Claims != nil {
+		claims = auth.Claims
+	}
+	orNull := func(s string) *string { return given(s, s != "") }
+	return runner.OK(map[string]any{
+		"requestId": ctx.RequestID(), "route": ctx.Route(), "kind": auth.Kind,
+		"userId": orNull(auth.UserID), "tenant": orNull(auth.Tenant), "roles": roles,
+		"keyId": orNull(auth.KeyID), "scope": orNull(auth.Scope), "capability": orNull(auth.Capability),
+		"metadata": metadata, "claims": claims, "deadline": ctx.Deadline().Year() > 2020,
+	}), nil
+}
+
+func logs(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	log := ctx.Log()
+	log.Debug("one")
+	log.Info("two ü")
+	log.Warn("three")
+	log.Error("four")
+	return runner.NoContent(), nil
+}
+
+var count int
+
+func counter(*runner.Context, *runner.Request) (runner.Response, error) {
+	count++
+	return runner.OK(map[string]int{"n": count}), nil
+}
+
+func fail(*runner.Context, *runner.Request) (runner.Response, error) {
+	return runner.Response{}, errors.New("boom")
+}
+
+func panics(*runner.Context, *runner.Request) (runner.Response, error) {
+	panic("boom")
+}
+
+//go:wasmexport seed
+func exportSeed() { runner.Handle(seed) }
+
+func seed(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	var rows []order
+	err := runner.Insert("Order", []map[string]any{
+		{"item": "a", "qty": 1, "code": "first"}, {"item": "b", "qty": 2}, {"item": "c", "qty": 3}, {"item": "d", "qty": 4},
+	}).Rows(ctx, &rows)
+	return runner.OK(items(rows)), err
+}
+
+func items(rows []order) []string {
+	all := []string{}
+	for _, row := range rows {
+		all = append(all, row.Item)
+	}
+	return all
+}
+
+//go:wasmexport createOrder
+func exportCreateOrder() { runner.Handle(createOrder) }
+
+func createOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	in, err := runner.Body[struct {
+		Item string `json:"item"`
+		Qty  *int   `json:"qty,omitempty"`
+	}](req)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var row order
+	if err := runner.Insert("Order", in).Row(ctx, &row); err != nil {
+		return runner.Response{}, err
+	}
+	return runner.Created(row, "/orders/"+row.ID), nil
+}
+
+//go:wasmexport listOrders
+func exportListOrders() { runner.Handle(listOrders) }
+
+func listOrders(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	query := runner.Query("Order").Select("id", "item", "qty").Where("status", "=", "open").OrderBy("qty", "desc").Limit(2)
+	if over := req.Query("over"); over != "" {
+		n, err := strconv.Atoi(over)
+		if err != nil {
+			return runner.Response{}, err
+		}
+		query = query.Where("qty", ">", n)
+	}
+	return runner.OK(runner.Rows), query.All(ctx, nil)
+}
+
+//go:wasmexport getOrder
+func exportGetOrder() { runner.Handle(getOrder) }
+
+func getOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	return runner.OK(runner.Row), runner.Get("Order", req.Param("id"), "id", "item").Row(ctx, nil)
+}
+
+//go:wasmexport nameOrder
+func exportNameOrder() { runner.Handle(nameOrder) }
+
+func nameOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	var row order
+	err := runner.Get("Order", req.Param("id")).Row(ctx, &row)
+	return runner.OK(map[string]string{"item": row.Item}), err
+}
+
+//go:wasmexport updateOrder
+func exportUpdateOrder() { runner.Handle(updateOrder) }
+
+func updateOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	var rows []order
+	n, err := runner.Update("Order", map[string]string{"status": "paid"}).Where("id", "=", req.Param("id")).Rows(ctx, &rows)
+	return runner.OK(map[string]any{"count": n, "items": items(rows)}), err
+}
+
+//go:wasmexport deleteOrder
+func exportDeleteOrder() { runner.Handle(deleteOrder) }
+
+func deleteOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	n, err := runner.Remove("Order").Where("id", "=", req.Param("id")).Run(ctx)
+	if err == nil && n == 0 {
+		return runner.NotFound("no such order"), nil
+	}
+	return runner.NoContent(), err
+}
+
+//go:wasmexport firstOrder
+func exportFirstOrder() { runner.Handle(firstOrder) }
+
+func firstOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	var row order
+	err := runner.Query("Order").Where("item", "=", req.Param("item")).First(ctx, &row)
+	return runner.OK(row), err
+}
+
+//go:wasmexport pages
+func exportPages() { runner.Handle(pages) }
+
+func pages(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	all := [][]string{}
+	for cursor := ""; ; {
+		var rows []order
+		next, err := runner.Query("Order").Select("item").OrderBy("item").Limit(3).Page(ctx, &rows, cursor)
+		if err != nil {
+			return runner.Response{}, err
+		}
+		all = append(all, items(rows))
+		if cursor = next; cursor == "" {
+			return runner.OK(all), nil
+		}
+	}
+}
+
+//go:wasmexport conditions
+func exportConditions() { runner.Handle(conditions) }
+
+func conditions(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	var rows []order
+	err := runner.Select("item").From("Order").Where("item", "in", []string{"a", "b", "c"}).Match(
+		runner.Or(
+			runner.Field("item", "=", "a"),
+			runner.And(runner.Field("qty", ">=", 2), runner.Not(runner.Field("qty", "=", 3))),
+		)).All(ctx, &rows)
+	return runner.OK(items(rows)), err
+}
+
+//go:wasmexport countOrders
+func exportCountOrders() { runner.Handle(countOrders) }
+
+func countOrders(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	query := runner.Query("Order")
+	if req.HasQuery("q") {
+		query = query.Where("item", "startsWith", req.Query("q"))
+	}
+	n, err := query.Count(ctx)
+	return runner.OK(map[string]int{"count": n}), err
+}
+
+//go:wasmexport everything
+func exportEverything() { runner.Handle(everything) }
+
+func everything(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	set := map[string]int{"qty": 9}
+	_, first := runner.Update("Order", set).Run(ctx)
+	_, second := runner.Remove("Order").Run(ctx)
+	updated, err := runner.Update("Order", set).Every().Run(ctx)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	removed, err := runner.Remove("Order").Every().Run(ctx)
+	return runner.OK(map[string]any{"codes": codes(first, second), "updated": updated, "removed": removed}), err
+}
+
+// codes are those of failed operations.
+func codes(errs ...error) []string {
+	all := []string{}
+	for _, err := range errs {
+		var told *runner.HostError
+		if errors.As(err, &told) {
+			all = append(all, told.Code)
+		}
+	}
+	return all
+}
+
+//go:wasmexport uncaught
+func exportUncaught() { runner.Handle(uncaught) }
+
+func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	var row order
+	var err error
+	switch req.Param("what") {
+	case "not_found":
+		err = runner.Get("Order", "none").Row(ctx, &row)
+	case "denied":
+		err = runner.Insert("Order", map[string]string{"item": "x"}).Row(ctx, &row)
+	case "conflict":
+		err = runner.Insert("Order", map[string]string{"item": "x", "code": "first"}).Row(ctx, &row)
+	case "invalid":
+		err = runner.Query("Nothing").All(ctx, &[]order{})
+	case "secret":
+		_, err = ctx.Secret("NOPE")
+	case "fetch":
+		_, err = ctx.Fetch(runner.FetchRequest{URL: "https://elsewhere.example/"})
+	}
+	return runner.NoContent(), err
+}
+
+//go:wasmexport caught
+func exportCaught() { runner.Handle(caught) }
+
+func caught(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	var row order
+	first := runner.Get("Order", "none").Row(ctx, &row)
+	second := runner.Insert("Order", map[string]string{"item": "x", "code": "first"}).Row(ctx, &row)
+	_, third := ctx.Secret("NOPE")
+	return runner.OK(codes(first, second, third)), nil
+}
+
+//go:wasmexport kept
+func exportKept() { runner.Handle(kept) }
+
+func kept(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	ctx.KeepWrites()
+	var row order
+	err := runner.Insert("Order", map[string]string{"item": "kept"}).Row(ctx, &row)
+	return runner.Error(422, "changed my mind"), err
+}
+
+//go:wasmexport keys
+func exportKeys() { runner.Handle(keys) }
+
+func keys(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	api := ctx.Client.APIKeys
+	key, err := api.Create(runner.APIKeyOptions{Scope: "readers", Name: "k", ExpiresIn: time.Hour, Metadata: map[string]int{"a": 1}})
+	if err != nil {
+		return runner.Response{}, err
+	}
+	got, err := api.Get(key.ID)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	list, err := api.List(runner.APIKeyFilter{Scope: "readers", Limit: 10})
+	if err != nil {
+		return runner.Response{}, err
+	}
+	rotated, err := api.Rotate(key.ID, time.Minute)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	revoked, err := api.Revoke(key.ID)
+	return runner.OK(map[string]any{
+		"name": got.Name, "token": strings.HasPrefix(key.Token, "cnf_"), "metadata": json.RawMessage(got.Metadata),
+		"listed": len(list.Keys), "rotating": rotated.Status, "revoked": revoked.Status,
+	}), err
+}
+
+//go:wasmexport secret
+func exportSecret() { runner.Handle(secret) }
+
+func secret(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	value, err := ctx.Secret("HOOK")
+	return runner.OK(map[string]string{"value": value}), err
+}
+
+//go:wasmexport sums
+func exportSums() { runner.Handle(sums) }
+
+func sums(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	secret, err := ctx.Secret("HOOK")
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var digest struct {
+		Hex string `json:"hex"`
+	}
+	err1 := ctx.Call("digest", map[string]any{"algorithm": "SHA-256", "data": map[string][]byte{"base64": append([]byte{}, req.RawBody()...)}}, &digest)
+	signed, err2 := ctx.HMACWithSecret(runner.SHA256, "HOOK", req.RawBody())
+	equal, err3 := ctx.TimingSafeEqual(signed, signed)
+	sum, err4 := ctx.Digest(runner.SHA256, req.RawBody())
+	other, err5 := ctx.TimingSafeEqual(signed, sum)
+	return runner.OK(map[string]any{
+		"digest": digest.Hex, "hmac": hex.EncodeToString(signed), "equal": equal, "other": other || hex.EncodeToString(sum) != digest.Hex, "length": len(secret),
+	}), errors.Join(err1, err2, err3, err4, err5)
+}
+
+//go:wasmexport calls
+func exportCalls() { runner.Handle(calls) }
+
+func calls(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	service := req.Header("x-service")
+	both := ctx.FetchAll(runner.FetchRequest{
+		Method: "POST", URL: service + "/one", Body: req.RawBody(),
+		Headers: []runner.Pair{{Name: "content-type", Value: "application/octet-stream"}, {Name: "x-a", Value: "1"}},
+	}, runner.FetchRequest{URL: service + "/two"})
+	if err := errors.Join(both[0].Err, both[1].Err); err != nil {
+		return runner.Response{}, err
+	}
+	_, err := ctx.Fetch(runner.FetchRequest{URL: "https://elsewhere.example/"})
+	told := func(r runner.FetchResult) map[string]any {
+		return map[string]any{"status": r.Status, "bytes": len(r.Body), "told": r.Header("x-told")}
+	}
+	return runner.OK(map[string]any{"one": told(both[0]), "two": told(both[1]), "elsewhere": strings.Join(codes(err), "")}), nil
+}

@@ -1,0 +1,276 @@
+//! The Rust SDK's guest of the conformance suite. What its handlers do is told in
+//! tests/conformance/README.md.
+
+use runner_sdk::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, Value};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// What the schema says.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    id: String,
+    item: String,
+    qty: u32,
+    status: String,
+    code: Option<String>,
+}
+
+/// A row of which the item alone was asked for.
+#[derive(Deserialize)]
+struct Item {
+    item: String,
+}
+
+fn items(rows: Vec<Item>) -> Vec<String> {
+    rows.into_iter().map(|row| row.item).collect()
+}
+
+handler!(echo, |_, req| {
+    Ok(ok(json!({
+        "method": req.method(), "path": req.path(), "name": req.param("name"),
+        "q": req.query("q"), "all": req.query_all("q"),
+        "one": req.header("x-one"), "missing": req.header("x-missing"),
+        "bytes": req.raw_body().len(),
+    })))
+});
+
+#[derive(Deserialize)]
+struct Thing {
+    item: Option<String>,
+    qty: Option<i64>,
+    ratio: Option<f64>,
+}
+
+handler!(body, |_, req| {
+    let thing: Thing = req.body()?;
+    let item = thing.item.filter(|item| !item.is_empty()).ok_or_else(|| bad_request("missing field: item"))?;
+    let made = json!({ "item": item, "qty": thing.qty.unwrap_or(1), "ratio": thing.ratio });
+    Ok(created(made).with_location("/things/1"))
+});
+
+handler!(raw, |_, req| Ok(ok(Raw(req.raw_body())).with_header("content-type", "application/octet-stream")));
+
+handler!(answers, |_, req| {
+    let what = req.param("what");
+    let no = format!("no: {}", what);
+    let small = json!({"a": 1});
+    Ok(match what.as_str() {
+        "ok" => ok(small),
+        "null" => ok(()),
+        "text" => ok("é\n\"<"),
+        "created" => created(small),
+        "location" => created(small).with_location("/a/1"),
+        "noContent" => no_content(),
+        "redirect" => redirect("/elsewhere"),
+        "moved" => redirect_with(308, "https://example.com/x"),
+        "badRequest" => bad_request(no),
+        "unauthorized" => unauthorized(no),
+        "forbidden" => forbidden(no),
+        "notFound" => not_found(no),
+        "error" => error(422, no),
+        "empty" => not_found(""),
+        "headers" => ok(1).with_header("x-a", "1").with_header("x-a", "2"),
+        "denied" => ok(1).with_header("date", "x"),
+        _ => not_found("unknown"),
+    })
+});
+
+handler!(context, |ctx, _| {
+    let auth = ctx.auth();
+    let year_2020 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800);
+    Ok(ok(json!({
+        "requestId": ctx.request_id(), "route": ctx.route(), "kind": auth.kind,
+        "userId": auth.user_id, "tenant": auth.tenant, "roles": auth.roles,
+        "keyId": auth.key_id, "scope": auth.scope, "capability": auth.capability,
+        "metadata": auth.metadata, "claims": auth.claims, "deadline": ctx.deadline() > year_2020,
+    })))
+});
+
+handler!(logs, |ctx, _| {
+    ctx.debug("one");
+    ctx.info("two ü");
+    ctx.warn("three");
+    ctx.error("four");
+    Ok(no_content())
+});
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+handler!(counter, |_, _| Ok(ok(json!({ "n": COUNT.fetch_add(1, Ordering::Relaxed) + 1 }))));
+
+handler!(fail, |_, _| Err(Error::new("boom")));
+
+handler!(panic, |_, _| panic!("boom"));
+
+#[cfg(target_arch = "wasm32")]
+#[no_mangle]
+extern "C" fn silent() {}
+
+handler!(seed, |ctx, _| {
+    let orders = json!([
+        {"item": "a", "qty": 1, "code": "first"}, {"item": "b", "qty": 2}, {"item": "c", "qty": 3}, {"item": "d", "qty": 4},
+    ]);
+    Ok(ok(items(insert("Order", orders).rows(ctx)?)))
+});
+
+#[derive(Serialize, Deserialize)]
+struct NewOrder {
+    item: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qty: Option<u32>,
+}
+
+handler!(createOrder, |ctx, req| {
+    let row: Order = insert("Order", req.body::<NewOrder>()?).row(ctx)?;
+    let location = format!("/orders/{}", row.id);
+    Ok(created(row).with_location(location))
+});
+
+handler!(listOrders, |_, req| {
+    let orders =
+        query("Order").select(["id", "item", "qty"]).filter("status", "=", "open").order_by_desc("qty").limit(2);
+    Ok(ok(match req.query("over") {
+        Some(over) => orders.filter("qty", ">", over.parse::<u32>()?),
+        None => orders,
+    }))
+});
+
+handler!(getOrder, |_, req| Ok(ok(get("Order", req.param("id")).select(["id", "item"]))));
+
+handler!(nameOrder, |ctx, req| {
+    let row: Order = get("Order", req.param("id")).row(ctx)?;
+    Ok(ok(json!({ "item": row.item })))
+});
+
+handler!(updateOrder, |ctx, req| {
+    let rows = update("Order", json!({"status": "paid"})).filter("id", "=", req.param("id")).rows(ctx)?;
+    Ok(ok(json!({ "count": rows.len(), "items": items(rows) })))
+});
+
+handler!(deleteOrder, |ctx, req| {
+    Ok(match remove("Order").filter("id", "=", req.param("id")).run(ctx)? {
+        0 => not_found("no such order"),
+        _ => no_content(),
+    })
+});
+
+handler!(firstOrder, |ctx, req| Ok(ok(query("Order").filter("item", "=", req.param("item")).first::<Order>(ctx)?)));
+
+handler!(pages, |ctx, _| {
+    let orders = query("Order").select(["item"]).order_by("item").limit(3);
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = orders.clone().after(cursor).page(ctx)?;
+        all.push(items(page.rows));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(ok(all));
+        }
+    }
+});
+
+handler!(conditions, |ctx, _| {
+    let orders = select(["item"])
+        .from("Order")
+        .filter("item", "in", ["a", "b", "c"])
+        .matching(or([field("item", "=", "a"), and([field("qty", ">=", 2), not(field("qty", "=", 3))])]));
+    Ok(ok(items(orders.all(ctx)?)))
+});
+
+handler!(countOrders, |ctx, req| {
+    let orders = match req.query("q") {
+        Some(q) => query("Order").filter("item", "startsWith", q),
+        None => query("Order"),
+    };
+    Ok(ok(json!({ "count": orders.count(ctx)? })))
+});
+
+/// The code of a failed operation, none of one that went well.
+fn code<T>(outcome: Result<T, HostError>) -> Option<&'static str> {
+    outcome.err().map(|why| why.code.name())
+}
+
+handler!(everything, |ctx, _| {
+    let change = update("Order", json!({"qty": 9}));
+    let codes = [code(change.run(ctx)), code(remove("Order").run(ctx))];
+    let updated = change.every().run(ctx)?;
+    let removed = remove("Order").every().run(ctx)?;
+    Ok(ok(json!({ "codes": codes, "updated": updated, "removed": removed })))
+});
+
+handler!(uncaught, |ctx, req| {
+    match req.param("what").as_str() {
+        "not_found" => get("Order", "none").row::<Order>(ctx).map(drop)?,
+        "denied" => insert("Order", json!({"item": "x"})).run(ctx)?,
+        "conflict" => insert("Order", json!({"item": "x", "code": "first"})).run(ctx)?,
+        "invalid" => query("Nothing").all::<Value>(ctx).map(drop)?,
+        "secret" => ctx.secret("NOPE").map(drop)?,
+        "fetch" => ctx.fetch(&FetchRequest::get("https://elsewhere.example/")).map(drop)?,
+        _ => {}
+    }
+    Ok(no_content())
+});
+
+handler!(caught, |ctx, _| {
+    Ok(ok([
+        code(get("Order", "none").row::<Order>(ctx)),
+        code(insert("Order", json!({"item": "x", "code": "first"})).row::<Order>(ctx)),
+        code(ctx.secret("NOPE")),
+    ]))
+});
+
+handler!(kept, |ctx, _| {
+    ctx.keep_writes();
+    insert("Order", json!({"item": "kept"})).run(ctx)?;
+    Ok(error(422, "changed my mind"))
+});
+
+handler!(keys, |ctx, _| {
+    let api = &ctx.client.api_keys;
+    let key = api.create(&ApiKeyOptions {
+        scope: "readers".into(),
+        name: Some("k".into()),
+        expires_in: Some(Duration::from_secs(3600)),
+        metadata: json!({"a": 1}).as_object().cloned(),
+    })?;
+    let got = api.get(&key.id)?;
+    let list = api.list(&ApiKeyFilter { scope: Some("readers".into()), limit: Some(10), cursor: None })?;
+    let rotated = api.rotate(&key.id, Duration::from_secs(60))?;
+    let revoked = api.revoke(&key.id)?;
+    Ok(ok(json!({
+        "name": got.name, "token": key.token.map(|token| token.starts_with("cnf_")), "metadata": got.metadata,
+        "listed": list.keys.len(), "rotating": rotated.status, "revoked": revoked.status,
+    })))
+});
+
+handler!(secret, |ctx, _| Ok(ok(json!({ "value": ctx.secret("HOOK")? }))));
+
+handler!(sums, |ctx, req| {
+    let secret = ctx.secret("HOOK")?;
+    let digest = ctx.digest(Algorithm::Sha256, req.raw_body())?;
+    let hmac = ctx.hmac(Algorithm::Sha256, Key::Secret("HOOK"), req.raw_body())?;
+    Ok(ok(json!({
+        "digest": digest.hex, "hmac": hmac.hex, "equal": ctx.timing_safe_equal(&hmac.base64, &hmac.base64)?,
+        "other": ctx.timing_safe_equal(&hmac.base64, "x")?, "length": secret.len(),
+    })))
+});
+
+fn told(answer: &FetchResponse) -> Value {
+    json!({"status": answer.status, "bytes": answer.body.len(), "told": answer.header("x-told")})
+}
+
+handler!(calls, |ctx, req| {
+    let service = req.header("x-service").unwrap_or_default();
+    let one = FetchRequest::new("POST", format!("{}/one", service))
+        .header("content-type", "application/octet-stream")
+        .header("x-a", "1")
+        .body(req.raw_body());
+    let mut both = ctx.fetch_all(&[one, FetchRequest::get(format!("{}/two", service))]).into_iter();
+    let one = both.next().expect("an answer for each")?;
+    let two = both.next().expect("an answer for each")?;
+    let elsewhere = code(ctx.fetch(&FetchRequest::get("https://elsewhere.example/")));
+    Ok(ok(json!({ "one": told(&one), "two": told(&two), "elsewhere": elsewhere })))
+});

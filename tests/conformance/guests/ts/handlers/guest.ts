@@ -1,0 +1,235 @@
+// The TypeScript SDK's guest of the conformance suite. What its handlers do is told
+// in tests/conformance/README.md.
+import {
+  and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, noContent, not, notFound,
+  ok, or, query, redirect, remove, type RouteRequest, select, unauthorized, update,
+} from "@runner/sdk";
+
+const orNull = <T>(value: T | undefined): T | null => value ?? null;
+
+export function echo(req: RouteRequest) {
+  return ok({
+    method: req.method, path: req.path, name: req.params.name,
+    q: orNull(req.query.q), all: req.queryAll.q ?? [],
+    one: orNull(req.headers["x-one"]), missing: orNull(req.headers["x-missing"]),
+    bytes: req.rawBody.length,
+  });
+}
+
+export function body(req: RouteRequest) {
+  const { item, qty = 1, ratio = null } = req.body<{ item?: string; qty?: number; ratio?: number }>();
+  if (!item) return badRequest("missing field: item");
+  return created({ item, qty, ratio }, "/things/1");
+}
+
+export function raw(req: RouteRequest) {
+  return ok(req.rawBody).withHeader("content-type", "application/octet-stream");
+}
+
+export function answers(req: RouteRequest) {
+  const { what } = req.params;
+  switch (what) {
+    case "ok": return ok({ a: 1 });
+    case "null": return ok();
+    case "text": return ok('é\n"<');
+    case "created": return created({ a: 1 });
+    case "location": return created({ a: 1 }, "/a/1");
+    case "noContent": return noContent();
+    case "redirect": return redirect("/elsewhere");
+    case "moved": return redirect("https://example.com/x", 308);
+    case "badRequest": return badRequest(`no: ${what}`);
+    case "unauthorized": return unauthorized(`no: ${what}`);
+    case "forbidden": return forbidden(`no: ${what}`);
+    case "notFound": return notFound(`no: ${what}`);
+    case "error": return error(422, "no: error");
+    case "empty": return notFound("");
+    case "headers": return ok(1).withHeader("x-a", "1").withHeader("x-a", "2");
+    case "denied": return ok(1).withHeader("date", "x");
+  }
+  return notFound("unknown");
+}
+
+export function context() {
+  const { requestId, route, auth, deadline } = getContext();
+  return ok({
+    requestId, route, kind: auth.kind,
+    userId: orNull(auth.userId), tenant: orNull(auth.tenant), roles: auth.roles,
+    keyId: orNull(auth.keyId), scope: orNull(auth.scope), capability: orNull(auth.capability),
+    metadata: orNull(auth.metadata), claims: orNull(auth.claims), deadline: deadline.getFullYear() > 2020,
+  });
+}
+
+export function logs() {
+  console.debug("one");
+  console.info("two ü");
+  console.warn("three");
+  console.error("four");
+  return noContent();
+}
+
+let n = 0;
+export function counter() {
+  n++;
+  return ok({ n });
+}
+
+export function fail() {
+  throw new Error("boom");
+}
+
+export async function panic() {
+  await null;
+  throw new TypeError("boom");
+}
+
+export function silent() {
+  return new Promise(() => {});
+}
+
+interface Order { id: string; item: string; qty: number; status: string; code: string | null }
+const items = (rows: Order[]) => rows.map((row) => row.item);
+
+export async function seed() {
+  const rows = await insert<Order>("Order", [{ item: "a", qty: 1, code: "first" }, { item: "b", qty: 2 }, { item: "c", qty: 3 }, { item: "d", qty: 4 }]);
+  return ok(items(rows));
+}
+
+export async function createOrder(req: RouteRequest) {
+  const { item, qty } = req.body<{ item?: string; qty?: number }>();
+  const row = await insert<Order>("Order", { item, qty });
+  return created(row, `/orders/${row.id}`);
+}
+
+export function listOrders(req: RouteRequest) {
+  let orders = query<Order>("Order").select("id", "item", "qty").where("status", "=", "open").orderBy("qty", "desc").limit(2);
+  if (req.query.over !== undefined) orders = orders.where("qty", ">", Number(req.query.over));
+  return ok(orders);
+}
+
+export function getOrder(req: RouteRequest) {
+  return ok(get<Order>("Order", req.params.id, "id", "item"));
+}
+
+export async function nameOrder(req: RouteRequest) {
+  const { item } = await get<Order>("Order", req.params.id);
+  return ok({ item });
+}
+
+export async function updateOrder(req: RouteRequest) {
+  const rows = await update<Order>("Order", { status: "paid" }).where("id", "=", req.params.id).rows();
+  return ok({ count: rows.length, items: items(rows) });
+}
+
+export async function deleteOrder(req: RouteRequest) {
+  const count = await remove("Order").where("id", "=", req.params.id);
+  return count === 0 ? notFound("no such order") : noContent();
+}
+
+export async function firstOrder(req: RouteRequest) {
+  return ok(await query<Order>("Order").where("item", "=", req.params.item).first());
+}
+
+export async function pages() {
+  const all: string[][] = [];
+  let cursor: string | null = null;
+  do {
+    const page = await query<Order>("Order").select("item").orderBy("item").limit(3).after(cursor).page();
+    all.push(items(page.rows));
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+  return ok(all);
+}
+
+export async function conditions() {
+  const rows = await select<Order>("item").from("Order").where("item", "in", ["a", "b", "c"]).match(
+    or(field("item", "=", "a"), and(field("qty", ">=", 2), not(field("qty", "=", 3)))),
+  );
+  return ok(items(rows));
+}
+
+export async function countOrders(req: RouteRequest) {
+  let orders = query<Order>("Order");
+  if (req.query.q !== undefined) orders = orders.where("item", "startsWith", req.query.q);
+  return ok({ count: await orders.count() });
+}
+
+const code = async (operation: PromiseLike<unknown>): Promise<string> => {
+  try {
+    await operation;
+    return "none";
+  } catch (error) {
+    return (error as HostError).code;
+  }
+};
+
+export async function everything() {
+  const set = { qty: 9 };
+  const codes = [await code(update("Order", set)), await code(remove("Order"))];
+  return ok({ codes, updated: await update("Order", set).every(), removed: await remove("Order").every() });
+}
+
+export async function uncaught(req: RouteRequest) {
+  switch (req.params.what) {
+    case "not_found": return ok(await get("Order", "none"));
+    case "denied": return ok(await insert("Order", { item: "x" }));
+    case "conflict": return ok(await insert("Order", { item: "x", code: "first" }));
+    case "invalid": return ok(await query("Nothing"));
+    case "secret": return ok(await getContext().secret("NOPE"));
+    case "fetch": return ok((await fetch("https://elsewhere.example/")).status);
+  }
+  return noContent();
+}
+
+export async function caught() {
+  return ok([await code(get("Order", "none")), await code(insert("Order", { item: "x", code: "first" })), await code(getContext().secret("NOPE"))]);
+}
+
+export async function kept() {
+  getContext().keepWrites();
+  await insert("Order", { item: "kept" });
+  return error(422, "changed my mind");
+}
+
+export async function keys() {
+  const { apiKeys } = getContext().client;
+  const key = await apiKeys.create({ scope: "readers", name: "k", expiresIn: 3600, metadata: { a: 1 } });
+  const got = await apiKeys.get(key.id);
+  const listed = await apiKeys.list({ scope: "readers", limit: 10 });
+  const rotated = await apiKeys.rotate(key.id, { gracePeriod: 60 });
+  const revoked = await apiKeys.revoke(key.id);
+  return ok({
+    name: got.name, token: key.token.startsWith("cnf_"), metadata: got.metadata,
+    listed: listed.length, rotating: rotated.status, revoked: revoked.status,
+  });
+}
+
+export async function secret() {
+  return ok({ value: await getContext().secret("HOOK") });
+}
+
+const hex = (bytes: ArrayBuffer) => [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
+
+export async function sums(req: RouteRequest) {
+  const secret = await getContext().secret("HOOK");
+  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+  const digest = await crypto.subtle.digest("SHA-256", req.rawBody);
+  const again = await call("digest", { algorithm: "SHA-256", data: { base64: btoa(String.fromCharCode(...req.rawBody)) } });
+  const signed = await crypto.subtle.sign("HMAC", key, req.rawBody);
+  return ok({
+    digest: again.hex, hmac: (await hmac("SHA-256", "HOOK", req.rawBody)).hex,
+    equal: await crypto.subtle.verify("HMAC", key, signed, req.rawBody), other: await crypto.subtle.verify("HMAC", key, digest, req.rawBody),
+    length: secret.length,
+  });
+}
+
+export async function calls(req: RouteRequest) {
+  const service = req.headers["x-service"];
+  const told = async (answer: Awaited<ReturnType<typeof fetch>>) => ({
+    status: answer.status, bytes: (await answer.arrayBuffer()).byteLength, told: answer.headers.get("x-told"),
+  });
+  const [one, two] = await Promise.all([
+    fetch(`${service}/one`, { method: "POST", headers: { "content-type": "application/octet-stream", "x-a": "1" }, body: req.rawBody }),
+    fetch(`${service}/two`),
+  ]);
+  return ok({ one: await told(one), two: await told(two), elsewhere: await code(fetch("https://elsewhere.example/")) });
+}

@@ -1,0 +1,226 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"runner.example/hostabi/abi"
+)
+
+// recorder listens to the host's functions while they are called, which costs
+// nothing where nobody listens: it is asked for when an engine is made. One guest
+// runs at a time.
+type recorder struct {
+	names map[string]string // of ids, in this case
+	lines []string
+	quiet bool // the last call has no line, or shows no errno
+
+	service string // its origin
+}
+
+// computed are the operations that touch nothing, and that an SDK may do by itself.
+var computed = []string{"digest", "hmac", "timingSafeEqual"}
+
+// listening makes engines whose host functions are listened to.
+func (r *recorder) listening(ctx context.Context) context.Context {
+	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
+		func(f api.FunctionDefinition) experimental.FunctionListener {
+			if f.ModuleName() != abi.Module || strings.HasPrefix(f.Name(), "request_") || f.Name() == "context" || f.Name() == "call_result" {
+				return nil
+			}
+			return r
+		}))
+}
+
+// Before writes the line of a call, while what it points to is as it was.
+func (r *recorder) Before(_ context.Context, m api.Module, f api.FunctionDefinition, words []uint64, _ experimental.StackIterator) {
+	r.quiet = false
+	number := func(word int) int { return int(api.DecodeI32(words[word])) }
+	text := func(word int) string {
+		b, ok := m.Memory().Read(api.DecodeU32(words[word]), api.DecodeU32(words[word+1]))
+		if !ok {
+			return "<outside of memory>"
+		}
+		return string(b)
+	}
+	line := f.Name()
+	switch line {
+	case "log":
+		levels := []string{"debug", "info", "warn", "error"}
+		line = "log " + levels[min(number(0), 3)] + " " + r.plain(text(1))
+	case "call_wait", "call_take":
+		r.quiet = true
+		return
+	case "call", "call_start":
+		if r.quiet = slices.Contains(computed, text(0)); r.quiet {
+			return
+		}
+		line = "call " + text(0) + " " + r.json(text(2))
+		if text(0) == "fetch" {
+			line, r.quiet = "call fetch "+r.fetch(text(2)), true
+		}
+	case "response_header":
+		line = "header " + strings.ToLower(text(0)) + " " + r.plain(text(2))
+	case "response_send":
+		line = strings.TrimSpace("send " + strconv.Itoa(number(0)) + " " + r.body(text(1)))
+	case "response_send_result":
+		line = fmt.Sprintf("result %d %s", number(0), []string{"all", "rows", "row"}[number(1)])
+	case "response_error":
+		line = fmt.Sprintf("error %d %s %s", number(0), cmpOr(text(1), "-"), r.plain(text(3)))
+	}
+	r.lines = append(r.lines, strings.TrimSpace(line))
+}
+
+func cmpOr(text, or string) string {
+	if text == "" {
+		return or
+	}
+	return text
+}
+
+// After adds an errno.
+func (r *recorder) After(_ context.Context, _ api.Module, _ api.FunctionDefinition, results []uint64) {
+	if len(results) > 0 && api.DecodeI32(results[0]) < 0 && !r.quiet {
+		r.lines[len(r.lines)-1] += " -> " + abi.Errno(api.DecodeI32(results[0])).String()
+	}
+}
+
+// Abort is told when the run ends within a call; what comes of it shows.
+func (r *recorder) Abort(context.Context, api.Module, api.FunctionDefinition, error) {}
+
+// begin forgets the ids of the case before.
+func (r *recorder) begin() { r.names, r.lines = map[string]string{}, nil }
+
+// take gives the lines since the last time. A failure is one line, however the
+// language fails.
+func (r *recorder) take(failed bool) []string {
+	lines := r.lines
+	r.lines = nil
+	if n := len(lines); n > 0 && strings.HasPrefix(lines[n-1], "error 500 handler_failed") {
+		failed, lines = true, lines[:n-1]
+	}
+	if !failed {
+		return lines
+	}
+	for len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "log error ") {
+		lines = lines[:len(lines)-1]
+	}
+	return append(lines, "failed")
+}
+
+var (
+	anID   = regexp.MustCompile(`\b(?:key_)?[0-9a-hjkmnp-tv-z]{26}\b`)
+	aTime  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z`)
+	aPlace = regexp.MustCompile(`<id\d+>`)
+)
+
+// plain is a text without what differs from run to run.
+func (r *recorder) plain(text string) string {
+	text = anID.ReplaceAllStringFunc(text, func(id string) string {
+		if r.names[id] == "" {
+			r.names[id] = fmt.Sprintf("<id%d>", len(r.names)+1)
+		}
+		return r.names[id]
+	})
+	return aTime.ReplaceAllString(text, "<time>")
+}
+
+// filled puts ids in place of their names.
+func (r *recorder) filled(text string) string {
+	text = strings.ReplaceAll(text, "<service>", r.service)
+	return aPlace.ReplaceAllStringFunc(text, func(name string) string {
+		for id, of := range r.names {
+			if of == name {
+				return id
+			}
+		}
+		return name
+	})
+}
+
+// body is JSON in one form, else a quoted string.
+func (r *recorder) body(text string) string {
+	if text == "" {
+		return ""
+	}
+	if slices.Contains(r.lines, "header content-type application/octet-stream") || !json.Valid([]byte(text)) {
+		return strconv.QuoteToASCII(text)
+	}
+	return r.json(text)
+}
+
+// json writes JSON in one form; what is none shows as it is.
+func (r *recorder) json(text string) string {
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return "<no JSON> " + strconv.QuoteToASCII(text)
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r.same(value, "")); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// fetch writes the arguments of a request without what may be left out.
+func (r *recorder) fetch(text string) string {
+	var args map[string]any
+	if err := json.Unmarshal([]byte(text), &args); err != nil {
+		return r.json(text)
+	}
+	if args["method"] == "GET" {
+		delete(args, "method")
+	}
+	if headers, ok := args["headers"].([]any); ok && len(headers) == 0 {
+		delete(args, "headers")
+	}
+	if body, ok := args["body"].(map[string]any); ok {
+		encoded, _ := body["base64"].(string)
+		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil && utf8.Valid(decoded) {
+			args["body"] = string(decoded)
+		}
+	}
+	if args["url"], _ = strings.CutPrefix(fmt.Sprint(args["url"]), r.service); !strings.HasPrefix(fmt.Sprint(args["url"]), "https:") {
+		args["url"] = "<service>" + fmt.Sprint(args["url"])
+	}
+	again, err := json.Marshal(args)
+	if err != nil {
+		return err.Error()
+	}
+	return r.json(string(again))
+}
+
+// same is a JSON value without what differs from run to run.
+func (r *recorder) same(value any, member string) any {
+	switch v := value.(type) {
+	case string:
+		switch member {
+		case "cursor", "nextCursor":
+			return "<cursor>"
+		}
+		return r.plain(v)
+	case []any:
+		for i := range v {
+			v[i] = r.same(v[i], "")
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			v[name] = r.same(v[name], name)
+		}
+	}
+	return value
+}

@@ -1,0 +1,189 @@
+package tests
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const mintsSchema = `
+auth {
+  session cookie { absolute: 1h }
+  roles: [admin, staff]
+}
+apiKeys { scopes: { desk: @system("desk") { @grant read on Thing } } }
+routes("/", auth: none, rateLimit: none) {
+  POST /signin -> op (mints: session, as: desk)
+  POST /fails -> opFail (mints: session, as: desk)
+  POST /keeps -> opKeep (mints: session, as: desk)
+  POST /elsewhere -> op (as: desk)
+  POST /change -> op (auth: session, mints: session)
+  POST /inside -> op (auth: session)
+  GET /me -> dump (auth: session)
+}
+`
+
+// cookieOf gives the cookie that the answer sets, as a browser sends it, and the
+// rest of the header.
+func (a answer) cookieOf(t testing.TB) (pair, attributes string) {
+	t.Helper()
+	lines := a.header.Values("Set-Cookie")
+	if len(lines) != 1 {
+		t.Fatalf("%d %s with Set-Cookie %q", a.status, a.body, lines)
+	}
+	pair, attributes, _ = strings.Cut(lines[0], "; ")
+	return pair, attributes
+}
+
+func TestAHandlerOpensAndEndsSessionsWhereItsRouteSaysSo(t *testing.T) {
+	a := newApp(t, mintsSchema, "", "echo")
+	s := a.serve()
+	op := func(path, name, args string, headers ...string) answer {
+		return s.do("POST", path, args, append(headers, "X-Op: "+name)...)
+	}
+	me := func(cookie string) int { return s.do("GET", "/me", "", "Cookie: "+cookie).status }
+
+	opened := op("/signin", "sessions.create", `{"userId":"ann","tenant":"acme","roles":["staff"],"ttl":600}`)
+	cookie, attributes := opened.cookieOf(t)
+	if opened.status != 200 || attributes != "Path=/; Max-Age=600; Secure; HttpOnly; SameSite=Lax" || !strings.HasPrefix(cookie, "__Host-session=") {
+		t.Errorf("%d %s: %s; %s", opened.status, opened.body, cookie, attributes)
+	}
+	if opened.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("an answer with a cookie may be kept: %q", opened.header.Get("Cache-Control"))
+	}
+	if value := strings.TrimPrefix(cookie, "__Host-session="); strings.Contains(opened.body, value) {
+		t.Error("the handler sees the cookie's value")
+	}
+	var made struct{ ID, ExpiresAt string }
+	if err := json.Unmarshal([]byte(opened.body), &made); err != nil || !strings.HasPrefix(made.ID, "ses_") || made.ExpiresAt == "" {
+		t.Errorf("%s: %v", opened.body, err)
+	}
+	got := s.do("GET", "/me", "", "Cookie: "+cookie)
+	if got.status != 200 || !strings.Contains(got.body, `"userId":"ann"`) || !strings.Contains(got.body, `"tenant":"acme"`) || strings.Contains(got.body, "rns_") {
+		t.Errorf("who it is: %d %s", got.status, got.body)
+	}
+
+	for _, row := range []struct{ path, name, args, code string }{
+		{"/elsewhere", "sessions.create", `{"userId":"ann"}`, "denied"},
+		{"/elsewhere", "sessions.revoke", `{"id":"` + made.ID + `"}`, "denied"},
+		{"/signin", "sessions.create", `{}`, "invalid"},
+		{"/signin", "sessions.create", `{"userId":"ann","roles":["root"]}`, "invalid"},
+		{"/signin", "sessions.create", `{"userId":"ann","roles":"staff"}`, "invalid"},
+		{"/signin", "sessions.create", `{"userId":"ann","ttl":7200}`, "invalid"},
+		{"/signin", "sessions.create", `{"userId":"ann","cookie":"x"}`, "invalid"},
+		{"/signin", "sessions.revoke", `{"id":"` + made.ID + `"}`, "not_found"}, // nobody's session to an anonymous caller
+		{"/signin", "sessions.revoke", `{}`, "not_found"},
+	} {
+		got := op(row.path, row.name, row.args)
+		if got.status != 299 || !strings.Contains(got.body, `"code":"`+row.code+`"`) || got.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s %s %s: %d %s %q", row.path, row.name, row.args, got.status, got.body, got.header.Get("Set-Cookie"))
+		}
+	}
+	if got := op("/fails", "sessions.create", `{"userId":"ann"}`); got.header.Get("Set-Cookie") != "" {
+		t.Error("a session whose making was dropped has a cookie")
+	}
+	if got := op("/keeps", "sessions.create", `{"userId":"ann"}`); me(first(got.cookieOf(t))) != 200 {
+		t.Error("a session that was kept does not count")
+	}
+
+	// A new session takes the place of the one that the user had.
+	changed := op("/change", "sessions.create", `{"userId":"ann","tenant":"acme","roles":["admin"]}`, "Cookie: "+cookie)
+	fresh, attributes := changed.cookieOf(t)
+	if changed.status != 200 || fresh == cookie || !strings.Contains(attributes, "Max-Age=3600;") || me(cookie) != 401 || me(fresh) != 200 {
+		t.Errorf("%d %s; old %d, new %d", changed.status, attributes, me(cookie), me(fresh))
+	}
+	if got := op("/inside", "sessions.revoke", `{}`, "Cookie: "+fresh); !strings.Contains(got.body, "denied") || me(fresh) != 200 {
+		t.Errorf("a route without mints: %d %s", got.status, got.body)
+	}
+	others, _ := op("/signin", "sessions.create", `{"userId":"bob","tenant":"acme"}`).cookieOf(t)
+	if got := op("/change", "sessions.revoke", `{"id":"`+made.ID+`"}`, "Cookie: "+others); !strings.Contains(got.body, "not_found") {
+		t.Errorf("another user's session: %d %s", got.status, got.body)
+	}
+	ended := op("/change", "sessions.revoke", `{}`, "Cookie: "+fresh)
+	if pair, attributes := ended.cookieOf(t); pair != "__Host-session=" || !strings.HasPrefix(attributes, "Path=/; Max-Age=0;") || me(fresh) != 401 || me(others) != 200 {
+		t.Errorf("signed out: %d %s %s", ended.status, pair, attributes)
+	}
+	if audit := a.must("audit", "list", "--json"); strings.Count(audit, `"sessions.create"`) != 4 || strings.Count(audit, `"sessions.revoke"`) != 2 || strings.Contains(audit, "rns_") {
+		t.Errorf("audit:\n%s", audit)
+	}
+}
+
+func first(pair, _ string) string { return pair }
+
+const corsSchema = `
+auth {
+  session cookie { }
+  roles: [admin]
+}
+apiKeys { scopes: { desk: @system("desk") { @grant read on Thing } } }
+routes("/v1", auth: apiKey(desk), rateLimit: none, cors: ["https://app.example.com", "http://localhost:5173"]) {
+  GET /things -> dump
+  DELETE /things -> dump
+  GET /limited -> dump (rateLimit: 1/minute)
+  GET /any -> dump (cors: ["*"])
+  GET /mine -> dump (auth: session)
+}
+routes("/v2", auth: apiKey(desk), rateLimit: none) {
+  GET /things -> dump
+  OPTIONS /own -> dump
+}
+functions(auth: apiKey(desk), rateLimit: none, cors: ["https://app.example.com"]) {
+  @expose hello() -> json
+}
+`
+
+func TestCORS(t *testing.T) {
+	a := newApp(t, corsSchema, "", "echo")
+	s := a.serve()
+	key := "X-API-Key: " + a.token("desk")
+	const app, evil = "Origin: https://app.example.com", "Origin: https://evil.example"
+	for _, row := range []struct {
+		method, path string
+		headers      []string
+		status       int
+		origin       string // Access-Control-Allow-Origin
+		methods      string
+		credentials  string
+	}{
+		{"OPTIONS", "/v1/things", []string{app, "Access-Control-Request-Method: GET"}, 204, "https://app.example.com", "GET", ""},
+		{"OPTIONS", "/v1/things", []string{"Origin: http://localhost:5173", "Access-Control-Request-Method: DELETE", "Access-Control-Request-Headers: x-api-key"}, 204, "http://localhost:5173", "DELETE", ""},
+		{"OPTIONS", "/v1/things", []string{evil, "Access-Control-Request-Method: GET"}, 204, "", "", ""},
+		{"OPTIONS", "/v1/things", []string{"Origin: null", "Access-Control-Request-Method: GET"}, 204, "", "", ""},
+		{"OPTIONS", "/v1/things", []string{"Origin: https://app.example.com.evil.example", "Access-Control-Request-Method: GET"}, 204, "", "", ""},
+		{"OPTIONS", "/v1/things", []string{app, "Access-Control-Request-Method: PUT"}, 204, "", "", ""}, // no route: OPTIONS as ever
+		{"OPTIONS", "/v1/things", []string{app}, 204, "", "", ""},
+		{"OPTIONS", "/v1/any", []string{evil, "Access-Control-Request-Method: GET"}, 204, "*", "GET", ""},
+		{"OPTIONS", "/v1/mine", []string{app, "Access-Control-Request-Method: GET"}, 204, "https://app.example.com", "GET", "true"},
+		{"OPTIONS", "/v2/things", []string{app, "Access-Control-Request-Method: GET"}, 204, "", "", ""},
+		{"OPTIONS", "/v2/own", []string{app, "Access-Control-Request-Method: GET", key}, 200, "", "", ""},
+		{"OPTIONS", "/_call/hello", []string{app, "Access-Control-Request-Method: POST"}, 204, "https://app.example.com", "POST", ""},
+		{"GET", "/v1/things", []string{app, key}, 200, "https://app.example.com", "", ""},
+		{"GET", "/v1/things", []string{evil, key}, 200, "", "", ""},
+		{"GET", "/v1/things", []string{key}, 200, "", "", ""},
+		{"GET", "/v1/things", []string{app}, 401, "https://app.example.com", "", ""},
+		{"GET", "/v1/limited", []string{app, key}, 200, "https://app.example.com", "", ""},
+		{"GET", "/v1/limited", []string{app, key}, 429, "https://app.example.com", "", ""},
+		{"GET", "/v1/mine", []string{app}, 401, "https://app.example.com", "", "true"},
+		{"GET", "/v1/any", []string{evil, key}, 200, "*", "", ""},
+		{"GET", "/v2/things", []string{app, key}, 200, "", "", ""},
+	} {
+		got := s.do(row.method, row.path, "", row.headers...)
+		h := got.header
+		if got.status != row.status || h.Get("Access-Control-Allow-Origin") != row.origin || h.Get("Access-Control-Allow-Methods") != row.methods || h.Get("Access-Control-Allow-Credentials") != row.credentials {
+			t.Errorf("%s %s %q: %d, origin %q, methods %q, credentials %q", row.method, row.path, row.headers, got.status,
+				h.Get("Access-Control-Allow-Origin"), h.Get("Access-Control-Allow-Methods"), h.Get("Access-Control-Allow-Credentials"))
+		}
+		listed := strings.HasPrefix(row.path, "/v1") && row.path != "/v1/any" || row.path == "/_call/hello"
+		if vary := strings.Contains(strings.Join(h.Values("Vary"), ", "), "Origin"); listed && row.origin != "" && !vary {
+			t.Errorf("%s %s: Vary %q", row.method, row.path, h.Values("Vary"))
+		}
+		if row.origin != "" && row.method == http.MethodGet && !strings.Contains(h.Get("Access-Control-Expose-Headers"), "X-Request-Id") {
+			t.Errorf("%s %s exposes %q", row.method, row.path, h.Get("Access-Control-Expose-Headers"))
+		}
+	}
+	got := s.do("OPTIONS", "/v1/things", "", app, "Access-Control-Request-Method: DELETE", "Access-Control-Request-Headers: x-api-key, content-type")
+	if h := got.header; h.Get("Access-Control-Allow-Headers") != "x-api-key, content-type" || h.Get("Access-Control-Max-Age") == "" {
+		t.Errorf("preflight: %v", h)
+	}
+}

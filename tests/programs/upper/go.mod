@@ -1,0 +1,3 @@
+module upper
+
+go 1.24

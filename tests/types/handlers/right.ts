@@ -1,0 +1,85 @@
+// What the types must let pass. An assignment to a type that is written out says
+// what a value is, no more and no less.
+
+import type { Item, Line, Order, OrderInput, State } from "@runner/schema";
+import {
+  and, field, get, getContext, insert, ok, query, remove, select, update,
+  type EntityName, type Insert, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
+} from "@runner/sdk";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(_: Same<A, B>) {}
+
+same<EntityName, "Shop" | "User" | "Order" | "Line">(true);
+same<ScopeName, "all" | "setup">(true);
+same<RoleName, "owner" | "clerk">(true);
+same<SecretName, "HOOK">(true);
+same<State, "open" | "paid">(true);
+same<Row<"Order">, Order>(true);
+same<OrderInput["items"], Item[]>(true);
+same<OrderInput["at"], string | null | undefined>(true);
+same<Order["secretNote"], string | null | undefined>(true);
+same<Insert<"Shop">, { id?: string; name: string }>(true);
+same<Insert<"Line">, { shop?: string; order: string; sku: string }>(true);
+same<Update<"Line">, { order?: string; sku?: string }>(true);
+
+export async function right(req: RouteRequest) {
+  const line: Line = await get("Line", req.params.id);
+  const orders: Order[] = await query("Order")
+    .where("total", ">", 100)
+    .where("placedAt", "<=", new Date(0))
+    .where("state", "in", ["open", "paid"])
+    .where("note", "=", null)
+    .where("number", "startsWith", "A-")
+    .where("note", "contains", "x")
+    .where("tags", "contains", "blue")
+    .where("states", "contains", "paid")
+    .where("seller", "!=", line.order)
+    .match(and(field("count", ">", 1)))
+    .orderBy("placedAt", "desc")
+    .after(req.query.cursor)
+    .limit(5);
+  const [order] = orders;
+  const total: string = order.total;
+  const prices: string[] | null = order.prices;
+
+  const some = await query("Order").select("id").select("total");
+  same<typeof some, Pick<Order, "id" | "total">[]>(true);
+  const begun = await select("order", "sku").from("Line").where("shop", "=", "s1");
+  same<typeof begun, Pick<Line, "order" | "sku">[]>(true);
+  const one = await get("Order", "o1", "id", "state");
+  same<typeof one, Pick<Order, "id" | "state">>(true);
+  const { rows, nextCursor } = await query("Line").page();
+  same<typeof rows, Line[]>(true);
+  const first = await query("Line").first();
+  same<typeof first, Line>(true);
+  const named = await query<{ id: string }>("Order").where("id", "=", "o1");
+  same<typeof named, { id: string }[]>(true);
+
+  const made: Order = await insert("Order", {
+    buyer: "u1", number: "A-1", token: crypto.randomUUID(), weight: 1.5, total: "12.50", states: ["open"], tags: [],
+    placedAt: new Date(0), prices: [1, "2.50"], meta: { any: ["thing"] }, note: null, seller: undefined,
+  });
+  const two: Line[] = await insert("Line", ["a", "b"].map((sku) => ({ order: made.id, sku })));
+  const whatever = await insert("Line", req.body());
+  same<typeof whatever, any>(true);
+  const n: number = await update("Order", { state: "paid", note: null, count: made.count + 1 }).where("id", "=", made.id);
+  const changed: Order[] = await update("Order", { express: true }).every().rows();
+  const gone: number = await remove("Line").where("sku", "in", ["a"]);
+
+  const body = req.body<OrderInput>();
+  await update("Order", { number: body.number, total: body.total, state: body.state ?? undefined }).where("id", "=", made.id);
+
+  await new Promise((done) => setTimeout(done, 50));
+  setTimeout((text: string, n: number) => console.log(text.length + n), 5, "a", 1);
+  clearInterval(setInterval(() => {}, 10));
+
+  const { client, auth, secret } = getContext();
+  const key = await client.apiKeys.create({ scope: "all" });
+  if (auth.scope === "setup" || auth.roles.includes("owner")) await secret("HOOK");
+  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, all: paged(query("Order")) });
+}
+
+function paged(orders: Selection<Order>) {
+  return orders.orderBy("id").limit(10).page();
+}

@@ -1,0 +1,40 @@
+// Mistakes, each on a line of its own with a part of what the type checker says of it.
+
+import type { Ordr } from "@runner/schema"; //! has no exported member named 'Ordr'
+import { get, getContext, insert, query, remove, select, update } from "@runner/sdk";
+
+export async function wrong() {
+  query("Ordr"); //! '"Ordr"' is not assignable to parameter of type '"Line" | "Order" | "Shop" | "User"'
+  get("ordr", "o1"); //! '"ordr"' is not assignable
+  remove("Lines"); //! '"Lines"' is not assignable
+  query("Order").where("totl", "=", 1); //! '"totl"' is not assignable to parameter
+  query("Order").where("number", "=", 1); //! 'number' is not assignable to parameter of type 'string'
+  query("Order").where("number", "=", null); //! 'null' is not assignable to parameter of type 'string'
+  query("Order").where("count", "~", 1); //! '"~"' is not assignable to parameter of type 'Operator'
+  query("Order").where("state", "=", "lost"); //! '"lost"' is not assignable to parameter of type 'State'
+  query("Order").where("state", "in", ["lost"]); //! '"lost"' is not assignable to type 'State'
+  query("Order").where("state", "in", "open"); //! is not assignable to parameter of type 'readonly State[]'
+  query("Order").where("lines", "contains", "l1"); //! '"lines"' is not assignable
+  query("Order").select("id", "lines"); //! '"lines"' is not assignable
+  query("Order").orderBy("madeat"); //! '"madeat"' is not assignable
+  select("id", "skuu").from("Line"); //! '"Line"' is not assignable to parameter of type 'never'
+  select("sku").from("Order"); //! '"Order"' is not assignable to parameter of type '"Line"'
+  (await query("Order").select("id").first()).total; //! Property 'total' does not exist
+  (await query("Order")).length.total; //! Property 'total' does not exist
+  (await get("Order", "o1")).seller.length; //! is possibly 'null'
+  const rows: { id: number }[] = await query("Line"); //! 'string' is not assignable to type 'number'
+  insert("Line", { order: "o1" }); //! Property 'sku' is missing
+  insert("Line", { order: "o1", sku: "a", total: 1 }); //! 'total' does not exist
+  insert("Line", [{ order: "o1" }]); //! No overload matches
+  insert("Line", { id: "l1", order: "o1", sku: "a" }); //! 'id' does not exist
+  insert("Order", { shop: "s1" }); //! 'shop' does not exist
+  update("Order", { checkedBy: "me" }); //! 'checkedBy' does not exist
+  update("Order", { madeAt: new Date() }); //! 'madeAt' does not exist
+  update("Order", { number: null }); //! 'null' is not assignable to type 'string | undefined'
+  update("Order", { tags: [1] }); //! 'number' is not assignable to type 'string'
+  update("Order", { due: new Date() }); //! 'Date' is not assignable to type 'string'
+  getContext().client.apiKeys.create({ scope: "al" }); //! '"al"' is not assignable to type '"all" | "setup"'
+  getContext().secret("HOOKS"); //! '"HOOKS"' is not assignable to parameter of type '"HOOK"'
+  getContext().auth.roles.includes("boss"); //! '"boss"' is not assignable
+  if (getContext().auth.scope === "alle") return; //! no overlap
+}

@@ -1,0 +1,171 @@
+package tests
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const webhookSchema = `
+secret STANDARD
+secret OTHER
+type Event { number: int }
+apiKeys { scopes: { partner: @system("partner") { @issue when auth.kind == "anonymous" } } }
+routes("/hooks", auth: none, rateLimit: none, body: 8kb) {
+  POST /standard -> dump (verify: webhook(standard, STANDARD))
+  POST /second -> dump (verify: webhook(standard, STANDARD))
+  POST /fails -> opFail (verify: webhook(standard, STANDARD))
+  POST /keeps -> opKeep (verify: webhook(standard, STANDARD))
+  POST /traps -> opTrap (verify: webhook(standard, STANDARD))
+  POST /typed -> dump (verify: webhook(standard, STANDARD), input: Event)
+  POST /soon -> dump (verify: webhook(standard, STANDARD, tolerance: 10s))
+  POST /stripe -> dump (verify: webhook(stripe, OTHER))
+  POST /github -> dump (verify: webhook(github, OTHER))
+  POST /slack -> dump (verify: webhook(slack, OTHER))
+}
+`
+
+var (
+	standardKey    = []byte("twenty-four bytes secret")
+	standardSecret = "whsec_" + base64.StdEncoding.EncodeToString(standardKey)
+)
+
+const otherSecret = "the other secret"
+
+func macOf(key []byte, parts ...string) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, p := range parts {
+		mac.Write([]byte(p))
+	}
+	return mac.Sum(nil)
+}
+
+// signedStandard gives the headers of a delivery as Standard Webhooks has them.
+func signedStandard(id string, at time.Time, body string) []string {
+	stamp := fmt.Sprint(at.Unix())
+	return []string{
+		"Webhook-Id: " + id, "Webhook-Timestamp: " + stamp,
+		"Webhook-Signature: v1," + base64.StdEncoding.EncodeToString(macOf(standardKey, id, ".", stamp, ".", body)),
+	}
+}
+
+func newWebhookApp(t *testing.T) *app {
+	a := newApp(t, webhookSchema, "", "echo")
+	a.env = append(a.env, "RUNNER_SECRETS_STANDARD="+standardSecret, "RUNNER_SECRETS_OTHER="+otherSecret)
+	return a
+}
+
+func TestOnlySignedRequestsReachTheHandler(t *testing.T) {
+	s := newWebhookApp(t).serve()
+	now := time.Now()
+	body := `{"number":1}`
+	stamp := fmt.Sprint(now.Unix())
+	for path, headers := range map[string][]string{
+		"/hooks/standard": signedStandard("msg_1", now, body),
+		"/hooks/typed":    signedStandard("msg_1", now, body),
+		"/hooks/stripe":   {"Stripe-Signature: t=" + stamp + ",v1=" + hex.EncodeToString(macOf([]byte(otherSecret), stamp, ".", body))},
+		"/hooks/github":   {"X-GitHub-Delivery: d1", "X-Hub-Signature-256: sha256=" + hex.EncodeToString(macOf([]byte(otherSecret), body))},
+		"/hooks/slack":    {"X-Slack-Request-Timestamp: " + stamp, "X-Slack-Signature: v0=" + hex.EncodeToString(macOf([]byte(otherSecret), "v0:", stamp, ":", body))},
+	} {
+		if p := s.do("POST", path, body).problem(t); p.Status != 400 || p.Code != "missing_signature" || !strings.Contains(p.Detail, "-") {
+			t.Errorf("%s without a signature: %+v", path, p)
+		}
+		for _, changed := range []string{body + " ", strings.Replace(body, "1", "2", 1), ""} {
+			got := s.do("POST", path, changed, headers...)
+			if p := got.problem(t); p.Status != 401 || p.Code != "invalid_signature" || got.header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s with the body %q: %+v", path, changed, p)
+			}
+		}
+		if got := s.do("POST", path, body, headers...); got.status != 200 || !strings.Contains(got.body, body) {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+		if got := s.do("POST", path, body, headers...); got.status != 204 || got.body != "" {
+			t.Errorf("%s again: %d %s", path, got.status, got.body)
+		}
+	}
+	if p := s.do("POST", "/hooks/typed", "[]").problem(t); p.Code != "missing_signature" {
+		t.Errorf("a body is looked at before its signature: %+v", p)
+	}
+	if p := s.do("POST", "/hooks/typed", "[]", signedStandard("msg_2", now, "[]")...).problem(t); p.Code != "invalid_input" {
+		t.Errorf("a signed body that does not fit: %+v", p)
+	}
+	if log := s.stderr.String(); strings.Contains(log, otherSecret) || strings.Contains(log, standardSecret) {
+		t.Error("a secret stands in the log")
+	}
+}
+
+func TestWebhookReplay(t *testing.T) {
+	a := newWebhookApp(t)
+	s := a.serve()
+	now := time.Now()
+	post := func(path, id string, at time.Time, want int) {
+		t.Helper()
+		if got := s.do("POST", path, "{}", append(signedStandard(id, at, "{}"), "X-Op: apiKeys.list")...); got.status != want {
+			t.Errorf("%s %s: %d %s, want %d", path, id, got.status, got.body, want)
+		}
+	}
+	post("/hooks/standard", "msg_1", now, 200)
+	post("/hooks/standard", "msg_1", now, 204)
+	post("/hooks/standard", "msg_1", now.Add(2*time.Second), 204) // signed again, the same delivery
+	post("/hooks/standard", "msg_2", now, 200)
+	post("/hooks/second", "msg_1", now, 200) // each route for itself
+	for _, failing := range []struct {
+		path   string
+		status int
+	}{{"/hooks/fails", 400}, {"/hooks/keeps", 400}, {"/hooks/traps", 500}} {
+		for range 3 { // what was not handled may come again
+			post(failing.path, "msg_3", now, failing.status)
+		}
+	}
+	for _, late := range []struct {
+		path   string
+		age    time.Duration
+		status int
+	}{
+		{"/hooks/standard", 295 * time.Second, 200}, {"/hooks/standard", 301 * time.Second, 401},
+		{"/hooks/standard", -295 * time.Second, 200}, {"/hooks/standard", -330 * time.Second, 401},
+		{"/hooks/standard", time.Duration(now.Unix()+1) * time.Second, 401}, // before 1970
+		{"/hooks/soon", 5 * time.Second, 200}, {"/hooks/soon", 15 * time.Second, 401},
+	} {
+		post(late.path, fmt.Sprint("late", late.age), now.Add(-late.age), late.status)
+	}
+	s.stop()
+
+	s = a.serve() // it is not forgotten over a restart
+	post("/hooks/standard", "msg_2", now, 204)
+
+	var ran, repeated atomic.Int64
+	var all sync.WaitGroup
+	for range 16 { // one delivery many times at once
+		all.Go(func() {
+			switch got, err := s.try("POST", "/hooks/standard", "{}", signedStandard("msg_9", now, "{}")...); {
+			case err == nil && got.status == 200:
+				ran.Add(1)
+			case err == nil && got.status == 204:
+				repeated.Add(1)
+			default:
+				t.Errorf("at once: %d %s %v", got.status, got.body, err)
+			}
+		})
+	}
+	all.Wait()
+	if ran.Load() != 1 || repeated.Load() != 15 {
+		t.Errorf("of 16 at once %d were handled and %d were taken for repetitions", ran.Load(), repeated.Load())
+	}
+}
+
+func TestASecretThatSignsNothingIsRefusedAtStart(t *testing.T) {
+	a := newApp(t, webhookSchema, "", "echo")
+	a.env = append(a.env, "RUNNER_SECRETS_STANDARD=!", "RUNNER_SECRETS_OTHER=x")
+	got := a.run("serve")
+	if got.status != 3 || strings.Count(got.stderr, ": secret STANDARD: ") != 7 || !strings.Contains(got.stderr, "whsec_ and base64") {
+		t.Errorf("%d\n%s", got.status, got.stderr)
+	}
+}

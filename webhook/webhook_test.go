@@ -1,0 +1,283 @@
+package webhook_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/store"
+	"runner.example/webhook"
+)
+
+// delivery is a request as a sender makes it.
+type delivery struct {
+	headers map[string]string
+	body    string
+}
+
+func (d delivery) header(name string) ([]byte, bool) {
+	value, ok := d.headers[name]
+	return []byte(value), ok
+}
+
+func (d delivery) with(name, value string) delivery {
+	headers := map[string]string{}
+	for k, v := range d.headers {
+		headers[k] = v
+	}
+	if value == "" {
+		delete(headers, name)
+	} else {
+		headers[name] = value
+	}
+	return delivery{headers, d.body}
+}
+
+// vector is a delivery with the secret and the time it was signed at. The first
+// three are those of the senders' own documents; stripe's was signed here, by its
+// document's recipe and with its library's test secret.
+type vector struct {
+	scheme, secret string
+	at             time.Time
+	id             string
+	delivery
+	signature string // the header that carries it
+}
+
+var vectors = []vector{
+	{"standard", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", time.Unix(1614265330, 0), "msg_p5jXN8AQM9LWM0D4loKWxJek", delivery{map[string]string{
+		"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
+		"webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+	}, `{"test": 2432232314}`}, "webhook-signature"},
+	{"github", "It's a Secret to Everybody", time.Unix(1700000000, 0), "72d3162e-cc78-11e3-81ab-4c9367dc0958", delivery{map[string]string{
+		"x-github-delivery":   "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+		"x-hub-signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
+	}, "Hello, World!"}, "x-hub-signature-256"},
+	{"slack", "8f742231b10e8888abcd99yyyzzz85a5", time.Unix(1531420618, 0), "a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503", delivery{map[string]string{
+		"x-slack-request-timestamp": "1531420618",
+		"x-slack-signature":         "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+	}, "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"}, "x-slack-signature"},
+	{"stripe", "whsec_test_secret", time.Unix(1700000000, 0), hexMAC("whsec_test_secret", `1700000000.{"id":"evt_1"}`), delivery{map[string]string{
+		"stripe-signature": "t=1700000000,v1=" + hexMAC("whsec_test_secret", `1700000000.{"id":"evt_1"}`) + ",v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39",
+	}, `{"id":"evt_1"}`}, "stripe-signature"},
+}
+
+func hexMAC(key, text string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func verifier(t *testing.T, scheme, value string) *webhook.Verifier {
+	t.Helper()
+	v, err := webhook.New(scheme, secret.New(value), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestPublishedVectorsVerify(t *testing.T) {
+	for _, vec := range vectors {
+		d, err := verifier(t, vec.scheme, vec.secret).Verify(vec.header, []byte(vec.body), vec.at)
+		if err != nil {
+			t.Errorf("%s: %v", vec.scheme, err)
+			continue
+		}
+		if d.ID != vec.id {
+			t.Errorf("%s: the delivery is called %q, not %q", vec.scheme, d.ID, vec.id)
+		}
+		if vec.scheme != "github" && !d.Time.Equal(vec.at) {
+			t.Errorf("%s: sent at %s, not %s", vec.scheme, d.Time, vec.at)
+		}
+	}
+}
+
+func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
+	for _, vec := range vectors {
+		v := verifier(t, vec.scheme, vec.secret)
+		refused := func(what string, d delivery, now time.Time, want fault.Code) {
+			t.Helper()
+			if _, err := v.Verify(d.header, []byte(d.body), now); fault.CodeOf(err) != want {
+				t.Errorf("%s: %s: %v (%s), want %s", vec.scheme, what, err, fault.CodeOf(err), want)
+			} else if strings.Contains(err.Error(), vec.secret) {
+				t.Errorf("%s: %s: the error shows the secret: %v", vec.scheme, what, err)
+			}
+		}
+		for i := range len(vec.body) { // each byte counts
+			body := []byte(vec.body)
+			body[i] ^= 1
+			refused(fmt.Sprintf("byte %d of the body changed", i), delivery{vec.headers, string(body)}, vec.at, fault.InvalidSignature)
+		}
+		refused("a blank after the body", delivery{vec.headers, vec.body + " "}, vec.at, fault.InvalidSignature)
+		refused("no body", delivery{vec.headers, ""}, vec.at, fault.InvalidSignature)
+		signature := vec.headers[vec.signature]
+		for name := range vec.headers {
+			if name != "x-github-delivery" {
+				refused("no "+name, vec.with(name, ""), vec.at, fault.MissingSignature)
+				refused("rubbish in "+name, vec.with(name, "x"), vec.at, fault.InvalidSignature)
+			}
+		}
+		refused("a shorter signature", vec.with(vec.signature, strings.Replace(signature, "1", "", 1)), vec.at, fault.InvalidSignature)
+		refused("another version", vec.with(vec.signature, strings.NewReplacer("v1", "v2", "v0", "v3", "sha256", "sha1").Replace(signature)), vec.at, fault.InvalidSignature)
+
+		other, err := webhook.New(vec.scheme, secret.New("whsec_"+base64.StdEncoding.EncodeToString([]byte("another"))), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Verify(vec.header, []byte(vec.body), vec.at); fault.CodeOf(err) != fault.InvalidSignature {
+			t.Errorf("%s: another secret: %v", vec.scheme, err)
+		}
+		if vec.scheme == "github" {
+			continue // it has no times
+		}
+		for _, at := range []struct {
+			age time.Duration
+			ok  bool
+		}{{300 * time.Second, true}, {301 * time.Second, false}, {-300 * time.Second, true}, {-301 * time.Second, false}, {1000000 * time.Hour, false}} {
+			_, err := v.Verify(vec.header, []byte(vec.body), vec.at.Add(at.age))
+			if (err == nil) != at.ok {
+				t.Errorf("%s: %s old: %v", vec.scheme, at.age, err)
+			}
+		}
+	}
+}
+
+func TestTimesAreDigitsAlone(t *testing.T) {
+	for _, text := range []string{"-1", "+1614265330", " 1614265330", "1614265330 ", "1614265330.0", "1e9", "0x10", "", "99999999999999999999", "１６"} {
+		d := vectors[0].with("webhook-timestamp", text)
+		mac := hmac.New(sha256.New, must(base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
+		fmt.Fprintf(mac, "%s.%s.%s", d.headers["webhook-id"], text, d.body)
+		d = d.with("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		if _, err := verifier(t, "standard", vectors[0].secret).Verify(d.header, []byte(d.body), vectors[0].at); err == nil {
+			t.Errorf("time %q is taken", text)
+		}
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
+	for _, c := range []struct {
+		vec  vector
+		text string
+	}{
+		{vectors[0], "v1,AAAA v1a,xyz v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE= v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="},
+		{vectors[3], "t=1700000000,v1=00ff,v1=zz," + strings.SplitN(vectors[3].headers["stripe-signature"], ",", 3)[1]},
+	} {
+		d := c.vec.with(c.vec.signature, c.text)
+		if _, err := verifier(t, c.vec.scheme, c.vec.secret).Verify(d.header, []byte(d.body), c.vec.at); err != nil {
+			t.Errorf("%s: %v", c.vec.scheme, err)
+		}
+	}
+	two := vectors[3].with("stripe-signature", "t=1,"+vectors[3].headers["stripe-signature"])
+	if _, err := verifier(t, "stripe", vectors[3].secret).Verify(two.header, []byte(two.body), vectors[3].at); err == nil {
+		t.Error("a signature with two times is taken")
+	}
+}
+
+func TestSecretsThatSignNothingAreRefused(t *testing.T) {
+	for _, c := range []struct{ scheme, value string }{
+		{"standard", ""}, {"standard", "whsec_"}, {"standard", "not base64!"}, {"stripe", ""}, {"github", ""}, {"slack", ""},
+		{"svix", "whsec_AAAA"}, {"", "x"},
+	} {
+		_, err := webhook.New(c.scheme, secret.New(c.value), 0)
+		if fault.CodeOf(err) != fault.Invalid || c.value != "" && strings.Contains(err.Error(), c.value) {
+			t.Errorf("%s, %q: %v", c.scheme, c.value, err)
+		}
+	}
+}
+
+func TestADeliveryIsHandledOncePerRouteAndForgottenAfterItsTime(t *testing.T) {
+	st, err := store.Open(store.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	until := time.Now().Add(time.Hour)
+	d := webhook.Delivery{ID: "msg_1", Until: until}
+	handled := func(route string, d webhook.Delivery) (yes bool) {
+		t.Helper()
+		if err := st.View(t.Context(), func(tx *store.Tx) (err error) { yes, err = d.Handled(tx, route); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return yes
+	}
+	record := func(route string, d webhook.Delivery) {
+		t.Helper()
+		if _, err := st.Update(t.Context(), func(tx *store.Tx) error { return d.Record(tx, route) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if handled("POST /hook", d) {
+		t.Error("handled before it came")
+	}
+	record("POST /hook", d)
+	for _, c := range []struct {
+		route, id string
+		want      bool
+	}{{"POST /hook", "msg_1", true}, {"POST /hook", "msg_2", false}, {"POST /hoo", "kmsg_1", false}, {"POST /other", "msg_1", false}} {
+		if got := handled(c.route, webhook.Delivery{ID: c.id, Until: until}); got != c.want {
+			t.Errorf("%s %s: handled %t", c.route, c.id, got)
+		}
+	}
+
+	for i := range 2500 { // more than a sweep does in one transaction
+		record("POST /hook", webhook.Delivery{ID: fmt.Sprint("old", i), Until: time.Now().Add(-time.Second)})
+		if i == 5 {
+			record("POST /hook", webhook.Delivery{ID: "old5", Until: until}) // again, with a later end
+		}
+	}
+	if handled("POST /hook", webhook.Delivery{ID: "old7"}) {
+		t.Error("one whose time is over counts as handled")
+	}
+	if err := webhook.Sweep(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]int{}
+	if err := st.View(context.Background(), func(tx *store.Tx) error {
+		for item, err := range tx.Scan([]byte("webhook/"), nil, false) {
+			if err != nil {
+				return err
+			}
+			left[strings.Split(string(item.Key), "/")[1]]++
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if left["handled"] != 2 || left["until"] != 2 || !handled("POST /hook", d) || !handled("POST /hook", webhook.Delivery{ID: "old5"}) {
+		t.Errorf("after a sweep: %v", left)
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	for _, vec := range vectors {
+		f.Add(vec.scheme, vec.headers[vec.signature], vec.headers["webhook-timestamp"]+vec.headers["x-slack-request-timestamp"], vec.body)
+	}
+	f.Fuzz(func(t *testing.T, scheme, signature, at, body string) {
+		v, err := webhook.New(scheme, secret.New("whsec_AAAAAAAA"), 0)
+		if err != nil {
+			return
+		}
+		// Nobody who fuzzes knows the secret.
+		d := delivery{map[string]string{"webhook-id": "m", "webhook-timestamp": at, "webhook-signature": signature, "stripe-signature": signature,
+			"x-hub-signature-256": signature, "x-slack-request-timestamp": at, "x-slack-signature": signature}, body}
+		if _, err := v.Verify(d.header, []byte(body), time.Unix(1700000000, 0)); err == nil {
+			t.Errorf("%s: %q is a signature of %q", scheme, signature, body)
+		}
+	})
+}
