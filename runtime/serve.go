@@ -39,11 +39,17 @@ type visit struct {
 	attempts int
 }
 
+// keptBodyBytes is the most that an idle visit keeps of its body.
+const keptBodyBytes = 64 << 10
+
 // stop is the end of the request.
 func (v *visit) stop() {
 	if v.deadline != nil {
 		v.deadline.Stop()
 		v.deadline = nil
+	}
+	if cap(v.body) > keptBodyBytes {
+		v.body = nil
 	}
 }
 
