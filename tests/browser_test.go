@@ -29,7 +29,7 @@ type web struct {
 	seen []string // what browsers asked of the runner, and the status of the answer
 }
 
-var apiPath = regexp.MustCompile(`^/(api|_call|signup|signout)(/|$)`)
+var apiPath = regexp.MustCompile(`^/(api|_call|signup|signin|signout)(/|$)`)
 
 // newWeb serves for the host tracker.example the folder, and the app of the server.
 func newWeb(t *testing.T, s *server, folder string) *web {
@@ -236,6 +236,23 @@ func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 	b.open(home)
 	if said, asked := b.said("keys"), w.asked(); said != "401 missing_credentials" || asked != "same-origin POST /_call/listKeys, session false: 401" {
 		t.Errorf("after signing out: %s\n%s", said, asked)
+	}
+
+	link := s.mailer()("acme", "ada@example.com")
+	b.open(w.url("tracker.example", "/?by=mail#"+link))
+	if said, asked := b.said("keys"), w.asked(); said != "401 missing_credentials" || strings.Contains(asked, "signin") {
+		t.Errorf("a link that was opened: %s\n%s", said, asked)
+	}
+	b.click("#signin button")
+	if said, asked := b.said("signin"), w.asked(); said != "signed in" || asked != "same-origin POST /signin, session false: 200" {
+		t.Errorf("signing in again: %s\n%s", said, asked)
+	}
+	if at := in(b, chromedp.Evaluate[string]("location.href")); strings.Contains(at, link) {
+		t.Error("the link stays in the browser's history")
+	}
+	b.open(home)
+	if said := b.said("keys"); said != "1 keys" {
+		t.Errorf("signed in again: %s", said)
 	}
 }
 

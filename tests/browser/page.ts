@@ -1,5 +1,5 @@
-// The tracker's web page: its user signs up, makes keys and signs out. What came of it
-// stands in #said, whose data-of says of what.
+// The tracker's web page: its user signs up, makes keys, signs out, and signs in again by
+// a link that was mailed. What came of it stands in #said, whose data-of says of what.
 import { createClient, ProblemError } from "./client.ts";
 
 const client = createClient({ cookies: true });
@@ -27,6 +27,15 @@ on("signup", async (field) => {
   const body = { slug: field("slug"), org: field("org"), email: field("email"), name: field("name") };
   const { user } = await client.signup<{ org: string; user: string }>({ body });
   return `signed up as ${user}`;
+});
+// The token is behind the # of the link, which no server is sent, and the user clicks: a
+// link alone signs nobody in, neither a program that looks at mails nor somebody else's.
+const token = document.querySelector("#signin [name=token]") as HTMLInputElement;
+token.value = location.hash.slice(1);
+history.replaceState(null, "", location.pathname);
+on("signin", async (field) => {
+  await client.signin({ body: { token: field("token") } });
+  return "signed in";
 });
 on("key", async (field) => {
   const { token } = (await client.call.createKey({ name: field("name"), scope: "tasks_read" })) as { token: string };

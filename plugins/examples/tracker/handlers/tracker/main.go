@@ -63,5 +63,11 @@ func exportHealth() { runner.Handle(health) }
 //go:wasmexport signup
 func exportSignup() { runner.Handle(signup) }
 
+//go:wasmexport makeSignInLink
+func exportMakeSignInLink() { runner.Handle(makeSignInLink) }
+
+//go:wasmexport signin
+func exportSignin() { runner.Handle(signin) }
+
 //go:wasmexport signout
 func exportSignout() { runner.Handle(signout) }

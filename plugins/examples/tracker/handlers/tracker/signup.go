@@ -33,8 +33,3 @@ func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	ctx.Log().Info("organisation made", "org", org.ID, "user", user.ID)
 	return runner.Created(map[string]string{"org": org.ID, "user": user.ID}), nil
 }
-
-// signout ends the caller's session.
-func signout(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
-	return runner.NoContent(), ctx.Client.Sessions.Revoke("")
-}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	runner "runner.example/sdk/go"
 	"runner.example/sdk/go/runnertest"
@@ -75,6 +78,58 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 		if result, sent := run(t, row.handler, row.request, answers); result.Status != row.status || sent != row.sent {
 			t.Errorf("%d, want %d, sent\n%s\nwant\n%s", result.Status, row.status, sent, row.sent)
 		}
+	}
+}
+
+// The answer has a new token each time, whose digest alone is stored, under what the
+// host says of the org and the user.
+func TestALinksTokenIsNotStored(t *testing.T) {
+	known := map[string]any{"query": rows{"rows": []any{rows{"id": "7"}}, "count": 1}, "delete": rows{"count": 1}, "insert": rows{"row": rows{}}}
+	tokens := map[string]bool{}
+	for range 2 {
+		before := time.Now()
+		result, sent := run(t, makeSignInLink, runnertest.Request{Body: `{"slug":"acme","email":"a@b.example"}`}, known)
+		var made struct {
+			Token     string
+			ExpiresAt time.Time
+		}
+		if result.JSON(t, &made); result.Status != 201 || len(made.Token) < 26 || tokens[made.Token] || strings.Contains(sent, made.Token) {
+			t.Fatalf("%d, sent %s", result.Status, sent)
+		}
+		tokens[made.Token] = true
+		if lives := made.ExpiresAt.Sub(before); lives < 14*time.Minute || lives > 15*time.Minute+time.Second {
+			t.Errorf("it lives for %s", lives)
+		}
+		digest := fmt.Sprintf("%x", sha256.Sum256([]byte(made.Token)))
+		if !strings.Contains(sent, `delete {"from":"SignInLink","where":[["membership","=","7"]]}`) || !strings.Contains(sent, digest) {
+			t.Errorf("sent\n%s\nwithout the digest %s", sent, digest)
+		}
+	}
+	nobody := map[string]any{"query": rows{"rows": []any{}, "count": 0}}
+	if result, sent := run(t, makeSignInLink, runnertest.Request{Body: `{"slug":"acme","email":"a@b.example"}`}, nobody); result.Status != 404 || strings.Contains(sent, "insert") {
+		t.Errorf("for nobody: %d, sent %s", result.Status, sent)
+	}
+}
+
+func TestALinkIsTakenBeforeItSignsIn(t *testing.T) {
+	const body = `{"token":"T"}`
+	answers := map[string]any{
+		"query":           rows{"rows": []any{rows{"id": "1", "membership": "7"}}, "count": 1},
+		"delete":          rows{"count": 1},
+		"get":             rows{"row": rows{"org": "o", "user": "u", "role": "viewer"}},
+		"sessions.create": runner.Session{},
+	}
+	result, sent := run(t, signin, runnertest.Request{Body: body}, answers)
+	_, after, _ := strings.Cut(sent, "\n")
+	want := `delete {"from":"SignInLink","where":[["id","=","1"]]}` + "\n" + `get {"from":"Membership","id":"7"}` + "\n" +
+		`sessions.create {"roles":["viewer"],"tenant":"o","userId":"u"}`
+	if digest := fmt.Sprintf("%x", sha256.Sum256([]byte("T"))); result.Status != 200 || after != want ||
+		!strings.HasPrefix(sent, `query {"from":"SignInLink","where":[["digest","=","`+digest+`"],["expiresAt",">","`) {
+		t.Errorf("%d, sent\n%s\nwant a query and\n%s", result.Status, sent, want)
+	}
+	answers["query"] = rows{"rows": []any{}, "count": 0}
+	if result, sent := run(t, signin, runnertest.Request{Body: body}, answers); result.Status != 401 || strings.Contains(sent, "sessions") {
+		t.Errorf("without a link: %d, sent %s", result.Status, sent)
 	}
 }
 
