@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -186,4 +187,88 @@ func TestCORS(t *testing.T) {
 	if h := got.header; h.Get("Access-Control-Allow-Headers") != "x-api-key, content-type" || h.Get("Access-Control-Max-Age") == "" {
 		t.Errorf("preflight: %v", h)
 	}
+}
+
+const enterSchema = `
+auth { session cookie { } }
+entity Counter {
+  id: id
+  name: string(1..40) @unique
+  n: int = 0
+}
+apiKeys { scopes: { worker: @system("worker") { @grant read, insert, update on Counter } } }
+routes("/", auth: none, rateLimit: none) {
+  POST /enter/:name -> enter (mints: session, as: worker, rateLimit: 100000/day, cors: ["https://app.example.com"])
+  POST /uncaught -> uncaught (as: worker)
+  GET /me -> dump (auth: session)
+}
+`
+
+// What an answer has beside what its handler says stands in it once, however often the
+// handler ran, and is of the run that was committed.
+func TestARunThatConflictedLeavesNothingInTheAnswer(t *testing.T) {
+	a := newApp(t, enterSchema, "", "echo")
+	a.write("build/rows.wasm", goModule(t, "handlers/rows"))
+	s := a.serve()
+	s.want(201, nil, "POST", "/uncaught?op=insert&entity=Counter", `{"name":"door"}`)
+	const origin = "https://app.example.com"
+	seen := map[string]bool{} // users
+	for ranAgain, round := 0, 0; ranAgain == 0; round++ {
+		if round == 20 {
+			t.Fatal("no request met another")
+		}
+		var callers sync.WaitGroup
+		answers := make([]answer, 8)
+		for i := range answers {
+			callers.Go(func() {
+				var err error
+				if answers[i], err = s.try("POST", "/enter/door", "", "Origin: "+origin); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		for _, got := range answers {
+			if got.status == 409 {
+				if got.header.Get("Set-Cookie") != "" {
+					t.Error("a request that was not committed signs in")
+				}
+				continue
+			}
+			cookie := first(got.cookieOf(t))
+			for name, want := range map[string]string{
+				"Access-Control-Allow-Origin": origin, "Cache-Control": "no-store",
+				"X-User": got.body, "Ratelimit-Policy": got.header.Get("RateLimit-Policy"), "Ratelimit": got.header.Get("RateLimit"),
+			} {
+				if lines := got.header.Values(name); len(lines) != 1 || lines[0] != want {
+					t.Errorf("%d with %s %q, want %q", got.status, name, lines, want)
+				}
+			}
+			if vary := strings.Join(got.header.Values("Vary"), ", "); strings.Count(vary, "Origin") != 1 {
+				t.Errorf("Vary: %s", vary)
+			}
+			me := readDump(t, s.do("GET", "/me", "", "Cookie: "+cookie))
+			if user := me.context.Auth["userId"]; got.status != 200 || user != got.body || seen[got.body] {
+				t.Errorf("%d: the handler enters %s, the cookie is %v's", got.status, got.body, user)
+			}
+			seen[got.body] = true
+			if s.ranAgain(got.header.Get("X-Request-Id")) {
+				ranAgain++
+			}
+		}
+	}
+	var sessions []json.RawMessage
+	if err := json.Unmarshal([]byte(a.must("sessions", "list", "--json")), &sessions); err != nil || len(sessions) != len(seen) {
+		t.Errorf("%d sessions for %d cookies, %v", len(sessions), len(seen), err)
+	}
+}
+
+// ranAgain reports whether the log has a line of a later run for the request.
+func (s *server) ranAgain(id string) bool {
+	for line := range strings.Lines(s.stderr.String()) {
+		if strings.Contains(line, id) && strings.Contains(line, `"attempt":`) && !strings.Contains(line, `"attempt":1`) {
+			return true
+		}
+	}
+	return false
 }

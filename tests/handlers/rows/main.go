@@ -22,6 +22,9 @@ func exportOrder() { runner.Handle(order) }
 //go:wasmexport transfer
 func exportTransfer() { runner.Handle(transfer) }
 
+//go:wasmexport enter
+func exportEnter() { runner.Handle(enter) }
+
 //go:wasmexport uncaught
 func exportUncaught() { runner.Handle(uncaught) }
 
@@ -43,6 +46,22 @@ func increment(ctx *runner.Context, req *runner.Request) (runner.Response, error
 	}
 	_, err := ctx.Client.APIKeys.Create(runner.APIKeyOptions{Scope: "minted", Name: strconv.Itoa(c.N)})
 	return runner.OK(c.N), err
+}
+
+// enter adds one to a counter and opens a session of the user who has that number.
+func enter(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	ctx.Log().Info("enters")
+	var c Counter
+	if err := runner.Query("Counter").Where("name", "=", req.Param("name")).First(ctx, &c); err != nil {
+		return runner.Response{}, err
+	}
+	c.N++
+	if _, err := runner.Update("Counter", map[string]int{"n": c.N}).Where("id", "=", c.ID).Run(ctx); err != nil {
+		return runner.Response{}, err
+	}
+	user := strconv.Itoa(c.N)
+	_, err := ctx.Client.Sessions.Create(runner.SessionOptions{UserID: user})
+	return runner.OK(c.N).WithHeader("X-User", user), err
 }
 
 // order writes two rows and a key, and then answers as ?end= says.
