@@ -20,4 +20,6 @@ export { RouteRequest, Values, ValueLists } from "./assembly/request";
 export {
   Response, badRequest, created, error, forbidden, noContent, notFound, ok, redirect, unauthorized,
 } from "./assembly/response";
+export { Session, SessionOptions, Sessions } from "./assembly/sessions";
+export { Delivery, Webhooks } from "./assembly/webhooks";
 export { serve } from "./assembly/serve";

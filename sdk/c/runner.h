@@ -276,7 +276,7 @@ typedef struct runner_response {
 runner_response runner_ok(const runner_json *body);
 /* 200 with any bytes: set a content-type, else they are taken for JSON. */
 runner_response runner_ok_bytes(runner_text body);
-/* 201, with the Location of what was created unless it is NULL. */
+/* 201, with the Location of what was created unless it is NULL or empty. */
 runner_response runner_created(const runner_json *body, const char *location);
 runner_response runner_no_content(void);
 /* 302. The location is a path ("/x") or an absolute http(s) URL. */
@@ -365,6 +365,22 @@ runner_json *runner_api_key_list(runner_json *options);
 runner_json *runner_api_key_rotate(runner_text id, int64_t grace);
 runner_json *runner_api_key_revoke(runner_text id);
 
+/* Signs a user in, on a route that says `mints: session`; elsewhere it is denied. The
+ * answer sets the cookie of a new session, when it commits; the session that the caller
+ * had ends. options: {"userId", "tenant"?, "roles"?, "ttl"? in seconds}. The result is
+ * {"id", "expiresAt"}. */
+runner_json *runner_session_create(runner_json *options);
+/* Ends a session of the caller's; absent: the one that calls, whose cookie the answer
+ * takes back. The result is {"id"}. */
+runner_json *runner_session_revoke(runner_text id);
+
+/* Checks, on a route that does not say `verify:`, that this request is signed with a
+ * declared secret by a scheme: "standard", "stripe", "github" or "slack". What is not
+ * is denied. The result is {"id", "timestamp"}: the signature where the scheme has no
+ * id, seconds since 1970 or null where it does not say. It does not remember
+ * deliveries: one that comes twice passes twice. */
+runner_json *runner_webhook_verify(const char *scheme, const char *secret);
+
 /* A digest of bytes as {"hex", "base64"}; the algorithm is "SHA-256", "SHA-384" or
  * "SHA-512". */
 runner_json *runner_digest(const char *algorithm, runner_text data);
@@ -380,10 +396,11 @@ runner_text runner_as_bytes(const runner_json *value);
 
 /* A request to another service, whose origin the schema declares with `outbound`:
  * {"url", "method"?, "headers"? [[name, value], …], "body"?, "timeout"? in seconds,
- * "redirect"? "follow", "manual" or "error"}. The
- * result is {"status", "headers", "body"}, whatever the status: read the body with
- * runner_as_bytes. A handler that has called out is not run again when its
- * transaction conflicts; the caller gets 409. So write first and call out last. */
+ * "redirect"?}. An answer that redirects is followed, as with "follow", is the result
+ * with "manual", and fails as unavailable with "error". The result is {"status",
+ * "headers", "body"}, whatever the status: read the body with runner_as_bytes. A handler
+ * that has called out is not run again when its transaction conflicts; the caller gets
+ * 409. So write first and call out last. */
 runner_json *runner_fetch(runner_json *request);
 /* Starts an operation that waits, such as "fetch", and goes on; runner_take gives what
  * runner_call would have given. So several are under way together. A ticket of less
@@ -1288,6 +1305,17 @@ RUNNER_API runner_json *runner_api_key_revoke(runner_text id) {
   return runner_call("apiKeys.revoke", runner_object("id", runner_string(id), NULL));
 }
 
+RUNNER_API runner_json *runner_session_create(runner_json *options) { return runner_call("sessions.create", options); }
+RUNNER_API runner_json *runner_session_revoke(runner_text id) {
+  runner_json *args = runner_make(RUNNER_OBJECT);
+  if (runner_given(id)) runner_put(args, "id", runner_string(id));
+  return runner_call("sessions.revoke", args);
+}
+
+RUNNER_API runner_json *runner_webhook_verify(const char *scheme, const char *secret) {
+  return runner_call("webhooks.verify", runner_object("scheme", runner_str(scheme), "secret", runner_str(secret), NULL));
+}
+
 RUNNER_API runner_json *runner_bytes(runner_text bytes) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   size_t i = 0;
@@ -1373,7 +1401,7 @@ RUNNER_API runner_response runner_with_header(runner_response r, const char *nam
 
 RUNNER_API runner_response runner_created(const runner_json *body, const char *location) {
   runner_response r = runner_answer(201, runner_print(body));
-  return location ? runner_with_header(r, "location", location) : r;
+  return location && *location ? runner_with_header(r, "location", location) : r;
 }
 
 RUNNER_API runner_response runner_redirect_with(int status, const char *location) {

@@ -340,6 +340,20 @@ inline Json rotate(std::string_view id, std::int64_t grace = 0) { return runner_
 inline Json revoke(std::string_view id) { return runner_api_key_revoke(keep(id)); }
 }  // namespace api_keys
 
+/* Sessions of the app's users, on routes that say `mints: session`: see runner.h. */
+namespace sessions {
+inline Json create(Json options) { return runner_session_create(options.raw()); }
+/* Without an id the one that calls. */
+inline Json revoke(std::optional<std::string> id = std::nullopt) { return runner_session_revoke(id ? keep(*id) : runner_t(nullptr)); }
+}  // namespace sessions
+
+/* Requests that are signed, on routes that do not say `verify:`: see runner.h. */
+namespace webhooks {
+inline Json verify(std::string_view scheme, std::string_view secret) {
+  return runner_webhook_verify(keep(scheme).data, keep(secret).data);
+}
+}  // namespace webhooks
+
 struct Sum {
   std::string hex, base64;
 };
@@ -361,6 +375,9 @@ struct FetchRequest {
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   double timeout = 0; /* seconds; 10 when it is 0 */
+  /* What becomes of an answer that redirects: "follow", as when it is empty, "manual",
+   * which keeps it, or "error", which fails as unavailable. */
+  std::string redirect = {};
 };
 /* Its answer, whatever the status; 0 when it failed. Header names are in lower case. */
 struct FetchResponse {
@@ -376,6 +393,7 @@ inline Json fetch_arguments(const FetchRequest &r) {
   if (!r.headers.empty()) args.put("headers", headers);
   if (!r.body.empty()) args.put("body", runner_bytes(keep(r.body)));
   if (r.timeout > 0) args.put("timeout", r.timeout);
+  if (!r.redirect.empty()) args.put("redirect", r.redirect);
   return args;
 }
 inline FetchResponse fetch_response(Json result) {
@@ -410,6 +428,7 @@ inline Response ok(const Insertion &row) { return runner_ok_row(row.raw()); }
 inline Response ok_bytes(std::string_view body, std::string_view content_type) {
   return Response(runner_ok_bytes(keep(body))).with_header("content-type", content_type);
 }
+/* 201, with the Location of what was created unless it is empty. */
 inline Response created(Json body, std::optional<std::string> location = std::nullopt) {
   return runner_created(body.raw(), location ? keep(*location).data : nullptr);
 }

@@ -37,11 +37,13 @@ const (
 func OK(body any) Response { return Response{status: 200, body: body} }
 
 // Created answers 201 with a body and, when given, the Location of what was
-// created.
+// created. An empty location is none.
 func Created(body any, location ...string) Response {
 	r := Response{status: 201, body: body}
 	for _, l := range location {
-		r = r.WithHeader("Location", l)
+		if l != "" {
+			r = r.WithHeader("Location", l)
+		}
 	}
 	return r
 }

@@ -31,6 +31,7 @@ func TestEachHelperAnswersItsStatus(t *testing.T) {
 		{"ok of raw bytes", runner.OK([]byte(`[1]`)), 200, "", `[1]`},
 		{"ok of nothing", runner.OK(nil), 200, "", `null`},
 		{"created", runner.Created("x", "/x/1"), 201, "", `"x"`},
+		{"created nowhere", runner.Created("x", ""), 201, "", `"x"`},
 		{"noContent", runner.NoContent(), 204, "", ""},
 		{"redirect", runner.Redirect("/there"), 302, "", ""},
 		{"redirect 308", runner.Redirect("/there", 308), 308, "", ""},

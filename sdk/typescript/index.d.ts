@@ -79,7 +79,7 @@ declare module "@runner/sdk" {
    * handler, which is fastest: `return ok(query("Order").limit(20))`.
    */
   export function ok(body?: unknown): Response;
-  /** Answers 201, with the `Location` of what was created if it is given. */
+  /** Answers 201, with the `Location` of what was created if it is given. An empty one is none. */
   export function created(body?: unknown, location?: string): Response;
   /** Answers 204. */
   export function noContent(): Response;

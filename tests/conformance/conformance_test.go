@@ -3,10 +3,14 @@ package conformance_test
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -129,6 +133,14 @@ type guest struct {
 	modules map[string]*sandbox.Module // by handler
 }
 
+// signingKey is what senders sign with by Standard Webhooks.
+const signingKey = "twenty-four bytes secret"
+
+var secrets = map[string]string{
+	"HOOK":    "the secret of the hook",
+	"SIGNING": "whsec_" + base64.StdEncoding.EncodeToString([]byte(signingKey)),
+}
+
 // newGuest builds the guest of a language as the runner does.
 func newGuest(t testing.TB, language string) *guest {
 	t.Helper()
@@ -136,7 +148,7 @@ func newGuest(t testing.TB, language string) *guest {
 	g.schema, g.sources = readSchema(t)
 	g.router = newRouter(g.schema)
 	var err error
-	g.secrets, err = secret.Resolve(g.schema.Secrets, func(string) (string, bool) { return "", false }, map[string]string{"HOOK": "the secret of the hook"})
+	g.secrets, err = secret.Resolve(g.schema.Secrets, func(string) (string, bool) { return "", false }, secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +208,9 @@ func buildGuest(t testing.TB, dir string, app *schema.Schema) {
 		Log: func(text string) { t.Log("while it is built:", text) },
 	}
 	for _, r := range app.Routes {
-		options.Handlers = append(options.Handlers, r.Handler)
+		if !slices.Contains(options.Handlers, r.Handler) {
+			options.Handlers = append(options.Handlers, r.Handler)
+		}
 	}
 	_, doubts, err := build.Build(t.Context(), options)
 	mistakes, ok := errors.AsType[*build.MistakesError](err)
@@ -342,6 +356,10 @@ func (g *guest) newService(t testing.TB) (outbound.Origins, *outbound.Client) {
 		if err != nil {
 			t.Error(err)
 		}
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, "/two", http.StatusFound)
+			return
+		}
 		w.Header().Set("X-Told", strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("X-A")))
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write(append(body, 0xff))
@@ -368,7 +386,7 @@ func (w *world) serve(t testing.TB, text string) []string {
 	failed := false
 	dropped := errors.New("dropped")
 	_, err := w.store.Update(ctx, func(tx *store.Tx) error {
-		call.Tx, call.Attempt = tx, call.Attempt+1
+		call.Tx, call.Attempt, call.Mints = tx, call.Attempt+1, r.mints
 		if err := w.modules[r.handler].Run(call, r.handler); err != nil {
 			w.host.Logger.Error("the run failed", "cause", errors.Unwrap(err))
 			failed = true
@@ -389,6 +407,7 @@ func (w *world) serve(t testing.TB, text string) []string {
 type request struct {
 	abi.Request
 	handler string
+	mints   bool
 	caller  caller.Caller
 }
 
@@ -397,9 +416,11 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	t.Helper()
 	head, body, _ := strings.Cut(text, "\n\n")
 	lines := strings.Split(strings.TrimSuffix(head, "\n"), "\n")
-	first, who, _ := strings.Cut(lines[0], " as ")
-	method, target, ok := strings.Cut(filled(first), " ")
+	first, who, _ := strings.Cut(filled(lines[0]), " as ")
+	who, session, _ := strings.Cut(who, " ")
+	method, target, ok := strings.Cut(first, " ")
 	r := request{caller: callers[who]}
+	r.caller.SessionID = session
 	if _, known := callers[who]; !ok || !known {
 		t.Fatalf("%q is no request: write METHOD /target, and maybe as one of the callers", lines[0])
 	}
@@ -409,7 +430,8 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	if paths.Match(r.Method, r.Path, &m) != router.Found {
 		t.Fatalf("%s %s has no route", method, path)
 	}
-	r.handler, r.Route = app.Routes[m.Route].Handler, app.Routes[m.Route].Path
+	route := app.Routes[m.Route]
+	r.handler, r.Route, r.mints = route.Handler, route.Path, route.Mints
 	r.Params = slices.Clone(m.Params)
 	for _, pair := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' }) {
 		name, value, _ := strings.Cut(pair, "=")
@@ -417,9 +439,27 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	}
 	for _, line := range lines[1:] {
 		name, value, _ := strings.Cut(filled(line), ":")
-		r.Headers = append(r.Headers, abi.Pair{Name: []byte(strings.ToLower(name)), Value: []byte(strings.TrimSpace(value))})
+		name, value = strings.ToLower(name), strings.TrimSpace(value)
+		if name == "signed" {
+			r.Headers = append(r.Headers, signature(value, r.Body)...)
+			continue
+		}
+		r.Headers = append(r.Headers, abi.Pair{Name: []byte(name), Value: []byte(value)})
 	}
 	return r
+}
+
+// signature gives the headers of a delivery that is signed now, as Standard Webhooks
+// has them.
+func signature(id string, body []byte) []abi.Pair {
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(signingKey))
+	fmt.Fprintf(mac, "%s.%s.%s", id, now, body)
+	return []abi.Pair{
+		{Name: []byte("webhook-id"), Value: []byte(id)},
+		{Name: []byte("webhook-timestamp"), Value: []byte(now)},
+		{Name: []byte("webhook-signature"), Value: []byte("v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)))},
+	}
 }
 
 // callers are those of the requests.

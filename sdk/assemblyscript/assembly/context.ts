@@ -5,6 +5,8 @@ import { call, writeLog } from "./host";
 import { JSON } from "json-as";
 import { parseJSON, fields, Fields, member } from "./json";
 import { Source, text } from "./memory";
+import { Sessions } from "./sessions";
+import { Webhooks } from "./webhooks";
 
 /** Who calls, as the runner found out: no header tells. What a caller does not have is empty. */
 export class Auth {
@@ -40,7 +42,7 @@ export class Auth {
   metadata<T>(): T {
     return parseJSON<T>(member(this.json, "metadata"));
   }
-  /** The claims of the caller's token, as a class with `@json` or JSON.Obj. */
+  /** What the caller's JWT claims, as a class with `@json` or JSON.Obj; null or an empty T of every other caller. */
   claims<T>(): T {
     return parseJSON<T>(member(this.json, "claims"));
   }
@@ -189,6 +191,8 @@ function key(op: string, args: Fields): ApiKey {
 /** The services of the runner, with the caller's authority. */
 export class Client {
   readonly apiKeys: ApiKeys = new ApiKeys();
+  readonly sessions: Sessions = new Sessions();
+  readonly webhooks: Webhooks = new Webhooks();
 }
 
 /** What a handler knows and may do beside the request itself. */

@@ -18,6 +18,7 @@ export class Fetch extends Operation {
   private text: string | null = null;
   private bytes: Uint8Array | null = null;
   private seconds: f64 = 0;
+  private way: string = "";
 
   /** @param url an absolute one */
   constructor(private url: string) {
@@ -37,6 +38,7 @@ export class Fetch extends Operation {
     const bytes = this.bytes;
     if (bytes !== null) put<Uint8Array>(args, "body", bytes);
     if (this.seconds != 0) args.set("timeout", this.seconds);
+    if (this.way.length > 0) args.set("redirect", this.way);
     return args.toString();
   }
 
@@ -62,6 +64,15 @@ export class Fetch extends Operation {
   /** How long it may take, in seconds; without it 10, at most 60. */
   timeout(seconds: f64): Fetch {
     this.seconds = seconds;
+    return this;
+  }
+
+  /**
+   * What becomes of an answer that redirects: "follow", as without it, "manual", which
+   * keeps the answer, or "error", which fails with `unavailable`.
+   */
+  redirect(way: string): Fetch {
+    this.way = way;
     return this;
   }
 

@@ -38,7 +38,7 @@ export function ok<T = Nothing | null>(body: T = changetype<T>(0)): Response {
   return withBody<T>(200, body);
 }
 
-/** Answers 201, with the Location of what was created if it is given. */
+/** Answers 201, with the Location of what was created if it is given. An empty one is none. */
 export function created<T = Nothing | null>(body: T = changetype<T>(0), location: string = ""): Response {
   const response = withBody<T>(201, body);
   return location.length > 0 ? response.withHeader("location", location) : response;

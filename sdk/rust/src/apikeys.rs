@@ -3,6 +3,8 @@
 use crate::context::Context;
 use crate::host::Host;
 use crate::operation::{call, Outcome};
+use crate::sessions::Sessions;
+use crate::webhooks::Webhooks;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Map, Value};
 use std::time::Duration;
@@ -11,6 +13,10 @@ use std::time::Duration;
 pub struct Client<'a> {
     /// The keys that the caller may issue.
     pub api_keys: ApiKeys<'a>,
+    /// The sessions of the app's users.
+    pub sessions: Sessions<'a>,
+    /// What senders have signed.
+    pub webhooks: Webhooks<'a>,
 }
 
 /// Manages the keys that the caller may issue: those of its tenant whose scope's

@@ -4,7 +4,9 @@ use crate::apikeys::{ApiKeys, Client};
 use crate::host::Host;
 use crate::once::Once;
 use crate::operation::{call, Outcome};
+use crate::sessions::Sessions;
 use crate::time::{parse_time, since_1970};
+use crate::webhooks::Webhooks;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -49,7 +51,7 @@ pub struct Auth {
     pub capability: Option<String>,
     /// What an API key was given to carry.
     pub metadata: Option<Map<String, Value>>,
-    /// What a session's token said beside.
+    /// What the caller's JWT claims; none of every other caller.
     pub claims: Option<Map<String, Value>>,
 }
 
@@ -85,7 +87,8 @@ pub enum Level {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(host: &'a dyn Host) -> Context<'a> {
-        Context { client: Client { api_keys: ApiKeys { host } }, host, facts: Once::new() }
+        let client = Client { api_keys: ApiKeys { host }, sessions: Sessions { host }, webhooks: Webhooks { host } };
+        Context { client, host, facts: Once::new() }
     }
 
     /// The id that stands on the answer and in the log.

@@ -26,13 +26,27 @@ pub struct FetchRequest {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
     timeout: Option<Duration>,
+    redirect: Option<Redirect>,
+}
+
+/// What becomes of an answer that redirects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Redirect {
+    /// The request is sent there, if the schema declares that origin too.
+    Follow,
+    /// It is the answer.
+    Manual,
+    /// It is an error: `unavailable`.
+    Error,
 }
 
 impl FetchRequest {
     /// A request with a method and an absolute URL.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> FetchRequest {
         let (method, url) = (method.into(), url.into());
-        FetchRequest { method, url, headers: Vec::new(), body: Vec::new(), timeout: None }
+        FetchRequest { method, url, headers: Vec::new(), body: Vec::new(), timeout: None, redirect: None }
     }
 
     /// A request with the method GET.
@@ -58,6 +72,12 @@ impl FetchRequest {
         self
     }
 
+    /// Says what becomes of an answer that redirects; without it, it is followed.
+    pub fn redirect(mut self, redirect: Redirect) -> FetchRequest {
+        self.redirect = Some(redirect);
+        self
+    }
+
     fn args(&self) -> Vec<u8> {
         #[derive(Serialize)]
         struct Args<'a> {
@@ -69,9 +89,12 @@ impl FetchRequest {
             body: Option<Data<'a>>,
             #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::apikeys::seconds")]
             timeout: Option<Duration>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            redirect: Option<Redirect>,
         }
         let body = if self.body.is_empty() { None } else { Some(data(&self.body)) };
-        let args = Args { method: &self.method, url: &self.url, headers: &self.headers, body, timeout: self.timeout };
+        let FetchRequest { method, url, headers, timeout, redirect, .. } = self;
+        let args = Args { method, url, headers, body, timeout: *timeout, redirect: *redirect };
         serde_json::to_vec(&args).unwrap_or_default() // texts and numbers are always JSON
     }
 }

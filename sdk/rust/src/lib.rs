@@ -68,16 +68,18 @@ mod request;
 mod response;
 mod rows;
 mod serve;
+mod sessions;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 mod time;
+mod webhooks;
 
 pub use abi::Code;
 pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys, Client};
 pub use context::{Auth, AuthKind, Context, Level};
 pub use crypto::{Algorithm, Digest, Key};
 pub use error::{BodyError, Error, HostError, Result};
-pub use fetch::{FetchRequest, FetchResponse};
+pub use fetch::{FetchRequest, FetchResponse, Redirect};
 pub use hash::RandomState;
 pub use operation::{call, Operation};
 pub use query::{and, field, get, not, or, query, select, Condition, Lookup, Page, Selection};
@@ -88,7 +90,9 @@ pub use response::{
 };
 pub use rows::{insert, remove, update, Change, Insertion, Removal};
 pub use serve::Handler;
+pub use sessions::{Session, SessionOptions, Sessions};
 pub use time::{format_time, parse_time};
+pub use webhooks::{Delivery, Scheme, Webhooks};
 
 /// Makes a handler the export of a name, that of the schema:
 ///

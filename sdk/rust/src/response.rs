@@ -73,8 +73,12 @@ impl Response {
     }
 
     /// The answer with the Location of what it is about: a path (`/x`) or an absolute
-    /// http(s) URL.
+    /// http(s) URL. An empty one is none.
     pub fn with_location(self, location: impl Into<String>) -> Response {
+        let location = location.into();
+        if location.is_empty() {
+            return self;
+        }
         self.with_header("location", location)
     }
 }
@@ -108,7 +112,7 @@ pub fn redirect_with(status: u16, location: impl Into<String>) -> Response {
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         panic!("{} is not a redirect: use 301, 302, 303, 307 or 308", status);
     }
-    Response::new(status, Content::Bytes(Vec::new())).with_location(location)
+    Response::new(status, Content::Bytes(Vec::new())).with_header("location", location)
 }
 
 /// Answers 400: the caller sent something invalid.

@@ -29,6 +29,8 @@ fn each_helper_answers_its_status() {
         (|_, _| Ok(ok(())), 200, "", "null"),
         (|_, _| Ok(ok("é\n\"<")), 200, "", "\"é\\n\\\"<\""),
         (|_, _| Ok(created("x").with_location("/x/1")), 201, "", "\"x\""),
+        (|_, _| Ok(created("x").with_location("")), 201, "", "\"x\""),
+        (|_, _| Ok(redirect("")), 500, "handler_failed", ""),
         (|_, _| Ok(no_content()), 204, "", ""),
         (|_, _| Ok(redirect("/there")), 302, "", ""),
         (|_, _| Ok(redirect_with(308, "/there")), 308, "", ""),

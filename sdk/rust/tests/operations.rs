@@ -203,6 +203,52 @@ fn api_key_operations_send_whole_seconds() {
 }
 
 #[test]
+fn sessions_are_opened_and_ended_as_the_handler_says() {
+    let opened = json!({"id": "ses_1", "expiresAt": "2026-01-02T03:04:05.000Z"});
+    let answer = {
+        let opened = opened.clone();
+        Test::new("POST", "/")
+            .on("sessions.create", move |_| Ok(opened.clone()))
+            .on("sessions.revoke", |_| Ok(json!({"id": "ses_1"})))
+    }
+    .run(|ctx, _| {
+        let sessions = &ctx.client.sessions;
+        let made = sessions.create(&SessionOptions {
+            user_id: "ann".into(),
+            tenant: Some("acme".into()),
+            roles: vec!["staff".into()],
+            ttl: Some(Duration::from_secs(600)),
+        })?;
+        sessions.create(&SessionOptions { user_id: "bob".into(), ..SessionOptions::default() })?;
+        sessions.revoke(Some(&made.id))?;
+        sessions.revoke(None)?;
+        Ok(ok(made))
+    });
+    assert_eq!(answer.json::<Value>(), opened);
+    let want = json!([
+        ["sessions.create", {"userId": "ann", "tenant": "acme", "roles": ["staff"], "ttl": 600}],
+        ["sessions.create", {"userId": "bob"}],
+        ["sessions.revoke", {"id": "ses_1"}],
+        ["sessions.revoke", {}],
+    ]);
+    assert_eq!(json!(answer.calls), want);
+}
+
+#[test]
+fn a_webhook_is_signed_or_the_handler_is_denied() {
+    let handler: Handler = |ctx, _| Ok(ok(ctx.client.webhooks.verify(Scheme::Github, "HOOK")?));
+    for signed in [json!({"id": "msg_1", "timestamp": 1614265330}), json!({"id": "sha256=00", "timestamp": null})] {
+        let told = signed.clone();
+        let answer = Test::new("POST", "/").on("webhooks.verify", move |_| Ok(told.clone())).run(handler);
+        assert_eq!((answer.status, answer.json::<Value>()), (200, signed));
+        assert_eq!(json!(answer.calls), json!([["webhooks.verify", {"scheme": "github", "secret": "HOOK"}]]));
+    }
+    let denied = |_: &Value| Err(HostError::new(Code::Denied, "m"));
+    let answer = Test::new("POST", "/").on("webhooks.verify", denied).run(handler);
+    assert_eq!((answer.status, answer.code.as_str(), answer.message.as_str()), (403, "forbidden", "m"));
+}
+
+#[test]
 fn signatures_are_made_by_the_runner() {
     let answer = Test::new("POST", "/")
         .on("digest", |_| Ok(json!({"hex": "00", "base64": "AA=="})))
@@ -258,7 +304,8 @@ fn requests_to_others_are_under_way_together() {
         let post = FetchRequest::new("POST", "https://a.example")
             .header("x", "y")
             .body([0xff])
-            .timeout(Duration::from_secs(2));
+            .timeout(Duration::from_secs(2))
+            .redirect(Redirect::Manual);
         let one = ctx.fetch(&post)?;
         let more = ["b", "c", "d", "a"].map(|name| FetchRequest::get(format!("https://{}.example", name)));
         let more = ctx.fetch_all(&more).into_iter().map(|outcome| match outcome {
@@ -269,6 +316,6 @@ fn requests_to_others_are_under_way_together() {
     });
     let want = json!([[1], "1", [[404, [255, 254, 253]], "internal", "denied", [200, [91, 49, 93]]]]);
     assert_eq!(answer.json::<Value>(), want);
-    let sent = json!({"method": "POST", "url": "https://a.example", "headers": [["x", "y"]], "body": {"base64": "/w=="}, "timeout": 2});
+    let sent = json!({"method": "POST", "url": "https://a.example", "headers": [["x", "y"]], "body": {"base64": "/w=="}, "timeout": 2, "redirect": "manual"});
     assert_eq!((answer.calls.len(), &answer.calls[0].1), (5, &sent));
 }

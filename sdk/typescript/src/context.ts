@@ -14,8 +14,8 @@ const client = {
     revoke: (id: string) => change("apiKeys.revoke", { id }),
   },
   sessions: {
-    create: (options: { userId: string; tenant?: string; roles?: string[]; ttl?: number }) => new Whole("sessions.create", options),
-    revoke: (id?: string) => new Whole("sessions.revoke", { id }),
+    create: (options: { userId: string; tenant?: string; roles?: string[]; ttl?: number }) => change("sessions.create", options),
+    revoke: (id?: string) => change("sessions.revoke", { id }),
   },
   webhooks: {
     verify: (options: { scheme: string; secret: string }) => new Whole("webhooks.verify", options),

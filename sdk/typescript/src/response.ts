@@ -37,7 +37,7 @@ export function ok(body: unknown = null): Response {
 export function created(body: unknown = null, location?: string): Response {
   if (body instanceof Operation) body.at = new Error();
   const response = new Response(201, body);
-  return location === undefined ? response : response.withHeader("location", location);
+  return location ? response.withHeader("location", location) : response;
 }
 
 export const noContent = () => new Response(204, undefined);

@@ -33,6 +33,7 @@ export function answers(req: RouteRequest) {
     case "null": return ok();
     case "text": return ok('é\n"<');
     case "created": return created({ a: 1 });
+    case "nowhere": return created({ a: 1 }, "");
     case "location": return created({ a: 1 }, "/a/1");
     case "noContent": return noContent();
     case "redirect": return redirect("/elsewhere");
@@ -232,4 +233,27 @@ export async function calls(req: RouteRequest) {
     fetch(`${service}/two`),
   ]);
   return ok({ one: await told(one), two: await told(two), elsewhere: await code(fetch("https://elsewhere.example/")) });
+}
+
+export async function redirects(req: RouteRequest) {
+  const moved = (redirect: "manual" | "follow" | "error") => fetch(`${req.headers["x-service"]}/moved`, { redirect });
+  return ok({ manual: (await moved("manual")).status, follow: (await moved("follow")).status, error: await code(moved("error")) });
+}
+
+export async function signIn(req: RouteRequest) {
+  const { sessions } = getContext().client;
+  const full = { userId: "ada", tenant: "acme", roles: ["admin"], ttl: 600 };
+  const { id, expiresAt } = await sessions.create(req.params.what === "full" ? full : { userId: "bob" });
+  return ok({ id, expiresAt });
+}
+
+export async function signOut(req: RouteRequest) {
+  await getContext().client.sessions.revoke(req.query.id);
+  return noContent();
+}
+
+export async function verify(req: RouteRequest) {
+  const scheme = req.params.scheme as "standard" | "stripe" | "github" | "slack";
+  const { id, timestamp } = await getContext().client.webhooks.verify({ scheme, secret: req.query.secret });
+  return ok({ id, timed: timestamp !== null && new Date(timestamp * 1000).getFullYear() > 2020 });
 }

@@ -3,7 +3,7 @@
 import {
   and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
   field, fields, Fields, forbidden, get, getContext, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
-  query, redirect, remove, Response, RouteRequest, select, timingSafeEqual, tryCall, unauthorized, update, Values,
+  query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update, Values,
 } from "@runner/assemblyscript";
 
 function orNull(values: Values, name: string): string | null {
@@ -47,6 +47,7 @@ export function answers(req: RouteRequest): Response {
   if (what == "null") return ok();
   if (what == "text") return ok('é\n"<');
   if (what == "created") return created(fields().set("a", 1));
+  if (what == "nowhere") return created(fields().set("a", 1), "");
   if (what == "location") return created(fields().set("a", 1), "/a/1");
   if (what == "noContent") return noContent();
   if (what == "redirect") return redirect("/elsewhere");
@@ -268,4 +269,28 @@ export function calls(req: RouteRequest): Response {
   fetchAll([one, two]);
   const elsewhere = code(fetch("https://elsewhere.example/"));
   return ok(fields().set("one", told(one.response)).set("two", told(two.response)).set("elsewhere", elsewhere));
+}
+
+export function redirects(req: RouteRequest): Response {
+  const moved = req.headers["x-service"] + "/moved";
+  const manual = fetch(moved).redirect("manual").send().status, follow = fetch(moved).redirect("follow").send().status;
+  return ok(fields().set("manual", manual).set("follow", follow).set("error", code(fetch(moved).redirect("error"))));
+}
+
+export function signIn(req: RouteRequest): Response {
+  const options = req.params["what"] == "full"
+    ? new SessionOptions("ada").tenant("acme").roles(["admin"]).ttl(600)
+    : new SessionOptions("bob");
+  const session = getContext().client.sessions.create(options);
+  return ok(fields().set("id", session.id).set("expiresAt", session.expiresAt));
+}
+
+export function signOut(req: RouteRequest): Response {
+  getContext().client.sessions.revoke(req.query["id"]);
+  return noContent();
+}
+
+export function verify(req: RouteRequest): Response {
+  const delivery = getContext().client.webhooks.verify(req.params["scheme"], req.query["secret"]);
+  return ok(fields().set("id", delivery.id).set("timed", delivery.timestamp > 1577836800));
 }

@@ -32,6 +32,7 @@ RUNNER_HANDLER(answers) {
   if (runner_is(what, "null")) return runner_ok(NULL);
   if (runner_is(what, "text")) return runner_ok(runner_str("é\n\"<"));
   if (runner_is(what, "created")) return runner_created(a, NULL);
+  if (runner_is(what, "nowhere")) return runner_created(a, "");
   if (runner_is(what, "location")) return runner_created(a, "/a/1");
   if (runner_is(what, "noContent")) return runner_no_content();
   if (runner_is(what, "redirect")) return runner_redirect("/elsewhere");
@@ -111,4 +112,36 @@ RUNNER_HANDLER(calls) {
   if (runner_failed()) return runner_no_content(); /* the failure is the answer */
   runner_fetch(runner_object("url", runner_str("https://elsewhere.example/"), NULL));
   return runner_ok(runner_object("one", told(one), "two", told(two), "elsewhere", runner_str(runner_caught(NULL)), NULL));
+}
+
+static runner_json *moved(const char *redirect) {
+  const char *url = runner_format("%s/moved", runner_header("x-service").data);
+  return runner_fetch(runner_object("url", runner_str(url), "redirect", runner_str(redirect), NULL));
+}
+
+RUNNER_HANDLER(redirects) {
+  runner_json *manual = moved("manual"), *follow = moved("follow");
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  moved("error");
+  return runner_ok(runner_object("manual", runner_member(manual, "status"), "follow", runner_member(follow, "status"),
+      "error", runner_str(runner_caught(NULL)), NULL));
+}
+
+RUNNER_HANDLER(signIn) {
+  runner_json *options = runner_object("userId", runner_str("bob"), NULL);
+  if (runner_is(runner_param("what"), "full"))
+    options = runner_object("userId", runner_str("ada"), "tenant", runner_str("acme"),
+        "roles", runner_push(runner_array(), runner_str("admin")), "ttl", runner_int(600), NULL);
+  return runner_ok(runner_session_create(options));
+}
+
+RUNNER_HANDLER(signOut) {
+  runner_session_revoke(runner_query_value("id"));
+  return runner_no_content();
+}
+
+RUNNER_HANDLER(verify) {
+  runner_json *delivery = runner_webhook_verify(runner_param("scheme").data, runner_query_value("secret").data);
+  bool timed = runner_as_int(runner_member(delivery, "timestamp"), 0) > 1577836800;
+  return runner_ok(runner_object("id", runner_member(delivery, "id"), "timed", runner_bool(timed), NULL));
 }

@@ -31,6 +31,7 @@ RUNNER_HANDLER(answers) {
   if (what == "null") return ok();
   if (what == "text") return ok("é\n\"<");
   if (what == "created") return runner::created(a);
+  if (what == "nowhere") return runner::created(a, "");
   if (what == "location") return runner::created(a, "/a/1");
   if (what == "noContent") return runner::no_content();
   if (what == "redirect") return runner::redirect("/elsewhere");
@@ -226,4 +227,34 @@ RUNNER_HANDLER(calls) {
   if (runner::failed()) return runner::no_content();
   runner::fetch({"https://elsewhere.example/"});
   return ok(object({{"one", told(both[0])}, {"two", told(both[1])}, {"elsewhere", code()}}));
+}
+
+RUNNER_HANDLER(redirects) {
+  auto moved = [](std::string redirect) {
+    runner::FetchRequest request{runner::Request().header("x-service").value_or("") + "/moved"};
+    request.redirect = redirect;
+    return runner::fetch(request);
+  };
+  int manual = moved("manual").status, follow = moved("follow").status;
+  if (runner::failed()) return runner::no_content();
+  moved("error");
+  return ok(object({{"manual", manual}, {"follow", follow}, {"error", code()}}));
+}
+
+RUNNER_HANDLER(signIn) {
+  Json options = object({{"userId", "bob"}});
+  if (runner::Request().param("what") == "full")
+    options = object({{"userId", "ada"}, {"tenant", "acme"}, {"roles", runner::array({"admin"})}, {"ttl", 600}});
+  return ok(runner::sessions::create(options));
+}
+
+RUNNER_HANDLER(signOut) {
+  runner::sessions::revoke(runner::Request().query("id"));
+  return runner::no_content();
+}
+
+RUNNER_HANDLER(verify) {
+  runner::Request req;
+  Json delivery = runner::webhooks::verify(req.param("scheme"), req.query("secret").value_or(""));
+  return ok(object({{"id", delivery["id"]}, {"timed", delivery["timestamp"].integer_or(0) > 1577836800}}));
 }

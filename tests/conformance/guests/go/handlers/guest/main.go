@@ -111,6 +111,8 @@ func answers(_ *runner.Context, req *runner.Request) (runner.Response, error) {
 		return runner.OK("é\n\"<"), nil
 	case "created":
 		return runner.Created(small), nil
+	case "nowhere":
+		return runner.Created(small, ""), nil
 	case "location":
 		return runner.Created(small, "/a/1"), nil
 	case "noContent":
@@ -470,4 +472,50 @@ func calls(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 		return map[string]any{"status": r.Status, "bytes": len(r.Body), "told": r.Header("x-told")}
 	}
 	return runner.OK(map[string]any{"one": told(both[0]), "two": told(both[1]), "elsewhere": strings.Join(codes(err), "")}), nil
+}
+
+//go:wasmexport redirects
+func exportRedirects() { runner.Handle(redirects) }
+
+func redirects(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	moved := func(redirect string) (runner.FetchResponse, error) {
+		return ctx.Fetch(runner.FetchRequest{URL: req.Header("x-service") + "/moved", Redirect: redirect})
+	}
+	manual, err := moved("manual")
+	if err != nil {
+		return runner.Response{}, err
+	}
+	follow, err := moved("follow")
+	if err != nil {
+		return runner.Response{}, err
+	}
+	_, err = moved("error")
+	return runner.OK(map[string]any{"manual": manual.Status, "follow": follow.Status, "error": strings.Join(codes(err), "")}), nil
+}
+
+//go:wasmexport signIn
+func exportSignIn() { runner.Handle(signIn) }
+
+func signIn(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	options := runner.SessionOptions{UserID: "bob"}
+	if req.Param("what") == "full" {
+		options = runner.SessionOptions{UserID: "ada", Tenant: "acme", Roles: []string{"admin"}, TTL: 10 * time.Minute}
+	}
+	session, err := ctx.Client.Sessions.Create(options)
+	return runner.OK(session), err
+}
+
+//go:wasmexport signOut
+func exportSignOut() { runner.Handle(signOut) }
+
+func signOut(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	return runner.NoContent(), ctx.Client.Sessions.Revoke(req.Query("id"))
+}
+
+//go:wasmexport verify
+func exportVerify() { runner.Handle(verify) }
+
+func verify(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	delivery, err := ctx.Client.Webhooks.Verify(req.Param("scheme"), req.Query("secret"))
+	return runner.OK(map[string]any{"id": delivery.ID, "timed": delivery.Time.Year() > 2020}), err
 }

@@ -61,6 +61,7 @@ handler!(answers, |_, req| {
         "null" => ok(()),
         "text" => ok("é\n\"<"),
         "created" => created(small),
+        "nowhere" => created(small).with_location(""),
         "location" => created(small).with_location("/a/1"),
         "noContent" => no_content(),
         "redirect" => redirect("/elsewhere"),
@@ -273,4 +274,43 @@ handler!(calls, |ctx, req| {
     let two = both.next().expect("an answer for each")?;
     let elsewhere = code(ctx.fetch(&FetchRequest::get("https://elsewhere.example/")));
     Ok(ok(json!({ "one": told(&one), "two": told(&two), "elsewhere": elsewhere })))
+});
+
+handler!(redirects, |ctx, req| {
+    let service = req.header("x-service").unwrap_or_default();
+    let moved = |way| ctx.fetch(&FetchRequest::get(format!("{}/moved", service)).redirect(way));
+    let (manual, follow) = (moved(Redirect::Manual)?, moved(Redirect::Follow)?);
+    let error = code(moved(Redirect::Error));
+    Ok(ok(json!({ "manual": manual.status, "follow": follow.status, "error": error })))
+});
+
+handler!(signIn, |ctx, req| {
+    let options = match req.param("what").as_str() {
+        "full" => SessionOptions {
+            user_id: "ada".into(),
+            tenant: Some("acme".into()),
+            roles: vec!["admin".into()],
+            ttl: Some(Duration::from_secs(600)),
+        },
+        _ => SessionOptions { user_id: "bob".into(), ..SessionOptions::default() },
+    };
+    Ok(ok(ctx.client.sessions.create(&options)?))
+});
+
+handler!(signOut, |ctx, req| {
+    ctx.client.sessions.revoke(req.query("id").as_deref())?;
+    Ok(no_content())
+});
+
+handler!(verify, |ctx, req| {
+    let scheme = match req.param("scheme").as_str() {
+        "standard" => Scheme::Standard,
+        "stripe" => Scheme::Stripe,
+        "github" => Scheme::Github,
+        _ => Scheme::Slack,
+    };
+    let secret = req.query("secret").unwrap_or_default();
+    let signed = ctx.client.webhooks.verify(scheme, &secret)?;
+    let timed = signed.timestamp.map_or(false, |seconds| seconds > 1_577_836_800);
+    Ok(ok(json!({ "id": signed.id, "timed": timed })))
 });
