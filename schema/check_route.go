@@ -487,12 +487,13 @@ func (c *checker) checkFunction(d *FunctionDecl, in settings) {
 	set := in.with(d.Settings)
 	f := Function{Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	f.BodyBytes, f.Timeout = boundsOf(set)
+	f.Verify = verifyOf(set)
 	f.CSRFOff, f.Mints, f.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	if d.Expose {
 		var ok bool
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
 			c.checkAccess(set, f.Auth, d.Name.Loc, d.Name.Name)
-			if f.Auth.None {
+			if f.Auth.None && set.verify == nil {
 				c.warnf("W502", d.Name.Loc, "@expose %s has auth none: anybody can call it", d.Name.Name)
 			}
 		}
@@ -509,9 +510,7 @@ func buildRoute(d *RouteDecl, set settings) Route {
 	if hasBody(d.Method.Name) {
 		route.Input = refOf(set.input)
 	}
-	if set.verify != nil {
-		route.Verify = buildVerify(set.verify.Verify)
-	}
+	route.Verify = verifyOf(set)
 	route.CSRFOff, route.Mints, route.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	return route
 }
@@ -555,10 +554,11 @@ func boundsOf(set settings) (bodyBytes int64, timeout time.Duration) {
 	return bodyBytes, timeout
 }
 
-func buildVerify(v *VerifyValue) *Verify {
-	if v == nil {
+func verifyOf(set settings) *Verify {
+	if set.verify == nil || set.verify.Verify == nil {
 		return nil
 	}
+	v := set.verify.Verify
 	built := &Verify{Scheme: v.Scheme.Name, Secret: v.Secret.Name}
 	if v.Tolerance != nil {
 		built.Tolerance = v.Tolerance.Duration

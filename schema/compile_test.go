@@ -137,7 +137,7 @@ routes("/", auth: anyOf(session(admin), apiKey(a), session(staff), apiKey(b, a))
       rateLimit: 10/hour by key)
   }
 }
-functions(auth: session(admin), timeout: 3s, rateLimit: 7/hour by user) {
+functions(auth: session(admin), timeout: 3s, rateLimit: 7/hour by user, verify: webhook(slack, HOOK)) {
   /// Makes it.
   @expose make(name: string) -> json (body: 2mb)
   tidy() (auth: none)
@@ -179,15 +179,19 @@ func TestInnermostSettingReplacesTheOuterOne(t *testing.T) {
 func TestFunctionsCarryWhatHoldsForThem(t *testing.T) {
 	s := mustCompile(t, settingsForm)
 	limits := []schema.RateLimit{{ID: "app.schema:18:57", Count: 7, Per: time.Hour, By: "user"}}
+	verify := &schema.Verify{Scheme: "slack", Secret: "HOOK"}
 	want := []schema.Function{
 		{
 			Name: "make", Exposed: true, Auth: schema.Auth{Session: true, Roles: []string{"admin"}}, Limits: limits,
-			BodyBytes: 2 << 20, Timeout: 3 * time.Second, Doc: "Makes it.",
+			Verify: verify, BodyBytes: 2 << 20, Timeout: 3 * time.Second, Doc: "Makes it.",
 		},
-		{Name: "tidy", Limits: limits, Timeout: 3 * time.Second},
+		{Name: "tidy", Limits: limits, Verify: verify, Timeout: 3 * time.Second},
 	}
 	if diff := cmp.Diff(want, s.Functions, cmpopts.IgnoreFields(schema.Function{}, "Span", "Params", "Result")); diff != "" {
 		t.Errorf("functions (-want +got):\n%s", diff)
+	}
+	if route := s.Functions[0].Route(); route.Verify != s.Functions[0].Verify {
+		t.Errorf("the route of make is verified by %+v", route.Verify)
 	}
 	if s.App != "shop" || !cmp.Equal(s.Secrets, []string{"HOOK"}) {
 		t.Errorf("app %q, secrets %q", s.App, s.Secrets)

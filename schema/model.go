@@ -150,6 +150,7 @@ type Function struct {
 	BodyBytes int64
 	Timeout   time.Duration
 	As        string
+	Verify    *Verify
 	CSRFOff   bool
 	Mints     bool
 	CORS      []string

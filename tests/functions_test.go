@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 const functionsSchema = `
 app calls
+secret HOOK
 auth {
   session cookie { }
   roles: [admin]
@@ -41,6 +43,10 @@ functions(auth: apiKey(desk), rateLimit: none) {
   @expose limited() -> int? (rateLimit: 2/minute)
   inside() -> int
 }
+functions(auth: none, rateLimit: none, verify: webhook(github, HOOK)) {
+  @expose hook(number: int) -> json
+  @expose later(number: int) -> json (verify: webhook(github, HOOK))
+}
 routes("/", auth: none, rateLimit: none) {
   GET /x -> free
 }
@@ -62,12 +68,15 @@ export function refuses() { return notFound("there is none"); }
 export function free() { return noContent(); }
 export function mine() { return getContext().auth.userId; }
 export function limited() { return 1; }
+export function hook(req: RouteRequest) { return req.body(); }
+export function later(req: RouteRequest) { return req.body(); }
 export function inside() { return 1; }
 `
 
 func newFunctionsApp(t *testing.T) *app {
 	a := newApp(t, functionsSchema, "")
 	a.write("handlers/calls.ts", functionsHandlers)
+	a.env = append(a.env, "RUNNER_SECRETS_HOOK="+otherSecret)
 	a.must("build")
 	return a
 }
@@ -173,6 +182,26 @@ func TestFunctionsAreGuardedAsRoutesAre(t *testing.T) {
 		got := s.do(row.method, row.path, "{}", row.headers...)
 		if got.status != row.status || row.code != "" && got.problem(t).Code != row.code {
 			t.Errorf("%s %s %q: %d %s, want %d %s", row.method, row.path, row.headers, got.status, got.body, row.status, row.code)
+		}
+	}
+}
+
+func TestASignedFunctionTakesNothingElse(t *testing.T) {
+	s := newFunctionsApp(t).serve()
+	for _, path := range []string{"/_call/hook", "/_call/later"} {
+		body := ` { "number" : 1 } `
+		signed := []string{"X-GitHub-Delivery: d1", "X-Hub-Signature-256: sha256=" + hex.EncodeToString(macOf([]byte(otherSecret), body))}
+		if p := s.do("POST", path, body).problem(t); p.Status != 400 || p.Code != "missing_signature" {
+			t.Errorf("%s without a signature: %+v", path, p)
+		}
+		if p := s.do("POST", path, `{"number":1}`, signed...).problem(t); p.Status != 401 || p.Code != "invalid_signature" {
+			t.Errorf("%s with the signature of other bytes: %+v", path, p)
+		}
+		if got := s.do("POST", path, body, signed...); got.status != 200 || got.body != `{"number":1}` {
+			t.Errorf("%s signed: %d %s", path, got.status, got.body)
+		}
+		if got := s.do("POST", path, body, signed...); got.status != 204 || got.body != "" {
+			t.Errorf("%s again: %d %s", path, got.status, got.body)
 		}
 	}
 }
