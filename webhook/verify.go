@@ -21,8 +21,9 @@ import (
 // nobody says otherwise. The schemes' own documents name it.
 const DefaultTolerance = 5 * time.Minute
 
-// forgetAfter is how long deliveries of a scheme without times are remembered. Their
-// senders repeat one by themselves or on request within three days.
+// forgetAfter is how long deliveries are remembered beyond the time that their
+// signature is taken. Senders repeat one by themselves or on request within three days,
+// and no request lasts that long.
 const forgetAfter = 7 * 24 * time.Hour
 
 // Verifier checks the signatures of one scheme, made with one secret. It may be used
@@ -35,8 +36,8 @@ type Verifier struct {
 
 // Delivery is what a sender has signed.
 type Delivery struct {
-	// ID is the sender's name for it: when it is sent again, that is the same.
-	// Where a scheme has none it is the signature.
+	// ID is the sender's name for it, where that is signed: when it is sent again, it
+	// is the same. Where a scheme signs none it is the signature.
 	ID string
 	// Time is when it was sent, in whole seconds; zero where the scheme does not say.
 	Time time.Time
@@ -80,7 +81,7 @@ func (v *Verifier) Verify(header Header, body []byte, now time.Time) (Delivery, 
 			return Delivery{}, fault.New(fault.InvalidSignature, "the time of the signature is no number of seconds since 1970")
 		}
 		d.Time = time.Unix(int64(seconds), 0).UTC()
-		d.Until = d.Time.Add(v.tolerance + time.Second)
+		d.Until = d.Time.Add(v.tolerance + forgetAfter)
 		if age := now.Sub(d.Time).Truncate(time.Second); age > v.tolerance || age < -v.tolerance {
 			return Delivery{}, fault.New(fault.InvalidSignature, "the signature's time is more than %s from now: compare the clocks, or the delivery is an old one", v.tolerance)
 		}
@@ -176,8 +177,7 @@ var schemes = map[string]scheme{
 			if err != nil {
 				return signed{}, err
 			}
-			id, _ := header("x-github-delivery")
-			s := signed{id: string(id)}
+			var s signed // x-github-delivery is not signed, so it names nothing
 			if text, ok := strings.CutPrefix(values[0], "sha256="); ok {
 				s.signatures = []string{text}
 			}

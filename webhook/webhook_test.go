@@ -57,7 +57,7 @@ var vectors = []vector{
 		"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
 		"webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
 	}, `{"test": 2432232314}`}, "webhook-signature"},
-	{"github", "It's a Secret to Everybody", time.Unix(1700000000, 0), "72d3162e-cc78-11e3-81ab-4c9367dc0958", delivery{map[string]string{
+	{"github", "It's a Secret to Everybody", time.Unix(1700000000, 0), "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17", delivery{map[string]string{
 		"x-github-delivery":   "72d3162e-cc78-11e3-81ab-4c9367dc0958",
 		"x-hub-signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
 	}, "Hello, World!"}, "x-hub-signature-256"},
@@ -147,6 +147,36 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 			if (err == nil) != at.ok {
 				t.Errorf("%s: %s old: %v", vec.scheme, at.age, err)
 			}
+		}
+	}
+}
+
+func TestADeliveryIsRememberedLongerThanItsSignatureIsTaken(t *testing.T) {
+	const tolerance = 2 * time.Minute
+	for _, vec := range vectors {
+		v, err := webhook.New(vec.scheme, secret.New(vec.secret), tolerance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, age := range []time.Duration{-tolerance, 0, tolerance} {
+			d, err := v.Verify(vec.header, []byte(vec.body), vec.at.Add(age))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := vec.at.Add(tolerance + 7*24*time.Hour); d.Until.Before(last) && vec.scheme != "github" {
+				t.Errorf("%s, %s old: known until %s, want %s", vec.scheme, age, d.Until, last)
+			}
+		}
+	}
+}
+
+func TestWhatIsNotSignedNamesNoDelivery(t *testing.T) {
+	vec := vectors[1]
+	v := verifier(t, vec.scheme, vec.secret)
+	for _, id := range []string{"", "72d3162e-cc78-11e3-81ab-4c9367dc0958", "another"} {
+		d, err := v.Verify(vec.with("x-github-delivery", id).header, []byte(vec.body), vec.at)
+		if err != nil || d.ID != vec.id {
+			t.Errorf("x-github-delivery %q: the delivery is %q, %v", id, d.ID, err)
 		}
 	}
 }

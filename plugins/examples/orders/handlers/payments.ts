@@ -33,7 +33,11 @@ interface StripeEvent {
   data?: { object?: { id?: string; metadata?: { order?: string } } };
 }
 
-/** Takes Stripe's calls. That they are Stripe's, and new, was checked before. */
+/**
+ * Takes Stripe's calls. That they are Stripe's was checked before, and that none is a
+ * copy of another. An event that Stripe sends again is signed anew, so it comes twice:
+ * it settles nothing the second time.
+ */
 export async function stripeWebhook(req: RouteRequest) {
   const { type, data } = req.body<StripeEvent>();
   const order = data?.object?.metadata?.order;
