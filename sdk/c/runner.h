@@ -20,9 +20,9 @@
  *
  * FAILURES. A failed operation, or a body that is not JSON, fails the request: the
  * operations after it are not run and give nothing, and whatever the handler answers
- * then, the request's answer is that of the failure (of rows and keys not_found 404,
- * denied 403, conflict 409, unavailable 503; invalid_json 400; anything else 500 with
- * the text in the server's log). So a handler is written straight down, and looks for a
+ * then, the request's answer is that of the failure (of rows, keys, sessions and
+ * webhooks not_found 404, denied 403, conflict 409, unavailable 503; invalid_json 400;
+ * anything else 500 with the text in the server's log). So a handler is written straight down, and looks for a
  * failure only where it has something else to do: runner_caught() gives its code
  * and lets the request go on.
  *
@@ -1096,7 +1096,7 @@ RUNNER_API const char *runner_caught(runner_text *message) {
 
 RUNNER_API bool runner_failed(void) { return runner_now.failure != NULL; }
 
-/* Whether the caller may know why an operation failed: one on rows or keys. */
+/* Whether the caller may know why an operation failed. */
 RUNNER_API bool runner_callers(const char *operation) {
   static const char *const rows[] = {"query", "get", "count", "insert", "update", "delete", "webhooks.verify"};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -9,9 +9,10 @@ import (
 )
 
 // Handler answers one request. An error that it returns becomes an answer too:
-// a failed operation on rows or keys its own status (not_found 404, denied 403,
-// conflict 409, unavailable 503), a body that is not JSON 400 invalid_json,
-// anything else 500 handler_failed with the text in the server's log alone.
+// a failed operation on rows, keys, sessions or webhooks its own status (not_found
+// 404, denied 403, conflict 409, unavailable 503), a body that is not JSON 400
+// invalid_json, anything else 500 handler_failed with the text in the server's log
+// alone.
 type Handler func(ctx *Context, req *Request) (Response, error)
 
 // HostError is a failed host call.

@@ -66,9 +66,9 @@ declare module "@runner/sdk" {
    * A function over a request. It returns a response, or a promise of one; another
    * value is that of {@link ok}. What `fetch` gave is passed on: its status, its content
    * type and its body. What it throws becomes an answer too: an answer is that itself, a
-   * failed operation on rows or keys has its own status (`not_found` 404, `denied` 403,
-   * `conflict` 409, `unavailable` 503), and anything else is 500, with the place in the
-   * server's log.
+   * failed operation on rows, keys, sessions or webhooks has its own status (`not_found`
+   * 404, `denied` 403, `conflict` 409, `unavailable` 503), and anything else is 500, with
+   * the place in the server's log.
    */
   export type Handler = (req: RouteRequest) => unknown;
 

@@ -15,7 +15,8 @@ pub struct HostError {
     pub code: Code,
     /// Why, for people; may be empty.
     pub message: String,
-    /// Of an operation that is not the caller's to know of: neither on rows nor on keys.
+    /// Of an operation that is not the caller's to know of: neither on rows nor on keys,
+    /// sessions or webhooks.
     pub(crate) inner: bool,
 }
 
@@ -64,9 +65,10 @@ impl StdError for BodyError {
 
 /// What ends a handler early: an answer, or any error of Rust's kind. Both come by `?`.
 ///
-/// A [`HostError`] of rows or keys in it answers its own status (`not_found` 404,
-/// `denied` 403, `conflict` 409, `unavailable` 503), a [`BodyError`] 400 `invalid_json`; anything else
-/// 500 `handler_failed`, with the text in the server's log alone.
+/// A [`HostError`] of rows, keys, sessions or webhooks in it answers its own status
+/// (`not_found` 404, `denied` 403, `conflict` 409, `unavailable` 503), a [`BodyError`] 400
+/// `invalid_json`; anything else 500 `handler_failed`, with the text in the server's log
+/// alone.
 ///
 /// ```
 /// # use runner_sdk::*;

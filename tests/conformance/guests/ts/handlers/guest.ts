@@ -182,7 +182,7 @@ export async function uncaught(req: RouteRequest) {
 }
 
 export async function caught() {
-  return ok([await code(get("Order", "none")), await code(insert("Order", { item: "x", code: "first" })), await code(getContext().secret("NOPE"))]);
+  return ok([await code(get("Order", "none")), await code(insert("Order", { item: "x", code: "first" })), await code(getContext().secret("NOPE")), await code(getContext().client.webhooks.verify({ scheme: "github", secret: "HOOK" }))]);
 }
 
 export async function kept() {

@@ -221,7 +221,8 @@ export function uncaught(req: RouteRequest): Response {
 export function caught(): Response {
   const codes = [code(get("Order", "none")), code(insert("Order", NewOrder.of("x", 0, "first")))];
   const secret = tryCall("secret", fields().set("name", "NOPE").toString()).error;
-  return ok(codes.concat([secret === null ? "none" : secret.code]));
+  const signed = tryCall("webhooks.verify", fields().set("scheme", "github").set("secret", "HOOK").toString()).error;
+  return ok(codes.concat([secret === null ? "none" : secret.code, signed === null ? "none" : signed.code]));
 }
 
 export function kept(): Response {

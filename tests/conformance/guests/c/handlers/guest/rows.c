@@ -122,6 +122,8 @@ RUNNER_HANDLER(caught) {
   note(codes);
   runner_secret("NOPE");
   note(codes);
+  runner_webhook_verify("github", "HOOK");
+  note(codes);
   return runner_ok(codes);
 }
 

@@ -178,6 +178,8 @@ RUNNER_HANDLER(caught) {
   codes.push(code());
   runner::Context().secret("NOPE");
   codes.push(code());
+  runner::webhooks::verify("github", "HOOK");
+  codes.push(code());
   return ok(codes);
 }
 

@@ -385,7 +385,8 @@ func caught(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	first := runner.Get("Order", "none").Row(ctx, &row)
 	second := runner.Insert("Order", map[string]string{"item": "x", "code": "first"}).Row(ctx, &row)
 	_, third := ctx.Secret("NOPE")
-	return runner.OK(codes(first, second, third)), nil
+	_, fourth := ctx.Client.Webhooks.Verify("github", "HOOK")
+	return runner.OK(codes(first, second, third, fourth)), nil
 }
 
 //go:wasmexport kept

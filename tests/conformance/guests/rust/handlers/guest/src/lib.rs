@@ -220,6 +220,7 @@ handler!(caught, |ctx, _| {
         code(get("Order", "none").row::<Order>(ctx)),
         code(insert("Order", json!({"item": "x", "code": "first"})).row::<Order>(ctx)),
         code(ctx.secret("NOPE")),
+        code(ctx.client.webhooks.verify(Scheme::Github, "HOOK")),
     ]))
 });
 
