@@ -98,14 +98,20 @@ func (c *checker) checkJWT(d *SessionDecl) {
 	for _, s := range d.Settings {
 		given[s.Name.Name] = true
 		switch s.Name.Name {
-		case "issuer", "audience", "jwks":
-			c.str(s.Value)
+		case "issuer", "audience":
+			c.filled(s.Name.Name, s.Value)
+		case "jwks":
+			if place, ok := c.filled("jwks", s.Value); ok {
+				c.checkKeySet(place)
+			}
 		case "algorithms":
 			for _, alg := range c.nameList(s.Value) {
 				c.checkAlgorithm(alg)
 			}
 		case "roles", "tenant":
-			c.claim(s.Value)
+			if name, ok := c.claim(s.Value); ok {
+				c.filled("the claim of "+s.Name.Name, name)
+			}
 		}
 	}
 	for _, need := range []string{"issuer", "audience", "jwks"} {
@@ -113,6 +119,34 @@ func (c *checker) checkJWT(d *SessionDecl) {
 			c.errorf("E530", d.Span(), "jwt needs issuer, audience and jwks: there is no %s", need)
 		}
 	}
+}
+
+// filled wants a string that is more than blanks.
+func (c *checker) filled(what string, v SettingValue) (*Literal, bool) {
+	lit, ok := c.str(v)
+	if ok && strings.TrimSpace(lit.Text) == "" {
+		c.errorf("E530", lit.Loc, "jwt: %s is empty: then it would not be checked, so write what it has to be", what)
+		return nil, false
+	}
+	return lit, ok
+}
+
+// checkKeySet checks where a provider's keys are: what sends them decides who is
+// signed in.
+func (c *checker) checkKeySet(place *Literal) {
+	u, err := url.Parse(place.Text)
+	switch {
+	case err == nil && u.Scheme == "" && u.Host == "": // a file
+	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
+	default:
+		c.errorf("E530", place.Loc, "jwks: %q is neither an https URL nor a file: write \"https://login.example.com/keys\" or \"keys.json\" (http is for loopback, a file's name has no colon)", place.Text)
+	}
+}
+
+// isLoopback reports a host of this machine alone.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 func (c *checker) checkAlgorithm(alg Ident) {

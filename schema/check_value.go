@@ -60,14 +60,14 @@ func (c *checker) bareName(v SettingValue, what string) (Ident, bool) {
 	return name.Name, name.Name.Name != ""
 }
 
-// claim wants claim("name").
-func (c *checker) claim(v SettingValue) {
+// claim wants claim("name") and returns what stands for the name.
+func (c *checker) claim(v SettingValue) (SettingValue, bool) {
 	name, ok := v.(*NameSetting)
 	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
 		c.expected(v, `claim("…")`)
-		return
+		return nil, false
 	}
-	c.str(name.Args[0])
+	return name.Args[0], true
 }
 
 // nameList wants a list of names.

@@ -516,3 +516,19 @@ func TestASchemaThatDeclaresNothingIsWarnedAbout(t *testing.T) {
 		t.Errorf("a schema that cannot be read: %v", found)
 	}
 }
+
+func TestOnlyHTTPSAndFilesGiveTheKeysOfAProvider(t *testing.T) {
+	for place, want := range map[string]bool{
+		"https://login.example/keys": true, "https://login.example:8443/keys?v=1": true, "keys.json": true,
+		"/etc/keys.json": true, "../keys.json": true, "http://127.0.0.1:9/keys": true, "http://localhost/keys": true, "http://[::1]:9/keys": true,
+
+		"http://login.example/keys": false, "http://127.0.0.1.evil.example/keys": false, "ftp://login.example/keys": false,
+		"file:///etc/passwd": false, "https:keys": false, "https:///keys": false, "//login.example/keys": false,
+		"https://user:password@login.example/keys": false, "HTTP://login.example/keys": false, " https://login.example/keys": false,
+	} {
+		_, found := compile(fmt.Sprintf("auth { session jwt { issuer: \"i\", audience: \"a\", jwks: %q } }", place), schema.Options{})
+		if taken := len(found) == 0; taken != want {
+			t.Errorf("jwks %q: %v", place, found)
+		}
+	}
+}

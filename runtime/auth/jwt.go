@@ -19,6 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
 )
@@ -63,15 +64,16 @@ type TokenOptions struct {
 var defaultAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
 
 // NewTokens returns what verifies the JWTs that the schema's auth block describes,
-// nil when it describes none. Run gets the provider's keys.
+// nil when it describes none. Run gets the provider's keys. The fault is Invalid: what
+// decides whose tokens count must be there.
 func NewTokens(s *schema.AuthSettings, opt TokenOptions) (*Tokens, error) {
 	if s.JWT == nil {
 		return nil, nil
 	}
-	source, err := newKeySource(s.JWT.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, err
+	if s.JWT.Issuer == "" || s.JWT.Audience == "" || s.JWT.JWKS == "" {
+		return nil, fault.New(fault.Invalid, "session jwt needs issuer, audience and jwks")
 	}
+	source := newKeySource(s.JWT.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
 	if opt.Before != nil && opt.Before.source.place == source.place {
 		if old := opt.Before.source.set.Load(); old != nil {
 			source.set.Store(&keySet{keys: old.keys, fetched: old.fetched})
