@@ -62,7 +62,7 @@ Try, in another terminal:
   curl $url/v1/orders -H 'X-API-Key: $reader' -d '{"number":"A-1","partner":"$acme","total":"1.00"}'
   curl $url/v1/orders
   curl $url/hooks/payments -H 'X-Signature: sha256=$signature' -d '$event'
-  curl $url/v1/orders?status=paid -H 'X-API-Key: $reader'
+  curl '$url/v1/orders?status=paid' -H 'X-API-Key: $reader'
   curl $url/v1/partners/acme -H 'Cookie: $cookie'
   curl $url/_call/createPartnerKey -H 'Cookie: $cookie' -d '{"scope":"orders_read","name":"reporting"}'
 

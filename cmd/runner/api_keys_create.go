@@ -37,6 +37,7 @@ func (c *cli) apiKeysCreateCommand() *cobra.Command {
 	flags.StringVar(&f.tenant, "tenant", "", "tenant whose rows the key reaches")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object kept with the key")
 	flags.StringVar(&f.out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
+	completeFlag(cmd, "scope", c.schemaNames(scopeNames))
 	return cmd
 }
 

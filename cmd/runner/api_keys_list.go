@@ -28,6 +28,7 @@ func (c *cli) apiKeysListCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&request.Scope, "scope", "", "only keys of this scope")
+	completeFlag(cmd, "scope", c.schemaNames(scopeNames))
 	cmd.Flags().BoolVar(&request.All, "all", false, "expired and revoked ones too")
 	return cmd
 }

@@ -68,6 +68,7 @@ func (c *cli) buildCommand() *cobra.Command {
 }
 
 func (c *cli) build(ctx context.Context, a *app) error {
+	c.writesApp()
 	s, sources, err := a.compile()
 	if err != nil {
 		return err

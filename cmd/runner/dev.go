@@ -53,6 +53,7 @@ func (c *cli) devCommand() *cobra.Command {
 					return invalid("--listen: %v", err)
 				}
 			}
+			c.writesApp()
 			return c.newDev(cmd, listen).run(cmd.Context())
 		},
 	}

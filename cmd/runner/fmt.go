@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
@@ -142,8 +141,8 @@ func (c *cli) deliver(file string, old, formatted []byte, check, show bool) erro
 	case show:
 		return c.printDiff(file, old, formatted)
 	case !check:
-		if err := replaceFile(file, formatted); err != nil {
-			return fmt.Errorf("write %s: %w", file, err)
+		if err := writeFile(file, formatted); err != nil {
+			return err
 		}
 	}
 	if c.json {
@@ -171,32 +170,4 @@ func schemaFiles(args []string) ([]string, error) {
 		}
 	}
 	return files, nil
-}
-
-// replaceFile puts text in the place of file in one step, with file's mode.
-func replaceFile(file string, text []byte) error {
-	info, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
-	file, err = filepath.EvalSymlinks(file)
-	if err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name()) // not there any more when all went well
-	_, err = temp.Write(text)
-	if err == nil {
-		err = temp.Chmod(info.Mode().Perm())
-	}
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), file)
 }

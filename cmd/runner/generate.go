@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -42,6 +39,7 @@ func (c *cli) generateTypesCommand() *cobra.Command {
 		Long:  generateTypesHelp,
 		Args:  atMost(1, "one folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c.writesApp()
 			if err := c.appFolder(cmd, args); err != nil {
 				return err
 			}
@@ -89,8 +87,8 @@ func (c *cli) generateOpenAPICommand() *cobra.Command {
 		Args: atMost(1, "one folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, server := range opt.Servers {
-				if u, err := url.Parse(server); err != nil || (u.Host == "" || u.Scheme == "") && !strings.HasPrefix(server, "/") {
-					return invalid("--server: %q is no URL: write one as https://api.example.com, or a path on the document's own server", server)
+				if !isServer(server) {
+					return invalid("--server: %q is no URL of a server: write one as https://api.example.com, or a path on the document's own server", server)
 				}
 			}
 			return c.generateText(cmd, args, out, func(s *schema.Schema) []byte { return generate.OpenAPI(s, opt) })
@@ -100,6 +98,19 @@ func (c *cli) generateOpenAPICommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&opt.Servers, "server", nil, "a URL where the app is served; may be given several times")
 	cmd.Flags().StringVar(&opt.Version, "api-version", "", "the version of the app's interface (default 0.0.0)")
 	return cmd
+}
+
+// isServer reports a URL below which paths can stand: of http or https, or a path, and
+// nothing behind that.
+func isServer(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || strings.ContainsAny(text, "?#") || u.User != nil {
+		return false
+	}
+	if u.Scheme == "" && u.Host == "" {
+		return strings.HasPrefix(text, "/")
+	}
+	return (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != ""
 }
 
 const generateClientHelp = `Write a client for the app in TypeScript: one file that imports nothing, with a method
@@ -126,6 +137,7 @@ func (c *cli) generateClientCommand() *cobra.Command {
 // generateText writes what is made of the app's schema to a file, if one is named, or
 // to stdout: with --json, a text that is no JSON as a string.
 func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text func(*schema.Schema) []byte) error {
+	c.writesApp()
 	if err := c.appFolder(cmd, args); err != nil {
 		return err
 	}
@@ -181,29 +193,6 @@ func typeFiles(s *schema.Schema) (files []appFile, err error) {
 		files = append(files, appFile{"types/runner-" + name + ".d.ts", text})
 	}
 	return files, nil
-}
-
-// writeIfChanged writes a file, whole or not at all.
-func writeIfChanged(path string, text []byte) error {
-	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
-		return nil
-	}
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".generated-*")
-	if err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %q: %w", path, err), os.Remove(file.Name()))
-	}
-	return nil
 }
 
 // refreshTypes writes the folder types of an app whose handlers are written in

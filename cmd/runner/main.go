@@ -21,13 +21,13 @@ func main() {
 	// A pipe that breaks is an error of the write that meets it, not the death
 	// of a server whose log reader went away.
 	signal.Ignore(syscall.SIGPIPE)
-	syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
+	umask := syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)               // the second interrupt is the system's own
 	stderr := telemetry.NewRedactor(os.Stderr) // an error may quote an argument, and that may be a token
 	c := &cli{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(),
-		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		terminal: term.IsTerminal(int(os.Stderr.Fd())), umask: umask,
 	}
 	c.color = c.terminal && os.Getenv("NO_COLOR") == ""
 	c.colorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
@@ -45,6 +45,8 @@ type cli struct {
 	// terminal reports that a person reads stderr on a terminal, color that they
 	// want colours there, colorOut that they do on stdout.
 	terminal, color, colorOut bool
+	// umask is the one that the program was started with.
+	umask int
 
 	app, data, configFile string
 	json                  bool
@@ -63,6 +65,10 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	}
 	return c.report(err)
 }
+
+// writesApp gives files the rights that the user's umask leaves: those of an app are no
+// secrets. What is one is made with a mode of its own.
+func (c *cli) writesApp() { syscall.Umask(c.umask) }
 
 const rootHelp = `runner turns a schema file and a few WebAssembly modules into an HTTP service.
 
@@ -147,20 +153,26 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// onlySubcommands makes a command without work of its own show its help, and
-// refuse a word that names none of its commands.
+// onlySubcommands makes a command without work of its own refuse to run without one of
+// its commands, with its help on stderr, and a word that names none of them. The program
+// alone just shows its help.
 func (c *cli) onlySubcommands(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 0:
 			return unknownCommand(cmd, args[0])
-		case c.json: // the help is no JSON document
-			f := misused("%s: it takes one of its commands", cmd.CommandPath())
-			f.hint = cmd.CommandPath() + " --help lists the commands"
-			return f
+		case !c.json && !cmd.HasParent():
+			return cmd.Help()
+		case !c.json:
+			cmd.SetOut(c.stderr)
+			if err := cmd.Help(); err != nil {
+				return err
+			}
 		}
-		return cmd.Help()
+		f := misused("%s: it takes one of its commands", cmd.CommandPath())
+		f.hint = cmd.CommandPath() + " --help lists the commands"
+		return f
 	}
 }
 

@@ -74,6 +74,7 @@ func (c *cli) newCommand() *cobra.Command {
 		Long:  newHelp,
 		Args:  exactlyOne("the folder to be made"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			c.writesApp()
 			i := slices.IndexFunc(languages, func(l language) bool { return l.name == lang })
 			if i < 0 {
 				return misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
@@ -82,6 +83,7 @@ func (c *cli) newCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&lang, "lang", "ts", "language of the handlers: "+strings.Join(names, ", "))
+	completeFlag(cmd, "lang", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

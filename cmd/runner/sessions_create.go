@@ -46,5 +46,6 @@ func (c *cli) sessionsCreateCommand() *cobra.Command {
 	flags.StringArrayVar(&request.Roles, "role", nil, "a role of the user; may be given again")
 	flags.StringVar(&ttl, "ttl", "", "how long the session may last, such as 12h (default: as long as the schema allows)")
 	flags.StringVar(&out, "out", "", "write the cookie to this new file, mode 0600, and not to stdout")
+	completeFlag(cmd, "role", c.schemaNames(roleNames))
 	return cmd
 }

@@ -31,6 +31,9 @@ func (c *cli) versionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if c.json {
+				return c.printJSON(text)
+			}
 			return c.print(text)
 		},
 	}

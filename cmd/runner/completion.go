@@ -1,0 +1,40 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"runner.example/schema"
+)
+
+// completeFlag gives a shell the values that a flag can have.
+func completeFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// schemaNames gives a shell names that the app's schema declares; none while it has a
+// mistake.
+func (c *cli) schemaNames(of func(*schema.Schema) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		a, err := c.readApp(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		s, _, err := a.compile()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return of(s), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func scopeNames(s *schema.Schema) []string {
+	var names []string
+	for _, scope := range s.APIKeys.Scopes {
+		names = append(names, scope.Name)
+	}
+	return names
+}
+
+func roleNames(s *schema.Schema) []string { return s.Auth.Roles }

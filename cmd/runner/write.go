@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeFile gives a file its text, in one step where it is a regular file, which keeps
+// its mode, or a new one. Links stay and are followed. What is no regular file, such as
+// a pipe or a device, stays what it is and is written to.
+func writeFile(path string, text []byte) error {
+	err := writeTo(path, text)
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	return nil
+}
+
+func writeTo(path string, text []byte) error {
+	mode := fs.FileMode(0o644)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(path); err == nil { // a link to what is not there yet
+			return os.WriteFile(path, text, mode)
+		}
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return os.WriteFile(path, text, mode)
+	default:
+		mode = info.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // not there any more when all went well
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Chmod(mode), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}
+
+// writeIfChanged writes a file and the folders that it needs. A regular file that has
+// the text already is left alone.
+func writeIfChanged(path string, text []byte) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir(), os.IsPathSeparator(path[len(path)-1]):
+		return invalid("%q is a folder: name a file", path)
+	case err == nil && info.Mode().IsRegular():
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
+			return nil
+		}
+	case err != nil:
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write %q: %w", path, err)
+		}
+	}
+	return writeFile(path, text)
+}
