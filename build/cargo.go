@@ -101,7 +101,7 @@ func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string)
 	args = append(args, "--cfg", fmt.Sprintf(`folder="%x"`, sha256.Sum256([]byte(dir))))
 	cmd := exec.CommandContext(ctx, tool.cargo, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "RUSTC="+tool.rustc, "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+target)
+	cmd.Env = append(environ(), "RUSTC="+tool.rustc, "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+target)
 	if !hasReleaseProfile(dir) {
 		for _, setting := range rustProfile {
 			if os.Getenv(setting[0]) == "" {
@@ -215,7 +215,7 @@ func isProgram(path string) bool {
 // crate, which may name the toolchain that it is for, and looks.
 func compiles(ctx context.Context, rustc, dir string) bool {
 	cmd := exec.CommandContext(ctx, rustc, "--print", "target-libdir", "--target", rustTarget)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, environ()
 	said, err := cmd.Output()
 	if err != nil {
 		return false

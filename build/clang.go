@@ -158,7 +158,7 @@ func findClang(ctx context.Context, work string, cxx bool) (string, error) {
 		there = append(there, name)
 		args := slices.Concat(clangFlags, linkFlags, []string{"-x", language, "-", "-o", filepath.Join(work, "probe.wasm")}, libraries(cxx))
 		cmd := exec.CommandContext(ctx, path, args...)
-		cmd.Stdin = strings.NewReader(program)
+		cmd.Stdin, cmd.Env = strings.NewReader(program), environ()
 		if cmd.Run() == nil {
 			return path, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -102,7 +103,7 @@ func (b *builder) fromFolder(folder string, compile func(building string) (bool,
 func (b *builder) run(ctx context.Context, folder string, variables []string, command string, args ...string) (said string, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Dir = filepath.Join(b.options.Dir, "handlers", folder)
-	cmd.Env = append(os.Environ(), variables...)
+	cmd.Env = append(environ(), variables...)
 	cmd.WaitDelay = time.Second // for what the command began itself
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
@@ -114,4 +115,10 @@ func (b *builder) run(ctx context.Context, folder string, variables []string, co
 		return "", false, fmt.Errorf("build handlers/%s: %w", folder, errors.Join(err, ctx.Err()))
 	}
 	return both.String(), true, nil
+}
+
+// environ is the environment without the app's secrets: no tool, and nothing that a
+// tool runs for a dependency, has use for them.
+func environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "RUNNER_SECRETS_") })
 }
