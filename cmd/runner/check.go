@@ -50,7 +50,9 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 	found.Append(a.doubts)
 	if s != nil {
 		found.Append(a.strangers(s))
-		c.noteSecrets(a, s)
+		if !a.doubts.HasErrors() { // else nobody knows what the file gives
+			c.noteSecrets(a, s)
+		}
 	}
 	if modules && err == nil {
 		var unbound diag.List

@@ -260,7 +260,7 @@ func (r *reader) readFile(path string, src []byte) {
 	file := tomlFile{path: path, src: src}
 	meta, err := toml.Decode(string(src), &sections)
 	if err != nil {
-		r.found.Errorf("", file.placeOf(err), "not TOML: %s", tomlMessage(err))
+		r.found.Errorf("", file.placeOf(err), "not TOML here: %s", remedyOf(err))
 		return
 	}
 	file.meta = meta
@@ -430,9 +430,16 @@ func (f *tomlFile) span(offset int) diag.Span {
 	return diag.Span{File: f.path, Start: at, End: at}
 }
 
-func tomlMessage(err error) string {
-	if parse, ok := errors.AsType[toml.ParseError](err); ok {
-		return parse.Message
+// remedyOf says what to do about a mistake of TOML itself. The library's messages
+// quote what they complain about, and that may be a secret: those alone are passed on
+// that are fixed texts.
+func remedyOf(err error) string {
+	parse, _ := errors.AsType[toml.ParseError](err)
+	switch message := parse.Message; {
+	case strings.HasPrefix(message, "Key '"):
+		return "the key was defined before: keep it once"
+	case strings.HasPrefix(message, "unexpected EOF"), message == "strings cannot contain newlines":
+		return message
 	}
-	return err.Error()
+	return "write strings in quotes"
 }

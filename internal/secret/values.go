@@ -3,10 +3,17 @@ package secret
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
+	"unicode/utf8"
 )
+
+// maxBytes is how large a secret's file may be.
+const maxBytes = 64 << 10
 
 // Values are the secrets that a schema declares, by name. The zero value has
 // none. Values are immutable and safe for concurrent use.
@@ -25,8 +32,10 @@ func (v Values) Get(name string) (Text, bool) {
 //	the file that RUNNER_SECRETS_<NAME>_FILE names, less one newline at its end
 //	the entry <NAME> of file, the [secrets] section of runner.toml
 //
-// The error names every secret that has no value, or an empty one, and what to
-// do. Entries of file that no schema declares are not looked at.
+// A value is text in UTF-8, of more than blanks; a file is at most 64 KiB, and no pipe
+// or device. The error names every secret that has none, and what to do; a path is not
+// shown, since it may be a value in the wrong variable. Entries of file that no schema
+// declares are not looked at.
 func Resolve(names []string, lookupEnv func(string) (string, bool), file map[string]string) (Values, error) {
 	texts := make(map[string]Text, len(names))
 	var missing []string
@@ -55,7 +64,7 @@ func Resolve(names []string, lookupEnv func(string) (string, bool), file map[str
 func resolve(name string, names []string, lookupEnv func(string) (string, bool), file map[string]string) (value string, found bool, err error) {
 	variable := variableOf(name)
 	if value, found := lookupEnv(variable); found {
-		return value, true, notEmpty(value, name, "the variable "+variable)
+		return value, true, check(value, name, "the variable "+variable)
 	}
 	// A secret may itself be named …_FILE: then the variable is its own value.
 	if !slices.Contains(names, name+"_FILE") {
@@ -64,24 +73,61 @@ func resolve(name string, names []string, lookupEnv func(string) (string, bool),
 		}
 	}
 	if value, found := file[name]; found {
-		return value, true, notEmpty(value, name, "[secrets] in runner.toml")
+		return value, true, check(value, name, "[secrets] in runner.toml")
 	}
 	return "", false, nil
 }
 
 func readFile(name, variable, path string) (value string, found bool, err error) {
-	data, err := os.ReadFile(path)
+	data, err := read(path)
 	if err != nil {
 		return "", true, fmt.Errorf("read secret %s from the file that %s names: %w", name, variable, err)
 	}
 	value = strings.TrimSuffix(string(data), "\n")
 	value = strings.TrimSuffix(value, "\r")
-	return value, true, notEmpty(value, name, fmt.Sprintf("the file %q", path))
+	return value, true, check(value, name, "the file that "+variable+" names")
 }
 
-func notEmpty(value, name, where string) error {
-	if value == "" {
+// read reads a file without waiting for another process. Its errors do not show the
+// path.
+func read(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, causeOf(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, causeOf(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no plain file: write the value into one")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	switch {
+	case err != nil:
+		return nil, causeOf(err)
+	case len(data) > maxBytes:
+		return nil, fmt.Errorf("it has more than the %d KiB of a secret", maxBytes>>10)
+	}
+	return data, nil
+}
+
+// causeOf is an error of a file without its path.
+func causeOf(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return errors.New("it cannot be read")
+}
+
+// check refuses what is no secret; guests get it as text.
+func check(value, name, where string) error {
+	switch {
+	case strings.TrimSpace(value) == "":
 		return fmt.Errorf("secret %s is empty in %s: give it a value or remove it there", name, where)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("secret %s is not text in UTF-8 in %s: write it there in base64 or hex", name, where)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"runner.example/internal/secret"
@@ -97,10 +98,54 @@ func TestAnEmptySecretIsRefusedWhereverItStands(t *testing.T) {
 		"file":         {map[string]string{"RUNNER_SECRETS_A_FILE": writeFile(t, "\n")}, nil, "the file"},
 		"missing file": {map[string]string{"RUNNER_SECRETS_A_FILE": "/nowhere/secret"}, nil, "RUNNER_SECRETS_A_FILE names"},
 		"runner.toml":  {nil, map[string]string{"A": ""}, "[secrets] in runner.toml"},
+		"blanks":       {map[string]string{"RUNNER_SECRETS_A": " \t\n"}, nil, "empty in the variable RUNNER_SECRETS_A"},
+		"blank file":   {map[string]string{"RUNNER_SECRETS_A_FILE": writeFile(t, " \n \n")}, nil, "empty in the file that RUNNER_SECRETS_A_FILE names"},
 	} {
 		_, err := secret.Resolve([]string{"A"}, env(c.env), c.section)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, c.says)
+		}
+	}
+}
+
+func TestWhatIsNoTextIsNoSecret(t *testing.T) {
+	for name, pairs := range map[string]map[string]string{
+		"the variable RUNNER_SECRETS_A":             {"RUNNER_SECRETS_A": "c4n4ry\xff"},
+		"the file that RUNNER_SECRETS_A_FILE names": {"RUNNER_SECRETS_A_FILE": writeFile(t, "c4n4ry\xc3\x28")},
+	} {
+		_, err := secret.Resolve([]string{"A"}, env(pairs), nil)
+		if err == nil || !strings.Contains(err.Error(), "secret A is not text in UTF-8 in "+name) || strings.Contains(err.Error(), "c4n4ry") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestASecretIsReadFromAPlainFileOfItsSizeAlone(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(writeFile(t, "linked"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, says string }{
+		{pipe, "no plain file"}, {dir, "no plain file"}, {"/dev/zero", "no plain file"},
+		{writeFile(t, strings.Repeat("x", 64<<10+1)), "64 KiB"},
+		{writeFile(t, strings.Repeat("x", 64<<10)), ""}, {link, ""},
+	} {
+		_, err := secret.Resolve([]string{"A"}, env(map[string]string{"RUNNER_SECRETS_A_FILE": c.path}), nil)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want an error that says %q", c.path, err, c.says)
+		}
+	}
+}
+
+func TestAValueInThePlaceOfItsFileIsNotShown(t *testing.T) {
+	for _, value := range []string{"c4n4ry", "c4n4ry/c4n4ry", strings.Repeat("c4n4ry", 1000), "c4n4ry\x00"} {
+		_, err := secret.Resolve([]string{"A"}, env(map[string]string{"RUNNER_SECRETS_A_FILE": value}), nil)
+		if err == nil || strings.Contains(err.Error(), "c4n4ry") || !strings.Contains(err.Error(), "RUNNER_SECRETS_A_FILE") {
+			t.Errorf("error %v", err)
 		}
 	}
 }
