@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -27,17 +25,24 @@ func checkInput(input *schema.ObjectType, body []byte) error {
 	}
 	body = orEmpty(body)
 	wrong := input.Check(body)
-	switch {
-	case len(wrong) == 0:
+	if len(wrong) == 0 {
 		return nil
-	case !jsontext.Value(body).IsValid():
-		return fault.New(fault.InvalidJSON, "the body %s", wrong[0].Message)
+	}
+	if broken := schema.BrokenJSON(body); broken != nil {
+		return brokenBody(broken)
 	}
 	text, err := json.Marshal(wrong)
 	if err != nil {
 		return err
 	}
 	return &inputError{fault.New(fault.InvalidInput, "the body is no %s: see errors", input.Name), text}
+}
+
+func brokenBody(e *schema.FieldError) error {
+	if e.Field == "" {
+		return fault.New(fault.InvalidJSON, "the body %s", e.Message)
+	}
+	return fault.New(fault.InvalidJSON, "the body's member %q %s", e.Field, e.Message)
 }
 
 // orEmpty gives an empty object for no body and for null.
@@ -48,10 +53,10 @@ func orEmpty(body []byte) []byte {
 	return body
 }
 
-// checkResult refuses an answer that is not what its function declares. What is
-// wrong with it is for the log.
+// checkResult refuses an answer that is not what its function declares; operators see
+// hidden fields too. What is wrong with it is for the log.
 func checkResult(result *schema.Type, body []byte) error {
-	wrong := result.CheckResult(body)
+	wrong := result.CheckResult(body, false)
 	if len(wrong) == 0 {
 		return nil
 	}

@@ -3,18 +3,15 @@ package schema
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"runner.example/internal/diag"
 )
 
 // callPrefix is where exposed functions are served; no route can be declared there.
 const callPrefix = "/_call/"
 
-// Route is the route that the function, which is exposed, is served at.
+// Route is the route that the function is served at if it is exposed.
 func (f *Function) Route() *Route {
 	return &Route{
 		Method: "POST", Path: callPrefix + f.Name, Handler: f.Name,
@@ -123,51 +120,48 @@ func (f *filler) list(elem *ObjectType) error {
 
 // CheckResult reads body as a function's result of the type and reports every
 // mistake, as ObjectType.Check does; no body is null. An entity stands for one of its
-// rows, with those of its fields that the function wants to show.
-func (t *Type) CheckResult(body []byte) []FieldError {
+// rows, with those of its fields that the function wants to show, hidden ones among
+// them only if hidden says so.
+func (t *Type) CheckResult(body []byte, hidden bool) []FieldError {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		body = []byte("null")
 	}
 	if err := checkDepth(body); err != nil {
 		return []FieldError{{"", err.Error()}}
 	}
-	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body))}
-	if c.result(t, "") {
-		if _, err := c.dec.ReadToken(); err != io.EOF {
-			c.report("", "must be one JSON value and nothing else")
-		}
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), hidden: hidden}
+	if c.result(t) {
+		c.end("value")
 	}
 	return c.found
 }
 
-func (c *inputChecker) result(t *Type, path string) bool {
+func (c *inputChecker) result(t *Type) bool {
 	if t.Kind != Relation || c.dec.PeekKind() == 'n' {
-		return c.value(t, path)
+		return c.value(t)
 	}
 	if t.List {
-		return c.list(t, path, c.result)
+		return c.list(t, c.result)
 	}
-	_, readable := c.members(path, func(name string) bool {
+	_, more := c.members(func(name string) bool {
 		f := t.Entity.Field(name)
-		if f == nil || f.Hidden || f.Type.Kind == ToMany {
-			if !c.skip(path) {
-				return false
-			}
-			c.report(join(path, name), "is not a field of %s that can be shown%s", t.Entity.Name, diag.DidYouMean(name, t.Entity.FieldNames()))
-			return true
+		if f == nil || f.Hidden && !c.hidden || f.Type.Kind == ToMany {
+			return c.skip() && c.reportMember(name, "is not a field of %s that can be shown%s", t.Entity.Name, c.didYouMean(name, t.Entity.FieldNames))
 		}
+		here := c.enter(name)
+		defer c.leave(here)
 		raw, err := c.dec.ReadValue()
 		if err != nil {
-			return c.broken(path, err)
+			return c.broken(err)
 		}
 		parse := f.Type.ParseOperand // a row may be older than its field's bounds
 		if f.Type.List {
 			parse = f.Type.Parse
 		}
 		if _, err := parse(raw); err != nil {
-			c.report(join(path, name), "%s", err)
+			return c.report("%s", err)
 		}
 		return true
 	})
-	return readable
+	return more
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -21,24 +23,42 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// maxFieldErrors bounds how many mistakes are told of one body.
-const maxFieldErrors = 100
+const (
+	// maxFieldErrors and maxErrorBytes bound what is told of one body: behind them
+	// nothing more is read. The bytes may be passed by one mistake.
+	maxFieldErrors = 100
+	maxErrorBytes  = 16 << 10
+	// maxFieldChars is where FieldError.Field is cut.
+	maxFieldChars = 100
+	// maxSuggestions bounds how many unknown members are told what they may stand for.
+	maxSuggestions = 5
+)
 
-// Check reads body as an object of the type and reports every mistake, in the
-// order of the members and then of the fields that are missing; nil when there
-// is none. Members that the type does not have are mistakes. A field may be
-// left out when it is optional or has a default.
+// Check reads body as an object of the type and reports its mistakes, in the
+// order of the members and then of the fields that are missing, up to a hundred;
+// nil when there is none. Members that the type does not have are mistakes. A field
+// may be left out when it is optional or has a default.
 func (t *ObjectType) Check(body []byte) []FieldError {
 	if err := checkDepth(body); err != nil {
 		return []FieldError{{"", err.Error()}}
 	}
 	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body))}
-	if c.object(t, "") {
-		if _, err := c.dec.ReadToken(); err != io.EOF {
-			c.report("", "must be one JSON object and nothing else")
-		}
+	if c.object(t) {
+		c.end("object")
 	}
 	return c.found
+}
+
+// BrokenJSON tells why text is not one JSON value, and where; nil when it is one.
+func BrokenJSON(text []byte) *FieldError {
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(text))}
+	if c.skip() {
+		c.end("value")
+	}
+	if len(c.found) == 0 {
+		return nil
+	}
+	return &c.found[0]
 }
 
 // read reads a value of the type, which is kept as JSON.
@@ -54,53 +74,96 @@ func (t *ObjectType) read(raw []byte) (Value, error) {
 	return JSONValue(string(compact)), err
 }
 
+// inputChecker walks through one JSON value. What reads returns false when nothing
+// more is to be read.
 type inputChecker struct {
-	dec   *jsontext.Decoder
-	found []FieldError
+	dec       *jsontext.Decoder
+	hidden    bool   // fields may stand in a result
+	path      []byte // of the value at hand
+	found     []FieldError
+	foundSize int // in bytes
+	suggested int
 }
 
-func (c *inputChecker) report(path, format string, args ...any) {
-	if len(c.found) < maxFieldErrors {
-		c.found = append(c.found, FieldError{path, fmt.Sprintf(format, args...)})
+// report reports a mistake of the value at hand.
+func (c *inputChecker) report(format string, args ...any) bool {
+	e := FieldError{shortField(c.path), fmt.Sprintf(format, args...)}
+	c.found = append(c.found, e)
+	c.foundSize += len(e.Field) + len(e.Message)
+	return len(c.found) < maxFieldErrors && c.foundSize < maxErrorBytes
+}
+
+// reportMember reports a mistake of a member of the object at hand.
+func (c *inputChecker) reportMember(name, format string, args ...any) bool {
+	here := c.enter(name)
+	more := c.report(format, args...)
+	c.leave(here)
+	return more
+}
+
+// enter makes a member of the object at hand the value at hand, until leave.
+func (c *inputChecker) enter(name string) (here int) {
+	here = len(c.path)
+	c.path = appendMember(c.path, name)
+	return here
+}
+
+func (c *inputChecker) leave(here int) { c.path = c.path[:here] }
+
+// didYouMean suggests what the name of an unknown member may stand for. Only the
+// first few are looked for: comparing names takes its time.
+func (c *inputChecker) didYouMean(name string, known func() []string) string {
+	if c.suggested == maxSuggestions || len(name) > maxFieldChars {
+		return ""
 	}
+	c.suggested++
+	return diag.DidYouMean(name, known())
 }
 
 // broken reports what is not JSON at all, behind which nothing can be read.
-func (c *inputChecker) broken(path string, err error) bool {
+func (c *inputChecker) broken(err error) bool {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case err == io.EOF:
-		c.report(path, "must be a JSON object")
+		c.report("must be a JSON object")
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		c.report(pathOf(syntax.JSONPointer), "must not be given twice")
+		if c.path = appendPointer(nil, syntax.JSONPointer); len(c.path) == 0 {
+			c.report("%s", describeJSON(err))
+			break
+		}
+		c.report("must not be given twice")
 	default:
-		c.report(path, "%s", describeJSON(err))
+		c.report("%s", describeJSON(err))
 	}
 	return false
 }
 
-// object checks the value at hand as an object. It returns false when what
-// follows cannot be read.
-func (c *inputChecker) object(t *ObjectType, path string) bool {
+// end reports what stands behind the value that was read.
+func (c *inputChecker) end(what string) {
+	if _, err := c.dec.ReadToken(); err != io.EOF {
+		c.report("must be one JSON %s and nothing else", what)
+	}
+}
+
+// object checks the value at hand as an object.
+func (c *inputChecker) object(t *ObjectType) bool {
 	given := make([]bool, len(t.Fields))
-	isObject, readable := c.members(path, func(name string) bool {
+	isObject, more := c.members(func(name string) bool {
 		f := fieldOf(t.Fields, name)
 		if f == nil {
-			if !c.skip(path) {
-				return false
-			}
-			c.report(join(path, name), "is not a field of %s%s", t.Name, diag.DidYouMean(name, fieldNames(t.Fields)))
-			return true
+			return c.skip() && c.reportMember(name, "is not a field of %s%s", t.Name, c.didYouMean(name, t.fieldNames))
 		}
 		given[f.Pos] = true
-		return c.value(&f.Type, join(path, name))
+		here := c.enter(name)
+		defer c.leave(here)
+		return c.value(&f.Type)
 	})
-	if !isObject || !readable {
-		return readable
+	if !isObject || !more {
+		return more
 	}
 	for _, f := range t.Fields {
-		if !given[f.Pos] && !f.Type.Optional && !f.HasDefault && !f.DefaultNow {
-			c.report(join(path, f.Name), "%s", errRequired)
+		if !given[f.Pos] && !f.Type.Optional && !f.HasDefault && !f.DefaultNow && !c.reportMember(f.Name, "%s", errRequired) {
+			return false
 		}
 	}
 	return true
@@ -108,100 +171,115 @@ func (c *inputChecker) object(t *ObjectType, path string) bool {
 
 // members calls each with the name of every member of the value at hand, and the
 // decoder before its value.
-func (c *inputChecker) members(path string, each func(name string) bool) (isObject, readable bool) {
+func (c *inputChecker) members(each func(name string) bool) (isObject, more bool) {
 	if c.dec.PeekKind() != '{' {
-		if !c.skip(path) {
-			return false, false
-		}
-		c.report(path, "must be an object")
-		return false, true
+		return false, c.skip() && c.report("must be an object")
 	}
 	if _, err := c.dec.ReadToken(); err != nil {
-		return true, c.broken(path, err)
+		return true, c.broken(err)
 	}
 	for c.dec.PeekKind() != '}' {
 		token, err := c.dec.ReadToken()
 		if err != nil {
-			return true, c.broken(path, err)
+			return true, c.broken(err)
 		}
 		if !each(token.String()) {
 			return true, false
 		}
 	}
 	if _, err := c.dec.ReadToken(); err != nil {
-		return true, c.broken(path, err)
+		return true, c.broken(err)
 	}
 	return true, true
 }
 
 // skip reads over the value at hand.
-func (c *inputChecker) skip(path string) bool {
+func (c *inputChecker) skip() bool {
 	if _, err := c.dec.ReadValue(); err != nil {
-		return c.broken(path, err)
+		return c.broken(err)
 	}
 	return true
 }
 
-func (c *inputChecker) value(t *Type, path string) bool {
+func (c *inputChecker) value(t *Type) bool {
 	switch kind := c.dec.PeekKind(); {
 	case kind != 'n' && t.List:
-		return c.list(t, path, c.value)
+		return c.list(t, c.value)
 	case kind != 'n' && t.Kind == Object:
-		return c.object(t.Object, path)
+		return c.object(t.Object)
 	}
 	raw, err := c.dec.ReadValue()
 	if err != nil {
-		return c.broken(path, err)
+		return c.broken(err)
 	}
 	if _, err := t.Parse(raw); err != nil {
-		c.report(path, "%s", err)
+		return c.report("%s", err)
 	}
 	return true
 }
 
 // list checks the value at hand as a list, each element by check.
-func (c *inputChecker) list(t *Type, path string, check func(elem *Type, path string) bool) bool {
+func (c *inputChecker) list(t *Type, check func(elem *Type) bool) bool {
 	if c.dec.PeekKind() != '[' {
-		if !c.skip(path) {
-			return false
-		}
-		c.report(path, "%s", errList)
-		return true
+		return c.skip() && c.report("%s", errList)
 	}
 	if _, err := c.dec.ReadToken(); err != nil {
-		return c.broken(path, err)
+		return c.broken(err)
 	}
 	elem := *t
 	elem.List, elem.Optional = false, false
+	here := len(c.path)
+	defer c.leave(here)
 	for i := 0; c.dec.PeekKind() != ']'; i++ {
-		if !check(&elem, fmt.Sprintf("%s[%d]", path, i)) {
+		c.path = appendPlace(c.path[:here], strconv.Itoa(i))
+		if !check(&elem) {
 			return false
 		}
 	}
+	c.leave(here)
 	if _, err := c.dec.ReadToken(); err != nil {
-		return c.broken(path, err)
+		return c.broken(err)
 	}
 	return true
 }
 
-// pathOf writes a place in the body as FieldError.Field does.
-func pathOf(pointer jsontext.Pointer) string {
-	path := ""
+// appendPointer appends a place in the body as FieldError.Field has it, as far as
+// that goes.
+func appendPointer(path []byte, pointer jsontext.Pointer) []byte {
 	for token := range pointer.Tokens() {
-		if path != "" && strings.Trim(token, "0123456789") == "" {
-			path += "[" + token + "]"
+		if len(path) > maxFieldChars*utf8.UTFMax {
+			break
+		}
+		if len(path) > 0 && strings.Trim(token, "0123456789") == "" {
+			path = appendPlace(path, token)
 		} else {
-			path = join(path, token)
+			path = appendMember(path, token)
 		}
 	}
 	return path
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
+func appendMember(path []byte, name string) []byte {
+	if len(path) > 0 {
+		path = append(path, '.')
 	}
-	return path + "." + name
+	return append(path, name...)
+}
+
+func appendPlace(path []byte, place string) []byte {
+	return append(append(append(path, '['), place...), ']')
+}
+
+// shortField cuts a path that is longer than mistakes are told with.
+func shortField(path []byte) string {
+	chars := 0
+	for i := range string(path) {
+		if chars == maxFieldChars {
+			return string(path[:i]) + "…"
+		}
+		chars++
+	}
+	return string(path)
 }
 
 func fieldOf(fields []*Field, name string) *Field {
@@ -213,9 +291,9 @@ func fieldOf(fields []*Field, name string) *Field {
 	return nil
 }
 
-func fieldNames(fields []*Field) []string {
+func (t *ObjectType) fieldNames() []string {
 	var names []string
-	for _, f := range fields {
+	for _, f := range t.Fields {
 		names = append(names, f.Name)
 	}
 	return names

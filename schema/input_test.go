@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,6 +79,94 @@ func TestMistakesOfAnInputAreTold100AtMost(t *testing.T) {
 	}
 }
 
+// What is behind the last mistake that is told costs nothing: a body of 200 times the
+// size allocates as one that has just as many mistakes to tell.
+func TestNothingIsReadBehindTheLastMistakeThatIsTold(t *testing.T) {
+	s := mustCompile(t, inputForm+`entity Row { id: id title: string? }`)
+	typ := s.Type("OrderInput")
+	rows := schema.Type{Kind: schema.Relation, Entity: s.Entity("Row"), List: true}
+	for name, of := range map[string]struct {
+		check             func(body []byte) []schema.FieldError
+		open, each, close string
+	}{
+		"unknown members": {typ.Check, `{`, `"nubmer%d":1`, `}`},
+		"list elements":   {typ.Check, `{"lines":[`, `{"conut":%d}`, `]}`},
+		"a row's members": {func(body []byte) []schema.FieldError { return rows.CheckResult(body, false) }, `[{`, `"tilte%d":1`, `}]`},
+		"rows":            {func(body []byte) []schema.FieldError { return rows.CheckResult(body, false) }, `[`, `{"tilte":%d}`, `]`},
+	} {
+		allocations := func(count int) float64 {
+			members := make([]string, count)
+			for i := range members {
+				members[i] = fmt.Sprintf(of.each, i)
+			}
+			body := []byte(of.open + strings.Join(members, ",") + of.close)
+			return testing.AllocsPerRun(1, func() { of.check(body) })
+		}
+		if few, many := allocations(150), allocations(30_000); many > few+10 {
+			t.Errorf("%s: %g allocations with 150 mistakes, %g with 30,000", name, few, many)
+		}
+	}
+}
+
+func TestOnlyTheFirstUnknownMembersAreToldWhatTheyMayBe(t *testing.T) {
+	s := mustCompile(t, inputForm)
+	var members []string
+	for i := range 50 {
+		members = append(members, fmt.Sprintf(`"numbe%c":1`, 'A'+i))
+	}
+	suggested := 0
+	for _, e := range s.Type("OrderInput").Check([]byte("{" + strings.Join(members, ",") + "}")) {
+		if strings.HasSuffix(e.Message, `(did you mean "number"?)`) {
+			suggested++
+		}
+	}
+	if suggested != 5 {
+		t.Errorf("%d members were told that number may be meant, want 5", suggested)
+	}
+}
+
+func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
+	typ := mustCompile(t, inputForm).Type("OrderInput")
+	names := func(count int, filler string) []byte {
+		members := make([]string, count)
+		for i := range members {
+			members[i] = fmt.Sprintf(`"%s%d":1`, filler, i)
+		}
+		return []byte(`{"first":{` + strings.Join(members, ",") + "}}")
+	}
+	found := typ.Check(names(1, strings.Repeat("é", 1_000_000)))
+	if want := "first." + strings.Repeat("é", 94) + "…"; len(found) == 0 || found[0].Field != want {
+		t.Errorf("a long name is told as %.300q", found)
+	}
+	text, err := json.Marshal(typ.Check(names(5000, strings.Repeat(`\u0001`, 2000))))
+	if err != nil || len(text) > 128<<10 {
+		t.Errorf("5,000 names of control characters are told in %d bytes, %v", len(text), err)
+	}
+	twice := `{"` + strings.Repeat(`x`, 200) + `":{"b":1,"b":2}}`
+	if broken := schema.BrokenJSON([]byte(twice)); broken == nil || len(broken.Field) > 110 {
+		t.Errorf("a repeated member is told as %+v", broken)
+	}
+}
+
+func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":[1,{"b":1,"b":2}]}`: "a[1].b: must not be given twice",
+		`{"a":1,}`:                ": is not JSON: invalid character '}' at start of string (expecting '\"')",
+		`{"":1,"":2}`:             ": must not repeat a member of an object",
+		`{"a":1`:                  ": is not JSON: unexpected EOF",
+		`{} {}`:                   ": must be one JSON value and nothing else",
+		` {"a":[1, null]} `:       "",
+	} {
+		got := ""
+		if broken := schema.BrokenJSON([]byte(text)); broken != nil {
+			got = broken.Field + ": " + broken.Message
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTheSameInputIsToldTheSame(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	body := []byte(`{"b":1,"a":2,"lines":[1,2]}`)
@@ -107,6 +196,9 @@ func FuzzInput(f *testing.F) {
 		_, err := wrapped.Parse(body)
 		if string(bytes.TrimSpace(body)) == "null" {
 			return
+		}
+		if broken := schema.BrokenJSON(body); broken != nil && len(mistakes) == 0 {
+			t.Fatalf("%q: nothing wrong, but %+v", body, broken)
 		}
 		if (err == nil) != (len(mistakes) == 0) {
 			t.Fatalf("%q: as a body %v, as a value %v", body, mistakes, err)

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -61,5 +62,33 @@ func TestABodyThatDoesNotFitItsTypeNeverReachesTheHandler(t *testing.T) {
 		if got := s.do("POST", "/any", body); got.status != 200 {
 			t.Errorf("%.40q on a route that takes anything: %d", body, got.status)
 		}
+	}
+}
+
+func TestABodyThatIsNoJSONIsToldWhere(t *testing.T) {
+	s := newApp(t, inputSchema, "", "echo").serve()
+	for body, detail := range map[string]string{
+		`{"number":1,"lines":[{"sku":"a","sku":"b"}],"total":1}`: `the body's member "lines[0].sku" must not be given twice`,
+		`{"other":1,"number":2,}`:                                `the body is not JSON: invalid character '}' at start of string (expecting '"')`,
+		"{" + strings.Repeat(`"":1,`, 2):                         `the body must not repeat a member of an object`,
+	} {
+		if p := s.do("POST", "/orders", body).problem(t); p.Code != "invalid_json" || p.Detail != detail {
+			t.Errorf("%s: %s %q, want %q", body, p.Code, p.Detail, detail)
+		}
+	}
+	var many []string
+	for i := range 200 {
+		many = append(many, fmt.Sprintf(`"m%d":1`, i))
+	}
+	unfinished := "{" + strings.Join(many, ",")
+	if p := s.do("POST", "/orders", unfinished).problem(t); p.Code != "invalid_json" {
+		t.Errorf("what is no JSON behind the last mistake that is told: %+v", p)
+	}
+	if p := s.do("POST", "/orders", unfinished+"}").problem(t); p.Code != "invalid_input" {
+		t.Errorf("more mistakes than are told: %+v", p)
+	}
+	long := `{"` + strings.Repeat(`\u0001`, 600) + `":1}`
+	if got := s.do("POST", "/orders", long); got.status != 400 || len(got.body) > 2000 {
+		t.Errorf("a long name: %d with %d bytes", got.status, len(got.body))
 	}
 }
