@@ -226,6 +226,9 @@ func (c *checker) checkInput(s *RouteSetting, on place) {
 	c.missing("E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
 }
 
+// maxTolerance is how far a signature's time may be from the server's.
+const maxTolerance = 24 * time.Hour
+
 var webhookSchemes = []string{"standard", "stripe", "github", "slack"}
 
 func (c *checker) checkVerify(v *VerifyValue) {
@@ -235,8 +238,12 @@ func (c *checker) checkVerify(v *VerifyValue) {
 	if scheme := v.Scheme; scheme.Name != "" && !slices.Contains(webhookSchemes, scheme.Name) {
 		c.errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.didYouMean(scheme.Name, webhookSchemes))
 	}
-	if v.Tolerance != nil && v.Tolerance.Duration <= 0 {
-		c.errorf("E414", v.Tolerance.Loc, "verify: the tolerance must be above zero")
+	switch t := v.Tolerance; {
+	case t == nil:
+	case t.Duration <= 0:
+		c.errorf("E414", t.Loc, "verify: the tolerance must be above zero")
+	case t.Duration > maxTolerance:
+		c.errorf("E414", t.Loc, "verify: the tolerance %s is above 1d: clocks do not differ by that, and a delivery that is held back is taken for as long", t.Raw)
 	}
 	if secret := v.Secret; secret.Name != "" {
 		if _, ok := c.secrets[secret.Name]; !ok {
@@ -301,6 +308,9 @@ func (c *checker) checkRoute(d *RouteDecl, in group, shapes map[string]diag.Span
 	}
 
 	span, label := d.head(), route.Method+" "+route.Path
+	if set.verify != nil && len(route.Params) > 0 {
+		c.warnf("W429", d.Path.Loc, "verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each one a route and a secret of its own, or let the body say it)", route.Params[0])
+	}
 	auth, ok := c.effectiveAuth(set, span, "E400", label)
 	if ok {
 		route.Auth = auth
