@@ -88,8 +88,8 @@ type checker struct {
 	// user and tenant are the entities named in auth, empty without.
 	user, tenant string
 	// tenantSet: auth says `tenant:`, rightly or wrongly. sessions: it declares
-	// how sessions are made.
-	tenantSet, sessions bool
+	// how sessions are made; cookies: as cookies among others.
+	tenantSet, sessions, cookies bool
 	// granted are the entities named in a grant, with the scopes that do.
 	granted map[string]bool
 	// asked are the scopes that a route or function asks for.

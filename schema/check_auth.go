@@ -34,6 +34,7 @@ func (c *checker) checkAuth() {
 			if first, twice := kinds.take(session.Kind); twice {
 				c.errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, at(session.Kind.Loc, first))
 			}
+			c.cookies = c.cookies || session.Kind.Name == "cookie"
 			c.checkSession(session)
 		}
 	}

@@ -217,6 +217,10 @@ func (c *checker) checkInput(s *RouteSetting, on place) {
 	if _, ok := c.named[s.Ref.Name].(*TypeDecl); ok {
 		return
 	}
+	if _, ok := c.named[s.Ref.Name].(*EntityDecl); ok {
+		c.errorf("E503", s.Ref.Loc, "input: %s is an entity, of which callers do not give every field: declare a type with those that they do", s.Ref.Name)
+		return
+	}
 	var types []string
 	for _, d := range c.decls {
 		if t, ok := d.(*TypeDecl); ok {
@@ -439,6 +443,9 @@ func (c *checker) checkAccess(set settings, auth Auth, span diag.Span, label str
 	if auth.Session && !c.sessions && !c.sessionMissing && !c.broken {
 		c.sessionMissing = true
 		c.soften("418", span, "auth session is used but no `session` is declared in auth")
+	}
+	if isWord(set.mints, "session") && !c.cookies {
+		c.missing("E430", set.mints.Name.Loc, "mints: %s would open sessions, which are cookies, and auth declares no `session cookie`: add one", label)
 	}
 	if !c.schema.Typed && !c.unguarded && !c.broken && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
 		c.unguarded = true

@@ -299,14 +299,14 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 }
 
 func (p *parser) authMode() (*AuthMode, bool) {
-	p.unquote("none, session or apiKey(<scope>)")
+	p.unquote("none, session, apiKey(<scope>) or anyOf(…)")
 	if p.tok.kind != tokIdent {
-		p.expected("none, session or apiKey(<scope>)")
+		p.expected("none, session, apiKey(<scope>) or anyOf(…)")
 		return nil, false
 	}
 	m := &AuthMode{Kind: Ident{Node{p.tok.span}, p.tok.text}}
 	if !slices.Contains(authModes, m.Kind.Name) {
-		p.fail("E105", p.tok.span, "unknown auth mode %q: use none, session or apiKey(<scope>)", m.Kind.Name)
+		p.fail("E105", p.tok.span, "unknown auth mode %q: use none, session, apiKey(<scope>) or anyOf(…)", m.Kind.Name)
 		if m.Kind.Name = diag.Suggest(m.Kind.Name, authModes); m.Kind.Name == "" {
 			return nil, false
 		}

@@ -70,6 +70,7 @@ const WrongKind keystore.Reason = "wrong_kind"
 var (
 	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both there, or one of them twice")
 	errNoKey          = fault.New(fault.MissingCredentials, "this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
+	errNoneOfBoth     = fault.New(fault.MissingCredentials, "this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
 	errNoSession      = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
 	errTwoCookies     = fault.New(fault.InvalidRequest, "the session's cookie is there more than once")
 	errRole           = fault.New(fault.InsufficientRole, "the session is good, but its user has none of the roles that open this route")
@@ -124,6 +125,8 @@ func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tok
 		return caller.Caller{}, errNoSession
 	}
 	return caller.Caller{}, errNoKey
+	case route.Auth.Session:
+		return caller.Caller{}, errNoneOfBoth
 }
 
 // anonymous gives the caller of a route that asks for nothing: it acts under the

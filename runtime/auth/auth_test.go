@@ -157,6 +157,17 @@ func (w *world) check(path string, p auth.Presented) (caller.Caller, error) {
 	return w.auth.Check(context.Background(), w.schema, w.tokens, w.route(path), p, w.now)
 }
 
+func TestWhoShowsNothingIsToldWhatOpensTheRoute(t *testing.T) {
+	w := newWorld(t)
+	for path, want := range map[string][2]bool{"read": {false, true}, "user": {true, false}, "any": {true, true}} {
+		_, err := w.check(path, auth.Presented{Address: somewhere})
+		text := fmt.Sprint(err)
+		if got := [2]bool{strings.Contains(text, "a signed-in user"), strings.Contains(text, "API key")}; got != want {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
 func TestCredentialsArePresentedInOneOfTwoWays(t *testing.T) {
 	w := newWorld(t)
 	token := w.create(keystore.CreateRequest{Scope: "orders_read", Name: "n"}).Token.Reveal()
