@@ -49,6 +49,8 @@ functions(auth: none, rateLimit: none, verify: webhook(github, HOOK)) {
 }
 routes("/", auth: none, rateLimit: none) {
   GET /x -> free
+  GET /:page -> free
+  POST /:page/*rest -> free
 }
 `
 
@@ -178,6 +180,9 @@ func TestFunctionsAreGuardedAsRoutesAre(t *testing.T) {
 		{"POST", "/_call/limited", []string{key}, 200, ""},
 		{"POST", "/_call/limited", []string{key}, 200, ""},
 		{"POST", "/_call/limited", []string{key}, 429, "rate_limited"},
+		{"GET", "/page", nil, 204, ""},
+		{"POST", "/page/inside", nil, 204, ""},
+		{"GET", "/_health", nil, 200, ""},
 	} {
 		got := s.do(row.method, row.path, "{}", row.headers...)
 		if got.status != row.status || row.code != "" && got.problem(t).Code != row.code {

@@ -125,6 +125,9 @@ func oracleParams(path, target string) (params []string, ok bool) {
 			return nil, false
 		}
 		raw := have[i]
+		if i == 0 && segment != raw && (raw == "_call" || raw == "_health") {
+			return nil, false
+		}
 		switch {
 		case strings.HasPrefix(segment, "*"):
 			if raw = strings.Join(have[i:], "/"); raw == "" {

@@ -79,7 +79,8 @@ func New(routes []Route) *Router {
 //
 // A path that breaks the rules of paths is BadPath whether a route has it or
 // not. Among the routes of the method the one whose first differing segment is
-// more literal wins. A HEAD without a HEAD route is served by the GET route.
+// more literal wins. Below /_call and /_health no parameter and no rest takes the
+// place of these segments. A HEAD without a HEAD route is served by the GET route.
 func (r *Router) Match(method, target []byte, m *Match) Outcome {
 	m.Route, m.Params, m.Allow = 0, m.Params[:0], ""
 	if !m.wellFormed(target) {
@@ -206,8 +207,8 @@ func (n *node) find(target []byte, from int, m *Match) *leaf {
 			return l
 		}
 	}
-	if from == len(target) {
-		return nil // nothing is left, and parameters are never empty
+	if from == len(target) || from == 1 && isReserved(target[from:to]) {
+		return nil // nothing is left, and parameters are never empty; or it is not the app's
 	}
 	if n.param != nil && to > from {
 		m.spans = append(m.spans, span{from, to})
@@ -220,6 +221,12 @@ func (n *node) find(target []byte, from int, m *Match) *leaf {
 		m.spans = append(m.spans, span{from, len(target)})
 	}
 	return n.rest
+}
+
+// isReserved reports a first segment of the host's own paths, which only a template that
+// spells it takes.
+func isReserved(segment []byte) bool {
+	return string(segment) == "_call" || string(segment) == "_health"
 }
 
 // onward goes on behind the segment that ended at to.

@@ -133,6 +133,32 @@ func TestNeitherAParameterNorARestIsEverEmpty(t *testing.T) {
 	}
 }
 
+func TestNoParameterAndNoRestTakesThePlaceOfAHostsPath(t *testing.T) {
+	r := router.New([]router.Route{
+		{"GET", "/:page"}, {"POST", "/:a/:b"}, {"PUT", "/*all"}, {"POST", "/_call/make"}, {"OPTIONS", "/:a/:b"},
+	})
+	for _, target := range []string{"/_health", "/_health/", "/_health/x", "/_call", "/_call/", "/_call/other", "/_call/make/"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "OPTIONS"} {
+			if got := ask(r, method, target); got.Outcome != router.NotFound {
+				t.Errorf("%s %s gave %+v, want NotFound", method, target, got)
+			}
+		}
+	}
+	for target, want := range map[string]found{
+		"/_call/make": {Outcome: router.Found, Route: 3},
+		"/_calls/x":   {Outcome: router.Found, Route: 1, Params: []string{"a=_calls", "b=x"}},
+		"/x/_call":    {Outcome: router.Found, Route: 1, Params: []string{"a=x", "b=_call"}},
+	} {
+		if diff := cmp.Diff(want, ask(r, "POST", target)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", target, diff)
+		}
+	}
+	want := found{Outcome: router.MethodNotAllowed, Allow: "POST, OPTIONS"}
+	if diff := cmp.Diff(want, ask(r, "GET", "/_call/make")); diff != "" {
+		t.Errorf("GET of a function (-want +got):\n%s", diff)
+	}
+}
+
 func TestAPathOfOtherMethodsNamesThem(t *testing.T) {
 	r := router.New(house)
 	rows := []struct {
@@ -187,7 +213,7 @@ func TestRoutesThatASchemaCannotHoldPanic(t *testing.T) {
 }
 
 // segments are few, so that random templates and random targets meet.
-var segments = []string{"a", "b", "c", "ab", ":x", ":y"}
+var segments = []string{"a", "b", "c", "ab", "_call", ":x", ":y"}
 
 func routesGen() *rapid.Generator[[]router.Route] {
 	route := rapid.Custom(func(t *rapid.T) router.Route {
@@ -216,7 +242,7 @@ func TestRandomRoutesMatchTheSlowWay(t *testing.T) {
 		r := router.New(routes)
 		for range 20 {
 			target := ""
-			for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "ab", "%61", "x", "", "..", "%2e"}), 1, 6).Draw(t, "target") {
+			for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "ab", "_call", "_health", "%61", "x", "", "..", "%2e"}), 1, 6).Draw(t, "target") {
 				target += "/" + s
 			}
 			method := rapid.SampledFrom([]string{"GET", "HEAD", "POST", "PUT", "OPTIONS"}).Draw(t, "method")
@@ -228,7 +254,7 @@ func TestRandomRoutesMatchTheSlowWay(t *testing.T) {
 }
 
 func FuzzRouteEqualsOracle(f *testing.F) {
-	for _, target := range []string{"/", "/a/b/d", "/a/%41/c", "/files/%2e%2e/x", "/deep/1/two/3/4", "//", "/a/\xC3%A9", "/%"} {
+	for _, target := range []string{"/", "/a/b/d", "/a/%41/c", "/files/%2e%2e/x", "/deep/1/two/3/4", "//", "/a/\xC3%A9", "/%", "/_call/x", "/_health"} {
 		f.Add("GET", target)
 		f.Add("OPTIONS", target)
 	}
