@@ -113,17 +113,11 @@ func checkRoles(s *schema.Schema, asked []string) error {
 		if err := checkLine("roles", role); err != nil {
 			return err
 		}
-		if role == "" || !hasRole(s, role) {
+		if role == "" || !s.HasRole(role) {
 			return fault.New(fault.Invalid, "roles has %q, which is not in auth.roles%s", role, diag.DidYouMean(role, s.Auth.Roles))
 		}
 	}
 	return nil
-}
-
-// hasRole reports whether sessions may have the role: it is declared, or the
-// schema is untyped and declares none, so that any will do.
-func hasRole(s *schema.Schema, role string) bool {
-	return slices.Contains(s.Auth.Roles, role) || s.Auth.Roles == nil && !s.Typed
 }
 
 // RevokeSession ends the session for good and returns it. Revoking a revoked one

@@ -89,7 +89,7 @@ func (e *sessionEntry) end() int64 {
 
 // rolesUnder leaves out the roles that the schema does not have.
 func rolesUnder(s *schema.Schema, all []string) []string {
-	lost := func(role string) bool { return !hasRole(s, role) }
+	lost := func(role string) bool { return !s.HasRole(role) }
 	if !slices.ContainsFunc(all, lost) {
 		return all
 	}

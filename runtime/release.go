@@ -163,7 +163,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 	if old := r.active.Load(); old != nil {
 		before = old.tokens
 	}
-	tokens, err := auth.NewTokens(&app.Schema.Auth, auth.TokenOptions{Logger: r.opt.Logger, Before: before})
+	tokens, err := auth.NewTokens(app.Schema, auth.TokenOptions{Logger: r.opt.Logger, Before: before})
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,12 @@ func (g *Grant) Rule(e *Entity) *Rule {
 	return g.rules[i]
 }
 
+// HasRole reports whether a session may have the role: it is declared, or the schema is
+// untyped and declares none, so that any will do.
+func (s *Schema) HasRole(role string) bool {
+	return slices.Contains(s.Auth.Roles, role) || s.Auth.Roles == nil && !s.Typed
+}
+
 // Route is one HTTP route with the settings that hold for it.
 type Route struct {
 	Method string

@@ -111,10 +111,14 @@ type Equality struct {
 }
 
 // Value is what the field must be equal to, given the scene of InExists. It is
-// false when that is absent: then no row makes the exists true.
+// false when that is absent, or a claim that is no text: then no row makes the exists
+// true.
 func (q Equality) Value(s *Scene) (Value, bool) {
 	e := evaluation{scene: s}
 	v := e.value(q.value)
+	if q.value.kind == authNode {
+		return v, v.kind == KindText
+	}
 	return v, v.kind != absentKind
 }
 
@@ -152,6 +156,7 @@ type node struct {
 	field  *Field
 	want   *Field
 	auth   string // authNode
+	claim  string // authNode "claims"
 	value  Value  // constNode
 	x, y   *node
 	elems  []node
@@ -238,7 +243,7 @@ func (e *evaluation) value(n *node) Value {
 		}
 		return Now(e.scene.Now)
 	case authNode:
-		return e.auth(n.auth)
+		return e.auth(n)
 	case listNode:
 		return Value{kind: KindList}
 	case notNode, binaryNode, existsNode:
@@ -285,12 +290,12 @@ func (e *evaluation) hop(n *node) Value {
 	return v
 }
 
-func (e *evaluation) auth(name string) Value {
+func (e *evaluation) auth(n *node) Value {
 	who := e.scene.Caller
 	if who == nil {
 		return absent
 	}
-	switch name {
+	switch n.auth {
 	case "role":
 		return Value{kind: someRoleKind}
 	case "roles":
@@ -307,6 +312,10 @@ func (e *evaluation) auth(name string) Value {
 		return present(who.Scope)
 	case "capability":
 		return present(who.Capability)
+	case "claims":
+		if v, ok := who.Claimed[n.claim].(Value); ok {
+			return v
+		}
 	}
 	return absent
 }

@@ -108,10 +108,13 @@ func (in rulePlace) name(e *NameExpr) *node {
 	path := namesOf(e.Parts)
 	switch head := path[0]; {
 	case head == "auth":
-		if len(path) != 2 {
-			return constant(absent)
+		switch {
+		case len(path) == 2:
+			return &node{kind: authNode, auth: path[1]}
+		case len(path) == 3 && path[1] == "claims":
+			return &node{kind: authNode, auth: path[1], claim: path[2]}
 		}
-		return &node{kind: authNode, auth: path[1]}
+		return constant(absent)
 	case head == "old" || head == "new":
 		owner := in.entity
 		if in.inExists {

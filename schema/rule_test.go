@@ -201,6 +201,9 @@ func (w naive) name(e *schema.NameExpr) any {
 	row := w.row
 	switch path[0] {
 	case "auth":
+		if path[1] == "claims" {
+			return w.claim(path[2])
+		}
 		return w.auth(path[1])
 	case "old":
 		row, path = w.old, path[1:]
@@ -245,6 +248,39 @@ func (w naive) auth(name string) any {
 		return noValue{}
 	}
 	return text[name]
+}
+
+// claim reads the claims' JSON anew.
+func (w naive) claim(name string) any {
+	if w.who == nil || w.who.Claims == nil {
+		return noValue{}
+	}
+	var all map[string]any
+	numbers := json.NewDecoder(strings.NewReader(string(w.who.Claims)))
+	numbers.UseNumber()
+	if err := numbers.Decode(&all); err != nil {
+		panic(err)
+	}
+	return plainClaim(all[name])
+}
+
+func plainClaim(v any) any {
+	switch v := v.(type) {
+	case nil:
+		return noValue{}
+	case json.Number:
+		r, _ := new(big.Rat).SetString(v.String())
+		return r
+	case []any:
+		list := []any{}
+		for _, elem := range v {
+			if elem != nil {
+				list = append(list, plainClaim(elem))
+			}
+		}
+		return list
+	}
+	return v
 }
 
 func comparison(op schema.Op, x, y any) schema.Truth {
@@ -412,12 +448,12 @@ const (
 // exists.
 var names = map[string][2][]string{
 	"number": {
-		{"n", "m", "f", "d", "e", "old.n", "new.d", "new.n", "rel.n", "rel.d", "old.rel.n"},
+		{"n", "m", "f", "d", "e", "old.n", "new.d", "new.n", "rel.n", "rel.d", "old.rel.n", "auth.claims.one"},
 		{"n", "d", "outer.n", "outer.f", "outer.d", "old.n", "new.e", "back.n", "outer.rel.n"},
 	},
 	"text": {
-		{"s", "t", "old.s", "new.t", "rel.s", "auth.keyId", "auth.capability", "owner.name"},
-		{"s", "outer.s", "outer.t", "old.s", "back.s", "auth.keyId"},
+		{"s", "t", "old.s", "new.t", "rel.s", "auth.keyId", "auth.capability", "owner.name", "auth.claims.one"},
+		{"s", "outer.s", "outer.t", "old.s", "back.s", "auth.keyId", "auth.claims.one"},
 	},
 	"enum": {{"c", "c2", "old.c", "rel.c"}, {"c", "outer.c", "outer.c2", "back.c"}},
 	"time": {{"at", "at2", "now", "new.at", "rel.at"}, {"at", "outer.at", "now", "back.at2"}},
@@ -425,11 +461,11 @@ var names = map[string][2][]string{
 	"span": {{"span", "new.span"}, {"outer.span", "back.span"}},
 	"data": {{"data"}, {"outer.data"}},
 	"uuid": {{"u", "new.u"}, {"outer.u"}},
-	"bool": {{"flag", "old.flag", "rel.flag"}, {"flag", "outer.flag", "back.flag"}},
+	"bool": {{"flag", "old.flag", "rel.flag", "auth.claims.one"}, {"flag", "outer.flag", "back.flag"}},
 	"rel":  {{"rel", "rel2", "old.rel"}, {"id", "outer.rel", "outer.rel2"}},
 	"user": {{"owner", "auth.userId", "new.owner"}, {"outer.owner", "auth.userId"}},
-	"tags": {{"tags", "old.tags"}, {"outer.tags"}},
-	"nums": {{"nums", "new.nums"}, {"outer.nums"}},
+	"tags": {{"tags", "old.tags", "auth.claims.many"}, {"outer.tags", "auth.claims.many"}},
+	"nums": {{"nums", "new.nums", "auth.claims.many"}, {"outer.nums"}},
 	"meta": {{"meta", "old.meta"}, {"outer.meta"}},
 }
 
@@ -642,6 +678,15 @@ func (d dice) caller() *caller.Caller {
 	}
 	if d.IntN(2) == 0 {
 		who.KeyID, who.Capability = pick(d, "a", "ab"), "b"
+	}
+	if who.Kind == caller.Session && d.IntN(3) > 0 {
+		one := pick(d, `"a"`, `"ab"`, `""`, "1", "1.5", "-1.0", "1e2", "9007199254740993", "true", "false", "null", "[]", `["a"]`)
+		many := pick(d, "[]", `["a", "b"]`, `["ab", null, 1]`, "[1, 1.50, 2]", `"a"`, "null")
+		who.Claims = json.RawMessage(fmt.Sprintf(`{"one": %s, "many": %s, "sub": "ada"}`, one, many))
+		var err error
+		if who.Claimed, err = schema.ReadClaims(who.Claims); err != nil {
+			panic(err)
+		}
 	}
 	return pick(d, &who, &who, &who, nil)
 }
@@ -913,9 +958,14 @@ func TestEvaluatingARuleAllocatesNothing(t *testing.T) {
 	row, rules, _ := compileRules(t,
 		`auth.role in ["admin", "staff"] and owner == auth.userId or n in [1, 2, m] and at < now`,
 		`d >= 1.5 and f != 0.1 and e < d and s startsWith "a" and rel.n != null and tags contains s`,
-		`exists(Other where n == outer.n and s == "a") and not (c == "red") and span > 500ms and day == "2026-01-31"`)
+		`exists(Other where n == outer.n and s == "a") and not (c == "red") and span > 500ms and day == "2026-01-31"`,
+		`auth.claims.plan == s or n < auth.claims.seats or s in auth.claims.groups or auth.claims.absent == 1`)
 	d := dice{rand.New(rand.NewPCG(1, 2))}
 	who := &caller.Caller{Kind: caller.Session, UserID: "u1", Roles: []string{"staff"}}
+	var err error
+	if who.Claimed, err = schema.ReadClaims([]byte(`{"plan": "pro", "seats": 2.5, "groups": ["x", "y"]}`)); err != nil {
+		t.Fatal(err)
+	}
 	scene := &schema.Scene{
 		Caller: who, Now: time.Now(),
 		Hop: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {

@@ -40,4 +40,6 @@ type Caller struct {
 	Metadata json.RawMessage
 	// Claims is the JSON object of what a JWT claims; nil for every other session.
 	Claims json.RawMessage
+	// Claimed is the same as rules see it: schema.ReadClaims made it.
+	Claimed map[string]any
 }

@@ -52,7 +52,7 @@ type Refusal struct {
 	// Scopes are those of which one would do, blanks between: set with
 	// InsufficientScope.
 	Scopes string
-	// RetryAfter is in seconds: set with RateLimited.
+	// RetryAfter is in seconds: set with RateLimited and Unavailable.
 	RetryAfter int
 }
 
@@ -76,6 +76,7 @@ var (
 	errRole           = fault.New(fault.InsufficientRole, "the session is good, but its user has none of the roles that open this route")
 	errCrossOrigin    = fault.New(fault.CrossOrigin, "a page of another origin may not do this with its user's session (auth.origins lists those that may)")
 	errScope          = fault.New(fault.InsufficientScope, "the API key is good, but not of a scope that opens this route")
+	errNoKeys         = fault.New(fault.Unavailable, "the identity provider's keys cannot be had now: wait as long as Retry-After says")
 	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: wait as long as Retry-After says")
 )
 
@@ -102,7 +103,8 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // or session costs no allocation.
 //
 // Tokens are those of the schema, nil where it has no session jwt. A JWT signed with
-// a key that is not known yet waits, as long as ctx allows, for the provider's keys.
+// a key that is not known yet waits a little for the provider's keys, and is not
+// refused for good as long as there are none.
 //
 // A credential in a header decides, and no cookie beside it is looked at.
 //
@@ -123,10 +125,10 @@ func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tok
 		return a.checkSession(s, route, p, now)
 	case len(route.Auth.Scopes) == 0:
 		return caller.Caller{}, errNoSession
-	}
-	return caller.Caller{}, errNoKey
 	case route.Auth.Session:
 		return caller.Caller{}, errNoneOfBoth
+	}
+	return caller.Caller{}, errNoKey
 }
 
 // anonymous gives the caller of a route that asks for nothing: it acts under the
@@ -162,7 +164,11 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 func (a *Authenticator) checkJWT(ctx context.Context, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	token, _ := p.credential()
 	who, reason := tokens.verify(ctx, token, now)
-	if reason != "" {
+	switch reason {
+	case "":
+	case noKeys: // nothing is wrong with the token, as far as anyone can tell
+		return caller.Caller{}, &Refusal{Fault: errNoKeys, RetryAfter: tokens.source.wait(now)}
+	default:
 		return caller.Caller{}, a.refuse(p, nil, "", reason, now)
 	}
 	if !hasOneOf(who.Roles, route.Auth.Roles) {

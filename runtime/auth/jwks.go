@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -27,6 +28,7 @@ const (
 	retryAfter   = time.Minute      // of an attempt to get them, whatever for
 	keepKeys     = 24 * time.Hour   // that cannot be refreshed
 	fetchTime    = 10 * time.Second
+	requestWaits = 2 * time.Second // at most, for keys
 	maxSetBytes  = 1 << 20
 	maxSetKeys   = 100
 	minRSABits   = 2048
@@ -69,7 +71,7 @@ func (s *keySet) find(id string, named bool, algorithm string) (found *publicKey
 
 // keySource has a provider's keys (JWKS, RFC 7517) and keeps them fresh.
 type keySource struct {
-	place  string // an https URL, or a file
+	place  string // a URL, or a file
 	client *http.Client
 	logger *slog.Logger
 
@@ -92,11 +94,14 @@ func newKeySource(place string, client *http.Client, logger *slog.Logger) *keySo
 	return &keySource{place: place, client: &own, logger: logger}
 }
 
+// isFile reports that the keys are not fetched.
+func (s *keySource) isFile() bool { return !strings.Contains(s.place, "://") }
+
 // run keeps the keys fresh until ctx ends.
 func (s *keySource) run(ctx context.Context) {
 	for {
 		wait := refreshEvery
-		if !s.refresh(ctx, time.Now()) {
+		if !s.refresh(ctx, time.Now(), fetchTime) {
 			wait = retryAfter
 		}
 		timer := time.NewTimer(wait)
@@ -119,19 +124,21 @@ func (s *keySource) current(now time.Time) *keySet {
 }
 
 // refresh gets the keys anew, at most once in retryAfter for all who ask; who comes
-// while that is being done waits for its end. It reports whether the set is as fresh
-// as that now.
-func (s *keySource) refresh(ctx context.Context, now time.Time) bool {
+// while that is being done waits for its end. Nobody waits longer than limit. It
+// reports whether the set is as fresh as that now.
+func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration) bool {
 	s.mu.Lock()
 	if pending := s.pending; pending != nil {
 		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
 		select {
 		case <-pending:
 		case <-ctx.Done():
 		}
 		return s.isFresh(now)
 	}
-	if !s.tried.IsZero() && now.Sub(s.tried) < retryAfter {
+	if s.retryIn(now) > 0 {
 		s.mu.Unlock()
 		return s.isFresh(now)
 	}
@@ -140,12 +147,10 @@ func (s *keySource) refresh(ctx context.Context, now time.Time) bool {
 	s.mu.Unlock()
 
 	// The request that asked may go away; the others that wait must not suffer.
-	fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+	fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	set, err := s.fetch(fetching, now)
-	if err == nil {
-		s.set.Store(set)
-	} else {
+	err := s.fetch(fetching, now)
+	if err != nil {
 		s.logger.Warn("get the keys of the identity provider", "jwks", s.place, "cause", err)
 	}
 	s.mu.Lock()
@@ -155,38 +160,80 @@ func (s *keySource) refresh(ctx context.Context, now time.Time) bool {
 	return err == nil
 }
 
+// retryIn is how long nobody gets the keys anew, not above zero when they may be. s.mu
+// is held, or nothing else uses s.
+func (s *keySource) retryIn(now time.Time) time.Duration {
+	if s.tried.IsZero() {
+		return 0
+	}
+	return retryAfter - now.Sub(s.tried)
+}
+
+// wait is in how many seconds who lacks the keys may come again.
+func (s *keySource) wait(now time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(1, int((s.retryIn(now)+time.Second-1)/time.Second))
+}
+
 func (s *keySource) isFresh(now time.Time) bool {
 	set := s.set.Load()
 	return set != nil && now.Sub(set.fetched) < retryAfter
 }
 
-func (s *keySource) fetch(ctx context.Context, now time.Time) (*keySet, error) {
+// fetch takes over what the provider publishes now.
+func (s *keySource) fetch(ctx context.Context, now time.Time) error {
 	text, err := s.read(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var document jwkset.JWKSMarshal
-	if err := json.Unmarshal(text, &document); err != nil {
+	keys, err := readKeys(text)
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		s.logger.Warn("the identity provider publishes no key that could verify a signature: nobody is signed in by its tokens", "jwks", s.place)
+	}
+	s.set.Store(&keySet{keys: keys, fetched: now})
+	return nil
+}
+
+// readKeys gives the keys of a JWKS that can verify signatures. A key that cannot be
+// read, or is of a kind that is not known, is none of them (RFC 7517, section 5).
+func readKeys(text []byte) ([]publicKey, error) {
+	var document struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	switch err := json.Unmarshal(text, &document); {
+	case err != nil:
 		return nil, fmt.Errorf("it is no JWKS: %w", err)
-	}
-	if len(document.Keys) > maxSetKeys {
+	case document.Keys == nil:
+		return nil, errors.New("it is no JWKS: it has no keys")
+	case len(document.Keys) > maxSetKeys:
 		return nil, fmt.Errorf("it has more than %d keys", maxSetKeys)
 	}
-	set := &keySet{fetched: now}
-	for _, jwk := range document.Keys {
-		if key, ok := usable(jwk); ok {
-			set.keys = append(set.keys, key)
+	var keys []publicKey
+	for _, raw := range document.Keys {
+		var jwk jwkset.JWKMarshal
+		if json.Unmarshal(raw, &jwk) != nil {
+			continue
+		}
+		if key, ok := usable(jwk); ok && !slices.ContainsFunc(keys, key.isSame) {
+			keys = append(keys, key)
 		}
 	}
-	if len(set.keys) == 0 {
-		return nil, errors.New("it has no key that could verify a signature")
-	}
-	return set, nil
+	return keys, nil
+}
+
+// isSame reports that the keys are one, published twice.
+func (k publicKey) isSame(other publicKey) bool {
+	key, ok := k.key.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && k.id == other.id && key.Equal(other.key) && slices.Equal(k.algorithms, other.algorithms)
 }
 
 func (s *keySource) read(ctx context.Context) ([]byte, error) {
-	if !strings.Contains(s.place, "://") {
-		return os.ReadFile(s.place)
+	if s.isFile() {
+		return readKeyFile(s.place)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.place, nil)
 	if err != nil {
@@ -200,7 +247,27 @@ func (s *keySource) read(ctx context.Context) ([]byte, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the answer has status %d", answer.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxSetBytes+1))
+	return readBounded(answer.Body)
+}
+
+func readKeyFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readBounded(file)
+}
+
+func readBounded(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxSetBytes+1))
 	if err == nil && len(text) > maxSetBytes {
 		err = fmt.Errorf("it has more than %d bytes", maxSetBytes)
 	}

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -39,11 +38,15 @@ const (
 	NotYet      keystore.Reason = "not_yet"
 )
 
+// noKeys says that nobody can tell whether a JWT is good: the provider's keys were
+// never had, or not for too long.
+const noKeys keystore.Reason = "no_keys"
+
 // Tokens verifies the JWTs (RFC 7519) of an app's identity provider, by the rules of
 // RFC 8725. Any number of goroutines may use it.
 type Tokens struct {
 	session *schema.JWTSession
-	roles   []string // that count; nil: all
+	counts  func(role string) bool
 	source  *keySource
 	parser  *jwt.Parser
 	allowed []string
@@ -64,29 +67,34 @@ type TokenOptions struct {
 var defaultAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
 
 // NewTokens returns what verifies the JWTs that the schema's auth block describes,
-// nil when it describes none. Run gets the provider's keys. The fault is Invalid: what
-// decides whose tokens count must be there.
-func NewTokens(s *schema.AuthSettings, opt TokenOptions) (*Tokens, error) {
-	if s.JWT == nil {
+// nil when it describes none. Run gets the provider's keys; those of a file are read
+// here. The fault is Invalid: what decides whose tokens count must be there.
+func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
+	session := s.Auth.JWT
+	if session == nil {
 		return nil, nil
 	}
-	if s.JWT.Issuer == "" || s.JWT.Audience == "" || s.JWT.JWKS == "" {
+	if session.Issuer == "" || session.Audience == "" || session.JWKS == "" {
 		return nil, fault.New(fault.Invalid, "session jwt needs issuer, audience and jwks")
 	}
-	source := newKeySource(s.JWT.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
-	if opt.Before != nil && opt.Before.source.place == source.place {
+	source := newKeySource(session.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
+	if source.isFile() {
+		if err := source.fetch(context.Background(), time.Now()); err != nil {
+			return nil, fault.New(fault.Invalid, "session jwt: jwks %q: %v", session.JWKS, err)
+		}
+	} else if opt.Before != nil && opt.Before.source.place == source.place {
 		if old := opt.Before.source.set.Load(); old != nil {
 			source.set.Store(&keySet{keys: old.keys, fetched: old.fetched})
 		}
 	}
-	allowed := s.JWT.Algorithms
+	allowed := session.Algorithms
 	if len(allowed) == 0 {
 		allowed = defaultAlgorithms
 	}
 	return &Tokens{
-		session: s.JWT, roles: s.Roles, source: source, allowed: allowed,
+		session: session, counts: s.HasRole, source: source, allowed: allowed,
 		parser: jwt.NewParser(
-			jwt.WithValidMethods(allowed), jwt.WithIssuer(s.JWT.Issuer), jwt.WithAudience(s.JWT.Audience),
+			jwt.WithValidMethods(allowed), jwt.WithIssuer(session.Issuer), jwt.WithAudience(session.Audience),
 			jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(),
 		),
 	}, nil
@@ -130,13 +138,14 @@ func (t *Tokens) verify(ctx context.Context, token []byte, now time.Time) (calle
 	if set != nil {
 		key = set.find(header.KeyID, header.named, header.Algorithm)
 	}
-	if key == nil && t.source.refresh(ctx, now) {
-		if set = t.source.current(now); set != nil {
-			key = set.find(header.KeyID, header.named, header.Algorithm)
-		}
-	}
 	if key == nil {
-		return caller.Caller{}, NotSigned
+		t.source.refresh(ctx, now, requestWaits)
+		if set = t.source.current(now); set == nil {
+			return caller.Caller{}, noKeys
+		}
+		if key = set.find(header.KeyID, header.named, header.Algorithm); key == nil {
+			return caller.Caller{}, NotSigned
+		}
 	}
 	k, reason := t.check(text, key)
 	if reason == "" && set.count.Add(1) <= maxKnown {
@@ -151,30 +160,62 @@ func (t *Tokens) verify(ctx context.Context, token []byte, now time.Time) (calle
 // tokenHeader is what counts of a token's JOSE header. Whatever else may lead to a
 // key (jku, jwk, x5u, x5c) is not looked at.
 type tokenHeader struct {
-	Algorithm string          `json:"alg"`
-	KeyID     string          `json:"kid"`
-	Critical  json.RawMessage `json:"crit"`
-	named     bool
+	Algorithm, KeyID string
+	named            bool // it has a KeyID
 }
 
 func (t *Tokens) header(token string) (h tokenHeader, reason keystore.Reason) {
 	first, _, _ := strings.Cut(token, ".")
+	var members map[string]json.RawMessage // a struct would take "ALG" for "alg"
 	text, err := base64.RawURLEncoding.Strict().DecodeString(first)
 	if err == nil {
-		err = json.Unmarshal(text, &h)
+		err = schema.CheckJSON(text)
 	}
-	if err != nil || h.Critical != nil { // what must be understood is not (RFC 7515, section 4.1.11)
+	if err == nil {
+		err = json.Unmarshal(text, &members)
+	}
+	if _, critical := members["crit"]; err != nil || critical { // what must be understood is not (RFC 7515, section 4.1.11)
 		return h, keystore.Malformed
 	}
-	if !slices.Contains(t.allowed, h.Algorithm) {
+	member := func(name string) (value string, there, ok bool) {
+		raw, there := members[name]
+		return value, there, !there || string(raw) != "null" && json.Unmarshal(raw, &value) == nil
+	}
+	kind, typed, ok1 := member("typ")
+	algorithm, _, ok2 := member("alg")
+	keyID, named, ok3 := member("kid")
+	switch {
+	case !ok1 || !ok2 || !ok3:
+		return h, keystore.Malformed
+	case typed && !isAccessToken(kind):
+		return h, WrongKind
+	case !slices.Contains(t.allowed, algorithm):
 		return h, NotSigned
 	}
-	h.named = bytes.Contains(text, []byte(`"kid"`))
-	return h, ""
+	return tokenHeader{algorithm, keyID, named}, ""
+}
+
+// isAccessToken reports a token's typ that tells who calls (RFC 7519, section 5.1; RFC
+// 9068, section 2.1), and not, say, who signed out.
+func isAccessToken(typ string) bool {
+	const media = "application/"
+	if len(typ) > len(media) && strings.EqualFold(typ[:len(media)], media) {
+		typ = typ[len(media):]
+	}
+	return strings.EqualFold(typ, "JWT") || strings.EqualFold(typ, "at+jwt")
 }
 
 // check verifies the signature and what the token claims.
 func (t *Tokens) check(token string, key *publicKey) (*known, keystore.Reason) {
+	middle := strings.SplitN(token, ".", 3)[1]
+	text, err := base64.RawURLEncoding.Strict().DecodeString(middle)
+	if err != nil {
+		return nil, keystore.Malformed
+	}
+	claimed, err := schema.ReadClaims(text)
+	if err != nil {
+		return nil, keystore.Malformed
+	}
 	claims := jwt.MapClaims{}
 	parsed, err := t.parser.ParseWithClaims(token, claims, func(parsed *jwt.Token) (any, error) {
 		if !slices.Contains(key.algorithms, parsed.Method.Alg()) {
@@ -189,10 +230,7 @@ func (t *Tokens) check(token string, key *publicKey) (*known, keystore.Reason) {
 	if !ok {
 		return nil, keystore.Malformed
 	}
-	middle := strings.SplitN(token, ".", 3)[1]
-	if who.Claims, err = base64.RawURLEncoding.DecodeString(middle); err != nil {
-		return nil, keystore.Malformed
-	}
+	who.Claims, who.Claimed = text, claimed
 	k := &known{caller: who}
 	expires, err := parsed.Claims.GetExpirationTime() // there is one: it was checked
 	if err != nil {
@@ -246,7 +284,7 @@ func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
 
 // known appends a role that counts.
 func (t *Tokens) known(roles []string, role string) []string {
-	if role == "" || slices.Contains(roles, role) || t.roles != nil && !slices.Contains(t.roles, role) {
+	if role == "" || slices.Contains(roles, role) || !t.counts(role) {
 		return roles
 	}
 	return append(roles, role)

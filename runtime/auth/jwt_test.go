@@ -11,11 +11,14 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -171,7 +174,7 @@ func newTokenWorld(t testing.TB, p *provider) *world {
 func (w *world) useTokens(p *provider, before *auth.Tokens) {
 	w.Helper()
 	var err error
-	w.tokens, err = auth.NewTokens(&w.schema.Auth, auth.TokenOptions{
+	w.tokens, err = auth.NewTokens(w.schema, auth.TokenOptions{
 		Client: &http.Client{Transport: p}, Before: before, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -438,8 +441,281 @@ func TestTokensNeedWhatDecidesWhoseCount(t *testing.T) {
 		{Issuer: issuer, JWKS: issuer + "/keys"},
 		{Issuer: issuer, Audience: audience},
 	} {
-		if tokens, err := auth.NewTokens(&schema.AuthSettings{JWT: &given}, auth.TokenOptions{}); fault.CodeOf(err) != fault.Invalid || tokens != nil {
+		if tokens, err := auth.NewTokens(&schema.Schema{Auth: schema.AuthSettings{JWT: &given}}, auth.TokenOptions{}); fault.CodeOf(err) != fault.Invalid || tokens != nil {
 			t.Errorf("%+v: %v", given, err)
+		}
+	}
+}
+
+// signText signs a token of these texts as they stand.
+func signText(t testing.TB, p *provider, header, payload string) string {
+	t.Helper()
+	text := b64([]byte(header)) + "." + b64([]byte(payload))
+	signature, err := jwt.SigningMethodES256.Sign(text, p.ec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "." + b64(signature)
+}
+
+// TestTokensAreReadStrictly: what two readers could read as two things is no token.
+func TestTokensAreReadStrictly(t *testing.T) {
+	p := newProvider(t)
+	w := newTokenWorld(t, p)
+	const header = `{"alg":"ES256","kid":"ec"}`
+	payload := func(members string) string {
+		return fmt.Sprintf(`{"iss":%q,"aud":%q,"exp":%d%s}`, issuer, audience, time.Now().Add(time.Hour).Unix(), members)
+	}
+	typ := func(typ string) string { return `{"alg":"ES256","kid":"ec","typ":` + typ + `}` }
+	const ada = `,"sub":"ada"`
+	for _, tt := range []struct {
+		name, header, payload string
+		taken                 bool
+	}{
+		{"plain", header, payload(ada), true},
+		{"a claim of another case beside", header, payload(ada + `,"Sub":"root"`), true},
+		{"nothing but another case", header, payload(`,"Sub":"ada"`), false},
+		{"a claim twice", header, payload(ada + `,"sub":"root"`), false},
+		{"a claim twice deep inside", header, payload(ada + `,"x":[{"a":1,"a":1}]`), false},
+		{"an issuer twice", header, payload(ada + `,"iss":"https://evil.example"`), false},
+		{"no UTF-8", header, payload(ada + ",\"x\":\"\xff\""), false},
+		{"half a surrogate pair", header, payload(ada + `,"x":"\ud800"`), false},
+		{"70 deep", header, payload(ada + `,"x":` + strings.Repeat("[", 70) + strings.Repeat("]", 70)), false},
+		{"two objects", header, payload(ada) + "{}", false},
+		{"a header's member twice", `{"alg":"ES256","kid":"x","kid":"ec"}`, payload(ada), false},
+		{"an algorithm twice", `{"alg":"none","alg":"ES256","kid":"ec"}`, payload(ada), false},
+		{"an algorithm of another case", `{"ALG":"ES256","kid":"ec"}`, payload(ada), false},
+		{"one of another case beside", `{"alg":"ES256","ALG":"none","kid":"ec"}`, payload(ada), true},
+		{"what is critical", `{"alg":"ES256","kid":"ec","crit":[]}`, payload(ada), false},
+		{"a kid that is no text", `{"alg":"ES256","kid":null}`, payload(ada), false},
+		{"a kid with an escape", `{"alg":"ES256","\u006bid":"x"}`, payload(ada), false},
+
+		{"typ JWT", typ(`"JWT"`), payload(ada), true},
+		{"typ jwt", typ(`"jwt"`), payload(ada), true},
+		{"typ at+jwt", typ(`"at+jwt"`), payload(ada), true},
+		{"typ application/at+jwt", typ(`"Application/AT+JWT"`), payload(ada), true},
+		{"typ application/jwt", typ(`"application/jwt"`), payload(ada), true},
+		{"typ logout+jwt", typ(`"logout+jwt"`), payload(ada), false},
+		{"typ secevent+jwt", typ(`"secevent+jwt"`), payload(ada), false},
+		{"typ dpop+jwt", typ(`"dpop+jwt"`), payload(ada), false},
+		{"an empty typ", typ(`""`), payload(ada), false},
+		{"a typ that is no text", typ("1"), payload(ada), false},
+		{"a typ that is null", typ("null"), payload(ada), false},
+	} {
+		who, err := w.with("me", signText(t, p, tt.header, tt.payload))
+		if (err == nil) != tt.taken || tt.taken && who.UserID != "ada" || err != nil && fault.CodeOf(err) != fault.InvalidToken && fault.CodeOf(err) != fault.RateLimited {
+			t.Errorf("%s: %q, %v", tt.name, who.UserID, err)
+		}
+	}
+}
+
+// TestRulesSeeWhatATokenClaims: also of a token that is known.
+func TestRulesSeeWhatATokenClaims(t *testing.T) {
+	p := newProvider(t)
+	w := newTokenWorld(t, p)
+	token := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "plan", "pro", "none", nil), "kid", "ec")
+	for range 2 {
+		who, err := w.with("me", token)
+		if err != nil || who.Claimed["plan"] != schema.TextValue("pro") || who.Claimed["none"] != nil {
+			t.Errorf("%v, %v", who.Claimed, err)
+		}
+	}
+}
+
+// TestKeysThatCannotBeHadAreNobodysFault: who comes while the provider is away for the
+// first time may come again, and is not taken for one who guesses.
+func TestKeysThatCannotBeHadAreNobodysFault(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		p.setDown(true)
+		w := newTokenWorld(t, p)
+		good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
+		for i := range 30 { // more than may be refused
+			_, err := w.with("me", good)
+			refusal, ok := errors.AsType[*auth.Refusal](err)
+			if fault.CodeOf(err) != fault.Unavailable || !ok || refusal.RetryAfter != 60-i {
+				t.Fatalf("%d: %+v", i, err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := p.fetches.Load(); n != 1 {
+			t.Errorf("%d fetches in half a minute", n)
+		}
+		if _, err := w.with("me", "e30.e30.e30"); fault.CodeOf(err) != fault.InvalidToken {
+			t.Errorf("what is no token meanwhile: %v", err)
+		}
+		p.setDown(false)
+		time.Sleep(30 * time.Second)
+		if _, err := w.with("me", good); err != nil {
+			t.Errorf("as soon as it is back: %v", err)
+		}
+	})
+}
+
+// TestRequestsWaitTwoSecondsForKeys, whether they fetch them or wait for who does.
+func TestRequestsWaitTwoSecondsForKeys(t *testing.T) {
+	p := newProvider(t)
+	good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
+	for _, runs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.schema = compile(t, tokenApp)
+			silent := transport(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			})
+			var err error
+			w.tokens, err = auth.NewTokens(w.schema, auth.TokenOptions{Client: &http.Client{Transport: silent}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if runs {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				go w.tokens.Run(ctx)
+				synctest.Wait()
+			}
+			began := time.Now()
+			if _, err := w.with("me", good); fault.CodeOf(err) != fault.Unavailable || time.Since(began) != 2*time.Second {
+				t.Errorf("with Run %v: %v after %s", runs, err, time.Since(began))
+			}
+			time.Sleep(10 * time.Second) // Run's own attempt ends
+		})
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestOneOddKeySpoilsNoOther: RFC 7517, section 5.
+func TestOneOddKeySpoilsNoOther(t *testing.T) {
+	p := newProvider(t)
+	good := jwkOf("ec", p.ec.Public())
+	for name, odd := range map[string]any{
+		"of an unknown kind": map[string]any{"kty": "XX"}, "of no kind": map[string]any{}, "a number for an id": map[string]any{"kty": "EC", "kid": 7},
+		"operations in a text": map[string]any{"kty": "EC", "key_ops": "verify"}, "an exponent as a number": map[string]any{"kty": "RSA", "n": "AQAB", "e": 65537},
+		"null": nil, "a text": "key", "a list": []any{}, "the same once more": good,
+	} {
+		for _, keys := range [][]any{{good, odd}, {odd, good}} {
+			text, err := json.Marshal(map[string]any{"keys": keys})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := worldWithKeys(t, string(text))
+			if _, err := w.with("me", sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for _, text := range []string{`{}`, `{"keys":null}`, `[]`, `{"keys":{}}`, ``, `<html>`} {
+		if _, err := worldWithKeys(t, text).with("me", sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")); fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// worldWithKeys is one whose provider publishes that text.
+func worldWithKeys(t *testing.T, text string) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.schema = compile(t, tokenApp)
+	var err error
+	w.tokens, err = auth.NewTokens(w.schema, auth.TokenOptions{Client: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestAProviderMayWithdrawAllItsKeys: unlike one that is away, it has said so.
+func TestAProviderMayWithdrawAllItsKeys(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.schema = compile(t, tokenApp)
+		var log bytes.Buffer
+		var err error
+		w.tokens, err = auth.NewTokens(w.schema, auth.TokenOptions{Client: &http.Client{Transport: p}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.tokens.Run(ctx) }()
+		synctest.Wait()
+		good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
+		if _, err := w.with("me", good); err != nil {
+			t.Error(err)
+		}
+		p.publish([]map[string]any{}...)
+		time.Sleep(16 * time.Minute)
+		if _, err := w.with("me", good); fault.CodeOf(err) != fault.InvalidToken {
+			t.Errorf("a quarter of an hour after the keys were withdrawn: %v", err)
+		}
+		cancel()
+		<-done
+		if !strings.Contains(log.String(), "level=WARN msg=\"the identity provider publishes no key") {
+			t.Errorf("log: %s", log.String())
+		}
+	})
+}
+
+// TestUndeclaredRolesOfATokenCountNowhereInTypedMode: as those of a cookie session.
+func TestUndeclaredRolesOfATokenCountNowhereInTypedMode(t *testing.T) {
+	p := newProvider(t)
+	const entity = "entity Order { id: id  name: string  @@allow read to session }\n"
+	for _, tt := range []struct{ roles, entity, want string }{
+		{"roles: [admin]", entity, "[admin]"}, {"roles: []", entity, "[]"}, {"", entity, "[]"},
+		{"roles: [admin]", "", "[admin]"}, {"", "", "[admin root]"},
+	} {
+		text := strings.NewReplacer("roles: [admin, staff]", tt.roles, "session(admin)", "session").Replace(tokenApp) + tt.entity
+		w := newWorld(t)
+		w.schema = compile(t, text)
+		w.useTokens(p, nil)
+		who, err := w.with("me", sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec"))
+		if err != nil || fmt.Sprint(who.Roles) != tt.want {
+			t.Errorf("%q, typed %v: %v, %v, want %s", tt.roles, w.schema.Typed, who.Roles, err, tt.want)
+		}
+	}
+}
+
+// TestAFileOfKeysIsReadAtOnce: one that is missing or bad lets no app begin.
+func TestAFileOfKeysIsReadAtOnce(t *testing.T) {
+	p := newProvider(t)
+	dir := t.TempDir()
+	set := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	key, err := json.Marshal(map[string]any{"keys": []any{jwkOf("ec", p.ec.Public())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ path, want string }{
+		"good":    {set("good.json", string(key)), ""},
+		"missing": {filepath.Join(dir, "missing.json"), "no such file"},
+		"no JSON": {set("bad.json", "keys"), "no JWKS"},
+		"no set":  {set("none.json", "{}"), "no JWKS"},
+		"large":   {set("large.json", strings.Repeat(" ", 1<<20)+string(key)), "more than"},
+		"folder":  {dir, "no regular file"},
+	} {
+		w := newWorld(t)
+		w.schema = compile(t, strings.Replace(tokenApp, "https://login.example/keys", tt.path, 1))
+		w.tokens, err = auth.NewTokens(w.schema, auth.TokenOptions{})
+		switch {
+		case tt.want == "" && err == nil:
+			if _, err := w.with("me", sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case tt.want == "" || err == nil || fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.want):
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
