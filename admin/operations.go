@@ -18,6 +18,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -33,6 +34,8 @@ type Local struct {
 	// Model returns how the active schema's rows lie in the store; nil while there
 	// is none. It is asked by the operations on rows alone.
 	Model func() (*entity.Model, error)
+	// Runtime runs functions; nil: the node runs none.
+	Runtime *runtime.Runtime
 	// URL is where the node serves; empty when it does not.
 	URL string
 }
@@ -129,6 +132,7 @@ var operations = map[string]operation{
 	"data.import":     with((*Local).importRows),
 	"data.update":     with((*Local).updateRows),
 	"data.delete":     with((*Local).deleteRows),
+	"functions.call":  with((*Local).callFunction),
 	"audit.list":      with((*Local).listAudit),
 	"audit.verify":    with((*Local).verifyAudit),
 }

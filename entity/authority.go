@@ -17,8 +17,9 @@ type rights struct {
 	entity *schema.Entity // nil in untyped mode
 
 	session, anonymous *allowance
-	// system is for operators; importing for those who bring rows from elsewhere.
-	system, importing *allowance
+	// system is for operators, within for those who name a tenant, importing for those
+	// who bring rows from elsewhere.
+	system, within, importing *allowance
 	// keys and as are for API keys and for anonymous callers under a scope, by
 	// the scope's name.
 	keys, as map[string]*allowance
@@ -64,7 +65,7 @@ func newRights(s *schema.Schema, name string) *rights {
 			r.columns = append(r.columns, column{name: f.Name, pos: f.Pos, typ: &f.Type})
 		}
 	}
-	r.system, r.importing = r.everything(false), r.everything(true)
+	r.system, r.within, r.importing = r.everything(false, true), r.everything(false, false), r.everything(true, true)
 	r.session = r.allowed(nil, &caller.Caller{Kind: caller.Session})
 	r.anonymous = r.allowed(nil, &caller.Caller{Kind: caller.Anonymous})
 	for _, scope := range s.APIKeys.Scopes {
@@ -219,8 +220,8 @@ func (r *rights) idsAreGiven() bool {
 
 // everything is what operators may do: all, but for what the host sets, which
 // only an import brings with it. No row changes its id or tenant.
-func (r *rights) everything(importing bool) *allowance {
-	a := &allowance{anyTenant: true}
+func (r *rights) everything(importing, anyTenant bool) *allowance {
+	a := &allowance{anyTenant: anyTenant}
 	for action, into := range a.actions() {
 		got := &right{always: true}
 		*into = got
@@ -236,7 +237,7 @@ func (r *rights) everything(importing bool) *allowance {
 			case f == r.entity.ID:
 				reached = insert && (importing || r.idsAreGiven())
 			case f == r.entity.Tenant:
-				reached = insert
+				reached = insert && anyTenant
 			case f.Created, f.Updated:
 				reached = insert && importing
 			case f.Type.Kind == schema.ToMany:
@@ -254,6 +255,8 @@ var nothing = &allowance{}
 
 func (r *rights) of(who *caller.Caller) *allowance {
 	switch {
+	case who.Kind == caller.System && who.Tenant != "":
+		return r.within
 	case who.Kind == caller.System:
 		return r.system
 	case who.Kind == caller.Session:

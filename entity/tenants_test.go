@@ -99,3 +99,26 @@ func TestAnIDThatSeveralTenantsHaveIsAConflictAndNoGuess(t *testing.T) {
 	h.fails(everyHop, fault.Conflict, "query", `{"from":"Post"}`, "several tenants")
 	h.fails(everyAll, fault.NotFound, "get", `{"from":"User","id":"nobody"}`)
 }
+
+func TestAnOperatorWithATenantIsWithinIt(t *testing.T) {
+	h := sameIDs(t)
+	all, a := &caller.Caller{Kind: caller.System}, &caller.Caller{Kind: caller.System, Tenant: "a"}
+	h.must(all, "insert", `{"into":"Note","values":[{"org":"a","v":1},{"org":"b","v":2}]}`)
+	h.must(a, "insert", `{"into":"Note","values":{"v":3}}`)
+	if got := h.must(a, "query", `{"from":"Note","select":["org","v"],"orderBy":[["v","asc"]]}`); got != `{"rows":[{"org":"a","v":1},{"org":"a","v":3}],"nextCursor":null}` {
+		t.Errorf("sees %s", got)
+	}
+	if got := h.must(a, "update", `{"in":"Note","set":{"v":9},"where":[]}`); got[:10] != `{"count":2` {
+		t.Errorf("updates %s", got)
+	}
+	if got := h.must(a, "get", `{"from":"User","id":"u","select":["org"]}`); got != `{"row":{"org":"a"}}` {
+		t.Errorf("of two with one id: %s", got)
+	}
+	h.fails(a, fault.Invalid, "insert", `{"into":"Note","values":{"org":"b"}}`, "org")
+	if got := h.must(a, "delete", `{"from":"Note","where":[]}`); got != `{"count":2}` {
+		t.Errorf("deletes %s", got)
+	}
+	if got := h.must(all, "query", `{"from":"Note","select":["v"]}`); got != `{"rows":[{"v":2}],"nextCursor":null}` {
+		t.Errorf("then there are %s", got)
+	}
+}

@@ -127,7 +127,7 @@ func (c *Call) describeRequest() {
 		p.set("CONTENT_LENGTH", strconv.AppendInt(nil, int64(len(r.Body)), 10))
 	}
 	switch c.Caller.Kind {
-	case caller.Session:
+	case caller.Session, caller.System:
 		p.set("REMOTE_USER", []byte(c.Caller.UserID))
 		p.set("AUTH_TYPE", []byte(c.Caller.Kind.String()))
 	case caller.APIKey:

@@ -138,6 +138,11 @@ func TestTheSessionsCookieIsNoVariable(t *testing.T) {
 			t.Errorf("the user is not told: %q", env)
 		}
 	}
+	g.call.Caller = caller.Caller{Kind: caller.System, UserID: "uid:7"}
+	g.program()
+	if env := g.strings("environ_sizes_get", "environ_get"); !slices.Contains(env, "REMOTE_USER=uid:7") || !slices.Contains(env, "AUTH_TYPE=system") {
+		t.Errorf("the operator is not told: %q", env)
+	}
 }
 
 func TestTheScriptIsTheRouteUpToItsFirstParameter(t *testing.T) {

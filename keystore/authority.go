@@ -13,7 +13,8 @@ import (
 
 // Authority is who asks for a change, and under which schema. What a handler
 // asks for, it asks with the authority of its request's caller; an operator's
-// command has a caller of kind System.
+// command has a caller of kind System, who reaches every tenant, or one alone if the
+// caller has one.
 type Authority struct {
 	// Schema is the active one. Only an operator can do without: to see, revoke,
 	// disable and enable keys.
@@ -35,7 +36,7 @@ func (a Authority) isOperator() bool { return a.Caller.Kind == caller.System }
 func (a Authority) mayIssue(scope *schema.Scope) bool {
 	switch {
 	case a.isOperator():
-		return true
+		return scope == nil || !scope.AllTenants || a.Caller.Tenant == ""
 	case scope == nil || scope.AllTenants: // its keys would reach beyond the caller's tenant
 		return false
 	}
@@ -46,7 +47,7 @@ func (a Authority) mayIssue(scope *schema.Scope) bool {
 func (a Authority) reaches(r *record) bool {
 	switch {
 	case a.isOperator():
-		return true
+		return a.Caller.Tenant == "" || r.Tenant == a.Caller.Tenant
 	case a.Schema == nil || r.Tenant != a.Caller.Tenant:
 		return false
 	}
@@ -79,6 +80,7 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	case named != "" && scope.AllTenants:
 		return "", fault.New(fault.Invalid, "tenant must be left out: keys of scope %q are for all tenants", scope.Name)
 	case a.isOperator():
+		named = cmp.Or(named, a.Caller.Tenant)
 		return named, checkLine("tenant", named)
 	}
 	return a.Caller.Tenant, nil

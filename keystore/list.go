@@ -78,7 +78,7 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 
 func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, error) {
 	prefix := []byte(prefixKey)
-	if !a.isOperator() {
+	if !a.isOperator() || a.Caller.Tenant != "" {
 		prefix = tenantPrefix(a.Caller.Tenant)
 	}
 	var from []byte

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -55,8 +56,8 @@ func orEmpty(body []byte) []byte {
 
 // checkResult refuses an answer that is not what its function declares; operators see
 // hidden fields too. What is wrong with it is for the log.
-func checkResult(result *schema.Type, body []byte) error {
-	wrong := result.CheckResult(body, false)
+func checkResult(result *schema.Type, body []byte, who *caller.Caller) error {
+	wrong := result.CheckResult(body, who.Kind == caller.System)
 	if len(wrong) == 0 {
 		return nil
 	}

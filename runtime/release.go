@@ -113,14 +113,16 @@ func CheckModules(ctx context.Context, opt sandbox.Options, app App) (err error)
 // release is one activated app. Nothing changes it but the count of its
 // visitors.
 type release struct {
-	schema  *schema.Schema
-	router  *router.Router
-	routes  []route
-	modules []*sandbox.Module
-	host    hostabi.Host
-	cors    bool         // a route says cors:
-	cookie  string       // of sessions; "" where the app has none
-	tokens  *auth.Tokens // nil where the app takes none
+	schema *schema.Schema
+	router *router.Router
+	// routes are those of the router, and behind them the functions that have no URL.
+	routes    []route
+	functions map[string]int // places in routes
+	modules   []*sandbox.Module
+	host      hostabi.Host
+	cors      bool         // a route says cors:
+	cookie    string       // of sessions; "" where the app has none
+	tokens    *auth.Tokens // nil where the app takes none
 	// tending ends what is done for the release beside serving it.
 	tending context.CancelFunc
 
@@ -172,11 +174,12 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		return nil, err
 	}
 	rel := &release{
-		tokens:   tokens,
-		schema:   app.Schema,
-		modules:  modules,
-		replaced: make(chan struct{}),
-		empty:    make(chan struct{}),
+		tokens:    tokens,
+		schema:    app.Schema,
+		functions: map[string]int{},
+		modules:   modules,
+		replaced:  make(chan struct{}),
+		empty:     make(chan struct{}),
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: values, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins, Outbound: r.client,
@@ -195,17 +198,16 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		declared := &app.Schema.Routes[i]
 		rel.routes = append(rel.routes, route{Route: declared, input: app.Schema.Type(declared.Input)})
 	}
-	for i := range app.Schema.Functions {
-		if f := &app.Schema.Functions[i]; f.Exposed {
-			rel.routes = append(rel.routes, route{Route: f.Route(), input: f.Input(), fills: true, result: f.Result})
-		}
-	}
+	rel.addFunctions(true)
 	templates := make([]router.Route, len(rel.routes))
+	rel.addFunctions(false)
 	for i := range rel.routes {
 		bound := &rel.routes[i]
 		declared := bound.Route
 		rel.cors = rel.cors || declared.CORS != nil
-		templates[i] = router.Route{Method: declared.Method, Path: declared.Path}
+		if i < len(templates) {
+			templates[i] = router.Route{Method: declared.Method, Path: declared.Path}
+		}
 		bound.id, bound.module = declared.Method+" "+declared.Path, exporters[declared.Handler]
 		bound.bodyBytes, bound.timeout = r.opt.BodyBytes, r.opt.Timeout
 		if declared.BodyBytes > 0 {
@@ -227,6 +229,16 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		return nil, errors.Join(err, rel.close(ctx))
 	}
 	return rel, nil
+}
+
+// addFunctions adds the functions that are exposed, or those that are not.
+func (rel *release) addFunctions(exposed bool) {
+	for i := range rel.schema.Functions {
+		if f := &rel.schema.Functions[i]; f.Exposed == exposed {
+			rel.functions[f.Name] = len(rel.routes)
+			rel.routes = append(rel.routes, route{Route: f.Route(), input: f.Input(), fills: true, result: f.Result})
+		}
+	}
 }
 
 // bindVerifiers makes what checks signatures. All secrets that sign nothing are told

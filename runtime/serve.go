@@ -247,20 +247,8 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 				return errHandled
 			}
 		}
-		err := rt.module.Run(call, rt.Handler)
-		switch {
-		case call.Outdated():
-			return entity.ErrOutdated
-		case err != nil:
+		if err := rt.answer(call); err != nil {
 			return err
-		}
-		if call.Response.Status >= 400 && !call.KeepsWrites() {
-			return errWritesDropped
-		}
-		if rt.result != nil && call.Response.Status == 200 {
-			if err := checkResult(rt.result, call.Response.Body); err != nil {
-				return err
-			}
 		}
 		if rt.verify != nil && call.Response.Status < 400 {
 			return delivery.Record(tx, rt.id)

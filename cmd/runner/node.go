@@ -33,6 +33,8 @@ type errand struct {
 	// needsSchema: the work makes tokens. What must be possible with a broken
 	// schema, such as to revoke, does not need one.
 	needsSchema bool
+	// runs: the work runs functions.
+	runs bool
 	// check tells what the schema says against the work; nil: the work needs a
 	// store that is there already.
 	check func(*schema.Schema) error
@@ -140,6 +142,12 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 	local := &admin.Local{
 		Store: st, Keys: keys, Schema: func() *schema.Schema { return s },
 		Model: sync.OnceValues(func() (*entity.Model, error) { return a.entities(ctx, st, keys) }),
+	}
+	if work.runs {
+		if local.Runtime, err = c.functions(ctx, a, local); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, local.Runtime.Close()) }()
 	}
 	return work.do(ctx, local.Client())
 }

@@ -138,7 +138,7 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	local := &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, URL: "http://" + ln.Addr().String()}
+	local := &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String()}
 	return do(&house{ln, rt, local, logger})
 }
 

@@ -66,6 +66,9 @@ func refusalOf(code fault.Code) refusal {
 	return refusals[fault.Internal]
 }
 
+// StatusOf is the status that a refusal with the code has.
+func StatusOf(code fault.Code) int { return refusalOf(code).status }
+
 // detailOf is the detail of a code where nobody gave one. A handler may answer
 // with a code of its own; of that nothing more is known than that it failed.
 func detailOf(code string) string {

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"runner.example/admin"
+	"runner.example/internal/fault"
+	"runner.example/runtime"
+)
+
+const callHelp = `Run a function of the schema as an operator, exposed or not, and print what it
+answers. The parameters are one JSON object, - reads it from stdin; they are checked
+and completed as those of POST /_call/<name> are, and so is the result.
+
+No policy, grant, tenant or rate limit narrows what the function reaches; --tenant
+confines it to one tenant, whose its new rows are. It runs in the server, or here when
+there is none. What it writes holds if it answers less than 400; the call is then
+recorded in the audit.
+
+With --json the answer is an object with requestId, status, headers and body.`
+
+func (c *cli) callCommand() *cobra.Command {
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "call <function> [parameters]",
+		Short: "run a function of the schema",
+		Long:  callHelp,
+		Example: `  runner call closeMonth '{"month": "2026-10"}'
+  runner call closeMonth --tenant acme - <parameters.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exactlyOne("the name of a function, and its parameters as a JSON object")(cmd, args)
+			}
+			return atMost(2, "the name of a function and one JSON object")(cmd, args)
+		},
+		ValidArgsFunction: c.completeFunctions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := admin.CallFunction{Name: args[0], Tenant: tenant}
+			if len(args) == 2 {
+				request.Params = []byte(args[1])
+			}
+			if len(args) == 2 && args[1] == "-" {
+				var err error
+				if request.Params, err = io.ReadAll(io.LimitReader(c.stdin, maxParams+1)); err != nil {
+					return fmt.Errorf("read the parameters from stdin: %w", err)
+				}
+			}
+			if len(request.Params) > maxParams {
+				return invalid("the parameters have more than %d MiB", maxParams>>20)
+			}
+			return c.withNode(cmd, errand{needsSchema: true, runs: true, do: func(ctx context.Context, node *admin.Client) error {
+				return c.call(ctx, node, request)
+			}})
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the only tenant that the function reaches (default: every one)")
+	return cmd
+}
+
+// maxParams is how much a command reads; a function may take less.
+const maxParams = 8 << 20
+
+func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFunction) error {
+	answer, err := node.CallFunction(ctx, request)
+	switch {
+	case fault.CodeOf(err) == fault.NotFound:
+		return &failure{status: statusNotFound, err: err, hint: "functions are declared in the schema's functions block: runner call --help explains it"}
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err() // so it was not answered in time
+	}
+	if err := c.printCalled(&answer); err != nil || answer.Status < 400 {
+		return err
+	}
+	return callFailure(request.Name, &answer)
+}
+
+// printCalled writes the answer: its body, as it came but for a person.
+func (c *cli) printCalled(answer *admin.Called) error {
+	if c.json {
+		return c.printJSON(struct {
+			*admin.Called
+			Body any `json:"body"`
+		}{answer, bodyOf(answer.Body)})
+	}
+	out, isFile := c.stdout.(*os.File)
+	if !isFile || !term.IsTerminal(int(out.Fd())) {
+		return c.print(string(answer.Body))
+	}
+	var indented bytes.Buffer
+	if json.Indent(&indented, answer.Body, "", "  ") != nil {
+		indented.Reset()
+		indented.Write(answer.Body)
+	}
+	if text := strings.TrimRight(indented.String(), "\n"); text != "" {
+		return c.print(text + "\n")
+	}
+	return nil
+}
+
+// bodyOf is a body as a member of a document: its JSON, else a string, else base64;
+// null for none.
+func bodyOf(body []byte) any {
+	switch {
+	case len(body) == 0:
+		return nil
+	case json.Valid(body):
+		return json.RawMessage(body)
+	case utf8.Valid(body):
+		return string(body)
+	}
+	return map[string][]byte{"base64": body}
+}
+
+// callFailure says what a function answered that failed, with a line for each mistake
+// in the parameters.
+func callFailure(name string, answer *admin.Called) error {
+	f := &failure{status: statusFailed}
+	switch fault.Code(answer.Code) {
+	case fault.InvalidInput, fault.InvalidJSON, fault.BodyTooLarge:
+		f.status = statusInvalid
+	}
+	var all []error
+	for _, wrong := range answer.Errors {
+		about := wrong.Field
+		if about == "" {
+			about = "the parameters"
+		}
+		all = append(all, &failure{status: f.status, err: fmt.Errorf("%s: %s %s", name, about, wrong.Message)})
+	}
+	if len(all) > 0 {
+		return errors.Join(all...)
+	}
+	text := fmt.Sprintf("%s answered %d", name, answer.Status)
+	if answer.Code != "" {
+		text += " " + answer.Code
+	}
+	if answer.Detail != "" {
+		text += ": " + answer.Detail
+	}
+	f.err = errors.New(text)
+	if answer.Status >= 500 {
+		f.hint = "the log tells more under the requestId " + answer.RequestID
+	}
+	return f
+}
+
+// functions makes what runs functions in this process, on the open store of local.
+func (c *cli) functions(ctx context.Context, a *app, local *admin.Local) (*runtime.Runtime, error) {
+	latest, err := a.read()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := local.Model()
+	if err != nil {
+		return nil, err
+	}
+	opt := c.runtimeOptions(a)
+	opt.Store, opt.Keystore, opt.Logger = local.Store, local.Keys, c.logger(a)
+	rt, err := runtime.New(opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := latest.explain(rt.Load(ctx, latest.App, rows)); err != nil {
+		return nil, errors.Join(err, rt.Close())
+	}
+	return rt, nil
+}
+
+// completeFunctions gives a shell the names of the schema's functions.
+func (c *cli) completeFunctions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if a, err := c.readApp(cmd); err == nil && len(args) == 0 {
+		if s, _, err := a.compile(); err == nil {
+			for i := range s.Functions {
+				names = append(names, s.Functions[i].Name)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
