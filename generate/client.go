@@ -23,7 +23,7 @@ func Client(s *schema.Schema) []byte {
 	c := &client{typeScript{schema: s}}
 	c.line(0, "// A client of %s, written by the runner: change the schema instead.", appName(s))
 	c.line(0, "")
-	c.line(0, "/** What the schema declares: values as JSON has them, so times, decimals and ids are strings. */")
+	c.line(0, "/** What the schema declares: values as JSON has them, so times and ids are strings, and decimals in rows. Other decimals may be numbers as well. */")
 	c.line(0, "export declare namespace schema {")
 	c.declarations(func(f *schema.Field) {
 		if !f.Hidden {
@@ -143,7 +143,11 @@ func (c *client) resultType(t *schema.Type) string {
 func (c *client) define(routes, functions []operation) {
 	c.line(0, "/** Makes a client; it can be used for any number of requests at once. */")
 	c.line(0, "export function createClient(options: ClientOptions = {}): Client {")
-	c.line(1, "const send = connect(options);")
+	if len(routes)+len(functions) > 0 {
+		c.line(1, "const send = connect(options);")
+	} else {
+		c.line(1, "connect(options);")
+	}
 	c.line(1, "return {")
 	for _, o := range routes {
 		c.line(2, "%s: (request) => send(%s, %s, request),", memberName(&o), strconv.Quote(o.Method), strconv.Quote(o.Path))

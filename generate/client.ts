@@ -72,14 +72,14 @@ export class ProblemError extends Error {
 
   constructor(response: Response, body: unknown) {
     const problem: Record<string, unknown> = typeof body === "object" && body !== null ? { ...body } : {};
-    const code = typeof problem.code === "string" ? problem.code : "error";
-    const detail = typeof problem.detail === "string" ? problem.detail : response.statusText;
+    const code = typeof problem["code"] === "string" ? problem["code"] : "error";
+    const detail = typeof problem["detail"] === "string" ? problem["detail"] : response.statusText;
     super(`${response.status} ${code}${detail && `: ${detail}`}`);
     this.name = "ProblemError";
     this.code = code;
     this.status = response.status;
     this.detail = detail;
-    this.errors = Array.isArray(problem.errors) ? problem.errors : [];
+    this.errors = Array.isArray(problem["errors"]) ? problem["errors"] : [];
     this.requestId = response.headers.get("x-request-id") ?? undefined;
     this.retryAfter = retryAfter(response);
     this.body = body;
@@ -151,6 +151,9 @@ function target(path: string, params: Record<string, Param>, query: Query): stri
     const name = segment.slice(1);
     if (segment[0] !== ":" && segment[0] !== "*") {
       return segment;
+    }
+    if (!Object.hasOwn(params, name)) {
+      throw new TypeError(`${path}: the parameter ${name} is missing`);
     }
     const value = String(params[name] ?? "");
     const parts = segment[0] === "*" ? value.split("/") : [value];

@@ -15,6 +15,9 @@ type jsonSchema struct {
 	// row is the entity when what is described are its rows, in which decimals are
 	// strings and values may be older than their field's bounds; else nil.
 	row *schema.Entity
+	// filled: what is described are the parameters of a function, whose defaults the
+	// runner fills in. Declared types may be either's, a function's or a route's.
+	filled bool
 }
 
 func componentRef(kind, name string) object {
@@ -45,13 +48,15 @@ func (j jsonSchema) object(doc string, fields []*schema.Field) object {
 
 func (j jsonSchema) field(f *schema.Field) object {
 	out := j.value(&f.Type)
-	out.addText("description", joinDoc("\n\n", f.Doc, j.meaning(&f.Type), defaultMeaning(f)))
+	out.addText("description", joinDoc("\n\n", f.Doc, j.meaning(&f.Type), j.defaultMeaning(f)))
 	switch {
 	case j.row != nil: // the default is in the row
-	case f.HasDefault:
-		out.add("default", jsontext.Value(f.Type.AppendJSON(nil, f.Default)))
 	case f.DefaultNow:
 		out.add("x-runner-default", "now")
+	case f.HasDefault && j.filled:
+		out.add("default", defaultOf(f))
+	case f.HasDefault:
+		out.add("x-runner-default", defaultOf(f))
 	}
 	if j.row != nil && (f.ReadOnly || f.Created || f.Updated || f.Type.Kind == schema.ID) {
 		out.add("readOnly", true)
@@ -59,12 +64,24 @@ func (j jsonSchema) field(f *schema.Field) object {
 	return out
 }
 
-// defaultMeaning tells of the one default that JSON cannot write.
-func defaultMeaning(f *schema.Field) string {
-	if f.DefaultNow {
+func defaultOf(f *schema.Field) jsontext.Value {
+	return jsontext.Value(f.Type.AppendJSON(nil, f.Default))
+}
+
+// defaultMeaning tells of the one default that JSON cannot write, and of those that
+// the handlers of routes do not get.
+func (j jsonSchema) defaultMeaning(f *schema.Field) string {
+	switch {
+	case j.row != nil || !f.HasDefault && !f.DefaultNow:
+		return ""
+	case f.DefaultNow && j.filled:
 		return "The time of the request, if it is left out."
+	case j.filled:
+		return ""
+	case f.DefaultNow:
+		return "Left out of what is sent, it is the time of the request to functions, and missing to handlers of routes."
 	}
-	return ""
+	return fmt.Sprintf("Left out of what is sent, it is `%s` to functions, and missing to handlers of routes.", defaultOf(f))
 }
 
 // value is a value of the type, null included where it may be.

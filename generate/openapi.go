@@ -218,7 +218,7 @@ func (d *openAPI) requestBody(o *operation) object {
 			{"content", object{{"application/json", object{{"schema", object{}}}}, {"*/*", object{}}}},
 		}
 	case o.function != nil:
-		return jsonBody(d.body.object("", input.Fields), needsBody(input))
+		return jsonBody(jsonSchema{schema: d.schema, filled: true}.object("", input.Fields), needsBody(input))
 	}
 	return jsonBody(componentRef("schemas", input.Name), needsBody(input))
 }
@@ -273,7 +273,7 @@ func (d *openAPI) answers(o *operation) object {
 	status, success := "2XX", object{{"description", "What the handler answers."}}
 	var schemaOf any = object{}
 	if o.function != nil && o.function.Result != nil {
-		status, success = "200", object{{"description", "The result."}}
+		status, success = "200", object{{"description", "The result, as the handler gave it. Other successes of handlers are not described."}}
 		schemaOf = d.body.result(o.function.Result)
 	}
 	headers := object{{"X-Request-Id", componentRef("headers", "X-Request-Id")}}
@@ -332,7 +332,7 @@ var refusals = []struct {
 	{"NotSigned", "400", "The request carries no signature: `missing_signature`; or it is malformed: `invalid_input`, `invalid_json`, `invalid_request`.", nil},
 	{"Unauthorized", "401", "There is no credential, `missing_credentials`, or it does not count here, `invalid_token`.", []string{"WWW-Authenticate"}},
 	{"WrongSignature", "401", "The signature does not fit or is too old: `invalid_signature`.", []string{"WWW-Authenticate"}},
-	{"Forbidden", "403", "The caller may not do this: `insufficient_scope`, `insufficient_role`, `cross_origin`, `denied`.", []string{"WWW-Authenticate"}},
+	{"Forbidden", "403", "The caller may not do this: `insufficient_scope`, `insufficient_role`, `cross_origin`, `forbidden`.", []string{"WWW-Authenticate"}},
 	{"NotFound", "404", "What the path names does not exist, or the caller may not see it: `not_found`.", nil},
 	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
 	{"BodyTooLarge", "413", "The body is larger than this route takes: `body_too_large`.", nil},

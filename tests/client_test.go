@@ -17,7 +17,7 @@ const clientConfig = `{
   "compilerOptions": {
     "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom"], "types": [],
     "strict": true, "noUncheckedIndexedAccess": true, "exactOptionalPropertyTypes": true, "noImplicitOverride": true,
-    "noPropertyAccessFromIndexSignature": false, "noUnusedLocals": true, "noUnusedParameters": true, "noImplicitReturns": true,
+    "noPropertyAccessFromIndexSignature": true, "noUnusedLocals": true, "noUnusedParameters": true, "noImplicitReturns": true,
     "verbatimModuleSyntax": true, "isolatedModules": true, "erasableSyntaxOnly": true,
     "allowImportingTsExtensions": true, "rewriteRelativeImportExtensions": true, "outDir": "out"
   },
@@ -120,7 +120,8 @@ func TestClientsOfAllSchemasAreTypeScript(t *testing.T) {
 		functions += "@expose " + name + "(args: Promise, " + name + ": int?) -> Response[]?\n"
 	}
 	clashing := newApp(t, clash+functions+"}\nroutes(\"/\", auth: none, rateLimit: none) { POST /:new/:class -> connect (input: Promise) GET /a -> then GET /b -> call GET /d -> call_ GET /e -> call__ GET /c -> new GET /*default -> constructor }", "")
-	schemas = append(schemas, "../generate/testdata/everything.schema", "types/shop.schema", "typescript/shop.schema", clashing.path("app.schema"))
+	empty := newApp(t, "type Nothing { a: int? }", "")
+	schemas = append(schemas, "../generate/testdata/everything.schema", "types/shop.schema", "typescript/shop.schema", clashing.path("app.schema"), empty.path("app.schema"))
 
 	all := newApp(t, "", "")
 	all.write("tsconfig.json", clientConfig)

@@ -4,8 +4,8 @@ import { createClient, ProblemError, type schema } from "./client.ts";
 
 declare const process: { env: Record<string, string>; exitCode: number };
 
-const baseUrl = process.env.URL!;
-const apiKey = process.env.KEY!;
+const baseUrl = process.env["URL"]!;
+const apiKey = process.env["KEY"]!;
 
 let place = "";
 function wrong(text: string) {
@@ -79,6 +79,10 @@ for (const path of ["", "a/../b", "a//b", "/a", "a/", "."]) {
   same((await thrown(() => client.keep({ params: { path } }))) instanceof TypeError, true);
 }
 same((await refused(client.getNote({ params: { id: "a/b" } }))).code, "bad_path");
+const none = {} as { id: string };
+same(String(await thrown(() => client.getNote({ params: none }))), "TypeError: /v1/notes/:id: the parameter id is missing");
+same(String(await thrown(() => client.odd({ params: { __proto__: "a", toString: "b" } }))), "TypeError: /v1/odd/:__proto__/:toString: the parameter __proto__ is missing");
+same(await client.odd({ params: { ["__proto__"]: "a", toString: "b" } }), ["a", "b"]);
 
 place = "refusals";
 const input = await refused(client.createNote({ body: { text: "", mood: "ugly" as "bad" } }));
@@ -87,7 +91,7 @@ same(input.requestId === input.response.headers.get("x-request-id") && (input.re
 const absent = await refused(client.getNote({ params: { id: made.id } }));
 same([absent.status, absent.code, absent.errors], [404, "not_found", []]);
 same((await refused(createClient({ baseUrl }).listNotes())).code, "missing_credentials");
-same((await refused(createClient({ baseUrl, apiKey: process.env.OTHER! }).call.count())).code, "insufficient_scope");
+same((await refused(createClient({ baseUrl, apiKey: process.env["OTHER"]! }).call.count())).code, "insufficient_scope");
 const page = createClient({ baseUrl, fetch: async () => new Response("<h1>Bad gateway</h1>", { status: 502, headers: { "content-type": "text/html" } }) });
 const other = await refused(page.plain());
 same([other.status, other.code, other.body, other.requestId], [502, "error", "<h1>Bad gateway</h1>", undefined]);
@@ -100,7 +104,7 @@ same(await createClient({ baseUrl }).open(), { authorization: null, cookie: null
 let asked = 0;
 const renewed = createClient({ baseUrl, bearer: async () => `${++asked}` });
 same([await renewed.open(), await renewed.open()], [{ authorization: "Bearer 1", cookie: null }, { authorization: "Bearer 2", cookie: null }]);
-const user = createClient({ baseUrl, cookies: true, headers: { cookie: process.env.COOKIE! } });
+const user = createClient({ baseUrl, cookies: true, headers: { cookie: process.env["COOKIE"]! } });
 same([await user.me(), await user.call.mine()], ["ann", "ann"]);
 same((await refused(user.listNotes())).code, "missing_credentials");
 same((await refused(client.call.mine())).code, "invalid_token");

@@ -29,6 +29,10 @@ export function plain() {
   return ok("a line").withHeader("Content-Type", "text/plain");
 }
 
+export function odd(req: RouteRequest) {
+  return ok(Object.values(req.params));
+}
+
 export function limited() {
   return ok({});
 }
