@@ -105,7 +105,10 @@ type Call struct {
 	Host    *Host
 	// Request is nil while a module initializes itself without a request.
 	Request *abi.Request
-	Caller  caller.Caller
+	// SentBody is the body as it came, which is what a sender signs, where the request's
+	// may have defaults filled in. nil: that of the request.
+	SentBody []byte
+	Caller   caller.Caller
 	// Handler is the module's name and the handler's: what one handler has a share of
 	// is counted by it. The sandbox sets it.
 	Handler string

@@ -22,7 +22,11 @@ func verifyWebhook(c *Call, args *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := v.Verify(c.Request.Header, c.Request.Body, time.Now())
+	body := c.SentBody
+	if body == nil {
+		body = c.Request.Body
+	}
+	d, err := v.Verify(c.Request.Header, body, time.Now())
 	if err != nil {
 		return nil, fault.New(fault.Denied, "%s", fault.Of(err).Detail)
 	}

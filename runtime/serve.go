@@ -210,10 +210,15 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		return err
 	}
 	x.BuildHeaders()
+	sent := x.Request.Body
+	if sent == nil {
+		sent = []byte{}
+	}
 	var delivery webhook.Delivery
 	if rt.verify != nil {
 		var err error
-		if delivery, err = rt.verify.Verify(x.Request.Header, x.Request.Body, time.Now()); err != nil {
+		if delivery, err = rt.verify.Verify(x.Request.Header, sent, time.Now()); err != nil {
+			r.opt.Logger.Info("signature refused", "requestId", x.Request.ID, "route", rt.Path, "address", x.Address().String(), "cause", err)
 			return err
 		}
 	}
@@ -232,7 +237,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	}
 	ctx, call := v.deadline, &v.call
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
-	call.Address = x.Address()
+	call.SentBody, call.Address = sent, x.Address()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
 		if v.attempts > 0 && call.Sent() {
 			return errSent

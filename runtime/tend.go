@@ -45,13 +45,13 @@ func (r *Runtime) forgetDeliveries(ctx context.Context) {
 	ticker := time.NewTicker(webhook.SweepEvery)
 	defer ticker.Stop()
 	for {
+		if err := webhook.Sweep(ctx, r.opt.Store); err != nil && ctx.Err() == nil {
+			r.opt.Logger.Error("forget old deliveries", "cause", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := webhook.Sweep(ctx, r.opt.Store); err != nil && ctx.Err() == nil {
-				r.opt.Logger.Error("forget old deliveries", "cause", err)
-			}
 		}
 	}
 }

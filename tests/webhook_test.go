@@ -234,6 +234,45 @@ func TestADeliveryOfGitHubIsKnownByItsSignature(t *testing.T) {
 	post("three", "", 204)
 }
 
+func TestAHandlerChecksTheBodyThatWasSent(t *testing.T) {
+	a := newApp(t, `
+secret OTHER
+functions(auth: none, rateLimit: none) {
+  @expose op(scheme: string = "github", secret: string = "OTHER") -> json
+}
+`, "", "echo")
+	a.env = append(a.env, "RUNNER_SECRETS_OTHER="+otherSecret)
+	s := a.serve()
+	for _, body := range []string{`{"scheme" : "github"}`, `{"scheme":"github","secret":"OTHER"}`, `{}`, ``, ` `} {
+		signature := hex.EncodeToString(macOf([]byte(otherSecret), body))
+		got := s.do("POST", "/_call/op", body, "X-Op: webhooks.verify", "X-Hub-Signature-256: sha256="+signature)
+		if got.status != 200 || !strings.Contains(got.body, signature) {
+			t.Errorf("body %q: %d %s", body, got.status, got.body)
+		}
+		filled := hex.EncodeToString(macOf([]byte(otherSecret), `{"scheme":"github","secret":"OTHER"}`))
+		if got := s.do("POST", "/_call/op", body, "X-Op: webhooks.verify", "X-Hub-Signature-256: sha256="+filled); filled != signature && got.status == 200 {
+			t.Errorf("body %q with the signature of what is filled in: %d %s", body, got.status, got.body)
+		}
+	}
+}
+
+func TestARefusedSignatureLeavesALineWithoutIt(t *testing.T) {
+	s := newWebhookApp(t).serve()
+	headers := signedStandard("msg_c4n4ry", time.Now().Add(-time.Hour), "c4n4ry")
+	s.do("POST", "/hooks/standard?c4n4ry", "c4n4ry", headers...)
+	s.do("POST", "/hooks/standard?c4n4ry", "c4n4ry")
+	s.stop()
+	log := s.stderr.String()
+	for _, want := range []string{"signature's time is more than 5m0s from now", "no header webhook-id"} {
+		if strings.Count(log, want) != 1 || strings.Count(log, `"msg":"signature refused"`) != 2 || strings.Count(log, `"route":"/hooks/standard"`) != 2 {
+			t.Errorf("no line says %q:\n%s", want, log)
+		}
+	}
+	if _, signature, _ := strings.Cut(headers[2], ","); strings.Contains(log, "c4n4ry") || strings.Contains(log, signature) {
+		t.Errorf("the log holds what was sent:\n%s", log)
+	}
+}
+
 func TestASecretThatSignsNothingIsRefusedAtStart(t *testing.T) {
 	a := newApp(t, webhookSchema, "", "echo")
 	a.env = append(a.env, "RUNNER_SECRETS_STANDARD=!", "RUNNER_SECRETS_OTHER=x")

@@ -31,6 +31,7 @@ var (
 // request can only be refused, and the connection will be closed.
 func (x *Exchange) ReadBody(limit int64) error {
 	if x.bodyDone {
+		x.Request.Body = x.body // something else may have stood there
 		return nil
 	}
 	if x.length > limit {
