@@ -72,15 +72,9 @@ type flight struct {
 }
 
 func (f flight) fly(ctx context.Context) (answer, error) {
-	select {
-	case f.tickets.flying <- struct{}{}:
-		defer func() { <-f.tickets.flying }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 	own, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	response, err := f.client.Do(own, f.asker, f.request, f.tickets.admit)
+	response, err := f.send(own)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fault.New(fault.Deadline, "no answer within %s", f.timeout)
@@ -88,6 +82,17 @@ func (f flight) fly(ctx context.Context) (answer, error) {
 		return nil, faultOf(err)
 	}
 	return func(out []byte) ([]byte, error) { return appendResponse(out, response) }, nil
+}
+
+// send sends the request when fewer than maxFlying are under way.
+func (f flight) send(ctx context.Context) (*outbound.Response, error) {
+	select {
+	case f.tickets.flying <- struct{}{}:
+		defer func() { <-f.tickets.flying }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return f.client.Do(ctx, f.asker, f.request, f.tickets.admit)
 }
 
 // faultOf gives the fault that an error of outbound is to a guest.

@@ -260,6 +260,28 @@ func TestAFetchHasItsOwnTime(t *testing.T) {
 	}
 }
 
+func TestAFetchsTimeHoldsTheWaitForItsTurn(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	began := make(chan struct{}, 17)
+	origin := g.serve(func(_ http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		<-r.Context().Done()
+	})
+	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(10*time.Second))
+	defer deadline.Stop()
+	g.call.Context = deadline
+	for range 16 {
+		g.do("call_start", "fetch", `{"url":"`+origin+`","timeout":60}`)
+	}
+	for range 16 {
+		<-began
+	}
+	if result, n := g.op("fetch", `{"url":"`+origin+`","timeout":0.02}`); n != int32(abi.Deadline) || result["message"] != "fetch: no answer within 20ms" {
+		t.Errorf("a fetch behind sixteen others: %d %v", n, result)
+	}
+	g.call.End()
+}
+
 func TestTheRequestsTimeEndsAFetch(t *testing.T) {
 	for _, wait := range []string{"call", "call_wait", "call_take"} {
 		g := newGuest(t, hostabi.Limits{})
