@@ -246,7 +246,8 @@ func checkRoom(tx *store.Tx, a Authority, tenant string, now int64) error {
 		return nil
 	}
 	live := 0
-	for item, err := range tx.Scan(tenantPrefix(tenant), nil, false) {
+	prefix := tenantPrefix(tenant)
+	for item, err := range tx.Scan(prefix, nil, false) {
 		if err != nil {
 			return err
 		}
@@ -256,6 +257,15 @@ func checkRoom(tx *store.Tx, a Authority, tenant string, now int64) error {
 		}
 		if now >= end {
 			continue
+		}
+		if tenant == "" {
+			r, err := read(tx, string(item.Key[len(prefix):]))
+			if err != nil {
+				return err
+			}
+			if r.Owner == "" { // an operator's
+				continue
+			}
 		}
 		if live++; live >= limit {
 			return fault.New(fault.Conflict, "the tenant has %d live keys, all it may have (maxPerTenant): revoke one first", limit)

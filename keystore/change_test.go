@@ -432,9 +432,20 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 		_, err := w.create(a, req)
 		w.refuses(fault.Conflict, err)
 	}
+	last := session(s, "", "u2")
+	nobodys, err := w.list(nobody, keystore.Filter{})
+	if err != nil || len(nobodys.Keys) != 3 {
+		t.Fatalf("%d keys of nobody, %v", len(nobodys.Keys), err)
+	}
 	for range 5 { // an operator's keys of nobody do not count
 		w.must(w.create(operator(s), req))
 	}
+	_, err = w.create(last, req)
+	w.refuses(fault.Conflict, err)
+	w.must(w.revoke(nobody, nobodys.Keys[0].ID))
+	w.must(w.create(last, req))
+	_, err = w.create(last, req)
+	w.refuses(fault.Conflict, err)
 	// Dead keys make room.
 	w.must(w.revoke(acme, page.Keys[0].ID))
 	w.must(w.create(acme, req))
