@@ -143,6 +143,7 @@ func (b *tab) text(selector string) string {
 func (b *tab) said(of string) string { b.t.Helper(); return b.text(`#said[data-of="` + of + `"]`) }
 
 func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "tracker")
 	for _, file := range []string{"index.html", "page.ts"} {
 		a.write("web/"+file, mustRead(t, "browser/"+file))
@@ -259,6 +260,7 @@ func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 // A session's cookie is for https. On the developer's own machine Chromium takes it
 // without, as loopback cannot be listened to.
 func TestABrowserKeepsSessionsOverHTTPOnLoopbackAlone(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "tracker")
 	s := a.serve()
 	b := browser(t)

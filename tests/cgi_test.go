@@ -50,6 +50,7 @@ func (a *app) compile(what string, command ...string) {
 }
 
 func TestProgramsInAnyLanguageAreHandlers(t *testing.T) {
+	t.Parallel()
 	a := programs(t)
 	a.must("check", "--modules")
 	s := a.serve()
@@ -190,6 +191,7 @@ func interpreters(t *testing.T, routes, modules string, files map[string]string)
 }
 
 func TestAPythonThatOthersHaveBuiltIsAHandler(t *testing.T) {
+	t.Parallel()
 	s := interpreters(t, "POST /python -> python", fetchModules(t), map[string]string{"python": "python-3.12"})
 	for range 3 {
 		got := s.do("POST", "/run/python", pythonScript)

@@ -53,6 +53,7 @@ func compileTypeScript(t *testing.T, dir string) string {
 }
 
 func TestAGeneratedClientReachesTheServer(t *testing.T) {
+	t.Parallel()
 	a := newClientApp(t)
 	a.write("web/use.ts", mustRead(t, "client/use.ts"))
 	if wrong := compileTypeScript(t, a.path("web")); wrong != "" {

@@ -113,6 +113,7 @@ type orderPage struct {
 }
 
 func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "orders")
 	s := a.serve()
 	key := func(scope string) string { return "X-API-Key: " + a.token(scope) }
@@ -328,6 +329,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 }
 
 func TestTheInboxExampleKeepsASignedEventOnce(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "inbox")
 	s := a.serve()
 	reader := "X-API-Key: " + a.token("events_read")
@@ -358,6 +360,7 @@ func TestTheInboxExampleKeepsASignedEventOnce(t *testing.T) {
 }
 
 func TestPagesOfOrdersAreWholeAndBelongToTheirCaller(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "orders")
 	s := a.serve()
 	ops, partner, reader := "X-API-Key: "+a.token("ops_admin"), "X-API-Key: "+a.token("partner_sync"), "X-API-Key: "+a.token("orders_read")
@@ -391,6 +394,7 @@ func TestPagesOfOrdersAreWholeAndBelongToTheirCaller(t *testing.T) {
 }
 
 func TestTheTrackerExampleKeepsItsTenantsApart(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "tracker")
 	s := a.serve()
 	type org struct{ Org, User, owner, member string }
@@ -539,6 +543,7 @@ func rowsApp(t *testing.T, toml string) *app {
 }
 
 func TestErrorsThatAHandlerDoesNotCatchBecomeAnswers(t *testing.T) {
+	t.Parallel()
 	a := rowsApp(t, "[sandbox]\nstore_operations = 50\n")
 	s := a.serve()
 	worker, reader := "X-API-Key: "+a.token("worker"), "X-API-Key: "+a.token("reader")
@@ -589,6 +594,7 @@ func TestErrorsThatAHandlerDoesNotCatchBecomeAnswers(t *testing.T) {
 
 // What one request writes, rows and keys alike, is there whole or not at all.
 func TestRowsAndKeysOfARequestCommitTogether(t *testing.T) {
+	t.Parallel()
 	a := rowsApp(t, "")
 	s := a.serve()
 	worker := "X-API-Key: " + a.token("worker")
@@ -627,6 +633,7 @@ func b2i(b bool) int {
 // Every increment that was answered is counted once, and has its key; one that
 // met too many others is 409 and did nothing.
 func TestConflictingRequestsOverRowsAndKeysHappenOnce(t *testing.T) {
+	t.Parallel()
 	a := rowsApp(t, "")
 	s := a.serve()
 	worker := "X-API-Key: " + a.token("worker")
@@ -681,6 +688,7 @@ func TestConflictingRequestsOverRowsAndKeysHappenOnce(t *testing.T) {
 // Money neither appears nor vanishes, whoever transfers what at the same time,
 // and no account goes below zero.
 func TestTransfersKeepTheSum(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	a := rowsApp(t, "")

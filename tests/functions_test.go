@@ -84,6 +84,7 @@ func newFunctionsApp(t *testing.T) *app {
 }
 
 func TestExposedFunctionsAreCalledWithCheckedParameters(t *testing.T) {
+	t.Parallel()
 	a := newFunctionsApp(t)
 	s := a.serve()
 	key := "X-API-Key: " + a.token("desk")
@@ -154,6 +155,7 @@ func TestAResultThatDoesNotFitIsNeitherSentNorCommitted(t *testing.T) {
 }
 
 func TestFunctionsAreGuardedAsRoutesAre(t *testing.T) {
+	t.Parallel()
 	a := newFunctionsApp(t)
 	s := a.serve()
 	key, other := "X-API-Key: "+a.token("desk"), "X-API-Key: "+a.token("other")

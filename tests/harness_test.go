@@ -43,6 +43,9 @@ func buildAndRun(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	runnerBinary, guestDir = filepath.Join(dir, "runner"), dir
+	if err := os.Mkdir(sharedCode(), 0o700); err != nil {
+		return 0, err
+	}
 	args := []string{"build", "-o", runnerBinary}
 	if os.Getenv("RUNNER_TEST_RACE") != "" {
 		args = append(args, "-race")
@@ -77,6 +80,8 @@ func command(dir, name string, args ...string) error {
 
 func guestFile(name string) string { return filepath.Join(guestDir, name+".wasm") }
 
+func sharedCode() string { return filepath.Join(guestDir, "cache") }
+
 // app is one app folder with its own data.
 type app struct {
 	t   testing.TB
@@ -85,7 +90,8 @@ type app struct {
 }
 
 // newApp writes an app folder: the schema, the named guests as its modules and,
-// unless empty, a runner.toml.
+// unless empty, a runner.toml. Without guests, which are small, what its modules are
+// compiled to is shared with other apps.
 func newApp(t testing.TB, schema, toml string, guests ...string) *app {
 	t.Helper()
 	a := &app{t: t, dir: t.TempDir()}
@@ -100,7 +106,21 @@ func newApp(t testing.TB, schema, toml string, guests ...string) *app {
 		}
 		a.write(filepath.Join("build", guest+".wasm"), string(module))
 	}
+	if len(guests) == 0 {
+		a.shareCode()
+	}
 	return a
+}
+
+// shareCode lets the servers of the app find what those of other apps have compiled.
+func (a *app) shareCode() {
+	a.t.Helper()
+	if err := os.Mkdir(a.path("data"), 0o700); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Symlink(sharedCode(), a.path("data/cache")); err != nil {
+		a.t.Fatal(err)
+	}
 }
 
 func (a *app) path(name string) string { return filepath.Join(a.dir, name) }

@@ -135,6 +135,7 @@ functions(auth: apiKey(desk), rateLimit: none, cors: ["https://app.example.com"]
 `
 
 func TestCORS(t *testing.T) {
+	t.Parallel()
 	a := newApp(t, corsSchema, "", "echo")
 	s := a.serve()
 	key := "X-API-Key: " + a.token("desk")
@@ -207,7 +208,9 @@ routes("/", auth: none, rateLimit: none) {
 // What an answer has beside what its handler says stands in it once, however often the
 // handler ran, and is of the run that was committed.
 func TestARunThatConflictedLeavesNothingInTheAnswer(t *testing.T) {
+	t.Parallel()
 	a := newApp(t, enterSchema, "", "echo")
+	a.shareCode()
 	a.write("build/rows.wasm", goModule(t, "handlers/rows"))
 	s := a.serve()
 	s.want(201, nil, "POST", "/uncaught?op=insert&entity=Counter", `{"name":"door"}`)

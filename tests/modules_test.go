@@ -37,6 +37,7 @@ const (
 )
 
 func TestModulesOfOthersLoadOrAreRefusedForAReason(t *testing.T) {
+	t.Parallel()
 	rows := []struct{ file, want string }{ // empty: it loads
 		{"hash-wasm-md5", ""},
 		{"hash-wasm-sha256", ""},
@@ -104,6 +105,7 @@ func TestAFunctionOfAModuleOfOthersRuns(t *testing.T) {
 
 // TestWhatIsNoModuleGetsOneLine holds check, build, serve and a reload to it.
 func TestWhatIsNoModuleGetsOneLine(t *testing.T) {
+	t.Parallel()
 	small, err := os.ReadFile(guestFile("small"))
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ RUNNER_HANDLER(bump) {
 `
 
 func TestHandlersInCAndCxxCallOtherServices(t *testing.T) {
+	t.Parallel()
 	var both sync.WaitGroup
 	both.Add(2)
 	origin, certificate := other(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,10 +13,11 @@ import (
 // TestANewAppIsCompleteInEachLanguage makes, builds, checks and asks the app of each
 // language, and runs its own tests as its README.md says.
 func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
-	t.Setenv("CARGO_NET_OFFLINE", "true") // crates of Debian's packages
+	t.Parallel()
+	cargo := []string{"CARGO_NET_OFFLINE=true"} // crates of Debian's packages
 	if os.Getenv("CARGO_TARGET_DIR") == "" {
 		if cache, err := os.UserCacheDir(); err == nil {
-			t.Setenv("CARGO_TARGET_DIR", filepath.Join(cache, "runner-tests", "cargo")) // as make test does
+			cargo = append(cargo, "CARGO_TARGET_DIR="+filepath.Join(cache, "runner-tests", "cargo")) // as make test does
 		}
 	}
 	for _, row := range []struct {
@@ -35,7 +36,7 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 		t.Run(row.lang, func(t *testing.T) {
 			parent := &app{t: t, dir: t.TempDir()}
 			parent.must("new", "my-app", "--lang", row.lang)
-			a := &app{t: t, dir: parent.path("my-app"), env: []string{"TMPDIR=" + t.TempDir(), "RUNNER_BIN=" + runnerBinary, "RUNNER=" + t.TempDir()}}
+			a := &app{t: t, dir: parent.path("my-app"), env: append([]string{"TMPDIR=" + t.TempDir(), "RUNNER_BIN=" + runnerBinary, "RUNNER=" + t.TempDir()}, cargo...)}
 			readme, err := os.ReadFile(a.path("README.md"))
 			if err != nil {
 				t.Fatal(err)

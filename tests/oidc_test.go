@@ -176,6 +176,7 @@ func newTrackerWithProvider(t *testing.T, p *identityProvider) *app {
 }
 
 func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
+	t.Parallel()
 	p := startIdentityProvider(t)
 	a := newTrackerWithProvider(t, p)
 	s := a.serve()

@@ -59,6 +59,7 @@ func judge(t *testing.T, document string, values []judged) (fits []bool) {
 }
 
 func TestDocumentsOfAllSchemasAreOpenAPI(t *testing.T) {
+	t.Parallel()
 	schemas, err := filepath.Glob("../plugins/examples/*/*.schema")
 	if err != nil || len(schemas) < 4 {
 		t.Fatalf("examples: %q, %v", schemas, err)
@@ -171,6 +172,7 @@ var values = strings.Fields(`null true false 0 1 -1 -5 -6 0.5 1.5 0.49 12.50 100
 	"ann@example.com" "ann" "@example.com" "https://example.com/a?b=c" "example.com" "/a" "c2Vh" "c2V" "s&e"`)
 
 func TestTheServerTakesWhatTheDocumentSays(t *testing.T) {
+	t.Parallel()
 	var declared []string
 	for _, p := range params {
 		declared = append(declared, p.name+": "+p.declared)
@@ -264,6 +266,7 @@ func TestPatternsMeanTheSameInJSONSchema(t *testing.T) {
 }
 
 func TestResultsAreAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
 	a := newFunctionsApp(t)
 	a.must("generate", "openapi", "--out", a.path("openapi.json"))
 	s := a.serve()
@@ -329,6 +332,7 @@ func (d *described) headersOf(method, path string, status int) (headers map[stri
 }
 
 func TestAnswersAndTheirHeadersAreInTheDocument(t *testing.T) {
+	t.Parallel()
 	a := newClientApp(t)
 	a.write("more.schema", `secret HOOK
 		routes("/hooks", auth: none, rateLimit: none) { POST /in -> open (verify: webhook(github, HOOK)) }

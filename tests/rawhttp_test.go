@@ -184,6 +184,7 @@ var probes = []probe{
 }
 
 func TestRawRequestsGetTheirAnswers(t *testing.T) {
+	t.Parallel()
 	a := newApp(t, probeSchema, "", "echo")
 	s := a.serve()
 	token := a.token("reader")

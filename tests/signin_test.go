@@ -23,6 +23,7 @@ func (s *server) mailer() func(slug, email string) string {
 }
 
 func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
+	t.Parallel()
 	a := exampleApp(t, "tracker")
 	a.write("app.schema", strings.Replace(mustRead(t, a.path("app.schema")), "rateLimit: 10/minute by ip", "rateLimit: none", 1))
 	s := a.serve()

@@ -145,6 +145,7 @@ func TestABadQueryIsRefusedBeforeAllElse(t *testing.T) {
 }
 
 func TestAServerWhoseDataIsGoneStillEnds(t *testing.T) {
+	t.Parallel()
 	a := newApp(t, devSchema, "")
 	a.write("handlers/hello.ts", helloText("one"))
 	a.must("build")

@@ -112,6 +112,7 @@ func TestTypeScriptReachesRowsWithTheCallersAuthority(t *testing.T) {
 func TestAnOperationThatFailsIsToldWithThePlaceThatAwaitedIt(t *testing.T) {
 	s, token := shop(t)
 	s.answers(500, `.*"code":"handler_failed".*`, "GET", "/v1/misspelt", "", token)
+	s.stop() // then the log is whole
 	if log := s.stderr.String(); !strings.Contains(log, "handler misspelt: invalid: ") || !strings.Contains(log, " at misspelt (handlers/orders.ts:") {
 		t.Errorf("the log is\n%s", log)
 	}
