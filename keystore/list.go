@@ -3,6 +3,7 @@ package keystore
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"runner.example/internal/fault"
@@ -78,7 +79,8 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 
 func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, error) {
 	prefix := []byte(prefixKey)
-	if !a.isOperator() || a.Caller.Tenant != "" {
+	ofTenant := !a.isOperator() || a.Caller.Tenant != ""
+	if ofTenant {
 		prefix = tenantPrefix(a.Caller.Tenant)
 	}
 	var from []byte
@@ -89,6 +91,15 @@ func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, e
 	for item, err := range tx.Scan(prefix, from, false) {
 		if err != nil {
 			return Page{}, err
+		}
+		if ofTenant && !f.All {
+			end, err := decodeTime(item.Value)
+			if err != nil {
+				return Page{}, fmt.Errorf("read the keys of a tenant: %w", err)
+			}
+			if now >= end {
+				continue // without reading the key: the dead are never deleted
+			}
 		}
 		r, err := k.listed(tx, a, f, strings.TrimPrefix(string(item.Key), string(prefix)), now)
 		if err != nil {

@@ -100,6 +100,39 @@ func TestAListShowsLiveKeysOldestFirst(t *testing.T) {
 	}
 }
 
+// A key that is read allocates its record; one that the tenant's list tells is dead
+// does not.
+func TestDeadKeysOfATenantAreNotReadForAList(t *testing.T) {
+	w := inMemory(t)
+	s := compile(t, typed)
+	boss := session(s, "acme", "u1", "admin")
+	_, err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+		for range 500 {
+			key, err := w.keys.Create(tx, boss, keystore.CreateRequest{Scope: "orders_read"})
+			if err == nil {
+				_, err = w.keys.Revoke(tx, boss, key.ID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := func(f keystore.Filter, want int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			if page, err := w.list(boss, f); err != nil || len(page.Keys) != want {
+				t.Errorf("%+v: %d keys, %v; want %d", f, len(page.Keys), err, want)
+			}
+		})
+	}
+	if skipped, read := allocations(keystore.Filter{}, 0), allocations(keystore.Filter{All: true, Limit: 1000}, 500); skipped*3 > read {
+		t.Errorf("%g allocations to skip 500 keys, %g to read them", skipped, read)
+	}
+}
+
 func TestAListIsOfOneScopeWhenAsked(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
