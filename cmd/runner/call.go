@@ -17,6 +17,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/fault"
 	"runner.example/runtime"
+	"runner.example/schema"
 )
 
 const callHelp = `Run a function of the schema as an operator, exposed or not, and print what it
@@ -44,7 +45,12 @@ func (c *cli) callCommand() *cobra.Command {
 			}
 			return atMost(2, "the name of a function and one JSON object")(cmd, args)
 		},
-		ValidArgsFunction: c.completeFunctions,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.schemaNames(functionNames)(cmd, args, word)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := admin.CallFunction{Name: args[0], Tenant: tenant}
 			if len(args) == 2 {
@@ -104,7 +110,7 @@ func (c *cli) printCalled(answer *admin.Called) error {
 		indented.Reset()
 		indented.Write(answer.Body)
 	}
-	if text := strings.TrimRight(indented.String(), "\n"); text != "" {
+	if text := strings.TrimRight(harmless(indented.String()), "\n"); text != "" {
 		return c.print(text + "\n")
 	}
 	return nil
@@ -150,7 +156,7 @@ func callFailure(name string, answer *admin.Called) error {
 	if answer.Detail != "" {
 		text += ": " + answer.Detail
 	}
-	f.err = errors.New(text)
+	f.err = errors.New(harmless(text))
 	if answer.Status >= 500 {
 		f.hint = "the log tells more under the requestId " + answer.RequestID
 	}
@@ -179,15 +185,10 @@ func (c *cli) functions(ctx context.Context, a *app, local *admin.Local) (*runti
 	return rt, nil
 }
 
-// completeFunctions gives a shell the names of the schema's functions.
-func (c *cli) completeFunctions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func functionNames(s *schema.Schema) []string {
 	var names []string
-	if a, err := c.readApp(cmd); err == nil && len(args) == 0 {
-		if s, _, err := a.compile(); err == nil {
-			for i := range s.Functions {
-				names = append(names, s.Functions[i].Name)
-			}
-		}
+	for i := range s.Functions {
+		names = append(names, s.Functions[i].Name)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names
 }

@@ -235,7 +235,7 @@ runner_json *runner_query_all(const char *name);
 /* Who calls, as the host found out; no header tells. What this caller has not is
  * absent. */
 typedef struct runner_caller {
-  runner_text kind; /* "anonymous", "session", "apiKey" */
+  runner_text kind; /* "anonymous", "session", "apiKey", "system" (an operator) */
   runner_text user_id, tenant, key_id, scope, capability;
   runner_json *roles;    /* a list of strings */
   runner_json *metadata; /* an object, or NULL */

@@ -30,7 +30,8 @@ type facts struct {
 // Auth says who calls, as the host found out; it is the only place to learn
 // it: no header tells.
 type Auth struct {
-	// Kind is "anonymous", "session" or "apiKey".
+	// Kind is "anonymous", "session", "apiKey" or, for an operator who runs a
+	// function, "system".
 	Kind       string          `json:"kind"`
 	UserID     string          `json:"userId"`
 	Tenant     string          `json:"tenant"`

@@ -310,7 +310,8 @@ declare module "@runner/sdk" {
 
   /** Who calls, as the runner found out: no header tells. */
   export interface Auth {
-    readonly kind: "anonymous" | "session" | "apiKey";
+    /** "system" is an operator, who runs a function with `runner call`. */
+    readonly kind: "anonymous" | "session" | "apiKey" | "system";
     readonly userId?: string;
     readonly tenant?: string;
     readonly roles: readonly RoleName[];

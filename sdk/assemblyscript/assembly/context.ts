@@ -16,7 +16,7 @@ export class Auth {
     return parseJSON<string>(member(this.json, name));
   }
 
-  /** "anonymous", "session" or "apiKey". */
+  /** "anonymous", "session", "apiKey" or, for an operator who runs a function, "system". */
   get kind(): string {
     return this.text("kind");
   }

@@ -67,6 +67,8 @@ pub enum AuthKind {
     Session,
     /// The holder of an API key.
     ApiKey,
+    /// An operator, who runs a function with `runner call`.
+    System,
     /// One that this SDK does not know.
     #[serde(other)]
     Other,
