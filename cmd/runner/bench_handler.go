@@ -26,7 +26,6 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
-	"runner.example/internal/secret"
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
 	"runner.example/runtime/sandbox"
@@ -180,9 +179,9 @@ func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func()
 			return nil, nil, err
 		}
 	}
-	values, err := secret.Resolve(s.Secrets, c.lookupEnv, a.config.secrets)
+	values, err := c.resolve(s.Secrets, a.config)
 	if err != nil {
-		return nil, nil, invalid("%s", oneLine(err))
+		return nil, nil, err
 	}
 	st, err := store.Open(store.Options{})
 	if err != nil {

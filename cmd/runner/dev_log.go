@@ -89,7 +89,7 @@ type devState struct {
 }
 
 func newDevLog(c *cli, dir string) *devLog {
-	return &devLog{c: c, out: telemetry.NewRedactor(c.stdout), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
+	return &devLog{c: c, out: telemetry.NewRedactor(c.stdout, c.secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
 }
 
 // Enabled implements slog.Handler: what is not told is decided by where it is from.

@@ -23,10 +23,11 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	umask := syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop)               // the second interrupt is the system's own
-	stderr := telemetry.NewRedactor(os.Stderr) // an error may quote an argument, and that may be a token
+	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
+	secrets := &telemetry.Values{}
+	stderr := telemetry.NewRedactor(os.Stderr, secrets) // an error may quote an argument, and that may be a token
 	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(),
+		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(), secrets: secrets,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())), umask: umask,
 	}
 	c.color = c.terminal && os.Getenv("NO_COLOR") == ""
@@ -42,6 +43,8 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environ        []string
+	// secrets are the values that stderr hides; nil: none.
+	secrets *telemetry.Values
 	// terminal reports that a person reads stderr on a terminal, color that they
 	// want colours there, colorOut that they do on stdout.
 	terminal, color, colorOut bool

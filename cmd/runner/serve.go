@@ -375,11 +375,7 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 	}
 	return runtime.Options{
 		Secrets: func(names []string) (secret.Values, error) {
-			values, err := secret.Resolve(names, c.lookupEnv, conf.secrets)
-			if err != nil {
-				return values, fault.New(fault.Invalid, "%s", oneLine(err))
-			}
-			return values, nil
+			return c.resolve(names, conf)
 		},
 		Front: front.Options{
 			Listen: conf.front.listen, Hosts: conf.front.hosts, TrustedProxies: proxies,
@@ -400,6 +396,20 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 		Timeout:     conf.runtime.timeout,
 		AccessLog:   conf.telemetry.accessLog,
 	}
+}
+
+// resolve gives the values of the secrets that a schema declares. From then on the log
+// hides them.
+func (c *cli) resolve(names []string, conf *config) (secret.Values, error) {
+	values, err := secret.Resolve(names, c.lookupEnv, conf.secrets)
+	if err != nil {
+		return values, fault.New(fault.Invalid, "%s", oneLine(err))
+	}
+	for _, name := range names {
+		value, _ := values.Get(name)
+		c.secrets.Add(value.Reveal())
+	}
+	return values, nil
 }
 
 func (a *app) outboundOptions() outbound.Options {

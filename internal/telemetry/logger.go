@@ -30,7 +30,7 @@ func (o Options) Validate() error {
 // is JSON: Validate is there to refuse it.
 func NewLogger(w io.Writer, opt Options) *slog.Logger {
 	handler := &slog.HandlerOptions{Level: opt.Level, ReplaceAttr: replace}
-	out := NewRedactor(w)
+	out := NewRedactor(w, nil)
 	if opt.Format == "text" {
 		return slog.New(slog.NewTextHandler(out, handler))
 	}

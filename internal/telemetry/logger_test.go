@@ -100,7 +100,7 @@ func TestEveryRecordIsOneWrite(t *testing.T) {
 func TestATokenInPiecesIsFound(t *testing.T) {
 	for size := 1; size < 50; size++ {
 		w := &writes{}
-		r := telemetry.NewRedactor(w)
+		r := telemetry.NewRedactor(w, nil)
 		for text := "one " + canary + " two\nthree " + canary; text != ""; {
 			n := min(size, len(text))
 			if _, err := io.WriteString(r, text[:n]); err != nil {
@@ -120,7 +120,7 @@ func TestATokenInPiecesIsFound(t *testing.T) {
 func TestAnEndlessLineIsCutWithoutHalfAToken(t *testing.T) {
 	for shift := range 60 {
 		w := &writes{}
-		r := telemetry.NewRedactor(w)
+		r := telemetry.NewRedactor(w, nil)
 		line := strings.Repeat("x", 65500+shift) + " " + canary + strings.Repeat(" y", 100_000) + "\nnext\n"
 		for text := line; text != ""; {
 			n := min(4096, len(text))

@@ -15,15 +15,17 @@ const maxLine = 64 << 10
 // complete or Flush says that it is; one that grows longer than 64 KiB while it
 // is kept is cut.
 type Redactor struct {
-	mu   sync.Mutex
-	w    io.Writer
-	rest []byte
+	mu     sync.Mutex
+	w      io.Writer
+	values *Values
+	rest   []byte
 	// cutting: the line was cut and what is left of it is dropped.
 	cutting bool
 }
 
-// NewRedactor returns a Redactor that writes to w.
-func NewRedactor(w io.Writer) *Redactor { return &Redactor{w: w} }
+// NewRedactor returns a Redactor that writes to w and hides the values, which may be nil,
+// beside what looks like a secret.
+func NewRedactor(w io.Writer, values *Values) *Redactor { return &Redactor{w: w, values: values} }
 
 // Write takes over p. It reports an error of the writer below, with all of p
 // taken: a log that cannot be written is no reason to write it twice.
@@ -42,7 +44,7 @@ func (r *Redactor) Write(p []byte) (int, error) {
 	if len(lines) == 0 {
 		return len(p), nil
 	}
-	_, err := r.w.Write(Redact(lines))
+	_, err := r.w.Write(Redact(r.values.hide(lines)))
 	return len(p), err
 }
 
@@ -55,7 +57,7 @@ func (r *Redactor) Flush() error {
 	}
 	line := append(r.rest, '\n')
 	r.rest, r.cutting = nil, false
-	_, err := r.w.Write(Redact(line))
+	_, err := r.w.Write(Redact(r.values.hide(line)))
 	return err
 }
 
