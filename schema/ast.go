@@ -404,7 +404,7 @@ type RouteSetting struct {
 	Amount *Literal
 	// Verify: verify.
 	Verify *VerifyValue
-	// Word: csrf ("on", "off"), mints ("session").
+	// Word: csrf ("on", "off"), mints ("session"), cors ("none").
 	Word *Ident
 	// Origins: cors (strings).
 	Origins *ListSetting

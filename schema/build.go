@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -334,6 +335,9 @@ func (b *builder) auth(d *AuthDecl) {
 			auth.Cookie = cookieSession(session)
 		} else {
 			auth.JWT = jwtSession(session)
+			if isFileName(auth.JWT.JWKS) && !filepath.IsAbs(auth.JWT.JWKS) {
+				auth.JWT.JWKS = filepath.Join(b.opt.Dir, auth.JWT.JWKS)
+			}
 		}
 	}
 }

@@ -21,6 +21,9 @@ type Options struct {
 	AllowPrivate bool
 	// InsecureCookies permits session cookies without the __Host- prefix.
 	InsecureCookies bool
+	// Dir is where relative names of files in the schema begin; empty: where the
+	// process is.
+	Dir string
 }
 
 // Compile parses and checks the files of one app, which share one namespace

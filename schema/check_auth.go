@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // checkAuth checks the auth block and notes roles, user and tenant.
@@ -25,7 +26,9 @@ func (c *checker) checkAuth() {
 				c.tenantSet = true
 				c.tenant = c.entityName(s)
 			case "origins":
-				c.stringList(s.Value)
+				for _, origin := range c.stringList(s.Value) {
+					c.checkPageOrigin("origins", origin)
+				}
 			}
 		}
 		kinds := namesTaken{}
@@ -76,18 +79,47 @@ func (c *checker) checkSession(d *SessionDecl) {
 }
 
 func (c *checker) checkCookie(d *SessionDecl) {
-	if d.Cookie != nil && !strings.HasPrefix(d.Cookie.Text, "__Host-") && !c.opt.InsecureCookies {
-		c.errorf("E531", d.Cookie.Loc, "the cookie name must begin with __Host- (only `insecure_cookies = true` under [auth] in runner.toml, on loopback, lifts this)")
+	if d.Cookie != nil {
+		c.checkCookieName(d.Cookie)
 	}
+	idle, absolute, lasts := (*Literal)(nil), 12*time.Hour, "12h"
 	for _, s := range d.Settings {
 		switch s.Name.Name {
-		case "idle", "absolute":
-			c.duration(s.Value)
+		case "idle":
+			if _, ok := c.duration(s.Value); ok {
+				idle = s.Value.(*Literal)
+			}
+		case "absolute":
+			if d, ok := c.duration(s.Value); ok {
+				absolute, lasts = d, s.Value.(*Literal).Raw
+			}
 		case "sameSite":
 			if word, ok := c.bareName(s.Value, "lax or strict"); ok && word.Name != "lax" && word.Name != "strict" {
 				c.errorf("E100", word.Loc, "expected lax or strict, found %q%s", word.Name, c.didYouMean(word.Name, []string{"lax", "strict"}))
 			}
 		}
+	}
+	if idle != nil && idle.Duration > absolute {
+		c.errorf("E532", idle.Loc, "idle %s is longer than a session lasts at all (absolute), %s", idle.Raw, lasts)
+	}
+}
+
+// hostPrefix lets browsers take a cookie only over HTTPS, from the very host.
+const hostPrefix = "__Host-"
+
+// checkCookieName wants a token (RFC 6265, section 4.1.1) that browsers keep.
+func (c *checker) checkCookieName(name *Literal) {
+	rest, prefixed := strings.CutPrefix(name.Text, hostPrefix)
+	isOther := func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	}
+	switch {
+	case !prefixed && !c.opt.InsecureCookies:
+		c.errorf("E531", name.Loc, "the cookie name must begin with __Host- (only `insecure_cookies = true` under [auth] in runner.toml, on loopback, lifts this)")
+	case rest == "" || len(name.Text) > 64 || strings.ContainsFunc(rest, isOther):
+		c.errorf("E531", name.Loc, "%q is no cookie's name: write at most 64 letters, digits, - and _, and some of them behind __Host-", name.Text)
+	case !prefixed && strings.HasPrefix(rest, "__"):
+		c.errorf("E531", name.Loc, "the cookie name %q: browsers give names with __ in front a meaning, and would not keep this one", name.Text)
 	}
 }
 
@@ -137,11 +169,16 @@ func (c *checker) filled(what string, v SettingValue) (*Literal, bool) {
 func (c *checker) checkKeySet(place *Literal) {
 	u, err := url.Parse(place.Text)
 	switch {
-	case err == nil && u.Scheme == "" && u.Host == "": // a file
+	case isFileName(place.Text):
 	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
 		c.errorf("E530", place.Loc, "jwks: %q is neither an https URL nor a file: write \"https://login.example.com/keys\" or \"keys.json\" (http is for loopback, a file's name has no colon)", place.Text)
 	}
+}
+
+// isFileName reports a place that is no URL, nor meant to be one.
+func isFileName(place string) bool {
+	return !strings.Contains(place, ":") && !strings.HasPrefix(place, "//")
 }
 
 // isLoopback reports a host of this machine alone.

@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,18 +127,57 @@ func (c *checker) checkSetting(s *RouteSetting, on place) {
 	}
 }
 
-// checkOrigins checks the origins of cors: as browsers write them (RFC 6454, section
-// 6.1).
+// checkOrigins checks the origins of cors:.
 func (c *checker) checkOrigins(list *ListSetting) {
 	if list == nil {
 		return
 	}
-	for _, origin := range c.stringList(list) {
-		u, err := url.Parse(origin.Text)
-		if origin.Text != anyOrigin && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || origin.Text != strings.ToLower(u.Scheme+"://"+u.Host)) {
-			c.errorf("E427", origin.Loc, "cors: %q is no origin: write a scheme and a host, such as \"https://app.example.com\", or \"*\" for any", origin.Text)
+	origins := c.stringList(list)
+	for _, origin := range origins {
+		if origin.Text != anyOrigin {
+			c.checkPageOrigin("cors", origin)
+		} else if len(origins) > 1 {
+			c.errorf("E427", origin.Loc, "cors: \"*\" is any origin: leave the others out, or this")
 		}
 	}
+}
+
+// checkPageOrigin wants an origin of pages as browsers write it (RFC 6454, section 6.1):
+// another one would never be met.
+func (c *checker) checkPageOrigin(setting string, origin *Literal) {
+	refuse := func(format string, args ...any) {
+		c.errorf("E427", origin.Loc, "%s: %q %s", setting, origin.Text, fmt.Sprintf(format, args...))
+	}
+	noOrigin := `is no origin: write a scheme and a host, such as "https://app.example.com"`
+	if setting == "cors" {
+		noOrigin += `, or "*" for any`
+	}
+	u, err := url.Parse(origin.Text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || !strings.HasPrefix(origin.Text, u.Scheme+"://"+u.Host) {
+		refuse("%s", noOrigin)
+		return
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	switch {
+	case strings.Contains(u.Host, "*"):
+		refuse("has a wildcard, which no browser sends: list each origin")
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
+		refuse("has letters that browsers send in ASCII: write the host's name with xn--, as the address bar gives it when it is copied")
+	case origin.Text != strings.ToLower(u.Scheme+"://"+u.Host):
+		refuse("%s", noOrigin)
+	case strings.HasSuffix(u.Host, ":") || u.Port() != "" && (err != nil || port == 0 || u.Port() != strconv.FormatUint(port, 10)):
+		refuse("has no port from 1 to 65535 behind the colon")
+	case u.Scheme == "https" && port == 443 || u.Scheme == "http" && port == 80:
+		refuse("names the scheme's own port, which browsers leave out: write %q", strings.TrimSuffix(origin.Text, ":"+u.Port()))
+	case !isOriginHost(u.Hostname()):
+		refuse("%s", noOrigin)
+	}
+}
+
+// isOriginHost reports a host's name or address in small letters.
+func isOriginHost(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || isHostName(host)
 }
 
 // anyOrigin lets pages of every origin read answers.

@@ -532,3 +532,50 @@ func TestOnlyHTTPSAndFilesGiveTheKeysOfAProvider(t *testing.T) {
 		}
 	}
 }
+
+func TestCookiesHaveNamesThatBrowsersKeep(t *testing.T) {
+	for name, want := range map[string]struct{ strict, insecure bool }{
+		"__Host-session": {true, true}, "__Host-a.b_c-1": {true, true}, "sid": {false, true},
+		"": {}, "__Host-": {}, "__Host-a b": {}, "__Host-a;b": {}, "__Host-a=b": {}, "__Host-ä": {}, `__Host-"a"`: {}, "__Host-a,b": {},
+		"__host-session": {}, "__Secure-session": {}, "__secure-x": {}, "a b": {}, "a=b": {}, "a\n": {},
+		"__Host-" + strings.Repeat("a", 58): {},
+	} {
+		text := fmt.Sprintf("auth { session cookie(%q) { } }", name)
+		for _, insecure := range []bool{false, true} {
+			_, found := compile(text, schema.Options{InsecureCookies: insecure})
+			if taken := len(found) == 0; taken != (insecure && want.insecure || !insecure && want.strict) {
+				t.Errorf("%q with insecure cookies %v: %v", name, insecure, found)
+			}
+		}
+	}
+}
+
+func TestAUserNeverIdlesLongerThanTheSessionLasts(t *testing.T) {
+	for settings, want := range map[string]bool{
+		"": true, "idle: 12h": true, "absolute: 10m": true, "idle: 1h, absolute: 1h": true, "absolute: 90d, idle: 7d": true,
+		"idle: 13h": false, "idle: 2h, absolute: 1h": false, "absolute: 1h, idle: 61m": false,
+	} {
+		if _, found := compile("auth { session cookie { "+settings+" } }", schema.Options{}); (len(found) == 0) != want {
+			t.Errorf("%s: %v", settings, found)
+		}
+	}
+}
+
+func TestFilesOfKeysStandBesideTheSchema(t *testing.T) {
+	for place, want := range map[string]string{
+		"keys.json": "/app/keys.json", "../keys.json": "/keys.json", "/etc/keys.json": "/etc/keys.json", "https://login.example/keys": "https://login.example/keys",
+	} {
+		s, found := compile(fmt.Sprintf("auth { session jwt { issuer: \"i\", audience: \"a\", jwks: %q } }", place), schema.Options{Dir: "/app"})
+		if s == nil || s.Auth.JWT.JWKS != want {
+			t.Errorf("%s: %v", place, found)
+		}
+	}
+}
+
+// TestARouteLeavesTheOriginsOfItsGroup by `cors: none`, as it leaves a rate.
+func TestARouteLeavesTheOriginsOfItsGroup(t *testing.T) {
+	s, found := compile(`routes("/", auth: none, rateLimit: none, cors: ["https://app.example.com"]) { GET /a -> x  GET /b -> x (cors: none) }`, schema.Options{})
+	if s == nil || len(s.Routes[0].CORS) != 1 || s.Routes[1].CORS != nil {
+		t.Errorf("%+v, %v", s, found)
+	}
+}

@@ -59,7 +59,7 @@ func describeIndex(i *schema.Index) string {
 	return text.String()
 }
 
-const modelForm = `auth { session cookie { idle: 7d } tenant: Org user: User }
+const modelForm = `auth { session cookie { idle: 7d, absolute: 30d } tenant: Org user: User }
 enum State { todo, done }
 /// A company.
 entity Org { id: id name: string @unique @@allow read to session }

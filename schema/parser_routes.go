@@ -293,7 +293,11 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 	case "mints":
 		ok = p.wordOf(&s.Word, []string{"session"})
 	case "cors":
-		s.Origins, ok = p.stringList()
+		if p.isWord("none") {
+			ok = p.wordOf(&s.Word, []string{"none"})
+		} else {
+			s.Origins, ok = p.stringList()
+		}
 	}
 	return ok
 }

@@ -95,7 +95,7 @@ var tidy = []string{
 	"auth { session cookie { idle: 5m, }, session jwt { roles: claim(\"x\") algorithms: [\nA, // a\nB ] } roles: [a, b], origins: [] }",
 	"apiKeys { prefix: \"x\" scopes: { a: @system(\"a\") {}, b: @system(\"b\") { @grant read on A, B fields (x) where x > 1.5 @issue when now < now @allTenants }, }, }",
 	"apiKeys { scopes: {} // none\n }",
-	"routes(\"/\", auth: anyOf(session(a), apiKey(b)), rateLimit: [\n1/second,\n2/minute by ip]) { GET //x->y\nDELETE /:id -> d (timeout: 5s, csrf: on, mints: session, cors: [\"a\"], as: b, input: C, verify: webhook(s, S, tolerance: 5m))\n// here\nPUT /*rest -> e\n\nPATCH /a -> b\nroutes(\"/x\") {} }",
+	"routes(\"/\", auth: anyOf(session(a), apiKey(b)), rateLimit: [\n1/second,\n2/minute by ip]) { GET //x->y\nDELETE /:id -> d (timeout: 5s, csrf: on, mints: session, cors: [\"a\"], as: b, input: C, verify: webhook(s, S, tolerance: 5m))\n// here\nPUT /*rest -> e (cors: none)\n\nPATCH /a -> b\nroutes(\"/x\") {} }",
 	"functions { @expose f() -> string(1..3)[]? (auth: none) /** x\n y */ g(a: int = -1, b: S = now,) }",
 	"outbound { allow: [\"https://a\",] }\ntype T { a: decimal(12 , 2) b: text, }",
 	"enum E { GET // read\n, POST /* write */ }",

@@ -2,6 +2,8 @@ package tests
 
 import (
 	"bufio"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -265,4 +267,103 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 		}
 		s.want(200, nil, "GET", "/probe", "", bearer(ada.Access)) // of a key that is published still
 	})
+}
+
+// edKey is a provider's key, and how it signs.
+type edKey struct {
+	id      string
+	public  ed25519.PublicKey
+	private ed25519.PrivateKey
+}
+
+func newEdKey(t testing.TB, id string) edKey {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edKey{id, public, private}
+}
+
+func (k edKey) set() string {
+	return fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":%q,"x":%q}]}`, k.id, base64.RawURLEncoding.EncodeToString(k.public))
+}
+
+// bearer is the header with a token of these claims beside those that there must be.
+func (k edKey) bearer(claims string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode(fmt.Appendf(nil, `{"alg":"EdDSA","kid":%q}`, k.id)) + "." +
+		encode(fmt.Appendf(nil, `{"iss":"https://login.example","aud":"plans","exp":%d,%s}`, time.Now().Add(time.Hour).Unix(), claims))
+	return "Authorization: Bearer " + text + "." + encode(ed25519.Sign(k.private, []byte(text)))
+}
+
+const plansSchema = `
+app plans
+auth {
+  session jwt { issuer: "https://login.example", audience: "plans", jwks: "keys.json" }
+  session cookie { }
+}
+entity Thing {
+  id: id
+  name: string
+  @@allow read to session
+  @@allow insert to session when auth.claims.plan == "pro" or name in auth.claims.names
+  @@deny insert to session when auth.claims.blocked == true and name == "x"
+}
+routes("/", auth: session, rateLimit: none) {
+  POST /op -> op
+  GET /dump -> dump
+}
+`
+
+// TestClaimsOfTheTokenDecideInRules: a claim that is not there decides for nobody.
+func TestClaimsOfTheTokenDecideInRules(t *testing.T) {
+	a, key := newApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
+	a.write("keys.json", key.set())
+	s := a.serve()
+	for _, row := range []struct {
+		claims, name string
+		want         bool
+	}{
+		{`"sub":"ada","plan":"pro","blocked":false`, "x", true},
+		{`"sub":"ada","plan":"free","blocked":false`, "x", false},
+		{`"sub":"ada","blocked":false`, "x", false},
+		{`"sub":"ada","plan":null,"blocked":false`, "x", false},
+		{`"sub":"ada","plan":["pro"],"blocked":false`, "x", false},
+		{`"sub":"ada","names":["x","y"],"blocked":false`, "x", true},
+		{`"sub":"ada","names":["y"],"blocked":false`, "x", false},
+		{`"sub":"ada","plan":"pro","blocked":true`, "x", false},
+		{`"sub":"ada","plan":"pro"`, "x", false}, // whether it is blocked is unknown
+		{`"sub":"ada","plan":"pro"`, "z", true},
+	} {
+		header := key.bearer(row.claims)
+		for range 2 { // the second time the token is known
+			got := s.do("POST", "/op", `{"into":"Thing","values":{"name":"`+row.name+`"}}`, "X-Op: insert", header)
+			if (got.status == 200) != row.want || !row.want && !strings.Contains(got.body, "denied") {
+				t.Errorf("%s, %s: %d %s", row.claims, row.name, got.status, got.body)
+			}
+		}
+	}
+	if got := s.do("POST", "/op", `{"into":"Thing","values":{"name":"z"}}`, "X-Op: insert", "Cookie: "+a.session("ada").Cookie); got.status == 200 {
+		t.Errorf("a cookie's user has no claims: %s", got.body)
+	}
+}
+
+// TestAFileOfKeysStandsBesideTheSchema: wherever the server is started.
+func TestAFileOfKeysStandsBesideTheSchema(t *testing.T) {
+	a, key := newApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
+	for name, text := range map[string]string{"": "no such file", "junk": "no JWKS"} {
+		if name != "" {
+			a.write("keys.json", name)
+		}
+		if got := a.run("serve", "--listen", "127.0.0.1:0"); got.status != 3 || !strings.Contains(got.stderr, `jwks "keys.json"`) || !strings.Contains(got.stderr, text) {
+			t.Errorf("%q: status %d\n%s", name, got.status, got.stderr)
+		}
+	}
+	a.write("keys.json", key.set())
+	elsewhere := &app{t: t, dir: t.TempDir()}
+	s := elsewhere.serve(a.dir)
+	if got := s.do("GET", "/dump", "", key.bearer(`"sub":"ada"`)); got.status != 200 {
+		t.Errorf("started elsewhere: %d %s", got.status, got.body)
+	}
 }

@@ -433,3 +433,20 @@ func TestNoCookieInAnyOutput(t *testing.T) {
 	}
 	assertNotStored(t, a, canary)
 }
+
+// TestInsecureCookiesAreForLoopback: another address is not even listened on.
+func TestInsecureCookiesAreForLoopback(t *testing.T) {
+	a := newApp(t, strings.Replace(portalSchema, "session cookie {", `session cookie("sid") {`, 1), "[auth]\ninsecure_cookies = true\n", "echo")
+	for _, listen := range []string{"192.0.2.1:8099", "0.0.0.0:0", ":0", "[::]:0", "runner.example:80"} {
+		for _, command := range []string{"serve", "dev"} {
+			got := a.run(command, "--listen", listen)
+			if got.status != 3 || !strings.Contains(got.stderr, "insecure_cookies is for loopback alone") || !strings.Contains(got.stderr, listen) {
+				t.Errorf("%s on %s: status %d\n%s", command, listen, got.status, got.stderr)
+			}
+		}
+	}
+	s := a.serve()
+	if got := s.do("GET", "/v1/dump", "", "Cookie: "+a.session("ada").Cookie); got.status != 200 {
+		t.Errorf("on loopback: %d", got.status)
+	}
+}

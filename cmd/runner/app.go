@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 
@@ -119,7 +121,21 @@ func (a *app) schemaOptions() schema.Options {
 		MaxTimeout:      a.config.runtime.maxTimeout,
 		AllowPrivate:    a.config.outbound.allowPrivate,
 		InsecureCookies: a.config.auth.insecureCookies,
+		Dir:             a.dir,
 	}
+}
+
+// checkCookies refuses to serve session cookies that any network may read where others
+// than this machine could ask for them.
+func (a *app) checkCookies(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	addr, notAddress := netip.ParseAddr(host)
+	if !a.config.auth.insecureCookies || err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback()) {
+		return nil
+	}
+	f := invalid("[auth] insecure_cookies is for loopback alone, and this server would listen on %s", listen)
+	f.hint = "take it out of runner.toml, or listen on 127.0.0.1"
+	return f
 }
 
 // counted tells how many errors and warnings are in list.

@@ -109,6 +109,9 @@ type house struct {
 // them in reverse.
 func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger *slog.Logger, do func(*house) error) (err error) {
 	hearLibraries(logger)
+	if err := a.checkCookies(opt.Front.Listen); err != nil {
+		return err
+	}
 	st, err := openStore(ctx, a, logger)
 	if err != nil {
 		return err
