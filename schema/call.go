@@ -26,7 +26,7 @@ func (f *Function) Input() *ObjectType {
 }
 
 // Fill appends body with the defaults of the fields that it leaves out, at every
-// depth, and without blanks; now is the default of a field that asks for the time.
+// depth, whole numbers in digits alone, and without blanks; now is the default of a field that asks for the time.
 // Check has found nothing wrong with the body.
 func (t *ObjectType) Fill(dst, body []byte, now time.Time) ([]byte, error) {
 	f := filler{dec: jsontext.NewDecoder(bytes.NewReader(body)), out: dst, now: TimeValue(now.UnixMilli())}
@@ -94,6 +94,11 @@ func (f *filler) value(t *Type) error {
 	}
 	raw, err := f.dec.ReadValue()
 	if err != nil {
+		return err
+	}
+	if (t.Kind == Int || t.Kind == Duration) && bytes.ContainsAny(raw, ".eE") {
+		v, err := t.Parse(raw)
+		f.out = t.AppendJSON(f.out, v)
 		return err
 	}
 	f.out, err = compactJSON(f.out, raw)

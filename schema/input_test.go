@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -163,6 +164,25 @@ func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWhatIsFilledInHasWholeNumbersInDigits(t *testing.T) {
+	typ := mustCompile(t, `type T { n: int? l: int[]? d: duration? f: float? j: json? x: decimal(6,2)? sub: T? deep: T[]? }`).Type("T")
+	for body, want := range map[string]string{
+		`{"n":1.0}`:                                   `{"n":1}`,
+		`{"n":-1.50e1,"d":6E1}`:                       `{"n":-15,"d":60}`,
+		`{"l":[1, 2.0, 1e2],"n":null}`:                `{"l":[1,2,100],"n":null}`,
+		`{"sub":{"n":0e5},"deep":[{"n":1e15},{}]}`:    `{"sub":{"n":0},"deep":[{"n":1000000000000000},{}]}`,
+		`{"f":1.0,"j":{"a":1.0},"x":1e1,"n":12 }`:     `{"f":1.0,"j":{"a":1.0},"x":1e1,"n":12}`,
+		`{"x":"1.5","l":[],"d":9007199254740991.000}`: `{"x":"1.5","l":[],"d":9007199254740991}`,
+	} {
+		if found := typ.Check([]byte(body)); found != nil {
+			t.Errorf("%s: %v", body, found)
+		}
+		if got, err := typ.Fill(nil, []byte(body), time.Time{}); err != nil || string(got) != want {
+			t.Errorf("%s is filled in as %s, %v; want %s", body, got, err, want)
 		}
 	}
 }

@@ -103,6 +103,9 @@ func TestExposedFunctionsAreCalledWithCheckedParameters(t *testing.T) {
 	if got := s.do("POST", "/_call/echo", `{"name":"a","amount":9,"mood":"bad","at":"2026-01-02T03:04:05Z","note":null}`, key); got.body != `{"name":"a","amount":9,"mood":"bad","at":"2026-01-02T03:04:05Z","note":null}` {
 		t.Errorf("what is given stays: %s", got.body)
 	}
+	if got := s.do("POST", "/_call/echo", `{"name":"a","amount":0.9e1,"mood":"good","at":"2026-01-02T03:04:05Z"}`, key); got.body != `{"name":"a","amount":9,"mood":"good","at":"2026-01-02T03:04:05Z"}` {
+		t.Errorf("a whole number reaches the handler as %s", got.body)
+	}
 	for body, fields := range map[string]string{
 		``: "name", `{"name":""}`: "name", `{"name":"a","amount":10,"mood":"ugly","userId":"u"}`: "amount mood userId",
 		`{"name":"a","parts":[{"amount":"x"}]}`: "parts[0].amount parts[0].name", `[1]`: "",
