@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,10 +10,10 @@ import (
 	"runner.example/schema"
 )
 
-const routesHelp = `List the routes of the app with the settings that hold for each: those of the
-route itself, of its groups, or of the configuration.`
+const routesHelp = `List the routes of the app, and the functions that have a URL, with the settings
+that hold for each: its own, those of its groups, or of the configuration.`
 
-// routeRow is one route of `runner routes --json`.
+// routeRow is one route, or function that is exposed, of `runner routes --json`.
 type routeRow struct {
 	Method         string   `json:"method"`
 	Path           string   `json:"path"`
@@ -21,7 +22,7 @@ type routeRow struct {
 	RateLimit      []string `json:"rateLimit"`
 	BodyBytes      int64    `json:"bodyBytes"`
 	TimeoutSeconds float64  `json:"timeoutSeconds"`
-	// Declared is the place of the route line: "orders.schema:83:3".
+	// Declared is the place of its line: "orders.schema:83:3".
 	Declared string `json:"declared"`
 }
 
@@ -51,7 +52,7 @@ func (c *cli) routesCommand() *cobra.Command {
 func (c *cli) printRoutes(a *app, s *schema.Schema) error {
 	document := []routeRow{}
 	var rows [][]string
-	for _, r := range s.Routes {
+	for _, r := range served(s) {
 		body := cmp.Or(r.BodyBytes, a.config.front.body)
 		timeout := cmp.Or(r.Timeout, a.config.runtime.timeout)
 		limits := []string{}
@@ -71,4 +72,15 @@ func (c *cli) printRoutes(a *app, s *schema.Schema) error {
 		return c.printJSON(document)
 	}
 	return c.printTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows, "the schema declares no route")
+}
+
+// served are the routes of a schema and, behind them, those of its functions.
+func served(s *schema.Schema) []schema.Route {
+	routes := slices.Clone(s.Routes)
+	for i := range s.Functions {
+		if f := &s.Functions[i]; f.Exposed {
+			routes = append(routes, *f.Route())
+		}
+	}
+	return routes
 }
