@@ -14,6 +14,8 @@ type Options struct {
 	Level slog.Level
 	// Format is "json", one object a line, or "text", key=value pairs; empty: "json".
 	Format string
+	// Values are hidden beside what looks like a secret; nil: none.
+	Values *Values
 }
 
 // Validate reports a format that does not exist.
@@ -30,7 +32,7 @@ func (o Options) Validate() error {
 // is JSON: Validate is there to refuse it.
 func NewLogger(w io.Writer, opt Options) *slog.Logger {
 	handler := &slog.HandlerOptions{Level: opt.Level, ReplaceAttr: replace}
-	out := NewRedactor(w, nil)
+	out := NewRedactor(w, opt.Values)
 	if opt.Format == "text" {
 		return slog.New(slog.NewTextHandler(out, handler))
 	}

@@ -65,13 +65,14 @@ func (v *Values) hide(text []byte) []byte {
 	return text
 }
 
-// appendForms appends a line as it is, as a JSON string, by both habits about <, > and
-// &, and as a JSON string in one: a handler's JSON in a log of JSON.
+// appendForms appends a line as logs hold it: as it is, as a literal of a program and as
+// a JSON string, by both habits about <, > and &; and each of these as a JSON string,
+// which is what a handler wrote in a log of JSON.
 func appendForms(forms [][]byte, line string) [][]byte {
-	forms = append(forms, []byte(line))
-	for _, html := range []bool{false, true} {
-		once := quoted(line, html)
-		forms = append(forms, once, quoted(string(once), false))
+	for _, form := range [][]byte{
+		[]byte(line), []byte(strings.ReplaceAll(line, `\`, `\\`)), quoted(line, false), quoted(line, true),
+	} {
+		forms = append(forms, form, quoted(string(form), false))
 	}
 	return forms
 }

@@ -14,24 +14,25 @@ import (
 func TestKnownValuesAreHiddenAsTheyStandInALog(t *testing.T) {
 	var values telemetry.Values
 	const plainValue, difficult = "correct horse", `p"a\ss<w>&rd ü`
-	values.Add(plainValue, difficult, "short", "", "-----BEGIN KEY-----\nc4n4ryOfTheFirstLine\nabc\n", "correct horse battery")
+	const tokenLike = "whsec_" + secret + "+c4n4ry=="
+	values.Add(tokenLike, plainValue, difficult, "short", "", "-----BEGIN KEY-----\nc4n4ryOfTheFirstLine\nabc\n", "correct horse battery")
 	nested, err := json.Marshal(map[string]string{"v": difficult})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
-		known := telemetry.NewRedactor(&out, &values)
-		log := telemetry.NewLogger(known, telemetry.Options{Format: format})
+		log := telemetry.NewLogger(&out, telemetry.Options{Format: format, Values: &values})
 		log.Info("it is "+plainValue+", and short", "value", difficult, "nested", string(nested), "key", "c4n4ryOfTheFirstLine")
 		log.Info("another", "longer", "correct horse battery")
+		log.Info("one that looks like a token", "at", tokenLike)
 		got := out.String()
-		for _, part := range []string{"horse", "battery", "ss<w", `ss\u003c`, "rd ü", "c4n4ry"} {
+		for _, part := range []string{"horse", "battery", "ss<w", `ss\u003c`, "rd ü", "c4n4ry", "=="} {
 			if strings.Contains(got, part) {
 				t.Errorf("%s: %q is left in %s", format, part, got)
 			}
 		}
-		if !strings.Contains(got, "it is …, and short") || strings.Count(got, "\n") != 2 {
+		if !strings.Contains(got, "it is …, and short") || strings.Count(got, "\n") != 3 {
 			t.Errorf("%s: %s", format, got)
 		}
 	}
