@@ -6,13 +6,13 @@ const client = createClient({ cookies: true });
 
 const said = document.querySelector("#said") as HTMLOutputElement;
 async function say(of: string, work: () => Promise<string>) {
-  delete said.dataset.of;
+  delete said.dataset["of"];
   try {
     said.textContent = await work();
   } catch (error) {
     said.textContent = error instanceof ProblemError ? `${error.status} ${error.code}` : String(error);
   }
-  said.dataset.of = of;
+  said.dataset["of"] = of;
 }
 
 function on(form: string, work: (field: (name: string) => string) => Promise<string>) {
