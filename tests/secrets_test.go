@@ -99,7 +99,7 @@ type keeper struct {
 func newKeeper(t *testing.T) *keeper {
 	k := &keeper{
 		app:  newApp(t, secretsSchema, ""),
-		env:  "whsec_" + base64.StdEncoding.EncodeToString([]byte(canary+" of the environment")),
+		env:  "whsec_" + base64.StdEncoding.EncodeToString([]byte("24 bytes, like any token\xfb\xef\xbe"+canary+" of the environment")),
 		file: canary + ` "of" <the> f\le & more` + "\n" + canary + " in its second line",
 		toml: canary + " of the settings",
 	}

@@ -234,6 +234,28 @@ func TestADeliveryOfGitHubIsKnownByItsSignature(t *testing.T) {
 	post("three", "", 204)
 }
 
+// The example of GitHub's document; those of the other senders are too old for a server
+// and stand beside the package webhook.
+func TestTheSignatureOfGitHubsDocumentIsTaken(t *testing.T) {
+	a := newApp(t, `
+secret HOOK
+routes("/", auth: none, rateLimit: none) {
+  POST /hook -> dump (verify: webhook(github, HOOK))
+}
+`, "", "echo")
+	a.env = append(a.env, "RUNNER_SECRETS_HOOK=It's a Secret to Everybody")
+	s := a.serve()
+	const signature = "X-Hub-Signature-256: sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+	for _, c := range []struct {
+		body   string
+		status int
+	}{{"Hello, World?", 401}, {"Hello, World!", 200}, {"Hello, World!", 204}, {"Hello, World", 401}} {
+		if got := s.do("POST", "/hook", c.body, signature); got.status != c.status {
+			t.Errorf("%s: %d %s, want %d", c.body, got.status, got.body, c.status)
+		}
+	}
+}
+
 func TestAHandlerChecksTheBodyThatWasSent(t *testing.T) {
 	a := newApp(t, `
 secret OTHER

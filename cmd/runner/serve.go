@@ -251,7 +251,7 @@ func (c *cli) logger(a *app) *slog.Logger {
 	if err := level.UnmarshalText([]byte(a.config.telemetry.level)); err != nil {
 		panic("BUG: a level that the configuration accepts: " + err.Error())
 	}
-	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
+	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format, Values: c.secrets})
 }
 
 // openStore opens the store of a. It waits for a command that has it, but not
