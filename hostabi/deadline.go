@@ -3,6 +3,7 @@ package hostabi
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,8 @@ import (
 type Deadline struct {
 	parent context.Context
 	at     time.Time
+
+	stopped atomic.Bool
 
 	mu     sync.Mutex
 	timed  context.Context // made when somebody waits
@@ -33,7 +36,10 @@ func (d *Deadline) Err() error {
 	if err := d.parent.Err(); err != nil {
 		return err
 	}
-	if time.Until(d.at) > 0 {
+	switch {
+	case d.stopped.Load():
+		return context.Canceled
+	case time.Until(d.at) > 0:
 		return nil
 	}
 	return context.DeadlineExceeded
@@ -54,14 +60,18 @@ func (d *Deadline) wait() context.Context {
 	defer d.mu.Unlock()
 	if d.timed == nil {
 		d.timed, d.cancel = context.WithDeadline(d.parent, d.at)
+		if d.stopped.Load() {
+			d.cancel()
+		}
 	}
 	return d.timed
 }
 
-// Stop frees what waiting took.
+// Stop ends it and frees what waiting took.
 func (d *Deadline) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.stopped.Store(true) // before Done is closed: who sees that asks why
 	if d.cancel != nil {
 		d.cancel()
 	}

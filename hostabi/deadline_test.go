@@ -60,3 +60,18 @@ func TestADeadlineEndsWithItsParent(t *testing.T) {
 		t.Errorf("ends with %v, cause %v", d.Err(), context.Cause(d))
 	}
 }
+
+func TestADeadlineThatIsStoppedHasEnded(t *testing.T) {
+	d := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Hour))
+	derived, cancel := context.WithTimeout(d, time.Minute)
+	defer cancel()
+	d.Stop()
+	<-derived.Done()
+	<-d.Done()
+	if d.Err() != context.Canceled || derived.Err() != context.Canceled {
+		t.Errorf("stopped: %v, derived %v", d.Err(), derived.Err())
+	}
+	d = hostabi.NewDeadline(context.Background(), time.Now().Add(time.Hour))
+	d.Stop()
+	<-d.Done() // nobody waited before
+}

@@ -34,6 +34,7 @@ func TestRulesCompareClaims(t *testing.T) {
 		{`auth.claims.share == 0.1`, schema.True},
 		{`auth.claims.beta`, schema.True},
 		{`auth.claims.beta == true`, schema.True},
+		{`auth.claims.beta >= auth.claims.beta`, schema.Unknown},
 		{`auth.claims.beta == "true"`, schema.False},
 		{`"ops" in auth.claims.groups`, schema.True},
 		{`auth.claims.groups contains "ceo"`, schema.False},

@@ -423,7 +423,7 @@ func ordered(op Op, v, w Value) Truth {
 		return False
 	}
 	order, ok := v.Compare(w)
-	if !ok {
+	if !ok || v.kind == KindBool { // a claim's: of fields that is refused
 		return Unknown
 	}
 	switch op {
