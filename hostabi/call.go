@@ -116,8 +116,13 @@ type Call struct {
 	Address netip.Addr
 	// Tx is the request's transaction; whoever opened it commits it.
 	Tx *store.Tx
-	// Mints lets the handler open and end sessions.
-	Mints bool
+	// Mints lets the handler open and end sessions. ClientSession is the one that the
+	// client's cookie is of, whoever Caller is; it ends when another is opened.
+	Mints         bool
+	ClientSession string
+	// HostCORS keeps the handler from saying which pages may read its answer: the host
+	// does, or nobody.
+	HostCORS bool
 	// Attempt counts the runs for this request from 1.
 	Attempt int
 
@@ -129,6 +134,7 @@ type Call struct {
 	initializing   bool
 	keepsWrites    bool
 	setCookie      string // that the answer is to have; empty: none
+	opened         string // the session that this run has opened
 	hostCalls      int
 	inside         bool // a host function runs, or failed
 	waited         time.Duration
@@ -162,7 +168,7 @@ func (c *Call) Begin() {
 	c.Response.Reset()
 	c.limits = c.Host.Limits.filled()
 	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
-	c.setCookie = ""
+	c.setCookie, c.opened = "", ""
 	c.reachesRows, c.outdated = false, false
 	c.hostCalls, c.moved, c.storeOps, c.fetches = 0, 0, 0, 0
 	c.inside, c.waited = false, 0

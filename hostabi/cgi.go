@@ -291,7 +291,7 @@ func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 			if status = statusOf(value); status == 0 {
 				return 0, nil, fmt.Errorf("wrote Status: %q: write three digits, and a blank before more", shortened(value))
 			}
-		case isHostHeader(strings.ToLower(string(name))):
+		case c.isHosts(name, value):
 		default:
 			if errno := c.addHeader(name, value); errno != 0 {
 				return 0, nil, fmt.Errorf("wrote the header %s, which cannot be sent: %s", shortened(name), errno)

@@ -297,6 +297,24 @@ func TestWhatACommandWritesIsItsAnswer(t *testing.T) {
 	}
 }
 
+// TestACommandSetsNeitherTheSessionNorOrigins: such lines are left out like other
+// headers of the host's.
+func TestACommandSetsNeitherTheSessionNorOrigins(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	g.call.Host.Schema = &schema.Schema{Auth: schema.AuthSettings{Cookie: &schema.CookieSession{Name: "__Host-session"}}}
+	const out = "Content-Type: a/b\nSet-Cookie: a=b\nSet-Cookie: __Host-session=x; Secure\nAccess-Control-Allow-Origin: *\n\n"
+	for hostCORS, want := range map[bool]string{
+		true: "content-type: a/b\nset-cookie: a=b\n", false: "content-type: a/b\nset-cookie: a=b\naccess-control-allow-origin: *\n",
+	} {
+		g.program()
+		g.call.HostCORS = hostCORS
+		g.printUntil(out)
+		if err := g.call.EndProgram(&hostabi.Exit{}); err != nil || strings.ToLower(headerText(g.call.Response)) != want {
+			t.Errorf("CORS of the host %v: %v, %q, want %q", hostCORS, err, headerText(g.call.Response), want)
+		}
+	}
+}
+
 // printUntil writes to standard output as far as that goes.
 func (g *guest) printUntil(text string) {
 	g.t.Helper()

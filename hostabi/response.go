@@ -39,7 +39,7 @@ func (c *Call) addHeader(name, value []byte) abi.Errno {
 		return abi.TooLarge
 	case !utf8.Valid(name) || !utf8.Valid(value):
 		return abi.Invalid
-	case !headerAllowed(name, value):
+	case !headerAllowed(name, value) || c.isHosts(name, value):
 		return abi.Denied
 	case isSingle(name) && hasHeader(r.Headers, name):
 		return abi.Invalid
@@ -168,19 +168,35 @@ var hostHeaders = map[string]bool{
 	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "www-authenticate": true, "x-request-id": true,
 }
 
-func isHostHeader(lower string) bool {
-	return hostHeaders[lower] || strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "ratelimit")
+// isHosts reports a header that the host alone sets on this answer.
+func (c *Call) isHosts(name, value []byte) bool {
+	lower := strings.ToLower(string(name))
+	switch {
+	case hostHeaders[lower], strings.HasPrefix(lower, "proxy-"), strings.HasPrefix(lower, "ratelimit"):
+		return true
+	case strings.HasPrefix(lower, "access-control-"):
+		return c.HostCORS
+	case lower == "set-cookie" && c.Host.Schema != nil && c.Host.Schema.Auth.Cookie != nil:
+		return setsCookie(value, c.Host.Schema.Auth.Cookie.Name)
+	}
+	return false
+}
+
+// setsCookie reports a value of Set-Cookie after which some browser would send a cookie
+// of that name. One without a name, "=name=x", comes back as "name=x" from some.
+func setsCookie(value []byte, name string) bool {
+	pair, _, _ := bytes.Cut(value, []byte{';'})
+	first, _, _ := bytes.Cut(bytes.TrimLeft(pair, " \t="), []byte{'='})
+	return strings.EqualFold(string(bytes.TrimSpace(first)), name)
 }
 
 // headerAllowed reports whether a handler may send the header: a token for a
-// name that is not the host's, a value of printable text (RFC 9110, sections
+// name, a value of printable text (RFC 9110, sections
 // 5.1 and 5.5).
 func headerAllowed(name, value []byte) bool {
 	lower := strings.ToLower(string(name))
 	switch {
 	case len(name) == 0 || !all(name, isTokenByte):
-		return false
-	case isHostHeader(lower):
 		return false
 	case !all(value, isValueByte) || len(bytes.Trim(value, " \t")) != len(value):
 		return false

@@ -1,6 +1,7 @@
 package hostabi
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -13,7 +14,8 @@ import (
 var errNoMint = fault.New(fault.Denied, "sessions are opened and ended where the route says `mints: session` alone")
 
 // createSession opens a session for the client of this request. The session that it
-// had ends: what a user may do never changes under one id.
+// had ends, also one that this run has opened: the client keeps one cookie, and what a
+// user may do never changes under one id.
 func createSession(c *Call, args *arguments) (any, error) {
 	req := keystore.CreateSessionRequest{UserID: args.text("userId")}
 	req.Tenant, _ = args.optionalText("tenant")
@@ -27,15 +29,12 @@ func createSession(c *Call, args *arguments) (any, error) {
 	if !c.Mints {
 		return nil, errNoMint
 	}
+	req.Replaces = cmp.Or(c.opened, c.ClientSession)
 	s, err := c.Host.Keystore.CreateSession(c.Tx, c.authority(), req)
 	if err != nil {
 		return nil, err
 	}
-	if own := c.Caller.SessionID; own != "" {
-		if _, err := c.Host.Keystore.RevokeSession(c.Tx, c.authority(), own); err != nil {
-			return nil, err
-		}
-	}
+	c.opened = s.ID
 	c.setCookie = setCookie(c.Host.Schema.Auth.Cookie, s.Cookie.Reveal(), s.ExpiresAt.Sub(s.CreatedAt))
 	return struct {
 		ID        string `json:"id"`
@@ -54,14 +53,14 @@ func revokeSession(c *Call, args *arguments) (any, error) {
 		return nil, errNoMint
 	}
 	if !named {
-		if id = c.Caller.SessionID; id == "" {
+		if id = cmp.Or(c.opened, c.Caller.SessionID); id == "" {
 			return nil, fault.New(fault.NotFound, "the caller has no cookie session")
 		}
 	}
 	if _, err := c.Host.Keystore.RevokeSession(c.Tx, c.authority(), id); err != nil {
 		return nil, err
 	}
-	if cookie := c.Host.Schema.Auth.Cookie; cookie != nil && id == c.Caller.SessionID {
+	if cookie := c.Host.Schema.Auth.Cookie; cookie != nil && (id == c.opened || id == c.Caller.SessionID && c.opened == "") {
 		c.setCookie = setCookie(cookie, cookie.Name+"=", 0)
 	}
 	return struct {

@@ -97,8 +97,13 @@ func (a Authority) owner() string {
 
 // record writes the audit record of a change that is being made in tx.
 func (a Authority) record(tx *store.Tx, action, id string) error {
+	return a.recordWith(tx, action, id, "")
+}
+
+// recordWith is record with more to say about the target.
+func (a Authority) recordWith(tx *store.Tx, action, id, reason string) error {
 	return audit.Append(tx, audit.Record{
 		RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: action, Target: id,
-		Result: audit.OK, Address: a.Address,
+		Result: audit.OK, Reason: reason, Address: a.Address,
 	})
 }

@@ -2,6 +2,7 @@ package keystore
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,6 +32,9 @@ type CreateSessionRequest struct {
 	// TTL is how long the session may last, exact to a millisecond. nil: as long
 	// as the schema's absolute end allows, which is also the longest.
 	TTL *time.Duration
+	// Replaces is the id of a session that ends with this one's beginning; empty: none.
+	// Whoever asks knows that it is the same client's.
+	Replaces string
 }
 
 // CreateSession makes a session in tx and returns it with its cookie, which
@@ -46,6 +50,11 @@ func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionReq
 	if r.ID, err = newID(sessionIDs, now); err != nil {
 		return Session{}, err
 	}
+	if req.Replaces != "" {
+		if err := k.replaceSession(tx, a, req.Replaces, now); err != nil {
+			return Session{}, err
+		}
+	}
 	value := NewToken(sessionPrefix).Reveal()
 	mac := k.sessionMACs.of([]byte(value))
 	r.MAC = mac[:]
@@ -55,6 +64,20 @@ func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionReq
 	}
 	s.Cookie = secret.New(a.Schema.Auth.Cookie.Name + "=" + value)
 	return s, nil
+}
+
+// replaceSession ends a session that another takes the place of, if it is there.
+func (k *Keystore) replaceSession(tx *store.Tx, a Authority, id string, now int64) error {
+	r, err := readSession(tx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && r.Revoked != 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Revoked = now
+	_, err = k.commitSession(tx, a, "sessions.revoke", r, now)
+	return err
 }
 
 // CheckSession tells what is wrong with a request that CreateSession would
@@ -145,12 +168,17 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 	return k.commitSession(tx, a, "sessions.revoke", r, now)
 }
 
-// commitSession writes the changed session and its audit record into tx.
+// commitSession writes the changed session and its audit record, which says whose it
+// is, into tx.
 func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord, now int64) (Session, error) {
 	if err := r.write(tx); err != nil {
 		return Session{}, err
 	}
-	if err := a.record(tx, action, r.ID); err != nil {
+	whose := fmt.Sprintf("user %q", r.UserID)
+	if r.Tenant != "" {
+		whose += fmt.Sprintf(", tenant %q", r.Tenant)
+	}
+	if err := a.recordWith(tx, action, r.ID, whose); err != nil {
 		return Session{}, err
 	}
 	return k.sessionAt(r, now), nil

@@ -43,6 +43,24 @@ func preflight(rel *release, v *visit, x *front.Exchange) bool {
 	return true
 }
 
+// allowRefusal lets a page read why its request was refused before it came to a route.
+func (r *Runtime) allowRefusal(x *front.Exchange) {
+	rel := r.enter()
+	if rel == nil {
+		return
+	}
+	defer rel.leave()
+	if !rel.cors {
+		return
+	}
+	v := r.visits.Get().(*visit)
+	defer r.visits.Put(v)
+	v.match.Params = x.Request.Params[:0]
+	if rel.router.Match(x.Request.Method, x.Request.Path, &v.match) == router.Found {
+		rel.routes[v.match.Route].allowOrigin(x)
+	}
+}
+
 // allowOrigin lets the page that has sent the request read its answer, whatever that
 // will be, and reports whether it may.
 func (rt *route) allowOrigin(x *front.Exchange) bool {

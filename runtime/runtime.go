@@ -94,6 +94,7 @@ func New(opt Options) (*Runtime, error) {
 	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.visits.New = func() any { return new(visit) }
+	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)
 	r.serving, r.cut = context.WithCancel(context.Background())
 	r.running.Go(func() { r.auth.Run(r.serving) })

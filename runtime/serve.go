@@ -27,6 +27,8 @@ type visit struct {
 	names []byte // of the callers in uses
 	state []byte // of the limits, for the RateLimit header
 	body  []byte // with defaults filled in
+	// session is what the client's cookie is of, where it matters.
+	session string
 	// allowed: the answer says which pages may read it. It does so once, as counted.
 	allowed bool
 	call    hostabi.Call
@@ -158,7 +160,7 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		x.Private = true
 		x.StripCredentials(rel.cookie)
 	}
-	if rt.Auth.Session && rel.cookie != "" {
+	if (rt.Auth.Session || rt.Mints) && rel.cookie != "" {
 		presented.Cookie, presented.Cookies = x.Cookie(rel.cookie)
 		presented.Method = x.Request.Method
 		presented.Host, _ = x.Header("host")
@@ -176,6 +178,10 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		if who, err = r.auth.Check(r.serving, rel.schema, rel.tokens, rt.Route, presented, now); err != nil {
 			return rt, nil, err
 		}
+	}
+	v.session = who.SessionID
+	if rt.Auth.None && rt.Mints {
+		v.session = r.auth.SessionOf(rel.schema, presented)
 	}
 	return rt, &who, nil
 }
@@ -243,7 +249,8 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 			return errSent
 		}
 		v.attempts++
-		call.Tx, call.Attempt, call.Mints = tx, v.attempts, rt.Mints
+		call.Tx, call.Attempt, call.Mints, call.ClientSession = tx, v.attempts, rt.Mints, v.session
+		call.HostCORS = rt.CORS != nil || rt.Auth.Session && rel.cookie != ""
 		if rt.verify != nil {
 			switch before, err := delivery.Handled(tx, rt.id); {
 			case err != nil:
@@ -269,7 +276,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		return storeFault(err)
 	}
 	if cookie := call.SetCookie(); cookie != "" && err == nil {
-		x.Private = true
+		x.Private, x.NoStore = true, true
 		x.AddHeader("Set-Cookie", []byte(cookie))
 	}
 	x.Send(&call.Response)

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -112,6 +113,189 @@ func TestAHandlerOpensAndEndsSessionsWhereItsRouteSaysSo(t *testing.T) {
 
 func first(pair, _ string) string { return pair }
 
+const signInSchema = `
+auth {
+  session cookie { }
+  roles: [admin]
+  origins: ["https://trusted.example"]
+}
+apiKeys { scopes: { desk: @system("desk") { @grant read on Thing } } }
+routes("/", auth: none, rateLimit: none) {
+  POST /cached -> cached (mints: session)
+  POST /twice -> twice (mints: session)
+  GET /twice -> twice (mints: session)
+  POST /anywhere -> twice (mints: session, csrf: off)
+  POST /twiceIn -> twice (mints: session, auth: session)
+  POST /byKey -> twice (mints: session, auth: apiKey(desk))
+  POST /other -> dump
+  GET /me -> dump (auth: session)
+  GET /set -> setHeader
+  GET /setMine -> setHeader (auth: session)
+  GET /setAny -> setHeader (cors: ["*"])
+}
+functions(auth: none, rateLimit: none) {
+  @expose twice() -> json (mints: session)
+}
+`
+
+// sessionsOf gives the ids of the sessions that live.
+func (a *app) sessionsOf() (ids []string) {
+	a.t.Helper()
+	var all []signedIn
+	if err := json.Unmarshal([]byte(a.must("sessions", "list", "--json")), &all); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, one := range all {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+// TestPagesOfOtherOriginsSignNobodyIn: as whom they like, that would be.
+func TestPagesOfOtherOriginsSignNobodyIn(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, signInSchema, "", "signin", "echo")
+	s := a.serve()
+	key := "X-API-Key: " + a.token("desk")
+	for _, row := range []struct {
+		method, path string
+		headers      []string
+		want         int
+	}{
+		{"POST", "/twice", nil, 200}, // no browser
+		{"POST", "/twice", []string{"Sec-Fetch-Site: same-origin"}, 200},
+		{"POST", "/twice", []string{"Origin: " + s.url}, 200},
+		{"POST", "/twice", []string{"Sec-Fetch-Site: cross-site", "Origin: https://trusted.example"}, 200},
+		{"POST", "/twice", []string{"Sec-Fetch-Site: cross-site"}, 403},
+		{"POST", "/twice", []string{"Sec-Fetch-Site: same-site"}, 403},
+		{"POST", "/twice", []string{"Origin: https://evil.example"}, 403},
+		{"POST", "/twice", []string{"Origin: null"}, 403},
+		{"POST", "/_call/twice", []string{"Sec-Fetch-Site: cross-site"}, 403},
+		{"POST", "/byKey", []string{"Sec-Fetch-Site: cross-site", key}, 403},
+		{"POST", "/byKey", []string{key}, 200},
+		{"POST", "/byKey", []string{"Sec-Fetch-Site: cross-site"}, 401}, // the credential goes first
+		{"POST", "/anywhere", []string{"Sec-Fetch-Site: cross-site"}, 200},
+		{"GET", "/twice", []string{"Sec-Fetch-Site: cross-site"}, 200}, // a link, from a mail say
+		{"POST", "/other", []string{"Sec-Fetch-Site: cross-site"}, 200},
+	} {
+		got := s.do(row.method, row.path, "{}", row.headers...)
+		if got.status != row.want || got.status == 403 && got.problem(t).Code != "cross_origin" || (got.header.Get("Set-Cookie") != "") != (row.want == 200 && row.path != "/other") {
+			t.Errorf("%s %s with %q: %d %s, want %d", row.method, row.path, row.headers, got.status, got.body, row.want)
+		}
+	}
+}
+
+// TestAnAnswerThatSignsInIsKeptByNoCache, whatever its handler says.
+func TestAnAnswerThatSignsInIsKeptByNoCache(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, signInSchema, "", "signin", "echo")
+	s := a.serve()
+	got := s.do("POST", "/cached", "{}")
+	got.cookieOf(t)
+	if lines := got.header.Values("Cache-Control"); got.status != 200 || len(lines) != 1 || lines[0] != "no-store" || got.header.Get("CDN-Cache-Control") != "" {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+}
+
+// TestABrowserHasOneSession: whoever it was before ends when somebody signs in.
+func TestABrowserHasOneSession(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, signInSchema, "", "signin", "echo")
+	s := a.serve()
+	me := func(cookie string) int { return s.do("GET", "/me", "", "Cookie: "+cookie).status }
+	was := first(s.do("POST", "/twice", "{}").cookieOf(t))
+	if live := a.sessionsOf(); len(live) != 1 || me(was) != 200 {
+		t.Errorf("two sessions made for one browser leave %q, its cookie %d", live, me(was))
+	}
+	for _, path := range []string{"/twiceIn", "/twice"} {
+		now := first(s.do("POST", path, "{}", "Cookie: "+was).cookieOf(t))
+		if live := a.sessionsOf(); len(live) != 1 || me(was) != 401 || me(now) != 200 {
+			t.Errorf("%s leaves %q, the cookie before %d, now %d", path, live, me(was), me(now))
+		}
+		was = now
+	}
+	// What is no session's cookie ends none, and keeps nobody from signing in.
+	for _, cookie := range []string{"__Host-session=x", was + "; " + was, "__Host-session="} {
+		if got := s.do("POST", "/twice", "{}", "Cookie: "+cookie); got.status != 200 || me(was) != 200 {
+			t.Errorf("with %.20s…: %d, the session %d", cookie, got.status, me(was))
+		}
+	}
+}
+
+// TestTheAuditSaysWhoWasSignedIn.
+func TestTheAuditSaysWhoWasSignedIn(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, signInSchema, "", "signin", "echo")
+	made := a.session("ann", "--tenant", "acme")
+	s := a.serve()
+	s.do("POST", "/twice", "{}", "Cookie: "+made.Cookie).cookieOf(t)
+	said := map[string]int{}
+	for _, record := range a.audit(t) {
+		if strings.HasPrefix(fmt.Sprint(record["action"]), "sessions.") {
+			said[fmt.Sprint(record["action"], " ", record["reason"])]++
+		}
+	}
+	want := map[string]int{`sessions.create user "ann", tenant "acme"`: 1, `sessions.revoke user "ann", tenant "acme"`: 1, `sessions.create user "ann"`: 2, `sessions.revoke user "ann"`: 1}
+	if fmt.Sprint(said) != fmt.Sprint(want) {
+		t.Errorf("the audit says %v, want %v", said, want)
+	}
+}
+
+// TestSessionsAndOriginsAreTheHostsToSet.
+func TestSessionsAndOriginsAreTheHostsToSet(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, signInSchema, "", "signin", "echo")
+	s := a.serve()
+	cookie := a.session("ann").Cookie
+	for _, row := range []struct {
+		path, name, value string
+		want              bool // it is sent
+	}{
+		{"/set", "Set-Cookie", "theme=dark; Path=/", true},
+		{"/set", "Set-Cookie", "__Host-session2=x; Path=/; Secure", true},
+		{"/set", "Set-Cookie", "theme=__Host-session; Path=/", true},
+		{"/set", "Set-Cookie", "__Host-session=rns_fixed; Path=/; Secure", false},
+		{"/set", "set-cookie", "__Host-session=; Max-Age=0; Path=/; Secure", false},
+		{"/set", "Set-Cookie", "__host-SESSION=x", false},
+		{"/set", "Set-Cookie", "__Host-session =x", false},
+		{"/set", "Set-Cookie", "=__Host-session=x", false},
+		{"/set", "Set-Cookie", "= __Host-session=x", false},
+		{"/set", "Set-Cookie", "__Host-session", false},
+		{"/setMine", "Set-Cookie", "__Host-session=x; Path=/; Secure", false},
+		{"/set", "Access-Control-Allow-Origin", "https://partner.example", true},
+		{"/setAny", "Access-Control-Allow-Origin", "https://evil.example", false},
+		{"/setAny", "access-control-allow-credentials", "true", false},
+		{"/setMine", "Access-Control-Allow-Origin", "https://evil.example", false},
+		{"/setMine", "Access-Control-Allow-Credentials", "true", false},
+	} {
+		got := s.do("GET", row.path, "", "X-Name: "+row.name, "X-Value: "+row.value, "Cookie: "+cookie)
+		if sent := got.header.Get(row.name) == row.value; got.status != 200 && got.status != 299 || (got.status == 200) != row.want || sent != row.want {
+			t.Errorf("%s %s: %s: %d, sent %v", row.path, row.name, row.value, got.status, sent)
+		}
+	}
+}
+
+// TestRefusalsOfTheHeadSayWhichPagesMayReadThem.
+func TestRefusalsOfTheHeadSayWhichPagesMayReadThem(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, corsSchema, "", "echo")
+	s := a.serve()
+	const app = "https://app.example.com"
+	for _, row := range []struct{ path, origin, want string }{
+		{"/v1/things?" + strings.Repeat("a&", 101), app, app},
+		{"/v1/things?a=%zz", app, app},
+		{"/v1/things?a=%zz", "https://evil.example", ""},
+		{"/v1/nowhere?a=%zz", app, ""},
+		{"/v2/things?a=%zz", app, ""},
+		{"/v1/any?a=%zz", "https://evil.example", "*"},
+	} {
+		got := s.do("GET", row.path, "", "Origin: "+row.origin)
+		if origin := got.header.Get("Access-Control-Allow-Origin"); got.status != 400 || origin != row.want || row.want == app && got.header.Get("Vary") != "Origin" {
+			t.Errorf("%.20s from %s: %d, allowed %q, Vary %q", row.path, row.origin, got.status, origin, got.header.Get("Vary"))
+		}
+	}
+}
+
 const corsSchema = `
 auth {
   session cookie { }
@@ -191,7 +375,7 @@ func TestCORS(t *testing.T) {
 }
 
 const enterSchema = `
-auth { session cookie { } }
+auth { session cookie { } origins: ["https://app.example.com"] }
 entity Counter {
   id: id
   name: string(1..40) @unique

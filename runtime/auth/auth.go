@@ -33,7 +33,7 @@ type Presented struct {
 	Address   netip.Addr
 	RequestID string
 
-	// What follows matters only where sessions are accepted.
+	// What follows matters only where sessions are accepted or opened.
 
 	// Cookie is the value of the cookie that the schema names, meant when there
 	// is one of that name.
@@ -75,6 +75,7 @@ var (
 	errTwoCookies     = fault.New(fault.InvalidRequest, "the session's cookie is there more than once")
 	errRole           = fault.New(fault.InsufficientRole, "the session is good, but its user has none of the roles that open this route")
 	errCrossOrigin    = fault.New(fault.CrossOrigin, "a page of another origin may not do this with its user's session (auth.origins lists those that may)")
+	errForeignSignIn  = fault.New(fault.CrossOrigin, "a page of another origin may not sign its user in or out here (auth.origins lists those that may)")
 	errScope          = fault.New(fault.InsufficientScope, "the API key is good, but not of a scope that opens this route")
 	errNoKeys         = fault.New(fault.Unavailable, "the identity provider's keys cannot be had now: wait as long as Retry-After says")
 	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: wait as long as Retry-After says")
@@ -106,11 +107,22 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // a key that is not known yet waits a little for the provider's keys, and is not
 // refused for good as long as there are none.
 //
-// A credential in a header decides, and no cookie beside it is looked at.
+// A credential in a header decides, and no cookie beside it is looked at. Whoever it is:
+// a route that opens sessions is not for pages of other origins, which could sign their
+// visitor in as somebody else.
 //
 // The answer holds as long as the keystore's epoch, read before, stays the
 // same: check again when it has moved before the request is let in.
 func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+	who, err := a.identify(ctx, s, tokens, route, p, now)
+	if err == nil && route.Mints && !route.CSRFOff && crossOrigin(s, &p) {
+		return caller.Caller{}, errForeignSignIn
+	}
+	return who, err
+}
+
+// identify is Check but for the origin of who signs in.
+func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	if route.Auth.None {
 		return anonymous(s, route), nil
 	}
@@ -129,6 +141,19 @@ func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tok
 		return caller.Caller{}, errNoneOfBoth
 	}
 	return caller.Caller{}, errNoKey
+}
+
+// SessionOf gives the id of the session that the request's cookie is of, empty without a
+// good one: for a route that opens sessions and asks for none.
+func (a *Authenticator) SessionOf(s *schema.Schema, p Presented) string {
+	if p.Cookies != 1 {
+		return ""
+	}
+	session, err := a.keys.VerifySession(s, p.Cookie)
+	if err != nil {
+		return ""
+	}
+	return session.ID
 }
 
 // anonymous gives the caller of a route that asks for nothing: it acts under the

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"log/slog"
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -39,20 +40,20 @@ func (x *Exchange) AddHeader(name string, value []byte) {
 // left out, whoever let them come this far. r is copied.
 func (x *Exchange) Send(r *abi.Response) {
 	h := x.answer(r.Status)
-	private := x.Private
+	private, never := x.Private, x.NoStore || noStore(r.Status)
 	for _, p := range r.Headers {
 		if !sendable(p.Name, p.Value) || r.Code != "" && describesBody(p.Name) {
 			continue
 		}
-		if equalFold(p.Name, "cache-control") {
-			if noStore(r.Status) {
+		if forCaches(p.Name) {
+			if never {
 				continue
 			}
-			private = false
+			private = private && !equalFold(p.Name, "cache-control")
 		}
 		h.AddBytesKV(p.Name, trimBlanks(p.Value))
 	}
-	if private || noStore(r.Status) {
+	if private || never {
 		h.Set("Cache-Control", "no-store")
 	}
 	if r.Status == fasthttp.StatusUnauthorized {
@@ -138,11 +139,21 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	return &r.Header
 }
 
-// startOver forgets an answer that was begun.
+// startOver forgets an answer that was begun, but not which pages may read it.
 func (x *Exchange) startOver() {
 	x.status = 0
+	h := &x.ctx.Response.Header
+	var kept [][2]string
+	for name, value := range h.All() {
+		if lower := strings.ToLower(string(name)); strings.HasPrefix(lower, "access-control-") || lower == "vary" && string(value) == "Origin" {
+			kept = append(kept, [2]string{string(name), string(value)})
+		}
+	}
 	x.ctx.Response.Reset()
-	x.ctx.Response.Header.SetNoDefaultContentType(true)
+	h.SetNoDefaultContentType(true)
+	for _, header := range kept {
+		h.Add(header[0], header[1])
+	}
 }
 
 // problem makes the body of a refusal (RFC 9457). Its type is always
@@ -233,6 +244,13 @@ func describesBody(name []byte) bool {
 // noStore says whether answers of this status are never kept by anyone.
 func noStore(status int) bool {
 	return status == 401 || status == 403 || status == 429
+}
+
+// forCaches names the headers that tell caches what to keep: those of all, and of one
+// operator's (RFC 9213).
+func forCaches(name []byte) bool {
+	const all = "cache-control"
+	return len(name) >= len(all) && equalFold(name[len(name)-len(all):], all) || equalFold(name, "surrogate-control")
 }
 
 // bodyless says whether answers of this status have neither body nor type.

@@ -253,6 +253,9 @@ func TestABodyIsReadExactlyHoweverLargeItIs(t *testing.T) {
 
 func TestAPanicIsOneAnswerAndOneLogLine(t *testing.T) {
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
+		x.AddHeader("Vary", []byte("Origin"))
+		x.AddHeader("Access-Control-Allow-Origin", []byte("https://app.example.com"))
+		x.AddHeader("Set-Cookie", []byte("a=b"))
 		switch string(x.Request.Path) {
 		case "/early":
 			panic("secret trap")
@@ -273,6 +276,10 @@ func TestAPanicIsOneAnswerAndOneLogLine(t *testing.T) {
 			strings.Contains(all[0].body, "secret") || all[1].StatusCode != 200 {
 			t.Errorf("%s: %v", path, all)
 			continue
+		}
+		// Of the host's own headers those stay that say which pages may read the answer.
+		if h := all[0].Header; h.Get("Vary") != "Origin" || h.Get("Access-Control-Allow-Origin") != "https://app.example.com" || path != "/silent" && h.Get("Set-Cookie") != "" {
+			t.Errorf("%s: headers %v", path, h)
 		}
 		if line := lineWith(s.log.String(), all[0].Header.Get("X-Request-Id")); line == "" || path != "/silent" && !strings.Contains(line, "conn_test.go") {
 			t.Errorf("%s: logged %q", path, line)

@@ -45,6 +45,8 @@ type Exchange struct {
 	// Private marks the answer of a route that asked for credentials: it gets
 	// Cache-Control: no-store, unless the answer says otherwise, and Vary.
 	Private bool
+	// NoStore is the same whatever the answer says.
+	NoStore bool
 
 	srv  *Server
 	conn *conn

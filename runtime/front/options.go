@@ -50,6 +50,10 @@ type Options struct {
 	// Logger takes what happens to connections, panics, and the causes of
 	// refusals. It has to redact: causes may quote anything.
 	Logger *slog.Logger
+
+	// BeforeRefusal may add headers to the answer of a request that New's handle will
+	// not see, though its head could be read: its query is wrong. nil: nobody does.
+	BeforeRefusal func(*Exchange)
 }
 
 // WithDefaults returns a copy with every zero field set to its default.

@@ -115,6 +115,9 @@ func (s *Server) run(x *Exchange) {
 		}
 	}()
 	if x.refusal != nil {
+		if x.framed && s.opt.BeforeRefusal != nil {
+			s.opt.BeforeRefusal(x)
+		}
 		x.Refuse(x.refusal, Extra{})
 		return
 	}
