@@ -440,6 +440,10 @@ func remedyOf(err error) string {
 		return "the key was defined before: keep it once"
 	case strings.HasPrefix(message, "unexpected EOF"), message == "strings cannot contain newlines":
 		return message
+	case strings.HasPrefix(message, "invalid UTF-8"):
+		return "the file is not UTF-8"
+	case strings.HasPrefix(message, "invalid escape"), strings.HasPrefix(message, "Escaped character"), strings.Contains(message, "hexadecimal digits after"):
+		return `write a backslash in a string as \\`
 	}
 	return "write strings in quotes"
 }
