@@ -12,6 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"runner.example/store"
+	"runner.example/webhook"
 )
 
 const webhookSchema = `
@@ -275,6 +278,55 @@ functions(auth: none, rateLimit: none) {
 		if got := s.do("POST", "/_call/op", body, "X-Op: webhooks.verify", "X-Hub-Signature-256: sha256="+filled); filled != signature && got.status == 200 {
 			t.Errorf("body %q with the signature of what is filled in: %d %s", body, got.status, got.body)
 		}
+	}
+}
+
+func TestAStartForgetsWhatIsTooOld(t *testing.T) {
+	a := newWebhookApp(t)
+	a.serve().stop() // makes the store
+	records := func(change func(*store.Tx) error) (n int) {
+		t.Helper()
+		st, err := store.Open(store.Options{Dir: a.path("data")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		if _, err := st.Update(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		err = st.View(t.Context(), func(tx *store.Tx) error {
+			for _, err := range tx.Scan([]byte("webhook/"), nil, false) {
+				if err != nil {
+					return err
+				}
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := records(func(tx *store.Tx) error {
+		for id, until := range map[string]time.Duration{"old": -time.Second, "new": time.Hour} {
+			if err := (webhook.Delivery{ID: id, Until: time.Now().Add(until)}).Record(tx, "POST /hook"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	left := 0
+	for range 5 { // a stop may come before it is done
+		s := a.serve()
+		s.do("GET", "/_health", "")
+		s.stop()
+		if left = records(func(*store.Tx) error { return nil }); left == 2 {
+			break
+		}
+	}
+	if before != 4 || left != 2 {
+		t.Errorf("%d records of two deliveries, and %d after a start, want 4 and 2", before, left)
 	}
 }
 
