@@ -123,41 +123,39 @@ func (s *keySource) current(now time.Time) *keySet {
 	return set
 }
 
-// refresh gets the keys anew, at most once in retryAfter for all who ask; who comes
-// while that is being done waits for its end. Nobody waits longer than limit. It
-// reports whether the set is as fresh as that now.
+// refresh gets the keys anew, at most once in retryAfter for all who ask, and waits for
+// that no longer than limit; it is not ended by who asked and goes away. It reports
+// whether the set is as fresh as that now.
 func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration) bool {
 	s.mu.Lock()
-	if pending := s.pending; pending != nil {
-		s.mu.Unlock()
+	if s.pending == nil && s.retryIn(now) <= 0 {
+		s.tried, s.pending = now, make(chan struct{})
+		go s.attempt(now, s.pending)
+	}
+	pending := s.pending
+	s.mu.Unlock()
+	if pending != nil {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		select {
 		case <-pending:
 		case <-ctx.Done():
 		}
-		return s.isFresh(now)
 	}
-	if s.retryIn(now) > 0 {
-		s.mu.Unlock()
-		return s.isFresh(now)
-	}
-	done := make(chan struct{})
-	s.tried, s.pending = now, done
-	s.mu.Unlock()
+	return s.isFresh(now)
+}
 
-	// The request that asked may go away; the others that wait must not suffer.
-	fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+// attempt gets the keys, and closes done when that has ended.
+func (s *keySource) attempt(now time.Time, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
-	err := s.fetch(fetching, now)
-	if err != nil {
+	if err := s.fetch(ctx, now); err != nil {
 		s.logger.Warn("get the keys of the identity provider", "jwks", s.place, "cause", err)
 	}
 	s.mu.Lock()
 	s.pending = nil
 	s.mu.Unlock()
 	close(done)
-	return err == nil
 }
 
 // retryIn is how long nobody gets the keys anew, not above zero when they may be. s.mu

@@ -585,6 +585,31 @@ func TestRequestsWaitTwoSecondsForKeys(t *testing.T) {
 	}
 }
 
+// TestKeysOfASlowProviderCount: nobody waits for them, and they come all the same.
+func TestKeysOfASlowProviderCount(t *testing.T) {
+	p := newProvider(t)
+	good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.schema = compile(t, tokenApp)
+		slow := transport(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Second)
+			return p.RoundTrip(r)
+		})
+		var err error
+		if w.tokens, err = auth.NewTokens(w.schema, auth.TokenOptions{Client: &http.Client{Transport: slow}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.with("me", good); fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("before they are there: %v", err)
+		}
+		time.Sleep(4 * time.Second)
+		if _, err := w.with("me", good); err != nil {
+			t.Errorf("once they are there: %v", err)
+		}
+	})
+}
+
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
