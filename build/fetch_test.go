@@ -62,7 +62,8 @@ export async function refused() {
 }
 export async function redirected() {
   const kept = await fetch("ORIGIN/away", { redirect: "manual" });
-  return ok([kept.status, kept.headers.get("location"), (await fetch("ORIGIN/away", { redirect: "follow" })).status,
+  const followed = await fetch("ORIGIN/away", { redirect: "follow" });
+  return ok([kept.status, kept.headers.get("location"), kept.redirected, followed.status, followed.redirected, followed.url === "ORIGIN/echo",
     await fetch("ORIGIN/away", { redirect: "error" }).catch((e) => e.code), await fetch("ORIGIN/away", { redirect: "x" as any }).catch((e) => e.name)]);
 }
 export async function aborted() {
@@ -179,7 +180,7 @@ func TestHandlersFetch(t *testing.T) {
 		{"together", `["/meet/a","/meet/b","/meet/c"]`},
 		{"refused", `["denied","deadline","denied","TypeError","TypeError"]`},
 		{"timed", `["timer","held"]`},
-		{"redirected", `[302,"/echo",418,"unavailable","TypeError"]`},
+		{"redirected", `[302,"/echo",false,418,true,true,"unavailable","TypeError"]`},
 		{"aborted", `["abort","AbortError",true,"TimeoutError","why","AbortError","TypeError",418]`},
 		{"others", `["TypeError: fetch: there is no credentials here; there are method, headers, body, redirect, signal, timeout",` +
 			`"TypeError: fetch: there is no cache here; there are method, headers, body, redirect, signal, timeout",418]`},

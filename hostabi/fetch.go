@@ -129,8 +129,13 @@ func (c *Call) logFailed(err error) {
 func appendResponse(out []byte, r *outbound.Response) ([]byte, error) {
 	out = append(out, `{"status":`...)
 	out = strconv.AppendInt(out, int64(r.Status), 10)
-	out = append(out, `,"headers":[`...)
 	var err error
+	if r.URL != "" {
+		if out, err = jsontext.AppendQuote(append(out, `,"url":`...), r.URL); err != nil {
+			return out, err
+		}
+	}
+	out = append(out, `,"headers":[`...)
 	for i, h := range r.Headers {
 		if i > 0 {
 			out = append(out, ',')

@@ -401,7 +401,7 @@ func TestTheLogOfAFailedFetchHoldsNothingOfTheServices(t *testing.T) {
 	if n := strings.Count(text, "fetch failed"); n != 10 || strings.Contains(text, "canary") || strings.Contains(text, "long") || len(text) > 10_000 {
 		t.Errorf("%d lines, %.2000s", n, text)
 	}
-	if !strings.Contains(text, "gave no answer: protocol") || !strings.Contains(text, "10 lines dropped") {
+	if !strings.Contains(text, "64 KiB: protocol") || !strings.Contains(text, "10 lines dropped") {
 		t.Errorf("logged: %.2000s", text)
 	}
 }

@@ -54,7 +54,7 @@ func revokeSession(c *Call, args *arguments) (any, error) {
 	}
 	if !named {
 		if id = cmp.Or(c.opened, c.Caller.SessionID); id == "" {
-			return nil, fault.New(fault.NotFound, "the caller has no cookie session")
+			return nil, fault.New(fault.NotFound, "the caller has no cookie session here: the route must say auth: session")
 		}
 	}
 	if _, err := c.Host.Keystore.RevokeSession(c.Tx, c.authority(), id); err != nil {

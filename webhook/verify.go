@@ -82,7 +82,7 @@ func (v *Verifier) Verify(header Header, body []byte, now time.Time) (Delivery, 
 		}
 		d.Time = time.Unix(int64(seconds), 0).UTC()
 		d.Until = d.Time.Add(v.tolerance + forgetAfter)
-		if age := now.Sub(d.Time).Truncate(time.Second); age > v.tolerance || age < -v.tolerance {
+		if age := time.Duration(now.Unix()-d.Time.Unix()) * time.Second; age > v.tolerance || age < -v.tolerance {
 			return Delivery{}, fault.New(fault.InvalidSignature, "the signature's time is more than %s from now: compare the clocks, or the delivery is an old one", v.tolerance)
 		}
 	}

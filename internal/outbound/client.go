@@ -99,6 +99,8 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Response is an answer. Headers are in the order of their names, in lower case.
 type Response struct {
+	// URL is where it came from, when the request was sent on to there; else empty.
+	URL     string
 	Status  int
 	Headers []Header
 	Body    []byte
@@ -112,9 +114,13 @@ type Response struct {
 func (c *Client) Do(ctx context.Context, asker string, r *Request, admit func(bytes int) bool) (*Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also of what is still dialled for it
+	sent := r
 	for range maxRedirects + 1 {
 		response, next, err := c.once(ctx, asker, r, admit)
 		if next == nil {
+			if response != nil && sent != r {
+				response.URL = r.url.String()
+			}
 			return response, err
 		}
 		r = next
@@ -203,6 +209,8 @@ func (c *Client) failed(ctx context.Context, r *Request, err error) error {
 		return failure(kind, Unavailable, "the name of %s cannot be resolved", host)
 	case KindCertificate:
 		return failure(kind, Unavailable, "the certificate of %s is not trusted", host)
+	case KindProtocol:
+		return failure(kind, Unavailable, "%s gave no answer that can be read: it is not HTTP, or its headers have more than %d KiB", host, maxAnswerHead>>10)
 	}
 	return failure(kind, Unavailable, "%s gave no answer", host)
 }

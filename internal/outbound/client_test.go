@@ -356,8 +356,12 @@ func TestRedirectsStayWithinWhatIsDeclared(t *testing.T) {
 			t.Errorf("to %.60s: %v, arrived %+v, want %s", goes, err, got, want)
 		}
 	}
+	target = w.url("api.example.com", "/to?a=b")
+	if answer, err := w.get(c, w.url("example.com", "/from")); err != nil || answer.URL != target {
+		t.Errorf("an answer from elsewhere: %+v, %v", answer, err)
+	}
 	status, target = 302, ""
-	if answer, err := w.get(c, w.url("example.com", "/from")); err != nil || answer.Status != 302 {
+	if answer, err := w.get(c, w.url("example.com", "/from")); err != nil || answer.Status != 302 || answer.URL != "" {
 		t.Errorf("a redirect to nowhere is an answer: %v %v", answer, err)
 	}
 }

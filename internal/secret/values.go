@@ -52,7 +52,7 @@ func Resolve(names []string, lookupEnv func(string) (string, bool), file map[str
 	}
 	if len(missing) > 0 {
 		mistakes = append(mistakes, fmt.Errorf(
-			"no value for %s: set %s, or the name under [secrets] in runner.toml",
+			"no value for %s: set %s (or the same with _FILE to a file's path), or the name under [secrets] in runner.toml",
 			strings.Join(missing, ", "), variables(missing)))
 	}
 	if err := errors.Join(mistakes...); err != nil {

@@ -136,7 +136,10 @@ declare class Headers {
 }
 
 interface FetchResponse {
+  /** Of the answer, after the redirects that were followed. */
   readonly url: string;
+  /** A redirect was followed. */
+  readonly redirected: boolean;
   readonly status: number;
   /** The status is 200 to 299. */
   readonly ok: boolean;

@@ -70,6 +70,7 @@ class FetchResponse {
 
   constructor(
     readonly url: string,
+    readonly redirected: boolean,
     readonly status: number,
     headers: [string, string][],
     body: string | { base64: string },
@@ -107,7 +108,7 @@ class FetchResponse {
   }
   clone(): FetchResponse {
     if (this.#used) throw new TypeError("fetch: the body was read before");
-    return new FetchResponse(this.url, this.status, [...this.headers], this.#body);
+    return new FetchResponse(this.url, this.redirected, this.status, [...this.headers], this.#body);
   }
 }
 
@@ -159,7 +160,7 @@ export function installFetch(runner: Runner): void {
       try {
         signal?.throwIfAborted(); // while it waited
         const answer = await runner.begin("fetch", { method, url, headers: [...headers], body, timeout, redirect });
-        return new FetchResponse(url, answer.status, answer.headers, answer.body);
+        return new FetchResponse(answer.url ?? url, answer.url !== undefined, answer.status, answer.headers, answer.body);
       } finally {
         const next = line.shift(); // which goes on in its place
         if (next) next();
