@@ -58,27 +58,34 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 	v := new(visit)
 	defer v.stop()
 	for tries := 1; ; tries++ {
-		rel := r.enter()
-		if rel == nil {
-			return nil, errNotReady
+		answer, outdated, err := r.tryCall(ctx, v, c, started, tries == maxReleases)
+		if outdated == nil {
+			return answer, err
 		}
-		rt, err := rel.function(c.Name)
-		if err != nil {
-			rel.leave()
-			return nil, err
-		}
-		answer, err := r.callOn(ctx, rel, rt, v, c)
-		rel.leave()
-		if errors.Is(err, entity.ErrOutdated) && tries < maxReleases {
-			r.await(rel)
-			continue
-		}
-		if err != nil {
-			answer = r.refused(c, err)
-		}
-		r.logCall(c, rt, answer, time.Since(started))
-		return answer, nil
+		r.await(outdated)
 	}
+}
+
+// tryCall is try for an operator's call.
+func (r *Runtime) tryCall(ctx context.Context, v *visit, c FunctionCall, started time.Time, last bool) (_ *Answer, outdated *release, _ error) {
+	rel := r.enter()
+	if rel == nil {
+		return nil, nil, errNotReady
+	}
+	defer rel.leave()
+	rt, err := rel.function(c.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := r.callOn(ctx, rel, rt, v, c)
+	if errors.Is(err, entity.ErrOutdated) && !last {
+		return nil, rel, nil
+	}
+	if err != nil {
+		answer = r.refused(c, err)
+	}
+	r.logCall(c, rt, answer, time.Since(started))
+	return answer, nil, nil
 }
 
 // function gives the function of that name.

@@ -71,19 +71,28 @@ func (r *Runtime) serve(x *front.Exchange) {
 	v.counted, v.allowed, v.attempts = false, false, 0
 	defer v.stop()
 	for tries := 1; ; tries++ {
-		rel := r.enter()
-		if rel == nil {
-			x.Refuse(errNotReady, front.Extra{RetryAfter: 1})
-			r.logAccess(x, v, nil, nil, errNotReady, time.Since(started))
+		outdated := r.try(v, x, started, tries == maxReleases)
+		if outdated == nil {
 			return
 		}
-		outdated := r.walk(rel, v, x, started, tries == maxReleases)
-		rel.leave()
-		if !outdated {
-			return
-		}
-		r.await(rel)
+		r.await(outdated)
 	}
+}
+
+// try lets a request walk the corridor of the active release, and gives it back when
+// that is outdated. It leaves the release whatever happens there.
+func (r *Runtime) try(v *visit, x *front.Exchange, started time.Time, last bool) (outdated *release) {
+	rel := r.enter()
+	if rel == nil {
+		x.Refuse(errNotReady, front.Extra{RetryAfter: 1})
+		r.logAccess(x, v, nil, nil, errNotReady, time.Since(started))
+		return nil
+	}
+	defer rel.leave()
+	if r.walk(rel, v, x, started, last) {
+		return rel
+	}
+	return nil
 }
 
 // await waits until the release is no longer the active one. The store has the

@@ -127,11 +127,13 @@ func (c *inputChecker) broken(err error) bool {
 	case err == io.EOF:
 		c.report("must be a JSON object")
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		if c.path = appendPointer(nil, syntax.JSONPointer); len(c.path) == 0 {
+		here := c.path
+		if c.path = appendPointer(nil, syntax.JSONPointer); len(c.path) > 0 {
+			c.report("must not be given twice")
+		} else {
 			c.report("%s", describeJSON(err))
-			break
 		}
-		c.report("must not be given twice")
+		c.path = here // those who entered it leave it
 	default:
 		c.report("%s", describeJSON(err))
 	}

@@ -23,7 +23,7 @@ const inputForm = `type OrderInput {
   first: Line?
   tags: string(1..3)[]?
 }
-type Line { sku: string(1..8) count: int(1..99) = 1 sub: Line? }
+type Line { sku: string(1..8) count: int(1..99) = 1 sub: Line? partOfTheLineAbove: Line? }
 routes("/", auth: none, rateLimit: none) { POST / -> x (input: OrderInput) }
 `
 
@@ -149,6 +149,17 @@ func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
 	}
 }
 
+// deepAndTwice gives a member twice at a path that is longer than mistakes are told with.
+var deepAndTwice = `{"first":` + strings.Repeat(`{"partOfTheLineAbove":`, 50) + `{"sku":1,"sku":2}` + strings.Repeat("}", 51)
+
+func TestAMemberGivenTwiceIsToldHoweverDeepItStands(t *testing.T) {
+	found := mustCompile(t, inputForm).Type("OrderInput").Check([]byte(deepAndTwice))
+	want := schema.FieldError{Field: ("first" + strings.Repeat(".partOfTheLineAbove", 50))[:100] + "…", Message: "must not be given twice"}
+	if len(found) == 0 || found[len(found)-1] != want {
+		t.Errorf("%+v, want %+v as the last", found, want)
+	}
+}
+
 func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":[1,{"b":1,"b":2}]}`: "a[1].b: must not be given twice",
@@ -206,6 +217,7 @@ func FuzzInput(f *testing.F) {
 		f.Add([]byte(raw[:min(len(raw), 1000)]))
 	}
 	f.Add([]byte(`{"number":"a","total":1,"lines":[{"sku":"x"}]}`))
+	f.Add([]byte(deepAndTwice))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		mistakes := typ.Check(body)
 		for _, e := range mistakes {
