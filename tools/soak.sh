@@ -64,7 +64,7 @@ part "sandbox: the same, shorter, with the race detector" \
 part "store, rows and keys with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store ./entity ./keystore
 part "callers, webhooks and outbound calls with the race detector" \
-  env RUNNER_SOAK= go test -race -count=3 -v -timeout 30m ./runtime/auth ./webhook ./internal/outbound
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/auth ./webhook ./internal/outbound
 part "wasm: rewritten modules mean what they meant" \
   go test -count=1 -v -timeout 30m ./internal/wasm
 part "the whole black box against a binary with the race detector" \

@@ -77,6 +77,10 @@ type keySource struct {
 
 	set atomic.Pointer[keySet]
 
+	ended    context.Context // when run has ended: nothing is begun any more
+	end      context.CancelFunc
+	attempts sync.WaitGroup // under way; one at a time
+
 	mu      sync.Mutex
 	tried   time.Time
 	pending chan struct{} // closed when the attempt under way has ended
@@ -91,14 +95,18 @@ func newKeySource(place string, client *http.Client, logger *slog.Logger) *keySo
 		return nil
 	}
 	own.Timeout = fetchTime
-	return &keySource{place: place, client: &own, logger: logger}
+	s := &keySource{place: place, client: &own, logger: logger}
+	s.ended, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // isFile reports that the keys are not fetched.
 func (s *keySource) isFile() bool { return !strings.Contains(s.place, "://") }
 
-// run keeps the keys fresh until ctx ends.
+// run keeps the keys fresh until ctx ends. After that none are got.
 func (s *keySource) run(ctx context.Context) {
+	defer s.attempts.Wait()
+	defer s.stop()
 	for {
 		wait := refreshEvery
 		if !s.refresh(ctx, time.Now(), fetchTime) {
@@ -112,6 +120,13 @@ func (s *keySource) run(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+// stop ends the attempt under way, and lets none begin.
+func (s *keySource) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
 }
 
 // current gives the last good set, nil when that is too old.
@@ -128,9 +143,10 @@ func (s *keySource) current(now time.Time) *keySet {
 // whether the set is as fresh as that now.
 func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration) bool {
 	s.mu.Lock()
-	if s.pending == nil && s.retryIn(now) <= 0 {
-		s.tried, s.pending = now, make(chan struct{})
-		go s.attempt(now, s.pending)
+	if s.pending == nil && s.retryIn(now) <= 0 && s.ended.Err() == nil {
+		done := make(chan struct{})
+		s.tried, s.pending = now, done
+		s.attempts.Go(func() { s.attempt(now, done) })
 	}
 	pending := s.pending
 	s.mu.Unlock()
@@ -147,9 +163,9 @@ func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Durat
 
 // attempt gets the keys, and closes done when that has ended.
 func (s *keySource) attempt(now time.Time, done chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	ctx, cancel := context.WithTimeout(s.ended, fetchTime)
 	defer cancel()
-	if err := s.fetch(ctx, now); err != nil {
+	if err := s.fetch(ctx, now); err != nil && s.ended.Err() == nil {
 		s.logger.Warn("get the keys of the identity provider", "jwks", s.place, "cause", err)
 	}
 	s.mu.Lock()
