@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -69,21 +72,36 @@ export async function issues() { const key = await getContext().client.apiKeys.c
 export function bytes() { return ok(new Uint8Array([255, 0, 1])).withHeader("content-type", "application/octet-stream"); }
 `
 
-// callModule is built by the first test that needs it.
-var callModule string
+// callModule builds the handlers.
+var callModule = sync.OnceValues(func() ([]byte, error) {
+	build := exec.Command(runnerBinary, "build")
+	build.Dir = filepath.Join(guestDir, "books")
+	hostile, err := os.ReadFile(guestFile("hostile"))
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range map[string]string{"app.schema": callSchema, "handlers/books.ts": callHandlers, "build/hostile.wasm": string(hostile)} {
+		path := filepath.Join(build.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("runner build: %w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(build.Dir, "build", "books.wasm"))
+})
 
 func newCallApp(t *testing.T) *app {
-	a := newApp(t, callSchema, "[telemetry]\naccess_log = true\n", "hostile")
-	if callModule == "" {
-		a.write("handlers/books.ts", callHandlers)
-		a.must("build")
-		module, err := os.ReadFile(a.path("build/books.wasm"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		callModule = string(module)
+	module, err := callModule()
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.write("build/books.wasm", callModule)
+	a := newApp(t, callSchema, "[telemetry]\naccess_log = true\n", "hostile")
+	a.write("build/books.wasm", string(module))
 	a.token("desk") // makes the data folder
 	a.write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")
 	a.must("data", "import", "Org", "orgs.jsonl")
@@ -201,6 +219,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 		}{
 			{[]string{"closeMonth", `{"month":"2026","dry":1,"mnth":2}`}, 3, `^(.*\n)*runner: error: closeMonth: month must .*\nrunner: error: closeMonth: dry must .*\nrunner: error: closeMonth: mnth is not a field of closeMonth \(did you mean "month"\?\)\n$`},
 			{[]string{"closeMonth"}, 3, `runner: error: closeMonth: month is required\n$`},
+			{[]string{"closeMonth", `{"month":"2026-10","\u001b[2Jb\u202ec":1}`}, 3, `^(.*\n)*runner: error: closeMonth: �\[2Jb�c is not a field of closeMonth\n$`},
 			{[]string{"closeMonth", `[]`}, 3, `runner: error: closeMonth: the parameters must be an object\n$`},
 			{[]string{"closeMonth", `{"month"`}, 3, `runner: error: closeMonth answered 400 invalid_json: .*\n$`},
 			{[]string{"closeMonht", `{}`}, 4, `runner: error: the schema declares no function "closeMonht" \(did you mean "closeMonth"\?\)\nrunner: hint: .*\n$`},

@@ -144,7 +144,8 @@ func callFailure(name string, answer *admin.Called) error {
 		if about == "" {
 			about = "the parameters"
 		}
-		all = append(all, &failure{status: f.status, err: fmt.Errorf("%s: %s %s", name, about, wrong.Message)})
+		line := harmless(fmt.Sprintf("%s: %s %s", name, about, wrong.Message))
+		all = append(all, &failure{status: f.status, err: errors.New(line)})
 	}
 	if len(all) > 0 {
 		return errors.Join(all...)

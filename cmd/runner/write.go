@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,7 @@ import (
 )
 
 // writeFile gives a file its text, in one step where it is a regular file, which keeps
-// its mode, or a new one. Links stay and are followed. What is no regular file, such as
+// its mode, or a new one, which has what the umask leaves. Links stay and are followed. What is no regular file, such as
 // a pipe or a device, stays what it is and is written to.
 func writeFile(path string, text []byte) error {
 	err := writeTo(path, text)
@@ -21,7 +22,7 @@ func writeFile(path string, text []byte) error {
 }
 
 func writeTo(path string, text []byte) error {
-	mode := fs.FileMode(0o644)
+	mode := fs.FileMode(0o666)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,16 +39,20 @@ func writeTo(path string, text []byte) error {
 			return err
 		}
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text())
+	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // not there any more when all went well
+	defer os.Remove(name) // not there any more when all went well
 	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Chmod(mode), temp.Close()); err != nil {
+	if info != nil {
+		err = errors.Join(err, temp.Chmod(mode))
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temp.Name(), path)
+	return os.Rename(name, path)
 }
 
 // writeIfChanged writes a file and the folders that it needs. A regular file that has
