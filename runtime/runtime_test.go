@@ -87,7 +87,7 @@ func closes(t *testing.T, rt *runtime.Runtime) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(3 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("Close waits for a request that has panicked")
 	}
 }

@@ -174,6 +174,9 @@ func told(t *testing.T, where, text string, wants ...string) {
 
 func TestNoSecretInAnyOutput(t *testing.T) {
 	k := newKeeper(t)
+	if err := os.Remove(k.path("data/cache")); err != nil { // a cache of its own is looked at too
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{"check"}, {"check", "--json"}, {"build"}, {"check", "--modules"}, {"routes"}, {"generate", "openapi"}, {"generate", "types"}, {"generate", "client"},
 	} {
@@ -214,8 +217,8 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	s.stop()
 	told(t, "dev", s.stderr.String(), "it is …", "signature")
 
-	looked := 0
-	for _, folder := range []string{"data", "build", "types"} {
+	for _, folder := range []string{"data", "data/cache", "build", "types"} {
+		looked := 0
 		err := filepath.WalkDir(k.path(folder), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
@@ -225,12 +228,9 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 			leaks(t, path, string(text))
 			return err
 		})
-		if err != nil {
-			t.Error(err)
+		if err != nil || looked == 0 {
+			t.Errorf("%s: %d files were looked at, %v", folder, looked, err)
 		}
-	}
-	if looked < 8 {
-		t.Errorf("only %d files were looked at", looked)
 	}
 }
 

@@ -183,11 +183,14 @@ routes("/hooks", auth: none, rateLimit: none) {
 `, "", "echo", "slow")
 	a.env = append(a.env, "RUNNER_SECRETS_STANDARD="+standardSecret)
 	s := a.serve()
-	// The signature is taken for less than a second more and the handler takes 1.5 s: it
-	// ends when nobody could send the delivery again. A try whose copies came too late
-	// for that, on a busy machine, says nothing and is made again.
+	// The signature is taken for 0.5 to 1.5 s more and the handler takes 1.5 s: it ends
+	// when nobody could send the delivery again. Copies that come too late on a busy
+	// machine are refused; then it is tried again.
 	for try, handled := 1, 0; ; try++ {
-		at := time.Now().Add(-time.Second)
+		at := time.Now()
+		if at.Nanosecond() < 5e8 {
+			at = at.Add(-time.Second)
+		}
 		headers := signedStandard(fmt.Sprint("msg_", try), at, "{}")
 		var statuses [3]int
 		var all sync.WaitGroup
@@ -202,17 +205,23 @@ routes("/hooks", auth: none, rateLimit: none) {
 		}
 		all.Wait()
 		slices.Sort(statuses[:])
-		if statuses[0] == 200 {
-			handled++
+		taken := slices.DeleteFunc(slices.Clone(statuses[:]), func(status int) bool { return status == 401 })
+		for i, status := range taken {
+			if i == 0 && status == 200 {
+				handled++
+			} else if i == 0 || status != 204 {
+				t.Errorf("one delivery three times: %v", statuses)
+			}
 		}
-		if slices.Contains(statuses[:], 401) && try < 20 {
-			continue
+		if rows := s.do("POST", "/hooks/op", `{"from":"Thing"}`, "X-Op: count").body; rows != fmt.Sprintf(`{"count":%d}`, handled) {
+			t.Errorf("%d deliveries were handled and made %s", handled, rows)
 		}
-		rows := s.do("POST", "/hooks/op", `{"from":"Thing"}`, "X-Op: count").body
-		if statuses != [3]int{200, 204, 204} || rows != fmt.Sprintf(`{"count":%d}`, handled) {
-			t.Errorf("one delivery three times: %v, and with those before %d are handled and made %s", statuses, handled, rows)
+		switch {
+		case t.Failed() || len(taken) == len(statuses):
+			return
+		case try == 20:
+			t.Skip("on this machine no three copies come within half a second")
 		}
-		return
 	}
 }
 
