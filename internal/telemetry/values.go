@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,9 @@ import (
 // minValue is how many bytes a value has that is hidden: shorter ones are words too.
 const minValue = 8
 
-// Values are texts that no Redactor which knows them lets through, whatever their form.
-// nil and the zero value have none. Any number of goroutines may use them.
+// Values are texts that no Redactor which knows them lets through, as they are or quoted:
+// an encoding such as base64 is another text. nil and the zero value have none. Any number
+// of goroutines may use them.
 type Values struct {
 	mu    sync.Mutex
 	forms atomic.Pointer[[][]byte] // as they stand in a log, the longest first
@@ -65,16 +67,22 @@ func (v *Values) hide(text []byte) []byte {
 	return text
 }
 
-// appendForms appends a line as logs hold it: as it is, as a literal of a program and as
-// a JSON string, by both habits about <, > and &; and each of these as a JSON string,
-// which is what a handler wrote in a log of JSON.
+// appendForms appends a line as logs hold it: as it is, with its backslashes doubled, as Go
+// quotes it and as a JSON string, by both habits about <, > and &; and each of these once
+// more as Go and as JSON quote it, for what a handler wrote in one of these forms.
 func appendForms(forms [][]byte, line string) [][]byte {
 	for _, form := range [][]byte{
-		[]byte(line), []byte(strings.ReplaceAll(line, `\`, `\\`)), quoted(line, false), quoted(line, true),
+		[]byte(line), []byte(strings.ReplaceAll(line, `\`, `\\`)), quotedAsGo(line), quoted(line, false), quoted(line, true),
 	} {
-		forms = append(forms, form, quoted(string(form), false))
+		forms = append(forms, form, quotedAsGo(string(form)), quoted(string(form), false))
 	}
 	return forms
+}
+
+// quotedAsGo is the inside of a string of Go.
+func quotedAsGo(text string) []byte {
+	inside := strconv.Quote(text)
+	return []byte(inside[1 : len(inside)-1])
 }
 
 // quoted is the inside of a JSON string.
