@@ -223,9 +223,13 @@ func (n *node) find(target []byte, from int, m *Match) *leaf {
 	return n.rest
 }
 
-// isReserved reports a first segment of the host's own paths, which only a template that
-// spells it takes.
+// isReserved reports a first segment of the host's own paths, however it is escaped,
+// which only a template that spells it takes.
 func isReserved(segment []byte) bool {
+	var buf [3 * len("_health")]byte
+	if len(segment) <= len(buf) && bytes.IndexByte(segment, '%') >= 0 {
+		segment, _ = unescape(buf[:0], segment)
+	}
 	return string(segment) == "_call" || string(segment) == "_health"
 }
 
