@@ -7,6 +7,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/runtime"
+	"runner.example/schema"
 )
 
 // CallFunction says which function to run.
@@ -27,17 +28,10 @@ type Called struct {
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Errors are what is wrong with the parameters.
-	Errors []ParamError `json:"errors,omitempty"`
+	Errors []schema.FieldError `json:"errors,omitempty"`
 	// Headers are names and values.
 	Headers [][2]string `json:"headers"`
 	Body    []byte      `json:"body"`
-}
-
-// ParamError is one mistake in the parameters.
-type ParamError struct {
-	// Field is empty for a mistake of the whole.
-	Field   string `json:"field"`
-	Message string `json:"message"`
 }
 
 // CallFunction runs a function of the app, exposed or not. NotFound is an unknown one.
@@ -48,6 +42,9 @@ func (c *Client) CallFunction(ctx context.Context, request CallFunction) (Called
 func (l *Local) callFunction(ctx context.Context, who keystore.Authority, args CallFunction) (called Called, err error) {
 	if l.Runtime == nil {
 		return called, fault.New(fault.Unavailable, "the node runs no functions")
+	}
+	if err := keystore.CheckLine("tenant", args.Tenant); err != nil {
+		return called, err
 	}
 	who.Caller.Tenant = args.Tenant
 	answer, err := l.Runtime.Call(ctx, runtime.FunctionCall{Name: args.Name, Params: args.Params, Caller: who.Caller, RequestID: who.RequestID})

@@ -81,7 +81,7 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 		return "", fault.New(fault.Invalid, "tenant must be left out: keys of scope %q are for all tenants", scope.Name)
 	case a.isOperator():
 		named = cmp.Or(named, a.Caller.Tenant)
-		return named, checkLine("tenant", named)
+		return named, CheckLine("tenant", named)
 	}
 	return a.Caller.Tenant, nil
 }

@@ -81,7 +81,7 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 	if r.Tenant, err = a.tenant(req.Tenant, scope); err != nil {
 		return nil, err
 	}
-	if err := checkLine("name", req.Name); err != nil {
+	if err := CheckLine("name", req.Name); err != nil {
 		return nil, err
 	}
 	if r.Metadata, err = checkMetadata(req.Metadata); err != nil {

@@ -39,8 +39,9 @@ func validID(prefix, id string) bool {
 	return err == nil
 }
 
-// checkLine refuses what is no short line of text.
-func checkLine(field, text string) error {
+// CheckLine refuses what is no short line of text, such as a token. The error begins with
+// the name of the field.
+func CheckLine(field, text string) error {
 	switch {
 	case !utf8.ValidString(text):
 		return fault.New(fault.Invalid, "%s is not valid UTF-8", field)

@@ -99,10 +99,10 @@ func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionReco
 	case req.UserID == "":
 		return nil, fault.New(fault.Invalid, "userId is missing: a session is a user's")
 	}
-	if err := checkLine("userId", req.UserID); err != nil {
+	if err := CheckLine("userId", req.UserID); err != nil {
 		return nil, err
 	}
-	if err := checkLine("tenant", req.Tenant); err != nil {
+	if err := CheckLine("tenant", req.Tenant); err != nil {
 		return nil, err
 	}
 	if err := checkRoles(a.Schema, req.Roles); err != nil {
@@ -133,7 +133,7 @@ func checkRoles(s *schema.Schema, asked []string) error {
 		if slices.Contains(asked[:i], role) {
 			return fault.New(fault.Invalid, "roles has %q twice", role)
 		}
-		if err := checkLine("roles", role); err != nil {
+		if err := CheckLine("roles", role); err != nil {
 			return err
 		}
 		if role == "" || !s.HasRole(role) {

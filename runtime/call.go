@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -82,7 +83,7 @@ func (r *Runtime) tryCall(ctx context.Context, v *visit, c FunctionCall, started
 		return nil, rel, nil
 	}
 	if err != nil {
-		answer = r.refused(c, err)
+		answer = r.refused(ctx, c, err)
 	}
 	r.logCall(c, rt, answer, time.Since(started))
 	return answer, nil, nil
@@ -135,9 +136,13 @@ func (r *Runtime) callOn(ctx context.Context, rel *release, rt *route, v *visit,
 		if len(call.Response.Body) > maxCallAnswer {
 			return errTooMuch
 		}
-		return audit.Append(tx, audit.Record{
+		record := audit.Record{
 			RequestID: c.RequestID, Actor: audit.ActorOf(c.Caller), Action: "functions.call", Target: c.Name, Result: audit.OK,
-		})
+		}
+		if c.Caller.Tenant != "" {
+			record.Reason = fmt.Sprintf("tenant %q", c.Caller.Tenant)
+		}
+		return audit.Append(tx, record)
 	})
 	if err != nil && err != errWritesDropped {
 		return nil, storeFault(err)
@@ -147,11 +152,15 @@ func (r *Runtime) callOn(ctx context.Context, rel *release, rt *route, v *visit,
 }
 
 // refused is the answer of the host to what the function was not run for, or failed
-// with. The cause is logged here.
-func (r *Runtime) refused(c FunctionCall, err error) *Answer {
+// with. The cause is logged here, at the level info when it is the end of ctx.
+func (r *Runtime) refused(ctx context.Context, c FunctionCall, err error) *Answer {
 	f := fault.Of(err)
 	if f.Cause != nil {
-		r.opt.Logger.Error("request refused", "requestId", c.RequestID, "code", string(f.Code), "cause", f.Cause.Error())
+		level, cause := slog.LevelError, f.Cause.Error()
+		if ctx.Err() != nil && (errors.Is(f.Cause, hostabi.ErrTimeOver) || errors.Is(f.Cause, context.Canceled)) {
+			level, cause = slog.LevelInfo, ctx.Err().Error()
+		}
+		r.opt.Logger.Log(ctx, level, "request refused", "requestId", c.RequestID, "code", string(f.Code), "cause", cause)
 	}
 	answer := &Answer{Status: front.StatusOf(f.Code), Code: string(f.Code), Detail: f.Detail}
 	if wrong, ok := errors.AsType[*inputError](err); ok {

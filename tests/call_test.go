@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const callSchema = `
@@ -43,6 +44,7 @@ functions(auth: apiKey(desk), rateLimit: 1/day) {
   bytes()
   loop() (timeout: 100ms)
   trap()
+  spins() (timeout: 60s)
 }
 routes("/", auth: none, rateLimit: none) {
   POST /close -> closeMonth
@@ -69,6 +71,7 @@ export async function refuses(req: RouteRequest) {
 }
 export function mints() { return getContext().client.sessions.create({ userId: "ada" }); }
 export async function issues() { const key = await getContext().client.apiKeys.create({ scope: "desk" }); return { tenant: key.tenant, owner: key.owner }; }
+export function spins() { console.log("spinning"); for (;;); }
 export function bytes() { return ok(new Uint8Array([255, 0, 1])).withHeader("content-type", "application/octet-stream"); }
 `
 
@@ -177,6 +180,7 @@ func TestOperatorsCallFunctionsThatAreNotExposed(t *testing.T) {
 func TestACallThatWritesIsOneRecordOfTheAudit(t *testing.T) {
 	inBoth(t, func(t *testing.T, a *app, _ func(string) string) {
 		a.must("call", "book", `{"month":"2026-10","org":"acme"}`)
+		a.must("call", "closedMonths", "--tenant", "acme")
 		kept, _ := a.calls(1, "refuses", `{"keep":true}`)
 		for _, params := range [][]string{{"refuses"}, {"traps"}, {"wrong", `{"month":"2000-01"}`}} {
 			a.calls(1, params...)
@@ -189,8 +193,8 @@ func TestACallThatWritesIsOneRecordOfTheAudit(t *testing.T) {
 			t.Errorf("of what failed only what keepWrites kept is there: %+v", rows)
 		}
 		var records []struct {
-			RequestID, Action, Target, Result string
-			Actor                             struct{ Kind, ID string }
+			RequestID, Action, Target, Result, Reason string
+			Actor                                     struct{ Kind, ID string }
 		}
 		if err := json.Unmarshal([]byte(a.must("audit", "list", "--json")), &records); err != nil {
 			t.Fatal(err)
@@ -198,13 +202,13 @@ func TestACallThatWritesIsOneRecordOfTheAudit(t *testing.T) {
 		var calls []string
 		for _, r := range records {
 			if r.Action == "functions.call" {
-				calls = append(calls, r.Target+" "+r.Result)
+				calls = append(calls, strings.TrimSpace(r.Target+" "+r.Result+" "+r.Reason))
 				if r.Actor.Kind != "system" || !strings.HasPrefix(r.Actor.ID, "uid:") {
 					t.Errorf("recorded actor: %+v", r.Actor)
 				}
 			}
 		}
-		if last := records[len(records)-1]; strings.Join(calls, ", ") != "book ok, refuses ok" || last.RequestID != kept.RequestID {
+		if last := records[len(records)-1]; strings.Join(calls, ", ") != `book ok, closedMonths ok tenant "acme", refuses ok` || last.RequestID != kept.RequestID {
 			t.Errorf("recorded calls: %q, the last as %s, want %s", calls, last.RequestID, kept.RequestID)
 		}
 	})
@@ -266,11 +270,50 @@ func TestACallWithATenantIsWithinIt(t *testing.T) {
 		if r := a.run("call", "book", `{"month":"2026-10","org":"blue"}`, "--tenant", "acme"); r.status != 1 {
 			t.Errorf("a row of another tenant: %d %s", r.status, r.stdout)
 		}
+		for _, tenant := range []string{strings.Repeat("x", 121), "a\u202eb", a.token("desk")} {
+			r := a.run("call", "closedMonths", "--tenant", tenant)
+			if r.status != 3 || !strings.HasPrefix(r.stderr, "runner: error: --tenant ") {
+				t.Errorf("--tenant %q: exit status %d, %s", tenant, r.status, r.stderr)
+			}
+		}
 		if r := a.run("call", "book", `{"month":"2026-10"}`); r.status != 1 {
 			t.Errorf("a row of no tenant: %d %s", r.status, r.stdout)
 		}
 		if got := a.must("call", "issues", "--tenant", "blue"); got != `{"tenant":"blue","owner":null}` {
 			t.Errorf("a key of one tenant: %s", got)
+		}
+	})
+}
+
+func TestAnInterruptEndsACallWithoutAnErrorInTheLog(t *testing.T) {
+	inBoth(t, func(t *testing.T, a *app, log func(string) string) {
+		var stderr lockedBuffer
+		cmd := exec.Command(runnerBinary, "call", "spins")
+		cmd.Dir, cmd.Stderr = a.dir, &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wait := func(what, pattern string) {
+			t.Helper()
+			form := regexp.MustCompile(pattern)
+			for end := time.Now().Add(patient); !form.MatchString(log(stderr.String())); <-time.After(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					_ = cmd.Process.Kill()
+					_ = cmd.Wait()
+					t.Fatalf("%s: not within %s\n%s", what, patient, log(stderr.String()))
+				}
+			}
+		}
+		wait("it runs", `"msg":"spinning"`)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || !strings.HasSuffix(stderr.String(), "runner: error: interrupted\n") {
+			t.Errorf("%v\n%s", err, stderr.String())
+		}
+		wait("its end", `"level":"INFO","msg":"request refused",.*"code":"handler_timeout","cause":"context canceled"`)
+		if text := log(stderr.String()); strings.Contains(text, `"level":"ERROR"`) || strings.Contains(text, "wasm stack") {
+			t.Errorf("the log tells more of it than that:\n%s", text)
 		}
 	})
 }
