@@ -251,7 +251,7 @@ func (c *cli) logger(a *app) *slog.Logger {
 	if err := level.UnmarshalText([]byte(a.config.telemetry.level)); err != nil {
 		panic("BUG: a level that the configuration accepts: " + err.Error())
 	}
-	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format, Values: c.secrets})
+	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
 }
 
 // openStore opens the store of a. It waits for a command that has it, but not
@@ -408,10 +408,12 @@ func (c *cli) resolve(names []string, conf *config) (secret.Values, error) {
 	if err != nil {
 		return values, fault.New(fault.Invalid, "%s", oneLine(err))
 	}
-	for _, name := range names {
+	texts := make([]string, len(names))
+	for i, name := range names {
 		value, _ := values.Get(name)
-		c.secrets.Add(value.Reveal())
+		texts[i] = value.Reveal()
 	}
+	c.secrets.Add(texts...)
 	return values, nil
 }
 

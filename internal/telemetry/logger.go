@@ -14,8 +14,6 @@ type Options struct {
 	Level slog.Level
 	// Format is "json", one object a line, or "text", key=value pairs; empty: "json".
 	Format string
-	// Values are hidden beside what looks like a secret; nil: none.
-	Values *Values
 }
 
 // Validate reports a format that does not exist.
@@ -28,11 +26,14 @@ func (o Options) Validate() error {
 }
 
 // NewLogger returns the logger of a process, which writes to w whole redacted
-// lines and nothing else. Times are UTC with milliseconds. An unknown format
-// is JSON: Validate is there to refuse it.
+// lines and nothing else; when w is a Redactor, that is what redacts them. Times are
+// UTC with milliseconds. An unknown format is JSON: Validate is there to refuse it.
 func NewLogger(w io.Writer, opt Options) *slog.Logger {
 	handler := &slog.HandlerOptions{Level: opt.Level, ReplaceAttr: replace}
-	out := NewRedactor(w, opt.Values)
+	out, ok := w.(*Redactor)
+	if !ok {
+		out = NewRedactor(w, nil)
+	}
 	if opt.Format == "text" {
 		return slog.New(slog.NewTextHandler(out, handler))
 	}

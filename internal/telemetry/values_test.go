@@ -22,7 +22,7 @@ func TestKnownValuesAreHiddenAsTheyStandInALog(t *testing.T) {
 	}
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
-		log := telemetry.NewLogger(&out, telemetry.Options{Format: format, Values: &values})
+		log := telemetry.NewLogger(telemetry.NewRedactor(&out, &values), telemetry.Options{Format: format})
 		log.Info("it is "+plainValue+", and short", "value", difficult, "nested", string(nested), "key", "c4n4ryOfTheFirstLine", "asGo", fmt.Sprintf("%q", difficult))
 		log.Info("another", "longer", "correct horse battery")
 		log.Info("one that looks like a token", "at", tokenLike)
