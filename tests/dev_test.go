@@ -47,7 +47,7 @@ func develop(t *testing.T) *server {
 }
 
 // patient is how long a test waits for what has to come.
-const patient = 10 * time.Second
+const patient = time.Minute
 
 // until waits until something holds, and fails with what the terminal shows.
 func (s *server) until(what string, holds func() bool) {
