@@ -613,8 +613,11 @@ func TestConnectionsAreShared(t *testing.T) {
 				callers.Go(func() {
 					_, _ = c.Do(hanging, hangs.askers[i%len(hangs.askers)], w.request("", w.url(hangs.host(i), "/hang"), ""), nil)
 				})
+				if i < len(hangs.askers) { // who has none yet is let in where others are not
+					<-arrived
+				}
 			}
-			for range connections * 3 / 4 {
+			for range connections*3/4 - len(hangs.askers) {
 				<-arrived
 			}
 			for range 3 { // another handler, to a service that does not hang

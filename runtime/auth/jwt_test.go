@@ -76,6 +76,20 @@ type provider struct {
 	fetches atomic.Int64
 }
 
+// rsaKeys are those of providers: making one takes long, so they have them in turns.
+var (
+	rsaKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+		for i := range keys {
+			var err error
+			if keys[i], err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+				panic(err)
+			}
+		}
+		return keys
+	})
+	providers atomic.Int64
+)
+
 func newProvider(t testing.TB) *provider {
 	t.Helper()
 	p := &provider{}
@@ -86,9 +100,7 @@ func newProvider(t testing.TB) *provider {
 	if _, p.ed, err = ed25519.GenerateKey(rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	if p.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
-		t.Fatal(err)
-	}
+	p.rsa = rsaKeys()[int(providers.Add(1))%2]
 	p.publish(jwkOf("ec", p.ec.Public()), jwkOf("ed", p.ed.Public()), jwkOf("rsa", p.rsa.Public()))
 	return p
 }
@@ -351,7 +363,11 @@ func TestUnknownKeysFetchAtMostOnceAMinute(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.tokens.Run(ctx)
-		for i := range 10_000 {
+		tokens := 10_000
+		if testing.Short() {
+			tokens = 1000
+		}
+		for i := range tokens {
 			token := sign(t, jwt.SigningMethodEdDSA, stranger.ed, claims(time.Now()), "kid", fmt.Sprint("k", i))
 			if _, err := w.with("me", token); err == nil {
 				t.Fatal("a stranger's token is taken")
@@ -370,6 +386,9 @@ func TestUnknownKeysFetchAtMostOnceAMinute(t *testing.T) {
 }
 
 func TestKeysAreRefreshedAndKeptForADay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the store's clocks tick through more than a day: without -short")
+	}
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTokenWorld(t, p)
