@@ -279,7 +279,8 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	switch err {
 	case nil, errWritesDropped:
 	case errHandled:
-		x.Send(&noContent)
+		call.Response = noContent // that of an earlier request is not this one's
+		x.Send(&call.Response)
 		return nil
 	default:
 		return storeFault(err)

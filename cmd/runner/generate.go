@@ -40,14 +40,7 @@ func (c *cli) generateTypesCommand() *cobra.Command {
 		Args:  atMost(1, "one folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.writesApp()
-			if err := c.appFolder(cmd, args); err != nil {
-				return err
-			}
-			a, err := c.readApp(cmd)
-			if err != nil {
-				return err
-			}
-			s, _, err := a.compile()
+			a, s, err := c.appSchema(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -138,14 +131,7 @@ func (c *cli) generateClientCommand() *cobra.Command {
 // to stdout: with --json, a text that is no JSON as a string.
 func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text func(*schema.Schema) []byte) error {
 	c.writesApp()
-	if err := c.appFolder(cmd, args); err != nil {
-		return err
-	}
-	a, err := c.readApp(cmd)
-	if err != nil {
-		return err
-	}
-	s, _, err := a.compile()
+	_, s, err := c.appSchema(cmd, args)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/telemetry"
+	"runner.example/schema"
 )
 
 func main() {
@@ -219,6 +220,19 @@ func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
 	}
 	c.app = args[0]
 	return nil
+}
+
+// appSchema gives the app in the folder that a command is given, and its schema.
+func (c *cli) appSchema(cmd *cobra.Command, args []string) (*app, *schema.Schema, error) {
+	if err := c.appFolder(cmd, args); err != nil {
+		return nil, nil, err
+	}
+	a, err := c.readApp(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, _, err := a.compile()
+	return a, s, err
 }
 
 // atMost is cobra.MaximumNArgs in our words.

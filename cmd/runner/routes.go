@@ -33,14 +33,7 @@ func (c *cli) routesCommand() *cobra.Command {
 		Long:  routesHelp,
 		Args:  atMost(1, "one folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appFolder(cmd, args); err != nil {
-				return err
-			}
-			a, err := c.readApp(cmd)
-			if err != nil {
-				return err
-			}
-			s, _, err := a.compile()
+			a, s, err := c.appSchema(cmd, args)
 			if err != nil {
 				return err
 			}

@@ -11,8 +11,9 @@ import (
 )
 
 // writeFile gives a file its text, in one step where it is a regular file, which keeps
-// its mode, or a new one, which has what the umask leaves. Links stay and are followed. What is no regular file, such as
-// a pipe or a device, stays what it is and is written to.
+// its mode, or a new one, which has what the umask leaves. Links stay and are followed.
+// What is no regular file, such as a pipe or a device, stays what it is and is written
+// to.
 func writeFile(path string, text []byte) error {
 	err := writeTo(path, text)
 	if err != nil {
