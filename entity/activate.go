@@ -330,14 +330,14 @@ const frozen = 1 << 63
 // still first: writers fail with ErrOutdated until it is over.
 func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (err error) {
 	if len(m.surveys) > 0 {
-		if err := a.setGeneration(ctx, m.old.Generation|frozen); err != nil {
-			return err
-		}
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, a.setGeneration(context.WithoutCancel(ctx), m.old.Generation))
+				err = errors.Join(err, letGo(context.WithoutCancel(ctx), a.store))
 			}
 		}()
+		if err := holdStill(ctx, a.store, m.old.Generation); err != nil {
+			return err
+		}
 	}
 	for _, s := range m.surveys {
 		if err := a.takeRest(ctx, view, s); err != nil {
@@ -391,9 +391,22 @@ func (a *activation) takeRest(ctx context.Context, view *store.Tx, s *survey) er
 	return nil
 }
 
-func (a *activation) setGeneration(ctx context.Context, generation uint64) error {
-	_, err := a.store.Update(ctx, func(tx *store.Tx) error {
-		return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation))
+// holdStill freezes the rows, which are of the generation.
+func holdStill(ctx context.Context, st *store.Store, generation uint64) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error { return writeGeneration(tx, generation|frozen) })
+	return err
+}
+
+// letGo ends holdStill, of which nobody may know whether it was stored: it writes
+// the generation in any case, so that it conflicts with a freeze that is under way
+// and sees it then. A change that was stored, though its activation failed, stays.
+func letGo(ctx context.Context, st *store.Store) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error {
+		generation, err := readNumber(tx, keyGeneration)
+		if err != nil {
+			return err
+		}
+		return writeGeneration(tx, generation&^frozen)
 	})
 	return err
 }
@@ -406,9 +419,13 @@ func thaw(ctx context.Context, st *store.Store) error {
 		if err != nil || generation&frozen == 0 {
 			return err
 		}
-		return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation&^frozen))
+		return writeGeneration(tx, generation&^frozen)
 	})
 	return err
+}
+
+func writeGeneration(tx *store.Tx, generation uint64) error {
+	return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation))
 }
 
 // mark says which indexes have yet to be built, and which to be dropped.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -352,7 +353,7 @@ func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
 			}
 			text := with("size: int @unique")
 			ctx, cancel := context.WithCancel(context.Background())
-			stop := h.store.OnApply([]byte(at), func(store.Seq, store.Change) { cancel() })
+			stop := h.store.OnApply([]byte(at), func(store.Seq, store.Change) { cancelAndYield(cancel) })
 			s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
 			_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
 			stop()
@@ -371,6 +372,37 @@ func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
 			h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":2}}`, "size")
 		})
 	}
+}
+
+// cancelAndYield gives who waits for the commit that is being applied the time to
+// hear first that its context ended: then it does not know of the commit.
+func cancelAndYield(cancel func()) {
+	cancel()
+	for range 1000 {
+		runtime.Gosched()
+	}
+}
+
+func TestAnActivationOfUnknownOutcomeIsWholeOnceStored(t *testing.T) {
+	h := moveIn(t, with("size: int"))
+	h.insert(clerk, "Item", `{"size":1}`)
+	text := with("size: int @unique")
+	s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := h.store.OnApply([]byte("entity/catalog"), func(store.Seq, store.Change) { cancelAndYield(cancel) })
+	_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
+	stop()
+	if err != nil && !errors.Is(err, store.ErrUnknown) {
+		t.Fatal(err)
+	}
+	if _, err := h.do(clerk, "insert", `{"into":"Item","values":{"size":1}}`); !errors.Is(err, entity.ErrOutdated) {
+		t.Errorf("of the schema before, got %v, want ErrOutdated", err)
+	}
+	if err := h.activate(text); err != nil {
+		t.Fatal(err)
+	}
+	h.verify()
+	h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":1}}`, "size")
 }
 
 func TestAStartEndsWhatAKilledActivationHeldStill(t *testing.T) {
