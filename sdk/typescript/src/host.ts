@@ -127,7 +127,7 @@ export const Rows = 1;
 export const Row = 2;
 
 // The changes that this request has made, and not yet run.
-const begun: Mark[] = [];
+export const begun: Mark[] = [];
 
 /** Tells whether a change was run, and is one for all steps that it was made in. */
 export class Mark {

@@ -3,7 +3,7 @@
 // that there is something to wait for; then dispatch(-1) goes on.
 
 import { bytesOf } from "./encoding.ts";
-import { errno, forget, forgotten, HostError, Operation, runner } from "./host.ts";
+import { begun, errno, forget, forgotten, HostError, Operation, runner } from "./host.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { forms, Response } from "./response.ts";
 
@@ -17,9 +17,10 @@ const names: string[] = [];
 const request = new RouteRequest();
 const { stringify } = JSON;
 const { host } = runner;
-let current = 0;
-let done = false;
-let trap = false;
+// With var, as each use of let and const is checked.
+var current = 0;
+var done = false;
+var trap = false;
 
 /** Makes handlers of what the files export. The build reads the names. */
 export function serve(files: [file: string, module: Record<string, unknown>][]): void {
@@ -74,7 +75,7 @@ function dispatch(n: number): number {
   } catch (error) {
     fail(error);
   }
-  return done && !trap && runner.unseen === 0 && forgotten().length === 0 ? 0 : 1;
+  return done && !trap && runner.unseen === 0 && (begun.length === 0 || forgotten().length === 0) ? 0 : 1;
 }
 
 /** Answers with what a handler gave, once it is there. */
