@@ -44,6 +44,7 @@ const (
 func openBadger(dir string, log *slog.Logger) (*badger.DB, error) {
 	o := badger.DefaultOptions(dir)
 	o.InMemory = dir == ""
+	o.BypassLockGuard = true // lockDir has the whole folder
 	o.SyncWrites = true
 	o.DetectConflicts = false // decided in apply, from the window
 	o.Logger = badgerLog{log}

@@ -34,6 +34,12 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("%w by another process", ErrLocked)
 }
 
+// unlockDir gives the folder up. Closing the file alone would not, as long as a
+// child that this process is just starting has a copy of the descriptor.
+func unlockDir(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+}
+
 func writePID(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err

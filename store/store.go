@@ -165,7 +165,7 @@ func (s *Store) release() (err error) {
 		}
 	}
 	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
+		err = errors.Join(err, unlockDir(s.lock))
 	}
 	return err
 }
