@@ -28,7 +28,7 @@ func TestAStoreWhoseFolderIsGoneIsClosedAllTheSame(t *testing.T) {
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "what was in it is lost") {
 		t.Errorf("closed with %v", err)
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

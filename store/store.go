@@ -193,11 +193,11 @@ func (s *Store) closeBadger() error {
 			return err
 		case <-wait.C:
 		}
-		if time.Since(began) > flushWait {
-			return errors.New("what was acknowledged is on disk, but its tables cannot be written: see whether the disk is full; the next start writes them")
-		}
 		if _, err := os.Stat(filepath.Join(s.dir, "badger", "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the folder was removed while it was open: what was in it is lost, restore a backup")
+		}
+		if time.Since(began) > flushWait {
+			return errors.New("what was acknowledged is on disk, but its tables cannot be written: see whether the disk is full; the next start writes them")
 		}
 	}
 }
