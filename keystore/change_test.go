@@ -460,7 +460,7 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 	s := compile(t, typed)
 	op, boss := operator(s), session(s, "acme", "u1", "admin")
 	boss.RequestID, boss.Address = "01jboss", "2001:db8::1"
-	key := w.must(w.create(boss, keystore.CreateRequest{Scope: "orders_read", Name: "secret name", Metadata: []byte(`{"hidden":"canary"}`)}))
+	key := w.must(w.create(boss, keystore.CreateRequest{Scope: "orders_read", Name: "secret name", Metadata: []byte(`{"hidden":"a canary"}`)}))
 	rotated := w.must(w.rotate(boss, key.ID, time.Hour))
 	w.must(w.disable(op, key.ID))
 	w.must(w.enable(op, key.ID))
@@ -488,7 +488,7 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{"canary", "secret name", key.Token.Reveal(), rotated.Token.Reveal(), rotated.Hint} {
+		for _, secret := range []string{"a canary", "secret name", key.Token.Reveal(), rotated.Token.Reveal(), rotated.Hint} {
 			if strings.Contains(string(text), secret) {
 				t.Errorf("the audit tells %q: %s", secret, text)
 			}
