@@ -83,7 +83,7 @@ func serve(t *testing.T, dir string, local *admin.Local) (stop func()) {
 			return
 		}
 		stopped = true
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -233,7 +233,7 @@ func TestAKeysWholeLifeGoesOverTheSocket(t *testing.T) {
 	}
 
 	first := must(client.CreateKey(ctx, admin.CreateKey{Scope: "orders_read", Name: "a"}))
-	second := must(client.RotateKey(ctx, admin.RotateKey{ID: first.ID, GracePeriod: 60}))
+	second := must(client.RotateKey(ctx, admin.RotateKey{ID: first.ID, GracePeriod: 3600}))
 	if !lives(first) || !lives(second) || second.Status != keystore.Rotating {
 		t.Errorf("in grace: old token lives: %t, new: %t, status %s", lives(first), lives(second), second.Status)
 	}
