@@ -228,7 +228,7 @@ func TestSecretsThatSignNothingAreRefused(t *testing.T) {
 }
 
 func TestADeliveryIsHandledOncePerRouteAndForgottenAfterItsTime(t *testing.T) {
-	st, err := store.Open(store.Options{Dir: t.TempDir()})
+	st, err := store.Open(store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
