@@ -98,6 +98,11 @@ func jwt(text []byte, i, done int) span {
 	if middle == i+1 || middle == len(text) || text[middle] != '.' {
 		return span{}
 	}
+	if backslashes(text, from)%2 == 1 { // the first letters are an escape's, which stays whole
+		if from++; text[from-1] == 'u' {
+			from += 4
+		}
+	}
 	return span{from, run(text, middle+1, isBase64URL)}
 }
 
