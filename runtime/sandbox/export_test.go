@@ -214,6 +214,12 @@ func (t *Turns) Run(ctx context.Context, l *Line, long time.Duration) error {
 		if long -= step; long > 0 && t.turns.wanted() {
 			err = t.turns.pass(ctx, r)
 		}
+		if err == nil {
+			err = ctx.Err()
+		}
+	}
+	if err != nil && err != errCrowded {
+		err = hostabi.ErrTimeOver
 	}
 	if r.holding {
 		t.turns.give(r)

@@ -240,7 +240,9 @@ func TestARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T) {
 	for range 10 {
 		ctx, cancel := context.WithCancel(context.Background())
 		calls := &cancelled{Context: ctx, cancel: cancel, left: 1000}
-		if err := m.Run(newCall(calls, new(bytes.Buffer)), "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
+		call := newCall(calls, new(bytes.Buffer))
+		call.Host.Limits.CPU = time.Hour
+		if err := m.Run(call, "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
 			t.Fatalf("ends with %v", err)
 		}
 	}
@@ -454,7 +456,7 @@ func TestSpinningGuestsDoNotHoldTheCollectorUp(t *testing.T) {
 	stop()
 	guests.Wait()
 	t.Logf("%d collections take %s (median) and %s (worst); beside three spinning guests %s and %s", rounds, median, worst, medianBeside, worstBeside)
-	if worstBeside > 5*time.Second {
+	if worstBeside > plenty {
 		t.Errorf("a collection beside spinning guests took %s", worstBeside)
 	}
 }

@@ -28,14 +28,19 @@ func unfit(t *testing.T) []byte {
 func TestMakingASandboxIsTimeOfTheRequest(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), unfit(t))
 	call := newCall(context.Background(), new(bytes.Buffer))
-	for range 3 {
+	shortest, least := time.Hour, time.Hour // one run may be long, where others have the processor
+	for range 20 {
 		u, err := m.Measure(call, "hello")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if call.CPU() < 100*time.Microsecond || u.Restore < call.CPU() || u.Time > u.Restore {
+		if call.CPU() < 100*time.Microsecond || u.Restore < call.CPU() {
 			t.Errorf("copying 8 MiB is %s of processor time, the run %s and restoring %s", call.CPU(), u.Time, u.Restore)
 		}
+		shortest, least = min(shortest, u.Time), min(least, call.CPU())
+	}
+	if shortest >= least {
+		t.Errorf("the shortest run takes %s, and copying 8 MiB, which it has not in it, %s at least", shortest, least)
 	}
 	call.Host.Limits.CPU = 50 * time.Microsecond
 	if err := m.Run(call, "hello"); fault.CodeOf(err) != fault.HandlerTimeout || !errors.Is(err, hostabi.ErrCPUSpent) {

@@ -3,7 +3,6 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,33 +169,38 @@ func TestGuestsThatWaitLeaveMemoryToOthers(t *testing.T) {
 // A request that stood in line for a place for most of its time, after it had waited
 // for something, was not slow.
 func TestARequestThatGetsNoPlaceToGoOnIsRefused(t *testing.T) {
-	e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: plenty})
-	m := load(t, e, assembleText(t, `(module
+	wasm := assembleText(t, `(module
 		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
 		(memory (export "memory") 1)
-		(func (export "loop") (loop (br 0)))
-		(func (export "nap")
+		(func $sleep (param $ns i64)
 			(i32.store (i32.const 16) (i32.const 1))
-			(i64.store (i32.const 24) (i64.const 20000000))
-			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300)))))`))
-	run := func(handler string, limit time.Duration) error {
-		ctx := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
-		defer ctx.Stop()
-		call := newCall(ctx, new(bytes.Buffer))
-		call.Host.Limits.CPU = time.Hour
-		return m.Run(call, handler)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		if err := run("nap", 300*time.Millisecond); fault.CodeOf(err) != fault.Overloaded {
-			t.Errorf("it ends with %v", err)
+			(i64.store (i32.const 24) (local.get $ns))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300))))
+		(func (export "hold") (drop (memory.grow (i32.const 20))) (call $sleep (i64.const 3600000000000)))
+		(func (export "nap") (call $sleep (i64.const 20000000))))`)
+	synctest.Test(t, func(t *testing.T) {
+		const page = 64 << 10 // of the 32 there are those that wait may have half: hold keeps its place
+		e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: plenty, MemoryBytes: 32 * page, TotalMemoryBytes: 32 * page})
+		m := load(t, e, wasm)
+		run := func(handler string, limit time.Duration, want fault.Code) {
+			began := time.Now()
+			ctx := hostabi.NewDeadline(context.Background(), began.Add(limit))
+			defer ctx.Stop()
+			if err := m.Run(newCall(ctx, new(bytes.Buffer)), handler); fault.CodeOf(err) != want || time.Since(began) != limit {
+				t.Errorf("%s ends after %s with %v, want %q after %s", handler, time.Since(began), err, want, limit)
+			}
 		}
+		var all sync.WaitGroup
+		all.Go(func() { run("nap", 300*time.Millisecond, fault.Overloaded) })
+		synctest.Wait()
+		if e.Resting() != 1 {
+			t.Fatal("it does not wait without a place")
+		}
+		all.Go(func() { run("hold", 600*time.Millisecond, fault.HandlerTimeout) })
+		synctest.Wait()
+		if e.Resting() != 1 {
+			t.Fatal("the other one waits without a place, too")
+		}
+		all.Wait()
 	})
-	for e.Resting() == 0 {
-		runtime.Gosched()
-	}
-	if err := run("loop", 600*time.Millisecond); fault.CodeOf(err) != fault.HandlerTimeout {
-		t.Errorf("the other one ends with %v", err)
-	}
-	all.Wait()
 }

@@ -162,7 +162,7 @@ func TestInfiniteLoop(t *testing.T) {
 	if _, err := within(t, 50*time.Millisecond, m, "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
 		t.Errorf("an endless loop ends with %v", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > plenty {
 		t.Errorf("stopped after %s, want some 50 ms", took)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

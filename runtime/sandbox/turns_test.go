@@ -47,13 +47,14 @@ func passesFor(t *testing.T, m *sandbox.Module, want time.Duration) uint32 {
 // as fit; the others are told soon, and short requests are served meanwhile.
 // Were the time shared by all, each would be late and none be done.
 func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
-	// The short form sees that there is any progress: how much, on a machine that
-	// others use too, only the long one can tell.
-	each, rounds, least := 40*time.Millisecond, 100, 0.0
+	// The short form sees that there is any progress, on a machine that has become 20
+	// times slower meanwhile, too: how much, only the long one can tell.
+	turns := max(1, runtime.GOMAXPROCS(0)-1)
+	each, rounds, patience, least := 40*time.Millisecond, 100, time.Duration(20), 0.0
 	if soak {
-		each, rounds, least = 200*time.Millisecond, 200, 0.8
+		each, rounds, patience, least = 200*time.Millisecond, 200, 5, 0.8
 	}
-	limit := 5 * each
+	limit := patience * each
 	e := newEngine(t, sandbox.Options{NoBreaker: true})
 	m, other := load(t, e, assemble(t, "cases")), load(t, e, assemble(t, "cases"))
 	passes := passesFor(t, m, each)
@@ -73,7 +74,6 @@ func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
 	quiet := short(100)
 
 	// What fits is what as many at a time as may compute get done.
-	turns := max(1, runtime.GOMAXPROCS(0)-1)
 	capacity := func() (perSecond float64) {
 		var served atomic.Int32
 		var all sync.WaitGroup
@@ -99,7 +99,7 @@ func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
 	beside := make(chan []time.Duration)
 	go func() { beside <- short(rounds) }()
 	tick := time.NewTicker(each / time.Duration(4*turns))
-	for range rounds {
+	for range rounds * turns {
 		<-tick.C
 		requests.Go(func() {
 			began := time.Now()
@@ -122,7 +122,7 @@ func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
 	busy := <-beside
 	fits := (before + capacity()) / 2 * took.Seconds()
 	t.Logf("%d requests of %s within %s, in %s: %d served (%.0f %% of what fits), %d refused after %s on average, %d too late; short requests take %s (median) and %s (p99), without the others %s and %s",
-		rounds, each, limit, took, served.Load(), 100*float64(served.Load())/fits, refused.Load(), time.Duration(refusedAfter.Load()/max(1, int64(refused.Load()))), late.Load(),
+		rounds*turns, each, limit, took, served.Load(), 100*float64(served.Load())/fits, refused.Load(), time.Duration(refusedAfter.Load()/max(1, int64(refused.Load()))), late.Load(),
 		busy[len(busy)/2], busy[len(busy)*99/100], quiet[50], quiet[99])
 	if n := float64(served.Load()); n == 0 || n < least*fits {
 		t.Errorf("%d requests are served, and %.1f fit", served.Load(), fits)
@@ -135,27 +135,74 @@ func TestLongRequestsAreDoneUnderOverload(t *testing.T) {
 	}
 }
 
-// A handler whose runs have become far longer than they were is served as well,
-// after a while, though what was usual does not hold any more.
-func TestAHandlerThatBecomesSlowIsStillServed(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
-	const each, limit = 100 * time.Millisecond, 500 * time.Millisecond
-	passes := passesFor(t, m, each) // three runs that take a tenth of that
-	var served atomic.Int32
-	var requests sync.WaitGroup
-	tick := time.NewTicker(each / 4)
-	defer tick.Stop()
-	for began := time.Now(); served.Load() < 5 && time.Since(began) < plenty; {
-		<-tick.C
-		requests.Go(func() {
-			if compute(m, passes, limit) == nil {
-				served.Add(1)
+// The same with guests that only take time: how much is done depends on no machine.
+func TestWhatFitsIsDoneUnderOverload(t *testing.T) {
+	const each, limit = 40 * time.Millisecond, 200 * time.Millisecond
+	for _, processors := range []int{2, 3, 17} {
+		synctest.Test(t, func(t *testing.T) {
+			turns, line, count := sandbox.NewTurns(processors), new(sandbox.Line), processors-1
+			var served, refused atomic.Int32
+			var requests sync.WaitGroup
+			began := time.Now()
+			tick := time.NewTicker(each / time.Duration(4*count))
+			for range 200 * count {
+				<-tick.C
+				requests.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					switch err := turns.Run(ctx, line, each); {
+					case err == nil:
+						served.Add(1)
+					case err != hostabi.ErrTimeOver:
+						refused.Add(1)
+					}
+				})
+			}
+			tick.Stop()
+			requests.Wait()
+			fits := int32(time.Since(began) * time.Duration(count) / each)
+			t.Logf("%d turns: of %d requests that fit %d are served; %d are refused", count, fits, served.Load(), refused.Load())
+			if served.Load() < fits*4/5 || refused.Load() == 0 {
+				t.Errorf("%d turns: of %d requests that fit %d are served; %d are refused", count, fits, served.Load(), refused.Load())
 			}
 		})
 	}
-	requests.Wait()
-	if served.Load() < 5 {
-		t.Errorf("%d requests were served", served.Load())
+}
+
+// A handler whose runs have become far longer than they were is served as well,
+// after a while, though what was usual does not hold any more.
+func TestAHandlerThatBecomesSlowIsStillServed(t *testing.T) {
+	const usual, each, limit = 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond
+	for _, processors := range []int{2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			turns, line := sandbox.NewTurns(processors), new(sandbox.Line)
+			for range 3 {
+				if err := turns.Run(t.Context(), line, usual); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var served atomic.Int32
+			var requests sync.WaitGroup
+			tick := time.NewTicker(each / time.Duration(4*(processors-1)))
+			defer tick.Stop()
+			began := time.Now()
+			for served.Load() < 5 && time.Since(began) < plenty {
+				<-tick.C
+				requests.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					if turns.Run(ctx, line, each) == nil {
+						served.Add(1)
+					}
+				})
+			}
+			took := time.Since(began)
+			requests.Wait()
+			t.Logf("%d processors: %d served after %s", processors, served.Load(), took)
+			if took > 10*time.Second {
+				t.Errorf("%d requests were served within %s", served.Load(), took)
+			}
+		})
 	}
 }
 
