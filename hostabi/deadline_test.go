@@ -39,7 +39,7 @@ func TestADeadlineEndsAtItsInstant(t *testing.T) {
 
 func TestADeadlineThatNobodyWaitsForCostsOneAllocation(t *testing.T) {
 	at := time.Now().Add(time.Hour)
-	allocs := testing.AllocsPerRun(100, func() {
+	allocs := testing.AllocsPerRun(10_000, func() {
 		d := hostabi.NewDeadline(context.Background(), at)
 		if d.Err() != nil {
 			t.Error(d.Err())

@@ -107,7 +107,7 @@ func TestASleepIsATimerBesideOthers(t *testing.T) {
 		t.Errorf("no time: %d %v", n, result)
 	}
 	g.call.End() // which does not wait for the long one
-	if time.Since(began) > 30*time.Second {
+	if time.Since(began) >= time.Minute {
 		t.Errorf("ticket %d was waited for", long)
 	}
 	for _, args := range []string{`{}`, `{"seconds":-1}`, `{"seconds":61}`, `{"seconds":"1"}`, `{"seconds":1e300}`} {
