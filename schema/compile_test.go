@@ -363,7 +363,7 @@ func TestHugeSchemasAreCheckedInBoundedTime(t *testing.T) {
 	if s, found := compile(text, schema.Options{}); s != nil || len(found) < 7000 {
 		t.Errorf("%d mistakes found in %d bytes", len(found), len(text))
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

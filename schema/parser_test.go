@@ -176,7 +176,7 @@ func TestHostileTextsAreReadInBoundedTime(t *testing.T) {
 	} {
 		start := time.Now()
 		parse(text)
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%.60q took %v", text, took)
 		}
 	}
