@@ -198,7 +198,11 @@ func (w *world) with(path, token string) (caller.Caller, error) {
 	return w.auth.Check(context.Background(), w.schema, w.tokens, w.route(path), bearer("Bearer "+token), time.Now())
 }
 
-func TestATokenOfTheProviderIsItsUser(t *testing.T) {
+// Tokens end, and keys are fetched again, after a minute: in a bubble that does not
+// come while a slow machine signs.
+func TestATokenOfTheProviderIsItsUser(t *testing.T) { synctest.Test(t, testTokensOfTheProvider) }
+
+func testTokensOfTheProvider(t *testing.T) {
 	p := newProvider(t)
 	w := newTokenWorld(t, p)
 	for name, token := range map[string]string{
@@ -242,7 +246,9 @@ func TestATokenOfTheProviderIsItsUser(t *testing.T) {
 
 // TestJWTAttacks has tokens that somebody without the provider's keys could make, or
 // that are not for this app. All are refused in the same way.
-func TestJWTAttacks(t *testing.T) {
+func TestJWTAttacks(t *testing.T) { synctest.Test(t, testJWTAttacks) }
+
+func testJWTAttacks(t *testing.T) {
 	p := newProvider(t)
 	w := newTokenWorld(t, p)
 	other := newProvider(t)

@@ -243,7 +243,7 @@ func TestAGoodSessionCostsNoAllocation(t *testing.T) {
 	p.Method, p.FetchSite, p.FetchSiteLines = []byte("POST"), []byte("same-origin"), 1
 	for _, path := range []string{"me", "admin"} {
 		route := w.route(path)
-		if n := testing.AllocsPerRun(200, func() {
+		if n := testing.AllocsPerRun(5000, func() {
 			if _, err := w.auth.Check(context.Background(), w.schema, w.tokens, route, p, w.now); err != nil {
 				t.Fatal(err)
 			}
