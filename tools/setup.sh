@@ -2,6 +2,13 @@
 # Installs what the tests need beside Go, make and curl, where it is missing: packages
 # of Debian 12 first, and then from npm what stands on them.
 set -euo pipefail
+. "$(dirname "$0")/get.sh"
+
+# One at a time: who comes second finds all of it there.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests
+mkdir -p "$cache"
+exec 9> "$cache/setup.lock"
+flock -n 9 || { say "another one is at work: waiting for it"; flock 9; }
 
 missing=()
 lacks() { command -v "$1" >/dev/null || missing+=("${@:2}"); } # a command, and the packages that have it
@@ -21,11 +28,14 @@ rust=(rustc cargo libstd-rust-dev-wasm32 lld-14 librust-serde-dev librust-serde-
 dpkg -s "${rust[@]}" >/dev/null 2>&1 || missing+=("${rust[@]}")
 
 if [ ${#missing[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null || { say "install these by hand (their names are those of Debian 12): ${missing[*]}"; exit 1; }
   sudo=()
   [ "$(id -u)" -eq 0 ] || sudo=(sudo)
   echo "installing ${missing[*]}"
-  "${sudo[@]}" apt-get update -qq
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  wait=(-o DPkg::Lock::Timeout=600) # for who else installs something
+  retry "${sudo[@]}" apt-get update -qq 9>&- || say "the lists of packages are as old as they were"
+  retry "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install "${wait[@]}" -y -qq --no-install-recommends "${missing[@]}" 9>&- >/dev/null ||
+    { say "apt-get could not install ${missing[*]}: install them by hand (their names are those of Debian 12)"; exit 1; }
 fi
 
 "$(dirname "$0")/assemblyscript.sh"
