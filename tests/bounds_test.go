@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const boundsSchema = `
@@ -77,8 +78,14 @@ func TestEveryBoundOfAHandlerBites(t *testing.T) {
 		name := strings.NewReplacer("[", "", "]", "", "\n", " ", "\"", "").Replace(row.key)
 		t.Run(name+" "+row.path, func(t *testing.T) {
 			t.Parallel()
-			if got := strings.Join(run(t, row.key+"\n", row.path, row.twice), ", "); !strings.Contains(got, row.want) {
-				t.Errorf("answers %q, want %q", got, row.want)
+			for end := time.Now().Add(patient); ; { // on a busy machine two are not always at once
+				got := strings.Join(run(t, row.key+"\n", row.path, row.twice), ", ")
+				if strings.Contains(got, row.want) {
+					return
+				}
+				if !row.twice || time.Now().After(end) {
+					t.Fatalf("answers %q, want %q", got, row.want)
+				}
 			}
 		})
 	}

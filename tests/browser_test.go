@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -93,10 +94,16 @@ func browser(t *testing.T) *tab {
 	if err != nil {
 		t.Fatal("chromium-headless-shell is missing: tools/setup.sh installs it")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	// Parts of it may write there for a moment after it has ended: it is removed with all
+	// else that the tests have made.
+	dir, err := os.MkdirTemp(guestDir, "browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patientWithCompilers)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(patient),
 		chromedp.Flag("ignore-certificate-errors", true), chromedp.Flag("host-resolver-rules", "MAP * 127.0.0.1"),
 	)...)
 	t.Cleanup(cancel)
@@ -111,11 +118,11 @@ type tab struct {
 	ctx context.Context
 }
 
-// in does something in the tab, for at most half a minute.
+// in does something in the tab.
 func in[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	result, err := chromedp.Run(b.ctx, func(ctx context.Context, to *chromedp.Target) (T, error) {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, patient)
 		defer cancel()
 		return action(ctx, to)
 	})
@@ -216,7 +223,7 @@ func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 			w.asked()
 			learnt := in(b, chromedp.Evaluate[string](row.does, chromedp.EvalAwaitPromise))
 			asked := w.asked()
-			for end := time.Now().Add(10 * time.Second); asked == "" && time.Now().Before(end); asked = w.asked() {
+			for end := time.Now().Add(patient); asked == "" && time.Now().Before(end); asked = w.asked() {
 				time.Sleep(10 * time.Millisecond) // a form is sent after the script
 			}
 			if learnt != row.learns || asked != row.asked {

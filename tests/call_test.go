@@ -103,7 +103,7 @@ func newCallApp(t *testing.T) *app {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newApp(t, callSchema, "[telemetry]\naccess_log = true\n", "hostile")
+	a := newApp(t, callSchema, "[telemetry]\naccess_log = true\n[sandbox]\ncpu = \"60s\"\n", "hostile")
 	a.write("build/books.wasm", string(module))
 	a.token("desk") // makes the data folder
 	a.write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")
@@ -331,7 +331,5 @@ func TestFunctionsWithoutExposeHaveNoURL(t *testing.T) {
 	if got := s.do("POST", "/close", `{"month":"2026-10"}`); got.status != 403 {
 		t.Errorf("POST /close: %d %s", got.status, got.body)
 	}
-	if log := s.stderr.String(); !regexp.MustCompile(`"msg":"request",.*"method":"POST","status":200,.*"route":"/_call/book","operator":"uid:\d+"`).MatchString(log) {
-		t.Errorf("no line of the access log for the call:\n%s", log)
-	}
+	s.shows(`"msg":"request",.*"method":"POST","status":200,.*"route":"/_call/book","operator":"uid:\d+"`)
 }

@@ -15,10 +15,11 @@ const programsSchema = `app programs
 
 apiKeys { scopes: { callers: @system("programs.callers") {} } }
 
-routes("/c", auth: none, rateLimit: none, timeout: 2s) {
+routes("/c", auth: none, rateLimit: none, timeout: 60s) {
   GET  /:what -> all
   POST /:what -> all
 }
+routes("/short", auth: none, rateLimit: none, timeout: 1s) { GET /:what -> all }
 routes("/p", auth: none, rateLimit: none) {
   POST /upper -> upper
   POST /sum   -> sum
@@ -94,7 +95,7 @@ func TestProgramsInAnyLanguageAreHandlers(t *testing.T) {
 		s.shows(regexp.QuoteMeta(cause))
 	}
 	s.shows("this went wrong")
-	if got := s.do("GET", "/c/loop", ""); got.status != 504 {
+	if got := s.do("GET", "/short/loop", ""); got.status != 504 {
 		t.Errorf("an endless loop answers %d %s", got.status, got.body)
 	}
 	plain(200, "1 run as all of 1", "GET", "/c/runs", "")

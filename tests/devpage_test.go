@@ -2,7 +2,6 @@ package tests
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,19 +21,13 @@ var brokenSave = regexp.MustCompile(`(?m)^([^\s:]+):(\d+):\d+: error: .*\n +\d+ 
 // served is served, and every line that it shows comes. The mistake that it shows is
 // made as it stands there, and mended again.
 func TestThePageOnDevDoesWhatItSays(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
-	sh := &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
-		"PATH="+filepath.Dir(runnerBinary)+":"+os.Getenv("PATH"), "RUNNER_FRONT_LISTEN="+address, "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
+	sh := newShell(t)
+	sh.env = append(sh.env, "PATH="+filepath.Dir(runnerBinary)+":"+os.Getenv("PATH"))
 	var screen lockedBuffer
 	ended := make(chan error, 1)
 	shown, seen := 0, 0 // lines that were compared; where the screen was before the last step
 	for _, f := range fencesOf(t, "../docs/dev.md") {
-		text := strings.ReplaceAll(f.text, "127.0.0.1:8080", address)
+		text := sh.read(f.text)
 		if f.info != "text" {
 			seen = len(screen.String())
 		}
@@ -54,6 +47,11 @@ func TestThePageOnDevDoesWhatItSays(t *testing.T) {
 				}
 			})
 			go func() { ended <- cmd.Wait() }()
+			for end := time.Now().Add(patientWithCompilers); !sh.listens(screen.String()); <-time.After(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%s does not listen:\n%s", text, screen.String())
+				}
+			}
 		case f.file != "":
 			if err := os.WriteFile(filepath.Join(sh.dir, f.file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)

@@ -81,14 +81,17 @@ func TestALoopFreeCallTreeEndsAtItsDeadline(t *testing.T) {
 // A handler that keeps running out of time is not asked for a while; others are.
 func TestAHandlerThatKeepsTimingOutIsRested(t *testing.T) {
 	s := newApp(t, fairnessSchema, "", "echo", "hostile").serve()
-	for i := range 5 {
-		if got := s.do("GET", "/short", ""); checkAnswer(t, got) != "504 handler_timeout" {
-			t.Fatalf("time-out %d: %d %s", i+1, got.status, got.body)
+	for n, end := 0, time.Now().Add(patient); ; n++ {
+		got := s.do("GET", "/short", "")
+		text := checkAnswer(t, got)
+		if text == "503 handler_unavailable" && n >= 5 && got.header.Get("Retry-After") != "" {
+			break
 		}
-	}
-	got := s.do("GET", "/short", "")
-	if checkAnswer(t, got) != "503 handler_unavailable" || got.header.Get("Retry-After") == "" {
-		t.Errorf("the sixth: %d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))
+		// A run that had little of the processors is not the handler's fault: then the
+		// sixth request is not the first to be refused.
+		if text != "504 handler_timeout" || time.Now().After(end) {
+			t.Fatalf("after %d time-outs: %d %s, Retry-After %q", n, got.status, got.body, got.header.Get("Retry-After"))
+		}
 	}
 	if got := s.do("GET", "/hello", ""); got.status != 200 {
 		t.Errorf("another handler: %d", got.status)
@@ -123,7 +126,7 @@ routes("/", auth: none, rateLimit: none, timeout: 50ms) {
 			all[i] = max(0, time.Since(began)-limit)
 		}
 		slices.Sort(all)
-		if worst := all[n-1]; worst > 5*time.Second {
+		if worst := all[n-1]; worst > patient/3 {
 			t.Errorf("%s overshoots its deadline by %s", path, worst)
 		}
 		return fmt.Sprintf("%s (worst %s)", all[n/2], all[n-1])

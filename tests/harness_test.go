@@ -123,6 +123,12 @@ func (a *app) shareCode() {
 	}
 }
 
+// nextMillisecond returns when the times of rows are others.
+func nextMillisecond() {
+	for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; {
+	}
+}
+
 func (a *app) path(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *app) write(name, text string) {
@@ -130,7 +136,11 @@ func (a *app) write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(a.path(name)), 0o755); err != nil {
 		a.t.Fatal(err)
 	}
-	if err := os.WriteFile(a.path(name), []byte(text), 0o644); err != nil {
+	// Whoever watches the file sees what it was or what it is, and nothing between.
+	if err := os.WriteFile(a.path(name)+".tmp", []byte(text), 0o644); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Rename(a.path(name)+".tmp", a.path(name)); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -141,10 +151,17 @@ type result struct {
 	status         int
 }
 
-// run runs the binary with args in the app's folder, for at most a minute.
+// patient is how long a test waits for what has to come, and patientWithCompilers for
+// what may run them.
+const (
+	patient              = time.Minute
+	patientWithCompilers = 5 * time.Minute
+)
+
+// run runs the binary with args in the app's folder.
 func (a *app) run(args ...string) result {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patientWithCompilers)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, runnerBinary, args...)
 	cmd.Dir = a.dir
@@ -153,7 +170,7 @@ func (a *app) run(args ...string) result {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		a.t.Fatalf("runner %s: still running after a minute\n%s", strings.Join(args, " "), stderr.String())
+		a.t.Fatalf("runner %s: still running after %s\n%s", strings.Join(args, " "), patientWithCompilers, stderr.String())
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		a.t.Fatalf("runner %s: %v", strings.Join(args, " "), err)
@@ -212,7 +229,7 @@ type server struct {
 	addr string
 	url  string
 
-	stderr lockedBuffer
+	stderr logFile
 	ended  chan struct{} // closed when the process has ended
 	err    error         // of the process, set before ended is closed
 }
@@ -229,11 +246,11 @@ func (a *app) serve(args ...string) *server {
 // start starts a command that serves.
 func (a *app) start(command string, args ...string) *server {
 	a.t.Helper()
-	s := &server{t: a.t, app: a, ended: make(chan struct{})}
+	s := &server{t: a.t, app: a, stderr: newLogFile(a.t), ended: make(chan struct{})}
 	s.cmd = exec.Command(runnerBinary, append([]string{command, "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = a.dir
 	s.cmd.Env = append(os.Environ(), a.env...)
-	s.cmd.Stderr = &s.stderr
+	s.cmd.Stderr = s.stderr.File
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
 		a.t.Fatal(err)
@@ -249,9 +266,10 @@ func (a *app) start(command string, args ...string) *server {
 			ready <- lines.Text()
 		}
 		for lines.Scan() {
-			s.stderr.Write([]byte("more on stdout: " + lines.Text() + "\n"))
+			fmt.Fprintf(s.stderr, "more on stdout: %s\n", lines.Text())
 		}
 		s.err = s.cmd.Wait()
+		s.stderr.Close() // what it holds stays
 	}()
 	a.t.Cleanup(s.stop)
 	select {
@@ -263,8 +281,8 @@ func (a *app) start(command string, args ...string) *server {
 		s.url, s.addr = match[1], match[2]
 	case <-s.ended:
 		a.t.Fatalf("%s ended before it was ready: %v\n%s", command, s.err, s.stderr.String())
-	case <-time.After(time.Minute):
-		a.t.Fatalf("%s is not ready after a minute\n%s", command, s.stderr.String())
+	case <-time.After(patientWithCompilers):
+		a.t.Fatalf("%s is not ready after %s\n%s", command, patientWithCompilers, s.stderr.String())
 	}
 	return s
 }
@@ -281,9 +299,9 @@ func (s *server) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patient):
 		_ = s.cmd.Process.Kill()
-		s.t.Errorf("serve did not end within 30 s of SIGTERM\n%s", s.stderr.String())
+		s.t.Errorf("serve did not end within %s of SIGTERM\n%s", patient, s.stderr.String())
 		return
 	}
 	if s.err != nil {
@@ -378,12 +396,13 @@ func (s *server) get(path, token string) answer {
 // says nothing more for the time given; the first byte may take longer.
 func (s *server) raw(request string, quiet time.Duration) string {
 	s.t.Helper()
-	reply, _ := s.rawUntilClosed(request, quiet)
+	reply, _ := s.exchange(request, quiet, func(reply string) bool { return reply != "" })
 	return reply
 }
 
-// rawUntilClosed is raw, and tells whether the server closed the connection.
-func (s *server) rawUntilClosed(request string, quiet time.Duration) (reply string, closed bool) {
+// exchange is raw, and tells whether the server closed the connection. What comes
+// until enough has come may take longer.
+func (s *server) exchange(request string, quiet time.Duration, enough func(reply string) bool) (reply string, closed bool) {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -397,8 +416,8 @@ func (s *server) rawUntilClosed(request string, quiet time.Duration) (reply stri
 	buf := make([]byte, 64<<10)
 	for {
 		patience := quiet
-		if len(all) == 0 {
-			patience = max(quiet, 5*time.Second)
+		if !enough(string(all)) {
+			patience = max(quiet, patient)
 		}
 		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			s.t.Fatal(err)
@@ -409,6 +428,31 @@ func (s *server) rawUntilClosed(request string, quiet time.Duration) (reply stri
 			return string(all), !errors.Is(err, os.ErrDeadlineExceeded)
 		}
 	}
+}
+
+// logFile is a file that a process writes its log to. What the process has written is
+// there at once, as it is not in a pipe that somebody has to empty.
+type logFile struct{ *os.File }
+
+func newLogFile(t testing.TB) logFile {
+	t.Helper()
+	file, err := os.CreateTemp(guestDir, "log-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return logFile{file}
+}
+
+// String gives what was written up to now.
+func (f logFile) String() string {
+	if f.File == nil {
+		return ""
+	}
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // lockedBuffer is a bytes.Buffer that a process writes and a test reads.

@@ -12,13 +12,13 @@ import (
 )
 
 const hostileSchema = `
-routes("/", auth: none, rateLimit: none, timeout: 300ms) {
+routes("/", auth: none, rateLimit: none, timeout: 60s) {
   GET /hello -> hello
   GET /clean -> clean
-  GET /loop -> loop
-  GET /loopAfterAnswer -> loopAfterAnswer
-  GET /loopInCalls -> loopInCalls
-  GET /recurse -> recurse (timeout: 10s)
+  GET /loop -> loop (timeout: 300ms)
+  GET /loopAfterAnswer -> loopAfterAnswer (timeout: 300ms)
+  GET /loopInCalls -> loopInCalls (timeout: 300ms)
+  GET /recurse -> recurse
   GET /trap -> trap
   GET /trapAfterAnswer -> trapAfterAnswer
   GET /divide -> divide
@@ -26,12 +26,12 @@ routes("/", auth: none, rateLimit: none, timeout: 300ms) {
   GET /exit0 -> exit0
   GET /exit1 -> exit1
   GET /exitAfterAnswer -> exitAfterAnswer
-  GET /grow -> grow (timeout: 10s)
-  GET /growAndAnswer -> growAndAnswer (timeout: 10s)
+  GET /grow -> grow
+  GET /growAndAnswer -> growAndAnswer
   GET /outOfBounds -> outOfBounds
   GET /pointers -> pointers
   GET /flood -> flood
-  GET /calls -> calls (timeout: 10s)
+  GET /calls -> calls
   POST /say -> say
 }
 `
@@ -66,7 +66,7 @@ func TestMisbehavingHandlersGetTheirStatusAndLeaveNothing(t *testing.T) {
 				t.Errorf("%s: %s, want %s\n%s", row.handler, text, row.want, s.stderr.String())
 			}
 			for _, leak := range []string{"wasm", "stack", "unreachable", "wazero", "hostile", ".go:"} {
-				if strings.Contains(got.body, leak) {
+				if strings.Contains(maskedID.ReplaceAllString(got.body, "ID"), leak) {
 					t.Errorf("the answer tells of %q: %s", leak, got.body)
 				}
 			}
@@ -176,8 +176,8 @@ func TestLogFlood(t *testing.T) {
 	if len(lines) != 65 {
 		t.Fatalf("%d lines of the guest, want 64 and one that counts the rest", len(lines))
 	}
-	if last := fmt.Sprint(lines[64]); !strings.Contains(last, "436") {
-		t.Errorf("the last line is %s, want it to count 436 dropped lines", last)
+	if last := lines[64]; last["msg"] != "436 lines dropped" {
+		t.Errorf("the last line is %v, want it to count 436 dropped lines", last)
 	}
 }
 
@@ -202,17 +202,22 @@ func TestLogForging(t *testing.T) {
 
 // A queue that is full answers 503 within its wait.
 func TestOverloadAnswers503(t *testing.T) {
-	a := newApp(t, strings.ReplaceAll(hostileSchema, "timeout: 300ms", "timeout: 5s"), "[sandbox]\ninstances = 1\nqueue_wait = \"50ms\"\n", "echo", "hostile")
+	a := newApp(t, strings.ReplaceAll(hostileSchema, "timeout: 300ms", "timeout: 5s"), "[sandbox]\ninstances = 1\ncpu = \"60s\"\nqueue_wait = \"50ms\"\n", "echo", "hostile")
 	s := a.serve()
 	busy := make(chan answer, 1)
 	go func() {
-		got, err := s.try("GET", "/loop", "")
-		if err != nil {
-			t.Error(err)
+		for { // until it gets the sandbox, which hello has now and then
+			got, err := s.try("GET", "/loop", "")
+			if err != nil {
+				t.Error(err)
+			}
+			if err != nil || got.status != 503 {
+				busy <- got
+				return
+			}
 		}
-		busy <- got
 	}()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patient)
 	for {
 		got := s.do("GET", "/hello", "")
 		if got.status == 503 {
@@ -247,7 +252,7 @@ routes("/", auth: none, rateLimit: none, timeout: 200ms) {
 	for _, path := range []string{"/headers", "/lines", "/operation"} {
 		began := time.Now()
 		got := s.do("GET", path, "")
-		if took := time.Since(began); got.status != 504 || took > 5*time.Second {
+		if took := time.Since(began); got.status != 504 || took > patient/3 {
 			t.Errorf("%s: %d after %s", path, got.status, took)
 		}
 	}

@@ -152,10 +152,10 @@ func TestDisabledKeysComeBackAndExpiredOnesDoNot(t *testing.T) {
 		}
 	}
 	short := a.key("create", "--scope", "reader", "--name", "short", "--expires", "1s")
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patient)
 	for s.get("/v1/dump", short.Token).status != 401 {
 		if time.Now().After(deadline) {
-			t.Fatal("a key of one second still works after ten")
+			t.Fatal("a key of one second does not end")
 		}
 	}
 	if got := a.key("show", short.ID); got.Status != "expired" {

@@ -45,19 +45,24 @@ func TestRequest601OfTheMinuteIsRefused(t *testing.T) {
 			return int(passed.Load())
 		},
 		"pipelined": func(s *server, token string, n int) int {
-			one := "GET /v1/b HTTP/1.1\r\nHost: x\r\nX-API-Key: " + token + "\r\n\r\n"
-			return strings.Count(s.raw(strings.Repeat(one, n), 2*time.Second), "HTTP/1.1 200 OK")
+			one := "GET /v1/b HTTP/1.1\r\nHost: x\r\nX-API-Key: " + token + "\r\n"
+			return strings.Count(s.raw(strings.Repeat(one+"\r\n", n-1)+one+"Connection: close\r\n\r\n", patient), "HTTP/1.1 200 OK")
 		},
 	}
 	a := newApp(t, limitedSchema, "", "echo")
 	s := a.serve()
 	for name, pattern := range patterns {
 		t.Run(name, func(t *testing.T) {
-			token := a.token("reader")
-			started := time.Now()
-			passed := pattern(s, token, 650)
-			if took := time.Since(started); took > 50*time.Second {
-				t.Fatalf("the burst took %s: too slow to judge a window of a minute", took)
+			var token string
+			var passed int
+			for end, took := time.Now().Add(patientWithCompilers), time.Hour; took > 50*time.Second; {
+				if time.Now().After(end) {
+					t.Fatalf("the burst took %s: too slow to judge a window of a minute", took)
+				}
+				token = a.token("reader")
+				started := time.Now()
+				passed = pattern(s, token, 650)
+				took = time.Since(started)
 			}
 			if passed != 600 {
 				t.Errorf("%d requests passed, want 600", passed)

@@ -162,7 +162,7 @@ func TestWhatIsNoModuleGetsOneLine(t *testing.T) {
 			begin, _, _ := strings.Cut(row.want, "…")
 			return strings.Contains(server.stderr.String()[before:], "build/other.wasm: "+begin)
 		}
-		for end := time.Now().Add(20 * time.Second); !refused(); {
+		for end := time.Now().Add(patient); !refused(); {
 			if got := server.do("GET", "/v1/run", ""); got.status != 200 || time.Now().After(end) {
 				t.Fatalf("%s comes while others are served: %d, and the log says\n%s", row.name, got.status, server.stderr.String()[before:])
 			}
@@ -216,7 +216,7 @@ func TestNobodyWaitsForAPipeInThePlaceOfAModule(t *testing.T) {
 	if err := server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(server.stderr.String(), want); {
+	for end := time.Now().Add(patient); !strings.Contains(server.stderr.String(), want); {
 		if got := server.do("GET", "/v1/run", ""); got.status != 200 || time.Now().After(end) {
 			t.Fatalf("a pipe comes while others are served: %d, and the log says\n%s", got.status, server.stderr.String())
 		}

@@ -36,7 +36,7 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 		t.Run(row.lang, func(t *testing.T) {
 			parent := &app{t: t, dir: t.TempDir()}
 			parent.must("new", "my-app", "--lang", row.lang)
-			a := &app{t: t, dir: parent.path("my-app"), env: append([]string{"TMPDIR=" + t.TempDir(), "RUNNER_BIN=" + runnerBinary, "RUNNER=" + t.TempDir()}, cargo...)}
+			a := &app{t: t, dir: parent.path("my-app"), env: append([]string{"npm_config_prefer_offline=true", "TMPDIR=" + t.TempDir(), "RUNNER_BIN=" + runnerBinary, "RUNNER=" + t.TempDir()}, cargo...)}
 			readme, err := os.ReadFile(a.path("README.md"))
 			if err != nil {
 				t.Fatal(err)
@@ -68,6 +68,7 @@ func greets(t *testing.T, a *app) {
 	s.answers(200, `\{"name":"world","text":"hello world"\}`, "GET", "/v1/hello/world", "", token)
 	s.answers(400, `.*"detail":"there is nobody to greet".*`, "GET", "/v1/hello/nobody", "", token)
 	s.answers(201, `\{.*"name":"ada".*\}`, "POST", "/v1/greetings", `{"name":"ada","text":"good morning"}`, token)
+	nextMillisecond() // the newest comes first
 	s.answers(201, `.*`, "POST", "/v1/greetings", `{"name":"bob","text":"é \"quoted\""}`, token)
 	s.answers(200, `\[\{"name":"bob","text":"é \\"quoted\\""\},\{"name":"ada","text":"good morning"\}\]`, "GET", "/v1/greetings", "", token)
 	s.answers(200, `\[\{"name":"ada","text":"good morning"\}\]`, "GET", "/v1/greetings?name=ada", "", token)

@@ -19,7 +19,7 @@ app outbound
 outbound { allow: ["%s"] }
 entity Counter { id: id  n: int = 0 }
 apiKeys { scopes: { worker: @system("worker") { @grant read, write on Counter } } }
-routes("/", auth: apiKey(worker), rateLimit: none) {
+routes("/", auth: apiKey(worker), rateLimit: none, timeout: 60s) {
   POST /one -> fetchOne
   POST /all -> fetchAll
   POST /busy -> busyFetch
@@ -94,8 +94,9 @@ func TestAHandlerReachesWhatIsDeclaredAndNothingElse(t *testing.T) {
 	if hits.Load() != before {
 		t.Error("one of them arrived")
 	}
-	for path, code := range map[string]string{"/metadata": "denied", "/long": "too_large", "/slow": "deadline"} {
-		s.want(200, &got, "POST", "/one?timeout=100ms", origin+path, worker)
+	for path, code := range map[string]string{"/one /metadata": "denied", "/one /long": "too_large", "/one?timeout=100ms /slow": "deadline"} {
+		route, path, _ := strings.Cut(path, " ")
+		s.want(200, &got, "POST", route, origin+path, worker)
 		if got.Code != code {
 			t.Errorf("%s: %+v, want %s", path, got, code)
 		}
@@ -160,7 +161,7 @@ func (b *barrier) wait(n int32) {
 	}
 	select {
 	case <-b.open:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patient / 3): // then there is time to tell of it
 		b.late.Store(true)
 	}
 }

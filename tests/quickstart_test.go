@@ -1,7 +1,7 @@
 package tests
 
 import (
-	"net"
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,12 +31,45 @@ func fencesOf(t *testing.T, path string) []fence {
 	return all
 }
 
-// shell is a bash that a reader types into.
+// shell is a bash that a reader types into, who has a checkout.
 type shell struct {
-	t   *testing.T
-	env []string
-	dir string
+	t       *testing.T
+	env     []string
+	dir     string
+	address string // of the server, once there is one
 }
+
+// newShell gives one in a folder of its own, where servers take a free port.
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	checkout, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
+		"CHECKOUT="+checkout, "RUNNER_FRONT_LISTEN=127.0.0.1:0", "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
+}
+
+// read gives a block of a page with the reader's own checkout and server in it.
+func (s *shell) read(text string) string {
+	s.t.Helper()
+	const printed = "127.0.0.1:8080"
+	if s.address == "" && strings.Contains(text, printed) {
+		s.t.Fatalf("the page tells of %s before there is a server:\n%s", printed, text)
+	}
+	return strings.NewReplacer("$HOME/runner", "$CHECKOUT", printed, s.address).Replace(text)
+}
+
+// listens takes the address from what a server has printed, when it is there.
+func (s *shell) listens(printed string) bool {
+	match := listeningLine.FindStringSubmatch(printed)
+	if match != nil {
+		s.address = match[1]
+	}
+	return match != nil
+}
+
+var listeningLine = regexp.MustCompile(`(?m)^listening on http://(127\.0\.0\.1:\d+)\n`)
 
 const endMark = "-- the folder now: "
 
@@ -86,14 +119,13 @@ func (s *shell) serve(text string) string {
 			s.t.Errorf("%s: %v\n%s", text, err, stderr.String())
 		}
 	})
-	stuck := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	stuck := time.AfterFunc(patientWithCompilers, func() { _ = cmd.Process.Kill() })
 	defer stuck.Stop()
-	line := make([]byte, 4096)
-	n, err := stdout.Read(line)
-	if err != nil {
-		s.t.Fatalf("%s: %v\n%s", text, err, stderr.String())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || !s.listens(line) {
+		s.t.Fatalf("%s: %q, %v\n%s", text, line, err, stderr.String())
 	}
-	return string(line[:n])
+	return line
 }
 
 func TestTheQuickstartDoesWhatItSays(t *testing.T) { follow(t, "../docs/quickstart.md", 7) }
@@ -111,25 +143,12 @@ func TestThePageOnProgramsDoesWhatItSays(t *testing.T) { follow(t, "../docs/prog
 // writes has the right types.
 func follow(t *testing.T, page string, least int) {
 	t.Helper()
-	checkout, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
-	reader := strings.NewReplacer("$HOME/runner", checkout, "127.0.0.1:8080", address)
-	home := t.TempDir()
-	sh := &shell{t: t, dir: home, env: append(os.Environ(),
-		"RUNNER_FRONT_LISTEN="+address, "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
-
+	sh := newShell(t)
+	home := sh.dir
 	var printed string
 	shown := 0
 	for _, f := range fencesOf(t, page) {
-		text := reader.Replace(f.text)
+		text := sh.read(f.text)
 		switch {
 		case f.file != "":
 			if err := os.WriteFile(filepath.Join(sh.dir, f.file), []byte(text), 0o644); err != nil {

@@ -191,7 +191,9 @@ func TestRawRequestsGetTheirAnswers(t *testing.T) {
 	for _, p := range probes {
 		t.Run(p.name, func(t *testing.T) {
 			request := strings.ReplaceAll(strings.ReplaceAll(p.request, "\n", "\r\n"), "{token}", token)
-			reply, closed := s.exchange(t, request)
+			reply, closed := s.exchange(request, 250*time.Millisecond, func(reply string) bool {
+				return !p.closed && wholeAnswers(request, reply) >= len(p.answers)
+			})
 			answers := readAnswers(t, request, reply)
 			var got []string
 			for _, a := range answers {
@@ -210,11 +212,18 @@ func TestRawRequestsGetTheirAnswers(t *testing.T) {
 	}
 }
 
-// exchange sends request and reads all answers; closed tells whether the
-// server closed the connection by itself within the time it is given.
-func (s *server) exchange(t *testing.T, request string) (reply string, closed bool) {
-	t.Helper()
-	return s.rawUntilClosed(request, 250*time.Millisecond)
+// wholeAnswers counts the answers in what has come up to now.
+func wholeAnswers(request, reply string) (n int) {
+	method, _, _ := strings.Cut(request, " ")
+	for r := bufio.NewReader(strings.NewReader(reply)); ; n++ {
+		res, err := http.ReadResponse(r, &http.Request{Method: method})
+		if err != nil {
+			return n
+		}
+		if _, err := io.ReadAll(res.Body); err != nil {
+			return n
+		}
+	}
 }
 
 func readAnswers(t *testing.T, request, reply string) []answer {
@@ -353,7 +362,7 @@ func TestHandlersGetTheRequestAsItCame(t *testing.T) {
 	s := a.serve()
 	reply := s.raw("POST /dump?b=2+%2B&a=1&b=3&c&%C3%A4=%20 HTTP/1.1\r\nHost: probe\r\nX-Two: a\r\nCookie: a=1\r\nx-two: b\r\nCookie: b=2\r\n"+
 		"X-Runner-User: root\r\nX_Two: twin\r\nX_Only: kept\r\nTE: trailers\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: Basic x\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\n"+
-		"Authorization: Bearer passes\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n\x00\x01\xff\r\n", time.Second)
+		"Authorization: Bearer passes\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n\x00\x01\xff\r\n", patient)
 	d := readDump(t, readAnswers(t, "POST", reply)[0])
 	if d.method != "POST" || d.path != "/dump" || d.body != "\x00\x01\xff\r\n" {
 		t.Errorf("method %q, path %q, body %q", d.method, d.path, d.body)
@@ -497,7 +506,7 @@ func TestInvalidTokensIndistinguishable(t *testing.T) {
 	}
 	var first, firstName string
 	for name, token := range tokens {
-		reply := s.raw("GET /v1/dump HTTP/1.1\r\nHost: probe\r\nConnection: close\r\nAuthorization: Bearer "+token+"\r\n\r\n", 5*time.Second)
+		reply := s.raw("GET /v1/dump HTTP/1.1\r\nHost: probe\r\nConnection: close\r\nAuthorization: Bearer "+token+"\r\n\r\n", patient)
 		masked := regexp.MustCompile(`Date: [^\r]*`).ReplaceAllString(maskedID.ReplaceAllString(reply, "ID"), "DATE")
 		if first == "" {
 			first, firstName = masked, name
@@ -539,7 +548,7 @@ func TestASlowRequestAnswers408(t *testing.T) {
 		"POST /dump HTTP/1.1\r\nHost: probe\r\nContent-Length: 5\r\n\r\nab",
 		"POST /dump HTTP/1.1\r\nHost: probe\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
 	} {
-		reply := s.raw(request, 5*time.Second)
+		reply := s.raw(request, patient)
 		answers := readAnswers(t, request, reply)
 		if got := checkAnswer(t, answers[0]); got != "408 request_timeout" || len(answers) != 1 {
 			t.Errorf("%q: %s", request, reply)

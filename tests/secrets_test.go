@@ -66,8 +66,8 @@ export async function fail(req: RouteRequest) {
 }
 `
 
-// canary stands in every value of the test, and nowhere else.
-const canary = "c4n4ry"
+// canary stands in every value of the test, and nowhere else: no id has a capital.
+const canary = "c4n4ryBird"
 
 // canaryForms are the ways in which a canary shows: itself, and in base64 and hex
 // wherever in a value it stands.

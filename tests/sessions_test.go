@@ -91,10 +91,10 @@ func TestSessionLifecycle(t *testing.T) {
 	if status(ada.Cookie) != 401 || status(again.Cookie) != 200 {
 		t.Errorf("revoked: %d, another of the user: %d", status(ada.Cookie), status(again.Cookie))
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patient)
 	for status(short.Cookie) != 401 {
 		if time.Now().After(deadline) {
-			t.Fatal("a session of one second still works after ten")
+			t.Fatal("a session of one second does not end")
 		}
 	}
 
@@ -289,10 +289,10 @@ func TestDeadSessionsAreIndistinguishable(t *testing.T) {
 	s := a.serve()
 	revoked, short := a.session("ada"), a.session("ada", "--ttl", "1s")
 	a.must("sessions", "revoke", revoked.ID)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patient)
 	for s.do("GET", "/v1/dump", "", "Cookie: "+short.Cookie).status != 401 {
 		if time.Now().After(deadline) {
-			t.Fatal("a session of one second still works after ten")
+			t.Fatal("a session of one second does not end")
 		}
 	}
 	var first string
@@ -302,7 +302,7 @@ func TestDeadSessionsAreIndistinguishable(t *testing.T) {
 		"malformed": "Cookie: __Host-session=x", "of the wrong kind": "Authorization: Bearer " + withChecksum("rnk", strings.Repeat("0", 30)),
 		"a JWT": "Authorization: Bearer a.b.c",
 	} {
-		reply := s.raw("GET /v1/dump HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n"+headers+"\r\n\r\n", 5*time.Second)
+		reply := s.raw("GET /v1/dump HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n"+headers+"\r\n\r\n", patient)
 		_, rest, _ := strings.Cut(maskedID.ReplaceAllString(reply, "ID"), "Date: ")
 		before, _, _ := strings.Cut(maskedID.ReplaceAllString(reply, "ID"), "Date: ")
 		masked := before + rest[len(http.TimeFormat):]

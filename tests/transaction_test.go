@@ -180,7 +180,7 @@ func TestAReloadSwapsUnderTrafficOrChangesNothing(t *testing.T) {
 		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); strings.Count(s.stderr.String(), says) == before; {
+		for end := time.Now().Add(patient); strings.Count(s.stderr.String(), says) == before; {
 			if time.Now().After(end) {
 				t.Fatalf("no %q in the log:\n%s", says, s.stderr.String())
 			}

@@ -29,7 +29,7 @@ routes("/hooks", auth: none, rateLimit: none, body: 8kb) {
   POST /keeps -> opKeep (verify: webhook(standard, STANDARD))
   POST /traps -> opTrap (verify: webhook(standard, STANDARD))
   POST /typed -> dump (verify: webhook(standard, STANDARD), input: Event)
-  POST /soon -> dump (verify: webhook(standard, STANDARD, tolerance: 10s))
+  POST /soon -> dump (verify: webhook(standard, STANDARD, tolerance: 100s))
   POST /stripe -> dump (verify: webhook(stripe, OTHER))
   POST /github -> dump (verify: webhook(github, OTHER))
   POST /slack -> dump (verify: webhook(slack, OTHER))
@@ -133,12 +133,12 @@ func TestWebhookReplay(t *testing.T) {
 		age    time.Duration
 		status int
 	}{
-		{"/hooks/standard", 295 * time.Second, 200}, {"/hooks/standard", 301 * time.Second, 401},
-		{"/hooks/standard", -295 * time.Second, 200}, {"/hooks/standard", -330 * time.Second, 401},
-		{"/hooks/standard", time.Duration(now.Unix()+1) * time.Second, 401}, // before 1970
-		{"/hooks/soon", 5 * time.Second, 200}, {"/hooks/soon", 15 * time.Second, 401},
+		{"/hooks/standard", 240 * time.Second, 200}, {"/hooks/standard", 301 * time.Second, 401},
+		{"/hooks/standard", -240 * time.Second, 200}, {"/hooks/standard", -360 * time.Second, 401},
+		{"/hooks/standard", time.Duration(now.Unix()+120) * time.Second, 401}, // before 1970
+		{"/hooks/soon", 40 * time.Second, 200}, {"/hooks/soon", 101 * time.Second, 401},
 	} {
-		post(late.path, fmt.Sprint("late", late.age), now.Add(-late.age), late.status)
+		post(late.path, fmt.Sprint("late", late.age), time.Now().Add(-late.age), late.status)
 	}
 	s.stop()
 
@@ -326,7 +326,7 @@ func TestAStartForgetsWhatIsTooOld(t *testing.T) {
 		return nil
 	})
 	left := 0
-	for range 5 { // a stop may come before it is done
+	for end := time.Now().Add(patient); time.Now().Before(end); { // a stop may come before it is done
 		s := a.serve()
 		s.do("GET", "/_health", "")
 		s.stop()
@@ -341,9 +341,9 @@ func TestAStartForgetsWhatIsTooOld(t *testing.T) {
 
 func TestARefusedSignatureLeavesALineWithoutIt(t *testing.T) {
 	s := newWebhookApp(t).serve()
-	headers := signedStandard("msg_c4n4ry", time.Now().Add(-time.Hour), "c4n4ry")
-	s.do("POST", "/hooks/standard?c4n4ry", "c4n4ry", headers...)
-	s.do("POST", "/hooks/standard?c4n4ry", "c4n4ry")
+	headers := signedStandard("msg_c4n4ryBird", time.Now().Add(-time.Hour), "c4n4ryBird")
+	s.do("POST", "/hooks/standard?c4n4ryBird", "c4n4ryBird", headers...)
+	s.do("POST", "/hooks/standard?c4n4ryBird", "c4n4ryBird")
 	s.stop()
 	log := s.stderr.String()
 	for _, want := range []string{"signature's time is more than 5m0s from now", "no header webhook-id"} {
@@ -351,7 +351,7 @@ func TestARefusedSignatureLeavesALineWithoutIt(t *testing.T) {
 			t.Errorf("no line says %q:\n%s", want, log)
 		}
 	}
-	if _, signature, _ := strings.Cut(headers[2], ","); strings.Contains(log, "c4n4ry") || strings.Contains(log, signature) {
+	if _, signature, _ := strings.Cut(headers[2], ","); strings.Contains(log, "c4n4ryBird") || strings.Contains(log, signature) {
 		t.Errorf("the log holds what was sent:\n%s", log)
 	}
 }

@@ -380,7 +380,7 @@ func (g *guest) newService(t testing.TB) (outbound.Origins, *outbound.Client) {
 func (w *world) serve(t testing.TB, text string) []string {
 	t.Helper()
 	r := parseRequest(t, w.schema, w.router, text, w.trace.filled)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	call := &hostabi.Call{Context: ctx, Host: &w.host, Request: &r.Request, Caller: r.caller}
 	failed := false
