@@ -30,7 +30,8 @@ var errAgain = errors.New("the store's rows changed meanwhile")
 // serving; others are built by BuildIndexes, and until then not used. Where the
 // values of rows have a say, transactions of the old model fail with ErrOutdated
 // for the last moment of it, even if it is refused then. The sources are those of
-// the schema. Activations of one store must not run at the same time.
+// the schema. Activations of one store must not run at the same time. When ctx ends
+// the activation does too, unless the change is on its way already: then it succeeds.
 func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
 	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
 		return nil, fmt.Errorf("activate schema: %w", err)
@@ -41,7 +42,7 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []
 		var refused *ChangeError
 		switch {
 		case err == nil:
-			m, err := newModel(ctx, st, s, c, opt)
+			m, err := newModel(context.WithoutCancel(ctx), st, s, c, opt)
 			if err == nil && a.changed && opt.Logger != nil {
 				opt.Logger.Info("rows obey a changed schema", "generation", m.generation)
 			}
@@ -344,7 +345,10 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 			return err
 		}
 	}
-	_, err = a.store.Update(ctx, func(tx *store.Tx) error {
+	if err := a.store.Barrier(ctx); err != nil { // the last time that ctx counts
+		return err
+	}
+	_, err = a.store.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		for _, number := range m.empty {
 			filled, err := hasRows(tx, number)
 			if err != nil {
