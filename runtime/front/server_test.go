@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +37,10 @@ func (l *logBook) String() string {
 	return l.buf.String()
 }
 
+// own is a loopback address of this process: a port of it that was closed is given
+// to no other.
+var own = fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>16&0x7f, os.Getpid()>>8&0xff, os.Getpid()&0xff)
+
 // serving runs a real server on a loopback port until the test ends.
 type serving struct {
 	*front.Server
@@ -45,7 +51,7 @@ type serving struct {
 func serve(t testing.TB, opt front.Options, handle func(*front.Exchange)) *serving {
 	t.Helper()
 	book := &logBook{}
-	opt.Listen = "127.0.0.1:0"
+	opt.Listen = own + ":0"
 	opt.Logger = slog.New(slog.NewJSONHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ln, err := front.Listen(opt)
 	if err != nil {
@@ -68,7 +74,7 @@ func run(t testing.TB, ln net.Listener, opt front.Options, handle func(*front.Ex
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -87,7 +93,7 @@ func (s *serving) dial(t testing.TB) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return nc
