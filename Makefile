@@ -3,6 +3,8 @@
 # tools/setup.sh.
 
 GO_TOOL := go tool -modfile=tools/go.mod
+# lint has vetted them. A package may take as long as it does on a slow machine.
+GO_TEST := go test -vet=off -timeout 60m
 
 # Crates of Rust come from Debian's packages where they are installed, and each is
 # compiled once for all examples and tests.
@@ -51,14 +53,14 @@ lint:
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
 unit:
-	go test -vet=off $$(go list ./... | grep -v /tests) # lint has vetted them
-	go test -vet=off -race -short ./store/... ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
+	$(GO_TEST) $$(go list ./... | grep -v /tests)
+	$(GO_TEST) -race -short ./store/... ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
-	go test -vet=off ./tests/...
+	$(GO_TEST) ./tests/...
 
 soak: setup examples ## the long form of the tests; writes docs/soak.md
 	tools/soak.sh
