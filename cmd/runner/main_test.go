@@ -101,6 +101,7 @@ var masks = []struct {
 	{regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z`), "TIME"},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?Z`), "TIME"},
 	{regexp.MustCompile(`uid:\d+`), "UID"},
+	{regexp.MustCompile(`ACTOR {2,}`), "ACTOR  "}, // which is as wide as a UID
 	{regexp.MustCompile(`pid \d+`), "PID"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 }
@@ -172,7 +173,7 @@ func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 
 // logged waits for a line of the server's log that matches a pattern.
 func logged(ts *testscript.TestScript, _ bool, args []string) {
-	pattern, late := regexp.MustCompile(args[0]), time.After(10*time.Second)
+	pattern, late := regexp.MustCompile(args[0]), time.After(time.Minute)
 	for {
 		select {
 		case line, ok := <-ts.Value(serverKey{}).(*server).log:
