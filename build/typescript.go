@@ -38,8 +38,6 @@ func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, us
 	if err != nil || found.HasErrors() {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
-	defer cancel()
 	wasm, handlers, err := b.evaluate(ctx, bundled)
 	file := filepath.Join("build", b.options.Name+".wasm")
 	if err != nil || wasm == nil || !b.fits("handlers", filepath.ToSlash(file), wasm) {
@@ -67,6 +65,11 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 		return nil, nil, fmt.Errorf("evaluate the SDK: %w", err)
 	}
 	e.fillHoles()
+	// From here on the handlers' code runs; to start the engine takes the time that it
+	// takes.
+	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
+	defer cancel()
+	e.ctx = ctx
 	if _, err := e.run(bundleFile, bundled.script); err != nil {
 		return nil, nil, b.notEvaluated(ctx, bundled, err)
 	}
