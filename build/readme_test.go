@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,10 +33,10 @@ func TestTheHandlersInReadmesAreBuilt(t *testing.T) {
 	}{
 		{"../sdk/typescript/README.md", "ts", "handlers/orders.ts", nil, nil, "createOrder listOrders"},
 		{"../README.md", "ts", "handlers/orders.ts", nil, nil, "getOrder listOrders"},
-		{"../sdk/go/README.md", "go", "handlers/orders/main.go", nil, map[string]string{"handlers/orders/go.mod": goModule + sdk("go") + "\n"}, "createOrder listOrders"},
+		{"../sdk/go/README.md", "go", "handlers/orders/main.go", nil, map[string]string{"handlers/orders/go.mod": goModule + strconv.Quote(sdk("go")) + "\n"}, "createOrder listOrders"},
 		{"../README.md", "go", "handlers/orders/main.go", func(source string) string {
 			return "package main\n\nimport runner \"runner.example/sdk/go\"\n\nfunc main() {}\n\n" + source + "\n//go:wasmexport listOrders\nfunc exportListOrders() { runner.Handle(listOrders) }\n"
-		}, map[string]string{"handlers/orders/go.mod": goModule + sdk("go") + "\n"}, "getOrder listOrders"},
+		}, map[string]string{"handlers/orders/go.mod": goModule + strconv.Quote(sdk("go")) + "\n"}, "getOrder listOrders"},
 		{"../sdk/rust/README.md", "rust", "handlers/orders/src/lib.rs", nil, map[string]string{
 			"handlers/orders/Cargo.toml": strings.ReplaceAll(shown(t, "../sdk/rust/README.md", "toml"), "../../sdk/rust", sdk("rust")),
 		}, "createOrder listOrders"},

@@ -92,7 +92,7 @@ func goFolder(t *testing.T) string {
 	}
 	return app(t, map[string]string{
 		"handlers/traps/main.go": goTraps,
-		"handlers/traps/go.mod":  "module traps.example\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => " + sdk + "\n",
+		"handlers/traps/go.mod":  "module traps.example\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => " + strconv.Quote(sdk) + "\n",
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -452,7 +453,7 @@ func TestOnlyTheFolderThatChangedIsBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := "package main\n\nimport \"runner.example/sdk/go\"\n\n//go:wasmexport goHello\nfunc goHello() {\n\trunner.Handle(func(*runner.Context, *runner.Request) (runner.Response, error) { return runner.OK(\"go\"), nil })\n}\n\nfunc main() {}\n"
-	a.write("handlers/gopher/go.mod", "module gopher\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => "+sdk+"\n")
+	a.write("handlers/gopher/go.mod", "module gopher\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => "+strconv.Quote(sdk)+"\n")
 	a.write("handlers/gopher/main.go", source)
 	s := a.start("dev")
 	s.still("/go/hello", "go")
