@@ -464,7 +464,7 @@ func TestHandlersInAssemblyScriptFetch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		call := &hostabi.Call{
-			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Origins: origins, Outbound: client},
+			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: patient, Origins: origins, Outbound: client},
 			Request: &abi.Request{Method: []byte("POST"), Path: []byte("/"), Body: []byte(body), Headers: []abi.Pair{{Name: []byte("x-origin"), Value: []byte(origin)}}},
 			Caller:  caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 		}
