@@ -41,7 +41,6 @@ func TestAGuestEndsAtTheFirstRefillAfterItsDeadline(t *testing.T) {
 		for _, left := range []int{0, 1, 7, 50} {
 			ctx := &countdown{Context: context.Background(), left: left}
 			call := newCall(ctx, new(bytes.Buffer))
-			call.Host.Limits.CPU = time.Hour
 			if err := m.Run(call, handler); fault.CodeOf(err) != fault.HandlerTimeout {
 				t.Errorf("%s ends with %v", handler, err)
 			}
@@ -57,7 +56,6 @@ func TestRefillsAreAtMostASliceApart(t *testing.T) {
 	for _, passes := range []uint32{100_000, 1_000_000, 10_000_000} {
 		ctx := &countdown{Context: context.Background(), left: 1 << 30}
 		call := newCall(ctx, new(bytes.Buffer))
-		call.Host.Limits.CPU = time.Hour
 		call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)
 		usage, err := m.Measure(call, "counted")
 		if err != nil {
@@ -241,7 +239,6 @@ func TestARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		calls := &cancelled{Context: ctx, cancel: cancel, left: 1000}
 		call := newCall(calls, new(bytes.Buffer))
-		call.Host.Limits.CPU = time.Hour
 		if err := m.Run(call, "loop"); fault.CodeOf(err) != fault.HandlerTimeout {
 			t.Fatalf("ends with %v", err)
 		}
@@ -448,7 +445,6 @@ func TestSpinningGuestsDoNotHoldTheCollectorUp(t *testing.T) {
 	for _, handler := range []string{"loop", "tree", "fill"} {
 		guests.Go(func() {
 			call := newCall(ctx, new(bytes.Buffer))
-			call.Host.Limits.CPU = time.Hour
 			_ = m.Run(call, handler)
 		})
 	}

@@ -23,7 +23,6 @@ func compute(m *sandbox.Module, passes uint32, limit time.Duration) error {
 	ctx := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
 	defer ctx.Stop()
 	call := newCall(ctx, new(bytes.Buffer))
-	call.Host.Limits.CPU = time.Hour
 	call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)
 	return m.Run(call, "counted")
 }
@@ -216,7 +215,6 @@ func TestAnEndlessRequestLetsOthersHaveTheirTurns(t *testing.T) {
 	endless := func(handler string, passes uint32) {
 		loops.Go(func() {
 			call := newCall(ctx, new(bytes.Buffer))
-			call.Host.Limits.CPU = time.Hour
 			call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)
 			_ = m.Run(call, handler)
 		})
@@ -250,7 +248,6 @@ func TestHandlersShareTurnsEvenlyWhileBothWantThem(t *testing.T) {
 		ctx := hostabi.NewDeadline(context.Background(), end)
 		defer ctx.Stop()
 		call := newCall(ctx, new(bytes.Buffer))
-		call.Host.Limits.CPU = time.Hour
 		usage, _ := m.Measure(call, "loop")
 		return usage.Fuel
 	}
