@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -320,10 +321,17 @@ func TestStrangersAreClosedUnanswered(t *testing.T) {
 	if answer, err := askAs(0, path); err != nil || !strings.HasPrefix(answer, "HTTP/1.0 200 ") {
 		t.Fatalf("the owner got %q, %v", answer, err)
 	}
-	if answer, err := askAs(65534, path); err != nil || answer != "" {
+	answer, err := askAs(65534, path)
+	if errors.Is(err, errNobody) {
+		t.Skip("there is nobody else where root is the only user")
+	}
+	if err != nil || answer != "" {
 		t.Errorf("a stranger got %q, %v", answer, err)
 	}
 }
+
+// errNobody: there is no such user in this user namespace.
+var errNobody = errors.New("no such user")
 
 // askAs asks for the status as the user uid and gives all that comes back.
 func askAs(uid int, path string) (string, error) {
@@ -343,7 +351,10 @@ func askAs(uid int, path string) (string, error) {
 		}
 		defer unix.Close(fd)
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
-			r.err = errno
+			r.err = fmt.Errorf("become user %d: %w", uid, errno)
+			if errno == unix.EINVAL {
+				r.err = errNobody
+			}
 			return
 		}
 		if r.err = unix.Connect(fd, &unix.SockaddrUnix{Name: path}); r.err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"runner.example/store"
@@ -496,7 +497,10 @@ func TestAFolderOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
 		t.Skip("only root can give a folder away")
 	}
 	dir := t.TempDir()
-	if err := os.Chown(dir, 12345, 12345); err != nil {
+	switch err := os.Chown(dir, 12345, 12345); {
+	case errors.Is(err, syscall.EINVAL):
+		t.Skip("there is nobody else where root is the only user")
+	case err != nil:
 		t.Fatal(err)
 	}
 	_, err := store.Open(store.Options{Dir: dir})
