@@ -49,7 +49,7 @@ func TestWhatTheHostComputesForAGuestIsTheGuestsTime(t *testing.T) {
 		if call.CPU() < hostabi.WorkedMost {
 			t.Errorf("%s was charged %s for 2,000 calls of the host", handler, call.CPU())
 		}
-		call.Host.Limits.CPU = 10 * hostabi.WorkedMost
+		call.Host.Limits.CPU = 2 * hostabi.WorkedMost
 		if err := m.Run(call, handler); !errors.Is(err, hostabi.ErrCPUSpent) {
 			t.Errorf("%s with less processor time than that ends with %v", handler, err)
 		}
@@ -60,7 +60,7 @@ func TestAHandlerThatHasTheHostComputeOpensItsBreaker(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, hostwork))
 	run := func() fault.Code {
 		call := newCall(context.Background(), new(bytes.Buffer))
-		call.Host.Limits.CPU = 10 * hostabi.WorkedMost
+		call.Host.Limits.CPU = 2 * hostabi.WorkedMost
 		return fault.CodeOf(m.Run(call, "headers"))
 	}
 	for i := range 5 {
