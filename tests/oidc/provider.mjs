@@ -49,7 +49,7 @@ function newProvider(issuer, keys) {
         }),
       },
     },
-    ttl: { AccessToken: 600, ClientCredentials: 600, IdToken: 600, Session: 600, Grant: 600, Interaction: 600 },
+    ttl: { AccessToken: 3600, ClientCredentials: 3600, IdToken: 3600, Session: 3600, Grant: 3600, Interaction: 3600 },
   });
 }
 
