@@ -265,7 +265,7 @@ func TestAGoHandlerIsRestoredToo(t *testing.T) {
 func TestARunInTheSteadyStateAllocatesNothing(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "small"))
 	call := newCall(context.Background(), new(bytes.Buffer))
-	allocs := testing.AllocsPerRun(200, func() {
+	allocs := testing.AllocsPerRun(5000, func() {
 		if err := m.Run(call, "handle"); err != nil {
 			t.Error(err)
 		}

@@ -58,6 +58,9 @@ func assembleFile(t testing.TB, in string, flags ...string) []byte {
 
 func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 	t.Helper()
+	if options.InitTime == 0 {
+		options.InitTime = plenty
+	}
 	e, err := sandbox.New(context.Background(), options)
 	if err != nil {
 		t.Fatal(err)
