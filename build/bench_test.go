@@ -2,6 +2,7 @@ package build_test
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -25,6 +26,7 @@ export function read(req: RouteRequest) {
 interface Order { item: string; qty: number }
 export function order(req: RouteRequest) { const { item, qty } = req.body<Order>(); return created({ id: 7, item, qty }); }
 export async function later() { await null; return ok({ message: "hello" }); }
+export function fails(req: RouteRequest) { return ok({ street: JSON.parse(req.params.name).street }); }
 export function compute() { const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); return ok(fib(18)); }
 `
 
@@ -51,17 +53,21 @@ func BenchmarkCall(b *testing.B) {
 		Headers: []abi.Pair{pair("host", "127.0.0.1:8080"), pair("user-agent", "curl/8.5.0"), pair("accept", "*/*"), pair("content-type", "application/json")},
 		Body:    []byte(`{"item":"lamp","qty":3}`),
 	}
-	for _, handler := range []string{"nothing", "hello", "read", "greet", "order", "later", "compute"} {
+	for _, handler := range []string{"nothing", "hello", "read", "greet", "order", "later", "compute", "fails"} {
+		class := 2
+		if handler == "fails" {
+			class = 5
+		}
 		b.Run(handler, func(b *testing.B) {
 			call := &hostabi.Call{
 				Context: context.Background(),
-				Host:    &hostabi.Host{Limits: hostabi.Limits{CPU: time.Hour}},
+				Host:    &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: time.Hour}},
 				Request: &request, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 			}
 			var all []sandbox.Usage
 			for b.Loop() {
 				usage, err := m.Measure(call, handler)
-				if err != nil || call.Response.Status/100 != 2 {
+				if err != nil || call.Response.Status/100 != class {
 					b.Fatal(call.Response.Status, err)
 				}
 				all = append(all, usage)

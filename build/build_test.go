@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -404,6 +405,65 @@ func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 	}
 	if strings.Contains(got.body+got.detail, "measure") {
 		t.Errorf("the caller is told: %s %s", got.body, got.detail)
+	}
+}
+
+// What a handler imports may be large: a request does not pay for it, and neither
+// does one that fails, whose error is told with its place.
+func TestAHandlersRequestDoesNotPayForTheSizeOfItsApp(t *testing.T) {
+	const functions = 4000
+	var many strings.Builder
+	for i := range functions {
+		fmt.Fprintf(&many, "export function f%d(given: any) { const a = () => given.one.length, b = () => given.two.length; return %d < 0 ? b() : a() + b(); }\n", i, i)
+	}
+	dir := app(t, map[string]string{
+		"handlers/lib/many.ts": many.String(),
+		"handlers/a.ts": `import * as many from "./lib/many.ts";
+import { ok, type RouteRequest } from "@runner/sdk";
+const given: any = { "/one": { two: [] }, "/two": { one: [] }, "/none": { one: [], two: [] } };
+export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[req.path]));
+`,
+	})
+	modules, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close(context.Background()) })
+	m := load(t, engine, filepath.Join(dir, modules[0].File))
+	for _, n := range []int{0, 1, functions / 2, functions - 1} {
+		name := fmt.Sprint("f", n)
+		for _, row := range []struct {
+			path   string
+			status int
+			fuel   int64
+			column int // of the error in a name of one digit
+		}{{"/none", 200, 200_000, 0}, {"/one", 500, 2_000_000, 50}, {"/two", 500, 2_000_000, 78}} {
+			var log bytes.Buffer
+			call := &hostabi.Call{
+				Context: t.Context(), Attempt: 1,
+				Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: patient},
+				Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(row.path), Body: []byte(name)},
+				Caller:  caller.Caller{Kind: caller.Anonymous},
+			}
+			usage, err := m.Measure(call, "count")
+			if err != nil || call.Response.Status != row.status {
+				t.Fatal(name, row.path, call.Response.Status, err)
+			}
+			if usage.Fuel > row.fuel {
+				t.Errorf("%s %s: %d units of fuel, want at most %d", name, row.path, usage.Fuel, row.fuel)
+			}
+			want := ""
+			if row.status == 500 {
+				want = fmt.Sprintf(" (handlers/lib/many.ts:%d:%d)", n+1, row.column+len(name)-len("f0"))
+			}
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("%s %s: the log has no %q:\n%s", name, row.path, want, log.String())
+			}
+		}
 	}
 }
 

@@ -17,10 +17,12 @@ import (
 	"runner.example/sdk/typescript"
 )
 
-// The names that stack traces have for the two scripts.
+// The names that stack traces have for the two scripts, and source maps for what
+// puts the handlers' files together.
 const (
 	runtimeFile = "runtime.js"
 	bundleFile  = "handlers.js"
+	entryFile   = "runner-entry.js"
 )
 
 // sdkName is what handlers import; sdkFolder is what its files are called in
@@ -80,7 +82,7 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 	entry.WriteString("]);\n")
 	result := api.Build(options(api.BuildOptions{
 		AbsWorkingDir: root,
-		Stdin:         &api.StdinOptions{Contents: entry.String(), ResolveDir: root, Sourcefile: "runner-entry.js"},
+		Stdin:         &api.StdinOptions{Contents: entry.String(), ResolveDir: root, Sourcefile: entryFile},
 		Outfile:       filepath.Join(root, bundleFile),
 		Sourcemap:     api.SourceMapExternal,
 		// Where the content of a source is needed it is read again.
@@ -199,7 +201,7 @@ func inputs(metafile string) ([]string, error) {
 	}
 	var files []string
 	for name := range meta.Inputs {
-		if !strings.HasPrefix(name, sdkFolder+":") && name != "runner-entry.js" {
+		if !isOurs(name) {
 			files = append(files, name)
 		}
 	}
@@ -211,7 +213,7 @@ func inputs(metafile string) ([]string, error) {
 func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 	for _, m := range messages {
 		span := diag.Span{}
-		if at := m.Location; at != nil && at.File != "runner-entry.js" {
+		if at := m.Location; at != nil && at.File != entryFile {
 			col := utf8.RuneCountInString(at.LineText[:min(at.Column, len(at.LineText))]) + 1
 			width := utf8.RuneCountInString(at.LineText[min(at.Column, len(at.LineText)):min(at.Column+at.Length, len(at.LineText))])
 			span = place(at.File, at.Line, col, max(1, width))

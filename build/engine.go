@@ -406,12 +406,28 @@ func (e *engine) thrown(value uint64) *thrown {
 // get there.
 const collectAfter = 4 << 20
 
+// usageBytes are those of what the engine tells of its use of memory: 26 numbers of
+// 8 bytes, the first of them what is allocated.
+const usageBytes = 26 * 8
+
+// allocated tells how many bytes the engine has allocated.
+func (e *engine) allocated() uint64 {
+	at := e.place(make([]byte, usageBytes))
+	e.do("qjs_compute_memory_usage", at)
+	bytes, ok := e.module.Memory().ReadUint64Le(uint32(at))
+	if !ok && e.failed == nil {
+		e.failed = errors.New("the engine's use of memory cannot be read")
+	}
+	e.discard(at, usageBytes)
+	return bytes
+}
+
 // memory is what the engine's memory holds once nothing runs, without what calls
 // have left on the stack, which lies below the data. The caller owns it.
 func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
 	e.do("qjs_set_interrupt_handler", 0)
 	e.do("qjs_run_gc")
-	e.do("qjs_set_gc_threshold", collectAfter)
+	e.do("qjs_set_gc_threshold", e.allocated()+collectAfter) // it counts from nothing
 	e.fillHoles()
 	if e.failed != nil {
 		return nil, 0, e.failed

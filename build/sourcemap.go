@@ -35,6 +35,64 @@ func (m sourceMap) find(line, col int) (diag.Span, bool) {
 	return diag.Span{}, false
 }
 
+// standing gives the mappings so that each line can be read without those before it:
+// the first segment of a line counts from 0. Places in other files than the app's
+// are columns alone, which in a source map means that nobody knows them, and lines
+// with no others are empty.
+func (m sourceMap) standing() string {
+	var out []byte
+	var state [5]int
+	for n, text := range strings.Split(m.Mappings, ";") {
+		if n > 0 {
+			out = append(out, ';')
+		}
+		begin, known := len(out), false
+		var told [5]int
+		state[0] = 0
+		for segment := range strings.SplitSeq(text, ",") {
+			fields := readSegment(segment, &state)
+			if fields == 0 {
+				continue
+			}
+			if len(out) > begin {
+				out = append(out, ',')
+			}
+			out = appendNumber(out, state[0]-told[0])
+			told[0] = state[0]
+			if fields < 4 || state[1] >= len(m.Sources) || isOurs(m.Sources[state[1]]) {
+				continue
+			}
+			for i := 1; i < 4; i++ {
+				out = appendNumber(out, state[i]-told[i])
+				told[i] = state[i]
+			}
+			known = true
+		}
+		if !known {
+			out = out[:begin]
+		}
+	}
+	return string(out)
+}
+
+// isOurs reports that a source is none of the app's: the SDK's, or the script that
+// puts the files together.
+func isOurs(source string) bool {
+	return strings.HasPrefix(source, sdkFolder+":") || source == entryFile
+}
+
+// appendNumber appends n in base64 VLQ.
+func appendNumber(out []byte, n int) []byte {
+	bits := n << 1
+	if n < 0 {
+		bits = -n<<1 | 1
+	}
+	for ; bits > 31; bits >>= 5 {
+		out = append(out, base64Digits[bits&31|32])
+	}
+	return append(out, base64Digits[bits])
+}
+
 // readSegment adds a segment's numbers to the state, and tells how many it has.
 func readSegment(segment string, state *[5]int) (fields int) {
 	n, shift := 0, 0

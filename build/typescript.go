@@ -120,7 +120,7 @@ func (e *engine) newRunner(bundled *bundle) uint64 {
 		errnos[strconv.Itoa(int(errno.Errno))] = errno.Name
 	}
 	facts, _ := json.Marshal(map[string]any{ // strings alone
-		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.sourceMap.Mappings,
+		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.sourceMap.standing(),
 	})
 	runner, err := e.run(runtimeFile, "(globalThis.__runner = "+string(facts)+")")
 	if err != nil {

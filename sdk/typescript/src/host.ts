@@ -7,7 +7,7 @@ export interface Runner {
   host: Host;
   /** The names of the errnos, by number. */
   errnos: Record<string, string>;
-  /** The source map of the handlers' script. */
+  /** The source map of the handlers' script; each line of the mappings counts from 0. */
   sources: string[];
   mappings: string;
   /** There is a request. */
