@@ -83,7 +83,7 @@ part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router
 for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do
   package=$(dirname "$(grep -rlE "^func $target\(" --include='*_test.go' . | head -n 1)")
-  part "$target for ${FUZZ_TIME:-60s}" go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" -fuzzminimizetime 5x "$package"
+  part "$target" go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" -fuzzminimizetime 5x "$package"
 done
 
 echo "soak: wrote $report"
