@@ -10,16 +10,17 @@ import (
 	"syscall"
 )
 
-// lockDir takes the folder for this Store, or says who has it. The lock ends
-// with the process, however that ends; what the file says is only for people.
+// lockDir takes the folder for this Store, or says who has it. The lock is one on
+// the folder itself, which nobody removes to clean up, and ends with the process,
+// however that ends; what the file "lock" says is only for people.
 func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
-		err = writePID(f)
+		err = os.WriteFile(lockFile(dir), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 	}
 	if err == nil {
 		return f, nil
@@ -28,7 +29,7 @@ func lockDir(dir string) (*os.File, error) {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, err
 	}
-	if pid := readPID(f); pid > 0 {
+	if pid := readPID(dir); pid > 0 {
 		return nil, fmt.Errorf("%w by pid %d", ErrLocked, pid)
 	}
 	return nil, fmt.Errorf("%w by another process", ErrLocked)
@@ -40,19 +41,15 @@ func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-func writePID(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return err
-}
+func lockFile(dir string) string { return filepath.Join(dir, "lock") }
 
 // readPID returns 0 if the holder has not written its number yet.
-func readPID(f *os.File) int {
-	b := make([]byte, 32)
-	n, _ := f.ReadAt(b, 0)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+func readPID(dir string) int {
+	b, err := os.ReadFile(lockFile(dir))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
 		return 0
 	}

@@ -597,6 +597,12 @@ func TestASecondStoreOnTheSameFolderIsRefused(t *testing.T) {
 	if want := fmt.Sprintf("open store %q: locked by pid %d", dir, os.Getpid()); err.Error() != want {
 		t.Errorf("it says %q, want %q", err, want)
 	}
+	if err := os.Remove(filepath.Join(dir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(store.Options{Dir: dir}); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("without the file that says by whom: %v", err)
+	}
 	put(t, s, "k", "v")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
