@@ -84,7 +84,7 @@ func token(text []byte, i, done int) span {
 	return span{from, to}
 }
 
-// jwt finds three parts of base64url around the dot at i, the first of which
+// jwt finds three parts of base64url or more around the dot at i, the first of which
 // holds the beginning of a JSON object.
 func jwt(text []byte, i, done int) span {
 	from, middle := i, i+1
@@ -103,7 +103,15 @@ func jwt(text []byte, i, done int) span {
 			from += 4
 		}
 	}
-	return span{from, run(text, middle+1, isBase64URL)}
+	to := run(text, middle+1, isBase64URL)
+	for to < len(text) && text[to] == '.' { // of five parts, or the first was a word before it
+		next := run(text, to+1, isBase64URL)
+		if next == to+1 {
+			break
+		}
+		to = next
+	}
+	return span{from, to}
 }
 
 // credential finds what follows "Bearer" or "Basic" at i. Shorter than eight

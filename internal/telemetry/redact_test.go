@@ -65,6 +65,7 @@ func FuzzNoTokenSurvives(f *testing.F) {
 	f.Add(`cookie="a`, `"`)
 	f.Add("eyJhbGciOiJub25lIn0.", ".x")
 	f.Add(`{"authorization":"\`, `\n\"`)
+	f.Add("keyewewkey.", ".x")
 	f.Add("\x1eyJhbGci.iJub25lIn0.", "\x84\x84.x")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		for _, text := range []string{before + " " + canary + after, before + " " + jwt + " " + after, before + "\nX-API-Key: tiny5ecret\n" + after} {
