@@ -377,6 +377,11 @@ func TestTheBoundsOfMemoryAndTimeHold(t *testing.T) {
 	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "out of memory at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
 	}
+	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // down to where no error has room
+		if got := ask(t, m, handler, abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
+			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
+		}
+	}
 	if got := ask(t, m, "hoardsCaught", abi.Request{}); got.body != `"out of memory"` {
 		t.Errorf("without memory, caught: %d %s %v", got.status, got.body, got.err)
 	}
@@ -412,14 +417,22 @@ func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 // does one that fails, whose error is told with its place.
 func TestAHandlersRequestDoesNotPayForTheSizeOfItsApp(t *testing.T) {
 	const functions = 4000
-	var many strings.Builder
+	var many, line strings.Builder
 	for i := range functions {
 		fmt.Fprintf(&many, "export function f%d(given: any) { const a = () => given.one.length, b = () => given.two.length; return %d < 0 ? b() : a() + b(); }\n", i, i)
 	}
+	line.WriteString("export const line = { down: (n) => n ? line.down(n - 1) + 1 : line.gone.deep")
+	for i := range functions {
+		fmt.Fprintf(&line, ",f%d:(a,b)=>a?b.x+a.y:line.f1(b,a)", i)
+	}
+	line.WriteString(" };\n")
 	dir := app(t, map[string]string{
 		"handlers/lib/many.ts": many.String(),
+		"handlers/lib/line.js": line.String(),
 		"handlers/a.ts": `import * as many from "./lib/many.ts";
+import { line } from "./lib/line.js";
 import { ok, type RouteRequest } from "@runner/sdk";
+export const deep = () => ok(line.down(20));
 const given: any = { "/one": { two: [] }, "/two": { one: [] }, "/none": { one: [], two: [] } };
 export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[req.path]));
 `,
@@ -464,6 +477,23 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 				t.Errorf("%s %s: the log has no %q:\n%s", name, row.path, want, log.String())
 			}
 		}
+	}
+	var log bytes.Buffer
+	call := &hostabi.Call{
+		Context: t.Context(), Attempt: 1,
+		Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: patient},
+		Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("GET"), Path: []byte("/x")},
+		Caller:  caller.Caller{Kind: caller.Anonymous},
+	}
+	usage, err := m.Measure(call, "deep")
+	if err != nil || call.Response.Status != 500 {
+		t.Fatal(call.Response.Status, err)
+	}
+if usage.Fuel > 15_000_000 {
+		t.Errorf("ten places of one line: %d units of fuel", usage.Fuel)
+	}
+	if want := " at down (handlers/lib/line.js:1:63), down (handlers/lib/line.js:1:54), down "; !strings.Contains(log.String(), want) {
+		t.Errorf("the log has no %q:\n%s", want, log.String())
 	}
 }
 

@@ -122,6 +122,8 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.Define = map[string]string{"process.env.NODE_ENV": `"production"`}
 	o.Charset = api.CharsetUTF8
 	o.LogLevel = api.LogLevelSilent
+	// To find a place in a line, a stack trace reads the line's part of the source map.
+	o.LineLimit = 500
 	// What is only known when it runs cannot be bundled before.
 	o.LogOverride = map[string]api.LogLevel{"unsupported-dynamic-import": api.LogLevelError}
 	// A style has no place in a handler.

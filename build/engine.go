@@ -401,10 +401,10 @@ func (e *engine) thrown(value uint64) *thrown {
 	return &thrown{name: member("name"), message: member("message"), stack: member("stack")}
 }
 
-// collectAfter is how much a request may allocate before the engine looks for what
-// is no longer used in circles. That writes to everything there is, and few requests
-// get there.
-const collectAfter = 4 << 20
+// collectAt is how much is allocated when the engine looks for what is no longer
+// used in circles, or half as much again as the module begins with, if that is more.
+// That writes to everything there is, and few requests get there.
+const collectAt = 4 << 20
 
 // usageBytes are those of what the engine tells of its use of memory: 26 numbers of
 // 8 bytes, the first of them what is allocated.
@@ -427,7 +427,7 @@ func (e *engine) allocated() uint64 {
 func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
 	e.do("qjs_set_interrupt_handler", 0)
 	e.do("qjs_run_gc")
-	e.do("qjs_set_gc_threshold", e.allocated()+collectAfter) // it counts from nothing
+	e.do("qjs_set_gc_threshold", max(collectAt, e.allocated()/2*3))
 	e.fillHoles()
 	if e.failed != nil {
 		return nil, 0, e.failed

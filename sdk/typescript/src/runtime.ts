@@ -24,6 +24,7 @@ runner.violation = null;
 runner.unseen = 0;
 runner.frozen = null;
 runner.trace = tracer(runner.sources, runner.mappings);
+runner.mappings = "";
 
 // What belongs to a request cannot be had while the module is built. The first
 // attempt is kept: whoever catches the error has made a mistake all the same.

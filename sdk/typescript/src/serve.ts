@@ -271,7 +271,8 @@ function fail(error: unknown): void {
 
 function isOutOfMemory(error: unknown): boolean {
   try {
-    return error instanceof Error && error.name === "InternalError" && error.message === "out of memory";
+    // Where there is no room for the error, null is thrown.
+    return error === null || (error instanceof Error && error.name === "InternalError" && error.message === "out of memory");
   } catch {
     return false; // it throws when it is looked at
   }

@@ -123,6 +123,14 @@ export function hoards() {
   const all = [];
   for (;;) all.push(new Uint8Array(1 << 20).fill(1));
 }
+export function hoardsSmall() {
+  const all = [];
+  for (;;) all.push({});
+}
+export function hoardsChain() {
+  let all = {};
+  for (;;) all = { all };
+}
 export function hoardsCaught() {
   try {
     hoards();
