@@ -8,7 +8,9 @@ set -euo pipefail
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests
 mkdir -p "$cache"
 exec 9> "$cache/setup.lock"
-flock -n 9 || { say "another one is at work: waiting for it"; flock 9; }
+if command -v flock > /dev/null; then
+  flock -n 9 || { say "another one is at work: waiting for it"; flock 9; }
+fi
 
 missing=()
 lacks() { command -v "$1" >/dev/null || missing+=("${@:2}"); } # a command, and the packages that have it

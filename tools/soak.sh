@@ -47,7 +47,7 @@ part() { # title, command…
     echo "    $*"
     echo
     grep -aE -- '--- FAIL|signal: killed' "$log" | head -n 20 | sed 's/^ */    /'
-    grep -aE '^(---|ok|FAIL|PASS|\?|=== RUN|fuzz:)|_test\.go:[0-9]+:|panic:' "$log" | grep -vE '^=== RUN|no test files' | tail -n 60 | sed 's/^/    /'
+    grep -aE '^(---|ok|FAIL|PASS|\?|=== RUN|fuzz:)|_test\.go:[0-9]+:|panic:' "$log" | grep -avE '^=== RUN|no test files' | tail -n 60 | sed 's/^/    /'
   } >> "$report"
   [ "$outcome" = passed ] || tail -n 40 "$log"
   rm -f "$log"
