@@ -489,7 +489,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 	if err != nil || call.Response.Status != 500 {
 		t.Fatal(call.Response.Status, err)
 	}
-if usage.Fuel > 15_000_000 {
+	if usage.Fuel > 15_000_000 {
 		t.Errorf("ten places of one line: %d units of fuel", usage.Fuel)
 	}
 	if want := " at down (handlers/lib/line.js:1:63), down (handlers/lib/line.js:1:54), down "; !strings.Contains(log.String(), want) {
