@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,21 +29,23 @@ func unfit(t *testing.T) []byte {
 func TestMakingASandboxIsTimeOfTheRequest(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), unfit(t))
 	call := newCall(context.Background(), new(bytes.Buffer))
-	shortest, least := time.Hour, time.Hour // one run may be long, where others have the processor
-	for range 20 {
+	var runs, copies []time.Duration // any may be odd, where others have the processor
+	for range 21 {
 		u, err := m.Measure(call, "hello")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if call.CPU() < 100*time.Microsecond || u.Restore < call.CPU() {
+		if call.CPU() == 0 || u.Restore < call.CPU() {
 			t.Errorf("copying 8 MiB is %s of processor time, the run %s and restoring %s", call.CPU(), u.Time, u.Restore)
 		}
-		shortest, least = min(shortest, u.Time), min(least, call.CPU())
+		runs, copies = append(runs, u.Time), append(copies, call.CPU())
 	}
-	if shortest >= least {
-		t.Errorf("the shortest run takes %s, and copying 8 MiB, which it has not in it, %s at least", shortest, least)
+	slices.Sort(runs)
+	slices.Sort(copies)
+	if copied := copies[len(copies)/2]; copied < 100*time.Microsecond || runs[0] >= copied {
+		t.Errorf("copying 8 MiB takes %s, the median of 21, and the shortest run, which has it not in it, %s", copied, runs[0])
 	}
-	call.Host.Limits.CPU = 50 * time.Microsecond
+	call.Host.Limits.CPU = 10 * time.Microsecond
 	if err := m.Run(call, "hello"); fault.CodeOf(err) != fault.HandlerTimeout || !errors.Is(err, hostabi.ErrCPUSpent) {
 		t.Errorf("with less than that takes it ends with %v", err)
 	}
