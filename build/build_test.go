@@ -447,53 +447,37 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 	}
 	t.Cleanup(func() { _ = engine.Close(context.Background()) })
 	m := load(t, engine, filepath.Join(dir, modules[0].File))
+	measure := func(handler, path, body string, status int, most int64) (log string) {
+		t.Helper()
+		var lines bytes.Buffer
+		call := &hostabi.Call{
+			Context: t.Context(), Attempt: 1,
+			Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: patient},
+			Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(path), Body: []byte(body)},
+			Caller:  caller.Caller{Kind: caller.Anonymous},
+		}
+		usage, err := m.Measure(call, handler)
+		if err != nil || call.Response.Status != status {
+			t.Fatal(handler, path, body, call.Response.Status, err)
+		}
+		if usage.Fuel > most {
+			t.Errorf("%s %s %s: %d units of fuel, want at most %d", handler, path, body, usage.Fuel, most)
+		}
+		return lines.String()
+	}
 	for _, n := range []int{0, 1, functions / 2, functions - 1} {
 		name := fmt.Sprint("f", n)
-		for _, row := range []struct {
-			path   string
-			status int
-			fuel   int64
-			column int // of the error in a name of one digit
-		}{{"/none", 200, 200_000, 0}, {"/one", 500, 2_000_000, 50}, {"/two", 500, 2_000_000, 78}} {
-			var log bytes.Buffer
-			call := &hostabi.Call{
-				Context: t.Context(), Attempt: 1,
-				Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: patient},
-				Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(row.path), Body: []byte(name)},
-				Caller:  caller.Caller{Kind: caller.Anonymous},
-			}
-			usage, err := m.Measure(call, "count")
-			if err != nil || call.Response.Status != row.status {
-				t.Fatal(name, row.path, call.Response.Status, err)
-			}
-			if usage.Fuel > row.fuel {
-				t.Errorf("%s %s: %d units of fuel, want at most %d", name, row.path, usage.Fuel, row.fuel)
-			}
-			want := ""
-			if row.status == 500 {
-				want = fmt.Sprintf(" (handlers/lib/many.ts:%d:%d)", n+1, row.column+len(name)-len("f0"))
-			}
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%s %s: the log has no %q:\n%s", name, row.path, want, log.String())
+		measure("count", "/none", name, 200, 200_000)
+		for path, column := range map[string]int{"/one": 50, "/two": 78} { // in a name of one digit
+			log := measure("count", path, name, 500, 2_000_000)
+			if want := fmt.Sprintf(" (handlers/lib/many.ts:%d:%d)", n+1, column+len(name)-len("f0")); !strings.Contains(log, want) {
+				t.Errorf("%s %s: the log has no %q:\n%s", name, path, want, log)
 			}
 		}
 	}
-	var log bytes.Buffer
-	call := &hostabi.Call{
-		Context: t.Context(), Attempt: 1,
-		Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: patient},
-		Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("GET"), Path: []byte("/x")},
-		Caller:  caller.Caller{Kind: caller.Anonymous},
-	}
-	usage, err := m.Measure(call, "deep")
-	if err != nil || call.Response.Status != 500 {
-		t.Fatal(call.Response.Status, err)
-	}
-	if usage.Fuel > 15_000_000 {
-		t.Errorf("ten places of one line: %d units of fuel", usage.Fuel)
-	}
-	if want := " at down (handlers/lib/line.js:1:63), down (handlers/lib/line.js:1:54), down "; !strings.Contains(log.String(), want) {
-		t.Errorf("the log has no %q:\n%s", want, log.String())
+	log := measure("deep", "/x", "", 500, 15_000_000)
+	if want := " at down (handlers/lib/line.js:1:63), down (handlers/lib/line.js:1:54), down "; !strings.Contains(log, want) {
+		t.Errorf("the log has no %q:\n%s", want, log)
 	}
 }
 
