@@ -66,6 +66,9 @@ const maxSwap = time.Second
 // after it when the schema was changed meanwhile.
 func (r *Runtime) serve(x *front.Exchange) {
 	started := time.Now()
+	if r.serveHealth(x) {
+		return
+	}
 	v := r.visits.Get().(*visit)
 	defer r.visits.Put(v)
 	v.counted, v.allowed, v.attempts = false, false, 0
@@ -144,10 +147,6 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 	case router.BadPath:
 		return nil, nil, errBadPath
 	default:
-		if string(x.Request.Path) == healthPath {
-			x.Send(&healthy)
-			return nil, nil, nil
-		}
 		return nil, nil, errRouteNotFound
 	}
 	rt := &rel.routes[v.match.Route]
@@ -305,14 +304,8 @@ func storeFault(err error) error {
 	return err
 }
 
-// healthPath is served beside the app's routes; a schema cannot declare it.
-const healthPath = "/_health"
-
-// Answers of the host itself; nothing changes them.
-var (
-	noContent = abi.Response{Status: 204}
-	healthy   = abi.Response{Status: 200, Body: []byte(`{"status":"ok"}`)}
-)
+// noContent is an answer of the host itself; nothing changes it.
+var noContent = abi.Response{Status: 204}
 
 var (
 	errNotReady         = fault.New(fault.NotReady, "there is nothing to serve yet")

@@ -1,0 +1,63 @@
+package runtime
+
+import (
+	"bytes"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/fault"
+	"runner.example/runtime/front"
+)
+
+// The paths that tell how the server is doing. A schema cannot declare a path
+// below /_health, so they are answered before the routes: without credentials,
+// limits or a line in the log.
+const (
+	healthPath = "/_health"
+	livePath   = healthPath + "/live"
+	readyPath  = healthPath + "/ready"
+)
+
+var (
+	healthy = abi.Response{Status: 200, Body: []byte(`{"status":"ok"}`)}
+	isReady = abi.Response{Status: 200, Body: []byte(`{"status":"ready"}`)}
+)
+
+// serveHealth answers a request for one of the health paths, and reports whether
+// it was one.
+func (r *Runtime) serveHealth(x *front.Exchange) bool {
+	path := x.Request.Path
+	if !bytes.HasPrefix(path, []byte(healthPath)) {
+		return false
+	}
+	switch string(path) {
+	case healthPath, livePath, readyPath:
+	default:
+		return false
+	}
+	if method := string(x.Request.Method); method != "GET" && method != "HEAD" {
+		x.Refuse(errMethodNotAllowed, front.Extra{Allow: "GET, HEAD"})
+		return true
+	}
+	if string(path) != readyPath {
+		x.Send(&healthy)
+		return true
+	}
+	if err := r.notReady(); err != nil {
+		x.Refuse(err, front.Extra{RetryAfter: 1})
+		return true
+	}
+	x.Send(&isReady)
+	return true
+}
+
+// notReady says why requests should go to another server, nil if they may come
+// here. The first reason is enough.
+func (r *Runtime) notReady() error {
+	if r.active.Load() == nil {
+		return errNotReady
+	}
+	if cause := r.opt.Store.Health().Reason; cause != nil {
+		return fault.New(fault.NotReady, "%v", cause)
+	}
+	return nil
+}
