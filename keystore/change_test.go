@@ -101,6 +101,8 @@ func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	deep := strings.Repeat(`{"a":`, 64) + "{}" + strings.Repeat("}", 64)
+	token := keystore.NewToken("ord").Reveal()
+	escaped := strings.Replace(token, "_", `\u005f`, 1)
 	for name, c := range map[string]struct {
 		req  keystore.CreateRequest
 		says string
@@ -125,6 +127,12 @@ func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
 		"metadata repeats a member":  {keystore.CreateRequest{Metadata: []byte(`{"a":1,"b":{},"a":2}`)}, `"a" twice`},
 		"metadata repeats it inside": {keystore.CreateRequest{Metadata: []byte(`{"a":[{"b":1,"\u0062":2}]}`)}, `"b" twice`},
 		"metadata too deep":          {keystore.CreateRequest{Metadata: []byte(deep)}, "64 levels"},
+		"name a token":               {keystore.CreateRequest{Name: token}, "name holds a token"},
+		"name with a token":          {keystore.CreateRequest{Name: "Bearer " + token + "."}, "name holds a token"},
+		"metadata with a token":      {keystore.CreateRequest{Metadata: []byte(`{"a":[1,{"b":"` + token + `"}]}`)}, "metadata holds a token"},
+		"metadata with one in text":  {keystore.CreateRequest{Metadata: []byte(`{"curl":"-H 'X-API-Key: ` + token + `'"}`)}, "metadata holds a token"},
+		"metadata with one escaped":  {keystore.CreateRequest{Metadata: []byte(`{"a":"` + escaped + `"}`)}, "metadata holds a token"},
+		"metadata with a token name": {keystore.CreateRequest{Metadata: []byte(`{"` + token + `":1}`)}, "metadata holds a token"},
 	} {
 		if c.req.Scope == "" && name != "no scope" {
 			c.req.Scope = "orders_read"

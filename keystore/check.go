@@ -39,16 +39,16 @@ func validID(prefix, id string) bool {
 	return err == nil
 }
 
-// CheckLine refuses what is no short line of text, such as a token. The error begins with
-// the name of the field.
+// CheckLine refuses what is not a short line of text, and text with a token in it. The
+// error begins with the name of the field.
 func CheckLine(field, text string) error {
 	switch {
 	case !utf8.ValidString(text):
 		return fault.New(fault.Invalid, "%s is not valid UTF-8", field)
 	case utf8.RuneCountInString(text) > maxName:
 		return fault.New(fault.Invalid, "%s is longer than %d characters", field, maxName)
-	case ValidToken([]byte(text)):
-		return fault.New(fault.Invalid, "%s is a token: write something else there, and revoke what that token belongs to", field)
+	case holdsToken(text):
+		return fault.New(fault.Invalid, "%s holds a token: write something else there, and revoke what that token belongs to", field)
 	case strings.ContainsFunc(text, steersTerminal):
 		return fault.New(fault.Invalid, "%s has a control character", field)
 	}
@@ -80,7 +80,10 @@ func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// checkMembers refuses repeated members and deep nests in valid JSON.
+// errMetadataToken says of metadata what CheckLine says of a line.
+var errMetadataToken = errors.New("holds a token: write something else there, and revoke what that token belongs to")
+
+// checkMembers refuses repeated members, deep nests and tokens in valid JSON.
 func checkMembers(valid []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(valid))
 	dec.UseNumber()
@@ -105,9 +108,13 @@ func checkMembers(valid []byte) error {
 		case json.Delim('}'), json.Delim(']'):
 			open = open[:len(open)-1]
 		default:
-			if name, ok := token.(string); ok && open[len(open)-1].wantsName() {
-				if !open[len(open)-1].name(name) {
-					return fmt.Errorf("has the member %q twice", name)
+			text, ok := token.(string)
+			if ok && holdsToken(text) {
+				return errMetadataToken
+			}
+			if ok && open[len(open)-1].wantsName() {
+				if !open[len(open)-1].name(text) {
+					return fmt.Errorf("has the member %q twice", text)
 				}
 				continue
 			}

@@ -72,6 +72,22 @@ func ValidToken(b []byte) bool {
 	return checksum(random) == [checksumLen]byte(sum)
 }
 
+// holdsToken reports whether a token stands anywhere in text.
+func holdsToken(text string) bool {
+	const tail = 1 + randomLen + checksumLen
+	for i := range len(text) - tail + 1 {
+		if text[i] != '_' {
+			continue
+		}
+		for prefix := minPrefix; prefix <= min(maxPrefix, i); prefix++ {
+			if ValidToken([]byte(text[i-prefix : i+tail])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checksum returns the CRC-32 (IEEE) of the random characters in base62, with
 // leading zeros.
 func checksum(random []byte) (sum [checksumLen]byte) {
