@@ -35,6 +35,7 @@ const (
 	opI32GtS      = 0x4a
 	opI32Add      = 0x6a
 	opI32Mul      = 0x6c
+	opI32Or       = 0x72
 	opF64Load     = 0x2b
 	opI64Store    = 0x37
 	opI64Const    = 0x42

@@ -119,17 +119,7 @@ func ask(t testing.TB, m *sandbox.Module, handler string, request abi.Request) a
 func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler string, request abi.Request) answer {
 	t.Helper()
 	var log bytes.Buffer
-	request.ID, request.Route = "01request", "/x/:id"
-	if request.Method == nil {
-		request.Method, request.Path = []byte("GET"), []byte("/x/1")
-	}
-	call := &hostabi.Call{
-		Context: ctx,
-		Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Limits: patient},
-		Request: &request,
-		Caller:  caller.Caller{Kind: caller.Anonymous},
-		Attempt: 1,
-	}
+	call := newCall(ctx, &request, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	err := m.Run(call, handler)
 	a := answer{
 		status: call.Response.Status, body: string(call.Response.Body), detail: call.Response.Detail,
@@ -139,6 +129,21 @@ func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler str
 		a.headers += string(h.Name) + ": " + string(h.Value) + "\n"
 	}
 	return a
+}
+
+// newCall completes a request, and gives the call for it.
+func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hostabi.Call {
+	request.ID, request.Route = "01request", "/x/:id"
+	if request.Method == nil {
+		request.Method, request.Path = []byte("GET"), []byte("/x/1")
+	}
+	return &hostabi.Call{
+		Context: ctx,
+		Host:    &hostabi.Host{Logger: slog.New(log), Limits: patient},
+		Request: request,
+		Caller:  caller.Caller{Kind: caller.Anonymous},
+		Attempt: 1,
+	}
 }
 
 // app writes files to a new app folder.
@@ -274,10 +279,59 @@ func TestABodyIsJSONOrRefused(t *testing.T) {
 		{"body", `{"item":`, 400, "invalid_json"},
 		{"body", `{"item":"tea"} x`, 400, "invalid_json"},
 		{"bodyCaught", `{`, 400, "bad_request"},
+		{"bodyEchoed", nested(64), 200, nested(64)},
+		{"bodyEchoed", `[` + strings.Repeat(`"[\"{[",`, 100) + `{}]`, 200, `[` + strings.Repeat(`"[\"{[",`, 100) + `{}]`},
+		{"bodyEchoed", `[` + strings.Repeat(`[{}],`, 100) + `{}]`, 200, `[` + strings.Repeat(`[{}],`, 100) + `{}]`},
+		{"bodyEchoed", nested(65), 400, "invalid_json"},
+		{"bodyEchoed", strings.Repeat("[", 65) + strings.Repeat("]", 65), 400, "invalid_json"},
+		{"bodyEchoed", strings.Repeat("[", 1<<20), 400, "invalid_json"},
+		{"bodyEchoed", strings.Repeat("]", 1<<20), 400, "invalid_json"},
 	} {
 		got := ask(t, m, row.handler, abi.Request{Body: []byte(row.body)})
 		if got.status != row.status || got.body+got.code != row.want || got.log != "" {
-			t.Errorf("%s with %q answers %d %s %s, want %d %s\n%s", row.handler, row.body, got.status, got.body, got.code, row.status, row.want, got.log)
+			t.Errorf("%s with %.40q answers %d %.40s %s, want %d %.40s\n%s", row.handler, row.body, got.status, got.body, got.code, row.status, row.want, got.log)
+		}
+	}
+}
+
+// nested is an object in an object, so many levels deep.
+func nested(levels int) string {
+	return strings.Repeat(`{"level":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
+}
+
+func TestABodyThatDoesNotFitTheMemoryIsNotCalledBroken(t *testing.T) {
+	m := theWorld(t).module
+	for what, body := range map[string]string{
+		"numbers": "[" + strings.Repeat("1,", 4<<20) + "1]",
+		"objects": "[" + strings.Repeat(`{"a":1},`, 1<<20) + "1]",
+		"text":    `"` + strings.Repeat("é", 3<<20) + `"`,
+	} {
+		got := ask(t, m, "bodyEchoed", abi.Request{Body: []byte(body)})
+		if fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
+			t.Errorf("8 MiB of %s answer %d %s (%v), want %s\n%s", what, got.status, got.code, got.err, fault.HandlerOutOfMemory, got.log)
+		}
+	}
+}
+
+// What a caller has sent may come back, so what tells whether an answer has a form in
+// JSON must not take the square of how deep it lies, or of how much it is. Only
+// answers with empty objects are looked at.
+func TestLookingAtAnAnswerTakesAsLongAsItIs(t *testing.T) {
+	m := theWorld(t).module
+	for _, handler := range []string{"okDeep", "okWide"} {
+		fuel := func(n int, last string) int64 {
+			request := abi.Request{Body: fmt.Appendf(nil, `{"n":%d,"last":%s}`, n, last)}
+			call := newCall(t.Context(), &request, slog.DiscardHandler)
+			usage, err := m.Measure(call, handler)
+			if err != nil || call.Response.Status != 200 {
+				t.Fatalf("%s of %d answers %d %v", handler, n, call.Response.Status, err)
+			}
+			return usage.Fuel
+		}
+		looking := func(n int) int64 { return fuel(n, "{}") - fuel(n, `{"a":1}`) }
+		half, whole := looking(1000), looking(2000)
+		if ratio := float64(whole) / float64(half); ratio > 2.3 {
+			t.Errorf("%s: twice as much takes %.1f times as much fuel: %d and %d", handler, ratio, half, whole)
 		}
 	}
 }

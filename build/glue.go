@@ -61,7 +61,8 @@ type binding struct {
 }
 
 // bindings are all host functions: those of the ABI under its names, those whose
-// bytes can be had in another form, and what converts between text and bytes.
+// bytes can be had in another form, what converts between text and bytes, and what
+// tells how deep a text nests.
 // JavaScript gives numbers, strings and Uint8Arrays (not empty ones); it gets a
 // number for a count or a negative errno, or what was written.
 func bindings() []binding {
@@ -76,7 +77,7 @@ func bindings() []binding {
 			all = append(all, binding{"request_body_bytes", f, asBytes})
 		}
 	}
-	return append(all, binding{name: "random"}, binding{name: "encode"}, binding{name: "decode"})
+	return append(all, binding{name: "random"}, binding{name: "encode"}, binding{name: "decode"}, binding{name: "nesting"})
 }
 
 // The scratch area, which the engine's own allocator has set aside before anything
@@ -118,6 +119,7 @@ func (p *program) link() wasm.Link {
 		{Name: "drop", Type: typeOf(1, 0), Code: assemble(p.drop)},
 		{Name: "number", Type: value, Code: assemble(p.number)},
 		{Name: "pairs", Type: wasm.FuncType{Params: words(3, 0), Results: words(0, 1)}, Locals: words(5, 1), Code: assemble(p.pairs)},
+		{Name: "deepest", Type: typeOf(2, 1), Locals: words(4, 0), Code: assemble(deepest)},
 		{Name: "invoke", Type: typeOf(1, 0), Locals: words(0, 1), Code: assemble(p.invoke)},
 		{Replaces: "env.host_call", Type: typeOf(5, 1), Code: assemble(func(a *assembler) { a.op(opUnreachable) })},
 		{Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(zero)},
@@ -303,8 +305,8 @@ const (
 	firstLocal     = 4
 )
 
-// params is how many arguments there are, those of random, encode and decode
-// included.
+// params is how many arguments there are, those of random, encode, decode and
+// nesting included.
 func (b binding) params() int { return max(1, len(b.function.Params)) }
 
 // given is how many of them JavaScript gives.
@@ -333,6 +335,9 @@ func (p *program) bind(a *assembler, b binding) {
 		return
 	case "decode":
 		p.convert(a, "JS_NewStringLen")
+		return
+	case "nesting":
+		p.nesting(a)
 		return
 	}
 	n := uint32(firstLocal + b.params())
@@ -438,4 +443,43 @@ func (p *program) convert(a *assembler, function string) {
 	a.op(opReturn, opEnd)
 	a.get(bindingContext, at).i32(p.slot(0)).load(0).call(function).set(result)
 	a.i32(p.slot(0)).call("drop").get(result)
+}
+
+// nesting gives how many levels deep a text of JSON nests.
+func (p *program) nesting(a *assembler) {
+	const at = firstLocal
+	a.get(bindingArgs).loadValue(0).i32(p.slot(0)).call("take").with(opLocalTee, at)
+	a.op(opI32Eqz, opIf, noResult)
+	exception(a)
+	a.op(opReturn, opEnd)
+	a.get(at).i32(p.slot(0)).load(0).call("deepest").op(opI64FromU32)
+	a.i32(p.slot(0)).call("drop")
+}
+
+// deepest(at, length) counts the brackets that are open at once, outside of strings.
+// What is not JSON gets some number, as whoever parses it refuses it.
+func deepest(a *assembler) {
+	const at, length, depth, most, quoted, char = 0, 1, 2, 3, 4, 5
+	const end = length
+	const small = '{' &^ '[' // '[' | small is '{', and ']' | small is '}'
+	add := func(local, n uint32) { a.get(local).i32(n).op(opI32Add).set(local) }
+	is := func(c uint32) *assembler { return a.get(char).i32(c).op(opI32Eq) }
+	a.get(at, length).op(opI32Add).set(end)
+	a.op(opBlock, noResult, opLoop, noResult)
+	a.get(at, end).op(opI32LtU, opI32Eqz, opBrIf, 1)
+	a.get(at).op(opI32Load8U, 0, 0).set(char)
+	add(at, 1)
+	is('"').op(opIf, noResult).get(quoted).op(opI32Eqz).set(quoted).op(opBr, 1, opEnd)
+	a.get(quoted).op(opIf, noResult)
+	is('\\').op(opIf, noResult)
+	add(at, 1)
+	a.op(opEnd, opBr, 1, opEnd)
+	a.get(char).i32(small).op(opI32Or).set(char)
+	is('{').op(opIf, noResult)
+	add(depth, 1)
+	a.get(depth, most).op(opI32GtS, opIf, noResult).get(depth).set(most).op(opEnd, opEnd)
+	is('}').op(opIf, noResult)
+	add(depth, 0xffffffff)
+	a.op(opEnd, opBr, 0, opEnd, opEnd)
+	a.get(most)
 }

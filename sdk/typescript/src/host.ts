@@ -63,6 +63,8 @@ export interface Host {
   random(count: number): Uint8Array;
   encode(text: string): Uint8Array;
   decode(bytes: Uint8Array): string;
+  /** How many levels deep a text of JSON nests. */
+  nesting(text: string): number;
 }
 
 export const runner = (globalThis as unknown as { __runner: Runner }).__runner;

@@ -12,6 +12,12 @@ export class BodyError extends Error {
 }
 
 const { host } = runner;
+const malformed = SyntaxError;
+
+// How deep a body may nest, as rows may. The shortest that nests deeper has a bracket
+// at each end of each level.
+const maxDepth = 64;
+const shortest = 2 * (maxDepth + 1);
 
 type Values = Record<string, string>;
 
@@ -70,9 +76,13 @@ export class RouteRequest {
   }
   body(): any {
     const text = this.text();
+    if (text.length >= shortest && host.nesting(text) > maxDepth) {
+      throw new BodyError(`read the JSON body: it must not be nested more than ${maxDepth} levels deep`);
+    }
     try {
       return JSON.parse(text) ?? {};
     } catch (error) {
+      if (!(error instanceof malformed)) throw error; // there is no memory for what it says
       if (/^[ \t\r\n]*$/.test(text)) return {};
       throw new BodyError(`read the JSON body: ${(error as Error).message}`);
     }

@@ -16,6 +16,8 @@ const names: string[] = [];
 // in each.
 const request = new RouteRequest();
 const { stringify } = JSON;
+const { getPrototypeOf, keys } = Object;
+const { isArray } = Array;
 const { host } = runner;
 // With var, as each use of let and const is checked.
 var current = 0;
@@ -174,15 +176,34 @@ function encode(status: number, body: unknown): string | Uint8Array {
 /** A list or an object as JSON. What JSON would make an empty object of is refused. */
 function written(body: object, odd: boolean): string {
   var text = stringify(body);
-  if (odd || text.includes("{}")) refuseEmptied(body, []);
+  if (odd || text.includes("{}")) refuseEmptied(body);
   return text;
 }
 
-function refuseEmptied(value: any, above: object[]): void {
-  if (typeof value !== "object" || value === null || typeof value.toJSON === "function") return;
-  const remedy = noJSON(value);
-  if (remedy !== undefined) throw new TypeError(`${remedy[0]} cannot be ${above.length > 0 ? "part of " : ""}a body: ${remedy[1]}`);
-  for (const key of Object.keys(value)) refuseEmptied(value[key], [...above, value]);
+// Looks at each value once, however deep it lies: what a caller has sent may be among
+// them, in any form. JSON has been made of the body, so it has no circle.
+function refuseEmptied(body: object): void {
+  // With var, as each use of let and const is checked.
+  var open: any[] = [body];
+  while (open.length > 0) {
+    var value = open.pop();
+    if (typeof value.toJSON === "function") continue;
+    var callable = false;
+    if (isArray(value)) {
+      for (var i = 0; i < value.length; i++) if (typeof value[i] === "object" && value[i] !== null) open.push(value[i]);
+    } else {
+      for (var names = keys(value), i = 0; i < names.length; i++) {
+        var member = value[names[i]];
+        if (typeof member === "function") callable = true;
+        else if (typeof member === "object" && member !== null) open.push(member);
+      }
+    }
+    // Most are lists and objects of data alone, and noJSON takes long to tell.
+    var prototype = getPrototypeOf(value);
+    if (prototype === Array.prototype || (prototype === Object.prototype && !callable && !(Symbol.asyncIterator in value))) continue;
+    var remedy = noJSON(value);
+    if (remedy !== undefined) throw new TypeError(`${remedy[0]} cannot be ${value === body ? "" : "part of "}a body: ${remedy[1]}`);
+  }
 }
 
 /** What has no form in JSON, and what to do; undefined of what has one. */

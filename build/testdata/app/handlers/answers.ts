@@ -54,6 +54,18 @@ export function body(req: RouteRequest) {
   const { item = "none" } = req.body<{ item?: string }>();
   return ok(item);
 }
+export const bodyEchoed = (req: RouteRequest) => ok(req.body());
+/** Lists in lists, or beside each other, and in the last an object, empty or not. */
+export function okDeep(req: RouteRequest) {
+  const { n, last } = req.body();
+  let deep: unknown[] = [last];
+  for (let i = 0; i < n; i++) deep = [deep];
+  return ok(deep);
+}
+export function okWide(req: RouteRequest) {
+  const { n, last } = req.body();
+  return ok([...Array.from({ length: n }, () => [1]), last]);
+}
 export function bodyCaught(req: RouteRequest) {
   try {
     return ok(req.body());
