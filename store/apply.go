@@ -144,7 +144,7 @@ func (m *machine) judge(p *proposal, before []*proposal) verdict {
 		return verdict{}
 	}
 	if m.window.tooOld(p.snap) {
-		return verdict{outcome: conflict}
+		return verdict{outcome: tooOld}
 	}
 	for _, key := range p.reads {
 		if m.window.wroteKey(key, p.snap) {

@@ -25,9 +25,11 @@
 //     been, was written after its snapshot. Update then runs fn again.
 //   - What Update acknowledged is synced to disk, whole, in an order without
 //     holes, and is seen by every transaction begun afterwards.
-//   - Snapshots older than the window of remembered entries abort, and Badger
-//     discards no version inside the window or visible to an open
-//     transaction.
+//   - What is remembered for deciding commits is bounded (see window). A
+//     transaction with an older snapshot gets a newer one if Badger holds no
+//     later version of what it read, and conflicts otherwise. Badger discards
+//     no version inside the window, nor one that an open transaction can see
+//     or that is newer.
 //   - An Update or View that touches nothing opens nothing.
 //
 // # What never happens here

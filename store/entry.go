@@ -14,7 +14,7 @@ type proposal struct {
 	spans  []span
 	writes []write // ascending by key
 	bytes  int     // of keys and values written
-	try    int     // from 1
+	try    int     // from 1; in an entry the higher comes first
 
 	stage atomic.Int32 // proposalWaiting, …
 	done  chan struct{}
@@ -44,7 +44,7 @@ func (p *proposal) cost() int { return p.bytes + 16*len(p.writes) }
 // verdict is what was decided about a proposal.
 type verdict struct {
 	outcome outcome
-	clash   string // with conflict: a key written after the snapshot, "" if too old
+	clash   string // with conflict: a key written after the snapshot
 }
 
 type outcome int
@@ -52,6 +52,7 @@ type outcome int
 const (
 	committed outcome = iota
 	conflict
+	tooOld // its snapshot is from before the window
 	tooLarge
 )
 

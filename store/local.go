@@ -13,8 +13,9 @@ import (
 type localLog struct {
 	store   *Store
 	queue   chan *proposal
-	calls   chan func()   // run between two entries
-	closing chan struct{} // no more proposals
+	renewed chan *proposal // taken before the queue, see Tx.renew
+	calls   chan func()    // run between two entries
+	closing chan struct{}  // no more proposals
 	closed  sync.Once
 	stopped chan struct{} // run has returned
 	held    *proposal     // taken from the queue, too much for the last entry
@@ -29,6 +30,7 @@ func startLocalLog(s *Store) *localLog {
 	l := &localLog{
 		store:   s,
 		queue:   make(chan *proposal, queueLen),
+		renewed: make(chan *proposal, queueLen),
 		calls:   make(chan func()),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
@@ -41,8 +43,12 @@ func startLocalLog(s *Store) *localLog {
 // that p was not or may not have been decided, and says which.
 func (l *localLog) propose(ctx context.Context, p *proposal) error {
 	p.done = make(chan struct{})
+	queue := l.queue
+	if p.try > maxTries { // see Tx.renew
+		queue = l.renewed
+	}
 	select {
-	case l.queue <- p:
+	case queue <- p:
 	case <-ctx.Done():
 		return unavailable(context.Cause(ctx))
 	case <-l.closing:
@@ -93,16 +99,15 @@ func (l *localLog) run() {
 	defer close(l.stopped)
 	for {
 		select {
-		case p := <-l.queue:
-			l.held = p
+		case l.held = <-l.renewed:
+			l.apply()
+		case l.held = <-l.queue:
 			l.apply()
 		case fn := <-l.calls:
 			fn()
 		case <-l.closing:
-			for len(l.queue) > 0 {
-				l.held = <-l.queue
-				l.apply()
-			}
+			l.held = l.next()
+			l.apply()
 			return
 		}
 	}
@@ -146,6 +151,11 @@ func (l *localLog) gather() *entry {
 
 // next returns a waiting proposal, nil if none does.
 func (l *localLog) next() *proposal {
+	select {
+	case p := <-l.renewed:
+		return p
+	default:
+	}
 	select {
 	case p := <-l.queue:
 		return p

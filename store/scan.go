@@ -108,10 +108,7 @@ func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
 		return nil, err
 	}
 	c := &cursor{tx: t, reverse: reverse, all: span{lo, hi}, lo: slices.Clone(lo), hi: slices.Clone(hi)}
-	from, to := dataKey(nil, lo), []byte{spaceData + 1}
-	if hi != nil {
-		to = dataKey(nil, hi)
-	}
+	from, to := dataKeys(c.all)
 	c.it = t.txn.NewIterator(badger.IteratorOptions{Prefix: commonPrefix(from, to), Reverse: reverse})
 	t.iters = append(t.iters, c.it)
 	if reverse {
@@ -120,6 +117,14 @@ func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
 		c.it.Seek(from)
 	}
 	return c, nil
+}
+
+// dataKeys returns the bounds of r as keys of Badger.
+func dataKeys(r span) (from, to []byte) {
+	if r.hi == nil {
+		return dataKey(nil, r.lo), []byte{spaceData + 1}
+	}
+	return dataKey(nil, r.lo), dataKey(nil, r.hi)
 }
 
 // commonPrefix returns what a and b begin with. Every key from a to b, both

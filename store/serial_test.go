@@ -2,11 +2,13 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,26 +229,99 @@ func TestAfterFiveTriesAConflictIsReported(t *testing.T) {
 	}
 }
 
-func TestSnapshotsOlderThanTheWindowAbort(t *testing.T) {
+func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *testing.T) {
 	const window = 4
-	for commits, wantRuns := range map[int]int{window: 1, window + 1: 2} {
-		s := mustOpen(t, store.Options{Window: window})
-		put(t, s, "k", "1")
-		runs := 0
-		update(t, s, func(tx *store.Tx) error {
-			runs++
-			get(tx, "k")
-			for i := range commits {
-				if runs == 1 {
-					put(t, s, fmt.Sprintf("other%d", i), "")
+	rows := []struct {
+		name        string
+		read, other func(*store.Tx) error
+		runs        int
+	}{
+		{"other keys written", both(getter("k"), scanner(false, "", 0)), setter("l", ""), 1},
+		{"key read, then written", getter("k"), setter("k", "1"), 2},
+		{"key read, then deleted", getter("k"), deleter("k"), 2},
+		{"absent key read, then deleted", getter("absent"), deleter("absent"), 2},
+		{"key written that begins with one read", getter("k"), setter("k\x00", ""), 1},
+		{"key written that one read begins with", getter("p/12"), setter("p/1", ""), 1},
+		{"range scanned, then a key put into it", scanner(false, "", 0), setter("p/35", ""), 2},
+		{"range scanned, then a key of it deleted", scanner(false, "", 0), deleter("p/3"), 2},
+		{"range scanned, then one put before it", scanner(false, "", 0), setter("p.", ""), 1},
+		{"range scanned, then one put after it", scanner(false, "", 0), setter("p0", ""), 1},
+		{"two keys consumed, then one put right after", scanner(false, "", 2), setter("p/2\x00", ""), 1},
+		{"all keys scanned, then a last one put", func(tx *store.Tx) error { scan(tx, "", "", false); return nil }, setter("\xff", ""), 2},
+	}
+	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+		s := open(store.Options{Window: window})
+		for _, row := range rows {
+			update(t, s, clearAll)
+			put(t, s, "k", "1", "p/1", "", "p/2", "", "p/3", "", "p/4", "")
+			older := func(tx *store.Tx) error {
+				for i := range window + 1 { // so that the window has forgotten row.other
+					if tx.Attempt() == 1 {
+						put(t, s, fmt.Sprintf("filler%d", i), "")
+					}
+				}
+				return tx.Set([]byte("mine"), nil)
+			}
+			if runs := between(t, s, row.read, row.other, older); runs != row.runs {
+				t.Errorf("%s: the function ran %d times, want %d", row.name, runs, row.runs)
+			}
+		}
+	})
+}
+
+// Requests of seconds beside imports that never pause: each import is as large
+// as one may be, so that the window holds a few of them and more wait.
+func TestLongTransactionsOutliveBulkCommitsOfOtherKeys(t *testing.T) {
+	sequential(t)
+	commits := store.Seq(12)
+	if os.Getenv("RUNNER_SOAK") == "1" {
+		commits = 60
+	}
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
+	put(t, s, "k", "1", "p/1", "")
+	ctx, stop := context.WithCancel(t.Context())
+	var importers, requests sync.WaitGroup
+	for w := range 8 {
+		importers.Go(func() {
+			for ctx.Err() == nil {
+				_, err := s.Update(ctx, func(tx *store.Tx) error {
+					for i := range 50_000 {
+						if err := tx.Set(fmt.Appendf(nil, "import/%02d/%032d", w, i), []byte("value")); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
 				}
 			}
-			return tx.Set([]byte("mine"), nil)
 		})
-		if runs != wantRuns {
-			t.Errorf("with %d commits in between the function ran %d times, want %d", commits, runs, wantRuns)
-		}
 	}
+	for r := range 6 {
+		requests.Go(func() {
+			runs := 0
+			_, err := s.Update(t.Context(), func(tx *store.Tx) error {
+				runs++
+				get(tx, "k")
+				scan(tx, "p/", "", false)
+				snap, err := tx.Snapshot()
+				if err != nil {
+					return err
+				}
+				if err := s.WaitFor(t.Context(), snap+commits); err != nil {
+					return err
+				}
+				return tx.Set(fmt.Appendf(nil, "mine/%d", r), nil)
+			})
+			if err != nil || runs != 1 {
+				t.Errorf("request %d ran %d times beside imports of other keys, want once: %v", r, runs, err)
+			}
+		})
+	}
+	requests.Wait()
+	stop()
+	importers.Wait()
 }
 
 func TestNoIncrementIsLost(t *testing.T) {
@@ -360,7 +435,7 @@ type act struct {
 // must see what it saw.
 func TestHistoriesAreThoseOfOneTransactionAfterTheOther(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
-		s := open(store.Options{Window: 16})
+		s := open(store.Options{Window: 2})
 		random := newRandom(t)
 		var order []string
 		stop := s.OnApply([]byte("id/"), func(_ store.Seq, c store.Change) { order = append(order, string(c.Key)) })

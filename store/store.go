@@ -31,8 +31,9 @@ type Options struct {
 	// Logger takes Badger's lines and the store's own; nil discards them.
 	Logger *slog.Logger
 	// Window is how many entries of the log are remembered for deciding
-	// commits; 0 is 16,384. A transaction that read a snapshot from before
-	// the window runs again. It may change from one start to the next.
+	// commits; 0 is 16,384. What a transaction with an older snapshot has
+	// read is looked up in Badger first, which takes longer. It may change
+	// from one start to the next.
 	Window int
 }
 
@@ -291,7 +292,7 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 	if err := fn(tx); err != nil {
 		return nil, err
 	}
-	tx.end()
+	tx.stop()
 	if tx.writes.keys == 0 {
 		return nil, nil
 	}
@@ -302,7 +303,13 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 		return nil, unavailable(*cause)
 	}
 	p := tx.proposal()
-	return p, s.local.propose(ctx, p)
+	err := s.local.propose(ctx, p)
+	for n := 0; err == nil && p.verdict.outcome == tooOld && n < maxRenewals; n++ {
+		if p, err = tx.renew(p); err == nil && p.verdict.outcome == committed {
+			err = s.local.propose(ctx, p)
+		}
+	}
+	return p, err
 }
 
 // publish makes the entry committed as seq known: to followers, then to
@@ -395,7 +402,7 @@ type Health struct {
 func (s *Store) Health() Health {
 	h := Health{
 		Applied:   s.appliedSeq(),
-		Waiting:   len(s.local.queue),
+		Waiting:   len(s.local.queue) + len(s.local.renewed),
 		Snapshots: s.snapshots.count(),
 	}
 	if cause := s.failure.Load(); cause != nil {

@@ -23,6 +23,7 @@ type Tx struct {
 
 	txn   *badger.Txn // nil before the first read
 	snap  Seq
+	holds bool // snap, which is registered with the store
 	ended bool
 	key   []byte // scratch for Badger keys
 	iters []*badger.Iterator
@@ -151,14 +152,24 @@ func (t *Tx) begin() error {
 	if !ok {
 		return errClosed
 	}
-	t.snap = snap
+	t.snap, t.holds = snap, true
 	t.txn = t.store.db.NewTransactionAt(uint64(snap), false)
 	return nil
 }
 
-// end gives back what begin and Scan took. Iterators still open belong to
-// loops that were left hanging (iter.Pull without stop).
+// end gives back what begin and Scan took.
 func (t *Tx) end() {
+	t.stop()
+	if t.holds {
+		t.holds = false
+		t.store.snapshots.release(t.snap)
+	}
+}
+
+// stop ends reading and writing; the versions after the snapshot stay until
+// end. Iterators still open belong to loops that were left hanging (iter.Pull
+// without stop).
+func (t *Tx) stop() {
 	if t.ended {
 		return
 	}
@@ -171,7 +182,6 @@ func (t *Tx) end() {
 	}
 	t.iters = nil
 	t.txn.Discard()
-	t.store.snapshots.release(t.snap)
 }
 
 // proposal makes of the ended transaction what the log is asked to commit.

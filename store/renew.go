@@ -1,0 +1,96 @@
+package store
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// maxRenewals is how often one run of a transaction is given a newer snapshot
+// before it counts as a conflict. One is enough unless other transactions fill
+// the window while this one's reads are looked up.
+const maxRenewals = 5
+
+// renew returns the proposal p, whose snapshot is from before the window, for
+// the newest commit instead, to be decided before all that waits. It may be
+// so: no key and no range that p read was written in between. If one was, the
+// verdict of what it returns is the conflict.
+//
+// The window cannot tell, but Badger can: it keeps every version after an open
+// snapshot, deletions too. The proposal carries the result as its snapshot, so
+// deciding it still depends on the log alone. All of it happens on the
+// goroutine of the transaction.
+func (t *Tx) renew(p *proposal) (*proposal, error) {
+	fresh, ok := t.store.snapshots.acquire(t.store.appliedSeq)
+	if !ok {
+		return nil, errClosed
+	}
+	old := t.snap
+	clash, err := t.writtenUpTo(p, fresh)
+	t.snap = fresh
+	t.store.snapshots.release(old)
+	if err != nil {
+		return nil, err
+	}
+	renewed := &proposal{
+		snap:   fresh,
+		reads:  p.reads,
+		spans:  p.spans,
+		writes: p.writes,
+		bytes:  p.bytes,
+		try:    t.attempt + maxTries,
+	}
+	if clash != nil {
+		renewed.verdict = verdict{conflict, string(clash)}
+	}
+	return renewed, nil
+}
+
+// writtenUpTo returns a key that p read and that a commit after its snapshot
+// wrote, up to and with last; nil if there is none.
+func (t *Tx) writtenUpTo(p *proposal, last Seq) ([]byte, error) {
+	txn := t.store.db.NewTransactionAt(uint64(last), false)
+	defer txn.Discard()
+	o := badger.IteratorOptions{SinceTs: uint64(p.snap), AllVersions: true}
+	for i, key := range p.reads {
+		if i%ctxEvery == 0 && t.ctx.Err() != nil {
+			return nil, unavailable(context.Cause(t.ctx))
+		}
+		t.key = dataKey(t.key[:0], key)
+		if wroteKey(txn, t.key, o) {
+			return []byte(key), nil
+		}
+	}
+	for i, r := range p.spans {
+		if i%ctxEvery == 0 && t.ctx.Err() != nil {
+			return nil, unavailable(context.Cause(t.ctx))
+		}
+		if key := wroteIn(txn, r, o); key != nil {
+			return key, nil
+		}
+	}
+	return nil, nil
+}
+
+// wroteKey reports whether the key has a version that o admits.
+func wroteKey(txn *badger.Txn, key []byte, o badger.IteratorOptions) bool {
+	it := txn.NewKeyIterator(key, o)
+	defer it.Close()
+	it.Seek(key)
+	return it.Valid()
+}
+
+// wroteIn returns the first key in r with a version that o admits, nil if
+// there is none.
+func wroteIn(txn *badger.Txn, r span, o badger.IteratorOptions) []byte {
+	from, to := dataKeys(r)
+	o.Prefix = commonPrefix(from, to)
+	it := txn.NewIterator(o)
+	defer it.Close()
+	it.Seek(from)
+	if !it.Valid() || bytes.Compare(it.Item().Key(), to) >= 0 {
+		return nil
+	}
+	return it.Item().KeyCopy(nil)[1:]
+}
