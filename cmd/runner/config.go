@@ -72,6 +72,7 @@ type config struct {
 	telemetry struct {
 		level, format string
 		accessLog     bool
+		queue         int64
 	}
 	// secrets are the values of [secrets]; nil without any. Never printed.
 	secrets map[string]string
@@ -114,6 +115,7 @@ func defaults() *config {
 	c.outbound.answer = 5 * mb
 	c.telemetry.level = "info"
 	c.telemetry.format = "json"
+	c.telemetry.queue = mb
 	return &c
 }
 
@@ -161,6 +163,7 @@ func (c *config) settings() []setting {
 		{"telemetry", "level", text{&c.telemetry.level, oneOf("debug", "info", "warn", "error")}},
 		{"telemetry", "format", text{&c.telemetry.format, oneOf("json", "text")}},
 		{"telemetry", "access_log", flag{&c.telemetry.accessLog}},
+		{"telemetry", "queue", size{&c.telemetry.queue, 64 * kb, 1 << 30}},
 	}
 }
 

@@ -219,6 +219,7 @@ var changed = map[string]string{
 	"RUNNER_TELEMETRY_LEVEL":              "debug",
 	"RUNNER_TELEMETRY_FORMAT":             "text",
 	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",
+	"RUNNER_TELEMETRY_QUEUE":              "9mb",
 }
 
 func TestEverySettingIsHandedToItsRoom(t *testing.T) {
@@ -252,7 +253,8 @@ func handedOn(t *testing.T, environ ...string) string {
 		c.logger(a).Log(t.Context(), level, "hello")
 	}
 	lines := regexp.MustCompile(`"?time"?[:=]\S+?Z`).ReplaceAllString(log.String(), "")
-	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s\n%s", opt, a.schemaOptions(), a.data, a.pepperFile(), a.config.runtime.shutdownTimeout, lines)
+	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s %d\n%s", opt, a.schemaOptions(), a.data, a.pepperFile(),
+		a.config.runtime.shutdownTimeout, a.config.telemetry.queue, lines)
 }
 
 func TestAValueOfSecretsIsNeverShown(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,24 +27,34 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
 	secrets := &telemetry.Values{}
-	stderr := telemetry.NewRedactor(os.Stderr, secrets) // an error may quote an argument, and that may be a token
+	queue := telemetry.NewQueue(os.Stderr)
+	stderr := telemetry.NewRedactor(queue, secrets) // an error may quote an argument, and that may be a token
 	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, environ: os.Environ(), secrets: secrets,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, queue: queue, environ: os.Environ(), secrets: secrets,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())), umask: umask,
 	}
 	c.color = c.terminal && os.Getenv("NO_COLOR") == ""
 	c.colorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
 	_ = stderr.Flush() // nobody is left to be told
+	queue.Flush(max(time.Until(c.stopBy), flushTime))
 	os.Exit(status)
 }
+
+// flushTime is how long the end of the process waits for the reader of stderr when
+// shutdown_timeout leaves no time for it.
+const flushTime = 100 * time.Millisecond
 
 // cli is one run of the program: where it reads and writes, and what the
 // global flags say.
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	environ        []string
+	// queue is what stderr writes to; nil: something else is.
+	queue   *telemetry.Queue
+	environ []string
+	// stopBy is when shutdown_timeout ends; zero: no signal has come.
+	stopBy time.Time
 	// secrets are the values that stderr hides; nil: none.
 	secrets *telemetry.Values
 	// terminal reports that a person reads stderr on a terminal, color that they

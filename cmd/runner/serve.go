@@ -79,6 +79,7 @@ func (c *cli) serve(ctx context.Context, a *app) error {
 	if err := latest.fits(ctx, a, opt); err != nil {
 		return err
 	}
+	c.limitLog(a)
 	logger := c.logger(a)
 	for _, d := range append(a.strangers(latest.Schema), a.doubts...).Sorted() {
 		logger.Warn("configuration", "about", d.String())
@@ -87,6 +88,7 @@ func (c *cli) serve(ctx context.Context, a *app) error {
 		if err := latest.activate(ctx, h.rt); err != nil {
 			return err
 		}
+		defer func() { c.stopBy = h.stopBy }()
 		return h.serve(ctx, a, life{begin: func() (end func()) {
 			end = a.reloadOnSignal(ctx, h.rt, logger) // who reads the line may signal at once
 			if err := c.sayListening(h.local.URL); err != nil {
@@ -103,6 +105,8 @@ type house struct {
 	rt     *runtime.Runtime
 	local  *admin.Local
 	logger *slog.Logger
+	// stopBy is when a stop that has begun is to be over.
+	stopBy time.Time
 }
 
 // withRooms opens the rooms from the ground up, lets do work with them, and closes
@@ -142,7 +146,7 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	local := &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String()}
-	return do(&house{ln, rt, local, logger})
+	return do(&house{ln: ln, rt: rt, local: local, logger: logger})
 }
 
 // life is what a command does beside serving.
@@ -171,7 +175,8 @@ func (h *house) serve(ctx context.Context, a *app, l life) error {
 	running, failed := h.attend(ended, signals, l.over)
 
 	// Requests first: while they end, operators can still ask.
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.runtime.shutdownTimeout)
+	h.stopBy = time.Now().Add(a.config.runtime.shutdownTimeout)
+	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.stopBy)
 	defer cancel()
 	if late := h.rt.Shutdown(wait); late != nil {
 		h.logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
@@ -243,6 +248,17 @@ func (c *cli) sayListening(url string) error {
 		return c.print(fmt.Sprintf("{\"url\": %q}\n", url)) // one line: who waits for it reads one
 	}
 	return c.print("listening on " + url + "\n")
+}
+
+// limitLog lets requests no longer wait for the reader of the log.
+func (c *cli) limitLog(a *app) {
+	if c.queue == nil {
+		return
+	}
+	opt := telemetry.Options{Format: a.config.telemetry.format}
+	c.queue.Limit(int(a.config.telemetry.queue), func(lines int) []byte {
+		return opt.Line(slog.LevelWarn, "log lines discarded", "lines", lines)
+	})
 }
 
 // logger is the server's. It redacts.

@@ -6,6 +6,7 @@
 // a Redactor knows. That is the last net, not the first: who has a secret keeps
 // it in a type that prints as "…" and does not log it.
 //
-// Lines are written whole, one write for each. Loggers and Redactors may be
-// used by any number of goroutines.
+// Lines are written whole, one write for each, or by a Queue several at once when
+// their reader is slow. Loggers, Redactors and Queues may be used by any number of
+// goroutines.
 package telemetry

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,6 +40,14 @@ func NewLogger(w io.Writer, opt Options) *slog.Logger {
 		return slog.New(slog.NewTextHandler(out, handler))
 	}
 	return slog.New(slog.NewJSONHandler(out, handler))
+}
+
+// Line gives one line as a logger of these options writes it, whatever its level.
+func (o Options) Line(level slog.Level, text string, args ...any) []byte {
+	var line bytes.Buffer
+	o.Level = level
+	NewLogger(&line, o).Log(context.Background(), level, text, args...)
+	return line.Bytes()
 }
 
 // secretNames are attributes whose values never leave, in lower case.

@@ -1,0 +1,156 @@
+package telemetry
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// chunkBytes is how much a queue writes at once, and the least that it allocates.
+const chunkBytes = 32 << 10
+
+// Queue is a writer whose callers do not wait for the reader of a pipe, once Limit was
+// called. What the pipe takes at once is written by the caller. The rest waits in
+// memory for a goroutine that lives as long as there is a rest. What does not fit
+// there is discarded and counted.
+//
+// Each call of Write is to be whole lines. Queues may be used by any number of
+// goroutines.
+type Queue struct {
+	file *os.File
+	fd   int
+	// onDisk: no reader is waited for.
+	onDisk bool
+	// blind: the kernel cannot tell what the file takes at once.
+	blind bool
+
+	mu      sync.Mutex
+	limit   int // 0: callers wait
+	report  func(lines int) []byte
+	chunks  [][]byte // waiting, the oldest first
+	spare   []byte   // an empty chunk
+	held    int      // capacity of chunks, and of the one that is being written
+	dropped int      // lines, since the last report
+	idle    chan struct{}
+}
+
+// NewQueue returns a Queue over file, whose callers wait until Limit is called.
+func NewQueue(file *os.File) *Queue {
+	q := &Queue{file: file, fd: int(file.Fd())}
+	info, err := file.Stat()
+	q.onDisk = err == nil && info.Mode().IsRegular()
+	return q
+}
+
+// Limit ends the waiting of callers: from now on at most limit bytes wait in memory, and
+// one line more. When lines were discarded and the reader reads again, the line that
+// report makes of their number is written. Callers of a file on a disk wait as before.
+func (q *Queue) Limit(limit int, report func(lines int) []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.onDisk {
+		q.limit, q.report = limit, report
+	}
+}
+
+// Write takes over p, or discards it as a whole. It reports errors only before Limit.
+func (q *Queue) Write(p []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.limit == 0:
+		return q.file.Write(p)
+	case q.idle == nil: // nothing waits that p would overtake
+		if n := q.writeNow(p); n < len(p) {
+			q.add(p[n:]) // whatever its size: a part of the line may be out
+			q.idle = make(chan struct{})
+			go q.drain()
+		}
+	case q.held+q.growth(len(p)) > q.limit:
+		q.dropped += bytes.Count(p, []byte("\n"))
+	default:
+		q.add(p)
+	}
+	return len(p), nil
+}
+
+// writeNow writes what the file takes without waiting.
+func (q *Queue) writeNow(p []byte) (n int) {
+	if q.blind {
+		return 0
+	}
+	n, err := unix.Pwritev2(q.fd, [][]byte{p}, -1, unix.RWF_NOWAIT)
+	if err == nil {
+		return n
+	}
+	// Pipes can since Linux 6.4, terminals cannot. Other errors are for drain to meet.
+	q.blind = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	return 0
+}
+
+// growth is how much more memory n bytes take.
+func (q *Queue) growth(n int) int {
+	if last := len(q.chunks) - 1; last >= 0 && len(q.chunks[last])+n <= cap(q.chunks[last]) {
+		return 0
+	}
+	return max(n, chunkBytes)
+}
+
+func (q *Queue) add(p []byte) {
+	if grown := q.growth(len(p)); grown > 0 {
+		chunk := q.spare
+		if q.spare = nil; cap(chunk) < grown {
+			chunk = make([]byte, 0, grown)
+		}
+		q.chunks = append(q.chunks, chunk)
+		q.held += cap(chunk)
+	}
+	last := len(q.chunks) - 1
+	q.chunks[last] = append(q.chunks[last], p...)
+}
+
+// drain writes what waits, until nothing does.
+func (q *Queue) drain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.chunks) > 0 {
+		chunk := q.chunks[0]
+		q.chunks[0] = nil
+		q.chunks = q.chunks[1:]
+		q.mu.Unlock()
+		_, err := q.file.Write(chunk)
+		q.mu.Lock()
+		q.held -= cap(chunk)
+		if cap(chunk) == chunkBytes {
+			q.spare = chunk[:0]
+		}
+		if q.dropped > 0 && err == nil {
+			line := q.report(q.dropped)
+			q.dropped = 0
+			q.chunks = append([][]byte{line}, q.chunks...) // it goes first, whether it fits or not
+			q.held += cap(line)
+		}
+	}
+	close(q.idle)
+	q.idle, q.chunks = nil, nil
+}
+
+// Flush waits until nothing waits to be written, or that long.
+func (q *Queue) Flush(wait time.Duration) {
+	q.mu.Lock()
+	idle := q.idle
+	q.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	end := time.NewTimer(wait)
+	defer end.Stop()
+	select {
+	case <-idle:
+	case <-end.C:
+	}
+}
