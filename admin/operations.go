@@ -278,14 +278,13 @@ func (l *Local) listAudit(ctx context.Context, _ keystore.Authority, args ListAu
 	case args.Limit < 0 || args.Limit > maxRecords:
 		return nil, fault.New(fault.Invalid, "limit must be between 1 and %d", maxRecords)
 	}
+	var entries []audit.Entry
+	var err error
 	if args.From == 0 {
-		head, err := audit.Verify(ctx, l.Store)
-		if err != nil {
-			return nil, err
-		}
-		args.From = max(head.Count, uint64(args.Limit)) - uint64(args.Limit) + 1
+		entries, err = audit.Newest(ctx, l.Store, args.Limit)
+	} else {
+		entries, err = audit.List(ctx, l.Store, args.From, args.Limit)
 	}
-	entries, err := audit.List(ctx, l.Store, args.From, args.Limit)
 	return append([]audit.Entry{}, entries...), err
 }
 

@@ -196,6 +196,14 @@ func followUnderLoad(t *testing.T, dir string) {
 			}
 		})
 	}
+	readers.Go(func() {
+		for range 30 {
+			if err := log.Seal(context.Background()); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
 	var mu sync.Mutex
 	var seen []audit.Head
 	var late []*audit.Log
@@ -267,21 +275,7 @@ func TestTheHeadHasOnlyRecordsThatCanBeRead(t *testing.T) {
 }
 
 func TestVerifyFindsWhatWasTamperedWith(t *testing.T) {
-	keys := func(st *store.Store) (out [][]byte) {
-		err := st.View(t.Context(), func(tx *store.Tx) error {
-			for item, err := range tx.Scan([]byte("audit/"), nil, false) {
-				if err != nil {
-					return err
-				}
-				out = append(out, slices.Clone(item.Key))
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
+	keys := func(st *store.Store) [][]byte { return keysUnder(t, st, "audit/") }
 	for name, tamper := range map[string]func(*store.Tx, [][]byte) error{
 		"changed": func(tx *store.Tx, keys [][]byte) error {
 			value, err := tx.Get(keys[2])
@@ -319,6 +313,23 @@ func TestVerifyFindsWhatWasTamperedWith(t *testing.T) {
 			t.Errorf("%s: verified with %v", name, err)
 		}
 	}
+}
+
+func keysUnder(t *testing.T, st *store.Store, prefix string) (out [][]byte) {
+	t.Helper()
+	err := st.View(t.Context(), func(tx *store.Tx) error {
+		for item, err := range tx.Scan([]byte(prefix), nil, false) {
+			if err != nil {
+				return err
+			}
+			out = append(out, slices.Clone(item.Key))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func TestAddingRecordsMakesNoTransactionConflict(t *testing.T) {
@@ -386,17 +397,20 @@ func TestAHeadIsReadAsItIsWritten(t *testing.T) {
 }
 
 func TestTheHeadIsLoggedAtEveryInterval(t *testing.T) {
-	st := openStore(t, "")
-	log := openLog(t, st)
-	add(t, st, "x")
-	head := log.Head()
-	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
+		st := openStore(t, "")
+		log := openLog(t, st)
+		add(t, st, "x")
+		head := log.Head()
+		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
 		log.Run(ctx, slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
+		if got := strings.Count(out.String(), "head="+head.String()); got != 3 { // after 60 s, 120 s and at the end
+			t.Errorf("logged %d times:\n%s", got, out.String())
+		}
+		if verify(t, st) != head {
+			t.Error("sealing changed the chain")
+		}
 	})
-	if got := strings.Count(out.String(), "head="+head.String()); got != 3 { // after 60 s, 120 s and at the end
-		t.Errorf("logged %d times:\n%s", got, out.String())
-	}
 }

@@ -62,16 +62,16 @@ func (h Head) then(l link) Head {
 	return Head{h.Count + 1, sha256.Sum256(buf)}
 }
 
-// links reads all records and gives each to see as it comes, in order of their
-// keys; it returns them in the chain's order.
-func links(tx *store.Tx, see func(link)) ([]link, error) {
+// tail reads the records that are not sealed yet, gives each value to see as it
+// comes, and returns the records in the chain's order.
+func tail(tx *store.Tx, see func(key string, value []byte)) ([]link, error) {
 	var all []link
 	for item, err := range tx.Scan(prefix, nil, false) {
 		if err != nil {
 			return nil, fmt.Errorf("read the audit records: %w", err)
 		}
 		l := newLink(item.Version, item.Key, item.Value)
-		see(l)
+		see(l.key, item.Value)
 		all = append(all, l)
 	}
 	slices.SortFunc(all, order)
@@ -79,35 +79,75 @@ func links(tx *store.Tx, see func(link)) ([]link, error) {
 }
 
 // Verify computes the chain from the records in st and returns its head. The
-// error says where a head in want, written down earlier, is not on the chain:
-// some record up to it was changed, removed or put in.
+// error says which record was changed, removed or put in, as far as the records
+// themselves show it, or where a head in want, written down earlier, is not on the
+// chain.
 func Verify(ctx context.Context, st *store.Store, want ...Head) (Head, error) {
-	var head Head
-	err := st.View(ctx, func(tx *store.Tx) error {
-		all, err := links(tx, func(link) {})
+	v := verifier{want: slices.Clone(want)}
+	slices.SortFunc(v.want, func(a, b Head) int { return cmp.Compare(a.Count, b.Count) })
+	err := st.View(ctx, func(tx *store.Tx) error { return v.run(tx) })
+	return v.head, err
+}
+
+// verifier computes the chain.
+type verifier struct {
+	head Head
+	want []Head // those that are still to come, in order
+}
+
+func (v *verifier) run(tx *store.Tx) error {
+	if err := v.compare(); err != nil {
+		return err
+	}
+	for item, err := range tx.Scan(sealedPrefix, nil, false) {
+		if err != nil {
+			return fmt.Errorf("read the audit records: %w", err)
+		}
+		r, err := decodeRow(item.Key, item.Value)
 		if err != nil {
 			return err
 		}
-		want := slices.Clone(want)
-		slices.SortFunc(want, func(a, b Head) int { return cmp.Compare(a.Count, b.Count) })
-		for i := 0; ; i++ {
-			for len(want) > 0 && want[0].Count == head.Count {
-				if !bytes.Equal(want[0].Hash[:], head.Hash[:]) {
-					return fmt.Errorf("audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or put in", head.Count, head, want[0])
-				}
-				want = want[1:]
-			}
-			if i == len(all) {
-				break
-			}
-			head = head.then(all[i])
+		if err := v.row(r); err != nil {
+			return err
 		}
-		if len(want) > 0 {
-			return fmt.Errorf("audit chain is broken: it ends after %d records, before the head %v: records were removed", head.Count, want[0])
+	}
+	rest, err := tail(tx, func(string, []byte) {})
+	if err != nil {
+		return err
+	}
+	for _, l := range rest {
+		v.head = v.head.then(l)
+		if err := v.compare(); err != nil {
+			return err
 		}
-		return nil
-	})
-	return head, err
+	}
+	if len(v.want) > 0 {
+		return fmt.Errorf("audit chain is broken: it ends after %d records, before the head %v: records were removed", v.head.Count, v.want[0])
+	}
+	return nil
+}
+
+// row goes on over one sealed record.
+func (v *verifier) row(r row) error {
+	if r.head.Count != v.head.Count+1 {
+		return fmt.Errorf("audit chain is broken: records %d to %d are missing", v.head.Count+1, r.head.Count-1)
+	}
+	v.head = v.head.then(r.link())
+	if v.head != r.head {
+		return fmt.Errorf("audit chain is broken: record %d was changed: the chain is %v there and not %v", r.head.Count, v.head, r.head)
+	}
+	return v.compare()
+}
+
+// compare checks the wanted heads of this place.
+func (v *verifier) compare() error {
+	for len(v.want) > 0 && v.want[0].Count == v.head.Count {
+		if v.want[0] != v.head {
+			return fmt.Errorf("audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or put in", v.head.Count, v.head, v.want[0])
+		}
+		v.want = v.want[1:]
+	}
+	return nil
 }
 
 // Entry is a record with its place in the chain. Its JSON form is the record's
@@ -125,34 +165,86 @@ type Entry struct {
 func List(ctx context.Context, st *store.Store, from uint64, limit int) ([]Entry, error) {
 	var out []Entry
 	err := st.View(ctx, func(tx *store.Tx) error {
-		all, err := links(tx, func(link) {})
+		for item, err := range tx.Scan(sealedPrefix, rowKey(from), false) {
+			if len(out) == limit {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("read the audit records: %w", err)
+			}
+			if out, err = appendRow(out, item); err != nil {
+				return err
+			}
+		}
+		rest, err := tailEntries(tx)
+		for _, e := range rest {
+			if e.Sequence >= from && len(out) < limit {
+				out = append(out, e)
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// Newest returns the last limit records in the chain's order.
+func Newest(ctx context.Context, st *store.Store, limit int) ([]Entry, error) {
+	var out []Entry
+	err := st.View(ctx, func(tx *store.Tx) error {
+		rest, err := tailEntries(tx)
 		if err != nil {
 			return err
 		}
-		var head Head
-		for _, l := range all {
-			if len(out) >= limit {
+		slices.Reverse(rest)
+		out = rest[:min(len(rest), limit)]
+		for item, err := range tx.Scan(sealedPrefix, nil, true) {
+			if len(out) == limit {
 				break
 			}
-			if head = head.then(l); head.Count < from {
-				continue
-			}
-			e, err := entryOf(tx, l, head)
 			if err != nil {
+				return fmt.Errorf("read the audit records: %w", err)
+			}
+			if out, err = appendRow(out, item); err != nil {
 				return err
 			}
-			out = append(out, e)
 		}
+		slices.Reverse(out)
 		return nil
 	})
 	return out, err
 }
 
-func entryOf(tx *store.Tx, l link, head Head) (Entry, error) {
-	value, err := tx.Get([]byte(l.key))
+func appendRow(out []Entry, item store.Item) ([]Entry, error) {
+	r, err := decodeRow(item.Key, item.Value)
 	if err != nil {
-		return Entry{}, fmt.Errorf("read the audit record %d: %w", head.Count, err)
+		return nil, err
 	}
+	e, err := newEntry(r.head, r.value)
+	return append(out, e), err
+}
+
+// tailEntries returns the records that are not sealed yet.
+func tailEntries(tx *store.Tx) ([]Entry, error) {
+	head, err := lastSealed(tx)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string][]byte{}
+	all, err := tail(tx, func(key string, value []byte) { values[key] = bytes.Clone(value) })
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Entry, len(all))
+	for i, l := range all {
+		head = head.then(l)
+		if out[i], err = newEntry(head, values[l.key]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func newEntry(head Head, value []byte) (Entry, error) {
 	e := Entry{Sequence: head.Count, Hash: hex.EncodeToString(head.Hash[:])}
 	if err := json.Unmarshal(value, &e.Record); err != nil {
 		return Entry{}, fmt.Errorf("read the audit record %d: %w", head.Count, err)

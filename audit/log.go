@@ -16,18 +16,25 @@ type Log struct {
 	store  *store.Store
 	unhook func()
 
+	sealing sync.Mutex // one of Seal at a time; taken before mu
+
 	mu   sync.Mutex
 	head Head
+	// tail are the records up to head that are not sealed yet.
+	tail []link
 	// open are the records of the newest version that has any. They are not in
 	// head yet: more of them may come.
 	open []link
-	// early are the records that came while Open was reading; nil afterwards.
-	early map[string]link
+	// early are the records that came while Open was reading; loaded says that it is
+	// done.
+	early  []link
+	loaded bool
 }
 
-// Open reads the records of st and follows the store until Close.
+// Open reads the records of st that are not sealed, and follows the store until
+// Close.
 func Open(ctx context.Context, st *store.Store) (*Log, error) {
-	l := &Log{store: st, early: map[string]link{}}
+	l := &Log{store: st}
 	l.unhook = st.OnApply(prefix, l.apply)
 	if err := st.View(ctx, l.load); err != nil {
 		l.unhook()
@@ -49,53 +56,73 @@ func (l *Log) Head() Head {
 	return l.head
 }
 
-// Run writes the head into the log each time that every has passed, and once
-// more when ctx ends; then it returns.
+// Run seals the records and writes the head into the log each time that every has
+// passed, and once more when ctx ends; then it returns. The store must be open till
+// then.
 func (l *Log) Run(ctx context.Context, logger *slog.Logger, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for {
+	for running := true; running; {
 		select {
 		case <-ticker.C:
-			logger.Info("audit head", "head", l.Head().String())
+			l.tend(ctx, logger)
 		case <-ctx.Done():
-			logger.Info("audit head", "head", l.Head().String())
-			return
+			running = false
+			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastSeal)
+			defer stop()
+			l.tend(last, logger)
 		}
 	}
 }
 
+// lastSeal is how long the last sealing may take: what is left is sealed after the
+// next start.
+const lastSeal = 5 * time.Second
+
+func (l *Log) tend(ctx context.Context, logger *slog.Logger) {
+	if err := l.Seal(ctx); err != nil && ctx.Err() == nil {
+		logger.Warn("audit records not sealed; the next attempt follows", "cause", err)
+	}
+	logger.Info("audit head", "head", l.Head().String())
+}
+
 func (l *Log) load(tx *store.Tx) error {
-	all, err := links(tx, func(seen link) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.early, seen.key)
-	})
+	snapshot, err := tx.Snapshot()
+	if err != nil {
+		return err
+	}
+	sealed, err := lastSealed(tx)
+	if err != nil {
+		return err
+	}
+	all, err := tail(tx, func(string, []byte) {})
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.early {
-		all = append(all, e)
-	}
-	l.early = nil
-	slices.SortFunc(all, order)
+	l.head = sealed
 	for _, one := range all {
 		l.addLocked(one)
 	}
+	for _, one := range l.early {
+		if one.version > snapshot {
+			l.addLocked(one)
+		}
+	}
+	l.early, l.loaded = nil, true
 	return nil
 }
 
 func (l *Log) apply(version store.Seq, change store.Change) {
 	if change.Deleted {
-		return // records are never deleted; what does it shows when the chain is computed again
+		return // it was sealed
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := newLink(version, change.Key, change.Value)
-	if l.early != nil {
-		l.early[one.key] = one
+	if !l.loaded {
+		l.early = append(l.early, one)
 		return
 	}
 	l.addLocked(one)
@@ -113,5 +140,6 @@ func (l *Log) foldLocked() {
 	for _, one := range l.open {
 		l.head = l.head.then(one)
 	}
+	l.tail = append(l.tail, l.open...)
 	l.open = l.open[:0]
 }

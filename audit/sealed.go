@@ -1,0 +1,145 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"runner.example/store"
+)
+
+// sealedPrefix is of the records whose place in the chain is settled: under the
+// number of the record, big endian,
+//
+//	'r' | hash of the head after the record, 32 | length of its key, 1 | its key | its value
+//
+// The key is the one that the record was written under, which is hashed with it.
+var sealedPrefix = []byte("auditlog/")
+
+const (
+	recordRow = 'r'
+	// sealBatch is how many records one transaction seals: large ones would hold
+	// other commits up.
+	sealBatch = 1000
+)
+
+func rowKey(sequence uint64) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(sealedPrefix), sequence)
+}
+
+// row is a sealed record. Its bytes are borrowed.
+type row struct {
+	head       Head // after the record
+	key, value []byte
+}
+
+// link is the record as the chain sees it.
+func (r row) link() link { return newLink(0, r.key, r.value) }
+
+func encodeRow(head Head, key, value []byte) []byte {
+	out := make([]byte, 0, 1+len(head.Hash)+1+len(key)+len(value))
+	out = append(append(out, recordRow), head.Hash[:]...)
+	out = append(append(out, byte(len(key))), key...)
+	return append(out, value...)
+}
+
+func decodeRow(key, in []byte) (r row, err error) {
+	at := len(sealedPrefix)
+	if len(key) != at+8 {
+		return r, fmt.Errorf("audit chain is broken: %q is not the key of a sealed record", key)
+	}
+	r.head.Count = binary.BigEndian.Uint64(key[at:])
+	fixed := 1 + len(r.head.Hash) + 1
+	if len(in) < fixed || in[0] != recordRow || len(in) < fixed+int(in[fixed-1]) {
+		return r, fmt.Errorf("audit chain is broken: record %d cannot be read", r.head.Count)
+	}
+	copy(r.head.Hash[:], in[1:])
+	rest := in[fixed:]
+	r.key, r.value = rest[:in[fixed-1]], rest[in[fixed-1]:]
+	return r, nil
+}
+
+// lastSealed returns the head after the last sealed record.
+func lastSealed(tx *store.Tx) (Head, error) {
+	for item, err := range tx.Scan(sealedPrefix, nil, true) {
+		if err != nil {
+			return Head{}, fmt.Errorf("read the last sealed audit record: %w", err)
+		}
+		r, err := decodeRow(item.Key, item.Value)
+		return r.head, err
+	}
+	return Head{}, nil
+}
+
+// Seal moves the records that can be read to where they are kept by their number,
+// so that opening the log, listing and verifying need not order them again. It does
+// not change the chain.
+func (l *Log) Seal(ctx context.Context) error {
+	l.sealing.Lock()
+	defer l.sealing.Unlock()
+	l.Head() // which settles the order of all that can be read
+	for more := true; more; {
+		var sealed Head
+		_, err := l.store.Update(ctx, func(tx *store.Tx) (err error) {
+			sealed, more, err = l.seal(tx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("seal audit records: %w", err)
+		}
+		l.mu.Lock()
+		l.dropLocked(sealed)
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// seal seals a batch of records in tx and returns the head after it, and whether
+// there are more.
+func (l *Log) seal(tx *store.Tx) (sealed Head, more bool, err error) {
+	if sealed, err = lastSealed(tx); err != nil {
+		return sealed, false, err
+	}
+	l.mu.Lock()
+	l.dropLocked(sealed) // after a commit whose outcome was not known
+	batch := l.tail[:min(len(l.tail), sealBatch)]
+	more = len(batch) < len(l.tail)
+	first := l.head.Count - uint64(len(l.tail))
+	l.mu.Unlock()
+	if first != sealed.Count && len(batch) > 0 {
+		return sealed, false, fmt.Errorf("audit chain is broken: %d records are sealed, %d were", sealed.Count, first)
+	}
+	for i, one := range batch {
+		value, err := tx.Get([]byte(one.key))
+		if err != nil {
+			return sealed, false, fmt.Errorf("read the audit record %d: %w", sealed.Count+1, err)
+		}
+		key := []byte(one.key)
+		next := sealed.then(one)
+		encoded := encodeRow(next, key, value)
+		if i > 0 && !tx.Fits(2, len(encoded)+2*len(key)) {
+			return sealed, true, nil
+		}
+		if err := tx.Set(rowKey(next.Count), encoded); err != nil {
+			return sealed, false, err
+		}
+		if err := tx.Delete(key); err != nil {
+			return sealed, false, err
+		}
+		sealed = next
+	}
+	return sealed, more, nil
+}
+
+// dropLocked drops the records up to a sealed head from the tail.
+func (l *Log) dropLocked(sealed Head) {
+	first := l.head.Count - uint64(len(l.tail)) // how many come before the tail
+	if sealed.Count <= first {
+		return
+	}
+	l.tail = l.tail[min(sealed.Count-first, uint64(len(l.tail))):]
+	if len(l.tail) == 0 {
+		l.tail = nil
+	}
+}
