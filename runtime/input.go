@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/schema"
@@ -18,13 +19,48 @@ type inputError struct {
 
 func (e *inputError) Unwrap() error { return e.Fault }
 
-// checkInput refuses a body that is not what input asks for; nil asks for
-// nothing. No body at all is an empty object, as it is to handlers.
-func checkInput(input *schema.ObjectType, body []byte) error {
-	if input == nil {
-		return nil
+// checkBody refuses a body that is not what input asks for, nil asks for nothing, and
+// one that says it is JSON and nests deeper than JSON may that comes from outside.
+func checkBody(input *schema.ObjectType, headers []abi.Pair, body []byte) error {
+	switch {
+	case input != nil:
+		return checkInput(input, body)
+	case isJSON(headers):
+		return checkDepth(body)
 	}
+	return nil
+}
+
+// isJSON tells whether the headers say that the body is JSON as it is.
+func isJSON(headers []abi.Pair) (is bool) {
+	for _, h := range headers {
+		switch string(h.Name) {
+		case "content-encoding":
+			return false
+		case "content-type":
+			media, _, _ := bytes.Cut(h.Value, []byte(";"))
+			media = bytes.TrimSpace(media)
+			_, after, _ := bytes.Cut(media, []byte("/"))
+			is = is || bytes.EqualFold(after, []byte("json")) || len(after) > 5 && bytes.EqualFold(after[len(after)-5:], []byte("+json"))
+		}
+	}
+	return is
+}
+
+func checkDepth(body []byte) error {
+	if err := schema.CheckDepth(body); err != nil {
+		return fault.New(fault.InvalidJSON, "the body %s", err)
+	}
+	return nil
+}
+
+// checkInput refuses a body that is not what input asks for. No body at all is an
+// empty object, as it is to handlers.
+func checkInput(input *schema.ObjectType, body []byte) error {
 	body = orEmpty(body)
+	if err := checkDepth(body); err != nil {
+		return err
+	}
 	wrong := input.Check(body)
 	if len(wrong) == 0 {
 		return nil

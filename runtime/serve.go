@@ -236,7 +236,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 			return err
 		}
 	}
-	if err := checkInput(rt.input, x.Request.Body); err != nil {
+	if err := checkBody(rt.input, x.Request.Headers, x.Request.Body); err != nil {
 		return err
 	}
 	if rt.fills {

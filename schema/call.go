@@ -131,22 +131,22 @@ func (t *Type) CheckResult(body []byte, hidden bool) []FieldError {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		body = []byte("null")
 	}
-	if err := checkDepth(body); err != nil {
+	if err := checkDepth(body, maxResultDepth); err != nil {
 		return []FieldError{{"", err.Error()}}
 	}
-	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), hidden: hidden}
-	if c.result(t) {
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), result: true, hidden: hidden}
+	if c.answer(t) {
 		c.end("value")
 	}
 	return c.found
 }
 
-func (c *inputChecker) result(t *Type) bool {
+func (c *inputChecker) answer(t *Type) bool {
 	if t.Kind != Relation || c.dec.PeekKind() == 'n' {
 		return c.value(t)
 	}
 	if t.List {
-		return c.list(t, c.result)
+		return c.list(t, c.answer)
 	}
 	_, more := c.members(func(name string) bool {
 		f := t.Entity.Field(name)

@@ -39,7 +39,7 @@ const (
 // nil when there is none. Members that the type does not have are mistakes. A field
 // may be left out when it is optional or has a default.
 func (t *ObjectType) Check(body []byte) []FieldError {
-	if err := checkDepth(body); err != nil {
+	if err := CheckDepth(body); err != nil {
 		return []FieldError{{"", err.Error()}}
 	}
 	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body))}
@@ -78,7 +78,8 @@ func (t *ObjectType) read(raw []byte) (Value, error) {
 // more is to be read.
 type inputChecker struct {
 	dec       *jsontext.Decoder
-	hidden    bool   // fields may stand in a result
+	result    bool   // it is one of a function
+	hidden    bool   // fields may stand in it
 	path      []byte // of the value at hand
 	found     []FieldError
 	foundSize int // in bytes
@@ -213,6 +214,9 @@ func (c *inputChecker) value(t *Type) bool {
 	raw, err := c.dec.ReadValue()
 	if err != nil {
 		return c.broken(err)
+	}
+	if c.result && t.Kind == JSON && raw.Kind() != 'n' {
+		return true // a row in it may be as deep as maxJSONDepth by itself
 	}
 	if _, err := t.Parse(raw); err != nil {
 		return c.report("%s", err)

@@ -685,7 +685,7 @@ RUNNER_API bool runner_as_bool(const runner_json *value, bool otherwise) {
 typedef struct runner_reader {
   const char *at, *end;
   const char *why; /* the first mistake */
-  int depth;
+  int levels;      /* how many more may lie in the value at hand */
 } runner_reader;
 
 RUNNER_API runner_json *runner_read(runner_reader *r);
@@ -821,11 +821,11 @@ RUNNER_API runner_json *runner_read_number(runner_reader *r) {
 /* Reads what stands between brackets or braces. */
 RUNNER_API runner_json *runner_read_list(runner_reader *r, runner_kind kind, int closing) {
   runner_json *list = runner_make(kind);
-  if (++r->depth > RUNNER_DEPTH) return runner_wrong(r, "lists and objects that lie too deep in each other");
+  if (--r->levels < 0) return runner_wrong(r, "lists and objects that lie too deep in each other");
   r->at++;
   if (runner_peek(r) == closing) {
     r->at++;
-    r->depth--;
+    r->levels++;
     return list;
   }
   for (;;) {
@@ -843,7 +843,7 @@ RUNNER_API runner_json *runner_read_list(runner_reader *r, runner_kind kind, int
     if (c != ',' && c != closing) return runner_wrong(r, "a comma or the end of a list or object is missing");
     r->at++;
     if (c == closing) {
-      r->depth--;
+      r->levels++;
       return list;
     }
   }
@@ -874,13 +874,15 @@ RUNNER_API runner_json *runner_read(runner_reader *r) {
   return runner_wrong(r, "a value that is none");
 }
 
-RUNNER_API runner_json *runner_parse(runner_text text, const char **why) {
-  runner_reader r = {text.data, text.data + text.len, NULL, 0};
+RUNNER_API runner_json *runner_parse_to(int levels, runner_text text, const char **why) {
+  runner_reader r = {text.data, text.data + text.len, NULL, levels};
   runner_json *v = text.data ? runner_read(&r) : runner_wrong(&r, "there is no value");
   if (v && runner_peek(&r) != -1) v = runner_wrong(&r, "there is something behind the value");
   if (!v && why) *why = runner_format("%s, at byte %zu", r.why, (size_t)(r.at - text.data) + 1);
   return v;
 }
+
+RUNNER_API runner_json *runner_parse(runner_text text, const char **why) { return runner_parse_to(RUNNER_DEPTH, text, why); }
 
 /* ---- Writing JSON ---- */
 
@@ -1122,9 +1124,9 @@ RUNNER_API bool runner_run(const char *operation, const runner_json *arguments) 
   return runner_done(operation, runner_host_call(operation, (uint32_t)strlen(operation), args.data, (uint32_t)args.len));
 }
 
-/* Reads the result that the host has. */
+/* Reads the result that the host has. Its rows may hold JSON that is as deep as may be. */
 RUNNER_API runner_json *runner_result(void) {
-  runner_json *result = runner_parse(runner_take_pieces(runner_host_call_result), NULL);
+  runner_json *result = runner_parse_to(2 * RUNNER_DEPTH, runner_take_pieces(runner_host_call_result), NULL);
   if (!result) runner_note("internal", runner_t("the host's result is no JSON"));
   return result;
 }

@@ -72,14 +72,17 @@ func (r *Request) RawBody() []byte {
 type Pair struct{ Name, Value string }
 
 // Body reads the JSON body as a T. An empty body and null give the zero T, so
-// that a check for a field finds it missing. A body that is not JSON, or does
-// not fit T, is an error that answers 400 invalid_json when the handler
-// returns it.
+// that a check for a field finds it missing. A body that is not JSON, is nested
+// more than 64 levels deep, or does not fit T, is an error that answers 400
+// invalid_json when the handler returns it.
 func Body[T any](r *Request) (T, error) {
 	var v T
 	raw := bytes.TrimSpace(r.RawBody())
 	if len(raw) == 0 {
 		return v, nil
+	}
+	if nesting(raw) > maxDepth {
+		return v, &BodyError{cause: errDepth}
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		var zero T
@@ -88,12 +91,39 @@ func Body[T any](r *Request) (T, error) {
 	return v, nil
 }
 
+// maxDepth is how many levels deep JSON may nest that comes from outside.
+const maxDepth = 64
+
+var errDepth = fmt.Errorf("must not be nested more than %d levels deep", maxDepth)
+
+// nesting counts the brackets of a JSON text that are open at once, outside of
+// strings.
+func nesting(text []byte) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
 // BodyError says why a body could not be read as JSON.
 type BodyError struct{ cause error }
 
 func (e *BodyError) Error() string { return fmt.Sprintf("read the JSON body: %v", e.cause) }
 
-// Unwrap gives the error of encoding/json.
+// Unwrap gives the cause: encoding/json's, unless the body nests too deep.
 func (e *BodyError) Unwrap() error { return e.cause }
 
 func (r *Request) lookup(kind host.Kind, name string) string {

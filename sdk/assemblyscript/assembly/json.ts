@@ -144,8 +144,8 @@ function past(text: string, at: i32): i32 {
   return at;
 }
 
-// As deep as values nest.
-const deepest = 256;
+// As deep as values may nest.
+const deepest = 64;
 
 /**
  * Says what is wrong with a text that is to be JSON (RFC 8259), empty when nothing is.

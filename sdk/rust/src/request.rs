@@ -3,7 +3,7 @@
 use crate::error::BodyError;
 use crate::host::{Host, Kind};
 use crate::once::Once;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 
 /// The request at hand. Values are fetched from the host when they are asked for, so a
 /// handler pays for what it reads.
@@ -72,16 +72,44 @@ impl<'a> Request<'a> {
 
     /// The JSON body as a `T`. An empty body and `null` are read as `{}`, so that the
     /// check for a field, an `Option`, finds it missing; a `T` that is no object gets
-    /// `null`. A body that is not JSON, or does not fit `T`, answers 400 `invalid_json`
-    /// when the handler hands the error on.
+    /// `null`. A body that is not JSON, is nested more than 64 levels deep, or does not fit
+    /// `T`, answers 400 `invalid_json` when the handler hands the error on.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, BodyError> {
         let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n');
         let raw = self.raw_body();
         let start = raw.iter().take_while(|b| blank(b)).count();
         let end = raw.iter().rev().take_while(|b| blank(b)).count();
         if start < raw.len() && &raw[start..raw.len() - end] != b"null" {
+            if nesting(raw) > MAX_DEPTH {
+                let why = format!("must not be nested more than {} levels deep", MAX_DEPTH);
+                return Err(BodyError(Error::custom(why)));
+            }
             return serde_json::from_slice(raw).map_err(BodyError);
         }
         serde_json::from_str("{}").or_else(|missing| serde_json::from_str("null").map_err(|_| BodyError(missing)))
     }
+}
+
+/// How many levels deep JSON may nest that comes from outside.
+const MAX_DEPTH: usize = 64;
+
+/// How many brackets of a JSON text are open at once, outside of strings.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut quoted) = (0usize, 0, false);
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\\' if quoted => {
+                bytes.next();
+            }
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
