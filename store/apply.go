@@ -16,6 +16,7 @@ import (
 // goroutine that applies touches it.
 type machine struct {
 	db      *badger.DB
+	mark    *mark
 	applied Seq
 	chain   digest
 	window  window
@@ -34,7 +35,12 @@ var logKey = []byte{spaceMeta, 'l', 'o', 'g'}
 type logRecord struct {
 	seq, floor   Seq
 	entry, chain digest
+	// marked: the commit wrote the mark as well, as all do but those of a runner
+	// from before there was one. It is the user byte of the key.
+	marked bool
 }
+
+const metaMarked = 1
 
 const logRecordLen = 8 + 8 + 2*sha256.Size
 
@@ -55,19 +61,16 @@ func (r *logRecord) decode(b []byte) error {
 	return nil
 }
 
-// newMachine audits what Badger holds and goes on from there.
-func newMachine(db *badger.DB, windowSize int) (*machine, error) {
-	newest, err := audit(db)
-	if err != nil {
-		return nil, err
-	}
+// newMachine goes on from the newest entry, which audit has found.
+func newMachine(db *badger.DB, mark *mark, windowSize int, newest logRecord) *machine {
 	return &machine{
 		db:      db,
+		mark:    mark,
 		applied: newest.seq,
 		chain:   newest.chain,
 		window:  newWindow(windowSize, newest.floor, newest.seq),
 		cut:     loadCut(db, newest.seq),
-	}, nil
+	}
 }
 
 // audit checks that every entry down to the window's floor is there and
@@ -86,6 +89,7 @@ func audit(db *badger.DB) (newest logRecord, err error) {
 		if err := it.Item().Value(r.decode); err != nil {
 			return newest, fmt.Errorf("entry %d: %w", version, err)
 		}
+		r.marked = it.Item().UserMeta() == metaMarked
 		switch {
 		case r.seq != version:
 			return newest, fmt.Errorf("entry %d says that it is entry %d", version, r.seq)
@@ -197,10 +201,15 @@ func (m *machine) commit(seq Seq, e *entry) error {
 			}
 		}
 	}
-	if err := txn.Set(logKey, r.encode()); err != nil {
+	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(metaMarked)); err != nil {
 		return err
 	}
-	if err := txn.CommitAt(uint64(seq), nil); err != nil {
+	marked := m.mark.announce(m.chain, &r)
+	err := txn.CommitAt(uint64(seq), nil)
+	if err := errors.Join(err, marked()); err != nil {
+		return err
+	}
+	if err := m.mark.acknowledge(); err != nil {
 		return err
 	}
 	m.applied, m.chain = seq, r.chain

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"path/filepath"
 	"sync"
 )
 
@@ -219,17 +220,45 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	if len(s.followers.all) > 0 {
 		return errors.New("it is in use already; restore before anything follows the store")
 	}
-	err := s.load(newFrameReader(ctx, r))
-	if err == nil {
-		var m *machine
-		if m, err = newMachine(s.db, s.machine.window.size); err == nil {
-			s.machine = m
-			s.reached(m.applied)
-			s.discard()
-			return nil
-		}
+	mark := s.machine.mark
+	if err := mark.set(markSlot{state: markRestoring}); err != nil {
+		return err
 	}
-	return errors.Join(err, s.db.DropAll())
+	err := s.load(newFrameReader(ctx, r))
+	var newest logRecord
+	if err == nil {
+		newest, err = audit(s.db)
+	}
+	if err != nil {
+		err = errors.Join(err, s.db.DropAll())
+		return errors.Join(err, mark.set(markSlot{}))
+	}
+	if err := s.reopenBadger(); err != nil {
+		return err
+	}
+	if err := mark.set(newest.mark()); err != nil {
+		return err
+	}
+	s.machine = newMachine(s.db, mark, s.machine.window.size, newest)
+	s.reached(newest.seq)
+	s.discard()
+	return nil
+}
+
+// reopenBadger has all that was loaded written into tables: the logs of memtables
+// hold commits in their order and nothing else.
+func (s *Store) reopenBadger() (err error) {
+	if s.dir == "" {
+		return nil
+	}
+	if err := s.closeBadger(); err != nil {
+		return err
+	}
+	db, err := openBadger(filepath.Join(s.dir, badgerName), s.log)
+	if err == nil {
+		s.db = db
+	}
+	return err
 }
 
 // load reads a backup into Badger and the blobs.

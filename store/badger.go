@@ -39,6 +39,9 @@ const (
 	maxCommitKeys  = 100_000
 )
 
+// badgerName is the folder of the database in that of the store.
+const badgerName = "badger"
+
 // openBadger opens the database in dir, in memory if dir is "". Memory and
 // files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
 func openBadger(dir string, log *slog.Logger) (*badger.DB, error) {

@@ -54,6 +54,7 @@ type Store struct {
 	log       *slog.Logger
 	lock      *os.File // nil in memory
 	db        *badger.DB
+	mark      *mark
 	machine   *machine
 	local     *localLog
 	snapshots snapshots
@@ -104,9 +105,14 @@ func open(o Options) (_ *Store, err error) {
 	if err := s.openFiles(); err != nil {
 		return nil, err
 	}
-	if s.machine, err = newMachine(s.db, o.Window); err != nil {
-		return nil, fmt.Errorf("audit: %w; keep the folder and restore a backup into a new one", err)
+	newest, err := audit(s.db)
+	if err == nil {
+		err = s.agree(newest)
 	}
+	if err != nil {
+		return nil, inFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
+	}
+	s.machine = newMachine(s.db, s.mark, o.Window, newest)
 	s.applied.Store(uint64(s.machine.applied))
 	s.discard()
 	s.local = startLocalLog(s)
@@ -115,6 +121,7 @@ func open(o Options) (_ *Store, err error) {
 
 // openFiles makes the folder, locks it and opens what is in it.
 func (s *Store) openFiles() (err error) {
+	s.mark = &mark{}
 	if s.dir == "" {
 		s.db, err = openBadger("", s.log)
 		return err
@@ -134,7 +141,16 @@ func (s *Store) openFiles() (err error) {
 	if err := s.blobs.open(filepath.Join(s.dir, "blobs")); err != nil {
 		return err
 	}
-	data := filepath.Join(s.dir, "badger")
+	m, err := openMark(s.dir)
+	if err == nil {
+		s.mark = m
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data := filepath.Join(s.dir, badgerName)
+	if err := inspect(data, s.mark.least()); err != nil {
+		return err
+	}
 	if s.db, err = openBadger(data, s.log); err != nil {
 		return err
 	}
@@ -142,6 +158,28 @@ func (s *Store) openFiles() (err error) {
 		return err
 	}
 	return errors.Join(syncDir(s.dir), syncDir(filepath.Dir(s.dir)))
+}
+
+// agree compares the newest entry of the log with the mark, which then names it.
+func (s *Store) agree(newest logRecord) error {
+	if s.dir == "" {
+		return nil
+	}
+	if s.mark.file == nil {
+		if newest.marked {
+			return damagedFile(filepath.Join(s.dir, markName), "it is missing: it names the newest commit")
+		}
+		m, err := makeMark(s.dir, newest.mark()) // of a store that is new, or from before there were marks
+		if err == nil {
+			s.mark = m
+		}
+		return err
+	}
+	old := !newest.marked && newest.seq > s.mark.now.seq // a runner from before there were marks wrote on
+	if !old && !s.mark.fits(&newest) {
+		return damagedFile(s.mark.file.Name(), "it names commit %d, and the log ends with commit %d of another history: the files are of different times or stores", s.mark.now.seq, newest.seq)
+	}
+	return s.mark.set(newest.mark())
 }
 
 // checkOwner refuses a folder of another user: what we would write there, as
@@ -164,6 +202,9 @@ func (s *Store) release() (err error) {
 		if err := s.closeBadger(); err != nil {
 			return err
 		}
+	}
+	if s.mark != nil {
+		err = s.mark.close()
 	}
 	if s.lock != nil {
 		err = errors.Join(err, unlockDir(s.lock))
@@ -194,7 +235,7 @@ func (s *Store) closeBadger() error {
 			return err
 		case <-wait.C:
 		}
-		if _, err := os.Stat(filepath.Join(s.dir, "badger", "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the folder was removed while it was open: what was in it is lost, restore a backup")
 		}
 		if time.Since(began) > flushWait {

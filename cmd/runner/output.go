@@ -15,6 +15,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/store"
 )
 
 // The exit statuses; the help text lists them.
@@ -85,6 +86,9 @@ func (c *cli) tell(err error) (status int, hint string) {
 	}
 	c.say("error: ", textOf(err))
 	status = statusFailed
+	if errors.Is(err, store.ErrDamaged) {
+		return statusInvalid, "keep the data folder as it is, and restore a backup into a new one"
+	}
 	if f, ok := errors.AsType[*failure](err); ok {
 		status, hint = f.status, f.hint
 	} else if f, ok := errors.AsType[*fault.Fault](err); ok {

@@ -1,0 +1,251 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/store"
+)
+
+// saved is a folder in memory: of each file what is not zero, since most of Badger's
+// are mostly holes.
+type saved []savedFile
+
+type savedFile struct {
+	name   string // in the folder
+	size   int64
+	blocks map[int64][]byte // by place
+	places []int64
+}
+
+const savedBlock = 4096
+
+func save(t *testing.T, dir string) (all saved) {
+	t.Helper()
+	zero := make([]byte, savedBlock)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		file := savedFile{name: name, blocks: map[int64][]byte{}}
+		for {
+			b := make([]byte, savedBlock)
+			n, err := io.ReadFull(f, b)
+			if n > 0 && !bytes.Equal(b[:n], zero[:n]) {
+				file.blocks[file.size] = b[:n]
+				file.places = append(file.places, file.size)
+			}
+			file.size += int64(n)
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+		all = append(all, file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// restoreTo writes the folder to dir.
+func (s saved) restoreTo(t *testing.T, dir string) {
+	t.Helper()
+	for _, file := range s {
+		path := filepath.Join(dir, file.name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Truncate(file.size)
+		for at, b := range file.blocks {
+			_, e := f.WriteAt(b, at)
+			err = errors.Join(err, e)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// spoil damages one file in dir and says how.
+func (s saved) spoil(t *testing.T, random *rand.Rand, dir string) string {
+	t.Helper()
+	file := s[random.IntN(len(s))]
+	path := filepath.Join(dir, file.name)
+	at := int64(0)
+	if len(file.places) > 0 {
+		place := file.places[random.IntN(len(file.places))]
+		at = place + int64(random.IntN(len(file.blocks[place])))
+	}
+	var err error
+	what := ""
+	switch kind := random.IntN(20); {
+	case kind == 0:
+		what, err = "removed", os.Remove(path)
+	case kind == 1:
+		what, err = "renamed", os.Rename(path, path+".old")
+	case kind == 2:
+		what, err = fmt.Sprintf("cut at %d", at), os.Truncate(path, at)
+	case kind == 3:
+		what, err = fmt.Sprintf("512 zeros at %d", at), change(path, at, func(b []byte) { clear(b) }, 512)
+	default:
+		bits := byte(1 + random.IntN(255))
+		what, err = fmt.Sprintf("byte %d changed by %#x", at, bits), change(path, at, func(b []byte) { b[0] ^= bits }, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s of %d bytes: %s", file.name, file.size, what)
+}
+
+// change changes up to n bytes of a file in place.
+func change(path string, at int64, how func([]byte), n int) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b := make([]byte, n)
+	n, err = f.ReadAt(b, at)
+	if n == 0 {
+		return nil // an empty file
+	}
+	how(b[:n])
+	_, err = f.WriteAt(b[:n], at)
+	return err
+}
+
+// stoppedStore is a folder of a store with tables on two levels, blobs and a value in
+// pieces, which was closed. killedStore is one whose process was killed after that.
+func stoppedStore(t *testing.T) string {
+	dir := t.TempDir()
+	for range 7 {
+		s := mustOpen(t, store.Options{Dir: dir, Window: 20})
+		fill(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func killedStore(t *testing.T) string {
+	dir := stoppedStore(t)
+	if acks := runAndKill(t, dir, 0, 200); len(acks) < 200 {
+		t.Fatalf("%d operations acknowledged", len(acks))
+	}
+	return dir
+}
+
+// contents is all that can be read of a store.
+func contents(ctx context.Context, s *store.Store) (string, error) {
+	var b strings.Builder
+	err := s.View(ctx, func(tx *store.Tx) error {
+		for item, err := range tx.Scan(nil, nil, false) {
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%s@%d=%.20q,%d\n", item.Key, item.Version, item.Value, len(item.Value))
+		}
+		return nil
+	})
+	for _, content := range []string{"module", strings.Repeat("module", 100_000)} {
+		r, e := s.Blob(ctx, sha256.Sum256([]byte(content)))
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		got, e := io.ReadAll(r)
+		if e == nil && string(got) != content {
+			fmt.Fprintf(&b, "blob of %d bytes\n", len(got))
+		}
+		err = errors.Join(err, e, r.Close())
+	}
+	return b.String(), err
+}
+
+// Whatever happens to one file, the store is refused, or a read fails, or all that was
+// acknowledged is there.
+func TestADamagedStoreIsNeverServedAsIfItWereWhole(t *testing.T) {
+	tries := 40
+	if os.Getenv("RUNNER_SOAK") != "" {
+		tries = 500
+	}
+	for _, row := range []struct {
+		name string
+		dir  func(*testing.T) string
+	}{{"stopped", stoppedStore}, {"killed", killedStore}} {
+		t.Run(row.name, func(t *testing.T) {
+			whole := save(t, row.dir(t))
+			random := newRandom(t)()
+			want, err := openSpoilt(t, whole, func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused, same := 0, 0
+			for range tries {
+				what := ""
+				got, err := openSpoilt(t, whole, func(dir string) { what = whole.spoil(t, random, dir) })
+				switch {
+				case err != nil:
+					refused++
+				case got == want:
+					same++
+				default:
+					t.Errorf("%s: served with %d lines instead of %d", what, strings.Count(got, "\n"), strings.Count(want, "\n"))
+				}
+			}
+			t.Logf("%d tries: %d refused, %d without effect", tries, refused, same)
+			if refused < tries/4 {
+				t.Errorf("only %d of %d were noticed", refused, tries)
+			}
+		})
+	}
+}
+
+// openSpoilt opens a copy of a store after spoil has been at it and reads all of it.
+func openSpoilt(t *testing.T, whole saved, spoil func(dir string)) (string, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	whole.restoreTo(t, dir)
+	spoil(dir)
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		return "", err
+	}
+	got, err := contents(t.Context(), s)
+	if e := s.Close(); e != nil {
+		t.Log(e)
+	}
+	return got, err
+}

@@ -1,0 +1,213 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// files is what lies in Badger's folder, read without Badger: it removes what its
+// manifest does not name, cuts its logs off at the first byte that is not whole,
+// and ends the process at some damage.
+type files struct {
+	dir string
+	// newest is the newest commit that the files hold, with all before it.
+	newest Seq
+	// suspect is the file that most likely held what is missing, and how it ends.
+	suspect, ends string
+}
+
+// verifyAtOpen is how many bytes of tables Open reads in whole. It costs about
+// 0.2 s where they are in memory.
+const verifyAtOpen = 512 << 20
+
+// inspect reads the files in dir and checks that they are whole and that the log
+// in them reaches at least to entry least. It changes nothing.
+func inspect(dir string, least Seq) error {
+	f := &files{dir: dir}
+	tables, err := f.manifest(least)
+	if err != nil || tables == nil {
+		return err
+	}
+	if err := f.tables(tables); err != nil {
+		return err
+	}
+	if err := f.logs(); err != nil {
+		return err
+	}
+	if err := f.unused(); err != nil {
+		return err
+	}
+	if f.newest < least {
+		return f.short(fmt.Errorf("commit %d is the last that can be read, and commit %d was acknowledged", f.newest, least))
+	}
+	return nil
+}
+
+// short tells that commits are missing, of the file that most likely held them.
+func (f *files) short(err error) error {
+	if f.suspect == "" {
+		return damagedFile(f.dir, "%w: a file was removed, or the files are of different times", err)
+	}
+	return damagedFile(f.suspect, "%s: %w", f.ends, err)
+}
+
+// manifest returns the tables that make up the store; nil if there are no files.
+func (f *files) manifest(least Seq) (map[uint64]badger.TableManifest, error) {
+	path := filepath.Join(f.dir, badger.ManifestFilename)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		left, err := f.list(tableExt, walExt)
+		if err != nil || len(left) == 0 && least == 0 {
+			return nil, err
+		}
+		return nil, damagedFile(path, "it is missing: it lists what belongs to the store")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	m, end, err := badger.ReplayManifestFile(file, 0, badger.Options{})
+	if err != nil {
+		return nil, inFile(path, err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() != end {
+		f.suspect, f.ends = path, fmt.Sprintf("its last change, at byte %d, is not whole", end)
+	}
+	return m.Tables, nil
+}
+
+// list returns the paths of the files with one of the extensions, in order.
+func (f *files) list(exts ...string) ([]string, error) {
+	entries, err := os.ReadDir(f.dir) // sorted
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var paths []string
+	for _, e := range entries {
+		if slices.Contains(exts, filepath.Ext(e.Name())) {
+			paths = append(paths, filepath.Join(f.dir, e.Name()))
+		}
+	}
+	return paths, err
+}
+
+// tables checks the index of each table, and the newest tables in whole.
+func (f *files) tables(all map[uint64]badger.TableManifest) error {
+	ids := make([]uint64, 0, len(all))
+	for id := range all {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	left := int64(verifyAtOpen)
+	for _, id := range ids {
+		seq, n, err := checkTable(filepath.Join(f.dir, fmt.Sprintf("%06d%s", id, tableExt)), left)
+		if err != nil {
+			return err
+		}
+		f.newest, left = max(f.newest, seq), left-n
+	}
+	return nil
+}
+
+// checkTable checks a table, in whole if that takes no more than most bytes. It
+// returns the newest commit in it and how many bytes it is long.
+func checkTable(path string, most int64) (newest Seq, size int64, err error) {
+	t, err := openTable(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, damagedFile(path, "it is missing: the manifest names it")
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	defer t.close()
+	if t.blocks <= most {
+		err = t.check()
+	}
+	return Seq(t.index.MaxVersion()), t.blocks, err
+}
+
+// logs checks that the logs of the memtables follow from the tables and from each
+// other: a log is removed when its table is named by the manifest.
+func (f *files) logs() error {
+	paths, err := f.list(walExt)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(paths, func(a, b string) int { return int(fileNumber(a)) - int(fileNumber(b)) })
+	for _, path := range paths {
+		w, err := readWAL(path)
+		if err != nil {
+			return inFile(path, err)
+		}
+		if w.beyond > max(f.newest, w.last)+1 {
+			return damagedFile(path, "%s", w.endsAt())
+		}
+		if w.last <= f.newest && !w.torn {
+			continue // its table is there
+		}
+		if w.first > f.newest+1 && !w.loose {
+			return f.short(fmt.Errorf("commits %d to %d are missing", f.newest+1, w.first-1))
+		}
+		f.newest = max(f.newest, w.last)
+		if f.suspect == "" || w.torn {
+			f.suspect, f.ends = path, w.endsAt()
+		}
+	}
+	return nil
+}
+
+// fileNumber returns the number that is the name of one of Badger's files.
+func fileNumber(path string) uint64 {
+	name := filepath.Base(path)
+	n, _ := strconv.ParseUint(strings.TrimSuffix(name, filepath.Ext(name)), 10, 32) // else Badger refuses it
+	return n
+}
+
+// unused checks the files that Badger keeps for what is not used here: keys of
+// encryption and the log of values.
+func (f *files) unused() error {
+	registry := filepath.Join(f.dir, badger.KeyRegistryFileName)
+	b, err := os.ReadFile(registry)
+	const vector, text = 16, "Hello Badger"
+	if err == nil && (len(b) != vector+len(text) || string(b[vector:]) != text) {
+		err = damagedFile(registry, "it must hold %d random bytes and %q", vector, text)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	paths, err := f.list(".vlog")
+	for _, path := range paths {
+		err = errors.Join(err, checkValueLog(path))
+	}
+	return err
+}
+
+func checkValueLog(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var keyID [8]byte
+	if _, err := file.ReadAt(keyID[:], 0); err != nil {
+		return inFile(path, err)
+	}
+	if binary.BigEndian.Uint64(keyID[:]) != 0 {
+		return damagedFile(path, "its first bytes name a key of encryption; none is used")
+	}
+	return nil
+}

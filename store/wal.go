@@ -1,0 +1,254 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"strconv"
+)
+
+// Badger's write-ahead log of a memtable is a header and entries, then zeros:
+//
+//	key id, 8 | initial vector, 12 | entries
+//	entry = meta, 1 | user meta, 1 | length of key | length of value | end of life |
+//	        key | value | CRC-32C of all before, 4
+//
+// The lengths and the end of life are varints. A commit is entries with the bit
+// walTx in meta and one with walEnd, whose value is the version in digits.
+const (
+	walExt     = ".mem"
+	walHead    = 20
+	walTx      = 1 << 6
+	walEnd     = 1 << 7
+	walMaxKey  = 1 << 16
+	walEndKey  = "!badger!txn"
+	walVersion = 8 // bytes of version at the end of a key
+)
+
+// wal is what a write-ahead log holds.
+type wal struct {
+	path        string
+	first, last Seq   // the whole commits; 0 if there are none
+	end         int64 // where they end
+	torn        bool  // what follows is not zeros
+	// beyond is a whole end of a commit found behind the end; 0 if there is none.
+	beyond Seq
+	// loose: it holds entries outside of commits, as Badger writes them when it
+	// loads a backup. Their versions are in no order.
+	loose bool
+}
+
+// readWAL reads the log up to the first byte that is not as it was written. It
+// changes nothing.
+func readWAL(path string) (*wal, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w := &wal{path: path}
+	in := &walReader{r: bufio.NewReaderSize(f, 1<<20)}
+	head := make([]byte, walHead)
+	if _, err := io.ReadFull(in, head); err != nil {
+		w.torn = !errors.Is(err, io.EOF) // Badger empties a log before it removes it
+		return w, notEOF(err)
+	}
+	if binary.BigEndian.Uint64(head) != 0 {
+		return nil, damagedFile(path, "its first bytes name a key of encryption; none is used")
+	}
+	w.end = in.n
+	if err := w.read(in); err != nil {
+		return nil, err
+	}
+	return w, w.look(f)
+}
+
+// read reads commits until one is not whole.
+func (w *wal) read(in *walReader) error {
+	var open Seq // the commit whose entries are being read
+	for {
+		e, err := in.next()
+		if err != nil || e == nil {
+			return err
+		}
+		switch {
+		case e.meta&walTx != 0:
+			if open == 0 {
+				open = e.version()
+			}
+			if e.version() != open {
+				return nil
+			}
+			continue
+		case e.meta&walEnd != 0:
+			seq, err := strconv.ParseUint(string(e.value), 10, 64)
+			if err != nil || Seq(seq) != open {
+				return nil
+			}
+			if w.first == 0 {
+				w.first = open
+			} else if open != w.last+1 && !w.loose {
+				return damagedFile(w.path, "commit %d follows commit %d", open, w.last)
+			}
+			w.last, open = open, 0
+		case open != 0:
+			return nil
+		default:
+			w.loose = true
+			w.last = max(w.last, e.version())
+		}
+		w.end = in.n
+	}
+}
+
+// look tells what is behind the end.
+func (w *wal) look(f *os.File) error {
+	if _, err := f.Seek(w.end, io.SeekStart); err != nil {
+		return err
+	}
+	const overlap = len(walEndKey) + 64 // more than an end of a commit takes
+	buf, zeros := make([]byte, 1<<20), make([]byte, 1<<20)
+	have := 0
+	for {
+		n, err := io.ReadFull(f, buf[have:])
+		if err := notEOF(err); err != nil {
+			return err
+		}
+		part := buf[:have+n]
+		if w.torn = w.torn || !bytes.Equal(part, zeros[:len(part)]); w.torn {
+			w.beyond = max(w.beyond, findEnd(part))
+		}
+		if n == 0 || err != nil {
+			return nil
+		}
+		have = copy(buf, part[max(0, len(part)-overlap):])
+	}
+}
+
+// findEnd returns the newest commit whose end is in b, 0 if there is none.
+func findEnd(b []byte) (newest Seq) {
+	const head = 5 // meta, user meta, two lengths and the end of life, a byte each
+	for at := 0; ; {
+		i := bytes.Index(b[at:], []byte(walEndKey))
+		if i < 0 {
+			return newest
+		}
+		at += i + 1
+		if start := at - 1 - head; start >= 0 {
+			e, err := (&walReader{r: bufio.NewReader(bytes.NewReader(b[start:]))}).next()
+			if err == nil && e != nil && e.meta&walEnd != 0 {
+				newest = max(newest, e.version())
+			}
+		}
+	}
+}
+
+// walEntry is one entry; its bytes are valid until the next is read.
+type walEntry struct {
+	meta       byte
+	key, value []byte
+}
+
+func (e *walEntry) version() Seq {
+	return versionOf(e.key)
+}
+
+// versionOf returns the version at the end of one of Badger's keys, which keeps it
+// the other way round so that newer ones come first.
+func versionOf(key []byte) Seq {
+	if len(key) < walVersion {
+		return 0
+	}
+	return Seq(^binary.BigEndian.Uint64(key[len(key)-walVersion:]))
+}
+
+// walReader reads entries and counts bytes.
+type walReader struct {
+	r    *bufio.Reader
+	n    int64  // read
+	sum  uint32 // of what was read of the entry
+	byte [1]byte
+	buf  []byte
+	err  error // why the file cannot be read
+}
+
+func (r *walReader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	r.n += int64(n)
+	r.sum = crc32.Update(r.sum, castagnoli, b[:n])
+	if r.err == nil {
+		r.err = notEOF(err)
+	}
+	return n, err
+}
+
+func (r *walReader) ReadByte() (byte, error) {
+	_, err := io.ReadFull(r, r.byte[:])
+	return r.byte[0], err
+}
+
+// next returns the next entry, nil if what comes is not a whole one.
+func (r *walReader) next() (*walEntry, error) {
+	e, ok := r.entry()
+	if !ok {
+		return nil, r.err
+	}
+	return &e, nil
+}
+
+func (r *walReader) entry() (e walEntry, ok bool) {
+	r.sum = 0
+	meta, err := r.ReadByte()
+	if err != nil {
+		return e, false
+	}
+	if _, err = r.ReadByte(); err != nil {
+		return e, false
+	}
+	var lengths [3]uint64
+	for i := range lengths {
+		if lengths[i], err = binary.ReadUvarint(r); err != nil {
+			return e, false
+		}
+	}
+	keyLen, valueLen := lengths[0], lengths[1]
+	if keyLen < walVersion || keyLen > walMaxKey || valueLen > memTableBytes {
+		return e, false
+	}
+	if need := int(keyLen+valueLen) + crc32.Size; cap(r.buf) < need {
+		r.buf = make([]byte, 2*need)
+	}
+	b := r.buf[:keyLen+valueLen]
+	if _, err := io.ReadFull(r, b); err != nil {
+		return e, false
+	}
+	sum, stored := r.sum, r.buf[len(b):len(b)+crc32.Size]
+	if _, err := io.ReadFull(r, stored); err != nil || binary.BigEndian.Uint32(stored) != sum {
+		return e, false
+	}
+	return walEntry{meta, b[:keyLen], b[keyLen:]}, true
+}
+
+// notEOF returns err unless it says that a file has ended.
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// endsAt says where the whole commits of the log end and what is behind.
+func (w *wal) endsAt() string {
+	switch {
+	case w.torn && w.beyond > w.last:
+		return fmt.Sprintf("it is broken at byte %d, behind commit %d, and goes on up to commit %d", w.end, w.last, w.beyond)
+	case w.torn:
+		return fmt.Sprintf("it is broken at byte %d, behind commit %d", w.end, w.last)
+	}
+	return fmt.Sprintf("it ends at byte %d, with commit %d", w.end, w.last)
+}
