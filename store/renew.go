@@ -49,7 +49,9 @@ func (t *Tx) renew(p *proposal) (*proposal, error) {
 
 // writtenUpTo returns a key that p read and that a commit after its snapshot
 // wrote, up to and with last; nil if there is none.
-func (t *Tx) writtenUpTo(p *proposal, last Seq) ([]byte, error) {
+func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
+	r := t.reading()
+	defer r.done(&err)
 	txn := t.store.db.NewTransactionAt(uint64(last), false)
 	defer txn.Discard()
 	o := badger.IteratorOptions{SinceTs: uint64(p.snap), AllVersions: true}

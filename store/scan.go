@@ -37,25 +37,34 @@ func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 		if hi != nil && bytes.Compare(lo, hi) >= 0 {
 			return
 		}
-		c, err := t.newCursor(lo, hi, reverse)
-		if err != nil {
-			yield(Item{}, err)
-			return
+		if err := t.scan(lo, hi, reverse, yield); err != nil {
+			yield(Item{}, fmt.Errorf("scan store: %w", err))
 		}
-		defer c.close()
-		for n := 1; ; n++ {
-			item, ok, err := c.next()
-			if err == nil && n%ctxEvery == 0 && t.ctx.Err() != nil {
-				err = unavailable(context.Cause(t.ctx))
-			}
-			if err != nil {
-				yield(Item{}, fmt.Errorf("scan store: %w", err))
-				return
-			}
-			if !ok || !yield(item, nil) {
-				return
-			}
+	}
+}
+
+// scan yields the items of a range until yield returns false.
+func (t *Tx) scan(lo, hi []byte, reverse bool, yield func(Item, error) bool) (err error) {
+	r := t.reading()
+	defer r.done(&err)
+	c, err := t.newCursor(lo, hi, reverse)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for n := 1; ; n++ {
+		item, ok, err := c.next()
+		if err == nil && n%ctxEvery == 0 && t.ctx.Err() != nil {
+			err = unavailable(context.Cause(t.ctx))
 		}
+		if err != nil || !ok || r.metDamage() {
+			return err
+		}
+		r.leave()
+		if !yield(item, nil) {
+			return nil
+		}
+		r.enter()
 	}
 }
 

@@ -64,6 +64,7 @@ type Store struct {
 
 	applied atomic.Uint64
 	failure atomic.Pointer[error] // why writing stopped
+	damage  atomic.Pointer[error] // what of the store cannot be read
 
 	waitMu sync.Mutex
 	moved  chan struct{} // closed when applied grows; nil if nobody waits
@@ -273,15 +274,16 @@ func (s *Store) Close() error {
 
 // View runs fn on one snapshot of the store: all of what was acknowledged
 // before, perhaps more, nothing of what comes later. It returns fn's error as
-// it is. The snapshot is held until fn returns, and keeps old versions from
-// being discarded.
+// it is; when a read of fn failed, one that matches ErrUnavailable, whatever fn
+// made of it. The snapshot is held until fn returns, and keeps old versions
+// from being discarded.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 	if s.isClosed() {
 		return errClosed
 	}
 	tx := &Tx{store: s, ctx: ctx}
 	defer tx.end()
-	return fn(tx)
+	return tx.result(fn(tx))
 }
 
 // maxTries is how often Update runs fn before it gives up.
@@ -296,7 +298,8 @@ const maxTries = 5
 // After a nil error the change is on disk and seen by every transaction begun
 // from then on; the number is that of the commit, 0 if nothing was written. A
 // transaction that wrote nothing never conflicts. An error from fn is returned
-// as it is and nothing is written; nor is anything if fn panics.
+// as it is and nothing is written; nor is anything if fn panics, or if one of
+// its reads failed, whatever fn made of that.
 //
 // Other errors match ErrConflict, ErrTooLarge or ErrUnavailable: nothing
 // happened; or ErrUnknown: the context ended, or writing to disk failed, while
@@ -330,7 +333,7 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*proposal, error) {
 	tx := &Tx{store: s, ctx: ctx, attempt: attempt}
 	defer tx.end()
-	if err := fn(tx); err != nil {
+	if err := tx.result(fn(tx)); err != nil {
 		return nil, err
 	}
 	tx.stop()
@@ -434,7 +437,7 @@ type Health struct {
 	Applied   Seq           // the newest commit that can be read
 	Staleness time.Duration // how far reads may lag behind; always 0 on a node alone
 	Writable  bool          // whether commits are possible
-	Reason    error         // why they are not; nil if they are
+	Reason    error         // why they are not, or what cannot be read; nil if all is well
 	Waiting   int           // commits waiting for their turn
 	Snapshots uint64        // snapshots taken since Open
 }
@@ -453,5 +456,8 @@ func (s *Store) Health() Health {
 		h.Reason = errClosed
 	}
 	h.Writable = h.Reason == nil
+	if cause := s.damage.Load(); cause != nil && h.Writable {
+		h.Reason = unavailable(*cause)
+	}
 	return h
 }

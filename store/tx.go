@@ -21,12 +21,13 @@ type Tx struct {
 	attempt int // 0 in a View
 	now     time.Time
 
-	txn   *badger.Txn // nil before the first read
-	snap  Seq
-	holds bool // snap, which is registered with the store
-	ended bool
-	key   []byte // scratch for Badger keys
-	iters []*badger.Iterator
+	txn    *badger.Txn // nil before the first read
+	snap   Seq
+	holds  bool // snap, which is registered with the store
+	ended  bool
+	broken error  // the first read that failed
+	key    []byte // scratch for Badger keys
+	iters  []*badger.Iterator
 
 	writes writeSet
 	reads  []string
@@ -51,22 +52,26 @@ func (t *Tx) Get(key []byte) ([]byte, error) {
 	if t.attempt > 0 {
 		t.reads = append(t.reads, string(key))
 	}
+	return t.read(key)
+}
+
+// read gets the value of key from Badger.
+func (t *Tx) read(key []byte) (value []byte, err error) {
+	r := t.reading()
+	defer r.done(&err)
 	t.key = dataKey(t.key[:0], key)
 	item, err := t.txn.Get(t.key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return nil, ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read store: %w", err)
+		return nil, err
 	}
-	value, err := readValue(t.txn, item)
-	if err != nil {
-		return nil, fmt.Errorf("read store: %w", err)
-	}
-	if item.UserMeta() == metaWhole { // else it is new already
+	value, err = readValue(t.txn, item)
+	if err == nil && item.UserMeta() == metaWhole { // else it is new already
 		value = append([]byte{}, value...)
 	}
-	return value, nil
+	return value, err
 }
 
 // Set gives key a value when the transaction commits; an empty value is a

@@ -1,0 +1,239 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/store"
+)
+
+// tables returns the files of the tables of a store, in order.
+func tables(t testing.TB, dir string) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, "badger", "*.sst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// inTables opens a store all of whose keys are in one table: the keys k0000 and so on, n
+// of them, with values of 100 bytes that begin with "old".
+func inTables(t testing.TB, dir string, n int, log *slog.Logger) *store.Store {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeKeys(t, s, n, "old")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return mustOpen(t, store.Options{Dir: dir, Logger: log})
+}
+
+func writeKeys(t testing.TB, s *store.Store, n int, value string) {
+	t.Helper()
+	update(t, s, func(tx *store.Tx) error {
+		for i := range n {
+			if err := tx.Set(fmt.Appendf(nil, "k%04d", i), fmt.Appendf(nil, "%-100s", value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// spoil changes the bytes of a file that a needle of it begins with, and gives what
+// puts them back.
+func spoil(t testing.TB, path, needle string) (mend func()) {
+	t.Helper()
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(all, []byte(needle))
+	if at < 0 {
+		t.Fatalf("%s does not hold %q", path, needle)
+	}
+	return spoilAt(t, path, int64(at))
+}
+
+// spoilAt changes one byte of a file.
+func spoilAt(t testing.TB, path string, at int64) (mend func()) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var was [1]byte
+	if _, err := f.ReadAt(was[:], at); err != nil {
+		t.Fatal(err)
+	}
+	put := func(f *os.File, b byte) {
+		if _, err := f.WriteAt([]byte{b}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(f, was[0]^0x10)
+	return func() {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		put(f, was[0])
+	}
+}
+
+func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
+	var log bytes.Buffer
+	dir := t.TempDir()
+	s := inTables(t, dir, 300, slog.New(slog.NewTextHandler(&log, nil)))
+	if n := len(strings.Fields(scanKeys(t, s))); n != 300 {
+		t.Fatalf("%d keys before", n)
+	}
+	defer spoil(t, tables(t, dir)[0], "old")() // in the first block
+
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	within := func(what string, fn func(*store.Tx) error) {
+		t.Helper()
+		refused(what, s.View(t.Context(), fn))
+		_, err := s.Update(t.Context(), func(tx *store.Tx) error {
+			if err := tx.Set([]byte("written"), nil); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
+		refused(what+" in an update", err)
+	}
+	within("get", func(tx *store.Tx) error {
+		_, err := tx.Get([]byte("k0000"))
+		refused("the get itself", err)
+		return nil // a function that does not look at the error changes nothing
+	})
+	for _, reverse := range []bool{false, true} {
+		within(fmt.Sprintf("scan, reverse %t", reverse), func(tx *store.Tx) error {
+			for item, err := range tx.Scan([]byte("k"), nil, reverse) {
+				if err != nil {
+					refused("the scan itself", err)
+					return nil
+				}
+				if reverse && string(item.Key) > "k0030" {
+					continue
+				}
+				t.Errorf("yielded %s, reverse %t", item.Key, reverse)
+			}
+			return nil
+		})
+	}
+	if got := trimmed(t, s, "k0299"); got != "old" {
+		t.Errorf("a key in a whole block is %q", got)
+	}
+	if got := trimmed(t, s, "written"); got != "<none>" {
+		t.Errorf("a transaction whose read failed wrote %q", got)
+	}
+	if err := s.Health().Reason; !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "checksum") {
+		t.Errorf("health says %v", err)
+	}
+	if n := strings.Count(log.String(), "store damaged"); n != 1 {
+		t.Errorf("%d lines in the log: %s", n, log.String())
+	}
+}
+
+func trimmed(t testing.TB, s *store.Store, key string) string {
+	t.Helper()
+	return strings.TrimSpace(read(t, s, key))
+}
+
+// scanKeys returns the keys of s.
+func scanKeys(t testing.TB, s *store.Store) string {
+	t.Helper()
+	var keys []string
+	err := s.View(t.Context(), func(tx *store.Tx) error {
+		for item, err := range tx.Scan([]byte("k"), nil, false) {
+			if err != nil {
+				return err
+			}
+			keys = append(keys, string(item.Key))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(keys, " ")
+}
+
+func TestADamagedBlockDoesNotBringAnOlderValueBack(t *testing.T) {
+	dir := t.TempDir()
+	s := inTables(t, dir, 300, nil)
+	writeKeys(t, s, 300, "new")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, store.Options{Dir: dir})
+	if all := tables(t, dir); len(all) != 2 {
+		t.Fatalf("tables: %q", all)
+	}
+	defer spoil(t, tables(t, dir)[1], "new")()
+	for i := range 300 {
+		err := s.View(t.Context(), func(tx *store.Tx) error {
+			v, err := tx.Get(fmt.Appendf(nil, "k%04d", i))
+			if err == nil && !bytes.HasPrefix(v, []byte("new")) {
+				t.Fatalf("key %d is what it was before: %q", i, v)
+			}
+			return err
+		})
+		if i == 0 && err == nil {
+			t.Error("the damaged block could be read")
+		}
+	}
+}
+
+func TestATableCutShortWhileItIsReadIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	s := inTables(t, dir, 300, nil)
+	path := tables(t, dir)[0]
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Write(whole); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for _, fn := range []func(*store.Tx) error{
+		func(tx *store.Tx) error { _, err := tx.Get([]byte("k0000")); return err },
+		func(tx *store.Tx) error { return errors.New(scan(tx, "k", "", false)) },
+		func(tx *store.Tx) error { return errors.New(scan(tx, "k", "", true)) },
+	} {
+		if err := s.View(t.Context(), fn); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("read from a file without bytes: %v", err)
+		}
+	}
+	if err := s.Health().Reason; err == nil {
+		t.Error("health has no reason")
+	}
+}
