@@ -405,7 +405,9 @@ func TestTheHeadIsLoggedAtEveryInterval(t *testing.T) {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
-		log.Run(ctx, slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
+		log.Run(ctx, audit.RunOptions{
+			Logger: slog.New(slog.NewTextHandler(&out, nil)), Every: time.Minute, KeepRefused: time.Hour, Now: time.Now,
+		})
 		if got := strings.Count(out.String(), "head="+head.String()); got != 3 { // after 60 s, 120 s and at the end
 			t.Errorf("logged %d times:\n%s", got, out.String())
 		}

@@ -81,9 +81,11 @@ func tail(tx *store.Tx, see func(key string, value []byte)) ([]link, error) {
 // Verify computes the chain from the records in st and returns its head. The
 // error says which record was changed, removed or put in, as far as the records
 // themselves show it, or where a head in want, written down earlier, is not on the
-// chain.
+// chain. ErrExpired matches when a wanted head is older than the checkpoint of records
+// that Expire removed before it, and so proves nothing any more about what came before
+// those.
 func Verify(ctx context.Context, st *store.Store, want ...Head) (Head, error) {
-	v := verifier{want: slices.Clone(want)}
+	v := verifier{want: slices.Clone(want), gaps: map[Gap]bool{}}
 	slices.SortFunc(v.want, func(a, b Head) int { return cmp.Compare(a.Count, b.Count) })
 	err := st.View(ctx, func(tx *store.Tx) error { return v.run(tx) })
 	return v.head, err
@@ -93,6 +95,11 @@ func Verify(ctx context.Context, st *store.Store, want ...Head) (Head, error) {
 type verifier struct {
 	head Head
 	want []Head // those that are still to come, in order
+	// gaps are those passed that no checkpoint behind them has told of yet.
+	gaps map[Gap]bool
+	// late says that a wanted head is too old; unless the chain is broken, it is what
+	// is wrong.
+	late error
 }
 
 func (v *verifier) run(tx *store.Tx) error {
@@ -111,39 +118,81 @@ func (v *verifier) run(tx *store.Tx) error {
 			return err
 		}
 	}
-	rest, err := tail(tx, func(string, []byte) {})
+	checkpoints := map[string][]byte{}
+	rest, err := tail(tx, func(key string, value []byte) {
+		if isCheckpoint(value) {
+			checkpoints[key] = bytes.Clone(value)
+		}
+	})
 	if err != nil {
 		return err
 	}
 	for _, l := range rest {
 		v.head = v.head.then(l)
-		if err := v.compare(); err != nil {
+		if err := cmp.Or(v.record(checkpoints[l.key]), v.compare()); err != nil {
 			return err
 		}
+	}
+	for g := range v.gaps {
+		return fmt.Errorf("audit chain is broken: the records after %s up to %s were removed, and no checkpoint says so", g.From, g.To)
 	}
 	if len(v.want) > 0 {
 		return fmt.Errorf("audit chain is broken: it ends after %d records, before the head %v: records were removed", v.head.Count, v.want[0])
 	}
-	return nil
+	return v.late
 }
 
-// row goes on over one sealed record.
+func (v *verifier) expired(head Head) {
+	v.late = fmt.Errorf("%w: head %v is older than the checkpoint of records that were removed before it; verify a newer head", ErrExpired, head)
+}
+
+// row goes on over one sealed record or gap.
 func (v *verifier) row(r row) error {
-	if r.head.Count != v.head.Count+1 {
-		return fmt.Errorf("audit chain is broken: records %d to %d are missing", v.head.Count+1, r.head.Count-1)
+	if first := r.head.Count - max(r.removed, 1) + 1; first != v.head.Count+1 {
+		return fmt.Errorf("audit chain is broken: records %d to %d are missing", v.head.Count+1, first-1)
+	}
+	if r.removed > 0 {
+		for len(v.want) > 0 && v.want[0].Count < r.head.Count {
+			v.expired(v.want[0])
+			v.want = v.want[1:]
+		}
+		v.gaps[Gap{v.head.String(), r.head.String()}] = true
+		v.head = r.head
+		return v.compare()
 	}
 	v.head = v.head.then(r.link())
 	if v.head != r.head {
 		return fmt.Errorf("audit chain is broken: record %d was changed: the chain is %v there and not %v", r.head.Count, v.head, r.head)
 	}
-	return v.compare()
+	return cmp.Or(v.record(r.value), v.compare())
 }
 
-// compare checks the wanted heads of this place.
+// record notes which gaps a checkpoint tells of.
+func (v *verifier) record(value []byte) error {
+	if !isCheckpoint(value) {
+		return nil
+	}
+	var r Record
+	if err := json.Unmarshal(value, &r); err != nil {
+		return fmt.Errorf("read the audit record %d: %w", v.head.Count, err)
+	}
+	for _, g := range r.Removed {
+		delete(v.gaps, g)
+	}
+	return nil
+}
+
+func isCheckpoint(value []byte) bool { return bytes.Contains(value, []byte(`"removed":[`)) }
+
+// compare checks the wanted heads of this place. A head proves the records before a
+// gap only together with the checkpoint, so it has to be a head after that.
 func (v *verifier) compare() error {
 	for len(v.want) > 0 && v.want[0].Count == v.head.Count {
 		if v.want[0] != v.head {
 			return fmt.Errorf("audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or put in", v.head.Count, v.head, v.want[0])
+		}
+		if len(v.gaps) > 0 {
+			v.expired(v.head)
 		}
 		v.want = v.want[1:]
 	}
@@ -161,7 +210,8 @@ type Entry struct {
 }
 
 // List returns at most limit records in the chain's order, beginning with the
-// one of sequence number from; 0 and 1 are the first.
+// one of sequence number from; 0 and 1 are the first. The numbers of records that
+// expired are left out.
 func List(ctx context.Context, st *store.Store, from uint64, limit int) ([]Entry, error) {
 	var out []Entry
 	err := st.View(ctx, func(tx *store.Tx) error {
@@ -218,6 +268,9 @@ func appendRow(out []Entry, item store.Item) ([]Entry, error) {
 	r, err := decodeRow(item.Key, item.Value)
 	if err != nil {
 		return nil, err
+	}
+	if r.removed > 0 {
+		return out, nil
 	}
 	e, err := newEntry(r.head, r.value)
 	return append(out, e), err

@@ -16,7 +16,7 @@ type Log struct {
 	store  *store.Store
 	unhook func()
 
-	sealing sync.Mutex // one of Seal at a time; taken before mu
+	sealing sync.Mutex // one Seal or Expire at a time; taken before mu
 
 	mu   sync.Mutex
 	head Head
@@ -56,21 +56,39 @@ func (l *Log) Head() Head {
 	return l.head
 }
 
-// Run seals the records and writes the head into the log each time that every has
+// RunOptions are what Run works with. All are required.
+type RunOptions struct {
+	Logger *slog.Logger
+	// Every is how often records are sealed and the head is logged.
+	Every time.Duration
+	// KeepRefused is how long counts of refused credentials are kept. They expire
+	// within a day after, or within KeepRefused if that is shorter.
+	KeepRefused time.Duration
+	// Now is the time by which they expire.
+	Now func() time.Time
+}
+
+// Run seals the records and writes the head into the log each time that Every has
 // passed, and once more when ctx ends; then it returns. The store must be open till
-// then.
-func (l *Log) Run(ctx context.Context, logger *slog.Logger, every time.Duration) {
-	ticker := time.NewTicker(every)
+// then. At first, and once a day, it removes counts of refused credentials that have
+// expired.
+func (l *Log) Run(ctx context.Context, opt RunOptions) {
+	ticker := time.NewTicker(opt.Every)
 	defer ticker.Stop()
+	expiry := time.NewTimer(opt.Every) // not while the server starts
+	defer expiry.Stop()
 	for running := true; running; {
 		select {
 		case <-ticker.C:
-			l.tend(ctx, logger)
+			l.tend(ctx, opt.Logger)
+		case <-expiry.C:
+			l.expire(ctx, opt)
+			expiry.Reset(min(opt.KeepRefused, 24*time.Hour))
 		case <-ctx.Done():
 			running = false
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastSeal)
 			defer stop()
-			l.tend(last, logger)
+			l.tend(last, opt.Logger)
 		}
 	}
 }
@@ -81,9 +99,20 @@ const lastSeal = 5 * time.Second
 
 func (l *Log) tend(ctx context.Context, logger *slog.Logger) {
 	if err := l.Seal(ctx); err != nil && ctx.Err() == nil {
-		logger.Warn("audit records not sealed; the next attempt follows", "cause", err)
+		logger.Warn("audit records not sealed; the next attempt follows in a minute", "cause", err)
 	}
 	logger.Info("audit head", "head", l.Head().String())
+}
+
+func (l *Log) expire(ctx context.Context, opt RunOptions) {
+	now := opt.Now()
+	removed, err := l.Expire(ctx, now.Add(-opt.KeepRefused), now)
+	if removed > 0 {
+		opt.Logger.Info("audit records expired", "removed", removed)
+	}
+	if err != nil && ctx.Err() == nil {
+		opt.Logger.Warn("audit records not expired; the next attempt follows in a day", "cause", err)
+	}
 }
 
 func (l *Log) load(tx *store.Tx) error {

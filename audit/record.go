@@ -17,6 +17,13 @@ import (
 // OK is the Result of a change that was made.
 const OK = "ok"
 
+// RefuseCredentials is the Action of the records that count refused credentials. They
+// alone expire: anyone can cause them.
+const RefuseCredentials = "credentials.refuse"
+
+// expire is the Action of a checkpoint.
+const expire = "audit.expire"
+
 // Record is one change.
 type Record struct {
 	// Time is when it was made, exact to a millisecond; zero: the transaction's
@@ -37,6 +44,15 @@ type Record struct {
 	Address string `json:"address"`
 	// Count is how many of the same the record stands for; 0: it is about one.
 	Count int `json:"count,omitempty"`
+	// Removed is set in the checkpoints that Expire writes, and in no others.
+	Removed []Gap `json:"removed,omitempty"`
+}
+
+// Gap is a part of the chain whose records were removed: those after the head From,
+// up to the head To. Both are written as Head.String does.
+type Gap struct {
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // Timestamp is a time that is written as RFC 3339 in UTC with milliseconds.

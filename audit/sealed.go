@@ -13,12 +13,15 @@ import (
 // number of the record, big endian,
 //
 //	'r' | hash of the head after the record, 32 | length of its key, 1 | its key | its value
+//	'g' | hash of the head after the last one, 32 | how many records were removed here, 8
 //
-// The key is the one that the record was written under, which is hashed with it.
+// The key is the one that the record was written under, which is hashed with it. The
+// number of a gap is that of the last record removed.
 var sealedPrefix = []byte("auditlog/")
 
 const (
 	recordRow = 'r'
+	gapRow    = 'g'
 	// sealBatch is how many records one transaction seals: large ones would hold
 	// other commits up.
 	sealBatch = 1000
@@ -28,9 +31,10 @@ func rowKey(sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(sealedPrefix), sequence)
 }
 
-// row is a sealed record. Its bytes are borrowed.
+// row is a sealed record, or a gap. Its bytes are borrowed.
 type row struct {
-	head       Head // after the record
+	head       Head   // after it
+	removed    uint64 // how many records; 0: it is a record
 	key, value []byte
 }
 
@@ -44,6 +48,10 @@ func encodeRow(head Head, key, value []byte) []byte {
 	return append(out, value...)
 }
 
+func encodeGap(last Head, removed uint64) []byte {
+	return binary.BigEndian.AppendUint64(append([]byte{gapRow}, last.Hash[:]...), removed)
+}
+
 func decodeRow(key, in []byte) (r row, err error) {
 	at := len(sealedPrefix)
 	if len(key) != at+8 {
@@ -51,6 +59,12 @@ func decodeRow(key, in []byte) (r row, err error) {
 	}
 	r.head.Count = binary.BigEndian.Uint64(key[at:])
 	fixed := 1 + len(r.head.Hash) + 1
+	if len(in) == fixed+7 && in[0] == gapRow {
+		copy(r.head.Hash[:], in[1:])
+		if r.removed = binary.BigEndian.Uint64(in[fixed-1:]); r.removed > 0 {
+			return r, nil
+		}
+	}
 	if len(in) < fixed || in[0] != recordRow || len(in) < fixed+int(in[fixed-1]) {
 		return r, fmt.Errorf("audit chain is broken: record %d cannot be read", r.head.Count)
 	}

@@ -167,6 +167,10 @@ func (k *Keystore) Close() error {
 	return k.writeDown(ctx)
 }
 
+// Now returns the time by which keys are judged, which a wall clock that is wrong does
+// not turn.
+func (k *Keystore) Now() time.Time { return time.UnixMilli(k.clock.now()) }
+
 // Verify returns the key that the token belongs to, or ErrInvalidToken with the
 // reason in the Identity. It notes the use. It neither keeps nor changes token.
 func (k *Keystore) Verify(token []byte) (Identity, error) {

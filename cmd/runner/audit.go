@@ -4,11 +4,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const auditHelp = `Read the record of every change of a key, and check that nobody changed it.
+const auditHelp = `List the records of changes and of refused credentials, and check that none was
+changed.
 
 The records form a chain: each hash covers all records before. A server logs the
 chain's head every minute; a head kept elsewhere proves that no record up to it
-was changed, removed or put in since.`
+was changed, removed or put in since.
+
+Counts of refused credentials expire after [audit] keep_refused. Records of changes
+do not.`
 
 func (c *cli) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -40,10 +40,10 @@ func (c *cli) printAudit(entries []audit.Entry) error {
 	for _, e := range entries {
 		rows = append(rows, []string{
 			strconv.FormatUint(e.Sequence, 10), e.Time.UTC().Format("2006-01-02 15:04:05Z"), actorText(e.Actor),
-			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"),
+			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"), strconv.Itoa(max(e.Count, 1)),
 		})
 	}
-	return c.printTable([]string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS"}, rows, "there are no records")
+	return c.printTable([]string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS", "COUNT"}, rows, "there are no records")
 }
 
 func actorText(a audit.Actor) string {

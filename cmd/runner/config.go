@@ -63,6 +63,7 @@ type config struct {
 	store    struct{ dir string }
 	keystore struct{ pepperFile string }
 	auth     struct{ insecureCookies bool }
+	audit    struct{ keepRefused time.Duration }
 	limit    struct{ counters int }
 	outbound struct {
 		allowPrivate bool
@@ -110,6 +111,7 @@ func defaults() *config {
 	c.sandbox.logLines = 64
 	c.sandbox.logBytes = 16 * kb
 	c.store.dir = "data"
+	c.audit.keepRefused = 30 * 24 * time.Hour
 	c.limit.counters = 100_000
 	c.outbound.fetches = 50
 	c.outbound.answer = 5 * mb
@@ -156,6 +158,7 @@ func (c *config) settings() []setting {
 		{"store", "dir", text{&c.store.dir, notEmpty}},
 		{"keystore", "pepper_file", text{&c.keystore.pepperFile, nil}},
 		{"auth", "insecure_cookies", flag{&c.auth.insecureCookies}},
+		{"audit", "keep_refused", duration{&c.audit.keepRefused, time.Hour, 0}},
 		{"limit", "counters", count{&c.limit.counters, 1, 100_000_000}},
 		{"outbound", "allow_private", flag{&c.outbound.allowPrivate}},
 		{"outbound", "fetches", count{&c.outbound.fetches, 1, 10_000}},

@@ -212,6 +212,7 @@ var changed = map[string]string{
 	"RUNNER_STORE_DIR":                    "elsewhere",
 	"RUNNER_KEYSTORE_PEPPER_FILE":         "elsewhere",
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",
+	"RUNNER_AUDIT_KEEP_REFUSED":           "9d",
 	"RUNNER_LIMIT_COUNTERS":               "9",
 	"RUNNER_OUTBOUND_ALLOW_PRIVATE":       "true",
 	"RUNNER_OUTBOUND_FETCHES":             "9",
@@ -253,8 +254,8 @@ func handedOn(t *testing.T, environ ...string) string {
 		c.logger(a).Log(t.Context(), level, "hello")
 	}
 	lines := regexp.MustCompile(`"?time"?[:=]\S+?Z`).ReplaceAllString(log.String(), "")
-	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s %d\n%s", opt, a.schemaOptions(), a.data, a.pepperFile(),
-		a.config.runtime.shutdownTimeout, a.config.telemetry.queue, lines)
+	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s %d %s\n%s", opt, a.schemaOptions(), a.data, a.pepperFile(),
+		a.config.runtime.shutdownTimeout, a.config.telemetry.queue, a.config.audit.keepRefused, lines)
 }
 
 func TestAValueOfSecretsIsNeverShown(t *testing.T) {

@@ -128,7 +128,9 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	endAudit, err := followAudit(ctx, st, logger)
+	endAudit, err := followAudit(ctx, st, audit.RunOptions{
+		Logger: logger, Every: headEvery, KeepRefused: a.config.audit.keepRefused, Now: keys.Now,
+	})
 	if err != nil {
 		return err
 	}
@@ -300,8 +302,8 @@ func serverOn(ctx context.Context, data string) (admin.Status, bool) {
 	return status, err == nil
 }
 
-// followAudit logs the head of the audit chain from now on, until end.
-func followAudit(ctx context.Context, st *store.Store, logger *slog.Logger) (end func(), err error) {
+// followAudit seals, expires and logs what the audit takes from now on, until end.
+func followAudit(ctx context.Context, st *store.Store, opt audit.RunOptions) (end func(), err error) {
 	log, err := audit.Open(ctx, st)
 	if err != nil {
 		return nil, err
@@ -310,7 +312,7 @@ func followAudit(ctx context.Context, st *store.Store, logger *slog.Logger) (end
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		log.Run(running, logger, headEvery)
+		log.Run(running, opt)
 	}()
 	return func() {
 		stop()

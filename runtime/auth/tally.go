@@ -100,7 +100,7 @@ func (c count) record() audit.Record {
 	return audit.Record{
 		Time:    audit.Timestamp{Time: time.Unix(c.minute*60, 0)},
 		Actor:   audit.Actor{Kind: caller.Anonymous.String()},
-		Action:  "credentials.refuse",
+		Action:  audit.RefuseCredentials,
 		Result:  string(fault.InvalidToken),
 		Reason:  string(c.reason),
 		Address: address,
