@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 	"runner.example/store"
@@ -39,6 +40,9 @@ type Access struct {
 	// Context is asked at every row: when it has ended, operations fail with
 	// Deadline. Nil never ends.
 	Context context.Context
+	// Work counts what operations compute: when it fails they do, with Deadline, and
+	// the transaction must not be committed. Nil never does.
+	Work *cost.Meter
 
 	touched  int
 	checked  bool                // the generation was compared
@@ -65,7 +69,7 @@ type Result struct {
 // Reset makes the Access one of another transaction, or of another run of the
 // same.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
-	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context = m, tx, who, maxRows, false, nil
+	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
 	a.hops = a.hops[:0]
 	a.ahead = ahead{}
@@ -85,6 +89,9 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if !ok {
 		return invalid("unknown operation %q", op)
 	}
+	if err := a.spend(argumentUnits * len(args)); err != nil {
+		return err
+	}
 	read, err := readArguments(kind, args)
 	if err != nil {
 		return err
@@ -98,6 +105,7 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	}
 	a.ahead = ahead{table: t}
 	auth := t.rights.authority(a.scene())
+	auth.work = a.Work
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.allowance = t.rights.importing
 	}
@@ -173,15 +181,33 @@ func (a *Access) touch() error {
 	return a.alive()
 }
 
-// alive fails when the operation's time is over.
+// What some work costs, in units of a cost.Meter.
+const (
+	rowUnits      = 1000 // to find a row, or to write one
+	rowByteUnits  = 2    // to read and answer a byte of one
+	argumentUnits = 8    // to read a byte of arguments
+)
+
+// alive fails when the operation's time is over. It counts the work for one row.
 func (a *Access) alive() error {
-	if a.Context == nil {
-		return nil
+	if a.Context != nil {
+		if err := a.Context.Err(); err != nil {
+			return timeOver(err)
+		}
 	}
-	if err := a.Context.Err(); err != nil {
-		return fault.Wrap(err, fault.Deadline, "the time of the request is over")
+	return a.spend(rowUnits)
+}
+
+// spend counts work.
+func (a *Access) spend(units int) error {
+	if err := a.Work.Spend(units); err != nil {
+		return timeOver(err)
 	}
 	return nil
+}
+
+func timeOver(err error) error {
+	return fault.Wrap(err, fault.Deadline, "the time of the request is over")
 }
 
 // storeFault makes what the store says a fault; what is one already, stays.
@@ -221,6 +247,14 @@ func (r *row) own(t *table) (row, error) {
 		return kept, err
 	}
 	return kept, nil
+}
+
+// decode fills in the values of a row that was found.
+func (a *Access) decode(t *table, r *row) error {
+	if err := a.spend(rowByteUnits * len(r.raw)); err != nil {
+		return err
+	}
+	return r.decode(t)
 }
 
 // decode fills in the values.
@@ -272,7 +306,7 @@ func (a *Access) readInto(t *table, r *row) (bool, error) {
 		return false, storeFault(err)
 	}
 	r.raw = borrow(raw) // which is ours
-	return true, r.decode(t)
+	return true, a.decode(t, r)
 }
 
 // bound returns the tenant that the caller is bound to in a table; false when

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
@@ -286,6 +287,7 @@ type authority struct {
 	*allowance
 	// scene is what rules see besides rows: the caller, the time, other rows.
 	scene schema.Scene
+	work  *cost.Meter // of reading arguments; nil counts nothing
 }
 
 // authority is the caller's. The scene names the caller and holds no rows yet.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/schema"
 )
@@ -56,30 +57,37 @@ type condition struct {
 }
 
 // match reports whether a row meets the condition. The row holds its values at
-// the positions of the columns.
-func (c *condition) match(row []schema.Value) bool {
+// the positions of the columns. When m fails meanwhile, what it reports means nothing.
+func (c *condition) match(row []schema.Value, m *cost.Meter) bool {
 	switch c.op {
 	case opAnd:
 		for i := range c.parts {
-			if !c.parts[i].match(row) {
+			if !c.parts[i].match(row, m) {
 				return false
 			}
 		}
 		return true
 	case opOr:
 		for i := range c.parts {
-			if c.parts[i].match(row) {
+			if c.parts[i].match(row, m) {
 				return true
 			}
 		}
 		return false
 	case opNot:
-		return !c.parts[0].match(row)
+		return !c.parts[0].match(row, m)
 	}
-	return c.compare(row[c.column.pos])
+	return c.compare(row[c.column.pos], m)
 }
 
-func (c *condition) compare(v schema.Value) bool {
+// matches reports whether the row, with its values as conditions name them, meets the
+// query's where.
+func (o *operating) matches(asked []schema.Value) (bool, error) {
+	ok := o.query.where.match(asked, o.Work)
+	return ok, o.spend(0)
+}
+
+func (c *condition) compare(v schema.Value, m *cost.Meter) bool {
 	switch c.op {
 	case opEqual:
 		return v.Equal(c.value)
@@ -91,9 +99,9 @@ func (c *condition) compare(v schema.Value) bool {
 		return v.Kind() == schema.KindText && strings.HasPrefix(v.Text(), c.value.Text())
 	case opContains:
 		if v.Kind() == schema.KindText && c.value.Kind() == schema.KindText {
-			return strings.Contains(v.Text(), c.value.Text())
+			return containsText(v.Text(), c.value.Text(), m)
 		}
-		return slices.ContainsFunc(v.List(), c.value.Equal)
+		return m.Spend(listUnits*len(v.List())) == nil && slices.ContainsFunc(v.List(), c.value.Equal)
 	}
 	order, ok := v.Compare(c.value)
 	if !ok {
@@ -108,6 +116,27 @@ func (c *condition) compare(v schema.Value) bool {
 		return order > 0
 	default:
 		return order >= 0
+	}
+}
+
+// listUnits is what comparing an element of a list costs.
+const listUnits = 8
+
+// containsText is strings.Contains, one part after the other of a long text.
+func containsText(text, part string, m *cost.Meter) bool {
+	step := max(cost.Every, len(part))
+	for {
+		window := text[:min(len(text), step+len(part))]
+		if m.Spend(len(window)) != nil {
+			return false
+		}
+		if strings.Contains(window, part) {
+			return true
+		}
+		if len(window) == len(text) {
+			return false
+		}
+		text = text[step:]
 	}
 }
 
@@ -237,6 +266,9 @@ func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
 		return all, invalid("%s: must be a list of conditions", at)
 	}
 	for i, elem := range elementsOf(raw) {
+		if err := r.work.Spend(len(elem)); err != nil {
+			return all, timeOver(err)
+		}
 		part, err := r.condition(elem, place(at, i), depth)
 		if err != nil {
 			return all, err
@@ -328,6 +360,9 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) 
 		return condition{}, invalid("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
 	}
 	c := condition{op: operator(op), column: column}
+	if err := r.work.Spend(argumentUnits * len(rawValue)); err != nil {
+		return c, timeOver(err)
+	}
 	if err := c.readOperand(rawValue); err != nil {
 		return c, invalid("%s: %s %s: %v", at, name, word, err)
 	}

@@ -19,7 +19,10 @@ func (o *operating) delete() error {
 	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
 	err := o.find(func(r *row) (bool, error) {
 		may, err := o.mayDelete(r.values)
-		if err != nil || !may || !o.query.where.match(o.asked(r.values)) {
+		if err == nil && may {
+			may, err = o.matches(o.asked(r.values))
+		}
+		if err != nil || !may {
 			return err == nil, err
 		}
 		if len(found) == maxChanged {
@@ -57,7 +60,10 @@ func (o *operating) delete() error {
 	if err := d.follow(); err != nil {
 		return err
 	}
-	c := d.changes()
+	c, err := d.changes()
+	if err != nil {
+		return err
+	}
 	o.answerCount(count)
 	o.out.JSON = append(o.out.JSON, '}')
 	if err := o.apply(c); err != nil {
@@ -194,16 +200,22 @@ func (d *deletion) checkGone(gone *removal, from *referrer) error {
 }
 
 // changes gathers what becomes of all rows.
-func (d *deletion) changes() *changes {
+func (d *deletion) changes() (*changes, error) {
 	c := &changes{}
 	for i := range d.removed {
+		if err := d.spend(rowUnits); err != nil {
+			return nil, err
+		}
 		r := &d.removed[i]
 		c.put(r.table, r.tail, r.row.values, nil)
 	}
 	for _, key := range d.order {
+		if err := d.spend(rowUnits); err != nil {
+			return nil, err
+		}
 		if r := d.cleared[key]; !d.gone[key] {
 			c.put(r.table, r.tail, r.row.values, r.values)
 		}
 	}
-	return c
+	return c, nil
 }

@@ -59,7 +59,7 @@ func (a Asked) Selected() []string {
 }
 
 // Match reports whether a row meets the where.
-func (a Asked) Match(row []schema.Value) bool { return a.query.where.match(row) }
+func (a Asked) Match(row []schema.Value) bool { return a.query.where.match(row, nil) }
 
 // FreeValues are the values of an untyped row that Match looks at.
 func (a Asked) FreeValues(id, object string) []schema.Value {

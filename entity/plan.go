@@ -469,7 +469,7 @@ func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *row, visit fun
 func (a *Access) load(t *table, x *index, r *row, item store.Item) error {
 	if x == nil {
 		r.tail, r.raw = borrow(item.Key[len(t.prefix):]), borrow(item.Value)
-		return r.decode(t)
+		return a.decode(t, r)
 	}
 	r.tail = borrow(item.Value)
 	raw, err := a.Tx.Get(a.rowKey(t, r.tail))
@@ -480,5 +480,5 @@ func (a *Access) load(t *table, x *index, r *row, item store.Item) error {
 		return storeFault(err)
 	}
 	r.raw = borrow(raw)
-	return r.decode(t)
+	return a.decode(t, r)
 }

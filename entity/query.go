@@ -288,6 +288,9 @@ func (a *arguments) inputs(auth *authority) ([]input, error) {
 	}
 	var list []input
 	for i, elem := range elementsOf(raw) {
+		if err := auth.work.Spend(rowUnits); err != nil {
+			return nil, timeOver(err)
+		}
 		at := place("values", i)
 		switch {
 		case i == maxRows:
@@ -331,7 +334,11 @@ func (a *authority) readInput(right *right, object []byte, at string) (input, er
 		if err != nil {
 			return in, err
 		}
-		if in.values[f.Pos], err = f.Type.Parse(raw); err != nil {
+		in.values[f.Pos], err = f.Type.ParseMetered(raw, a.work)
+		if over := a.work.Spend(argumentUnits * len(raw)); over != nil {
+			return in, timeOver(over)
+		}
+		if err != nil {
 			return in, invalid("%s.%s: %v", at, name, err)
 		}
 		in.given[f.Pos] = true
@@ -417,6 +424,9 @@ func (a *authority) readFreeInput(right *right, object []byte, at string) (input
 	in := input{object: []byte{'{'}}
 	members := 0
 	for name, raw := range membersOf(object) {
+		if err := a.work.Spend(argumentUnits * (len(name) + len(raw))); err != nil {
+			return in, timeOver(err)
+		}
 		switch {
 		case name == "id" && a.allowance == a.importing:
 			id, err := (&schema.Type{Kind: schema.ID}).Parse(raw)

@@ -62,8 +62,8 @@ func (o *operating) search(p plan, visit func(r *row, asked []schema.Value) (boo
 			return err == nil, err
 		}
 		asked := o.asked(r.values)
-		if !o.query.where.match(asked) {
-			return true, nil
+		if ok, err := o.matches(asked); err != nil || !ok {
+			return err == nil, err
 		}
 		return visit(r, asked)
 	})
@@ -208,6 +208,9 @@ func (o *operating) listUnsorted(p plan, w *rowWriter) error {
 		last = rows[page-2].place
 	}
 	for i := range rows {
+		if err := o.spend(rowUnits + len(rows[i].json)); err != nil {
+			return err
+		}
 		if err := w.addJSON(rows[i].json); err != nil {
 			return err
 		}

@@ -70,6 +70,9 @@ func (a *Access) apply(c *changes) error {
 		return store.ErrTooLarge
 	}
 	for i := range c.list {
+		if err := a.spend(rowUnits + len(c.list[i].value)); err != nil {
+			return err // with some of it done, which is never committed
+		}
 		var err error
 		if ch := &c.list[i]; ch.delete {
 			err = a.Tx.Delete([]byte(ch.key))
@@ -388,6 +391,9 @@ func orElse(err error, other *fault.Fault) error {
 func (o *operating) answerInserted(rows []row, inputs []input) error {
 	w := o.rowsOf()
 	for i := range rows {
+		if err := o.spend(rowUnits); err != nil {
+			return err
+		}
 		w.begin()
 		if err := o.appendInserted(rows[i].values, &inputs[i]); err != nil {
 			return err
@@ -440,9 +446,15 @@ func (o *operating) update(args *arguments) error {
 	}
 	c := &changes{}
 	for i := range found {
+		if err := o.spend(rowUnits); err != nil {
+			return err
+		}
 		c.giveUp(o.table, found[i].old)
 	}
 	for i := range found {
+		if err := o.spend(rowUnits); err != nil {
+			return err
+		}
 		if err := o.claim(c, found[i].tail, found[i].new); err != nil {
 			return err
 		}
@@ -469,8 +481,8 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 		if err != nil || !finds {
 			return err == nil, err
 		}
-		if !o.query.where.match(o.asked(r.values)) {
-			return true, nil
+		if ok, err := o.matches(o.asked(r.values)); err != nil || !ok {
+			return err == nil, err
 		}
 		if len(found) == maxChanged {
 			return false, o.tooMany()
@@ -615,6 +627,9 @@ func (o *operating) answerUpdated(rows []changed) error {
 	o.out.JSON = append(o.out.JSON, ',')
 	w := o.rowsOf()
 	for i := range rows {
+		if err := o.spend(rowUnits); err != nil {
+			return err
+		}
 		may, err := o.mayRead(rows[i].new)
 		if err != nil {
 			return err

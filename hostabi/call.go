@@ -9,6 +9,7 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/cost"
 	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
@@ -74,6 +75,9 @@ func DefaultLimits() Limits {
 	}
 }
 
+// CPU is the limit of that name, or its default.
+func (h *Host) CPU() time.Duration { return h.Limits.filled().CPU }
+
 func (l Limits) filled() Limits {
 	d := DefaultLimits()
 	fill := func(field *int, value int) {
@@ -125,6 +129,9 @@ type Call struct {
 	HostCORS bool
 	// Attempt counts the runs for this request from 1.
 	Attempt int
+	// Used is the processor time that the request has had before its first run, which
+	// counts as that of its runs.
+	Used time.Duration
 
 	// Response is the answer of the last run. Its bytes hold until the next
 	// Begin.
@@ -140,6 +147,9 @@ type Call struct {
 	waited         time.Duration
 	cpu            time.Duration // of all runs for this request
 	onWait         func(begins bool)
+	onWork         func() error
+	work           cost.Meter   // of what the host functions of this run compute
+	asks           func() error // look, made once
 	moved          int
 	storeOps       int
 	fetches        int
@@ -169,11 +179,15 @@ func (c *Call) Begin() {
 	c.limits = c.Host.Limits.filled()
 	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
 	c.setCookie, c.opened = "", ""
+	if c.asks == nil {
+		c.asks = c.look
+	}
+	c.work.Reset(c.asks)
 	c.reachesRows, c.outdated = false, false
 	c.hostCalls, c.moved, c.storeOps, c.fetches = 0, 0, 0, 0
 	c.inside, c.waited = false, 0
 	if c.Attempt <= 1 {
-		c.cpu, c.sent = 0, false
+		c.cpu, c.sent = c.Used, false
 	}
 	if c.Request != nil {
 		c.moved = -len(c.Request.Body)

@@ -86,6 +86,7 @@ func bind(f abi.Function, run body) Function {
 			if timed {
 				gc.endWork()
 			}
+			c.checkWork()
 		}
 		c.inside = false
 		if f.Result {

@@ -25,6 +25,10 @@ type Guest struct {
 	// computed for so long since it was last told; less than WorkedMost is not
 	// worth it. nil: nobody wants to know.
 	Worked func(time.Duration)
+	// Working is asked, in the midst of a host function, when it has computed for a
+	// while: whether it may go on. It may make it wait. Its error ends the run, as what
+	// host functions panic with does. nil: only the request's time ends it.
+	Working func() error
 
 	call   *Call
 	worked time.Duration // of which nobody was told
@@ -37,9 +41,15 @@ const WorkedMost = 100 * time.Microsecond
 
 func (g *Guest) beginWork() { g.began, g.waited = time.Now(), g.call.waited }
 
+// Unsaid is how long host functions have computed without Worked being told, the one
+// at hand included. It is for Working.
+func (g *Guest) Unsaid() time.Duration {
+	return g.worked + time.Since(g.began) - (g.call.waited - g.waited)
+}
+
 // endWork does not count what the guest waited for.
 func (g *Guest) endWork() {
-	g.worked += time.Since(g.began) - (g.call.waited - g.waited)
+	g.worked = g.Unsaid()
 	if g.worked >= WorkedMost && g.Worked != nil {
 		worked := g.worked
 		g.worked = 0
@@ -51,11 +61,11 @@ func (g *Guest) endWork() {
 // the last.
 func (g *Guest) Bind(call *Call) {
 	if g.call != nil {
-		g.call.onWait = nil
+		g.call.onWait, g.call.onWork = nil, nil
 	}
 	g.worked = 0
 	if g.call = call; call != nil {
-		call.onWait = g.Waits
+		call.onWait, call.onWork = g.Waits, g.Working
 	}
 }
 
@@ -119,14 +129,50 @@ func (c *Call) checkTime() {
 // Spend takes processor time from the budget of the request's runs, and ends
 // the run, as host functions do, when that or the request's time is over.
 func (c *Call) Spend(cpu time.Duration) {
-	c.checkTime()
-	if c.cpu += cpu; c.cpu > c.limits.CPU {
-		c.unwind(ErrCPUSpent)
+	if err := c.Charge(cpu); err != nil {
+		c.unwind(err)
 	}
 }
 
-// CPU is how long the runs for this request have been on a processor.
+// Charge is Spend for a host function that still runs: the error is what it must end
+// with.
+func (c *Call) Charge(cpu time.Duration) error {
+	if c.Context.Err() != nil {
+		return ErrTimeOver
+	}
+	if c.Spent(cpu); c.cpu > c.limits.CPU {
+		return ErrCPUSpent
+	}
+	return nil
+}
+
+// Spent counts processor time that was used beside the runs of the request.
+func (c *Call) Spent(cpu time.Duration) { c.cpu += cpu }
+
+// look is asked by the meter of the run's work.
+func (c *Call) look() error {
+	switch {
+	case c.Context.Err() != nil:
+		return ErrTimeOver
+	case c.onWork == nil:
+		return nil
+	}
+	return c.onWork()
+}
+
+// checkWork ends the run when its work had to end.
+func (c *Call) checkWork() {
+	if err := c.work.Err(); err != nil {
+		c.unwind(err)
+	}
+}
+
+// CPU is how long the runs for this request have been on a processor, and CPULeft how
+// long they still may.
 func (c *Call) CPU() time.Duration { return c.cpu }
+
+// CPULeft is described with CPU.
+func (c *Call) CPULeft() time.Duration { return c.limits.CPU - c.cpu }
 
 // Waited is how long the guest has waited, in this run, for what needs no
 // processor.

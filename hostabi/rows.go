@@ -11,7 +11,7 @@ import (
 func onRows(c *Call, op string, args []byte, out *entity.Result) error {
 	if !c.reachesRows {
 		c.rows.Reset(c.Host.Entities, c.Tx, &c.Caller, c.limits.Rows)
-		c.rows.Context = c.Context
+		c.rows.Context, c.rows.Work = c.Context, &c.work
 		c.reachesRows = true
 	}
 	err := c.rows.Do(op, args, out)

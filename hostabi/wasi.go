@@ -146,6 +146,7 @@ func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
 		if timed {
 			gc.endWork()
 		}
+		c.checkWork()
 		c.inside = false
 		if len(stack) > 0 {
 			stack[0] = uint64(errno)

@@ -16,6 +16,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/runtime/front"
+	"runner.example/runtime/sandbox"
 	"runner.example/store"
 )
 
@@ -107,22 +108,20 @@ func (r *Runtime) callOn(ctx context.Context, rel *release, rt *route, v *visit,
 	if int64(len(c.Params)) > rt.bodyBytes {
 		return nil, fault.New(fault.BodyTooLarge, "the parameters have more than the %d bytes that the function takes", rt.bodyBytes)
 	}
-	if err := checkInput(rt.input, c.Params); err != nil {
-		return nil, err
-	}
-	var err error
-	if v.body, err = rt.input.Fill(v.body[:0], orEmpty(c.Params), time.Now()); err != nil {
-		return nil, err
-	}
 	if v.deadline == nil {
 		v.deadline = hostabi.NewDeadline(ctx, time.Now().Add(rt.timeout))
 	}
 	call := &v.call
+	body, used, err := rt.checkBody(v, &rel.host, nil, c.Params, false)
+	if err != nil {
+		return nil, err
+	}
+	call.Used = used
 	call.Context, call.Host, call.Caller = v.deadline, &rel.host, c.Caller
 	call.Request = &abi.Request{
 		ID: c.RequestID, Method: []byte(rt.Method), Path: []byte(rt.Path), Route: rt.Path,
 		Headers: []abi.Pair{{Name: []byte("content-type"), Value: []byte("application/json")}},
-		Body:    v.body,
+		Body:    body,
 	}
 	_, err = r.opt.Store.Update(v.deadline, func(tx *store.Tx) error {
 		if v.attempts > 0 && call.Sent() {
@@ -130,7 +129,7 @@ func (r *Runtime) callOn(ctx context.Context, rel *release, rt *route, v *visit,
 		}
 		v.attempts++
 		call.Tx, call.Attempt = tx, v.attempts
-		if err := rt.answer(call); err != nil {
+		if err := rt.answer(call, &v.work); err != nil {
 			return err
 		}
 		if len(call.Response.Body) > maxCallAnswer {
@@ -192,7 +191,7 @@ func (r *Runtime) logCall(c FunctionCall, rt *route, answer *Answer, took time.D
 
 // answer runs the handler in the transaction of call. The error is errWritesDropped
 // for an answer whose writes are not to be committed.
-func (rt *route) answer(call *hostabi.Call) error {
+func (rt *route) answer(call *hostabi.Call, w *sandbox.Work) error {
 	err := rt.module.Run(call, rt.Handler)
 	switch {
 	case call.Outdated():
@@ -204,7 +203,9 @@ func (rt *route) answer(call *hostabi.Call) error {
 		return errWritesDropped
 	}
 	if rt.result != nil && call.Response.Status == 200 {
-		return checkResult(rt.result, call.Response.Body, &call.Caller)
+		m := rt.module.BeginWork(call.Context, w, rt.Handler, call.CPULeft())
+		defer func() { call.Spent(w.End()) }()
+		return checkResult(rt.result, call.Response.Body, &call.Caller, m)
 	}
 	return nil
 }

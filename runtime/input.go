@@ -2,11 +2,16 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
+	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -19,16 +24,39 @@ type inputError struct {
 
 func (e *inputError) Unwrap() error { return e.Fault }
 
-// checkBody refuses a body that is not what input asks for, nil asks for nothing, and
-// one that says it is JSON and nests deeper than JSON may that comes from outside.
-func checkBody(input *schema.ObjectType, headers []abi.Pair, body []byte) error {
-	switch {
-	case input != nil:
-		return checkInput(input, body)
-	case isJSON(headers):
-		return checkDepth(body)
+// openCheckCPU is the processor time that checking a body may take on a route that asks
+// for neither a credential nor a signature: any client makes the server spend it.
+const openCheckCPU = 100 * time.Millisecond
+
+var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of processor time, the most that a caller without a credential may have", openCheckCPU)
+
+// checkBody refuses a body that is not what the route's input asks for and, where it
+// asks for nothing, one that says it is JSON and nests deeper than JSON may that comes
+// from outside. It gives the body, with its defaults filled in, and the processor time
+// that this took: at most a request's, or openCheckCPU if open. It ends with v.deadline.
+func (rt *route) checkBody(v *visit, host *hostabi.Host, headers []abi.Pair, body []byte, open bool) (_ []byte, used time.Duration, err error) {
+	if rt.input == nil && !isJSON(headers) {
+		return body, 0, nil
 	}
-	return nil
+	most := host.CPU()
+	if open {
+		most = min(most, openCheckCPU)
+	}
+	m := rt.module.BeginWork(v.deadline, &v.work, rt.Handler, most)
+	defer func() {
+		used = v.work.End()
+		if open && errors.Is(m.Err(), hostabi.ErrCPUSpent) {
+			err = errCheckTooLong
+		}
+	}()
+	if rt.input == nil {
+		return body, 0, checkDepth(body, m)
+	}
+	if err := checkInput(rt.input, body, m); err != nil || !rt.fills {
+		return body, 0, err
+	}
+	v.body, err = rt.input.Fill(v.body[:0], orEmpty(body), time.Now(), m)
+	return v.body, 0, cmp.Or(m.Err(), err)
 }
 
 // isJSON tells whether the headers say that the body is JSON as it is.
@@ -47,8 +75,12 @@ func isJSON(headers []abi.Pair) (is bool) {
 	return is
 }
 
-func checkDepth(body []byte) error {
-	if err := schema.CheckDepth(body); err != nil {
+func checkDepth(body []byte, m *cost.Meter) error {
+	err := schema.CheckDepth(body, m)
+	switch {
+	case m.Err() != nil:
+		return m.Err()
+	case err != nil:
 		return fault.New(fault.InvalidJSON, "the body %s", err)
 	}
 	return nil
@@ -56,16 +88,23 @@ func checkDepth(body []byte) error {
 
 // checkInput refuses a body that is not what input asks for. No body at all is an
 // empty object, as it is to handlers.
-func checkInput(input *schema.ObjectType, body []byte) error {
+func checkInput(input *schema.ObjectType, body []byte, m *cost.Meter) error {
 	body = orEmpty(body)
-	if err := checkDepth(body); err != nil {
+	if err := checkDepth(body, m); err != nil {
 		return err
 	}
-	wrong := input.Check(body)
+	wrong := input.Check(body, m)
+	if m.Err() != nil {
+		return m.Err()
+	}
 	if len(wrong) == 0 {
 		return nil
 	}
-	if broken := schema.BrokenJSON(body); broken != nil {
+	broken := schema.BrokenJSON(body, m)
+	if m.Err() != nil {
+		return m.Err()
+	}
+	if broken != nil {
 		return brokenBody(broken)
 	}
 	text, err := json.Marshal(wrong)
@@ -92,8 +131,11 @@ func orEmpty(body []byte) []byte {
 
 // checkResult refuses an answer that is not what its function declares; operators see
 // hidden fields too. What is wrong with it is for the log.
-func checkResult(result *schema.Type, body []byte, who *caller.Caller) error {
-	wrong := result.CheckResult(body, who.Kind == caller.System)
+func checkResult(result *schema.Type, body []byte, who *caller.Caller, m *cost.Meter) error {
+	wrong := result.CheckResult(body, who.Kind == caller.System, m)
+	if m.Err() != nil {
+		return m.Err()
+	}
 	if len(wrong) == 0 {
 		return nil
 	}

@@ -32,6 +32,7 @@ type visit struct {
 	// allowed: the answer says which pages may read it. It does so once, as counted.
 	allowed bool
 	call    hostabi.Call
+	work    sandbox.Work // for the request beside the call
 	// counted: the request has been counted against its limits. It is once, also
 	// when it is served by one release after another.
 	counted bool
@@ -236,23 +237,17 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 			return err
 		}
 	}
-	if err := checkBody(rt.input, x.Request.Headers, x.Request.Body); err != nil {
-		return err
-	}
-	if rt.fills {
-		var err error
-		if v.body, err = rt.input.Fill(v.body[:0], orEmpty(x.Request.Body), time.Now()); err != nil {
-			return err
-		}
-		x.Request.Body = v.body
-	}
 	if v.deadline == nil {
 		v.deadline = hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
 	}
 	ctx, call := v.deadline, &v.call
+	var err error
+	if x.Request.Body, call.Used, err = rt.checkBody(v, &rel.host, x.Request.Headers, x.Request.Body, rt.Auth.None && rt.verify == nil); err != nil {
+		return err
+	}
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
 	call.SentBody, call.Address = sent, x.Address()
-	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
+	_, err = r.opt.Store.Update(ctx, func(tx *store.Tx) error {
 		if v.attempts > 0 && call.Sent() {
 			return errSent
 		}
@@ -267,7 +262,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 				return errHandled
 			}
 		}
-		if err := rt.answer(call); err != nil {
+		if err := rt.answer(call, &v.work); err != nil {
 			return err
 		}
 		if rt.verify != nil && call.Response.Status < 400 {

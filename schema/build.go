@@ -88,7 +88,7 @@ func (b *builder) field(d *FieldDecl, pos int) *Field {
 		case "max":
 			f.Type.atMost(b.bound(&f.Type, attr.Arg))
 		case "pattern":
-			f.Type.Pattern = regexp.MustCompile(attr.Arg.Text)
+			f.Type.Pattern, f.Type.program = regexp.MustCompile(attr.Arg.Text), programOf(attr.Arg.Text)
 		case "onDelete":
 			f.OnDelete = map[string]OnDelete{"cascade": Cascade, "clear": Clear}[attr.Ref.Name]
 		}

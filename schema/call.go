@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/cost"
 )
 
 // callPrefix is where exposed functions are served; no route can be declared there.
@@ -27,9 +29,10 @@ func (f *Function) Input() *ObjectType {
 
 // Fill appends body with the defaults of the fields that it leaves out, at every
 // depth, whole numbers in digits alone, and without blanks; now is the default of a field that asks for the time.
-// Check has found nothing wrong with the body.
-func (t *ObjectType) Fill(dst, body []byte, now time.Time) ([]byte, error) {
-	f := filler{dec: jsontext.NewDecoder(bytes.NewReader(body)), out: dst, now: TimeValue(now.UnixMilli())}
+// Check has found nothing wrong with the body. m counts the work; its error is one of
+// Fill's.
+func (t *ObjectType) Fill(dst, body []byte, now time.Time, m *cost.Meter) ([]byte, error) {
+	f := filler{dec: jsontext.NewDecoder(bytes.NewReader(body)), out: dst, now: TimeValue(now.UnixMilli()), meter: m}
 	if err := f.object(t); err != nil {
 		return dst, fmt.Errorf("fill in defaults: %w", err)
 	}
@@ -37,9 +40,10 @@ func (t *ObjectType) Fill(dst, body []byte, now time.Time) ([]byte, error) {
 }
 
 type filler struct {
-	dec *jsontext.Decoder
-	out []byte
-	now Value
+	dec   *jsontext.Decoder
+	out   []byte
+	now   Value
+	meter *cost.Meter
 }
 
 func (f *filler) object(t *ObjectType) error {
@@ -93,6 +97,9 @@ func (f *filler) value(t *Type) error {
 		return f.object(t.Object)
 	}
 	raw, err := f.dec.ReadValue()
+	if err == nil {
+		err = f.meter.Spend(tokenUnits + 4*len(raw)) // it is compacted
+	}
 	if err != nil {
 		return err
 	}
@@ -126,15 +133,15 @@ func (f *filler) list(elem *ObjectType) error {
 // CheckResult reads body as a function's result of the type and reports every
 // mistake, as ObjectType.Check does; no body is null. An entity stands for one of its
 // rows, with those of its fields that the function wants to show, hidden ones among
-// them only if hidden says so.
-func (t *Type) CheckResult(body []byte, hidden bool) []FieldError {
+// them only if hidden says so. m is as in ObjectType.Check.
+func (t *Type) CheckResult(body []byte, hidden bool, m *cost.Meter) []FieldError {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		body = []byte("null")
 	}
-	if err := checkDepth(body, maxResultDepth); err != nil {
+	if err := checkDepth(body, maxResultDepth, m); err != nil {
 		return []FieldError{{"", err.Error()}}
 	}
-	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), result: true, hidden: hidden}
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), meter: m, result: true, hidden: hidden}
 	if c.answer(t) {
 		c.end("value")
 	}
@@ -155,6 +162,9 @@ func (c *inputChecker) answer(t *Type) bool {
 		}
 		here := c.enter(name)
 		defer c.leave(here)
+		if c.spend() != nil {
+			return false
+		}
 		raw, err := c.dec.ReadValue()
 		if err != nil {
 			return c.broken(err)

@@ -95,6 +95,30 @@ func (c *checker) checkPattern(f *FieldDecl, attr *FieldAttr) {
 	if _, err := regexp.Compile(attr.Arg.Text); err != nil {
 		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		c.errorf("E218", attr.Loc, "the pattern does not compile: %s (RE2)", why)
+		return
+	}
+	c.checkPatternBounds(f, attr)
+}
+
+// checkPatternBounds checks what matching the pattern may cost.
+func (c *checker) checkPatternBounds(f *FieldDecl, attr *FieldAttr) {
+	program := programOf(attr.Arg.Text)
+	if program > maxPatternProgram {
+		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and may be to %d: use smaller repetitions", program, maxPatternProgram)
+		return
+	}
+	if !c.known(f) || f.Type.Args != nil && f.Type.Args.First == nil {
+		return // reported
+	}
+	t := Type{Kind: scalarKind(f.Type.Name.Name)}
+	t.bound(f.Type.Args)
+	switch longest := t.longestText(); {
+	case longest == 0 && !t.HasMaxLen:
+		name := f.Type.Name.Name
+		c.errorf("E247", attr.Loc, "@pattern needs a text of bounded length: write %s(1000), or what is the most", name)
+	case longest > maxPatternSteps/program:
+		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and for texts of %d characters it may be to %d: bound the length, or use smaller repetitions",
+			program, longest, maxPatternSteps/longest)
 	}
 }
 

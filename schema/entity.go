@@ -189,6 +189,7 @@ type Type struct {
 	Digits, Places int
 	// Pattern is nil when nothing is declared.
 	Pattern *regexp.Regexp
+	program int         // of Pattern, in instructions
 	Enum    *Enum       // EnumKind
 	Entity  *Entity     // Relation, ToMany
 	Object  *ObjectType // Object

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 )
 
@@ -37,22 +38,28 @@ const (
 // Check reads body as an object of the type and reports its mistakes, in the
 // order of the members and then of the fields that are missing, up to a hundred;
 // nil when there is none. Members that the type does not have are mistakes. A field
-// may be left out when it is optional or has a default.
-func (t *ObjectType) Check(body []byte) []FieldError {
-	if err := CheckDepth(body); err != nil {
+// may be left out when it is optional or has a default. m counts the work: when it
+// fails, what is reported means nothing.
+func (t *ObjectType) Check(body []byte, m *cost.Meter) []FieldError {
+	if err := CheckDepth(body, m); err != nil {
 		return []FieldError{{"", err.Error()}}
 	}
-	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body))}
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), meter: m}
 	if c.object(t) {
 		c.end("object")
 	}
 	return c.found
 }
 
-// BrokenJSON tells why text is not one JSON value, and where; nil when it is one.
-func BrokenJSON(text []byte) *FieldError {
-	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(text))}
-	if c.skip() {
+// BrokenJSON tells why text is not one JSON value, and where; nil when it is one. m is
+// as in ObjectType.Check.
+func BrokenJSON(text []byte, m *cost.Meter) *FieldError {
+	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(text)), meter: m}
+	read := c.skip
+	if len(text) <= onePiece {
+		read = c.skipAtOnce
+	}
+	if read() {
 		c.end("value")
 	}
 	if len(c.found) == 0 {
@@ -62,8 +69,8 @@ func BrokenJSON(text []byte) *FieldError {
 }
 
 // read reads a value of the type, which is kept as JSON.
-func (t *ObjectType) read(raw []byte) (Value, error) {
-	if found := t.Check(raw); len(found) > 0 {
+func (t *ObjectType) read(raw []byte, m *cost.Meter) (Value, error) {
+	if found := t.Check(raw, m); len(found) > 0 {
 		first := found[0]
 		if first.Field == "" {
 			return Value{}, errors.New(first.Message)
@@ -78,11 +85,13 @@ func (t *ObjectType) read(raw []byte) (Value, error) {
 // more is to be read.
 type inputChecker struct {
 	dec       *jsontext.Decoder
+	meter     *cost.Meter
 	result    bool   // it is one of a function
 	hidden    bool   // fields may stand in it
 	path      []byte // of the value at hand
 	found     []FieldError
-	foundSize int // in bytes
+	foundSize int   // in bytes
+	counted   int64 // of the input, in bytes
 	suggested int
 }
 
@@ -182,6 +191,9 @@ func (c *inputChecker) members(each func(name string) bool) (isObject, more bool
 		return true, c.broken(err)
 	}
 	for c.dec.PeekKind() != '}' {
+		if c.spend() != nil {
+			return true, false
+		}
 		token, err := c.dec.ReadToken()
 		if err != nil {
 			return true, c.broken(err)
@@ -196,12 +208,40 @@ func (c *inputChecker) members(each func(name string) bool) (isObject, more bool
 	return true, true
 }
 
-// skip reads over the value at hand.
+// skip reads over the value at hand, token by token: it may be large.
 func (c *inputChecker) skip() bool {
+	for depth := c.dec.StackDepth(); ; {
+		if c.spend() != nil {
+			return false
+		}
+		if _, err := c.dec.ReadToken(); err != nil {
+			return c.broken(err)
+		}
+		if c.dec.StackDepth() == depth {
+			return true
+		}
+	}
+}
+
+// onePiece is how long a text may be that is read at once.
+const onePiece = 256 << 10
+
+// skipAtOnce is skip of a value that is not too long. It knows better what is wrong.
+func (c *inputChecker) skipAtOnce() bool {
 	if _, err := c.dec.ReadValue(); err != nil {
 		return c.broken(err)
 	}
 	return true
+}
+
+// tokenUnits is what reading a token costs; its bytes come on top.
+const tokenUnits = 64
+
+// spend counts a token that is about to be read.
+func (c *inputChecker) spend() error {
+	read := c.dec.InputOffset() - c.counted
+	c.counted += read
+	return c.meter.Spend(tokenUnits + int(read))
 }
 
 func (c *inputChecker) value(t *Type) bool {
@@ -210,15 +250,17 @@ func (c *inputChecker) value(t *Type) bool {
 		return c.list(t, c.value)
 	case kind != 'n' && t.Kind == Object:
 		return c.object(t.Object)
+	case kind != 'n' && t.Kind == JSON: // of which any value is one
+		return c.skip()
+	}
+	if c.spend() != nil {
+		return false
 	}
 	raw, err := c.dec.ReadValue()
 	if err != nil {
 		return c.broken(err)
 	}
-	if c.result && t.Kind == JSON && raw.Kind() != 'n' {
-		return true // a row in it may be as deep as maxJSONDepth by itself
-	}
-	if _, err := t.Parse(raw); err != nil {
+	if _, err := t.ParseMetered(raw, c.meter); err != nil {
 		return c.report("%s", err)
 	}
 	return true

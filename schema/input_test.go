@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"runner.example/internal/cost"
 	"runner.example/schema"
 )
 
@@ -60,7 +61,7 @@ func TestInputIsCheckedWhollyAtOnce(t *testing.T) {
 		{`{"x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, `: must not be nested more than 64 levels deep`},
 	} {
 		var told []string
-		for _, e := range typ.Check([]byte(tt.body)) {
+		for _, e := range typ.Check([]byte(tt.body), nil) {
 			told = append(told, e.Field+": "+e.Message)
 		}
 		if got := strings.Join(told, "; "); got != tt.want {
@@ -75,7 +76,7 @@ func TestMistakesOfAnInputAreTold100AtMost(t *testing.T) {
 	for i := range 5000 {
 		members = append(members, fmt.Sprintf(`"m%d":1`, i))
 	}
-	if found := typ.Check([]byte("{" + strings.Join(members, ",") + "}")); len(found) != 100 || found[99].Field != "m99" {
+	if found := typ.Check([]byte("{"+strings.Join(members, ",")+"}"), nil); len(found) != 100 || found[99].Field != "m99" {
 		t.Errorf("%d mistakes", len(found))
 	}
 }
@@ -86,14 +87,15 @@ func TestNothingIsReadBehindTheLastMistakeThatIsTold(t *testing.T) {
 	s := mustCompile(t, inputForm+`entity Row { id: id title: string? }`)
 	typ := s.Type("OrderInput")
 	rows := schema.Type{Kind: schema.Relation, Entity: s.Entity("Row"), List: true}
+	onRows := func(body []byte, m *cost.Meter) []schema.FieldError { return rows.CheckResult(body, false, m) }
 	for name, of := range map[string]struct {
-		check             func(body []byte) []schema.FieldError
+		check             func(body []byte, m *cost.Meter) []schema.FieldError
 		open, each, close string
 	}{
 		"unknown members": {typ.Check, `{`, `"nubmer%d":1`, `}`},
 		"list elements":   {typ.Check, `{"lines":[`, `{"conut":%d}`, `]}`},
-		"a row's members": {func(body []byte) []schema.FieldError { return rows.CheckResult(body, false) }, `[{`, `"tilte%d":1`, `}]`},
-		"rows":            {func(body []byte) []schema.FieldError { return rows.CheckResult(body, false) }, `[`, `{"tilte":%d}`, `]`},
+		"a row's members": {onRows, `[{`, `"tilte%d":1`, `}]`},
+		"rows":            {onRows, `[`, `{"tilte":%d}`, `]`},
 	} {
 		allocations := func(count int) float64 {
 			members := make([]string, count)
@@ -101,7 +103,7 @@ func TestNothingIsReadBehindTheLastMistakeThatIsTold(t *testing.T) {
 				members[i] = fmt.Sprintf(of.each, i)
 			}
 			body := []byte(of.open + strings.Join(members, ",") + of.close)
-			return testing.AllocsPerRun(1, func() { of.check(body) })
+			return testing.AllocsPerRun(1, func() { of.check(body, nil) })
 		}
 		if few, many := allocations(150), allocations(30_000); many > few+10 {
 			t.Errorf("%s: %g allocations with 150 mistakes, %g with 30,000", name, few, many)
@@ -116,7 +118,7 @@ func TestOnlyTheFirstUnknownMembersAreToldWhatTheyMayBe(t *testing.T) {
 		members = append(members, fmt.Sprintf(`"numbe%c":1`, 'A'+i))
 	}
 	suggested := 0
-	for _, e := range s.Type("OrderInput").Check([]byte("{" + strings.Join(members, ",") + "}")) {
+	for _, e := range s.Type("OrderInput").Check([]byte("{"+strings.Join(members, ",")+"}"), nil) {
 		if strings.HasSuffix(e.Message, `(did you mean "number"?)`) {
 			suggested++
 		}
@@ -135,16 +137,16 @@ func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
 		}
 		return []byte(`{"first":{` + strings.Join(members, ",") + "}}")
 	}
-	found := typ.Check(names(1, strings.Repeat("é", 1_000_000)))
+	found := typ.Check(names(1, strings.Repeat("é", 1_000_000)), nil)
 	if want := "first." + strings.Repeat("é", 94) + "…"; len(found) == 0 || found[0].Field != want {
 		t.Errorf("a long name is told as %.300q", found)
 	}
-	text, err := json.Marshal(typ.Check(names(5000, strings.Repeat(`\u0001`, 2000))))
+	text, err := json.Marshal(typ.Check(names(5000, strings.Repeat(`\u0001`, 2000)), nil))
 	if err != nil || len(text) > 128<<10 {
 		t.Errorf("5,000 names of control characters are told in %d bytes, %v", len(text), err)
 	}
 	twice := `{"` + strings.Repeat(`x`, 200) + `":{"b":1,"b":2}}`
-	if broken := schema.BrokenJSON([]byte(twice)); broken == nil || len(broken.Field) > 110 {
+	if broken := schema.BrokenJSON([]byte(twice), nil); broken == nil || len(broken.Field) > 110 {
 		t.Errorf("a repeated member is told as %+v", broken)
 	}
 }
@@ -153,7 +155,7 @@ func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
 var deepAndTwice = `{"first":` + strings.Repeat(`{"partOfTheLineAbove":`, 50) + `{"sku":1,"sku":2}` + strings.Repeat("}", 51)
 
 func TestAMemberGivenTwiceIsToldHoweverDeepItStands(t *testing.T) {
-	found := mustCompile(t, inputForm).Type("OrderInput").Check([]byte(deepAndTwice))
+	found := mustCompile(t, inputForm).Type("OrderInput").Check([]byte(deepAndTwice), nil)
 	want := schema.FieldError{Field: ("first" + strings.Repeat(".partOfTheLineAbove", 50))[:100] + "…", Message: "must not be given twice"}
 	if len(found) == 0 || found[len(found)-1] != want {
 		t.Errorf("%+v, want %+v as the last", found, want)
@@ -170,7 +172,7 @@ func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
 		` {"a":[1, null]} `:       "",
 	} {
 		got := ""
-		if broken := schema.BrokenJSON([]byte(text)); broken != nil {
+		if broken := schema.BrokenJSON([]byte(text), nil); broken != nil {
 			got = broken.Field + ": " + broken.Message
 		}
 		if got != want {
@@ -189,10 +191,10 @@ func TestWhatIsFilledInHasWholeNumbersInDigits(t *testing.T) {
 		`{"f":1.0,"j":{"a":1.0},"x":1e1,"n":12 }`:     `{"f":1.0,"j":{"a":1.0},"x":1e1,"n":12}`,
 		`{"x":"1.5","l":[],"d":9007199254740991.000}`: `{"x":"1.5","l":[],"d":9007199254740991}`,
 	} {
-		if found := typ.Check([]byte(body)); found != nil {
+		if found := typ.Check([]byte(body), nil); found != nil {
 			t.Errorf("%s: %v", body, found)
 		}
-		if got, err := typ.Fill(nil, []byte(body), time.Time{}); err != nil || string(got) != want {
+		if got, err := typ.Fill(nil, []byte(body), time.Time{}, nil); err != nil || string(got) != want {
 			t.Errorf("%s is filled in as %s, %v; want %s", body, got, err, want)
 		}
 	}
@@ -201,7 +203,7 @@ func TestWhatIsFilledInHasWholeNumbersInDigits(t *testing.T) {
 func TestTheSameInputIsToldTheSame(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	body := []byte(`{"b":1,"a":2,"lines":[1,2]}`)
-	if diff := cmp.Diff(typ.Check(body), typ.Check(body)); diff != "" {
+	if diff := cmp.Diff(typ.Check(body, nil), typ.Check(body, nil)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -219,7 +221,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"number":"a","total":1,"lines":[{"sku":"x"}]}`))
 	f.Add([]byte(deepAndTwice))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		mistakes := typ.Check(body)
+		mistakes := typ.Check(body, nil)
 		for _, e := range mistakes {
 			if e.Message == "" {
 				t.Fatalf("%q: %+v", body, e)
@@ -229,7 +231,7 @@ func FuzzInput(f *testing.F) {
 		if string(bytes.TrimSpace(body)) == "null" {
 			return
 		}
-		if broken := schema.BrokenJSON(body); broken != nil && len(mistakes) == 0 {
+		if broken := schema.BrokenJSON(body, nil); broken != nil && len(mistakes) == 0 {
 			t.Fatalf("%q: nothing wrong, but %+v", body, broken)
 		}
 		if (err == nil) != (len(mistakes) == 0) {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/cost"
 )
 
 // maxJSONDepth bounds how deep JSON may nest that comes from outside. The result of a
@@ -18,16 +21,28 @@ const (
 
 // CheckDepth refuses JSON from outside that nests too deep. The error goes on from the
 // name of what is checked. It takes time in proportion to the text and tells nothing
-// else about it, which may not be JSON.
-func CheckDepth(raw []byte) error { return checkDepth(raw, maxJSONDepth) }
+// else about it, which may not be JSON. When m fails, so does the check.
+func CheckDepth(raw []byte, m *cost.Meter) error { return checkDepth(raw, maxJSONDepth, m) }
 
 // checkDepth counts brackets outside strings, before anything walks into them.
-func checkDepth(raw []byte, most int) error {
-	if bytes.Count(raw, []byte("{"))+bytes.Count(raw, []byte("[")) <= most {
-		return nil // as most do, and that takes far less time
+func checkDepth(raw []byte, most int, m *cost.Meter) error {
+	brackets := 0 // few of them cannot nest deep, and counting takes far less time
+	for part := range slices.Chunk(raw, cost.Every) {
+		if err := m.Spend(len(part) / 8); err != nil {
+			return err
+		}
+		brackets += bytes.Count(part, []byte("{")) + bytes.Count(part, []byte("["))
+	}
+	if brackets <= most {
+		return nil
 	}
 	depth, inString := 0, false
 	for i := 0; i < len(raw); i++ {
+		if i%cost.Every == 0 && i > 0 {
+			if err := m.Spend(cost.Every); err != nil {
+				return err
+			}
+		}
 		switch c := raw[i]; {
 		case inString && c == '\\':
 			i++
@@ -48,7 +63,7 @@ func checkDepth(raw []byte, most int) error {
 // compactJSON appends one JSON value without its blanks. It refuses repeated
 // members, invalid UTF-8 and what nests too deep.
 func compactJSON(dst, raw []byte) ([]byte, error) {
-	if err := CheckDepth(raw); err != nil {
+	if err := CheckDepth(raw, nil); err != nil {
 		return nil, err
 	}
 	out, err := jsontext.AppendFormat(dst, raw)

@@ -61,8 +61,8 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 		{"string(1)", `"ab"`, "must be at most 1 character"},
 		{"string(0..0)", `"a"`, "must be at most 0 characters"},
 		{"string(0..0)", `""`, `""`},
-		{`text @pattern("^[a-z]+$")`, `"abc"`, `"abc"`},
-		{`text @pattern("^[a-z]+$")`, `"aBc"`, "must match ^[a-z]+$"},
+		{`text(9) @pattern("^[a-z]+$")`, `"abc"`, `"abc"`},
+		{`text(9) @pattern("^[a-z]+$")`, `"aBc"`, "must match ^[a-z]+$"},
 
 		{"id", `"01j9zzzzzzzzzzzzzzzzzzzzza"`, `"01j9zzzzzzzzzzzzzzzzzzzzza"`},
 		{"Other", `"01j9zzzzzzzzzzzzzzzzzzzzza"`, `"01j9zzzzzzzzzzzzzzzzzzzzza"`},
@@ -293,7 +293,7 @@ func TestHostileJSONIsRefused(t *testing.T) {
 		if v, err := free([]byte(raw)); err == nil {
 			t.Errorf("%s: read as %v", name, v)
 		}
-		if found := object.Check([]byte(raw)); len(found) == 0 {
+		if found := object.Check([]byte(raw), nil); len(found) == 0 {
 			t.Errorf("%s: passes as an object", name)
 		}
 		if took := time.Since(start); took > time.Minute {
@@ -354,7 +354,7 @@ func TestValuesAreReadFromPlainText(t *testing.T) {
 func TestWhatIsOnlyComparedNeedNotKeepToTheBounds(t *testing.T) {
 	for _, tt := range []struct{ declared, raw, want string }{
 		{"string(1..2)", `"abc"`, `"abc"`},
-		{`string @pattern("^a")`, `"b"`, `"b"`},
+		{`string(9) @pattern("^a")`, `"b"`, `"b"`},
 		{"email", `"ann"`, `"ann"`},
 		{"Other", `"no id"`, `"no id"`},
 		{"int(1..9)", `100`, `100`},
@@ -524,7 +524,7 @@ func TestNowAndTodayAreValues(t *testing.T) {
 // valueTypes are types of every kind.
 var valueTypes = []string{
 	"id", "uuid", "string(1..8)", "text", "email", "url", "int(5..500)", "int", "float", "decimal(12,2)", "decimal(38,0)", "bool", "time", "date", "duration",
-	"json", "bytes", "Color", "Other", "User", "string[]", "int[]?", "decimal(5,5)[]", "json?", "Line", `text @pattern("^a*$")`,
+	"json", "bytes", "Color", "Other", "User", "string[]", "int[]?", "decimal(5,5)[]", "json?", "Line", `text(99) @pattern("^a*$")`,
 }
 
 // FuzzValue reads any bytes as a value of each type: whatever is read is written

@@ -237,7 +237,7 @@ func TestPatternsMeanTheSameInJSONSchema(t *testing.T) {
 	var fields []string
 	for i, p := range patterns {
 		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(p)
-		fields = append(fields, fmt.Sprintf(`p%d: string @pattern("%s")`, i, quoted))
+		fields = append(fields, fmt.Sprintf(`p%d: string(100) @pattern("%s")`, i, quoted))
 	}
 	a := newApp(t, "type Texts { "+strings.Join(fields, "\n")+" }\nroutes(\"/\", auth: none, rateLimit: none) { POST /x -> x (input: Texts) }", "")
 	a.must("generate", "openapi", "--out", a.path("openapi.json"))

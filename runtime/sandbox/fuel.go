@@ -73,23 +73,65 @@ func (s *sandbox) refill() uint32 {
 	m.granted += next
 	if m.slices == 2 { // until now it was a short run, whose own time is too little to count
 		m.first = now - m.hosted
-		m.remark(now, call)
+		m.remark(now, call.Waited())
 		s.owed = 0
 		call.Spend(m.hosted)
 		return uint32(next)
 	}
-	var spent time.Duration
-	if now-m.mark >= measureEvery {
-		spent = m.spent(now, call)
-		m.remark(now, call)
-	}
-	if s.turnDue(now) {
-		spent += m.spent(now, call)
-		s.takeTurn()
-		m.remark(s.engine.now(), call)
+	spent, err := s.measure(call.Context, now, call.Waited())
+	if err != nil {
+		panic(err)
 	}
 	call.Spend(spent)
 	return uint32(next)
+}
+
+// working is refill in the midst of a host function, which must end with the error. A
+// run that is short is not measured: nor is its host function, until it is none.
+func (s *sandbox) working() error {
+	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
+	if m.slices == 1 {
+		hosted := m.hosted + s.guest.Unsaid()
+		if hosted < measureEvery {
+			return nil
+		}
+		m.slices, m.first = 2, now-hosted
+		m.remark(now, call.Waited())
+		s.owed = 0
+		if err := call.Charge(hosted); err != nil {
+			return err
+		}
+	}
+	spent, err := s.measure(call.Context, now, call.Waited())
+	if err != nil {
+		return err
+	}
+	return call.Charge(spent)
+}
+
+// account is what one run, or other work for a request, has of the processors.
+type account struct {
+	engine *Engine
+	meter  meter
+	runner runner
+}
+
+// measure gives the processor time to be charged at the moment, and has a turn taken
+// or passed on when one is due. waited is how long the work has waited for other
+// things. errCrowded says that there is no use in waiting for a turn; when it is the
+// time of ctx that ends, the one who looks at the clock next ends the work.
+func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent time.Duration, err error) {
+	m := &a.meter
+	if now-m.mark >= measureEvery {
+		spent = m.spent(now, waited)
+		m.remark(now, waited)
+	}
+	if a.turnDue(now) {
+		spent += m.spent(now, waited)
+		err = a.takeTurn(ctx)
+		m.remark(a.engine.now(), waited)
+	}
+	return spent, err
 }
 
 // settleFuel makes what is left of a slice not count as granted.
@@ -112,16 +154,16 @@ func (s *sandbox) worked(d time.Duration) {
 
 // spent is the processor time since the mark: that of the thread, when the
 // guest is still on it, and never more than has passed.
-func (m *meter) spent(now time.Duration, call *hostabi.Call) time.Duration {
-	passed := now - m.mark - (call.Waited() - m.waited)
+func (m *meter) spent(now, waited time.Duration) time.Duration {
+	passed := now - m.mark - (waited - m.waited)
 	if unix.Gettid() == m.thread {
 		passed = min(passed, threadTime()-m.cpu)
 	}
 	return max(0, passed)
 }
 
-func (m *meter) remark(now time.Duration, call *hostabi.Call) {
-	m.mark, m.waited = now, call.Waited()
+func (m *meter) remark(now, waited time.Duration) {
+	m.mark, m.waited = now, waited
 	m.thread, m.cpu = unix.Gettid(), threadTime()
 }
 
@@ -134,31 +176,30 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// turnDue reports whether the guest must take a turn, or let others have
-// theirs.
-func (s *sandbox) turnDue(now time.Duration) bool {
-	if r := &s.runner; r.holding {
-		return now-r.since >= turnTime && s.engine.turns.wanted()
+// turnDue reports whether the work must take a turn, or let others have theirs.
+func (a *account) turnDue(now time.Duration) bool {
+	if r := &a.runner; r.holding {
+		return now-r.since >= turnTime && a.engine.turns.wanted()
 	}
-	return now-s.meter.first >= longAfter
+	return now-a.meter.first >= longAfter
 }
 
-// takeTurn ends the run when there is no use in waiting for a turn. When it is
-// the request's time that ends, whoever looks at the clock next ends the run.
-func (s *sandbox) takeTurn() {
-	t, r, ctx := s.engine.turns, &s.runner, s.guest.Call().Context
+// takeTurn fails with errCrowded alone.
+func (a *account) takeTurn(ctx context.Context) error {
+	t, r := a.engine.turns, &a.runner
 	if r.holding {
 		_ = t.pass(ctx, r)
 	} else if t.take(ctx, r) == errCrowded {
-		panic(errCrowded)
+		return errCrowded
 	}
+	return nil
 }
 
 // giveTurn gives the turn back, if there is one. After a request that is when the
 // sandbox is restored: that takes its time, too, when much was touched.
-func (s *sandbox) giveTurn() {
-	if s.runner.holding {
-		s.engine.turns.give(&s.runner)
+func (a *account) giveTurn() {
+	if a.runner.holding {
+		a.engine.turns.give(&a.runner)
 	}
 }
 

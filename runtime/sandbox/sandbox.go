@@ -26,7 +26,7 @@ const keptStack = 64 << 10
 // sandbox is one instance of a module with all that belongs to it. One goroutine
 // at a time may use it.
 type sandbox struct {
-	engine *Engine
+	account
 	module *Module
 
 	guest    hostabi.Guest
@@ -43,8 +43,6 @@ type sandbox struct {
 	running   api.Function // nil: none does
 	steps     uint64       // of native stack that it has beyond maxStack
 
-	meter  meter
-	runner runner
 	// owed is the processor time that making the sandbox took, until the call that
 	// it was made for has spent it: at the end of a slice, as all is spent.
 	owed time.Duration
@@ -65,7 +63,7 @@ type sandbox struct {
 // instantiate makes an instance of a module: it has no memory yet, and nothing of
 // the guest has run.
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
-	s := &sandbox{engine: m.engine, module: m, functions: make([]api.Function, len(m.handlers))}
+	s := &sandbox{account: account{engine: m.engine}, module: m, functions: make([]api.Function, len(m.handlers))}
 	s.runner = runner{lane: &m.booting, ready: make(chan struct{}, 1)}
 	if err := s.memory.reserve(m.memoryBytes(), &m.engine.memory); err != nil {
 		return nil, err
@@ -79,7 +77,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	if !s.memory.charge(int64(m.program.MinPages) * pageBytes) {
 		return nil, errNoMemory
 	}
-	s.guest = hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Owner: s, Waits: s.waits, Worked: s.worked}
+	s.guest = hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Owner: s, Waits: s.waits, Worked: s.worked, Working: s.working}
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
 	defer s.end()
@@ -139,7 +137,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	call.Initializing(true)
 	defer call.Initializing(false)
 	var making meter
-	making.remark(m.engine.now(), call)
+	making.remark(m.engine.now(), call.Waited())
 	s, err := m.instantiate(call)
 	if err != nil {
 		return nil, err
@@ -158,7 +156,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		}
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
-	s.owed = making.spent(m.engine.now(), call)
+	s.owed = making.spent(m.engine.now(), call.Waited())
 	s.begin(call, &m.booting)
 	defer s.end()
 	for _, name := range m.program.First {

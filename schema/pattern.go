@@ -1,0 +1,69 @@
+package schema
+
+import (
+	"io"
+	"regexp/syntax"
+	"unicode/utf8"
+
+	"runner.example/internal/cost"
+)
+
+// A pattern is matched in a time that grows with its text and with its program: at
+// worst every instruction looks at every character, some 6 ns each. So both are
+// bounded, and their product.
+const (
+	maxPatternProgram = 4096    // instructions
+	maxPatternSteps   = 1 << 22 // characters × instructions
+)
+
+// programOf is how many instructions a pattern is compiled to; 0 if it is none.
+func programOf(pattern string) int {
+	re, err := syntax.Parse(pattern, syntax.Perl) // as regexp.Compile does
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
+}
+
+// longestText is how many characters a text of the type may have; 0: any number.
+func (t *Type) longestText() int {
+	switch {
+	case t.HasMaxLen:
+		return t.MaxLen
+	case t.Kind == Email:
+		return maxEmail
+	case t.Kind == URL:
+		return maxURL
+	}
+	return 0
+}
+
+// matches reports whether the text matches the pattern. When m fails meanwhile, what
+// it says means nothing.
+func (t *Type) matches(s string, m *cost.Meter) bool {
+	if m == nil || len(s)*t.program < cost.Every {
+		return m.Spend(len(s)*t.program) == nil && t.Pattern.MatchString(s)
+	}
+	return t.Pattern.MatchReader(&meteredText{s, t.program, m})
+}
+
+// meteredText is a text for a pattern, which ends when the meter fails.
+type meteredText struct {
+	rest    string
+	program int
+	meter   *cost.Meter
+}
+
+// ReadRune gives the next character.
+func (r *meteredText) ReadRune() (rune, int, error) {
+	if r.rest == "" || r.meter.Spend(r.program) != nil {
+		return 0, 0, io.EOF
+	}
+	c, n := utf8.DecodeRuneInString(r.rest)
+	r.rest = r.rest[n:]
+	return c, n, nil
+}

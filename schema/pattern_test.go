@@ -1,0 +1,70 @@
+package schema_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/cost"
+	"runner.example/schema"
+)
+
+// patternForm has patterns that cost as much as they may.
+const patternForm = `app a
+type Form {
+  short: string(100)?
+  name: text(2000)? @pattern("^(a?){500}b$")
+  names: string(2000)[]? @pattern("^(a?){500}b$")
+  any: json?
+}
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { POST /x -> x (input: Form) }`
+
+func TestAPatternMatchesTheSameInStepsAndAtOnce(t *testing.T) {
+	form := mustCompile(t, patternForm).Type("Form")
+	name := form.Fields[1].Type
+	var m cost.Meter
+	for _, text := range []string{"b", "ab", "aaab", "ba", "é", strings.Repeat("a", 500) + "b", strings.Repeat("a", 501) + "b", strings.Repeat("a", 1500)} {
+		m.Reset(func() error { return nil })
+		_, once := name.Parse([]byte(`"` + text + `"`))
+		_, inSteps := name.ParseMetered([]byte(`"`+text+`"`), &m)
+		if (once == nil) != (inSteps == nil) {
+			t.Errorf("%.10q (%d): %v at once, %v in steps", text, len(text), once, inSteps)
+		}
+	}
+}
+
+// What is checked between two looks at the clock takes some milliseconds at most, so
+// the check ends soon after the time that it may take.
+func TestCheckingABodyEndsInTime(t *testing.T) {
+	form := mustCompile(t, patternForm).Type("Form")
+	long := strings.Repeat("a", 2000)
+	const most = 30 // those at the depth of brackets are the first 16
+	over := errors.New("over")
+	for name, body := range map[string]string{
+		"patterns": `{"names":[` + strings.Repeat(`"`+long+`",`, 500) + `""]}`,
+		"tokens":   `{"any":[` + strings.Repeat(`[],`, 330_000) + `0]}`,
+		"unknown":  `{"none":[` + strings.Repeat("1,", 500_000) + `1]}`,
+	} {
+		looks := 0
+		var m cost.Meter
+		m.Reset(func() error {
+			if looks++; looks == most {
+				return over
+			}
+			return nil
+		})
+		began := time.Now()
+		form.Check([]byte(body), &m)
+		if m.Err() != over || looks != most {
+			t.Errorf("%s: %v after %d looks", name, m.Err(), looks)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: %d looks took %s", name, most, took)
+		}
+		if wrong := schema.BrokenJSON([]byte(body), &m); m.Err() != over {
+			t.Errorf("%s: then %v", name, wrong)
+		}
+	}
+}
