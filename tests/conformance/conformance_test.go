@@ -33,6 +33,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
@@ -98,7 +99,30 @@ func TestEverySDKLeavesTheSameTraces(t *testing.T) {
 				name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 				t.Run(name, func(t *testing.T) { g.conforms(t, file) })
 			}
+			t.Run("memory", g.tellsALackOfMemory)
 		})
+	}
+}
+
+// tellsALackOfMemory sends JSON that there is no memory for: nothing is wrong with it,
+// and the answer must not say so.
+func (g *guest) tellsALackOfMemory(t *testing.T) {
+	for what, body := range map[string]string{
+		"a text":               `{"item":"` + strings.Repeat(`tea\n`, 5<<20) + `"}`,
+		"no room for the body": `{"item":"` + strings.Repeat("tea", 24<<20) + `"}`,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := g.newWorld(t)
+		w.host.Limits.CPU = time.Minute
+		call := &hostabi.Call{
+			Context: ctx, Host: &w.host, Attempt: 1,
+			Request: &abi.Request{Method: []byte("POST"), Path: []byte("/body"), Body: []byte(body)},
+		}
+		err := g.modules["body"].Run(call, "body")
+		if fault.CodeOf(err) != fault.HandlerOutOfMemory {
+			t.Errorf("%s of %d MiB answers %d %q (%v)", what, len(body)>>20, call.Response.Status, call.Response.Code, err)
+		}
 	}
 }
 
