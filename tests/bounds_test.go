@@ -2,6 +2,9 @@ package tests
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +127,62 @@ func TestABreakerCanBeLeftOut(t *testing.T) {
 		if got := checkAnswer(t, s.do("GET", "/quickWork", "")); got != "504 handler_timeout" {
 			t.Errorf("request %d: %s", i, got)
 		}
+	}
+}
+
+// from makes requests from an address of loopback.
+func (s *server) from(t *testing.T, address string) func(path string) string {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}, Timeout: patient}
+	return func(path string) string {
+		t.Helper()
+		res, err := client.Get(s.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return checkAnswer(t, answer{res.StatusCode, res.Header, string(text)})
+	}
+}
+
+func TestWhatOneCallerCausesIsNotRefusedToOthers(t *testing.T) {
+	a := newApp(t, `routes("/", auth: none, rateLimit: none) { GET /work -> work }`, "[sandbox]\ncpu = \"100ms\"\n")
+	a.write("handlers/work.ts", `
+		import { ok, type RouteRequest } from "@runner/sdk";
+		export function work(req: RouteRequest) {
+			while (req.query.endless) {}
+			return ok();
+		}`)
+	a.must("build")
+	s := a.serve()
+	guilty, other := s.from(t, "127.0.0.2"), s.from(t, "127.0.0.3")
+	strike := func(get func(string) string) {
+		t.Helper()
+		if got := get("/work?endless=1"); got != "504 handler_timeout" {
+			t.Fatalf("a request that takes too long: %s", got)
+		}
+	}
+	for range 5 {
+		strike(guilty)
+	}
+	for range 10 {
+		if got := guilty("/work"); got != "503 handler_unavailable" {
+			t.Errorf("the caller whose requests took too long: %s", got)
+		}
+		if got := other("/work"); got != "200" {
+			t.Errorf("another one: %s", got)
+		}
+	}
+	for n := range 4 {
+		strike(s.from(t, fmt.Sprintf("127.0.0.%d", 10+n)))
+	}
+	if got := other("/work"); got != "503 handler_unavailable" {
+		t.Errorf("a handler that has failed for five callers: %s", got)
 	}
 }
 

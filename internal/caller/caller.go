@@ -1,7 +1,10 @@
 // authority is decided from. It decides nothing itself.
 package caller
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net/netip"
+)
 
 // Kind says how a caller proved who it is. The zero value is Anonymous.
 type Kind uint8
@@ -42,4 +45,27 @@ type Caller struct {
 	Claims json.RawMessage
 	// Claimed is the same as rules see it: schema.ReadClaims made it.
 	Claimed map[string]any
+}
+
+// AppendIdentity appends to dst the name by which one caller is told from another: the
+// key id, else the user id, else the address. Names of different kinds are never equal.
+func (c *Caller) AppendIdentity(dst []byte, address netip.Addr) []byte {
+	switch {
+	case c.KeyID != "":
+		return append(append(dst, 'k'), c.KeyID...)
+	case c.UserID != "":
+		return append(append(dst, 'u'), c.UserID...)
+	}
+	return AppendAddress(dst, address)
+}
+
+// AppendAddress appends the name of an address, of IPv6 that of its /64, which is what
+// one customer is given.
+func AppendAddress(dst []byte, address netip.Addr) []byte {
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // fails for more bits than there are
+		address = network.Addr()
+	}
+	return address.AppendTo(append(dst, 'a'))
 }

@@ -87,8 +87,7 @@ func (lim *Limit) entries() int {
 
 // AppendCaller appends to dst the name under which this limit counts a
 // request: what By says, and where the caller has none of it, as without By,
-// the key id, else the user id, else the address, of IPv6 the /64, which is what
-// one customer is given. Names of different kinds are never equal.
+// the caller's identity. Names of different kinds are never equal.
 func (lim *Limit) AppendCaller(dst []byte, who *caller.Caller, address netip.Addr) []byte {
 	switch {
 	case lim.spec.By == "global":
@@ -98,17 +97,9 @@ func (lim *Limit) AppendCaller(dst []byte, who *caller.Caller, address netip.Add
 	case lim.spec.By == "user" && who.UserID != "":
 		return append(append(dst, 'u'), who.UserID...)
 	case lim.spec.By == "ip":
-	case who.KeyID != "":
-		return append(append(dst, 'k'), who.KeyID...)
-	case who.UserID != "":
-		return append(append(dst, 'u'), who.UserID...)
+		return caller.AppendAddress(dst, address)
 	}
-	address = address.Unmap().WithZone("")
-	if address.Is6() {
-		network, _ := address.Prefix(64) // fails for more bits than there are
-		address = network.Addr()
-	}
-	return address.AppendTo(append(dst, 'a'))
+	return who.AppendIdentity(dst, address)
 }
 
 // AppendPolicy appends the value of a RateLimit-Policy header

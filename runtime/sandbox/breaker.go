@@ -1,17 +1,22 @@
 package sandbox
 
 import (
+	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"runner.example/hostabi"
 	"runner.example/internal/fault"
 )
 
-// A handler that runs out of time or of stack so often within strikeWindow is
-// left alone for coolDown; then one request is let through to see.
+// A caller whose requests of a handler run out of time or of stack so often within
+// strikeWindow is kept from it for coolDown; then one of its requests is let through to
+// see. All callers are kept from a handler that strikes so many different ones.
 const (
 	strikesToOpen = 5
+	callersToOpen = 5
 	strikeWindow  = time.Minute
 	coolDown      = 10 * time.Second
 )
@@ -26,63 +31,161 @@ type Unavailable struct {
 func (u *Unavailable) Unwrap() error { return u.Fault }
 
 // breaker keeps a handler that does not end from taking all processors: each of
-// its requests costs as much as all of their time. Any goroutine may use it.
+// its requests costs as much as all of their time. It is open to a caller, or to all
+// of them, so that what one has sent is not refused to the others. Any goroutine may
+// use it; a request that does well takes no lock.
 type breaker struct {
-	open atomic.Bool // also half open: only one request is let through
+	open   atomic.Bool              // to all callers; also half open: one request is let through
+	barred atomic.Pointer[[]uint64] // callers that it is open to, or half open; nil: none
 
 	mu      sync.Mutex
-	strikes [strikesToOpen]time.Time // the last ones, in a ring
-	next    int
+	callers []struckCaller // within strikeWindow
 	until   time.Time
 	probing bool
 }
 
+// struckCaller is a caller who was struck. There are no more than callersToOpen of them
+// before the breaker is open to all, and one more with each probe while it is.
+type struckCaller struct {
+	id      uint64
+	strikes [strikesToOpen]time.Time // the last ones, in a ring
+	next    int
+	until   time.Time // the breaker is open to it; zero: it is not
+	probing bool
+}
+
+// probe is what a request is let through for.
+type probe int
+
+const (
+	noProbe probe = iota
+	probeOfCaller
+	probeOfAll
+)
+
+// callerSeed makes what callers are called unknown to them.
+var callerSeed = maphash.MakeSeed()
+
+// callerOf is who calls, as rate limits tell callers apart.
+func callerOf(call *hostabi.Call) uint64 {
+	var room [64]byte
+	return maphash.Bytes(callerSeed, call.Caller.AppendIdentity(room[:0], call.Address))
+}
+
 // admit says whether a request may run. Who was admitted tells the verdict.
-func (b *breaker) admit() (probe bool, err error) {
-	if !b.open.Load() {
-		return false, nil
+func (b *breaker) admit(call *hostabi.Call) (probe, error) {
+	open, barred := b.open.Load(), b.barred.Load()
+	if !open && barred == nil {
+		return noProbe, nil
+	}
+	id := callerOf(call)
+	if !open && !slices.Contains(*barred, id) {
+		return noProbe, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open.Load() {
-		return false, nil
+	c := b.find(id)
+	if b.open.Load() {
+		left := time.Until(b.until)
+		if c != nil {
+			left += coolDown // others go first, lest one caller keeps it open
+		}
+		return letThrough(left, &b.probing, probeOfAll)
 	}
-	left := time.Until(b.until)
-	if left <= 0 && !b.probing {
-		b.probing = true
-		return true, nil
+	if c == nil || c.until.IsZero() {
+		return noProbe, nil
+	}
+	return letThrough(time.Until(c.until), &c.probing, probeOfCaller)
+}
+
+func letThrough(left time.Duration, probing *bool, as probe) (probe, error) {
+	if left <= 0 && !*probing {
+		*probing = true
+		return as, nil
 	}
 	seconds := int((left + time.Second - 1) / time.Second)
-	return false, &Unavailable{fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds)}
+	return noProbe, &Unavailable{fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds)}
 }
 
 // verdict is how a request of the handler ended: struck when it ran out of time
 // or of stack, judged when it ran at all.
-func (b *breaker) verdict(probe, judged, struck bool) {
-	if !struck && !b.open.Load() {
+func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
+	if !struck && as == noProbe {
 		return
 	}
+	id, now := callerOf(call), time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := time.Now()
-	if b.open.Load() {
-		if !probe {
+	switch as {
+	case probeOfCaller:
+		if c := b.find(id); c != nil {
+			c.probing = false
+			if judged && !struck {
+				b.callers = slices.DeleteFunc(b.callers, func(c struckCaller) bool { return c.id == id })
+			}
+		}
+	case probeOfAll:
+		b.probing = false
+		if struck {
+			b.until = now.Add(coolDown)
+		} else if judged {
+			b.open.Store(false)
+			b.callers = nil
+		}
+	default:
+		if b.open.Load() {
 			return // it was under way when the breaker opened
 		}
-		switch {
-		case struck:
-			b.until = now.Add(coolDown)
-		case judged:
-			b.open.Store(false)
-			clear(b.strikes[:])
-		}
-		b.probing = false
-		return
 	}
-	b.strikes[b.next] = now
-	b.next = (b.next + 1) % strikesToOpen
-	if first := b.strikes[b.next]; !first.IsZero() && now.Sub(first) < strikeWindow {
+	if struck {
+		b.strike(id, now)
+	}
+	b.bar()
+}
+
+// find gives a caller who was struck.
+func (b *breaker) find(id uint64) *struckCaller {
+	for i := range b.callers {
+		if b.callers[i].id == id {
+			return &b.callers[i]
+		}
+	}
+	return nil
+}
+
+// strike counts a strike against a caller.
+func (b *breaker) strike(id uint64, now time.Time) {
+	b.callers = slices.DeleteFunc(b.callers, func(c struckCaller) bool {
+		last := c.strikes[(c.next+strikesToOpen-1)%strikesToOpen]
+		return c.id != id && !c.probing && now.Sub(last) >= strikeWindow
+	})
+	c := b.find(id)
+	if c == nil {
+		b.callers = append(b.callers, struckCaller{id: id})
+		c = &b.callers[len(b.callers)-1]
+	}
+	c.strikes[c.next] = now
+	c.next = (c.next + 1) % strikesToOpen
+	if first := c.strikes[c.next]; !c.until.IsZero() || !first.IsZero() && now.Sub(first) < strikeWindow {
+		c.until = now.Add(coolDown)
+	}
+	if len(b.callers) >= callersToOpen && !b.open.Load() {
 		b.until = now.Add(coolDown)
 		b.open.Store(true)
 	}
+}
+
+// bar tells admit which callers it has to look at.
+func (b *breaker) bar() {
+	var ids []uint64
+	for i := range b.callers {
+		if !b.callers[i].until.IsZero() {
+			ids = append(ids, b.callers[i].id)
+		}
+	}
+	if ids == nil {
+		b.barred.Store(nil)
+		return
+	}
+	b.barred.Store(&ids)
 }

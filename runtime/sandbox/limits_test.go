@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"runner.example/hostabi"
+	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
 )
@@ -229,6 +231,105 @@ func TestABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T) {
 			timeOut()
 		}
 		answers()
+	})
+}
+
+// callAs runs a handler for one of many callers, with some time.
+func callAs(who caller.Caller, address string, d time.Duration, m *sandbox.Module, handler string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	call := newCall(ctx, new(bytes.Buffer))
+	call.Caller, call.Address = who, netip.MustParseAddr(address)
+	return m.Run(call, handler)
+}
+
+func TestABreakerOpensToTheCallerWhoStruckAlone(t *testing.T) {
+	wasm := assemble(t, "cases")
+	const home, away = "192.0.2.1", "192.0.2.2"
+	for name, row := range map[string]struct {
+		striker, same, other       caller.Caller
+		strikerAt, sameAt, otherAt string
+	}{
+		"addresses": {strikerAt: home, sameAt: home, otherAt: away},
+		"networks":  {strikerAt: "2001:db8::1", sameAt: "2001:db8::2:1", otherAt: "2001:db8:0:1::1"},
+		"keys": {
+			striker: caller.Caller{Kind: caller.APIKey, KeyID: "a"}, same: caller.Caller{Kind: caller.APIKey, KeyID: "a"},
+			other: caller.Caller{Kind: caller.APIKey, KeyID: "b"}, strikerAt: home, sameAt: away, otherAt: home,
+		},
+		"users": {
+			striker: caller.Caller{Kind: caller.Session, UserID: "a"}, same: caller.Caller{Kind: caller.Session, UserID: "a"},
+			other: caller.Caller{Kind: caller.Session, UserID: "b"}, strikerAt: home, sameAt: away, otherAt: home,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := load(t, newEngine(t, sandbox.Options{}), wasm)
+				for range 5 {
+					if err := callAs(row.striker, row.strikerAt, time.Second, m, "sleep"); fault.CodeOf(err) != fault.HandlerTimeout {
+						t.Fatalf("ends with %v", err)
+					}
+				}
+				for range 2 {
+					if err := callAs(row.same, row.sameAt, plenty, m, "sleep"); fault.CodeOf(err) != fault.HandlerUnavailable {
+						t.Errorf("the same caller: %v", err)
+					}
+					if err := callAs(row.other, row.otherAt, plenty, m, "sleep"); err != nil {
+						t.Errorf("another caller: %v", err)
+					}
+				}
+				time.Sleep(10 * time.Second)
+				for range 2 {
+					if err := callAs(row.same, row.sameAt, plenty, m, "sleep"); err != nil {
+						t.Errorf("the same caller, later: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAHandlerThatFailsForFiveCallersIsClosedToAll(t *testing.T) {
+	wasm := assemble(t, "cases")
+	at := func(n int) string { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}).String() }
+	synctest.Test(t, func(t *testing.T) {
+		m := load(t, newEngine(t, sandbox.Options{}), wasm)
+		ends := func(n int, d time.Duration, want fault.Code) {
+			t.Helper()
+			if err := callAs(caller.Caller{}, at(n), d, m, "sleep"); fault.CodeOf(err) != want {
+				t.Errorf("caller %d ends with %v, want %q", n, err, want)
+			}
+		}
+		strike := func(callers ...int) {
+			t.Helper()
+			for _, n := range callers {
+				ends(n, time.Second, fault.HandlerTimeout)
+			}
+		}
+		strike(1, 2, 3, 4, 1, 2, 3, 4, 1, 2)
+		ends(9, plenty, "")
+		time.Sleep(time.Minute) // what was longer ago does not count
+		strike(5)
+		ends(9, plenty, "")
+		strike(1, 2, 3, 4)
+		for n := range 9 {
+			ends(n, plenty, fault.HandlerUnavailable)
+		}
+		// Who struck does not keep the others out: they are let through first.
+		time.Sleep(10 * time.Second)
+		ends(1, time.Second, fault.HandlerUnavailable)
+		strike(9)
+		ends(8, plenty, fault.HandlerUnavailable)
+		time.Sleep(10 * time.Second)
+		ends(9, plenty, fault.HandlerUnavailable)
+		ends(8, plenty, "")
+		for n := range 9 {
+			ends(n, plenty, "")
+		}
+		// Where there are no others, they are let through themselves.
+		strike(1, 2, 3, 4, 5)
+		time.Sleep(20 * time.Second)
+		ends(1, plenty, "")
+		ends(2, plenty, "")
 	})
 }
 

@@ -19,7 +19,8 @@ import (
 //	HandlerFailed       it trapped, exited or returned without an answer
 //	HandlerTimeout      its time was over
 //	HandlerOutOfMemory  it failed after it was refused more memory
-//	HandlerUnavailable  it has run out of time too often; nothing ran
+//	HandlerUnavailable  it has run out of time too often, for this caller or for all;
+//	                    nothing ran
 //	Overloaded          there was no place, no memory or no processor for it
 //	NotReady            the module is closed; nothing ran
 //
@@ -36,7 +37,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		return failed(fmt.Errorf("module %s has no handler %q", m.name, handler))
 	}
 	breaker := &m.breakers[index]
-	probe, err := breaker.admit()
+	probe, err := breaker.admit(call)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	began, spent := m.engine.now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited() - queued
-		breaker.verdict(probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.now()-began))
+		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.now()-began))
 	}()
 	l := &m.lanes[index]
 	call.Handler = l.name
