@@ -247,18 +247,14 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 
 // reopenBadger has all that was loaded written into tables: the logs of memtables
 // hold commits in their order and nothing else.
-func (s *Store) reopenBadger() (err error) {
+func (s *Store) reopenBadger() error {
 	if s.dir == "" {
 		return nil
 	}
 	if err := s.closeBadger(); err != nil {
 		return err
 	}
-	db, err := openBadger(filepath.Join(s.dir, badgerName), s.log)
-	if err == nil {
-		s.db = db
-	}
-	return err
+	return s.openTables(filepath.Join(s.dir, badgerName))
 }
 
 // load reads a backup into Badger and the blobs.

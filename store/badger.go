@@ -44,13 +44,16 @@ const badgerName = "badger"
 
 // openBadger opens the database in dir, in memory if dir is "". Memory and
 // files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
-func openBadger(dir string, log *slog.Logger) (*badger.DB, error) {
+//
+// A compaction calls compacted when it has read its tables, before it puts others in
+// their place.
+func openBadger(dir string, log *slog.Logger, compacted func()) (*badger.DB, error) {
 	o := badger.DefaultOptions(dir)
 	o.InMemory = dir == ""
 	o.BypassLockGuard = true // lockDir has the whole folder
 	o.SyncWrites = true
 	o.DetectConflicts = false // decided in apply, from the window
-	o.Logger = badgerLog{log}
+	o.Logger = badgerLog{log, compacted}
 	o.MetricsEnabled = false
 	o.MemTableSize = memTableBytes
 	o.NumMemtables = 2
@@ -102,12 +105,21 @@ func pieceKey[T string | []byte](b []byte, key T, n int) []byte {
 
 // badgerLog hands Badger's log lines on. What Badger calls information is
 // about its insides and goes to debug.
-type badgerLog struct{ log *slog.Logger }
+type badgerLog struct {
+	log       *slog.Logger
+	compacted func()
+}
 
 func (l badgerLog) Errorf(f string, v ...any)   { l.line(slog.LevelError, f, v) }
 func (l badgerLog) Warningf(f string, v ...any) { l.line(slog.LevelWarn, f, v) }
 func (l badgerLog) Infof(f string, v ...any)    { l.line(slog.LevelDebug, f, v) }
-func (l badgerLog) Debugf(string, ...any)       {}
+
+// Debugf drops the line, but for one that says how far a compaction is.
+func (l badgerLog) Debugf(f string, _ ...any) {
+	if f == "Discard stats: %v" {
+		l.compacted()
+	}
+}
 
 func (l badgerLog) line(level slog.Level, format string, v []any) {
 	if !l.log.Enabled(context.Background(), level) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/store"
 )
@@ -236,4 +237,106 @@ func TestATableCutShortWhileItIsReadIsAnError(t *testing.T) {
 	if err := s.Health().Reason; err == nil {
 		t.Error("health has no reason")
 	}
+}
+
+// eventually waits until ok.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+func TestACompactionKeepsDamagedTables(t *testing.T) {
+	dir := t.TempDir()
+	for range 5 { // as many tables as Badger makes one of
+		s, err := store.Open(store.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeKeys(t, s, 300, "old")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := mustOpen(t, store.Options{Dir: dir})
+	eventually(t, "the tables were not compacted", func() bool { return len(tables(t, dir)) == 1 })
+	writeKeys(t, s, 1, "new")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := tables(t, dir)
+	if len(before) != 2 {
+		t.Fatalf("tables: %q", before)
+	}
+	mend := spoil(t, before[0], "old")
+	go func() { _, _ = s.Versions() }() // compacts them, if it may
+	eventually(t, "the compaction met no damage", func() bool { return !s.Health().Writable })
+	if err := s.Health().Reason; err == nil || !strings.Contains(err.Error(), before[0]) {
+		t.Errorf("health says %v, and %s is damaged", err, before[0])
+	}
+	_, err = s.Update(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("x"), nil) })
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a write: %v", err)
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("closed with %v", err)
+	}
+	mend()
+
+	// This process has the folder till its end, so look at a copy, when Badger has
+	// closed all that it can.
+	eventually(t, "Badger keeps its log", func() bool {
+		logs, err := filepath.Glob(filepath.Join(dir, "badger", "*.mem"))
+		return err == nil && len(logs) == 0
+	})
+	kept := t.TempDir()
+	if err := os.CopyFS(kept, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, store.Options{Dir: kept})
+	if n := len(strings.Fields(scanKeys(t, s))); n != 300 {
+		t.Errorf("%d keys are left", n)
+	}
+	if got := trimmed(t, s, "k0000"); got != "new" {
+		t.Errorf("the first key is %q", got)
+	}
+}
+
+func TestDamageThatNoReadMeetsIsFound(t *testing.T) {
+	for _, fromEnd := range []int64{1, 5, 60} { // the lengths and the index at the end of a table
+		t.Run(fmt.Sprint(fromEnd), func(t *testing.T) {
+			dir := t.TempDir()
+			s := inTables(t, dir, 300, nil)
+			path := tables(t, dir)[0]
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer spoilAt(t, path, info.Size()-fromEnd)()
+			eventually(t, "the damage was not found", func() bool { return s.Health().Reason != nil })
+			if err := s.Health().Reason; !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), path) {
+				t.Errorf("health says %v", err)
+			}
+		})
+	}
+}
+
+func TestTheDamagedFileIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	s := inTables(t, dir, 300, nil)
+	path := tables(t, dir)[0]
+	defer spoil(t, path, "old")()
+	_ = s.View(t.Context(), func(tx *store.Tx) error { _, err := tx.Get([]byte("k0000")); return err })
+	eventually(t, "health does not name the file", func() bool {
+		err := s.Health().Reason
+		return err != nil && strings.Contains(err.Error(), path)
+	})
 }

@@ -83,12 +83,24 @@ func (r *reading) done(err *error) {
 var errBlock = errors.New("a table cannot be read: the checksum of a block is wrong")
 
 // damaged notes that something cannot be read, and returns what the reader is told.
-// The first reason is logged, and stays that of Health until the file is known.
+// The first cause is logged, and is that of Health until the file is known.
 func (s *Store) damaged(cause error) error {
+	cause = fmt.Errorf("%w: %w", ErrDamaged, cause)
 	if s.damage.CompareAndSwap(nil, &cause) {
 		s.log.Error("store damaged", "cause", cause)
+		if s.scrubber != nil {
+			s.scrubber.look()
+		}
 	}
 	return unavailable(*s.damage.Load())
+}
+
+// damagedFile notes that a file is damaged, which the cause names.
+func (s *Store) damagedFile(cause error) {
+	was := s.damage.Swap(&cause)
+	if was == nil || (*was).Error() != cause.Error() {
+		s.log.Error("store file damaged", "cause", cause)
+	}
 }
 
 // result is the error of a transaction whose function returned err: a read that

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ type Store struct {
 	log       *slog.Logger
 	lock      *os.File // nil in memory
 	db        *badger.DB
+	scrubber  *scrubber // nil in memory
 	mark      *mark
 	machine   *machine
 	local     *localLog
@@ -106,14 +108,20 @@ func open(o Options) (_ *Store, err error) {
 	if err := s.openFiles(); err != nil {
 		return nil, err
 	}
+	before := mismatches.Load()
 	newest, err := audit(s.db)
 	if err == nil {
 		err = s.agree(newest)
 	}
+	if err == nil {
+		s.machine = newMachine(s.db, s.mark, o.Window, newest)
+	}
+	if s.scrubber != nil && mismatches.Load() != before { // in a table that inspect did not read in whole
+		err = cmp.Or(s.scrubber.first(), err)
+	}
 	if err != nil {
 		return nil, inFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
 	}
-	s.machine = newMachine(s.db, s.mark, o.Window, newest)
 	s.applied.Store(uint64(s.machine.applied))
 	s.discard()
 	s.local = startLocalLog(s)
@@ -124,7 +132,7 @@ func open(o Options) (_ *Store, err error) {
 func (s *Store) openFiles() (err error) {
 	s.mark = &mark{}
 	if s.dir == "" {
-		s.db, err = openBadger("", s.log)
+		s.db, err = openBadger("", s.log, func() {})
 		return err
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -152,13 +160,25 @@ func (s *Store) openFiles() (err error) {
 	if err := inspect(data, s.mark.least()); err != nil {
 		return err
 	}
-	if s.db, err = openBadger(data, s.log); err != nil {
+	if err := s.openTables(data); err != nil {
 		return err
 	}
 	if err := restrict(data); err != nil {
 		return err
 	}
 	return errors.Join(syncDir(s.dir), syncDir(filepath.Dir(s.dir)))
+}
+
+// openTables opens the database in dir, and begins to check its files.
+func (s *Store) openTables(dir string) error {
+	scrubber := newScrubber(s, dir)
+	db, err := openBadger(dir, s.log, scrubber.compacted)
+	if err != nil {
+		return err
+	}
+	s.db, s.scrubber = db, scrubber
+	scrubber.start(db)
+	return nil
 }
 
 // agree compares the newest entry of the log with the mark, which then names it.
@@ -226,6 +246,7 @@ func (s *Store) closeBadger() error {
 	if s.dir == "" {
 		return s.db.Close()
 	}
+	s.scrubber.stop()
 	closed := make(chan error, 1)
 	go func() { closed <- s.db.Close() }()
 	wait := time.NewTicker(goneWait)
@@ -234,6 +255,8 @@ func (s *Store) closeBadger() error {
 		select {
 		case err := <-closed:
 			return err
+		case <-s.scrubber.stuck:
+			return errors.New("what was acknowledged is on disk, but tables are damaged and cannot be compacted: keep the folder, and restore a backup into a new one")
 		case <-wait.C:
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// scrubber reads all tables of an open store again and again and checks them, so that
+// damage is found that no read has met yet, and named where one has. It also checks the
+// tables that a compaction has read before Badger puts new ones in their place: without
+// that, what the compaction could not read would be lost for good and without a trace.
+type scrubber struct {
+	store *Store
+	dir   string // of the tables
+	wake  chan struct{}
+	done  chan struct{}
+
+	quit     chan struct{}
+	quitOnce sync.Once
+
+	// opened is closed when the database is there: its compactions may be earlier.
+	opened chan struct{}
+	db     *badger.DB
+
+	compactions sync.Mutex
+	checked     time.Time     // when the last check of a compaction's tables began
+	stuck       chan struct{} // closed when one must not go on
+	stuckOnce   sync.Once
+}
+
+const (
+	scrubEvery = time.Second
+	// scrubBytes is how much is read in each of these intervals, but for the first
+	// round and one after damage, which take no breaks.
+	scrubBytes = 4 << 20
+)
+
+func newScrubber(s *Store, dir string) *scrubber {
+	return &scrubber{
+		store: s, dir: dir,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		opened: make(chan struct{}), stuck: make(chan struct{}),
+	}
+}
+
+// start begins to check the tables of db.
+func (c *scrubber) start(db *badger.DB) {
+	c.db = db
+	close(c.opened)
+	go c.run()
+}
+
+// stop ends the checks; the database may then be closed.
+func (c *scrubber) stop() {
+	c.quitOnce.Do(func() { close(c.quit) })
+	<-c.done
+}
+
+// look has all tables checked soon.
+func (c *scrubber) look() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *scrubber) run() {
+	defer close(c.done)
+	tick := time.NewTicker(scrubEvery)
+	defer tick.Stop()
+	var next uint64 // the table to go on with
+	room := int64(math.MaxInt64)
+	for {
+		next, room = c.round(next, room)
+		select {
+		case <-c.quit:
+			return
+		case <-c.wake:
+			next, room = 0, math.MaxInt64
+		case <-tick.C:
+			room = min(room, 0) + scrubBytes
+		}
+	}
+}
+
+// round checks tables from the one with that id on, while there is room. It returns
+// with which to go on, 0 at the end, and what is left of the room.
+func (c *scrubber) round(from uint64, room int64) (uint64, int64) {
+	ids := c.ids()
+	for _, id := range ids {
+		if id < from {
+			continue
+		}
+		select {
+		case <-c.quit:
+			return id, room
+		default:
+		}
+		if room <= 0 {
+			return id, room
+		}
+		size, _ := c.check(id)
+		room -= size
+	}
+	return 0, room
+}
+
+// first checks all tables and returns the first damage.
+func (c *scrubber) first() error {
+	for _, id := range c.ids() {
+		if _, err := c.check(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ids returns the ids of the tables, in order.
+func (c *scrubber) ids() []uint64 {
+	var ids []uint64
+	for _, t := range c.db.Tables() {
+		ids = append(ids, t.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// check checks one table and returns its size. Damage is noted. A table that was removed
+// meanwhile is not damaged.
+func (c *scrubber) check(id uint64) (int64, error) {
+	_, size, err := checkTable(filepath.Join(c.dir, fmt.Sprintf("%06d%s", id, tableExt)), math.MaxInt64)
+	if err != nil && !slices.Contains(c.ids(), id) {
+		return size, nil
+	}
+	if errors.Is(err, ErrDamaged) {
+		c.store.damagedFile(err)
+	}
+	return size, err
+}
+
+// compacted is called when a compaction has read its tables, before it puts others in
+// their place. Where one of them is damaged it does not return: the compaction stays as
+// it is, and so do the tables.
+func (c *scrubber) compacted() {
+	arrived := time.Now()
+	<-c.opened
+	c.compactions.Lock()
+	defer c.compactions.Unlock()
+	if c.checked.After(arrived) { // for another part of the same compaction
+		return
+	}
+	began := time.Now()
+	for _, id := range compacting(c.db) {
+		if err := c.checkSurely(id); err != nil {
+			stop := fmt.Errorf("writes stopped, tables cannot be compacted: %w", err)
+			c.store.failure.CompareAndSwap(nil, &stop)
+			c.stuckOnce.Do(func() { close(c.stuck) })
+			select {} // with the lock, which keeps other compactions too
+		}
+	}
+	c.checked = began
+}
+
+// checkSurely checks a table, and tries again where that is not possible, as without
+// file descriptors.
+func (c *scrubber) checkSurely(id uint64) error {
+	for {
+		_, err := c.check(id)
+		if err == nil || errors.Is(err, ErrDamaged) {
+			return err
+		}
+		select {
+		case <-c.quit:
+			return err
+		case <-time.After(scrubEvery):
+		}
+	}
+}
+
+// compacting returns the ids of the tables that are being compacted. Badger does not
+// tell, so they are taken from where it keeps them; a test fails if that place moves.
+func compacting(db *badger.DB) (ids []uint64) {
+	status := reflect.ValueOf(db).Elem().FieldByName("lc").Elem().FieldByName("cstatus")
+	lock := (*sync.RWMutex)(status.FieldByName("RWMutex").Addr().UnsafePointer())
+	lock.RLock()
+	defer lock.RUnlock()
+	for _, id := range status.FieldByName("tables").MapKeys() {
+		ids = append(ids, id.Uint())
+	}
+	return ids
+}
