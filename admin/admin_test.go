@@ -195,6 +195,10 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		{"verify against another chain", func(c *admin.Client) (any, error) {
 			return c.VerifyAudit(ctx, admin.VerifyAudit{Head: "1:" + strings.Repeat("00", 32)})
 		}},
+		{"the clock", func(c *admin.Client) (any, error) {
+			now, err := c.Clock(ctx)
+			return now.Quarantined, err
+		}},
 	} {
 		mine, myErr := row.ask(here)
 		theirs, theirErr := row.ask(there)

@@ -135,6 +135,8 @@ var operations = map[string]operation{
 	"functions.call":  with((*Local).callFunction),
 	"audit.list":      with((*Local).listAudit),
 	"audit.verify":    with((*Local).verifyAudit),
+	"clock.show":      with((*Local).showClock),
+	"clock.accept":    with((*Local).acceptClock),
 }
 
 // with decodes the arguments of an operation. A member it does not know is

@@ -43,9 +43,13 @@ type CreateRequest struct {
 // Create makes a key in tx and returns it with its token, which cannot be had
 // again. A handler's key belongs to its caller's tenant and user. Faults:
 // Invalid (what is asked for is wrong), Denied (the caller may not issue keys of
-// this scope), Conflict (the tenant has all the keys it may have).
+// this scope), Conflict (the tenant has all the keys it may have), Unavailable (the time is not
+// known).
 func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, error) {
-	now := k.clock.judge(tx.Now())
+	now, err := k.clock.lifetimes()
+	if err != nil {
+		return Key{}, err
+	}
 	r, err := a.newRecord(req, now)
 	if err != nil {
 		return Key{}, err
@@ -97,9 +101,13 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 // grace of 0 every older token dies at once; else the newest lives on for the
 // grace, but not past the key's end, and those already in grace for what they
 // have left. Faults: NotFound (no such key in reach), Conflict (the key is dead,
-// disabled, or has too many live tokens), Invalid (the grace).
+// disabled, or has too many live tokens), Invalid (the grace), Unavailable (the time
+// is not known).
 func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Duration) (Key, error) {
-	now := k.clock.judge(tx.Now())
+	now, err := k.clock.lifetimes()
+	if err != nil {
+		return Key{}, err
+	}
 	r, err := k.reach(tx, a, id)
 	if err != nil {
 		return Key{}, err
@@ -128,7 +136,7 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 // Revoke ends the key for good, all its tokens at once, and returns it. Revoking
 // a revoked key changes nothing. The fault is NotFound.
 func (k *Keystore) Revoke(tx *store.Tx, a Authority, id string) (Key, error) {
-	now := k.clock.judge(tx.Now())
+	now := k.clock.now()
 	r, err := k.reach(tx, a, id)
 	if err != nil {
 		return Key{}, err
@@ -158,7 +166,7 @@ func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bo
 	if a.Caller.Kind != caller.System {
 		return Key{}, fault.New(fault.Denied, "only an operator may disable or enable a key")
 	}
-	now := k.clock.judge(tx.Now())
+	now := k.clock.latest()
 	r, err := k.reach(tx, a, id)
 	if err != nil {
 		return Key{}, err

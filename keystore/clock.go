@@ -1,11 +1,9 @@
 package keystore
 
 import (
-	"errors"
-	"io/fs"
+	"fmt"
 	"log/slog"
-	"os"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,86 +11,278 @@ import (
 )
 
 const (
-	// setBack is how far the clock may go back and still be believed.
+	// setBack is how far the wall clock may be behind without a warning.
 	setBack = 5 * time.Minute
-	// markStep is how far the mark may lag behind the clock, so that requests do
-	// not write the same word all the time.
-	markStep = time.Second
+	// setAhead is how far the wall clock may go ahead at once, or in steps within
+	// steadyFor, and be believed.
+	setAhead = 24 * time.Hour
+	// steadyFor is how long a wall clock that went further ahead must go on evenly
+	// before it is believed.
+	steadyFor = time.Hour
+	// evenly is how much the distance of such a clock may change meanwhile.
+	evenly = time.Minute
+	// clockStep is how far the wall clock may be ahead before the file is written.
+	clockStep = time.Second
+	// keptAfterLeap is how long nothing is deleted for its age after a jump of more
+	// than setAhead was believed.
+	keptAfterLeap = 7 * 24 * time.Hour
 )
 
-// clock gives the time by which keys are judged: the wall clock, or the latest
-// wall time that this node has ever seen when the clock is far behind it, so
-// that setting it back does not bring expired keys to life. Safe for concurrent
-// use.
+// clock gives the time by which credentials are made and judged. Safe for
+// concurrent use; while the wall clock is plausible, and while it is known not to
+// be, now takes no lock.
+//
+// The rule, with T for the time that now returns:
+//
+//   - T goes on as time passes, by the machine's uptime, which cannot be set. It
+//     never goes back. So a credential ends when its lifetime has passed, whatever
+//     the wall clock shows.
+//   - A wall clock that is ahead of T by a day at most is believed: T becomes what
+//     it shows. One that is behind is not, with a warning from five minutes on.
+//   - A wall clock that is further ahead is quarantined: T goes on without it, until
+//     it is plausible again, has gone on evenly for an hour, or an operator accepts
+//     it. Steps that add up to more than a day within an hour are one jump.
+//   - A start on the same boot of the machine goes on with T, by the uptime. After
+//     another boot only the wall clock knows how long the machine was off: what it
+//     gained since the file was written counts, up to a day. If it gained more, it
+//     is believed at once when the kernel says that it follows a time server.
+//     Otherwise it is quarantined, and the time off is unknown: then a credential
+//     has to be good by T and by the wall clock, and none is made.
 type clock struct {
-	wall   func() time.Time
-	logger *slog.Logger
-	// path is the file that keeps the mark over a restart; empty: none.
-	path   string
-	mark   atomic.Int64 // latest wall time seen, in ms
-	warned atomic.Bool
-	saved  int64 // what the file holds; used by one goroutine at a time
+	machine Machine
+	kernel  bool // time.Now is the wall clock, and its second reading what has passed
+	opened  time.Time
+	booted  time.Duration // uptime when opened
+	logger  *slog.Logger
+	path    string // the file that keeps T over a restart; empty: none
+
+	base  atomic.Int64 // ms; T is base and what has passed since opened
+	doubt atomic.Pointer[doubt]
+
+	mu        sync.Mutex
+	suspended time.Duration // part of the uptime that the second reading does not count
+	offKnown  bool          // the time that the machine was off is known
+	offAhead  int64         // ms; unless it is, T was ahead of the wall clock by so much before
+	leap      int64         // T after the last believed jump of more than setAhead
+	stepped   int64         // sum, in ms, of the jumps believed within steadyFor
+	steppedAt int64
 }
 
-func openClock(path string, wall func() time.Time, logger *slog.Logger) (*clock, error) {
-	c := &clock{wall: wall, logger: logger, path: path}
-	if path == "" {
-		return c, nil
-	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "read the clock file %q", path)
-	}
-	mark, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, fault.New(fault.Invalid,
-			"the clock file %q is damaged: delete it when you are sure that this machine's clock is right", path)
-	}
-	c.saved = mark.UnixMilli()
-	c.mark.Store(c.saved)
-	return c, nil
+// doubt is about a wall clock that is not believed. It is immutable.
+type doubt struct {
+	ahead int64 // ms that it is ahead of T; negative: it is behind
+	until int64 // T when it has gone on evenly for long enough
+	// timeOff: the machine was off, perhaps for as long as the clock is ahead.
+	timeOff bool
+	// offAhead is how far, in ms, T was ahead of the wall clock when the machine was
+	// stopped, unless the time off is known. The wall clock counts as so much later.
+	offAhead int64
 }
 
-// now returns the time by which keys are judged, in milliseconds since 1970.
-func (c *clock) now() int64 { return c.judge(c.wall()) }
+// near reports whether d is about a clock that is ahead of T by so much.
+func (d *doubt) near(ahead int64) bool {
+	return d.ahead > 0 && max(ahead-d.ahead, d.ahead-ahead) <= evenly.Milliseconds()
+}
 
-// judge returns the time by which keys are judged when the wall clock shows t.
-func (c *clock) judge(t time.Time) int64 {
-	now, mark := t.UnixMilli(), c.mark.Load()
-	switch {
-	case now >= mark+markStep.Milliseconds():
-		// Who loses the race loses to a mark of about the same time.
-		if c.mark.CompareAndSwap(mark, now) {
-			c.warned.Store(false)
-		}
-	case now < mark-setBack.Milliseconds():
-		c.warn(now, mark)
-		return mark
+// latest is the latest time that it may be when T is now. A clock that was set
+// back since tells no more about the time off than it did before.
+func (d *doubt) latest(now int64) int64 {
+	if d != nil && d.timeOff {
+		return now + d.ahead
 	}
 	return now
 }
 
-func (c *clock) warn(now, mark int64) {
-	if c.warned.Swap(true) {
-		return
-	}
-	c.logger.Warn("the clock was set back: keys are judged by the latest time seen until it catches up;"+
-		" if that time was wrong, stop the server and delete the clock file",
-		"clock", timeOf(now), "latest", timeOf(mark), "file", c.path)
+// now returns the time by which credentials are made, in ms since 1970.
+func (c *clock) now() int64 {
+	now, _ := c.read()
+	return now
 }
 
-// save writes the mark to its file when it is ahead of what stands there.
-func (c *clock) save() error {
-	mark := c.mark.Load()
-	if c.path == "" || mark <= c.saved {
-		return nil
+// latest returns the time by which credentials are judged, in ms since 1970. It is
+// now, but while the machine was off for an unknown time: then it may be later.
+func (c *clock) latest() int64 {
+	_, latest := c.read()
+	return latest
+}
+
+// lifetimes returns the time from which a new credential's lifetime counts. The
+// fault is Unavailable.
+func (c *clock) lifetimes() (int64, error) {
+	now := c.now()
+	if d := c.doubt.Load(); d != nil && d.timeOff {
+		return 0, fault.Wrap(d.reason(), fault.Unavailable, "no credential is made while the time is not known")
 	}
-	if err := writeWhole(c.path, []byte(timeOf(mark).Format(timeLayout)+"\n")); err != nil {
-		return err
+	return now, nil
+}
+
+// read returns what now and latest do.
+func (c *clock) read() (now, latest int64) {
+	t := c.machine.Wall()
+	now = c.base.Load() + c.passed(t).Milliseconds()
+	wall := t.UnixMilli()
+	d := c.doubt.Load()
+	if d != nil {
+		wall += d.offAhead
 	}
-	c.saved = mark
+	switch ahead := wall - now; {
+	case d == nil && 0 <= ahead && ahead <= clockStep.Milliseconds():
+		return wall, wall
+	case ahead < 0 && d == nil && ahead >= -setBack.Milliseconds(),
+		d != nil && (d.ahead < 0 || d.timeOff) && ahead < -setBack.Milliseconds(),
+		d != nil && d.near(ahead) && now < d.until:
+		return now, d.latest(now)
+	}
+	return c.look()
+}
+
+// passed returns the time since the clock was opened.
+func (c *clock) passed(t time.Time) time.Duration {
+	if c.kernel {
+		return t.Sub(c.opened)
+	}
+	return c.machine.Uptime() - c.booted
+}
+
+// look compares the wall clock with what has passed, and decides whether it is
+// believed. It returns what read does. It must run once a minute at least.
+func (c *clock) look() (now, latest int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, now, latest = c.lookLocked()
+	return now, latest
+}
+
+// lookLocked is look; t is the instant at which it was now.
+func (c *clock) lookLocked() (t time.Time, now, latest int64) {
+	c.countSuspensionLocked()
+	t = c.machine.Wall()
+	now = c.base.Load() + c.passed(t).Milliseconds()
+	wall := t.UnixMilli()
+	if !c.offKnown {
+		wall += c.offAhead
+	}
+	ahead, d := wall-now, c.doubt.Load()
+	switch {
+	case ahead < -setBack.Milliseconds():
+		if d == nil || d.ahead > 0 && !d.timeOff {
+			d = &doubt{ahead: ahead, offAhead: wall - t.UnixMilli()}
+			c.logger.Warn("clock set back", "clock", t.UTC(), "time", timeOf(now))
+			c.doubtLocked(d, now, t)
+		}
+		return t, now, d.latest(now)
+	case ahead <= clockStep.Milliseconds():
+		if d != nil {
+			c.doubt.Store(nil)
+			c.logger.Info("clock plausible again", "clock", t.UTC(), "time", timeOf(now))
+		}
+		c.offKnown = true
+		return t, max(now, wall), max(now, wall)
+	}
+	if sum := ahead + c.steppedLocked(now); sum <= setAhead.Milliseconds() {
+		c.stepped, c.steppedAt = sum, wall
+		c.believeLocked(t, wall)
+		return t, wall, wall
+	}
+	if d == nil || !d.near(ahead) {
+		d = &doubt{ahead: ahead, until: now + steadyFor.Milliseconds(), timeOff: !c.offKnown, offAhead: wall - t.UnixMilli()}
+		c.logger.Warn("clock quarantined", "cause", d.reason())
+		c.doubtLocked(d, now, t)
+	}
+	if now >= d.until || d.timeOff && c.machine.Synchronized() {
+		c.believeLocked(t, wall)
+		return t, wall, wall
+	}
+	return t, now, d.latest(now)
+}
+
+// doubtLocked begins to doubt the wall clock. The file then tells what it showed.
+func (c *clock) doubtLocked(d *doubt, now int64, t time.Time) {
+	c.doubt.Store(d)
+	if err := c.writeLocked(now, t); err != nil {
+		c.logger.Warn("clock file not written", "cause", err)
+	}
+}
+
+// steppedLocked is the sum of the jumps that were believed lately.
+func (c *clock) steppedLocked(now int64) int64 {
+	if now-c.steppedAt > steadyFor.Milliseconds() {
+		return 0
+	}
+	return c.stepped
+}
+
+// countSuspensionLocked adds to T the time that the machine was suspended, which
+// the second reading of time.Now does not count.
+func (c *clock) countSuspensionLocked() {
+	if !c.kernel {
+		return
+	}
+	up := c.machine.Uptime() - c.booted // first, so that a pause between the two adds nothing
+	if total := up - c.passed(time.Now()); total > c.suspended+10*time.Millisecond {
+		c.base.Add((total - c.suspended).Milliseconds())
+		c.suspended = total
+	}
+}
+
+// believeLocked makes to the time at the instant t. The file comes first: after a
+// crash T must not be behind what credentials were made with.
+func (c *clock) believeLocked(t time.Time, to int64) {
+	passed := c.passed(t).Milliseconds()
+	from := c.base.Load() + passed
+	if to-from > setAhead.Milliseconds() || to < from {
+		c.leap = to
+	}
+	c.doubt.Store(nil)
+	if err := c.writeLocked(to, t); err != nil {
+		c.logger.Warn("clock file not written", "cause", err)
+	}
+	c.base.Store(to - passed)
+	c.offKnown = true
+	if to-from > setBack.Milliseconds() || to < from {
+		c.logger.Warn("clock believed", "from", timeOf(from), "to", timeOf(to))
+	}
+}
+
+// reason says why the wall clock is not believed, and what to do.
+func (d *doubt) reason() error {
+	if d.timeOff {
+		return fmt.Errorf("the clock is %s ahead of the last time known before the machine was started, and follows no time server:"+
+			" set it right, start a time server's client, or confirm it with `runner clock accept`; at %s it is believed",
+			days(d.ahead), timeOf(d.until).Format(time.RFC3339))
+	}
+	return fmt.Errorf("the clock went %s ahead at once and lifetimes go on without it: set it right, or confirm it with `runner clock accept`;"+
+		" if it goes on evenly it is believed at %s", days(d.ahead), timeOf(d.until).Format(time.RFC3339))
+}
+
+// quarantined says why the wall clock is quarantined; nil: it is not.
+func (c *clock) quarantined() error {
+	c.now()
+	if d := c.doubt.Load(); d != nil && d.ahead > 0 {
+		return d.reason()
+	}
 	return nil
+}
+
+// accept makes the time of the wall clock T, whatever it is, and returns both as
+// they were, in ms.
+func (c *clock) accept() (time, wall int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countSuspensionLocked()
+	t := c.machine.Wall()
+	time, wall = c.base.Load()+c.passed(t).Milliseconds(), t.UnixMilli()
+	c.stepped = 0
+	c.believeLocked(t, wall)
+	return time, wall
+}
+
+func days(ms int64) string { return fmt.Sprintf("%.1fd", float64(ms)/float64(setAhead.Milliseconds())) }
+
+// settled reports whether what is old by T may be deleted.
+func (c *clock) settled() bool {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now >= c.leap+keptAfterLeap.Milliseconds()
 }

@@ -26,5 +26,6 @@
 // A session is deleted a day after its end; a key never is.
 //
 // What belongs to one node is a file beside the store: the pepper (unless it is
-// kept elsewhere) and clock, the latest wall time that this node has seen.
+// kept elsewhere) and clock, the time by which credentials are judged; the type of
+// that name has the rule.
 package keystore

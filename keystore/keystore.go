@@ -26,8 +26,8 @@ type Options struct {
 	// PepperFile is the path of the pepper file; empty: pepper in Dir. It is
 	// made, mode 0600, when the store never had one.
 	PepperFile string
-	// Clock tells the wall time; nil: time.Now. Give the store the same.
-	Clock func() time.Time
+	// Machine tells the time; the zero value is the kernel's.
+	Machine Machine
 	// Logger is told what cannot be returned; nil: nobody is.
 	Logger *slog.Logger
 }
@@ -123,15 +123,12 @@ type entry struct {
 // until Close. A pepper that cannot be used, or is not the one this store was
 // made with, is a fault with the code Invalid whose text names the file.
 func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) {
-	if opt.Clock == nil {
-		opt.Clock = time.Now
-	}
 	logger := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	pepper, err := openPepper(ctx, st, opt)
 	if err != nil {
 		return nil, err
 	}
-	clock, err := openClock(opt.clockPath(), opt.Clock, logger)
+	clock, err := openClock(opt.clockPath(), opt.Machine, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +164,6 @@ func (k *Keystore) Close() error {
 	return k.writeDown(ctx)
 }
 
-// Now returns the time by which keys are judged, which a wall clock that is wrong does
-// not turn.
-func (k *Keystore) Now() time.Time { return time.UnixMilli(k.clock.now()) }
-
 // Verify returns the key that the token belongs to, or ErrInvalidToken with the
 // reason in the Identity. It notes the use. It neither keeps nor changes token.
 func (k *Keystore) Verify(token []byte) (Identity, error) {
@@ -181,8 +174,8 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 	if n == nil {
 		return Identity{Refused: Unknown}, ErrInvalidToken
 	}
-	now := k.clock.now()
-	if reason := n.of.refusedAt(now, n.until); reason != "" {
+	now, latest := k.clock.read()
+	if reason := n.of.refusedAt(latest, n.until); reason != "" {
 		return Identity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
 	k.uses.touch(n.of.use, now)
@@ -203,6 +196,14 @@ func (e *entry) refusedAt(now, until int64) Reason {
 	}
 	return ""
 }
+
+// Now returns the time by which credentials are made and judged: it goes on as time
+// passes, whatever the wall clock shows.
+func (k *Keystore) Now() time.Time { return timeOf(k.clock.now()) }
+
+// Ready says why this node should get no requests: its clock is quarantined; nil:
+// it may.
+func (k *Keystore) Ready() error { return k.clock.quarantined() }
 
 // Epoch returns a number that grows with every change of any key or session,
 // after the change counts for Verify and VerifySession and before the commit that made it returns. Who read
@@ -372,7 +373,6 @@ func (k *Keystore) keepWriting(ctx context.Context) {
 
 // writeDown writes last uses and the clock mark. One goroutine at a time.
 func (k *Keystore) writeDown(ctx context.Context) error {
-	k.clock.now()
 	if err := k.clock.save(); err != nil {
 		return fmt.Errorf("write the clock file: %w", err)
 	}

@@ -48,7 +48,7 @@ func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	return k.keyAt(r, k.clock.judge(tx.Now())), nil
+	return k.keyAt(r, k.clock.latest()), nil
 }
 
 // List returns the keys that the caller reaches, without tokens: an operator all
@@ -63,7 +63,7 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 	if f.Cursor != "" && !validID(keyIDs, f.Cursor) {
 		return Page{}, fault.New(fault.Invalid, "the cursor is not one that a list gave")
 	}
-	page, err := k.page(tx, a, f, k.clock.judge(tx.Now()))
+	page, err := k.page(tx, a, f, k.clock.latest())
 	if err != nil {
 		return Page{}, err
 	}

@@ -40,9 +40,13 @@ type CreateSessionRequest struct {
 // CreateSession makes a session in tx and returns it with its cookie, which
 // cannot be had again. A change of what a user may do needs a new session: none
 // is ever changed but by its end. Faults: Denied (neither an operator nor Mints), Invalid
-// (what is asked for is wrong, or the schema declares no session cookie).
+// (what is asked for is wrong, or the schema declares no session cookie),
+// Unavailable (the time is not known).
 func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionRequest) (Session, error) {
-	now := k.clock.judge(tx.Now())
+	now, err := k.clock.lifetimes()
+	if err != nil {
+		return Session{}, err
+	}
 	r, err := a.newSession(req, now)
 	if err != nil {
 		return Session{}, err
@@ -147,7 +151,7 @@ func checkRoles(s *schema.Schema, asked []string) error {
 // changes nothing. An operator may, and where Mints is set a session's own user
 // may; to others there is no session. The fault is NotFound.
 func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
-	now := k.clock.judge(tx.Now())
+	now := k.clock.now()
 	if !a.isOperator() && !a.Mints || !validID(sessionIDs, id) {
 		return Session{}, errNoSession
 	}

@@ -495,7 +495,7 @@ func TestDeadSessionsAreSweptAndLastSeenIsWrittenOnceAMinute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := keystore.Open(t.Context(), st, keystore.Options{Clock: clock.now})
+		keys, err := keystore.Open(t.Context(), st, keystore.Options{Machine: clock.machine()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,8 +53,7 @@ func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentit
 	if n == nil {
 		return SessionIdentity{Refused: Unknown}, ErrInvalidToken
 	}
-	now := k.clock.now()
-	if reason := n.of.refusedAt(now); reason != "" {
+	if reason := n.of.refusedAt(k.clock.latest()); reason != "" {
 		return SessionIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
 	identity := n.of.identity

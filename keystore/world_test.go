@@ -2,6 +2,7 @@ package keystore_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -82,8 +83,16 @@ func compile(t testing.TB, text string) *schema.Schema {
 	return s
 }
 
-// clock is a wall clock set by hand.
-type clock struct{ ms atomic.Int64 }
+// clock is the time of a machine, set by hand.
+type clock struct {
+	ms    atomic.Int64 // what the wall clock shows
+	up    atomic.Int64 // ms since the machine was started
+	boots int
+	// real is how long all went on, whatever the clocks show.
+	real time.Duration
+	// synchronized: the wall clock follows a time server.
+	synchronized bool
+}
 
 func newClock() *clock {
 	c := &clock{}
@@ -93,9 +102,37 @@ func newClock() *clock {
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
-func (c *clock) set(t time.Time)         { c.ms.Store(t.UnixMilli()) }
-func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
+
+// set sets the wall clock, as an operator or a time server does.
+func (c *clock) set(t time.Time) { c.ms.Store(t.UnixMilli()) }
+
+// step sets the wall clock by d.
+func (c *clock) step(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// advance lets time pass.
+func (c *clock) advance(d time.Duration) {
+	c.ms.Add(d.Milliseconds())
+	c.up.Add(d.Milliseconds())
+	c.real += d
+}
+
+// reboot starts the machine anew after it was off for d.
+func (c *clock) reboot(d time.Duration) {
+	c.ms.Add(d.Milliseconds())
+	c.up.Store(0)
+	c.real += d
+	c.boots++
+}
+
+func (c *clock) machine() keystore.Machine {
+	return keystore.Machine{
+		Wall:         c.now,
+		Uptime:       func() time.Duration { return time.Duration(c.up.Load()) * time.Millisecond },
+		Boot:         fmt.Sprint("boot ", c.boots),
+		Synchronized: func() bool { return c.synchronized },
+	}
+}
 
 // world is a store with its keys.
 type world struct {
@@ -129,7 +166,7 @@ func (w *world) open() {
 }
 
 func (w *world) tryOpen() (err error) {
-	w.opt.Clock = w.clock.now
+	w.opt.Machine = w.clock.machine()
 	if w.store, err = store.Open(store.Options{Dir: w.opt.Dir, Clock: w.clock.now}); err != nil {
 		return err
 	}

@@ -59,5 +59,8 @@ func (r *Runtime) notReady() error {
 	if cause := r.opt.Store.Health().Reason; cause != nil {
 		return fault.New(fault.NotReady, "%v", cause)
 	}
+	if cause := r.opt.Keystore.Ready(); cause != nil {
+		return fault.New(fault.NotReady, "%v", cause)
+	}
 	return nil
 }

@@ -232,10 +232,13 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	var delivery webhook.Delivery
 	if rt.verify != nil {
 		var err error
-		if delivery, err = rt.verify.Verify(x.Request.Header, sent, time.Now()); err != nil {
+		now := time.Now() // the sender's time is compared with the wall clock
+		if delivery, err = rt.verify.Verify(x.Request.Header, sent, now); err != nil {
 			r.opt.Logger.Info("signature refused", "requestId", x.Request.ID, "route", rt.Path, "address", x.Address().String(), "cause", err)
 			return err
 		}
+		// How long it is known does not depend on it: else a jump would permit replays.
+		delivery.Until = delivery.Until.Add(r.opt.Keystore.Now().Sub(now))
 	}
 	if v.deadline == nil {
 		v.deadline = hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
@@ -255,7 +258,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		call.Tx, call.Attempt, call.Mints, call.ClientSession = tx, v.attempts, rt.Mints, v.session
 		call.HostCORS = rt.CORS != nil || rt.Auth.Session && rel.cookie != ""
 		if rt.verify != nil {
-			switch before, err := delivery.Handled(tx, rt.id); {
+			switch before, err := delivery.Handled(tx, rt.id, r.opt.Keystore.Now()); {
 			case err != nil:
 				return err
 			case before:

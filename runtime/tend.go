@@ -45,7 +45,7 @@ func (r *Runtime) forgetDeliveries(ctx context.Context) {
 	ticker := time.NewTicker(webhook.SweepEvery)
 	defer ticker.Stop()
 	for {
-		if err := webhook.Sweep(ctx, r.opt.Store); err != nil && ctx.Err() == nil {
+		if err := webhook.Sweep(ctx, r.opt.Store, r.opt.Keystore.Now()); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("forget old deliveries", "cause", err)
 		}
 		select {

@@ -26,9 +26,9 @@ func (d Delivery) name(route string) []byte {
 }
 
 // Handled reports whether a request that is committed has handled the delivery to
-// this route. It joins what tx has read: of two requests that handle one delivery at
+// this route, and has to be known at now. It joins what tx has read: of two requests that handle one delivery at
 // the same time, one runs again and sees the other.
-func (d Delivery) Handled(tx *store.Tx, route string) (bool, error) {
+func (d Delivery) Handled(tx *store.Tx, route string, now time.Time) (bool, error) {
 	value, err := tx.Get(append([]byte(handled), d.name(route)...))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -38,7 +38,7 @@ func (d Delivery) Handled(tx *store.Tx, route string) (bool, error) {
 	case len(value) != 8:
 		return false, fmt.Errorf("look a delivery up: its record has %d bytes, not 8", len(value))
 	}
-	return int64(binary.BigEndian.Uint64(value)) > tx.Now().UnixMilli(), nil
+	return int64(binary.BigEndian.Uint64(value)) > now.UnixMilli(), nil
 }
 
 // Record notes in tx that the delivery to this route is handled.
@@ -54,12 +54,12 @@ func (d Delivery) Record(tx *store.Tx, route string) error {
 	return nil
 }
 
-// Sweep forgets the deliveries whose time is over, in transactions of its own. It
-// returns when ctx ends, with its error, or when nothing is left to forget.
-func Sweep(ctx context.Context, st *store.Store) error {
+// Sweep forgets the deliveries whose time is over at now, in transactions of its own.
+// It returns when ctx ends, with its error, or when nothing is left to forget.
+func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
 	for full := true; full; {
 		_, err := st.Update(ctx, func(tx *store.Tx) error {
-			old, err := ended(tx)
+			old, err := ended(tx, now)
 			if err != nil {
 				return err
 			}
@@ -79,13 +79,13 @@ func Sweep(ctx context.Context, st *store.Store) error {
 }
 
 // ended gives the keys, at most sweepBatch, of deliveries whose time is over.
-func ended(tx *store.Tx) (keys [][]byte, err error) {
+func ended(tx *store.Tx, now time.Time) (keys [][]byte, err error) {
 	for item, err := range tx.Scan([]byte(until), nil, false) {
 		if err != nil {
 			return nil, err
 		}
 		end := int64(binary.BigEndian.Uint64(item.Key[len(until):]))
-		if end > tx.Now().UnixMilli() || len(keys) == sweepBatch {
+		if end > now.UnixMilli() || len(keys) == sweepBatch {
 			break
 		}
 		keys = append(keys, bytes.Clone(item.Key))

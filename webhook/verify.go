@@ -41,7 +41,8 @@ type Delivery struct {
 	ID string
 	// Time is when it was sent, in whole seconds; zero where the scheme does not say.
 	Time time.Time
-	// Until is when nobody needs to know any more that it was handled.
+	// Until is when it need not be known any more that it was handled, by the clock
+	// that Verify was given.
 	Until time.Time
 }
 

@@ -237,7 +237,7 @@ func TestADeliveryIsHandledOncePerRouteAndForgottenAfterItsTime(t *testing.T) {
 	d := webhook.Delivery{ID: "msg_1", Until: until}
 	handled := func(route string, d webhook.Delivery) (yes bool) {
 		t.Helper()
-		if err := st.View(t.Context(), func(tx *store.Tx) (err error) { yes, err = d.Handled(tx, route); return err }); err != nil {
+		if err := st.View(t.Context(), func(tx *store.Tx) (err error) { yes, err = d.Handled(tx, route, time.Now()); return err }); err != nil {
 			t.Fatal(err)
 		}
 		return yes
@@ -270,7 +270,7 @@ func TestADeliveryIsHandledOncePerRouteAndForgottenAfterItsTime(t *testing.T) {
 	if handled("POST /hook", webhook.Delivery{ID: "old7"}) {
 		t.Error("one whose time is over counts as handled")
 	}
-	if err := webhook.Sweep(t.Context(), st); err != nil {
+	if err := webhook.Sweep(t.Context(), st, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	left := map[string]int{}

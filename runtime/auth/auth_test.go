@@ -91,7 +91,9 @@ func newWorld(t testing.TB) *world {
 	if w.store, err = store.Open(store.Options{Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
-	if w.keys, err = keystore.Open(context.Background(), w.store, keystore.Options{Clock: clock}); err != nil {
+	if w.keys, err = keystore.Open(context.Background(), w.store, keystore.Options{Machine: keystore.Machine{
+		Wall: clock, Uptime: func() time.Duration { return w.now.Sub(noon) },
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

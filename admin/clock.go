@@ -1,0 +1,30 @@
+package admin
+
+import (
+	"context"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+)
+
+// Clock tells by which time the node judges credentials.
+func (c *Client) Clock(ctx context.Context) (keystore.ClockState, error) {
+	return ask[keystore.ClockState](ctx, c, "clock.show", struct{}{})
+}
+
+// AcceptClock makes it the wall clock's. A node that serves refuses to go back.
+func (c *Client) AcceptClock(ctx context.Context) (keystore.ClockChange, error) {
+	return ask[keystore.ClockChange](ctx, c, "clock.accept", struct{}{})
+}
+
+func (l *Local) showClock(context.Context, keystore.Authority, struct{}) (keystore.ClockState, error) {
+	return l.Keys.Clock(), nil
+}
+
+func (l *Local) acceptClock(ctx context.Context, who keystore.Authority, _ struct{}) (keystore.ClockChange, error) {
+	if now := l.Keys.Clock(); l.URL != "" && now.Wall.Before(now.Time) {
+		return keystore.ClockChange{}, fault.New(fault.Conflict,
+			"the clock is behind the time of the server, which makes credentials by it: stop the server, then accept the clock")
+	}
+	return l.Keys.AcceptClock(ctx, who)
+}

@@ -1,0 +1,135 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"runner.example/audit"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/store"
+)
+
+// ClockState is the time by which credentials are made and judged, and why the wall
+// clock is not it.
+type ClockState struct {
+	// Time is that time, Wall what the wall clock shows. Times are in UTC.
+	Time time.Time `json:"time"`
+	Wall time.Time `json:"clock"`
+	// Quarantined says why the wall clock is quarantined; empty: it is not.
+	Quarantined string `json:"quarantined"`
+}
+
+// ClockChange is what AcceptClock did.
+type ClockChange struct {
+	// From is the time that credentials were judged by, To that of the wall clock.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Revoked is how many keys and sessions were, because they were made after To.
+	Revoked int `json:"revoked"`
+}
+
+// Clock tells the state of the clock.
+func (k *Keystore) Clock() ClockState {
+	s := ClockState{Time: timeOf(k.clock.now()), Wall: k.clock.machine.Wall().UTC()}
+	if cause := k.Ready(); cause != nil {
+		s.Quarantined = cause.Error()
+	}
+	return s
+}
+
+// AcceptClock makes the time of the wall clock the one by which credentials are
+// judged. Where that is earlier it first revokes what was made later: those
+// lifetimes were counted from a time that is yet to come. Then nothing else may make
+// credentials meanwhile. The fault is Denied: only an operator may.
+func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, error) {
+	if !a.isOperator() {
+		return ClockChange{}, fault.New(fault.Denied, "only an operator may accept the time of the clock")
+	}
+	change := ClockChange{From: timeOf(k.clock.now()), To: k.clock.machine.Wall().UTC()}
+	if change.To.Before(change.From) {
+		ids, err := k.madeAfter(ctx, change.To.UnixMilli())
+		if err != nil {
+			return change, err
+		}
+		for some := range slices.Chunk(ids, sweptPerWrite) {
+			if err := k.revokeAll(ctx, a, some, change.To.UnixMilli()); err != nil {
+				return change, err
+			}
+		}
+		change.Revoked = len(ids)
+	}
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		return audit.Append(tx, audit.Record{
+			RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: "clock.accept", Result: audit.OK, Address: a.Address,
+			Reason: fmt.Sprintf("from %s to %s", change.From.Format(timeLayout), change.To.Format(timeLayout)), Count: change.Revoked,
+		})
+	})
+	if err != nil {
+		return change, err
+	}
+	k.clock.accept()
+	return change, nil
+}
+
+// madeAfter returns the ids of the keys and sessions made after a time, in ms, that
+// are not revoked.
+func (k *Keystore) madeAfter(ctx context.Context, ms int64) (ids []string, err error) {
+	err = k.store.View(ctx, func(tx *store.Tx) error {
+		for item, err := range tx.Scan([]byte(prefixKey), nil, false) {
+			if err != nil {
+				return err
+			}
+			if r, err := decodeRecord(item.Value); err == nil && r.Created > ms && r.Revoked == 0 {
+				ids = append(ids, r.ID)
+			}
+		}
+		for item, err := range tx.Scan([]byte(prefixSession), nil, false) {
+			if err != nil {
+				return err
+			}
+			if r, err := decodeSession(item.Value); err == nil && r.Created > ms && r.Revoked == 0 {
+				ids = append(ids, r.ID)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for what was made after %s: %w", timeOf(ms).Format(time.RFC3339), err)
+	}
+	return ids, nil
+}
+
+func (k *Keystore) revokeAll(ctx context.Context, a Authority, ids []string, now int64) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			var err error
+			if validID(keyIDs, id) {
+				err = k.revokeKeyAt(tx, a, id, now)
+			} else {
+				err = k.replaceSession(tx, a, id, now)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+func (k *Keystore) revokeKeyAt(tx *store.Tx, a Authority, id string, now int64) error {
+	r, err := read(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Revoked = now
+	_, err = k.commit(tx, a, "apiKeys.revoke", r, now, secret.Token{})
+	return err
+}

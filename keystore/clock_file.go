@@ -1,0 +1,137 @@
+package keystore
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"runner.example/internal/fault"
+)
+
+// clockFile is what the clock file holds, as JSON.
+type clockFile struct {
+	// Time is T, Wall what the wall clock showed then.
+	Time time.Time `json:"time"`
+	Wall time.Time `json:"wall"`
+	// Boot and Uptime, in ms, say when that was in the machine's own time.
+	Boot   string `json:"boot"`
+	Uptime int64  `json:"uptime"`
+	// Leap is T after the last jump of more than a day that was believed.
+	Leap *time.Time `json:"leap,omitempty"`
+	// TimeOff and OffAhead are those of a doubt, in ms, while the time that the
+	// machine was off is unknown.
+	TimeOff  int64 `json:"timeOff,omitempty"`
+	OffAhead int64 `json:"offAhead,omitempty"`
+}
+
+// openClock reads the file at path, which need not exist, and goes on from there;
+// without a path or a file it begins with the wall clock.
+func openClock(path string, machine Machine, logger *slog.Logger) (*clock, error) {
+	c := &clock{machine: machine.withDefaults(), kernel: machine.Wall == nil, logger: logger, path: path}
+	c.offKnown = true
+	file, err := readClockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c.booted = c.machine.Uptime()
+	c.opened = c.machine.Wall()
+	wall := c.opened.UnixMilli()
+	if file == nil {
+		c.base.Store(wall)
+	} else {
+		if file.Leap != nil {
+			c.leap = file.Leap.UnixMilli()
+		}
+		c.base.Store(file.Time.UnixMilli() + c.sinceFile(file, wall))
+		if file.TimeOff > 0 {
+			c.offKnown, c.offAhead = false, file.OffAhead
+			c.doubt.Store(&doubt{
+				ahead: file.TimeOff, until: c.base.Load() + steadyFor.Milliseconds(), timeOff: true, offAhead: file.OffAhead,
+			})
+		}
+	}
+	// At once: a server that is killed must find this time, whatever the wall clock
+	// shows by then.
+	if err := c.save(); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "write the clock file %q", path)
+	}
+	return c, nil
+}
+
+// sinceFile returns how long ago the file was written, in ms, as far as that is
+// known.
+func (c *clock) sinceFile(file *clockFile, wall int64) int64 {
+	if up := c.booted.Milliseconds(); file.Boot != "" && file.Boot == c.machine.Boot && up >= file.Uptime {
+		return up - file.Uptime
+	}
+	// The wall clock was right or wrong by the same when the machine was stopped, or
+	// it is right now. What it gained may have been the time off in either case.
+	c.offAhead = max(0, file.Time.Sub(file.Wall).Milliseconds())
+	off := int64(-1)
+	for _, gained := range []int64{wall - file.Wall.UnixMilli(), wall - file.Time.UnixMilli()} {
+		if gained <= setAhead.Milliseconds() {
+			off = max(off, gained)
+		}
+	}
+	c.offKnown = off >= 0
+	return max(0, off)
+}
+
+// readClockFile returns nil when there is none.
+func readClockFile(path string) (*clockFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "read the clock file %q", path)
+	}
+	file := &clockFile{}
+	if err = json.Unmarshal(text, file); err != nil { // earlier versions wrote T alone
+		file.Time, err = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+		file.Wall = file.Time
+	}
+	if err != nil || file.Time.IsZero() || file.Wall.IsZero() {
+		return nil, fault.New(fault.Invalid,
+			"the clock file %q is damaged: delete it when you are sure that this machine's clock is right", path)
+	}
+	return file, nil
+}
+
+// save looks at the wall clock and writes the file.
+func (c *clock) save() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, now, _ := c.lookLocked()
+	return c.writeLocked(now, t)
+}
+
+// writeLocked writes the file for the time now at the instant t.
+func (c *clock) writeLocked(now int64, t time.Time) error {
+	if c.path == "" {
+		return nil
+	}
+	file := clockFile{
+		Time: timeOf(now), Wall: timeOf(t.UnixMilli()),
+		Boot: c.machine.Boot, Uptime: (c.booted + c.passed(t) + c.suspended).Milliseconds(),
+	}
+	if c.leap != 0 {
+		leap := timeOf(c.leap)
+		file.Leap = &leap
+	}
+	if d := c.doubt.Load(); d != nil && d.timeOff {
+		file.TimeOff, file.OffAhead = d.ahead, d.offAhead
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		return err
+	}
+	return writeWhole(c.path, append(text, '\n'))
+}

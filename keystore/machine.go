@@ -1,0 +1,58 @@
+package keystore
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Machine is what a machine knows of time. The zero value asks the kernel; a test
+// sets Wall and Uptime together. The functions may be called by any goroutine.
+type Machine struct {
+	// Wall tells the wall time, which may be set to anything.
+	Wall func() time.Time
+	// Uptime tells the time since the machine was started, with that when it was
+	// suspended. It never goes back and cannot be set.
+	Uptime func() time.Duration
+	// Boot names the start of the machine that Uptime counts from; empty: unknown.
+	Boot string
+	// Synchronized reports whether the wall clock follows a time server.
+	Synchronized func() bool
+}
+
+func (m Machine) withDefaults() Machine {
+	if m.Wall == nil {
+		m.Wall = time.Now
+	}
+	if m.Uptime == nil {
+		m.Uptime = uptime
+		if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+			m.Boot = strings.TrimSpace(string(id))
+		}
+	}
+	if m.Synchronized == nil {
+		m.Synchronized = synchronized
+	}
+	return m
+}
+
+var started = time.Now()
+
+func uptime() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return time.Since(started) // a kernel without it: suspension is not counted
+	}
+	return time.Duration(now.Nano())
+}
+
+// synchronized asks the kernel whether something keeps its clock right. Where it
+// may not be asked the answer is no.
+func synchronized() bool {
+	const timeError = 5 // TIME_ERROR of adjtimex(2)
+	var buf unix.Timex
+	state, err := unix.Adjtimex(&buf)
+	return err == nil && state != timeError && buf.Status&unix.STA_UNSYNC == 0
+}
