@@ -264,8 +264,23 @@ func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 // too many.
 func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keystore.Reason, now time.Time) error {
 	network := networkOf(p.Address)
-	wait, throttled := a.failures.add(network, now)
-	a.tally.add(network, reason, now)
+	wait, repeated := a.failures.add(network, now)
+	a.tally.add(source{network, reason}, a.keys.Now())
+	if isLogged(repeated) {
+		a.log(p, token, id, reason, repeated)
+	}
+	if wait > 0 {
+		return &Refusal{Fault: errTooMany, RetryAfter: wait}
+	}
+	return keystore.ErrInvalidToken
+}
+
+// isLogged tells whether the nth refusal of one network in a minute has a line in the
+// log: the first ones, and then ever fewer.
+func isLogged(n int) bool { return n <= loggedEach || n&(n-1) == 0 }
+
+// log writes a line about a refused credential.
+func (a *Authenticator) log(p Presented, token []byte, id string, reason keystore.Reason, repeated int) {
 	attrs := []slog.Attr{
 		slog.String("requestId", p.RequestID),
 		slog.String("reason", string(reason)),
@@ -281,14 +296,10 @@ func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keys
 	default:
 		attrs = append(attrs, slog.String("keyId", id))
 	}
-	if throttled {
-		attrs = append(attrs, slog.Bool("throttled", true))
+	if repeated > loggedEach {
+		attrs = append(attrs, slog.Int("repeated", repeated))
 	}
 	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "credential refused", attrs...)
-	if throttled {
-		return &Refusal{Fault: errTooMany, RetryAfter: wait}
-	}
-	return keystore.ErrInvalidToken
 }
 
 // prefixOf gives what stands before the underscore of something that looks

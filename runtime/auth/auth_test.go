@@ -511,7 +511,7 @@ func refused(at time.Time, reason, address string, n int) audit.Record {
 // audit gives all records.
 func (w *world) audit() (records []audit.Record) {
 	w.Helper()
-	entries, err := audit.List(context.Background(), w.store, 0, 1000)
+	entries, err := audit.List(context.Background(), w.store, 0, 10_000)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -11,6 +11,9 @@ const (
 	// as such in a failureWindow.
 	maxFailures   = 20
 	failureWindow = time.Minute
+	// loggedEach is how many refused credentials of one network have each a line in the
+	// log in a failureWindow.
+	loggedEach = 5
 	// maxNetworks bounds the table, about 2 MiB. When all of it is in use, new
 	// networks are counted together.
 	maxNetworks = 8192
@@ -33,11 +36,15 @@ type slot struct {
 	prev, next *slot
 	stamps     [maxFailures]time.Duration
 	head, len  int
+	// seen counts the failures since a time, those that were throttled too.
+	seen  int
+	since time.Duration
 }
 
-// add counts a failure at now. When the network has had too many it is not
-// counted, and add tells in how many seconds the next one will be.
-func (f *failures) add(network netip.Addr, now time.Time) (wait int, throttled bool) {
+// add counts a failure at now. When the network has had too many, add tells in how many
+// seconds the next one will be answered as such. It tells as well how many the network
+// has had since about a minute.
+func (f *failures) add(network netip.Addr, now time.Time) (wait, repeated int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.slots == nil {
@@ -45,13 +52,17 @@ func (f *failures) add(network netip.Addr, now time.Time) (wait int, throttled b
 	}
 	at := now.Sub(f.start)
 	s := f.slotLocked(network, at)
+	if at-s.since >= failureWindow {
+		s.since, s.seen = at, 0
+	}
+	s.seen++
 	for s.len > 0 && at-s.stamps[s.head] >= failureWindow {
 		s.head = (s.head + 1) % maxFailures
 		s.len--
 	}
 	if s.len == maxFailures {
 		left := s.stamps[s.head] + failureWindow - at
-		return int((left + time.Second - 1) / time.Second), true
+		return int((left + time.Second - 1) / time.Second), s.seen
 	}
 	s.stamps[(s.head+s.len)%maxFailures] = at
 	s.len++
@@ -59,7 +70,7 @@ func (f *failures) add(network netip.Addr, now time.Time) (wait int, throttled b
 		f.unlinkLocked(s)
 		f.pushLocked(s)
 	}
-	return 0, false
+	return 0, s.seen
 }
 
 // slotLocked finds or makes the network's slot. The one that was silent

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -18,77 +17,122 @@ import (
 )
 
 const (
-	// maxCounts bounds what waits to be written. What finds no room is counted
-	// without its address, by reason and minute alone.
-	maxCounts = 8192
+	// maxSources bounds what is counted apart between two writes.
+	maxSources = 1024
+	// topSources is how many of them have an audit record of their own in a minute. The
+	// others are counted together, by reason.
+	topSources = 8
+	// maxWaiting bounds what waits to be written while the store takes nothing.
+	maxWaiting = 2000
 	// countsPerWrite keeps one transaction small.
 	countsPerWrite = 500
 	writeEvery     = time.Minute
 	lastWrite      = 10 * time.Second
 )
 
-// tally counts refused credentials for the audit. The zero value is ready.
+// tally counts refused credentials for the audit: how many there were for each reason,
+// and which sources had the most. Its memory is bounded however many sources there are
+// (Misra and Gries, Finding repeated elements, 1982): of n refusals since the last
+// write, a source with more than n/(maxSources+1) is known, and its count is at most
+// that much too low. The zero value is ready.
 type tally struct {
-	mu     sync.Mutex
-	counts map[countKey]int
+	mu      sync.Mutex
+	began   time.Time // of the first refusal since the last write
+	sources map[source]int
+	totals  map[keystore.Reason]int
+	waiting []count // could not be written
 }
 
-// countKey is what refusals have in common that make one audit record.
-type countKey struct {
+// source is what refusals have in common that make one audit record.
+type source struct {
 	network netip.Addr
 	reason  keystore.Reason
-	minute  int64 // since 1970
 }
-
-func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
 // add counts one refusal.
-func (t *tally) add(network netip.Addr, reason keystore.Reason, now time.Time) {
+func (t *tally) add(s source, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.addLocked(countKey{network, reason, minuteOf(now)}, 1)
-}
-
-func (t *tally) addLocked(key countKey, n int) {
-	if t.counts == nil {
-		t.counts = map[countKey]int{}
+	if t.sources == nil {
+		t.began, t.sources, t.totals = now, map[source]int{}, map[keystore.Reason]int{}
 	}
-	if _, known := t.counts[key]; !known && len(t.counts) >= maxCounts {
-		key.network = netip.Addr{}
+	t.totals[s.reason]++
+	if _, known := t.sources[s]; known || len(t.sources) < maxSources {
+		t.sources[s]++
+		return
 	}
-	t.counts[key] += n
-}
-
-// take removes and returns the counts of all minutes before one, in order.
-func (t *tally) take(before int64) []count {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out []count
-	for key, n := range t.counts {
-		if key.minute < before {
-			out = append(out, count{key, n})
-			delete(t.counts, key)
+	// One of each source goes with this one, so it happens once in maxSources times.
+	for other, n := range t.sources {
+		if n == 1 {
+			delete(t.sources, other)
+		} else {
+			t.sources[other] = n - 1
 		}
 	}
+}
+
+// take removes and returns what was counted, in order.
+func (t *tally) take() []count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := append(t.waiting, t.closeLocked()...)
+	t.waiting = nil
 	slices.SortFunc(out, func(a, b count) int {
-		return cmp.Or(cmp.Compare(a.minute, b.minute), a.network.Compare(b.network), cmp.Compare(a.reason, b.reason))
+		return cmp.Or(a.at.Compare(b.at), a.network.Compare(b.network), cmp.Compare(a.reason, b.reason))
 	})
 	return out
 }
 
-// putBack adds counts that could not be written.
+// closeLocked makes records of what was counted since the last write: the sources with
+// the most, and the rest of each reason.
+func (t *tally) closeLocked() (out []count) {
+	at := t.began.Truncate(time.Minute)
+	for s, n := range t.sources {
+		out = append(out, count{s, at, n})
+	}
+	slices.SortFunc(out, func(a, b count) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), a.network.Compare(b.network), cmp.Compare(a.reason, b.reason))
+	})
+	out = out[:min(len(out), topSources)]
+	for _, c := range out {
+		t.totals[c.reason] -= c.n
+	}
+	for reason, n := range t.totals {
+		if n > 0 {
+			out = append(out, count{source{reason: reason}, at, n})
+		}
+	}
+	t.sources, t.totals = nil, nil
+	return out
+}
+
+// putBack keeps counts that could not be written. When too many wait, they lose their
+// addresses.
 func (t *tally) putBack(counts []count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, c := range counts {
-		t.addLocked(c.countKey, c.n)
+	t.waiting = append(t.waiting, counts...)
+	if len(t.waiting) <= maxWaiting {
+		return
+	}
+	rest, began := map[keystore.Reason]int{}, t.waiting[0].at
+	for _, c := range t.waiting {
+		rest[c.reason] += c.n
+		if c.at.Before(began) {
+			began = c.at
+		}
+	}
+	t.waiting = nil
+	for reason, n := range rest {
+		t.waiting = append(t.waiting, count{source{reason: reason}, began, n})
 	}
 }
 
 // count is one audit record to be.
 type count struct {
-	countKey
-	n int
+	source
+	at time.Time
+	n  int
 }
 
 // record is the count as the audit has it.
@@ -98,7 +142,7 @@ func (c count) record() audit.Record {
 		address += "/64"
 	}
 	return audit.Record{
-		Time:    audit.Timestamp{Time: time.Unix(c.minute*60, 0)},
+		Time:    audit.Timestamp{Time: c.at},
 		Actor:   audit.Actor{Kind: caller.Anonymous.String()},
 		Action:  audit.RefuseCredentials,
 		Result:  string(fault.InvalidToken),
@@ -108,28 +152,27 @@ func (c count) record() audit.Record {
 	}
 }
 
-// Run writes the counts of refused credentials to the audit, each minute those
-// of the minutes before, and what is left when ctx ends. It returns after that
-// last write; the store must be open till then.
+// Run writes the counts of refused credentials to the audit, once a minute and when
+// ctx ends. It returns after that last write; the store must be open till then.
 func (a *Authenticator) Run(ctx context.Context) {
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case now := <-ticker.C:
-			a.write(ctx, minuteOf(now))
+		case <-ticker.C:
+			a.write(ctx)
 		case <-ctx.Done():
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
 			defer stop()
-			a.write(last, math.MaxInt64)
+			a.write(last)
 			return
 		}
 	}
 }
 
-// write appends the counts of all minutes before one to the audit.
-func (a *Authenticator) write(ctx context.Context, before int64) {
-	for counts := range slices.Chunk(a.tally.take(before), countsPerWrite) {
+// write appends the counts to the audit.
+func (a *Authenticator) write(ctx context.Context) {
+	for counts := range slices.Chunk(a.tally.take(), countsPerWrite) {
 		if err := a.append(ctx, counts); err != nil {
 			a.tally.putBack(counts)
 			a.logger.Warn("counts of refused credentials could not be written; trying again in a minute", "cause", err)
