@@ -204,9 +204,11 @@ func (m *machine) commit(seq Seq, e *entry) error {
 	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(metaMarked)); err != nil {
 		return err
 	}
-	marked := m.mark.announce(m.chain, &r)
-	err := txn.CommitAt(uint64(seq), nil)
-	if err := errors.Join(err, marked()); err != nil {
+	logged := make(chan error, 1)
+	if err := txn.CommitAt(uint64(seq), func(err error) { logged <- err }); err != nil {
+		return err
+	}
+	if err := errors.Join(m.mark.announce(m.chain, &r), <-logged); err != nil {
 		return err
 	}
 	if err := m.mark.acknowledge(); err != nil {

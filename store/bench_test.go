@@ -3,9 +3,12 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -152,6 +155,44 @@ func BenchmarkOpen(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkMark compares durable commits with those that write no mark, in turn.
+func BenchmarkMark(b *testing.B) {
+	const perRound = 8
+	for _, writers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			var stores [2]*store.Store
+			for i := range stores {
+				stores[i] = mustOpen(b, store.Options{Dir: b.TempDir()})
+			}
+			stores[1].LeaveMark()
+			var ratios []float64
+			round := func(s *store.Store, n int) time.Duration {
+				began := time.Now()
+				var all sync.WaitGroup
+				for w := range writers {
+					all.Go(func() {
+						for i := range perRound {
+							put(b, s, fmt.Sprintf("%d/%d/%d", n, w, i), strings.Repeat("v", 200))
+						}
+					})
+				}
+				all.Wait()
+				return time.Since(began)
+			}
+			for n := 0; b.Loop(); n++ {
+				var took [2]time.Duration
+				for i := range stores { // each is first every other time
+					i = (i + n) % 2
+					took[i] = round(stores[i], n)
+				}
+				ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
+			}
+			slices.Sort(ratios)
+			b.ReportMetric(ratios[len(ratios)/2], "of-rate-without")
 		})
 	}
 }

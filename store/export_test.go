@@ -63,3 +63,6 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 
 // Chain returns the hash of all entries of the log, in hexadecimal digits.
 func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
+
+// LeaveMark makes commits from now on write no mark.
+func (s *Store) LeaveMark() { s.machine.mark = &mark{} }

@@ -170,16 +170,10 @@ func makeMark(dir string, now markSlot) (_ *mark, err error) {
 	return &mark{file: f, now: now, slot: markSlots - 1}, syncDir(dir)
 }
 
-// announce begins to write that the entry of r is on its way, which follows an
-// entry of the chain hash before. It returns what waits until that is on disk.
-func (m *mark) announce(before digest, r *logRecord) (written func() error) {
-	if m.file == nil {
-		return func() error { return nil }
-	}
-	done := make(chan error, 1)
-	s := markSlot{seq: r.seq, state: markOnItsWay, chain: r.chain, before: before}
-	go func() { done <- m.set(s) }()
-	return func() error { return <-done }
+// announce writes that the entry of r is on its way, which follows an entry of the
+// chain hash before.
+func (m *mark) announce(before digest, r *logRecord) error {
+	return m.set(markSlot{seq: r.seq, state: markOnItsWay, chain: r.chain, before: before})
 }
 
 // acknowledge writes that what was announced is on disk, and that is known to all
