@@ -35,8 +35,8 @@ var logKey = []byte{spaceMeta, 'l', 'o', 'g'}
 type logRecord struct {
 	seq, floor   Seq
 	entry, chain digest
-	// marked: the commit wrote the mark as well, as all do but those of a runner
-	// from before there was one. It is the user byte of the key.
+	// marked: the commit wrote the mark as well, as all on disk do but those of a
+	// runner from before there was one. It is the user byte of the key.
 	marked bool
 }
 
@@ -201,7 +201,7 @@ func (m *machine) commit(seq Seq, e *entry) error {
 			}
 		}
 	}
-	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(metaMarked)); err != nil {
+	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(m.mark.meta())); err != nil {
 		return err
 	}
 	logged := make(chan error, 1)

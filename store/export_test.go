@@ -64,5 +64,15 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 // Chain returns the hash of all entries of the log, in hexadecimal digits.
 func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
 
-// LeaveMark makes commits from now on write no mark.
+// LeaveMark makes commits from now on write no mark, as those of earlier runners.
 func (s *Store) LeaveMark() { s.machine.mark = &mark{} }
+
+// MarkNext writes the mark of a next entry that never comes.
+func (s *Store) MarkNext(acknowledged bool) error {
+	m := s.machine.mark
+	err := m.announce(s.machine.chain, &logRecord{seq: s.machine.applied + 1, chain: digest{1}})
+	if err == nil && acknowledged {
+		err = m.acknowledge()
+	}
+	return err
+}

@@ -170,6 +170,20 @@ func (f *files) logs() error {
 	return nil
 }
 
+// removeEmptyLogs removes the logs without a byte that a process leaves when it ends
+// while Badger removes a log. Badger does not open a store with one.
+func removeEmptyLogs(dir string) error {
+	paths, err := (&files{dir: dir}).list(walExt)
+	for _, path := range paths {
+		info, e := os.Stat(path)
+		if e == nil && info.Size() == 0 {
+			e = os.Remove(path)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
 // fileNumber returns the number that is the name of one of Badger's files.
 func fileNumber(path string) uint64 {
 	name := filepath.Base(path)

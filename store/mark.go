@@ -209,6 +209,14 @@ func (m *mark) put() error {
 	return err
 }
 
+// meta returns the user byte of the log's record: whether commits write the mark.
+func (m *mark) meta() byte {
+	if m.file == nil {
+		return 0
+	}
+	return metaMarked
+}
+
 func (m *mark) close() error {
 	if m.file == nil {
 		return nil

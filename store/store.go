@@ -160,6 +160,9 @@ func (s *Store) openFiles() (err error) {
 	if err := inspect(data, s.mark.least()); err != nil {
 		return err
 	}
+	if err := removeEmptyLogs(data); err != nil {
+		return err
+	}
 	if err := s.openTables(data); err != nil {
 		return err
 	}

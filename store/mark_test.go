@@ -1,0 +1,207 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/store"
+)
+
+// wrote opens the store in dir, makes commits, has more done to it and closes it.
+func wrote(t *testing.T, dir string, commits int, more ...func(*store.Store)) {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range commits {
+		put(t, s, "k", fmt.Sprint(i))
+	}
+	for _, fn := range more {
+		fn(s)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustOpenAt(t *testing.T, dir string, seq store.Seq) {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Health().Applied; got != seq {
+		t.Errorf("opened at commit %d, want %d", got, seq)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRefuse(t *testing.T, dir, says string) {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: dir})
+	if err == nil {
+		t.Errorf("opened at commit %d", s.Health().Applied)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), says) {
+		t.Errorf("refused with %v, want %q", err, says)
+	}
+}
+
+func markOf(dir string) string { return filepath.Join(dir, "commit-mark") }
+
+func leaveMark(s *store.Store) { s.LeaveMark() }
+
+func TestAStoreFromBeforeTheMarkGetsOne(t *testing.T) {
+	dir := t.TempDir()
+	wrote(t, dir, 0, leaveMark, func(s *store.Store) { put(t, s, "k", "1"); put(t, s, "k", "2") })
+	if err := os.Remove(markOf(dir)); err != nil {
+		t.Fatal(err)
+	}
+	wrote(t, dir, 3)
+	mustOpenAt(t, dir, 5)
+	if err := os.Rename(markOf(dir), markOf(dir)+".old"); err != nil {
+		t.Fatal(err)
+	}
+	mustRefuse(t, dir, "commit-mark")
+}
+
+func TestAnEarlierRunnerMayWriteOn(t *testing.T) {
+	dir := t.TempDir()
+	wrote(t, dir, 3, leaveMark, func(s *store.Store) { put(t, s, "k", "1"); put(t, s, "k", "2") })
+	mustOpenAt(t, dir, 5)
+	wrote(t, dir, 1)
+	mustOpenAt(t, dir, 6)
+}
+
+func TestAMarkOnItsWayAsksForNothing(t *testing.T) {
+	dir := t.TempDir()
+	markNext := func(acknowledged bool) func(*store.Store) {
+		return func(s *store.Store) {
+			if err := s.MarkNext(acknowledged); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	wrote(t, dir, 3, markNext(false))
+	wrote(t, dir, 1)
+	mustOpenAt(t, dir, 4)
+	wrote(t, dir, 0, markNext(true))
+	mustRefuse(t, dir, "commit 4 is the last that can be read, and commit 5 was acknowledged")
+}
+
+func TestATornMarkLeavesTheOneBefore(t *testing.T) {
+	dir := t.TempDir()
+	wrote(t, dir, 3)
+	for _, slot := range []int64{0, 4096} {
+		dir := copyOf(t, dir)
+		if err := change(markOf(dir), slot+30, func(b []byte) { clear(b) }, 512); err != nil {
+			t.Fatal(err)
+		}
+		mustOpenAt(t, dir, 3)
+	}
+	if err := change(markOf(dir), 0, func(b []byte) { clear(b) }, 5000); err != nil {
+		t.Fatal(err)
+	}
+	mustRefuse(t, dir, "neither of its two copies is whole")
+}
+
+func TestFilesOfDifferentTimesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	wrote(t, dir, 3)
+	early := copyOf(t, dir)
+	wrote(t, dir, 3)
+	late := copyOf(t, dir)
+	exchange := func(name string) {
+		t.Helper()
+		a, b := filepath.Join(early, name), filepath.Join(late, name)
+		if err := errors.Join(os.Rename(a, a+".old"), os.Rename(b, a), os.Rename(a+".old", b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exchange("badger")
+	mustRefuse(t, early, "commit-mark")
+	mustRefuse(t, late, "commit 6 was acknowledged")
+	exchange("commit-mark")
+	mustOpenAt(t, early, 6)
+	mustOpenAt(t, late, 3)
+	other := t.TempDir()
+	wrote(t, other, 5)
+	wrote(t, other, 0, func(s *store.Store) { put(t, s, "other", "1") })
+	if err := os.Rename(markOf(other), markOf(early)); err != nil {
+		t.Fatal(err)
+	}
+	mustRefuse(t, early, "another history")
+}
+
+func TestARemovedDatabaseIsNotMadeAnew(t *testing.T) {
+	for _, name := range []string{"badger", "badger/MANIFEST"} {
+		dir := t.TempDir()
+		wrote(t, dir, 3)
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		mustRefuse(t, dir, "MANIFEST")
+	}
+}
+
+func TestALogThatBadgerWasRemovingDoesNotKeepTheStoreShut(t *testing.T) {
+	dir := t.TempDir()
+	wrote(t, dir, 3)
+	if err := os.WriteFile(filepath.Join(dir, "badger", "00009.mem"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrote(t, dir, 1)
+	mustOpenAt(t, dir, 4)
+}
+
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	save(t, dir).restoreTo(t, to)
+	return to
+}
+
+func TestAnInterruptedRestoreIsNotServed(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	fill(t, s)
+	backup := backup(t, s)
+	dir := t.TempDir()
+	into := mustOpen(t, store.Options{Dir: dir})
+	var interrupted saved
+	last := readerFunc(func([]byte) (int, error) {
+		interrupted = save(t, dir) // as a kill would leave it
+		return 0, io.EOF
+	})
+	if err := into.Restore(t.Context(), io.MultiReader(bytes.NewReader(backup[:len(backup)-1]), last)); err == nil {
+		t.Error("restored a backup without its end")
+	}
+	left := t.TempDir()
+	interrupted.restoreTo(t, left)
+	mustRefuse(t, left, "did not come to its end")
+
+	if err := into.Restore(t.Context(), bytes.NewReader(backup)); err != nil {
+		t.Fatal(err)
+	}
+	killed := copyOf(t, dir) // just after it
+	mustOpenAt(t, killed, s.Health().Applied)
+	put(t, into, "k", "after")
+	killed = copyOf(t, dir)
+	mustOpenAt(t, killed, s.Health().Applied+1)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
