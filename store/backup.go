@@ -64,6 +64,7 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
 		return err
 	}
 	if seq > 0 { // Badger takes 0 for "not managed"
+		before := mismatches.Load()
 		stream := s.db.NewStreamAt(uint64(seq))
 		stream.LogPrefix = "backup"
 		stream.NumGo = 2
@@ -72,6 +73,14 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
 		_, err := stream.Backup(lists, 0)
 		if err := lists.end(err); err != nil {
 			return err
+		}
+		if mismatches.Load() != before {
+			return s.damaged(errBlock)
+		}
+		if s.scrubber != nil { // what the reads above do not tell
+			if err := s.scrubber.first(); err != nil {
+				return err
+			}
 		}
 	}
 	digests, err := s.blobs.list()

@@ -140,6 +140,10 @@ func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
 			return nil
 		})
 	}
+	var backup bytes.Buffer
+	if _, err := s.Backup(t.Context(), &backup); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("a backup: %v", err)
+	}
 	if got := trimmed(t, s, "k0299"); got != "old" {
 		t.Errorf("a key in a whole block is %q", got)
 	}
@@ -250,6 +254,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 }
 
 func TestACompactionKeepsDamagedTables(t *testing.T) {
+	sequential(t)
 	dir := t.TempDir()
 	for range 5 { // as many tables as Badger makes one of
 		s, err := store.Open(store.Options{Dir: dir})

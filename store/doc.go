@@ -30,6 +30,8 @@
 //     later version of what it read, and conflicts otherwise. Badger discards
 //     no version inside the window, nor one that an open transaction can see
 //     or that is newer.
+//   - What cannot be read is an error (ErrUnavailable), never an absent key or
+//     an older value, and no compaction drops it; see reading.go and scrub.go.
 //   - An Update or View that touches nothing opens nothing.
 //
 // # What never happens here

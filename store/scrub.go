@@ -125,10 +125,7 @@ func (c *scrubber) first() error {
 
 // ids returns the ids of the tables, in order.
 func (c *scrubber) ids() []uint64 {
-	var ids []uint64
-	for _, t := range c.db.Tables() {
-		ids = append(ids, t.ID)
-	}
+	ids := tableIDs(c.db)
 	slices.Sort(ids)
 	return ids
 }
@@ -185,15 +182,45 @@ func (c *scrubber) checkSurely(id uint64) error {
 	}
 }
 
-// compacting returns the ids of the tables that are being compacted. Badger does not
-// tell, so they are taken from where it keeps them; a test fails if that place moves.
+// Badger does not tell which tables are being compacted, and when it lists its tables it
+// reads their indexes, which may be damaged. So both are taken from where it keeps them; a
+// test fails if that place moves.
+
+// compacting returns the ids of the tables that are being compacted.
 func compacting(db *badger.DB) (ids []uint64) {
-	status := reflect.ValueOf(db).Elem().FieldByName("lc").Elem().FieldByName("cstatus")
-	lock := (*sync.RWMutex)(status.FieldByName("RWMutex").Addr().UnsafePointer())
-	lock.RLock()
-	defer lock.RUnlock()
+	status := controller(db).FieldByName("cstatus")
+	defer readLock(status).RUnlock()
 	for _, id := range status.FieldByName("tables").MapKeys() {
 		ids = append(ids, id.Uint())
 	}
 	return ids
+}
+
+// tableIDs returns the ids of all tables.
+func tableIDs(db *badger.DB) (ids []uint64) {
+	levels := controller(db).FieldByName("levels")
+	for i := range levels.Len() {
+		ids = append(ids, levelIDs(levels.Index(i).Elem())...)
+	}
+	return ids
+}
+
+func levelIDs(level reflect.Value) (ids []uint64) {
+	defer readLock(level).RUnlock()
+	tables := level.FieldByName("tables")
+	for i := range tables.Len() {
+		ids = append(ids, tables.Index(i).Elem().FieldByName("id").Uint())
+	}
+	return ids
+}
+
+func controller(db *badger.DB) reflect.Value {
+	return reflect.ValueOf(db).Elem().FieldByName("lc").Elem()
+}
+
+// readLock locks the lock that v embeds, for reading.
+func readLock(v reflect.Value) *sync.RWMutex {
+	lock := (*sync.RWMutex)(v.FieldByName("RWMutex").Addr().UnsafePointer())
+	lock.RLock()
+	return lock
 }
