@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,5 +77,63 @@ func TestRequest601OfTheMinuteIsRefused(t *testing.T) {
 				t.Errorf("Retry-After %q", got.header.Get("Retry-After"))
 			}
 		})
+	}
+}
+
+const publicSchema = `
+apiKeys { scopes: { reader: @system("reader") { @grant read on Thing } } }
+routes("/public", auth: none, rateLimit: 5/day) { GET /a -> hello }
+routes("/v1", auth: apiKey(reader), rateLimit: 20/minute) { GET /b -> hello }
+routes("/hooks", auth: none, rateLimit: 10/hour by ip) { GET /c -> hello }
+`
+
+// More addresses than there are counters call a route that anyone may call. Callers of
+// other routes notice nothing, and addresses that were never seen are still served.
+func TestManyAddressesOnOneRouteExhaustNoOtherLimit(t *testing.T) {
+	counters, addresses := 1000, 1010
+	if os.Getenv("RUNNER_SOAK") != "" {
+		counters, addresses = 100_000, 101_000
+	}
+	a := newApp(t, publicSchema, fmt.Sprintf("[limit]\ncounters = %d\n[front]\ntrusted_proxies = [\"127.0.0.1/32\"]\n", counters), "echo")
+	tokens := []string{a.token("reader"), a.token("reader"), a.token("reader")}
+	s := a.serve()
+	from := func(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }
+	const batch = 500
+	for i := 0; i < addresses; i += batch {
+		var all strings.Builder
+		n := min(batch, addresses-i)
+		for j := range n {
+			fmt.Fprintf(&all, "GET /public/a HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: %s\r\n", from(i+j))
+			if j == n-1 {
+				all.WriteString("Connection: close\r\n")
+			}
+			all.WriteString("\r\n")
+		}
+		if passed := strings.Count(s.raw(all.String(), patient), "HTTP/1.1 200 OK"); passed < n-n/100 {
+			t.Fatalf("%d of %d addresses passed that were never seen, after %d others", passed, n, i)
+		}
+	}
+	for _, token := range tokens {
+		for i := range 20 {
+			if got := s.get("/v1/b", token); got.status != 200 {
+				t.Fatalf("request %d of a key: %d", i+1, got.status)
+			}
+		}
+		if got := s.get("/v1/b", token); got.status != 429 {
+			t.Errorf("request 21 of a key: %d", got.status)
+		}
+	}
+	for i := range 10 {
+		if got := s.do("GET", "/hooks/c", "", "X-Forwarded-For: 192.0.2.1"); got.status != 200 {
+			t.Fatalf("request %d of an address on another route: %d", i+1, got.status)
+		}
+	}
+	for i := range 5 {
+		if got := s.do("GET", "/public/a", "", "X-Forwarded-For: 192.0.2.2"); got.status != 200 {
+			t.Fatalf("request %d of an address that was never seen: %d", i+1, got.status)
+		}
+	}
+	if got := s.do("GET", "/public/a", "", "X-Forwarded-For: 192.0.2.2"); got.status != 429 {
+		t.Errorf("request 6 of an address: %d", got.status)
 	}
 }

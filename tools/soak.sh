@@ -54,7 +54,7 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
+  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
 part "black box: an identity provider changes its keys" \
   go test -count=1 -v -timeout 10m ./tests -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \
@@ -84,7 +84,7 @@ part "rules against a naive interpreter" \
 part "compilers: more of their options" \
   go test -count=1 -v -timeout 30m ./build
 part "limits and routes against their models" \
-  go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router
+  go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router ./runtime/auth
 for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do
   package=$(dirname "$(grep -rlE "^func $target\(" --include='*_test.go' . | head -n 1)")
   part "$target" go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" -fuzzminimizetime 5x "$package"

@@ -3,6 +3,8 @@ package limit
 // counter counts one caller under one limit. The lock of its shard guards it.
 type counter struct {
 	limit      *Limit
+	pool       *pool
+	place      place
 	caller     string
 	prev, next *counter // in its shard's order of last admission
 
@@ -15,8 +17,8 @@ type counter struct {
 	used int
 	// last is when the last one was admitted: stamps never go back.
 	last int64
-	// debt is counted in used until debtUntil: what the limit's shared counter
-	// held when this one was made, since all of it may be this caller's.
+	// debt is counted in used until debtUntil: what the sketch of the pool said of the
+	// caller when this counter was made.
 	debt      int
 	debtUntil int64
 }

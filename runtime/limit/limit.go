@@ -36,19 +36,37 @@ type Limit struct {
 	class int
 	// salt spreads the limits of one caller over the shards.
 	salt uint64
-	// overflow counts together the callers for whom there was no room;
-	// Limiter.overflow guards it.
-	overflow counter
-	// overflowUntil is when the shared counter will have left the window.
-	overflowUntil atomic.Int64
+	// pools are of callers that are known by a key, user or tenant, and of addresses.
+	pools [2]pool
 	// policy and state are the texts before the parts that change.
 	policy, state string
+}
+
+// pool is the callers of one limit that share a part of the memory. Known callers
+// never share with addresses, of which anyone may have many.
+type pool struct {
+	limit *Limit
+	// share is how many places are for this pool alone, own how many of them are taken.
+	share, own atomic.Int64
+	// sketches count the callers for whom there was no place, by shard, whose locks
+	// guard them; nil where there are none.
+	sketches [shards]*sketch
+}
+
+// poolOf gives the pool of a caller as AppendCaller names it.
+func (lim *Limit) poolOf(caller []byte) *pool {
+	if len(caller) > 0 && caller[0] == 'a' {
+		return &lim.pools[1]
+	}
+	return &lim.pools[0]
 }
 
 // newLimit compiles a spec.
 func newLimit(spec Spec) *Limit {
 	lim := &Limit{spec: spec, per: int64(spec.Per)}
-	lim.overflow.limit = lim
+	for i := range lim.pools {
+		lim.pools[i].limit = lim
+	}
 	if spec.Count > exact {
 		lim.bucket = (lim.per + buckets - 1) / buckets
 	}

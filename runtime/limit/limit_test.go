@@ -195,61 +195,70 @@ func TestTheSameSpecKeepsItsCountersAcrossReleases(t *testing.T) {
 		t.Error("a changed limit began with an old counter")
 	}
 	l.Retain(nil)
+	if n := l.Counters(); n != 0 {
+		t.Errorf("%d counters of limits that were dropped", n)
+	}
 	if !l.Take(start, []limit.Use{{Limit: l.Limit(spec), Caller: []byte("k1")}}) {
 		t.Error("a limit that was dropped came back with its counters")
 	}
 }
 
 func TestOnlyCountersWithAnEmptyWindowMakeRoom(t *testing.T) {
-	const room = 50
+	const room = 4000
 	l := limit.New(start, room)
 	minute := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Minute})
 	second := l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Second})
 	take := func(lim *limit.Limit, who string, d time.Duration) bool {
 		return l.Take(start.Add(d), []limit.Use{{Limit: lim, Caller: []byte(who)}})
 	}
-	for i := range room {
+	// Each limit may have an eighth of the room for its keys alone, and both together
+	// half of it.
+	const most = room * 3 / 4
+	for i := range most {
 		lim := minute
 		if i%2 == 1 {
 			lim = second
 		}
 		take(lim, fmt.Sprint("k", i), 0)
 	}
-	// Full: strangers share one counter of two, friends keep their own.
-	got := ""
-	for i := range 4 {
-		got += fmt.Sprint(take(minute, fmt.Sprint("stranger", i), 0), " ")
+	if n := l.Counters(); n != most {
+		t.Fatalf("%d counters, want %d", n, most)
 	}
-	if want := "true true false false "; got != want {
-		t.Fatalf("strangers at a full table: %s, want %s", got, want)
+	// Further keys have no counter of their own; they get what is theirs all the same.
+	for i := range 20 {
+		who := fmt.Sprint("other", i)
+		if got := fmt.Sprint(take(minute, who, 0), take(minute, who, 0), take(minute, who, 0)); got != "true true false" {
+			t.Fatalf("%s at a full table: %s, want true true false", who, got)
+		}
 	}
 	if got := fmt.Sprint(take(minute, "k0", 0), take(minute, "k0", 0)); got != "true false" {
 		t.Errorf("a known caller lost its counter: %s", got)
 	}
-	if n := l.Counters(); n != room {
-		t.Errorf("%d counters, want %d", n, room)
+	if n := l.Counters(); n != most {
+		t.Errorf("%d counters, want %d", n, most)
 	}
 	// After a second half of the windows are empty and go; the other half stays.
 	for i := range room / 2 {
-		who := fmt.Sprint("late", i)
-		if take(minute, who, time.Second) {
-			t.Fatalf("%s passed while all that strangers did may be its own", who)
-		}
+		take(minute, fmt.Sprint("late", i), time.Second)
 	}
-	for i := 2; i < room; i += 2 {
+	for i := 2; i < most; i += 2 {
 		who := fmt.Sprint("k", i)
 		if got := fmt.Sprint(take(minute, who, time.Second), take(minute, who, time.Second)); got != "true false" {
 			t.Errorf("%s lost its counter while its window was not empty: %s", who, got)
 		}
 	}
+	// What was counted without a counter is not forgotten by one.
+	if take(minute, "other0", time.Minute-1) {
+		t.Error("a caller that had no counter passed three times in a minute")
+	}
 	for i := range room / 2 {
 		who := fmt.Sprint("later", i)
-		if got := fmt.Sprint(take(minute, who, time.Minute), take(minute, who, time.Minute), take(minute, who, time.Minute)); got != "true true false" {
+		if got := fmt.Sprint(take(minute, who, 2*time.Minute), take(minute, who, 2*time.Minute), take(minute, who, 2*time.Minute)); got != "true true false" {
 			t.Fatalf("%s had no counter of its own: %s", who, got)
 		}
 	}
-	if n := l.Counters(); n > room {
-		t.Errorf("%d counters, want at most %d", n, room)
+	if n := l.Counters(); n > most {
+		t.Errorf("%d counters, want at most %d", n, most)
 	}
 }
 

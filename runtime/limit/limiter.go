@@ -19,6 +19,10 @@ const shards = 64
 // its whole limit of 1,000 stamps takes 8 KiB.
 const DefaultMaxCounters = 1 << 16
 
+// sweepEvery is how much time lies between two searches of all shards for room, in
+// nanoseconds.
+const sweepEvery = int64(time.Millisecond)
+
 // Use is one limit asked for one caller: Take fills in what came of it.
 type Use struct {
 	Limit *Limit
@@ -34,23 +38,31 @@ type Use struct {
 	Reset time.Duration
 
 	counter *counter
+	hash    uint64
 	shard   uint8
-	isNew   bool // there is room for a counter, to be made when the request passes
-	shared  bool // the shared counter of the limit has a say
+	place   place    // promised to a counter that is made when the request passes
+	found   estimate // what the sketch says of a caller without a counter
 }
+
+// place is what a counter takes of the memory.
+type place uint8
+
+const (
+	noPlace place = iota
+	ownPlace
+	commonPlace
+)
 
 // Limiter holds the counters of all limits of a process.
 type Limiter struct {
 	start time.Time
 	seed  maphash.Seed
 	max   int64
-	// live is how many counters there are, those promised room included.
-	live   atomic.Int64
-	shards [shards]shard
-
-	// overflow guards the shared counters of all limits. It is taken after the
-	// shards.
-	overflow sync.Mutex
+	// live is how many counters there are, those promised a place included. common is
+	// how many of them take none of the share of their pool.
+	live, common atomic.Int64
+	maxCommon    atomic.Int64
+	shards       [shards]shard
 
 	// sweeping admits one search for room at a time; before fullUntil there is
 	// none to be found.
@@ -79,6 +91,7 @@ func New(now time.Time, maxCounters int) *Limiter {
 	}
 	for i := range l.shards {
 		l.shards[i].counters = map[key]*counter{}
+		l.shards[i].maxColumns = columnsFor(maxCounters)
 	}
 	return l
 }
@@ -106,11 +119,25 @@ func (l *Limiter) Limit(spec Spec) *Limit {
 	}
 	lim.class = l.classes[cl]
 	l.limits[asked] = lim
+	l.shareLocked()
 	return lim
 }
 
-// Retain forgets every limit that is not among those given: the ones of
-// releases that no request will begin in any more. Requests that still hold
+// shareLocked divides half of the places between the pools of all limits; the other
+// half is for those that need more.
+func (l *Limiter) shareLocked() {
+	pools := int64(max(len(l.limits), 1) * len(Limit{}.pools))
+	share := max(l.max/2/pools, 1)
+	for _, lim := range l.limits {
+		for i := range lim.pools {
+			lim.pools[i].share.Store(share)
+		}
+	}
+	l.maxCommon.Store(max(l.max-pools*share, 0))
+}
+
+// Retain forgets every limit that is not among those given, with its counters: the
+// ones of releases that no request will begin in any more. Requests that still hold
 // one may finish with it.
 func (l *Limiter) Retain(limits []*Limit) {
 	keep := make(map[*Limit]bool, len(limits))
@@ -124,9 +151,21 @@ func (l *Limiter) Retain(limits []*Limit) {
 			delete(l.limits, spec)
 		}
 	}
+	l.shareLocked()
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for _, c := range s.counters {
+			if !keep[c.limit] {
+				l.remove(s, c)
+			}
+		}
+		s.dropSketches(func(sk *sketch) bool { return !keep[sk.pool.limit] })
+		s.mu.Unlock()
+	}
 }
 
-// Counters tells how many counters there are, the shared ones not among them.
+// Counters tells how many counters there are.
 func (l *Limiter) Counters() int { return int(l.live.Load()) }
 
 // Take asks all limits of one request at once: when each has room the request
@@ -139,27 +178,24 @@ func (l *Limiter) Counters() int { return int(l.live.Load()) }
 func (l *Limiter) Take(now time.Time, uses []Use) bool {
 	t := max(int64(now.Sub(l.start)), 0)
 	locked := l.lock(uses)
-	if !l.seat(t, uses) {
+	if !l.seat(t, uses) && t >= l.fullUntil.Load() {
 		l.unlock(locked)
 		l.sweep(t)
 		l.lock(uses)
 		l.seat(t, uses)
 	}
-	if share(t, uses) {
-		l.overflow.Lock()
-		defer l.overflow.Unlock()
-	}
 	allowed := true
 	for i := range uses {
-		allowed = uses[i].check(t) && allowed
+		allowed = l.check(t, &uses[i]) && allowed
 	}
 	for i := range uses {
+		use := &uses[i]
 		if allowed {
-			l.admit(t, &uses[i])
-		} else if uses[i].isNew {
-			l.live.Add(-1)
+			l.admit(t, use)
+		} else if use.place != noPlace {
+			l.leave(use.Limit.poolOf(use.Caller), use.place)
 		}
-		uses[i].counter, uses[i].isNew = nil, false
+		use.counter, use.place = nil, noPlace
 	}
 	l.unlock(locked)
 	return allowed
@@ -169,7 +205,8 @@ func (l *Limiter) Take(now time.Time, uses []Use) bool {
 func (l *Limiter) lock(uses []Use) (set uint64) {
 	for i := range uses {
 		use := &uses[i]
-		use.shard = uint8((maphash.Bytes(l.seed, use.Caller) ^ use.Limit.salt) % shards)
+		use.hash = maphash.Bytes(l.seed, use.Caller) ^ use.Limit.salt
+		use.shard = uint8(use.hash % shards)
 		set |= 1 << use.shard
 	}
 	for rest := set; rest != 0; rest &= rest - 1 {
@@ -185,22 +222,22 @@ func (l *Limiter) unlock(set uint64) {
 	}
 }
 
-// seat finds the counter of every use or promises it room for a new one. It
-// reports false when some use got neither and is left to the shared counter;
+// seat finds the counter of every use or promises a place to a new one. It
+// reports false when some use got neither and is left to the sketch of its pool;
 // asked again, it goes on from there.
 func (l *Limiter) seat(t int64, uses []Use) bool {
 	for i := range uses {
 		use := &uses[i]
 		use.counter = l.shards[use.shard].counters[key{use.Limit, string(use.Caller)}]
-		if use.counter != nil && use.isNew {
-			l.live.Add(-1) // another request made it meanwhile
-			use.isNew = false
+		if use.counter != nil && use.place != noPlace {
+			l.leave(use.counter.pool, use.place) // another request made it meanwhile
+			use.place = noPlace
 		}
 	}
 	all := true
 	for i := range uses {
 		use := &uses[i]
-		if use.counter != nil || use.isNew {
+		if use.counter != nil || use.place != noPlace {
 			continue
 		}
 		// Two go for one that comes, so that what fell idle does not stay.
@@ -208,19 +245,50 @@ func (l *Limiter) seat(t int64, uses []Use) bool {
 		if l.evict(s, t, uses) {
 			l.evict(s, t, uses)
 		}
-		use.isNew = l.live.Add(1) <= l.max
-		if !use.isNew {
-			l.live.Add(-1)
-			all = false
-		}
+		use.place = l.enter(use.Limit.poolOf(use.Caller))
+		all = all && use.place != noPlace
 	}
 	return all
+}
+
+// enter takes a place for a counter of the pool, of the pool's share if it can.
+func (l *Limiter) enter(p *pool) place {
+	if l.live.Add(1) <= l.max {
+		if p.own.Add(1) <= p.share.Load() {
+			return ownPlace
+		}
+		p.own.Add(-1)
+		if l.common.Add(1) <= l.maxCommon.Load() {
+			return commonPlace
+		}
+		l.common.Add(-1)
+	}
+	l.live.Add(-1)
+	return noPlace
+}
+
+// leave gives a place back.
+func (l *Limiter) leave(p *pool, from place) {
+	if from == ownPlace {
+		p.own.Add(-1)
+	} else {
+		l.common.Add(-1)
+	}
+	l.live.Add(-1)
+}
+
+// remove drops a counter of s.
+func (l *Limiter) remove(s *shard, c *counter) {
+	s.remove(c)
+	l.leave(c.pool, c.place)
 }
 
 // sweep makes room in all shards. It takes their locks one by one: the caller
 // holds none.
 func (l *Limiter) sweep(t int64) {
-	l.sweeping.Lock()
+	if !l.sweeping.TryLock() {
+		return // another request does it
+	}
 	defer l.sweeping.Unlock()
 	if t < l.fullUntil.Load() {
 		return
@@ -236,7 +304,7 @@ func (l *Limiter) sweep(t int64) {
 		next = min(next, s.nextEmpty(t))
 		s.mu.Unlock()
 	}
-	l.emptyAt(next)
+	l.emptyAt(max(next, t+sweepEvery))
 }
 
 // emptyAt notes that a counter may be empty at t.
@@ -249,55 +317,45 @@ func (l *Limiter) emptyAt(t int64) {
 	}
 }
 
-// share marks the uses that need the shared counter of their limit, to be
-// counted there or because their caller was perhaps counted there before, and
-// reports whether there are any.
-func share(t int64, uses []Use) (some bool) {
-	for i := range uses {
-		use := &uses[i]
-		use.shared = use.counter == nil && (!use.isNew || t < use.Limit.overflowUntil.Load())
-		some = some || use.shared
-	}
-	return some
-}
-
 // check fills in the use without counting it and reports whether it may pass.
-func (use *Use) check(t int64) bool {
+func (l *Limiter) check(t int64, use *Use) bool {
 	use.Refused, use.Remaining, use.Reset = false, use.Limit.spec.Count, 0
-	c := use.counter
-	if use.shared {
-		c = &use.Limit.overflow
-	}
-	if c != nil {
+	if c := use.counter; c != nil {
 		c.expire(t)
 		use.Remaining -= c.used
 		use.Reset = time.Duration(c.wait(t))
-		use.Refused = use.Remaining <= 0
+	} else {
+		use.found = estimate{}
+		if sk := use.Limit.poolOf(use.Caller).sketches[use.shard]; sk != nil && t < sk.until {
+			use.found = sk.estimate(use.hash, t)
+			use.Remaining = max(use.Remaining-use.found.count, 0)
+			use.Reset = time.Duration(use.found.wait(use.Limit, t))
+		}
 	}
+	use.Refused = use.Remaining <= 0
 	return !use.Refused
 }
 
 // admit counts the use.
 func (l *Limiter) admit(t int64, use *Use) {
-	c, shared := use.counter, &use.Limit.overflow
-	switch {
-	case use.isNew:
-		c = &counter{limit: use.Limit, caller: string(use.Caller)}
-		if use.shared {
-			c.debt, c.used, c.debtUntil = shared.used, shared.used, use.Limit.overflowUntil.Load()
-		}
-		c.admit(t)
-		l.shards[use.shard].add(c)
-		l.emptyAt(t + use.Limit.per)
-	case use.shared:
-		c = shared
-		c.admit(t)
-		use.Limit.overflowUntil.Store(c.last + c.limit.per)
-	default:
-		c.admit(t)
-		l.shards[use.shard].touch(c)
-	}
 	use.Remaining--
+	s, c := &l.shards[use.shard], use.counter
+	switch {
+	case c != nil:
+		c.admit(t)
+		s.touch(c)
+	case use.place != noPlace:
+		c = &counter{limit: use.Limit, pool: use.Limit.poolOf(use.Caller), place: use.place, caller: string(use.Caller)}
+		c.debt, c.used, c.debtUntil = use.found.count, use.found.count, use.found.until
+		c.admit(t)
+		s.add(c)
+		l.emptyAt(t + use.Limit.per)
+	default:
+		sk := s.sketchOf(use.Limit.poolOf(use.Caller), use.shard, t)
+		sk.add(use.hash, t)
+		use.Reset = time.Duration(sk.estimate(use.hash, t).wait(use.Limit, t))
+		return
+	}
 	use.Reset = time.Duration(c.wait(t))
 }
 
@@ -307,8 +365,7 @@ func (l *Limiter) evict(s *shard, t int64, uses []Use) bool {
 	for i := range s.lists {
 		for c := s.lists[i].first; c != nil && c.empty(t); c = c.next {
 			if !taken(c, uses) {
-				s.remove(c)
-				l.live.Add(-1)
+				l.remove(s, c)
 				return true
 			}
 		}

@@ -2,6 +2,8 @@ package limit
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"sync"
 )
 
@@ -11,7 +13,10 @@ type shard struct {
 	counters map[key]*counter
 	// lists hold the counters of each class in order of last admission.
 	lists []list
-	_     [64]byte // keeps the locks of neighbours off one cache line
+	// sketches are those of all pools that have one here, of maxColumns together.
+	sketches   []*sketch
+	maxColumns int
+	_          [64]byte // keeps the locks of neighbours off one cache line
 }
 
 type key struct {
@@ -43,6 +48,34 @@ func (s *shard) touch(c *counter) {
 func (s *shard) remove(c *counter) {
 	delete(s.counters, key{c.limit, c.caller})
 	s.lists[c.limit.class].unlink(c)
+}
+
+// sketchOf finds or makes the sketch of a pool here. Its memory comes from the others:
+// all are as wide as fits.
+func (s *shard) sketchOf(p *pool, here uint8, t int64) *sketch {
+	if p.sketches[here] != nil {
+		return p.sketches[here]
+	}
+	s.dropSketches(func(sk *sketch) bool { return t >= sk.until })
+	columns := max(1<<(bits.Len(uint(s.maxColumns/(len(s.sketches)+1)))-1), minColumns)
+	for _, sk := range s.sketches {
+		sk.narrow(columns)
+	}
+	sk := newSketch(p, here, columns)
+	s.sketches = append(s.sketches, sk)
+	p.sketches[here] = sk
+	return sk
+}
+
+// dropSketches removes some.
+func (s *shard) dropSketches(drop func(*sketch) bool) {
+	s.sketches = slices.DeleteFunc(s.sketches, func(sk *sketch) bool {
+		if !drop(sk) {
+			return false
+		}
+		sk.pool.sketches[sk.shard] = nil
+		return true
+	})
 }
 
 // nextEmpty tells when the first counter here will be empty, if nothing more
