@@ -3,6 +3,8 @@ package keystore
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,7 +14,8 @@ import (
 	"runner.example/internal/fault"
 )
 
-// clockFile is what the clock file holds, as JSON.
+// clockFile is what the clock file holds, as JSON on one line. The next line is the
+// CRC-32C of the first in hexadecimal digits; earlier versions wrote none.
 type clockFile struct {
 	// Time is T, Wall what the wall clock showed then.
 	Time time.Time `json:"time"`
@@ -94,9 +97,13 @@ func readClockFile(path string) (*clockFile, error) {
 		return nil, fault.Wrap(err, fault.Invalid, "read the clock file %q", path)
 	}
 	file := &clockFile{}
-	if err = json.Unmarshal(text, file); err != nil { // earlier versions wrote T alone
-		file.Time, err = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+	line, sum, _ := strings.Cut(strings.TrimRight(string(text), "\n"), "\n")
+	if err = json.Unmarshal([]byte(line), file); err != nil { // earlier versions wrote T alone
+		file.Time, err = time.Parse(time.RFC3339, strings.TrimSpace(line))
 		file.Wall = file.Time
+	}
+	if sum != "" && sum != clockSum(line) {
+		err = errors.New("checksum mismatch")
 	}
 	if err != nil || file.Time.IsZero() || file.Wall.IsZero() {
 		return nil, fault.New(fault.Invalid,
@@ -133,5 +140,9 @@ func (c *clock) writeLocked(now int64, t time.Time) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(c.path, append(text, '\n'))
+	return writeWhole(c.path, fmt.Appendf(text, "\n%s\n", clockSum(string(text))))
+}
+
+func clockSum(line string) string {
+	return fmt.Sprintf("%08x", crc32.Checksum([]byte(line), crc32.MakeTable(crc32.Castagnoli)))
 }

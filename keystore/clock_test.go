@@ -513,6 +513,26 @@ func TestADamagedClockFileIsRefusedByName(t *testing.T) {
 	}
 }
 
+func TestAChangedByteOfTheClockFileIsNotBelieved(t *testing.T) {
+	w := onDisk(t)
+	w.close()
+	path := filepath.Join(w.opt.Dir, "clock")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range len(whole) - 1 { // without the last newline
+		changed := bytes.Clone(whole)
+		changed[at] ^= 1
+		if err := os.WriteFile(path, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.tryOpen(); fault.CodeOf(err) != fault.Invalid {
+			t.Fatalf("with %q opened with %v", changed, err)
+		}
+	}
+}
+
 // An operator who takes the time back ends what was made in it.
 func TestAcceptingAnEarlierTimeEndsWhatWasMadeLater(t *testing.T) {
 	w := onDisk(t)
