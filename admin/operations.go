@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -299,6 +300,13 @@ func (l *Local) verifyAudit(ctx context.Context, _ keystore.Authority, args Veri
 		}
 		want = []audit.Head{head}
 	}
-	head, err := audit.Verify(ctx, l.Store, want...)
+	err := l.Store.Verify(ctx)
+	var head audit.Head
+	if err == nil {
+		head, err = audit.Verify(ctx, l.Store, want...)
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		err = fault.New(fault.Invalid, "%v", err) // which the socket passes on
+	}
 	return AuditHead{Count: head.Count, Head: head.String()}, err
 }

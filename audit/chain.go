@@ -78,8 +78,8 @@ func tail(tx *store.Tx, see func(key string, value []byte)) ([]link, error) {
 	return all, nil
 }
 
-// Verify computes the chain from the records in st and returns its head. The
-// error says which record was changed, removed or put in, as far as the records
+// Verify reads every record from the first to the last, computes the chain and returns
+// its head. The error says which record was changed, removed or put in, as far as the records
 // themselves show it, or where a head in want, written down earlier, is not on the
 // chain. ErrExpired matches when a wanted head is older than the checkpoint of records
 // that Expire removed before it, and so proves nothing any more about what came before
@@ -119,17 +119,21 @@ func (v *verifier) run(tx *store.Tx) error {
 		}
 	}
 	checkpoints := map[string][]byte{}
+	var unreadable error
 	rest, err := tail(tx, func(key string, value []byte) {
 		if isCheckpoint(value) {
 			checkpoints[key] = bytes.Clone(value)
+		} else if err := json.Unmarshal(value, &Record{}); err != nil && unreadable == nil {
+			unreadable = fmt.Errorf("read the audit record of key %q: %w", key, err)
 		}
 	})
+	err = cmp.Or(err, unreadable)
 	if err != nil {
 		return err
 	}
 	for _, l := range rest {
 		v.head = v.head.then(l)
-		if err := cmp.Or(v.record(checkpoints[l.key]), v.compare()); err != nil {
+		if err := cmp.Or(v.checkpoint(checkpoints[l.key]), v.compare()); err != nil {
 			return err
 		}
 	}
@@ -164,12 +168,13 @@ func (v *verifier) row(r row) error {
 	if v.head != r.head {
 		return fmt.Errorf("audit chain is broken: record %d was changed: the chain is %v there and not %v", r.head.Count, v.head, r.head)
 	}
-	return cmp.Or(v.record(r.value), v.compare())
+	return cmp.Or(v.checkpoint(r.value), v.compare())
 }
 
-// record notes which gaps a checkpoint tells of.
-func (v *verifier) record(value []byte) error {
-	if !isCheckpoint(value) {
+// checkpoint checks that a record can be read, and notes which gaps it tells of; nil is
+// one that was read before and tells of none.
+func (v *verifier) checkpoint(value []byte) error {
+	if value == nil {
 		return nil
 	}
 	var r Record

@@ -23,6 +23,8 @@ type scrubber struct {
 	wake  chan struct{}
 	done  chan struct{}
 
+	settled chan struct{} // closed after the first round
+
 	quit     chan struct{}
 	quitOnce sync.Once
 
@@ -46,7 +48,7 @@ const (
 func newScrubber(s *Store, dir string) *scrubber {
 	return &scrubber{
 		store: s, dir: dir,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 		opened: make(chan struct{}), stuck: make(chan struct{}),
 	}
 }
@@ -78,8 +80,11 @@ func (c *scrubber) run() {
 	defer tick.Stop()
 	var next uint64 // the table to go on with
 	room := int64(math.MaxInt64)
+	settled := sync.OnceFunc(func() { close(c.settled) })
 	for {
-		next, room = c.round(next, room)
+		if next, room = c.round(next, room); next == 0 {
+			settled()
+		}
 		select {
 		case <-c.quit:
 			return

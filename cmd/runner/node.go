@@ -134,6 +134,9 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := settle(ctx, st); err != nil {
+		return err
+	}
 	keys, err := keystore.Open(ctx, st, keystore.Options{Dir: a.data, PepperFile: a.pepperFile()})
 	if err != nil {
 		return err

@@ -121,6 +121,9 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := settle(ctx, st); err != nil {
+		return err
+	}
 	keys, err := keystore.Open(ctx, st, keystore.Options{
 		Dir: a.data, PepperFile: a.pepperFile(), Logger: logger,
 	})
@@ -270,6 +273,16 @@ func (c *cli) logger(a *app) *slog.Logger {
 		panic("BUG: a level that the configuration accepts: " + err.Error())
 	}
 	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
+}
+
+// settleWait is how long the use of a store waits until its tables have been checked,
+// which takes about a second for two gigabytes.
+const settleWait = 2 * time.Second
+
+func settle(ctx context.Context, st *store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	return st.Settle(ctx)
 }
 
 // openStore opens the store of a. It waits for a command that has it, but not
