@@ -15,7 +15,7 @@ require (
 	github.com/MicahParks/jwkset v0.11.3
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgraph-io/badger/v4 v4.9.6
-	github.com/dgraph-io/ristretto/v2 v2.2.0 // indirect
+	github.com/dgraph-io/ristretto/v2 v2.2.0
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/evanw/esbuild v0.28.2
 	github.com/fsnotify/fsnotify v1.10.1
@@ -52,3 +52,5 @@ require (
 )
 
 replace runner.example/sdk/go => ./sdk/go
+
+replace github.com/dgraph-io/ristretto/v2 => ./third_party/ristretto

@@ -180,6 +180,10 @@ func (s *Store) applyLocal(e *entry) {
 	if s.machine.decide(seq, e) == 0 {
 		return
 	}
+	if err := s.space.admit(e.room(s.machine.cut)); err != nil {
+		e.fail(unavailable(err))
+		return
+	}
 	if err := s.machine.commit(seq, e); err != nil {
 		err = fmt.Errorf("writes stopped, restart to recover: commit %d: %w", seq, err)
 		s.log.Error("store stops writing", "cause", err)

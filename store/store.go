@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/ristretto/v2/z"
 )
 
 // Seq is a number in the order of commits: that of the log's entry in which a
@@ -59,6 +60,7 @@ type Store struct {
 	mark      *mark
 	machine   *machine
 	local     *localLog
+	space     space
 	snapshots snapshots
 	followers followers
 	turns     *turns
@@ -163,6 +165,7 @@ func (s *Store) openFiles() (err error) {
 	if err := removeEmptyLogs(data); err != nil {
 		return err
 	}
+	s.space.dir, s.space.log = data, s.log
 	if err := s.openTables(data); err != nil {
 		return err
 	}
@@ -174,6 +177,9 @@ func (s *Store) openFiles() (err error) {
 
 // openTables opens the database in dir, and begins to check its files.
 func (s *Store) openTables(dir string) error {
+	if err := s.space.prepare(); err != nil {
+		return err
+	}
 	scrubber := newScrubber(s, dir)
 	db, err := openBadger(dir, s.log, scrubber.compacted)
 	if err != nil {
@@ -181,7 +187,7 @@ func (s *Store) openTables(dir string) error {
 	}
 	s.db, s.scrubber = db, scrubber
 	scrubber.start(db)
-	return nil
+	return s.space.attach()
 }
 
 // agree compares the newest entry of the log with the mark, which then names it.
@@ -227,6 +233,7 @@ func (s *Store) release() (err error) {
 			return err
 		}
 	}
+	s.space.close()
 	if s.mark != nil {
 		err = s.mark.close()
 	}
@@ -265,7 +272,7 @@ func (s *Store) closeBadger() error {
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the folder was removed while it was open: what was in it is lost, restore a backup")
 		}
-		if time.Since(began) > flushWait {
+		if z.Waiting(s.space.dir) != nil || time.Since(began) > flushWait {
 			return errors.New("what was acknowledged is on disk, but its tables cannot be written: see whether the disk is full; the next start writes them")
 		}
 	}
@@ -474,6 +481,9 @@ func (s *Store) Health() Health {
 		Applied:   s.appliedSeq(),
 		Waiting:   len(s.local.queue) + len(s.local.renewed),
 		Snapshots: s.snapshots.count(),
+	}
+	if err := s.space.reason(); err != nil {
+		h.Reason = unavailable(err)
 	}
 	if cause := s.failure.Load(); cause != nil {
 		h.Reason = unavailable(*cause)

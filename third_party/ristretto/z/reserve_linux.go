@@ -1,0 +1,22 @@
+package z
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reserve has the file system set aside n bytes of f from off, beyond its end
+// too, so that a write to a mapping of them does not fail for lack of room. The
+// size of f stays as it is. If it fails, a part may have been set aside. The
+// error matches errors.ErrUnsupported where the file system cannot do so.
+func Reserve(f *os.File, off, n int64) error {
+	fd := int(f.Fd())
+	for {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, off, n)
+		if err == unix.EINTR {
+			continue
+		}
+		return os.NewSyscallError("fallocate", err)
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package z
+
+import (
+	"errors"
+	"os"
+)
+
+// Reserve has the file system set aside n bytes of f from off, beyond its end
+// too, so that a write to a mapping of them does not fail for lack of room. The
+// error matches errors.ErrUnsupported: only Linux has this.
+func Reserve(*os.File, int64, int64) error { return errors.ErrUnsupported }
