@@ -99,6 +99,12 @@ func (l Limits) filled() Limits {
 	return l
 }
 
+// BodyMemory gives memory for the body of an answer, which is n bytes long; nil: there is
+// none at the moment. It holds until the request is over, or until the next call.
+type BodyMemory interface {
+	BodyMemory(n int) []byte
+}
+
 // Call is one run of a handler. Its owner sets the exported fields, hands it to
 // the sandbox, and reads Response and KeepsWrites when the run is over; it may
 // be used for run after run, by one goroutine at a time.
@@ -132,14 +138,17 @@ type Call struct {
 	// Used is the processor time that the request has had before its first run, which
 	// counts as that of its runs.
 	Used time.Duration
+	// Bodies gives memory for large bodies of answers; nil: the heap does.
+	Bodies BodyMemory
 
 	// Response is the answer of the last run. Its bytes hold until the next
-	// Begin.
+	// Begin, those of Bodies as long as BodyMemory says.
 	Response abi.Response
 
 	limits         Limits
 	initializing   bool
 	keepsWrites    bool
+	overloaded     bool
 	setCookie      string // that the answer is to have; empty: none
 	opened         string // the session that this run has opened
 	hostCalls      int
@@ -178,6 +187,7 @@ func (c *Call) Begin() {
 	c.Response.Reset()
 	c.limits = c.Host.Limits.filled()
 	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
+	c.overloaded = false
 	c.setCookie, c.opened = "", ""
 	if c.asks == nil {
 		c.asks = c.look
@@ -225,6 +235,9 @@ func (c *Call) SetCookie() string { return c.setCookie }
 // KeepsWrites reports whether the handler asked that its writes are committed
 // whatever it answers.
 func (c *Call) KeepsWrites() bool { return c.keepsWrites }
+
+// Overloaded reports that there was no memory for the body of the answer.
+func (c *Call) Overloaded() bool { return c.overloaded }
 
 // move counts bytes that are about to be copied and says whether they may be;
 // when not, the budget counts as spent.

@@ -18,6 +18,9 @@ const (
 	maxCodeBytes    = 64
 )
 
+// largeBody is the longest body that lies in the heap when a Call has Bodies.
+const largeBody = 512 << 10
+
 func responseHeader(c *Call, g guest) int32 {
 	name, ok1 := g.bytes(0)
 	value, ok2 := g.bytes(2)
@@ -93,10 +96,17 @@ func (c *Call) send(status int32, body []byte) abi.Errno {
 	case len(body) > c.limits.ResponseBytes:
 		return abi.TooLarge
 	}
+	room := r.Body
+	if len(body) > largeBody && c.Bodies != nil {
+		if room = c.Bodies.BodyMemory(len(body)); room == nil {
+			c.overloaded = true
+			return abi.Unavailable
+		}
+	}
 	if len(body) > 0 && !hasHeader(r.Headers, []byte("content-type")) {
 		r.AddHeader([]byte("content-type"), []byte("application/json"))
 	}
-	r.Body = append(r.Body[:0], body...)
+	r.Body = append(room[:0], body...)
 	r.Status = int(status)
 	return 0
 }

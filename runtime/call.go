@@ -196,6 +196,8 @@ func (rt *route) answer(call *hostabi.Call, w *sandbox.Work) error {
 	switch {
 	case call.Outdated():
 		return entity.ErrOutdated
+	case call.Overloaded():
+		return errAnswerMemory
 	case err != nil:
 		return err
 	}

@@ -54,6 +54,9 @@ func (v *visit) stop() {
 	if cap(v.body) > keptBodyBytes {
 		v.body = nil
 	}
+	if cap(v.call.Response.Body) > keptBodyBytes { // it may be the exchange's
+		v.call.Response.Body = nil
+	}
 }
 
 // maxReleases is how many releases a request goes through whose rows changed
@@ -249,7 +252,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 		return err
 	}
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
-	call.SentBody, call.Address = sent, x.Address()
+	call.SentBody, call.Address, call.Bodies = sent, x.Address(), x
 	_, err = r.opt.Store.Update(ctx, func(tx *store.Tx) error {
 		if v.attempts > 0 && call.Sent() {
 			return errSent
@@ -314,6 +317,7 @@ var (
 	errConflict         = fault.New(fault.Conflict, "other requests kept changing what this one had read; try again")
 	errHandled          = errors.New("the delivery was handled before")
 	errSent             = fault.New(fault.Conflict, "other requests changed what this one had read, and it cannot be run again: it has sent a request elsewhere")
+	errAnswerMemory     = fault.New(fault.Overloaded, "there is no memory for an answer of this size at the moment")
 	errWritesDropped    = errors.New("the handler answered an error: its writes are dropped")
 )
 

@@ -23,6 +23,7 @@ routes("/", auth: none, rateLimit: none) {
   POST /bytes -> bytes
   GET /operations -> operations (auth: apiKey(admin))
   GET /answer -> answer
+  GET /large -> large
   GET /lines -> lines
 }
 `

@@ -58,7 +58,7 @@ part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
 part "black box: an identity provider changes its keys" \
   go test -count=1 -v -timeout 10m ./tests -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \
-  go test -count=1 -v -timeout 30m ./tests -run 'TestALogThatIsNotRead|TestLinesThatALogLoses'
+  go test -count=1 -v -timeout 30m ./tests -run 'TestAnswersThat|TestALogThatIsNotRead|TestLinesThatALogLoses'
 part "black box: tables damaged while they are served" \
   go test -count=1 -v -timeout 30m ./tests -run 'TestAServerWithDamagedTables'
 part "sandbox: isolation, a million requests" \

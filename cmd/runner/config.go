@@ -33,6 +33,8 @@ type config struct {
 		headerBytes         int64
 		headerLines         int
 		bodyMemory          int64
+		answerMemory        int64
+		answerMemoryPerIP   int64
 		targetBytes         int64
 		body, maxBody       int64
 		readTimeout         time.Duration
@@ -89,6 +91,7 @@ func defaults() *config {
 	c.front.headerBytes = 16 * kb
 	c.front.headerLines = 100
 	c.front.bodyMemory = 256 << 20
+	c.front.answerMemory = 256 << 20
 	c.front.targetBytes = 8 * kb
 	c.front.body = mb
 	c.front.maxBody = 64 * mb
@@ -134,6 +137,8 @@ func (c *config) settings() []setting {
 		{"front", "body", size{&c.front.body, 1, 1 << 30}},
 		{"front", "max_body", size{&c.front.maxBody, 1, 1 << 30}},
 		{"front", "body_memory", size{&c.front.bodyMemory, mb, 1 << 40}},
+		{"front", "answer_memory", size{&c.front.answerMemory, mb, 1 << 40}},
+		{"front", "answer_memory_per_ip", size{&c.front.answerMemoryPerIP, 0, 1 << 40}},
 		{"front", "read_timeout", duration{&c.front.readTimeout, time.Millisecond, time.Hour}},
 		{"front", "write_timeout", duration{&c.front.writeTimeout, time.Millisecond, time.Hour}},
 		{"front", "idle_timeout", duration{&c.front.idleTimeout, time.Millisecond, 24 * time.Hour}},
@@ -206,6 +211,12 @@ func (r *reader) checkTogether() {
 	c := r.config
 	if c.front.body > c.front.maxBody {
 		r.clash("[front] body", "[front] max_body", formatSize(c.front.body), formatSize(c.front.maxBody))
+	}
+	if c.sandbox.response > c.front.answerMemory {
+		r.clash("[sandbox] response", "[front] answer_memory", formatSize(c.sandbox.response), formatSize(c.front.answerMemory))
+	}
+	if c.front.answerMemoryPerIP > 0 && c.sandbox.response > c.front.answerMemoryPerIP {
+		r.clash("[sandbox] response", "[front] answer_memory_per_ip", formatSize(c.sandbox.response), formatSize(c.front.answerMemoryPerIP))
 	}
 	if c.runtime.timeout > c.runtime.maxTimeout {
 		r.clash("[runtime] timeout", "[runtime] max_timeout", formatDuration(c.runtime.timeout), formatDuration(c.runtime.maxTimeout))

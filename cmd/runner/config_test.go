@@ -188,6 +188,8 @@ var changed = map[string]string{
 	"RUNNER_FRONT_BODY":                   "2mb",
 	"RUNNER_FRONT_MAX_BODY":               "65mb",
 	"RUNNER_FRONT_BODY_MEMORY":            "9mb",
+	"RUNNER_FRONT_ANSWER_MEMORY":          "9mb",
+	"RUNNER_FRONT_ANSWER_MEMORY_PER_IP":   "9mb",
 	"RUNNER_FRONT_READ_TIMEOUT":           "11s",
 	"RUNNER_FRONT_WRITE_TIMEOUT":          "31s",
 	"RUNNER_FRONT_IDLE_TIMEOUT":           "61s",

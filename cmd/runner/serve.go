@@ -415,6 +415,7 @@ func (c *cli) runtimeOptions(a *app) runtime.Options {
 			Listen: conf.front.listen, Hosts: conf.front.hosts, TrustedProxies: proxies,
 			MaxHeaderBytes: int(conf.front.headerBytes), MaxHeaderLines: conf.front.headerLines,
 			MaxTargetBytes: int(conf.front.targetBytes), MaxBodyMemory: conf.front.bodyMemory,
+			MaxAnswerMemory: conf.front.answerMemory, MaxAnswerMemoryPerIP: conf.front.answerMemoryPerIP,
 			ReadTimeout: conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
 			MaxConns: conf.front.maxConnections, MaxConnsPerIP: conf.front.maxConnectionsPerIP,
 		},

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"cmp"
 	"log/slog"
 	"strconv"
@@ -13,7 +12,8 @@ import (
 	"runner.example/internal/fault"
 )
 
-// keptBodyBytes is the most that a connection keeps for the body of an answer.
+// keptBodyBytes is the most that a connection keeps for the body of an answer, of which
+// it makes a copy. It takes over larger ones.
 const keptBodyBytes = 16 << 10
 
 // Extra is what the headers of a refusal say beside its code. Zero fields are
@@ -37,7 +37,8 @@ func (x *Exchange) AddHeader(name string, value []byte) {
 
 // Send makes r the answer: what an error helper filled becomes problem+json
 // with r's headers; an empty detail becomes the one of the code. Headers that could end a line or frame the message are
-// left out, whoever let them come this far. r is copied.
+// left out, whoever let them come this far. r is copied, but for a Body of more than
+// 16 KiB: that belongs to the exchange from then on, and r has none.
 func (x *Exchange) Send(r *abi.Response) {
 	h := x.answer(r.Status)
 	private, never := x.Private, x.NoStore || noStore(r.Status)
@@ -70,7 +71,12 @@ func (x *Exchange) Send(r *abi.Response) {
 	if len(r.Body) > 0 && len(h.ContentType()) == 0 {
 		h.SetContentType("application/json")
 	}
-	x.setBody(r.Body)
+	if len(r.Body) > keptBodyBytes {
+		x.conn.sendBody(x, r.Body)
+		r.Body = nil
+		return
+	}
+	x.ctx.Response.SetBody(r.Body)
 }
 
 // Refuse makes err the answer: its code gives the status, its detail is told,
@@ -179,17 +185,12 @@ func (x *Exchange) problem(code, detail string, errors []byte) {
 	}
 	x.scratch = append(b, '}')
 	x.ctx.Response.Header.SetContentType("application/problem+json")
-	x.setBody(x.scratch)
-}
-
-// setBody copies b, which is written after its owner has gone. A connection
-// keeps the memory of its copy for the next answer, unless it is large.
-func (x *Exchange) setBody(b []byte) {
-	if len(b) > keptBodyBytes {
-		x.ctx.Response.SetBodyRaw(bytes.Clone(b))
+	if len(x.scratch) > keptBodyBytes {
+		x.conn.sendBody(x, x.scratch)
+		x.scratch = nil
 		return
 	}
-	x.ctx.Response.SetBody(b)
+	x.ctx.Response.SetBody(x.scratch)
 }
 
 // title is the phrase of a status; one without a phrase is an error like

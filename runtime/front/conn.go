@@ -48,6 +48,8 @@ type conn struct {
 	// begun says that fasthttp has had the first byte of the restatement and
 	// is owed the rest, once the head is whole.
 	begun bool
+	// answer is a large one that is to be written.
+	answer largeAnswer
 
 	waiting atomic.Bool // for a first byte: Shutdown may cut the connection
 	linger  atomic.Bool // Close has to expect more from the caller

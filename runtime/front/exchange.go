@@ -77,6 +77,8 @@ type Exchange struct {
 	body            []byte
 	claimed         int64 // of the server's room for large bodies
 
+	memory []byte // outside of the heap, for the body of the answer
+
 	// status is the answer's; 0: none yet.
 	status  int
 	scratch []byte

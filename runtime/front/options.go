@@ -33,6 +33,15 @@ type Options struct {
 	// there is no room is fault.Overloaded. Default 256 MiB.
 	MaxBodyMemory int64
 
+	// MaxAnswerMemory bounds what answers of more than 16 KiB may take together while
+	// they wait for their readers, MaxAnswerMemoryPerIP what those of one client may (of
+	// one /64 for IPv6). Where they are exceeded, the reader that takes the least for its
+	// time is disconnected. A client of a trusted proxy is the one that the proxy names;
+	// when it names none, the first bound alone holds. Default 256 MiB, and three
+	// quarters of MaxAnswerMemory.
+	MaxAnswerMemory      int64
+	MaxAnswerMemoryPerIP int64
+
 	// ReadTimeout is the time from the first byte of a request to the last of
 	// its body; WriteTimeout the time to take an answer; IdleTimeout the time a
 	// connection may wait for its next request. Default 10 s, 30 s, 60 s.
@@ -63,6 +72,8 @@ func (o Options) WithDefaults() Options {
 	set(&o.MaxHeaderLines, 100)
 	set(&o.MaxTargetBytes, 8<<10)
 	set(&o.MaxBodyMemory, 256<<20)
+	set(&o.MaxAnswerMemory, 256<<20)
+	set(&o.MaxAnswerMemoryPerIP, max(1, o.MaxAnswerMemory/4*3))
 	set(&o.ReadTimeout, 10*time.Second)
 	set(&o.WriteTimeout, 30*time.Second)
 	set(&o.IdleTimeout, 60*time.Second)

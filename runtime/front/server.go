@@ -24,6 +24,8 @@ type Server struct {
 	ended  atomic.Bool  // Shutdown was called
 	pool   sync.Pool    // of *Exchange
 	bodies atomic.Int64 // bytes that large bodies have taken
+	// backlog is what large answers have taken that wait for their readers.
+	backlog *backlog
 }
 
 // New returns a server that calls handle for every request it could read, on
@@ -36,6 +38,7 @@ func New(opt Options, handle func(*Exchange)) *Server {
 		panic("BUG: front: " + err.Error())
 	}
 	s.opt = s.opt.withinFiles()
+	s.backlog = newBacklog(s.opt.MaxAnswerMemory, s.opt.MaxAnswerMemoryPerIP)
 	s.pool.New = func() any { return &Exchange{srv: s} }
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
@@ -100,6 +103,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.run(x)
 	c.finish(x)
 	s.bodies.Add(-x.claimed)
+	x.freeMemory()
 	x.reset()
 	s.pool.Put(x)
 }

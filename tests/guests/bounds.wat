@@ -64,6 +64,11 @@
   (func (export "answer")
     (call $must (call $response_send (i32.const 200) (i32.const 0) (i32.const 2000))))
 
+  ;; large: eight MiB
+  (func (export "large")
+    (drop (memory.grow (i32.const 128)))
+    (call $must (call $response_send (i32.const 200) (i32.const 0) (i32.const 8388608))))
+
   ;; lines: twenty of 32 bytes
   (func (export "lines") (local $n i32)
     (local.set $n (i32.const 20))

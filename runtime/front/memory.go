@@ -1,0 +1,52 @@
+package front
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var pageBytes = os.Getpagesize()
+
+// BodyMemory gives memory for the body of the answer: of n bytes, and the exchange's
+// until it is over, or until the next call. Send takes a body that lies there as it is.
+// It counts for MaxAnswerMemory; nil: that is in use.
+func (x *Exchange) BodyMemory(n int) []byte {
+	if n > len(x.memory) {
+		x.freeMemory()
+		x.memory = x.srv.backlog.allocate(n)
+	}
+	return x.memory[:min(n, len(x.memory))]
+}
+
+func (x *Exchange) freeMemory() {
+	if n := len(x.memory); n > 0 {
+		unmap(x.memory)
+		x.memory = nil
+		x.srv.backlog.giveBack(int64(n))
+	}
+}
+
+// allocate takes whole pages for n bytes; nil: it may not, or there are none. They lie
+// outside of the heap, which would keep them until the next garbage collection and take
+// as much again until the one after.
+func (b *backlog) allocate(n int) []byte {
+	n = (n + pageBytes - 1) / pageBytes * pageBytes
+	if !b.take(int64(n)) {
+		return nil
+	}
+	at, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	if err != nil {
+		b.giveBack(int64(n))
+		return nil
+	}
+	return unsafe.Slice((*byte)(at), n)
+}
+
+// unmap frees whole pages.
+func unmap(pages []byte) {
+	if err := unix.MunmapPtr(unsafe.Pointer(&pages[0]), uintptr(len(pages))); err != nil {
+		panic("BUG: front: munmap: " + err.Error())
+	}
+}

@@ -1,0 +1,185 @@
+package front
+
+import (
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// compared is how many readers the slowest is chosen from, at random where there are
+// more: an exact choice among thousands would take longer than an answer.
+const compared = 64
+
+// unsent is the part of a large answer that the kernel did not take at once.
+type unsent struct {
+	// address is the client's, or its network; the zero Addr: no share bounds it.
+	address netip.Addr
+	since   time.Time
+	// acked counts the bytes that the client has acknowledged, from any goroutine.
+	acked func() uint64
+	begun uint64 // of these, before since
+	// reset ends the connection, from any goroutine.
+	reset func()
+
+	held int64 // guarded by backlog.mu, as is cut
+	cut  bool
+}
+
+// share is a bound and what is held of it.
+type share struct {
+	limit  int64
+	held   int64
+	ending int64                // of held, what cut answers have not given back yet
+	all    map[*unsent]struct{} // those that are not cut
+}
+
+// backlog bounds the memory of all large answers, and of the unsent parts of those of one
+// address. An answer that waits for no reader takes no lock.
+type backlog struct {
+	used       atomic.Int64 // total.held, and what waits for no reader
+	limit      int64
+	perAddress int64
+
+	mu        sync.Mutex
+	freed     sync.Cond
+	total     share
+	addresses map[netip.Addr]*share
+}
+
+func newBacklog(limit, perAddress int64) *backlog {
+	b := &backlog{limit: limit, perAddress: perAddress, addresses: make(map[netip.Addr]*share)}
+	b.total = share{all: make(map[*unsent]struct{})}
+	b.freed.L = &b.mu
+	return b
+}
+
+// take counts n bytes. Where that is too many it cuts the answers of the slowest readers
+// off, and returns when those have given back what they held. It is false, and counts
+// nothing, when that is not enough. One answer may always be there alone.
+func (b *backlog) take(n int64) bool {
+	if b.tryTake(n) {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for !b.tryTake(n) {
+		switch {
+		case b.used.Load()-b.total.ending+n > b.limit && len(b.total.all) > 0:
+			b.cut(b.total.slowest(time.Now()))
+		case b.total.ending > 0:
+			b.freed.Wait() // shortly: the connections of those that are cut are closed
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (b *backlog) tryTake(n int64) bool {
+	for {
+		used := b.used.Load()
+		if used > 0 && used+n > b.limit {
+			return false
+		}
+		if b.used.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
+// giveBack is the end of n bytes that wait for no reader.
+func (b *backlog) giveBack(n int64) { b.used.Add(-n) }
+
+// hold says that n bytes, which were taken, wait for their reader from now on. Where its
+// address has too many of them, it cuts the slowest of its readers off.
+func (b *backlog) hold(u *unsent, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for u.address.IsValid() {
+		s := b.addresses[u.address]
+		if s == nil {
+			b.addresses[u.address] = &share{limit: b.perAddress, all: make(map[*unsent]struct{})}
+			break
+		}
+		if s.held == 0 || s.held+n <= s.limit {
+			break
+		}
+		if s.held-s.ending+n > s.limit && len(s.all) > 0 {
+			b.cut(s.slowest(time.Now()))
+		} else {
+			b.freed.Wait()
+		}
+	}
+	u.held = n
+	for _, s := range b.shares(u) {
+		s.held += n
+		s.all[u] = struct{}{}
+	}
+}
+
+// shares are those that u is counted in.
+func (b *backlog) shares(u *unsent) []*share {
+	if s := b.addresses[u.address]; s != nil {
+		return []*share{s, &b.total}
+	}
+	return []*share{&b.total}
+}
+
+// slowest is the answer whose reader has taken the least for its time. There is one.
+func (s *share) slowest(now time.Time) (u *unsent) {
+	least, seen := math.Inf(1), 0
+	for candidate := range s.all { // in random order
+		if speed := candidate.speed(now); speed < least {
+			u, least = candidate, speed
+		}
+		if seen++; seen == compared {
+			break
+		}
+	}
+	return u
+}
+
+// speed is what the reader has taken in a second, with a page and a second for those that
+// had no time yet: of readers that take nothing, the one that waits longest is the slowest.
+func (u *unsent) speed(now time.Time) float64 {
+	return float64(u.acked()-u.begun+4096) / (now.Sub(u.since) + time.Second).Seconds()
+}
+
+func (b *backlog) cut(u *unsent) {
+	u.cut = true
+	for _, s := range b.shares(u) {
+		s.ending += u.held
+		delete(s.all, u)
+	}
+	u.reset()
+}
+
+// free is the end of n bytes that u holds.
+func (b *backlog) free(u *unsent, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used.Add(-n)
+	u.held -= n
+	for _, s := range b.shares(u) {
+		s.held -= n
+		if u.cut {
+			s.ending -= n
+		}
+	}
+	b.freed.Broadcast()
+}
+
+// drop is the end of u, which holds nothing any more. It reports whether u was cut.
+func (b *backlog) drop(u *unsent) (cut bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.shares(u) {
+		delete(s.all, u)
+		if s.held == 0 && s != &b.total {
+			delete(b.addresses, u.address)
+		}
+	}
+	return u.cut
+}

@@ -1,0 +1,220 @@
+package front
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeBytes is how much of an unsent answer is written before its memory is freed.
+const freeBytes = 256 << 10
+
+var errNoMemory = errors.New("there is no memory for an answer that waits for its reader")
+
+// largeAnswer is an answer whose body fasthttp does not write, but the connection.
+type largeAnswer struct {
+	body []byte
+	// memory is outside of the heap, and body lies in it; nil: it lies in the heap.
+	memory []byte
+	// start is where memory begins that is not freed yet, done the end of what is written.
+	start, done int
+	head        []byte
+	// headOver: the next write is the end of the head.
+	headOver bool
+	// address is what the bytes count for; the zero Addr: for none.
+	address netip.Addr
+
+	backlog *backlog
+	unsent  *unsent // nil: it does not wait for its reader
+}
+
+// answerBody is the connection as the body of its answer, for fasthttp.
+type answerBody conn
+
+// Read is never called, because of SupportsBodyWriteTo.
+func (*answerBody) Read([]byte) (int, error) { panic("BUG: front: the body of an answer is read") }
+
+// SupportsBodyWriteTo has fasthttp call WriteTo.
+func (*answerBody) SupportsBodyWriteTo() bool { return true }
+
+// WriteTo writes the body behind the head, the end of which is in w.
+func (b *answerBody) WriteTo(w io.Writer) (int64, error) {
+	size := len(b.answer.body)
+	b.answer.headOver = true
+	return int64(size), w.(interface{ Flush() error }).Flush()
+}
+
+// Close is the end of the body, written or not.
+func (b *answerBody) Close() error {
+	b.answer.free(len(b.answer.memory))
+	b.answer = largeAnswer{}
+	return nil
+}
+
+// sendBody makes body, which belongs to the connection then, that of the answer.
+func (c *conn) sendBody(x *Exchange, body []byte) {
+	x.ctx.Response.SetBodyStream((*answerBody)(c), len(body)) // which ends what was there
+	if x.headOnly {
+		return
+	}
+	address := c.peer
+	if c.trusted {
+		if address = x.Address(); trusted(x.srv.opt.TrustedProxies, address) {
+			address = netip.Addr{}
+		}
+	}
+	c.answer = largeAnswer{body: body, address: addressBucket(address), backlog: x.srv.backlog}
+	if len(x.memory) > 0 && &body[0] == &x.memory[0] {
+		c.answer.memory, x.memory = x.memory, nil
+	}
+}
+
+// Write writes what fasthttp has to say, and behind a head the body of its answer.
+func (c *conn) Write(p []byte) (int, error) {
+	a := &c.answer
+	if a.body == nil {
+		return c.Conn.Write(p)
+	}
+	switch {
+	case !a.headOver:
+		a.head = append(a.head, p...)
+		return len(p), nil
+	case len(a.head) > 0:
+		a.head = append(a.head, p...)
+	default:
+		a.head = p
+	}
+	return len(p), c.writeAnswer()
+}
+
+// writeAnswer writes head and body. What the kernel does not take at once waits in
+// memory that the backlog bounds.
+func (c *conn) writeAnswer() error {
+	var raw syscall.RawConn
+	if sc, ok := c.Conn.(syscall.Conn); ok {
+		raw, _ = sc.SyscallConn()
+	}
+	a := &c.answer
+	if raw != nil {
+		if err := a.write(raw, false); err != nil || len(a.head)+len(a.body) == 0 {
+			return err
+		}
+	}
+	if err := a.leaveHeap(); err != nil {
+		c.reset()
+		return err
+	}
+	a.unsent = &unsent{address: a.address, since: time.Now(), acked: func() uint64 { return acked(raw) }, reset: c.reset}
+	a.unsent.begun = a.unsent.acked()
+	a.backlog.hold(a.unsent, int64(len(a.memory)-a.start))
+	err := c.writeRest(raw)
+	a.free(len(a.memory))
+	if a.backlog.drop(a.unsent) {
+		c.gate.warn("answer cut off: answer_memory is in use and its reader was the slowest", slog.String("address", a.address.String()))
+	}
+	if err != nil {
+		c.reset() // else the kernel keeps for minutes what it still has
+	}
+	return err
+}
+
+func (c *conn) writeRest(raw syscall.RawConn) error {
+	a := &c.answer
+	if raw != nil {
+		return a.write(raw, true)
+	}
+	for _, part := range [][]byte{a.head, a.body} {
+		if _, err := c.Conn.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes what is left of the answer: all, or what the kernel takes without waiting.
+// The memory of what is written is freed.
+func (a *largeAnswer) write(raw syscall.RawConn, all bool) error {
+	var n int
+	var err error
+	once := func(fd uintptr) bool {
+		n, err = unix.Writev(int(fd), [][]byte{a.head, a.body})
+		return !all || err != unix.EAGAIN
+	}
+	for len(a.head)+len(a.body) > 0 {
+		if failed := raw.Write(once); failed != nil {
+			return failed
+		}
+		switch err {
+		case nil:
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			return nil
+		default:
+			return os.NewSyscallError("writev", err)
+		}
+		head := min(n, len(a.head))
+		a.head, a.body, a.done = a.head[head:], a.body[n-head:], a.done+n-head
+		if a.done-a.start >= freeBytes {
+			a.free(a.done)
+		}
+	}
+	return nil
+}
+
+// leaveHeap moves the body to memory outside of the heap.
+func (a *largeAnswer) leaveHeap() error {
+	if a.memory != nil {
+		return nil
+	}
+	memory := a.backlog.allocate(len(a.body))
+	if memory == nil {
+		return errNoMemory
+	}
+	a.body = memory[:copy(memory, a.body)]
+	a.memory, a.start, a.done = memory, 0, 0
+	return nil
+}
+
+// free frees the pages of memory before end.
+func (a *largeAnswer) free(end int) {
+	end = min(end, len(a.memory)) / pageBytes * pageBytes
+	if end <= a.start {
+		return
+	}
+	n := end - a.start
+	unmap(a.memory[a.start:end])
+	a.start = end
+	if a.unsent != nil {
+		a.backlog.free(a.unsent, int64(n))
+	} else {
+		a.backlog.giveBack(int64(n))
+	}
+}
+
+// reset closes the connection, and drops what the kernel holds for the client.
+func (c *conn) reset() {
+	if tcp, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Conn.Close()
+}
+
+// acked is how many bytes the other end has acknowledged; 0: it cannot be known.
+func acked(raw syscall.RawConn) (n uint64) {
+	if raw == nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = info.Bytes_acked
+		}
+	})
+	return n
+}
