@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"runner.example/internal/cost"
 	"runner.example/schema"
 )
 
@@ -131,17 +132,20 @@ func readFree(raw []byte) (schema.Value, error) {
 	if raw[0] == '[' || raw[0] == '{' {
 		return schema.Value{}, errors.New("must be a string, a number or a bool")
 	}
-	v := freeValue(raw)
+	v := freeValue(raw, nil)
 	if v.IsNull() && raw[0] != 'n' {
 		return v, errors.New("is too large for a number")
 	}
 	return v, nil
 }
 
+// elementUnits is what making a value of an element of a list costs.
+const elementUnits = 100
+
 // freeValue makes a value of untyped mode from valid JSON. Numbers of any form
 // are equal by value. What cannot be compared (an object, a number beyond
-// floats) is null or JSON.
-func freeValue(raw []byte) schema.Value {
+// floats) is null or JSON. When m fails, what it makes means nothing.
+func freeValue(raw []byte, m *cost.Meter) schema.Value {
 	switch raw[0] {
 	case 'n':
 		return schema.Value{}
@@ -155,11 +159,14 @@ func freeValue(raw []byte) schema.Value {
 	case '[':
 		var list []schema.Value
 		for _, elem := range elementsOf(raw) {
+			if m.Spend(elementUnits) != nil {
+				break
+			}
 			if elem[0] == '[' {
 				list = append(list, schema.JSONValue(string(elem)))
 				continue
 			}
-			list = append(list, freeValue(elem))
+			list = append(list, freeValue(elem, m))
 		}
 		return schema.ListValue(list)
 	}

@@ -122,7 +122,7 @@ func (t *orderTerm) readPlace(raw []byte) (schema.Value, error) {
 		return schema.Value{}, nil
 	}
 	if t.typ == nil {
-		return freeValue(raw), nil
+		return freeValue(raw, nil), nil
 	}
 	return t.typ.ParseOperand(raw)
 }

@@ -63,7 +63,7 @@ func (a Asked) Match(row []schema.Value) bool { return a.query.where.match(row, 
 
 // FreeValues are the values of an untyped row that Match looks at.
 func (a Asked) FreeValues(id, object string) []schema.Value {
-	return freeRow{id: id, object: []byte(object)}.appendValues(nil, a.query.names)
+	return freeRow{id: id, object: []byte(object)}.appendValues(nil, a.query.names, nil)
 }
 
 // Compare orders two rows; IsAfter reports that one comes behind the cursor.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
@@ -386,8 +387,10 @@ type freeRow struct {
 	object []byte
 }
 
-// appendValues appends the values of the members called names.
-func (r freeRow) appendValues(dst []schema.Value, names []string) []schema.Value {
+// appendValues appends the values of the members called names. When m fails, they mean
+// nothing.
+func (r freeRow) appendValues(dst []schema.Value, names []string, m *cost.Meter) []schema.Value {
+	_ = m.Spend(len(r.object))
 	start := len(dst)
 	for _, name := range names {
 		v := schema.Value{}
@@ -411,7 +414,7 @@ func (r freeRow) appendValues(dst []schema.Value, names []string) []schema.Value
 			ok = i >= 0
 		}
 		if ok && name != "id" {
-			values[i] = freeValue(raw)
+			values[i] = freeValue(raw, m)
 		}
 	}
 	return dst
@@ -500,9 +503,12 @@ func (a *authority) passesFree(r *right, row, old, new *freeRow) (bool, error) {
 			if row == nil {
 				return nil
 			}
-			return row.appendValues(make([]schema.Value, 0, len(rule.Names())), rule.Names())
+			return row.appendValues(make([]schema.Value, 0, len(rule.Names())), rule.Names(), a.work)
 		}
 		a.scene.Row, a.scene.Old, a.scene.New = of(row), of(old), of(new)
+		if err := a.work.Err(); err != nil {
+			return false, timeOver(err)
+		}
 		if truth, err := rule.Eval(&a.scene); err != nil || truth == schema.True {
 			return err == nil, err
 		}

@@ -30,7 +30,7 @@ func (o *operating) mayRead(values []schema.Value) (bool, error) {
 // asked are the row's values as conditions and orders name them.
 func (o *operating) asked(values []schema.Value) []schema.Value {
 	if o.table.entity == nil {
-		return o.table.object(values).appendValues(nil, o.query.names)
+		return o.table.object(values).appendValues(nil, o.query.names, o.Work)
 	}
 	return values
 }

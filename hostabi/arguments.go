@@ -13,12 +13,21 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 )
 
-// maxDepth is how deep JSON from a guest may nest.
-const maxDepth = 64
+// maxDepth is how deep JSON from a guest may nest, and maxMembers how many members an
+// operation's arguments may have: none knows so many.
+const (
+	maxDepth   = 64
+	maxMembers = 64
+)
+
+// tokenUnits is what reading a token of JSON costs, in units of a cost.Meter; its bytes
+// come on top.
+const tokenUnits = 64
 
 // arguments are the members of the one JSON object an operation is called with.
 // Each is asked for by name and type; the first mistake is kept, and what
@@ -26,22 +35,27 @@ const maxDepth = 64
 // lie in the guest's memory: what outlives the host call is copied.
 type arguments struct {
 	members map[string]jsontext.Value
+	meter   *cost.Meter
 	known   []string
 	mistake error
 }
 
 // readArguments reads the object; no text at all is the empty one. It refuses
 // what JSON from a guest must not hold, at any depth: invalid UTF-8, repeated
-// members, too much nesting, more than one value.
-func readArguments(text []byte) (*arguments, error) {
+// members, too much nesting, more than one value. m counts what is read here and of
+// the members; when it fails so does the reading.
+func readArguments(text []byte, m *cost.Meter) (*arguments, error) {
 	if len(text) == 0 {
 		return &arguments{}, nil
+	}
+	if err := m.Spend(len(text)); err != nil {
+		return nil, err
 	}
 	if !utf8.Valid(text) {
 		return nil, invalid("arguments are not UTF-8")
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(text)) // which it reads in place
-	a := &arguments{}
+	dec := reading{jsontext.NewDecoder(bytes.NewBuffer(text)), m} // which it reads in place
+	a := &arguments{meter: m}
 	object := dec.PeekKind() == '{'
 	if object {
 		a.members = map[string]jsontext.Value{}
@@ -54,6 +68,9 @@ func readArguments(text []byte) (*arguments, error) {
 				return nil, notJSON(err)
 			}
 			member := name.String() // the token holds until the next read
+			if len(a.members) == maxMembers {
+				return nil, invalid("arguments have more than %d members", maxMembers)
+			}
 			if a.members[member], err = readMember(dec, text); err != nil {
 				return nil, err
 			}
@@ -68,8 +85,14 @@ func readArguments(text []byte) (*arguments, error) {
 	return a, nil
 }
 
+// reading reads tokens that a meter counts.
+type reading struct {
+	*jsontext.Decoder
+	meter *cost.Meter
+}
+
 // readMember gives the text of the value that comes next.
-func readMember(dec *jsontext.Decoder, text []byte) (jsontext.Value, error) {
+func readMember(dec reading, text []byte) (jsontext.Value, error) {
 	start, depth := dec.InputOffset(), dec.StackDepth()
 	for {
 		if err := readToken(dec); err != nil {
@@ -82,7 +105,7 @@ func readMember(dec *jsontext.Decoder, text []byte) (jsontext.Value, error) {
 }
 
 // readRest reads on to the end of the one value that text is.
-func readRest(dec *jsontext.Decoder) error {
+func readRest(dec reading) error {
 	for {
 		if err := readToken(dec); err != nil {
 			return err
@@ -97,9 +120,13 @@ func readRest(dec *jsontext.Decoder) error {
 	return nil
 }
 
-func readToken(dec *jsontext.Decoder) error {
+func readToken(dec reading) error {
+	start := dec.InputOffset()
 	if _, err := dec.ReadToken(); err != nil {
 		return notJSON(err)
+	}
+	if err := dec.meter.Spend(tokenUnits + int(dec.InputOffset()-start)); err != nil {
+		return err
 	}
 	if dec.StackDepth() > maxDepth {
 		return invalid("arguments nest deeper than %d", maxDepth)
@@ -149,6 +176,7 @@ func (a *arguments) optionalText(name string) (string, bool) {
 		a.wrong("member %q must be a string", name)
 		return "", true
 	}
+	_ = a.meter.Spend(len(raw))
 	s, _ := jsontext.AppendUnquote(nil, raw)
 	return string(s), true
 }

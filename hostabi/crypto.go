@@ -9,9 +9,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/cost"
 )
 
 // hashes are the functions that digest and hmac offer, by the names that the
@@ -39,8 +42,24 @@ func digest(_ *Call, args *arguments) (any, error) {
 		return nil, err
 	}
 	h := algorithm()
-	h.Write(data)
+	if err := hashAll(h, data, args.meter); err != nil {
+		return nil, err
+	}
 	return sumOf(h.Sum(nil)), nil
+}
+
+// hashUnits is what hashing a byte costs.
+const hashUnits = 2
+
+// hashAll hashes data, a part at a time.
+func hashAll(h hash.Hash, data []byte, m *cost.Meter) error {
+	for part := range slices.Chunk(data, cost.Every/hashUnits) {
+		if err := m.Spend(hashUnits * len(part)); err != nil {
+			return err
+		}
+		h.Write(part)
+	}
+	return nil
 }
 
 // sign computes an HMAC (RFC 2104) with a key that is given, or with a declared
@@ -66,8 +85,16 @@ func sign(c *Call, args *arguments) (any, error) {
 		}
 		key = []byte(value.Reveal())
 	}
+	if h := algorithm(); len(key) > h.BlockSize() { // as HMAC does, but a part at a time
+		if err := hashAll(h, key, args.meter); err != nil {
+			return nil, err
+		}
+		key = h.Sum(nil)
+	}
 	h := hmac.New(algorithm, key)
-	h.Write(data)
+	if err := hashAll(h, data, args.meter); err != nil {
+		return nil, err
+	}
 	return sumOf(h.Sum(nil)), nil
 }
 
@@ -105,6 +132,7 @@ func (a *arguments) data(name string) []byte {
 // as text, which stands for its UTF-8, or as {"base64":"…"} (RFC 4648, section 4).
 func (a *arguments) optionalData(name string) ([]byte, bool) {
 	raw := a.take(name)
+	_ = a.meter.Spend(2 * len(raw)) // the operation ends at the next
 	switch {
 	case raw == nil:
 		return nil, false
@@ -112,7 +140,7 @@ func (a *arguments) optionalData(name string) ([]byte, bool) {
 		text, _ := jsontext.AppendUnquote(nil, raw)
 		return text, true
 	}
-	data, err := readBase64(raw)
+	data, err := readBase64(raw, a.meter)
 	if err != nil {
 		a.wrong("member %q must be a string or {\"base64\":\"…\"}", name)
 	}
@@ -120,8 +148,8 @@ func (a *arguments) optionalData(name string) ([]byte, bool) {
 }
 
 // readBase64 reads {"base64":"…"}.
-func readBase64(raw jsontext.Value) ([]byte, error) {
-	object, err := readArguments(raw)
+func readBase64(raw jsontext.Value, m *cost.Meter) ([]byte, error) {
+	object, err := readArguments(raw, m)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +159,9 @@ func readBase64(raw jsontext.Value) ([]byte, error) {
 	}
 	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
 		return nil, errors.New("base64 with line breaks")
+	}
+	if err := m.Spend(len(text)); err != nil {
+		return nil, err
 	}
 	return base64.StdEncoding.Strict().DecodeString(text)
 }

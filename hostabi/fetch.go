@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
 )
@@ -24,12 +26,14 @@ const (
 	// maxFlying is how many requests of a run are under way at the same time; the
 	// others wait for them.
 	maxFlying = 16
+	// maxHeaderText bounds the JSON of a request's headers.
+	maxHeaderText = 64 << 10
 )
 
 // fetch sends a request to one of the origins that the schema declares. The part
 // that waits has its own time; the request's bounds it, too.
 func fetch(c *Call, text []byte) (work, error) {
-	args, err := readArguments(text)
+	args, err := readArguments(text, &c.work)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func (f flight) fly(ctx context.Context) (answer, error) {
 	case err != nil:
 		return nil, faultOf(err)
 	}
-	return func(out []byte) ([]byte, error) { return appendResponse(out, response) }, nil
+	return func(out []byte, m *cost.Meter) ([]byte, error) { return appendResponse(out, response, m) }, nil
 }
 
 // send sends the request when fewer than maxFlying are under way.
@@ -126,7 +130,7 @@ func (c *Call) logFailed(err error) {
 }
 
 // appendResponse appends the result of a fetch.
-func appendResponse(out []byte, r *outbound.Response) ([]byte, error) {
+func appendResponse(out []byte, r *outbound.Response, m *cost.Meter) ([]byte, error) {
 	out = append(out, `{"status":`...)
 	out = strconv.AppendInt(out, int64(r.Status), 10)
 	var err error
@@ -149,8 +153,12 @@ func appendResponse(out []byte, r *outbound.Response) ([]byte, error) {
 		out = append(out, ']')
 	}
 	out = append(out, `],"body":`...)
-	if isText(r.Body) {
-		out, err = jsontext.AppendQuote(out, r.Body)
+	text, err := isText(r.Body, m)
+	if err != nil {
+		return out, err
+	}
+	if text {
+		out, err = appendQuoted(out, r.Body, m)
 		return append(out, '}'), err
 	}
 	out = append(out, `{"base64":"`...)
@@ -160,14 +168,41 @@ func appendResponse(out []byte, r *outbound.Response) ([]byte, error) {
 
 // isText says whether bytes are UTF-8 that JSON does not blow up: a control
 // character takes six bytes there.
-func isText(b []byte) bool {
+func isText(b []byte, m *cost.Meter) (bool, error) {
 	controls := 0
-	for _, c := range b {
-		if c < ' ' && c != '\n' && c != '\t' && c != '\r' {
-			controls++
+	for part := range slices.Chunk(b, cost.Every) {
+		if err := m.Spend(len(part)); err != nil {
+			return false, err
+		}
+		for _, c := range part {
+			if c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+				controls++
+			}
 		}
 	}
-	return controls <= len(b)/8 && utf8.Valid(b)
+	return controls <= len(b)/8 && utf8.Valid(b), nil
+}
+
+// appendQuoted appends UTF-8 as a JSON string, a part at a time.
+func appendQuoted(out, text []byte, m *cost.Meter) ([]byte, error) {
+	out = append(out, '"')
+	for len(text) > 0 {
+		n := min(len(text), cost.Every)
+		for n < len(text) && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		if err := m.Spend(2 * n); err != nil {
+			return out, err
+		}
+		start := len(out)
+		var err error
+		if out, err = jsontext.AppendQuote(out, text[:n]); err != nil {
+			return out, err
+		}
+		out = append(out[:start], out[start+1:len(out)-1]...) // without its quotes
+		text = text[n:]
+	}
+	return append(out, '"'), nil
 }
 
 // optionalHeaders gives copies of headers that are written as [[name, value], …].
@@ -177,7 +212,7 @@ func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
 		return nil
 	}
 	var pairs [][]*string // a null is none
-	wrong := json.Unmarshal(raw, &pairs) != nil
+	wrong := len(raw) > maxHeaderText || json.Unmarshal(raw, &pairs) != nil
 	for _, pair := range pairs {
 		if wrong = wrong || len(pair) != 2 || pair[0] == nil || pair[1] == nil; wrong {
 			break
@@ -185,7 +220,7 @@ func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
 		headers = append(headers, outbound.Header{Name: *pair[0], Value: *pair[1]})
 	}
 	if wrong {
-		a.wrong("member %q must be a list of [name, value], both strings", name)
+		a.wrong("member %q must be a list of [name, value], both strings, of at most %d bytes", name, maxHeaderText)
 	}
 	return headers
 }

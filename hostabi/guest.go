@@ -32,7 +32,7 @@ type Guest struct {
 
 	call   *Call
 	worked time.Duration // of which nobody was told
-	began  time.Time     // the host function that is timed
+	began  time.Time     // the host function that is timed; zero: none is
 	waited time.Duration // of the call, then
 }
 
@@ -44,12 +44,15 @@ func (g *Guest) beginWork() { g.began, g.waited = time.Now(), g.call.waited }
 // Unsaid is how long host functions have computed without Worked being told, the one
 // at hand included. It is for Working.
 func (g *Guest) Unsaid() time.Duration {
+	if g.began.IsZero() {
+		return g.worked
+	}
 	return g.worked + time.Since(g.began) - (g.call.waited - g.waited)
 }
 
 // endWork does not count what the guest waited for.
 func (g *Guest) endWork() {
-	g.worked = g.Unsaid()
+	g.worked, g.began = g.Unsaid(), time.Time{}
 	if g.worked >= WorkedMost && g.Worked != nil {
 		worked := g.worked
 		g.worked = 0
@@ -63,7 +66,7 @@ func (g *Guest) Bind(call *Call) {
 	if g.call != nil {
 		g.call.onWait, g.call.onWork = nil, nil
 	}
-	g.worked = 0
+	g.worked, g.began = 0, time.Time{}
 	if g.call = call; call != nil {
 		call.onWait, call.onWork = g.Waits, g.Working
 	}

@@ -58,7 +58,7 @@ var operations = map[string]operation{
 // arguments, whose answer is written as JSON.
 func withArguments(run func(c *Call, args *arguments) (any, error)) func(*Call, string, []byte, *entity.Result) error {
 	return func(c *Call, _ string, args []byte, out *entity.Result) error {
-		in, err := readArguments(args)
+		in, err := readArguments(args, &c.work)
 		if err != nil {
 			return err
 		}

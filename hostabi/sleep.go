@@ -3,12 +3,14 @@ package hostabi
 import (
 	"context"
 	"time"
+
+	"runner.example/internal/cost"
 )
 
 // sleep waits. Started beside other operations it bounds what they take together,
 // or is the timer of a language that has timers.
-func sleep(_ *Call, text []byte) (work, error) {
-	args, err := readArguments(text)
+func sleep(c *Call, text []byte) (work, error) {
+	args, err := readArguments(text, &c.work)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +26,7 @@ func sleep(_ *Call, text []byte) (work, error) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			return func(out []byte) ([]byte, error) { return append(out, "{}"...), nil }, nil
+			return func(out []byte, _ *cost.Meter) ([]byte, error) { return append(out, "{}"...), nil }, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

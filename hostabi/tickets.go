@@ -8,6 +8,7 @@ import (
 
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 )
 
@@ -24,8 +25,8 @@ const (
 // does.
 type work func(context.Context) (answer, error)
 
-// answer appends its JSON.
-type answer func([]byte) ([]byte, error)
+// answer appends its JSON; the meter counts what that takes.
+type answer func([]byte, *cost.Meter) ([]byte, error)
 
 // ticket is one operation that call_start has begun.
 //
@@ -208,7 +209,7 @@ func (c *Call) take(t *ticket) int32 {
 	}
 	result, err := t.result, t.err
 	if err == nil && t.answer != nil {
-		result.JSON, err = t.answer(c.result.JSON[:0])
+		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
 	}
 	t.result, t.answer = entity.Result{}, nil // which the list of those that are done may still hold
 	if err != nil {

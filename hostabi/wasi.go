@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/internal/cost"
 )
 
 // WASIModule is the name that guests import the functions of WASI from.
@@ -369,9 +371,17 @@ func random(c *Call, g guest) uint32 {
 	if !c.move(len(room)) {
 		return wasiInval
 	}
-	_, _ = rand.Read(room) // it never fails
+	for part := range slices.Chunk(room, cost.Every/randomUnits) {
+		if c.work.Spend(randomUnits*len(part)) != nil {
+			return wasiIO // the run ends
+		}
+		_, _ = rand.Read(part) // it never fails
+	}
 	return wasiOK
 }
+
+// randomUnits is what a byte of chance costs.
+const randomUnits = 2
 
 func exit(c *Call, g guest) uint32 {
 	c.unwind(&Exit{api.DecodeU32(g.words[0])})

@@ -26,7 +26,7 @@ func verifyWebhook(c *Call, args *arguments) (any, error) {
 	if body == nil {
 		body = c.Request.Body
 	}
-	d, err := v.Verify(c.Request.Header, body, time.Now())
+	d, err := v.Verify(c.Request.Header, body, time.Now(), &c.work)
 	if err != nil {
 		return nil, fault.New(fault.Denied, "%s", fault.Of(err).Detail)
 	}

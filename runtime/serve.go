@@ -232,25 +232,30 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 	if sent == nil {
 		sent = []byte{}
 	}
+	if v.deadline == nil {
+		v.deadline = hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
+	}
+	ctx, call := v.deadline, &v.call
 	var delivery webhook.Delivery
+	call.Used = 0
 	if rt.verify != nil {
 		var err error
 		now := time.Now() // the sender's time is compared with the wall clock
-		if delivery, err = rt.verify.Verify(x.Request.Header, sent, now); err != nil {
+		m := rt.module.BeginWork(ctx, &v.work, rt.Handler, rel.host.CPU())
+		delivery, err = rt.verify.Verify(x.Request.Header, sent, now, m)
+		if call.Used = v.work.End(); err != nil {
 			r.opt.Logger.Info("signature refused", "requestId", x.Request.ID, "route", rt.Path, "address", x.Address().String(), "cause", err)
 			return err
 		}
 		// How long it is known does not depend on it: else a jump would permit replays.
 		delivery.Until = delivery.Until.Add(r.opt.Keystore.Now().Sub(now))
 	}
-	if v.deadline == nil {
-		v.deadline = hostabi.NewDeadline(r.serving, time.Now().Add(rt.timeout)) // the handler's time: a slow sender has had its own
-	}
-	ctx, call := v.deadline, &v.call
-	var err error
-	if x.Request.Body, call.Used, err = rt.checkBody(v, &rel.host, x.Request.Headers, x.Request.Body, rt.Auth.None && rt.verify == nil); err != nil {
+	body, used, err := rt.checkBody(v, &rel.host, x.Request.Headers, x.Request.Body, rt.Auth.None && rt.verify == nil)
+	if err != nil {
 		return err
 	}
+	x.Request.Body = body
+	call.Used += used
 	call.Context, call.Host, call.Request, call.Caller = ctx, &rel.host, &x.Request, *who
 	call.SentBody, call.Address, call.Bodies = sent, x.Address(), x
 	_, err = r.opt.Store.Update(ctx, func(tx *store.Tx) error {

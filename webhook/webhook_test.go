@@ -83,7 +83,7 @@ func verifier(t *testing.T, scheme, value string) *webhook.Verifier {
 
 func TestPublishedVectorsVerify(t *testing.T) {
 	for _, vec := range vectors {
-		d, err := verifier(t, vec.scheme, vec.secret).Verify(vec.header, []byte(vec.body), vec.at)
+		d, err := verifier(t, vec.scheme, vec.secret).Verify(vec.header, []byte(vec.body), vec.at, nil)
 		if err != nil {
 			t.Errorf("%s: %v", vec.scheme, err)
 			continue
@@ -102,7 +102,7 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 		v := verifier(t, vec.scheme, vec.secret)
 		refused := func(what string, d delivery, now time.Time, want fault.Code) {
 			t.Helper()
-			if _, err := v.Verify(d.header, []byte(d.body), now); fault.CodeOf(err) != want {
+			if _, err := v.Verify(d.header, []byte(d.body), now, nil); fault.CodeOf(err) != want {
 				t.Errorf("%s: %s: %v (%s), want %s", vec.scheme, what, err, fault.CodeOf(err), want)
 			} else if strings.Contains(err.Error(), vec.secret) {
 				t.Errorf("%s: %s: the error shows the secret: %v", vec.scheme, what, err)
@@ -129,7 +129,7 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.Verify(vec.header, []byte(vec.body), vec.at); fault.CodeOf(err) != fault.InvalidSignature {
+		if _, err := other.Verify(vec.header, []byte(vec.body), vec.at, nil); fault.CodeOf(err) != fault.InvalidSignature {
 			t.Errorf("%s: another secret: %v", vec.scheme, err)
 		}
 		if vec.scheme == "github" {
@@ -139,7 +139,7 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 			age time.Duration
 			ok  bool
 		}{{300 * time.Second, true}, {301 * time.Second, false}, {-300 * time.Second, true}, {-301 * time.Second, false}, {300*time.Second + 999*time.Millisecond, true}, {-300*time.Second - time.Millisecond, false}, {1000000 * time.Hour, false}} {
-			_, err := v.Verify(vec.header, []byte(vec.body), vec.at.Add(at.age))
+			_, err := v.Verify(vec.header, []byte(vec.body), vec.at.Add(at.age), nil)
 			if (err == nil) != at.ok {
 				t.Errorf("%s: %s old: %v", vec.scheme, at.age, err)
 			}
@@ -155,7 +155,7 @@ func TestADeliveryIsRememberedLongerThanItsSignatureIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, age := range []time.Duration{-tolerance, 0, tolerance} {
-			d, err := v.Verify(vec.header, []byte(vec.body), vec.at.Add(age))
+			d, err := v.Verify(vec.header, []byte(vec.body), vec.at.Add(age), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestWhatIsNotSignedNamesNoDelivery(t *testing.T) {
 	vec := vectors[1]
 	v := verifier(t, vec.scheme, vec.secret)
 	for _, id := range []string{"", "72d3162e-cc78-11e3-81ab-4c9367dc0958", "another"} {
-		d, err := v.Verify(vec.with("x-github-delivery", id).header, []byte(vec.body), vec.at)
+		d, err := v.Verify(vec.with("x-github-delivery", id).header, []byte(vec.body), vec.at, nil)
 		if err != nil || d.ID != vec.id {
 			t.Errorf("x-github-delivery %q: the delivery is %q, %v", id, d.ID, err)
 		}
@@ -183,7 +183,7 @@ func TestTimesAreDigitsAlone(t *testing.T) {
 		mac := hmac.New(sha256.New, must(base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
 		fmt.Fprintf(mac, "%s.%s.%s", d.headers["webhook-id"], text, d.body)
 		d = d.with("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-		if _, err := verifier(t, "standard", vectors[0].secret).Verify(d.header, []byte(d.body), vectors[0].at); err == nil {
+		if _, err := verifier(t, "standard", vectors[0].secret).Verify(d.header, []byte(d.body), vectors[0].at, nil); err == nil {
 			t.Errorf("time %q is taken", text)
 		}
 	}
@@ -205,12 +205,12 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 		{vectors[3], "t=1533204620,v1=00ff,v1=zz," + strings.SplitN(vectors[3].headers["stripe-signature"], ",", 3)[1]},
 	} {
 		d := c.vec.with(c.vec.signature, c.text)
-		if _, err := verifier(t, c.vec.scheme, c.vec.secret).Verify(d.header, []byte(d.body), c.vec.at); err != nil {
+		if _, err := verifier(t, c.vec.scheme, c.vec.secret).Verify(d.header, []byte(d.body), c.vec.at, nil); err != nil {
 			t.Errorf("%s: %v", c.vec.scheme, err)
 		}
 	}
 	two := vectors[3].with("stripe-signature", "t=1,"+vectors[3].headers["stripe-signature"])
-	if _, err := verifier(t, "stripe", vectors[3].secret).Verify(two.header, []byte(two.body), vectors[3].at); err == nil {
+	if _, err := verifier(t, "stripe", vectors[3].secret).Verify(two.header, []byte(two.body), vectors[3].at, nil); err == nil {
 		t.Error("a signature with two times is taken")
 	}
 }
@@ -302,7 +302,7 @@ func FuzzVerify(f *testing.F) {
 		// Nobody who fuzzes knows the secret.
 		d := delivery{map[string]string{"webhook-id": "m", "webhook-timestamp": at, "webhook-signature": signature, "stripe-signature": signature,
 			"x-hub-signature-256": signature, "x-slack-request-timestamp": at, "x-slack-signature": signature}, body}
-		if _, err := v.Verify(d.header, []byte(body), time.Unix(1700000000, 0)); err == nil {
+		if _, err := v.Verify(d.header, []byte(body), time.Unix(1700000000, 0), nil); err == nil {
 			t.Errorf("%s: %q is a signature of %q", scheme, signature, body)
 		}
 	})
