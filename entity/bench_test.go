@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/entity"
+	"runner.example/internal/cost"
 	"runner.example/store"
 )
 
@@ -44,6 +46,15 @@ func BenchmarkOperations(b *testing.B) {
 			err := h.store.View(context.Background(), func(tx *store.Tx) error {
 				var a entity.Access
 				a.Reset(h.model, tx, clerk, 1<<60)
+				started := time.Now()
+				var work cost.Meter
+				work.Reset(func() error { // as a sandbox looks at the clock
+					if time.Since(started) > time.Hour {
+						return context.DeadlineExceeded
+					}
+					return nil
+				})
+				a.Work = &work
 				var out entity.Result
 				args := []byte(c.args)
 				b.ReportAllocs()

@@ -55,6 +55,10 @@ part() { # title, command…
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
   go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
+part "black box: what the host computes for handlers" \
+  go test -count=1 -v -timeout 20m ./tests -run 'TestHostWork|TestNeighboursOfHostWork|TestCheckingABody'
+part "what the host computes for handlers, in pieces" \
+  go test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
 part "black box: an identity provider changes its keys" \
   go test -count=1 -v -timeout 10m ./tests -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \

@@ -31,7 +31,10 @@
 //
 // A guest that computes for more than a moment goes on in turns, of which there
 // are fewer than processors. Handlers share them evenly; a handler's runs have
-// them one after the other, and one that cannot be done in time is refused.
+// them one after the other, and one that cannot be done in time is refused. What the
+// host computes for a request counts as the guest's time, takes turns and ends as the
+// guest does: in host functions, whose loops ask a cost.Meter, and as Work before and
+// after the run.
 //
 // What always holds: a guest never runs uncounted, so at the end of a slice of
 // fuel the collector, the scheduler and its deadline get at it; it never runs
