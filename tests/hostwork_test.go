@@ -126,7 +126,7 @@ func TestNeighboursOfHostWork(t *testing.T) {
 func TestCheckingABodyIsBounded(t *testing.T) {
 	a := hostWork(t, 1, "1s")
 	s := a.serve()
-	text := strings.Repeat("a", 1999) // fits
+	text := strings.Repeat("a", 1999)                                  // fits
 	body := `{"names":[` + strings.Repeat(`"`+text+`",`, 500) + `""]}` // 1 MB, some 4 s
 	before := s.processorTime()
 	if got := s.do("POST", "/form", body, "content-type: application/json"); checkAnswer(t, got) != "413 body_too_large" {
