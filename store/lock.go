@@ -14,15 +14,23 @@ import (
 // the folder itself, which nobody removes to clean up, and ends with the process,
 // however that ends; what the file "lock" says is only for people.
 func lockDir(dir string) (*os.File, error) {
+	f, err := flockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(lockFile(dir), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// flockDir is lockDir without a word for people: it changes nothing in the folder.
+func flockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		err = os.WriteFile(lockFile(dir), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
-	}
-	if err == nil {
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 		return f, nil
 	}
 	defer f.Close()

@@ -150,8 +150,8 @@ func findEnd(b []byte) (newest Seq) {
 
 // walEntry is one entry; its bytes are valid until the next is read.
 type walEntry struct {
-	meta       byte
-	key, value []byte
+	meta, userMeta byte
+	key, value     []byte
 }
 
 func (e *walEntry) version() Seq {
@@ -207,7 +207,8 @@ func (r *walReader) entry() (e walEntry, ok bool) {
 	if err != nil {
 		return e, false
 	}
-	if _, err = r.ReadByte(); err != nil {
+	userMeta, err := r.ReadByte()
+	if err != nil {
 		return e, false
 	}
 	var lengths [3]uint64
@@ -231,7 +232,7 @@ func (r *walReader) entry() (e walEntry, ok bool) {
 	if _, err := io.ReadFull(r, stored); err != nil || binary.BigEndian.Uint32(stored) != sum {
 		return e, false
 	}
-	return walEntry{meta, b[:keyLen], b[keyLen:]}, true
+	return walEntry{meta, userMeta, b[:keyLen], b[keyLen:]}, true
 }
 
 // notEOF returns err unless it says that a file has ended.

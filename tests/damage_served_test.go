@@ -2,9 +2,11 @@ package tests
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -173,5 +175,82 @@ func TestAServerWithDamagedTablesServesNothingLess(t *testing.T) {
 	}
 	if r := a.run("data", "export", "Item", "--out", "out.jsonl"); r.status == 0 {
 		t.Errorf("an export of the damaged store: %s%s", r.stdout, r.stderr)
+	}
+}
+
+func TestSalvageWritesWhatCanBeRead(t *testing.T) {
+	t.Parallel()
+	a := censusApp(t)
+	key := "X-API-Key: " + a.token("teller")
+	extract := func(file string) string {
+		t.Helper()
+		dir := t.TempDir()
+		if out, err := exec.Command("tar", "-xf", a.path(file), "-C", dir).CombinedOutput(); err != nil {
+			t.Fatalf("tar: %v\n%s", err, out)
+		}
+		return dir
+	}
+	s := a.serve()
+	if r := a.run("store", "salvage", "early.tar"); r.status != 1 || !strings.Contains(r.stderr, "stop the server") {
+		t.Errorf("beside a server: %d %s", r.status, r.stderr)
+	}
+	s.kill() // what was written last is in a log
+	if _, err := os.Stat(a.path("early.tar")); err == nil {
+		t.Error("a file was left of a salvage that was refused")
+	}
+
+	a.must("store", "salvage", "whole.tar")
+	dir := extract("whole.tar")
+	whole, err := os.ReadFile(filepath.Join(dir, "rows/Item.jsonl"))
+	if err != nil || bytes.Count(whole, []byte("\n")) != censusRows {
+		t.Fatalf("%d rows salvaged of a whole store, %v", bytes.Count(whole, []byte("\n")), err)
+	}
+
+	places := placesOf(t, a, "row-")
+	places[10].flip(t, 0)
+	if r := a.run("serve", "--listen", "127.0.0.1:0"); r.status != 3 {
+		t.Fatalf("the damaged store was served: %d %s", r.status, r.stderr)
+	}
+	r := a.run("store", "salvage", "rescued.tar", "--json")
+	var report struct {
+		Entities []struct {
+			Name                       string
+			Rows, Doubtful, Unreadable int
+		}
+		Losses []struct {
+			File     string
+			From, To int64
+		}
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.status != 1 {
+		t.Fatalf("status %d, %v: %s%s", r.status, err, r.stdout, r.stderr)
+	}
+	if len(report.Losses) != 1 || filepath.Base(report.Losses[0].File) != filepath.Base(places[10].path) ||
+		report.Losses[0].From > places[10].at || report.Losses[0].To <= places[10].at {
+		t.Errorf("losses: %+v, and byte %d of %s was changed", report.Losses, places[10].at, places[10].path)
+	}
+	dir = extract("rescued.tar")
+	rescued, err := os.ReadFile(filepath.Join(dir, "rows/Item.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := bytes.Count(rescued, []byte("\n"))
+	if n < censusRows-50 || n >= censusRows || len(report.Entities) != 1 || report.Entities[0].Rows != n {
+		t.Errorf("%d rows rescued: %+v", n, report)
+	}
+	for line := range strings.Lines(string(rescued)) {
+		if !bytes.Contains(whole, []byte(line)) {
+			t.Errorf("rescued and never written: %s", line)
+		}
+	}
+
+	fresh := a.serve("--data", "fresh")
+	a.must("data", "import", "Item", filepath.Join(dir, "rows/Item.jsonl"), "--data", "fresh")
+	if got := fresh.do("GET", "/count", "", key); got.status != 401 {
+		t.Errorf("a key of the damaged store opens the new one: %d %s", got.status, got.body)
+	}
+	token := a.key("create", "--scope", "teller", "--name", "new", "--data", "fresh").Token
+	if got := fresh.do("GET", "/count", "", "X-API-Key: "+token); got.body != fmt.Sprint(n) {
+		t.Errorf("the new store has %s rows, want %d", got.body, n)
 	}
 }

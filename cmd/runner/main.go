@@ -120,7 +120,7 @@ func (c *cli) root() *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.AddCommand(
 		c.newCommand(), c.devCommand(), c.serveCommand(), c.buildCommand(), c.generateCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
-		c.callCommand(), c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.dataCommand(), c.auditCommand(), c.clockCommand(), c.versionCommand(),
+		c.callCommand(), c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.dataCommand(), c.auditCommand(), c.storeCommand(), c.clockCommand(), c.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

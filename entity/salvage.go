@@ -1,0 +1,94 @@
+package entity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// StoredRow is a row as the store holds it. Its bytes are borrowed.
+type StoredRow struct {
+	Key    []byte // of the row in the store
+	Tenant string // "" without
+	JSON   []byte // an object of all fields, hidden ones included
+	Err    error  // why the row cannot be read; then there is no JSON
+}
+
+// ErrNoCatalog: the store has rows, and not what tells which entity they belong to.
+var ErrNoCatalog = errors.New("the catalog of the entities cannot be read: it tells which rows are whose")
+
+// EachRow calls fn for every row of every entity in a store that was salvaged, entity by
+// entity. It reads the rows alone: no index, and no other key but the catalog. The schema
+// must be the one that is activated in the store.
+func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(entity string, row *StoredRow) error) error {
+	return st.View(ctx, func(tx *store.Tx) error {
+		m, err := compare(tx, s, "")
+		if err != nil {
+			return fmt.Errorf("compare schema with rows: %w", err)
+		}
+		if m.old.Generation == 0 {
+			return noRows(tx)
+		}
+		if m.changed {
+			return errors.New("another schema than that in the app's folder is activated in the store: put the old one back")
+		}
+		for _, name := range s.EntityNames() {
+			t, err := newTable(m.new.table(name), s.Entity(name))
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if err := t.eachStored(tx, func(row *StoredRow) error { return fn(name, row) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// noRows fails if there are rows.
+func noRows(tx *store.Tx) error {
+	for _, err := range tx.Scan([]byte(spaceRows), nil, false) {
+		if err != nil {
+			return err
+		}
+		return ErrNoCatalog
+	}
+	return nil
+}
+
+func (t *table) eachStored(tx *store.Tx, fn func(*StoredRow) error) error {
+	var positions []int
+	if t.entity != nil {
+		for _, f := range t.entity.Fields {
+			if f.Type.Kind != schema.ToMany {
+				positions = append(positions, f.Pos)
+			}
+		}
+	}
+	r := row{values: make([]schema.Value, len(t.slots))}
+	stored := &StoredRow{}
+	for item, err := range tx.Scan(t.prefix, nil, false) {
+		if err != nil {
+			return err
+		}
+		r.tail, r.raw = borrow(item.Key[len(t.prefix):]), borrow(item.Value)
+		stored.Key, stored.Tenant, stored.JSON = item.Key, "", stored.JSON[:0]
+		if stored.Err = r.decode(t); stored.Err == nil {
+			if t.tenant >= 0 {
+				stored.Tenant = r.values[t.tenant].Text()
+			}
+			if t.entity == nil {
+				stored.JSON = t.appendObject(stored.JSON, r.values, &query{})
+			} else {
+				stored.JSON = t.appendFields(stored.JSON, r.values, positions)
+			}
+		}
+		if err := fn(stored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
