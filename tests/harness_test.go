@@ -246,6 +246,16 @@ func (a *app) serve(args ...string) *server {
 // start starts a command that serves.
 func (a *app) start(command string, args ...string) *server {
 	a.t.Helper()
+	s := a.launch(command, args...)
+	if s.url == "" {
+		a.t.Fatalf("%s ended before it was ready: %v\n%s", command, s.err, s.stderr.String())
+	}
+	return s
+}
+
+// launch starts a command and waits until it serves or has ended; then it has no URL.
+func (a *app) launch(command string, args ...string) *server {
+	a.t.Helper()
 	s := &server{t: a.t, app: a, stderr: newLogFile(a.t), ended: make(chan struct{})}
 	s.cmd = exec.Command(runnerBinary, append([]string{command, "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = a.dir
@@ -280,7 +290,6 @@ func (a *app) start(command string, args ...string) *server {
 		}
 		s.url, s.addr = match[1], match[2]
 	case <-s.ended:
-		a.t.Fatalf("%s ended before it was ready: %v\n%s", command, s.err, s.stderr.String())
 	case <-time.After(patientWithCompilers):
 		a.t.Fatalf("%s is not ready after %s\n%s", command, patientWithCompilers, s.stderr.String())
 	}
