@@ -30,6 +30,8 @@
 //     later version of what it read, and conflicts otherwise. Badger discards
 //     no version inside the window, nor one that an open transaction can see
 //     or that is newer.
+//   - Open refuses files that hold less than was acknowledged, and names the file;
+//     see mark.go and inspect.go.
 //   - What cannot be read is an error (ErrUnavailable), never an absent key or
 //     an older value, and no compaction drops it; see reading.go and scrub.go.
 //   - An Update or View that touches nothing opens nothing.
@@ -50,6 +52,7 @@
 // # Layout of the folder
 //
 //	<dir>/lock                 flock and the holder's process id
+//	<dir>/commit-mark          the newest commit, by which Open knows what must be there
 //	<dir>/badger/              keys below: d<key> data, p… pieces, m… the log's state
 //	<dir>/blobs/<sha256 hex>   immutable files
 package store
