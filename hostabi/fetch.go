@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -117,6 +118,9 @@ func faultOf(err error) error {
 	return fault.Wrap(e, code, "%s", e.Detail)
 }
 
+// failedBytes is what a line of logFailed takes in the log beside its values.
+const failedBytes = len(`{"time":"2006-01-02T15:04:05.000Z","level":"WARN","msg":"fetch failed","requestId":"","cause":""}` + "\n")
+
 // logFailed writes, within the run's log budget, why a fetch has failed that went
 // out, if err is of one.
 func (c *Call) logFailed(err error) {
@@ -124,7 +128,9 @@ func (c *Call) logFailed(err error) {
 	if !ok || e.Kind == "" {
 		return
 	}
-	if text := e.Error(); c.log.admit(c.limits, len(text)) {
+	text := e.Error()
+	_, size := fits([]byte(text), math.MaxInt)
+	if c.log.admit(c.limits, failedBytes+len(c.Request.ID)+size) {
 		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "fetch failed", slog.String("requestId", c.Request.ID), slog.String("cause", text))
 	}
 }

@@ -12,20 +12,22 @@ import (
 
 // logBudget is what a run has written of its log.
 type logBudget struct {
-	lines, bytes int
+	lines, bytes int // as the log has them
 	spent        bool
 	dropped      int // lines after that
 }
 
-// admit counts a line, as one that is dropped when the budget is spent.
+// admit counts a line of that size in the log, as one that is dropped when the budget does
+// not cover it, and all after it.
 func (b *logBudget) admit(limits Limits, size int) bool {
-	if b.spent {
+	if b.spent || b.bytes+size > limits.LogBytes {
+		b.spent = true
 		b.dropped++
 		return false
 	}
 	b.lines++
 	b.bytes += size
-	b.spent = b.lines == limits.LogLines || b.bytes >= limits.LogBytes
+	b.spent = b.lines == limits.LogLines
 	return true
 }
 
@@ -50,21 +52,67 @@ func logText(c *Call, g guest) int32 {
 	return 0
 }
 
+// What a line takes in the log beside its text: in JSON, which is the longer format.
+const (
+	lineBytes    = len(`{"time":"2006-01-02T15:04:05.000Z","level":"ERROR","msg":"","source":"guest"}` + "\n")
+	requestBytes = len(`,"requestId":"","route":"","attempt":1`)
+	cutMark      = "…"
+)
+
 // logLine writes one line of the guest's as far as its budget goes: the line
 // that spends it is cut, those after it are counted.
 func (c *Call) logLine(level slog.Level, text []byte) {
-	line := text
-	if room := max(0, c.limits.LogBytes-c.log.bytes); len(text) > room {
-		line = text[:room]
+	around := lineBytes
+	if r := c.Request; r != nil {
+		around += requestBytes + len(r.ID) + len(r.Route)
 	}
-	if !c.log.admit(c.limits, len(line)) {
+	room := c.limits.LogBytes - c.log.bytes - around
+	end, size := fits(text, room)
+	if !c.log.admit(c.limits, around+size) {
 		return
 	}
-	readable := printable(line)
-	if len(line) < len(text) {
-		readable += "…"
+	line := printable(text[:end])
+	if end < len(text) {
+		line += cutMark
+		c.log.spent = true
 	}
-	c.write(level, readable)
+	c.write(level, line)
+}
+
+// fits tells how much of text has room in the log, with the mark behind it when that is
+// not all, and how many bytes it takes there.
+func fits(text []byte, room int) (end, size int) {
+	cut, cutSize := 0, len(cutMark)
+	for end < len(text) {
+		r, n := utf8.DecodeRune(text[end:])
+		size += written(r)
+		end += n
+		if size > room {
+			return cut, cutSize
+		}
+		if size+len(cutMark) <= room {
+			cut, cutSize = end, size+len(cutMark)
+		}
+	}
+	return end, size
+}
+
+// written is how many bytes a rune takes in the log: printable writes some out, and the
+// log escapes what its format has to, which is more in one than in the other.
+func written(r rune) int {
+	switch {
+	case r == '"' || r == '\\':
+		return 2
+	case r < utf8.RuneSelf && strconv.IsPrint(r):
+		return 1
+	case !isClean(r):
+		return len(strconv.QuoteRuneToASCII(r)) - len(`''`) + 1 // its backslash is escaped
+	case strconv.IsPrint(r):
+		return utf8.RuneLen(r)
+	case r < 0x1_0000:
+		return len(`\u0000`)
+	}
+	return len(`\U00000000`)
 }
 
 // logDropped tells, once, how many lines were dropped.
@@ -90,23 +138,24 @@ func (c *Call) write(level slog.Level, text string) {
 // changes of direction among them), so that no line of a guest's can end early,
 // steer a terminal or read as another.
 func printable(text []byte) string {
-	clean := func(r rune) bool {
-		return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
-	}
-	if bytes.IndexFunc(text, func(r rune) bool { return !clean(r) }) < 0 {
+	if bytes.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || !isClean(r) }) < 0 {
 		return string(text)
 	}
 	var b strings.Builder
 	for _, r := range string(text) { // what is not UTF-8 becomes U+FFFD
-		switch {
-		case r == utf8.RuneError || clean(r):
+		if isClean(r) {
 			b.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
 		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
 	}
 	return b.String()
+}
+
+// isClean reports a rune that is shown as it is.
+func isClean(r rune) bool {
+	return !unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // output cuts a stream into log lines. It holds a line back until its end, and

@@ -112,7 +112,7 @@ func TestLinesOfAHandlerAreBounded(t *testing.T) {
 	for _, row := range []struct {
 		key  string
 		want int // lines, with the one that counts the rest
-	}{{"", 20}, {"[sandbox]\nlog_lines = 3\n", 4}, {"[sandbox]\nlog_bytes = \"100b\"\n", 5}} {
+	}{{"", 20}, {"[sandbox]\nlog_lines = 3\n", 4}, {"[sandbox]\nlog_bytes = \"800b\"\n", 5}} {
 		s := newApp(t, boundsSchema, row.key, "bounds").serve()
 		s.do("GET", "/lines", "")
 		s.stop()
