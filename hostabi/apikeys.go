@@ -16,6 +16,7 @@ func (c *Call) authority() keystore.Authority {
 		RequestID: c.Request.ID,
 		Mints:     c.Mints,
 		Address:   addressText(c.Address),
+		Work:      &c.work,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"runner.example/audit"
 	"runner.example/internal/caller"
+	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
@@ -24,6 +25,20 @@ type Authority struct {
 	RequestID, Address string
 	// Mints says that a handler may open and end sessions.
 	Mints bool
+	// Work counts what looking through keys computes: when it fails so does the
+	// operation, with Deadline. Nil never does.
+	Work *cost.Meter
+}
+
+// keyUnits is what reading a key costs.
+const keyUnits = 2000
+
+// readsKey counts a key that is read.
+func (a Authority) readsKey() error {
+	if err := a.Work.Spend(keyUnits); err != nil {
+		return fault.Wrap(err, fault.Deadline, "the time of the request is over")
+	}
+	return nil
 }
 
 // errNoKey is the answer to every id that the caller cannot reach, whether a

@@ -256,6 +256,9 @@ func checkRoom(tx *store.Tx, a Authority, tenant string, now int64) error {
 	live := 0
 	prefix := tenantPrefix(tenant)
 	for item, err := range tx.Scan(prefix, nil, false) {
+		if err == nil {
+			err = a.readsKey()
+		}
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,9 @@ func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, e
 	}
 	var page Page
 	for item, err := range tx.Scan(prefix, from, false) {
+		if err == nil {
+			err = a.readsKey()
+		}
 		if err != nil {
 			return Page{}, err
 		}
