@@ -137,8 +137,21 @@ func (c *Call) give(room, value []byte) int32 {
 	if !c.move(len(value)) {
 		return int32(abi.Limit)
 	}
-	copy(room, value)
+	c.copy(room, value)
 	return int32(len(value))
+}
+
+// maxCopy is how much is copied at once.
+const maxCopy = 256 << 10
+
+// copy copies as much of value as there is room for.
+func (c *Call) copy(room, value []byte) {
+	n := min(len(room), len(value))
+	for ; n > maxCopy && c.work.Spend(maxCopy/4) == nil; n -= maxCopy {
+		copy(room, value[:maxCopy])
+		room, value = room[maxCopy:], value[maxCopy:]
+	}
+	copy(room[:min(n, maxCopy)], value)
 }
 
 // givePiece writes what fits of value from offset on and returns how much there
@@ -151,6 +164,6 @@ func (c *Call) givePiece(room, value []byte, offset int32) int32 {
 	if !c.move(min(len(room), len(rest))) {
 		return int32(abi.Limit)
 	}
-	copy(room, rest)
+	c.copy(room, rest)
 	return int32(len(rest))
 }

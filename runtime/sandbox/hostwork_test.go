@@ -3,8 +3,11 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha512"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
@@ -73,5 +76,94 @@ func TestAHandlerThatHasTheHostComputeOpensItsBreaker(t *testing.T) {
 	}
 	if _, err := within(t, plenty, m, "hello"); err != nil {
 		t.Errorf("another handler: %v", err)
+	}
+}
+
+// hashing has the host hash 2 MiB in one call, which takes some milliseconds.
+const hashing = `(module
+	(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+	(import "runner" "call" (func $call (param i32 i32 i32 i32) (result i32)))
+	(memory (export "memory") 40)
+	(data (i32.const 0) "digest")
+	(data (i32.const 16) "{\"algorithm\":\"SHA-512\",\"data\":\"")
+	(data (i32.const 2000000) "\"}")
+	(func $hash
+		(memory.fill (i32.const 47) (i32.const 97) (i32.const 1999953))
+		(drop (call $call (i32.const 0) (i32.const 6) (i32.const 16) (i32.const 1999986))))
+	(func (export "once") (call $hash) (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
+	(func (export "often") (local $left i32)
+		(local.set $left (i32.const 100))
+		(loop
+			(call $hash)
+			(br_if 0 (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))))`
+
+// A host function ends in its midst when the handler's processor time is over, in the
+// first slice of fuel and later.
+func TestAHostFunctionEndsInItsMidst(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
+	run := func(handler string, cpu time.Duration) (*hostabi.Call, error) {
+		call := newCall(context.Background(), new(bytes.Buffer))
+		call.Host.Limits = hostabi.Limits{CPU: cpu, MovedBytes: 1 << 40}
+		return call, m.Run(call, handler)
+	}
+	if call, err := run("once", time.Hour); err != nil || call.Response.Status != 200 {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		handler string
+		cpu     time.Duration
+	}{{"once", time.Millisecond}, {"often", 30 * time.Millisecond}} {
+		over := time.Hour
+		for range 3 { // what a busy machine adds to one
+			call, err := run(row.handler, row.cpu)
+			if !errors.Is(err, hostabi.ErrCPUSpent) {
+				t.Fatalf("%s with %s ends with %v", row.handler, row.cpu, err)
+			}
+			over = min(over, call.CPU()-row.cpu)
+		}
+		t.Logf("%s goes on for %s after its processor time", row.handler, over)
+		if soak && over > 10*time.Millisecond {
+			t.Errorf("%s goes on for %s after its processor time", row.handler, over)
+		}
+		if call, err := run("once", time.Hour); err != nil || call.Response.Status != 200 {
+			t.Errorf("then: %v", err)
+		}
+	}
+	if n, err := m.Restored(); err != nil || n == 0 {
+		t.Errorf("%d sandboxes are restored: %v", n, err)
+	}
+}
+
+// Work for a request beside its handler's runs is bounded like these.
+func TestWorkBesideTheRunsIsBounded(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
+	var w sandbox.Work
+	work := func(ctx context.Context, cpu time.Duration) (used time.Duration, err error) {
+		meter := m.BeginWork(ctx, &w, "once", cpu)
+		defer func() { used = w.End() }()
+		data := make([]byte, 1<<20)
+		for range 100 {
+			for part := range slices.Chunk(data, 1<<15) {
+				if err := meter.Spend(1 << 16); err != nil {
+					return 0, err
+				}
+				sha512.Sum512(part)
+			}
+		}
+		return 0, nil
+	}
+	if used, err := work(context.Background(), time.Hour); err != nil || used <= 0 {
+		t.Errorf("it has %s: %v", used, err)
+	}
+	if used, err := work(context.Background(), 10*time.Millisecond); !errors.Is(err, hostabi.ErrCPUSpent) || fault.CodeOf(err) != fault.HandlerTimeout || used < 10*time.Millisecond {
+		t.Errorf("with 10 ms it has %s: %v", used, err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := work(ended, time.Hour); !errors.Is(err, hostabi.ErrTimeOver) {
+		t.Errorf("after its time: %v", err)
+	}
+	if _, err := within(t, plenty, m, "once"); err != nil {
+		t.Errorf("a turn is still held: %v", err)
 	}
 }
