@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -199,6 +200,10 @@ func followUnderLoad(t *testing.T, dir string) {
 	readers.Go(func() {
 		for range 30 {
 			if err := log.Seal(context.Background()); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := log.RaiseFloor(context.Background()); err != nil && !errors.Is(err, store.ErrConflict) {
 				t.Error(err)
 				return
 			}

@@ -65,8 +65,12 @@ func (h Head) then(l link) Head {
 // tail reads the records that are not sealed yet, gives each value to see as it
 // comes, and returns the records in the chain's order.
 func tail(tx *store.Tx, see func(key string, value []byte)) ([]link, error) {
+	floor, err := floorOf(tx)
+	if err != nil {
+		return nil, err
+	}
 	var all []link
-	for item, err := range tx.Scan(prefix, nil, false) {
+	for item, err := range tx.Scan(prefix, firstKey(floor), false) {
 		if err != nil {
 			return nil, fmt.Errorf("read the audit records: %w", err)
 		}

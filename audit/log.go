@@ -17,6 +17,7 @@ type Log struct {
 	unhook func()
 
 	sealing sync.Mutex // one Seal or Expire at a time; taken before mu
+	sealed  int        // how many records since the floor was raised, or many; sealing guards it
 
 	mu   sync.Mutex
 	head Head
@@ -34,7 +35,7 @@ type Log struct {
 // Open reads the records of st that are not sealed, and follows the store until
 // Close.
 func Open(ctx context.Context, st *store.Store) (*Log, error) {
-	l := &Log{store: st}
+	l := &Log{store: st, sealed: floorEvery}
 	l.unhook = st.OnApply(prefix, l.apply)
 	if err := st.View(ctx, l.load); err != nil {
 		l.unhook()

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -81,8 +82,26 @@ func ActorOf(c caller.Caller) Actor {
 
 var prefix = []byte("audit/")
 
-// Append writes the record into tx. It reads nothing, so it makes no transaction
-// conflict.
+// floorKey holds a time, in milliseconds, 8 bytes big endian: no record that is not
+// sealed has a key from before it. The keys of sealed records leave traces in the store
+// that take time to pass over, and readers begin behind them. It moves seldom.
+var floorKey = []byte("auditfloor")
+
+func floorOf(tx *store.Tx) (uint64, error) {
+	value, err := tx.Get(floorKey)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read where audit records begin: %w", err)
+	case len(value) != 8:
+		return 0, fmt.Errorf("audit chain is broken: %q is not where audit records begin", value)
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// Append writes the record into tx. It makes no transaction conflict with another that
+// does.
 func Append(tx *store.Tx, r Record) error {
 	if r.Time.IsZero() {
 		r.Time.Time = tx.Now()
@@ -92,7 +111,11 @@ func Append(tx *store.Tx, r Record) error {
 	if err != nil {
 		return fmt.Errorf("encode the audit record of %s: %w", r.Action, err)
 	}
-	key, err := newKey(tx.Now())
+	floor, err := floorOf(tx)
+	if err != nil {
+		return err
+	}
+	key, err := newKey(max(ulid.Timestamp(tx.Now()), floor))
 	if err != nil {
 		return fmt.Errorf("make the audit record's key: %w", err)
 	}
@@ -103,11 +126,11 @@ func Append(tx *store.Tx, r Record) error {
 // are in the order of their making.
 var appended atomic.Uint64
 
-// newKey returns the prefix and a ULID: 48 bits of time, then 48 of the count and
-// 32 of chance, against other nodes and the counts of earlier runs.
-func newKey(now time.Time) ([]byte, error) {
+// newKey returns the prefix and a ULID: 48 bits of time in milliseconds, then 48 of the
+// count and 32 of chance, against other nodes and the counts of earlier runs.
+func newKey(ms uint64) ([]byte, error) {
 	var id ulid.ULID
-	if err := id.SetTime(ulid.Timestamp(now)); err != nil {
+	if err := id.SetTime(ms); err != nil {
 		return nil, err
 	}
 	var count [8]byte

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	"github.com/oklog/ulid/v2"
 
 	"runner.example/store"
 )
@@ -94,6 +97,11 @@ func (l *Log) Seal(ctx context.Context) error {
 	defer l.sealing.Unlock()
 	l.Head() // which settles the order of all that can be read
 	for more := true; more; {
+		if l.sealed >= floorEvery {
+			if err := l.raiseFloor(ctx); err != nil && !errors.Is(err, store.ErrConflict) {
+				return fmt.Errorf("seal audit records: %w", err)
+			}
+		}
 		var sealed Head
 		_, err := l.store.Update(ctx, func(tx *store.Tx) (err error) {
 			sealed, more, err = l.seal(tx)
@@ -103,10 +111,72 @@ func (l *Log) Seal(ctx context.Context) error {
 			return fmt.Errorf("seal audit records: %w", err)
 		}
 		l.mu.Lock()
-		l.dropLocked(sealed)
+		l.sealed += l.dropLocked(sealed)
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// floorEvery is after how many sealed records the floor is raised.
+const floorEvery = 5000
+
+// raiseFloor moves the floor up to the record sealed last, as far as none that is not
+// sealed comes before. What is appended meanwhile reads the floor, and so is appended
+// again above it.
+func (l *Log) raiseFloor(ctx context.Context) error {
+	_, err := l.store.Update(ctx, func(tx *store.Tx) error {
+		old, err := floorOf(tx)
+		if err != nil {
+			return err
+		}
+		floor := ulid.Timestamp(tx.Now())
+		for item, err := range tx.Scan(sealedPrefix, nil, true) {
+			if err != nil {
+				return err
+			}
+			r, err := decodeRow(item.Key, item.Value)
+			if err != nil {
+				return err
+			}
+			if r.removed == 0 {
+				floor = min(floor, timeOf(r.key))
+				break
+			}
+		}
+		for item, err := range tx.Scan(prefix, firstKey(old), false) {
+			if err != nil {
+				return err
+			}
+			floor = min(floor, timeOf(item.Key))
+			break
+		}
+		if floor <= old {
+			return nil
+		}
+		return tx.Set(floorKey, binary.BigEndian.AppendUint64(nil, floor))
+	})
+	if err == nil {
+		l.sealed = 0
+	}
+	return err
+}
+
+// timeOf gives the time in a record's key; 0 where there is none.
+func timeOf(key []byte) uint64 {
+	id, err := ulid.ParseStrict(string(bytes.TrimPrefix(key, prefix)))
+	if err != nil {
+		return 0
+	}
+	return id.Time()
+}
+
+// firstKey gives the least key of a record of that time.
+func firstKey(ms uint64) []byte {
+	var id ulid.ULID
+	if ms == 0 || id.SetTime(ms) != nil {
+		return nil
+	}
+	return append(bytes.Clone(prefix), id.String()...)
 }
 
 // seal seals a batch of records in tx and returns the head after it, and whether
@@ -146,14 +216,15 @@ func (l *Log) seal(tx *store.Tx) (sealed Head, more bool, err error) {
 	return sealed, more, nil
 }
 
-// dropLocked drops the records up to a sealed head from the tail.
-func (l *Log) dropLocked(sealed Head) {
+// dropLocked drops the records up to a sealed head from the tail, and tells how many.
+func (l *Log) dropLocked(sealed Head) int {
 	first := l.head.Count - uint64(len(l.tail)) // how many come before the tail
 	if sealed.Count <= first {
-		return
+		return 0
 	}
-	l.tail = l.tail[min(sealed.Count-first, uint64(len(l.tail))):]
-	if len(l.tail) == 0 {
+	n := min(int(sealed.Count-first), len(l.tail))
+	if l.tail = l.tail[n:]; len(l.tail) == 0 {
 		l.tail = nil
 	}
+	return n
 }
