@@ -61,6 +61,8 @@ type config struct {
 		response        int64
 		logLines        int
 		logBytes        int64
+		compileTimeout  time.Duration
+		compileMemory   int64
 	}
 	store    struct{ dir string }
 	keystore struct{ pepperFile string }
@@ -113,6 +115,8 @@ func defaults() *config {
 	c.sandbox.response = 8 * mb
 	c.sandbox.logLines = 64
 	c.sandbox.logBytes = 16 * kb
+	c.sandbox.compileTimeout = 10 * time.Second
+	c.sandbox.compileMemory = 512 * mb
 	c.store.dir = "data"
 	c.audit.keepRefused = 30 * 24 * time.Hour
 	c.limit.counters = 100_000
@@ -160,6 +164,8 @@ func (c *config) settings() []setting {
 		{"sandbox", "response", size{&c.sandbox.response, kb, 1 << 30}},
 		{"sandbox", "log_lines", count{&c.sandbox.logLines, 1, many}},
 		{"sandbox", "log_bytes", size{&c.sandbox.logBytes, 1, mb}},
+		{"sandbox", "compile_timeout", duration{&c.sandbox.compileTimeout, 10 * time.Millisecond, time.Hour}},
+		{"sandbox", "compile_memory", size{&c.sandbox.compileMemory, 64 * mb, 1 << 40}},
 		{"store", "dir", text{&c.store.dir, notEmpty}},
 		{"keystore", "pepper_file", text{&c.keystore.pepperFile, nil}},
 		{"auth", "insecure_cookies", flag{&c.auth.insecureCookies}},

@@ -211,6 +211,8 @@ var changed = map[string]string{
 	"RUNNER_SANDBOX_RESPONSE":             "9mb",
 	"RUNNER_SANDBOX_LOG_LINES":            "9",
 	"RUNNER_SANDBOX_LOG_BYTES":            "9kb",
+	"RUNNER_SANDBOX_COMPILE_TIMEOUT":      "9s",
+	"RUNNER_SANDBOX_COMPILE_MEMORY":       "99mb",
 	"RUNNER_STORE_DIR":                    "elsewhere",
 	"RUNNER_KEYSTORE_PEPPER_FILE":         "elsewhere",
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",

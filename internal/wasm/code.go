@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -14,7 +15,9 @@ type function struct {
 	locals     int    // parameters included
 	weight     uint32 // of the heaviest way through its code outside of loops
 	frame      uint32 // bytes of native stack that a call of it takes at most
-	branches   int64  // how much it branches, in tenths of an if: see compileTime
+	branches   int64  // how much it branches, in tenths of an if: see addCompileTime
+	edges      int64  // ways from one piece of code without branches to another
+	checks     int64  // instructions that may trap or call, which are such pieces once compiled
 	calls      list   // in Module.calls: functions called directly, each once
 	indirect   list   // in Module.indirect: types called through tables, each once
 	hasCall    bool
@@ -52,6 +55,7 @@ type coder struct {
 	native  native
 	locals  int // of all functions so far
 	compile time.Duration
+	longest time.Duration // of the functions so far
 }
 
 type arity struct {
@@ -141,23 +145,72 @@ const (
 	tenthsIf     = 10
 	tenthsBlock  = 5
 	tenthsBranch = 7
-	tenthsTarget = 1
+	tenthsTarget = 2
 	tenthsLoop   = 50
 	tenthsBulk   = 40
 )
 
-// addCompileTime adds the time that a function would take to compile: by
-// measurement (wazero v1.12, AMD EPYC, functions of one kind of instruction in
-// all sizes up to a minute) 20 ns for each pair of branches, and 1 ns for each
-// branch and pair of locals.
+// What a compiler takes at most, by measurement (wazero v1.12, AMD EPYC, functions of one
+// kind of instruction in all sizes up to a minute).
+const (
+	timePair    = 20 * time.Nanosecond // for each pair of branches
+	timeLocals  = time.Nanosecond      // for each branch and pair of locals
+	timePassed  = 400 * time.Nanosecond
+	timeCheck   = 25 * time.Microsecond
+	timeByte    = time.Microsecond // of code
+	bytesEdge   = 6 << 10
+	bytesPassed = 110 // for each value that an edge gives to a local
+	bytesCheck  = 8 << 10
+	bytesByte   = 200 // for each byte of code
+)
+
+// ErrCompileTime is what to do about a module that passes Limits.Compile; errors of Parse
+// end in it.
+var ErrCompileTime = errors.New("split functions with many branches and locals")
+
+// addCompileTime adds what a function would take to compile.
 func (c *coder) addCompileTime(f *function, index int) {
-	ifs := f.branches / 10
-	took := time.Duration(20*ifs*ifs + int64(f.locals)*int64(f.locals)*ifs)
+	ifs, locals := f.branches/10, int64(f.locals)
+	took := time.Duration(ifs*ifs)*timePair + time.Duration(locals*locals*ifs)*timeLocals
 	if c.compile += took; c.compile > c.m.limits.Compile {
-		c.refuse("would take more than %s to compile (function %d alone %s): split functions with many branches and locals",
-			c.m.limits.Compile, index, took.Round(time.Second/10))
+		c.refuse("would take more than %s to compile (function %d alone %s): %w",
+			c.m.limits.Compile, index, took.Round(time.Second/10), ErrCompileTime)
 	}
+	passed := f.edges * min(locals, c.native.sets) // each edge gives a value to each local that is set
+	size := int64(f.end - f.code)
+	took += time.Duration(ifs*ifs)*timePair + time.Duration(passed)*timePassed + time.Duration(f.checks)*timeCheck + time.Duration(size)*timeByte
+	if took > c.longest {
+		c.longest, c.m.cost.Heaviest = took, index
+	}
+	c.m.cost.Time += took
+	c.m.cost.Memory = max(c.m.cost.Memory, f.edges*bytesEdge+passed*bytesPassed+f.checks*bytesCheck+size*bytesByte)
 }
+
+// mayTrap tells of the instructions of one byte that may trap, calls among them.
+func mayTrap(op byte) bool {
+	switch {
+	case op == opCall, op == opCallIndirect, op == opTableGet, op == opTableSet, op == opRefFunc, op == opMemoryGrow:
+		return true
+	case op >= 0x28 && op <= 0x3e: // loads and stores
+		return true
+	case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82: // i32 and i64: div, rem
+		return true
+	case op >= 0xa8 && op <= 0xab, op >= 0xae && op <= 0xb1: // truncations of floats
+		return true
+	}
+	return false
+}
+
+// Cost is what a module takes at most to be compiled, estimated from its functions. For
+// usual modules it is too high, by far.
+type Cost struct {
+	Time     time.Duration // of one processor
+	Memory   int64         // bytes for each function that is compiled at a time
+	Heaviest int           // the function that takes longest
+}
+
+// CompileCost tells what the module takes to be compiled.
+func (m *Module) CompileCost() Cost { return m.cost }
 
 // readInstructions decodes the code of a function to its closing end. stamp is
 // the function's own number in seen.
@@ -181,6 +234,9 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		op := r.byte()
 		c.weigh(at, uint32(weights[op]))
 		n.values += int64(nativeValues[op])
+		if mayTrap(op) {
+			f.checks++
+		}
 		constant := last
 		last = -1
 		switch immediates[op] {
@@ -218,6 +274,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			c.memarg()
 		case immLabel:
 			f.branches += tenthsBranch
+			f.edges++
 			values += c.label()
 			straight = false
 			if op == opBr {
@@ -241,6 +298,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				f.branches += tenthsIf
 				straight = false
 			}
+			f.edges += 2
 			c.frames = append(c.frames, fr)
 			if len(c.frames) > m.limits.Nesting {
 				r.refuse("has blocks nested more than %d deep: split the function", m.limits.Nesting)
@@ -278,6 +336,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		case immTable:
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				f.branches += tenthsTarget
+				f.edges++
 				values += c.label()
 				if r.err != nil {
 					return
@@ -333,6 +392,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				if shift > 0 {
 					f.branches += tenthsBulk
 				}
+				f.checks++
 			}
 			c.misc()
 		case immVector:
@@ -340,6 +400,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			if r.pos < r.end {
 				c.weigh(at, vectorWeight(r.bytes[r.pos]))
 			}
+			f.checks++
 			c.vector()
 		default:
 			if feature, ok := featureOf(op); ok {

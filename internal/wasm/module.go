@@ -174,6 +174,7 @@ type Module struct {
 	uses     uses
 	fills    bool // it has memory.fill that is charged by its length
 	copies   bool // and memory.copy
+	cost     Cost
 }
 
 type span struct{ start, end int }

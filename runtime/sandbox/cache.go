@@ -82,11 +82,14 @@ func openCache(dir string, most int64) (*cache, error) {
 		}
 	}
 	c.tidy()
-	if c.compiled, err = wazero.NewCompilationCacheWithDir(filepath.Join(c.dir, codeFolder)); err != nil {
+	if c.compiled, err = wazero.NewCompilationCacheWithDir(c.codeDir()); err != nil {
 		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
 	}
 	return c, nil
 }
+
+// codeDir is the compiler's own folder.
+func (c *cache) codeDir() string { return filepath.Join(c.dir, codeFolder) }
 
 // ownFolder makes a folder, or checks that nobody else can have put anything
 // into it.
@@ -138,19 +141,20 @@ func version() string {
 
 // make gives the code of a rewritten module: what is kept, or what compile makes,
 // which is kept then. The key is that of the module's bytes.
-func (c *cache) make(ctx context.Context, key string, wasm []byte,
-	compile func(context.Context, []byte) (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
+func (c *cache) make(ctx context.Context, key string, s source,
+	compile func(ctx context.Context, s source, kept bool) (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.find(key) {
+	kept := c.find(key)
+	if !kept {
 		c.tidy() // no code is found that nobody vouches for
 	}
 	before := c.code()
-	compiled, err := compile(ctx, wasm)
+	compiled, err := compile(ctx, s, kept)
 	if errors.Is(err, errUnreadable) { // it was so when its sums were taken
 		c.remove(key, c.sums(key))
 		before = c.code()
-		compiled, err = compile(ctx, wasm)
+		compiled, err = compile(ctx, s, false)
 	}
 	if err != nil {
 		return nil, err

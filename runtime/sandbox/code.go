@@ -21,8 +21,8 @@ type code struct {
 
 // code gives that of a rewritten module: the one that others have, or a new one.
 // Each has its leave.
-func (e *Engine) code(ctx context.Context, wasm []byte) (*code, error) {
-	sum := sha256.Sum256(wasm)
+func (e *Engine) code(ctx context.Context, s source) (*code, error) {
+	sum := sha256.Sum256(s.wasm)
 	key := hex.EncodeToString(sum[:])
 	for {
 		e.mu.Lock()
@@ -34,7 +34,7 @@ func (e *Engine) code(ctx context.Context, wasm []byte) (*code, error) {
 		c.users++
 		e.mu.Unlock()
 		if !there {
-			return e.fill(ctx, c, wasm)
+			return e.fill(ctx, c, s)
 		}
 		select {
 		case <-c.done:
@@ -51,11 +51,11 @@ func (e *Engine) code(ctx context.Context, wasm []byte) (*code, error) {
 }
 
 // fill has new code compiled, or takes it from the folder of what was.
-func (e *Engine) fill(ctx context.Context, c *code, wasm []byte) (*code, error) {
+func (e *Engine) fill(ctx context.Context, c *code, s source) (*code, error) {
 	if e.cache != nil {
-		c.compiled, c.err = e.cache.make(ctx, c.key, wasm, e.compile)
+		c.compiled, c.err = e.cache.make(ctx, c.key, s, e.compile)
 	} else {
-		c.compiled, c.err = e.compile(ctx, wasm)
+		c.compiled, c.err = e.compile(ctx, s, false)
 	}
 	if c.err != nil {
 		e.mu.Lock()

@@ -46,6 +46,14 @@ type Options struct {
 	// InitTime is how long a module may take for what comes before its first
 	// request; 10 s by default.
 	InitTime time.Duration
+	// CompileTime and CompileBytes are the processor time and the memory that
+	// compiling one module may take; 10 s and 512 MiB by default.
+	CompileTime  time.Duration
+	CompileBytes int64
+	// Compiler is the command that runs Compile with the arguments that follow it,
+	// for modules that may come near these bounds. Empty: such modules are refused if
+	// they are certain to pass them, and else compiled in this process.
+	Compiler []string
 	// IdleTime is how long a sandbox may be idle before it gives memory back;
 	// 10 s by default. After six times as long it goes, but for one of a module.
 	IdleTime time.Duration
@@ -80,6 +88,12 @@ func (o Options) filled() Options {
 	if o.InitTime == 0 {
 		o.InitTime = 10 * time.Second
 	}
+	if o.CompileTime == 0 {
+		o.CompileTime = 10 * time.Second
+	}
+	if o.CompileBytes == 0 {
+		o.CompileBytes = 512 << 20
+	}
 	if o.IdleTime == 0 {
 		o.IdleTime = 10 * time.Second
 	}
@@ -105,6 +119,8 @@ func (o Options) Validate() error {
 		return fault.New(fault.Invalid, "[sandbox] queue_wait must be positive")
 	case o.CacheBytes < 0:
 		return fault.New(fault.Invalid, "the size of the folder of compiled modules must be positive")
+	case o.CompileTime < 0 || o.CompileBytes < 0:
+		return fault.New(fault.Invalid, "[sandbox] compile_timeout and compile_memory must be positive")
 	case o.InitTime < 0 || o.IdleTime < 0:
 		return fault.New(fault.Invalid, "the times of a sandbox must be positive")
 	}

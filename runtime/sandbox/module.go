@@ -4,16 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
@@ -60,7 +54,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	if err != nil {
 		return nil, err
 	}
-	p.Wasm = nil // the compiler has it now
+	p.Source.wasm = nil // the compiler has it now
 	m := &Module{name: name, engine: e, program: p, code: code, handlers: p.Handlers}
 	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
@@ -77,44 +71,9 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	return m, nil
 }
 
-// compileTime is more than the largest module takes that is let through.
-const compileTime = time.Minute
-
-// compile asks the compiler, which ends with its context only when it has more
-// than one worker.
-func (e *Engine) compile(load context.Context, wasm []byte) (wazero.CompiledModule, error) {
-	ctx, cancel := context.WithTimeout(load, compileTime)
-	defer cancel()
-	ctx = experimental.WithCompilationWorkers(ctx, 2)
-	compiled, err := e.runtime.CompileModule(ctx, wasm)
-	if _, files := errors.AsType[*fs.PathError](err); files || isLinkError(err) {
-		// The code could not be read or kept; what was compiled is there now.
-		compiled, err = e.runtime.CompileModule(ctx, wasm)
-	}
-	switch {
-	case err != nil && load.Err() != nil:
-		return nil, cancelled(load)
-	case err != nil && ctx.Err() != nil:
-		return nil, fault.Wrap(context.Cause(ctx), fault.Invalid, "takes too long to compile: make it smaller")
-	case err != nil && strings.HasPrefix(err.Error(), "compilationcache: "):
-		return nil, errUnreadable
-	case err != nil:
-		return nil, refuse("is not a valid WebAssembly module: %s", asText(firstLine(err), 500))
-	}
-	return compiled, nil
-}
-
-// errUnreadable: the compiler cannot make anything of the code that it has kept.
-var errUnreadable = fault.New(fault.Internal, "its compiled code cannot be read: empty the folder of compiled modules")
-
 // cancelled is of a module whose loading has ended before its time.
 func cancelled(load context.Context) error {
 	return fault.Wrap(context.Cause(load), fault.Invalid, "was not loaded, as that was cancelled")
-}
-
-func isLinkError(err error) bool {
-	_, is := errors.AsType[*os.LinkError](err)
-	return is
 }
 
 // initialize runs what comes before the first request, keeps what it left, and

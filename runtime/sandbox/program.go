@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
-	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
 )
 
@@ -35,12 +35,12 @@ const maxTable = 1 << 16
 // program is a module made ready to be compiled, and what there is to know about
 // it.
 type program struct {
-	// Wasm is the rewritten module: it counts its fuel and its stack, exports its
+	// Source is the rewritten module: it counts its fuel and its stack, exports its
 	// mutable globals, and has neither data nor a start function. Nor has it names
 	// or memory of its own: modules that differ in those alone have one code.
-	Wasm     []byte
+	Source   source
 	Handlers []string
-	// Exports are the names that Wasm has for the module's functions.
+	// Exports are the names that Source has for the module's functions.
 	Exports map[string]string
 	// Command: it exports _start.
 	Command bool
@@ -64,15 +64,20 @@ func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *code, e
 	if err := wasm.Foreign(binary); err != nil {
 		return nil, nil, refuse("%v", err)
 	}
-	m, err := wasm.Parse(binary, wasm.DefaultLimits())
-	if err != nil {
-		return nil, nil, fault.Wrap(nil, fault.Invalid, "%v", err)
+	limits := wasm.DefaultLimits()
+	limits.Compile = 2 * e.options.CompileTime // the estimate may be so much too high
+	m, err := wasm.Parse(binary, limits)
+	switch {
+	case errors.Is(err, wasm.ErrCompileTime):
+		return nil, nil, refuse("%v, or raise [sandbox] compile_timeout", err)
+	case err != nil:
+		return nil, nil, refuse("%v", err)
 	}
 	p, err := e.rewrite(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := e.code(ctx, p.Wasm)
+	c, err := e.code(ctx, p.Source)
 	return p, c, err
 }
 
@@ -105,7 +110,8 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	p.Wasm, p.Data, p.Fuel, p.Depth, p.Exports = rewritten, done.Data, done.Fuel, done.Depth, done.Exports
+	p.Source = source{rewritten, m.CompileCost()}
+	p.Data, p.Fuel, p.Depth, p.Exports = done.Data, done.Fuel, done.Depth, done.Exports
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
 	}

@@ -1,0 +1,142 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// compilerCommand makes the tests' program the compiler of its engines.
+const compilerCommand = "compile-module"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == compilerCommand {
+		os.Exit(sandbox.Compile(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func itself(t *testing.T) []string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{path, compilerCommand}
+}
+
+// withLarge is a module of a handler "f" that does nothing, and a large function
+// (i32, i32) -> () beside it.
+func withLarge(n int, instructions ...byte) []byte {
+	num := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	section := func(id byte, content ...[]byte) []byte {
+		all := slices.Concat(content...)
+		return slices.Concat([]byte{id}, num(len(all)), all)
+	}
+	large := slices.Concat([]byte{0}, bytes.Repeat(instructions, n), []byte{0x0b})
+	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, []byte{2, 0x60, 0, 0, 0x60, 2, 0x7f, 0x7f, 0}),
+		section(3, []byte{2, 0, 1}),
+		section(5, []byte{1, 0, 1}),
+		section(7, []byte{2, 1, 'f', 0, 0, 6}, []byte("memory"), []byte{2, 0}),
+		section(10, []byte{2, 2, 0, 0x0b}, num(len(large)), large))
+}
+
+// Pieces of large functions.
+var (
+	stores = []byte{0x20, 0, 0x20, 1, 0x36, 2, 0}    // i32.store of one parameter at the other
+	calls  = []byte{0x10, 0}                         // of f
+	divs   = []byte{0x20, 0, 0x20, 1, 0x6d, 0x21, 0} // i32.div_s
+	broken = []byte{0x6a, 0x21, 0}                   // i32.add of nothing
+)
+
+func TestAModuleThatMayTakeLongIsCompiledByAHelper(t *testing.T) {
+	for _, cache := range []string{filepath.Join(t.TempDir(), "cache"), ""} {
+		t.Setenv("TMPDIR", t.TempDir())
+		options := sandbox.Options{CacheDir: cache, CompileTime: 3 * time.Second, Compiler: itself(t)}
+		wasm := withLarge(100_000, stores...)
+		m := load(t, newEngine(t, options), wasm)
+		if _, err := within(t, plenty, m, "f"); fault.CodeOf(err) != fault.HandlerFailed || !strings.Contains(err.Error(), "without an answer") {
+			t.Errorf("ends with %v", err)
+		}
+		options.Compiler = []string{"/nothing/there"}
+		_, err := newEngine(t, options).Load(t.Context(), "large.wasm", wasm)
+		if kept := cache != ""; kept != (err == nil) {
+			t.Errorf("a second engine with the folder %q: %v", cache, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "did not start: fork/exec /nothing/there") {
+			t.Errorf("the error is %v", err)
+		}
+		if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+		m = load(t, newEngine(t, options), withLarge(1000, stores...)) // no helper is needed
+		if _, err := within(t, plenty, m, "f"); fault.CodeOf(err) != fault.HandlerFailed {
+			t.Errorf("a small one ends with %v", err)
+		}
+	}
+}
+
+func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	for what, row := range map[string]struct {
+		options sandbox.Options
+		wasm    []byte
+		want    string
+	}{
+		"time": {
+			sandbox.Options{CompileTime: 100 * time.Millisecond, Compiler: itself(t)}, withLarge(200_000, calls...),
+			"large.wasm: takes more than 100ms to compile, function 1 most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
+		},
+		"memory": {
+			sandbox.Options{CompileBytes: 64 << 20, Compiler: itself(t)}, withLarge(100_000, divs...),
+			"large.wasm: takes more than 64 MiB to compile, function 1 most of it: split functions with many branches and locals, or raise [sandbox] compile_memory",
+		},
+		"time of a processor that others use": {
+			sandbox.Options{CompileTime: 10 * time.Millisecond, Compiler: []string{"/bin/sh", "-c", "exec sleep 600"}}, withLarge(10_000, calls...),
+			"large.wasm: takes more than 10ms to compile",
+		},
+		"the kernel's bound of time": {
+			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "kill -XCPU $$"}}, withLarge(100_000, calls...),
+			"large.wasm: takes more than 1s to compile",
+		},
+		"the kernel's bound of memory": {
+			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "echo fatal error: runtime: out of memory >&2; exit 2"}}, withLarge(100_000, calls...),
+			"large.wasm: takes more than 512 MiB to compile",
+		},
+		"a module that is not valid": {
+			sandbox.Options{CompileTime: time.Second, Compiler: itself(t)}, withLarge(60_000, slices.Concat(broken, divs)...),
+			"large.wasm: is not a valid WebAssembly module: invalid function[1]",
+		},
+		"a helper that fails": {
+			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "echo its disk is full >&2; exit 1"}}, withLarge(100_000, calls...),
+			"large.wasm: cannot be compiled: the process for it ended: exit status 1: its disk is full",
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			row.options.CacheDir = cache
+			e := newEngine(t, row.options)
+			if _, err := e.Load(t.Context(), "large.wasm", row.wasm); err == nil || !strings.HasPrefix(err.Error(), row.want) {
+				t.Errorf("ends with %v, want %q", err, row.want)
+			}
+		})
+	}
+}
+
+func TestAHelperEndsWithTheLoadThatItIsFor(t *testing.T) {
+	e := newEngine(t, sandbox.Options{CompileTime: 10 * time.Second, CompileBytes: 1 << 20, Compiler: []string{"/bin/sh", "-c", "exec sleep 600"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := e.Load(ctx, "large.wasm", withLarge(10_000, calls...)); err == nil || !strings.Contains(err.Error(), "was not loaded, as that was cancelled") {
+		t.Errorf("ends with %v", err)
+	}
+}
