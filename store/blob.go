@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -65,12 +66,15 @@ func (b *blobs) open(dir string) error {
 
 // PutBlob stores all that r yields and returns its name. After it returned the
 // blob is on disk; the same bytes are stored once. If it fails nothing is
-// stored.
+// stored; the error matches ErrUnavailable if the disk is full.
 func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
 	if s.isClosed() {
 		return Digest{}, errClosed
 	}
 	d, err := s.blobs.put(&ctxReader{ctx, r})
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = unavailable(err)
+	}
 	if err != nil {
 		return Digest{}, fmt.Errorf("store blob: %w", err)
 	}

@@ -113,6 +113,9 @@ func (s *space) prepare() error {
 		return err
 	}
 	need := int64(openBytes)
+	if err := s.enoughFor(need); err != nil {
+		return err
+	}
 	for _, l := range logs {
 		size, err := prepareLog(l.path)
 		if err != nil {
