@@ -46,7 +46,7 @@ require (
 	golang.org/x/text v0.41.0 // indirect
 	golang.org/x/time v0.9.0 // indirect
 	golang.org/x/tools v0.48.0 // indirect
-	google.golang.org/protobuf v1.36.7 // indirect
+	google.golang.org/protobuf v1.36.7
 	pgregory.net/rapid v1.3.0
 	runner.example/sdk/go v0.0.0
 )

@@ -13,6 +13,9 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
+
+	"github.com/dgraph-io/badger/v4/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // A backup is a line and frames:
@@ -233,13 +236,15 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	if err := mark.set(markSlot{state: markRestoring}); err != nil {
 		return err
 	}
+	s.space.ahead = loadAhead
 	err := s.load(newFrameReader(ctx, r))
+	s.space.ahead = room{}
 	var newest logRecord
 	if err == nil {
 		newest, err = audit(s.db)
 	}
 	if err != nil {
-		err = errors.Join(err, s.db.DropAll())
+		err = errors.Join(err, s.db.DropAll(), s.space.attach())
 		return errors.Join(err, mark.set(markSlot{}))
 	}
 	if err := s.reopenBadger(); err != nil {
@@ -275,7 +280,7 @@ func (s *Store) load(in *frameReader) error {
 	lists, feed := io.Pipe()
 	loaded := make(chan error, 1)
 	go func() {
-		err := s.db.Load(lists, 16)
+		err := s.db.Load(lists, 1)
 		lists.CloseWithError(err) // so that the feeding ends
 		loaded <- err
 	}()
@@ -287,6 +292,23 @@ func (s *Store) load(in *frameReader) error {
 	return err
 }
 
+// loadAhead bounds what Badger has been given of a backup and has not written: a
+// batch that is under way and one that is being gathered.
+var loadAhead = room{log: 32 << 20, table: 32 << 20}
+
+// listRoom returns what a list of keys takes of Badger.
+func listRoom(payload []byte) (r room, err error) {
+	var list pb.KVList
+	if err := proto.Unmarshal(payload, &list); err != nil {
+		return r, errDamaged
+	}
+	for _, kv := range list.Kv {
+		n := int64(len(kv.Key) + len(kv.Value))
+		r.add(room{log: n + logEntryBytes, table: n + tableEntryBytes})
+	}
+	return r, nil
+}
+
 func (s *Store) loadFrames(in *frameReader, lists io.Writer) error {
 	for {
 		kind, payload, err := in.next()
@@ -295,6 +317,13 @@ func (s *Store) loadFrames(in *frameReader, lists io.Writer) error {
 		}
 		switch kind {
 		case frameKeys:
+			r, err := listRoom(payload)
+			if err != nil {
+				return err
+			}
+			if err := s.space.admit(r); err != nil {
+				return unavailable(err)
+			}
 			head := binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))
 			if _, err := lists.Write(append(head, payload...)); err != nil {
 				return err

@@ -34,6 +34,8 @@
 //     see mark.go and inspect.go.
 //   - What cannot be read is an error (ErrUnavailable), never an absent key or
 //     an older value, and no compaction drops it; see reading.go and scrub.go.
+//   - A commit that the disk has no room for is refused, and nothing happened;
+//     reads go on (see space).
 //   - An Update or View that touches nothing opens nothing.
 //
 // # What never happens here

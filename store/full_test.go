@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -223,6 +224,46 @@ func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
 		}
 		s = d.mustOpen()
 		check()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
+	sequential(t)
+	from := mustOpen(t, store.Options{})
+	for i := range 100 {
+		put(t, from, fmt.Sprintf("row/%03d", i), strings.Repeat(string(rune('a'+i%26)), 1<<20))
+	}
+	var backup bytes.Buffer
+	if _, err := from.Backup(t.Context(), &backup); err != nil {
+		t.Fatal(err)
+	}
+	want := scanAll(t, from, "")
+	onSmallDisks(t, smallDisks, 96<<20, func(t *testing.T, d *disk) {
+		s := d.mustOpen()
+		err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes()))
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a backup larger than the disk: %v", err)
+		}
+		put(t, s, "k", "1")
+		if got := scanAll(t, s, ""); got != "k=1" {
+			t.Errorf("the store holds %d bytes", len(got))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	onSmallDisks(t, smallDisks, 480<<20, func(t *testing.T, d *disk) {
+		s := d.mustOpen()
+		if err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		if scanAll(t, s, "") != want {
+			t.Error("the restored store holds something else")
+		}
+		put(t, s, "k", "1")
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -108,6 +108,7 @@ const (
 // prepare makes the files that an earlier process has left such that Badger can
 // open them.
 func (s *space) prepare() error {
+	s.close()
 	logs, err := s.logs()
 	if err != nil {
 		return err

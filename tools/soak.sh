@@ -79,7 +79,7 @@ part "the whole black box against a binary with the race detector" \
   env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 30m ./tests
 part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
-part "store: crashes, serializability, damage" \
+part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 30m ./store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
   go test -count=1 -v -timeout 60m ./entity
