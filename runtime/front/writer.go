@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"log/slog"
@@ -25,8 +26,8 @@ type largeAnswer struct {
 	// start is where memory begins that is not freed yet, done the end of what is written.
 	start, done int
 	head        []byte
-	// headOver: the next write is the end of the head.
-	headOver bool
+	// headOver: what is written next is the end of the head. begun: writeAnswer was called.
+	headOver, begun bool
 	// address is what the bytes count for; the zero Addr: for none.
 	address netip.Addr
 
@@ -43,11 +44,14 @@ func (*answerBody) Read([]byte) (int, error) { panic("BUG: front: the body of an
 // SupportsBodyWriteTo has fasthttp call WriteTo.
 func (*answerBody) SupportsBodyWriteTo() bool { return true }
 
-// WriteTo writes the body behind the head, the end of which is in w.
+// WriteTo writes the body behind the head. What w holds is the end of that, if anything.
 func (b *answerBody) WriteTo(w io.Writer) (int64, error) {
-	size := len(b.answer.body)
+	size := int64(len(b.answer.body))
 	b.answer.headOver = true
-	return int64(size), w.(interface{ Flush() error }).Flush()
+	if err := w.(*bufio.Writer).Flush(); err != nil || b.answer.begun {
+		return size, err
+	}
+	return size, (*conn)(b).writeAnswer()
 }
 
 // Close is the end of the body, written or not.
@@ -101,6 +105,7 @@ func (c *conn) writeAnswer() error {
 		raw, _ = sc.SyscallConn()
 	}
 	a := &c.answer
+	a.begun = true
 	if raw != nil {
 		if err := a.write(raw, false); err != nil || len(a.head)+len(a.body) == 0 {
 			return err
