@@ -54,7 +54,7 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
+  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
 part "black box: what the host computes for handlers" \
   go test -count=1 -v -timeout 20m ./tests -run 'TestHostWork|TestNeighboursOfHostWork|TestCheckingABody'
 part "what the host computes for handlers, in pieces" \
