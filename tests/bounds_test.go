@@ -24,6 +24,7 @@ routes("/", auth: none, rateLimit: none) {
   GET /operations -> operations (auth: apiKey(admin))
   GET /answer -> answer
   GET /large -> large
+  GET /largeAndNap -> largeAndNap
   GET /lines -> lines
 }
 `
@@ -46,6 +47,7 @@ func TestEveryBoundOfAHandlerBites(t *testing.T) {
 		{"[sandbox]\nmoved_bytes = \"2kb\"", "/bytes", false, "500 handler_failed"},
 		{"[sandbox]\nstore_operations = 2", "/operations", false, "500 handler_failed"},
 		{"[sandbox]\nresponse = \"1kb\"", "/answer", false, "500 handler_failed"},
+		{"[front]\nanswer_memory = \"8mb\"", "/largeAndNap", true, "503 overloaded"},
 	}
 	run := func(t *testing.T, toml, path string, twice bool) (answers []string) {
 		a := newApp(t, boundsSchema, toml, "bounds")

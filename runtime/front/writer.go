@@ -112,6 +112,7 @@ func (c *conn) writeAnswer() error {
 		}
 	}
 	if err := a.leaveHeap(); err != nil {
+		c.warnCut()
 		c.reset()
 		return err
 	}
@@ -121,12 +122,16 @@ func (c *conn) writeAnswer() error {
 	err := c.writeRest(raw)
 	a.free(len(a.memory))
 	if a.backlog.drop(a.unsent) {
-		c.gate.warn("answer cut off: answer_memory is in use and its reader was the slowest", slog.String("address", a.address.String()))
+		c.warnCut()
 	}
 	if err != nil {
 		c.reset() // else the kernel keeps for minutes what it still has
 	}
 	return err
+}
+
+func (c *conn) warnCut() {
+	c.gate.warn("answer cut off: answer_memory is in use and other readers are faster", slog.String("address", c.answer.address.String()))
 }
 
 func (c *conn) writeRest(raw syscall.RawConn) error {

@@ -64,10 +64,12 @@
   (func (export "answer")
     (call $must (call $response_send (i32.const 200) (i32.const 0) (i32.const 2000))))
 
-  ;; large: eight MiB
-  (func (export "large")
+  ;; large: eight MiB; largeAndNap: the same, and then a sleep
+  (func $large
     (drop (memory.grow (i32.const 128)))
     (call $must (call $response_send (i32.const 200) (i32.const 0) (i32.const 8388608))))
+  (func (export "large") (call $large))
+  (func (export "largeAndNap") (call $large) (call $sleep))
 
   ;; lines: twenty of 32 bytes
   (func (export "lines") (local $n i32)
