@@ -54,7 +54,7 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	if err != nil {
 		return Key{}, err
 	}
-	if err := checkRoom(tx, a, r.Tenant, now); err != nil {
+	if err := countNew(tx, a, r, now); err != nil {
 		return Key{}, err
 	}
 	if r.ID, err = newID(keyIDs, now); err != nil {
@@ -142,7 +142,7 @@ func (k *Keystore) Revoke(tx *store.Tx, a Authority, id string) (Key, error) {
 		return Key{}, err
 	}
 	if r.Revoked != 0 {
-		return k.keyAt(r, now), nil
+		return k.keyAt(tx, r, now)
 	}
 	r.Revoked = now
 	return k.commit(tx, a, "apiKeys.revoke", r, now, secret.Token{})
@@ -175,7 +175,7 @@ func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bo
 		return Key{}, fault.New(fault.Conflict, "the key is %s: nothing brings it back", status)
 	}
 	if r.Disabled == disabled {
-		return k.keyAt(r, now), nil
+		return k.keyAt(tx, r, now)
 	}
 	r.Disabled = disabled
 	return k.commit(tx, a, action, r, now, secret.Token{})
@@ -207,9 +207,9 @@ func (k *Keystore) commit(tx *store.Tx, a Authority, action string, r *record, n
 	if err := a.record(tx, action, r.ID); err != nil {
 		return Key{}, err
 	}
-	key := k.keyAt(r, now)
+	key, err := k.keyAt(tx, r, now)
 	key.Token = token
-	return key, nil
+	return key, err
 }
 
 func (k *Keystore) tokenRecord(token secret.Token) tokenRecord {
@@ -244,45 +244,6 @@ func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error
 		return 0, nil
 	}
 	return now + lifetime.Milliseconds(), nil
-}
-
-// checkRoom refuses one more key of a tenant that has all it may have. The keys
-// that operators make for nobody are not counted.
-func checkRoom(tx *store.Tx, a Authority, tenant string, now int64) error {
-	limit := a.Schema.APIKeys.MaxPerTenant
-	if limit == 0 || tenant == "" && a.isOperator() {
-		return nil
-	}
-	live := 0
-	prefix := tenantPrefix(tenant)
-	for item, err := range tx.Scan(prefix, nil, false) {
-		if err == nil {
-			err = a.readsKey()
-		}
-		if err != nil {
-			return err
-		}
-		end, err := decodeTime(item.Value)
-		if err != nil {
-			return fmt.Errorf("read the keys of a tenant: %w", err)
-		}
-		if now >= end {
-			continue
-		}
-		if tenant == "" {
-			r, err := read(tx, string(item.Key[len(prefix):]))
-			if err != nil {
-				return err
-			}
-			if r.Owner == "" { // an operator's
-				continue
-			}
-		}
-		if live++; live >= limit {
-			return fault.New(fault.Conflict, "the tenant has %d live keys, all it may have (maxPerTenant): revoke one first", limit)
-		}
-	}
-	return nil
 }
 
 func checkGrace(grace, allowed time.Duration) error {

@@ -51,16 +51,22 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	}
 	change := ClockChange{From: timeOf(k.clock.now()), To: k.clock.machine.Wall().UTC()}
 	if change.To.Before(change.From) {
-		ids, err := k.madeAfter(ctx, change.To.UnixMilli())
+		from, to := change.From.UnixMilli(), change.To.UnixMilli()
+		later, revived, err := k.between(ctx, to, from)
 		if err != nil {
 			return change, err
 		}
-		for some := range slices.Chunk(ids, sweptPerWrite) {
-			if err := k.revokeAll(ctx, a, some, change.To.UnixMilli()); err != nil {
+		for some := range slices.Chunk(later, deadPerWrite) {
+			if err := k.revokeAll(ctx, a, some, to); err != nil {
 				return change, err
 			}
 		}
-		change.Revoked = len(ids)
+		for some := range slices.Chunk(revived, deadPerWrite) {
+			if err := k.reviveAll(ctx, some); err != nil {
+				return change, err
+			}
+		}
+		change.Revoked = len(later)
 	}
 	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
 		return audit.Append(tx, audit.Record{
@@ -75,32 +81,36 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	return change, nil
 }
 
-// madeAfter returns the ids of the keys and sessions made after a time, in ms, that
-// are not revoked.
-func (k *Keystore) madeAfter(ctx context.Context, ms int64) (ids []string, err error) {
+// between returns the ids of the keys and sessions that were made after the time to, in
+// ms, and of the older keys that expired from then to the time from.
+func (k *Keystore) between(ctx context.Context, to, from int64) (later, revived []string, err error) {
 	err = k.store.View(ctx, func(tx *store.Tx) error {
 		for item, err := range tx.Scan([]byte(prefixKey), nil, false) {
 			if err != nil {
 				return err
 			}
-			if r, err := decodeRecord(item.Value); err == nil && r.Created > ms && r.Revoked == 0 {
-				ids = append(ids, r.ID)
+			switch r, err := decodeRecord(item.Value); {
+			case err != nil || r.Revoked != 0: // refused anyway
+			case r.Created > to:
+				later = append(later, r.ID)
+			case r.Expires > to && r.Expires <= from:
+				revived = append(revived, r.ID)
 			}
 		}
 		for item, err := range tx.Scan([]byte(prefixSession), nil, false) {
 			if err != nil {
 				return err
 			}
-			if r, err := decodeSession(item.Value); err == nil && r.Created > ms && r.Revoked == 0 {
-				ids = append(ids, r.ID)
+			if r, err := decodeSession(item.Value); err == nil && r.Created > to && r.Revoked == 0 {
+				later = append(later, r.ID)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for what was made after %s: %w", timeOf(ms).Format(time.RFC3339), err)
+		return nil, nil, fmt.Errorf("look for what was made after %s: %w", timeOf(to).Format(time.RFC3339), err)
 	}
-	return ids, nil
+	return later, revived, nil
 }
 
 func (k *Keystore) revokeAll(ctx context.Context, a Authority, ids []string, now int64) error {
@@ -131,5 +141,22 @@ func (k *Keystore) revokeKeyAt(tx *store.Tx, a Authority, id string, now int64) 
 	}
 	r.Revoked = now
 	_, err = k.commit(tx, a, "apiKeys.revoke", r, now, secret.Token{})
+	return err
+}
+
+// reviveAll puts keys that are not expired after all back among the live ones.
+func (k *Keystore) reviveAll(ctx context.Context, ids []string) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			r, err := read(tx, id)
+			if err == nil {
+				err = r.moveToLive(tx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	return err
 }

@@ -20,10 +20,14 @@
 //	keystore/pepper                            check value of the pepper
 //	keystore/key/<id>                          the key, JSON
 //	keystore/tenant/<u16 length><tenant><id>   i64 end of the key's life in ms
+//	keystore/dead/<u16 length><tenant><id>     the same of a revoked or expired key
+//	keystore/count/<tenant>                    i64 number of keys that maxPerTenant counts
 //	keystore/session/<id>                      the session, JSON
 //	keystore/use/<id>                          i64 last use of a key or session in ms
 //
-// A session is deleted a day after its end; a key never is.
+// A session is deleted a day after its end, a key DefaultKeepDead or what Options say
+// after it was revoked or expired. Of a dead key memory holds what tells the log why
+// its tokens are refused.
 //
 // What belongs to one node is a file beside the store: the pepper (unless it is
 // kept elsewhere) and clock, the time by which credentials are judged; the type of

@@ -84,6 +84,28 @@ func (x *index[T]) remove(mac [sha256.Size]byte) {
 	}
 }
 
+// each calls visit with what every token belongs to.
+func (x *index[T]) each(visit func(*T)) {
+	t := x.table.Load()
+	for i := range t.buckets {
+		for n := t.buckets[i].Load(); n != nil; n = n.next {
+			visit(n.of)
+		}
+	}
+}
+
+// removeIf takes the tokens out that belong to what drop reports.
+func (x *index[T]) removeIf(drop func(*T) bool) {
+	t := x.table.Load()
+	for i := range t.buckets {
+		for n := t.buckets[i].Load(); n != nil; n = n.next {
+			if drop(n.of) {
+				x.remove(n.mac)
+			}
+		}
+	}
+}
+
 // without returns a chain that has all nodes but the one of that HMAC. The
 // nodes in front of it are copied, those behind it shared.
 func without[T any](chain *node[T], mac [sha256.Size]byte) (rest *node[T], found bool) {

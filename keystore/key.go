@@ -2,9 +2,11 @@ package keystore
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"runner.example/internal/secret"
+	"runner.example/store"
 )
 
 // Status is the state of a key. Only Disabled and Revoked are stored, the
@@ -135,19 +137,23 @@ func (t *jsonTime) UnmarshalJSON(data []byte) error {
 }
 
 // keyAt is what can be seen of a record at now. It has no token.
-func (k *Keystore) keyAt(r *record, now int64) Key {
+func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {
+	used, err := k.lastUse(tx, r.ID)
+	if err != nil {
+		return Key{}, fmt.Errorf("read the last use of %s: %w", r.ID, err)
+	}
 	return Key{
 		ID: r.ID, Scope: r.Scope, Capability: r.Capability, Name: r.Name, Status: r.status(now), Hint: r.Tokens[0].Hint,
 		Tenant: r.Tenant, Owner: r.Owner, Metadata: r.Metadata,
 		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
 		PreviousTokenExpiresAt: timeOf(graceShown(r, now)), RevokedAt: timeOf(r.Revoked),
-		LastUsedAt: timeOf(k.lastUse(r.ID)),
-	}
+		LastUsedAt: timeOf(used),
+	}, nil
 }
 
 // graceShown is the end of the grace of a key that is not dead by now.
 func graceShown(r *record, now int64) int64 {
-	if now >= r.end() {
+	if r.dead(now) {
 		return 0
 	}
 	return r.graceEnd(now)

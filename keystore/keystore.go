@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -28,6 +29,9 @@ type Options struct {
 	PepperFile string
 	// Machine tells the time; the zero value is the kernel's.
 	Machine Machine
+	// KeepDead is how long a revoked or expired key can still be listed; 0:
+	// DefaultKeepDead.
+	KeepDead time.Duration
 	// Logger is told what cannot be returned; nil: nobody is.
 	Logger *slog.Logger
 }
@@ -89,6 +93,7 @@ type Keystore struct {
 	macs   *macs
 	clock  *clock
 	index  *index[entry]
+	dead   *index[deadKey] // tokens of revoked and expired keys that index has no longer
 	epoch  atomic.Uint64
 	uses   uses
 
@@ -101,20 +106,31 @@ type Keystore struct {
 	useOf    map[string]*use // of keys and sessions, by their ids
 	unhook   func()
 
+	upkeep upkeep
+}
+
+// upkeep is what the background task has of its own.
+type upkeep struct {
 	stop func()
 	done chan struct{}
+
+	mu       sync.Mutex // one run at a time
+	keepDead time.Duration
+	unmoved  []string // expired keys that the lists of their tenants still have
 }
 
 // known is what the index holds of one key.
 type known struct {
 	version store.Seq
 	macs    [][sha256.Size]byte
+	entry   *entry // nil for one that could not be read
 }
 
 // entry is a key as Verify needs it. It is immutable.
 type entry struct {
 	identity Identity
 	expires  int64  // ms
+	revoked  int64  // ms, 0: it is not
 	refused  Reason // "" unless the key is revoked or disabled
 	use      *use
 }
@@ -134,9 +150,9 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	}
 	k := &Keystore{
 		store: st, logger: logger, pepper: pepper, macs: newMACs(pepper), clock: clock, index: newIndex[entry](),
-		sessionIndex: newIndex[sessionEntry](),
-		keys:         map[string]*known{}, sessions: map[string]*knownSession{}, useOf: map[string]*use{},
-		done: make(chan struct{}),
+		dead: newIndex[deadKey](), sessionIndex: newIndex[sessionEntry](),
+		keys: map[string]*known{}, sessions: map[string]*knownSession{}, useOf: map[string]*use{},
+		upkeep: upkeep{keepDead: cmp.Or(opt.KeepDead, DefaultKeepDead), done: make(chan struct{})},
 	}
 	sessionKey := k.Derive("sessions")
 	k.sessionMACs = newMACs(sessionKey[:])
@@ -148,16 +164,16 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 		return nil, err
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	k.stop = stop
+	k.upkeep.stop = stop
 	go k.keepWriting(background)
 	return k, nil
 }
 
 // Close stops following the store and writes what is not written yet: last uses
-// and the clock mark. The store must still be open.
+// and the clock file. The store must still be open.
 func (k *Keystore) Close() error {
-	k.stop()
-	<-k.done
+	k.upkeep.stop()
+	<-k.upkeep.done
 	k.unhook()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -170,9 +186,10 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 	if !ValidToken(token) {
 		return Identity{Refused: Malformed}, ErrInvalidToken
 	}
-	n := k.index.find(k.macs.of(token))
+	mac := k.macs.of(token)
+	n := k.index.find(mac)
 	if n == nil {
-		return Identity{Refused: Unknown}, ErrInvalidToken
+		return k.whyDead(mac), ErrInvalidToken
 	}
 	now, latest := k.clock.read()
 	if reason := n.of.refusedAt(latest, n.until); reason != "" {
@@ -211,13 +228,22 @@ func (k *Keystore) Ready() error { return k.clock.quarantined() }
 func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
 
 func (k *Keystore) load(ctx context.Context) error {
+	now := k.clock.now()
 	return k.store.View(ctx, func(tx *store.Tx) error {
-		for _, prefix := range []string{prefixKey, prefixSession, prefixUse} {
+		for _, prefix := range []string{prefixKey, prefixTenant, prefixSession, prefixUse} {
 			for item, err := range tx.Scan([]byte(prefix), nil, false) {
 				if err != nil {
 					return fmt.Errorf("read the keys: %w", err)
 				}
-				if err := k.follow(item.Version, item.Key, item.Value); err != nil {
+				switch prefix {
+				case prefixKey:
+					err = k.loadKey(item, now)
+				case prefixTenant:
+					err = k.loadListed(item, now)
+				default:
+					err = k.follow(item.Version, item.Key, item.Value)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -228,7 +254,7 @@ func (k *Keystore) load(ctx context.Context) error {
 
 // apply takes over one change that the store is about to make readable.
 func (k *Keystore) apply(seq store.Seq, change store.Change) {
-	if change.Deleted { // only sessions ever are, long after their end
+	if change.Deleted { // of a key, the sweep itself takes what memory holds
 		if id, ok := strings.CutPrefix(string(change.Key), prefixSession); ok {
 			k.forgetSession(id)
 		}
@@ -264,7 +290,7 @@ func (k *Keystore) followKey(version store.Seq, id string, value []byte) error {
 	}
 	next := &known{version: version}
 	if err == nil {
-		next.macs = k.putTokensLocked(r)
+		next.macs, next.entry = k.putTokensLocked(r)
 	}
 	if old != nil {
 		k.removeTokensLocked(old, next)
@@ -276,10 +302,11 @@ func (k *Keystore) followKey(version store.Seq, id string, value []byte) error {
 	return nil
 }
 
-func (k *Keystore) putTokensLocked(r *record) [][sha256.Size]byte {
+func (k *Keystore) putTokensLocked(r *record) ([][sha256.Size]byte, *entry) {
 	e := &entry{
 		identity: Identity{ID: r.ID, Scope: r.Scope, Capability: r.Capability, Tenant: r.Tenant, Owner: r.Owner, Metadata: r.Metadata},
 		expires:  orEndless(r.Expires),
+		revoked:  r.Revoked,
 		use:      k.useLocked(r.ID),
 	}
 	switch {
@@ -293,7 +320,7 @@ func (k *Keystore) putTokensLocked(r *record) [][sha256.Size]byte {
 		out[i] = [sha256.Size]byte(t.MAC)
 		k.index.put(out[i], orEndless(t.Until), e)
 	}
-	return out
+	return out, e
 }
 
 // removeTokensLocked takes out the tokens that old had and next has not.
@@ -314,10 +341,12 @@ func (k *Keystore) followUse(id string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("read the last use of %s: %w", id, err)
 	}
-	k.mu.Lock()
-	u := k.useLocked(id)
-	k.mu.Unlock()
-	u.atLeast(at)
+	k.mu.RLock()
+	u := k.useOf[id]
+	k.mu.RUnlock()
+	if u != nil { // else it is of a dead key
+		u.atLeast(at)
+	}
 	return nil
 }
 
@@ -330,14 +359,23 @@ func (k *Keystore) useLocked(id string) *use {
 	return u
 }
 
-// lastUse returns when the key or session was last used, in ms; 0: never.
-func (k *Keystore) lastUse(id string) int64 {
+// lastUse returns when the key or session was last used, in ms; 0: never. Of a dead
+// key tx knows it.
+func (k *Keystore) lastUse(tx *store.Tx, id string) (int64, error) {
 	k.mu.RLock()
-	defer k.mu.RUnlock()
-	if u := k.useOf[id]; u != nil {
-		return u.last.Load()
+	u := k.useOf[id]
+	k.mu.RUnlock()
+	if u != nil {
+		return u.last.Load(), nil
 	}
-	return 0
+	value, err := tx.Get(useKeyOf(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return decodeTime(value)
 }
 
 const (
@@ -347,10 +385,10 @@ const (
 	usesPerWrite = 5000
 )
 
-// keepWriting writes last uses and the clock mark once a minute, and sweeps
-// sessions once an hour.
+// keepWriting writes last uses and the clock file once a minute and takes expired and
+// revoked keys out of memory; once an hour it deletes what is dead for long.
 func (k *Keystore) keepWriting(ctx context.Context) {
-	defer close(k.done)
+	defer close(k.upkeep.done)
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()
 	sweep := time.NewTicker(sweepEvery)
@@ -361,17 +399,20 @@ func (k *Keystore) keepWriting(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := k.writeDown(ctx); err != nil && ctx.Err() == nil {
-				k.logger.Warn("last uses or the clock mark could not be written; trying again in a minute", "cause", err)
+				k.logger.Warn("last uses or the clock file not written", "cause", err)
+			}
+			if err := k.dropDead(ctx); err != nil && ctx.Err() == nil {
+				k.logger.Warn("dead keys not taken from the lists of their tenants", "cause", err)
 			}
 		case <-sweep.C:
-			if err := k.sweepSessions(ctx); err != nil && ctx.Err() == nil {
-				k.logger.Warn("sessions that ended long ago could not be deleted; trying again in an hour", "cause", err)
+			if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
+				k.logger.Warn("dead keys and sessions not deleted", "cause", err)
 			}
 		}
 	}
 }
 
-// writeDown writes last uses and the clock mark. One goroutine at a time.
+// writeDown writes last uses and the clock file. One goroutine at a time.
 func (k *Keystore) writeDown(ctx context.Context) error {
 	if err := k.clock.save(); err != nil {
 		return fmt.Errorf("write the clock file: %w", err)

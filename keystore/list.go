@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"iter"
 
 	"runner.example/internal/fault"
 	"runner.example/store"
@@ -48,7 +48,7 @@ func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	return k.keyAt(r, k.clock.latest()), nil
+	return k.keyAt(tx, r, k.clock.latest())
 }
 
 // List returns the keys that the caller reaches, without tokens: an operator all
@@ -78,33 +78,16 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 }
 
 func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, error) {
-	prefix := []byte(prefixKey)
-	ofTenant := !a.isOperator() || a.Caller.Tenant != ""
-	if ofTenant {
-		prefix = tenantPrefix(a.Caller.Tenant)
-	}
-	var from []byte
-	if f.Cursor != "" {
-		from = append([]byte(string(prefix)+f.Cursor), 0)
+	entries := a.listEntries(tx, []byte(prefixKey), f.Cursor, nil)
+	if !a.isOperator() || a.Caller.Tenant != "" {
+		entries = a.tenantEntries(tx, f, now)
 	}
 	var page Page
-	for item, err := range tx.Scan(prefix, from, false) {
-		if err == nil {
-			err = a.readsKey()
-		}
+	for id, err := range entries {
 		if err != nil {
 			return Page{}, err
 		}
-		if ofTenant && !f.All {
-			end, err := decodeTime(item.Value)
-			if err != nil {
-				return Page{}, fmt.Errorf("read the keys of a tenant: %w", err)
-			}
-			if now >= end {
-				continue // without reading the key: the dead are never deleted
-			}
-		}
-		r, err := k.listed(tx, a, f, strings.TrimPrefix(string(item.Key), string(prefix)), now)
+		r, err := k.listed(tx, a, f, id, now)
 		if err != nil {
 			return Page{}, err
 		}
@@ -115,9 +98,76 @@ func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, e
 			page.NextCursor = page.Keys[f.Limit-1].ID
 			return page, nil
 		}
-		page.Keys = append(page.Keys, k.keyAt(r, now))
+		key, err := k.keyAt(tx, r, now)
+		if err != nil {
+			return Page{}, err
+		}
+		page.Keys = append(page.Keys, key)
 	}
 	return page, nil
+}
+
+// tenantEntries yields the ids of the keys of the caller's tenant that come after the
+// cursor, in order.
+func (a Authority) tenantEntries(tx *store.Tx, f Filter, now int64) iter.Seq2[string, error] {
+	live := listPrefix(prefixTenant, a.Caller.Tenant)
+	if !f.All {
+		return a.listEntries(tx, live, f.Cursor, func(end int64) bool { return now < end })
+	}
+	return merged(a.listEntries(tx, live, f.Cursor, nil), a.listEntries(tx, listPrefix(prefixDead, a.Caller.Tenant), f.Cursor, nil))
+}
+
+// listEntries yields the ids behind the prefix that come after the cursor, in order.
+// With takes the values are ends of keys, and only those it takes are yielded.
+func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes func(end int64) bool) iter.Seq2[string, error] {
+	var from []byte
+	if cursor != "" {
+		from = append([]byte(string(prefix)+cursor), 0)
+	}
+	return func(yield func(string, error) bool) {
+		for item, err := range tx.Scan(prefix, from, false) {
+			if err == nil {
+				err = a.readsKey()
+			}
+			if err == nil && takes != nil {
+				var end int64
+				if end, err = decodeTime(item.Value); err == nil && !takes(end) {
+					continue
+				}
+			}
+			if err != nil {
+				yield("", fmt.Errorf("read the list of keys: %w", err))
+				return
+			}
+			if !yield(string(item.Key[len(prefix):]), nil) {
+				return
+			}
+		}
+	}
+}
+
+// merged yields what two ordered sequences do, in order.
+func merged(a, b iter.Seq2[string, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		next, stop := iter.Pull2(b)
+		defer stop()
+		other, err, ok := next()
+		for id, failed := range a {
+			for ; ok && err == nil && failed == nil && other < id; other, err, ok = next() {
+				if !yield(other, nil) {
+					return
+				}
+			}
+			if !yield(id, failed) {
+				return
+			}
+		}
+		for ; ok; other, err, ok = next() {
+			if !yield(other, err) {
+				return
+			}
+		}
+	}
 }
 
 // listed returns the key when it belongs on the list, else nil.
@@ -129,7 +179,7 @@ func (k *Keystore) listed(tx *store.Tx, a Authority, f Filter, id string, now in
 	if err != nil {
 		return nil, err
 	}
-	if !f.All && now >= r.end() || !a.ofScope(r, f.Scope) {
+	if !f.All && r.dead(now) || !a.ofScope(r, f.Scope) {
 		return nil, nil
 	}
 	return r, nil

@@ -16,6 +16,8 @@ const (
 	prefixAll     = "keystore/"
 	prefixKey     = prefixAll + "key/"
 	prefixTenant  = prefixAll + "tenant/"
+	prefixDead    = prefixAll + "dead/"
+	prefixCount   = prefixAll + "count/"
 	prefixSession = prefixAll + "session/"
 	prefixUse     = prefixAll + "use/"
 )
@@ -77,7 +79,8 @@ func read(tx *store.Tx, id string) (*record, error) {
 	return r, nil
 }
 
-// write puts the key and its entry in the tenant's list.
+// write puts the key and its entry in the tenant's list, or for a revoked one in that
+// of its dead keys.
 func (r *record) write(tx *store.Tx) error {
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -86,7 +89,45 @@ func (r *record) write(tx *store.Tx) error {
 	if err := tx.Set(keyOf(r.ID), value); err != nil {
 		return err
 	}
-	return tx.Set(tenantKeyOf(r.Tenant, r.ID), encodeTime(r.end()))
+	if r.Revoked != 0 {
+		return r.moveToDead(tx)
+	}
+	return tx.Set(listKey(prefixTenant, r.Tenant, r.ID), encodeTime(r.end()))
+}
+
+// moveToDead moves a dead key's entry to the list of the tenant's dead keys.
+func (r *record) moveToDead(tx *store.Tx) error {
+	if err := r.countDead(tx); err != nil {
+		return err
+	}
+	if err := tx.Delete(listKey(prefixTenant, r.Tenant, r.ID)); err != nil {
+		return err
+	}
+	return tx.Set(listKey(prefixDead, r.Tenant, r.ID), encodeTime(r.end()))
+}
+
+// moveToLive undoes moveToDead.
+func (r *record) moveToLive(tx *store.Tx) error {
+	if err := tx.Delete(countKeyOf(r.Tenant)); err != nil {
+		return err
+	}
+	if err := tx.Delete(listKey(prefixDead, r.Tenant, r.ID)); err != nil {
+		return err
+	}
+	return r.write(tx)
+}
+
+// delete takes away all that the store holds of a dead key.
+func (r *record) delete(tx *store.Tx) error {
+	if err := r.moveToDead(tx); err != nil {
+		return err
+	}
+	for _, key := range [][]byte{keyOf(r.ID), useKeyOf(r.ID), listKey(prefixDead, r.Tenant, r.ID)} {
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end is when the key dies or died, in ms.
@@ -96,6 +137,9 @@ func (r *record) end() int64 {
 	}
 	return orEndless(r.Expires)
 }
+
+// dead reports whether the key is revoked or, at now, expired.
+func (r *record) dead(now int64) bool { return r.Revoked != 0 || now >= orEndless(r.Expires) }
 
 // live returns the tokens that are valid at now as far as the key is.
 func (r *record) live(now int64) []tokenRecord {
@@ -143,12 +187,14 @@ func keyOf(id string) []byte { return []byte(prefixKey + id) }
 
 func useKeyOf(id string) []byte { return []byte(prefixUse + id) }
 
-func tenantKeyOf(tenant, id string) []byte { return append(tenantPrefix(tenant), id...) }
+// listKey is the entry of a key in a list of its tenant's, of which there are two:
+// prefixTenant and prefixDead.
+func listKey(list, tenant, id string) []byte { return append(listPrefix(list, tenant), id...) }
 
-// tenantPrefix begins the keys of one tenant's list. The length in front keeps
+// listPrefix begins the entries of one tenant's list. The length in front keeps
 // one tenant's list apart from that of another whose name begins alike.
-func tenantPrefix(tenant string) []byte {
-	out := binary.BigEndian.AppendUint16([]byte(prefixTenant), uint16(len(tenant)))
+func listPrefix(list, tenant string) []byte {
+	out := binary.BigEndian.AppendUint16([]byte(list), uint16(len(tenant)))
 	return append(out, tenant...)
 }
 

@@ -2,9 +2,11 @@ package keystore
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"runner.example/internal/secret"
+	"runner.example/store"
 )
 
 // sessionPrefix begins the value of every session's cookie; its form is that of
@@ -84,8 +86,12 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 }
 
 // sessionAt is what can be seen of a record at now. It has no cookie.
-func (k *Keystore) sessionAt(r *sessionRecord, now int64) Session {
-	seen := max(r.Created, k.lastUse(r.ID))
+func (k *Keystore) sessionAt(tx *store.Tx, r *sessionRecord, now int64) (Session, error) {
+	used, err := k.lastUse(tx, r.ID)
+	if err != nil {
+		return Session{}, fmt.Errorf("read the last use of %s: %w", r.ID, err)
+	}
+	seen := max(r.Created, used)
 	s := Session{
 		ID: r.ID, UserID: r.UserID, Tenant: r.Tenant, Roles: r.Roles, Status: Active,
 		CreatedAt: timeOf(r.Created), LastSeenAt: timeOf(seen), ExpiresAt: timeOf(r.Expires),
@@ -97,5 +103,5 @@ func (k *Keystore) sessionAt(r *sessionRecord, now int64) Session {
 	case now >= min(r.Expires, seen+r.Idle):
 		s.Status = Expired
 	}
-	return s
+	return s, nil
 }

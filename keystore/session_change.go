@@ -166,7 +166,7 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 		return Session{}, errNoSession
 	}
 	if r.Revoked != 0 {
-		return k.sessionAt(r, now), nil
+		return k.sessionAt(tx, r, now)
 	}
 	r.Revoked = now
 	return k.commitSession(tx, a, "sessions.revoke", r, now)
@@ -185,5 +185,5 @@ func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *se
 	if err := a.recordWith(tx, action, r.ID, whose); err != nil {
 		return Session{}, err
 	}
-	return k.sessionAt(r, now), nil
+	return k.sessionAt(tx, r, now)
 }

@@ -63,7 +63,10 @@ func (k *Keystore) ListSessions(tx *store.Tx, a Authority, f SessionFilter) (Ses
 		if err != nil {
 			return SessionPage{}, fmt.Errorf("read session %s: %w", item.Key[len(prefixSession):], err)
 		}
-		s := k.sessionAt(r, now)
+		s, err := k.sessionAt(tx, r, now)
+		if err != nil {
+			return SessionPage{}, err
+		}
 		if !f.takes(s) {
 			continue
 		}

@@ -148,14 +148,9 @@ const (
 	sweptPerWrite = 1000
 )
 
-// sweepSessions deletes what is left of sessions that ended long ago. One
-// goroutine at a time, the one that writes last uses: those are written first,
-// so that none is written for a session that is gone.
-func (k *Keystore) sweepSessions(ctx context.Context) error {
-	if err := k.writeDown(ctx); err != nil {
-		return err
-	}
-	for some := range slices.Chunk(k.sessionsEndedBefore(k.clock.now()-keptAfterEnd.Milliseconds()), sweptPerWrite) {
+// sweepSessions deletes what is left of sessions that ended before a time, in ms.
+func (k *Keystore) sweepSessions(ctx context.Context, before int64) error {
+	for some := range slices.Chunk(k.sessionsEndedBefore(before), sweptPerWrite) {
 		_, err := k.store.Update(ctx, func(tx *store.Tx) error {
 			for _, id := range some {
 				if err := tx.Delete(sessionKeyOf(id)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/internal/diag"
+	"runner.example/keystore"
 	"runner.example/schema"
 )
 
@@ -56,14 +57,14 @@ func (c *cli) readApp(cmd *cobra.Command) (*app, error) {
 	return a, nil
 }
 
-// pepperFile is the path of [keystore] pepper_file as seen from here; empty
-// when the keystore is to choose it.
-func (a *app) pepperFile() string {
+// keystoreOptions are what the settings say to the keystore. The path of the pepper is
+// as seen from here, empty when the keystore is to choose it.
+func (a *app) keystoreOptions() keystore.Options {
 	path := a.config.keystore.pepperFile
-	if path == "" || filepath.IsAbs(path) {
-		return path
+	if path != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(a.dir, path)
 	}
-	return filepath.Join(a.dir, path)
+	return keystore.Options{Dir: a.data, PepperFile: path, KeepDead: a.config.keystore.keepDead}
 }
 
 // compile reads and checks the schema. When the schema or the configuration has

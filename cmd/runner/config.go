@@ -16,6 +16,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/keystore"
 )
 
 const (
@@ -65,7 +66,10 @@ type config struct {
 		compileMemory   int64
 	}
 	store    struct{ dir string }
-	keystore struct{ pepperFile string }
+	keystore struct {
+		pepperFile string
+		keepDead   time.Duration
+	}
 	auth     struct{ insecureCookies bool }
 	audit    struct{ keepRefused time.Duration }
 	limit    struct{ counters int }
@@ -118,6 +122,7 @@ func defaults() *config {
 	c.sandbox.compileTimeout = 10 * time.Second
 	c.sandbox.compileMemory = 512 * mb
 	c.store.dir = "data"
+	c.keystore.keepDead = keystore.DefaultKeepDead
 	c.audit.keepRefused = 30 * 24 * time.Hour
 	c.limit.counters = 100_000
 	c.outbound.fetches = 50
@@ -168,6 +173,7 @@ func (c *config) settings() []setting {
 		{"sandbox", "compile_memory", size{&c.sandbox.compileMemory, 64 * mb, 1 << 40}},
 		{"store", "dir", text{&c.store.dir, notEmpty}},
 		{"keystore", "pepper_file", text{&c.keystore.pepperFile, nil}},
+		{"keystore", "keep_dead", duration{&c.keystore.keepDead, time.Hour, 100 * 365 * 24 * time.Hour}},
 		{"auth", "insecure_cookies", flag{&c.auth.insecureCookies}},
 		{"audit", "keep_refused", duration{&c.audit.keepRefused, time.Hour, 0}},
 		{"limit", "counters", count{&c.limit.counters, 1, 100_000_000}},

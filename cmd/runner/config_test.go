@@ -215,6 +215,7 @@ var changed = map[string]string{
 	"RUNNER_SANDBOX_COMPILE_MEMORY":       "99mb",
 	"RUNNER_STORE_DIR":                    "elsewhere",
 	"RUNNER_KEYSTORE_PEPPER_FILE":         "elsewhere",
+	"RUNNER_KEYSTORE_KEEP_DEAD":           "9d",
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",
 	"RUNNER_AUDIT_KEEP_REFUSED":           "9d",
 	"RUNNER_LIMIT_COUNTERS":               "9",
@@ -258,7 +259,7 @@ func handedOn(t *testing.T, environ ...string) string {
 		c.logger(a).Log(t.Context(), level, "hello")
 	}
 	lines := regexp.MustCompile(`"?time"?[:=]\S+?Z`).ReplaceAllString(log.String(), "")
-	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s %d %s\n%s", opt, a.schemaOptions(), a.data, a.pepperFile(),
+	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s %d %s\n%s", opt, a.schemaOptions(), a.data, fmt.Sprint(a.keystoreOptions()),
 		a.config.runtime.shutdownTimeout, a.config.telemetry.queue, a.config.audit.keepRefused, lines)
 }
 

@@ -137,7 +137,7 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 	if err := settle(ctx, st); err != nil {
 		return err
 	}
-	keys, err := keystore.Open(ctx, st, keystore.Options{Dir: a.data, PepperFile: a.pepperFile()})
+	keys, err := keystore.Open(ctx, st, a.keystoreOptions())
 	if err != nil {
 		return err
 	}

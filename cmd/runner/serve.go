@@ -124,9 +124,9 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 	if err := settle(ctx, st); err != nil {
 		return err
 	}
-	keys, err := keystore.Open(ctx, st, keystore.Options{
-		Dir: a.data, PepperFile: a.pepperFile(), Logger: logger,
-	})
+	keyOptions := a.keystoreOptions()
+	keyOptions.Logger = logger
+	keys, err := keystore.Open(ctx, st, keyOptions)
 	if err != nil {
 		return err
 	}

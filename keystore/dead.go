@@ -1,0 +1,249 @@
+package keystore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/audit"
+	"runner.example/internal/caller"
+	"runner.example/store"
+)
+
+// DefaultKeepDead is how long a revoked or expired key can still be listed.
+const DefaultKeepDead = 90 * 24 * time.Hour
+
+// deadPerWrite keeps one transaction that reads keys small.
+const deadPerWrite = 200
+
+// deadKey is what memory holds of a revoked or expired key, so that the log can say
+// why its token is refused. Nothing brings it back.
+type deadKey struct {
+	id      ulid.ULID
+	ended   int64 // ms
+	revoked bool
+}
+
+// whyDead is the identity of a token that is not in the index of live keys.
+func (k *Keystore) whyDead(mac [sha256.Size]byte) Identity {
+	n := k.dead.find(mac)
+	switch {
+	case n == nil:
+		return Identity{Refused: Unknown}
+	case n.of.revoked:
+		return Identity{ID: n.of.keyID(), Refused: KeyRevoked}
+	}
+	return Identity{ID: n.of.keyID(), Refused: KeyExpired}
+}
+
+func (d *deadKey) keyID() string { return keyIDs + strings.ToLower(d.id.String()) }
+
+// loadKey takes over one key as it is read at the start: a dead one as such.
+func (k *Keystore) loadKey(item store.Item, now int64) error {
+	r, err := decodeRecord(item.Value)
+	if err != nil || !r.dead(now) {
+		return k.follow(item.Version, item.Key, item.Value)
+	}
+	macs := make([][sha256.Size]byte, len(r.Tokens))
+	for i, t := range r.Tokens {
+		macs[i] = [sha256.Size]byte(t.MAC)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.buryLocked(r.ID, r.end(), r.Revoked != 0, macs)
+}
+
+// loadListed notes a dead key that its tenant's list still has.
+func (k *Keystore) loadListed(item store.Item, now int64) error {
+	end, err := decodeTime(item.Value)
+	if err != nil {
+		return fmt.Errorf("read the list of keys: %w", err)
+	}
+	if id := string(item.Key[max(0, len(item.Key)-len(keyIDs)-ulid.EncodedSize):]); now >= end {
+		k.upkeep.unmoved = append(k.upkeep.unmoved, id)
+	}
+	return nil
+}
+
+// buryLocked puts a key's tokens among those of the dead.
+func (k *Keystore) buryLocked(id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
+	number, err := ulid.ParseStrict(strings.TrimPrefix(id, keyIDs))
+	if err != nil {
+		return fmt.Errorf("read the id of key %s: %w", id, err)
+	}
+	d := &deadKey{number, ended, revoked}
+	for _, mac := range macs {
+		k.dead.put(mac, 0, d)
+	}
+	return nil
+}
+
+// dropDead takes the keys out of memory that died since it was last called, and out
+// of the lists that a new key is counted with. The last uses are written before.
+func (k *Keystore) dropDead(ctx context.Context) error {
+	k.upkeep.mu.Lock()
+	defer k.upkeep.mu.Unlock()
+	now := k.clock.now()
+	gone, expired := k.deadAt(now)
+	k.upkeep.unmoved = append(k.upkeep.unmoved, expired...) // revocations have moved the others
+	for unmoved := &k.upkeep.unmoved; len(*unmoved) > 0; {
+		n := min(len(*unmoved), deadPerWrite)
+		if err := k.moveDead(ctx, (*unmoved)[:n], now); err != nil {
+			return err
+		}
+		*unmoved = (*unmoved)[n:]
+	}
+	k.upkeep.unmoved = nil
+	return k.bury(gone)
+}
+
+// deadAt returns the ids of the keys in memory that are dead at now, in ms, and which
+// of them only expired.
+func (k *Keystore) deadAt(now int64) (all, expired []string) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for id, known := range k.keys {
+		e := known.entry
+		if e == nil || e.revoked == 0 && now < e.expires {
+			continue
+		}
+		all = append(all, id)
+		if e.revoked == 0 {
+			expired = append(expired, id)
+		}
+	}
+	return all, expired
+}
+
+// moveDead moves keys that are dead at now to the lists of their tenants' dead keys.
+func (k *Keystore) moveDead(ctx context.Context, ids []string, now int64) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			value, err := tx.Get(keyOf(id))
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			r, err := decodeRecord(value)
+			if err != nil || !r.dead(now) { // a damaged one was logged at the start
+				continue
+			}
+			if err := r.moveToDead(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// bury takes keys out of memory but for what tells why their tokens are refused.
+func (k *Keystore) bury(ids []string) error {
+	for some := range slices.Chunk(ids, deadPerWrite) { // changes come in between
+		if err := k.burySome(some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keystore) burySome(ids []string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		known := k.keys[id]
+		e := known.entry
+		if e == nil { // damaged meanwhile
+			continue
+		}
+		ended := e.expires
+		if e.revoked != 0 {
+			ended = e.revoked
+		}
+		if err := k.buryLocked(id, ended, e.revoked != 0, known.macs); err != nil {
+			return err
+		}
+		for _, mac := range known.macs { // now that it is found among the dead
+			k.index.remove(mac)
+		}
+		delete(k.keys, id)
+		delete(k.useOf, id)
+	}
+	return nil
+}
+
+// sweep deletes keys and sessions that are dead for long. Last uses are written first,
+// so that none is written for what is gone. One goroutine at a time.
+func (k *Keystore) sweep(ctx context.Context) error {
+	if err := k.writeDown(ctx); err != nil {
+		return err
+	}
+	if err := k.dropDead(ctx); err != nil {
+		return err
+	}
+	if !k.clock.settled() {
+		return nil
+	}
+	now := k.clock.now()
+	return errors.Join(k.sweepKeys(ctx, now-k.upkeep.keepDead.Milliseconds()), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()))
+}
+
+// sweepKeys deletes the keys that ended before a time, in ms. Each transaction has a
+// record in the audit.
+func (k *Keystore) sweepKeys(ctx context.Context, before int64) error {
+	for some := range slices.Chunk(k.keysEndedBefore(before), deadPerWrite) {
+		_, err := k.store.Update(ctx, func(tx *store.Tx) error { return deleteKeys(tx, some, before) })
+		if err != nil {
+			return fmt.Errorf("delete keys: %w", err)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.dead.removeIf(func(d *deadKey) bool { return d.ended < before })
+	return nil
+}
+
+func (k *Keystore) keysEndedBefore(before int64) (ids []string) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	seen := map[*deadKey]bool{}
+	k.dead.each(func(d *deadKey) {
+		if d.ended < before && !seen[d] {
+			seen[d] = true
+			ids = append(ids, d.keyID())
+		}
+	})
+	return ids
+}
+
+func deleteKeys(tx *store.Tx, ids []string, before int64) error {
+	deleted := 0
+	for _, id := range ids {
+		r, err := read(tx, id)
+		if errors.Is(err, store.ErrNotFound) || err == nil && r.end() >= before { // revoked since it had expired
+			continue
+		}
+		if err == nil {
+			err = r.delete(tx)
+		}
+		if err != nil {
+			return err
+		}
+		deleted++
+	}
+	if deleted == 0 {
+		return nil
+	}
+	return audit.Append(tx, audit.Record{
+		Actor: audit.ActorOf(caller.Caller{Kind: caller.System}), Action: "apiKeys.sweep", Result: audit.OK,
+		Reason: "ended before " + timeOf(before).Format(timeLayout), Count: deleted,
+	})
+}
