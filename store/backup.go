@@ -292,8 +292,8 @@ func (s *Store) load(in *frameReader) error {
 	return err
 }
 
-// loadAhead bounds what Badger has been given of a backup and has not written: a
-// batch that is under way and one that is being gathered.
+// loadAhead bounds what Badger has been given beside the log and has not written,
+// when one batch is under way and one is being gathered.
 var loadAhead = room{log: 32 << 20, table: 32 << 20}
 
 // listRoom returns what a list of keys takes of Badger.
@@ -303,8 +303,7 @@ func listRoom(payload []byte) (r room, err error) {
 		return r, errDamaged
 	}
 	for _, kv := range list.Kv {
-		n := int64(len(kv.Key) + len(kv.Value))
-		r.add(room{log: n + logEntryBytes, table: n + tableEntryBytes})
+		r.add(roomOf(1, int64(len(kv.Key)+len(kv.Value))))
 	}
 	return r, nil
 }

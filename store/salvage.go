@@ -109,6 +109,7 @@ type salvage struct {
 	done, total int64
 
 	out          *badger.WriteBatch
+	space        *space // for what out writes
 	newest       Seq
 	acknowledged Seq
 	seen         map[Seq]bool // commits whose record of the log was read
@@ -134,7 +135,9 @@ func (v *salvage) run(o SalvageOptions) (_ *Salvaged, err error) {
 			err = errors.Join(err, s.release())
 		}
 	}()
+	v.space, s.space.ahead = &s.space, loadAhead
 	v.out = s.db.NewManagedWriteBatch()
+	v.out.SetMaxPendingTxns(1)
 	defer v.out.Cancel()
 	if err := v.readAll(); err != nil {
 		return nil, err
@@ -252,7 +255,11 @@ func (v *salvage) put(key []byte, version Seq, deleted bool, userMeta byte, valu
 		return nil
 	case key[0] != spaceData && key[0] != spacePieces:
 		return nil
-	case deleted:
+	}
+	if err := v.space.admit(roomOf(1, int64(len(key)+len(value)))); err != nil {
+		return unavailable(err)
+	}
+	if deleted {
 		return v.out.DeleteAt(key, uint64(version))
 	}
 	return v.out.SetEntryAt(badger.NewEntry(key, value).WithMeta(userMeta), uint64(version))

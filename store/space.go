@@ -403,8 +403,11 @@ func (e *entry) room(cut map[string]int) room {
 			bytes += len(w.value) + k*(len(w.key)+8)
 		}
 	}
-	return room{
-		log:   int64(bytes + keys*logEntryBytes),
-		table: int64(bytes + keys*tableEntryBytes),
-	}
+	return roomOf(keys, int64(bytes))
+}
+
+// roomOf returns what so many keys take, whose keys and values are of so many
+// bytes.
+func roomOf(keys int, bytes int64) room {
+	return room{bytes + int64(keys)*logEntryBytes, bytes + int64(keys)*tableEntryBytes}
 }

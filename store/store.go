@@ -165,7 +165,6 @@ func (s *Store) openFiles() (err error) {
 	if err := removeEmptyLogs(data); err != nil {
 		return err
 	}
-	s.space.dir, s.space.log = data, s.log
 	if err := s.openTables(data); err != nil {
 		return err
 	}
@@ -177,6 +176,7 @@ func (s *Store) openFiles() (err error) {
 
 // openTables opens the database in dir, and begins to check its files.
 func (s *Store) openTables(dir string) error {
+	s.space.dir, s.space.log = dir, s.log
 	if err := s.space.prepare(); err != nil {
 		return err
 	}
