@@ -65,8 +65,11 @@ func (b *backlog) take(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for !b.tryTake(n) {
-		switch {
-		case b.used.Load()-b.total.ending+n > b.limit && len(b.total.all) > 0:
+		used := b.used.Load()
+		switch made := used - b.total.held; {
+		case made > 0 && made+n > b.limit:
+			return false // whoever is cut off
+		case used-b.total.ending+n > b.limit && len(b.total.all) > 0:
 			b.cut(b.total.slowest(time.Now()))
 		case b.total.ending > 0:
 			b.freed.Wait() // shortly: the connections of those that are cut are closed
@@ -144,7 +147,8 @@ func (s *share) slowest(now time.Time) (u *unsent) {
 // speed is what the reader has taken in a second, with a page and a second for those that
 // had no time yet: of readers that take nothing, the one that waits longest is the slowest.
 func (u *unsent) speed(now time.Time) float64 {
-	return float64(u.acked()-u.begun+4096) / (now.Sub(u.since) + time.Second).Seconds()
+	taken := max(u.acked(), u.begun) - u.begun // the connection may be closed
+	return float64(taken+4096) / (now.Sub(u.since) + time.Second).Seconds()
 }
 
 func (b *backlog) cut(u *unsent) {
