@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -72,7 +71,7 @@ func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
 		return Digest{}, errClosed
 	}
 	d, err := s.blobs.put(&ctxReader{ctx, r})
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if noRoom(err) {
 		err = unavailable(err)
 	}
 	if err != nil {

@@ -41,7 +41,7 @@ func mountDisk(t *testing.T, kind string, size int64) *disk {
 		t.Skip("only root can mount the small file systems that this test fills")
 	}
 	dir := t.TempDir()
-	mount := []string{"-t", "tmpfs", "-o", fmt.Sprintf("size=%d", size), "none", dir}
+	mount := []string{"-t", kind, "-o", fmt.Sprintf("size=%d", size), "none", dir}
 	if kind == "ext4" {
 		image := filepath.Join(t.TempDir(), "image")
 		if err := os.WriteFile(image, nil, 0o600); err != nil {
@@ -146,6 +146,25 @@ func TestWritesAreRefusedWhileOthersFillTheDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A ramfs reserves nothing and does not tell how much is free.
+func TestAStoreIsOfUseWhereNothingCanBeReserved(t *testing.T) {
+	d := mountDisk(t, "ramfs", 0)
+	s := d.mustOpen()
+	for i := range 8 {
+		put(t, s, fmt.Sprintf("row/%d", i), strings.Repeat("x", 5<<20))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = d.mustOpen()
+	if got := scanAll(t, s, "row/"); len(got) < 8*5<<20 {
+		t.Errorf("only %d bytes are left", len(got))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAStoreOpensOnAFullDiskOrSaysWhyNot(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -307,7 +308,10 @@ func (s *space) needed(r room) int64 {
 
 // enough returns why there is not enough room for tables, nil if there is.
 func (s *space) enough() error {
-	if err := z.Waiting(s.dir); err != nil {
+	switch err := z.Waiting(s.dir); {
+	case noRoom(err):
+		return fmt.Errorf("the disk is full: a table waits to be written: %w", err)
+	case err != nil:
 		return fmt.Errorf("a table waits to be written: %w", err)
 	}
 	return s.enoughFor(s.need.Load())
@@ -373,12 +377,21 @@ func (s *space) reason() error {
 	return nil
 }
 
-// freeBytes returns how much may be written in dir.
+// noRoom reports whether err says that the disk or a quota is full.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// freeBytes returns how much may be written in dir; a file system that does not
+// tell has room.
 func freeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
 	for {
 		switch err := unix.Statfs(dir, &s); err {
 		case nil:
+			if s.Blocks == 0 {
+				return math.MaxInt64, nil
+			}
 			return int64(s.Bavail) * int64(s.Bsize), nil
 		case syscall.EINTR:
 		default:
