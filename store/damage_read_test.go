@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +39,24 @@ func inTables(t testing.TB, dir string, n int, log *slog.Logger) *store.Store {
 		t.Fatal(err)
 	}
 	return mustOpen(t, store.Options{Dir: dir, Logger: log})
+}
+
+// lines is a log for any number of goroutines.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
 }
 
 func writeKeys(t testing.TB, s *store.Store, n int, value string) {
@@ -95,7 +115,7 @@ func spoilAt(t testing.TB, path string, at int64) (mend func()) {
 }
 
 func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
-	var log bytes.Buffer
+	var log lines
 	dir := t.TempDir()
 	s := inTables(t, dir, 300, slog.New(slog.NewTextHandler(&log, nil)))
 	if n := len(strings.Fields(scanKeys(t, s))); n != 300 {
@@ -344,4 +364,54 @@ func TestTheDamagedFileIsNamed(t *testing.T) {
 		err := s.Health().Reason
 		return err != nil && strings.Contains(err.Error(), path)
 	})
+}
+
+// TestNoByteOfAnOpenTableHidesAKey changes bytes of blocks and of the index. Those of a
+// block's checksum are left out: the length of one is found by the checks of whole files.
+func TestNoByteOfAnOpenTableHidesAKey(t *testing.T) {
+	sequential(t)
+	tries := 100
+	if os.Getenv("RUNNER_SOAK") != "" {
+		tries = 5000
+	}
+	const keys = 1000
+	dir := t.TempDir()
+	s := inTables(t, dir, keys, nil)
+	path := tables(t, dir)[0]
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	refused := 0
+	for range tries {
+		at := random.Int64N(info.Size())
+		if random.IntN(2) == 0 {
+			at = info.Size() - 1 - random.Int64N(info.Size()/50) // in the index
+		}
+		if in, err := store.InChecksum(path, at); err != nil {
+			t.Fatal(err)
+		} else if in {
+			continue
+		}
+		mend := spoilAt(t, path, at)
+		for i := range keys {
+			err := s.View(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Get(fmt.Appendf(nil, "k%04d", i))
+				return err
+			})
+			if errors.Is(err, store.ErrUnavailable) {
+				refused++
+			} else if err != nil {
+				t.Errorf("byte %d of %d was changed, and key %d: %v", at, info.Size(), i, err)
+			}
+		}
+		mend()
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Logf("%d of %d reads refused", refused, tries*keys)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/fb"
 )
 
 // Pieces returns how many pieces of values can be read now.
@@ -75,4 +76,22 @@ func (s *Store) MarkNext(acknowledged bool) error {
 		err = m.acknowledge()
 	}
 	return err
+}
+
+// InChecksum reports whether a byte of a table belongs to the checksum of a block, or to
+// the length of one.
+func InChecksum(path string, at int64) (bool, error) {
+	t, err := openTable(path)
+	if err != nil {
+		return false, err
+	}
+	defer t.close()
+	for i := range t.index.OffsetsLength() {
+		var block fb.BlockOffset
+		t.index.Offsets(&block, i)
+		if end := int64(block.Offset() + block.Len()); at >= end-10 && at < end {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -23,8 +23,9 @@ import (
 // The count is of the process. With two stores open, a read of one may fail because
 // of the other; that happens only after damage, and for the length of one read.
 //
-// What these do not see, damage to a checksum's own length or to the index of a
-// table that is open, is found by scrubber.
+// What these do not see is damage to a checksum's own length, which Badger gives an
+// error of another kind: that is found by scrubber. The index of a table, which Badger
+// believes once the table is open, is in memory: see pins.
 
 // mismatches counts the blocks whose checksum was found wrong.
 var mismatches atomic.Uint64

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +30,7 @@ type scrubber struct {
 	// opened is closed when the database is there: its compactions may be earlier.
 	opened chan struct{}
 	db     *badger.DB
+	pins   pins
 
 	compactions sync.Mutex
 	checked     time.Time     // when the last check of a compaction's tables began
@@ -47,7 +47,7 @@ const (
 
 func newScrubber(s *Store, dir string) *scrubber {
 	return &scrubber{
-		store: s, dir: dir,
+		store: s, dir: dir, pins: pins{},
 		wake: make(chan struct{}, 1), settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 		opened: make(chan struct{}), stuck: make(chan struct{}),
 	}
@@ -56,6 +56,7 @@ func newScrubber(s *Store, dir string) *scrubber {
 // start begins to check the tables of db.
 func (c *scrubber) start(db *badger.DB) {
 	c.db = db
+	c.pins.update(db, c.dir)
 	close(c.opened)
 	go c.run()
 }
@@ -93,6 +94,7 @@ func (c *scrubber) run() {
 		case <-tick.C:
 			room = min(room, 0) + scrubBytes
 		}
+		c.pins.update(c.db, c.dir)
 	}
 }
 
@@ -185,47 +187,4 @@ func (c *scrubber) checkSurely(id uint64) error {
 		case <-time.After(scrubEvery):
 		}
 	}
-}
-
-// Badger does not tell which tables are being compacted, and when it lists its tables it
-// reads their indexes, which may be damaged. So both are taken from where it keeps them; a
-// test fails if that place moves.
-
-// compacting returns the ids of the tables that are being compacted.
-func compacting(db *badger.DB) (ids []uint64) {
-	status := controller(db).FieldByName("cstatus")
-	defer readLock(status).RUnlock()
-	for _, id := range status.FieldByName("tables").MapKeys() {
-		ids = append(ids, id.Uint())
-	}
-	return ids
-}
-
-// tableIDs returns the ids of all tables.
-func tableIDs(db *badger.DB) (ids []uint64) {
-	levels := controller(db).FieldByName("levels")
-	for i := range levels.Len() {
-		ids = append(ids, levelIDs(levels.Index(i).Elem())...)
-	}
-	return ids
-}
-
-func levelIDs(level reflect.Value) (ids []uint64) {
-	defer readLock(level).RUnlock()
-	tables := level.FieldByName("tables")
-	for i := range tables.Len() {
-		ids = append(ids, tables.Index(i).Elem().FieldByName("id").Uint())
-	}
-	return ids
-}
-
-func controller(db *badger.DB) reflect.Value {
-	return reflect.ValueOf(db).Elem().FieldByName("lc").Elem()
-}
-
-// readLock locks the lock that v embeds, for reading.
-func readLock(v reflect.Value) *sync.RWMutex {
-	lock := (*sync.RWMutex)(v.FieldByName("RWMutex").Addr().UnsafePointer())
-	lock.RLock()
-	return lock
 }

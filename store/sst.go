@@ -31,7 +31,8 @@ var (
 type sst struct {
 	file   *os.File
 	index  *fb.TableIndex
-	blocks int64 // bytes
+	raw    []byte // of the index
+	blocks int64  // bytes
 }
 
 // openTable opens a table and checks its index.
@@ -66,7 +67,7 @@ func (t *sst) readIndex() error {
 	if !bytes.Equal(sum, tableChecksum(index)) {
 		return errChecksum
 	}
-	t.index, t.blocks = fb.GetRootAsTableIndex(index, 0), end
+	t.index, t.raw, t.blocks = fb.GetRootAsTableIndex(index, 0), index, end
 	return nil
 }
 

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/table"
+	"golang.org/x/sys/unix"
+)
+
+// Badger checks the index of a table when it opens the table, and believes from then on
+// what the file is mapped to. A byte that changes later, in the bloom filter say, would
+// hide keys without a trace. So the pages of the index are replaced by memory with a
+// checked copy, at the same addresses: what the disk gives later is not seen.
+
+// maxPinned bounds the memory for indexes. They are some 3 % of the tables, so it is
+// enough for 2 GB of them; the indexes of more are found damaged by scrubber alone.
+const maxPinned = 64 << 20
+
+// pins are the tables whose indexes are in memory, with how many bytes that is. It is for
+// one goroutine.
+type pins map[uint64]int
+
+// update pins the indexes of tables that are new, and forgets those that are gone.
+func (p pins) update(db *badger.DB, dir string) {
+	tables := heldTables(db)
+	total := 0
+	for id, n := range p {
+		if !slices.ContainsFunc(tables, func(t *table.Table) bool { return t.ID() == id }) {
+			delete(p, id)
+		}
+		total += n
+	}
+	for _, t := range tables {
+		if _, ok := p[t.ID()]; !ok {
+			// An error means that the file is damaged, which the scrubber tells, or that
+			// there is no memory: then the index stays as it is.
+			if n, err := pinIndex(t, filepath.Join(dir, fmt.Sprintf("%06d%s", t.ID(), tableExt)), maxPinned-total); err == nil {
+				p[t.ID()] = n
+				total += n
+			}
+		}
+		_ = t.DecrRef()
+	}
+}
+
+// heldTables returns all tables, each with a reference that keeps its file mapped and is
+// to be given back.
+func heldTables(db *badger.DB) (all []*table.Table) {
+	levels := controller(db).FieldByName("levels")
+	for i := range levels.Len() {
+		level := levels.Index(i).Elem()
+		lock := readLock(level)
+		tables := level.FieldByName("tables")
+		for j := range tables.Len() {
+			t := (*table.Table)(tables.Index(j).UnsafePointer())
+			t.IncrRef()
+			all = append(all, t)
+		}
+		lock.RUnlock()
+	}
+	return all
+}
+
+// pinIndex replaces the pages with the index of t, if they are at most most bytes, and
+// returns how many they are.
+func pinIndex(t *table.Table, path string, most int) (int, error) {
+	file, err := openTable(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.close()
+	page := os.Getpagesize()
+	from := int(file.blocks) / page * page
+	size := (len(t.Data) - from + page - 1) / page * page
+	info, err := file.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if size > most || info.Size() != int64(len(t.Data)) {
+		return 0, errShort
+	}
+	mem, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return 0, err
+	}
+	copied := unsafe.Slice((*byte)(mem), size)
+	if _, err = file.file.ReadAt(copied[:len(t.Data)-from], int64(from)); err == nil {
+		copy(copied[int(file.blocks)-from:], file.raw)
+		if err = unix.Mprotect(copied, unix.PROT_READ); err == nil {
+			_, err = unix.MremapPtr(mem, uintptr(size), unsafe.Pointer(&t.Data[from]), uintptr(size), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
+		}
+	}
+	if err != nil {
+		_ = unix.MunmapPtr(mem, uintptr(size))
+		return 0, err
+	}
+	return size, nil
+}
+
+// Badger does not tell which tables are being compacted, and when it lists its tables it
+// reads their indexes. So both are taken from where it keeps them; a test fails if that
+// place moves.
+
+// compacting returns the ids of the tables that are being compacted.
+func compacting(db *badger.DB) (ids []uint64) {
+	status := controller(db).FieldByName("cstatus")
+	defer readLock(status).RUnlock()
+	for _, id := range status.FieldByName("tables").MapKeys() {
+		ids = append(ids, id.Uint())
+	}
+	return ids
+}
+
+// tableIDs returns the ids of all tables.
+func tableIDs(db *badger.DB) (ids []uint64) {
+	levels := controller(db).FieldByName("levels")
+	for i := range levels.Len() {
+		ids = append(ids, levelIDs(levels.Index(i).Elem())...)
+	}
+	return ids
+}
+
+func levelIDs(level reflect.Value) (ids []uint64) {
+	defer readLock(level).RUnlock()
+	tables := level.FieldByName("tables")
+	for i := range tables.Len() {
+		ids = append(ids, tables.Index(i).Elem().FieldByName("id").Uint())
+	}
+	return ids
+}
+
+func controller(db *badger.DB) reflect.Value {
+	return reflect.ValueOf(db).Elem().FieldByName("lc").Elem()
+}
+
+// readLock locks the lock that v embeds, for reading.
+func readLock(v reflect.Value) *sync.RWMutex {
+	lock := (*sync.RWMutex)(v.FieldByName("RWMutex").Addr().UnsafePointer())
+	lock.RLock()
+	return lock
+}
