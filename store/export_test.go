@@ -69,13 +69,9 @@ func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
 func (s *Store) LeaveMark() { s.machine.mark = &mark{} }
 
 // MarkNext writes the mark of a next entry that never comes.
-func (s *Store) MarkNext(acknowledged bool) error {
-	m := s.machine.mark
-	err := m.announce(s.machine.chain, &logRecord{seq: s.machine.applied + 1, chain: digest{1}})
-	if err == nil && acknowledged {
-		err = m.acknowledge()
-	}
-	return err
+func (s *Store) MarkNext() error {
+	m := s.machine
+	return m.mark.advance(&logRecord{seq: m.applied + 1, chain: digest{1}})
 }
 
 // InChecksum reports whether a byte of a table belongs to the checksum of a block, or to

@@ -18,23 +18,24 @@ import (
 //
 // # How it is written
 //
-// The mark of entry n is written and synced at the same time as Badger syncs the
-// entry, so it costs no time of its own. It says then that n is on its way. When
-// both are on disk, and before anybody is told, it is written once more, saying
-// that n is acknowledged; this is not synced, since it has to outlive the process
-// and not the power. The mark of entry n+1, which is synced, says the same.
+// When Badger has synced entry n, the mark of n is written, and then its commits are
+// acknowledged. What was written outlives the process, so after a kill the mark names
+// all that was acknowledged. The mark is synced beside what comes next: before n+1 is
+// acknowledged the mark of n is on disk. A sync before n is acknowledged would protect
+// no more: it would have to run while Badger syncs, and a loss of power could then
+// leave the mark without the entry, which Open would have to take for whole.
 //
 // # What Open takes for whole
 //
-// The log ends with entry n and the mark names m:
+// The log ends with entry n, the mark names m, and their chain hashes agree:
 //
-//	n = m      with the chain hash of the mark
-//	n = m + 1  which follows from m: the process ended before the mark of n was written
-//	n = m - 1  with the hash before m, if m is only on its way: the process ended
-//	           before the log was written; m was acknowledged to nobody
+//	n = m
+//	n = m + 1  the process ended before the mark of n was written
+//	n = m + 2  the power failed, besides, before the mark of m + 1 was on disk
 //
 // All else is damage: the log lost what was acknowledged, or the files are of
-// different times or stores.
+// different times or stores. Damage to the newest entry alone is hidden if the power
+// fails before its mark is on disk: in the time of one sync after it was acknowledged.
 //
 // # Layout
 //
@@ -42,13 +43,15 @@ import (
 // slot leaves the one before. The valid slot of the highest generation counts.
 //
 //	slot = "rnmark1\n" | generation, 8 | entry, 8 | state, 1 | chain hash, 32 |
-//	       chain hash of the entry before, 32 | CRC-32C of all before, 4
+//	       CRC-32C of all before, 4
 //
 // Only the goroutine that applies touches an open mark.
 type mark struct {
 	file *os.File // nil: a store in memory, which has no mark
 	now  markSlot // what was written last
 	slot int      // and where
+
+	syncing chan error // the result of the sync under way; nil: none is
 }
 
 // markSlot is what a slot says.
@@ -57,15 +60,13 @@ type markSlot struct {
 	seq        Seq
 	state      markState
 	chain      digest // of the log up to seq
-	before     digest // of the log up to the entry before; only if on its way
 }
 
 type markState byte
 
 const (
-	markAcknowledged markState = iota // the log holds seq
-	markOnItsWay                      // the log holds the entry before, and perhaps seq
-	markRestoring                     // a backup is being restored: the store holds part of it
+	markWhole     markState = iota // the log holds seq
+	markRestoring                  // a backup is being restored: the store holds part of it
 )
 
 const (
@@ -74,7 +75,7 @@ const (
 
 	markSlots    = 2
 	markBlockLen = 4096
-	markSlotLen  = len(markMagic) + 8 + 8 + 1 + 2*len(digest{}) + crc32.Size
+	markSlotLen  = len(markMagic) + 8 + 8 + 1 + len(digest{}) + crc32.Size
 )
 
 func (s *markSlot) encode() []byte {
@@ -82,7 +83,7 @@ func (s *markSlot) encode() []byte {
 	b = binary.BigEndian.AppendUint64(b, s.generation)
 	b = binary.BigEndian.AppendUint64(b, uint64(s.seq))
 	b = append(b, byte(s.state))
-	b = append(append(b, s.chain[:]...), s.before[:]...)
+	b = append(b, s.chain[:]...)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -100,7 +101,6 @@ func decodeSlot(b []byte) (s markSlot, ok bool) {
 	s.seq = Seq(binary.BigEndian.Uint64(b[8:]))
 	s.state = markState(b[16])
 	copy(s.chain[:], b[17:])
-	copy(s.before[:], b[17+len(s.chain):])
 	return s, s.state <= markRestoring
 }
 
@@ -170,21 +170,32 @@ func makeMark(dir string, now markSlot) (_ *mark, err error) {
 	return &mark{file: f, now: now, slot: markSlots - 1}, syncDir(dir)
 }
 
-// announce writes that the entry of r is on its way, which follows an entry of the
-// chain hash before.
-func (m *mark) announce(before digest, r *logRecord) error {
-	return m.set(markSlot{seq: r.seq, state: markOnItsWay, chain: r.chain, before: before})
-}
-
-// acknowledge writes that what was announced is on disk, and that is known to all
-// that outlives the process.
-func (m *mark) acknowledge() error {
+// advance writes that the log ends with the entry of r, which is on disk. Before it
+// returns, what the mark said before is on disk.
+func (m *mark) advance(r *logRecord) error {
 	if m.file == nil {
 		return nil
 	}
-	m.now.generation++
-	m.now.state = markAcknowledged
-	return m.put()
+	if err := m.wait(); err != nil {
+		return err
+	}
+	if err := m.put(r.mark()); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.sync() }()
+	m.syncing = done
+	return nil
+}
+
+// wait ends the sync under way.
+func (m *mark) wait() error {
+	if m.syncing == nil {
+		return nil
+	}
+	err := <-m.syncing
+	m.syncing = nil
+	return err
 }
 
 // set makes s what the mark says, on disk.
@@ -192,20 +203,27 @@ func (m *mark) set(s markSlot) error {
 	if m.file == nil {
 		return nil
 	}
-	s.generation = m.now.generation + 1
-	m.now, m.slot = s, (m.slot+1)%markSlots
-	if err := m.put(); err != nil {
+	if err := errors.Join(m.wait(), m.put(s)); err != nil {
 		return err
 	}
-	if err := syscall.Fdatasync(int(m.file.Fd())); err != nil {
-		return fmt.Errorf("sync %q: %w", m.file.Name(), err)
-	}
-	return nil
+	return m.sync()
 }
 
-// put writes what the mark says into its slot.
-func (m *mark) put() error {
-	_, err := m.file.WriteAt(m.now.encode(), int64(m.slot*markBlockLen))
+func (m *mark) sync() error {
+	for {
+		if err := syscall.Fdatasync(int(m.file.Fd())); err == nil {
+			return nil
+		} else if err != syscall.EINTR {
+			return fmt.Errorf("sync %q: %w", m.file.Name(), err)
+		}
+	}
+}
+
+// put writes s into the slot whose turn it is.
+func (m *mark) put(s markSlot) error {
+	s.generation = m.now.generation + 1
+	m.now, m.slot = s, (m.slot+1)%markSlots
+	_, err := m.file.WriteAt(s.encode(), int64(m.slot*markBlockLen))
 	return err
 }
 
@@ -221,7 +239,7 @@ func (m *mark) close() error {
 	if m.file == nil {
 		return nil
 	}
-	return errors.Join(m.file.Sync(), m.file.Close())
+	return errors.Join(m.wait(), m.sync(), m.file.Close())
 }
 
 // mark returns the mark of a log that ends with r.
@@ -230,22 +248,18 @@ func (r *logRecord) mark() markSlot {
 }
 
 // least returns the entry that the log must hold at least.
-func (m *mark) least() Seq {
-	if m.now.state == markOnItsWay {
-		return m.now.seq - 1
-	}
-	return m.now.seq
-}
+func (m *mark) least() Seq { return m.now.seq }
 
-// fits reports whether a log that ends with r is what the mark says it is.
-func (m *mark) fits(r *logRecord) bool {
-	switch {
-	case r.seq == m.now.seq:
-		return r.chain == m.now.chain
-	case r.seq == m.now.seq+1:
-		return r.chain == link(m.now.chain, r.entry)
-	case r.seq+1 == m.now.seq:
-		return m.now.state == markOnItsWay && r.chain == m.now.before
+// fits reports whether a log that ends with newest is what the mark says it is. The
+// record before is that of the entry before, zero if it was discarded.
+func (m *mark) fits(newest, before *logRecord) bool {
+	switch newest.seq - m.now.seq {
+	case 0:
+		return newest.chain == m.now.chain
+	case 1:
+		return newest.chain == link(m.now.chain, newest.entry)
+	case 2:
+		return before.seq == 0 || before.chain == link(m.now.chain, before.entry)
 	}
 	return false
 }

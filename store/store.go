@@ -111,9 +111,9 @@ func open(o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	before := mismatches.Load()
-	newest, err := audit(s.db)
+	newest, previous, err := audit(s.db)
 	if err == nil {
-		err = s.agree(newest)
+		err = s.agree(newest, previous)
 	}
 	if err == nil {
 		s.machine = newMachine(s.db, s.mark, o.Window, newest)
@@ -191,7 +191,7 @@ func (s *Store) openTables(dir string) error {
 }
 
 // agree compares the newest entry of the log with the mark, which then names it.
-func (s *Store) agree(newest logRecord) error {
+func (s *Store) agree(newest, previous logRecord) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (s *Store) agree(newest logRecord) error {
 		return err
 	}
 	old := !newest.marked && newest.seq > s.mark.now.seq // a runner from before there were marks wrote on
-	if !old && !s.mark.fits(&newest) {
+	if !old && !s.mark.fits(&newest, &previous) {
 		return damagedFile(s.mark.file.Name(), "it names commit %d, and the log ends with commit %d of another history: the files are of different times or stores", s.mark.now.seq, newest.seq)
 	}
 	return s.mark.set(newest.mark())
