@@ -119,8 +119,8 @@ func defaults() *config {
 	c.sandbox.response = 8 * mb
 	c.sandbox.logLines = 64
 	c.sandbox.logBytes = 16 * kb
-	c.sandbox.compileTimeout = 10 * time.Second
-	c.sandbox.compileMemory = 512 * mb
+	c.sandbox.compileTimeout = 30 * time.Second
+	c.sandbox.compileMemory = 768 * mb
 	c.store.dir = "data"
 	c.keystore.keepDead = keystore.DefaultKeepDead
 	c.audit.keepRefused = 30 * 24 * time.Hour

@@ -145,7 +145,7 @@ const (
 	tenthsIf     = 10
 	tenthsBlock  = 5
 	tenthsBranch = 7
-	tenthsTarget = 2
+	tenthsTarget = 3
 	tenthsLoop   = 50
 	tenthsBulk   = 40
 )

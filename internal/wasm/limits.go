@@ -26,7 +26,7 @@ type Limits struct {
 	NameEntries   int // a name section with more is dropped
 	// Compile is how long all functions would take to compile, estimated from
 	// their branches and locals: compilers need time and memory by the square of
-	// them. The estimate may be twice too high (see Cost).
+	// them.
 	Compile time.Duration
 }
 

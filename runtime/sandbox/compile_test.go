@@ -111,7 +111,7 @@ func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
 		},
 		"the kernel's bound of memory": {
 			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "echo fatal error: runtime: out of memory >&2; exit 2"}}, withLarge(100_000, calls...),
-			"large.wasm: takes more than 512 MiB to compile",
+			"large.wasm: takes more than 768 MiB to compile",
 		},
 		"a module that is not valid": {
 			sandbox.Options{CompileTime: time.Second, Compiler: itself(t)}, withLarge(60_000, slices.Concat(broken, divs)...),

@@ -47,7 +47,7 @@ type Options struct {
 	// request; 10 s by default.
 	InitTime time.Duration
 	// CompileTime and CompileBytes are the processor time and the memory that
-	// compiling one module may take; 10 s and 512 MiB by default.
+	// compiling one module may take; 30 s and 768 MiB by default.
 	CompileTime  time.Duration
 	CompileBytes int64
 	// Compiler is the command that runs Compile with the arguments that follow it,
@@ -89,10 +89,10 @@ func (o Options) filled() Options {
 		o.InitTime = 10 * time.Second
 	}
 	if o.CompileTime == 0 {
-		o.CompileTime = 10 * time.Second
+		o.CompileTime = 30 * time.Second
 	}
 	if o.CompileBytes == 0 {
-		o.CompileBytes = 512 << 20
+		o.CompileBytes = 768 << 20
 	}
 	if o.IdleTime == 0 {
 		o.IdleTime = 10 * time.Second

@@ -65,7 +65,7 @@ func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *code, e
 		return nil, nil, refuse("%v", err)
 	}
 	limits := wasm.DefaultLimits()
-	limits.Compile = 2 * e.options.CompileTime // the estimate may be so much too high
+	limits.Compile = e.options.CompileTime
 	m, err := wasm.Parse(binary, limits)
 	switch {
 	case errors.Is(err, wasm.ErrCompileTime):
