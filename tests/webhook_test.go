@@ -246,6 +246,21 @@ func TestADeliveryOfGitHubIsKnownByItsSignature(t *testing.T) {
 	post("three", "", 204)
 }
 
+// By a wall clock that is quarantined, 400 days ahead, all deliveries could be forgotten.
+func TestADeliveryIsKnownWhateverTheClockShows(t *testing.T) {
+	a := newWebhookApp(t)
+	a.serve().stop()
+	a.wentAhead(400 * 24 * time.Hour)
+	headers := []string{"X-Hub-Signature-256: sha256=" + hex.EncodeToString(macOf([]byte(otherSecret), "one"))}
+	for i, want := range []int{200, 204, 204} {
+		s := a.serve() // which sweeps
+		if got := s.do("POST", "/hooks/github", "one", headers...); got.status != want {
+			t.Errorf("delivery %d: %d %s, want %d", i, got.status, got.body, want)
+		}
+		s.stop()
+	}
+}
+
 // The example of GitHub's document; those of the other senders are too old for a server
 // and stand beside the package webhook.
 func TestTheSignatureOfGitHubsDocumentIsTaken(t *testing.T) {
