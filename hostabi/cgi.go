@@ -72,6 +72,9 @@ func (c *Call) EndProgram(err error) error {
 	if err = c.outcome(err); err != nil {
 		_, _ = c.stdout.Write(c.program.out[:min(len(c.program.out), shownOutput)]) // it never fails
 	}
+	if cap(c.program.out) > keptOutputBytes {
+		c.program.out = nil // the answer has a copy
+	}
 	return err
 }
 
