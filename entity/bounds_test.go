@@ -3,11 +3,13 @@ package entity_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"runner.example/entity"
+	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/store"
 )
@@ -146,6 +148,59 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 		}
 		if got := h.must(reader, "count", `{"from":"`+name+`"}`); got != `{"count":60}` {
 			t.Errorf("then %s has %s", name, got)
+		}
+	}
+}
+
+// A long text is searched in parts: what lies across two of them is found, too.
+func TestContainsFindsWhatLiesAcrossParts(t *testing.T) {
+	h := freeHouse(t)
+	for _, at := range []int{65_500, 65_535, 65_536, 65_537, 131_071, 131_072, 199_000} {
+		for _, length := range []int{1, 2, 40, 900} {
+			text := strings.Repeat("-", at) + strings.Repeat("x", length) + strings.Repeat("-", 200_000-at-length)
+			h.must(reader, "insert", `{"into":"Free","values":{"t":"`+text+`"}}`)
+			where := func(part string) string { return `{"from":"Free","where":[["t","contains","` + part + `"]]}` }
+			if got := h.must(reader, "count", where("-"+strings.Repeat("x", length)+"-")); got != `{"count":1}` {
+				t.Errorf("%d characters at %d: %s", length, at, got)
+			}
+			if got := h.must(reader, "count", where(strings.Repeat("x", length+1))); got != `{"count":0}` {
+				t.Errorf("more than %d characters at %d: %s", length, at, got)
+			}
+			h.must(reader, "update", `{"in":"Free","set":{"t":""},"where":[]}`)
+		}
+	}
+	long := strings.Repeat("a", 90_000)
+	h.must(reader, "insert", `{"into":"Free","values":{"t":"`+strings.Repeat("a", 60_000)+"b"+long+`"}}`)
+	if got := h.must(reader, "count", `{"from":"Free","where":[["t","contains","b`+long+`"]]}`); got != `{"count":1}` {
+		t.Errorf("a part of 90 kB: %s", got)
+	}
+}
+
+// An operation ends when its meter fails, and asks it before it has computed for long.
+func TestAnOperationEndsWithItsMeter(t *testing.T) {
+	h := freeHouse(t)
+	text := strings.Repeat("a", 200_000)
+	for range 3 {
+		h.must(reader, "insert", `{"into":"Free","values":{"t":"`+text+`"}}`)
+	}
+	over := errors.New("over")
+	for _, last := range []int{1, 10, 100} {
+		looks := 0
+		var work cost.Meter
+		work.Reset(func() error {
+			if looks++; looks == last {
+				return over
+			}
+			return nil
+		})
+		_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
+			var a entity.Access
+			a.Reset(h.model, tx, reader, 0)
+			a.Work = &work
+			return a.Do("count", []byte(`{"from":"Free","where":[["or"`+strings.Repeat(`,["not",["t","contains","a"]],["t","contains","b"]`, 100)+`]]}`), new(entity.Result))
+		})
+		if fault.CodeOf(err) != fault.Deadline || !errors.Is(err, over) || looks != last {
+			t.Errorf("after %d looks of %d: %v", looks, last, err)
 		}
 	}
 }
