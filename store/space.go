@@ -127,6 +127,9 @@ func (s *space) prepare() error {
 			need += size
 		}
 	}
+	if err := s.reserveManifest(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return s.enoughFor(need)
 }
 
