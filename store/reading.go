@@ -96,8 +96,8 @@ func (s *Store) damaged(cause error) error {
 	return unavailable(*s.damage.Load())
 }
 
-// damagedFile notes that a file is damaged, which the cause names.
-func (s *Store) damagedFile(cause error) {
+// foundDamaged notes that a file is damaged, which the cause names.
+func (s *Store) foundDamaged(cause error) {
 	was := s.damage.Swap(&cause)
 	if was == nil || (*was).Error() != cause.Error() {
 		s.log.Error("store file damaged", "cause", cause)

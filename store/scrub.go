@@ -145,7 +145,7 @@ func (c *scrubber) check(id uint64) (int64, error) {
 		return size, nil
 	}
 	if errors.Is(err, ErrDamaged) {
-		c.store.damagedFile(err)
+		c.store.foundDamaged(err)
 	}
 	return size, err
 }
