@@ -208,7 +208,13 @@ func (m *machine) commit(seq Seq, e *entry) error {
 	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(m.mark.meta())); err != nil {
 		return err
 	}
+	if err := m.mark.beforeSync(); err != nil {
+		return err
+	}
 	if err := txn.CommitAt(uint64(seq), nil); err != nil {
+		return err
+	}
+	if err := m.mark.afterSync(); err != nil {
 		return err
 	}
 	if err := m.mark.advance(&r); err != nil {

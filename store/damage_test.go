@@ -193,7 +193,7 @@ func contents(ctx context.Context, s *store.Store) (string, error) {
 // Whatever happens to one file, the store is refused, or a read fails, or all that was
 // acknowledged is there.
 func TestADamagedStoreIsNeverServedAsIfItWereWhole(t *testing.T) {
-	tries := 40
+	tries := 25
 	if os.Getenv("RUNNER_SOAK") != "" {
 		tries = 500
 	}

@@ -91,3 +91,6 @@ func InChecksum(path string, at int64) (bool, error) {
 	}
 	return false, nil
 }
+
+// SyncMark has the mark synced as on a file system that does not write in place.
+func (s *Store) SyncMark() { s.machine.mark.inPlace = false }

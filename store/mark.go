@@ -9,7 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // mark is the high-water mark: a file beside Badger's that names the newest entry
@@ -20,10 +21,15 @@ import (
 //
 // When Badger has synced entry n, the mark of n is written, and then its commits are
 // acknowledged. What was written outlives the process, so after a kill the mark names
-// all that was acknowledged. The mark is synced beside what comes next: before n+1 is
-// acknowledged the mark of n is on disk. A sync before n is acknowledged would protect
-// no more: it would have to run while Badger syncs, and a loss of power could then
-// leave the mark without the entry, which Open would have to take for whole.
+// all that was acknowledged. On the disk it is before n+1 is acknowledged. A sync before
+// n is acknowledged would protect no more: it would have to run while Badger syncs, and
+// a loss of power could then leave the mark without the entry, which Open would have to
+// take for whole.
+//
+// Where files are written in place, the mark is handed to the disk at once, and Badger's
+// sync of n+1, which has the disk write out all it holds, makes it durable; a sync of
+// its own would take as long as Badger's. On other file systems it is synced beside
+// Badger's sync of n+1.
 //
 // # What Open takes for whole
 //
@@ -35,7 +41,7 @@ import (
 //
 // All else is damage: the log lost what was acknowledged, or the files are of
 // different times or stores. Damage to the newest entry alone is hidden if the power
-// fails before its mark is on disk: in the time of one sync after it was acknowledged.
+// fails before its mark is on disk: before the next commit, or the kernel wrote it back.
 //
 // # Layout
 //
@@ -51,6 +57,9 @@ type mark struct {
 	now  markSlot // what was written last
 	slot int      // and where
 
+	// inPlace: what is written goes to the blocks where the file is, and the sync of
+	// an entry makes all durable that the disk has by then.
+	inPlace bool
 	syncing chan error // the result of the sync under way; nil: none is
 }
 
@@ -112,7 +121,7 @@ func openMark(dir string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mark{file: f}
+	m := &mark{file: f, inPlace: writesInPlace(f)}
 	if err := m.read(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -167,25 +176,55 @@ func makeMark(dir string, now markSlot) (_ *mark, err error) {
 	if err := os.Rename(path+".new", path); err != nil {
 		return nil, err
 	}
-	return &mark{file: f, now: now, slot: markSlots - 1}, syncDir(dir)
+	return &mark{file: f, now: now, slot: markSlots - 1, inPlace: writesInPlace(f)}, syncDir(dir)
 }
 
-// advance writes that the log ends with the entry of r, which is on disk. Before it
-// returns, what the mark said before is on disk.
+// advance writes that the log ends with the entry of r, which is on disk.
 func (m *mark) advance(r *logRecord) error {
 	if m.file == nil {
 		return nil
 	}
-	if err := m.wait(); err != nil {
-		return err
-	}
 	if err := m.put(r.mark()); err != nil {
 		return err
+	}
+	if m.inPlace {
+		return m.writeBack(unix.SYNC_FILE_RANGE_WRITE)
 	}
 	done := make(chan error, 1)
 	go func() { done <- m.sync() }()
 	m.syncing = done
 	return nil
+}
+
+// beforeSync is called before the next entry is synced, and afterSync then: after it
+// what the mark says is on disk.
+func (m *mark) beforeSync() error {
+	if m.file == nil || !m.inPlace {
+		return nil
+	}
+	return m.writeBack(unix.SYNC_FILE_RANGE_WAIT_BEFORE)
+}
+
+func (m *mark) afterSync() error { return m.wait() }
+
+// writeBack hands what was put to the disk, or waits until the disk has it.
+func (m *mark) writeBack(flags int) error {
+	for {
+		err := unix.SyncFileRange(int(m.file.Fd()), 0, markSlots*markBlockLen, flags)
+		if err == nil {
+			return nil
+		} else if err != unix.EINTR {
+			return fmt.Errorf("write back %q: %w", m.file.Name(), err)
+		}
+	}
+}
+
+// writesInPlace reports whether f lies on a file system that writes over the blocks of
+// a file, and whose sync of any file has the disk write out all it holds: ext4 or XFS.
+func writesInPlace(f *os.File) bool {
+	var s unix.Statfs_t
+	err := unix.Fstatfs(int(f.Fd()), &s)
+	return err == nil && (s.Type == unix.EXT4_SUPER_MAGIC || s.Type == unix.XFS_SUPER_MAGIC)
 }
 
 // wait ends the sync under way.
@@ -211,9 +250,9 @@ func (m *mark) set(s markSlot) error {
 
 func (m *mark) sync() error {
 	for {
-		if err := syscall.Fdatasync(int(m.file.Fd())); err == nil {
+		if err := unix.Fdatasync(int(m.file.Fd())); err == nil {
 			return nil
-		} else if err != syscall.EINTR {
+		} else if err != unix.EINTR {
 			return fmt.Errorf("sync %q: %w", m.file.Name(), err)
 		}
 	}

@@ -86,6 +86,22 @@ func TestAnEarlierRunnerMayWriteOn(t *testing.T) {
 	mustOpenAt(t, dir, 6)
 }
 
+func TestTheMarkIsRightOnEveryFileSystem(t *testing.T) {
+	for name, how := range map[string]func(*store.Store){"in place": func(*store.Store) {}, "not in place": (*store.Store).SyncMark} {
+		dir := t.TempDir()
+		var killed string
+		wrote(t, dir, 0, how, func(s *store.Store) {
+			for i := range 5 {
+				put(t, s, "k", fmt.Sprint(i))
+			}
+			killed = copyOf(t, dir)
+		})
+		t.Log(name)
+		mustOpenAt(t, killed, 5)
+		mustOpenAt(t, dir, 5)
+	}
+}
+
 func TestALogThatEndsBeforeTheMarkIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	wrote(t, dir, 3, func(s *store.Store) {
