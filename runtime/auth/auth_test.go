@@ -84,15 +84,17 @@ func compile(t testing.TB, text string) *schema.Schema {
 	return s
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{TB: t, schema: compile(t, app), now: noon}
+func newWorld(t testing.TB) *world { return newWorldAt(t, noon) }
+
+func newWorldAt(t testing.TB, now time.Time) *world {
+	w := &world{TB: t, schema: compile(t, app), now: now}
 	clock := func() time.Time { return w.now }
 	var err error
 	if w.store, err = store.Open(store.Options{Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
 	if w.keys, err = keystore.Open(context.Background(), w.store, keystore.Options{Machine: keystore.Machine{
-		Wall: clock, Uptime: func() time.Duration { return w.now.Sub(noon) },
+		Wall: clock, Uptime: func() time.Duration { return w.now.Sub(now) },
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -466,8 +468,7 @@ func TestRefusalsAreLoggedOneByOneWithoutTheToken(t *testing.T) {
 
 func TestRefusalsAreAuditedAsCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.now = time.Now()
+		w := newWorldAt(t, time.Now())
 		first := w.now.Truncate(time.Minute)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
