@@ -294,7 +294,7 @@ func TestADiskThatFillsNowAndThenLosesNothing(t *testing.T) {
 	sequential(t)
 	rounds, kinds := 2, smallDisks[:1]
 	if os.Getenv("RUNNER_SOAK") == "1" {
-		rounds, kinds = 60, smallDisks
+		rounds, kinds = 20, smallDisks
 	}
 	onSmallDisks(t, kinds, 700<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
