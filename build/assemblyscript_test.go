@@ -515,8 +515,8 @@ func TestAssemblyScriptTakesForJSONWhatIsJSON(t *testing.T) {
 		check(string(body))
 	}
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-	check(deep(256))
-	if got := ask(t, m, "unlike", abi.Request{Body: []byte(deep(257))}); got.status != 400 || got.code != "invalid_json" || !strings.Contains(got.detail, "256 deep") {
+	check(deep(64))
+	if got := ask(t, m, "unlike", abi.Request{Body: []byte(deep(65))}); got.status != 400 || got.code != "invalid_json" || !strings.Contains(got.detail, "64 levels deep") {
 		t.Errorf("too deep: %d %s %s", got.status, got.code, got.detail)
 	}
 	if got := ask(t, m, "unlike", abi.Request{Body: []byte(`{"a":1}`)}); got.status != 400 || got.code != "invalid_json" {

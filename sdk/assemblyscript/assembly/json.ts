@@ -156,7 +156,7 @@ export function malformed(bytes: Uint8Array): string {
   const at = new Check(bytes.dataStart, end).document();
   if (at == 0) return "";
   if (at == end) return "unexpected end";
-  if (at > end) return "nested more than " + deepest.toString() + " deep";
+  if (at > end) return "nested more than " + deepest.toString() + " levels deep";
   return "unexpected byte at offset " + (at - bytes.dataStart).toString();
 }
 
