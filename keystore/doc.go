@@ -10,8 +10,9 @@
 //     store's log, so a change counts for every Verify and VerifySession that
 //     begins after the transaction's commit returned, and a change that was not
 //     committed never counts.
-//   - Verify and VerifySession read memory alone, take no lock and allocate
-//     nothing. All their failures are one error value; why, is for the log.
+//   - Verify and VerifySession read memory alone, allocate nothing for what is good,
+//     and take a lock only when the wall clock has just jumped. All their failures
+//     are one error value; why, is for the log.
 //   - A token or cookie is in memory only between its making and the answer that
 //     shows it. Neither is ever good in the other's place.
 //
