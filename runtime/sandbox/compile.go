@@ -38,8 +38,8 @@ const (
 	// helperBase is memory that the helper has before it compiles, what Go sets aside
 	// for it included.
 	helperBase = 192 << 20
-	// compileWait is how often as long as its processor time the helper may take on a
-	// machine that has other things to do.
+	// compileWait times CompileTime is how long the helper may take in all, on a machine
+	// that has other things to do.
 	compileWait = 12
 )
 
