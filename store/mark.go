@@ -60,6 +60,7 @@ type mark struct {
 	// inPlace: what is written goes to the blocks where the file is, and the sync of
 	// an entry makes all durable that the disk has by then.
 	inPlace bool
+	failed  error      // why the disk did not take it
 	syncing chan error // the result of the sync under way; nil: none is
 }
 
@@ -184,16 +185,20 @@ func (m *mark) advance(r *logRecord) error {
 	if m.file == nil {
 		return nil
 	}
-	if err := m.put(r.mark()); err != nil {
-		return err
+	return m.put(r.mark())
+}
+
+// handOver begins to bring the mark to the disk, when its entry was acknowledged.
+func (m *mark) handOver() {
+	switch {
+	case m.file == nil || m.syncing != nil:
+	case m.inPlace:
+		m.failed = m.writeBack(unix.SYNC_FILE_RANGE_WRITE)
+	default:
+		done := make(chan error, 1)
+		go func() { done <- m.sync() }()
+		m.syncing = done
 	}
-	if m.inPlace {
-		return m.writeBack(unix.SYNC_FILE_RANGE_WRITE)
-	}
-	done := make(chan error, 1)
-	go func() { done <- m.sync() }()
-	m.syncing = done
-	return nil
 }
 
 // beforeSync is called before the next entry is synced, and afterSync then: after it
@@ -202,7 +207,7 @@ func (m *mark) beforeSync() error {
 	if m.file == nil || !m.inPlace {
 		return nil
 	}
-	return m.writeBack(unix.SYNC_FILE_RANGE_WAIT_BEFORE)
+	return errors.Join(m.failed, m.writeBack(unix.SYNC_FILE_RANGE_WAIT_BEFORE))
 }
 
 func (m *mark) afterSync() error { return m.wait() }
