@@ -89,6 +89,14 @@ type cli struct {
 	json                  bool
 }
 
+// abandon ends the process at once, and nothing but the log is closed.
+func (c *cli) abandon() {
+	if c.queue != nil {
+		c.queue.Flush(flushTime)
+	}
+	os.Exit(statusFailed)
+}
+
 // run executes one command line and gives its exit status.
 func (c *cli) run(ctx context.Context, args []string) int {
 	root := c.root()

@@ -105,8 +105,33 @@ type house struct {
 	rt     *runtime.Runtime
 	local  *admin.Local
 	logger *slog.Logger
-	// stopBy is when a stop that has begun is to be over.
-	stopBy time.Time
+	// stopBy is when a stop that has begun is to be over, and abandon ends the
+	// process then.
+	stopBy  time.Time
+	abandon func()
+	late    *time.Timer
+}
+
+// closeTime is what requests leave of shutdown_timeout for closing the store, or half
+// of it if that is less. A stop may take that long in any case.
+const closeTime = time.Second
+
+// lastRequest returns when requests are cut off in a stop that begins now. It has the
+// process end by stopBy even when something cannot be closed: all that was
+// acknowledged is on disk, and the next start reads it.
+func (h *house) lastRequest(timeout time.Duration) time.Time {
+	h.late = time.AfterFunc(max(timeout, closeTime), func() {
+		h.logger.Error("the process ends without closing the store: [runtime] shutdown_timeout is over; nothing that was acknowledged is lost")
+		h.abandon()
+	})
+	return h.stopBy.Add(-min(closeTime, timeout/2))
+}
+
+// closed ends the watch over a stop.
+func (h *house) closed() {
+	if h.late != nil {
+		h.late.Stop()
+	}
 }
 
 // withRooms opens the rooms from the ground up, lets do work with them, and closes
@@ -116,6 +141,8 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 	if err := a.checkCookies(opt.Front.Listen); err != nil {
 		return err
 	}
+	h := &house{logger: logger, abandon: c.abandon}
+	defer h.closed()
 	st, err := openStore(ctx, a, logger)
 	if err != nil {
 		return err
@@ -150,8 +177,9 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	local := &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String()}
-	return do(&house{ln: ln, rt: rt, local: local, logger: logger})
+	h.ln, h.rt = ln, rt
+	h.local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String()}
+	return do(h)
 }
 
 // life is what a command does beside serving.
@@ -181,7 +209,7 @@ func (h *house) serve(ctx context.Context, a *app, l life) error {
 
 	// Requests first: while they end, operators can still ask.
 	h.stopBy = time.Now().Add(a.config.runtime.shutdownTimeout)
-	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.stopBy)
+	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.lastRequest(a.config.runtime.shutdownTimeout))
 	defer cancel()
 	if late := h.rt.Shutdown(wait); late != nil {
 		h.logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
