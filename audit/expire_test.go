@@ -316,23 +316,6 @@ func TestExpiryAgainstAModel(t *testing.T) {
 		var last audit.Head // after the newest expiry
 		for step := range 120 {
 			switch rng.IntN(9) {
-			case 3:
-				if err := log.RaiseFloor(ctx); err != nil {
-					rt.Fatal(err)
-				}
-			default:
-				target := fmt.Sprint("t", step)
-				r := audit.Record{Action: "x", Target: target}
-				m := record{target: target}
-				if rng.IntN(3) > 0 {
-					at = at.Add(time.Duration(rng.Int64N(int64(3 * day))))
-					at = time.UnixMilli(min(at.UnixMilli(), noon.UnixMilli()))
-					r.Action, r.Time.Time, m.at = audit.RefuseCredentials, at, at
-				}
-				model = append(model, m)
-				if _, err := st.Update(ctx, func(tx *store.Tx) error { return audit.Append(tx, r) }); err != nil {
-					rt.Fatal(err)
-				}
 			case 0:
 				if err := log.Seal(ctx); err != nil {
 					rt.Fatal(err)
@@ -361,6 +344,23 @@ func TestExpiryAgainstAModel(t *testing.T) {
 			case 2:
 				log.Close()
 				if log, err = audit.Open(ctx, st); err != nil {
+					rt.Fatal(err)
+				}
+			case 3:
+				if err := log.RaiseFloor(ctx); err != nil {
+					rt.Fatal(err)
+				}
+			default:
+				target := fmt.Sprint("t", step)
+				r := audit.Record{Action: "x", Target: target}
+				m := record{target: target}
+				if rng.IntN(3) > 0 {
+					at = at.Add(time.Duration(rng.Int64N(int64(3 * day))))
+					at = time.UnixMilli(min(at.UnixMilli(), noon.UnixMilli()))
+					r.Action, r.Time.Time, m.at = audit.RefuseCredentials, at, at
+				}
+				model = append(model, m)
+				if _, err := st.Update(ctx, func(tx *store.Tx) error { return audit.Append(tx, r) }); err != nil {
 					rt.Fatal(err)
 				}
 			}

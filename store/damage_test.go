@@ -132,7 +132,9 @@ func change(path string, at int64, how func([]byte), n int) error {
 	}
 	defer f.Close()
 	b := make([]byte, n)
-	n, err = f.ReadAt(b, at)
+	if n, err = f.ReadAt(b, at); err != nil && err != io.EOF {
+		return err
+	}
 	if n == 0 {
 		return nil // an empty file
 	}

@@ -195,7 +195,7 @@ func (s *space) attach() error {
 		return err
 	}
 	if len(logs) == 0 {
-		return errors.New("Badger has begun no log")
+		return errors.New("there is no log of Badger's")
 	}
 	current := logs[len(logs)-1]
 	if s.file, err = os.OpenFile(current.path, os.O_RDWR, 0); err != nil {

@@ -65,6 +65,10 @@ part "black box: callers and log readers that do not read" \
   go test -count=1 -v -timeout 30m ./tests -run 'TestAnswersThat|TestALogThatIsNotRead|TestLinesThatALogLoses'
 part "black box: tables damaged while they are served" \
   go test -count=1 -v -timeout 30m ./tests -run 'TestAServerWithDamagedTables'
+part "black box: bytes of a data folder changed, after stops and kills" \
+  go test -count=1 -v -timeout 60m ./tests -run 'TestNoChangedByteOfADataFolder'
+part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
+  go test -count=1 -v -timeout 30m ./tests -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsKnown|TestJSONThatNests|TestRowsOfMany|TestWhatOneCaller|TestAModuleThatTakes'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \

@@ -87,7 +87,7 @@ func (c *cli) tell(err error) (status int, hint string) {
 	c.say("error: ", textOf(err))
 	status = statusFailed
 	if errors.Is(err, store.ErrDamaged) {
-		return statusInvalid, "keep the data folder as it is, and restore a backup into a new one"
+		return statusInvalid, "keep the data folder as it is, and restore a backup into a new one; `runner store salvage` writes out what can be read"
 	}
 	if f, ok := errors.AsType[*failure](err); ok {
 		status, hint = f.status, f.hint
