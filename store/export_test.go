@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/hex"
 	"math"
 
@@ -66,12 +67,22 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
 
 // LeaveMark makes commits from now on write no mark, as those of earlier runners.
-func (s *Store) LeaveMark() { s.machine.mark = &mark{} }
+func (s *Store) LeaveMark() { s.betweenEntries(func() { s.machine.mark = &mark{} }) }
+
+// betweenEntries runs fn where the machine is touched.
+func (s *Store) betweenEntries(fn func()) {
+	if err := s.local.between(context.Background(), fn); err != nil {
+		panic(err)
+	}
+}
 
 // MarkNext writes the mark of a next entry that never comes.
-func (s *Store) MarkNext() error {
-	m := s.machine
-	return m.mark.advance(&logRecord{seq: m.applied + 1, chain: digest{1}})
+func (s *Store) MarkNext() (err error) {
+	s.betweenEntries(func() {
+		m := s.machine
+		err = m.mark.advance(&logRecord{seq: m.applied + 1, chain: digest{1}})
+	})
+	return err
 }
 
 // InChecksum reports whether a byte of a table belongs to the checksum of a block, or to
@@ -93,4 +104,4 @@ func InChecksum(path string, at int64) (bool, error) {
 }
 
 // SyncMark has the mark synced as on a file system that does not write in place.
-func (s *Store) SyncMark() { s.machine.mark.inPlace = false }
+func (s *Store) SyncMark() { s.betweenEntries(func() { s.machine.mark.inPlace = false }) }
