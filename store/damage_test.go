@@ -251,3 +251,51 @@ func openSpoilt(t *testing.T, whole saved, spoil func(dir string)) (string, erro
 	}
 	return got, err
 }
+
+// Zeros at the end of a table look like an index of no bytes with a right checksum. File
+// systems leave them after a loss of power.
+func TestATableThatEndsInZerosIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := inTables(t, dir, 300, nil)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := tables(t, dir)[0]
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name  string
+		whole int64 // bytes that stay
+		size  int64
+		keys  bool // can be salvaged
+	}{{"its last page", info.Size() / 2, info.Size(), true}, {"all of it", 0, info.Size(), false}, {"a page more", info.Size(), info.Size() + 4096, true}} {
+		t.Run(row.name, func(t *testing.T) {
+			copied := t.TempDir()
+			if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			path := tables(t, copied)[0]
+			if err := errors.Join(os.Truncate(path, row.whole), os.Truncate(path, row.size)); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := store.Open(store.Options{Dir: copied}); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), path) {
+				t.Errorf("opens with %v", err)
+				if err == nil {
+					_ = s.Close()
+				}
+			}
+			got := salvage(t, copied)
+			if len(got.Losses) == 0 {
+				t.Error("salvage tells of no loss")
+			}
+			if keys := scanKeys(t, got.Store); strings.Contains(keys, "k0000") != row.keys {
+				t.Errorf("salvaged is %.100s", keys)
+			}
+			if err := got.Store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

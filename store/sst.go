@@ -64,6 +64,9 @@ func (t *sst) readIndex() error {
 	if err != nil {
 		return err
 	}
+	if len(index) == 0 { // zeros at the end of the file: they have a right checksum
+		return errShort
+	}
 	if !bytes.Equal(sum, tableChecksum(index)) {
 		return errChecksum
 	}
