@@ -299,3 +299,37 @@ func TestATableThatEndsInZerosIsDamaged(t *testing.T) {
 		})
 	}
 }
+
+// A process that ends while a store is opened or closed leaves a log without a byte: in it
+// was nothing.
+func TestALogThatHasNotBeenBegunIsNoDamage(t *testing.T) {
+	dir := t.TempDir()
+	if err := inTables(t, dir, 300, nil).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ name, file string }{
+		{"the first log of values", "000001.vlog"},
+		{"a further log of values", "000099.vlog"},
+		{"a log", "00099.mem"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			copied := t.TempDir()
+			if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(copied, "badger", row.file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.Open(store.Options{Dir: copied})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keys := scanKeys(t, s); !strings.Contains(keys, "k0299") {
+				t.Errorf("there is %.100s", keys)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

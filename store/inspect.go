@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -172,9 +173,9 @@ func (f *files) logs() error {
 }
 
 // removeEmptyLogs removes the logs without a byte that a process leaves when it ends
-// while Badger removes a log. Badger does not open a store with one.
+// while Badger makes or removes a log. Badger does not open a store with one.
 func removeEmptyLogs(dir string) error {
-	paths, err := (&files{dir: dir}).list(walExt)
+	paths, err := (&files{dir: dir}).list(walExt, valueLogExt)
 	for _, path := range paths {
 		info, e := os.Stat(path)
 		if e == nil && info.Size() == 0 {
@@ -259,12 +260,14 @@ func (f *files) unused() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	paths, err := f.list(".vlog")
+	paths, err := f.list(valueLogExt)
 	for _, path := range paths {
 		err = errors.Join(err, checkValueLog(path))
 	}
 	return err
 }
+
+const valueLogExt = ".vlog"
 
 func checkValueLog(path string) error {
 	file, err := os.Open(path)
@@ -273,7 +276,9 @@ func checkValueLog(path string) error {
 	}
 	defer file.Close()
 	var keyID [8]byte
-	if _, err := file.ReadAt(keyID[:], 0); err != nil {
+	if n, err := file.ReadAt(keyID[:], 0); n == 0 && errors.Is(err, io.EOF) {
+		return nil // removeEmptyLogs removes it
+	} else if err != nil {
 		return inFile(path, err)
 	}
 	if binary.BigEndian.Uint64(keyID[:]) != 0 {
