@@ -7,12 +7,12 @@ import (
 	"runner.example/keystore"
 )
 
-// Clock tells by which time the node judges credentials.
+// Clock returns the time that the node checks credentials against.
 func (c *Client) Clock(ctx context.Context) (keystore.ClockState, error) {
 	return ask[keystore.ClockState](ctx, c, "clock.show", struct{}{})
 }
 
-// AcceptClock makes it the wall clock's. A node that serves refuses to go back.
+// AcceptClock sets that time to the wall clock's. A node that serves refuses to set it back.
 func (c *Client) AcceptClock(ctx context.Context) (keystore.ClockChange, error) {
 	return ask[keystore.ClockChange](ctx, c, "clock.accept", struct{}{})
 }
@@ -24,7 +24,7 @@ func (l *Local) showClock(context.Context, keystore.Authority, struct{}) (keysto
 func (l *Local) acceptClock(ctx context.Context, who keystore.Authority, _ struct{}) (keystore.ClockChange, error) {
 	if now := l.Keys.Clock(); l.URL != "" && now.Wall.Before(now.Time) {
 		return keystore.ClockChange{}, fault.New(fault.Conflict,
-			"the clock is behind the time of the server, which makes credentials by it: stop the server, then accept the clock")
+			"the clock is behind the credential time, which a running server cannot set back: stop the server, then run `runner clock accept`")
 	}
 	return l.Keys.AcceptClock(ctx, who)
 }

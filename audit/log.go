@@ -100,7 +100,7 @@ const lastSeal = 5 * time.Second
 
 func (l *Log) tend(ctx context.Context, logger *slog.Logger) {
 	if err := l.Seal(ctx); err != nil && ctx.Err() == nil {
-		logger.Warn("audit records not sealed; the next attempt follows in a minute", "cause", err)
+		logger.Warn("sealing audit records failed; retrying in a minute", "cause", err)
 	}
 	logger.Info("audit head", "head", l.Head().String())
 }
@@ -112,7 +112,7 @@ func (l *Log) expire(ctx context.Context, opt RunOptions) {
 		opt.Logger.Info("audit records expired", "removed", removed)
 	}
 	if err != nil && ctx.Err() == nil {
-		opt.Logger.Warn("audit records not expired; the next attempt follows in a day", "cause", err)
+		opt.Logger.Warn("expiring audit records failed; retrying in a day", "cause", err)
 	}
 }
 

@@ -18,7 +18,7 @@ type StoredRow struct {
 }
 
 // ErrNoCatalog: the store has rows, and not what tells which entity they belong to.
-var ErrNoCatalog = errors.New("the catalog of the entities cannot be read: it tells which rows are whose")
+var ErrNoCatalog = errors.New("the entity catalog cannot be read, and rows cannot be read without it")
 
 // EachRow calls fn for every row of every entity in a store that was salvaged, entity by
 // entity. It reads the rows alone: no index, and no other key but the catalog. The schema
@@ -33,7 +33,7 @@ func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(ent
 			return noRows(tx)
 		}
 		if m.changed {
-			return errors.New("another schema than that in the app's folder is activated in the store: put the old one back")
+			return errors.New("the schema in the app's folder is not the one that is activated in the store: put that one back")
 		}
 		for _, name := range s.EntityNames() {
 			t, err := newTable(m.new.table(name), s.Entity(name))

@@ -111,7 +111,7 @@ func (c *clock) latest() int64 {
 func (c *clock) lifetimes() (int64, error) {
 	now := c.now()
 	if d := c.doubt.Load(); d != nil && d.timeOff {
-		return 0, fault.Wrap(d.reason(), fault.Unavailable, "no credential is made while the time is not known")
+		return 0, fault.Wrap(d.reason(), fault.Unavailable, "credentials cannot be created while the time is unknown")
 	}
 	return now, nil
 }
@@ -240,19 +240,19 @@ func (c *clock) believeLocked(t time.Time, to int64) {
 	c.base.Store(to - passed)
 	c.offKnown = true
 	if to-from > setBack.Milliseconds() || to < from {
-		c.logger.Warn("clock believed", "from", timeOf(from), "to", timeOf(to))
+		c.logger.Warn("clock trusted", "from", timeOf(from), "to", timeOf(to))
 	}
 }
 
 // reason says why the wall clock is not believed, and what to do.
 func (d *doubt) reason() error {
 	if d.timeOff {
-		return fmt.Errorf("the clock is %s ahead of the last time known before the machine was started, and follows no time server:"+
-			" set it right, start a time server's client, or confirm it with `runner clock accept`; at %s it is believed",
+		return fmt.Errorf("the clock is %s ahead of the last time known before the reboot, and is not synchronized with a time server:"+
+			" correct it, start an NTP client, or run `runner clock accept`; it is trusted from %s on",
 			days(d.ahead), timeOf(d.until).Format(time.RFC3339))
 	}
-	return fmt.Errorf("the clock went %s ahead at once and lifetimes go on without it: set it right, or confirm it with `runner clock accept`;"+
-		" if it goes on evenly it is believed at %s", days(d.ahead), timeOf(d.until).Format(time.RFC3339))
+	return fmt.Errorf("the clock jumped %s ahead and is ignored: correct it, or run `runner clock accept`;"+
+		" without further jumps it is trusted from %s on", days(d.ahead), timeOf(d.until).Format(time.RFC3339))
 }
 
 // quarantined says why the wall clock is quarantined; nil: it is not.

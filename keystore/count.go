@@ -37,7 +37,7 @@ func countNew(tx *store.Tx, a Authority, r *record, now int64) error {
 			return err
 		}
 		if live >= limit {
-			return fault.New(fault.Conflict, "the tenant has %d live keys, all it may have (maxPerTenant): revoke one first", limit)
+			return fault.New(fault.Conflict, "the tenant has %d live keys, the limit (maxPerTenant): revoke one first", limit)
 		}
 	}
 	return tx.Set(countKeyOf(r.Tenant), encodeTime(n+1))

@@ -28,7 +28,7 @@ func (e *inputError) Unwrap() error { return e.Fault }
 // for neither a credential nor a signature: any client makes the server spend it.
 const openCheckCPU = 100 * time.Millisecond
 
-var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of processor time, the most that a caller without a credential may have", openCheckCPU)
+var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of processor time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that is not what the route's input asks for and, where it
 // asks for nothing, one that says it is JSON and nests deeper than JSON may that comes

@@ -71,7 +71,7 @@ func (f *files) manifest(least Seq) (map[uint64]badger.TableManifest, error) {
 		if err != nil || len(left) == 0 && least == 0 {
 			return nil, err
 		}
-		return nil, damagedFile(path, "it is missing: it lists what belongs to the store")
+		return nil, damagedFile(path, "it is missing: it lists the tables of the store")
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (f *files) manifest(least Seq) (map[uint64]badger.TableManifest, error) {
 		return nil, err
 	}
 	if info.Size() != end {
-		f.suspect, f.ends = path, fmt.Sprintf("its last change, at byte %d, is not whole", end)
+		f.suspect, f.ends = path, fmt.Sprintf("its last change, at byte %d, is incomplete", end)
 	}
 	return m.Tables, nil
 }
@@ -130,7 +130,7 @@ func (f *files) tables(all map[uint64]badger.TableManifest) error {
 func checkTable(path string, most int64) (newest Seq, size int64, err error) {
 	t, err := openTable(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, damagedFile(path, "it is missing: the manifest names it")
+		return 0, 0, damagedFile(path, "it is missing, but the manifest names it")
 	}
 	if err != nil {
 		return 0, 0, err
@@ -282,7 +282,7 @@ func checkValueLog(path string) error {
 		return inFile(path, err)
 	}
 	if binary.BigEndian.Uint64(keyID[:]) != 0 {
-		return damagedFile(path, "its first bytes name a key of encryption; none is used")
+		return damagedFile(path, "its header names an encryption key, but stores are not encrypted")
 	}
 	return nil
 }

@@ -144,9 +144,9 @@ func (m *mark) read() error {
 	}
 	switch {
 	case !found:
-		return damagedFile(m.file.Name(), "it does not tell which commit is the newest: neither of its two copies is whole")
+		return damagedFile(m.file.Name(), "it does not name the newest commit: both copies are damaged")
 	case m.now.state == markRestoring:
-		return damagedFile(m.file.Name(), "a backup was being restored into this store and did not come to its end: remove the folder and restore again")
+		return damagedFile(m.file.Name(), "the restore of a backup into this store did not finish: remove the folder and restore again")
 	}
 	return nil
 }

@@ -223,7 +223,7 @@ func TestAnInterruptedRestoreIsNotServed(t *testing.T) {
 	}
 	left := t.TempDir()
 	interrupted.restoreTo(t, left)
-	mustRefuse(t, left, "did not come to its end")
+	mustRefuse(t, left, "did not finish")
 
 	if err := into.Restore(t.Context(), bytes.NewReader(backup)); err != nil {
 		t.Fatal(err)

@@ -195,7 +195,7 @@ func (s *space) attach() error {
 		return err
 	}
 	if len(logs) == 0 {
-		return errors.New("there is no log of Badger's")
+		return errors.New("no log of Badger found")
 	}
 	current := logs[len(logs)-1]
 	if s.file, err = os.OpenFile(current.path, os.O_RDWR, 0); err != nil {
@@ -244,7 +244,7 @@ func (s *space) admit(r room) error {
 	}
 	if was != nil {
 		s.short.Store(nil)
-		s.log.Info("disk has room, writes accepted")
+		s.log.Info("disk has space, writes accepted")
 	}
 	s.last = r
 	s.used.add(r)
@@ -262,7 +262,7 @@ func (s *space) makeRoom(r room) error {
 	if end := s.used.log + r.log + logSlack; end > s.reserved && s.reserved < logFileBytes {
 		end = min(end+logStep, logFileBytes)
 		if err := reserve(s.file, s.reserved, end-s.reserved); err != nil {
-			return fmt.Errorf("reserve room in %s: %w", s.file.Name(), err)
+			return fmt.Errorf("reserve space in %s: %w", s.file.Name(), err)
 		}
 		s.reserved = end
 		if err := s.reserveManifest(); err != nil {
@@ -339,7 +339,7 @@ func (s *space) makeNext() error {
 		return err
 	}
 	if err := reserve(f, 0, s.nextBytes()); err != nil {
-		return errors.Join(fmt.Errorf("reserve room in %s: %w", path, err), f.Close(), os.Remove(path))
+		return errors.Join(fmt.Errorf("reserve space in %s: %w", path, err), f.Close(), os.Remove(path))
 	}
 	s.next = f
 	return nil
@@ -360,7 +360,7 @@ func (s *space) reserveManifest() error {
 		return err
 	}
 	if err := reserve(f, end, manifestBytes); err != nil {
-		return fmt.Errorf("reserve room in %s: %w", f.Name(), err)
+		return fmt.Errorf("reserve space in %s: %w", f.Name(), err)
 	}
 	return nil
 }

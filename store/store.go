@@ -207,7 +207,7 @@ func (s *Store) agree(newest, previous logRecord) error {
 	}
 	old := !newest.marked && newest.seq > s.mark.now.seq // a runner from before there were marks wrote on
 	if !old && !s.mark.fits(&newest, &previous) {
-		return damagedFile(s.mark.file.Name(), "it names commit %d, and the log ends with commit %d of another history: the files are of different times or stores", s.mark.now.seq, newest.seq)
+		return damagedFile(s.mark.file.Name(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.now.seq, newest.seq)
 	}
 	return s.mark.set(newest.mark())
 }
@@ -266,7 +266,7 @@ func (s *Store) closeBadger() error {
 		case err := <-closed:
 			return err
 		case <-s.scrubber.stuck:
-			return errors.New("what was acknowledged is on disk, but tables are damaged and cannot be compacted: keep the folder, and restore a backup into a new one")
+			return errors.New("acknowledged commits are on disk, but tables are damaged and cannot be compacted: keep the folder, and restore a backup into a new one")
 		case <-wait.C:
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {

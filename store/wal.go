@@ -59,7 +59,7 @@ func readWAL(path string) (*wal, error) {
 		return w, notEOF(err)
 	}
 	if binary.BigEndian.Uint64(head) != 0 {
-		return nil, damagedFile(path, "its first bytes name a key of encryption; none is used")
+		return nil, damagedFile(path, "its header names an encryption key, but stores are not encrypted")
 	}
 	w.end = in.n
 	if err := w.read(in); err != nil {

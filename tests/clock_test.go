@@ -68,7 +68,7 @@ func TestAQuarantinedClockIsToldAndAccepted(t *testing.T) {
 	if text := a.must("audit", "list"); !strings.Contains(text, "clock.accept") {
 		t.Errorf("the audit has\n%s", text)
 	}
-	if log := s.stderr.String(); !strings.Contains(log, "clock quarantined") || !strings.Contains(log, "clock believed") {
+	if log := s.stderr.String(); !strings.Contains(log, "clock quarantined") || !strings.Contains(log, "clock trusted") {
 		t.Errorf("the log has\n%s", log)
 	}
 

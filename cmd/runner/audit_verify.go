@@ -9,8 +9,8 @@ import (
 )
 
 const verifyHelp = `Compute the chain of the audit records again and print its head. With --head,
-also check that a head written down earlier is on the chain. Where counts of refused
-credentials have expired, it must be a head from after that.`
+also check that a head written down earlier is on the chain. If counts of refused
+credentials have expired, use a head from after that.`
 
 func (c *cli) auditVerifyCommand() *cobra.Command {
 	var request admin.VerifyAudit

@@ -11,16 +11,17 @@ import (
 	"runner.example/admin"
 )
 
-const clockHelp = `Show the time by which keys and sessions are judged, or make it the machine's.
+const clockHelp = `Show the time that keys and sessions are checked against (the credential time), or
+set it to the machine's clock.
 
-That time goes on as time passes. A clock that went ahead by more than a day at
-once is quarantined until it is right again, has gone on evenly for an hour, or
-is accepted here.`
+The credential time advances with the machine's uptime. A clock that jumps ahead by
+more than a day is quarantined until it is right again, has run without further jumps
+for an hour, or is accepted with this command.`
 
 func (c *cli) clockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clock",
-		Short: "show or accept the time that credentials are judged by",
+		Short: "show or set the time that keys and sessions are checked against",
 		Long:  clockHelp,
 	}
 	cmd.AddCommand(c.clockShowCommand(), c.clockAcceptCommand())
@@ -31,8 +32,8 @@ func (c *cli) clockCommand() *cobra.Command {
 func (c *cli) clockShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
-		Short:   "show the time of keys and sessions, and the clock's",
-		Long:    "Show the time by which keys and sessions are judged, what the machine's clock\nshows, and why the two differ.",
+		Short:   "show the credential time and the machine's clock",
+		Long:    "Show the time that keys and sessions are checked against, the machine's clock, and\nwhy the clock is quarantined if it is.",
 		Example: "  runner clock show",
 		Args:    atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,17 +53,17 @@ func (c *cli) clockShowCommand() *cobra.Command {
 	}
 }
 
-const clockAcceptHelp = `Make the time of the machine's clock the one by which keys and sessions are
-judged. Look at the clock first: one that is ahead expires what is live, and what
-has expired long enough is deleted after a week.
+const clockAcceptHelp = `Set the time that keys and sessions are checked against to the machine's clock.
+Check the clock first. If it is ahead, live keys and sessions expire, and those that
+are long expired are deleted after a week.
 
-To go back to an earlier time, stop the server. What was made later is revoked:
-its end was counted from a time that is yet to come.`
+To set the time back, stop the server first. Keys and sessions created after the new
+time are revoked, because their lifetimes were counted from a future time.`
 
 func (c *cli) clockAcceptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "accept",
-		Short:   "confirm that the clock is right",
+		Short:   "set the credential time to the machine's clock",
 		Long:    clockAcceptHelp,
 		Example: "  runner clock accept",
 		Args:    atMost(0, "flags alone"),
@@ -76,7 +77,7 @@ func (c *cli) clockAcceptCommand() *cobra.Command {
 					return c.printJSON(change)
 				}
 				if change.Revoked > 0 {
-					c.say("", fmt.Sprintf("keys and sessions revoked because they were made later: %d", change.Revoked))
+					c.say("", fmt.Sprintf("keys and sessions revoked because they were created after that time: %d", change.Revoked))
 				}
 				return c.print(change.To.Format(time.RFC3339) + "\n")
 			}})

@@ -121,7 +121,7 @@ const closeTime = time.Second
 // acknowledged is on disk, and the next start reads it.
 func (h *house) lastRequest(timeout time.Duration) time.Time {
 	h.late = time.AfterFunc(max(timeout, closeTime), func() {
-		h.logger.Error("the process ends without closing the store: [runtime] shutdown_timeout is over; nothing that was acknowledged is lost")
+		h.logger.Error("shutdown timed out; store not closed, acknowledged commits are not lost", "limit", "[runtime] shutdown_timeout")
 		h.abandon()
 	})
 	return h.stopBy.Add(-min(closeTime, timeout/2))

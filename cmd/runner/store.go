@@ -23,12 +23,12 @@ import (
 	"runner.example/store"
 )
 
-const storeHelp = `Work on the files of the store, while no server runs.`
+const storeHelp = `Work on the files of the store while no server runs.`
 
 func (c *cli) storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "save what can be read of a damaged store",
+		Short: "salvage the rows of a damaged store",
 		Long:  storeHelp,
 	}
 	cmd.AddCommand(c.storeSalvageCommand())
@@ -36,33 +36,34 @@ func (c *cli) storeCommand() *cobra.Command {
 	return cmd
 }
 
-const salvageHelp = `Read what can be read of a damaged data folder and write it to a file. Nothing in the
-folder is changed, nothing is served, and no other process may have the folder.
+const salvageHelp = `Read a damaged data folder and write the readable rows to a file. The folder is not
+changed. No other process may use it meanwhile.
 
-The file is an archive for tar. In it, for data import:
+The file is a tar archive, for runner data import:
 
-  rows/<entity>.jsonl         rows that are as they were acknowledged
-  doubtful/<entity>.jsonl     rows of which a newer version, or that they were deleted,
-                              may have been where nothing can be read
-  report.json                 what cannot be read, file by file
+  rows/<entity>.jsonl         rows as they were acknowledged
+  doubtful/<entity>.jsonl     rows whose newer version or deletion may be in the
+                              unreadable parts
+  report.json                 the unreadable parts of each file
 
 Rows of a tenant in a schema without entities are in <entity>@<tenant>.jsonl, for data
-import --tenant. API keys, sessions and the audit are not in it: a key whose revocation
-cannot be read would open again.
+import --tenant. API keys, sessions and the audit are not in the archive: a key whose
+revocation cannot be read would be accepted again.
 
-The schema in the app's folder has to be the one that is activated. Beside the file the
-command needs as much free space as the store takes, and 256 MB, until it ends.
+The schema in the app's folder must be the one that is activated in the store. Until it
+ends, the command needs free space next to the file: as much as the store takes, and
+256 MiB more.
 
-It ends with status 0 when everything could be read, and with 1 when something could not;
-the file is whole then too.`
+The status is 0 if everything could be read, and 1 if not; the archive is complete in
+both cases.`
 
 func (c *cli) storeSalvageCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "salvage <file>",
-		Short:   "write what can be read of a damaged store to a file",
+		Short:   "write the readable rows of a damaged store to a file",
 		Long:    salvageHelp,
 		Example: "  runner store salvage rescued.tar",
-		Args:    exactly(1, "a file, made new with mode 0600"),
+		Args:    exactly(1, "a file, created with mode 0600"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.openApp(cmd)
 			if err != nil {
@@ -185,7 +186,7 @@ func hasRoom(data, work string) error {
 	}
 	if free := int64(disk.Bavail) * disk.Bsize; free < need {
 		return &failure{
-			status: statusFailed, err: fmt.Errorf("there are %d MB free beside the file, and %d MB are needed", free>>20, need>>20),
+			status: statusFailed, err: fmt.Errorf("%d MiB are free on the disk of the file, and %d MiB are needed", free>>20, need>>20),
 			hint: "name a file on another disk",
 		}
 	}
@@ -336,7 +337,7 @@ func (c *cli) tellSalvaged(r *salvaged, path string) error {
 		c.say("cannot write rows: ", r.RowsError)
 	}
 	return &failure{
-		status: statusFailed, err: fmt.Errorf("not everything could be read; what could be is in %s", path),
-		hint: "tar -xf it and runner data import the rows into a new data folder; look at the doubtful ones first",
+		status: statusFailed, err: fmt.Errorf("not everything could be read; the readable rows are in %s", path),
+		hint: "unpack it with tar -xf, check the doubtful rows, and import the rows into a new data folder with runner data import",
 	}
 }

@@ -131,7 +131,7 @@ func (c *conn) writeAnswer() error {
 }
 
 func (c *conn) warnCut() {
-	c.gate.warn("answer cut off: answer_memory is in use and other readers are faster", slog.String("address", c.answer.address.String()))
+	c.gate.warn("answer cut off, answer_memory is full", slog.String("address", c.answer.address.String()))
 }
 
 func (c *conn) writeRest(raw syscall.RawConn) error {

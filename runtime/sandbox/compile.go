@@ -129,7 +129,7 @@ func (e *Engine) help(load context.Context, s source) (err error) {
 	case load.Err() != nil:
 		return cancelled(load)
 	case !exited:
-		return fault.Wrap(err, fault.Internal, "cannot be compiled: the process for it did not start: %v", err)
+		return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process did not start: %v", err)
 	case ctx.Err() != nil, exit.ExitCode() == helperLate, killedBy(exit, syscall.SIGXCPU), killedBy(exit, syscall.SIGKILL) && exit.UserTime()+exit.SystemTime() >= e.options.CompileTime:
 		return refuse("takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
 			e.options.CompileTime, s.cost.Heaviest)
@@ -140,7 +140,7 @@ func (e *Engine) help(load context.Context, s source) (err error) {
 		return notValid(stdout.String())
 	}
 	why, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-	return fault.Wrap(err, fault.Internal, "cannot be compiled: the process for it ended: %v: %s", err, asText(why, 500))
+	return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process failed: %v: %s", err, asText(why, 500))
 }
 
 func killedBy(exit *exec.ExitError, signal syscall.Signal) bool {

@@ -119,7 +119,7 @@ func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
 		},
 		"a helper that fails": {
 			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "echo its disk is full >&2; exit 1"}}, withLarge(100_000, calls...),
-			"large.wasm: cannot be compiled: the process for it ended: exit status 1: its disk is full",
+			"large.wasm: cannot be compiled: the compiler process failed: exit status 1: its disk is full",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
