@@ -41,9 +41,9 @@ const WorkedMost = 100 * time.Microsecond
 
 func (g *Guest) beginWork() { g.began, g.waited = time.Now(), g.call.waited }
 
-// Unsaid is how long host functions have computed without Worked being told, the one
+// Unreported is how long host functions have computed that Worked was not told of, the one
 // at hand included. It is for Working.
-func (g *Guest) Unsaid() time.Duration {
+func (g *Guest) Unreported() time.Duration {
 	if g.began.IsZero() {
 		return g.worked
 	}
@@ -52,7 +52,7 @@ func (g *Guest) Unsaid() time.Duration {
 
 // endWork does not count what the guest waited for.
 func (g *Guest) endWork() {
-	g.worked, g.began = g.Unsaid(), time.Time{}
+	g.worked, g.began = g.Unreported(), time.Time{}
 	if g.worked >= WorkedMost && g.Worked != nil {
 		worked := g.worked
 		g.worked = 0
@@ -143,14 +143,14 @@ func (c *Call) Charge(cpu time.Duration) error {
 	if c.Context.Err() != nil {
 		return ErrTimeOver
 	}
-	if c.Spent(cpu); c.cpu > c.limits.CPU {
+	if c.AddCPU(cpu); c.cpu > c.limits.CPU {
 		return ErrCPUSpent
 	}
 	return nil
 }
 
-// Spent counts processor time that was used beside the runs of the request.
-func (c *Call) Spent(cpu time.Duration) { c.cpu += cpu }
+// AddCPU counts processor time that was used beside the runs of the request.
+func (c *Call) AddCPU(cpu time.Duration) { c.cpu += cpu }
 
 // look is asked by the meter of the run's work.
 func (c *Call) look() error {

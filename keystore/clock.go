@@ -14,17 +14,17 @@ const (
 	// setBack is how far the wall clock may be behind without a warning.
 	setBack = 5 * time.Minute
 	// setAhead is how far the wall clock may go ahead at once, or in steps within
-	// steadyFor, and be believed.
+	// steadyFor, and be trusted.
 	setAhead = 24 * time.Hour
 	// steadyFor is how long a wall clock that went further ahead must go on evenly
-	// before it is believed.
+	// before it is trusted.
 	steadyFor = time.Hour
 	// evenly is how much the distance of such a clock may change meanwhile.
 	evenly = time.Minute
 	// clockStep is how far the wall clock may be ahead before the file is written.
 	clockStep = time.Second
 	// keptAfterLeap is how long nothing is deleted for its age after a jump of more
-	// than setAhead was believed.
+	// than setAhead was trusted.
 	keptAfterLeap = 7 * 24 * time.Hour
 )
 
@@ -37,7 +37,7 @@ const (
 //   - T goes on as time passes, by the machine's uptime, which cannot be set. It
 //     never goes back. So a credential ends when its lifetime has passed, whatever
 //     the wall clock shows.
-//   - A wall clock that is ahead of T by a day at most is believed: T becomes what
+//   - A wall clock that is ahead of T by a day at most is trusted: T becomes what
 //     it shows. One that is behind is not, with a warning from five minutes on.
 //   - A wall clock that is further ahead is quarantined: T goes on without it, until
 //     it is plausible again, has gone on evenly for an hour, or an operator accepts
@@ -45,7 +45,7 @@ const (
 //   - A start on the same boot of the machine goes on with T, by the uptime. After
 //     another boot only the wall clock knows how long the machine was off: what it
 //     gained since the file was written counts, up to a day. If it gained more, it
-//     is believed at once when the kernel says that it follows a time server.
+//     is trusted at once when the kernel says that it follows a time server.
 //     Otherwise it is quarantined, and the time off is unknown: then a credential
 //     has to be good by T and by the wall clock, and none is made.
 type clock struct {
@@ -56,20 +56,20 @@ type clock struct {
 	logger  *slog.Logger
 	path    string // the file that keeps T over a restart; empty: none
 
-	base  atomic.Int64 // ms; T is base and what has passed since opened
-	doubt atomic.Pointer[doubt]
+	base      atomic.Int64 // ms; T is base and what has passed since opened
+	deviation atomic.Pointer[deviation]
 
 	mu        sync.Mutex
 	suspended time.Duration // part of the uptime that the second reading does not count
 	offKnown  bool          // the time that the machine was off is known
 	offAhead  int64         // ms; unless it is, T was ahead of the wall clock by so much before
-	leap      int64         // T after the last believed jump of more than setAhead
-	stepped   int64         // sum, in ms, of the jumps believed within steadyFor
+	leap      int64         // T after the last trusted jump of more than setAhead
+	stepped   int64         // sum, in ms, of the jumps trusted within steadyFor
 	steppedAt int64
 }
 
-// doubt is about a wall clock that is not believed. It is immutable.
-type doubt struct {
+// deviation is of a wall clock that is not trusted. It is immutable.
+type deviation struct {
 	ahead int64 // ms that it is ahead of T; negative: it is behind
 	until int64 // T when it has gone on evenly for long enough
 	// timeOff: the machine was off, perhaps for as long as the clock is ahead.
@@ -80,13 +80,13 @@ type doubt struct {
 }
 
 // near reports whether d is about a clock that is ahead of T by so much.
-func (d *doubt) near(ahead int64) bool {
+func (d *deviation) near(ahead int64) bool {
 	return d.ahead > 0 && max(ahead-d.ahead, d.ahead-ahead) <= evenly.Milliseconds()
 }
 
 // latest is the latest time that it may be when T is now. A clock that was set
 // back since tells no more about the time off than it did before.
-func (d *doubt) latest(now int64) int64 {
+func (d *deviation) latest(now int64) int64 {
 	if d != nil && d.timeOff {
 		return now + d.ahead
 	}
@@ -110,7 +110,7 @@ func (c *clock) latest() int64 {
 // fault is Unavailable.
 func (c *clock) lifetimes() (int64, error) {
 	now := c.now()
-	if d := c.doubt.Load(); d != nil && d.timeOff {
+	if d := c.deviation.Load(); d != nil && d.timeOff {
 		return 0, fault.Wrap(d.reason(), fault.Unavailable, "credentials cannot be created while the time is unknown")
 	}
 	return now, nil
@@ -121,7 +121,7 @@ func (c *clock) read() (now, latest int64) {
 	t := c.machine.Wall()
 	now = c.base.Load() + c.passed(t).Milliseconds()
 	wall := t.UnixMilli()
-	d := c.doubt.Load()
+	d := c.deviation.Load()
 	if d != nil {
 		wall += d.offAhead
 	}
@@ -145,7 +145,7 @@ func (c *clock) passed(t time.Time) time.Duration {
 }
 
 // look compares the wall clock with what has passed, and decides whether it is
-// believed. It returns what read does. It must run once a minute at least.
+// trusted. It returns what read does. It must run once a minute at least.
 func (c *clock) look() (now, latest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,18 +162,18 @@ func (c *clock) lookLocked() (t time.Time, now, latest int64) {
 	if !c.offKnown {
 		wall += c.offAhead
 	}
-	ahead, d := wall-now, c.doubt.Load()
+	ahead, d := wall-now, c.deviation.Load()
 	switch {
 	case ahead < -setBack.Milliseconds():
 		if d == nil || d.ahead > 0 && !d.timeOff {
-			d = &doubt{ahead: ahead, offAhead: wall - t.UnixMilli()}
+			d = &deviation{ahead: ahead, offAhead: wall - t.UnixMilli()}
 			c.logger.Warn("clock set back", "clock", t.UTC(), "time", timeOf(now))
-			c.doubtLocked(d, now, t)
+			c.distrustLocked(d, now, t)
 		}
 		return t, now, d.latest(now)
 	case ahead <= clockStep.Milliseconds():
 		if d != nil {
-			c.doubt.Store(nil)
+			c.deviation.Store(nil)
 			c.logger.Info("clock plausible again", "clock", t.UTC(), "time", timeOf(now))
 		}
 		c.offKnown = true
@@ -181,30 +181,30 @@ func (c *clock) lookLocked() (t time.Time, now, latest int64) {
 	}
 	if sum := ahead + c.steppedLocked(now); sum <= setAhead.Milliseconds() {
 		c.stepped, c.steppedAt = sum, wall
-		c.believeLocked(t, wall)
+		c.trustLocked(t, wall)
 		return t, wall, wall
 	}
 	if d == nil || !d.near(ahead) {
-		d = &doubt{ahead: ahead, until: now + steadyFor.Milliseconds(), timeOff: !c.offKnown, offAhead: wall - t.UnixMilli()}
+		d = &deviation{ahead: ahead, until: now + steadyFor.Milliseconds(), timeOff: !c.offKnown, offAhead: wall - t.UnixMilli()}
 		c.logger.Warn("clock quarantined", "cause", d.reason())
-		c.doubtLocked(d, now, t)
+		c.distrustLocked(d, now, t)
 	}
 	if now >= d.until || d.timeOff && c.machine.Synchronized() {
-		c.believeLocked(t, wall)
+		c.trustLocked(t, wall)
 		return t, wall, wall
 	}
 	return t, now, d.latest(now)
 }
 
-// doubtLocked begins to doubt the wall clock. The file then tells what it showed.
-func (c *clock) doubtLocked(d *doubt, now int64, t time.Time) {
-	c.doubt.Store(d)
+// distrustLocked begins to distrust the wall clock. The file then tells what it showed.
+func (c *clock) distrustLocked(d *deviation, now int64, t time.Time) {
+	c.deviation.Store(d)
 	if err := c.writeLocked(now, t); err != nil {
 		c.logger.Warn("clock file not written", "cause", err)
 	}
 }
 
-// steppedLocked is the sum of the jumps that were believed lately.
+// steppedLocked is the sum of the jumps that were trusted lately.
 func (c *clock) steppedLocked(now int64) int64 {
 	if now-c.steppedAt > steadyFor.Milliseconds() {
 		return 0
@@ -225,15 +225,15 @@ func (c *clock) countSuspensionLocked() {
 	}
 }
 
-// believeLocked makes to the time at the instant t. The file comes first: after a
+// trustLocked makes to the time at the instant t. The file comes first: after a
 // crash T must not be behind what credentials were made with.
-func (c *clock) believeLocked(t time.Time, to int64) {
+func (c *clock) trustLocked(t time.Time, to int64) {
 	passed := c.passed(t).Milliseconds()
 	from := c.base.Load() + passed
 	if to-from > setAhead.Milliseconds() || to < from {
 		c.leap = to
 	}
-	c.doubt.Store(nil)
+	c.deviation.Store(nil)
 	if err := c.writeLocked(to, t); err != nil {
 		c.logger.Warn("clock file not written", "cause", err)
 	}
@@ -244,8 +244,8 @@ func (c *clock) believeLocked(t time.Time, to int64) {
 	}
 }
 
-// reason says why the wall clock is not believed, and what to do.
-func (d *doubt) reason() error {
+// reason says why the wall clock is not trusted, and what to do.
+func (d *deviation) reason() error {
 	if d.timeOff {
 		return fmt.Errorf("the clock is %s ahead of the last time known before the reboot, and is not synchronized with a time server:"+
 			" correct it, start an NTP client, or run `runner clock accept`; it is trusted from %s on",
@@ -258,7 +258,7 @@ func (d *doubt) reason() error {
 // quarantined says why the wall clock is quarantined; nil: it is not.
 func (c *clock) quarantined() error {
 	c.now()
-	if d := c.doubt.Load(); d != nil && d.ahead > 0 {
+	if d := c.deviation.Load(); d != nil && d.ahead > 0 {
 		return d.reason()
 	}
 	return nil
@@ -273,7 +273,7 @@ func (c *clock) accept() (time, wall int64) {
 	t := c.machine.Wall()
 	time, wall = c.base.Load()+c.passed(t).Milliseconds(), t.UnixMilli()
 	c.stepped = 0
-	c.believeLocked(t, wall)
+	c.trustLocked(t, wall)
 	return time, wall
 }
 

@@ -23,9 +23,9 @@ type clockFile struct {
 	// Boot and Uptime, in ms, say when that was in the machine's own time.
 	Boot   string `json:"boot"`
 	Uptime int64  `json:"uptime"`
-	// Leap is T after the last jump of more than a day that was believed.
+	// Leap is T after the last jump of more than a day that was trusted.
 	Leap *time.Time `json:"leap,omitempty"`
-	// TimeOff and OffAhead are those of a doubt, in ms, while the time that the
+	// TimeOff and OffAhead are those of a deviation, in ms, while the time that the
 	// machine was off is unknown.
 	TimeOff  int64 `json:"timeOff,omitempty"`
 	OffAhead int64 `json:"offAhead,omitempty"`
@@ -52,7 +52,7 @@ func openClock(path string, machine Machine, logger *slog.Logger) (*clock, error
 		c.base.Store(file.Time.UnixMilli() + c.sinceFile(file, wall))
 		if file.TimeOff > 0 {
 			c.offKnown, c.offAhead = false, file.OffAhead
-			c.doubt.Store(&doubt{
+			c.deviation.Store(&deviation{
 				ahead: file.TimeOff, until: c.base.Load() + steadyFor.Milliseconds(), timeOff: true, offAhead: file.OffAhead,
 			})
 		}
@@ -133,7 +133,7 @@ func (c *clock) writeLocked(now int64, t time.Time) error {
 		leap := timeOf(c.leap)
 		file.Leap = &leap
 	}
-	if d := c.doubt.Load(); d != nil && d.timeOff {
+	if d := c.deviation.Load(); d != nil && d.timeOff {
 		file.TimeOff, file.OffAhead = d.ahead, d.offAhead
 	}
 	text, err := json.Marshal(file)

@@ -407,7 +407,7 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		w.clock.reboot(60 * day)
 		w.open()
 		reason := w.keys.Ready()
-		if reason == nil || !strings.Contains(reason.Error(), "follows no time server") {
+		if reason == nil || !strings.Contains(reason.Error(), "not synchronized with a time server") {
 			t.Errorf("ready says %v", reason)
 		}
 		w.bad(short, keystore.KeyExpired) // it may have been off

@@ -30,8 +30,8 @@ type deadKey struct {
 	revoked bool
 }
 
-// whyDead is the identity of a token that is not in the index of live keys.
-func (k *Keystore) whyDead(mac [sha256.Size]byte) Identity {
+// deadIdentity is the identity of a token that is not in the index of live keys.
+func (k *Keystore) deadIdentity(mac [sha256.Size]byte) Identity {
 	n := k.dead.find(mac)
 	switch {
 	case n == nil:
@@ -56,7 +56,7 @@ func (k *Keystore) loadKey(item store.Item, now int64) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.buryLocked(r.ID, r.end(), r.Revoked != 0, macs)
+	return k.addDeadLocked(r.ID, r.end(), r.Revoked != 0, macs)
 }
 
 // loadListed notes a dead key that its tenant's list still has.
@@ -71,8 +71,8 @@ func (k *Keystore) loadListed(item store.Item, now int64) error {
 	return nil
 }
 
-// buryLocked puts a key's tokens among those of the dead.
-func (k *Keystore) buryLocked(id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
+// addDeadLocked puts a key's tokens among those of the dead.
+func (k *Keystore) addDeadLocked(id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
 	number, err := ulid.ParseStrict(strings.TrimPrefix(id, keyIDs))
 	if err != nil {
 		return fmt.Errorf("read the id of key %s: %w", id, err)
@@ -100,7 +100,7 @@ func (k *Keystore) dropDead(ctx context.Context) error {
 		*unmoved = (*unmoved)[n:]
 	}
 	k.upkeep.unmoved = nil
-	return k.bury(gone)
+	return k.dropKeys(gone)
 }
 
 // deadAt returns the ids of the keys in memory that are dead at now, in ms, and which
@@ -145,17 +145,17 @@ func (k *Keystore) moveDead(ctx context.Context, ids []string, now int64) error 
 	return err
 }
 
-// bury takes keys out of memory but for what tells why their tokens are refused.
-func (k *Keystore) bury(ids []string) error {
+// dropKeys takes keys out of memory but for what tells why their tokens are refused.
+func (k *Keystore) dropKeys(ids []string) error {
 	for some := range slices.Chunk(ids, deadPerWrite) { // changes come in between
-		if err := k.burySome(some); err != nil {
+		if err := k.dropSome(some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Keystore) burySome(ids []string) error {
+func (k *Keystore) dropSome(ids []string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, id := range ids {
@@ -168,7 +168,7 @@ func (k *Keystore) burySome(ids []string) error {
 		if e.revoked != 0 {
 			ended = e.revoked
 		}
-		if err := k.buryLocked(id, ended, e.revoked != 0, known.macs); err != nil {
+		if err := k.addDeadLocked(id, ended, e.revoked != 0, known.macs); err != nil {
 			return err
 		}
 		for _, mac := range known.macs { // now that it is found among the dead

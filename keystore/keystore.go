@@ -189,7 +189,7 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 	mac := k.macs.of(token)
 	n := k.index.find(mac)
 	if n == nil {
-		return k.whyDead(mac), ErrInvalidToken
+		return k.deadIdentity(mac), ErrInvalidToken
 	}
 	now, latest := k.clock.read()
 	if reason := n.of.refusedAt(latest, n.until); reason != "" {

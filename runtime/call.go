@@ -206,7 +206,7 @@ func (rt *route) answer(call *hostabi.Call, w *sandbox.Work) error {
 	}
 	if rt.result != nil && call.Response.Status == 200 {
 		m := rt.module.BeginWork(call.Context, w, rt.Handler, call.CPULeft())
-		defer func() { call.Spent(w.End()) }()
+		defer func() { call.AddCPU(w.End()) }()
 		return checkResult(rt.result, call.Response.Body, &call.Caller, m)
 	}
 	return nil

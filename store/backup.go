@@ -236,9 +236,9 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	if err := mark.set(markSlot{state: markRestoring}); err != nil {
 		return err
 	}
-	s.space.ahead = loadAhead
+	s.space.ahead = restoreAhead
 	err := s.load(newFrameReader(ctx, r))
-	s.space.ahead = room{}
+	s.space.ahead = diskUse{}
 	var newest logRecord
 	if err == nil {
 		newest, _, err = audit(s.db)
@@ -292,18 +292,18 @@ func (s *Store) load(in *frameReader) error {
 	return err
 }
 
-// loadAhead bounds what Badger has been given beside the log and has not written,
+// restoreAhead bounds what Badger has been given beside the log and has not written,
 // when one batch is under way and one is being gathered.
-var loadAhead = room{log: 32 << 20, table: 32 << 20}
+var restoreAhead = diskUse{log: 32 << 20, table: 32 << 20}
 
-// listRoom returns what a list of keys takes of Badger.
-func listRoom(payload []byte) (r room, err error) {
+// listDiskUse returns what a list of keys takes of Badger.
+func listDiskUse(payload []byte) (r diskUse, err error) {
 	var list pb.KVList
 	if err := proto.Unmarshal(payload, &list); err != nil {
 		return r, errDamaged
 	}
 	for _, kv := range list.Kv {
-		r.add(roomOf(1, int64(len(kv.Key)+len(kv.Value))))
+		r.add(diskUseOf(1, int64(len(kv.Key)+len(kv.Value))))
 	}
 	return r, nil
 }
@@ -316,7 +316,7 @@ func (s *Store) loadFrames(in *frameReader, lists io.Writer) error {
 		}
 		switch kind {
 		case frameKeys:
-			r, err := listRoom(payload)
+			r, err := listDiskUse(payload)
 			if err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
 		return Digest{}, errClosed
 	}
 	d, err := s.blobs.put(&ctxReader{ctx, r})
-	if noRoom(err) {
+	if isDiskFull(err) {
 		err = unavailable(err)
 	}
 	if err != nil {

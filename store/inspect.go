@@ -28,7 +28,7 @@ type files struct {
 }
 
 // verifyAtOpen is how many bytes of tables Open reads in whole, the newest first: few
-// enough that a large store opens as fast as a small one. Settle waits for the others.
+// enough that a large store opens as fast as a small one. WaitChecked waits for the others.
 const verifyAtOpen = 16 << 20
 
 // inspect reads the files in dir and checks that they are whole and that the log
@@ -186,11 +186,11 @@ func removeEmptyLogs(dir string) error {
 	return err
 }
 
-// Settle waits until all tables have been read once since Open, or ctx ends, and
+// WaitChecked waits until all tables have been read once since Open, or ctx ends, and
 // returns the damage found by then. Before that a read of a damaged table may miss
 // what is in it: not if the content of a block has changed, but if the length of its
 // checksum has.
-func (s *Store) Settle(ctx context.Context) error {
+func (s *Store) WaitChecked(ctx context.Context) error {
 	if s.scrubber != nil {
 		select {
 		case <-s.scrubber.settled:

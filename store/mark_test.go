@@ -126,7 +126,7 @@ func TestTheLogMayBeAheadOfTheMarkByTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ahead > 2 {
-			mustRefuse(t, dir, "it names commit 3, and the log ends with commit 6")
+			mustRefuse(t, dir, "it names commit 3, but the log ends with commit 6")
 			continue
 		}
 		mustOpenAt(t, dir, store.Seq(3+ahead))
@@ -148,7 +148,7 @@ func TestATornMarkLeavesTheOneBefore(t *testing.T) {
 	if err := change(markOf(dir), 0, func(b []byte) { clear(b) }, 5000); err != nil {
 		t.Fatal(err)
 	}
-	mustRefuse(t, dir, "neither of its two copies is whole")
+	mustRefuse(t, dir, "both copies are damaged")
 }
 
 func TestFilesOfDifferentTimesAreRefused(t *testing.T) {

@@ -24,7 +24,7 @@ type SalvageOptions struct {
 	// Dir is the folder of the damaged store. Nothing in it is changed; no other
 	// process may have it meanwhile.
 	Dir string
-	// Into is a folder that does not exist, or is empty. It takes SalvageRoom bytes.
+	// Into is a folder that does not exist, or is empty. It takes SalvageBytes bytes.
 	Into string
 	// Progress is told how many bytes of how many were read; nil: it is not.
 	Progress func(done, total int64)
@@ -69,8 +69,8 @@ func (l *Loss) overlaps(low, high []byte) bool {
 	return (l.high == nil || bytes.Compare(low, l.high) <= 0) && bytes.Compare(high, l.low) >= 0
 }
 
-// SalvageRoom returns how many bytes Salvage needs for its copy of the store in dir.
-func SalvageRoom(dir string) (int64, error) {
+// SalvageBytes returns how many bytes Salvage needs for its copy of the store in dir.
+func SalvageBytes(dir string) (int64, error) {
 	total := int64(256 << 20) // logs and tables that are on their way
 	f := files{dir: filepath.Join(dir, badgerName)}
 	paths, err := f.list(tableExt, walExt)
@@ -135,7 +135,7 @@ func (v *salvage) run(o SalvageOptions) (_ *Salvaged, err error) {
 			err = errors.Join(err, s.release())
 		}
 	}()
-	v.space, s.space.ahead = &s.space, loadAhead
+	v.space, s.space.ahead = &s.space, restoreAhead
 	v.out = s.db.NewManagedWriteBatch()
 	v.out.SetMaxPendingTxns(1)
 	defer v.out.Cancel()
@@ -256,7 +256,7 @@ func (v *salvage) put(key []byte, version Seq, deleted bool, userMeta byte, valu
 	case key[0] != spaceData && key[0] != spacePieces:
 		return nil
 	}
-	if err := v.space.admit(roomOf(1, int64(len(key)+len(value)))); err != nil {
+	if err := v.space.admit(diskUseOf(1, int64(len(key)+len(value)))); err != nil {
 		return unavailable(err)
 	}
 	if deleted {

@@ -80,27 +80,27 @@ func (c *scrubber) run() {
 	tick := time.NewTicker(scrubEvery)
 	defer tick.Stop()
 	var next uint64 // the table to go on with
-	room := int64(math.MaxInt64)
+	budget := int64(math.MaxInt64)
 	settled := sync.OnceFunc(func() { close(c.settled) })
 	for {
-		if next, room = c.round(next, room); next == 0 {
+		if next, budget = c.round(next, budget); next == 0 {
 			settled()
 		}
 		select {
 		case <-c.quit:
 			return
 		case <-c.wake:
-			next, room = 0, math.MaxInt64
+			next, budget = 0, math.MaxInt64
 		case <-tick.C:
-			room = min(room, 0) + scrubBytes
+			budget = min(budget, 0) + scrubBytes
 		}
 		c.pins.update(c.db, c.dir)
 	}
 }
 
-// round checks tables from the one with that id on, while there is room. It returns
-// with which to go on, 0 at the end, and what is left of the room.
-func (c *scrubber) round(from uint64, room int64) (uint64, int64) {
+// round checks tables from the one with that id on, while there is budget. It returns
+// with which to go on, 0 at the end, and what is left of the budget.
+func (c *scrubber) round(from uint64, budget int64) (uint64, int64) {
 	ids := c.ids()
 	for _, id := range ids {
 		if id < from {
@@ -108,16 +108,16 @@ func (c *scrubber) round(from uint64, room int64) (uint64, int64) {
 		}
 		select {
 		case <-c.quit:
-			return id, room
+			return id, budget
 		default:
 		}
-		if room <= 0 {
-			return id, room
+		if budget <= 0 {
+			return id, budget
 		}
 		size, _ := c.check(id)
-		room -= size
+		budget -= size
 	}
-	return 0, room
+	return 0, budget
 }
 
 // first checks all tables and returns the first damage.

@@ -49,20 +49,20 @@ type space struct {
 	file     *os.File // Badger's log
 	id       int      // its number
 	reserved int64    // bytes of file
-	used     room     // at most, of file and of the table in memory
-	last     room     // of the newest commit
+	used     diskUse  // at most, of file and of the table in memory
+	last     diskUse  // of the newest commit
 	next     *os.File // nil unless it is made
 	flushing []flushed
-	ahead    room // what Badger may not have been given yet of what is counted
+	ahead    diskUse // what Badger may not have been given yet of what is counted
 }
 
-// room is how much a commit takes at most.
-type room struct {
+// diskUse is how much space a commit takes at most.
+type diskUse struct {
 	log   int64 // bytes of Badger's log
 	table int64 // bytes of its table in memory
 }
 
-func (r *room) add(o room) { r.log += o.log; r.table += o.table }
+func (r *diskUse) add(o diskUse) { r.log += o.log; r.table += o.table }
 
 // flushed is a log whose table is being written.
 type flushed struct {
@@ -115,7 +115,7 @@ func (s *space) prepare() error {
 		return err
 	}
 	need := int64(openBytes)
-	if err := s.enoughFor(need); err != nil {
+	if err := s.checkFreeBytes(need); err != nil {
 		return err
 	}
 	for _, l := range logs {
@@ -130,7 +130,7 @@ func (s *space) prepare() error {
 	if err := s.reserveManifest(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return s.enoughFor(need)
+	return s.checkFreeBytes(need)
 }
 
 // prepareLog reserves what Badger reads past the end of a log's content: a tmpfs
@@ -201,14 +201,14 @@ func (s *space) attach() error {
 	if s.file, err = os.OpenFile(current.path, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	s.id, s.reserved, s.used, s.last = current.id, 0, room{log: walHead}, room{}
+	s.id, s.reserved, s.used, s.last = current.id, 0, diskUse{log: walHead}, diskUse{}
 	s.flushing = nil
 	for _, l := range logs[:len(logs)-1] {
 		if info, err := os.Stat(l.path); err == nil { // else it was flushed just now
 			s.flushing = append(s.flushing, flushed{l.path, info.Size()})
 		}
 	}
-	s.need.Store(s.needed(room{}))
+	s.need.Store(s.needed(diskUse{}))
 	return nil
 }
 
@@ -229,11 +229,11 @@ func (s *space) close() {
 
 // admit sees to it that there is room for a commit that takes r, or says why
 // there is none; then nothing has happened.
-func (s *space) admit(r room) error {
+func (s *space) admit(r diskUse) error {
 	if s.dir == "" {
 		return nil
 	}
-	err := s.makeRoom(r)
+	err := s.reserveFor(r)
 	was := s.short.Load()
 	if err != nil {
 		s.short.Store(&refusal{err, time.Now()})
@@ -251,12 +251,12 @@ func (s *space) admit(r room) error {
 	return nil
 }
 
-func (s *space) makeRoom(r room) error {
+func (s *space) reserveFor(r diskUse) error {
 	if err := s.look(); err != nil {
 		return err
 	}
 	s.need.Store(s.needed(r))
-	if err := s.enough(); err != nil {
+	if err := s.checkFree(); err != nil {
 		return err
 	}
 	if end := s.used.log + r.log + logSlack; end > s.reserved && s.reserved < logFileBytes {
@@ -301,7 +301,7 @@ func (s *space) look() error {
 
 // needed returns how many bytes have to be free for the tables of what was
 // committed, and of r.
-func (s *space) needed(r room) int64 {
+func (s *space) needed(r diskUse) int64 {
 	n := floorBytes + s.used.log + r.log
 	for _, f := range s.flushing {
 		n += f.bytes
@@ -309,18 +309,18 @@ func (s *space) needed(r room) int64 {
 	return n
 }
 
-// enough returns why there is not enough room for tables, nil if there is.
-func (s *space) enough() error {
+// checkFree returns why there is not enough room for tables, nil if there is.
+func (s *space) checkFree() error {
 	switch err := z.Waiting(s.dir); {
-	case noRoom(err):
+	case isDiskFull(err):
 		return fmt.Errorf("the disk is full: a table waits to be written: %w", err)
 	case err != nil:
 		return fmt.Errorf("a table waits to be written: %w", err)
 	}
-	return s.enoughFor(s.need.Load())
+	return s.checkFreeBytes(s.need.Load())
 }
 
-func (s *space) enoughFor(need int64) error {
+func (s *space) checkFreeBytes(need int64) error {
 	free, err := freeBytes(filepath.Dir(s.dir)) // the folder itself may have to be made
 	if err != nil {
 		return err
@@ -371,7 +371,7 @@ func (s *space) reason() error {
 	if s.dir == "" {
 		return nil
 	}
-	if err := s.enough(); err != nil {
+	if err := s.checkFree(); err != nil {
 		return err
 	}
 	if r := s.short.Load(); r != nil && time.Since(r.at) < shortWait {
@@ -380,8 +380,8 @@ func (s *space) reason() error {
 	return nil
 }
 
-// noRoom reports whether err says that the disk or a quota is full.
-func noRoom(err error) bool {
+// isDiskFull reports whether err says that the disk or a quota is full.
+func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
@@ -405,8 +405,8 @@ func freeBytes(dir string) (int64, error) {
 
 func mib(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB" }
 
-// room returns what e takes of Badger; cut is as for stage.
-func (e *entry) room(cut map[string]int) room {
+// diskUse returns how much of Badger's files e takes; cut is as for stage.
+func (e *entry) diskUse(cut map[string]int) diskUse {
 	keys, bytes := 3, 512 // the record of the log and the mark of the end
 	for _, p := range e.proposals {
 		if p.verdict.outcome != committed {
@@ -419,11 +419,11 @@ func (e *entry) room(cut map[string]int) room {
 			bytes += len(w.value) + k*(len(w.key)+8)
 		}
 	}
-	return roomOf(keys, int64(bytes))
+	return diskUseOf(keys, int64(bytes))
 }
 
-// roomOf returns what so many keys take, whose keys and values are of so many
+// diskUseOf returns what so many keys take, whose keys and values are of so many
 // bytes.
-func roomOf(keys int, bytes int64) room {
-	return room{bytes + int64(keys)*logEntryBytes, bytes + int64(keys)*tableEntryBytes}
+func diskUseOf(keys int, bytes int64) diskUse {
+	return diskUse{bytes + int64(keys)*logEntryBytes, bytes + int64(keys)*tableEntryBytes}
 }

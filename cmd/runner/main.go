@@ -89,8 +89,8 @@ type cli struct {
 	json                  bool
 }
 
-// abandon ends the process at once, and nothing but the log is closed.
-func (c *cli) abandon() {
+// exitNow ends the process at once, and nothing but the log is closed.
+func (c *cli) exitNow() {
 	if c.queue != nil {
 		c.queue.Flush(flushTime)
 	}

@@ -134,7 +134,7 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	if err := settle(ctx, st); err != nil {
+	if err := waitChecked(ctx, st); err != nil {
 		return err
 	}
 	keys, err := keystore.Open(ctx, st, a.keystoreOptions())

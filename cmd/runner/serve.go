@@ -79,7 +79,7 @@ func (c *cli) serve(ctx context.Context, a *app) error {
 	if err := latest.fits(ctx, a, opt); err != nil {
 		return err
 	}
-	c.limitLog(a)
+	c.boundLogQueue(a)
 	logger := c.logger(a)
 	for _, d := range append(a.strangers(latest.Schema), a.doubts...).Sorted() {
 		logger.Warn("configuration", "about", d.String())
@@ -105,32 +105,32 @@ type house struct {
 	rt     *runtime.Runtime
 	local  *admin.Local
 	logger *slog.Logger
-	// stopBy is when a stop that has begun is to be over, and abandon ends the
+	// stopBy is when a stop that has begun is to be over, and exitNow ends the
 	// process then.
-	stopBy  time.Time
-	abandon func()
-	late    *time.Timer
+	stopBy   time.Time
+	exitNow  func()
+	deadline *time.Timer
 }
 
 // closeTime is what requests leave of shutdown_timeout for closing the store, or half
 // of it if that is less. A stop may take that long in any case.
 const closeTime = time.Second
 
-// lastRequest returns when requests are cut off in a stop that begins now. It has the
+// startShutdown returns when requests are cut off in a stop that begins now. It has the
 // process end by stopBy even when something cannot be closed: all that was
 // acknowledged is on disk, and the next start reads it.
-func (h *house) lastRequest(timeout time.Duration) time.Time {
-	h.late = time.AfterFunc(max(timeout, closeTime), func() {
+func (h *house) startShutdown(timeout time.Duration) time.Time {
+	h.deadline = time.AfterFunc(max(timeout, closeTime), func() {
 		h.logger.Error("shutdown timed out; store not closed, acknowledged commits are not lost", "limit", "[runtime] shutdown_timeout")
-		h.abandon()
+		h.exitNow()
 	})
 	return h.stopBy.Add(-min(closeTime, timeout/2))
 }
 
-// closed ends the watch over a stop.
-func (h *house) closed() {
-	if h.late != nil {
-		h.late.Stop()
+// shutdownDone stops the timer of startShutdown.
+func (h *house) shutdownDone() {
+	if h.deadline != nil {
+		h.deadline.Stop()
 	}
 }
 
@@ -141,14 +141,14 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 	if err := a.checkCookies(opt.Front.Listen); err != nil {
 		return err
 	}
-	h := &house{logger: logger, abandon: c.abandon}
-	defer h.closed()
+	h := &house{logger: logger, exitNow: c.exitNow}
+	defer h.shutdownDone()
 	st, err := openStore(ctx, a, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	if err := settle(ctx, st); err != nil {
+	if err := waitChecked(ctx, st); err != nil {
 		return err
 	}
 	keyOptions := a.keystoreOptions()
@@ -209,7 +209,7 @@ func (h *house) serve(ctx context.Context, a *app, l life) error {
 
 	// Requests first: while they end, operators can still ask.
 	h.stopBy = time.Now().Add(a.config.runtime.shutdownTimeout)
-	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.lastRequest(a.config.runtime.shutdownTimeout))
+	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.startShutdown(a.config.runtime.shutdownTimeout))
 	defer cancel()
 	if late := h.rt.Shutdown(wait); late != nil {
 		h.logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
@@ -283,8 +283,9 @@ func (c *cli) sayListening(url string) error {
 	return c.print("listening on " + url + "\n")
 }
 
-// limitLog lets requests no longer wait for the reader of the log.
-func (c *cli) limitLog(a *app) {
+// boundLogQueue makes requests independent of the reader of the log: lines wait in a
+// bounded queue.
+func (c *cli) boundLogQueue(a *app) {
 	if c.queue == nil {
 		return
 	}
@@ -303,14 +304,14 @@ func (c *cli) logger(a *app) *slog.Logger {
 	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
 }
 
-// settleWait is how long the use of a store waits until its tables have been checked,
+// checkWait is how long the use of a store waits until its tables have been checked,
 // which takes about a second for two gigabytes.
-const settleWait = 2 * time.Second
+const checkWait = 2 * time.Second
 
-func settle(ctx context.Context, st *store.Store) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+func waitChecked(ctx context.Context, st *store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
-	return st.Settle(ctx)
+	return st.WaitChecked(ctx)
 }
 
 // openStore opens the store of a. It waits for a command that has it, but not

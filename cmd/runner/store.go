@@ -141,10 +141,10 @@ func (c *cli) salvage(ctx context.Context, data, path string, s *schema.Schema) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if err := hasRoom(data, work); err != nil {
+	if err := checkFreeSpace(data, work); err != nil {
 		return nil, err
 	}
-	total, err := store.SalvageRoom(data)
+	total, err := store.SalvageBytes(data)
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (c *cli) salvage(ctx context.Context, data, path string, s *schema.Schema) 
 	return report, rows.archive(file)
 }
 
-// hasRoom refuses to begin what would fill the disk.
-func hasRoom(data, work string) error {
-	need, err := store.SalvageRoom(data)
+// checkFreeSpace refuses a salvage that would fill the disk.
+func checkFreeSpace(data, work string) error {
+	need, err := store.SalvageBytes(data)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package limit
 type counter struct {
 	limit      *Limit
 	pool       *pool
-	place      place
+	slot       slot
 	caller     string
 	prev, next *counter // in its shard's order of last admission
 

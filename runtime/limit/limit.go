@@ -46,9 +46,9 @@ type Limit struct {
 // never share with addresses, of which anyone may have many.
 type pool struct {
 	limit *Limit
-	// share is how many places are for this pool alone, own how many of them are taken.
+	// share is how many slots are for this pool alone, own how many of them are taken.
 	share, own atomic.Int64
-	// sketches count the callers for whom there was no place, by shard, whose locks
+	// sketches count the callers for whom there was no slot, by shard, whose locks
 	// guard them; nil where there are none.
 	sketches [shards]*sketch
 }

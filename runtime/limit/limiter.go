@@ -40,17 +40,17 @@ type Use struct {
 	counter *counter
 	hash    uint64
 	shard   uint8
-	place   place    // promised to a counter that is made when the request passes
+	slot    slot     // promised to a counter that is made when the request passes
 	found   estimate // what the sketch says of a caller without a counter
 }
 
-// place is what a counter takes of the memory.
-type place uint8
+// slot is the part of the memory that a counter is in.
+type slot uint8
 
 const (
-	noPlace place = iota
-	ownPlace
-	commonPlace
+	noSlot slot = iota
+	ownSlot
+	sharedSlot
 )
 
 // Limiter holds the counters of all limits of a process.
@@ -58,10 +58,10 @@ type Limiter struct {
 	start time.Time
 	seed  maphash.Seed
 	max   int64
-	// live is how many counters there are, those promised a place included. common is
+	// live is how many counters there are, those promised a slot included. shared is
 	// how many of them take none of the share of their pool.
-	live, common atomic.Int64
-	maxCommon    atomic.Int64
+	live, shared atomic.Int64
+	maxShared    atomic.Int64
 	shards       [shards]shard
 
 	// sweeping admits one search for room at a time; before fullUntil there is
@@ -123,7 +123,7 @@ func (l *Limiter) Limit(spec Spec) *Limit {
 	return lim
 }
 
-// shareLocked divides half of the places between the pools of all limits; the other
+// shareLocked divides half of the slots between the pools of all limits; the other
 // half is for those that need more.
 func (l *Limiter) shareLocked() {
 	pools := int64(max(len(l.limits), 1) * len(Limit{}.pools))
@@ -133,7 +133,7 @@ func (l *Limiter) shareLocked() {
 			lim.pools[i].share.Store(share)
 		}
 	}
-	l.maxCommon.Store(max(l.max-pools*share, 0))
+	l.maxShared.Store(max(l.max-pools*share, 0))
 }
 
 // Retain forgets every limit that is not among those given, with its counters: the
@@ -192,10 +192,10 @@ func (l *Limiter) Take(now time.Time, uses []Use) bool {
 		use := &uses[i]
 		if allowed {
 			l.admit(t, use)
-		} else if use.place != noPlace {
-			l.leave(use.Limit.poolOf(use.Caller), use.place)
+		} else if use.slot != noSlot {
+			l.releaseSlot(use.Limit.poolOf(use.Caller), use.slot)
 		}
-		use.counter, use.place = nil, noPlace
+		use.counter, use.slot = nil, noSlot
 	}
 	l.unlock(locked)
 	return allowed
@@ -222,22 +222,22 @@ func (l *Limiter) unlock(set uint64) {
 	}
 }
 
-// seat finds the counter of every use or promises a place to a new one. It
+// seat finds the counter of every use or promises a slot to a new one. It
 // reports false when some use got neither and is left to the sketch of its pool;
 // asked again, it goes on from there.
 func (l *Limiter) seat(t int64, uses []Use) bool {
 	for i := range uses {
 		use := &uses[i]
 		use.counter = l.shards[use.shard].counters[key{use.Limit, string(use.Caller)}]
-		if use.counter != nil && use.place != noPlace {
-			l.leave(use.counter.pool, use.place) // another request made it meanwhile
-			use.place = noPlace
+		if use.counter != nil && use.slot != noSlot {
+			l.releaseSlot(use.counter.pool, use.slot) // another request made it meanwhile
+			use.slot = noSlot
 		}
 	}
 	all := true
 	for i := range uses {
 		use := &uses[i]
-		if use.counter != nil || use.place != noPlace {
+		if use.counter != nil || use.slot != noSlot {
 			continue
 		}
 		// Two go for one that comes, so that what fell idle does not stay.
@@ -245,34 +245,34 @@ func (l *Limiter) seat(t int64, uses []Use) bool {
 		if l.evict(s, t, uses) {
 			l.evict(s, t, uses)
 		}
-		use.place = l.enter(use.Limit.poolOf(use.Caller))
-		all = all && use.place != noPlace
+		use.slot = l.acquireSlot(use.Limit.poolOf(use.Caller))
+		all = all && use.slot != noSlot
 	}
 	return all
 }
 
-// enter takes a place for a counter of the pool, of the pool's share if it can.
-func (l *Limiter) enter(p *pool) place {
+// acquireSlot takes a slot for a counter of the pool, of the pool's share if it can.
+func (l *Limiter) acquireSlot(p *pool) slot {
 	if l.live.Add(1) <= l.max {
 		if p.own.Add(1) <= p.share.Load() {
-			return ownPlace
+			return ownSlot
 		}
 		p.own.Add(-1)
-		if l.common.Add(1) <= l.maxCommon.Load() {
-			return commonPlace
+		if l.shared.Add(1) <= l.maxShared.Load() {
+			return sharedSlot
 		}
-		l.common.Add(-1)
+		l.shared.Add(-1)
 	}
 	l.live.Add(-1)
-	return noPlace
+	return noSlot
 }
 
-// leave gives a place back.
-func (l *Limiter) leave(p *pool, from place) {
-	if from == ownPlace {
+// releaseSlot gives a slot back.
+func (l *Limiter) releaseSlot(p *pool, from slot) {
+	if from == ownSlot {
 		p.own.Add(-1)
 	} else {
-		l.common.Add(-1)
+		l.shared.Add(-1)
 	}
 	l.live.Add(-1)
 }
@@ -280,7 +280,7 @@ func (l *Limiter) leave(p *pool, from place) {
 // remove drops a counter of s.
 func (l *Limiter) remove(s *shard, c *counter) {
 	s.remove(c)
-	l.leave(c.pool, c.place)
+	l.releaseSlot(c.pool, c.slot)
 }
 
 // sweep makes room in all shards. It takes their locks one by one: the caller
@@ -344,8 +344,8 @@ func (l *Limiter) admit(t int64, use *Use) {
 	case c != nil:
 		c.admit(t)
 		s.touch(c)
-	case use.place != noPlace:
-		c = &counter{limit: use.Limit, pool: use.Limit.poolOf(use.Caller), place: use.place, caller: string(use.Caller)}
+	case use.slot != noSlot:
+		c = &counter{limit: use.Limit, pool: use.Limit.poolOf(use.Caller), slot: use.slot, caller: string(use.Caller)}
 		c.debt, c.used, c.debtUntil = use.found.count, use.found.count, use.found.until
 		c.admit(t)
 		s.add(c)

@@ -91,7 +91,7 @@ func (s *sandbox) refill() uint32 {
 func (s *sandbox) working() error {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
 	if m.slices == 1 {
-		hosted := m.hosted + s.guest.Unsaid()
+		hosted := m.hosted + s.guest.Unreported()
 		if hosted < measureEvery {
 			return nil
 		}
