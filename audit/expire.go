@@ -12,7 +12,7 @@ import (
 	"runner.example/store"
 )
 
-// ErrExpired says that a head cannot be checked any more, since the records around it
+// ErrExpired means that a head cannot be verified any more, because records around it
 // have expired.
 var ErrExpired = errors.New("audit records expired")
 
@@ -31,11 +31,11 @@ const wrongClock = 24 * time.Hour
 // counts of refused credentials before it have expired.
 var scannedKey = []byte("auditscanned")
 
-// Expire removes the counts of refused credentials that are sealed and were made
-// before a time, when it is now, and returns how many. In their place stays a gap,
-// with the head of the chain after it. A checkpoint, which is a record of the chain as
-// any other, says from which head to which records were removed. So the records after
-// the gap prove the checkpoint, and that the records before the gap.
+// Expire removes the sealed counts of refused credentials that were made before the
+// given time, and returns how many. Each removed run of records is replaced by a gap,
+// which holds the head of the chain after it. Expire appends a checkpoint, a record like
+// any other, with the heads before and after each gap. So the records after the gap
+// prove the checkpoint, and the checkpoint proves the records before the gap.
 func (l *Log) Expire(ctx context.Context, before, now time.Time) (removed int, err error) {
 	l.sealing.Lock()
 	defer l.sealing.Unlock()
@@ -129,7 +129,8 @@ func (e *expirer) begin(tx *store.Tx) (uint64, error) {
 	return r.head.Count, err
 }
 
-// judge tells whether a row counts refused credentials, and whether it has expired.
+// judge reports whether a row is a count of refused credentials, and whether it has
+// expired.
 func (e *expirer) judge(r row) (refused, expired bool, err error) {
 	if r.removed > 0 {
 		return false, false, nil

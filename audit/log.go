@@ -70,9 +70,9 @@ type RunOptions struct {
 }
 
 // Run seals the records and writes the head into the log each time that Every has
-// passed, and once more when ctx ends; then it returns. The store must be open till
-// then. At first, and once a day, it removes counts of refused credentials that have
-// expired.
+// passed, and once more when ctx ends; then it returns. The store must be open until
+// then. After the first Every, and then once a day, it removes expired counts of refused
+// credentials.
 func (l *Log) Run(ctx context.Context, opt RunOptions) {
 	ticker := time.NewTicker(opt.Every)
 	defer ticker.Stop()

@@ -12,8 +12,8 @@ import (
 	"runner.example/store"
 )
 
-// sealedPrefix is of the records whose place in the chain is settled: under the
-// number of the record, big endian,
+// sealedPrefix is the key prefix of the records whose position in the chain is final.
+// It is followed by the number of the record, big endian. The value is one of
 //
 //	'r' | hash of the head after the record, 32 | length of its key, 1 | its key | its value
 //	'g' | hash of the head after the last one, 32 | how many records were removed here, 8
@@ -89,9 +89,8 @@ func lastSealed(tx *store.Tx) (Head, error) {
 	return Head{}, nil
 }
 
-// Seal moves the records that can be read to where they are kept by their number,
-// so that opening the log, listing and verifying need not order them again. It does
-// not change the chain.
+// Seal moves the readable records to keys that are their numbers, so that opening the
+// log, listing and verifying need not sort them again. It does not change the chain.
 func (l *Log) Seal(ctx context.Context) error {
 	l.sealing.Lock()
 	defer l.sealing.Unlock()

@@ -17,7 +17,8 @@ type StoredRow struct {
 	Err    error  // why the row cannot be read; then there is no JSON
 }
 
-// ErrNoCatalog: the store has rows, and not what tells which entity they belong to.
+// ErrNoCatalog means that the store has rows, but not the catalog that assigns them to
+// entities.
 var ErrNoCatalog = errors.New("the entity catalog cannot be read, and rows cannot be read without it")
 
 // EachRow calls fn for every row of every entity in a store that was salvaged, entity by

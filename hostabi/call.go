@@ -99,8 +99,9 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// BodyMemory gives memory for the body of an answer, which is n bytes long; nil: there is
-// none at the moment. It holds until the request is over, or until the next call.
+// BodyMemory allocates memory for the body of an answer of n bytes. It returns nil if
+// there is none at the moment. The memory is valid until the request is over, or until
+// the next call.
 type BodyMemory interface {
 	BodyMemory(n int) []byte
 }
@@ -135,8 +136,8 @@ type Call struct {
 	HostCORS bool
 	// Attempt counts the runs for this request from 1.
 	Attempt int
-	// Used is the processor time that the request has had before its first run, which
-	// counts as that of its runs.
+	// Used is the processor time that the request has used before its first run. It counts
+	// as time of its runs.
 	Used time.Duration
 	// Bodies gives memory for large bodies of answers; nil: the heap does.
 	Bodies BodyMemory
@@ -236,7 +237,7 @@ func (c *Call) SetCookie() string { return c.setCookie }
 // whatever it answers.
 func (c *Call) KeepsWrites() bool { return c.keepsWrites }
 
-// Overloaded reports that there was no memory for the body of the answer.
+// Overloaded reports whether there was no memory for the body of the answer.
 func (c *Call) Overloaded() bool { return c.overloaded }
 
 // move counts bytes that are about to be copied and says whether they may be;

@@ -25,9 +25,9 @@ type Guest struct {
 	// computed for so long since it was last told; less than WorkedMost is not
 	// worth it. nil: nobody wants to know.
 	Worked func(time.Duration)
-	// Working is asked, in the midst of a host function, when it has computed for a
-	// while: whether it may go on. It may make it wait. Its error ends the run, as what
-	// host functions panic with does. nil: only the request's time ends it.
+	// Working is called from within a host function that has computed for a while. It may
+	// make the function wait. If it returns an error, the run ends with it. nil: only the
+	// request's time ends the run.
 	Working func() error
 
 	call   *Call
@@ -137,8 +137,7 @@ func (c *Call) Spend(cpu time.Duration) {
 	}
 }
 
-// Charge is Spend for a host function that still runs: the error is what it must end
-// with.
+// Charge is Spend for a host function that still runs, which must end with the error.
 func (c *Call) Charge(cpu time.Duration) error {
 	if c.Context.Err() != nil {
 		return ErrTimeOver
@@ -149,7 +148,7 @@ func (c *Call) Charge(cpu time.Duration) error {
 	return nil
 }
 
-// AddCPU counts processor time that was used beside the runs of the request.
+// AddCPU adds processor time that was used outside of the runs of the request.
 func (c *Call) AddCPU(cpu time.Duration) { c.cpu += cpu }
 
 // look is asked by the meter of the run's work.

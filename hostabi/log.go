@@ -79,8 +79,8 @@ func (c *Call) logLine(level slog.Level, text []byte) {
 	c.write(level, line)
 }
 
-// fits tells how much of text has room in the log, with the mark behind it when that is
-// not all, and how many bytes it takes there.
+// fits returns how much of text fits in the log, with cutMark after it if that is not
+// all of it, and how many bytes it takes there.
 func fits(text []byte, room int) (end, size int) {
 	cut, cutSize := 0, len(cutMark)
 	for end < len(text) {

@@ -28,26 +28,26 @@ const (
 	keptAfterLeap = 7 * 24 * time.Hour
 )
 
-// clock gives the time by which credentials are made and judged. Safe for
-// concurrent use; while the wall clock is plausible, and while it is known not to
-// be, now takes no lock.
+// clock gives the credential time: credentials are created with it and checked
+// against it. It is safe for concurrent use. now takes no lock while the wall clock
+// is plausible, and while it is known not to be.
 //
-// The rule, with T for the time that now returns:
+// The rules, with T for the time that now returns:
 //
-//   - T goes on as time passes, by the machine's uptime, which cannot be set. It
-//     never goes back. So a credential ends when its lifetime has passed, whatever
+//   - T advances with the machine's uptime, which cannot be set. It never goes
+//     back. So a credential ends when its lifetime has passed, whatever
 //     the wall clock shows.
-//   - A wall clock that is ahead of T by a day at most is trusted: T becomes what
-//     it shows. One that is behind is not, with a warning from five minutes on.
-//   - A wall clock that is further ahead is quarantined: T goes on without it, until
-//     it is plausible again, has gone on evenly for an hour, or an operator accepts
+//   - A wall clock that is ahead of T by a day at most is trusted: T is set to it.
+//     A wall clock that is behind is ignored, with a warning from five minutes on.
+//   - A wall clock that is further ahead is quarantined: T advances without it, until
+//     it is plausible again, has run without jumps for an hour, or an operator accepts
 //     it. Steps that add up to more than a day within an hour are one jump.
-//   - A start on the same boot of the machine goes on with T, by the uptime. After
-//     another boot only the wall clock knows how long the machine was off: what it
-//     gained since the file was written counts, up to a day. If it gained more, it
-//     is trusted at once when the kernel says that it follows a time server.
-//     Otherwise it is quarantined, and the time off is unknown: then a credential
-//     has to be good by T and by the wall clock, and none is made.
+//   - A restart without a reboot continues T by the uptime. After a reboot only the
+//     wall clock knows how long the machine was off: what it gained since the file was
+//     written counts, up to a day. If it gained more, it is trusted at once when the
+//     kernel reports that it is synchronized with a time server. Otherwise it is
+//     quarantined, and the time off is unknown: then a credential must be valid at T
+//     and at the wall clock's time, and none can be created.
 type clock struct {
 	machine Machine
 	kernel  bool // time.Now is the wall clock, and its second reading what has passed
@@ -68,7 +68,7 @@ type clock struct {
 	steppedAt int64
 }
 
-// deviation is of a wall clock that is not trusted. It is immutable.
+// deviation describes a wall clock that is not trusted. It is immutable.
 type deviation struct {
 	ahead int64 // ms that it is ahead of T; negative: it is behind
 	until int64 // T when it has gone on evenly for long enough
@@ -144,8 +144,8 @@ func (c *clock) passed(t time.Time) time.Duration {
 	return c.machine.Uptime() - c.booted
 }
 
-// look compares the wall clock with what has passed, and decides whether it is
-// trusted. It returns what read does. It must run once a minute at least.
+// look compares the wall clock with the time that has passed, and decides whether it
+// is trusted. It returns the same as read. It must run at least once a minute.
 func (c *clock) look() (now, latest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +196,7 @@ func (c *clock) lookLocked() (t time.Time, now, latest int64) {
 	return t, now, d.latest(now)
 }
 
-// distrustLocked begins to distrust the wall clock. The file then tells what it showed.
+// distrustLocked records that the wall clock is not trusted, also in the file.
 func (c *clock) distrustLocked(d *deviation, now int64, t time.Time) {
 	c.deviation.Store(d)
 	if err := c.writeLocked(now, t); err != nil {
@@ -225,8 +225,8 @@ func (c *clock) countSuspensionLocked() {
 	}
 }
 
-// trustLocked makes to the time at the instant t. The file comes first: after a
-// crash T must not be behind what credentials were made with.
+// trustLocked sets T at the instant t to the value to. It writes the file first: after
+// a crash T must not be behind the time that credentials were created with.
 func (c *clock) trustLocked(t time.Time, to int64) {
 	passed := c.passed(t).Milliseconds()
 	from := c.base.Load() + passed
@@ -279,7 +279,7 @@ func (c *clock) accept() (time, wall int64) {
 
 func days(ms int64) string { return fmt.Sprintf("%.1fd", float64(ms)/float64(setAhead.Milliseconds())) }
 
-// settled reports whether what is old by T may be deleted.
+// settled reports whether keys and sessions that are old by T may be deleted.
 func (c *clock) settled() bool {
 	now := c.now()
 	c.mu.Lock()

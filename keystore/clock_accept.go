@@ -13,8 +13,8 @@ import (
 	"runner.example/store"
 )
 
-// ClockState is the time by which credentials are made and judged, and why the wall
-// clock is not it.
+// ClockState is the time that credentials are checked against, and why it differs from
+// the wall clock.
 type ClockState struct {
 	// Time is that time, Wall what the wall clock shows. Times are in UTC.
 	Time time.Time `json:"time"`
@@ -25,14 +25,15 @@ type ClockState struct {
 
 // ClockChange is what AcceptClock did.
 type ClockChange struct {
-	// From is the time that credentials were judged by, To that of the wall clock.
+	// From is the credential time before, To the wall clock's.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Revoked is how many keys and sessions were, because they were made after To.
+	// Revoked counts the keys and sessions that were revoked because they were created
+	// after To.
 	Revoked int `json:"revoked"`
 }
 
-// Clock tells the state of the clock.
+// Clock returns the state of the clock.
 func (k *Keystore) Clock() ClockState {
 	s := ClockState{Time: timeOf(k.clock.now()), Wall: k.clock.machine.Wall().UTC()}
 	if cause := k.Ready(); cause != nil {
@@ -41,10 +42,10 @@ func (k *Keystore) Clock() ClockState {
 	return s
 }
 
-// AcceptClock makes the time of the wall clock the one by which credentials are
-// judged. Where that is earlier it first revokes what was made later: those
-// lifetimes were counted from a time that is yet to come. Then nothing else may make
-// credentials meanwhile. The fault is Denied: only an operator may.
+// AcceptClock sets the credential time to the wall clock. If that is earlier, it first
+// revokes the credentials that were created later, because their lifetimes were counted
+// from a future time; then no other goroutine may create credentials meanwhile. The
+// fault is Denied unless a is an operator.
 func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, error) {
 	if !a.isOperator() {
 		return ClockChange{}, fault.New(fault.Denied, "only an operator may accept the time of the clock")

@@ -30,7 +30,7 @@ type deadKey struct {
 	revoked bool
 }
 
-// deadIdentity is the identity of a token that is not in the index of live keys.
+// deadIdentity returns the identity of a token that is not in the index of live keys.
 func (k *Keystore) deadIdentity(mac [sha256.Size]byte) Identity {
 	n := k.dead.find(mac)
 	switch {
@@ -71,7 +71,7 @@ func (k *Keystore) loadListed(item store.Item, now int64) error {
 	return nil
 }
 
-// addDeadLocked puts a key's tokens among those of the dead.
+// addDeadLocked adds a key's tokens to the index of dead ones.
 func (k *Keystore) addDeadLocked(id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
 	number, err := ulid.ParseStrict(strings.TrimPrefix(id, keyIDs))
 	if err != nil {
@@ -145,7 +145,7 @@ func (k *Keystore) moveDead(ctx context.Context, ids []string, now int64) error 
 	return err
 }
 
-// dropKeys takes keys out of memory but for what tells why their tokens are refused.
+// dropKeys removes keys from memory. Only why their tokens are refused is kept.
 func (k *Keystore) dropKeys(ids []string) error {
 	for some := range slices.Chunk(ids, deadPerWrite) { // changes come in between
 		if err := k.dropSome(some); err != nil {

@@ -8,7 +8,7 @@ import (
 	"runner.example/runtime/front"
 )
 
-// The paths that tell how the server is doing. A schema cannot declare a path
+// The paths of health checks. A schema cannot declare a path
 // below /_health, so they are answered before the routes: without credentials,
 // limits or a line in the log.
 const (
@@ -50,8 +50,8 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 	return true
 }
 
-// notReady says why requests should go to another server, nil if they may come
-// here. The first reason is enough.
+// notReady returns the first reason why requests should go to another server, nil if
+// there is none.
 func (r *Runtime) notReady() error {
 	if r.active.Load() == nil {
 		return errNotReady

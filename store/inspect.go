@@ -186,10 +186,9 @@ func removeEmptyLogs(dir string) error {
 	return err
 }
 
-// WaitChecked waits until all tables have been read once since Open, or ctx ends, and
-// returns the damage found by then. Before that a read of a damaged table may miss
-// what is in it: not if the content of a block has changed, but if the length of its
-// checksum has.
+// WaitChecked waits until all tables have been read once since Open, or until ctx ends,
+// and returns the damage found so far. Before that, reads detect a block whose content
+// has changed, but not one whose checksum length has: they may miss its keys.
 func (s *Store) WaitChecked(ctx context.Context) error {
 	if s.scrubber != nil {
 		select {
@@ -248,8 +247,8 @@ func fileNumber(path string) uint64 {
 	return n
 }
 
-// unused checks the files that Badger keeps for what is not used here: keys of
-// encryption and the log of values.
+// unused checks the files of Badger's features that the store does not use: encryption
+// keys and the value log.
 func (f *files) unused() error {
 	registry := filepath.Join(f.dir, badger.KeyRegistryFileName)
 	b, err := os.ReadFile(registry)

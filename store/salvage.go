@@ -26,11 +26,11 @@ type SalvageOptions struct {
 	Dir string
 	// Into is a folder that does not exist, or is empty. It takes SalvageBytes bytes.
 	Into string
-	// Progress is told how many bytes of how many were read; nil: it is not.
+	// Progress is called with the number of bytes read and their total; nil: it is not.
 	Progress func(done, total int64)
 }
 
-// Salvaged is what could be read of a damaged store.
+// Salvaged is the readable part of a damaged store.
 type Salvaged struct {
 	// Store has the newest version that could be read of each key. It is for reading;
 	// close it when done, and remove its folder.
@@ -69,7 +69,7 @@ func (l *Loss) overlaps(low, high []byte) bool {
 	return (l.high == nil || bytes.Compare(low, l.high) <= 0) && bytes.Compare(high, l.low) >= 0
 }
 
-// SalvageBytes returns how many bytes Salvage needs for its copy of the store in dir.
+// SalvageBytes returns how much disk space Salvage needs for its copy of the store in dir.
 func SalvageBytes(dir string) (int64, error) {
 	total := int64(256 << 20) // logs and tables that are on their way
 	f := files{dir: filepath.Join(dir, badgerName)}
@@ -84,9 +84,9 @@ func SalvageBytes(dir string) (int64, error) {
 	return total, err
 }
 
-// Salvage reads what can be read of a store that is damaged, also one that Open refuses,
-// into a new one. It reads every block and every commit whose checksum is right, and
-// looks for more behind what is not.
+// Salvage copies the readable part of a damaged store, also of one that Open refuses, to
+// a new store. It reads every block and every commit whose checksum is right, and goes on
+// searching after a damaged one.
 func Salvage(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	lock, err := flockDir(o.Dir)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// scrubber reads all tables of an open store again and again and checks them, so that
-// damage is found that no read has met yet, and named where one has. It also checks the
-// tables that a compaction has read before Badger puts new ones in their place: without
-// that, what the compaction could not read would be lost for good and without a trace.
+// scrubber reads and checks all tables of an open store again and again. So it finds
+// damage that no request has met yet, and finds the file where a request has met damage.
+// It also checks the tables that a compaction has read, before Badger replaces them:
+// otherwise rows that the compaction could not read would be lost without an error.
 type scrubber struct {
 	store *Store
 	dir   string // of the tables

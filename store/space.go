@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space refuses commits that the disk has no room for, before Badger sees them.
+// space refuses commits that do not fit on the disk, before Badger sees them.
 //
 // Badger appends each commit to its log, a mapping of a sparse file
 // (<n>.mem), beside a table in memory of the same content. When either is full
@@ -31,7 +31,7 @@ import (
 //	00007.mem  header | commits … |<- reserved ->| hole …
 //	00008.mem  reserved and empty, made when Badger may need it next
 //
-// A write to a page that the file system has no room for would end the process,
+// A write to a page that does not fit on the file system would end the process,
 // so space reserves what a commit takes before it is handed to Badger, and the
 // file that comes next: Badger could not go on without it. Tables reserve their
 // own room and wait for it (see third_party/ristretto), so commits are refused
@@ -227,8 +227,8 @@ func (s *space) close() {
 	s.file, s.next = nil, nil
 }
 
-// admit sees to it that there is room for a commit that takes r, or says why
-// there is none; then nothing has happened.
+// admit reserves disk space for a commit that takes r. After an error nothing has
+// changed.
 func (s *space) admit(r diskUse) error {
 	if s.dir == "" {
 		return nil
@@ -275,7 +275,7 @@ func (s *space) reserveFor(r diskUse) error {
 	return nil
 }
 
-// look sees how far Badger has come.
+// look finds out how far Badger has come.
 func (s *space) look() error {
 	s.flushing = slices.DeleteFunc(s.flushing, func(f flushed) bool {
 		_, err := os.Stat(f.path)
@@ -365,7 +365,7 @@ func (s *space) reserveManifest() error {
 	return nil
 }
 
-// reason returns why the disk is too full for a commit, nil if it is not. Any
+// reason returns why there is not enough disk space for a commit, nil if there is. Any
 // goroutine may call it.
 func (s *space) reason() error {
 	if s.dir == "" {

@@ -45,12 +45,12 @@ func main() {
 	os.Exit(status)
 }
 
-// compilerCommand is not for people: with it a server starts this program to compile a
-// module within bounds.
+// compilerCommand is internal: a server starts this program with it to compile a module
+// within limits.
 const compilerCommand = "compile-module"
 
-// compiler is this very program as the compiler of sandbox.Options, also after another
-// one was put in its place.
+// compiler returns the command line of sandbox.Options.Compiler: this program, even if
+// its file was replaced meanwhile.
 func compiler() []string {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -58,12 +58,12 @@ func compiler() []string {
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return nil // then what may take too long is compiled here
+		return nil // all modules are then compiled in this process
 	}
 	return []string{path, compilerCommand}
 }
 
-// flushTime is how long the end of the process waits for the reader of stderr when
+// flushTime is how long the process waits for the reader of stderr at its end when
 // shutdown_timeout leaves no time for it.
 const flushTime = 100 * time.Millisecond
 
@@ -72,7 +72,7 @@ const flushTime = 100 * time.Millisecond
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// queue is what stderr writes to; nil: something else is.
+	// queue is the log queue that stderr writes to; nil: there is none.
 	queue   *telemetry.Queue
 	environ []string
 	// stopBy is when shutdown_timeout ends; zero: no signal has come.
@@ -89,7 +89,7 @@ type cli struct {
 	json                  bool
 }
 
-// exitNow ends the process at once, and nothing but the log is closed.
+// exitNow ends the process at once. Only the log is flushed.
 func (c *cli) exitNow() {
 	if c.queue != nil {
 		c.queue.Flush(flushTime)

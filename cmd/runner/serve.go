@@ -105,20 +105,20 @@ type house struct {
 	rt     *runtime.Runtime
 	local  *admin.Local
 	logger *slog.Logger
-	// stopBy is when a stop that has begun is to be over, and exitNow ends the
-	// process then.
+	// stopBy is when a shutdown that has begun must be over; exitNow then ends the
+	// process.
 	stopBy   time.Time
 	exitNow  func()
 	deadline *time.Timer
 }
 
-// closeTime is what requests leave of shutdown_timeout for closing the store, or half
-// of it if that is less. A stop may take that long in any case.
+// closeTime is the part of shutdown_timeout that is kept for closing the store, or half
+// of the timeout if that is less. A shutdown may always take that long.
 const closeTime = time.Second
 
-// startShutdown returns when requests are cut off in a stop that begins now. It has the
-// process end by stopBy even when something cannot be closed: all that was
-// acknowledged is on disk, and the next start reads it.
+// startShutdown starts a timer that ends the process if it is not closed by stopBy: all
+// acknowledged commits are on disk, and the next start reads them. It returns when
+// requests are cut off.
 func (h *house) startShutdown(timeout time.Duration) time.Time {
 	h.deadline = time.AfterFunc(max(timeout, closeTime), func() {
 		h.logger.Error("shutdown timed out; store not closed, acknowledged commits are not lost", "limit", "[runtime] shutdown_timeout")
@@ -304,8 +304,8 @@ func (c *cli) logger(a *app) *slog.Logger {
 	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
 }
 
-// checkWait is how long the use of a store waits until its tables have been checked,
-// which takes about a second for two gigabytes.
+// checkWait is how long a command waits until all tables of the store have been checked.
+// That takes about a second for two gigabytes.
 const checkWait = 2 * time.Second
 
 func waitChecked(ctx context.Context, st *store.Store) error {
@@ -344,7 +344,7 @@ func serverOn(ctx context.Context, data string) (admin.Status, bool) {
 	return status, err == nil
 }
 
-// followAudit seals, expires and logs what the audit takes from now on, until end.
+// followAudit runs the background task of the audit until end is called.
 func followAudit(ctx context.Context, st *store.Store, opt audit.RunOptions) (end func(), err error) {
 	log, err := audit.Open(ctx, st)
 	if err != nil {

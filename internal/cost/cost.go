@@ -1,8 +1,8 @@
 package cost
 
-// Every is how many units of work a Meter counts between two looks. A unit is what
-// takes a nanosecond or a few: a byte that is searched, a step of a pattern. So looks
-// are some 50 to 500 µs apart.
+// Every is how many units of work a Meter counts between two calls of its owner. A unit
+// takes one or a few nanoseconds: a byte that is searched, a step of a pattern. So the
+// calls are about 50 to 500 µs apart.
 const Every = 1 << 16
 
 // Meter counts work. A nil Meter counts nothing and never fails. One goroutine at a
@@ -13,12 +13,12 @@ type Meter struct {
 	err  error
 }
 
-// Reset makes the Meter a new one, whose owner is asked by look. look may wait; its
+// Reset resets the Meter. It calls look after every Every units; look may wait, and its
 // error ends the work.
 func (m *Meter) Reset(look func() error) { *m = Meter{left: Every, look: look} }
 
-// Spend tells of so many units that are about to be done. After an error, which is
-// the same from then on, the work must end.
+// Spend reports units of work that are about to be done. After an error, which all later
+// calls return too, the work must end.
 func (m *Meter) Spend(units int) error {
 	if m == nil {
 		return nil

@@ -1,7 +1,7 @@
 // Package cost counts what the host computes for one request, so that its loops end
-// when the request has had its processor time, and others get the processor meanwhile.
+// when the request has used up its processor time, and yield to other requests before.
 //
-// Loops over what a client or a handler sends tell a Meter how much work they are
-// about to do. Once in a while the Meter asks its owner, who knows the clock, the
-// budget and who else waits. The package itself knows none of them.
+// A loop over input of a client or a handler reports to a Meter how much work it is
+// about to do. From time to time the Meter calls its owner, which knows the clock, the
+// budget and the other requests. This package knows none of them.
 package cost

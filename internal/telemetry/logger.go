@@ -42,7 +42,7 @@ func NewLogger(w io.Writer, opt Options) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, handler))
 }
 
-// Line gives one line as a logger of these options writes it, whatever its level.
+// Line returns one line as a logger with these options writes it, at any level.
 func (o Options) Line(level slog.Level, text string, args ...any) []byte {
 	var line bytes.Buffer
 	o.Level = level

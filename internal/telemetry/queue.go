@@ -13,10 +13,10 @@ import (
 // chunkBytes is how much a queue writes at once, and the least that it allocates.
 const chunkBytes = 32 << 10
 
-// Queue is a writer whose callers do not wait for the reader of a pipe, once Limit was
-// called. What the pipe takes at once is written by the caller. The rest waits in
-// memory for a goroutine that lives as long as there is a rest. What does not fit
-// there is discarded and counted.
+// Queue is a writer whose callers do not wait for the reader of a pipe once Limit was
+// called. The caller writes what the pipe accepts at once. The rest waits in memory for
+// a goroutine that runs until it is written. Lines that do not fit in memory are
+// discarded and counted.
 //
 // Each call of Write is to be whole lines. Queues may be used by any number of
 // goroutines.
@@ -46,9 +46,9 @@ func NewQueue(file *os.File) *Queue {
 	return q
 }
 
-// Limit ends the waiting of callers: from now on at most limit bytes wait in memory, and
-// one line more. When lines were discarded and the reader reads again, the line that
-// report makes of their number is written. Callers of a file on a disk wait as before.
+// Limit makes Write return at once: from now on at most limit bytes, and one line more,
+// wait in memory. After lines were discarded, Queue calls report with their number and
+// writes the line that it returns. Writes to a file on disk wait as before.
 func (q *Queue) Limit(limit int, report func(lines int) []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +139,7 @@ func (q *Queue) drain() {
 	q.idle, q.chunks = nil, nil
 }
 
-// Flush waits until nothing waits to be written, or that long.
+// Flush waits until everything is written, at most for wait.
 func (q *Queue) Flush(wait time.Duration) {
 	q.mu.Lock()
 	idle := q.idle

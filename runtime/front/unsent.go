@@ -35,8 +35,8 @@ type share struct {
 	all    map[*unsent]struct{} // those that are not cut
 }
 
-// backlog bounds the memory of all large answers, and of the unsent parts of those of one
-// address. An answer that waits for no reader takes no lock.
+// backlog limits the memory of all large answers, and of the unsent parts of those to one
+// address. An answer that does not wait for its reader takes no lock.
 type backlog struct {
 	used       atomic.Int64 // total.held, and what waits for no reader
 	limit      int64
@@ -55,9 +55,9 @@ func newBacklog(limit, perAddress int64) *backlog {
 	return b
 }
 
-// take counts n bytes. Where that is too many it cuts the answers of the slowest readers
-// off, and returns when those have given back what they held. It is false, and counts
-// nothing, when that is not enough. One answer may always be there alone.
+// take counts n bytes. If that exceeds the limit, it disconnects the slowest readers and
+// waits until their memory is returned. If that is not enough, it counts nothing and
+// returns false. A single answer is always allowed.
 func (b *backlog) take(n int64) bool {
 	if b.tryTake(n) {
 		return true
@@ -68,7 +68,7 @@ func (b *backlog) take(n int64) bool {
 		used := b.used.Load()
 		switch made := used - b.total.held; {
 		case made > 0 && made+n > b.limit:
-			return false // whoever is cut off
+			return false // cutting off all readers would not be enough
 		case used-b.total.ending+n > b.limit && len(b.total.all) > 0:
 			b.cut(b.total.slowest(time.Now()))
 		case b.total.ending > 0:
@@ -95,8 +95,8 @@ func (b *backlog) tryTake(n int64) bool {
 // giveBack is the end of n bytes that wait for no reader.
 func (b *backlog) giveBack(n int64) { b.used.Add(-n) }
 
-// hold says that n bytes, which were taken, wait for their reader from now on. Where its
-// address has too many of them, it cuts the slowest of its readers off.
+// hold records that n bytes, which were taken, wait for their reader from now on. If its
+// address exceeds its limit, the slowest reader of that address is disconnected.
 func (b *backlog) hold(u *unsent, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *backlog) shares(u *unsent) []*share {
 	return []*share{&b.total}
 }
 
-// slowest is the answer whose reader has taken the least for its time. There is one.
+// slowest returns the answer with the slowest reader. There must be one.
 func (s *share) slowest(now time.Time) (u *unsent) {
 	least, seen := math.Inf(1), 0
 	for candidate := range s.all { // in random order

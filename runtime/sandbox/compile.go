@@ -24,12 +24,12 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// A compiler cannot be stopped within a function, and what it needs for one can be
-// thousands of times what its code has. So modules that are certain to be compiled soon
-// and with little memory are compiled here, and all others by a helper, a process whose
-// processor time and memory the kernel bounds. It leaves the code in the folder of
-// compiled modules, where it is found here; without such a folder it only tells that the
-// module can be compiled within the bounds.
+// The compiler cannot be stopped within a function, and the memory that it needs for one
+// can be thousands of times the size of its code. So modules that certainly need little
+// time and memory are compiled in this process. All others are compiled by a helper, a
+// process whose processor time and memory the kernel limits. It writes the code to the
+// folder of compiled modules, where this process finds it. Without such a folder the
+// helper only proves that the module can be compiled within the limits.
 const (
 	// compileWorkers compile as many functions at a time.
 	compileWorkers = 2
@@ -49,12 +49,12 @@ type source struct {
 	cost wasm.Cost
 }
 
-// isLight tells whether the module may be compiled here.
+// isLight reports whether the module may be compiled in this process.
 func (e *Engine) isLight(cost wasm.Cost) bool {
 	return cost.Time <= e.options.CompileTime && compileWorkers*cost.Memory <= min(ownMemory, e.options.CompileBytes)
 }
 
-// compile asks the compiler, and a helper before it unless the code is kept or soon made.
+// compile compiles s, first in a helper unless the code is cached or s is light.
 func (e *Engine) compile(load context.Context, s source, kept bool) (wazero.CompiledModule, error) {
 	if len(e.options.Compiler) > 0 && !kept && !e.isLight(s.cost) {
 		if err := e.help(load, s); err != nil {
@@ -99,7 +99,7 @@ const (
 	helperFailed  = 13 // stderr has why
 )
 
-// help has the module compiled by a helper. The error says why it is not.
+// help runs a helper that compiles the module. The error says why it cannot be compiled.
 func (e *Engine) help(load context.Context, s source) (err error) {
 	var dir string
 	if e.cache != nil {
@@ -117,7 +117,7 @@ func (e *Engine) help(load context.Context, s source) (err error) {
 		dir, e.options.CompileTime.String(), strconv.FormatInt(e.options.CompileBytes, 10))...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(s.wasm), &stdout, &stderr
-	cmd.Env = []string{} // nothing of ours is its business
+	cmd.Env = []string{} // which may hold secrets
 	cmd.WaitDelay = time.Second
 	// What ends us by the terminal ends it through load.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -148,9 +148,9 @@ func killedBy(exit *exec.ExitError, signal syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == signal
 }
 
-// Compile is what a process does that an Engine has started as its compiler (see
-// Options.Compiler): it compiles the module on stdin into a folder of code, within the
-// bounds that args tell. It returns the process's exit status, if it returns.
+// Compile is the main function of the helper process that an Engine starts (see
+// Options.Compiler). It compiles the module on stdin into a folder of code, within the
+// limits given in args. If it returns, it returns the process's exit status.
 func Compile(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := compileHelped(args, stdin)
 	invalid, is := errors.AsType[*invalidModule](err)
@@ -165,7 +165,7 @@ func Compile(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return helperFailed
 }
 
-// invalidModule is what the compiler does not take.
+// invalidModule is the error for a module that the compiler refuses.
 type invalidModule struct{ why string }
 
 func (e *invalidModule) Error() string { return e.why }

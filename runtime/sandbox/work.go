@@ -8,10 +8,9 @@ import (
 	"runner.example/internal/cost"
 )
 
-// Work is what the host computes for a request beside the runs of its handler, such as
-// checking its body. It is measured as they are, and goes on in turns as they do. The
-// zero Work is ready; it may be begun again after its end. One goroutine at a time may
-// use it.
+// Work is computation of the host for a request outside of the runs of its handler, such
+// as checking its body. It is measured and scheduled as the runs are. The zero Work is
+// ready to use, and may be begun again after its end. One goroutine at a time may use it.
 type Work struct {
 	account account
 	meter   cost.Meter
@@ -23,10 +22,10 @@ type Work struct {
 	long    bool // it is measured
 }
 
-// BeginWork begins work for a handler that the module has, and gives what counts it:
-// its errors are faults, HandlerTimeout when ctx has ended or the work has had so much
-// processor time, Overloaded when others keep it from being done in time. End must be
-// called, whatever happens.
+// BeginWork begins work for a handler of the module, and returns the Meter that counts
+// it. The Meter's errors are faults: HandlerTimeout when ctx has ended or the work has
+// used cpu, Overloaded when it does not get a processor in time. End must always be
+// called.
 func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu time.Duration) *cost.Meter {
 	if w.look == nil {
 		w.look = w.advance
@@ -66,7 +65,7 @@ func (w *Work) advance() error {
 	return nil
 }
 
-// End ends the work, and tells what it has used of a processor.
+// End ends the work, and returns the processor time that it used.
 func (w *Work) End() time.Duration {
 	a := &w.account
 	if now := a.engine.now(); w.long {
