@@ -75,9 +75,9 @@ func newMachine(db *badger.DB, mark *mark, windowSize int, newest logRecord) *ma
 
 // audit checks that every entry down to the window's floor is there and
 // follows from the one before, and that nothing is newer than the newest. It
-// returns the record of the newest, zero in an empty store, and that of the entry
-// before, zero if it was discarded.
-func audit(db *badger.DB) (newest, before logRecord, err error) {
+// returns the record of the newest, zero in an empty store, and that of entry
+// marked, zero if it was discarded or is not there.
+func audit(db *badger.DB, marked Seq) (newest, at logRecord, err error) {
 	txn := db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewKeyIterator(logKey, badger.IteratorOptions{})
@@ -88,36 +88,36 @@ func audit(db *badger.DB) (newest, before logRecord, err error) {
 		var r logRecord
 		version := Seq(it.Item().Version())
 		if err := it.Item().Value(r.decode); err != nil {
-			return newest, before, fmt.Errorf("entry %d: %w", version, err)
+			return newest, at, fmt.Errorf("entry %d: %w", version, err)
 		}
 		r.marked = it.Item().UserMeta() == metaMarked
 		switch {
 		case r.seq != version:
-			return newest, before, fmt.Errorf("entry %d says that it is entry %d", version, r.seq)
+			return newest, at, fmt.Errorf("entry %d says that it is entry %d", version, r.seq)
 		case newest.seq == 0:
 			newest = r
 		case r.seq <= newest.floor && r.seq+1 != next.seq:
-			return newest, before, nil // older entries may have been discarded
+			return newest, at, nil // older entries may have been discarded
 		case r.seq+1 != next.seq:
-			return newest, before, fmt.Errorf("entry %d is missing", next.seq-1)
+			return newest, at, fmt.Errorf("entry %d is missing", next.seq-1)
 		case link(r.chain, next.entry) != next.chain:
-			return newest, before, fmt.Errorf("entry %d does not follow from entry %d", next.seq, r.seq)
+			return newest, at, fmt.Errorf("entry %d does not follow from entry %d", next.seq, r.seq)
 		}
-		if r.seq+1 == newest.seq {
-			before = r
+		if r.seq == marked {
+			at = r
 		}
 		next = r
 	}
 	if v := Seq(db.MaxVersion()); v != newest.seq {
-		return newest, before, fmt.Errorf("data of version %d without its entry; the newest entry is %d", v, newest.seq)
+		return newest, at, fmt.Errorf("data of version %d without its entry; the newest entry is %d", v, newest.seq)
 	}
 	if next.seq > newest.floor+1 {
-		return newest, before, fmt.Errorf("entry %d is missing", next.seq-1)
+		return newest, at, fmt.Errorf("entry %d is missing", next.seq-1)
 	}
 	if next.seq == 1 && link(digest{}, next.entry) != next.chain {
-		return newest, before, errors.New("entry 1 is not the first of its chain")
+		return newest, at, errors.New("entry 1 is not the first of its chain")
 	}
-	return newest, before, nil
+	return newest, at, nil
 }
 
 // decide gives each proposal of e its verdict as of entry seq and returns how
@@ -208,13 +208,7 @@ func (m *machine) commit(seq Seq, e *entry) error {
 	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(m.mark.meta())); err != nil {
 		return err
 	}
-	if err := m.mark.beforeSync(); err != nil {
-		return err
-	}
 	if err := txn.CommitAt(uint64(seq), nil); err != nil {
-		return err
-	}
-	if err := m.mark.afterSync(); err != nil {
 		return err
 	}
 	if err := m.mark.advance(&r); err != nil {

@@ -241,7 +241,7 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	s.space.ahead = diskUse{}
 	var newest logRecord
 	if err == nil {
-		newest, _, err = audit(s.db)
+		newest, _, err = audit(s.db, 0)
 	}
 	if err != nil {
 		err = errors.Join(err, s.db.DropAll(), s.space.attach())

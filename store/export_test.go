@@ -102,6 +102,3 @@ func InChecksum(path string, at int64) (bool, error) {
 	}
 	return false, nil
 }
-
-// SyncMark has the mark synced as on a file system that does not write in place.
-func (s *Store) SyncMark() { s.betweenEntries(func() { s.machine.mark.inPlace = false }) }

@@ -119,7 +119,6 @@ func (l *localLog) apply() {
 		e := l.gather()
 		if len(e.proposals) > 0 {
 			l.store.applyLocal(e)
-			l.store.machine.mark.handOver()
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,27 +24,17 @@ import (
 //
 // When Badger has synced entry n, the mark of n is written, and then its commits are
 // acknowledged. What was written outlives the process, so after a kill the mark names
-// all that was acknowledged. On the disk it is before n+1 is acknowledged. A sync before
-// n is acknowledged would protect no more: it would have to run while Badger syncs, and
-// a loss of power could then leave the mark without the entry, which Open would have to
-// take for whole.
-//
-// Where files are written in place, the mark is handed to the disk at once, and Badger's
-// sync of n+1, which has the disk write out all it holds, makes it durable; a sync of
-// its own would take as long as Badger's. On other file systems it is synced beside
-// Badger's sync of n+1.
+// all that was acknowledged. It is synced within markDelay, in the background: a mark
+// may not reach the disk before its entry, and a second sync for each entry would take
+// as long as Badger's.
 //
 // # What Open takes for whole
 //
-// The log ends with entry n, the mark names m, and their chain hashes agree:
-//
-//	n = m
-//	n = m + 1  the process ended before the mark of n was written
-//	n = m + 2  the power failed, besides, before the mark of m + 1 was on disk
-//
-// All else is damage: the log lost what was acknowledged, or the files are of
-// different times or stores. Damage to the newest entry alone is hidden if the power
-// fails before its mark is on disk: before the next commit, or the kernel wrote it back.
+// The mark names entry m. The log is whole if it holds m, with the mark's chain hash,
+// and may go on behind it: the process ended before the mark of the next entry was
+// written, or the power failed before it was on disk. A log that ends before m has lost
+// what was acknowledged, and one of another chain belongs to another store. What the
+// power's failure can hide is damage to the entries of the last markDelay.
 //
 // # Layout
 //
@@ -51,18 +44,20 @@ import (
 //	slot = "rnmark1\n" | generation, 8 | entry, 8 | state, 1 | chain hash, 32 |
 //	       CRC-32C of all before, 4
 //
-// Only the goroutine that applies touches an open mark.
+// Only the goroutine that applies touches an open mark, but for the sync.
 type mark struct {
 	file *os.File // nil: a store in memory, which has no mark
 	now  markSlot // what was written last
 	slot int      // and where
 
-	// inPlace: what is written goes to the blocks where the file is, and the sync of
-	// an entry makes all durable that the disk has by then.
-	inPlace bool
-	failed  error      // why the disk did not take it
-	syncing chan error // the result of the sync under way; nil: none is
+	timer   *time.Timer // of the next sync; nil before the first
+	pending atomic.Bool // a sync comes that has not begun
+	syncing sync.WaitGroup
+	failed  atomic.Pointer[error] // why a sync failed
 }
+
+// markDelay is how long after an entry its mark is synced at the latest.
+const markDelay = 10 * time.Millisecond
 
 // markSlot is what a slot says.
 type markSlot struct {
@@ -122,7 +117,7 @@ func openMark(dir string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mark{file: f, inPlace: writesInPlace(f)}
+	m := &mark{file: f}
 	if err := m.read(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -177,69 +172,43 @@ func makeMark(dir string, now markSlot) (_ *mark, err error) {
 	if err := os.Rename(path+".new", path); err != nil {
 		return nil, err
 	}
-	return &mark{file: f, now: now, slot: markSlots - 1, inPlace: writesInPlace(f)}, syncDir(dir)
+	return &mark{file: f, now: now, slot: markSlots - 1}, syncDir(dir)
 }
 
-// advance writes that the log ends with the entry of r, which is on disk.
+// advance writes that the log ends with the entry of r, which is on disk, and has the
+// mark synced within markDelay. It fails when an earlier sync has.
 func (m *mark) advance(r *logRecord) error {
 	if m.file == nil {
 		return nil
 	}
-	return m.put(r.mark())
+	if cause := m.failed.Load(); cause != nil {
+		return *cause
+	}
+	if err := m.put(r.mark()); err != nil {
+		return err
+	}
+	if m.pending.CompareAndSwap(false, true) {
+		m.syncing.Add(1)
+		m.timer = time.AfterFunc(markDelay, m.syncLater)
+	}
+	return nil
 }
 
-// handOver begins to bring the mark to the disk, when its entry was acknowledged.
-func (m *mark) handOver() {
-	switch {
-	case m.file == nil || m.syncing != nil:
-	case m.inPlace:
-		m.failed = m.writeBack(unix.SYNC_FILE_RANGE_WRITE)
-	default:
-		done := make(chan error, 1)
-		go func() { done <- m.sync() }()
-		m.syncing = done
+func (m *mark) syncLater() {
+	defer m.syncing.Done()
+	m.pending.Store(false) // what is written from now on has a sync of its own
+	if err := m.sync(); err != nil {
+		m.failed.Store(&err)
 	}
 }
 
-// beforeSync is called before the next entry is synced, and afterSync then: after it
-// what the mark says is on disk.
-func (m *mark) beforeSync() error {
-	if m.file == nil || !m.inPlace {
-		return nil
+// settle has no sync come or be under way.
+func (m *mark) settle() {
+	if m.timer != nil && m.timer.Stop() {
+		m.pending.Store(false)
+		m.syncing.Done()
 	}
-	return errors.Join(m.failed, m.writeBack(unix.SYNC_FILE_RANGE_WAIT_BEFORE))
-}
-
-func (m *mark) afterSync() error { return m.wait() }
-
-// writeBack hands what was put to the disk, or waits until the disk has it.
-func (m *mark) writeBack(flags int) error {
-	for {
-		err := unix.SyncFileRange(int(m.file.Fd()), 0, markSlots*markBlockLen, flags)
-		if err == nil {
-			return nil
-		} else if err != unix.EINTR {
-			return fmt.Errorf("write back %q: %w", m.file.Name(), err)
-		}
-	}
-}
-
-// writesInPlace reports whether f lies on a file system that writes over the blocks of
-// a file, and whose sync of any file has the disk write out all it holds: ext4 or XFS.
-func writesInPlace(f *os.File) bool {
-	var s unix.Statfs_t
-	err := unix.Fstatfs(int(f.Fd()), &s)
-	return err == nil && (s.Type == unix.EXT4_SUPER_MAGIC || s.Type == unix.XFS_SUPER_MAGIC)
-}
-
-// wait ends the sync under way.
-func (m *mark) wait() error {
-	if m.syncing == nil {
-		return nil
-	}
-	err := <-m.syncing
-	m.syncing = nil
-	return err
+	m.syncing.Wait()
 }
 
 // set makes s what the mark says, on disk.
@@ -247,7 +216,8 @@ func (m *mark) set(s markSlot) error {
 	if m.file == nil {
 		return nil
 	}
-	if err := errors.Join(m.wait(), m.put(s)); err != nil {
+	m.settle()
+	if err := m.put(s); err != nil {
 		return err
 	}
 	return m.sync()
@@ -283,7 +253,8 @@ func (m *mark) close() error {
 	if m.file == nil {
 		return nil
 	}
-	return errors.Join(m.wait(), m.sync(), m.file.Close())
+	m.settle()
+	return errors.Join(m.sync(), m.file.Close())
 }
 
 // mark returns the mark of a log that ends with r.
@@ -294,16 +265,14 @@ func (r *logRecord) mark() markSlot {
 // least returns the entry that the log must hold at least.
 func (m *mark) least() Seq { return m.now.seq }
 
-// fits reports whether a log that ends with newest is what the mark says it is. The
-// record before is that of the entry before, zero if it was discarded.
-func (m *mark) fits(newest, before *logRecord) bool {
-	switch newest.seq - m.now.seq {
+// fits reports whether a log that ends with entry last belongs to the mark. The record
+// at is that of the entry that the mark names, zero if it was discarded or is not there.
+func (m *mark) fits(last Seq, at *logRecord) bool {
+	switch m.now.seq {
 	case 0:
-		return newest.chain == m.now.chain
-	case 1:
-		return newest.chain == link(m.now.chain, newest.entry)
-	case 2:
-		return before.seq == 0 || before.chain == link(m.now.chain, before.entry)
+		return true
+	case at.seq:
+		return at.chain == m.now.chain
 	}
-	return false
+	return m.now.seq < last // too far behind to compare
 }

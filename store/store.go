@@ -111,9 +111,9 @@ func open(o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	before := mismatches.Load()
-	newest, previous, err := audit(s.db)
+	newest, marked, err := audit(s.db, s.mark.least())
 	if err == nil {
-		err = s.agree(newest, previous)
+		err = s.agree(newest, marked)
 	}
 	if err == nil {
 		s.machine = newMachine(s.db, s.mark, o.Window, newest)
@@ -191,7 +191,7 @@ func (s *Store) openTables(dir string) error {
 }
 
 // agree compares the newest entry of the log with the mark, which then names it.
-func (s *Store) agree(newest, previous logRecord) error {
+func (s *Store) agree(newest, marked logRecord) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (s *Store) agree(newest, previous logRecord) error {
 		return err
 	}
 	old := !newest.marked && newest.seq > s.mark.now.seq // a runner from before there were marks wrote on
-	if !old && !s.mark.fits(&newest, &previous) {
+	if !old && !s.mark.fits(newest.seq, &marked) {
 		return damagedFile(s.mark.file.Name(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.now.seq, newest.seq)
 	}
 	return s.mark.set(newest.mark())
