@@ -9,11 +9,11 @@
 //	head(n) = SHA-256( head(n-1) ‖ u32 length of key ‖ key ‖ SHA-256(value) )
 //
 // so a head that was written down somewhere else proves every record up to it.
-// Adding a record reads nothing that adding another writes: changes that have nothing to
-// do with each other do not conflict. A Log seals records soon after: it moves them, in the chain's
-// order, to keys that are their numbers, together with the head after each. So
-// opening a log and listing records take no longer when there are more of them.
-// Verifying computes all heads again.
+// Appending a record reads nothing that appending another writes, so unrelated changes do
+// not conflict. A Log seals records soon after: it moves them, in the chain's order, to
+// keys that are their numbers, together with the head after each. So the time to open a
+// log or to list records does not grow with their number. Verifying computes all heads
+// again.
 //
 // A record never holds a token or a body.
 package audit

@@ -159,7 +159,7 @@ type Call struct {
 	onWait         func(begins bool)
 	onWork         func() error
 	work           cost.Meter   // of what the host functions of this run compute
-	asks           func() error // look, made once
+	lookFunc       func() error // look, made once
 	moved          int
 	storeOps       int
 	fetches        int
@@ -190,10 +190,10 @@ func (c *Call) Begin() {
 	c.initializing, c.keepsWrites, c.called, c.succeeded = false, false, false, false
 	c.overloaded = false
 	c.setCookie, c.opened = "", ""
-	if c.asks == nil {
-		c.asks = c.look
+	if c.lookFunc == nil {
+		c.lookFunc = c.look
 	}
-	c.work.Reset(c.asks)
+	c.work.Reset(c.lookFunc)
 	c.reachesRows, c.outdated = false, false
 	c.hostCalls, c.moved, c.storeOps, c.fetches = 0, 0, 0, 0
 	c.inside, c.waited = false, 0

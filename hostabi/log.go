@@ -85,7 +85,7 @@ func fits(text []byte, room int) (end, size int) {
 	cut, cutSize := 0, len(cutMark)
 	for end < len(text) {
 		r, n := utf8.DecodeRune(text[end:])
-		size += written(r)
+		size += loggedSize(r)
 		end += n
 		if size > room {
 			return cut, cutSize
@@ -97,9 +97,9 @@ func fits(text []byte, room int) (end, size int) {
 	return end, size
 }
 
-// written is how many bytes a rune takes in the log: printable writes some out, and the
-// log escapes what its format has to, which is more in one than in the other.
-func written(r rune) int {
+// loggedSize returns how many bytes a rune takes in the log at most: printable escapes
+// some runes, and the log formats escape further ones.
+func loggedSize(r rune) int {
 	switch {
 	case r == '"' || r == '\\':
 		return 2

@@ -27,10 +27,10 @@
 //	keystore/use/<id>                          i64 last use of a key or session in ms
 //
 // A session is deleted a day after its end, a key DefaultKeepDead or what Options say
-// after it was revoked or expired. Of a dead key memory holds what tells the log why
-// its tokens are refused.
+// after it was revoked or expired. Until then memory holds its id, its end
+// and the hashes of its tokens, so that the log can say why they are refused.
 //
 // What belongs to one node is a file beside the store: the pepper (unless it is
-// kept elsewhere) and clock, the time by which credentials are judged; the type of
-// that name has the rule.
+// kept elsewhere) and clock, the time that credentials are checked against; its rules
+// are at the type clock.
 package keystore

@@ -30,10 +30,10 @@ const openCheckCPU = 100 * time.Millisecond
 
 var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of processor time, the limit for callers without a credential", openCheckCPU)
 
-// checkBody refuses a body that is not what the route's input asks for and, where it
-// asks for nothing, one that says it is JSON and nests deeper than JSON may that comes
-// from outside. It gives the body, with its defaults filled in, and the processor time
-// that this took: at most a request's, or openCheckCPU if open. It ends with v.deadline.
+// checkBody refuses a body that does not match the route's input or, if the route has no
+// input, a body of JSON that nests too deep. It returns the body, with its defaults filled
+// in, and the processor time used: at most a request's, or openCheckCPU if open. It ends
+// at v.deadline.
 func (rt *route) checkBody(v *visit, host *hostabi.Host, headers []abi.Pair, body []byte, open bool) (_ []byte, used time.Duration, err error) {
 	if rt.input == nil && !isJSON(headers) {
 		return body, 0, nil

@@ -56,7 +56,7 @@ func (t *ObjectType) Check(body []byte, m *cost.Meter) []FieldError {
 func BrokenJSON(text []byte, m *cost.Meter) *FieldError {
 	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(text)), meter: m}
 	read := c.skip
-	if len(text) <= onePiece {
+	if len(text) <= maxAtOnce {
 		read = c.skipAtOnce
 	}
 	if read() {
@@ -223,10 +223,10 @@ func (c *inputChecker) skip() bool {
 	}
 }
 
-// onePiece is how long a text may be that is read at once.
-const onePiece = 256 << 10
+// maxAtOnce is the longest text that is read at once.
+const maxAtOnce = 256 << 10
 
-// skipAtOnce is skip of a value that is not too long. It knows better what is wrong.
+// skipAtOnce is skip of a value that is not too long. Its errors are more exact.
 func (c *inputChecker) skipAtOnce() bool {
 	if _, err := c.dec.ReadValue(); err != nil {
 		return c.broken(err)

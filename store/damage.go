@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ErrDamaged: a file of the store is not as the store wrote it, or is missing. The
-// error that wraps it names the file. What can be read of it must not be served:
-// keep the folder as it is and restore a backup into a new one.
+// ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
+// The error that wraps it names the file. Such a store must not be served: keep the
+// folder as it is, and restore a backup into a new one.
 var ErrDamaged = errors.New("the store is damaged")
 
 // damage is what is wrong with one file.

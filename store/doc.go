@@ -25,17 +25,17 @@
 //     been, was written after its snapshot. Update then runs fn again.
 //   - What Update acknowledged is synced to disk, whole, in an order without
 //     holes, and is seen by every transaction begun afterwards.
-//   - What is remembered for deciding commits is bounded (see window). A
+//   - The memory for detecting conflicts is bounded (see window). A
 //     transaction with an older snapshot gets a newer one if Badger holds no
 //     later version of what it read, and conflicts otherwise. Badger discards
 //     no version inside the window, nor one that an open transaction can see
 //     or that is newer.
-//   - Open refuses files that hold less than was acknowledged, and names the file;
+//   - Open refuses files that lack acknowledged commits, and names the file;
 //     see mark.go and inspect.go.
-//   - What cannot be read is an error (ErrUnavailable), never an absent key or
-//     an older value, and no compaction drops it; see reading.go and scrub.go.
-//   - A commit that the disk has no room for is refused, and nothing happened;
-//     reads go on (see space).
+//   - Damaged data is an error (ErrUnavailable), never an absent key or an older
+//     value, and compactions do not drop it; see reading.go and scrub.go.
+//   - A commit that does not fit on the disk is refused as a whole; reads still
+//     work (see space).
 //   - An Update or View that touches nothing opens nothing.
 //
 // # What never happens here
@@ -54,7 +54,7 @@
 // # Layout of the folder
 //
 //	<dir>/lock                 flock and the holder's process id
-//	<dir>/commit-mark          the newest commit, by which Open knows what must be there
+//	<dir>/commit-mark          the newest commit, which Open checks the log against
 //	<dir>/badger/              keys below: d<key> data, p… pieces, m… the log's state
 //	<dir>/blobs/<sha256 hex>   immutable files
 package store

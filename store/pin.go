@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Badger checks the index of a table when it opens the table, and believes from then on
-// what the file is mapped to. A byte that changes later, in the bloom filter say, would
-// hide keys without a trace. So the pages of the index are replaced by memory with a
-// checked copy, at the same addresses: what the disk gives later is not seen.
+// Badger checks the index of a table when it opens the table, and later reads it from the
+// mapped file without a check. A byte that changes later, for example in the bloom filter,
+// would hide keys without an error. So the pages of the index are replaced by a checked
+// copy in memory, at the same addresses: later changes on the disk have no effect.
 
 // maxPinned bounds the memory for indexes. They are some 3 % of the tables, so it is
 // enough for 2 GB of them; the indexes of more are found damaged by scrubber alone.
@@ -27,7 +27,7 @@ const maxPinned = 64 << 20
 // one goroutine.
 type pins map[uint64]int
 
-// update pins the indexes of tables that are new, and forgets those that are gone.
+// update pins the indexes of new tables, and removes those of deleted ones.
 func (p pins) update(db *badger.DB, dir string) {
 	tables := heldTables(db)
 	total := 0

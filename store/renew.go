@@ -12,10 +12,10 @@ import (
 // the window while this one's reads are looked up.
 const maxRenewals = 5
 
-// renew returns the proposal p, whose snapshot is from before the window, for
-// the newest commit instead, to be decided before all that waits. It may be
-// so: no key and no range that p read was written in between. If one was, the
-// verdict of what it returns is the conflict.
+// renew returns the proposal p, whose snapshot is older than the window, with the
+// newest commit as its snapshot, to be decided before all that wait. That is
+// correct if no key and no range that p read was written in between. If one was,
+// the returned proposal has the conflict as its verdict.
 //
 // The window cannot tell, but Badger can: it keeps every version after an open
 // snapshot, deletions too. The proposal carries the result as its snapshot, so

@@ -31,10 +31,10 @@ const (
 )
 
 // tally counts refused credentials for the audit: how many there were for each reason,
-// and which sources had the most. Its memory is bounded however many sources there are
-// (Misra and Gries, Finding repeated elements, 1982): of n refusals since the last
-// write, a source with more than n/(maxSources+1) is known, and its count is at most
-// that much too low. The zero value is ready.
+// and which sources were the most frequent. Its memory is bounded for any number of
+// sources (Misra and Gries, Finding repeated elements, 1982): of n refusals since the
+// last write, each source with more than n/(maxSources+1) is known, and its count is too
+// low by at most that. The zero value is ready to use.
 type tally struct {
 	mu      sync.Mutex
 	began   time.Time // of the first refusal since the last write
@@ -43,7 +43,7 @@ type tally struct {
 	waiting []count // could not be written
 }
 
-// source is what refusals have in common that make one audit record.
+// source identifies the refusals that are counted in one audit record.
 type source struct {
 	network netip.Addr
 	reason  keystore.Reason
@@ -83,8 +83,8 @@ func (t *tally) take() []count {
 	return out
 }
 
-// closeLocked makes records of what was counted since the last write: the sources with
-// the most, and the rest of each reason.
+// closeLocked returns the counts since the last write: of the most frequent sources, and
+// the rest of each reason.
 func (t *tally) closeLocked() (out []count) {
 	at := t.began.Truncate(time.Minute)
 	for s, n := range t.sources {

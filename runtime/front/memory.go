@@ -9,9 +9,9 @@ import (
 
 var pageBytes = os.Getpagesize()
 
-// BodyMemory gives memory for the body of the answer: of n bytes, and the exchange's
-// until it is over, or until the next call. Send takes a body that lies there as it is.
-// It counts for MaxAnswerMemory; nil: that is in use.
+// BodyMemory allocates n bytes for the body of the answer. They are valid until the
+// exchange is over, or until the next call. Send does not copy a body in this memory. It
+// counts for MaxAnswerMemory; if that is used up, BodyMemory returns nil.
 func (x *Exchange) BodyMemory(n int) []byte {
 	if n > len(x.memory) {
 		x.freeMemory()

@@ -33,12 +33,11 @@ type Options struct {
 	// there is no room is fault.Overloaded. Default 256 MiB.
 	MaxBodyMemory int64
 
-	// MaxAnswerMemory bounds what answers of more than 16 KiB may take together while
-	// they wait for their readers, MaxAnswerMemoryPerIP what those of one client may (of
-	// one /64 for IPv6). Where they are exceeded, the reader that takes the least for its
-	// time is disconnected. A client of a trusted proxy is the one that the proxy names;
-	// when it names none, the first bound alone holds. Default 256 MiB, and three
-	// quarters of MaxAnswerMemory.
+	// MaxAnswerMemory limits the memory of answers of more than 16 KiB that wait for
+	// their readers, MaxAnswerMemoryPerIP that of the answers to one client address (one
+	// /64 for IPv6). When a limit is exceeded, the slowest reader is disconnected. Behind
+	// a trusted proxy the client is the one that the proxy names; if it names none, only
+	// the first limit applies. Default 256 MiB, and three quarters of MaxAnswerMemory.
 	MaxAnswerMemory      int64
 	MaxAnswerMemoryPerIP int64
 

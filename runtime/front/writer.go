@@ -18,7 +18,7 @@ const freeBytes = 256 << 10
 
 var errNoMemory = errors.New("there is no memory for an answer that waits for its reader")
 
-// largeAnswer is an answer whose body fasthttp does not write, but the connection.
+// largeAnswer is an answer whose body is written by the connection, not by fasthttp.
 type largeAnswer struct {
 	body []byte
 	// memory is outside of the heap, and body lies in it; nil: it lies in the heap.
@@ -79,7 +79,7 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 	}
 }
 
-// Write writes what fasthttp has to say, and behind a head the body of its answer.
+// Write writes the bytes of fasthttp, and after a head the body of its answer.
 func (c *conn) Write(p []byte) (int, error) {
 	a := &c.answer
 	if a.body == nil {
@@ -97,8 +97,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), c.writeAnswer()
 }
 
-// writeAnswer writes head and body. What the kernel does not take at once waits in
-// memory that the backlog bounds.
+// writeAnswer writes head and body. What the kernel does not accept at once waits in
+// memory that the backlog limits.
 func (c *conn) writeAnswer() error {
 	var raw syscall.RawConn
 	if sc, ok := c.Conn.(syscall.Conn); ok {

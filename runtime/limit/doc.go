@@ -5,19 +5,18 @@
 // 240 buckets, which still never lets more than N through and may refuse one
 // bucket's width too early. Refused requests are not counted.
 //
-// All counters have one memory bound, and only a counter whose window is empty makes
-// room for another. Half of the memory is divided between all limits, and for each
-// between callers known by a key, user or tenant and addresses; the other half is for
-// those that need more. So many callers of one limit leave the others theirs. Callers
-// for whom there is no room are counted in a sketch of their limit and kind: upwards,
-// never less than exactly. Of n such callers within 4/3 of a window, all of which
-// have used up the limit, one that was never seen is refused with a probability of
-// at most
+// All counters share one memory limit, and only a counter whose window is empty is
+// replaced by another. Half of the memory is divided between all limits, and for each
+// limit between callers known by a key, user or tenant and addresses. The other half is
+// shared. So many callers of one limit cannot take the memory of the others. Callers
+// without a counter are counted in a count-min sketch of their limit and kind, whose
+// count is never too low. If n such callers have used up the limit within 4/3 of a
+// window, a new caller is refused with a probability of at most
 //
 //	(1 - e^(-n/w))^4
 //
-// where w is four times the counters, but no more than 2^22. With k sketches in use at
-// once each has a part of w, at least 1/2k of it. A count leaves a sketch up to a third
+// where w is four times the counters, but at most 2^22. With k sketches in use at once
+// each has a part of w, at least 1/2k of it. A count expires from a sketch up to a third
 // of a window late.
 //
 // The package is pure: it reads no clock, knows no HTTP and keeps nothing

@@ -11,9 +11,9 @@ import (
 	"runner.example/internal/fault"
 )
 
-// A caller whose requests of a handler run out of time or of stack so often within
-// strikeWindow is kept from it for coolDown; then one of its requests is let through to
-// see. All callers are kept from a handler that strikes so many different ones.
+// If requests of a caller to a handler run out of time or of stack strikesToOpen times
+// within strikeWindow, the caller is refused for coolDown. Then one of its requests is let
+// through as a probe. If this happens to callersToOpen callers, all callers are refused.
 const (
 	strikesToOpen = 5
 	callersToOpen = 5
@@ -30,13 +30,13 @@ type Unavailable struct {
 
 func (u *Unavailable) Unwrap() error { return u.Fault }
 
-// breaker keeps a handler that does not end from taking all processors: each of
-// its requests costs as much as all of their time. It is open to a caller, or to all
-// of them, so that what one has sent is not refused to the others. Any goroutine may
-// use it; a request that does well takes no lock.
+// breaker is the circuit breaker of one handler. It keeps a handler that does not end
+// from taking all processors. It is open (refuses requests) for single callers or for
+// all, so that one caller's requests do not close the handler to the others. Any
+// goroutine may use it; a successful request takes no lock.
 type breaker struct {
-	open   atomic.Bool              // to all callers; also half open: one request is let through
-	barred atomic.Pointer[[]uint64] // callers that it is open to, or half open; nil: none
+	open    atomic.Bool              // to all callers; also half open: one request is let through
+	refused atomic.Pointer[[]uint64] // callers that it is open to, or half open; nil: none
 
 	mu      sync.Mutex
 	callers []struckCaller // within strikeWindow
@@ -74,12 +74,12 @@ func callerOf(call *hostabi.Call) uint64 {
 
 // admit says whether a request may run. Who was admitted tells the verdict.
 func (b *breaker) admit(call *hostabi.Call) (probe, error) {
-	open, barred := b.open.Load(), b.barred.Load()
-	if !open && barred == nil {
+	open, refused := b.open.Load(), b.refused.Load()
+	if !open && refused == nil {
 		return noProbe, nil
 	}
 	id := callerOf(call)
-	if !open && !slices.Contains(*barred, id) {
+	if !open && !slices.Contains(*refused, id) {
 		return noProbe, nil
 	}
 	b.mu.Lock()
@@ -140,7 +140,7 @@ func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
 	if struck {
 		b.strike(id, now)
 	}
-	b.bar()
+	b.updateRefused()
 }
 
 // find gives a caller who was struck.
@@ -175,8 +175,8 @@ func (b *breaker) strike(id uint64, now time.Time) {
 	}
 }
 
-// bar tells admit which callers it has to look at.
-func (b *breaker) bar() {
+// updateRefused gives admit the callers that the breaker is open to.
+func (b *breaker) updateRefused() {
 	var ids []uint64
 	for i := range b.callers {
 		if !b.callers[i].until.IsZero() {
@@ -184,8 +184,8 @@ func (b *breaker) bar() {
 		}
 	}
 	if ids == nil {
-		b.barred.Store(nil)
+		b.refused.Store(nil)
 		return
 	}
-	b.barred.Store(&ids)
+	b.refused.Store(&ids)
 }

@@ -32,8 +32,8 @@
 // A guest that computes for more than a moment goes on in turns, of which there
 // are fewer than processors. Handlers share them evenly; a handler's runs have
 // them one after the other, and one that cannot be done in time is refused. What the
-// host computes for a request counts as the guest's time, takes turns and ends as the
-// guest does: in host functions, whose loops ask a cost.Meter, and as Work before and
+// host computes for a request counts as the guest's time, and is scheduled and ended as
+// the guest is: in host functions, whose loops use a cost.Meter, and as Work before and
 // after the run.
 //
 // What always holds: a guest never runs uncounted, so at the end of a slice of
