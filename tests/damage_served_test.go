@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -176,6 +177,39 @@ func TestAServerWithDamagedTablesServesNothingLess(t *testing.T) {
 	}
 	if r := a.run("data", "export", "Item", "--out", "out.jsonl"); r.status == 0 {
 		t.Errorf("an export of the damaged store: %s%s", r.stdout, r.stderr)
+	}
+}
+
+// A salvage that is ended by a signal leaves no rows behind.
+func TestASalvageThatIsEndedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	a := censusApp(t)
+	a.serve().stop()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		status, left := 0, ""
+		for try := 0; try < 20 && status == 0; try++ { // one that has ended before its signal tells nothing
+			dir := t.TempDir()
+			cmd := exec.Command(runnerBinary, "store", "salvage", filepath.Join(dir, "rescued.tar"))
+			cmd.Dir = a.dir
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(patient); ; { // until it has begun
+				if all, err := filepath.Glob(filepath.Join(dir, ".salvage-*")); err != nil || len(all) > 0 {
+					break
+				}
+				if time.Now().After(end) {
+					break
+				}
+			}
+			_ = cmd.Process.Signal(sig)
+			_ = cmd.Wait() // the state tells
+			all, err := os.ReadDir(dir)
+			status, left = cmd.ProcessState.ExitCode(), fmt.Sprint(all, err)
+		}
+		if status != 130 || left != "[] <nil>" {
+			t.Errorf("%s: status %d, left are %s", sig, status, left)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -79,7 +80,9 @@ func (c *cli) storeSalvageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report, err := c.salvage(cmd.Context(), a.data, args[0], s)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // beside the file there are rows until it ends
+			defer stop()
+			report, err := c.salvage(ctx, a.data, args[0], s)
 			if errors.Is(err, store.ErrLocked) {
 				return &failure{status: statusFailed, err: err, hint: "stop the server first"}
 			}
