@@ -84,7 +84,7 @@ func TestAQuarantinedClockIsToldAndAccepted(t *testing.T) {
 		t.Errorf("went back beside a server: %d, %s", r.status, r.stderr)
 	}
 	s.stop()
-	if r := a.run("clock", "accept"); r.status != 0 || !strings.Contains(r.stderr, "made later: 1") {
+	if r := a.run("clock", "accept"); r.status != 0 || !strings.Contains(r.stderr, "created after that time: 1") {
 		t.Errorf("status %d, %s", r.status, r.stderr)
 	}
 	s = a.serve()
