@@ -13,6 +13,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
+
+	"runner.example/store/files"
 )
 
 // The first byte of a key in Badger says what it is for, so that no key of a
@@ -30,7 +32,6 @@ const (
 	maxTxKeys   = 50_000
 	maxKeyBytes = 64_000 // Badger takes 65,000
 
-	memTableBytes = 64 << 20
 	// An entry grows to these and no further, in proposal.cost and in keys.
 	maxEntryBytes = 9 << 20
 	maxEntryKeys  = 60_000
@@ -55,7 +56,7 @@ func openBadger(dir string, log *slog.Logger, compacted func()) (*badger.DB, err
 	o.DetectConflicts = false // decided in apply, from the window
 	o.Logger = badgerLog{log, compacted}
 	o.MetricsEnabled = false
-	o.MemTableSize = memTableBytes
+	o.MemTableSize = files.MemTableBytes
 	o.NumMemtables = 2
 	o.NumCompactors = 2
 	o.NumGoroutines = 2

@@ -31,7 +31,7 @@
 //     no version inside the window, nor one that an open transaction can see
 //     or that is newer.
 //   - Open refuses files that lack acknowledged commits, and names the file;
-//     see mark.go and inspect.go.
+//     see mark.go and package files.
 //   - Damaged data is an error (ErrUnavailable), never an absent key or an older
 //     value, and compactions do not drop it; see reading.go and scrub.go.
 //   - A commit that does not fit on the disk is refused as a whole; reads still

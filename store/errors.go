@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"runner.example/internal/fault"
+	"runner.example/store/files"
 )
 
 // The ways in which the store refuses. Match them with errors.Is: what is
@@ -25,6 +26,10 @@ var (
 	ErrUnknown error = fault.New(fault.Unavailable, "it is not known whether the change was stored")
 	// ErrLocked: another process, or another Store of this one, has the folder.
 	ErrLocked = errors.New("locked")
+	// ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
+	// The error that wraps it names the file. Such a store must not be served: keep the
+	// folder as it is, and restore a backup into a new one.
+	ErrDamaged = files.ErrDamaged
 	// ErrReadOnly: Set or Delete in a View.
 	ErrReadOnly = errors.New("write in a read-only transaction")
 )

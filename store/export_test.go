@@ -7,6 +7,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/fb"
+
+	"runner.example/store/files"
 )
 
 // Pieces returns how many pieces of values can be read now.
@@ -88,14 +90,14 @@ func (s *Store) MarkNext() (err error) {
 // InChecksum reports whether a byte of a table belongs to the checksum of a block, or to
 // the length of one.
 func InChecksum(path string, at int64) (bool, error) {
-	t, err := openTable(path)
+	t, err := files.OpenTable(path)
 	if err != nil {
 		return false, err
 	}
-	defer t.close()
-	for i := range t.index.OffsetsLength() {
+	defer t.Close()
+	for i := range t.Index.OffsetsLength() {
 		var block fb.BlockOffset
-		t.index.Offsets(&block, i)
+		t.Index.Offsets(&block, i)
 		if end := int64(block.Offset() + block.Len()); at >= end-10 && at < end {
 			return true, nil
 		}

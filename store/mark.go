@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"runner.example/store/files"
 )
 
 // mark is the high-water mark: a file beside Badger's that names the newest entry
@@ -128,7 +130,7 @@ func (m *mark) read() error {
 	all := make([]byte, markSlots*markBlockLen)
 	n, err := io.ReadFull(m.file, all)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return inFile(m.file.Name(), err)
+		return files.InFile(m.file.Name(), err)
 	}
 	found := false
 	for at := 0; at < n; at += markBlockLen {
@@ -139,9 +141,9 @@ func (m *mark) read() error {
 	}
 	switch {
 	case !found:
-		return damagedFile(m.file.Name(), "it does not name the newest commit: both copies are damaged")
+		return files.Damaged(m.file.Name(), "it does not name the newest commit: both copies are damaged")
 	case m.now.state == markRestoring:
-		return damagedFile(m.file.Name(), "the restore of a backup into this store did not finish: remove the folder and restore again")
+		return files.Damaged(m.file.Name(), "the restore of a backup into this store did not finish: remove the folder and restore again")
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
@@ -12,6 +10,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
 	"golang.org/x/sys/unix"
+
+	"runner.example/store/files"
 )
 
 // Badger checks the index of a table when it opens the table, and later reads it from the
@@ -41,7 +41,7 @@ func (p pins) update(db *badger.DB, dir string) {
 		if _, ok := p[t.ID()]; !ok {
 			// An error means that the file is damaged, which the scrubber tells, or that
 			// there is no memory: then the index stays as it is.
-			if n, err := pinIndex(t, filepath.Join(dir, fmt.Sprintf("%06d%s", t.ID(), tableExt)), maxPinned-total); err == nil {
+			if n, err := pinIndex(t, files.TablePath(dir, t.ID()), maxPinned-total); err == nil {
 				p[t.ID()] = n
 				total += n
 			}
@@ -71,28 +71,28 @@ func heldTables(db *badger.DB) (all []*table.Table) {
 // pinIndex replaces the pages with the index of t, if they are at most most bytes, and
 // returns how many they are.
 func pinIndex(t *table.Table, path string, most int) (int, error) {
-	file, err := openTable(path)
+	file, err := files.OpenTable(path)
 	if err != nil {
 		return 0, err
 	}
-	defer file.close()
+	defer file.Close()
 	page := os.Getpagesize()
-	from := int(file.blocks) / page * page
+	from := int(file.BlockBytes) / page * page
 	size := (len(t.Data) - from + page - 1) / page * page
-	info, err := file.file.Stat()
+	info, err := file.File.Stat()
 	if err != nil {
 		return 0, err
 	}
 	if size > most || info.Size() != int64(len(t.Data)) {
-		return 0, errShort
+		return 0, files.ErrShort
 	}
 	mem, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return 0, err
 	}
 	copied := unsafe.Slice((*byte)(mem), size)
-	if _, err = file.file.ReadAt(copied[:len(t.Data)-from], int64(from)); err == nil {
-		copy(copied[int(file.blocks)-from:], file.raw)
+	if _, err = file.File.ReadAt(copied[:len(t.Data)-from], int64(from)); err == nil {
+		copy(copied[int(file.BlockBytes)-from:], file.RawIndex)
 		if err = unix.Mprotect(copied, unix.PROT_READ); err == nil {
 			_, err = unix.MremapPtr(mem, uintptr(size), unsafe.Pointer(&t.Data[from]), uintptr(size), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
 		}

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"runner.example/store/files"
 )
 
 // scrubber reads and checks all tables of an open store again and again. So it finds
@@ -140,7 +141,7 @@ func (c *scrubber) ids() []uint64 {
 // check checks one table and returns its size. Damage is noted. A table that was removed
 // meanwhile is not damaged.
 func (c *scrubber) check(id uint64) (int64, error) {
-	_, size, err := checkTable(filepath.Join(c.dir, fmt.Sprintf("%06d%s", id, tableExt)), math.MaxInt64)
+	_, size, err := files.CheckTable(files.TablePath(c.dir, id), math.MaxInt64)
 	if err != nil && !slices.Contains(c.ids(), id) {
 		return size, nil
 	}

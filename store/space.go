@@ -19,6 +19,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
+
+	"runner.example/store/files"
 )
 
 // space refuses commits that do not fit on the disk, before Badger sees them.
@@ -87,7 +89,7 @@ const (
 	// that comes next, and reads some way past the end at the next start.
 	logSlack     = 64 << 10
 	logStep      = 8 << 20
-	logFileBytes = 2 * memTableBytes
+	logFileBytes = 2 * files.MemTableBytes
 	// nextBytes is reserved of the file that comes next: the largest commit.
 	nextBytes = 16 << 20
 	// manifestBytes is reserved after the end of the list of tables. A record
@@ -174,7 +176,7 @@ func (s *space) logs() ([]logFile, error) {
 	}
 	var logs []logFile
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), walExt)
+		name, ok := strings.CutSuffix(e.Name(), files.LogExt)
 		if id, err := strconv.Atoi(name); ok && err == nil {
 			logs = append(logs, logFile{filepath.Join(s.dir, e.Name()), id})
 		}
@@ -201,7 +203,7 @@ func (s *space) attach() error {
 	if s.file, err = os.OpenFile(current.path, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	s.id, s.reserved, s.used, s.last = current.id, 0, diskUse{log: walHead}, diskUse{}
+	s.id, s.reserved, s.used, s.last = current.id, 0, diskUse{log: files.LogHead}, diskUse{}
 	s.flushing = nil
 	for _, l := range logs[:len(logs)-1] {
 		if info, err := os.Stat(l.path); err == nil { // else it was flushed just now
@@ -269,7 +271,7 @@ func (s *space) reserveFor(r diskUse) error {
 			return err
 		}
 	}
-	if s.next == nil && max(s.used.log, s.used.table) >= memTableBytes {
+	if s.next == nil && max(s.used.log, s.used.table) >= files.MemTableBytes {
 		return s.makeNext()
 	}
 	return nil
@@ -295,7 +297,7 @@ func (s *space) look() error {
 	s.reserved = s.nextBytes()
 	s.used = s.last // all that the new log may hold
 	s.used.add(s.ahead)
-	s.used.log += walHead
+	s.used.log += files.LogHead
 	return nil
 }
 
@@ -333,7 +335,7 @@ func (s *space) checkFreeBytes(need int64) error {
 
 // makeNext makes the log that Badger goes on with.
 func (s *space) makeNext() error {
-	path := filepath.Join(s.dir, fmt.Sprintf("%05d%s", s.id+1, walExt))
+	path := filepath.Join(s.dir, fmt.Sprintf("%05d%s", s.id+1, files.LogExt))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

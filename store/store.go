@@ -16,6 +16,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
+
+	"runner.example/store/files"
 )
 
 // Seq is a number in the order of commits: that of the log's entry in which a
@@ -122,7 +124,7 @@ func open(o Options) (_ *Store, err error) {
 		err = cmp.Or(s.scrubber.first(), err)
 	}
 	if err != nil {
-		return nil, inFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
+		return nil, files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
 	}
 	s.applied.Store(uint64(s.machine.applied))
 	s.discard()
@@ -159,10 +161,10 @@ func (s *Store) openFiles() (err error) {
 		return err
 	}
 	data := filepath.Join(s.dir, badgerName)
-	if err := inspect(data, s.mark.least()); err != nil {
+	if err := files.Inspect(data, uint64(s.mark.least())); err != nil {
 		return err
 	}
-	if err := removeEmptyLogs(data); err != nil {
+	if err := files.RemoveEmptyLogs(data); err != nil {
 		return err
 	}
 	if err := s.openTables(data); err != nil {
@@ -197,7 +199,7 @@ func (s *Store) agree(newest, marked logRecord) error {
 	}
 	if s.mark.file == nil {
 		if newest.marked {
-			return damagedFile(filepath.Join(s.dir, markName), "it is missing: it names the newest commit")
+			return files.Damaged(filepath.Join(s.dir, markName), "it is missing: it names the newest commit")
 		}
 		m, err := makeMark(s.dir, newest.mark()) // of a store that is new, or from before there were marks
 		if err == nil {
@@ -207,7 +209,7 @@ func (s *Store) agree(newest, marked logRecord) error {
 	}
 	old := !newest.marked && newest.seq > s.mark.now.seq // a runner from before there were marks wrote on
 	if !old && !s.mark.fits(newest.seq, &marked) {
-		return damagedFile(s.mark.file.Name(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.now.seq, newest.seq)
+		return files.Damaged(s.mark.file.Name(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.now.seq, newest.seq)
 	}
 	return s.mark.set(newest.mark())
 }

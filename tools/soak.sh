@@ -74,7 +74,7 @@ part "sandbox: isolation, a million requests" \
 part "sandbox: the same, shorter, with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi/...
 part "store, rows and keys with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store ./entity ./keystore
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store/... ./entity ./keystore
 part "callers, webhooks and outbound calls with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/auth ./webhook ./internal/outbound
 part "wasm: rewritten modules mean what they meant" \

@@ -1,4 +1,4 @@
-package store
+package files
 
 import (
 	"errors"
@@ -6,8 +6,7 @@ import (
 )
 
 // ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
-// The error that wraps it names the file. Such a store must not be served: keep the
-// folder as it is, and restore a backup into a new one.
+// The error that wraps it names the file.
 var ErrDamaged = errors.New("the store is damaged")
 
 // damage is what is wrong with one file.
@@ -16,13 +15,15 @@ type damage struct {
 	cause error
 }
 
-// damagedFile says what is wrong with a file of the store.
-func damagedFile(file, format string, args ...any) error {
+// Damaged returns an error that matches ErrDamaged and says what is wrong with the file
+// at that path. The rest is as for fmt.Errorf.
+func Damaged(file, format string, args ...any) error {
 	return &damage{file, fmt.Errorf(format, args...)}
 }
 
-// inFile names the file that err is about, unless err names one.
-func inFile(file string, err error) error {
+// InFile returns err as damage of the file at that path, unless err matches ErrDamaged
+// already. It returns nil for nil.
+func InFile(file string, err error) error {
 	if err == nil || errors.Is(err, ErrDamaged) {
 		return err
 	}

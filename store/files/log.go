@@ -1,4 +1,4 @@
-package store
+package files
 
 import (
 	"bufio"
@@ -21,8 +21,13 @@ import (
 // The lengths and the end of life are varints. A commit is entries with the bit
 // walTx in meta and one with walEnd, whose value is the version in digits.
 const (
-	walExt     = ".mem"
-	walHead    = 20
+	LogExt  = ".mem"
+	LogHead = 20 // bytes before the first entry
+
+	// MemTableBytes is the size of memtable that the store gives Badger. No value in a
+	// log is longer.
+	MemTableBytes = 64 << 20
+
 	walTx      = 1 << 6
 	walEnd     = 1 << 7
 	walMaxKey  = 1 << 16
@@ -33,11 +38,11 @@ const (
 // wal is what a write-ahead log holds.
 type wal struct {
 	path        string
-	first, last Seq   // the whole commits; 0 if there are none
-	end         int64 // where they end
-	torn        bool  // what follows is not zeros
+	first, last uint64 // the whole commits; 0 if there are none
+	end         int64  // where they end
+	torn        bool   // what follows is not zeros
 	// beyond is a whole end of a commit found behind the end; 0 if there is none.
-	beyond Seq
+	beyond uint64
 	// loose: it holds entries outside of commits, as Badger writes them when it
 	// loads a backup. Their versions are in no order.
 	loose bool
@@ -53,13 +58,13 @@ func readWAL(path string) (*wal, error) {
 	defer f.Close()
 	w := &wal{path: path}
 	in := &walReader{r: bufio.NewReaderSize(f, 1<<20)}
-	head := make([]byte, walHead)
+	head := make([]byte, LogHead)
 	if _, err := io.ReadFull(in, head); err != nil {
 		w.torn = !errors.Is(err, io.EOF) // Badger empties a log before it removes it
 		return w, notEOF(err)
 	}
 	if binary.BigEndian.Uint64(head) != 0 {
-		return nil, damagedFile(path, "its header names an encryption key, but stores are not encrypted")
+		return nil, Damaged(path, "its header names an encryption key, but stores are not encrypted")
 	}
 	w.end = in.n
 	if err := w.read(in); err != nil {
@@ -70,7 +75,7 @@ func readWAL(path string) (*wal, error) {
 
 // read reads commits until one is not whole.
 func (w *wal) read(in *walReader) error {
-	var open Seq // the commit whose entries are being read
+	var open uint64 // the commit whose entries are being read
 	for {
 		e, err := in.next()
 		if err != nil || e == nil {
@@ -87,13 +92,13 @@ func (w *wal) read(in *walReader) error {
 			continue
 		case e.meta&walEnd != 0:
 			seq, err := strconv.ParseUint(string(e.value), 10, 64)
-			if err != nil || Seq(seq) != open {
+			if err != nil || seq != open {
 				return nil
 			}
 			if w.first == 0 {
 				w.first = open
 			} else if open != w.last+1 && !w.loose {
-				return damagedFile(w.path, "commit %d follows commit %d", open, w.last)
+				return Damaged(w.path, "commit %d follows commit %d", open, w.last)
 			}
 			w.last, open = open, 0
 		case open != 0:
@@ -131,7 +136,7 @@ func (w *wal) look(f *os.File) error {
 }
 
 // findEnd returns the newest commit whose end is in b, 0 if there is none.
-func findEnd(b []byte) (newest Seq) {
+func findEnd(b []byte) (newest uint64) {
 	const head = 5 // meta, user meta, two lengths and the end of life, a byte each
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte(walEndKey))
@@ -154,17 +159,17 @@ type walEntry struct {
 	key, value     []byte
 }
 
-func (e *walEntry) version() Seq {
+func (e *walEntry) version() uint64 {
 	return versionOf(e.key)
 }
 
 // versionOf returns the version at the end of one of Badger's keys, which keeps it
 // the other way round so that newer ones come first.
-func versionOf(key []byte) Seq {
+func versionOf(key []byte) uint64 {
 	if len(key) < walVersion {
 		return 0
 	}
-	return Seq(^binary.BigEndian.Uint64(key[len(key)-walVersion:]))
+	return ^binary.BigEndian.Uint64(key[len(key)-walVersion:])
 }
 
 // walReader reads entries and counts bytes.
@@ -218,7 +223,7 @@ func (r *walReader) entry() (e walEntry, ok bool) {
 		}
 	}
 	keyLen, valueLen := lengths[0], lengths[1]
-	if keyLen < walVersion || keyLen > walMaxKey || valueLen > memTableBytes {
+	if keyLen < walVersion || keyLen > walMaxKey || valueLen > MemTableBytes {
 		return e, false
 	}
 	if need := int(keyLen+valueLen) + crc32.Size; cap(r.buf) < need {
