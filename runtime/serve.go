@@ -304,7 +304,9 @@ func storeFault(err error) error {
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return errConflict
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown):
+		return fault.Wrap(err, fault.Unavailable, "the store is unavailable; nothing of the request was stored")
+	case errors.Is(err, store.ErrUnknown):
 		return fault.Wrap(err, fault.Unavailable, "the store did not answer; what the request wrote may or may not hold")
 	}
 	return err

@@ -96,7 +96,7 @@ func TestAFullDiskRefusesWritesAndNothingElse(t *testing.T) {
 			}
 			refuses := func() {
 				t.Helper()
-				if got := add(); got.status != 503 || got.problem(t).Code != "unavailable" {
+				if got := add(); got.status != 503 || got.problem(t).Code != "unavailable" || !strings.Contains(got.problem(t).Detail, "nothing of the request was stored") {
 					t.Errorf("a write on a full disk: %d %s", got.status, got.body)
 				}
 				got := s.do("GET", "/_health/ready", "")
