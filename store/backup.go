@@ -16,6 +16,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4/pb"
 	"google.golang.org/protobuf/proto"
+
+	"runner.example/store/space"
 )
 
 // A backup is a line and frames:
@@ -236,15 +238,15 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	if err := mark.set(markSlot{state: markRestoring}); err != nil {
 		return err
 	}
-	s.space.ahead = restoreAhead
+	s.space.Ahead = restoreAhead
 	err := s.load(newFrameReader(ctx, r))
-	s.space.ahead = diskUse{}
+	s.space.Ahead = space.Use{}
 	var newest logRecord
 	if err == nil {
 		newest, _, err = audit(s.db, 0)
 	}
 	if err != nil {
-		err = errors.Join(err, s.db.DropAll(), s.space.attach())
+		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
 		return errors.Join(err, mark.set(markSlot{}))
 	}
 	if err := s.reopenBadger(); err != nil {
@@ -294,16 +296,16 @@ func (s *Store) load(in *frameReader) error {
 
 // restoreAhead bounds what Badger has been given beside the log and has not written,
 // when one batch is under way and one is being gathered.
-var restoreAhead = diskUse{log: 32 << 20, table: 32 << 20}
+var restoreAhead = space.Use{Log: 32 << 20, Table: 32 << 20}
 
 // listDiskUse returns what a list of keys takes of Badger.
-func listDiskUse(payload []byte) (r diskUse, err error) {
+func listDiskUse(payload []byte) (r space.Use, err error) {
 	var list pb.KVList
 	if err := proto.Unmarshal(payload, &list); err != nil {
 		return r, errDamaged
 	}
 	for _, kv := range list.Kv {
-		r.add(diskUseOf(1, int64(len(kv.Key)+len(kv.Value))))
+		r.Add(space.UseOf(1, int64(len(kv.Key)+len(kv.Value))))
 	}
 	return r, nil
 }
@@ -320,7 +322,7 @@ func (s *Store) loadFrames(in *frameReader, lists io.Writer) error {
 			if err != nil {
 				return err
 			}
-			if err := s.space.admit(r); err != nil {
+			if err := s.space.Admit(r); err != nil {
 				return unavailable(err)
 			}
 			head := binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"runner.example/store/space"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -71,7 +73,7 @@ func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
 		return Digest{}, errClosed
 	}
 	d, err := s.blobs.put(&ctxReader{ctx, r})
-	if isDiskFull(err) {
+	if space.IsFull(err) {
 		err = unavailable(err)
 	}
 	if err != nil {

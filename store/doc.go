@@ -35,7 +35,7 @@
 //   - Damaged data is an error (ErrUnavailable), never an absent key or an older
 //     value, and compactions do not drop it; see reading.go and scrub.go.
 //   - A commit that does not fit on the disk is refused as a whole; reads still
-//     work (see space).
+//     work (see package space).
 //   - An Update or View that touches nothing opens nothing.
 //
 // # What never happens here

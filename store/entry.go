@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"sync/atomic"
+
+	"runner.example/store/space"
 )
 
 // proposal is what a transaction asks the log to commit. After it was handed
@@ -116,4 +118,21 @@ func link(prev, entry digest) digest {
 	copy(both[:], prev[:])
 	copy(both[sha256.Size:], entry[:])
 	return sha256.Sum256(both[:])
+}
+
+// diskUse returns how much of Badger's files e takes; cut is as for stage.
+func (e *entry) diskUse(cut map[string]int) space.Use {
+	keys, bytes := 3, 512 // the record of the log and the mark of the end
+	for _, p := range e.proposals {
+		if p.verdict.outcome != committed {
+			continue
+		}
+		for i := range p.writes {
+			w := &p.writes[i]
+			k := stagedKeys(w, cut)
+			keys += k
+			bytes += len(w.value) + k*(len(w.key)+8)
+		}
+	}
+	return space.UseOf(keys, int64(bytes))
 }

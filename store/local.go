@@ -180,7 +180,7 @@ func (s *Store) applyLocal(e *entry) {
 	if s.machine.decide(seq, e) == 0 {
 		return
 	}
-	if err := s.space.admit(e.diskUse(s.machine.cut)); err != nil {
+	if err := s.space.Admit(e.diskUse(s.machine.cut)); err != nil {
 		e.fail(unavailable(err))
 		return
 	}

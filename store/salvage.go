@@ -15,6 +15,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"runner.example/store/files"
+	"runner.example/store/space"
 )
 
 // SalvageOptions say what to salvage.
@@ -88,7 +89,7 @@ type salvage struct {
 	dir string // of Badger's files
 
 	out          *badger.WriteBatch
-	space        *space // for what out writes
+	space        *space.Reserver // for what out writes
 	newest       Seq
 	acknowledged Seq
 	seen         map[Seq]bool // commits whose record of the log was read
@@ -111,7 +112,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 			err = errors.Join(err, s.release())
 		}
 	}()
-	v.space, s.space.ahead = &s.space, restoreAhead
+	v.space, s.space.Ahead = &s.space, restoreAhead
 	v.out = s.db.NewManagedWriteBatch()
 	v.out.SetMaxPendingTxns(1)
 	defer v.out.Cancel()
@@ -162,7 +163,7 @@ func (v *salvage) put(e *files.Version) error {
 	case e.Key[0] != spaceData && e.Key[0] != spacePieces:
 		return nil
 	}
-	if err := v.space.admit(diskUseOf(1, int64(len(e.Key)+len(e.Value)))); err != nil {
+	if err := v.space.Admit(space.UseOf(1, int64(len(e.Key)+len(e.Value)))); err != nil {
 		return unavailable(err)
 	}
 	if e.Deleted {

@@ -18,6 +18,7 @@ import (
 	"github.com/dgraph-io/ristretto/v2/z"
 
 	"runner.example/store/files"
+	"runner.example/store/space"
 )
 
 // Seq is a number in the order of commits: that of the log's entry in which a
@@ -62,7 +63,7 @@ type Store struct {
 	mark      *mark
 	machine   *machine
 	local     *localLog
-	space     space
+	space     space.Reserver
 	snapshots snapshots
 	followers followers
 	turns     *turns
@@ -178,8 +179,8 @@ func (s *Store) openFiles() (err error) {
 
 // openTables opens the database in dir, and begins to check its files.
 func (s *Store) openTables(dir string) error {
-	s.space.dir, s.space.log = dir, s.log
-	if err := s.space.prepare(); err != nil {
+	s.space.Dir, s.space.Log, s.space.MemTableBytes = dir, s.log, files.MemTableBytes
+	if err := s.space.Prepare(); err != nil {
 		return err
 	}
 	scrubber := newScrubber(s, dir)
@@ -189,7 +190,7 @@ func (s *Store) openTables(dir string) error {
 	}
 	s.db, s.scrubber = db, scrubber
 	scrubber.start(db)
-	return s.space.attach()
+	return s.space.Attach()
 }
 
 // agree compares the newest entry of the log with the mark, which then names it.
@@ -235,7 +236,7 @@ func (s *Store) release() (err error) {
 			return err
 		}
 	}
-	s.space.close()
+	s.space.Close()
 	if s.mark != nil {
 		err = s.mark.close()
 	}
@@ -274,7 +275,7 @@ func (s *Store) closeBadger() error {
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the folder was removed while it was open: what was in it is lost, restore a backup")
 		}
-		if z.Waiting(s.space.dir) != nil || time.Since(began) > flushWait {
+		if z.Waiting(s.space.Dir) != nil || time.Since(began) > flushWait {
 			return errors.New("what was acknowledged is on disk, but its tables cannot be written: see whether the disk is full; the next start writes them")
 		}
 	}
@@ -484,7 +485,7 @@ func (s *Store) Health() Health {
 		Waiting:   len(s.local.queue) + len(s.local.renewed),
 		Snapshots: s.snapshots.count(),
 	}
-	if err := s.space.reason(); err != nil {
+	if err := s.space.Reason(); err != nil {
 		h.Reason = unavailable(err)
 	}
 	if cause := s.failure.Load(); cause != nil {

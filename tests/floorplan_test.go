@@ -34,6 +34,7 @@ var plan = map[string]room{
 	"internal/outbound":  {0, nil},
 	"internal/wasm":      {0, nil},
 	"hostabi/abi":        {0, nil},
+	"store/space":        {0, []string{"github.com/dgraph-io/badger"}},
 	"store/files":        {0, []string{"github.com/dgraph-io/badger"}},
 	"sdk/c":              {0, nil}, // what build compiles with
 	"sdk/go":             {0, nil}, // laid beside an app; a module of its own

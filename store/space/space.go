@@ -1,4 +1,4 @@
-package store
+package space
 
 import (
 	"errors"
@@ -19,11 +19,9 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
-
-	"runner.example/store/files"
 )
 
-// space refuses commits that do not fit on the disk, before Badger sees them.
+// Reserver refuses commits that do not fit on the disk, before Badger sees them.
 //
 // Badger appends each commit to its log, a mapping of a sparse file
 // (<n>.mem), beside a table in memory of the same content. When either is full
@@ -34,16 +32,26 @@ import (
 //	00008.mem  reserved and empty, made when Badger may need it next
 //
 // A write to a page that does not fit on the file system would end the process,
-// so space reserves what a commit takes before it is handed to Badger, and the
+// so it reserves what a commit takes before it is handed to Badger, and the
 // file that comes next: Badger could not go on without it. Tables reserve their
 // own room and wait for it (see third_party/ristretto), so commits are refused
 // as well when less is free than the tables of what was committed will take.
 //
 // How far Badger has come is not known but bounded: what a commit adds at most
 // is counted.
-type space struct {
-	dir   string // of Badger's files; "" in memory
-	log   *slog.Logger
+//
+// The fields are set before Prepare, and Prepare is called before Badger opens the files,
+// then Attach; both again after Badger was closed. All methods are for the goroutine that
+// commits, but for Reason.
+type Reserver struct {
+	Dir string // of Badger's files; "" in memory: then all fits
+	Log *slog.Logger
+	// MemTableBytes is the size of Badger's tables in memory.
+	MemTableBytes int64
+	// Ahead is what Badger may not have been given yet of what is counted. It is for the
+	// goroutine that calls Admit.
+	Ahead Use
+
 	need  atomic.Int64            // what has to be free
 	short atomic.Pointer[refusal] // the newest refusal; nil after a commit
 
@@ -51,20 +59,20 @@ type space struct {
 	file     *os.File // Badger's log
 	id       int      // its number
 	reserved int64    // bytes of file
-	used     diskUse  // at most, of file and of the table in memory
-	last     diskUse  // of the newest commit
+	used     Use      // at most, of file and of the table in memory
+	last     Use      // of the newest commit
 	next     *os.File // nil unless it is made
 	flushing []flushed
-	ahead    diskUse // what Badger may not have been given yet of what is counted
 }
 
-// diskUse is how much space a commit takes at most.
-type diskUse struct {
-	log   int64 // bytes of Badger's log
-	table int64 // bytes of its table in memory
+// Use is how much space a commit takes at most.
+type Use struct {
+	Log   int64 // bytes of Badger's log
+	Table int64 // bytes of its table in memory
 }
 
-func (r *diskUse) add(o diskUse) { r.log += o.log; r.table += o.table }
+// Add adds o to r.
+func (r *Use) Add(o Use) { r.Log += o.Log; r.Table += o.Table }
 
 // flushed is a log whose table is being written.
 type flushed struct {
@@ -78,6 +86,10 @@ type refusal struct {
 }
 
 const (
+	// The format of Badger's logs, as in package files.
+	logExt  = ".mem"
+	logHead = 20 // bytes before the first entry of a log
+
 	// What Badger's log adds to a key and a value: a header of at most 22
 	// bytes, the version and a checksum.
 	logEntryBytes = 22 + 8 + 4
@@ -87,9 +99,8 @@ const (
 
 	// logSlack is reserved after what is counted: Badger clears the header
 	// that comes next, and reads some way past the end at the next start.
-	logSlack     = 64 << 10
-	logStep      = 8 << 20
-	logFileBytes = 2 * files.MemTableBytes
+	logSlack = 64 << 10
+	logStep  = 8 << 20
 	// nextBytes is reserved of the file that comes next: the largest commit.
 	nextBytes = 16 << 20
 	// manifestBytes is reserved after the end of the list of tables. A record
@@ -108,10 +119,10 @@ const (
 	shortWait = 5 * time.Second
 )
 
-// prepare makes the files that an earlier process has left such that Badger can
+// Prepare makes the files that an earlier process has left such that Badger can
 // open them.
-func (s *space) prepare() error {
-	s.close()
+func (s *Reserver) Prepare() error {
+	s.Close()
 	logs, err := s.logs()
 	if err != nil {
 		return err
@@ -169,29 +180,29 @@ type logFile struct {
 }
 
 // logs returns Badger's logs, in their order.
-func (s *space) logs() ([]logFile, error) {
-	entries, err := os.ReadDir(s.dir)
+func (s *Reserver) logs() ([]logFile, error) {
+	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var logs []logFile
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), files.LogExt)
+		name, ok := strings.CutSuffix(e.Name(), logExt)
 		if id, err := strconv.Atoi(name); ok && err == nil {
-			logs = append(logs, logFile{filepath.Join(s.dir, e.Name()), id})
+			logs = append(logs, logFile{filepath.Join(s.Dir, e.Name()), id})
 		}
 	}
 	slices.SortFunc(logs, func(a, b logFile) int { return a.id - b.id })
 	return logs, nil
 }
 
-// attach looks for the log that Badger has just begun. Room is reserved when
+// Attach looks for the log that Badger has just begun. Room is reserved when
 // the first commit comes, so that a store whose disk is full can be read.
-func (s *space) attach() error {
-	if s.dir == "" {
+func (s *Reserver) Attach() error {
+	if s.Dir == "" {
 		return nil
 	}
-	s.close()
+	s.Close()
 	logs, err := s.logs()
 	if err != nil {
 		return err
@@ -203,20 +214,20 @@ func (s *space) attach() error {
 	if s.file, err = os.OpenFile(current.path, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	s.id, s.reserved, s.used, s.last = current.id, 0, diskUse{log: files.LogHead}, diskUse{}
+	s.id, s.reserved, s.used, s.last = current.id, 0, Use{Log: logHead}, Use{}
 	s.flushing = nil
 	for _, l := range logs[:len(logs)-1] {
 		if info, err := os.Stat(l.path); err == nil { // else it was flushed just now
 			s.flushing = append(s.flushing, flushed{l.path, info.Size()})
 		}
 	}
-	s.need.Store(s.needed(diskUse{}))
+	s.need.Store(s.needed(Use{}))
 	return nil
 }
 
-// close closes the files, and removes what was made for Badger to go on with if
+// Close closes the files, and removes what was made for Badger to go on with if
 // it has not.
-func (s *space) close() {
+func (s *Reserver) Close() {
 	if s.file != nil {
 		s.file.Close()
 	}
@@ -229,10 +240,10 @@ func (s *space) close() {
 	s.file, s.next = nil, nil
 }
 
-// admit reserves disk space for a commit that takes r. After an error nothing has
-// changed.
-func (s *space) admit(r diskUse) error {
-	if s.dir == "" {
+// Admit reserves disk space for a commit that takes r. After an error nothing has
+// changed: the commit must not be made.
+func (s *Reserver) Admit(r Use) error {
+	if s.Dir == "" {
 		return nil
 	}
 	err := s.reserveFor(r)
@@ -240,20 +251,20 @@ func (s *space) admit(r diskUse) error {
 	if err != nil {
 		s.short.Store(&refusal{err, time.Now()})
 		if was == nil {
-			s.log.Error("disk full, writes refused", "cause", err)
+			s.Log.Error("disk full, writes refused", "cause", err)
 		}
 		return err
 	}
 	if was != nil {
 		s.short.Store(nil)
-		s.log.Info("disk has space, writes accepted")
+		s.Log.Info("disk has space, writes accepted")
 	}
 	s.last = r
-	s.used.add(r)
+	s.used.Add(r)
 	return nil
 }
 
-func (s *space) reserveFor(r diskUse) error {
+func (s *Reserver) reserveFor(r Use) error {
 	if err := s.look(); err != nil {
 		return err
 	}
@@ -261,8 +272,8 @@ func (s *space) reserveFor(r diskUse) error {
 	if err := s.checkFree(); err != nil {
 		return err
 	}
-	if end := s.used.log + r.log + logSlack; end > s.reserved && s.reserved < logFileBytes {
-		end = min(end+logStep, logFileBytes)
+	if end := s.used.Log + r.Log + logSlack; end > s.reserved && s.reserved < s.logFileBytes() {
+		end = min(end+logStep, s.logFileBytes())
 		if err := reserve(s.file, s.reserved, end-s.reserved); err != nil {
 			return fmt.Errorf("reserve space in %s: %w", s.file.Name(), err)
 		}
@@ -271,14 +282,14 @@ func (s *space) reserveFor(r diskUse) error {
 			return err
 		}
 	}
-	if s.next == nil && max(s.used.log, s.used.table) >= files.MemTableBytes {
+	if s.next == nil && max(s.used.Log, s.used.Table) >= s.MemTableBytes {
 		return s.makeNext()
 	}
 	return nil
 }
 
 // look finds out how far Badger has come.
-func (s *space) look() error {
+func (s *Reserver) look() error {
 	s.flushing = slices.DeleteFunc(s.flushing, func(f flushed) bool {
 		_, err := os.Stat(f.path)
 		return errors.Is(err, fs.ErrNotExist)
@@ -290,21 +301,21 @@ func (s *space) look() error {
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	s.flushing = append(s.flushing, flushed{s.file.Name(), s.used.log})
+	s.flushing = append(s.flushing, flushed{s.file.Name(), s.used.Log})
 	s.file.Close()
 	s.file, s.next = s.next, nil
 	s.id++
 	s.reserved = s.nextBytes()
 	s.used = s.last // all that the new log may hold
-	s.used.add(s.ahead)
-	s.used.log += files.LogHead
+	s.used.Add(s.Ahead)
+	s.used.Log += logHead
 	return nil
 }
 
 // needed returns how many bytes have to be free for the tables of what was
 // committed, and of r.
-func (s *space) needed(r diskUse) int64 {
-	n := floorBytes + s.used.log + r.log
+func (s *Reserver) needed(r Use) int64 {
+	n := floorBytes + s.used.Log + r.Log
 	for _, f := range s.flushing {
 		n += f.bytes
 	}
@@ -312,9 +323,9 @@ func (s *space) needed(r diskUse) int64 {
 }
 
 // checkFree returns why there is not enough room for tables, nil if there is.
-func (s *space) checkFree() error {
-	switch err := z.Waiting(s.dir); {
-	case isDiskFull(err):
+func (s *Reserver) checkFree() error {
+	switch err := z.Waiting(s.Dir); {
+	case IsFull(err):
 		return fmt.Errorf("the disk is full: a table waits to be written: %w", err)
 	case err != nil:
 		return fmt.Errorf("a table waits to be written: %w", err)
@@ -322,20 +333,20 @@ func (s *space) checkFree() error {
 	return s.checkFreeBytes(s.need.Load())
 }
 
-func (s *space) checkFreeBytes(need int64) error {
-	free, err := freeBytes(filepath.Dir(s.dir)) // the folder itself may have to be made
+func (s *Reserver) checkFreeBytes(need int64) error {
+	free, err := freeBytes(filepath.Dir(s.Dir)) // the folder itself may have to be made
 	if err != nil {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("the disk is full: %s are free in %s and %s are needed", mib(free), s.dir, mib(need))
+		return fmt.Errorf("the disk is full: %s are free in %s and %s are needed", mib(free), s.Dir, mib(need))
 	}
 	return nil
 }
 
 // makeNext makes the log that Badger goes on with.
-func (s *space) makeNext() error {
-	path := filepath.Join(s.dir, fmt.Sprintf("%05d%s", s.id+1, files.LogExt))
+func (s *Reserver) makeNext() error {
+	path := filepath.Join(s.Dir, fmt.Sprintf("%05d%s", s.id+1, logExt))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -347,12 +358,15 @@ func (s *space) makeNext() error {
 	return nil
 }
 
+// logFileBytes is the size of the sparse file of a log.
+func (s *Reserver) logFileBytes() int64 { return 2 * s.MemTableBytes }
+
 // nextBytes is how much of a new log may be written before it is seen.
-func (s *space) nextBytes() int64 { return nextBytes + s.ahead.log }
+func (s *Reserver) nextBytes() int64 { return nextBytes + s.Ahead.Log }
 
 // reserveManifest reserves room after Badger's list of tables.
-func (s *space) reserveManifest() error {
-	f, err := os.OpenFile(filepath.Join(s.dir, badger.ManifestFilename), os.O_RDWR, 0)
+func (s *Reserver) reserveManifest() error {
+	f, err := os.OpenFile(filepath.Join(s.Dir, badger.ManifestFilename), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -367,10 +381,10 @@ func (s *space) reserveManifest() error {
 	return nil
 }
 
-// reason returns why there is not enough disk space for a commit, nil if there is. Any
+// Reason returns why there is not enough disk space for a commit, nil if there is. Any
 // goroutine may call it.
-func (s *space) reason() error {
-	if s.dir == "" {
+func (s *Reserver) Reason() error {
+	if s.Dir == "" {
 		return nil
 	}
 	if err := s.checkFree(); err != nil {
@@ -382,8 +396,8 @@ func (s *space) reason() error {
 	return nil
 }
 
-// isDiskFull reports whether err says that the disk or a quota is full.
-func isDiskFull(err error) bool {
+// IsFull reports whether err says that the disk or a quota is full.
+func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
@@ -407,25 +421,8 @@ func freeBytes(dir string) (int64, error) {
 
 func mib(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB" }
 
-// diskUse returns how much of Badger's files e takes; cut is as for stage.
-func (e *entry) diskUse(cut map[string]int) diskUse {
-	keys, bytes := 3, 512 // the record of the log and the mark of the end
-	for _, p := range e.proposals {
-		if p.verdict.outcome != committed {
-			continue
-		}
-		for i := range p.writes {
-			w := &p.writes[i]
-			k := stagedKeys(w, cut)
-			keys += k
-			bytes += len(w.value) + k*(len(w.key)+8)
-		}
-	}
-	return diskUseOf(keys, int64(bytes))
-}
-
-// diskUseOf returns what so many keys take, whose keys and values are of so many
+// UseOf returns what so many keys take, whose keys and values are of so many
 // bytes.
-func diskUseOf(keys int, bytes int64) diskUse {
-	return diskUse{bytes + int64(keys)*logEntryBytes, bytes + int64(keys)*tableEntryBytes}
+func UseOf(keys int, bytes int64) Use {
+	return Use{bytes + int64(keys)*logEntryBytes, bytes + int64(keys)*tableEntryBytes}
 }
