@@ -204,8 +204,8 @@ func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
 		acked := 0
 		for {
 			_, err := s.Update(t.Context(), setter(fmt.Sprintf("row/%06d", acked), value))
-			if errors.Is(err, store.ErrUnavailable) {
-				break
+			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
+				break // a table that is written now may make room for more
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -215,7 +215,6 @@ func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
 		if acked < 500 {
 			t.Errorf("only %d rows of 100 KiB fit", acked)
 		}
-		refused(t, s)
 		check := func() {
 			t.Helper()
 			rows := 0

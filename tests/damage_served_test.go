@@ -234,6 +234,9 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 		t.Error("a file was left of a salvage that was refused")
 	}
 
+	if r := a.run("store", "salvage", "data/badger/inside.tar"); r.status != 3 || !strings.Contains(r.stderr, "data folder") {
+		t.Errorf("a salvage into the data folder: %d %s", r.status, r.stderr)
+	}
 	a.must("store", "salvage", "whole.tar")
 	dir := extract("whole.tar")
 	whole, err := os.ReadFile(filepath.Join(dir, "rows/Item.jsonl"))

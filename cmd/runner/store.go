@@ -128,7 +128,34 @@ func (r *salvaged) whole() bool {
 	return !bad && len(r.Losses) == 0 && r.RowsError == ""
 }
 
+// isBelow reports whether the folder dir is root or below it.
+func isBelow(dir, root string) (bool, error) {
+	top, err := os.Stat(root)
+	if err != nil {
+		return false, err
+	}
+	if dir, err = filepath.Abs(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	for err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(dir); err == nil && os.SameFile(info, top) {
+			return true, nil
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return false, err
+}
+
 func (c *cli) salvage(ctx context.Context, data, path string, s *schema.Schema) (_ *salvaged, err error) {
+	if inside, err := isBelow(filepath.Dir(path), data); err != nil {
+		return nil, invalid("salvage: %w", err)
+	} else if inside {
+		return nil, invalid("salvage: %q is in the data folder, in which nothing is changed: choose a file outside", path)
+	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, invalid("salvage: %w", err)
