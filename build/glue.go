@@ -457,7 +457,7 @@ func (p *program) nesting(a *assembler) {
 }
 
 // deepest(at, length) counts the brackets that are open at once, outside of strings.
-// What is not JSON gets some number, as whoever parses it refuses it.
+// For what is not JSON the number means nothing: the parser refuses it.
 func deepest(a *assembler) {
 	const at, length, depth, most, quoted, char = 0, 1, 2, 3, 4, 5
 	const end = length

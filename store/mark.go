@@ -35,8 +35,9 @@ import (
 // The mark names entry m. The log is whole if it holds m, with the mark's chain hash,
 // and may go on behind it: the process ended before the mark of the next entry was
 // written, or the power failed before it was on disk. A log that ends before m has lost
-// what was acknowledged, and one of another chain belongs to another store. What the
-// power's failure can hide is damage to the entries of the last markDelay.
+// what was acknowledged, and one of another chain belongs to another store. If the log
+// has discarded the record of m, only the order is compared. A loss of power can hide
+// damage to the entries of the last markDelay.
 //
 // # Layout
 //
