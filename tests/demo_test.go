@@ -33,7 +33,7 @@ func onlyCommands(t *testing.T, names []string) string {
 }
 
 // The demo is what a newcomer sees first: make it, type the lines it prints,
-// and compare with what the README says of them.
+// and compare with what docs/demo.md says of them.
 func TestDemoServesTheExampleAndItsLinesAnswer(t *testing.T) {
 	cmd := exec.Command("make", "-s", "-C", "..", "demo")
 	cmd.Env = append(os.Environ(), "PATH="+onlyCommands(t, demoNeeds), "DEMO_LISTEN=127.0.0.1:0", "DEMO_DATA="+t.TempDir())
@@ -74,17 +74,17 @@ func TestDemoServesTheExampleAndItsLinesAnswer(t *testing.T) {
 			t.Errorf("%s\n%v, status %s, want %s with %s:\n%s", line, err, status, want[i].status, want[i].body, body)
 		}
 	}
-	readme, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../docs/demo.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := regexp.MustCompile(`(?m)# (\d\d\d),`).FindAllStringSubmatch(string(readme), -1)
+	said := regexp.MustCompile(`(?m)# (\d\d\d),`).FindAllStringSubmatch(string(page), -1)
 	if len(said) != len(want) {
-		t.Fatalf("the README tells of %d lines, the demo of %d", len(said), len(want))
+		t.Fatalf("docs/demo.md has %d commands, the demo %d", len(said), len(want))
 	}
 	for i := range said {
 		if said[i][1] != want[i].status {
-			t.Errorf("the README says %s of line %d, which answers %s", said[i][1], i+1, want[i].status)
+			t.Errorf("docs/demo.md says %s for command %d, which answers %s", said[i][1], i+1, want[i].status)
 		}
 	}
 
