@@ -14,17 +14,15 @@ import (
 
 const modulePath = "runner.example"
 
-// room is one package of the house: the floor it stands on and the outside
-// modules that no other room may use.
-type room struct {
-	floor int
-	sole  []string
+// A layeredPackage has a layer, and may be the only importer of some modules.
+type layeredPackage struct {
+	layer        int
+	onlyImporter []string // prefixes of the import paths that no other package may import
 }
 
-// plan is the whole house. A package imports only from lower floors; rooms on
-// one floor never import each other. Rooms come into being with the work that
-// fills them; one that is not in the plan fails the test.
-var plan = map[string]room{
+// plan has every package. A package imports only from lower layers; packages of one
+// layer never import each other. A package that is not in the plan fails the test.
+var plan = map[string]layeredPackage{
 	"internal/fault":     {0, nil},
 	"internal/cost":      {0, nil},
 	"internal/diag":      {0, nil},
@@ -36,11 +34,11 @@ var plan = map[string]room{
 	"hostabi/abi":        {0, nil},
 	"store/space":        {0, []string{"github.com/dgraph-io/badger"}},
 	"store/files":        {0, []string{"github.com/dgraph-io/badger"}},
-	"sdk/c":              {0, nil}, // what build compiles with
-	"sdk/go":             {0, nil}, // laid beside an app; a module of its own
-	"sdk/typescript":     {0, nil}, // its sources are embedded: they are part of what build makes
-	"sdk/assemblyscript": {0, nil}, // laid beside an app
-	"sdk/rust":           {0, nil}, // laid beside an app
+	"sdk/c":              {0, nil}, // headers, embedded for build
+	"sdk/go":             {0, nil}, // a separate Go module, placed beside an app
+	"sdk/typescript":     {0, nil}, // sources, embedded for build
+	"sdk/assemblyscript": {0, nil}, // placed beside an app
+	"sdk/rust":           {0, nil}, // placed beside an app
 	"store":              {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
 	"schema":             {1, nil},
 	"audit":              {2, nil},
@@ -61,12 +59,11 @@ var plan = map[string]room{
 	"cmd/runner":         {8, []string{"github.com/BurntSushi/toml", "github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
 }
 
-// outside are the parts of the tree that are no rooms: tests, examples, SDKs,
-// the tools that check and measure, each bound by what a user could import, and
-// changed copies of others' modules.
+// outside are directories that have no layer: tests, examples, SDKs, the tools that
+// check and measure, and changed copies of third-party modules.
 var outside = []string{"tests", "plugins", "sdk", "tools", "third_party"}
 
-func TestEveryImportGoesDown(t *testing.T) {
+func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
 	root := repoRoot(t)
 	seen := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -84,7 +81,7 @@ func TestEveryImportGoesDown(t *testing.T) {
 			return nil
 		}
 		pkg := filepath.ToSlash(filepath.Dir(rel))
-		if own, ok := strings.CutSuffix(pkg, "/gen"); ok { // a room's generator stands in the room
+		if own, ok := strings.CutSuffix(pkg, "/gen"); ok { // a generator belongs to the package that it generates for
 			pkg = own
 		}
 		here, ok := plan[pkg]
@@ -107,7 +104,7 @@ func TestEveryImportGoesDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(seen) < 10 {
-		t.Errorf("only %d rooms found below %s: is the walk broken?", len(seen), root)
+		t.Errorf("only %d packages found below %s: is the walk broken?", len(seen), root)
 	}
 	for pkg := range seen {
 		if _, err := os.Stat(filepath.Join(root, pkg, "doc.go")); err != nil {
@@ -116,22 +113,22 @@ func TestEveryImportGoesDown(t *testing.T) {
 	}
 }
 
-func checkImport(t *testing.T, file, pkg string, here room, imported string) {
+func checkImport(t *testing.T, file, pkg string, here layeredPackage, imported string) {
 	if own, ok := strings.CutPrefix(imported, modulePath+"/"); ok {
 		there, known := plan[own]
 		switch {
 		case own == pkg:
 		case !known:
 			t.Errorf("%s imports %s, which is not in the plan", file, imported)
-		case there.floor >= here.floor:
-			t.Errorf("%s (floor %d) imports %s (floor %d): only lower floors may be imported", file, here.floor, own, there.floor)
+		case there.layer >= here.layer:
+			t.Errorf("%s (layer %d) imports %s (layer %d): a package imports only from lower layers", file, here.layer, own, there.layer)
 		}
 		return
 	}
 	for other, r := range plan {
-		for _, module := range r.sole {
-			if other != pkg && under(imported, module) && !slices.ContainsFunc(here.sole, func(m string) bool { return under(imported, m) }) {
-				t.Errorf("%s imports %s, which only %s may use", file, imported, other)
+		for _, module := range r.onlyImporter {
+			if other != pkg && under(imported, module) && !slices.ContainsFunc(here.onlyImporter, func(m string) bool { return under(imported, m) }) {
+				t.Errorf("%s imports %s, which only %s may import", file, imported, other)
 			}
 		}
 	}
