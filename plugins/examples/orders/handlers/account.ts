@@ -1,6 +1,6 @@
 import { getContext, ok, query } from "@runner/sdk";
 
-/** Who is signed in, and the user's row when there is one. */
+/** The signed-in user, with the user's row if it exists. */
 export async function me() {
   const { userId = "", roles } = getContext().auth;
   const [user = null] = await query("User").select("id", "email", "name").where("id", "=", userId);

@@ -1,6 +1,6 @@
-// Functions by which an administrator manages the keys of partners. The runner has
-// checked their parameters; which scopes the caller may issue is the schema's word
-// (@issue), enforced below these functions.
+// Functions for administrators to manage the keys of partners. The runner has checked the
+// parameters. The schema declares which scopes the caller may issue (@issue), and the
+// runner enforces it.
 
 import { getContext, ok, type RouteRequest, type ScopeName } from "@runner/sdk";
 import { refused } from "./lib/refused";

@@ -1,5 +1,5 @@
-// Orders: partners place them, and whoever may see them follows them. Who may see
-// and change what is the schema's word, enforced below these functions.
+// Orders: partners create them, and callers with the right to read them list them. The
+// schema declares who may read and change which orders, and the runner enforces it.
 
 import type { OrderInput, OrderStatus } from "@runner/schema";
 import {
@@ -11,7 +11,7 @@ export function hello() {
   return ok({ message: "hello" });
 }
 
-/** A page of the orders, the newest first: all, or those of one ?status=; ?cursor= asks for the next page. */
+/** A page of the orders, newest first: all, or those of one ?status=; ?cursor= asks for the next page. */
 export async function listOrders(req: RouteRequest) {
   const { status, cursor } = req.query;
   let orders = query("Order").orderBy("createdAt", "desc").limit(50).after(cursor);
@@ -27,14 +27,14 @@ export function getOrder(req: RouteRequest) {
   return ok(get("Order", req.params.id));
 }
 
-/** Places an order. The body fits OrderInput, or this would not run. */
+/** Creates an order. The runner has checked the body against OrderInput. */
 export async function createOrder(req: RouteRequest) {
   const order = await insert("Order", req.body<OrderInput>());
   console.info("order placed", { number: order.number, key: getContext().auth.keyId });
   return created(order, `/v1/orders/${order.id}`);
 }
 
-/** Changes what is given of status, total and meta. */
+/** Changes the given fields of status, total and meta. */
 export async function updateOrder(req: RouteRequest) {
   const { status, total, meta } = req.body<Update<"Order">>();
   if (status === undefined && total === undefined && meta === undefined) {
@@ -54,7 +54,7 @@ export async function deleteOrder(req: RouteRequest) {
   return (await remove("Order").where("id", "=", id)) > 0 ? noContent() : untouched(id);
 }
 
-/** Answers when an operation left an order alone: 404 when the caller may not see it, 403 when it stands as the caller may not change it. */
+/** The answer when an operation changed nothing: 404 when the caller may not read the order, 403 when the caller may not change it. */
 async function untouched(id: string) {
   await get("Order", id, "id");
   return forbidden("the order is past this");

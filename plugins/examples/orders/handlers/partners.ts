@@ -5,7 +5,7 @@ export function getPartner(req: RouteRequest) {
   return ok(query("Partner").where("code", "=", req.params.code).first());
 }
 
-/** The body fits PartnerInput. */
+/** The runner has checked the body against PartnerInput. */
 export async function createPartner(req: RouteRequest) {
   const partner = await insert("Partner", req.body<PartnerInput>());
   return created(partner, `/v1/partners/${encodeURIComponent(partner.code)}`);

@@ -7,16 +7,16 @@ interface PaymentEvent {
 }
 
 /**
- * Takes the payment provider's calls. Its signature is of no kind that the schema
- * knows, so the handler proves the caller itself: the header carries "sha256=<hex of HMAC-SHA-256 over the exact
- * body>". It acts under the grants of payments_hook. An event that comes twice
- * changes nothing the second time.
+ * Handles the payment provider's calls. The schema does not support this kind of signature,
+ * so the handler checks it: the header is "sha256=<hex of HMAC-SHA-256 over the exact body>".
+ * The grants of payments_hook apply. An event that arrives twice changes nothing the second
+ * time.
  */
 export async function paymentsWebhook(req: RouteRequest) {
   const signature = req.headers["x-signature"];
   if (!signature) return badRequest("missing header: x-signature");
   const secret = await getContext().secret("PAYMENTS_WEBHOOK_SECRET");
-  if (!(await isSigned(req.rawBody, signature, secret))) return unauthorized("the signature does not fit the body");
+  if (!(await isSigned(req.rawBody, signature, secret))) return unauthorized("the signature does not match the body");
 
   const { type, order, ref } = req.body<PaymentEvent>();
   let settled = 0;
@@ -34,9 +34,9 @@ interface StripeEvent {
 }
 
 /**
- * Takes Stripe's calls. That they are Stripe's was checked before, and that none is a
- * copy of another. An event that Stripe sends again is signed anew, so it comes twice:
- * it settles nothing the second time.
+ * Handles Stripe's calls. The runner has checked the signature and that the delivery is new.
+ * When Stripe sends an event again it signs it again, so it arrives twice: it settles
+ * nothing the second time.
  */
 export async function stripeWebhook(req: RouteRequest) {
   const { type, data } = req.body<StripeEvent>();
@@ -45,7 +45,7 @@ export async function stripeWebhook(req: RouteRequest) {
   return ok({ settled });
 }
 
-/** Marks an order as paid, unless it is past that, and gives how many there were. */
+/** Marks an order as paid unless it is shipped or cancelled; returns the number of orders changed. */
 function settle(number: string, ref?: string) {
   return update("Order", { status: "paid", paymentRef: ref })
     .where("number", "=", number)

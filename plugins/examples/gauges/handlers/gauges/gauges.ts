@@ -8,7 +8,7 @@ class Reading {
   value: f64 = 0;
 }
 
-/** Keeps a reading. The body fits ReadingInput: the runner has looked at it. */
+/** Stores a reading. The runner has checked the body against ReadingInput. */
 export function addReading(req: RouteRequest): Response {
   const reading = req.body<Reading>();
   const kept = insert("Reading", fields().set("gauge", req.params["gauge"]).set("value", reading.value)).attempt();
@@ -18,7 +18,7 @@ export function addReading(req: RouteRequest): Response {
   return noContent();
 }
 
-/** What the newest readings come to, ?last= of them or 100. */
+/** A summary of the newest readings, ?last= of them or 100. */
 export function sumUp(req: RouteRequest): Response {
   const values = newest(req);
   if (values === null) return badRequest("last: a whole number from 1 to 1000");
@@ -35,7 +35,7 @@ export function line(req: RouteRequest): Response {
   return ok(Uint8Array.wrap(String.UTF8.encode(picture))).withHeader("content-type", "image/svg+xml");
 }
 
-/** The newest values of the gauge, oldest first; null when ?last= makes no sense. */
+/** The newest values of the gauge, oldest first; null when ?last= is not valid. */
 function newest(req: RouteRequest): f64[] | null {
   let last = 100;
   if (req.query.has("last")) {

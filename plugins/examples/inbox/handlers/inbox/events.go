@@ -12,7 +12,7 @@ func hello(*runner.Context, *runner.Request) (runner.Response, error) {
 	}{"hello"}), nil
 }
 
-// listEvents gives a page of what came, the newest first: all, or of one ?type=;
+// listEvents returns a page of the events, newest first: all, or of one ?type=;
 // ?cursor= asks for the next page.
 func listEvents(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	query := runner.Query("Event").OrderBy("receivedAt", "desc").Limit(50)

@@ -14,7 +14,7 @@ import (
 
 type rows = map[string]any
 
-// answering gives the calls of a test, and keeps what they are sent.
+// answering returns fake calls for a test, and records their arguments.
 func answering(sent *[]string, answers map[string]any) map[string]func(json.RawMessage) (any, error) {
 	calls := map[string]func(json.RawMessage) (any, error){}
 	for op, answer := range answers {

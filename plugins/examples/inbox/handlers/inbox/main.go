@@ -6,8 +6,7 @@ import runner "runner.example/sdk/go"
 
 func main() {}
 
-// What the handlers prepare at their first run is prepared before the first
-// request.
+// The first run prepares encoders; runner_warm does this before the first request.
 //
 //go:wasmexport runner_warm
 func exportWarm() {

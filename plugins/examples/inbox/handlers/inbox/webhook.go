@@ -11,17 +11,17 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// Event is a row of the entity of that name, as it is written.
+// Event is the values of a new row of the entity Event.
 type Event struct {
 	Delivery string          `json:"delivery"`
 	Type     string          `json:"type"`
 	Payload  json.RawMessage `json:"payload"`
 }
 
-// receiveEvent takes the provider's calls. The route has auth none, so the handler
-// proves the caller itself: the header carries "sha256=<hex of HMAC-SHA-256 over the
-// exact body>". It acts under the grants of receive. An event that comes twice is
-// acknowledged twice and kept once.
+// receiveEvent handles the provider's calls. The route has auth none, so the handler
+// checks the signature itself: the header is "sha256=<hex of HMAC-SHA-256 over the exact
+// body>". The grants of the scope receive apply. An event that arrives twice is
+// acknowledged twice and stored once.
 func receiveEvent(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	signature := req.Header("x-signature")
 	if signature == "" {

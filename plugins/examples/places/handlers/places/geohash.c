@@ -7,7 +7,7 @@
 #define EARTH_KM 6371.0
 #define RADIANS (3.14159265358979323846 / 180)
 
-/* Bits of a geohash halve the longitude and the latitude in turn; five are a letter. */
+/* Bits of a geohash halve longitude and latitude alternately; five bits are a letter. */
 void geohash(double lat, double lon, int letters, char *out) {
   static const char alphabet[] = "0123456789bcdefghjkmnpqrstuvwxyz";
   double low[2] = {-180, -90}, high[2] = {180, 90}, at[2] = {lon, lat};
@@ -50,7 +50,7 @@ int geohash_around(double lat, double lon, int letters, char out[9][GEOHASH_MOST
   return n;
 }
 
-/* By haversines, which are exact also where places are close together. */
+/* Haversines are precise for small distances too. */
 double distance_km(double lat1, double lon1, double lat2, double lon2) {
   double dy = sin((lat2 - lat1) * RADIANS / 2), dx = sin((lon2 - lon1) * RADIANS / 2);
   double h = dy * dy + cos(lat1 * RADIANS) * cos(lat2 * RADIANS) * dx * dx;

@@ -3,7 +3,7 @@
 #include "runner.h"
 
 RUNNER_HANDLER(createPlace) {
-  runner_json *in = runner_body(); /* which the schema's input has checked */
+  runner_json *in = runner_body(); /* checked against the schema's input type */
   double lat = runner_as_number(runner_member(in, "lat"), 0), lon = runner_as_number(runner_member(in, "lon"), 0);
   char cell[GEOHASH_MOST + 1];
   geohash(lat, lon, GEOHASH_MOST, cell);
@@ -21,7 +21,7 @@ RUNNER_HANDLER(deletePlace) {
   return runner_no_content();
 }
 
-/* A number of the query within bounds; false when it is none. */
+/* A number of the query within bounds; false when it is not valid. */
 static bool number(const char *name, double low, double high, double *value) {
   runner_text text = runner_query_value(name);
   char *end;
@@ -40,10 +40,10 @@ static int by_distance(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-#define MOST 500 /* places that are looked at sorted */
+#define MOST 500 /* places that are sorted */
 
-/* Adds the places of a cell that are within a radius, and tells whether there was
- * room for all of them. */
+/* Adds the places of a cell that are within a radius. Returns false when there are more
+ * than MOST. */
 static bool collect(const char *cell, double lat, double lon, double km, found *near, int *n) {
   runner_text cursor = {0};
   do {
@@ -60,7 +60,7 @@ static bool collect(const char *cell, double lat, double lon, double km, found *
   return true;
 }
 
-/* GET /v1/places/near?lat=52.52&lon=13.40&km=5: those within so many kilometres, the
+/* GET /v1/places/near?lat=52.52&lon=13.40&km=5: the places within this distance,
  * nearest first. */
 RUNNER_HANDLER(nearPlaces) {
   double lat, lon, km = 1;

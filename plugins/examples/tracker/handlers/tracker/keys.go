@@ -6,9 +6,9 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// The functions by which owners and administrators manage the keys of their
-// organisation. The runner has checked their parameters; which scopes the caller may
-// issue is the schema's word (@issue), enforced below these functions.
+// Functions for owners and administrators to manage the keys of their organisation. The
+// runner has checked the parameters. The schema declares which scopes the caller may issue
+// (@issue), and the runner enforces it.
 
 func createKey(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	params, err := runner.Body[struct {

@@ -1,14 +1,13 @@
 // The handlers of the tracker app: one exported function for each name in
-// tracker.schema. None of them looks at tenants or roles: what belongs to another
-// organisation, and what a role may not see, is not there for them.
+// tracker.schema. None of them checks tenants or roles: operations only find rows of the
+// caller's organisation that the caller's role may read.
 package main
 
 import runner "runner.example/sdk/go"
 
 func main() {}
 
-// What the handlers prepare at their first run is prepared before the first
-// request.
+// The first run prepares encoders; runner_warm does this before the first request.
 //
 //go:wasmexport runner_warm
 func exportWarm() {

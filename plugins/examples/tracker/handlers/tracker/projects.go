@@ -6,13 +6,13 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// listProjects gives the projects of the caller's organisation that the caller
-// may see.
+// listProjects returns the projects of the caller's organisation that the caller may
+// read.
 func listProjects(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	return page(ctx, req, runner.Query("Project").OrderBy("key"))
 }
 
-// page hands on one page of a query; ?cursor= asks for the next one.
+// page returns one page of a query; ?cursor= asks for the next one.
 func page(ctx *runner.Context, req *runner.Request, query runner.Selection) (runner.Response, error) {
 	if _, err := query.Page(ctx, nil, req.Query("cursor")); err != nil {
 		return refused(err)
@@ -20,7 +20,7 @@ func page(ctx *runner.Context, req *runner.Request, query runner.Selection) (run
 	return runner.OK(runner.Result), nil
 }
 
-// refused answers 400 for what the caller put into an operation.
+// refused answers 400 when the caller's values caused the failure of an operation.
 func refused(err error) (runner.Response, error) {
 	var wrong *runner.HostError
 	if errors.As(err, &wrong) && wrong.Code == "invalid" {
@@ -29,7 +29,7 @@ func refused(err error) (runner.Response, error) {
 	return runner.Response{}, err
 }
 
-// Project is a project as its caller sees it.
+// Project is a project in answers.
 type Project struct {
 	ID        string `json:"id,omitempty"`
 	Key       string `json:"key"`
@@ -39,8 +39,8 @@ type Project struct {
 	CreatedAt string `json:"createdAt,omitempty"`
 }
 
-// createProject makes a project of the caller's own, and a note of it in the
-// same transaction. The body fits ProjectInput.
+// createProject creates a project that the caller owns, and an audit event in the same
+// transaction. The body matches ProjectInput.
 func createProject(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	input, err := runner.Body[Project](req)
 	if err != nil {
@@ -62,8 +62,8 @@ func getProject(ctx *runner.Context, req *runner.Request) (runner.Response, erro
 	return runner.OK(runner.Row), runner.Get("Project", req.Param("id")).Row(ctx, nil)
 }
 
-// listProjectTasks gives the tasks of one project, or 404 when the caller may
-// not see it.
+// listProjectTasks returns the tasks of one project, or 404 when the caller may not read
+// the project.
 func listProjectTasks(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	id := req.Param("id")
 	if err := runner.Get("Project", id, "id").Row(ctx, nil); err != nil {

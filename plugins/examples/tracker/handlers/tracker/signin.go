@@ -9,12 +9,12 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// linkLives is how long a link signs in.
+// linkLives is how long a link is valid.
 const linkLives = 15 * time.Minute
 
-// makeSignInLink makes the token of a link for a member, which takes the place of the
-// one that the member had. The token is in the answer and nowhere else: the store has
-// its digest, which is enough for what nobody can guess. The body fits SignInLinkInput.
+// makeSignInLink creates the token of a sign-in link for a member and replaces the
+// member's previous one. Only the answer has the token; the store has its digest, which
+// is enough because the token is random. The body matches SignInLinkInput.
 func makeSignInLink(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	input, err := runner.Body[struct {
 		Slug  string `json:"slug"`
@@ -52,9 +52,9 @@ func makeSignInLink(ctx *runner.Context, req *runner.Request) (runner.Response, 
 	return runner.Created(map[string]any{"token": token, "expiresAt": expiresAt}), nil
 }
 
-// signin opens a session of the member whose link it is, with the role that the member
-// has now. The link is good no more: of two requests that bring it at once one is run
-// again and finds none. The body fits SignInInput.
+// signin opens a session for the member of the link, with the member's present role, and
+// deletes the link. When two requests use a link at once, one of them conflicts, runs
+// again and does not find it. The body matches SignInInput.
 func signin(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	input, err := runner.Body[struct {
 		Token string `json:"token"`

@@ -2,8 +2,8 @@ package main
 
 import runner "runner.example/sdk/go"
 
-// signup makes an organisation, its first user, that user's membership and a session
-// of the user's: all of it, or nothing. The body fits SignupInput.
+// signup creates an organisation, its first user, the user's membership and a session, in
+// one transaction. The body matches SignupInput.
 func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	input, err := runner.Body[struct {
 		Slug  string `json:"slug"`

@@ -6,7 +6,7 @@ import (
 	runner "runner.example/sdk/go"
 )
 
-// listTasks gives tasks, narrowed by ?project=, ?state= and ?assignee=.
+// listTasks returns tasks, filtered by ?project=, ?state= and ?assignee=.
 func listTasks(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	query := runner.Query("Task").OrderBy("createdAt", "desc")
 	for _, field := range []string{"project", "state", "assignee"} {
@@ -21,8 +21,8 @@ func getTask(ctx *runner.Context, req *runner.Request) (runner.Response, error) 
 	return runner.OK(runner.Row), runner.Get("Task", req.Param("id")).Row(ctx, nil)
 }
 
-// createTask files a task. The body fits TaskInput; a project or an assignee that
-// the caller may not see is as one that is not there.
+// createTask creates a task. The body matches TaskInput. A project or an assignee that the
+// caller may not read counts as absent.
 func createTask(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var made struct {
 		ID string `json:"id"`
@@ -33,8 +33,8 @@ func createTask(ctx *runner.Context, req *runner.Request) (runner.Response, erro
 	return runner.Created(runner.Row, "/api/v1/tasks/"+made.ID), nil
 }
 
-// TaskChange is what updateTask takes: what is left out stays, null takes the
-// assignee or the estimate away.
+// TaskChange is the body of updateTask. Absent fields stay unchanged; null removes the
+// assignee or the estimate.
 type TaskChange struct {
 	Title    string          `json:"title,omitempty"`
 	State    string          `json:"state,omitempty"`
@@ -56,15 +56,15 @@ func updateTask(ctx *runner.Context, req *runner.Request) (runner.Response, erro
 	return runner.OK(runner.Row), nil // 404 when there was none
 }
 
-// Event is a row of AuditEvent as it is written.
+// Event is the values of a new AuditEvent.
 type Event struct {
 	Actor  string `json:"actor"`
 	Action string `json:"action"`
 	Detail any    `json:"detail,omitempty"`
 }
 
-// ingestEvent takes what another system reports. Its key may not read events:
-// the answer holds what it wrote, and the id.
+// ingestEvent stores an event that another system reports. Its key may not read events;
+// the answer has the values it wrote, and the id.
 func ingestEvent(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	return runner.Created(runner.Row), runner.Insert("AuditEvent", json.RawMessage(req.RawBody())).Row(ctx, nil)
 }

@@ -14,8 +14,7 @@ import (
 
 type rows = map[string]any
 
-// run runs a handler for which each operation answers what is given, and gives
-// what it was sent.
+// run runs a handler with given results of operations, and returns their arguments.
 func run(t *testing.T, handler runner.Handler, request runnertest.Request, answers map[string]any) (runnertest.Result, string) {
 	t.Helper()
 	var sent []string
@@ -81,8 +80,8 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 	}
 }
 
-// The answer has a new token each time, whose digest alone is stored, under what the
-// host says of the org and the user.
+// Each answer has a new token. Only its digest is stored, with the ids of org and user
+// that the host returned.
 func TestALinksTokenIsNotStored(t *testing.T) {
 	known := map[string]any{"query": rows{"rows": []any{rows{"id": "7"}}, "count": 1}, "delete": rows{"count": 1}, "insert": rows{"row": rows{}}}
 	tokens := map[string]bool{}

@@ -4,7 +4,7 @@ const width = 240;
 const height = 60;
 const margin = 4;
 
-/** A picture of a line through values, of which there is at least one. */
+/** A picture of a line through the values; there must be at least one. */
 export function drawn(name: string, values: f64[]): string {
   let least = values[0];
   let most = values[0];
@@ -15,7 +15,7 @@ export function drawn(name: string, values: f64[]): string {
   const points: string[] = [];
   for (let i = 0; i < values.length; i++) {
     const x = values.length == 1 ? 0.5 : <f64>i / (values.length - 1);
-    // Halves, since the whole span of two numbers need not be one.
+    // Halves, because the difference of two numbers can be infinite.
     const y = most > least ? (values[i] / 2 - least / 2) / (most / 2 - least / 2) : 0.5;
     points.push(place(x, width) + "," + place(1 - y, height));
   }
@@ -26,13 +26,13 @@ export function drawn(name: string, values: f64[]): string {
   );
 }
 
-/** Where a share of a length lies between the margins, to a tenth. */
+/** The position of a share of a length between the margins, to a tenth. */
 function place(share: f64, length: i32): string {
   const tenths = <i32>Math.round((margin + share * (length - 2 * margin)) * 10);
   return (tenths / 10).toString() + (tenths % 10 == 0 ? "" : "." + (tenths % 10).toString());
 }
 
-/** A text as XML has it. */
+/** A text escaped for XML. */
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

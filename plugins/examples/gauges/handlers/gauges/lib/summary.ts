@@ -1,6 +1,6 @@
-// What a list of values comes to.
+// A summary of a list of values.
 
-/** A list of values, of which there is at least one, summed up. */
+/** A summary of the values; there must be at least one. */
 @json
 export class Summary {
   count: i32 = 0;
@@ -9,7 +9,7 @@ export class Summary {
   most: f64 = 0;
   mean: f64 = 0;
   median: f64 = 0;
-  /** How far values lie from the mean. */
+  /** The standard deviation. */
   deviation: f64 = 0;
 
   constructor(values: f64[]) {
@@ -20,7 +20,7 @@ export class Summary {
     this.least = sorted[0];
     this.most = sorted[n - 1];
     this.median = n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] / 2 + sorted[n / 2] / 2;
-    // Both in one pass: what was seen so far moves by its share of each value.
+    // Mean and spread in one pass (Welford).
     let spread = 0.0;
     for (let i = 0; i < n; i++) {
       const away = sorted[i] - this.mean;

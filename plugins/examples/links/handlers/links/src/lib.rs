@@ -1,4 +1,4 @@
-//! Short links. The schema says who may do what, and what a link looks like.
+//! Short links. The schema declares the fields of a link and who may access it.
 
 use runner_sdk::*;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ fn list_links(_: &Context, req: &Request) -> Result {
     Ok(ok(links.as_page()))
 }
 
-/// What the schema's LinkInput lets pass.
+/// The body that the schema's LinkInput describes.
 #[derive(Deserialize)]
 struct Input {
     target: String,
@@ -57,7 +57,7 @@ struct Link {
     expires_at: Option<String>,
 }
 
-/// Makes a link, with a slug that nobody can guess unless one is given.
+/// Creates a link, with a random slug unless one is given.
 fn create_link(ctx: &Context, req: &Request) -> Result {
     let input: Input = req.body()?;
     let days = input.days.map(|days| Duration::from_secs(days * 86_400));
@@ -82,8 +82,7 @@ fn create_link(ctx: &Context, req: &Request) -> Result {
     Err(Error::new("no free slug was found"))
 }
 
-/// Eight characters of 32 that are not mistaken for each other when they are read out:
-/// 40 bits.
+/// Eight characters from an alphabet of 32 without similar letters: 40 bits.
 fn random_slug(ctx: &Context) -> String {
     const CHARACTERS: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
     let mut bytes = [0; 8];
@@ -98,7 +97,7 @@ fn remove_link(ctx: &Context, req: &Request) -> Result {
     })
 }
 
-/// What a visitor may know of a link.
+/// The fields of a link that a visitor may read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Signpost {
@@ -108,8 +107,8 @@ struct Signpost {
     expires_at: Option<String>,
 }
 
-/// Leads on, and counts. When two follow a link at once, one of the runs is dropped and
-/// begins again, so that both are counted.
+/// Redirects to the target, and counts. When two requests follow a link at once, one of
+/// them conflicts and runs again, so both are counted.
 fn follow(ctx: &Context, req: &Request) -> Result {
     let link: Signpost = link(req).first(ctx)?;
     if link.expires_at.and_then(|end| parse_time(&end)).map_or(false, |end| end <= ctx.now()) {

@@ -1,4 +1,4 @@
-//! The handlers by themselves: `cargo test`.
+//! Unit tests of the handlers: `cargo test`.
 
 use super::*;
 use runner_sdk::testing::Test;
@@ -14,7 +14,7 @@ fn post(body: &str) -> Test {
     Test::new("POST", "/v1/links").body(body).now(now())
 }
 
-/// A row as the store makes it of values.
+/// A row as the store returns it.
 fn stored(args: &serde_json::Value) -> serde_json::Value {
     let mut row = args["values"].clone();
     row["id"] = "01".into();
