@@ -24,6 +24,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -50,7 +51,7 @@ routes("/v1", auth: apiKey(orders_read)) {
 // node is a node with its data in dir.
 func node(t *testing.T, dir string) *admin.Local {
 	t.Helper()
-	s, found := schema.Compile([]diag.Source{{Name: "orders.schema", Text: []byte(appSchema)}}, schema.Options{})
+	s, found := compiler.Compile([]diag.Source{{Name: "orders.schema", Text: []byte(appSchema)}}, compiler.Options{})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}

@@ -9,7 +9,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 )
 
 // CompareSchema is a schema to be held against what the node's store has.
@@ -23,7 +23,7 @@ type finding diag.Diagnostic
 
 func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request CompareSchema) ([]finding, error) {
 	// Whoever asks has checked the schema, under bounds that the node may not have.
-	s, _ := schema.Compile(request.Sources, schema.Options{
+	s, _ := compiler.Compile(request.Sources, compiler.Options{
 		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
 	})
 	if s == nil || len(request.Sources) == 0 {

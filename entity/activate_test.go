@@ -13,7 +13,7 @@ import (
 	"runner.example/entity"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -75,7 +75,7 @@ func TestWhatTheRowsDoNotFitIsRefused(t *testing.T) {
 			model := h.model
 			text := strings.Replace(with(c.fields), "enum Kind", "enum Other { tiny }\nenum Kind", 1)
 
-			s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+			s, list := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 			if s == nil {
 				t.Fatal(list)
 			}
@@ -354,7 +354,7 @@ func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
 			text := with("size: int @unique")
 			ctx, cancel := context.WithCancel(context.Background())
 			stop := h.store.OnApply([]byte(at), func(store.Seq, store.Change) { cancelAndYield(cancel) })
-			s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+			s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 			_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
 			stop()
 			if err == nil {
@@ -386,7 +386,7 @@ func cancelAndYield(cancel func()) {
 func TestAnActivationWhoseTimeEndsWhileItIsStoredSucceeds(t *testing.T) {
 	h := moveIn(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":1}`)
-	s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(with("size: int @unique"))}}, schema.Options{})
+	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(with("size: int @unique"))}}, compiler.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := h.store.OnApply([]byte("entity/catalog"), func(store.Seq, store.Change) { cancelAndYield(cancel) })
 	model, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})

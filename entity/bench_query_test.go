@@ -6,12 +6,13 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 )
 
 // BenchmarkReadArguments tells what it costs to read what a handler asks, before
 // any row is looked for.
 func BenchmarkReadArguments(b *testing.B) {
-	s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(`
+	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(`
 auth { session cookie { idle: 30m } }
 enum State { open, paid }
 entity Bill { id: id
@@ -20,7 +21,7 @@ entity Bill { id: id
   note: string(0..20)?
   madeAt: time @created
   @@allow read to session }
-routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, schema.Options{})
+routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, compiler.Options{})
 	if s == nil {
 		b.Fatal(found)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"runner.example/entity"
 	"runner.example/internal/diag"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -145,7 +145,7 @@ func crashAtStep(dir string) {
 	version := 0
 	activate := func() *entity.Model {
 		sources := []diag.Source{{Name: "app.schema", Text: []byte(crashVersions[version])}}
-		s, found := schema.Compile(sources, schema.Options{})
+		s, found := compiler.Compile(sources, compiler.Options{})
 		if s == nil {
 			panic(found)
 		}
@@ -298,7 +298,7 @@ func crashUnderLoad(dir, round string) {
 		panic(err)
 	}
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(crashVersions[0])}}
-	s, _ := schema.Compile(sources, schema.Options{})
+	s, _ := compiler.Compile(sources, compiler.Options{})
 	model, err := entity.Activate(context.Background(), st, s, sources, entity.Options{})
 	if err != nil {
 		panic(err)

@@ -17,6 +17,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -36,7 +37,7 @@ var system = &caller.Caller{Kind: caller.System}
 func compileText(t testing.TB, text string) (*schema.Schema, []diag.Source) {
 	t.Helper()
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
-	s, found := schema.Compile(sources, schema.Options{})
+	s, found := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		t.Fatalf("%v in\n%s", found, text)
 	}

@@ -10,7 +10,7 @@ import (
 	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -27,7 +27,7 @@ func openDoor(t *testing.T, text string) *door {
 		t.Fatal(err)
 	}
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
-	s, found := schema.Compile(sources, schema.Options{})
+	s, found := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		t.Fatal(found)
 	}

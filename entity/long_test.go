@@ -10,7 +10,7 @@ import (
 	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -84,7 +84,7 @@ func TestAnActivationThatWasStoppedIsInNobodysWay(t *testing.T) {
 		}
 	})
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(longTexts("@@unique(x)"))}}
-	s, list := schema.Compile(sources, schema.Options{})
+	s, list := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		t.Fatal(list)
 	}

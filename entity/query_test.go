@@ -15,6 +15,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 )
 
 // querySchema has a field of every kind and something to hide.
@@ -71,7 +72,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }
 
 func compiled(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, found := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 	if s == nil {
 		t.Fatalf("the schema of the test does not compile: %v", found)
 	}

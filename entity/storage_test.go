@@ -13,6 +13,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -47,7 +48,7 @@ func moveIn(t testing.TB, text string) *house {
 func (h *house) activate(text string) error {
 	h.t.Helper()
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
-	s, list := schema.Compile(sources, schema.Options{})
+	s, list := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		h.t.Fatalf("the schema does not compile: %v", list)
 	}

@@ -12,13 +12,14 @@ import (
 	"runner.example/generate"
 	"runner.example/internal/diag"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func compile(t *testing.T, text string) *schema.Schema {
 	t.Helper()
-	s, found := schema.Compile([]diag.Source{{Name: "a.schema", Text: []byte(text)}}, schema.Options{MaxBody: 1 << 20, MaxTimeout: time.Minute})
+	s, found := compiler.Compile([]diag.Source{{Name: "a.schema", Text: []byte(text)}}, compiler.Options{MaxBody: 1 << 20, MaxTimeout: time.Minute})
 	if s == nil {
 		t.Fatal(found)
 	}
@@ -29,7 +30,7 @@ func compile(t *testing.T, text string) *schema.Schema {
 // the whole, which have the SDK's declarations beside it.
 func TestEveryKindOfFieldHasItsType(t *testing.T) {
 	const golden = "testdata/shop.d.ts"
-	text, err := os.ReadFile("../tests/testdata/types/shop.schema")
+	text, err := os.ReadFile("../tests/types/shop.schema")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -140,7 +141,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 func activate(t testing.TB, st *store.Store, text string) (*schema.Schema, *entity.Model) {
 	t.Helper()
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
-	app, mistakes := schema.Compile(sources, schema.Options{})
+	app, mistakes := compiler.Compile(sources, compiler.Options{})
 	if mistakes.HasErrors() {
 		t.Fatal(mistakes)
 	}

@@ -18,7 +18,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -56,7 +56,7 @@ func die() {
 // crash is the child's main: it runs the steps and kills itself where it is told
 // to. It prints the id and the token of every step before that can take effect.
 func crash(dir string) {
-	s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(crashSchema)}}, schema.Options{})
+	s, list := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(crashSchema)}}, compiler.Options{})
 	if list.HasErrors() {
 		panic(list)
 	}

@@ -13,6 +13,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -76,7 +77,7 @@ routes("/v1", auth: apiKey(orders_read, everywhere)) { GET /orders -> listOrders
 
 func compile(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	s, list := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 	if list.HasErrors() {
 		t.Fatal(list)
 	}

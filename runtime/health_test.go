@@ -12,7 +12,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/keystore"
 	"runner.example/runtime"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -72,7 +72,7 @@ func TestHealth(t *testing.T) {
 	want("GET", "/_health/other", 503, "not_ready") // a route like others
 
 	sources := []diag.Source{{Name: "a.schema", Text: []byte("app a\nfunctions(auth: none, rateLimit: none) { nothing() }\n")}}
-	s, diags := schema.Compile(sources, schema.Options{})
+	s, diags := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		t.Fatal(diags)
 	}

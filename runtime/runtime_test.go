@@ -16,7 +16,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/keystore"
 	"runner.example/runtime"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -50,7 +50,7 @@ func newPanicking(t *testing.T) *runtime.Runtime {
 		t.Fatal(err)
 	}
 	sources := []diag.Source{{Name: "a.schema", Text: []byte("app a\nfunctions(auth: none, rateLimit: none) { nothing(month: int) }\n")}}
-	s, diags := schema.Compile(sources, schema.Options{})
+	s, diags := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		t.Fatal(diags)
 	}

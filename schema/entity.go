@@ -82,6 +82,14 @@ type Entity struct {
 	byName map[string]*Field
 }
 
+// SetFields sets Fields. It is for the compiler.
+func (e *Entity) SetFields(fields []*Field) {
+	e.Fields, e.byName = fields, make(map[string]*Field, len(fields))
+	for _, f := range fields {
+		e.byName[f.Name] = f
+	}
+}
+
 // Field returns the field of that name, nil when there is none.
 func (e *Entity) Field(name string) *Field { return e.byName[name] }
 
@@ -166,11 +174,26 @@ const (
 	Object   // Type.Object
 )
 
+// BuiltinTypes are the names of the built-in types, in the order of their kinds.
+var BuiltinTypes = []string{
+	"id", "uuid", "string", "text", "email", "url", "int", "float", "decimal",
+	"bool", "time", "date", "duration", "json", "bytes",
+}
+
+// BuiltinKind is the kind of the built-in type of that name.
+func BuiltinKind(name string) TypeKind { return ID + TypeKind(slices.Index(BuiltinTypes, name)) }
+
+// MaxDigits is the most digits that a decimal may have.
+const MaxDigits = 38
+
+// MaxSafeInteger is the largest whole number that every JSON reader keeps exactly.
+const MaxSafeInteger = 1<<53 - 1
+
 // String gives the kind as the schema language writes it; of declared types,
 // what they are: "enum", "relation", "to-many relation", "type".
 func (k TypeKind) String() string {
 	if k >= ID && k <= Bytes {
-		return scalars[k-ID]
+		return BuiltinTypes[k-ID]
 	}
 	return [...]string{"enum", "relation", "to-many relation", "type"}[k-EnumKind]
 }
@@ -193,9 +216,9 @@ type Type struct {
 	Enum    *Enum       // EnumKind
 	Entity  *Entity     // Relation, ToMany
 	Object  *ObjectType // Object
-	// named: the ids of Entity's rows are made by an identity provider (it is
-	// auth.user or auth.tenant). So for the ID of such an entity.
-	named bool
+	// ExternalIDs: an identity provider makes the ids, because the entity is auth.user
+	// or auth.tenant. It is set on the ID field of the entity and on relations to it.
+	ExternalIDs bool
 }
 
 // String gives the type as the schema language writes it, without its bounds:
@@ -256,6 +279,15 @@ func (p *Policy) Concerns(who *caller.Caller) bool {
 	return len(p.To) == 0 || slices.ContainsFunc(p.To, func(to Audience) bool {
 		return to.Kind == who.Kind && (to.Scope == "" || to.Scope == who.Scope)
 	})
+}
+
+// AddEntity adds e to Entities. It is for the compiler.
+func (s *Schema) AddEntity(e *Entity) {
+	if s.byName == nil {
+		s.byName = map[string]*Entity{}
+	}
+	s.byName[e.Name] = e
+	s.Entities = append(s.Entities, e)
 }
 
 // Entity returns the declared entity of that name, nil when there is none (in

@@ -85,25 +85,25 @@ type Grant struct {
 	// Fields bounds what is read and written; nil means all but hidden ones.
 	Fields []string
 
-	// rules has the where compiled for each of Entities, in untyped mode once
-	// for all; nil without a where.
-	rules []*Rule
+	// Where has the condition compiled for each of Entities; in untyped mode it has one
+	// rule for all. It is nil if the grant has no condition.
+	Where []*Rule
 }
 
 // Rule is the grant's where compiled for the entity, one of those it names; in
 // untyped mode, where e is nil, the same one for all. Nil: every row will do.
 func (g *Grant) Rule(e *Entity) *Rule {
 	switch {
-	case g.rules == nil:
+	case g.Where == nil:
 		return nil
 	case e == nil:
-		return g.rules[0]
+		return g.Where[0]
 	}
 	i := slices.Index(g.Entities, e.Name)
 	if i < 0 {
 		panic("BUG: the grant does not name " + e.Name)
 	}
-	return g.rules[i]
+	return g.Where[i]
 }
 
 // HasRole reports whether a session may have the role: it is declared, or the schema is
@@ -224,11 +224,14 @@ type RateLimit struct {
 	By string
 }
 
-// rateUnits are the units of a rate limit, longest last.
-var rateUnits = []struct {
-	name string
-	per  time.Duration
-}{
+// RateUnit is a unit of a rate limit.
+type RateUnit struct {
+	Name string
+	Per  time.Duration
+}
+
+// RateUnits are all units, longest last.
+var RateUnits = []RateUnit{
 	{"second", time.Second},
 	{"minute", time.Minute},
 	{"hour", time.Hour},
@@ -238,9 +241,9 @@ var rateUnits = []struct {
 // String gives the limit as the schema language writes it: "100/second by ip".
 func (l RateLimit) String() string {
 	unit := l.Per.String()
-	for _, u := range rateUnits {
-		if u.per == l.Per {
-			unit = u.name
+	for _, u := range RateUnits {
+		if u.Per == l.Per {
+			unit = u.Name
 		}
 	}
 	text := fmt.Sprintf("%d/%s", l.Count, unit)

@@ -286,9 +286,9 @@ func (t *Type) fromText(s string) (Value, error) {
 // users and tenants an identity provider may have made.
 func (t *Type) idFrom(s string) (Value, error) {
 	switch {
-	case t.named && !isNamedID(s):
+	case t.ExternalIDs && !isNamedID(s):
 		return Value{}, errNamedID
-	case !t.named && !IsULID(s):
+	case !t.ExternalIDs && !IsULID(s):
 		return Value{}, errID
 	}
 	return TextValue(s), nil
@@ -506,7 +506,7 @@ func readWhole(raw []byte) (int64, error) {
 	for range -n.scale {
 		whole *= 10
 	}
-	if whole > maxInt {
+	if whole > MaxSafeInteger {
 		return 0, errBeyond
 	}
 	if n.negative {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"io"
+	"regexp"
 	"regexp/syntax"
 	"unicode/utf8"
 
@@ -12,12 +13,12 @@ import (
 // worst every instruction looks at every character, some 6 ns each. So both are
 // bounded, and their product.
 const (
-	maxPatternProgram = 4096    // instructions
-	maxPatternSteps   = 1 << 22 // characters × instructions
+	MaxPatternProgram = 4096    // instructions
+	MaxPatternSteps   = 1 << 22 // characters × instructions
 )
 
-// programOf is how many instructions a pattern is compiled to; 0 if it is none.
-func programOf(pattern string) int {
+// PatternProgram is how many instructions a pattern is compiled to; 0 if it is none.
+func PatternProgram(pattern string) int {
 	re, err := syntax.Parse(pattern, syntax.Perl) // as regexp.Compile does
 	if err != nil {
 		return 0
@@ -29,8 +30,8 @@ func programOf(pattern string) int {
 	return len(program.Inst)
 }
 
-// longestText is how many characters a text of the type may have; 0: any number.
-func (t *Type) longestText() int {
+// LongestText is how many characters a text of the type may have; 0: any number.
+func (t *Type) LongestText() int {
 	switch {
 	case t.HasMaxLen:
 		return t.MaxLen
@@ -41,6 +42,9 @@ func (t *Type) longestText() int {
 	}
 	return 0
 }
+
+// SetPattern sets Pattern.
+func (t *Type) SetPattern(re *regexp.Regexp) { t.Pattern, t.program = re, PatternProgram(re.String()) }
 
 // matches reports whether the text matches the pattern. When m fails meanwhile, what
 // it says means nothing.

@@ -71,9 +71,13 @@ func (s *Scene) InExists() Scene {
 // Rule is a compiled expression that is true or false of a scene. It is
 // immutable and safe for concurrent use.
 type Rule struct {
-	top   node
+	top   Term
 	names []string
 }
+
+// NewRule makes a rule of top. names are, in untyped mode, the members of a row that
+// top looks at.
+func NewRule(top *Term, names []string) *Rule { return &Rule{top: *top, names: names} }
 
 // Names are, in untyped mode, the members of a row that the rule looks at: the
 // rows of a Scene hold the values of these members, in this order. In typed
@@ -107,7 +111,7 @@ type Exists struct {
 // the row searched for and is of the field's own kind, or null.
 type Equality struct {
 	Field *Field
-	value *node
+	value *Term
 }
 
 // Value is what the field must be equal to, given the scene of InExists. It is
@@ -116,50 +120,50 @@ type Equality struct {
 func (q Equality) Value(s *Scene) (Value, bool) {
 	e := evaluation{scene: s}
 	v := e.value(q.value)
-	if q.value.kind == authNode {
+	if q.value.kind == authTerm {
 		return v, v.kind == KindText
 	}
 	return v, v.kind != absentKind
 }
 
-// nodeKind says what a node of a compiled rule is.
-type nodeKind uint8
+// termKind says what a node of a compiled rule is.
+type termKind uint8
 
 const (
-	constNode nodeKind = iota // value
-	fieldNode                 // field pos of row
-	hopNode                   // want of the row that field leads to
-	nowNode
-	authNode // auth value
-	listNode // elems
-	existsNode
-	notNode    // x
-	binaryNode // x op y
+	constTerm termKind = iota // value
+	fieldTerm                 // field pos of row
+	hopTerm                   // want of the row that field leads to
+	nowTerm
+	authTerm // auth value
+	listTerm // elems
+	existsTerm
+	notTerm    // x
+	binaryTerm // x op y
 )
 
-// rowOf says which row of a scene a name is about.
-type rowOf uint8
+// RowRole says which row of a scene a name is about.
+type RowRole uint8
 
 const (
-	theRow rowOf = iota
-	oldRow
-	newRow
-	outerRow
+	ThisRow RowRole = iota
+	OldRow
+	NewRow
+	OuterRow
 )
 
 // node is a part of a compiled rule.
-type node struct {
-	kind   nodeKind
-	op     Op    // binaryNode
-	row    rowOf // fieldNode, hopNode
-	pos    int   // fieldNode, hopNode
+type Term struct {
+	kind   termKind
+	op     Operator // binaryTerm
+	row    RowRole  // fieldTerm, hopTerm
+	pos    int      // fieldTerm, hopTerm
 	field  *Field
 	want   *Field
-	auth   string // authNode
-	claim  string // authNode "claims"
-	value  Value  // constNode
-	x, y   *node
-	elems  []node
+	auth   string // authTerm
+	claim  string // authTerm "claims"
+	value  Value  // constTerm
+	x, y   *Term
+	elems  []Term
 	exists *Exists
 }
 
@@ -170,13 +174,13 @@ type evaluation struct {
 	err error
 }
 
-func (e *evaluation) truth(n *node) Truth {
+func (e *evaluation) truth(n *Term) Truth {
 	switch n.kind {
-	case notNode:
+	case notTerm:
 		return e.truth(n.x).Not()
-	case existsNode:
+	case existsTerm:
 		return e.exists(n.exists)
-	case binaryNode:
+	case binaryTerm:
 		return e.binary(n)
 	}
 	if v := e.value(n); v.kind == KindBool {
@@ -197,31 +201,31 @@ func (e *evaluation) exists(x *Exists) Truth {
 	return truthOf(found)
 }
 
-func (e *evaluation) binary(n *node) Truth {
+func (e *evaluation) binary(n *Term) Truth {
 	switch n.op {
-	case OpAnd:
+	case And:
 		x := e.truth(n.x)
 		if x == False || e.err != nil {
 			return x
 		}
 		return min(x, e.truth(n.y))
-	case OpOr:
+	case Or:
 		x := e.truth(n.x)
 		if x == True || e.err != nil {
 			return x
 		}
 		return max(x, e.truth(n.y))
-	case OpEqual:
+	case Equal:
 		return e.equal(e.value(n.x), e.value(n.y))
-	case OpNotEqual:
+	case NotEqual:
 		return e.equal(e.value(n.x), e.value(n.y)).Not()
-	case OpIn:
+	case In:
 		return e.in(n.x, n.y)
-	case OpNotIn:
+	case NotIn:
 		return e.in(n.x, n.y).Not()
-	case OpContains:
+	case Contains:
 		return e.contains(n.x, n.y)
-	case OpStartsWith:
+	case StartsWith:
 		return onText(e.value(n.x), e.value(n.y), strings.HasPrefix)
 	}
 	return ordered(n.op, e.value(n.x), e.value(n.y))
@@ -229,31 +233,31 @@ func (e *evaluation) binary(n *node) Truth {
 
 // value is what a node stands for. Of a list in brackets it tells only that it
 // is one: who looks into it has the node.
-func (e *evaluation) value(n *node) Value {
+func (e *evaluation) value(n *Term) Value {
 	switch n.kind {
-	case constNode:
+	case constTerm:
 		return n.value
-	case fieldNode:
+	case fieldTerm:
 		return e.at(n)
-	case hopNode:
+	case hopTerm:
 		return e.hop(n)
-	case nowNode:
+	case nowTerm:
 		if e.scene.Now.IsZero() {
 			return absent
 		}
 		return Now(e.scene.Now)
-	case authNode:
+	case authTerm:
 		return e.auth(n)
-	case listNode:
+	case listTerm:
 		return Value{kind: KindList}
-	case notNode, binaryNode, existsNode:
+	case notTerm, binaryTerm, existsTerm:
 		return e.truth(n).value()
 	}
 	return absent
 }
 
 // at is the value of a field of one of the scene's rows.
-func (e *evaluation) at(n *node) Value {
+func (e *evaluation) at(n *Term) Value {
 	row := e.row(n)
 	if n.pos >= len(row) {
 		return absent
@@ -262,19 +266,19 @@ func (e *evaluation) at(n *node) Value {
 }
 
 // row is the one of the scene's that the node is about.
-func (e *evaluation) row(n *node) []Value {
+func (e *evaluation) row(n *Term) []Value {
 	switch n.row {
-	case oldRow:
+	case OldRow:
 		return e.scene.Old
-	case newRow:
+	case NewRow:
 		return e.scene.New
-	case outerRow:
+	case OuterRow:
 		return e.scene.Outer
 	}
 	return e.scene.Row
 }
 
-func (e *evaluation) hop(n *node) Value {
+func (e *evaluation) hop(n *Term) Value {
 	relation := e.at(n)
 	switch {
 	case relation.kind == KindNull:
@@ -290,7 +294,7 @@ func (e *evaluation) hop(n *node) Value {
 	return v
 }
 
-func (e *evaluation) auth(n *node) Value {
+func (e *evaluation) auth(n *Term) Value {
 	who := e.scene.Caller
 	if who == nil {
 		return absent
@@ -353,15 +357,15 @@ func (e *evaluation) haveRole(v Value) Truth {
 
 // in is `x in y`: x equals one of y. Of what is not there it is unknown, also
 // in an empty list: it is a comparison.
-func (e *evaluation) in(x, y *node) Truth {
+func (e *evaluation) in(x, y *Term) Truth {
 	v := e.value(x)
-	if y.kind == listNode {
+	if y.kind == listTerm {
 		return e.inBrackets(v, y)
 	}
 	return e.among(v, e.value(y))
 }
 
-func (e *evaluation) inBrackets(v Value, list *node) Truth {
+func (e *evaluation) inBrackets(v Value, list *Term) Truth {
 	if v.kind == absentKind {
 		return Unknown
 	}
@@ -391,8 +395,8 @@ func (e *evaluation) among(v, list Value) Truth {
 }
 
 // contains is of a list that it has an element, of a text that it has a part.
-func (e *evaluation) contains(x, y *node) Truth {
-	if x.kind == listNode {
+func (e *evaluation) contains(x, y *Term) Truth {
+	if x.kind == listTerm {
 		return e.inBrackets(e.value(y), x)
 	}
 	v, w := e.value(x), e.value(y)
@@ -415,7 +419,7 @@ func onText(v, w Value, test func(s, part string) bool) Truth {
 }
 
 // ordered is <, <=, > and >=: false with null.
-func ordered(op Op, v, w Value) Truth {
+func ordered(op Operator, v, w Value) Truth {
 	switch {
 	case v.kind == absentKind || w.kind == absentKind:
 		return Unknown
@@ -427,13 +431,13 @@ func ordered(op Op, v, w Value) Truth {
 		return Unknown
 	}
 	switch op {
-	case OpLess:
+	case Less:
 		return truthOf(order < 0)
-	case OpLessEq:
+	case LessOrEqual:
 		return truthOf(order <= 0)
-	case OpGreater:
+	case Greater:
 		return truthOf(order > 0)
-	case OpGreaterEq:
+	case GreaterOrEqual:
 		return truthOf(order >= 0)
 	}
 	return Unknown

@@ -16,6 +16,8 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
+	"runner.example/schema/syntax"
 )
 
 // ruleWorld is a schema whose entity Row has fields of all kinds; its policies
@@ -63,7 +65,7 @@ entity Row {
 
 // compileRules compiles each rule as a policy for updates of Row and returns
 // them beside their trees.
-func compileRules(t *testing.T, rules ...string) (*schema.Entity, []*schema.Rule, []schema.Expr) {
+func compileRules(t *testing.T, rules ...string) (*schema.Entity, []*schema.Rule, []syntax.Expr) {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString(ruleWorld)
@@ -72,16 +74,16 @@ func compileRules(t *testing.T, rules ...string) (*schema.Entity, []*schema.Rule
 	}
 	text.WriteString("}\n")
 	src := diag.Source{Name: "app.schema", Text: []byte(text.String())}
-	s, found := schema.Compile([]diag.Source{src}, schema.Options{})
+	s, found := compiler.Compile([]diag.Source{src}, compiler.Options{})
 	if s == nil {
 		t.Fatalf("%s\n%v", text.String(), found)
 	}
-	file, _ := schema.Parse(src)
+	file, _ := syntax.Parse(src)
 	row := s.Entity("Row")
 	var compiled []*schema.Rule
-	var trees []schema.Expr
+	var trees []syntax.Expr
 	for _, d := range file.Decls {
-		if d, ok := d.(*schema.EntityDecl); ok && d.Name.Name == "Row" {
+		if d, ok := d.(*syntax.EntityDecl); ok && d.Name.Name == "Row" {
 			for i, p := range d.Policies {
 				compiled, trees = append(compiled, row.Policies[i].When), append(trees, p.When)
 			}
@@ -113,7 +115,7 @@ type naive struct {
 	others, rows, users  map[string]record
 }
 
-func (w naive) truth(e schema.Expr) schema.Truth {
+func (w naive) truth(e syntax.Expr) schema.Truth {
 	if b, ok := w.value(e).(bool); ok {
 		return truth(b)
 	}
@@ -134,30 +136,30 @@ func fromTruth(t schema.Truth) any {
 	return t == schema.True
 }
 
-func (w naive) value(e schema.Expr) any {
+func (w naive) value(e syntax.Expr) any {
 	switch e := e.(type) {
-	case *schema.ParenExpr:
+	case *syntax.ParenExpr:
 		return w.value(e.X)
-	case *schema.NullExpr:
+	case *syntax.NullExpr:
 		return nil
-	case *schema.NowExpr:
+	case *syntax.NowExpr:
 		if w.now.IsZero() {
 			return noValue{}
 		}
 		return w.now.Truncate(time.Millisecond)
-	case *schema.Literal:
+	case *syntax.Literal:
 		return literalValue(e)
-	case *schema.NameExpr:
+	case *syntax.NameExpr:
 		return w.name(e)
-	case *schema.ListExpr:
+	case *syntax.ListExpr:
 		list := []any{}
 		for _, elem := range e.Elems {
 			list = append(list, w.value(elem))
 		}
 		return list
-	case *schema.NotExpr:
+	case *syntax.NotExpr:
 		return fromTruth(w.truth(e.X).Not())
-	case *schema.ExistsExpr:
+	case *syntax.ExistsExpr:
 		for _, other := range w.others {
 			inner := w
 			inner.outer, inner.row = w.row, other
@@ -166,11 +168,11 @@ func (w naive) value(e schema.Expr) any {
 			}
 		}
 		return false
-	case *schema.BinaryExpr:
+	case *syntax.BinaryExpr:
 		switch e.Op {
-		case schema.OpAnd:
+		case syntax.OpAnd:
 			return fromTruth(min(w.truth(e.X), w.truth(e.Y)))
-		case schema.OpOr:
+		case syntax.OpOr:
 			return fromTruth(max(w.truth(e.X), w.truth(e.Y)))
 		}
 		return fromTruth(comparison(e.Op, w.value(e.X), w.value(e.Y)))
@@ -178,22 +180,22 @@ func (w naive) value(e schema.Expr) any {
 	panic(fmt.Sprintf("%T", e))
 }
 
-func literalValue(l *schema.Literal) any {
+func literalValue(l *syntax.Literal) any {
 	switch l.Kind {
-	case schema.StringLit:
+	case syntax.StringLit:
 		return l.Text
-	case schema.BoolLit:
+	case syntax.BoolLit:
 		return l.Bool
-	case schema.DurationLit:
+	case syntax.DurationLit:
 		return l.Duration
-	case schema.DecimalLit:
+	case syntax.DecimalLit:
 		r, _ := new(big.Rat).SetString(l.Text)
 		return r
 	}
 	return new(big.Rat).SetInt64(l.Int)
 }
 
-func (w naive) name(e *schema.NameExpr) any {
+func (w naive) name(e *syntax.NameExpr) any {
 	var path []string
 	for _, p := range e.Parts {
 		path = append(path, p.Name)
@@ -283,17 +285,17 @@ func plainClaim(v any) any {
 	return v
 }
 
-func comparison(op schema.Op, x, y any) schema.Truth {
+func comparison(op syntax.Op, x, y any) schema.Truth {
 	switch op {
-	case schema.OpEqual:
+	case syntax.OpEqual:
 		return same(x, y)
-	case schema.OpNotEqual:
+	case syntax.OpNotEqual:
 		return same(x, y).Not()
-	case schema.OpIn:
+	case syntax.OpIn:
 		return member(x, y)
-	case schema.OpNotIn:
+	case syntax.OpNotIn:
 		return member(x, y).Not()
-	case schema.OpContains:
+	case syntax.OpContains:
 		if _, ok := x.([]any); ok {
 			return member(y, x)
 		}
@@ -308,18 +310,18 @@ func comparison(op schema.Op, x, y any) schema.Truth {
 	a, isText := x.(string)
 	b, isText2 := y.(string)
 	switch op {
-	case schema.OpContains, schema.OpStartsWith:
+	case syntax.OpContains, syntax.OpStartsWith:
 		if !isText || !isText2 {
 			return schema.Unknown
 		}
-		return truth(op == schema.OpContains && strings.Contains(a, b) || op == schema.OpStartsWith && strings.HasPrefix(a, b))
+		return truth(op == syntax.OpContains && strings.Contains(a, b) || op == syntax.OpStartsWith && strings.HasPrefix(a, b))
 	}
 	order, ok := order(x, y)
 	if !ok {
 		return schema.Unknown
 	}
-	return truth(map[schema.Op]bool{
-		schema.OpLess: order < 0, schema.OpLessEq: order <= 0, schema.OpGreater: order > 0, schema.OpGreaterEq: order >= 0,
+	return truth(map[syntax.Op]bool{
+		syntax.OpLess: order < 0, syntax.OpLessEq: order <= 0, syntax.OpGreater: order > 0, syntax.OpGreaterEq: order >= 0,
 	}[op])
 }
 
@@ -990,7 +992,7 @@ enum Status { draft, open, paid }
 entity Order { id: id owner: User status: Status total: decimal(12,2)
   @@allow read to session when auth.role == "admin" or owner == auth.userId and status in ["open", "paid"] and total >= 10
 }`
-	s, _ := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 	rule := s.Entity("Order").Policies[0].When
 	scene := &schema.Scene{
 		Caller: &caller.Caller{Kind: caller.Session, UserID: "u1"},

@@ -90,6 +90,9 @@ func DateValue(days int64) Value { return Value{kind: KindDate, num: days} }
 // DurationValue is a time span in whole seconds, within ±(2^53−1).
 func DurationValue(seconds int64) Value { return Value{kind: KindDuration, num: seconds * 1000} }
 
+// SpanValue is a time span in whole milliseconds. Only rules use fractions of a second.
+func SpanValue(d time.Duration) Value { return Value{kind: KindDuration, num: d.Milliseconds()} }
+
 // BytesValue holds the bytes of s.
 func BytesValue(s string) Value { return Value{kind: KindBytes, text: s} }
 
@@ -159,15 +162,15 @@ func (v Value) List() []Value {
 	return *v.list
 }
 
-// isNumber reports that v is one of the kinds that compare by value.
-func (v Value) isNumber() bool { return v.kind >= KindInt && v.kind <= KindDecimal }
+// IsNumber reports that v is one of the kinds that compare by value.
+func (v Value) IsNumber() bool { return v.kind >= KindInt && v.kind <= KindDecimal }
 
 // Equal reports that two values are the same. Numbers are equal by value,
 // whatever their kinds; otherwise values of different kinds are unequal. JSON
 // is equal when its compact text is. It allocates nothing.
 func (v Value) Equal(w Value) bool {
 	switch {
-	case v.isNumber() && w.isNumber():
+	case v.IsNumber() && w.IsNumber():
 		return compareNumbers(v, w) == 0
 	case v.kind != w.kind:
 		return false
@@ -195,7 +198,7 @@ func equalLists(a, b []Value) bool {
 // allocates nothing.
 func (v Value) Compare(w Value) (int, bool) {
 	switch {
-	case v.isNumber() && w.isNumber():
+	case v.IsNumber() && w.IsNumber():
 		return compareNumbers(v, w), true
 	case v.kind != w.kind:
 		return 0, false
@@ -326,6 +329,14 @@ func digitAt(fraction []byte, i int) byte {
 // string with its places, a time in RFC 3339, in UTC with milliseconds, a
 // duration in seconds, bytes in base64. It is the form that Parse reads.
 func (t *Type) AppendJSON(dst []byte, v Value) []byte { return v.appendJSON(dst) }
+
+// AppendPlain is AppendJSON that writes a decimal as a number.
+func (v Value) AppendPlain(dst []byte) []byte {
+	if v.kind == KindDecimal {
+		return append(dst, v.text...)
+	}
+	return v.appendJSON(dst)
+}
 
 func (v Value) appendJSON(dst []byte) []byte {
 	switch v.kind {

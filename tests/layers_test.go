@@ -41,6 +41,8 @@ var plan = map[string]layeredPackage{
 	"sdk/rust":           {0, nil}, // placed beside an app
 	"store":              {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
 	"schema":             {1, nil},
+	"schema/syntax":      {1, nil},
+	"schema/compiler":    {2, nil},
 	"audit":              {2, nil},
 	"generate":           {2, nil},
 	"entity":             {3, nil},

@@ -14,6 +14,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/keystore"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 )
 
 // app is the folder a command works on, with its configuration read.
@@ -94,15 +95,15 @@ func (a *app) compile() (*schema.Schema, []diag.Source, error) {
 // look reads and checks the schema, and finds what there is to say about it. A
 // schema with errors is nil; an error means that none can be read at all.
 func (a *app) look() (*schema.Schema, []diag.Source, diag.List, error) {
-	sources, err := schema.Load(a.dir)
+	sources, err := compiler.Load(a.dir)
 	if err != nil {
 		f := &failure{status: statusInvalid, err: err}
-		if _, none := schema.Files(a.dir); none != nil && !errors.Is(none, fs.ErrPermission) {
+		if _, none := compiler.Files(a.dir); none != nil && !errors.Is(none, fs.ErrPermission) {
 			f.hint = "name the app's folder with --app, or go there"
 		}
 		return nil, nil, nil, f
 	}
-	s, found := schema.Compile(sources, a.schemaOptions())
+	s, found := compiler.Compile(sources, a.schemaOptions())
 	return s, sources, found, nil
 }
 
@@ -116,8 +117,8 @@ func (a *app) strangers(s *schema.Schema) (found diag.List) {
 	return found
 }
 
-func (a *app) schemaOptions() schema.Options {
-	return schema.Options{
+func (a *app) schemaOptions() compiler.Options {
+	return compiler.Options{
 		MaxBody:         a.config.front.maxBody,
 		MaxTimeout:      a.config.runtime.maxTimeout,
 		AllowPrivate:    a.config.outbound.allowPrivate,

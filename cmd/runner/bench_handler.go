@@ -29,7 +29,7 @@ import (
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
 	"runner.example/runtime/sandbox"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -172,9 +172,9 @@ type benchHost struct {
 }
 
 func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func() error, err error) {
-	s, _ := schema.Compile(nil, schema.Options{})
+	s, _ := compiler.Compile(nil, compiler.Options{})
 	var sources []diag.Source
-	if _, err := schema.Load(a.dir); err == nil {
+	if _, err := compiler.Load(a.dir); err == nil {
 		if s, sources, err = a.compile(); err != nil {
 			return nil, nil, err
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/internal/diag"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
+	"runner.example/schema/syntax"
 )
 
 const fmtHelp = `Print schema files in the one canonical form: those named, all of a named
@@ -43,7 +44,7 @@ func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
 		return err
 	}
 	src := diag.Source{Name: "stdin", Text: text}
-	out, list := schema.Format(src)
+	out, list := syntax.Format(src)
 	switch {
 	case list.HasErrors():
 		return &mistakes{what: "stdin was not formatted: " + counted(list), sources: []diag.Source{src}, list: list}
@@ -97,12 +98,12 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 	var broken mistakes
 	changed := []string{}
 	for _, file := range files {
-		text, err := schema.ReadFile(file)
+		text, err := compiler.ReadFile(file)
 		if err != nil {
 			return invalid("%w", err)
 		}
 		src := diag.Source{Name: file, Text: text}
-		out, list := schema.Format(src)
+		out, list := syntax.Format(src)
 		if list.HasErrors() {
 			broken.sources = append(broken.sources, src)
 			broken.list.Append(list)
@@ -162,7 +163,7 @@ func schemaFiles(args []string) ([]string, error) {
 		case !info.IsDir():
 			files = append(files, arg)
 		default:
-			found, err := schema.Files(arg)
+			found, err := compiler.Files(arg)
 			if err != nil {
 				return nil, invalid("%w", err)
 			}

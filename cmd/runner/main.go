@@ -49,9 +49,9 @@ func main() {
 // within limits.
 const compilerCommand = "compile-module"
 
-// compiler returns the command line of sandbox.Options.Compiler: this program, even if
+// moduleCompiler returns the command line of sandbox.Options.Compiler: this program, even if
 // its file was replaced meanwhile.
-func compiler() []string {
+func moduleCompiler() []string {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
 		return []string{self, compilerCommand}

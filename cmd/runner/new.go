@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/internal/diag"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/sdk/assemblyscript"
 	clang "runner.example/sdk/c"
 	golang "runner.example/sdk/go"
@@ -217,7 +217,7 @@ func typesOf(files []appFile) ([]appFile, error) {
 		if !strings.HasSuffix(f.name, ".schema") {
 			continue
 		}
-		s, found := schema.Compile([]diag.Source{{Name: f.name, Text: f.text}}, schema.Options{})
+		s, found := compiler.Compile([]diag.Source{{Name: f.name, Text: f.text}}, compiler.Options{})
 		if s == nil {
 			panic("BUG: the schema of a new app: " + found.Sorted()[0].String())
 		}

@@ -489,7 +489,7 @@ func (c *config) sandboxOptions(cache string) sandbox.Options {
 		MemoryBytes: c.sandbox.memory, TotalMemoryBytes: c.sandbox.totalMemory,
 		Instances: c.sandbox.instances, QueueWait: c.sandbox.queueWait,
 		NoBreaker: !c.sandbox.breaker, CacheDir: cache,
-		CompileTime: c.sandbox.compileTimeout, CompileBytes: c.sandbox.compileMemory, Compiler: compiler(),
+		CompileTime: c.sandbox.compileTimeout, CompileBytes: c.sandbox.compileMemory, Compiler: moduleCompiler(),
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -77,7 +78,7 @@ func (l *lines) Write(p []byte) (int, error) {
 
 func compile(t testing.TB, text string) *schema.Schema {
 	t.Helper()
-	s, list := schema.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, schema.Options{})
+	s, list := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 	if list.HasErrors() {
 		t.Fatal(list)
 	}

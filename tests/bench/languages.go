@@ -22,6 +22,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
@@ -93,7 +94,7 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 		return nil, err
 	}
 	sources := []diag.Source{{Name: "app.schema", Text: text}}
-	app, found := schema.Compile(sources, schema.Options{})
+	app, found := compiler.Compile(sources, compiler.Options{})
 	if found.HasErrors() {
 		return nil, fmt.Errorf("%s: %v", guestsDir, found.Sorted())
 	}

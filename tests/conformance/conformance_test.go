@@ -41,6 +41,7 @@ import (
 	"runner.example/runtime/router"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/sdk/rust/rusttest"
 	"runner.example/store"
 
@@ -259,7 +260,7 @@ func readSchema(t testing.TB) (*schema.Schema, []diag.Source) {
 		t.Fatal(err)
 	}
 	sources := []diag.Source{{Name: "app.schema", Text: text}}
-	app, found := schema.Compile(sources, schema.Options{})
+	app, found := compiler.Compile(sources, compiler.Options{})
 	if found.HasErrors() {
 		t.Fatal(found.Sorted())
 	}

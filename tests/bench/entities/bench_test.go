@@ -30,7 +30,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/runtime/sandbox"
-	"runner.example/schema"
+	"runner.example/schema/compiler"
 	"runner.example/store"
 	"runner.example/tests/bench/arms"
 )
@@ -96,7 +96,7 @@ func newWorld(b *testing.B, dir string, rows int) *world {
 	check(b, err)
 	b.Cleanup(func() { check(b, st.Close()) })
 	sources := []diag.Source{{Name: "bench.schema", Text: []byte(app)}}
-	s, found := schema.Compile(sources, schema.Options{})
+	s, found := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		b.Fatal(found)
 	}

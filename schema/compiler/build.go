@@ -1,0 +1,396 @@
+package compiler
+
+import (
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"runner.example/internal/caller"
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+// builder makes the model's entities, types and rules of declarations in which
+// no mistake was found.
+type builder struct {
+	*checker
+	enums map[string]*schema.Enum
+	types map[string]*schema.ObjectType
+}
+
+// build completes the schema.
+func (c *checker) build() {
+	b := builder{c, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
+	b.declare()
+	for _, d := range c.decls {
+		switch d := d.(type) {
+		case *syntax.TypeDecl:
+			b.types[d.Name.Name].Fields = b.fields(d.Fields)
+		case *syntax.EntityDecl:
+			b.entityFields(c.schema.Entity(d.Name.Name), d)
+		case *syntax.AuthDecl:
+			b.auth(d)
+		}
+	}
+	for _, d := range c.decls {
+		switch d := d.(type) {
+		case *syntax.EntityDecl:
+			b.entityRest(c.schema.Entity(d.Name.Name), d)
+		case *syntax.APIKeysDecl:
+			b.rulesOfScopes(d)
+		case *syntax.FunctionsDecl:
+			b.functions(d)
+		}
+	}
+}
+
+// declare makes what types may name, as yet empty.
+func (b *builder) declare() {
+	for _, d := range b.decls {
+		switch d := d.(type) {
+		case *syntax.EnumDecl:
+			enum := &schema.Enum{Name: d.Name.Name, Doc: d.Doc, Values: namesOf(d.Values), Span: d.Loc}
+			b.enums[enum.Name] = enum
+			b.schema.Enums = append(b.schema.Enums, enum)
+		case *syntax.TypeDecl:
+			typ := &schema.ObjectType{Name: d.Name.Name, Doc: d.Doc, Span: d.Loc}
+			b.types[typ.Name] = typ
+			b.schema.Types = append(b.schema.Types, typ)
+		case *syntax.EntityDecl:
+			b.schema.AddEntity(&schema.Entity{Name: d.Name.Name, Doc: d.Doc, Span: d.Loc})
+		}
+	}
+}
+
+func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
+	fields := make([]*schema.Field, len(decls))
+	for i, d := range decls {
+		fields[i] = b.field(d, i)
+	}
+	return fields
+}
+
+func (b *builder) field(d *syntax.FieldDecl, pos int) *schema.Field {
+	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Span: d.Loc}
+	for _, attr := range d.Attrs {
+		switch attr.Name.Name {
+		case "hidden":
+			f.Hidden = true
+		case "readonly":
+			f.ReadOnly = true
+		case "created":
+			f.Created = true
+		case "updated":
+			f.Updated = true
+		case "min":
+			atLeast(&f.Type, b.bound(&f.Type, attr.Arg))
+		case "max":
+			atMost(&f.Type, b.bound(&f.Type, attr.Arg))
+		case "pattern":
+			f.Type.SetPattern(regexp.MustCompile(attr.Arg.Text))
+		case "onDelete":
+			f.OnDelete = map[string]schema.OnDelete{"cascade": schema.Cascade, "clear": schema.Clear}[attr.Ref.Name]
+		}
+	}
+	b.setDefault(f, d.Default)
+	return f
+}
+
+func (b *builder) typeOf(ref *syntax.TypeRef) schema.Type {
+	name := ref.Name.Name
+	t := schema.Type{List: ref.List, Optional: ref.Optional}
+	switch {
+	case b.enums[name] != nil:
+		t.Kind, t.Enum = schema.EnumKind, b.enums[name]
+	case b.types[name] != nil:
+		t.Kind, t.Object = schema.Object, b.types[name]
+	case b.schema.Entity(name) != nil:
+		t.Kind, t.Entity = schema.Relation, b.schema.Entity(name)
+		t.ExternalIDs = b.hasExternalIDs(name)
+	default:
+		t.Kind = schema.BuiltinKind(name)
+		t.ExternalIDs = t.Kind == schema.ID // the entity is not known
+		setBounds(&t, ref.Args)
+	}
+	return t
+}
+
+// hasExternalIDs reports that an identity provider makes the entity's ids.
+func (b *builder) hasExternalIDs(entity string) bool { return entity == b.user || entity == b.tenant }
+
+// setBounds sets the bounds that a type has in parentheses.
+func setBounds(t *schema.Type, args *syntax.TypeArgs) {
+	if args == nil {
+		return
+	}
+	first := args.First.Int
+	switch t.Kind {
+	case schema.Decimal:
+		t.Digits, t.Places = int(first), int(args.Second.Int)
+	case schema.Int, schema.Float:
+		t.Min, t.Max = schema.IntValue(first), schema.IntValue(args.Second.Int)
+	default:
+		t.HasMaxLen, t.MaxLen = true, int(first)
+		if args.Second != nil {
+			t.MinLen, t.MaxLen = int(first), int(args.Second.Int)
+		}
+	}
+}
+
+// bound is the value of @min or @max.
+func (b *builder) bound(t *schema.Type, lit *syntax.Literal) schema.Value {
+	v := constantOf(lit)
+	if v.Kind() != schema.KindText {
+		return v
+	}
+	v, err := unbounded(t).ParseText(lit.Text)
+	if err != nil {
+		panic("BUG: a bound that was checked is no value of its type: " + err.Error())
+	}
+	return v
+}
+
+func atLeast(t *schema.Type, v schema.Value) {
+	if order, ok := v.Compare(t.Min); !ok || order > 0 {
+		t.Min = v
+	}
+}
+
+func atMost(t *schema.Type, v schema.Value) {
+	if order, ok := v.Compare(t.Max); !ok || order < 0 {
+		t.Max = v
+	}
+}
+
+func (b *builder) setDefault(f *schema.Field, v syntax.SettingValue) {
+	switch v := v.(type) {
+	case *syntax.NameSetting:
+		if f.Type.Kind == schema.EnumKind {
+			f.Default, f.HasDefault = schema.TextValue(v.Name.Name), true
+		} else {
+			f.DefaultNow = true
+		}
+	case *syntax.Literal:
+		f.Default, f.HasDefault = fromLiteral(&f.Type, v), true
+	}
+}
+
+// fromLiteral is a checked literal as a value of the type.
+func fromLiteral(t *schema.Type, lit *syntax.Literal) schema.Value {
+	v := constantOf(lit)
+	var err error
+	switch {
+	case t.Kind == schema.JSON:
+		v = schema.JSONValue(string(jsonOf(lit)))
+	case v.Kind() == schema.KindText:
+		v, err = unbounded(t).ParseText(lit.Text)
+	case v.IsNumber():
+		v, err = t.Parse(v.AppendPlain(nil))
+	}
+	if err != nil {
+		panic("BUG: a default that was checked is no value of its type: " + err.Error())
+	}
+	return v
+}
+
+// unbounded is the type without its bounds: those of a literal were checked before.
+func unbounded(t *schema.Type) *schema.Type {
+	return &schema.Type{Kind: t.Kind, Digits: t.Digits, Places: t.Places}
+}
+
+// jsonOf is the literal as a JSON value: a duration in seconds.
+func jsonOf(l *syntax.Literal) []byte {
+	if l.Kind == syntax.DurationLit {
+		return schema.IntValue(int64(l.Duration / time.Second)).AppendPlain(nil)
+	}
+	return constantOf(l).AppendPlain(nil)
+}
+
+func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
+	e.SetFields(b.fields(d.Fields))
+	for i, f := range e.Fields {
+		decl := d.Fields[i]
+		switch {
+		case f.Type.Kind == schema.ID:
+			e.ID, f.Type.ExternalIDs = f, b.hasExternalIDs(e.Name)
+		case f.Type.Kind == schema.Relation && f.Type.List:
+			f.Type.Kind, f.Type.List = schema.ToMany, false
+		}
+		if decl.Attr("tenant") != nil {
+			e.Tenant = f
+		}
+		for _, attr := range decl.Attrs {
+			if name := attr.Name.Name; name == "unique" || name == "index" {
+				e.Indexes = append(e.Indexes, &schema.Index{Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique", Span: attr.Loc})
+			}
+		}
+	}
+}
+
+// entityRest makes what needs the fields of all entities.
+func (b *builder) entityRest(e *schema.Entity, d *syntax.EntityDecl) {
+	for i, f := range e.Fields {
+		if attr := d.Fields[i].Attr("inverse"); attr != nil {
+			f.Inverse = f.Type.Entity.Field(attr.Ref.Name)
+		}
+	}
+	for _, attr := range d.Attrs {
+		index := &schema.Index{Unique: attr.Name.Name == "unique", Global: attr.Global != nil, Span: attr.Loc}
+		for _, col := range attr.Columns {
+			index.Columns = append(index.Columns, schema.IndexColumn{Field: e.Field(col.Name.Name), Desc: col.Order != nil && col.Order.Name == "desc"})
+		}
+		e.Indexes = append(e.Indexes, index)
+	}
+	for _, p := range d.Policies {
+		e.Policies = append(e.Policies, b.policy(e, p))
+	}
+}
+
+var kinds = map[string]caller.Kind{"session": caller.Session, "apiKey": caller.APIKey, "anonymous": caller.Anonymous}
+
+func (b *builder) policy(e *schema.Entity, d *syntax.PolicyDecl) *schema.Policy {
+	p := &schema.Policy{Deny: d.Effect.Name == "deny", Actions: actionSet(namesOf(d.Actions)), Span: d.Loc}
+	for _, kind := range d.To {
+		to := schema.Audience{Kind: kinds[kind.Name.Name]}
+		if kind.Scope != nil {
+			to.Scope = kind.Scope.Name
+		}
+		p.To = append(p.To, to)
+	}
+	if d.When != nil {
+		p.When = compileRule(d.When, rulePlace{entity: e, model: b.schema})
+	}
+	return p
+}
+
+func actionSet(words []string) schema.ActionSet {
+	var set schema.ActionSet
+	for _, word := range words {
+		for _, part := range actionParts(word) {
+			set |= map[string]schema.ActionSet{"read": schema.ActRead, "insert": schema.ActInsert, "update": schema.ActUpdate, "delete": schema.ActDelete}[part]
+		}
+	}
+	return set
+}
+
+func (b *builder) rulesOfScopes(d *syntax.APIKeysDecl) {
+	for _, block := range d.Blocks {
+		for _, decl := range block.Scopes {
+			scope := b.schema.Scope(decl.Name.Name)
+			for i, grant := range decl.Grants {
+				if grant.Where != nil {
+					scope.Grants[i].Where = b.grantRules(grant)
+				}
+			}
+			if len(decl.Issues) > 0 {
+				scope.Issue = compileRule(decl.Issues[0].When, rulePlace{})
+			}
+		}
+	}
+}
+
+func (b *builder) grantRules(d *syntax.GrantDecl) []*schema.Rule {
+	if !b.schema.Typed {
+		return []*schema.Rule{compileRule(d.Where, rulePlace{})}
+	}
+	var rules []*schema.Rule
+	for _, name := range d.Entities {
+		rules = append(rules, compileRule(d.Where, rulePlace{entity: b.schema.Entity(name.Name), model: b.schema}))
+	}
+	return rules
+}
+
+func (b *builder) functions(d *syntax.FunctionsDecl) {
+	for _, decl := range d.Functions {
+		for i := range b.schema.Functions {
+			f := &b.schema.Functions[i]
+			if f.Name != decl.Name.Name {
+				continue
+			}
+			f.Params = b.fields(decl.Params)
+			if decl.Result != nil {
+				result := b.typeOf(decl.Result)
+				f.Result = &result
+			}
+		}
+	}
+}
+
+// auth fills in the auth block's settings.
+func (b *builder) auth(d *syntax.AuthDecl) {
+	auth := &b.schema.Auth
+	auth.Roles, auth.User, auth.Tenant = b.roleNames, b.user, b.tenant
+	for _, s := range d.Settings {
+		if s.Name.Name == "origins" {
+			auth.Origins = textsOf(s.Value)
+		}
+	}
+	for _, session := range d.Sessions {
+		if session.Kind.Name == "cookie" {
+			auth.Cookie = cookieSession(session)
+		} else {
+			auth.JWT = jwtSession(session)
+			if isFileName(auth.JWT.JWKS) && !filepath.IsAbs(auth.JWT.JWKS) {
+				auth.JWT.JWKS = filepath.Join(b.opt.Dir, auth.JWT.JWKS)
+			}
+		}
+	}
+}
+
+func cookieSession(d *syntax.SessionDecl) *schema.CookieSession {
+	s := &schema.CookieSession{Name: "__Host-session", Idle: 30 * time.Minute, Absolute: 12 * time.Hour, SameSite: "lax"}
+	if d.Cookie != nil {
+		s.Name = d.Cookie.Text
+	}
+	for _, set := range d.Settings {
+		switch set.Name.Name {
+		case "idle":
+			s.Idle = set.Value.(*syntax.Literal).Duration
+		case "absolute":
+			s.Absolute = set.Value.(*syntax.Literal).Duration
+		case "sameSite":
+			s.SameSite = set.Value.(*syntax.NameSetting).Name.Name
+		}
+	}
+	return s
+}
+
+func jwtSession(d *syntax.SessionDecl) *schema.JWTSession {
+	s := &schema.JWTSession{}
+	for _, set := range d.Settings {
+		switch set.Name.Name {
+		case "issuer":
+			s.Issuer = set.Value.(*syntax.Literal).Text
+		case "audience":
+			s.Audience = set.Value.(*syntax.Literal).Text
+		case "jwks":
+			s.JWKS = set.Value.(*syntax.Literal).Text
+		case "algorithms":
+			s.Algorithms = textsOf(set.Value)
+		case "tenant":
+			s.Tenant = claimOf(set.Value)
+		case "roles":
+			s.Roles = claimOf(set.Value)
+		}
+	}
+	return s
+}
+
+// textsOf gives the strings, or the names, of a list.
+func textsOf(v syntax.SettingValue) []string {
+	var texts []string
+	for _, elem := range v.(*syntax.ListSetting).Elems {
+		switch elem := elem.(type) {
+		case *syntax.Literal:
+			texts = append(texts, elem.Text)
+		case *syntax.NameSetting:
+			texts = append(texts, elem.Name.Name)
+		}
+	}
+	return texts
+}
+
+// claimOf gives the name in claim("name").
+func claimOf(v syntax.SettingValue) string {
+	return v.(*syntax.NameSetting).Args[0].(*syntax.Literal).Text
+}

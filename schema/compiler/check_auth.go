@@ -1,0 +1,271 @@
+package compiler
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/schema/syntax"
+)
+
+// checkAuth checks the auth block and notes roles, user and tenant.
+func (c *checker) checkAuth() {
+	for _, d := range c.decls {
+		auth, ok := d.(*syntax.AuthDecl)
+		if !ok {
+			continue
+		}
+		c.settingsOnce(auth.Settings)
+		for _, s := range auth.Settings {
+			switch s.Name.Name {
+			case "roles":
+				c.declareRoles(s.Value)
+			case "user":
+				c.user = c.entityName(s)
+			case "tenant":
+				c.tenantSet = true
+				c.tenant = c.entityName(s)
+			case "origins":
+				for _, origin := range c.stringList(s.Value) {
+					c.checkPageOrigin("origins", origin)
+				}
+			}
+		}
+		kinds := namesTaken{}
+		c.sessions = c.sessions || len(auth.Sessions) > 0
+		for _, session := range auth.Sessions {
+			if first, twice := kinds.take(session.Kind); twice {
+				c.errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, at(session.Kind.Loc, first))
+			}
+			c.cookies = c.cookies || session.Kind.Name == "cookie"
+			c.checkSession(session)
+		}
+	}
+}
+
+func (c *checker) declareRoles(v syntax.SettingValue) {
+	taken := namesTaken{}
+	for _, role := range c.nameList(v) {
+		if first, twice := taken.take(role); twice {
+			c.errorf("E211", role.Loc, "role %q is already declared at %s", role.Name, at(role.Loc, first))
+			continue
+		}
+		c.roleNames = append(c.roleNames, role.Name)
+	}
+}
+
+// entityName returns the entity that a setting of auth names. Without entities
+// there is nothing it could be checked against.
+func (c *checker) entityName(s *syntax.Setting) string {
+	name, ok := c.bareName(s.Value, "an entity")
+	if !ok || !c.schema.Typed {
+		return ""
+	}
+	if _, ok := c.named[name.Name].(*syntax.EntityDecl); !ok {
+		c.missing("E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.didYouMean(name.Name, c.entityNames()))
+		return ""
+	}
+	return name.Name
+}
+
+func (c *checker) checkSession(d *syntax.SessionDecl) {
+	c.settingsOnce(d.Settings)
+	switch d.Kind.Name {
+	case "cookie":
+		c.checkCookie(d)
+	case "jwt":
+		c.checkJWT(d)
+	}
+}
+
+func (c *checker) checkCookie(d *syntax.SessionDecl) {
+	if d.Cookie != nil {
+		c.checkCookieName(d.Cookie)
+	}
+	idle, absolute, lasts := (*syntax.Literal)(nil), 12*time.Hour, "12h"
+	for _, s := range d.Settings {
+		switch s.Name.Name {
+		case "idle":
+			if _, ok := c.duration(s.Value); ok {
+				idle = s.Value.(*syntax.Literal)
+			}
+		case "absolute":
+			if d, ok := c.duration(s.Value); ok {
+				absolute, lasts = d, s.Value.(*syntax.Literal).Raw
+			}
+		case "sameSite":
+			if word, ok := c.bareName(s.Value, "lax or strict"); ok && word.Name != "lax" && word.Name != "strict" {
+				c.errorf("E100", word.Loc, "expected lax or strict, found %q%s", word.Name, c.didYouMean(word.Name, []string{"lax", "strict"}))
+			}
+		}
+	}
+	if idle != nil && idle.Duration > absolute {
+		c.errorf("E532", idle.Loc, "idle %s is longer than a session lasts at all (absolute), %s", idle.Raw, lasts)
+	}
+}
+
+// hostPrefix lets browsers take a cookie only over HTTPS, from the very host.
+const hostPrefix = "__Host-"
+
+// checkCookieName wants a token (RFC 6265, section 4.1.1) that browsers keep.
+func (c *checker) checkCookieName(name *syntax.Literal) {
+	rest, prefixed := strings.CutPrefix(name.Text, hostPrefix)
+	isOther := func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	}
+	switch {
+	case !prefixed && !c.opt.InsecureCookies:
+		c.errorf("E531", name.Loc, "the cookie name must begin with __Host- (only `insecure_cookies = true` under [auth] in runner.toml, on loopback, lifts this)")
+	case rest == "" || len(name.Text) > 64 || strings.ContainsFunc(rest, isOther):
+		c.errorf("E531", name.Loc, "%q is no cookie's name: write at most 64 letters, digits, - and _, and some of them behind __Host-", name.Text)
+	case !prefixed && strings.HasPrefix(rest, "__"):
+		c.errorf("E531", name.Loc, "the cookie name %q: browsers give names with __ in front a meaning, and would not keep this one", name.Text)
+	}
+}
+
+// jwtAlgorithms are those whose keys a JWKS can publish.
+var jwtAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
+
+func (c *checker) checkJWT(d *syntax.SessionDecl) {
+	given := map[string]bool{}
+	for _, s := range d.Settings {
+		given[s.Name.Name] = true
+		switch s.Name.Name {
+		case "issuer", "audience":
+			c.filled(s.Name.Name, s.Value)
+		case "jwks":
+			if place, ok := c.filled("jwks", s.Value); ok {
+				c.checkKeySet(place)
+			}
+		case "algorithms":
+			for _, alg := range c.nameList(s.Value) {
+				c.checkAlgorithm(alg)
+			}
+		case "roles", "tenant":
+			if name, ok := c.claim(s.Value); ok {
+				c.filled("the claim of "+s.Name.Name, name)
+			}
+		}
+	}
+	for _, need := range []string{"issuer", "audience", "jwks"} {
+		if !given[need] {
+			c.errorf("E530", d.Span(), "jwt needs issuer, audience and jwks: there is no %s", need)
+		}
+	}
+}
+
+// filled wants a string that is more than blanks.
+func (c *checker) filled(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
+	lit, ok := c.str(v)
+	if ok && strings.TrimSpace(lit.Text) == "" {
+		c.errorf("E530", lit.Loc, "jwt: %s is empty: then it would not be checked, so write what it has to be", what)
+		return nil, false
+	}
+	return lit, ok
+}
+
+// checkKeySet checks where a provider's keys are: what sends them decides who is
+// signed in.
+func (c *checker) checkKeySet(place *syntax.Literal) {
+	u, err := url.Parse(place.Text)
+	switch {
+	case isFileName(place.Text):
+	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
+	default:
+		c.errorf("E530", place.Loc, "jwks: %q is neither an https URL nor a file: write \"https://login.example.com/keys\" or \"keys.json\" (http is for loopback, a file's name has no colon)", place.Text)
+	}
+}
+
+// isFileName reports a place that is no URL, nor meant to be one.
+func isFileName(place string) bool {
+	return !strings.Contains(place, ":") && !strings.HasPrefix(place, "//")
+}
+
+// isLoopback reports a host of this machine alone.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+func (c *checker) checkAlgorithm(alg syntax.Ident) {
+	switch {
+	case slices.Contains(jwtAlgorithms, alg.Name):
+	case strings.EqualFold(alg.Name, "none"):
+		c.errorf("E530", alg.Loc, "algorithm \"none\" is never allowed: use %s", strings.Join(jwtAlgorithms, ", "))
+	default:
+		c.errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s", alg.Name, strings.Join(jwtAlgorithms, ", "))
+	}
+}
+
+// checkOutbound checks the origins that handlers may call.
+func (c *checker) checkOutbound() {
+	for _, d := range c.decls {
+		outbound, ok := d.(*syntax.OutboundDecl)
+		if !ok {
+			continue
+		}
+		c.settingsOnce(outbound.Settings)
+		for _, s := range outbound.Settings {
+			if s.Name.Name != "allow" {
+				continue
+			}
+			for _, origin := range c.stringList(s.Value) {
+				c.checkOrigin(origin)
+			}
+		}
+	}
+}
+
+func (c *checker) checkOrigin(lit *syntax.Literal) {
+	refuse := func(why string) { c.errorf("E520", lit.Loc, "%q: %s", lit.Text, why) }
+	const form = "only https URLs with a host name and no path"
+	u, err := url.Parse(lit.Text)
+	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
+		refuse(form)
+		return
+	}
+	private, named := hostKind(u.Hostname())
+	switch {
+	case private && !c.opt.AllowPrivate:
+		refuse("only https URLs with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
+		return
+	case private && (u.Scheme == "https" || u.Scheme == "http"):
+	case !named || u.Scheme != "https":
+		refuse(form)
+		return
+	}
+	if !slices.Contains(c.schema.Outbound, lit.Text) {
+		c.schema.Outbound = append(c.schema.Outbound, lit.Text)
+	}
+}
+
+// hostKind says whether a host is certainly private, and whether it is a name
+// and not an address.
+func hostKind(host string) (private, named bool) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addr = addr.Unmap()
+		return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified(), false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true, true
+	}
+	return false, isHostName(host)
+}
+
+// isHostName reports letters, digits, dots and hyphens, and no look of an
+// address: the last label is not a number.
+func isHostName(host string) bool {
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+		if strings.ContainsFunc(label, func(r rune) bool { return r != '-' && !syntax.IsLetter(r) && !syntax.IsDigit(r) }) {
+			return false
+		}
+	}
+	return !strings.HasPrefix(labels[len(labels)-1], "0x") && strings.ContainsFunc(labels[len(labels)-1], syntax.IsLetter)
+}

@@ -1,0 +1,571 @@
+package compiler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"runner.example/schema/syntax"
+)
+
+// ruleScope says which names mean something in a rule.
+type ruleScope struct {
+	// entity owns the bare names; nil in untyped mode, where any name may be a
+	// field, and where only auth.* is known.
+	entity *entityInfo
+	// outer is the row at hand inside exists.
+	outer    *entityInfo
+	inExists bool
+	// old: old.* and new.* are known.
+	old bool
+	// issue is set in @issue, where only auth.* is known.
+	issue *syntax.IssueDecl
+}
+
+// exprKind groups the types that can be compared with one another.
+type exprKind int
+
+const (
+	anyKind  exprKind = iota // not known before it is evaluated, or wrong and reported
+	nullKind                 // null
+	boolKind
+	numberKind // int, float, decimal, sizes
+	textKind   // string, text, email, url, uuid
+	timeKind
+	dateKind
+	durationKind
+	bytesKind
+	idKind   // an id of the entity
+	enumKind // a value of the enum
+	wordKind // one of a closed list of words
+	roleKind // auth.role: all roles of the caller at once
+)
+
+// exprType is the type of an expression.
+type exprType struct {
+	kind exprKind
+	list bool
+	// name is how messages call the type.
+	name string
+	// entity is that of an idKind, empty when it could be any.
+	entity string
+	// words are those a string must be one of (enumKind, wordKind, roleKind);
+	// of tells of what.
+	words []string
+	of    string
+	// text is set for a string literal.
+	text *syntax.Literal
+	// unknown is a bare name that is no field; it is reported by who knows what
+	// it is compared with.
+	unknown *syntax.NameExpr
+	// elems are the types of a list in brackets.
+	elems []exprType
+}
+
+func (t exprType) String() string {
+	if t.list {
+		if t.name == "" {
+			return "a list"
+		}
+		return "a list of " + t.name
+	}
+	return t.name
+}
+
+// checkRule checks that a rule makes sense and is true or false.
+func (c *checker) checkRule(e syntax.Expr, in ruleScope) {
+	c.wantBool(e, c.typeOf(e, in), in)
+}
+
+func (c *checker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
+	switch {
+	case t.unknown != nil:
+		c.unknownName(t.unknown, in)
+	case t.kind == anyKind && !t.list, t.kind == boolKind && !t.list:
+	default:
+		c.errorf("E240", e.Span(), "the rule must be true or false, this is %s", articled(t))
+	}
+}
+
+func articled(t exprType) string {
+	if t.list || t.kind == nullKind {
+		return t.String()
+	}
+	return article(t.name)
+}
+
+// typeOf finds the type of an expression and reports what is wrong inside it.
+func (c *checker) typeOf(e syntax.Expr, in ruleScope) exprType {
+	switch e := e.(type) {
+	case *syntax.ParenExpr:
+		return c.typeOf(e.X, in)
+	case *syntax.Literal:
+		return literalType(e)
+	case *syntax.NullExpr:
+		return exprType{kind: nullKind, name: "null"}
+	case *syntax.NowExpr:
+		if in.issue != nil {
+			c.errorf("E309", in.issue.Loc, "@issue may use only auth.*, not now")
+		}
+		return exprType{kind: timeKind, name: "time"}
+	case *syntax.NameExpr:
+		return c.typeOfName(e, in)
+	case *syntax.ListExpr:
+		t := exprType{list: true}
+		for _, elem := range e.Elems {
+			t.elems = append(t.elems, c.typeOf(elem, in))
+		}
+		return t
+	case *syntax.ExistsExpr:
+		c.checkExists(e, in)
+		return exprType{kind: boolKind, name: "bool"}
+	case *syntax.NotExpr:
+		c.checkRule(e.X, in)
+		return exprType{kind: boolKind, name: "bool"}
+	case *syntax.BinaryExpr:
+		if e.Op == syntax.OpAnd || e.Op == syntax.OpOr {
+			c.checkRule(e.X, in)
+			c.checkRule(e.Y, in)
+		} else {
+			c.checkComparison(e, in)
+		}
+		return exprType{kind: boolKind, name: "bool"}
+	}
+	return exprType{}
+}
+
+func literalType(lit *syntax.Literal) exprType {
+	switch lit.Kind {
+	case syntax.StringLit:
+		return exprType{kind: textKind, name: "string", text: lit}
+	case syntax.IntLit:
+		return exprType{kind: numberKind, name: "int"}
+	case syntax.DecimalLit:
+		return exprType{kind: numberKind, name: "float"}
+	case syntax.DurationLit:
+		return exprType{kind: durationKind, name: "duration"}
+	case syntax.SizeLit:
+		return exprType{kind: numberKind, name: "size"}
+	case syntax.BoolLit:
+		return exprType{kind: boolKind, name: "bool"}
+	}
+	return exprType{}
+}
+
+func (c *checker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
+	switch {
+	case in.issue != nil:
+		c.errorf("E309", in.issue.Loc, "@issue may use only auth.*, not exists")
+		return
+	case in.inExists:
+		c.errorf("E241", e.Loc, "exists may not be nested in exists")
+		return
+	}
+	inner := ruleScope{outer: in.entity, inExists: true, old: in.old}
+	if c.schema.Typed && e.Entity.Name != "" {
+		if inner.entity = c.entity(e.Entity.Name); inner.entity == nil {
+			c.missing("E236", e.Entity.Loc, "exists: unknown entity %q%s", e.Entity.Name, c.didYouMean(e.Entity.Name, c.entityNames()))
+			return
+		}
+	}
+	if e.Where != nil {
+		mistakes := len(c.found)
+		c.checkRule(e.Where, inner)
+		if inner.entity != nil && len(c.found) == mistakes && !c.narrowed(inner.entity, e.Where) {
+			c.warnf("W243", e.Loc, "no index serves this exists: each check may look at every row of %s, and fails beyond 100,000 (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
+		}
+	}
+}
+
+// narrowed reports that the rule says of some field of the entity that an index
+// leads with what it equals.
+func (c *checker) narrowed(e *entityInfo, rule syntax.Expr) bool {
+	switch rule := rule.(type) {
+	case *syntax.ParenExpr:
+		return c.narrowed(e, rule.X)
+	case *syntax.BinaryExpr:
+		switch rule.Op {
+		case syntax.OpAnd:
+			return c.narrowed(e, rule.X) || c.narrowed(e, rule.Y)
+		case syntax.OpEqual:
+			return c.leads(e, rule.X) || c.leads(e, rule.Y)
+		}
+	}
+	return false
+}
+
+// leads reports that x names a field of the entity that leads an index.
+func (c *checker) leads(e *entityInfo, x syntax.Expr) bool {
+	name, ok := x.(*syntax.NameExpr)
+	if !ok || len(name.Parts) != 1 {
+		return false
+	}
+	f := e.fields[name.Parts[0].Name]
+	switch {
+	case f == nil || f.Type == nil || f == e.tenant:
+		return false
+	case f.Type.Name.Name == "id", c.target(f) != nil && !f.Type.List, f.Attr("unique") != nil, f.Attr("index") != nil:
+		return true
+	}
+	for _, attr := range e.decl.Attrs {
+		for _, column := range attr.Columns {
+			if e.tenant != nil && column.Name.Name == e.tenant.Name.Name {
+				continue // it comes first in any case
+			}
+			if column.Name.Name == f.Name.Name {
+				return true
+			}
+			break
+		}
+	}
+	return false
+}
+
+// ---- names ----
+
+func (c *checker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
+	parts := e.Parts
+	switch head := parts[0].Name; {
+	case head == "auth":
+		return c.typeOfAuth(e)
+	case in.issue != nil:
+		c.unknownName(e, in)
+		return exprType{}
+	case head == "old" || head == "new":
+		if !in.old {
+			c.errorf("E232", e.Loc, "%s.* is only known in rules for update or write", head)
+			return exprType{}
+		}
+		row := in.entity
+		if in.inExists {
+			row = in.outer
+		}
+		return c.typeOfPath(e, parts[1:], row)
+	case head == "outer":
+		if !in.inExists {
+			c.errorf("E230", e.Loc, "unknown name %q: outer.* is only known inside exists", e.String())
+			return exprType{}
+		}
+		return c.typeOfPath(e, parts[1:], in.outer)
+	}
+	if len(parts) == 1 && in.entity != nil && in.entity.fields[parts[0].Name] == nil {
+		return exprType{unknown: e}
+	}
+	return c.typeOfPath(e, parts, in.entity)
+}
+
+// typeOfPath finds the type of the field that path names, seen from a row of
+// the entity.
+func (c *checker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *entityInfo) exprType {
+	if len(path) == 0 {
+		c.errorf("E230", e.Loc, "unknown name %q: a field must follow, %s.<field>", e.String(), e.String())
+		return exprType{}
+	}
+	if row == nil {
+		return exprType{}
+	}
+	f := row.fields[path[0].Name]
+	switch {
+	case f == nil:
+		c.missing("E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), row.name(), c.didYouMean(path[0].Name, row.fieldNames()))
+		return exprType{}
+	case f.Type == nil:
+		return exprType{}
+	}
+	target := c.target(f)
+	switch {
+	case target != nil && f.Type.List:
+		c.errorf("E234", e.Loc, "%s.%s is a to-many relation: use exists(%s where ...)", row.name(), path[0].Name, target.name())
+		return exprType{}
+	case len(path) == 1:
+		t := c.typeOfField(f)
+		if f.Type.Name.Name == "id" {
+			t.entity = row.name()
+		}
+		return t
+	case target == nil:
+		if c.known(f) {
+			c.errorf("E233", e.Loc, "%s.%s is %s and has no fields", row.name(), path[0].Name, articled(c.typeOfField(f)))
+		}
+		return exprType{}
+	}
+	if len(path) == 2 {
+		return c.typeOfPath(e, path[1:], target)
+	}
+	if next := target.fields[path[1].Name]; next != nil && c.target(next) != nil {
+		c.errorf("E235", e.Loc, "%q goes through more than one relation: only one hop is allowed", e.String())
+		return exprType{}
+	}
+	return c.typeOfPath(e, path[1:], target)
+}
+
+func (c *checker) typeOfField(f *syntax.FieldDecl) exprType {
+	name := f.Type.Name.Name
+	t := exprType{list: f.Type.List, name: name}
+	switch d := c.named[name].(type) {
+	case *syntax.EntityDecl:
+		t.kind, t.entity = idKind, name
+		return t
+	case *syntax.EnumDecl:
+		t.kind, t.words, t.of = enumKind, namesOf(d.Values), "enum "+name
+		return t
+	}
+	switch name {
+	case "id":
+		t.kind = idKind
+	case "string", "text", "email", "url", "uuid":
+		t.kind = textKind
+	case "int", "float", "decimal":
+		t.kind = numberKind
+	case "bool":
+		t.kind = boolKind
+	case "time":
+		t.kind = timeKind
+	case "date":
+		t.kind = dateKind
+	case "duration":
+		t.kind = durationKind
+	case "bytes":
+		t.kind = bytesKind
+	}
+	return t
+}
+
+// authValues are the names behind `auth.`.
+var authValues = []string{"kind", "userId", "tenant", "role", "roles", "keyId", "scope", "capability", "claims"}
+
+func (c *checker) typeOfAuth(e *syntax.NameExpr) exprType {
+	if len(e.Parts) == 1 {
+		c.errorf("E231", e.Loc, "unknown auth value %q: use auth.%s", "auth", strings.Join(authValues, ", auth."))
+		return exprType{}
+	}
+	name := e.Parts[1].Name
+	switch {
+	case name == "claims" && len(e.Parts) == 3:
+		return exprType{}
+	case name == "claims":
+		c.errorf("E231", e.Loc, "unknown auth value %q: a claim is auth.claims.<name>", e.String())
+		return exprType{}
+	case len(e.Parts) > 2 || !slices.Contains(authValues, name):
+		c.errorf("E231", e.Loc, "unknown auth value %q%s", e.String(), c.didYouMean(name, authValues))
+		return exprType{}
+	}
+	switch name {
+	case "userId":
+		return exprType{kind: idKind, name: cmp.Or(c.user, "id"), entity: c.user}
+	case "tenant":
+		return exprType{kind: idKind, name: cmp.Or(c.tenant, "id"), entity: c.tenant}
+	case "role":
+		return c.roleType()
+	case "roles":
+		t := c.roleType()
+		t.kind, t.list = wordKind, true
+		return t
+	case "kind":
+		return exprType{kind: wordKind, name: "string", words: []string{"session", "apiKey", "anonymous", "system"}, of: "auth.kind"}
+	case "scope":
+		return exprType{kind: wordKind, name: "string", words: c.scopeNames, of: "the scopes in the apiKeys block"}
+	}
+	return exprType{kind: textKind, name: "string"}
+}
+
+func (c *checker) roleType() exprType {
+	return exprType{kind: roleKind, name: "role", words: c.roleNames, of: "auth.roles"}
+}
+
+// unknownName reports a bare name that is no field.
+func (c *checker) unknownName(e *syntax.NameExpr, in ruleScope) {
+	if in.issue != nil {
+		c.errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
+		return
+	}
+	c.missing("E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.didYouMean(e.String(), in.entity.fieldNames()))
+}
+
+// ---- comparisons ----
+
+func (c *checker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
+	x, y := c.comparand(e.X, in), c.comparand(e.Y, in)
+	if !c.resolve(&x, y, in) || !c.resolve(&y, x, in) {
+		return
+	}
+	switch e.Op {
+	case syntax.OpEqual, syntax.OpNotEqual:
+		c.checkEqual(e, x, y)
+	case syntax.OpIn, syntax.OpNotIn:
+		c.checkMember(e, x, y, "on its right")
+	case syntax.OpContains:
+		switch {
+		case x.list || x.kind == anyKind:
+			c.checkMember(e, y, x, "on its left")
+		case !isText(x):
+			c.errorf("E238", e.OpSpan, "\"contains\" needs text or a list on its left, not %s", articled(x))
+		case !isText(y) && y.kind != anyKind:
+			c.cannotCompare(e, x, y)
+		}
+	case syntax.OpStartsWith:
+		if !isText(x) && x.kind != anyKind || !isText(y) && y.kind != anyKind {
+			c.errorf("E238", e.OpSpan, "\"startsWith\" needs text on both sides, not %s and %s", articled(x), articled(y))
+		}
+	default:
+		c.checkOrdered(e, x, y)
+	}
+}
+
+// comparand finds the type of one side. Inside @issue a name that is not auth.*
+// waits too: it may be a role without quotes.
+func (c *checker) comparand(e syntax.Expr, in ruleScope) exprType {
+	if name, ok := e.(*syntax.NameExpr); ok && in.issue != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
+		return exprType{unknown: name}
+	}
+	if list, ok := e.(*syntax.ListExpr); ok {
+		t := exprType{list: true}
+		for _, elem := range list.Elems {
+			t.elems = append(t.elems, c.comparand(elem, in))
+		}
+		return t
+	}
+	return c.typeOf(e, in)
+}
+
+// resolve reports unknown names in t, knowing what they are compared with, and
+// returns false if there was one.
+func (c *checker) resolve(t *exprType, other exprType, in ruleScope) bool {
+	ok := true
+	for i := range t.elems {
+		ok = c.resolve(&t.elems[i], other, in) && ok
+	}
+	if t.unknown == nil {
+		return ok
+	}
+	if name := t.unknown.String(); slices.Contains(other.words, name) {
+		what := "enum values"
+		if other.of == "auth.roles" {
+			what = "roles"
+		}
+		c.errorf("E239", t.unknown.Loc, "%s are written in quotes in rules: %q", what, name)
+	} else {
+		c.unknownName(t.unknown, in)
+	}
+	return false
+}
+
+func isText(t exprType) bool {
+	return !t.list && (t.kind == textKind || t.kind == idKind || t.kind == wordKind || t.kind == enumKind)
+}
+
+func (c *checker) cannotCompare(e *syntax.BinaryExpr, x, y exprType) {
+	c.errorf("E238", e.OpSpan, "cannot compare %s with %s", x, y)
+}
+
+func (c *checker) checkEqual(e *syntax.BinaryExpr, x, y exprType) {
+	if x.list || y.list {
+		if x.kind != nullKind && y.kind != nullKind && !isAny(x) && !isAny(y) {
+			c.cannotCompare(e, x, y)
+		}
+		return
+	}
+	c.checkSame(e, x, y)
+}
+
+func isAny(t exprType) bool { return !t.list && t.kind == anyKind }
+
+// checkSame reports that values of two types can never be equal.
+func (c *checker) checkSame(e *syntax.BinaryExpr, x, y exprType) {
+	if !c.same(x, y) {
+		c.cannotCompare(e, x, y)
+		return
+	}
+	c.checkWord(x, y)
+	c.checkWord(y, x)
+}
+
+// checkWord checks a string against the closed list it is compared with.
+func (c *checker) checkWord(closed, t exprType) {
+	if closed.words == nil && closed.kind != roleKind && closed.kind != wordKind || t.text == nil {
+		return
+	}
+	word := t.text.Text
+	if slices.Contains(closed.words, word) {
+		return
+	}
+	what := "a value of"
+	switch {
+	case closed.of == "auth.roles":
+		what = "a role in"
+	case closed.kind == wordKind && closed.of != "auth.kind":
+		what = "one of"
+	}
+	c.missing("E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.didYouMean(word, closed.words))
+}
+
+func (c *checker) same(x, y exprType) bool {
+	if x.kind > y.kind {
+		x, y = y, x
+	}
+	switch {
+	case x.list || y.list:
+		return false
+	case x.kind == anyKind, x.kind == nullKind:
+		return true
+	case x.kind == idKind && y.kind == idKind:
+		return x.entity == y.entity || x.entity == "" || y.entity == ""
+	case x.kind == enumKind && y.kind == enumKind:
+		return x.of == y.of
+	case x.kind == roleKind:
+		return false // both: the roles of one caller
+	case x.kind == enumKind && y.kind == roleKind:
+		return true
+	case x.kind == y.kind:
+		return true
+	}
+	return x.kind == textKind && x.fits(y)
+}
+
+// fits reports that a string may be a value of t.
+func (x exprType) fits(t exprType) bool {
+	switch t.kind {
+	case idKind, enumKind, wordKind, roleKind, bytesKind:
+		return true
+	case timeKind:
+		return x.text != nil && hasForm("time", x.text.Text)
+	case dateKind:
+		return x.text != nil && hasForm("date", x.text.Text)
+	}
+	return false
+}
+
+func (c *checker) checkMember(e *syntax.BinaryExpr, elem, list exprType, side string) {
+	switch {
+	case isAny(list):
+	case !list.list:
+		c.errorf("E238", e.OpSpan, "%q needs a list %s, not %s", string(e.Op), side, articled(list))
+	case list.name == "":
+		for _, t := range list.elems {
+			if t.list {
+				c.cannotCompare(e, elem, t)
+				return
+			}
+			c.checkEqual(e, elem, t)
+		}
+	default:
+		list.list = false
+		c.checkEqual(e, elem, list)
+	}
+}
+
+func (c *checker) checkOrdered(e *syntax.BinaryExpr, x, y exprType) {
+	hasOrder := func(t exprType) bool {
+		switch t.kind {
+		case anyKind, nullKind, numberKind, textKind, timeKind, dateKind, durationKind, idKind:
+			return !t.list
+		}
+		return false
+	}
+	switch {
+	case !c.same(x, y):
+		c.cannotCompare(e, x, y)
+	case !hasOrder(x) || !hasOrder(y):
+		c.errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s", string(e.Op), articled(x), articled(y))
+	}
+}

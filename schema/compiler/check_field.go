@@ -1,0 +1,311 @@
+package compiler
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+// checkTypeArgs checks string(1..32), decimal(12,2) and the like.
+func (c *checker) checkTypeArgs(t *syntax.TypeRef) {
+	name, args := t.Name.Name, t.Args
+	refuse := func(format string, a ...any) {
+		span := t.Name.Loc
+		if args != nil {
+			span = args.Loc
+		}
+		c.errorf("E213", span, format, a...)
+	}
+	if args != nil && args.First == nil {
+		return // reported
+	}
+	switch name {
+	case "decimal":
+		if args == nil || args.Range || args.Second == nil || args.First.Int < 1 || args.First.Int > schema.MaxDigits || args.Second.Int > args.First.Int {
+			refuse("decimal needs (digits, places) with places ≤ digits ≤ %d", schema.MaxDigits)
+		}
+	case "string", "text", "int", "float":
+		switch {
+		case args == nil:
+		case args.Second == nil && (name == "int" || name == "float"), args.Second != nil && !args.Range:
+			refuse("%s takes its bounds as (1..100)", name)
+		case args.Second != nil && args.First.Int > args.Second.Int:
+			refuse("%s(%s..%s): the lower bound is above the upper one", name, args.First.Raw, args.Second.Raw)
+		}
+	default:
+		if args != nil {
+			refuse("%s takes no arguments", name)
+		}
+	}
+}
+
+// checkBounds checks @min, @max and @pattern against the field's type.
+func (c *checker) checkBounds(f *syntax.FieldDecl) {
+	for _, attr := range f.Attrs {
+		if attr.Arg == nil {
+			continue
+		}
+		switch name := attr.Name.Name; name {
+		case "min", "max":
+			if !f.Type.List && slices.Contains([]string{"int", "float", "decimal", "duration", "time", "date"}, f.Type.Name.Name) {
+				if why := misfit(f.Type, attr.Arg); why != "" {
+					c.errorf("E213", attr.Loc, "@%s(%s) %s", name, attr.Arg.Raw, why)
+				}
+			} else if c.known(f) {
+				c.errorf("E213", attr.Loc, "@%s needs a number, a duration or a time, not %s", name, describeType(f.Type))
+			}
+		case "pattern":
+			c.checkPattern(f, attr)
+		}
+	}
+	low, high := f.Attr("min"), f.Attr("max")
+	if low == nil || high == nil || low.Arg == nil || high.Arg == nil {
+		return
+	}
+	if order, ok := valueOf(f.Type, low.Arg).Compare(valueOf(f.Type, high.Arg)); ok && order > 0 {
+		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper one", low.Arg.Raw, high.Arg.Raw)
+	}
+}
+
+func (c *checker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
+	if c.known(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
+		c.errorf("E218", attr.Loc, "@pattern needs a field of text, not %s", describeType(f.Type))
+		return
+	}
+	if _, err := regexp.Compile(attr.Arg.Text); err != nil {
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		c.errorf("E218", attr.Loc, "the pattern does not compile: %s (RE2)", why)
+		return
+	}
+	c.checkPatternBounds(f, attr)
+}
+
+// checkPatternBounds checks what matching the pattern may cost.
+func (c *checker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
+	program := schema.PatternProgram(attr.Arg.Text)
+	if program > schema.MaxPatternProgram {
+		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and may be to %d: use smaller repetitions", program, schema.MaxPatternProgram)
+		return
+	}
+	if !c.known(f) || f.Type.Args != nil && f.Type.Args.First == nil {
+		return // reported
+	}
+	t := schema.Type{Kind: schema.BuiltinKind(f.Type.Name.Name)}
+	setBounds(&t, f.Type.Args)
+	switch longest := t.LongestText(); {
+	case longest == 0 && !t.HasMaxLen:
+		name := f.Type.Name.Name
+		c.errorf("E247", attr.Loc, "@pattern needs a text of bounded length: write %s(1000), or what is the most", name)
+	case longest > schema.MaxPatternSteps/program:
+		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and for texts of %d characters it may be to %d: bound the length, or use smaller repetitions",
+			program, longest, schema.MaxPatternSteps/longest)
+	}
+}
+
+// checkDefault checks that the default is a value of the field.
+func (c *checker) checkDefault(f *syntax.FieldDecl) {
+	if f.Default == nil || !c.known(f) {
+		return
+	}
+	refuse := func(format string, a ...any) { c.errorf("E214", f.Default.Span(), format, a...) }
+	switch d := c.named[f.Type.Name.Name].(type) {
+	case *syntax.EntityDecl:
+		refuse("a relation cannot have a default")
+		return
+	case *syntax.TypeDecl:
+		refuse("a value of type %s cannot have a default", d.Name.Name)
+		return
+	case *syntax.EnumDecl:
+		if !f.Type.List {
+			c.checkEnumDefault(d, f.Default)
+			return
+		}
+	}
+	switch {
+	case f.Type.List:
+		refuse("a list cannot have a default")
+		return
+	case f.Type.Name.Name == "id":
+		refuse("an id cannot have a default")
+		return
+	}
+	switch v := f.Default.(type) {
+	case *syntax.NameSetting:
+		if v.Name.Name != "now" || f.Type.Name.Name != "time" && f.Type.Name.Name != "date" {
+			refuse("the default %s is not %s", v.Name.Name, article(f.Type.Name.Name))
+		}
+	case *syntax.Literal:
+		why := misfit(f.Type, v)
+		if why == "" {
+			why = outside(f, v)
+		}
+		if why != "" {
+			refuse("the default %s %s", v.Raw, why)
+		}
+	}
+}
+
+func (c *checker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingValue) {
+	switch v := v.(type) {
+	case *syntax.NameSetting:
+		if values := namesOf(enum.Values); !slices.Contains(values, v.Name.Name) {
+			c.errorf("E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
+		}
+	case *syntax.Literal:
+		c.errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes", v.Raw, enum.Name.Name)
+	}
+}
+
+// valueOf is the value of a literal, where a string stands for a value of the
+// type.
+func valueOf(t *syntax.TypeRef, lit *syntax.Literal) schema.Value {
+	v := constantOf(lit)
+	if lit.Kind != syntax.StringLit {
+		return v
+	}
+	switch scalar := (&schema.Type{Kind: schema.BuiltinKind(t.Name.Name)}); scalar.Kind {
+	case schema.Time, schema.Date, schema.Decimal:
+		v, _ = scalar.ParseOperand(v.AppendPlain(nil))
+	}
+	return v
+}
+
+// outside says which @min, @max or @pattern a literal breaks; "" when none.
+func outside(f *syntax.FieldDecl, lit *syntax.Literal) string {
+	for _, attr := range f.Attrs {
+		if attr.Arg == nil {
+			continue
+		}
+		order, ok := valueOf(f.Type, lit).Compare(valueOf(f.Type, attr.Arg))
+		switch {
+		case attr.Name.Name == "min" && ok && order < 0:
+			return fmt.Sprintf("is below @min(%s)", attr.Arg.Raw)
+		case attr.Name.Name == "max" && ok && order > 0:
+			return fmt.Sprintf("is above @max(%s)", attr.Arg.Raw)
+		case attr.Name.Name == "pattern" && lit.Kind == syntax.StringLit:
+			if re, err := regexp.Compile(attr.Arg.Text); err == nil && !re.MatchString(lit.Text) {
+				return "does not match @pattern"
+			}
+		}
+	}
+	return ""
+}
+
+// misfit says why a literal is not a value of a scalar type: "is not an int",
+// "is outside 1..100"; "" when it is one.
+func misfit(t *syntax.TypeRef, lit *syntax.Literal) string {
+	name := t.Name.Name
+	ok := true
+	switch name {
+	case "int":
+		if lit.Kind == syntax.IntLit {
+			return misfitRange(t, lit)
+		}
+		ok = false
+	case "float":
+		if lit.Kind == syntax.IntLit || lit.Kind == syntax.DecimalLit {
+			return misfitRange(t, lit)
+		}
+		ok = false
+	case "decimal":
+		return misfitDecimal(t, lit)
+	case "bool":
+		ok = lit.Kind == syntax.BoolLit
+	case "duration":
+		if lit.Kind == syntax.DurationLit && lit.Duration%time.Second != 0 {
+			return "is not in whole seconds"
+		}
+		ok = lit.Kind == syntax.DurationLit
+	case "json":
+	case "string", "text":
+		if lit.Kind == syntax.StringLit {
+			return misfitLength(t, lit)
+		}
+		ok = false
+	default:
+		ok = lit.Kind == syntax.StringLit && hasForm(name, lit.Text)
+	}
+	if !ok {
+		return "is not " + article(name)
+	}
+	return ""
+}
+
+// hasForm reports that text is a value of a scalar that is written as a string
+// of a certain form.
+func hasForm(scalar, text string) bool {
+	_, err := (&schema.Type{Kind: schema.BuiltinKind(scalar)}).ParseText(text)
+	return err == nil
+}
+
+func misfitRange(t *syntax.TypeRef, lit *syntax.Literal) string {
+	if t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
+		if lit.Kind == syntax.IntLit && (lit.Int > schema.MaxSafeInteger || lit.Int < -schema.MaxSafeInteger) {
+			return "is beyond 2^53"
+		}
+		return ""
+	}
+	value := constantOf(lit)
+	below, _ := value.Compare(schema.IntValue(t.Args.First.Int))
+	above, _ := value.Compare(schema.IntValue(t.Args.Second.Int))
+	if below < 0 || above > 0 {
+		return fmt.Sprintf("is outside %s..%s", t.Args.First.Raw, t.Args.Second.Raw)
+	}
+	return ""
+}
+
+func misfitLength(t *syntax.TypeRef, lit *syntax.Literal) string {
+	if t.Args == nil || t.Args.First == nil {
+		return ""
+	}
+	low, high := int64(0), t.Args.First.Int
+	if t.Args.Second != nil {
+		low, high = t.Args.First.Int, t.Args.Second.Int
+	}
+	if n := int64(utf8.RuneCountInString(lit.Text)); n < low || n > high {
+		return fmt.Sprintf("has %d characters, outside %d..%d", n, low, high)
+	}
+	return ""
+}
+
+func misfitDecimal(t *syntax.TypeRef, lit *syntax.Literal) string {
+	text := lit.Text
+	switch lit.Kind {
+	case syntax.IntLit:
+		text = fmt.Sprint(lit.Int)
+	case syntax.DecimalLit, syntax.StringLit:
+	default:
+		return "is not a decimal"
+	}
+	if !decimalForm.MatchString(text) {
+		return "is not a decimal"
+	}
+	if t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
+		return ""
+	}
+	whole, places, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
+	whole = strings.TrimLeft(whole, "0")
+	if int64(len(places)) > t.Args.Second.Int || int64(len(whole)) > t.Args.First.Int-t.Args.Second.Int {
+		return fmt.Sprintf("does not fit decimal(%d,%d)", t.Args.First.Int, t.Args.Second.Int)
+	}
+	return ""
+}
+
+var decimalForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// article puts "a" or "an" before the name of a type that takes one.
+func article(name string) string {
+	if name == "json" || name == "bytes" {
+		return name
+	}
+	if strings.ContainsAny(name[:1], "aeioAEIO") {
+		return "an " + name
+	}
+	return "a " + name
+}

@@ -1,0 +1,218 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"runner.example/internal/diag"
+	"runner.example/schema/syntax"
+)
+
+const (
+	maxSegments  = 32
+	maxPathBytes = 1024
+)
+
+// segmentKind tells static text from parameters.
+type segmentKind int
+
+const (
+	static segmentKind = iota
+	param              // :name
+	rest               // *name
+)
+
+// segment is one piece of a path, without the slash before it.
+type segment struct {
+	kind segmentKind
+	text string
+}
+
+// splitPath splits "/a/:b" into its segments; "/" has none.
+func splitPath(path string) []segment {
+	if path == "/" {
+		return nil
+	}
+	var segments []segment
+	for piece := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		switch {
+		case strings.HasPrefix(piece, ":"):
+			segments = append(segments, segment{param, piece[1:]})
+		case strings.HasPrefix(piece, "*"):
+			segments = append(segments, segment{rest, piece[1:]})
+		default:
+			segments = append(segments, segment{static, piece})
+		}
+	}
+	return segments
+}
+
+func pathText(segments []segment) string {
+	if len(segments) == 0 {
+		return "/"
+	}
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString([]string{static: "", param: ":", rest: "*"}[s.kind])
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// joinPath joins a path to the prefixes around it.
+func joinPath(prefix, own []segment) (path string, params []string) {
+	whole := append(slices.Clip(prefix), own...)
+	for _, s := range whole {
+		if s.kind != static {
+			params = append(params, s.text)
+		}
+	}
+	return pathText(whole), params
+}
+
+// shapeOf is a path without the names of its parameters.
+func shapeOf(path string) string {
+	segments := splitPath(path)
+	for i := range segments {
+		if segments[i].kind != static {
+			segments[i].text = ""
+		}
+	}
+	return pathText(segments)
+}
+
+// checkPrefix checks the prefix of a group inside outer. On false its segments
+// are not all right.
+func (c *checker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segment, bool) {
+	prefix := lit.Text
+	switch {
+	case !strings.HasPrefix(prefix, "/"):
+		c.errorf("E401", lit.Loc, "the prefix %q must begin with /", prefix)
+		return nil, false
+	case prefix != "/" && strings.HasSuffix(prefix, "/"):
+		c.errorf("E403", lit.Loc, "the prefix %q must not end with /", prefix)
+		return nil, false
+	}
+	segments := splitPath(prefix)
+	ok := c.checkSegments(lit.Loc, "prefix", prefix, segments)
+	for _, s := range segments {
+		if s.kind == rest && ok {
+			c.errorf("E407", lit.Loc, "the rest parameter \"*%s\" must come last: a prefix cannot hold it", s.text)
+			ok = false
+		}
+	}
+	return segments, c.checkParams(lit.Loc, outer, segments) && ok
+}
+
+// checkPath checks the path of a route inside outer.
+func (c *checker) checkPath(path syntax.Path, outer []segment) ([]segment, bool) {
+	if !strings.HasPrefix(path.Raw, "/") {
+		c.errorf("E401", path.Loc, "the path %q must begin with /", path.Raw)
+		return nil, false
+	}
+	segments := splitPath(path.Raw)
+	own := segments
+	if n := len(own); n > 1 && own[n-1] == (segment{}) {
+		own = own[:n-1] // "/a/" is not "/a", and requests can reach both
+	}
+	ok := c.checkSegments(path.Loc, "path", path.Raw, own)
+	for i, s := range segments {
+		if s.kind == rest && i < len(segments)-1 {
+			c.errorf("E407", path.Loc, "the rest parameter \"*%s\" must come last", s.text)
+			ok = false
+			break
+		}
+	}
+	return segments, c.checkParams(path.Loc, outer, segments) && ok
+}
+
+// checkSegments checks each segment for itself and reports the first mistake.
+func (c *checker) checkSegments(span diag.Span, word, whole string, segments []segment) bool {
+	for _, s := range segments {
+		switch {
+		case s.kind != static && !syntax.IsName(s.text):
+			c.badParam(span, s)
+		case s.kind != static:
+			continue
+		case s.text == "":
+			c.errorf("E408", span, "the %s %q has an empty segment", word, whole)
+		case s.text == "." || s.text == "..":
+			c.errorf("E408", span, "the %s %q has a dot segment, which no request can reach", word, whole)
+		default:
+			bad := strings.IndexFunc(s.text, func(r rune) bool {
+				return !syntax.IsLetter(r) && !syntax.IsDigit(r) && !strings.ContainsRune("-._~", r)
+			})
+			if bad < 0 {
+				continue
+			}
+			r, _ := utf8.DecodeRuneInString(s.text[bad:])
+			c.errorf("E409", span, "the %s %q has the character '%c': only letters, digits, - . _ ~ and parameters are allowed", word, whole, r)
+		}
+		return false
+	}
+	return true
+}
+
+func (c *checker) badParam(span diag.Span, s segment) {
+	mark, called, name := ":", "colon", "a name"
+	if s.kind == rest {
+		mark, called = "*", "star"
+	}
+	if s.text != "" {
+		name = "a name of letters, digits and _"
+	}
+	c.errorf("E404", span, "%q is not a parameter: %s must follow the %s", mark+s.text, name, called)
+}
+
+// checkParams reports a parameter that is given twice, the second time in own.
+func (c *checker) checkParams(span diag.Span, outer, own []segment) bool {
+	seen := map[string]bool{}
+	for _, s := range outer {
+		if s.kind != static {
+			seen[s.text] = true
+		}
+	}
+	for _, s := range own {
+		if s.kind == static || s.text == "" {
+			continue
+		}
+		if seen[s.text] {
+			c.errorf("E405", span, "parameter :%s is given twice in %s", s.text, pathText(append(slices.Clip(outer), own...)))
+			return false
+		}
+		seen[s.text] = true
+	}
+	return true
+}
+
+// shorten keeps messages on a line.
+func shorten(path string) string {
+	if len(path) > 60 {
+		path = path[:60] + "…"
+	}
+	return strconv.Quote(path)
+}
+
+// sizeText writes bytes as the schema language does: "64mb".
+func sizeText(n int64) string {
+	switch {
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dmb", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%dkb", n>>10)
+	}
+	return fmt.Sprintf("%db", n)
+}
+
+// durationText writes a bound of a timeout: "60s".
+func durationText(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}

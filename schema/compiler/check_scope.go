@@ -1,0 +1,260 @@
+package compiler
+
+import (
+	"regexp"
+	"slices"
+	"time"
+	"unicode"
+
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+const (
+	defaultPrefix = "rnk"
+	// maxGrace bounds the grace period of a rotation, whatever is declared.
+	maxGrace = 30 * 24 * time.Hour
+)
+
+var (
+	prefixForm = regexp.MustCompile(`^[a-z][a-z0-9]{1,7}$`)
+	systemForm = regexp.MustCompile(`^[A-Za-z0-9.:_-]{1,64}$`)
+)
+
+// checkAPIKeys checks the apiKeys block and builds its part of the model.
+func (c *checker) checkAPIKeys() {
+	keys := &c.schema.APIKeys
+	keys.Prefix, keys.MaxGrace = defaultPrefix, maxGrace
+	systems := map[string]syntax.Ident{}
+	for _, d := range c.decls {
+		block, ok := d.(*syntax.APIKeysDecl)
+		if !ok {
+			continue
+		}
+		c.checkKeySettings(block.Settings)
+		for _, scopes := range block.Blocks {
+			for _, scope := range scopes.Scopes {
+				c.checkScope(scope)
+				c.checkSystem(scope, systems)
+				keys.Scopes = append(keys.Scopes, buildScope(scope))
+			}
+		}
+	}
+}
+
+func (c *checker) checkKeySettings(settings []*syntax.Setting) {
+	c.settingsOnce(settings)
+	keys := &c.schema.APIKeys
+	var lifetime *syntax.Setting
+	for _, s := range settings {
+		switch s.Name.Name {
+		case "prefix":
+			c.checkKeyPrefix(s.Value)
+		case "defaultLifetime":
+			keys.DefaultLifetime, _ = c.duration(s.Value)
+			lifetime = s
+		case "maxLifetime":
+			keys.MaxLifetime, _ = c.duration(s.Value)
+		case "maxGrace":
+			if grace, ok := c.duration(s.Value); ok && grace > maxGrace {
+				c.errorf("E311", s.Value.Span(), "maxGrace %s is longer than 30d", raw(s.Value))
+			} else if ok {
+				keys.MaxGrace = grace
+			}
+		case "maxPerTenant":
+			if lit, ok := c.literal(s.Value, syntax.IntLit, "a number"); ok && lit.Int < 1 {
+				c.expected(s.Value, "a number above zero")
+			} else if ok {
+				keys.MaxPerTenant = int(lit.Int)
+			}
+		}
+	}
+	if lifetime == nil || keys.MaxLifetime == 0 || keys.DefaultLifetime <= keys.MaxLifetime {
+		return
+	}
+	for _, s := range settings {
+		if s.Name.Name == "maxLifetime" && s.Value != nil {
+			c.errorf("E311", lifetime.Value.Span(), "defaultLifetime %s is longer than maxLifetime %s", raw(lifetime.Value), raw(s.Value))
+			return
+		}
+	}
+}
+
+func (c *checker) checkKeyPrefix(v syntax.SettingValue) {
+	lit, ok := c.str(v)
+	switch {
+	case !ok:
+	case !prefixForm.MatchString(lit.Text):
+		c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 small letters or digits, beginning with a letter", lit.Text)
+	default:
+		c.schema.APIKeys.Prefix = lit.Text
+	}
+}
+
+// raw is a literal as it is written.
+func raw(v syntax.SettingValue) string {
+	if lit, ok := v.(*syntax.Literal); ok {
+		return lit.Raw
+	}
+	return ""
+}
+
+// checkSystem checks the scope's identity; systems holds those seen so far.
+func (c *checker) checkSystem(scope *syntax.ScopeDecl, systems map[string]syntax.Ident) {
+	if scope.System == nil {
+		return
+	}
+	id := scope.System.Text
+	if !systemForm.MatchString(id) {
+		c.errorf("E303", scope.System.Loc, "@system needs a non-empty id (1-64 of letters, digits, . : _ -)")
+		return
+	}
+	if first, twice := systems[id]; !twice {
+		systems[id] = scope.Name
+	} else if first.Name != scope.Name.Name {
+		c.warnf("W302", scope.Name.Loc, "scopes %q and %q share the system id %q; keys of the one do not open routes of the other", first.Name, scope.Name.Name, id)
+	}
+}
+
+func (c *checker) checkScope(scope *syntax.ScopeDecl) {
+	name := scope.Name
+	if len(scope.Grants) == 0 && !c.broken {
+		c.warnf("W304", name.Loc, "scope %q grants nothing: its keys can call routes but cannot reach any entity", name.Name)
+	}
+	granted := map[string]map[string]bool{}
+	for _, grant := range scope.Grants {
+		c.checkGrant(grant)
+		c.checkOverlap(scope, grant, granted)
+	}
+	if c.isBroad(granted) {
+		c.warnf("W313", name.Loc, "scope %q grants write or delete on every entity: prefer several narrow scopes", name.Name)
+	}
+	for _, span := range scope.AllTenants[min(1, len(scope.AllTenants)):] {
+		c.errorf("E402", span, "@allTenants is given twice")
+	}
+	for i, issue := range scope.Issues {
+		if i > 0 {
+			c.errorf("E402", issue.Loc, "@issue is given twice: join the rules with `or`")
+		}
+		if issue.When != nil {
+			c.checkRule(issue.When, ruleScope{issue: issue})
+		}
+	}
+	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
+		c.errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a tenant's user could mint a key over all tenants", name.Name)
+	}
+}
+
+func (c *checker) checkGrant(grant *syntax.GrantDecl) {
+	c.checkActions(grant.Actions, grantActions)
+	for _, name := range grant.Entities {
+		switch first, _ := firstRune(name.Name); {
+		case name.Name == "":
+		case c.schema.Typed:
+			c.checkGrantOn(grant, name)
+		case !unicode.IsUpper(first):
+			c.warnf("W202", name.Loc, "entity names begin with a capital letter: %q", name.Name)
+		}
+	}
+	if !c.schema.Typed && grant.Where != nil {
+		c.checkRule(grant.Where, ruleScope{old: onlyUpdates(grant.Actions)})
+	}
+}
+
+// checkGrantOn checks a grant as one on the entity of that name.
+func (c *checker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
+	e := c.entity(name.Name)
+	if e == nil {
+		c.missing("E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.didYouMean(name.Name, c.entityNames()))
+		return
+	}
+	for _, field := range grant.Fields {
+		f := e.fields[field.Name]
+		switch {
+		case field.Name == "":
+		case f == nil:
+			c.missing("E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.didYouMean(field.Name, e.fieldNames()))
+		case f.Attr("hidden") != nil:
+			c.warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope will see it", field.Name)
+		}
+	}
+	if grant.Where != nil {
+		c.checkRule(grant.Where, ruleScope{entity: e, old: onlyUpdates(grant.Actions)})
+	}
+}
+
+// checkOverlap reports what an earlier @grant of the scope grants already;
+// granted holds the single actions by entity.
+func (c *checker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl, granted map[string]map[string]bool) {
+	mine := map[string]map[string]bool{}
+	for _, entity := range grant.Entities {
+		if mine[entity.Name] != nil {
+			c.errorf("E315", grant.Loc, "scope %q names %s twice in one @grant", scope.Name.Name, entity.Name)
+			continue
+		}
+		mine[entity.Name] = map[string]bool{}
+		reported := map[string]bool{}
+		for _, action := range grant.Actions {
+			if !slices.Contains(grantActions, action.Name) {
+				continue // reported
+			}
+			for _, part := range actionParts(action.Name) {
+				mine[entity.Name][part] = true
+				if granted[entity.Name][part] && !reported[part] {
+					reported[part] = true
+					c.errorf("E315", grant.Loc, "scope %q grants %s on %s twice: write one @grant for each entity and action", scope.Name.Name, part, entity.Name)
+				}
+			}
+		}
+	}
+	for entity, parts := range mine {
+		if granted[entity] == nil {
+			granted[entity] = map[string]bool{}
+		}
+		for part := range parts {
+			granted[entity][part] = true
+		}
+	}
+}
+
+// isBroad reports write or delete on every entity there is, of several.
+func (c *checker) isBroad(granted map[string]map[string]bool) bool {
+	all := c.entityNames()
+	if !c.schema.Typed {
+		all = nil
+		for name := range c.granted {
+			all = append(all, name)
+		}
+	}
+	if len(all) < 2 || c.broken {
+		return false
+	}
+	return !slices.ContainsFunc(all, func(name string) bool {
+		has := granted[name]
+		return !has["delete"] && !(has["insert"] && has["update"])
+	})
+}
+
+func buildScope(d *syntax.ScopeDecl) *schema.Scope {
+	scope := &schema.Scope{Name: d.Name.Name, AllTenants: len(d.AllTenants) > 0, Doc: d.Doc}
+	if d.System != nil {
+		scope.System = d.System.Text
+	}
+	for _, grant := range d.Grants {
+		built := schema.Grant{Actions: namesOf(grant.Actions), Entities: namesOf(grant.Entities)}
+		built.Allows = actionSet(built.Actions)
+		if grant.HasFields {
+			built.Fields = namesOf(grant.Fields)
+		}
+		scope.Grants = append(scope.Grants, built)
+	}
+	return scope
+}
+
+func namesOf(ids []syntax.Ident) []string {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, id.Name)
+	}
+	return names
+}

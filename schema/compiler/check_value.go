@@ -1,0 +1,118 @@
+package compiler
+
+import (
+	"time"
+
+	"runner.example/schema/syntax"
+)
+
+// The values of settings: each of these reports a value of the wrong form,
+// and returns false or nothing then. A value that could not be read (nil) has
+// been reported already.
+
+func (c *checker) expected(v syntax.SettingValue, what string) {
+	if v != nil {
+		c.errorf("E100", v.Span(), "expected %s, found %s", what, describeValue(v))
+	}
+}
+
+func describeValue(v syntax.SettingValue) string {
+	switch v := v.(type) {
+	case *syntax.Literal:
+		return v.Raw
+	case *syntax.NameSetting:
+		return v.Name.Name
+	}
+	return "a list"
+}
+
+func (c *checker) literal(v syntax.SettingValue, kind syntax.LiteralKind, what string) (*syntax.Literal, bool) {
+	lit, ok := v.(*syntax.Literal)
+	if !ok || lit.Kind != kind {
+		c.expected(v, what)
+		return nil, false
+	}
+	return lit, true
+}
+
+func (c *checker) str(v syntax.SettingValue) (*syntax.Literal, bool) {
+	return c.literal(v, syntax.StringLit, "a string")
+}
+
+// duration wants a duration above zero.
+func (c *checker) duration(v syntax.SettingValue) (time.Duration, bool) {
+	lit, ok := c.literal(v, syntax.DurationLit, "a duration (30m, 90d)")
+	if !ok {
+		return 0, false
+	}
+	if lit.Duration <= 0 {
+		c.expected(v, "a duration above zero")
+		return 0, false
+	}
+	return lit.Duration, true
+}
+
+// bareName wants a name without arguments.
+func (c *checker) bareName(v syntax.SettingValue, what string) (syntax.Ident, bool) {
+	name, ok := v.(*syntax.NameSetting)
+	if !ok || name.Call {
+		c.expected(v, what)
+		return syntax.Ident{}, false
+	}
+	return name.Name, name.Name.Name != ""
+}
+
+// claim wants claim("name") and returns what stands for the name.
+func (c *checker) claim(v syntax.SettingValue) (syntax.SettingValue, bool) {
+	name, ok := v.(*syntax.NameSetting)
+	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
+		c.expected(v, `claim("…")`)
+		return nil, false
+	}
+	return name.Args[0], true
+}
+
+// nameList wants a list of names.
+func (c *checker) nameList(v syntax.SettingValue) []syntax.Ident {
+	list, ok := v.(*syntax.ListSetting)
+	if !ok {
+		c.expected(v, "a list of names in brackets")
+		return nil
+	}
+	var names []syntax.Ident
+	for _, elem := range list.Elems {
+		if lit, ok := elem.(*syntax.Literal); ok && lit.Kind == syntax.StringLit && syntax.IsName(lit.Text) {
+			c.errorf("E100", lit.Loc, "expected a name, found %s: write it without quotes", lit.Raw)
+			names = append(names, syntax.Ident{Node: lit.Node, Name: lit.Text})
+		} else if name, ok := c.bareName(elem, "a name"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stringList wants a list of strings.
+func (c *checker) stringList(v syntax.SettingValue) []*syntax.Literal {
+	list, ok := v.(*syntax.ListSetting)
+	if !ok {
+		c.expected(v, "a list of strings in brackets")
+		return nil
+	}
+	var strs []*syntax.Literal
+	for _, elem := range list.Elems {
+		if lit, ok := c.str(elem); ok {
+			strs = append(strs, lit)
+		}
+	}
+	return strs
+}
+
+// settingsOnce reports settings that are given twice.
+func (c *checker) settingsOnce(settings []*syntax.Setting) {
+	taken := namesTaken{}
+	for _, s := range settings {
+		if _, twice := taken.take(s.Name); twice {
+			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+// Package compiler turns the schema files of an app into the model (schema.Schema).
+//
+// Compile parses all files of an app, checks them together and builds the model.
+//
+//	syntax.Parse  text → tree, one file at a time
+//	names.go      declarations by name, over all files
+//	check_*.go    one checker for each part of the language
+//	build.go      tree → model, if there are no errors
+//
+// Invariants: every error of an app is reported at once, at the place to fix. An error
+// does not cause others: what may depend on an unreadable part is not reported. Only
+// Load, Files and ReadFile read files. The package does not use the network or the clock.
+package compiler

@@ -1,0 +1,125 @@
+package compiler_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"runner.example/internal/diag"
+	"runner.example/schema/compiler"
+)
+
+var update = flag.Bool("update", false, "rewrite what the fixtures print (the expected codes stay)")
+
+// codes are all diagnostics that need no running server.
+var codes = strings.Fields(`
+	E001 E002 E003 E004 E005 E006 E007
+	E100 E101 E102 E103 E104 E105 E106 E107 E109 E110 E120
+	E200 E201 E202 W202 W203
+	E210 E211 E212 E213 E214 E215 E216 E217 E218 E219 E220 E221 E222 E223 W224 E225 E226 W227 E228 W229
+	E230 E231 E232 E233 E234 E235 E236 E237 E238 E239 E240 E241 E242 W243 W244 E245 W246 E247 E248
+	E300 E301 W302 E303 W304 E305 W305 E306 E307 W308 E309 E310 E311 W312 W313 E314 E315 E316
+	E400 E401 E402 E403 E404 E405 E406 E407 E408 E409 E410 E411 E412 E413 E414 E415 W416 E418 W418 E419
+	E420 E421 E422 E423 E424 E425 E426 E427 E428 W429 E430
+	E500 E501 W502 E503 E520 E530 E531 E532
+`)
+
+var (
+	expectLine  = regexp.MustCompile(`(?m)^//! (\d+):(\d+) ([EW]\d{3})$`)
+	exportsLine = regexp.MustCompile(`(?m)^//! exports:(.*)$`)
+)
+
+// fixture is a schema file that carries what is expected of it as comments:
+// `//! LINE:COL CODE`, and `//! exports: a b` for the names that modules export.
+type fixture struct {
+	src    diag.Source
+	expect []string
+}
+
+func readFixture(t *testing.T, path string) fixture {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fixture{src: diag.Source{Name: filepath.Base(path), Text: text}}
+	for _, m := range expectLine.FindAllSubmatch(text, -1) {
+		f.expect = append(f.expect, fmt.Sprintf("%s:%s %s", m[1], m[2], m[3]))
+	}
+	return f
+}
+
+func (f fixture) check() diag.List {
+	s, found := compiler.Compile([]diag.Source{f.src}, compiler.Options{})
+	if m := exportsLine.FindSubmatch(f.src.Text); m != nil && s != nil {
+		found.Append(s.CheckHandlers(strings.Fields(string(m[1]))))
+	}
+	return found.Sorted()
+}
+
+func TestFixturesGetExactlyTheDiagnosticsTheyExpect(t *testing.T) {
+	paths, err := filepath.Glob("testdata/fixtures/*.schema")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".schema"), func(t *testing.T) {
+			f := readFixture(t, path)
+			found := f.check()
+			var got []string
+			for _, d := range found {
+				got = append(got, fmt.Sprintf("%d:%d %s", d.Span.Start.Line, d.Span.Start.Col, d.Code))
+			}
+			var printed bytes.Buffer
+			if err := diag.Print(&printed, []diag.Source{f.src}, found); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(f.expect, got); diff != "" {
+				t.Errorf("diagnostics (-expected +found):\n%s\n%s", diff, printed.Bytes())
+			}
+			golden := strings.TrimSuffix(path, ".schema") + ".txt"
+			if *update {
+				if err := os.WriteFile(golden, printed.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), printed.String()); diff != "" {
+				t.Errorf("printed (-%s +now):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestEveryCodeHasAFixture(t *testing.T) {
+	paths, err := filepath.Glob("testdata/fixtures/*.schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	covered := map[string]bool{}
+	for _, path := range paths {
+		for _, line := range readFixture(t, path).expect {
+			_, code, _ := strings.Cut(line, " ")
+			covered[code] = true
+			if !slices.Contains(codes, code) {
+				t.Errorf("%s expects %s, which is not among the known codes", path, code)
+			}
+		}
+	}
+	for _, code := range codes {
+		if !covered[code] {
+			t.Errorf("no fixture expects %s", code)
+		}
+	}
+}

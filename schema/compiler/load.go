@@ -1,0 +1,74 @@
+package compiler
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"runner.example/internal/diag"
+	"runner.example/schema/syntax"
+)
+
+// Load reads the *.schema files of the folder dir, in name order. The sources
+// are named as their files are, without the folder. A folder without such a
+// file is an error.
+func Load(dir string) ([]diag.Source, error) {
+	paths, err := Files(dir)
+	if err != nil {
+		return nil, err
+	}
+	sources := make([]diag.Source, len(paths))
+	for i, path := range paths {
+		text, err := ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sources[i] = diag.Source{Name: filepath.Base(path), Text: text}
+	}
+	return sources, nil
+}
+
+// Files gives the paths of the *.schema files of the folder dir, in name order.
+// Hidden files and folders are none. A folder without such a file is an error.
+func Files(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("read app folder: %w", err)
+	}
+	var paths []string
+	for _, entry := range entries {
+		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || filepath.Ext(entry.Name()) != ".schema" {
+			continue
+		}
+		paths = append(paths, filepath.Join(dir, entry.Name()))
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("app folder %q holds no *.schema file: write one, or name the folder of the app", dir)
+	}
+	return paths, nil
+}
+
+// ReadFile reads a schema file as far as is needed to refuse one that is too
+// large. What is no regular file is an error: a pipe could keep the reader
+// waiting for ever.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read schema: %s is not a regular file: remove it or give it another name", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, syntax.MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,75 @@
+package compiler_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"runner.example/schema/compiler"
+)
+
+func TestLoadReadsTheSchemaFilesOfAFolderInNameOrder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"b.schema": "app b", "a.schema": "app a", "notes.txt": "no", ".schema": "app c"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "c.schema"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := compiler.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, src := range sources {
+		got = append(got, src.Name+": "+string(src.Text))
+	}
+	if want := "a.schema: app a, b.schema: app b"; strings.Join(got, ", ") != want {
+		t.Errorf("loaded %q, want %q", strings.Join(got, ", "), want)
+	}
+}
+
+func TestLoadOfAFolderWithoutSchemaSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), "holds no *.schema file") {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := compiler.Load(filepath.Join(dir, "gone")); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestLoadReadsAHugeFileOnlyAsFarAsItTakesToRefuseIt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.schema"), bytes.Repeat([]byte(" "), 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := compiler.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(sources[0].Text); n > 1<<20+1 {
+		t.Errorf("read %d bytes", n)
+	}
+	if _, found := compiler.Compile(sources, compiler.Options{}); len(found) != 1 || found[0].Code != "E007" {
+		t.Errorf("found %v, want E007", found)
+	}
+}
+
+func TestLoadRefusesAPipeInsteadOfWaitingForIt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.schema")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
+		t.Errorf("err = %v", err)
+	}
+}

@@ -1,0 +1,269 @@
+package schema
+
+import "slices"
+
+// Operator stands between the two sides of a Term.
+type Operator uint8
+
+// The operators of rules.
+const (
+	Or Operator = iota
+	And
+	Equal
+	NotEqual
+	Less
+	LessOrEqual
+	Greater
+	GreaterOrEqual
+	In
+	NotIn
+	StartsWith
+	Contains
+)
+
+// ConstantTerm is a value that is the same in every scene.
+func ConstantTerm(v Value) *Term { return &Term{kind: constTerm, value: v} }
+
+// AbsentTerm is absent in every scene.
+func AbsentTerm() *Term { return ConstantTerm(absent) }
+
+// NowTerm is the time of the request.
+func NowTerm() *Term { return &Term{kind: nowTerm} }
+
+// AuthTerm is auth.<name> of the caller; claim names the claim of "claims".
+func AuthTerm(name, claim string) *Term { return &Term{kind: authTerm, auth: name, claim: claim} }
+
+// FieldTerm is the value of a row's field.
+func FieldTerm(row RowRole, f *Field) *Term {
+	return &Term{kind: fieldTerm, row: row, pos: f.Pos, field: f}
+}
+
+// MemberTerm is, in untyped mode, the member of a row that stands at pos in Rule.Names.
+func MemberTerm(row RowRole, pos int) *Term { return &Term{kind: fieldTerm, row: row, pos: pos} }
+
+// HopTerm is the value of a field of the row that a row's relation leads to.
+func HopTerm(row RowRole, relation, want *Field) *Term {
+	return &Term{kind: hopTerm, row: row, pos: relation.Pos, field: relation, want: want}
+}
+
+// ListTerm is a list in brackets.
+func ListTerm(elems []*Term) *Term {
+	t := &Term{kind: listTerm}
+	for _, elem := range elems {
+		t.elems = append(t.elems, *elem)
+	}
+	return t
+}
+
+// ExistsTerm is true when a row of e makes where true.
+func ExistsTerm(e *Entity, where *Rule) *Term {
+	x := &Exists{Entity: e, Where: where}
+	x.findEqual(&where.top)
+	return &Term{kind: existsTerm, exists: x}
+}
+
+// NotTerm negates x.
+func NotTerm(x *Term) *Term { return fold(&Term{kind: notTerm, x: x}) }
+
+// BinaryTerm is x op y. It takes ownership of x and y: a literal is converted to the type
+// that it is compared with.
+func BinaryTerm(op Operator, x, y *Term) *Term {
+	t := &Term{kind: binaryTerm, op: op, x: x, y: y}
+	if op == And || op == Or {
+		return foldLogic(t)
+	}
+	alignLiterals(t)
+	return fold(t)
+}
+
+// ---- folding ----
+
+// fold evaluates what does not depend on a scene.
+func fold(n *Term) *Term {
+	if !isConstant(n.x) || n.y != nil && !isConstant(n.y) {
+		return n
+	}
+	e := evaluation{scene: &Scene{}}
+	return ConstantTerm(e.truth(n).value())
+}
+
+func isConstant(n *Term) bool {
+	return n.kind == constTerm || n.kind == listTerm && !slices.ContainsFunc(n.elems, func(elem Term) bool { return !isConstant(&elem) })
+}
+
+// isTruth reports a node that is true, false or absent, and nothing else.
+func (n *Term) isTruth() bool {
+	switch n.kind {
+	case notTerm, binaryTerm, existsTerm:
+		return true
+	}
+	return n.kind == constTerm && (n.value.kind == KindBool || n.value.kind == absentKind)
+}
+
+// foldLogic drops the side of `and` and `or` that cannot matter.
+func foldLogic(n *Term) *Term {
+	for _, side := range []struct{ x, other *Term }{{n.x, n.y}, {n.y, n.x}} {
+		if side.x.kind != constTerm || side.x.value.kind != KindBool {
+			continue
+		}
+		if side.x.value.Bool() != (n.op == And) {
+			return side.x
+		}
+		if side.other.isTruth() {
+			return side.other
+		}
+	}
+	return fold(n)
+}
+
+// alignLiterals makes the literals of a comparison what they are compared with:
+// a string is a time, a date, bytes, or a UUID in small letters; beside JSON, any
+// literal is a JSON value.
+func alignLiterals(n *Term) {
+	t := comparedAs(n.x)
+	if t == nil {
+		t = comparedAs(n.y)
+	}
+	if t != nil {
+		t.align(n.x)
+		t.align(n.y)
+	}
+}
+
+func (t *Type) align(n *Term) {
+	for i := range n.elems {
+		t.align(&n.elems[i])
+	}
+	if n.kind != constTerm || n.value.kind == KindNull || n.value.kind == absentKind {
+		return
+	}
+	if t.Kind == JSON {
+		n.value = JSONValue(string(n.value.AppendPlain(nil)))
+	} else if n.value.kind == KindText {
+		if v, err := t.fromText(n.value.text); err == nil {
+			n.value = v
+		}
+	}
+}
+
+// comparedAs is the type whose values a node has, if literals stand for them in
+// another form.
+func comparedAs(n *Term) *Type {
+	switch n.kind {
+	case nowTerm:
+		return &Type{Kind: Time}
+	case listTerm:
+		for i := range n.elems {
+			if t := comparedAs(&n.elems[i]); t != nil {
+				return t
+			}
+		}
+	case fieldTerm, hopTerm:
+		f := n.field
+		if n.kind == hopTerm {
+			f = n.want
+		}
+		if f == nil {
+			return nil
+		}
+		switch f.Type.Kind {
+		case Time, Date, Bytes, UUID, JSON:
+			return &Type{Kind: f.Type.Kind}
+		}
+	}
+	return nil
+}
+
+// ---- what an exists asks for ----
+
+// findEqual notes the equalities that n, all of it, cannot be true without.
+func (x *Exists) findEqual(n *Term) {
+	switch {
+	case n.kind == binaryTerm && n.op == And:
+		x.findEqual(n.x)
+		x.findEqual(n.y)
+	case n.kind == binaryTerm && n.op == Equal:
+		if !x.addEqual(n.x, n.y) {
+			x.addEqual(n.y, n.x)
+		}
+	}
+}
+
+func (x *Exists) addEqual(field, value *Term) bool {
+	if field.kind != fieldTerm || field.row != ThisRow || field.field.Type.List {
+		return false
+	}
+	if value = asStored(value, &field.field.Type); value == nil {
+		return false
+	}
+	x.Equal = append(x.Equal, Equality{field.field, value})
+	return true
+}
+
+// asStored returns a node whose value is, if not null or absent, of the very
+// kind that a field of the type stores; nil when there is none, or when it
+// depends on the row searched for or on another.
+func asStored(n *Term, t *Type) *Term {
+	switch n.kind {
+	case constTerm:
+		v, ok := n.value.as(t)
+		if !ok {
+			return nil
+		}
+		return ConstantTerm(v)
+	case nowTerm:
+		if t.Kind == Time {
+			return n
+		}
+	case authTerm:
+		if t.stores() == KindText && n.auth != "role" && n.auth != "roles" {
+			return n
+		}
+	case fieldTerm:
+		if n.row != ThisRow && !n.field.Type.List && n.field.Type.stores() == t.stores() && n.field.Type.Places == t.Places {
+			return n
+		}
+	}
+	return nil
+}
+
+// stores is the kind of the type's values.
+func (t *Type) stores() ValueKind {
+	switch t.Kind {
+	case Int:
+		return KindInt
+	case Float:
+		return KindFloat
+	case Decimal:
+		return KindDecimal
+	case Bool:
+		return KindBool
+	case Time:
+		return KindTime
+	case Date:
+		return KindDate
+	case Duration:
+		return KindDuration
+	case JSON, Object:
+		return KindJSON
+	case Bytes:
+		return KindBytes
+	case ToMany:
+		return KindNull
+	}
+	return KindText
+}
+
+// as returns v as a value of the type's kind that equals it. False when there
+// is none.
+func (v Value) as(t *Type) (Value, bool) {
+	want := t.stores()
+	switch {
+	case v.kind == KindNull, v.kind == want && want != KindDecimal:
+		return v, true
+	case !v.IsNumber() || want < KindInt || want > KindDecimal:
+		return Value{}, false
+	}
+	w, err := (&Type{Kind: t.Kind, Digits: MaxDigits, Places: t.Places}).Parse(v.AppendPlain(nil))
+	return w, err == nil && w.Equal(v)
+}

@@ -1,0 +1,792 @@
+package syntax
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"runner.example/internal/diag"
+)
+
+// Format returns the text of src in its canonical form: the same declarations
+// and comments in the same order, two blanks for each level, the arrows of
+// neighbouring routes in one column. Line breaks that carry an intention stay:
+// blank lines (one at most), lists and small blocks broken behind their opening
+// bracket, rules broken at `and`, `or`, `to`, `when`, `where` and `fields`.
+// Formatting a formatted text changes nothing. A text with mistakes is not
+// formatted: the result is nil and the list says why.
+func Format(src diag.Source) ([]byte, diag.List) {
+	ps := parse(src)
+	if diags := ps.diags(); len(diags) > 0 {
+		return nil, diags
+	}
+	p := &printer{tokens: ps.tokens, comments: ps.file.Comments, closers: closers(ps.tokens)}
+	p.file(ps.file)
+	if p.out.Len() > MaxFileBytes {
+		ps.errs.Errorf("E007", ps.wholeFile(), "formatted, the file would be larger than 1 MiB")
+		return nil, ps.errs
+	}
+	return p.out.Bytes(), nil
+}
+
+// gap is what comes before the next token.
+type gap int
+
+const (
+	gapNone  gap = iota
+	gapSpace     // count of blanks in printer.spaces
+	gapLine      // a new line of a block
+	gapWrap      // a new line inside an item, indented once more
+)
+
+// printer walks the tree and writes it token by token. It follows the tokens of
+// the source in step (commas apart, which come and go), so each comment goes
+// out between the same two tokens it stood between.
+type printer struct {
+	out      bytes.Buffer
+	tokens   []token
+	closers  map[int]int // opening bracket → closing bracket, as indices of tokens
+	comments []Comment
+	done     int // tokens written
+	indent   int
+	gap      gap
+	spaces   int
+	// srcLine is the source line on which the last thing written ended.
+	srcLine int
+	// opened: the last thing written opened a block; no blank line follows.
+	opened bool
+	// apart: a blank line comes before the next line.
+	apart bool
+}
+
+func closers(tokens []token) map[int]int {
+	pairs := make(map[int]int)
+	var open []int
+	for i, t := range tokens {
+		switch {
+		case t.is("{"), t.is("("), t.is("["):
+			open = append(open, i)
+		case t.is("}"), t.is(")"), t.is("]"):
+			pairs[open[len(open)-1]] = i
+			open = open[:len(open)-1]
+		}
+	}
+	return pairs
+}
+
+// ---- writing ----
+
+// emit writes the next token. It must be the source's next, or another
+// spelling of it.
+func (p *printer) emit(text string) {
+	t := p.tokens[p.done]
+	if text != t.source() && !(text == string(OpOr) && t.is("||") || text == string(OpAnd) && t.is("&&") || text == "not" && t.is("!")) {
+		panic("BUG: printing " + text + " where the source has " + t.source())
+	}
+	p.flushComments(t.span.Start.Offset)
+	p.writeGap(t.span.Start.Line)
+	p.out.WriteString(text)
+	p.srcLine = t.span.End.Line
+	p.done++
+}
+
+// source is the token as written.
+func (t token) source() string {
+	switch t.kind {
+	case tokString, tokNumber:
+		return t.lit.Raw
+	case tokAt:
+		return "@" + t.text
+	case tokAtAt:
+		return "@@" + t.text
+	}
+	return t.text
+}
+
+// comma writes a comma, which the source need not have.
+func (p *printer) comma() { p.out.WriteByte(',') }
+
+func (p *printer) space() { p.pad(1) }
+
+func (p *printer) pad(n int) { p.gap, p.spaces = gapSpace, n }
+
+func (p *printer) line() { p.gap = gapLine }
+
+// wrap breaks the line before the next token if the source has a break there
+// or, with later, behind it.
+func (p *printer) wrap(later bool) {
+	p.space()
+	next := p.tokens[p.done]
+	broken := next.span.Start.Line > p.tokens[p.done-1].span.End.Line
+	if later {
+		broken = broken || p.tokens[p.done+1].span.Start.Line > next.span.End.Line
+	}
+	if broken {
+		p.gap = gapWrap
+	}
+}
+
+// writeGap writes the gap before something that stands on line srcLine of the
+// source.
+func (p *printer) writeGap(srcLine int) {
+	switch p.gap {
+	case gapSpace:
+		for range p.spaces {
+			p.out.WriteByte(' ')
+		}
+	case gapLine, gapWrap:
+		if p.out.Len() > 0 {
+			p.out.WriteByte('\n')
+			if p.apart || !p.opened && srcLine > p.srcLine+1 {
+				p.out.WriteByte('\n')
+			}
+		}
+		depth := p.indent
+		if p.gap == gapWrap {
+			depth++
+		}
+		for range depth {
+			p.out.WriteString("  ")
+		}
+		p.apart = false
+	}
+	p.gap, p.opened = gapNone, false
+}
+
+// flushComments writes the comments that begin before offset.
+func (p *printer) flushComments(offset int) {
+	due := p.gap
+	for len(p.comments) > 0 && p.comments[0].Loc.Start.Offset < offset {
+		c := p.comments[0]
+		p.comments = p.comments[1:]
+		switch {
+		case c.OwnLine:
+			p.gap = newLine(due)
+			p.writeGap(c.Loc.Start.Line)
+		case p.out.Len() > 0:
+			p.out.WriteByte(' ')
+		}
+		p.out.WriteString(c.Text)
+		p.srcLine = c.Loc.End.Line
+		p.gapAfter(c, due)
+	}
+}
+
+// newLine is the gap that due becomes when the line must end.
+func newLine(due gap) gap {
+	if due == gapLine {
+		return gapLine
+	}
+	return gapWrap
+}
+
+// gapAfter sets the gap behind a comment that was written where due was due.
+func (p *printer) gapAfter(c Comment, due gap) {
+	goesOn := p.done < len(p.tokens) && p.tokens[p.done].span.Start.Line == c.Loc.End.Line
+	switch {
+	case strings.HasPrefix(c.Text, "//"), c.OwnLine && !goesOn:
+		p.gap = newLine(due)
+	case c.OwnLine, due == gapNone:
+		p.space()
+	default:
+		p.gap = due
+	}
+}
+
+// open writes an opening bracket and reports whether what it holds goes on
+// lines of its own: the source has a break there or a comment that needs one.
+func (p *printer) open(bracket string, always bool) (lines bool) {
+	at := p.done
+	p.emit(bracket)
+	end := p.closers[at]
+	from, to := p.tokens[at].span, p.tokens[end].span
+	noted := false
+	for _, c := range p.comments {
+		if c.Loc.Start.Offset > to.Start.Offset {
+			break
+		}
+		noted = noted || c.OwnLine || strings.HasPrefix(c.Text, "//")
+	}
+	empty := end == at+1
+	lines = noted || !empty && (always || p.tokens[at+1].span.Start.Line > from.End.Line)
+	if lines {
+		p.indent++
+		p.opened = true
+		p.line()
+	}
+	return lines
+}
+
+// close writes the bracket that belongs to open.
+func (p *printer) close(bracket string, lines bool) {
+	if lines {
+		p.line()
+		p.flushComments(p.tokens[p.done].span.Start.Offset)
+		p.indent--
+		p.opened = true // no blank line before it
+		p.line()
+	}
+	p.emit(bracket)
+}
+
+// block writes `{ items }`. n is how many items there are; sep goes behind all
+// but the last on one line, sepLines behind all but the last on lines.
+func (p *printer) block(n int, always bool, sep, sepLines string, item func(i int)) {
+	p.space()
+	lines := p.open("{", always)
+	if !lines && n > 0 {
+		p.space()
+	}
+	for i := range n {
+		item(i)
+		switch {
+		case lines:
+			if i < n-1 {
+				p.out.WriteString(sepLines)
+			}
+			p.line()
+		default:
+			if i < n-1 {
+				p.out.WriteString(sep)
+			}
+			p.space()
+		}
+	}
+	p.close("}", lines)
+}
+
+// list writes elements parted by commas between brackets.
+func (p *printer) list(open, closer string, n int, elem func(i int)) {
+	lines := p.open(open, false)
+	for i := range n {
+		if i > 0 {
+			p.comma()
+			p.space()
+			if lines {
+				p.line()
+			}
+		}
+		elem(i)
+	}
+	p.close(closer, lines)
+}
+
+// ---- declarations ----
+
+func (p *printer) file(f *File) {
+	for i, d := range f.Decls {
+		p.line()
+		p.decl(d)
+		p.apart = i < len(f.Decls)-1 && bytes.HasSuffix(p.out.Bytes(), []byte("\n}"))
+	}
+	p.line()
+	p.flushComments(f.Size + 1)
+	if p.out.Len() > 0 {
+		p.out.WriteByte('\n')
+	}
+}
+
+func (p *printer) decl(d Decl) {
+	switch d := d.(type) {
+	case *AppDecl:
+		p.emit("app")
+		p.spaced(d.Name.Name)
+	case *SecretDecl:
+		p.emit("secret")
+		p.spaced(d.Name.Name)
+	case *OutboundDecl:
+		p.emit("outbound")
+		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
+	case *AuthDecl:
+		p.auth(d)
+	case *EnumDecl:
+		p.emit("enum")
+		p.spaced(d.Name.Name)
+		p.block(len(d.Values), false, ",", ",", func(i int) { p.emit(d.Values[i].Name) })
+	case *TypeDecl:
+		p.emit("type")
+		p.spaced(d.Name.Name)
+		p.block(len(d.Fields), false, ",", "", func(i int) { p.field(d.Fields[i]) })
+	case *EntityDecl:
+		p.entity(d)
+	case *APIKeysDecl:
+		p.apiKeys(d)
+	case *FunctionsDecl:
+		p.emit("functions")
+		if d.Settings != nil {
+			p.settings(d.Settings)
+		}
+		p.block(len(d.Functions), true, "", "", func(i int) { p.function(d.Functions[i]) })
+	case *RoutesDecl:
+		p.routes(d)
+	}
+}
+
+// spaced writes a token with one blank before it.
+func (p *printer) spaced(text string) {
+	p.space()
+	p.emit(text)
+}
+
+// part is an item of a block whose items stand in several lists of the tree.
+type part struct {
+	start int
+	print func()
+}
+
+// inOrder sorts parts as they stood in the source.
+func inOrder(parts []part) []part {
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.start, b.start) })
+	return parts
+}
+
+func (p *printer) auth(d *AuthDecl) {
+	var parts []part
+	for _, s := range d.Sessions {
+		parts = append(parts, part{s.Loc.Start.Offset, func() { p.session(s) }})
+	}
+	for _, s := range d.Settings {
+		parts = append(parts, part{s.Loc.Start.Offset, func() { p.setting(s) }})
+	}
+	p.emit("auth")
+	inOrder(parts)
+	p.block(len(parts), true, "", "", func(i int) { parts[i].print() })
+}
+
+func (p *printer) session(d *SessionDecl) {
+	p.emit("session")
+	p.spaced(d.Kind.Name)
+	if d.Cookie != nil {
+		p.list("(", ")", 1, func(int) { p.literal(d.Cookie) })
+	}
+	p.block(len(d.Settings), false, ",", ",", func(i int) { p.setting(d.Settings[i]) })
+}
+
+func (p *printer) setting(s *Setting) {
+	p.emit(s.Name.Name)
+	p.emit(":")
+	p.space()
+	p.value(s.Value)
+}
+
+func (p *printer) value(v SettingValue) {
+	switch v := v.(type) {
+	case *Literal:
+		p.literal(v)
+	case *ListSetting:
+		p.list("[", "]", len(v.Elems), func(i int) { p.value(v.Elems[i]) })
+	case *NameSetting:
+		p.emit(v.Name.Name)
+		if v.Call {
+			p.list("(", ")", len(v.Args), func(i int) { p.value(v.Args[i]) })
+		}
+	}
+}
+
+func (p *printer) literal(l *Literal) {
+	raw := l.Raw
+	if strings.HasPrefix(raw, "-") {
+		p.emit("-")
+		raw = raw[1:]
+	}
+	p.emit(raw)
+}
+
+func (p *printer) field(f *FieldDecl) {
+	p.emit(f.Name.Name)
+	p.emit(":")
+	p.space()
+	p.typeRef(f.Type)
+	if f.Default != nil {
+		p.spaced("=")
+		p.space()
+		p.value(f.Default)
+	}
+	for _, a := range f.Attrs {
+		p.wrap(false)
+		p.emit("@" + a.Name.Name)
+		switch {
+		case a.Arg != nil:
+			p.list("(", ")", 1, func(int) { p.literal(a.Arg) })
+		case a.Ref != nil:
+			p.list("(", ")", 1, func(int) { p.emit(a.Ref.Name) })
+		}
+	}
+}
+
+func (p *printer) typeRef(t *TypeRef) {
+	p.emit(t.Name.Name)
+	if a := t.Args; a != nil {
+		p.emit("(")
+		p.literal(a.First)
+		switch {
+		case a.Range:
+			p.emit("..")
+			p.literal(a.Second)
+		case a.Second != nil:
+			p.comma()
+			p.literal(a.Second)
+		}
+		p.emit(")")
+	}
+	if t.List {
+		p.emit("[")
+		p.emit("]")
+	}
+	if t.Optional {
+		p.emit("?")
+	}
+}
+
+func (p *printer) entity(d *EntityDecl) {
+	var parts []part
+	for _, f := range d.Fields {
+		parts = append(parts, part{f.Loc.Start.Offset, func() { p.field(f) }})
+	}
+	for _, a := range d.Attrs {
+		parts = append(parts, part{a.Loc.Start.Offset, func() { p.entityAttr(a) }})
+	}
+	for _, a := range d.Policies {
+		parts = append(parts, part{a.Loc.Start.Offset, func() { p.policy(a) }})
+	}
+	p.emit("entity")
+	p.spaced(d.Name.Name)
+	inOrder(parts)
+	p.block(len(parts), true, "", "", func(i int) { parts[i].print() })
+}
+
+func (p *printer) entityAttr(a *EntityAttr) {
+	p.emit("@@" + a.Name.Name)
+	p.list("(", ")", len(a.Columns), func(i int) {
+		p.emit(a.Columns[i].Name.Name)
+		if o := a.Columns[i].Order; o != nil {
+			p.spaced(o.Name)
+		}
+	})
+	if a.Global != nil {
+		p.spaced("global")
+	}
+}
+
+// names writes names parted by commas, without brackets.
+func (p *printer) names(names []Ident) {
+	for i, n := range names {
+		if i > 0 {
+			p.comma()
+		}
+		p.spaced(n.Name)
+	}
+}
+
+func (p *printer) policy(d *PolicyDecl) {
+	p.emit("@@" + d.Effect.Name)
+	p.names(d.Actions)
+	if len(d.To) > 0 {
+		p.wrap(false)
+		p.emit("to")
+	}
+	for i, k := range d.To {
+		if i > 0 {
+			p.comma()
+		}
+		p.spaced(k.Name.Name)
+		if k.Scope != nil {
+			p.list("(", ")", 1, func(int) { p.emit(k.Scope.Name) })
+		}
+	}
+	if d.When != nil {
+		p.rule("when", d.When)
+	}
+}
+
+// rule writes an expression behind its word.
+func (p *printer) rule(word string, x Expr) {
+	p.wrap(false)
+	p.emit(word)
+	p.space()
+	p.expr(x)
+}
+
+func (p *printer) apiKeys(d *APIKeysDecl) {
+	var parts []part
+	for _, s := range d.Settings {
+		parts = append(parts, part{s.Loc.Start.Offset, func() { p.setting(s) }})
+	}
+	for _, b := range d.Blocks {
+		parts = append(parts, part{b.Loc.Start.Offset, func() {
+			p.emit("scopes")
+			p.emit(":")
+			p.block(len(b.Scopes), true, "", ",", func(i int) { p.scope(b.Scopes[i]) })
+		}})
+	}
+	p.emit("apiKeys")
+	inOrder(parts)
+	p.block(len(parts), true, "", ",", func(i int) { parts[i].print() })
+}
+
+func (p *printer) scope(s *ScopeDecl) {
+	var parts []part
+	for _, g := range s.Grants {
+		parts = append(parts, part{g.Loc.Start.Offset, func() { p.grant(g) }})
+	}
+	for _, d := range s.Issues {
+		parts = append(parts, part{d.Loc.Start.Offset, func() {
+			p.emit("@issue")
+			p.rule("when", d.When)
+		}})
+	}
+	for _, at := range s.AllTenants {
+		parts = append(parts, part{at.Start.Offset, func() { p.emit("@allTenants") }})
+	}
+	p.emit(s.Name.Name)
+	p.emit(":")
+	p.spaced("@system")
+	p.list("(", ")", 1, func(int) { p.literal(s.System) })
+	inOrder(parts)
+	p.block(len(parts), false, "", "", func(i int) { parts[i].print() })
+}
+
+func (p *printer) grant(g *GrantDecl) {
+	p.emit("@grant")
+	p.names(g.Actions)
+	p.spaced("on")
+	p.names(g.Entities)
+	if g.HasFields {
+		p.wrap(false)
+		p.emit("fields")
+		p.space()
+		p.list("(", ")", len(g.Fields), func(i int) { p.emit(g.Fields[i].Name) })
+	}
+	if g.Where != nil {
+		p.rule("where", g.Where)
+	}
+}
+
+func (p *printer) function(f *FunctionDecl) {
+	if f.Expose {
+		p.emit("@expose")
+		p.space()
+	}
+	p.emit(f.Name.Name)
+	p.list("(", ")", len(f.Params), func(i int) { p.field(f.Params[i]) })
+	if f.Result != nil {
+		p.spaced("->")
+		p.space()
+		p.typeRef(f.Result)
+	}
+	if f.Settings != nil {
+		p.space()
+		p.settings(f.Settings)
+	}
+}
+
+// ---- routes ----
+
+func (p *printer) routes(d *RoutesDecl) {
+	p.emit("routes")
+	p.list("(", ")", 1+len(d.Settings.List), func(i int) {
+		if i == 0 {
+			p.literal(d.Prefix)
+			return
+		}
+		p.routeSetting(d.Settings.List[i-1])
+	})
+	columns := p.columns(d.Items)
+	p.block(len(d.Items), true, "", "", func(i int) {
+		switch item := d.Items[i].(type) {
+		case *RouteDecl:
+			p.route(item, columns[i])
+		case *RoutesDecl:
+			p.routes(item)
+		}
+	})
+}
+
+// widths are those of the method and the path column.
+type widths struct{ method, path int }
+
+// columns gives for each route the widths shared by the routes it stands
+// together with: those without a blank line, a comment line or a group between.
+func (p *printer) columns(items []RouteItem) []widths {
+	columns := make([]widths, len(items))
+	for from := 0; from < len(items); {
+		to, w := from, widths{}
+		for ; to < len(items); to++ {
+			r, ok := items[to].(*RouteDecl)
+			if !ok || to > from && p.parted(items[to-1].Span(), r.Loc) {
+				break
+			}
+			w.method = max(w.method, len(r.Method.Name))
+			w.path = max(w.path, utf8.RuneCountInString(r.Path.Raw))
+		}
+		for i := from; i < to; i++ {
+			columns[i] = w
+		}
+		from = max(to, from+1)
+	}
+	return columns
+}
+
+// parted reports that two neighbours will not stand on lines next to each other.
+func (p *printer) parted(a, b diag.Span) bool {
+	line := a.End.Line
+	i, _ := slices.BinarySearchFunc(p.comments, a.End.Offset, func(c Comment, at int) int {
+		return cmp.Compare(c.Loc.Start.Offset, at)
+	})
+	for _, c := range p.comments[i:] {
+		if c.Loc.Start.Offset >= b.Start.Offset {
+			break
+		}
+		if c.OwnLine {
+			return true
+		}
+		line = c.Loc.End.Line
+	}
+	return b.Start.Line > line+1
+}
+
+func (p *printer) route(r *RouteDecl, w widths) {
+	p.emit(r.Method.Name)
+	p.pad(1 + w.method - len(r.Method.Name))
+	p.emit(r.Path.Raw)
+	p.pad(1 + w.path - utf8.RuneCountInString(r.Path.Raw))
+	p.emit("->")
+	p.spaced(r.Handler.Name)
+	if r.Settings != nil {
+		p.space()
+		p.settings(r.Settings)
+	}
+}
+
+func (p *printer) settings(s *RouteSettings) {
+	p.list("(", ")", len(s.List), func(i int) { p.routeSetting(s.List[i]) })
+}
+
+func (p *printer) routeSetting(s *RouteSetting) {
+	p.emit(s.Name.Name)
+	p.emit(":")
+	p.space()
+	switch {
+	case s.Auth != nil:
+		p.authMode(s.Auth)
+	case s.Rate != nil:
+		p.rateValue(s.Rate)
+	case s.Ref != nil:
+		p.emit(s.Ref.Name)
+	case s.Amount != nil:
+		p.literal(s.Amount)
+	case s.Verify != nil:
+		p.verify(s.Verify)
+	case s.Word != nil:
+		p.emit(s.Word.Name)
+	case s.Origins != nil:
+		p.value(s.Origins)
+	}
+}
+
+func (p *printer) authMode(m *AuthMode) {
+	p.emit(m.Kind.Name)
+	switch {
+	case len(m.Names) > 0:
+		p.list("(", ")", len(m.Names), func(i int) { p.emit(m.Names[i].Name) })
+	case len(m.Modes) > 0:
+		p.list("(", ")", len(m.Modes), func(i int) { p.authMode(m.Modes[i]) })
+	}
+}
+
+func (p *printer) rateValue(v *RateValue) {
+	switch {
+	case v.None:
+		p.emit("none")
+	case v.InList:
+		p.list("[", "]", len(v.Rates), func(i int) { p.rate(v.Rates[i]) })
+	default:
+		p.rate(v.Rates[0])
+	}
+}
+
+func (p *printer) rate(r *Rate) {
+	p.literal(r.Count)
+	p.emit("/")
+	p.emit(r.Unit.Name)
+	if r.By != nil {
+		p.spaced("by")
+		p.spaced(r.By.Name)
+	}
+}
+
+func (p *printer) verify(v *VerifyValue) {
+	p.emit("webhook")
+	n := 2
+	if v.Tolerance != nil {
+		n = 3
+	}
+	p.list("(", ")", n, func(i int) {
+		switch i {
+		case 0:
+			p.emit(v.Scheme.Name)
+		case 1:
+			p.emit(v.Secret.Name)
+		case 2:
+			p.emit("tolerance")
+			p.emit(":")
+			p.space()
+			p.literal(v.Tolerance)
+		}
+	})
+}
+
+// ---- rules ----
+
+func (p *printer) expr(x Expr) {
+	switch x := x.(type) {
+	case *Literal:
+		p.literal(x)
+	case *NullExpr:
+		p.emit("null")
+	case *NowExpr:
+		p.emit("now")
+	case *NameExpr:
+		p.emit(x.Parts[0].Name)
+		for _, part := range x.Parts[1:] {
+			p.emit(".")
+			p.emit(part.Name)
+		}
+	case *ListExpr:
+		p.list("[", "]", len(x.Elems), func(i int) { p.expr(x.Elems[i]) })
+	case *ParenExpr:
+		p.emit("(")
+		p.expr(x.X)
+		p.emit(")")
+	case *ExistsExpr:
+		p.emit("exists")
+		p.emit("(")
+		p.emit(x.Entity.Name)
+		p.rule("where", x.Where)
+		p.emit(")")
+	case *NotExpr:
+		p.emit("not")
+		p.space()
+		p.expr(x.X)
+	case *BinaryExpr:
+		p.binary(x)
+	}
+}
+
+func (p *printer) binary(x *BinaryExpr) {
+	p.expr(x.X)
+	switch x.Op {
+	case OpAnd, OpOr:
+		p.wrap(true)
+		p.emit(string(x.Op))
+	case OpNotIn:
+		p.spaced("not")
+		p.spaced("in")
+	default:
+		p.spaced(string(x.Op))
+	}
+	p.space()
+	p.expr(x.Y)
+}

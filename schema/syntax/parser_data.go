@@ -1,0 +1,403 @@
+package syntax
+
+import (
+	"slices"
+
+	"runner.example/internal/diag"
+)
+
+func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
+	name, ok := p.ident("the enum's name")
+	if !ok {
+		return nil
+	}
+	d := &EnumDecl{Doc: doc, Keyword: keyword, Name: name}
+	errs := len(p.errs)
+	closer := p.block(true, func() bool {
+		value, ok := p.ident("a value of the enum")
+		if ok {
+			d.Values = append(d.Values, value)
+			p.take(",")
+		}
+		return ok
+	})
+	d.Loc = p.from(keyword)
+	if len(d.Values) == 0 {
+		p.emptyList(errs, closer, "a value of the enum")
+	}
+	return d
+}
+
+func (p *parser) typeDecl(keyword diag.Span, doc string) Decl {
+	name, ok := p.ident("the type's name")
+	if !ok {
+		return nil
+	}
+	d := &TypeDecl{Doc: doc, Keyword: keyword, Name: name}
+	p.block(true, func() bool { return p.fieldItem(&d.Fields) })
+	d.Loc = p.from(keyword)
+	return d
+}
+
+func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
+	name, ok := p.ident("the entity's name")
+	if !ok {
+		return nil
+	}
+	d := &EntityDecl{Doc: doc, Keyword: keyword, Name: name}
+	p.block(true, func() bool {
+		switch p.tok.kind {
+		case tokAtAt:
+			return p.entityItem(d)
+		case tokAt: // no field stands before it: perhaps meant as a rule of the entity
+			if slices.Contains(effects, p.tok.text) {
+				p.fieldAttr()
+				return true
+			}
+		}
+		return p.fieldItem(&d.Fields)
+	})
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// fieldItem reads a field of a block, with the comma that may follow.
+func (p *parser) fieldItem(fields *[]*FieldDecl) bool {
+	f, ok := p.field()
+	if f != nil {
+		*fields = append(*fields, f)
+	}
+	if ok {
+		p.take(",")
+	}
+	return ok
+}
+
+// field reads a field. It may return one even when ok is false: its name is
+// known then and a part is missing.
+func (p *parser) field() (f *FieldDecl, ok bool) {
+	start, doc := p.tok.span, p.tok.doc
+	name, ok := p.ident("a field")
+	if !ok || !p.expect(":") {
+		return nil, false
+	}
+	f = &FieldDecl{Node{p.from(start)}, doc, name, nil, nil, nil}
+	if f.Type, ok = p.typeRef(true); !ok {
+		return f, false
+	}
+	if p.take("=") {
+		f.Default, ok = p.defaultValue()
+	}
+	for ok && p.tok.kind == tokAt {
+		if a := p.fieldAttr(); a != nil {
+			f.Attrs = append(f.Attrs, a)
+		}
+	}
+	f.Loc = p.from(start)
+	return f, ok
+}
+
+func (p *parser) defaultValue() (SettingValue, bool) {
+	if p.tok.kind == tokIdent && p.beginsNextItem() {
+		p.expected("a default")
+		return nil, false
+	}
+	if p.tok.kind == tokIdent && !p.isWord("true", "false") {
+		name, _ := p.ident("a default")
+		return &NameSetting{Node: name.Node, Name: name}, true
+	}
+	lit, ok := p.literal("a default")
+	if !ok {
+		return nil, false
+	}
+	return lit, true
+}
+
+// typeRef reads a type. Behind the result type of a function parentheses may
+// also hold settings: then args is false, and only numbers are taken for
+// arguments of the type.
+func (p *parser) typeRef(args bool) (*TypeRef, bool) {
+	if p.beginsNextItem() || !args && p.beginsFunction() {
+		p.expected("a type")
+		return nil, false
+	}
+	start := p.tok.span
+	name, ok := p.ident("a type")
+	if !ok {
+		return nil, false
+	}
+	t := &TypeRef{Name: name}
+	if p.is("(") && (args || p.peek(1)[0].kind == tokNumber) {
+		t.Args = p.typeArgs()
+	}
+	if ok = true; p.take("[") {
+		t.List = true
+		ok = p.expect("]")
+	}
+	t.Optional = p.take("?")
+	t.Loc = p.from(start)
+	return t, ok
+}
+
+// beginsFunction reports that the token at hand is a name at the start of a
+// line with parameters behind it.
+func (p *parser) beginsFunction() bool {
+	if p.tok.kind != tokIdent || !p.tok.first {
+		return false
+	}
+	after := p.peek(2)
+	return after[0].is("(") && (after[1].kind == tokIdent || after[1].is(")"))
+}
+
+func (p *parser) typeArgs() *TypeArgs {
+	a := &TypeArgs{}
+	start, errs := p.tok.span, len(p.errs)
+	closer := p.list(")", func() bool { return false }, func() (ok bool) {
+		switch {
+		case a.First == nil:
+			if a.First, ok = p.literalOf(IntLit, "a whole number"); ok && p.take("..") {
+				a.Range = true
+				a.Second, ok = p.literalOf(IntLit, "a whole number")
+			}
+		case a.Second == nil:
+			a.Second, ok = p.literalOf(IntLit, "a whole number")
+		default:
+			p.expected(`")"`)
+		}
+		return ok
+	})
+	a.Loc = p.from(start)
+	if a.First == nil {
+		p.emptyList(errs, closer, "a whole number")
+		return nil
+	}
+	return a
+}
+
+var (
+	plainAttrs = []string{"unique", "index", "tenant", "hidden", "readonly", "created", "updated"}
+	argAttrs   = []string{"min", "max", "pattern", "inverse", "onDelete"}
+	indexAttrs = []string{"unique", "index"}
+	effects    = []string{"allow", "deny"}
+	onDeletes  = []string{"restrict", "cascade", "clear"}
+	kindWords  = []string{"session", "apiKey", "anonymous"}
+)
+
+// fieldAttr reads an attribute of a field; nil when there is no such one.
+func (p *parser) fieldAttr() *FieldAttr {
+	at := p.tok
+	a := &FieldAttr{Name: attrName(at)}
+	switch p.next(); {
+	case slices.Contains(plainAttrs, at.text):
+	case at.text == "min" || at.text == "max":
+		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })
+	case at.text == "pattern":
+		p.inParens("a string", func() (ok bool) { a.Arg, ok = p.literalOf(StringLit, "a string"); return ok })
+	case at.text == "inverse":
+		p.inParens("a field", func() bool {
+			ref, ok := p.ident("a field")
+			if ok {
+				a.Ref = &ref
+			}
+			return ok
+		})
+	case at.text == "onDelete":
+		p.inParens(oneOf(onDeletes), func() bool { return p.wordOf(&a.Ref, onDeletes) })
+	default:
+		p.unknownFieldAttr(at)
+		return nil
+	}
+	a.Loc = p.from(at.span)
+	return a
+}
+
+func (p *parser) unknownFieldAttr(at token) {
+	switch {
+	case at.text == "": // the lexer has complained
+	case slices.Contains(effects, at.text):
+		p.fail("E110", at.span, "unknown field attribute @%s (entity rules are written @@%s)", at.text, at.text)
+		for p.tok.kind != tokEOF && p.tok.kind != tokAtAt && !p.is("}") && !p.tok.first {
+			p.skip()
+		}
+		return
+	default:
+		p.fail("E110", at.span, "unknown field attribute @%s%s", at.text, diag.DidYouMean(at.text, plainAttrs, argAttrs))
+	}
+	if p.is("(") && !p.tok.first {
+		p.skip()
+	}
+}
+
+// inParens reads `( one )`; what says what is in it.
+func (p *parser) inParens(what string, one func() bool) {
+	if !p.is("(") {
+		p.expected(`"("`)
+		return
+	}
+	seen, errs := false, len(p.errs)
+	closer := p.list(")", func() bool { return false }, func() bool {
+		if seen {
+			p.expected(`")"`)
+			return false
+		}
+		seen = true
+		return one()
+	})
+	if !seen {
+		p.emptyList(errs, closer, what)
+	}
+}
+
+// wordOf reads one of words into *to.
+func (p *parser) wordOf(to **Ident, words []string) bool {
+	if p.tok.kind != tokIdent || !slices.Contains(words, p.tok.text) {
+		p.expectedOneOf(words)
+		return false
+	}
+	*to = &Ident{Node{p.tok.span}, p.tok.text}
+	p.next()
+	return true
+}
+
+// expectedOneOf reports that none of words is at hand.
+func (p *parser) expectedOneOf(words []string) {
+	hint := ""
+	if p.tok.kind == tokIdent {
+		hint = diag.DidYouMean(p.tok.text, words)
+	}
+	if p.tok.bad || p.prev.bad {
+		return
+	}
+	p.fail("E100", p.tok.span, "expected %s, found %s%s", oneOf(words), p.found(), hint)
+}
+
+// oneOf is `"a"`, `"a" or "b"`, `"a", "b" or "c"`.
+func oneOf(words []string) string {
+	s := ""
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			s += " or "
+		default:
+			s += ", "
+		}
+		s += `"` + w + `"`
+	}
+	return s
+}
+
+// entityItem reads an attribute or a policy of an entity.
+func (p *parser) entityItem(d *EntityDecl) bool {
+	at := p.tok
+	word := at.text
+	if !slices.Contains(indexAttrs, word) && !slices.Contains(effects, word) {
+		if word == "" { // the lexer has complained
+			return false
+		}
+		p.fail("E109", at.span, "unknown entity attribute @@%s%s", word, diag.DidYouMean(word, effects, indexAttrs))
+		if word = diag.Suggest(word, effects, indexAttrs); word == "" {
+			return false
+		}
+	}
+	name := attrName(at)
+	name.Name = word
+	p.next()
+	if slices.Contains(indexAttrs, word) {
+		a, ok := p.entityAttr(at.span, name)
+		if ok {
+			d.Attrs = append(d.Attrs, a)
+		}
+		return ok
+	}
+	policy, ok := p.policy(at.span, name)
+	if ok {
+		d.Policies = append(d.Policies, policy)
+	}
+	return ok
+}
+
+func (p *parser) entityAttr(start diag.Span, name Ident) (*EntityAttr, bool) {
+	if !p.is("(") {
+		p.expected(`"("`)
+		return nil, false
+	}
+	a := &EntityAttr{Name: name}
+	errs := len(p.errs)
+	closer := p.list(")", p.atIdent, func() bool {
+		field, ok := p.ident("a field")
+		if !ok {
+			return false
+		}
+		c := Column{field.Node, field, nil}
+		if p.isWord("asc", "desc") {
+			c.Order = &Ident{Node{p.tok.span}, p.tok.text}
+			p.next()
+			c.Loc = p.from(c.Loc)
+		}
+		a.Columns = append(a.Columns, c)
+		return true
+	})
+	if len(a.Columns) == 0 {
+		p.emptyList(errs, closer, "a field")
+	}
+	if p.tok.kind == tokIdent && !p.peek(1)[0].is(":") && (p.isWord("global") || !p.tok.first) {
+		if !p.wordOf(&a.Global, []string{"global"}) {
+			p.next()
+		}
+	}
+	a.Loc = p.from(start)
+	return a, true
+}
+
+func (p *parser) policy(start diag.Span, effect Ident) (*PolicyDecl, bool) {
+	d := &PolicyDecl{Effect: effect}
+	var ok bool
+	if d.Actions, ok = p.bareNames("an action", "to", "when"); !ok {
+		return nil, false
+	}
+	if p.takeWord("to") {
+		for {
+			k, ok := p.kind()
+			if !ok {
+				return nil, false
+			}
+			d.To = append(d.To, k)
+			if !p.take(",") {
+				break
+			}
+		}
+	}
+	if p.takeWord("when") {
+		d.When = p.rule()
+	}
+	d.Loc = p.from(start)
+	return d, true
+}
+
+func (p *parser) kind() (Kind, bool) {
+	if p.tok.kind != tokIdent {
+		p.expectedOneOf(kindWords)
+		return Kind{}, false
+	}
+	k := Kind{Node: Node{p.tok.span}, Name: Ident{Node{p.tok.span}, p.tok.text}}
+	if !slices.Contains(kindWords, k.Name.Name) {
+		p.expectedOneOf(kindWords)
+		k.Name.Name = diag.Suggest(k.Name.Name, kindWords)
+	}
+	p.next()
+	if p.is("(") && k.Name.Name == "" {
+		p.skip()
+	}
+	if p.is("(") && k.Name.Name == "apiKey" {
+		p.inParens("a scope", func() bool {
+			scope, ok := p.ident("a scope")
+			if ok {
+				k.Scope = &scope
+			}
+			return ok
+		})
+	}
+	k.Loc = p.from(k.Loc)
+	return k, true
+}

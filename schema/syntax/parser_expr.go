@@ -1,0 +1,221 @@
+package syntax
+
+// rule reads an expression; what cannot be read is a *BadExpr. It goes on
+// behind the mistake: at the next line, or at the end of the block.
+func (p *parser) rule() Expr {
+	start := p.tok.span
+	if p.endsRule() {
+		p.expected("a rule")
+		return &BadExpr{Node{p.here()}}
+	}
+	x, ok := p.expr()
+	if ok {
+		return x
+	}
+	for !p.endsRule() {
+		p.skip()
+	}
+	return &BadExpr{Node{p.from(start)}}
+}
+
+// endsRule reports that a rule cannot go on at hand.
+func (p *parser) endsRule() bool {
+	return p.tok.kind == tokEOF || p.tok.kind == tokAt || p.tok.kind == tokAtAt ||
+		p.is("}") || p.beginsNextItem() || p.atDecl()
+}
+
+func (p *parser) expr() (Expr, bool) {
+	return p.chain(OpOr, "||", func() (Expr, bool) { return p.chain(OpAnd, "&&", p.not) })
+}
+
+// chain reads one or more operands with op (also spelled mark) between them.
+func (p *parser) chain(op Op, mark string, operand func() (Expr, bool)) (Expr, bool) {
+	x, ok := operand()
+	for ok && (p.isWord(string(op)) || p.is(mark)) {
+		b := &BinaryExpr{Op: op, OpSpan: p.tok.span, X: x}
+		p.next()
+		b.Y, ok = operand()
+		b.Loc = p.from(x.Span())
+		x = b
+	}
+	return x, ok
+}
+
+func (p *parser) not() (Expr, bool) {
+	if !p.isWord("not") && !p.is("!") {
+		return p.comparison()
+	}
+	if !p.enter() {
+		return nil, false
+	}
+	defer p.leave()
+	start := p.tok.span
+	p.next()
+	x, ok := p.not()
+	return &NotExpr{Node{p.from(start)}, x}, ok
+}
+
+var comparisons = map[string]Op{
+	"==": OpEqual, "!=": OpNotEqual, "<": OpLess, "<=": OpLessEq, ">": OpGreater, ">=": OpGreaterEq,
+	"in": OpIn, "startsWith": OpStartsWith, "contains": OpContains,
+}
+
+func (p *parser) comparison() (Expr, bool) {
+	x, ok := p.primary()
+	if !ok {
+		return x, false
+	}
+	b := &BinaryExpr{X: x, OpSpan: p.tok.span}
+	switch op, isOp := comparisons[p.tok.text]; {
+	case isOp && (p.tok.kind == tokPunct || p.tok.kind == tokIdent) && !p.beginsNextItem():
+		b.Op = op
+		p.next()
+	case p.isWord("not"):
+		b.Op = OpNotIn
+		p.next()
+		if !p.expectWord("in") {
+			return nil, false
+		}
+		b.OpSpan = p.from(b.OpSpan)
+	case p.is("="):
+		b.Op = OpEqual
+		p.expected(`"=="`)
+		p.next()
+	default:
+		return x, true
+	}
+	b.Y, ok = p.primary()
+	b.Loc = p.from(x.Span())
+	return b, ok
+}
+
+func (p *parser) primary() (Expr, bool) {
+	const what = "a name, a literal or a rule in parentheses"
+	start := p.tok.span
+	switch {
+	case p.is("("):
+		if !p.enter() {
+			return nil, false
+		}
+		defer p.leave()
+		p.next()
+		x, ok := p.expr()
+		ok = ok && p.expect(")")
+		return &ParenExpr{Node{p.from(start)}, x}, ok
+	case p.is("["):
+		v, good := &ListExpr{}, true
+		p.list("]", p.atValue, func() bool {
+			x, ok := p.primary()
+			if ok {
+				v.Elems = append(v.Elems, x)
+			}
+			good = good && ok
+			return ok
+		})
+		v.Loc = p.from(start)
+		return v, good
+	case p.tok.kind != tokIdent:
+		lit, ok := p.literal(what)
+		return lit, ok
+	case p.isWord("and", "or", "not", "in") && !p.peek(1)[0].is("."):
+		p.expected(what)
+		return nil, false
+	case p.isWord("true", "false"):
+		lit, ok := p.literal(what)
+		return lit, ok
+	case p.takeWord("null"):
+		return &NullExpr{Node{start}}, true
+	case p.isWord("now") && !p.peek(1)[0].is("."):
+		p.next()
+		return &NowExpr{Node{start}}, true
+	case p.isWord("exists") && p.peek(1)[0].is("("):
+		return p.exists()
+	}
+	return p.dotted()
+}
+
+func (p *parser) dotted() (Expr, bool) {
+	start := p.tok.span
+	name, _ := p.ident("a name")
+	n := &NameExpr{Parts: []Ident{name}}
+	for p.take(".") {
+		part, ok := p.ident("a name")
+		if !ok {
+			return n, false
+		}
+		n.Parts = append(n.Parts, part)
+	}
+	n.Loc = p.from(start)
+	return n, true
+}
+
+func (p *parser) exists() (Expr, bool) {
+	start := p.tok.span
+	p.next()
+	if !p.enter() {
+		return nil, false
+	}
+	defer p.leave()
+	x := &ExistsExpr{}
+	p.next()
+	var ok bool
+	if x.Entity, ok = p.ident("an entity"); !ok || !p.expectWord("where") {
+		return nil, false
+	}
+	if x.Where, ok = p.expr(); !ok {
+		return nil, false
+	}
+	ok = p.expect(")")
+	x.Loc = p.from(start)
+	return x, ok
+}
+
+// literal reads a constant; what is said to be expected where there is none.
+func (p *parser) literal(what string) (*Literal, bool) {
+	t := p.tok
+	switch {
+	case t.kind == tokString || t.kind == tokNumber:
+		p.next()
+		lit := *t.lit
+		lit.Loc = t.span
+		return &lit, true
+	case p.isWord("true", "false"):
+		p.next()
+		return &Literal{Node: Node{t.span}, Kind: BoolLit, Raw: t.text, Bool: t.text == "true"}, true
+	case p.is("-"):
+		return p.negative()
+	}
+	p.expected(what)
+	return nil, false
+}
+
+func (p *parser) negative() (*Literal, bool) {
+	start := p.tok.span
+	p.next()
+	if p.tok.kind != tokNumber || p.tok.lit.Kind != IntLit && p.tok.lit.Kind != DecimalLit {
+		p.expected("a number")
+		return nil, false
+	}
+	lit := *p.tok.lit
+	p.next()
+	lit.Loc = p.from(start)
+	lit.Raw = "-" + lit.Raw
+	lit.Int = -lit.Int
+	if lit.Kind == DecimalLit {
+		lit.Text = "-" + lit.Text
+	}
+	return &lit, true
+}
+
+// literalOf reads a constant of one kind, without a sign.
+func (p *parser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
+	if p.tok.kind != tokString && p.tok.kind != tokNumber || p.tok.lit.Kind != kind {
+		if p.tok.kind == tokNumber && p.tok.bad { // its unit is wrong, which has been said
+			p.next()
+			return nil, false
+		}
+		p.expected(what)
+		return nil, false
+	}
+	return p.literal(what)
+}

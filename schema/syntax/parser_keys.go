@@ -1,0 +1,354 @@
+package syntax
+
+import (
+	"slices"
+
+	"runner.example/internal/diag"
+)
+
+var (
+	authSettings     = []string{"roles", "user", "tenant", "origins"}
+	cookieSettings   = []string{"idle", "absolute", "sameSite"}
+	jwtSettings      = []string{"issuer", "audience", "jwks", "algorithms", "tenant", "roles"}
+	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
+	outboundSettings = []string{"allow"}
+	sessionKinds     = []string{"cookie", "jwt"}
+	scopeAttrs       = []string{"grant", "issue", "allTenants"}
+)
+
+func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
+	d := &OutboundDecl{Doc: doc, Keyword: keyword}
+	p.block(true, func() bool {
+		if p.isWord("allow") && p.peek(1)[0].is(":") {
+			s, ok := p.stringsSetting()
+			d.Settings = append(d.Settings, s)
+			return ok
+		}
+		return p.settingItem(&d.Settings, outboundSettings)
+	})
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// stringsSetting reads `name: ["…", …]`.
+func (p *parser) stringsSetting() (*Setting, bool) {
+	name, _ := p.ident("a setting")
+	s := &Setting{Name: name}
+	p.take(":")
+	list, ok := p.stringList()
+	if ok {
+		s.Value = list
+	}
+	s.Loc = p.from(name.Loc)
+	p.take(",")
+	return s, ok
+}
+
+func (p *parser) stringList() (*ListSetting, bool) {
+	if !p.is("[") {
+		p.expected("a list of strings")
+		return nil, false
+	}
+	v := &ListSetting{}
+	start, errs := p.tok.span, len(p.errs)
+	closer := p.list("]", func() bool { return p.tok.kind == tokString }, func() bool {
+		lit, ok := p.literalOf(StringLit, "a string")
+		if ok {
+			v.Elems = append(v.Elems, lit)
+		}
+		return ok
+	})
+	v.Loc = p.from(start)
+	if len(v.Elems) == 0 {
+		p.emptyList(errs, closer, "a string")
+	}
+	return v, true
+}
+
+func (p *parser) authDecl(keyword diag.Span, doc string) Decl {
+	d := &AuthDecl{Doc: doc, Keyword: keyword}
+	p.block(true, func() bool {
+		if p.isWord("session") && !p.peek(1)[0].is(":") {
+			s := p.sessionDecl()
+			d.Sessions = append(d.Sessions, s)
+			return true
+		}
+		return p.settingItem(&d.Settings, authSettings)
+	})
+	d.Loc = p.from(keyword)
+	return d
+}
+
+func (p *parser) sessionDecl() *SessionDecl {
+	start := p.tok
+	p.next()
+	d := &SessionDecl{Doc: start.doc, Kind: Ident{Node: Node{p.here()}}}
+	if p.tok.kind != tokIdent {
+		p.expectedOneOf(sessionKinds)
+	} else {
+		d.Kind = Ident{Node{p.tok.span}, p.tok.text}
+		if !slices.Contains(sessionKinds, d.Kind.Name) {
+			p.expectedOneOf(sessionKinds)
+			d.Kind.Name = diag.Suggest(d.Kind.Name, sessionKinds)
+		}
+		p.next()
+	}
+	known := slices.Concat(cookieSettings, jwtSettings)
+	switch d.Kind.Name {
+	case "cookie":
+		known = cookieSettings
+		if p.is("(") {
+			p.inParens("the cookie's name", func() (ok bool) { d.Cookie, ok = p.literalOf(StringLit, "the cookie's name"); return ok })
+		}
+	case "jwt":
+		known = jwtSettings
+	default:
+		if p.is("(") {
+			p.skip()
+		}
+	}
+	p.block(true, func() bool { return p.settingItem(&d.Settings, known) })
+	d.Loc = p.from(start.span)
+	p.take(",")
+	return d
+}
+
+// settingItem reads `name: value` in a block, with the comma that may follow.
+func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
+	start := p.tok.span
+	name, ok := p.ident("a setting")
+	if !ok {
+		return false
+	}
+	keep := slices.Contains(known, name.Name)
+	if !keep {
+		name, keep = p.unknownSetting(name, known)
+	}
+	if !p.expect(":") {
+		return false
+	}
+	v, ok := p.value()
+	if !keep {
+		p.take(",")
+		return ok
+	}
+	s := &Setting{Name: name}
+	if ok {
+		s.Value = v
+	}
+	s.Loc = p.from(start)
+	*settings = append(*settings, s)
+	if ok {
+		p.take(",")
+	}
+	return ok
+}
+
+// unknownSetting reports a setting that is not among known and returns it under
+// the name that was likely meant, if there is one.
+func (p *parser) unknownSetting(name Ident, known []string) (Ident, bool) {
+	p.fail("E103", name.Loc, "unknown setting %q%s", name.Name, diag.DidYouMean(name.Name, known))
+	if s := diag.Suggest(name.Name, known); s != "" {
+		name.Name = s
+		return name, true
+	}
+	return name, false
+}
+
+func (p *parser) atValue() bool {
+	switch p.tok.kind {
+	case tokIdent, tokString, tokNumber:
+		return !p.beginsNextItem()
+	}
+	return p.is("[") || p.is("-")
+}
+
+func (p *parser) value() (SettingValue, bool) {
+	switch {
+	case p.beginsNextItem():
+		p.expected("a value")
+		return nil, false
+	case p.is("["):
+		v := &ListSetting{}
+		start := p.tok.span
+		p.list("]", p.atValue, func() bool { return p.valueInto(&v.Elems) })
+		v.Loc = p.from(start)
+		return v, true
+	case p.tok.kind == tokIdent && !p.isWord("true", "false"):
+		name, _ := p.ident("a value")
+		v := &NameSetting{Node: name.Node, Name: name}
+		if p.is("(") {
+			v.Call = true
+			p.list(")", p.atValue, func() bool { return p.valueInto(&v.Args) })
+			v.Loc = p.from(name.Loc)
+		}
+		return v, true
+	}
+	lit, ok := p.literal("a value")
+	if !ok {
+		return nil, false
+	}
+	return lit, true
+}
+
+func (p *parser) valueInto(values *[]SettingValue) bool {
+	v, ok := p.value()
+	if ok {
+		*values = append(*values, v)
+	}
+	return ok
+}
+
+func (p *parser) apiKeysDecl(keyword diag.Span, doc string) Decl {
+	d := &APIKeysDecl{Doc: doc, Keyword: keyword}
+	known := append(slices.Clip(keySettings), "scopes")
+	p.block(true, func() bool {
+		if p.isWord("scopes") {
+			d.Blocks = append(d.Blocks, p.scopesBlock())
+			return true
+		}
+		// A mistyped "scopes" has a block behind it.
+		if p.tok.kind == tokIdent && diag.Suggest(p.tok.text, known) == "scopes" {
+			p.fail("E103", p.tok.span, "unknown setting %q%s", p.tok.text, diag.DidYouMean(p.tok.text, known))
+			d.Blocks = append(d.Blocks, p.scopesBlock())
+			return true
+		}
+		return p.settingItem(&d.Settings, keySettings)
+	})
+	d.Loc = p.from(keyword)
+	return d
+}
+
+func (p *parser) scopesBlock() *ScopesBlock {
+	start := p.tok.span
+	b := &ScopesBlock{Name: Ident{Node{start}, "scopes"}}
+	p.next()
+	p.expect(":")
+	p.block(false, func() bool {
+		if len(b.Scopes) > 0 && !p.prev.is(",") {
+			p.expected(`"," or "}"`)
+			if p.tok.kind != tokIdent {
+				return false
+			}
+		}
+		s, ok := p.scope()
+		if s != nil {
+			b.Scopes = append(b.Scopes, s)
+		}
+		return ok
+	})
+	b.Loc = p.from(start)
+	p.take(",")
+	return b
+}
+
+func (p *parser) scope() (*ScopeDecl, bool) {
+	start, doc := p.tok.span, p.tok.doc
+	name, ok := p.ident("a scope")
+	if !ok || !p.expect(":") {
+		return nil, false
+	}
+	s := &ScopeDecl{Doc: doc, Name: name}
+	if p.tok.kind == tokAt && p.tok.text != "system" {
+		p.unknownScopeAttr([]string{"system"})
+	}
+	if p.tok.kind == tokAt {
+		p.next()
+		p.inParens("a string", func() (ok bool) { s.System, ok = p.literalOf(StringLit, "a string"); return ok })
+	} else {
+		p.expected(`@system("…")`)
+		for p.tok.kind != tokEOF && !p.tok.first && !p.is("{") && !p.is("}") && !p.is(",") {
+			p.skip()
+		}
+	}
+	p.block(false, func() bool { return p.scopeItem(s) })
+	s.Loc = p.from(start)
+	p.take(",")
+	return s, true
+}
+
+// unknownScopeAttr reports the attribute at hand and returns the one that was
+// likely meant.
+func (p *parser) unknownScopeAttr(known []string) string {
+	marks := "@"
+	if p.tok.kind == tokAtAt {
+		marks = "@@"
+	}
+	hint := diag.DidYouMean(p.tok.text, known)
+	if slices.Contains(known, p.tok.text) {
+		hint = " (in a scope it is written @" + p.tok.text + ")"
+	}
+	p.fail("E102", p.tok.span, "unknown scope attribute %s%s%s", marks, p.tok.text, hint)
+	if slices.Contains(known, p.tok.text) {
+		return p.tok.text
+	}
+	return diag.Suggest(p.tok.text, known)
+}
+
+func (p *parser) scopeItem(s *ScopeDecl) bool {
+	at := p.tok
+	if at.kind != tokAt && at.kind != tokAtAt {
+		p.expected("@grant, @issue or @allTenants")
+		return false
+	}
+	if at.text == "" { // the lexer has complained
+		return false
+	}
+	word := at.text
+	if at.kind == tokAtAt || !slices.Contains(scopeAttrs, word) {
+		word = p.unknownScopeAttr(scopeAttrs)
+	}
+	switch word {
+	case "grant":
+		p.next()
+		g, ok := p.grant(at.span)
+		if ok {
+			s.Grants = append(s.Grants, g)
+		}
+		return ok
+	case "issue":
+		p.next()
+		d := &IssueDecl{}
+		if p.expectWord("when") {
+			d.When = p.rule()
+		} else {
+			d.When = &BadExpr{Node{p.here()}}
+			return false
+		}
+		d.Loc = p.from(at.span)
+		s.Issues = append(s.Issues, d)
+		return true
+	case "allTenants":
+		p.next()
+		s.AllTenants = append(s.AllTenants, at.span)
+		return true
+	}
+	return false
+}
+
+func (p *parser) grant(start diag.Span) (*GrantDecl, bool) {
+	g := &GrantDecl{}
+	var ok bool
+	if g.Actions, ok = p.bareNames("an action", "on"); !ok {
+		return nil, false
+	}
+	if !p.expectWord("on") {
+		return nil, false
+	}
+	if g.Entities, ok = p.bareNames("an entity"); !ok {
+		return nil, false
+	}
+	if p.takeWord("fields") {
+		g.HasFields = true
+		if !p.is("(") {
+			p.expected(`"("`)
+			return nil, false
+		}
+		g.Fields = p.names("a field")
+	}
+	if p.takeWord("where") {
+		g.Where = p.rule()
+	}
+	g.Loc = p.from(start)
+	return g, true
+}

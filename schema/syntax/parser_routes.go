@@ -1,0 +1,410 @@
+package syntax
+
+import (
+	"slices"
+
+	"runner.example/internal/diag"
+)
+
+var (
+	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+	settingWords = []string{"auth", "rateLimit", "as", "body", "timeout", "input", "verify", "csrf", "mints", "cors"}
+	authModes    = []string{"none", "session", "apiKey", "anyOf"}
+)
+
+func (p *parser) functionsDecl(keyword diag.Span, doc string) Decl {
+	d := &FunctionsDecl{Doc: doc, Keyword: keyword}
+	if p.is("(") {
+		d.Settings = p.settings()
+	}
+	outer := p.inside
+	p.inside = "functions"
+	p.block(false, func() bool {
+		f, ok := p.function()
+		if f != nil {
+			d.Functions = append(d.Functions, f)
+		}
+		return ok
+	})
+	p.inside = outer
+	d.Loc = p.from(keyword)
+	return d
+}
+
+func (p *parser) function() (*FunctionDecl, bool) {
+	start := p.tok.span
+	f := &FunctionDecl{Doc: p.tok.doc}
+	if p.tok.kind == tokAt || p.tok.kind == tokAtAt {
+		if p.tok.text != "expose" || p.tok.kind == tokAtAt {
+			p.unknownFunctionAttr()
+		}
+		f.Expose = true
+		p.next()
+	}
+	var ok bool
+	if f.Name, ok = p.ident("a function"); !ok {
+		return nil, false
+	}
+	if !p.is("(") {
+		p.expected(`"("`)
+		return nil, false
+	}
+	p.list(")", func() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }, func() bool {
+		param, ok := p.field()
+		if param != nil {
+			f.Params = append(f.Params, param)
+		}
+		return ok
+	})
+	ok = true
+	if p.take("->") {
+		f.Result, ok = p.typeRef(false)
+	}
+	if ok && p.is("(") {
+		f.Settings = p.settings()
+	}
+	f.Loc = p.from(start)
+	return f, ok
+}
+
+func (p *parser) unknownFunctionAttr() {
+	if p.tok.text == "" { // the lexer has complained
+		return
+	}
+	marks := "@"
+	if p.tok.kind == tokAtAt {
+		marks = "@@"
+	}
+	p.fail("E107", p.tok.span, "unknown function attribute %s%s: only @expose is allowed here", marks, p.tok.text)
+}
+
+func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
+	d := &RoutesDecl{Doc: doc, Keyword: keyword, Settings: &RouteSettings{Node: Node{p.here()}}}
+	if p.is("(") {
+		p.groupSettings(d)
+	} else {
+		p.expected(`"(" and the prefix of the group`)
+	}
+	outer := p.inside
+	p.inside = "routes"
+	p.block(false, func() bool { return p.routeItem(d) })
+	p.inside = outer
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// groupSettings reads `("/prefix", settings)`.
+func (p *parser) groupSettings(d *RoutesDecl) {
+	start, first, errs := p.tok.span, true, len(p.errs)
+	closer := p.list(")", p.atSetting, func() bool {
+		if !first {
+			return p.setting(d.Settings)
+		}
+		first = false
+		if p.atSetting() { // the prefix was forgotten
+			p.expected("the prefix of the group")
+			return p.setting(d.Settings)
+		}
+		lit, ok := p.literalOf(StringLit, "the prefix of the group")
+		if ok {
+			d.Prefix = lit
+		}
+		return ok
+	})
+	d.Settings.Loc = p.from(start)
+	if first {
+		p.emptyList(errs, closer, "the prefix of the group")
+	}
+}
+
+func (p *parser) routeItem(d *RoutesDecl) bool {
+	switch {
+	case p.isWord("routes"):
+		keyword, doc := p.tok.span, p.tok.doc
+		p.next()
+		d.Items = append(d.Items, p.routesDecl(keyword, doc))
+		return true
+	case p.isWord(methods...):
+		r, ok := p.route(p.tok.text)
+		if r != nil {
+			d.Items = append(d.Items, r)
+		}
+		return ok
+	case p.tok.kind != tokIdent:
+		p.expected("a route or a nested group")
+		return false
+	}
+	word := p.tok.text
+	const want = "expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS) or routes(...), found %q%s"
+	p.fail("E106", p.tok.span, want, word, diag.DidYouMean(word, methods, []string{"routes"}))
+	meant := diag.Suggest(word, methods, []string{"routes"})
+	after := p.peek(1)[0]
+	switch {
+	case meant == "routes" && after.is("("):
+		keyword, doc := p.tok.span, p.tok.doc
+		p.next()
+		d.Items = append(d.Items, p.routesDecl(keyword, doc))
+		return true
+	case meant == "routes":
+		return false
+	}
+	// What is left of the line may well be a route: read it, so that its path is
+	// not taken for a comment.
+	r, ok := p.route(meant)
+	if meant == "" {
+		p.file.Broken = true
+		return ok || p.tok.first
+	}
+	if r != nil {
+		d.Items = append(d.Items, r)
+	}
+	return ok
+}
+
+func (p *parser) route(method string) (*RouteDecl, bool) {
+	start := p.tok.span
+	r := &RouteDecl{Doc: p.tok.doc, Method: Ident{Node{start}, method}}
+	if !p.nextPath() {
+		p.expected("a path")
+		return nil, false
+	}
+	r.Path = Path{Node{p.tok.span}, p.tok.text}
+	p.next()
+	if !p.is("->") {
+		p.expected(`"->"`)
+		if !p.is("=") && !p.is(":") || p.tok.first {
+			return nil, false
+		}
+		p.next() // something stands for the arrow, perhaps "=>"
+		p.take(">")
+	} else {
+		p.next()
+	}
+	var ok bool
+	if p.tok.kind == tokIdent && p.tok.first && slices.Contains(methods, p.tok.text) {
+		p.expected("a handler")
+		return nil, false
+	}
+	if r.Handler, ok = p.ident("a handler"); !ok {
+		return nil, false
+	}
+	if p.is("(") {
+		r.Settings = p.settings()
+	}
+	r.Loc = p.from(start)
+	return r, true
+}
+
+// ---- settings of routes, groups and functions ----
+
+func (p *parser) atSetting() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }
+
+// settings reads `(settings)`.
+func (p *parser) settings() *RouteSettings {
+	s := &RouteSettings{}
+	start, errs := p.tok.span, len(p.errs)
+	closer := p.list(")", p.atSetting, func() bool { return p.setting(s) })
+	s.Loc = p.from(start)
+	if len(s.List) == 0 {
+		p.emptyList(errs, closer, "a setting")
+	}
+	return s
+}
+
+func (p *parser) setting(list *RouteSettings) bool {
+	start := p.tok.span
+	name, ok := p.ident("a setting")
+	if !ok {
+		return false
+	}
+	if !slices.Contains(settingWords, name.Name) {
+		if name, ok = p.unknownSetting(name, settingWords); !ok {
+			return false
+		}
+	}
+	s := &RouteSetting{Name: name}
+	list.List = append(list.List, s)
+	ok = p.expect(":") && p.settingValue(s)
+	s.Loc = p.from(start)
+	return ok
+}
+
+// settingValue reads the value that belongs to the setting's name.
+func (p *parser) settingValue(s *RouteSetting) (ok bool) {
+	if p.beginsNextItem() {
+		p.expected("a value")
+		return false
+	}
+	switch s.Name.Name {
+	case "auth":
+		s.Auth, ok = p.authMode()
+	case "rateLimit":
+		s.Rate, ok = p.rateValue()
+	case "as", "input":
+		what := "a scope"
+		if s.Name.Name == "input" {
+			what = "a type"
+		}
+		var name Ident
+		if name, ok = p.ident(what); ok {
+			s.Ref = &name
+		}
+	case "body":
+		s.Amount, ok = p.literalOf(SizeLit, "a size such as 64kb")
+	case "timeout":
+		s.Amount, ok = p.literalOf(DurationLit, "a duration such as 2s")
+	case "verify":
+		s.Verify, ok = p.verify()
+	case "csrf":
+		ok = p.wordOf(&s.Word, []string{"on", "off"})
+	case "mints":
+		ok = p.wordOf(&s.Word, []string{"session"})
+	case "cors":
+		if p.isWord("none") {
+			ok = p.wordOf(&s.Word, []string{"none"})
+		} else {
+			s.Origins, ok = p.stringList()
+		}
+	}
+	return ok
+}
+
+func (p *parser) authMode() (*AuthMode, bool) {
+	p.unquote("none, session, apiKey(<scope>) or anyOf(…)")
+	if p.tok.kind != tokIdent {
+		p.expected("none, session, apiKey(<scope>) or anyOf(…)")
+		return nil, false
+	}
+	m := &AuthMode{Kind: Ident{Node{p.tok.span}, p.tok.text}}
+	if !slices.Contains(authModes, m.Kind.Name) {
+		p.fail("E105", p.tok.span, "unknown auth mode %q: use none, session, apiKey(<scope>) or anyOf(…)", m.Kind.Name)
+		if m.Kind.Name = diag.Suggest(m.Kind.Name, authModes); m.Kind.Name == "" {
+			return nil, false
+		}
+	}
+	p.next()
+	m.Loc = m.Kind.Loc
+	switch m.Kind.Name {
+	case "session":
+		if p.is("(") {
+			m.Names = p.names("a role")
+			m.Broken = len(m.Names) == 0
+		}
+	case "apiKey":
+		if !p.is("(") || p.peek(1)[0].is(")") {
+			p.fail("E104", m.Kind.Loc, "apiKey needs a scope: apiKey(<scope>)")
+			m.Broken = true
+			if p.is("(") {
+				p.skip()
+			}
+			break
+		}
+		m.Names = p.names("a scope")
+		m.Broken = len(m.Names) == 0
+	case "anyOf":
+		if !p.is("(") {
+			p.expected(`"("`)
+			m.Broken = true
+			return m, false
+		}
+		errs := len(p.errs)
+		closer := p.list(")", p.atIdent, func() bool {
+			mode, ok := p.authMode()
+			if mode != nil {
+				m.Modes = append(m.Modes, mode)
+			}
+			m.Broken = m.Broken || mode == nil || mode.Broken
+			return ok
+		})
+		if len(m.Modes) == 0 {
+			m.Broken = true
+			p.emptyList(errs, closer, "an auth mode")
+		}
+	}
+	m.Loc = p.from(m.Kind.Loc)
+	return m, true
+}
+
+func (p *parser) rateValue() (*RateValue, bool) {
+	v := &RateValue{}
+	start, errs := p.tok.span, len(p.errs)
+	switch {
+	case p.takeWord("none"):
+		v.None = true
+	case p.is("["):
+		v.InList = true
+		closer := p.list("]", func() bool { return p.tok.kind == tokNumber }, func() bool { return p.rate(v) })
+		if len(v.Rates) == 0 {
+			p.emptyList(errs, closer, "a rate such as 600/minute")
+			return nil, true
+		}
+	default:
+		if !p.rate(v) {
+			return nil, false
+		}
+	}
+	v.Loc = p.from(start)
+	return v, true
+}
+
+func (p *parser) rate(v *RateValue) bool {
+	start := p.tok.span
+	count, ok := p.literalOf(IntLit, "a rate such as 600/minute")
+	if !ok || !p.expect("/") {
+		return false
+	}
+	r := &Rate{Count: count}
+	if r.Unit, ok = p.ident("second, minute, hour or day"); !ok {
+		return false
+	}
+	if p.takeWord("by") {
+		by, ok := p.ident("key, user, tenant, ip or global")
+		if !ok {
+			return false
+		}
+		r.By = &by
+	}
+	r.Loc = p.from(start)
+	v.Rates = append(v.Rates, r)
+	return true
+}
+
+// verify reads `webhook(scheme, SECRET, tolerance: 5m)`.
+func (p *parser) verify() (*VerifyValue, bool) {
+	start, errs := p.tok.span, len(p.errs)
+	if !p.expectWord("webhook") {
+		return nil, false
+	}
+	if !p.is("(") {
+		p.expected(`"("`)
+		return nil, false
+	}
+	v, n, good := &VerifyValue{}, 0, true
+	closer := p.list(")", p.atIdent, func() (ok bool) {
+		switch n++; n {
+		case 1:
+			v.Scheme, ok = p.ident("a signature scheme")
+		case 2:
+			v.Secret, ok = p.ident("the name of a secret")
+		case 3:
+			if ok = p.expectWord("tolerance") && p.expect(":"); ok {
+				v.Tolerance, ok = p.literalOf(DurationLit, "a duration such as 5m")
+			}
+		default:
+			p.expected(`")"`)
+		}
+		good = good && ok
+		return ok
+	})
+	v.Loc = p.from(start)
+	switch {
+	case n == 0:
+		p.emptyList(errs, closer, "a signature scheme")
+	case n == 1 && good:
+		p.emptyList(errs, closer, `"," and the name of a secret`)
+	}
+	if n < 2 || !good {
+		return nil, true
+	}
+	return v, true
+}

@@ -1,9 +1,0 @@
-package sessions_test
-
-import (
-	"testing"
-
-	"runner.example/tests/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }
