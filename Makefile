@@ -53,16 +53,17 @@ lint:
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
 unit:
-	$(GO_TEST) $$(go list ./... | grep -v /tests)
+	$(GO_TEST) $$(go list ./... | grep -v /tests/)
 	$(GO_TEST) -race -short ./store/... ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
-	$(GO_TEST) ./tests/...
+	$(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
+	$(GO_TEST) ./tests/sandbox # alone: it compares times
 
-soak: setup examples ## the long form of the tests; writes docs/soak.md
+soak: setup examples ## the long form of the tests; writes .bench/soak.md
 	tools/soak.sh
 
 bench: build ## req/s, CPU and memory against bare fasthttp and per language; writes docs/performance.md

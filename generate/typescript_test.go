@@ -30,7 +30,7 @@ func compile(t *testing.T, text string) *schema.Schema {
 // the whole, which have the SDK's declarations beside it.
 func TestEveryKindOfFieldHasItsType(t *testing.T) {
 	const golden = "testdata/shop.d.ts"
-	text, err := os.ReadFile("../tests/types/shop.schema")
+	text, err := os.ReadFile("../tests/testdata/types/shop.schema")
 	if err != nil {
 		t.Fatal(err)
 	}

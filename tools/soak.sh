@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Runs the long form of the tests and writes what it saw to docs/soak.md. With words
-# it runs the parts whose titles hold one of them, and keeps what stands there of the
-# others: tools/soak.sh isolation "rows:"
+# Runs the long form of the tests and writes a report to .bench/soak.md, which git
+# ignores. With words it runs the parts whose titles contain one of them, and keeps the
+# report's text about the others: tools/soak.sh isolation "rows:"
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export RUNNER_SOAK=1
 
-report=docs/soak.md
+report=.bench/soak.md
 failed=0
-if [ $# -eq 0 ]; then
+mkdir -p .bench
+if [ $# -eq 0 ] || [ ! -e "$report" ]; then
   {
     echo "# Soak"
     echo
@@ -26,7 +27,7 @@ wanted() { # title
   return 1
 }
 
-forget() { # title: what stands in the report
+remove_part() { # title
   awk -v title="## $1: " 'index($0, "## ") == 1 { skip = index($0, title) == 1 } !skip' "$report" | cat -s > "$report.new"
   mv "$report.new" "$report"
 }
@@ -35,7 +36,7 @@ part() { # title, command…
   local title=$1 log
   shift
   wanted "$title" || return 0
-  forget "$title"
+  remove_part "$title"
   log=$(mktemp)
   echo "soak: $title"
   local started=$SECONDS
@@ -54,21 +55,21 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
+  go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
 part "black box: what the host computes for handlers" \
-  go test -count=1 -v -timeout 20m ./tests -run 'TestHostWork|TestNeighboursOfHostWork|TestCheckingABody'
+  go test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWork|TestNeighboursOfHostWork|TestCheckingABody'
 part "what the host computes for handlers, in pieces" \
   go test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
 part "black box: an identity provider changes its keys" \
-  go test -count=1 -v -timeout 10m ./tests -run 'TestTokensOfAnOpenIDProvider'
+  go test -count=1 -v -timeout 10m ./tests/sessions -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \
-  go test -count=1 -v -timeout 30m ./tests -run 'TestAnswersThat|TestALogThatIsNotRead|TestLinesThatALogLoses'
+  go test -count=1 -v -timeout 30m ./tests/http ./tests/operations -run 'TestAnswersThat|TestALogThatIsNotRead|TestLinesThatALogLoses'
 part "black box: tables damaged while they are served" \
-  go test -count=1 -v -timeout 30m ./tests -run 'TestAServerWithDamagedTables'
+  go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAServerWithDamagedTables'
 part "black box: bytes of a data folder changed, after stops and kills" \
-  go test -count=1 -v -timeout 60m ./tests -run 'TestNoChangedByteOfADataFolder'
+  go test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoChangedByteOfADataFolder'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
-  go test -count=1 -v -timeout 30m ./tests -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsKnown|TestJSONThatNests|TestRowsOfMany|TestWhatOneCaller|TestAModuleThatTakes'
+  go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsKnown|TestJSONThatNests|TestRowsOfMany|TestWhatOneCaller|TestAModuleThatTakes'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \
@@ -77,19 +78,19 @@ part "store, rows and keys with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store/... ./entity ./keystore
 part "callers, webhooks and outbound calls with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/auth ./webhook ./internal/outbound
-part "wasm: rewritten modules mean what they meant" \
+part "wasm: rewritten modules behave as before" \
   go test -count=1 -v -timeout 30m ./internal/wasm
-part "the whole black box against a binary with the race detector" \
-  env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 30m ./tests
+part "black box: all of it, against a binary with the race detector" \
+  env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,sandbox,languages,operations,docs}
 part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
 part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
   go test -count=1 -v -timeout 60m ./entity
-part "rules against a naive interpreter" \
+part "rules against a plain interpreter" \
   go test -count=1 -v -timeout 30m ./schema
-part "compilers: more of their options" \
+part "compilers: more options" \
   go test -count=1 -v -timeout 30m ./build
 part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router ./runtime/auth

@@ -29,7 +29,7 @@ func watModule(t testing.TB, text string) []byte {
 // guests are the WAT modules of the black-box tests, by file name.
 func guests(t testing.TB) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob("../../tests/guests/*.wat")
+	paths, err := filepath.Glob("../../tests/testdata/guests/*.wat")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no guests found: %v", err)
 	}

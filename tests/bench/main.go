@@ -367,7 +367,7 @@ func smallApp(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "app.schema"), []byte(helloSchema), 0o644); err != nil {
 		return err
 	}
-	if out, err := exec.Command("wat2wasm", "tests/guests/small.wat", "-o", filepath.Join(dir, "build", "small.wasm")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("wat2wasm", "tests/testdata/guests/small.wat", "-o", filepath.Join(dir, "build", "small.wasm")).CombinedOutput(); err != nil {
 		return fmt.Errorf("wat2wasm: %w\n%s", err, out)
 	}
 	return nil

@@ -1,0 +1,102 @@
+package docs_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+// demoNeeds are the commands that a newcomer must have; what is not among them, a
+// compiler of another language say, is not there for the demo.
+var demoNeeds = strings.Fields("go make curl npm node bash sh git env sed grep mkdir mktemp mv rm sleep tar gzip install sha256sum dirname realpath cat")
+
+// onlyCommands gives a folder for PATH that has these commands and no others.
+func onlyCommands(t *testing.T, names []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatalf("the tests need %s: %v", name, err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The demo is what a newcomer sees first: make it, type the lines it prints,
+// and compare with what docs/demo.md says of them.
+func TestDemoServesTheExampleAndItsLinesAnswer(t *testing.T) {
+	cmd := exec.Command("make", "-s", "-C", harness.RepoFile("."), "demo")
+	cmd.Env = append(os.Environ(), "PATH="+onlyCommands(t, demoNeeds), "DEMO_LISTEN=127.0.0.1:0", "DEMO_DATA="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to the whole group
+	var stderr harness.LockedBuffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(5*time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer stuck.Stop()
+
+	var lines []string
+	screen := bufio.NewScanner(stdout)
+	for screen.Scan() {
+		if line := strings.TrimSpace(screen.Text()); strings.HasPrefix(line, "curl ") {
+			lines = append(lines, line)
+		} else if strings.HasPrefix(line, "Ctrl-C") {
+			break
+		}
+	}
+	want := []struct{ status, body string }{
+		{"200", `"number":"A-1001"`}, {"201", `"total":"12.50"`}, {"409", `"conflict"`}, {"400", `"invalid_input"`},
+		{"403", `"insufficient_scope"`}, {"401", `"missing_credentials"`}, {"200", `"settled":1`}, {"200", `"status":"paid"`},
+		{"200", `"code":"acme"`}, {"200", `"token":"ord_`},
+	}
+	if len(lines) != len(want) {
+		t.Errorf("the demo printed %d lines to try, want %d\n%s", len(lines), len(want), stderr.String())
+	}
+	for i, line := range lines {
+		out, err := exec.Command("bash", "-c", line+` -s -w '\n%{http_code}'`).CombinedOutput()
+		body, status, _ := strings.Cut(string(out), "\n")
+		if err != nil || status != want[i].status || !strings.Contains(body, want[i].body) {
+			t.Errorf("%s\n%v, status %s, want %s with %s:\n%s", line, err, status, want[i].status, want[i].body, body)
+		}
+	}
+	page, err := os.ReadFile(harness.RepoFile("docs/demo.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`(?m)# (\d\d\d),`).FindAllStringSubmatch(string(page), -1)
+	if len(said) != len(want) {
+		t.Fatalf("docs/demo.md has %d commands, the demo %d", len(said), len(want))
+	}
+	for i := range said {
+		if said[i][1] != want[i].status {
+			t.Errorf("docs/demo.md says %s for command %d, which answers %s", said[i][1], i+1, want[i].status)
+		}
+	}
+
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for screen.Scan() {
+	}
+	err = cmd.Wait() // make itself reports the interrupt, the server must not end badly
+	if log := stderr.String(); strings.Contains(log, "panic") || strings.Contains(log, "Error 1") || !strings.Contains(log, `"msg":"stopping"`) {
+		t.Errorf("the demo ended badly: %v\n%s", err, log)
+	}
+}

@@ -1,0 +1,106 @@
+package docs_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+// brokenSave is what the page on `runner dev` shows of a mistake: the place, and the
+// line as it was saved.
+var brokenSave = regexp.MustCompile(`(?m)^([^\s:]+):(\d+):\d+: error: .*\n +\d+ \| (.*)$`)
+
+// A reader follows the page: what it says is typed is typed, while what it says is
+// served is served, and every line that it shows comes. The mistake that it shows is
+// made as it stands there, and mended again.
+func TestThePageOnDevDoesWhatItSays(t *testing.T) {
+	sh := newShell(t)
+	sh.env = append(sh.env, "PATH="+filepath.Dir(harness.Binary)+":"+os.Getenv("PATH"))
+	var screen harness.LockedBuffer
+	ended := make(chan error, 1)
+	shown, seen := 0, 0 // lines that were compared; where the screen was before the last step
+	for _, f := range fencesOf(t, harness.RepoFile("docs/dev.md")) {
+		text := sh.read(f.text)
+		if f.info != "text" {
+			seen = len(screen.String())
+		}
+		switch {
+		case f.info == "sh":
+			sh.run(text)
+		case f.info == "sh serve":
+			cmd := exec.Command("bash", "-c", "exec "+text)
+			cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = sh.dir, sh.env, &screen, &screen
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				if err := <-ended; err != nil {
+					t.Errorf("%s: %v\n%s", text, err, screen.String())
+				}
+			})
+			go func() { ended <- cmd.Wait() }()
+			for end := time.Now().Add(harness.BuildTimeout); !sh.listens(screen.String()); <-time.After(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%s does not listen:\n%s", text, screen.String())
+				}
+			}
+		case f.file != "":
+			if err := os.WriteFile(filepath.Join(sh.dir, f.file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		case f.info == "text":
+			mend := func() error { return nil }
+			if m := brokenSave.FindStringSubmatch(text); m != nil && strings.Contains(text, "cannot be built") {
+				seen = len(screen.String())
+				mend = breakLine(t, filepath.Join(sh.dir, m[1]), m[2], m[3])
+			}
+			for line := range strings.Lines(text) {
+				// The columns of a table are as wide as the address.
+				form := regexp.MustCompile(`\\? {2,}`).ReplaceAllString(regexp.QuoteMeta(strings.TrimRight(line, "\n")), ` +`)
+				form = strings.NewReplacer("…ms", `[0-9.]+(?:µs|ms|s)`, "…", ".*").Replace(form) // a busy machine takes seconds
+				want := regexp.MustCompile("(?m)^" + form + "$")
+				for end := time.Now().Add(harness.Timeout); !want.MatchString(screen.String()[seen:]); <-time.After(5 * time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatalf("the page shows\n%sbut this comes:\n%s", line, screen.String()[seen:])
+					}
+				}
+				shown++
+			}
+			if err := mend(); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("a block of %q has no file name before it:\n%s", f.info, f.text)
+		}
+	}
+	if shown < 15 {
+		t.Errorf("only %d lines were compared", shown)
+	}
+}
+
+// breakLine saves a file with another line in the place of one, and gives what puts
+// it back.
+func breakLine(t *testing.T, path, number, line string) (mend func() error) {
+	t.Helper()
+	right, err := os.ReadFile(path)
+	n, err2 := strconv.Atoi(number)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(right), "\n")
+	lines[n-1] = line
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return os.WriteFile(path, right, 0o644) }
+}

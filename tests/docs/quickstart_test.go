@@ -1,0 +1,180 @@
+package docs_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+// fence is one fenced block of a page. File is the name in backquotes with a
+// colon behind it that stands alone before the block.
+type fence struct{ info, file, text string }
+
+var fenceForm = regexp.MustCompile("(?ms)^(?:`([^`\n]+)`:\n\n)?```([a-z ]*)\n(.*?)^```$")
+
+func fencesOf(t *testing.T, path string) []fence {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []fence
+	for _, m := range fenceForm.FindAllStringSubmatch(string(page), -1) {
+		all = append(all, fence{info: m[2], file: m[1], text: m[3]})
+	}
+	return all
+}
+
+// shell is a bash that a reader types into, who has a checkout.
+type shell struct {
+	t       *testing.T
+	env     []string
+	dir     string
+	address string // of the server, once there is one
+}
+
+// newShell gives one in a folder of its own, where servers take a free port.
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	return &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
+		"CHECKOUT="+harness.RepoFile("."), "RUNNER_FRONT_LISTEN=127.0.0.1:0", "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
+}
+
+// read gives a block of a page with the reader's own checkout and server in it.
+func (s *shell) read(text string) string {
+	s.t.Helper()
+	const printed = "127.0.0.1:8080"
+	if s.address == "" && strings.Contains(text, printed) {
+		s.t.Fatalf("the page tells of %s before there is a server:\n%s", printed, text)
+	}
+	return strings.NewReplacer("$HOME/runner", "$CHECKOUT", printed, s.address).Replace(text)
+}
+
+// listens takes the address from what a server has printed, when it is there.
+func (s *shell) listens(printed string) bool {
+	match := listeningLine.FindStringSubmatch(printed)
+	if match != nil {
+		s.address = match[1]
+	}
+	return match != nil
+}
+
+var listeningLine = regexp.MustCompile(`(?m)^listening on http://(127\.0\.0\.1:\d+)\n`)
+
+const endMark = "-- the folder now: "
+
+// run runs a block from where the last one ended and gives what it printed.
+func (s *shell) run(text string) string {
+	s.t.Helper()
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", text+"\nprintf '\\n%s%s' '"+endMark+"' \"$PWD\"; env -0 > \"$READER_ENV\"")
+	cmd.Dir, cmd.Env = s.dir, s.env
+	stuck := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s\n%v\n%s", text, err, out)
+	}
+	printed, dir, _ := strings.Cut(string(out), endMark)
+	s.dir = dir
+	for _, entry := range s.env {
+		if file, ok := strings.CutPrefix(entry, "READER_ENV="); ok {
+			kept, err := os.ReadFile(file)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.env = strings.Split(strings.TrimSuffix(string(kept), "\x00"), "\x00")
+		}
+	}
+	return printed
+}
+
+// serve runs a block that does not end, until the test does. It gives what it
+// printed once it printed a line.
+func (s *shell) serve(text string) string {
+	s.t.Helper()
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", "exec "+text)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var stderr harness.LockedBuffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("%s: %v\n%s", text, err, stderr.String())
+		}
+	})
+	stuck := time.AfterFunc(harness.BuildTimeout, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || !s.listens(line) {
+		s.t.Fatalf("%s: %q, %v\n%s", text, line, err, stderr.String())
+	}
+	return line
+}
+
+func TestTheQuickstartDoesWhatItSays(t *testing.T) { follow(t, "docs/quickstart.md", 7) }
+
+func TestThePageOnTypeScriptDoesWhatItSays(t *testing.T) { follow(t, "docs/typescript.md", 5) }
+
+func TestThePageOnClientsDoesWhatItSays(t *testing.T) { follow(t, "docs/clients.md", 9) }
+
+func TestThePageOnProgramsDoesWhatItSays(t *testing.T) { follow(t, "docs/programs.md", 6) }
+
+// follow is a reader who types what a page prints, and gets what it shows: files
+// are written, commands are run in order, and every shown line, of which there are
+// so many at least, must be among those printed, where … stands for anything. Only
+// the reader's own checkout and a free port are put in. TypeScript that the page
+// writes has the right types.
+func follow(t *testing.T, page string, least int) {
+	t.Helper()
+	sh := newShell(t)
+	home := sh.dir
+	var printed string
+	shown := 0
+	for _, f := range fencesOf(t, harness.RepoFile(page)) {
+		text := sh.read(f.text)
+		switch {
+		case f.file != "":
+			if err := os.WriteFile(filepath.Join(sh.dir, f.file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		case f.info == "sh":
+			printed = sh.run(text)
+		case f.info == "sh serve":
+			printed = sh.serve(text)
+		case f.info == "text":
+			for line := range strings.Lines(text) {
+				form := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, "\n")), "…", ".*")
+				if shown++; !regexp.MustCompile("(?:^|\n|})" + form).MatchString(printed) {
+					t.Errorf("the page shows\n%sbut this is printed:\n%s", line, printed)
+				}
+			}
+		case f.info != "":
+			t.Errorf("a block of %q has no file name before it:\n%s", f.info, f.text)
+		}
+	}
+	written := &harness.App{T: t, Dir: filepath.Join(home, "hello")}
+	if _, err := os.Stat(written.Path("handlers")); err == nil {
+		written.Must("generate", "types")
+		for at, text := range harness.CheckTypes(t, written) {
+			t.Errorf("%s: %s", at, text)
+		}
+	}
+	if shown < least {
+		t.Errorf("only %d lines were compared", shown)
+	}
+}

@@ -1,0 +1,220 @@
+package harness
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	// Binary is the path of the runner that the tests start.
+	Binary string
+	// Scratch is a directory of this test process. It is removed when the tests end.
+	Scratch string
+	// compiledCode is the directory of compiled modules that all apps share.
+	compiledCode string
+	repository   = findRepository()
+)
+
+// RepoFile returns the path of a file in the repository.
+func RepoFile(name string) string { return filepath.Join(repository, name) }
+
+// Testdata returns the path of a file that tests of several packages use.
+func Testdata(name string) string { return RepoFile(filepath.Join("tests/testdata", name)) }
+
+func findRepository() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.Contains("\n"+string(text), "\nmodule runner.example\n") {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("the tests run outside the repository: no directory above has its go.mod")
+		}
+	}
+}
+
+// Main is the TestMain of every package of black-box tests. It builds the runner and
+// the guests, and runs the tests.
+func Main(m *testing.M) {
+	code, err := buildAndRun(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "runner-tests-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	Binary, Scratch = filepath.Join(dir, "runner"), dir
+	if err := build(); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// sharedDir has what the packages of tests share: the runner, and the modules compiled
+// for it. One process at a time builds there; what is up to date is not built again.
+func sharedDir() string { return RepoFile("bin/test") }
+
+// lockShared waits until no other test process builds in sharedDir.
+func lockShared() (unlock func(), err error) {
+	if err := os.MkdirAll(sharedDir(), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(sharedDir(), "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return func() { file.Close() }, nil
+}
+
+func build() error {
+	unlock, err := lockShared()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	built, args := filepath.Join(sharedDir(), "runner"), []string{"build"}
+	if os.Getenv("RUNNER_TEST_RACE") != "" {
+		built, args = built+"-race", append(args, "-race")
+	}
+	if err := Go(append(args, "-o", built, "./cmd/runner")...); err != nil {
+		return err
+	}
+	// The next build replaces the file; this process keeps its own link to it.
+	if err := linkOrCopy(built, Binary); err != nil {
+		return err
+	}
+	if err := makeCodeDir(); err != nil {
+		return err
+	}
+	guests, err := filepath.Glob(Testdata("guests/*.wat"))
+	if err != nil || len(guests) == 0 {
+		return fmt.Errorf("find guests: %d found, %v", len(guests), err)
+	}
+	for _, wat := range guests {
+		out, err := exec.Command("wat2wasm", wat, "-o", GuestFile(strings.TrimSuffix(filepath.Base(wat), ".wat"))).CombinedOutput()
+		if errors.Is(err, exec.ErrNotFound) {
+			return errors.New("wat2wasm is missing: apt-get install wabt (make test does it)")
+		}
+		if err != nil {
+			return fmt.Errorf("assemble %s: %w\n%s", wat, err, out)
+		}
+	}
+	return nil
+}
+
+func linkOrCopy(from, to string) error {
+	if err := os.Link(from, to); err == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// makeCodeDir makes the directory of compiled modules for this binary. It removes those
+// of other binaries that are older than a day.
+func makeCodeDir() error {
+	binary, err := os.Open(Binary)
+	if err != nil {
+		return err
+	}
+	defer binary.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, binary); err != nil {
+		return err
+	}
+	compiledCode = filepath.Join(sharedDir(), fmt.Sprintf("code-%x", sum.Sum(nil)[:8]))
+	if err := os.MkdirAll(compiledCode, 0o700); err != nil {
+		return err
+	}
+	others, err := filepath.Glob(filepath.Join(sharedDir(), "code-*"))
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if info, err := os.Stat(other); err == nil && other != compiledCode && time.Since(info.ModTime()) > 24*time.Hour {
+			if err := os.RemoveAll(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Go runs the go command in the repository.
+func Go(args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = repository
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// GuestFile returns the path of the module that is assembled from a file in
+// testdata/guests.
+func GuestFile(name string) string { return filepath.Join(Scratch, name+".wasm") }
+
+var compiledModules sync.Map // directory of handlers -> func() ([]byte, error)
+
+// GoModule compiles the handlers in a directory, once for all tests, and returns the
+// module.
+func GoModule(t testing.TB, dir string) string {
+	t.Helper()
+	once, _ := compiledModules.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) {
+		unlock, err := lockShared()
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		name, err := filepath.Rel(repository, dir)
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(sharedDir(), strings.ReplaceAll(name, "/", "_")+".wasm")
+		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", file, ".")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("compile %s: %w\n%s", dir, err, out)
+		}
+		return os.ReadFile(file)
+	}))
+	module, err := once.(func() ([]byte, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(module)
+}

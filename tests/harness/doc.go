@@ -1,0 +1,4 @@
+// Package harness runs the real binary for the black-box tests: it builds the runner once,
+// writes apps, starts servers on ports that the system chooses, and reads their answers.
+// Every package below tests/ uses it; its TestMain calls Main.
+package harness

@@ -1,0 +1,289 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a running `runner serve`, or `runner dev`.
+type Server struct {
+	T    testing.TB
+	App  *App
+	Cmd  *exec.Cmd
+	Addr string
+	URL  string
+
+	Stderr logFile
+	Ended  chan struct{} // closed when the process has ended
+	Err    error         // of the process, set before ended is closed
+}
+
+var ReadyLine = regexp.MustCompile(`^listening on (http://(127\.0\.0\.1:\d+))$`)
+
+// Serve starts the server on a free port of loopback and waits until it is
+// ready. It ends with the test; a test fails whose server ended badly.
+func (a *App) Serve(args ...string) *Server {
+	a.T.Helper()
+	return a.Start("serve", args...)
+}
+
+// Start starts a command that serves.
+func (a *App) Start(command string, args ...string) *Server {
+	a.T.Helper()
+	s := a.Launch(command, args...)
+	if s.URL == "" {
+		a.T.Fatalf("%s ended before it was ready: %v\n%s", command, s.Err, s.Stderr.String())
+	}
+	return s
+}
+
+// Launch starts a command and waits until it serves or has ended; then it has no URL.
+func (a *App) Launch(command string, args ...string) *Server {
+	a.T.Helper()
+	s := &Server{T: a.T, App: a, Stderr: newLogFile(a.T), Ended: make(chan struct{})}
+	s.Cmd = a.command(context.Background(), append([]string{command, "--listen", "127.0.0.1:0"}, args...)...)
+	s.Cmd.Stderr = s.Stderr.File
+	stdout, err := s.Cmd.StdoutPipe()
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	if err := s.Cmd.Start(); err != nil {
+		a.T.Fatal(err)
+	}
+	ready := make(chan string, 1)
+	go func() {
+		defer close(s.Ended)
+		lines := bufio.NewScanner(stdout)
+		if lines.Scan() {
+			ready <- lines.Text()
+		}
+		for lines.Scan() {
+			fmt.Fprintf(s.Stderr, "more on stdout: %s\n", lines.Text())
+		}
+		s.Err = s.Cmd.Wait()
+		s.Stderr.Close() // what it holds stays
+	}()
+	a.T.Cleanup(s.Stop)
+	select {
+	case line := <-ready:
+		match := ReadyLine.FindStringSubmatch(line)
+		if match == nil {
+			a.T.Fatalf("stdout begins with %q, want the listening line", line)
+		}
+		s.URL, s.Addr = match[1], match[2]
+	case <-s.Ended:
+	case <-time.After(BuildTimeout):
+		a.T.Fatalf("%s is not ready after %s\n%s", command, BuildTimeout, s.Stderr.String())
+	}
+	return s
+}
+
+// Stop ends the server as an operator would and checks that it went well. It
+// may be called more than once.
+func (s *Server) Stop() {
+	s.T.Helper()
+	select {
+	case <-s.Ended:
+		return // killed or stopped by the test itself
+	default:
+	}
+	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.Ended:
+	case <-time.After(Timeout):
+		_ = s.Cmd.Process.Kill()
+		s.T.Errorf("serve did not end within %s of SIGTERM\n%s", Timeout, s.Stderr.String())
+		return
+	}
+	if s.Err != nil {
+		s.T.Errorf("serve ended badly: %v\n%s", s.Err, s.Stderr.String())
+	}
+	if log := s.Stderr.String(); strings.Contains(log, "BUG:") || strings.Contains(log, "DATA RACE") || strings.Contains(log, "goroutine ") {
+		s.T.Errorf("the log tells of a fault of ours:\n%s", log)
+	}
+}
+
+// Kill ends the server as a crash would.
+func (s *Server) Kill() {
+	_ = s.Cmd.Process.Kill()
+	<-s.Ended
+}
+
+// Client follows no redirects and adds no compression.
+var Client = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+	Timeout:       time.Minute,
+}
+
+// Do sends one request; headers are "name: value" lines.
+func (s *Server) Do(method, path, body string, headers ...string) Answer {
+	s.T.Helper()
+	a, err := s.Try(method, path, body, headers...)
+	if err != nil {
+		s.T.Fatalf("%s %s: %v\n%s", method, path, err, s.Stderr.String())
+	}
+	return a
+}
+
+// Try is do for goroutines that may not end the test.
+func (s *Server) Try(method, path, body string, headers ...string) (Answer, error) {
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Add(name, value)
+	}
+	res, err := Client.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return Answer{res.StatusCode, res.Header, string(text)}, err
+}
+
+// Get sends a GET with a bearer token, or none when it is empty.
+func (s *Server) Get(path, token string) Answer {
+	s.T.Helper()
+	if token == "" {
+		return s.Do("GET", path, "")
+	}
+	return s.Do("GET", path, "", "Authorization: Bearer "+token)
+}
+
+// Raw writes bytes to a new connection and reads until the server closes it, or
+// says nothing more for the time given; the first byte may take longer.
+func (s *Server) Raw(request string, quiet time.Duration) string {
+	s.T.Helper()
+	reply, _ := s.Exchange(request, quiet, func(reply string) bool { return reply != "" })
+	return reply
+}
+
+// Exchange is raw, and tells whether the server closed the connection. What comes
+// until enough has come may take longer.
+func (s *Server) Exchange(request string, quiet time.Duration, enough func(reply string) bool) (reply string, closed bool) {
+	s.T.Helper()
+	conn, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		s.T.Fatal(err)
+	}
+	var all []byte
+	buf := make([]byte, 64<<10)
+	for {
+		patience := quiet
+		if !enough(string(all)) {
+			patience = max(quiet, Timeout)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			s.T.Fatal(err)
+		}
+		n, err := conn.Read(buf)
+		all = append(all, buf[:n]...)
+		if err != nil {
+			return string(all), !errors.Is(err, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// WaitUntil waits until something holds, and fails with what the terminal shows.
+func (s *Server) WaitUntil(what string, holds func() bool) {
+	s.T.Helper()
+	for end := time.Now().Add(Timeout); !holds(); <-time.After(5 * time.Millisecond) {
+		select {
+		case <-s.Ended:
+			s.T.Fatalf("%s: the process has ended: %v\n%s", what, s.Err, s.Stderr.String())
+		default:
+		}
+		if time.Now().After(end) {
+			s.T.Fatalf("%s: not within %s\n%s", what, Timeout, pollingLines.ReplaceAllString(s.Stderr.String(), ""))
+		}
+	}
+}
+
+// pollingLines are what the terminal shows of a test that waits.
+var pollingLines = regexp.MustCompile(`(?m)^.* GET .* (200|404 route_not_found|503 not_ready) .*\n(.*│ .*\n)?`)
+
+// WaitForOutput waits until the terminal shows a pattern.
+func (s *Server) WaitForOutput(pattern string) {
+	s.T.Helper()
+	form := regexp.MustCompile(pattern)
+	s.WaitUntil("shown: "+pattern, func() bool { return form.MatchString(s.Stderr.String()) })
+}
+
+// WaitForBody waits until a path answers with a text.
+func (s *Server) WaitForBody(path, want string) {
+	s.T.Helper()
+	s.WaitUntil(fmt.Sprintf("%s says %q", path, want), func() bool {
+		got, err := s.Try("GET", path, "")
+		return err == nil && got.Status == 200 && got.Body == `"`+want+`"`
+	})
+}
+
+// WantBody checks that a path answers with a text now.
+func (s *Server) WantBody(path, want string) {
+	s.T.Helper()
+	if got := s.Get(path, ""); got.Status != 200 || got.Body != `"`+want+`"` {
+		s.T.Errorf("%s answers %d %s, want %q", path, got.Status, got.Body, want)
+	}
+}
+
+// Want is do for an answer of that status, whose body, if it is JSON, is read
+// into v.
+func (s *Server) Want(status int, v any, method, path, body string, headers ...string) Answer {
+	s.T.Helper()
+	got := s.Do(method, path, body, headers...)
+	if got.Status != status {
+		s.T.Errorf("%s %s %s: %d %s, want %d", method, path, body, got.Status, got.Body, status)
+		return got
+	}
+	if v != nil {
+		if err := json.Unmarshal([]byte(got.Body), v); err != nil {
+			s.T.Errorf("%s %s: read %q: %v", method, path, got.Body, err)
+		}
+	}
+	return got
+}
+
+// OtherService is a service that an app declares: TLS on loopback, with a certificate
+// that the server trusts.
+func OtherService(t *testing.T, handler http.HandlerFunc) (origin, certificate string) {
+	t.Helper()
+	service := httptest.NewUnstartedServer(handler)
+	service.Config.ErrorLog = log.New(io.Discard, "", 0)
+	service.StartTLS()
+	t.Cleanup(service.Close)
+	return service.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: service.Certificate().Raw}))
+}
+
+// Matches checks one answer's status and body.
+func (s *Server) Matches(status int, want, method, path, body, token string) Answer {
+	s.T.Helper()
+	got := s.Do(method, path, body, "Authorization: Bearer "+token)
+	if got.Status != status || !regexp.MustCompile("^"+want+"$").MatchString(got.Body) {
+		s.T.Errorf("%s %s answers %d %s, want %d %s", method, path, got.Status, got.Body, status, want)
+	}
+	return got
+}

@@ -1,0 +1,90 @@
+package harness
+
+import (
+	"errors"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// What a careful project asks of its files.
+const ClientConfig = `{
+  "compilerOptions": {
+    "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom"], "types": [],
+    "strict": true, "noUncheckedIndexedAccess": true, "exactOptionalPropertyTypes": true, "noImplicitOverride": true,
+    "noPropertyAccessFromIndexSignature": true, "noUnusedLocals": true, "noUnusedParameters": true, "noImplicitReturns": true,
+    "verbatimModuleSyntax": true, "isolatedModules": true, "erasableSyntaxOnly": true,
+    "allowImportingTsExtensions": true, "rewriteRelativeImportExtensions": true, "outDir": "out"
+  },
+  "include": ["*.ts"]
+}`
+
+// NewClientApp is the app of the folder client, with its client.
+func NewClientApp(t *testing.T) *App {
+	t.Helper()
+	a := NewApp(t, MustRead(t, Testdata("client/client.schema")), "")
+	a.Write("handlers/desk.ts", MustRead(t, Testdata("client/handlers/desk.ts")))
+	a.Write("web/package.json", `{"type": "module"}`)
+	a.Write("web/tsconfig.json", ClientConfig)
+	a.Must("generate", "client", "--out", "web/client.ts")
+	return a
+}
+
+// CompileTypeScript checks the files of a folder and writes them as JavaScript to its
+// folder out. It gives what is wrong.
+func CompileTypeScript(t *testing.T, dir string) string {
+	t.Helper()
+	tsc, err := TypeChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tsc, "-p", ".", "--pretty", "false")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() < 0) {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TypeChecker is the path of TypeScript's own compiler.
+var TypeChecker = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command(RepoFile("tools/fetch-typescript.sh")).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", errors.New(string(exit.Stderr))
+	}
+	return strings.TrimSpace(string(out)), err
+})
+
+// CheckTypes runs the type checker over an app, and gives what it says: of each
+// line, as file:line, all its messages.
+func CheckTypes(t *testing.T, a *App) map[string]string {
+	t.Helper()
+	tsc, err := TypeChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tsc, "-p", ".", "--pretty", "false")
+	cmd.Dir = a.Dir
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() < 0) {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	place := regexp.MustCompile(`^([^ (]+)\((\d+),\d+\): error TS\d+: `)
+	at := ""
+	for line := range strings.Lines(string(out)) {
+		if m := place.FindStringSubmatch(line); m != nil {
+			at = m[1] + ":" + m[2]
+		} else if !strings.HasPrefix(line, " ") {
+			t.Fatalf("the type checker says %s", out)
+		}
+		said[at] += line
+	}
+	if err != nil && len(said) == 0 {
+		t.Fatalf("the type checker failed and said nothing: %v", err)
+	}
+	return said
+}

@@ -1,0 +1,236 @@
+package keys_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+const issueSchema = `
+auth {
+  session cookie { }
+  roles: [admin, staff]
+}
+entity Thing {
+  id: id
+  name: string
+}
+apiKeys {
+  maxLifetime: 90d
+  scopes: {
+    reader: @system("reader") { @grant read on Thing  @issue when auth.role in ["admin", "staff"] },
+    writer: @system("writer") { @grant write on Thing  @issue when auth.role == "admin" },
+    minter: @system("minter") { @grant read on Thing },
+    minted: @system("minted") { @grant read on Thing  @issue when auth.scope == "minter" }
+  }
+}
+routes("/", rateLimit: none, auth: none) {
+  POST /session -> op (auth: session)
+  POST /key -> op (auth: apiKey(reader, writer, minter, minted))
+  POST /open -> op
+  POST /as -> op (as: minter)
+}
+`
+
+// principal is who asks for keys: where, with which credential, and who that is.
+type principal struct {
+	name, path, credential string
+	tenant, owner          string
+	may                    string // the scopes that it may issue
+}
+
+type managedKey struct {
+	ID, Scope     string
+	Tenant, Owner *string
+	Token         string
+}
+
+// newIssueApp gives the app, its server, everybody who may call it and, of each scope
+// and tenant, a key that an operator made.
+func newIssueApp(t *testing.T) (s *harness.Server, everybody []principal, there []managedKey) {
+	t.Helper()
+	a := harness.NewApp(t, issueSchema, "", "echo")
+	s = a.Serve()
+	for _, scope := range []string{"reader", "writer", "minter", "minted"} {
+		for _, tenant := range []string{"", "red", "blue"} {
+			args := []string{"api-keys", "create", "--scope", scope, "--name", scope + " of " + tenant, "--json"}
+			if tenant != "" {
+				args = append(args, "--tenant", tenant)
+			}
+			var key managedKey
+			if err := json.Unmarshal([]byte(a.Must(args...)), &key); err != nil {
+				t.Fatal(err)
+			}
+			there = append(there, key)
+			if tenant != "blue" {
+				p := principal{fmt.Sprintf("a %s of %q", scope, tenant), "/key", "X-API-Key: " + key.Token, tenant, key.ID, ""}
+				if scope == "minter" {
+					p.may = "minted"
+				}
+				everybody = append(everybody, p)
+			}
+		}
+	}
+	for _, row := range []struct{ user, tenant, role, may string }{
+		{"ada", "red", "admin", "reader writer"}, {"bo", "red", "staff", "reader"}, {"cy", "red", "", ""},
+		{"di", "blue", "admin", "reader writer"}, {"ed", "", "admin", "reader writer"},
+	} {
+		var args []string
+		if row.tenant != "" {
+			args = append(args, "--tenant", row.tenant)
+		}
+		if row.role != "" {
+			args = append(args, "--role", row.role)
+		}
+		everybody = append(everybody, principal{fmt.Sprintf("%s (%s) of %q", row.user, row.role, row.tenant), "/session",
+			"Cookie: " + a.Session(row.user, args...).Cookie, row.tenant, row.user, row.may})
+	}
+	return s, append(everybody,
+		principal{name: "nobody", path: "/open"}, principal{name: "nobody under a scope", path: "/as"}), there
+}
+
+// call runs an operation as the principal; the code is empty when it worked.
+func (p principal) call(s *harness.Server, op, args string) (a harness.Answer, code string) {
+	s.T.Helper()
+	headers := []string{"X-Op: " + op}
+	if p.credential != "" {
+		headers = append(headers, p.credential)
+	}
+	a = s.Do("POST", p.path, args, headers...)
+	if a.Status == 200 {
+		return a, ""
+	}
+	var failed struct{ Code string }
+	if err := json.Unmarshal([]byte(a.Body), &failed); a.Status != 299 || err != nil || failed.Code == "" {
+		s.T.Fatalf("%s, %s %s: %d %s", p.name, op, args, a.Status, a.Body)
+	}
+	return a, failed.Code
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// TestIssueMatrix holds every pair of a caller and a scope, for keys of every tenant,
+// against a table. Nobody can say for whom a key is (the lesson of CVE-2025-61928).
+func TestIssueMatrix(t *testing.T) {
+	s, everybody, there := newIssueApp(t)
+	list := func(p principal) (ids []string) {
+		t.Helper()
+		var page struct{ Keys []managedKey }
+		if a, code := p.call(s, "apiKeys.list", `{"limit":1000}`); code != "" || json.Unmarshal([]byte(a.Body), &page) != nil {
+			t.Fatalf("%s lists: %s", p.name, a.Body)
+		}
+		for _, key := range page.Keys {
+			ids = append(ids, key.ID)
+		}
+		return ids
+	}
+	for _, p := range everybody {
+		before := len(list(p))
+		made := 0
+		for _, scope := range []string{"reader", "writer", "minter", "minted", "none"} {
+			may := slices.Contains(strings.Fields(p.may), scope)
+			a, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q,"name":"x"}`, scope))
+			if (code == "") != may || !may && code != "denied" && (scope != "none" || code != "invalid") {
+				t.Errorf("%s makes a key of %s: %q", p.name, scope, code)
+			}
+			if code == "" {
+				made++
+				var key managedKey
+				if err := json.Unmarshal([]byte(a.Body), &key); err != nil || text(key.Tenant) != p.tenant || text(key.Owner) != p.owner {
+					t.Errorf("%s made a key of %s in %s, %v", p.name, text(key.Owner), text(key.Tenant), err)
+				}
+			}
+			for _, other := range []string{`"userId":"ada"`, `"tenant":"blue"`, `"owner":"ada"`, `"tenant":null,"owner":null,"roles":["admin"]`} {
+				if _, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q,"name":"x",%s}`, scope, other)); code != "invalid" {
+					t.Errorf("%s makes a key of %s with %s: %q", p.name, scope, other, code)
+				}
+			}
+			for _, tooLong := range []string{"7776001", "0", "-1", "1.5"} {
+				if _, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q,"expiresIn":%s}`, scope, tooLong)); code != "invalid" && (may || code != "denied") {
+					t.Errorf("%s makes a key of %s for %s s: %q", p.name, scope, tooLong, code)
+				}
+			}
+		}
+		if after := len(list(p)); after != before+made {
+			t.Errorf("%s had %d keys, made %d and has %d", p.name, before, made, after)
+		}
+		for _, key := range there {
+			reaches := text(key.Tenant) == p.tenant && slices.Contains(strings.Fields(p.may), key.Scope)
+			want := "not_found"
+			if reaches {
+				want = ""
+			}
+			id := fmt.Sprintf(`{"id":%q}`, key.ID)
+			if _, code := p.call(s, "apiKeys.get", id); code != want {
+				t.Errorf("%s gets a %s of %q: %q, want %q", p.name, key.Scope, text(key.Tenant), code, want)
+			}
+			if listed := slices.Contains(list(p), key.ID); listed != reaches {
+				t.Errorf("%s lists a %s of %q: %v", p.name, key.Scope, text(key.Tenant), listed)
+			}
+			rotate := fmt.Sprintf(`{"id":%q,"gracePeriod":3600}`, key.ID)
+			if _, code := p.call(s, "apiKeys.rotate", rotate); code != want {
+				t.Errorf("%s rotates a %s of %q: %q, want %q", p.name, key.Scope, text(key.Tenant), code, want)
+			}
+			if !reaches {
+				if _, code := p.call(s, "apiKeys.revoke", id); code != want {
+					t.Errorf("%s revokes a %s of %q: %q", p.name, key.Scope, text(key.Tenant), code)
+				}
+			}
+		}
+	}
+	for _, key := range there { // and each of them is good still
+		if got := s.Do("POST", "/key", `{}`, "X-Op: apiKeys.list", "X-API-Key: "+key.Token); got.Status != 200 {
+			t.Errorf("a %s of %q: %d %s", key.Scope, text(key.Tenant), got.Status, got.Body)
+		}
+	}
+	for _, p := range everybody {
+		if p.may == "" {
+			continue
+		}
+		var key managedKey
+		a, _ := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q}`, strings.Fields(p.may)[0]))
+		if err := json.Unmarshal([]byte(a.Body), &key); err != nil {
+			t.Fatal(err)
+		}
+		if _, code := p.call(s, "apiKeys.revoke", fmt.Sprintf(`{"id":%q}`, key.ID)); code != "" {
+			t.Errorf("%s revokes its own key: %s", p.name, code)
+		}
+		s.Want(401, nil, "POST", "/key", `{}`, "X-Op: apiKeys.list", "X-API-Key: "+key.Token)
+	}
+}
+
+// TestForeignKeyIdsNotFound: of a key that is another's and of one that there is not
+// the answers are equal.
+func TestForeignKeyIdsNotFound(t *testing.T) {
+	s, everybody, there := newIssueApp(t)
+	masked := func(a harness.Answer) string {
+		a.Header.Del("Date")
+		a.Header.Del("X-Request-Id")
+		return fmt.Sprint(a.Status, a.Header, a.Body)
+	}
+	for _, p := range everybody {
+		for _, call := range []struct{ op, more string }{
+			{"apiKeys.get", ""}, {"apiKeys.revoke", ""}, {"apiKeys.rotate", ""}, {"apiKeys.rotate", `,"gracePeriod":60`}, {"apiKeys.rotate", `,"gracePeriod":-1`},
+		} {
+			absent, _ := p.call(s, call.op, `{"id":"key_01arz3ndektsv4rrffq69g5fav"`+call.more+`}`)
+			for _, key := range there {
+				if text(key.Tenant) == p.tenant && slices.Contains(strings.Fields(p.may), key.Scope) {
+					continue
+				}
+				got, _ := p.call(s, call.op, fmt.Sprintf(`{"id":%q%s}`, key.ID, call.more))
+				if masked(got) != masked(absent) {
+					t.Errorf("%s, %s of a %s of %q:\n%s\nof none:\n%s", p.name, call.op, key.Scope, text(key.Tenant), masked(got), masked(absent))
+				}
+			}
+		}
+	}
+}

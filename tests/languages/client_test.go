@@ -1,0 +1,100 @@
+package languages_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+func TestAGeneratedClientReachesTheServer(t *testing.T) {
+	t.Parallel()
+	a := harness.NewClientApp(t)
+	a.Write("web/use.ts", harness.MustRead(t, harness.Testdata("client/use.ts")))
+	if wrong := harness.CompileTypeScript(t, a.Path("web")); wrong != "" {
+		t.Fatal(wrong)
+	}
+	a.Must("build")
+	s := a.Serve()
+	var session harness.Session
+	if err := json.Unmarshal([]byte(a.Must("sessions", "create", "--user", "ann", "--role", "admin", "--json")), &session); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", a.Path("web/out/use.js"))
+	cmd.Env = append(os.Environ(), "URL="+s.URL, "KEY="+a.Token("desk"), "OTHER="+a.Token("other"), "COOKIE="+session.Cookie)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestATypeCheckerFindsMistakesInCalls(t *testing.T) {
+	a := harness.NewClientApp(t)
+	wrong := harness.MustRead(t, harness.Testdata("client/wrong.ts"))
+	a.Write("web/wrong.ts", wrong)
+	said := map[string]string{}
+	place := regexp.MustCompile(`^([^ (]+)\((\d+),\d+\): error TS\d+: `)
+	at := ""
+	for line := range strings.Lines(harness.CompileTypeScript(t, a.Path("web"))) {
+		if m := place.FindStringSubmatch(line); m != nil {
+			at = m[1] + ":" + m[2]
+		}
+		said[at] += line
+	}
+	mistakes := 0
+	for i, line := range strings.Split(wrong, "\n") {
+		if _, want, ok := strings.Cut(line, " //! "); ok {
+			mistakes++
+			at := "wrong.ts:" + strconv.Itoa(i+1)
+			if !strings.Contains(said[at], want) {
+				t.Errorf("%s: the type checker says %q, want %s", at, said[at], want)
+			}
+			delete(said, at)
+		}
+	}
+	for at, text := range said {
+		t.Errorf("%s is a mistake to the type checker: %s", at, text)
+	}
+	if mistakes < 20 {
+		t.Errorf("only %d mistakes were looked for", mistakes)
+	}
+}
+
+func TestClientsOfAllSchemasAreTypeScript(t *testing.T) {
+	schemas, err := filepath.Glob(harness.RepoFile("plugins/examples/*/*.schema"))
+	if err != nil || len(schemas) < 4 {
+		t.Fatalf("examples: %q, %v", schemas, err)
+	}
+	// Names that a client's own parts have as well, and those of the language.
+	names := "Client ClientOptions CallOptions RouteOptions Credential Param Query QueryValue FieldError ProblemError Sent Send Result Promise Response Request RequestInit BodyInit Record Array Error Date Blob Headers AbortSignal ReadableStream Object String"
+	var text strings.Builder
+	for i, name := range strings.Fields(names) {
+		text.WriteString("type " + name + " { a: int b: string" + strconv.Itoa(i) + "? c: " + name + "[]? }\n")
+	}
+	clash := regexp.MustCompile(`string\d+`).ReplaceAllString(text.String(), "string")
+	functions := "functions(auth: none, rateLimit: none) {\n@expose new() -> Result?\n"
+	for _, name := range strings.Fields("createClient connect send fetch then then_ constructor toString delete function class default async get set") {
+		functions += "@expose " + name + "(args: Promise, " + name + ": int?) -> Response[]?\n"
+	}
+	clashing := harness.NewApp(t, clash+functions+"}\nroutes(\"/\", auth: none, rateLimit: none) { POST /:new/:class -> connect (input: Promise) GET /a -> then GET /b -> call GET /d -> call_ GET /e -> call__ GET /c -> new GET /*default -> constructor }", "")
+	empty := harness.NewApp(t, "type Nothing { a: int? }", "")
+	schemas = append(schemas, harness.RepoFile("generate/testdata/everything.schema"), harness.Testdata("types/shop.schema"), harness.Testdata("typescript/shop.schema"), clashing.Path("app.schema"), empty.Path("app.schema"))
+
+	all := harness.NewApp(t, "", "")
+	all.Write("tsconfig.json", harness.ClientConfig)
+	for i, file := range schemas {
+		a := harness.NewApp(t, harness.MustRead(t, file), "")
+		a.Must("generate", "client", "--out", all.Path("client"+strconv.Itoa(i)+".ts"))
+		if stdout := a.Must("generate", "client"); stdout != harness.MustRead(t, all.Path("client"+strconv.Itoa(i)+".ts")) {
+			t.Errorf("%s: the second client is another one", file)
+		}
+	}
+	if wrong := harness.CompileTypeScript(t, all.Dir); wrong != "" {
+		t.Error(wrong)
+	}
+}

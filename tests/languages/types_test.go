@@ -1,0 +1,173 @@
+package languages_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+// typed is a folder of the tests or an example, with its types and the tsconfig.json
+// of a new app.
+func typed(t *testing.T, folder string) *harness.App {
+	t.Helper()
+	a := harness.NewApp(t, "", "")
+	a.Must("new", "fresh")
+	if err := errors.Join(
+		os.Remove(a.Path("app.schema")),
+		os.Rename(a.Path("fresh/tsconfig.json"), a.Path("tsconfig.json")),
+		os.RemoveAll(a.Path("fresh")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := filepath.Glob(filepath.Join(folder, "*.schema"))
+	if err != nil || len(schemas) == 0 {
+		t.Fatalf("no schema in %s: %v", folder, err)
+	}
+	for _, file := range schemas {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Write(filepath.Base(file), string(text))
+	}
+	if err := os.CopyFS(a.Path("handlers"), os.DirFS(filepath.Join(folder, "handlers"))); err != nil {
+		t.Fatal(err)
+	}
+	a.Must("generate", "types")
+	return a
+}
+
+func TestTheTypesOfASchemaTellMistakesAndNothingElse(t *testing.T) {
+	a := typed(t, harness.Testdata("types"))
+	said := harness.CheckTypes(t, a)
+	wrong, err := os.ReadFile(harness.Testdata("types/handlers/wrong.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mistakes := 0
+	for i, line := range strings.Split(string(wrong), "\n") {
+		_, want, ok := strings.Cut(line, " //! ")
+		if !ok {
+			continue
+		}
+		mistakes++
+		at := "handlers/wrong.ts:" + strconv.Itoa(i+1)
+		if !strings.Contains(said[at], want) {
+			t.Errorf("%s: the type checker says %q, want %s", at, said[at], want)
+		}
+		delete(said, at)
+	}
+	for at, text := range said {
+		t.Errorf("%s is a mistake to the type checker: %s", at, text)
+	}
+	if mistakes < 30 {
+		t.Errorf("only %d mistakes were looked for", mistakes)
+	}
+
+	before, err := os.ReadFile(a.Path("types/schema.d.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Must("generate", "types", "--out", "again.d.ts")
+	if again, err := os.ReadFile(a.Path("again.d.ts")); err != nil || string(again) != string(before) {
+		t.Errorf("the same schema makes other types the second time: %v", err)
+	}
+}
+
+func TestExamplesAndNewAppsHaveTheRightTypes(t *testing.T) {
+	fresh := harness.NewApp(t, "", "")
+	fresh.Must("new", "hello")
+	fresh.Dir = fresh.Path("hello")
+	apps := map[string]*harness.App{"runner new": fresh}
+	examples, err := filepath.Glob(harness.RepoFile("plugins/examples/*/handlers/*.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range examples {
+		folder := filepath.Dir(filepath.Dir(file))
+		if apps[folder] == nil {
+			apps[folder] = typed(t, folder)
+		}
+	}
+	if apps[harness.RepoFile("plugins/examples/orders")] == nil {
+		t.Error("the orders example was not found")
+	}
+	for name, a := range apps {
+		for at, text := range harness.CheckTypes(t, a) {
+			t.Errorf("%s: %s: %s", name, at, text)
+		}
+	}
+}
+
+// Without entities, and without generated types, names are free and rows are any.
+func TestAnAppWithoutEntitiesIsFreeOfTypes(t *testing.T) {
+	for name, keep := range map[string]bool{"with the types of the schema": true, "without": false} {
+		a := typed(t, harness.Testdata("types"))
+		a.Write("shop.schema", `apiKeys { scopes: { all: @system("all") { @grant read on Anything } } }
+type number { class: int }
+routes("/", auth: apiKey(all), rateLimit: none) { GET /free -> free }
+`)
+		a.Must("generate", "types")
+		if !keep {
+			if err := os.Remove(a.Path("types/schema.d.ts")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.RemoveAll(a.Path("handlers")); err != nil {
+			t.Fatal(err)
+		}
+		a.Write("handlers/free.ts", `import { get, getContext, insert, ok, query, select, update, type RouteRequest } from "@runner/sdk";
+
+interface Order { id: string; item: string; qty?: number }
+
+export async function free(req: RouteRequest) {
+  const { item } = req.body();
+  await insert("Anything", { item, n: 1 });
+  const order = await insert<Order>("Anything", { item, n: 1 });
+  const orders = await query<Order>("Anything").select("id", "item").where("qty", ">", 1).where("item", "in", ["a"]).orderBy("item");
+  const many = await insert<Order>("Anything", [{ item }]);
+  const rows = await select("id", "item").from("Anything").where("whatever", "=", 1);
+  const one = await get<Order>("Anything", "a", "item");
+  const n: number = await update("Anything", { item }).where("id", "=", order.id);
+  const roles: readonly string[] = getContext().auth.roles;
+  return ok([orders[0].item, many[0].qty, rows[0].item, one.item, n, roles]);
+}
+
+query<Order>("Anything").select("itm"); //! wrong
+`)
+		said := harness.CheckTypes(t, a)
+		if at := "handlers/free.ts:18"; !strings.Contains(said[at], `'"itm"' is not assignable`) {
+			t.Errorf("%s: of a field that the given type has not: %q", name, said[at])
+		} else {
+			delete(said, at)
+		}
+		for at, text := range said {
+			t.Errorf("%s: %s: %s", name, at, text)
+		}
+	}
+}
+
+func TestASavedSchemaHasItsTypesAtOnce(t *testing.T) {
+	s := harness.Develop(t)
+	types := func() string {
+		t.Helper()
+		text, err := os.ReadFile(s.App.Path("types/schema.d.ts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if !strings.Contains(types(), `scope: "say";`) {
+		t.Errorf("the first types are\n%s", types())
+	}
+	s.App.Write("app.schema", strings.NewReplacer("GET /hello -> hello", "GET /more -> hello", "say", "tell").Replace(harness.DevSchema))
+	s.WaitForBody("/v1/more", "one")
+	if !strings.Contains(types(), `scope: "tell";`) {
+		t.Errorf("the types are still\n%s", types())
+	}
+}

@@ -1,0 +1,210 @@
+package languages_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+// shop is the app in the folder typescript, built by the runner and served, with a
+// token of its scope orders.
+func shop(t *testing.T) (*harness.Server, string) {
+	t.Helper()
+	a := harness.NewApp(t, "", "")
+	if err := os.Remove(a.Path("app.schema")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(a.Dir, os.DirFS(harness.Testdata("typescript"))); err != nil {
+		t.Fatal(err)
+	}
+	a.Env = append(a.Env, "RUNNER_SECRETS_HOOK=the secret of the hook")
+	a.Must("build")
+	return a.Serve(), a.Token("orders")
+}
+
+func TestATypeScriptAppServesWithNothingButTheRunner(t *testing.T) {
+	s, token := shop(t)
+	made := s.Matches(201, `\{"id":"[0-9a-z]{26}","item":"tea","qty":2,"status":"open","code":null,"placedAt":"[^"]+"\}`, "POST", "/v1/orders", `{"item":"tea","qty":2}`, token)
+	var order struct{ ID string }
+	if err := json.Unmarshal([]byte(made.Body), &order); err != nil {
+		t.Fatal(err)
+	}
+	at := "/v1/orders/" + order.ID
+	if made.Header.Get("Location") != at {
+		t.Errorf("it lies at %q, want %q", made.Header.Get("Location"), at)
+	}
+	s.Matches(200, `\[\{"id":"`+order.ID+`","item":"tea"\}\]`, "GET", "/v1/orders?item=tea", "", token)
+	s.Matches(200, `\{.*"item":"tea".*\}`, "GET", at, "", token)
+	s.Matches(200, `"paid"`, "PATCH", at, "", token)
+	s.Matches(204, "", "DELETE", at, "", token)
+	for _, method := range []string{"GET", "PATCH", "DELETE"} {
+		s.Matches(404, `.*"code":"not_found".*`, method, at, "", token)
+	}
+	s.Matches(400, `.*"detail":"missing field: item".*`, "POST", "/v1/orders", ``, token)
+	s.Matches(400, `.*"code":"invalid_json".*`, "POST", "/v1/orders", `{"item":`, token)
+	s.Matches(201, `\["a","b"\]`, "POST", "/v1/orders/bulk", `[{"item":"a"},{"item":"b"}]`, token)
+	if got := s.Get("/v1/orders", ""); got.Status != 401 {
+		t.Errorf("without a key: %d", got.Status)
+	}
+	if log := s.Stderr.String(); !strings.Contains(log, "order placed {id: ") {
+		t.Errorf("the log has no line of the handler:\n%s", log)
+	}
+}
+
+func TestTypeScriptReachesRowsWithTheCallersAuthority(t *testing.T) {
+	s, token := shop(t)
+	s.Matches(201, `.*`, "POST", "/v1/orders/bulk", `[{"item":"a"},{"item":"b","qty":2},{"item":"c","qty":3},{"item":"d","qty":4},{"item":"e","qty":5}]`, token)
+	var all []struct{ ID, Item string }
+	if err := json.Unmarshal([]byte(s.Get("/v1/orders", token).Body), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range all[3:] {
+		s.Matches(200, `"paid"`, "PATCH", "/v1/orders/"+order.ID, "", token)
+	}
+	s.Matches(200, regexp.QuoteMeta(`{"first":"e","count":3,"page":"ab|cd","open":"abc","or":"eda","not":"d","select":"c","none":[],"unchanged":5,"get":5,"missing":"not_found"}`),
+		"GET", "/v1/queries", "", token)
+	for _, row := range []struct {
+		what   string
+		status int
+		want   string
+	}{
+		{"rows", 200, `[{"item":"b"}]`},
+		{"first", 200, `{"item":"b"}`},
+		{"page", 200, `{"rows":[{"item":"b"}],"nextCursor":null}`},
+		{"count", 200, `1`},
+		{"update", 200, `1`},
+		{"removed", 200, `0`},
+		{"keys", 200, `[]`},
+	} {
+		s.Matches(row.status, regexp.QuoteMeta(row.want), "GET", "/v1/direct/"+row.what, "", token)
+	}
+	s.Matches(404, `.*"code":"not_found".*`, "GET", "/v1/direct/missing", "", token)
+	s.Matches(200, `\[\{.*"item":"b","qty":2,.*\}\]`, "GET", "/v1/direct/updated", "", token)
+	s.Matches(200, `\[\{.*"item":"f".*\}\]`, "GET", "/v1/direct/list", "", token)
+	s.Matches(200, `\["invalid","invalid","invalid","invalid","not_found","conflict"\]`, "GET", "/v1/mistakes", "", token)
+
+	reader := s.App.Token("readers")
+	s.Matches(200, `.*"item":"a".*`, "GET", "/v1/orders", "", reader)
+	s.Matches(200, `\{"id":"[^"]+","item":"a"\}`, "GET", "/v1/orders/"+all[0].ID, "", reader)
+	s.Matches(403, `.*"code":"forbidden".*`, "POST", "/v1/orders", `{"item":"x"}`, reader)
+	s.Matches(403, `.*"code":"forbidden".*`, "DELETE", "/v1/orders/"+all[0].ID, "", reader)
+}
+
+func TestAnOperationThatFailsIsToldWithThePlaceThatAwaitedIt(t *testing.T) {
+	s, token := shop(t)
+	s.Matches(500, `.*"code":"handler_failed".*`, "GET", "/v1/misspelt", "", token)
+	s.Stop() // then the log is whole
+	if log := s.Stderr.String(); !strings.Contains(log, "handler misspelt: invalid: ") || !strings.Contains(log, " at misspelt (handlers/orders.ts:") {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
+func TestOnlyAChangeThatNobodyAwaitedIsWarnedOf(t *testing.T) {
+	s, token := shop(t)
+	s.Matches(200, "0", "POST", "/v1/changes", "", token)
+	if log := s.Stderr.String(); strings.Count(log, "was made and not run") != 1 || !strings.Contains(log, "handler changes: an insert into Order was made and not run: put await before it") {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
+func TestARequestOfTypeScriptIsOneTransaction(t *testing.T) {
+	s, token := shop(t)
+	s.Matches(422, `.*"detail":"changed my mind".*`, "POST", "/v1/undone", "", token)
+	s.Matches(422, `.*`, "POST", "/v1/kept", "", token)
+	s.Matches(200, `\[\{"id":"[^"]+","item":"kept"\}\]`, "GET", "/v1/orders", "", token)
+
+	s.Matches(201, `.*`, "POST", "/v1/orders", `{"item":"counter","code":"counter"}`, token)
+	const visitors, visits = 4, 10
+	var done sync.WaitGroup
+	counted := make(chan int, visitors*visits)
+	for range visitors {
+		done.Go(func() {
+			for range visits {
+				got, err := s.Try("POST", "/v1/counter", "", "X-API-Key: "+token)
+				if err == nil && got.Status == 200 {
+					counted <- 1
+				} else if err != nil || got.Status != 409 {
+					t.Errorf("counts %d %s, %v", got.Status, got.Body, err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	s.Matches(200, fmt.Sprint(2+len(counted)), "POST", "/v1/counter", "", token)
+}
+
+func TestTypeScriptManagesAPIKeys(t *testing.T) {
+	s, token := shop(t)
+	var got struct {
+		Token, Rotated, Status, Revoked string
+		Metadata                        map[string]int
+		Hidden, Next, IsList            bool
+		Listed                          []string
+	}
+	body := s.Matches(200, `.*`, "GET", "/v1/keys", "", token).Body
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !harness.TokenForm.MatchString(got.Token) || !harness.TokenForm.MatchString(got.Rotated) || got.Token == got.Rotated || got.Hidden ||
+		got.Metadata["n"] != 1 || got.Status != "rotating" || got.Revoked != "revoked" || !got.IsList || !got.Next || len(got.Listed) != 1 || got.Listed[0] != "made" {
+		t.Errorf("got %s", body)
+	}
+	for _, dead := range []string{got.Token, got.Rotated} {
+		s.Matches(401, `.*"code":"invalid_token".*`, "GET", "/v1/orders", "", dead)
+	}
+}
+
+func TestATypeScriptWebhookVerifiesItsBody(t *testing.T) {
+	s, _ := shop(t)
+	body := `{"order": "o1", "odd": "` + "ü" + `"}`
+	mac := hmac.New(sha256.New, []byte("the secret of the hook"))
+	mac.Write([]byte(body))
+	signature := hex.EncodeToString(mac.Sum(nil))
+	for _, row := range []struct {
+		body   string
+		status int
+		header []string
+	}{
+		{body, 200, []string{"X-Signature: " + signature}},
+		{body + " ", 401, []string{"X-Signature: " + signature}},
+		{body, 401, []string{"X-Signature: " + signature[2:]}},
+		{body, 401, []string{"X-Signature: not hex"}},
+		{body, 400, nil},
+	} {
+		if got := s.Do("POST", "/hooks/paid", row.body, row.header...); got.Status != row.status || row.status == 200 && got.Body != `"o1"` {
+			t.Errorf("%q with %v answers %d %s, want %d", row.body, row.header, got.Status, got.Body, row.status)
+		}
+	}
+}
+
+// A runner that was built in a clone where nobody fetched the engine.
+func TestARunnerWithoutTheEngineSaysHowToGetIt(t *testing.T) {
+	engine := harness.RepoFile("build/engine/quickjs.wasm")
+	without, bare := filepath.Join(t.TempDir(), "overlay.json"), filepath.Join(t.TempDir(), "runner")
+	if err := os.WriteFile(without, []byte(fmt.Sprintf(`{"Replace": {%q: ""}}`, engine)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := harness.Go("build", "-overlay", without, "-o", bare, "./cmd/runner"); err != nil {
+		t.Fatal(err)
+	}
+	a := harness.NewApp(t, "app n routes(\"/\", auth: none, rateLimit: none) { GET / -> a }\n", "")
+	a.Write("handlers/a.ts", "export const a = () => 1;\n")
+	cmd := exec.Command(bare, "build")
+	cmd.Dir = a.Dir
+	out, err := cmd.CombinedOutput()
+	want := "runner: error: this runner was built without the JavaScript engine, which TypeScript needs: in its source folder, run tools/fetch-engine.sh and build it again\n"
+	if err == nil || string(out) != want {
+		t.Errorf("%v, %s", err, out)
+	}
+}

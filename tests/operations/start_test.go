@@ -1,0 +1,164 @@
+package operations_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+func TestBadStartsSayWhatToFix(t *testing.T) {
+	rows := []struct {
+		name         string
+		schema, toml string
+		guests       []string
+		args, env    []string
+		prepare      func(t *testing.T, a *harness.App)
+		status       int
+		says         []string // regular expressions, each of one line
+	}{
+		{name: "bad schema", schema: "routes(\"/v1\", auth: apiKey(order_read)) {\n  GET /x -> hello\n}\napiKeys { scopes: { orders_read: @system(\"o\") { @grant read on Order } } }\n",
+			status: 3, says: []string{`^app\.schema:1:28: error\[E410\]: .*did you mean "orders_read"\?`}},
+		{name: "two mistakes at once", schema: "routes(\"v1\", auth: none) { GET /x -> hello }\nrotes(\"/\") {}\n",
+			status: 3, says: []string{`^app\.schema:1:8: error\[E401\]`, `^app\.schema:2:1: error\[E101\]: .*did you mean "routes"\?`}},
+		{name: "bad key in runner.toml", schema: harness.TinySchema, toml: "[front]\nlistn = \"x\"\n", guests: []string{"echo"},
+			status: 3, says: []string{`runner\.toml:2:1: error: .*"listn".*did you mean "listen"\?`}},
+		{name: "bad value in runner.toml", schema: harness.TinySchema, toml: "[sandbox]\nmemory = \"lots\"\n[front]\nread_timeout = 5\n", guests: []string{"echo"},
+			status: 3, says: []string{`runner\.toml:2:\d+: error: .*memory.*lots`, `runner\.toml:4:\d+: error: .*read_timeout`}},
+		{name: "bad environment", schema: harness.TinySchema, guests: []string{"echo"}, env: []string{"RUNNER_SANDBOX_MEMORY=lots"},
+			status: 3, says: []string{`RUNNER_SANDBOX_MEMORY.*lots`}},
+		{name: "missing handler export", schema: strings.ReplaceAll(harness.TinySchema, "-> hello", "-> helo"), guests: []string{"echo"},
+			status: 3, says: []string{`^app\.schema:1:\d+: error\[E419\]: .*"helo".*did you mean "hello"\?`}},
+		{name: "no module", schema: harness.TinySchema, status: 3, says: []string{`build`}},
+		{name: "no schema", prepare: func(t *testing.T, a *harness.App) { remove(t, a.Path("app.schema")) }, status: 3, says: []string{`\.schema`}},
+		{name: "no such folder", args: []string{"nowhere"}, status: 3, says: []string{`nowhere`}},
+		{name: "module that is no wasm", schema: harness.TinySchema, prepare: func(_ *testing.T, a *harness.App) { a.Write("build/x.wasm", "not wasm") },
+			status: 3, says: []string{`x\.wasm.*not a WebAssembly`}},
+		{name: "component", schema: harness.TinySchema, prepare: func(_ *testing.T, a *harness.App) { a.Write("build/x.wasm", "\x00asm\x0d\x00\x01\x00") },
+			status: 3, says: []string{`x\.wasm.*component`}},
+		{name: "declared secret without a value", schema: "secret TOKEN\nsecret OTHER\n" + harness.TinySchema, guests: []string{"echo"},
+			status: 3, says: []string{`TOKEN.*OTHER|RUNNER_SECRETS_TOKEN`}},
+		{name: "bad address", schema: harness.TinySchema, guests: []string{"echo"}, args: []string{"--listen", "nonsense"}, status: 3, says: []string{`nonsense`}},
+		{name: "unknown flag", schema: harness.TinySchema, args: []string{"--lisen", "x"}, status: 2, says: []string{`--lisen`}},
+		{name: "another pepper", schema: harness.TinySchema, guests: []string{"echo"}, prepare: func(t *testing.T, a *harness.App) {
+			a.Write("app.schema", harness.TinySchema+"apiKeys { scopes: { s: @system(\"s\") { @grant read on T } } }\n")
+			a.Key("create", "--scope", "s", "--name", "x")
+			remove(t, a.Path("data/pepper"))
+			if err := os.WriteFile(a.Path("data/pepper"), []byte(strings.Repeat("x", 32)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, status: 3, says: []string{`pepper`}},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			a := harness.NewApp(t, row.schema, row.toml, row.guests...)
+			a.Env = row.env
+			if row.prepare != nil {
+				row.prepare(t, a)
+			}
+			r := a.Run(append([]string{"serve", "--listen", "127.0.0.1:0"}, row.args...)...)
+			if r.Status != row.status {
+				t.Errorf("exit status %d, want %d\n%s%s", r.Status, row.status, r.Stdout, r.Stderr)
+			}
+			if r.Stdout != "" {
+				t.Errorf("stdout %q, want nothing", r.Stdout)
+			}
+			for _, says := range row.says {
+				if !regexp.MustCompile("(?m)" + says).MatchString(r.Stderr) {
+					t.Errorf("stderr does not say %s:\n%s", says, r.Stderr)
+				}
+			}
+			if regexp.MustCompile(`goroutine|\.go:\d|panic`).MatchString(r.Stderr) {
+				t.Errorf("stderr shows our insides:\n%s", r.Stderr)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPortInUseIsNamedWithTheWayOut(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	a := harness.NewApp(t, harness.TinySchema, "", "echo")
+	r := a.Run("serve", "--listen", ln.Addr().String())
+	if r.Status != 1 || !strings.Contains(r.Stderr, ln.Addr().String()) || !strings.Contains(r.Stderr, "in use") || !strings.Contains(r.Stderr, "--listen") {
+		t.Errorf("exit status %d\n%s", r.Status, r.Stderr)
+	}
+}
+
+func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
+	a := harness.NewApp(t, harness.TinySchema, "", "echo")
+	s := a.Serve()
+	r := a.Run("serve", "--listen", "127.0.0.1:0")
+	if r.Status != 1 || !regexp.MustCompile(`runner: error: .*`+regexp.QuoteMeta(filepath.Base(a.Path("data")))).MatchString(r.Stderr) || !strings.Contains(r.Stderr, "--data") {
+		t.Errorf("exit status %d\n%s", r.Status, r.Stderr)
+	}
+	if lines := strings.Count(strings.TrimSpace(r.Stderr), "\n"); lines > 1 {
+		t.Errorf("%d lines:\n%s", lines+1, r.Stderr)
+	}
+	if got := s.Do("GET", "/hello", ""); got.Status != 200 {
+		t.Errorf("the first server: %d", got.Status)
+	}
+}
+
+func TestSettingsComeFromFlagThenEnvironmentThenFile(t *testing.T) {
+	a := harness.NewApp(t, harness.TinySchema, "[front]\nlisten = \"127.0.0.1:1\"\n[store]\ndir = \"fromfile\"\n", "echo")
+	a.Env = []string{"RUNNER_STORE_DIR=fromenv"}
+	s := a.Serve() // its flag --listen beats the file
+	if got := s.Do("GET", "/hello", ""); got.Status != 200 {
+		t.Errorf("got %d", got.Status)
+	}
+	s.Stop()
+	for name, want := range map[string]bool{"fromenv": true, "fromfile": false, "data": false} {
+		if _, err := os.Stat(a.Path(name)); (err == nil) != want {
+			t.Errorf("folder %s: %v", name, err)
+		}
+	}
+	s = a.Serve("--data", a.Path("fromflag"))
+	s.Stop()
+	if _, err := os.Stat(a.Path("fromflag")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheDataFolderIsForItsOwnerAlone(t *testing.T) {
+	a := harness.NewApp(t, harness.TinySchema, "", "echo")
+	a.Serve()
+	for name, want := range map[string]os.FileMode{"data": 0o700, "data/pepper": 0o600, "data/runner.sock": 0o600} {
+		info, err := os.Stat(a.Path(name))
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info, err, want)
+		}
+	}
+}
+
+func TestPublicListenerHasOnlyRoutes(t *testing.T) {
+	s := harness.NewApp(t, harness.TinySchema, "", "echo").Serve()
+	words := []string{"admin", "debug", "pprof", "vars", "metrics", "health", "status", "keys", "api-keys", "console", "login", "internal", "_call", "_runner", "v1", "store", "config", "socket", "audit", "release"}
+	for _, path := range append(words, "debug/pprof/", "debug/vars", ".git/config", "_call/x", "runner.toml", "data/pepper") {
+		if got := s.Get("/"+path, ""); got.Status != 404 {
+			t.Errorf("/%s: %d", path, got.Status)
+		}
+	}
+	for _, a := range words {
+		for _, b := range words {
+			if got := s.Get(fmt.Sprintf("/%s/%s", a, b), ""); got.Status != 404 {
+				t.Errorf("/%s/%s: %d", a, b, got.Status)
+			}
+		}
+	}
+}

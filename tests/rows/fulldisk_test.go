@@ -1,0 +1,186 @@
+package rows_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+// smallDisk mounts a new file system of so many bytes at dir until the test ends;
+// where it cannot, it skips the test.
+func smallDisk(t *testing.T, kind, dir string, size int64) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount the small file system that this test fills")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mount := []string{"-t", "tmpfs", "-o", fmt.Sprintf("size=%d", size), "none", dir}
+	if kind == "ext4" {
+		image := filepath.Join(t.TempDir(), "image")
+		if err := os.WriteFile(image, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(image, size); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", image).CombinedOutput(); err != nil {
+			t.Skipf("cannot make an ext4 file system: %v: %s", err, out)
+		}
+		mount = []string{"-o", "loop", image, dir}
+	}
+	if out, err := exec.Command("mount", mount...).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount a %s: %v: %s", kind, err, out)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fillDisk writes a file until not a byte more fits.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for n := 1 << 20; n >= 1; n /= 16 {
+		for err == nil {
+			_, err = f.Write(make([]byte, n))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		err = nil
+	}
+}
+
+func TestAFullDiskRefusesWritesAndNothingElse(t *testing.T) {
+	for _, kind := range []string{"tmpfs", "ext4"} {
+		t.Run(kind, func(t *testing.T) {
+			a := harness.NewApp(t, censusSchema, "", "echo")
+			a.Write("build/census.wasm", harness.GoModule(t, harness.Testdata("handlers/census")))
+			smallDisk(t, kind, a.Path("data"), 96<<20)
+			filler := a.Path("data/filler")
+			key := "X-API-Key: " + a.Token("teller")
+			s := a.Serve()
+			rows := 0
+			add := func() harness.Answer {
+				got := s.Do("POST", fmt.Sprintf("/add/item-%d", rows), "", key)
+				if got.Status == 200 && got.Body == `"added"` {
+					rows++
+				}
+				return got
+			}
+			serves := func() {
+				t.Helper()
+				if got := s.Do("GET", "/count", "", key); got.Status != 200 || got.Body != fmt.Sprint(rows) {
+					t.Errorf("the rows: %d %s, want %d", got.Status, got.Body, rows)
+				}
+				if got := s.Do("GET", "/count", "", "X-API-Key: wrong"); got.Status != 401 {
+					t.Errorf("with a wrong key: %d %s", got.Status, got.Body)
+				}
+				if got := s.Do("GET", "/_health/live", ""); got.Status != 200 {
+					t.Errorf("live: %d %s", got.Status, got.Body)
+				}
+			}
+			refuses := func() {
+				t.Helper()
+				if got := add(); got.Status != 503 || got.Problem(t).Code != "unavailable" || !strings.Contains(got.Problem(t).Detail, "nothing of the request was stored") {
+					t.Errorf("a write on a full disk: %d %s", got.Status, got.Body)
+				}
+				got := s.Do("GET", "/_health/ready", "")
+				if got.Status != 503 || got.Problem(t).Code != "not_ready" || !strings.Contains(got.Problem(t).Detail, "disk is full") {
+					t.Errorf("ready on a full disk: %d %s", got.Status, got.Body)
+				}
+				serves()
+			}
+			for range 3 {
+				if got := add(); got.Status != 200 {
+					t.Fatalf("a write: %d %s", got.Status, got.Body)
+				}
+				if got := s.Do("GET", "/_health/ready", ""); got.Status != 200 {
+					t.Errorf("ready: %d %s", got.Status, got.Body)
+				}
+				fillDisk(t, filler)
+				refuses()
+				if err := os.Remove(filler); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 20 {
+				add()
+			}
+			fillDisk(t, filler)
+			s.Kill()
+			s = startOnAFullDisk(t, a)
+			if s != nil {
+				refuses()
+				s.Kill()
+			}
+			if err := os.Remove(filler); err != nil {
+				t.Fatal(err)
+			}
+			s = a.Serve()
+			serves()
+			if got := add(); got.Status != 200 {
+				t.Errorf("a write when there is room again: %d %s", got.Status, got.Body)
+			}
+			serves()
+		})
+	}
+}
+
+// startOnAFullDisk starts the server; nil if it ended with status 1 and one line.
+func startOnAFullDisk(t *testing.T, a *harness.App) *harness.Server {
+	t.Helper()
+	r := runUntilReady(a, "serve", "--listen", "127.0.0.1:0")
+	if r.Status < 0 {
+		return a.Serve()
+	}
+	lines := strings.Split(strings.TrimSpace(r.Stderr), "\n")
+	if last := lines[len(lines)-1]; r.Status != 1 || !strings.Contains(last, "disk is full") && !strings.Contains(last, "no space left") {
+		t.Errorf("started on a full disk it ends with status %d:\n%s", r.Status, r.Stderr)
+	}
+	t.Logf("started on a full disk: %s", r.Stderr)
+	return nil
+}
+
+// runUntilReady runs a command that serves until it says that it listens, and then
+// ends it: the status is -1. Else the result is that of the command.
+func runUntilReady(a *harness.App, args ...string) harness.Result {
+	a.T.Helper()
+	cmd := exec.Command(harness.Binary, args...)
+	cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), a.Env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		a.T.Fatal(err)
+	}
+	slow := time.AfterFunc(harness.Timeout, func() { _ = cmd.Process.Kill() })
+	defer slow.Stop()
+	line := make([]byte, 12)
+	if n, _ := stdout.Read(line); n > 0 {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return harness.Result{Status: -1}
+	}
+	_ = cmd.Wait()
+	return harness.Result{Stderr: stderr.String(), Status: cmd.ProcessState.ExitCode()}
+}

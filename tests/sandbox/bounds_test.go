@@ -1,0 +1,202 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+const boundsSchema = `
+apiKeys { scopes: { admin: @system("admin") { @grant read on Thing } } }
+routes("/", auth: none, rateLimit: none) {
+  GET /pages -> pages
+  GET /nap -> nap
+  GET /growAndNap -> growAndNap
+  GET /work -> work
+  GET /quickWork -> work (timeout: 20ms)
+  GET /calls -> calls
+  POST /bytes -> bytes
+  GET /operations -> operations (auth: apiKey(admin))
+  GET /answer -> answer
+  GET /large -> large
+  GET /largeAndNap -> largeAndNap
+  GET /lines -> lines
+}
+`
+
+// Every bound of a handler is a key of runner.toml, or the route's, and bites:
+// what is enough for a request by default is refused when the key says less.
+func TestEveryBoundOfAHandlerBites(t *testing.T) {
+	rows := []struct {
+		key, path string
+		twice     bool   // two requests at once
+		want      string // of one of them
+	}{
+		{"[sandbox]\nmemory = \"1mb\"", "/pages", false, "500 handler_out_of_memory"},
+		{"[sandbox]\nmemory = \"2mb\"\ntotal_memory = \"2mb\"", "/growAndNap", true, "500 handler_out_of_memory"},
+		{"[sandbox]\ncpu = \"10ms\"", "/work", false, "504 handler_timeout"},
+		{"[runtime]\ntimeout = \"20ms\"", "/work", false, "504 handler_timeout"},
+		{"", "/quickWork", false, "504 handler_timeout"},
+		{"[sandbox]\ninstances = 1\nqueue_wait = \"1ms\"", "/work", true, "503 overloaded"},
+		{"[sandbox]\nhost_calls = 9", "/calls", false, "500 handler_failed"},
+		{"[sandbox]\nmoved_bytes = \"2kb\"", "/bytes", false, "500 handler_failed"},
+		{"[sandbox]\nstore_operations = 2", "/operations", false, "500 handler_failed"},
+		{"[sandbox]\nresponse = \"1kb\"", "/answer", false, "500 handler_failed"},
+		{"[front]\nanswer_memory = \"8mb\"", "/largeAndNap", true, "503 overloaded"},
+	}
+	run := func(t *testing.T, toml, path string, twice bool) (answers []string) {
+		a := harness.NewApp(t, boundsSchema, toml, "bounds")
+		s := a.Serve()
+		var headers []string
+		method, body := "GET", ""
+		switch path {
+		case "/operations":
+			headers = []string{"X-API-Key: " + a.Token("admin")}
+		case "/bytes":
+			method, body = "POST", strings.Repeat("b", 1000)
+		}
+		n := 1
+		if twice {
+			n = 2
+		}
+		got := make([]harness.Answer, n)
+		var all sync.WaitGroup
+		for i := range got {
+			all.Go(func() {
+				var err error
+				if got[i], err = s.Try(method, path, body, headers...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for _, a := range got {
+			answers = append(answers, harness.CheckAnswer(t, a))
+		}
+		return answers
+	}
+	for _, row := range rows {
+		name := strings.NewReplacer("[", "", "]", "", "\n", " ", "\"", "").Replace(row.key)
+		t.Run(name+" "+row.path, func(t *testing.T) {
+			t.Parallel()
+			for end := time.Now().Add(harness.Timeout); ; { // on a busy machine two are not always at once
+				got := strings.Join(run(t, row.key+"\n", row.path, row.twice), ", ")
+				if strings.Contains(got, row.want) {
+					return
+				}
+				if !row.twice || time.Now().After(end) {
+					t.Fatalf("answers %q, want %q", got, row.want)
+				}
+			}
+		})
+	}
+	t.Run("defaults", func(t *testing.T) {
+		t.Parallel()
+		for _, row := range rows {
+			if row.path == "/quickWork" {
+				continue
+			}
+			for _, got := range run(t, "", row.path, row.twice) {
+				if got != "200" {
+					t.Errorf("%s with the defaults: %s", row.path, got)
+				}
+			}
+		}
+	})
+}
+
+func TestLinesOfAHandlerAreBounded(t *testing.T) {
+	for _, row := range []struct {
+		key  string
+		want int // lines, with the one that counts the rest
+	}{{"", 20}, {"[sandbox]\nlog_lines = 3\n", 4}, {"[sandbox]\nlog_bytes = \"800b\"\n", 5}} {
+		s := harness.NewApp(t, boundsSchema, row.key, "bounds").Serve()
+		s.Do("GET", "/lines", "")
+		s.Stop()
+		if lines := guestLines(s, t); len(lines) != row.want {
+			t.Errorf("with %q there are %d lines, want %d: %v", row.key, len(lines), row.want, lines)
+		}
+	}
+}
+
+func TestABreakerCanBeLeftOut(t *testing.T) {
+	s := harness.NewApp(t, boundsSchema, "[sandbox]\nbreaker = false\n", "bounds").Serve()
+	for i := range 8 {
+		if got := harness.CheckAnswer(t, s.Do("GET", "/quickWork", "")); got != "504 handler_timeout" {
+			t.Errorf("request %d: %s", i, got)
+		}
+	}
+}
+
+// from makes requests from an address of loopback.
+func requestsFrom(s *harness.Server, t *testing.T, address string) func(path string) string {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}, Timeout: harness.Timeout}
+	return func(path string) string {
+		t.Helper()
+		res, err := client.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return harness.CheckAnswer(t, harness.Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)})
+	}
+}
+
+func TestWhatOneCallerCausesIsNotRefusedToOthers(t *testing.T) {
+	a := harness.NewApp(t, `routes("/", auth: none, rateLimit: none) { GET /work -> work }`, "[sandbox]\ncpu = \"100ms\"\n")
+	a.Write("handlers/work.ts", `
+		import { ok, type RouteRequest } from "@runner/sdk";
+		export function work(req: RouteRequest) {
+			while (req.query.endless) {}
+			return ok();
+		}`)
+	a.Must("build")
+	s := a.Serve()
+	guilty, other := requestsFrom(s, t, "127.0.0.2"), requestsFrom(s, t, "127.0.0.3")
+	strike := func(get func(string) string) {
+		t.Helper()
+		if got := get("/work?endless=1"); got != "504 handler_timeout" {
+			t.Fatalf("a request that takes too long: %s", got)
+		}
+	}
+	for range 5 {
+		strike(guilty)
+	}
+	for range 10 {
+		if got := guilty("/work"); got != "503 handler_unavailable" {
+			t.Errorf("the caller whose requests took too long: %s", got)
+		}
+		if got := other("/work"); got != "200" {
+			t.Errorf("another one: %s", got)
+		}
+	}
+	for n := range 4 {
+		strike(requestsFrom(s, t, fmt.Sprintf("127.0.0.%d", 10+n)))
+	}
+	if got := other("/work"); got != "503 handler_unavailable" {
+		t.Errorf("a handler that has failed for five callers: %s", got)
+	}
+}
+
+func TestMemoryBeyondWhatAModuleCanHaveIsRefused(t *testing.T) {
+	for _, size := range []string{"4096mb", "4gb", "100kb", "0b"} {
+		a := harness.NewApp(t, boundsSchema, fmt.Sprintf("[sandbox]\nmemory = %q\n", size), "bounds")
+		r := a.Run("serve", "--listen", "127.0.0.1:0")
+		if r.Status == 0 || !strings.Contains(r.Stderr, "[sandbox] memory") || strings.Count(strings.TrimSpace(r.Stderr), "\n") > 1 {
+			t.Errorf("%s: exit status %d\n%s", size, r.Status, r.Stderr)
+		}
+	}
+}

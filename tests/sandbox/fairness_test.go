@@ -1,0 +1,222 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+const fairnessSchema = `
+routes("/", auth: none, rateLimit: none) {
+  GET /hello -> hello
+  GET /loop -> loop (timeout: 60s)
+  GET /tree -> tree (timeout: 200ms)
+  GET /longTree -> tree (timeout: 60s)
+  GET /short -> loop (timeout: 50ms)
+}
+`
+
+// latencies asks for the path n times, one after the other, and gives the
+// times in order of length.
+func latencies(s *harness.Server, path string, n int) []time.Duration {
+	s.T.Helper()
+	all := make([]time.Duration, n)
+	for i := range all {
+		began := time.Now()
+		if got := s.Do("GET", path, ""); got.Status != 200 {
+			s.T.Fatalf("%s: %d %s", path, got.Status, got.Body)
+		}
+		all[i] = time.Since(began)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// With every sandbox but one taken by a spinning guest, another route is served,
+// and in the long form its slowest requests are not much slower than in a quiet
+// server of the same run.
+func TestNoisyNeighbour(t *testing.T) {
+	n := 100
+	if harness.Soak {
+		n = 2000
+	}
+	for _, row := range []struct {
+		places, loops, trees int // one handler leaves places to others
+	}{{4, 3, 0}, {16, 12, 3}} {
+		a := harness.NewApp(t, fairnessSchema, fmt.Sprintf("[sandbox]\ninstances = %d\ncpu = \"60s\"\n[runtime]\nshutdown_timeout = \"100ms\"\n", row.places), "echo", "hostile")
+		s := a.Serve()
+		quiet := latencies(s, "/hello", n)
+		var guests sync.WaitGroup
+		for path, n := range map[string]int{"/loop": row.loops, "/longTree": row.trees} {
+			for range n {
+				guests.Go(func() { _, _ = s.Try("GET", path, "") }) // ended by the server's stop
+			}
+		}
+		latencies(s, "/hello", 20) // until they spin
+		busy := latencies(s, "/hello", n)
+		p99 := func(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
+		t.Logf("%d of %d places spin: p50 %s quiet, %s beside them; p99 %s quiet, %s beside them: %.1f times",
+			row.loops+row.trees, row.places, quiet[n/2], busy[n/2], p99(quiet), p99(busy), float64(p99(busy))/float64(p99(quiet)))
+		if harness.Soak && p99(busy) > 10*p99(quiet) {
+			t.Errorf("p99 is %s beside loops and %s without: more than 10 times", p99(busy), p99(quiet))
+		}
+		s.Stop()
+		guests.Wait()
+	}
+}
+
+func TestALoopFreeCallTreeEndsAtItsDeadline(t *testing.T) {
+	s := harness.NewApp(t, fairnessSchema, "", "echo", "hostile").Serve()
+	if got := s.Do("GET", "/tree", ""); harness.CheckAnswer(t, got) != "504 handler_timeout" {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	if got := s.Do("GET", "/hello", ""); got.Status != 200 {
+		t.Errorf("afterwards: %d", got.Status)
+	}
+}
+
+// A handler that keeps running out of time is not asked for a while; others are.
+func TestAHandlerThatKeepsTimingOutIsRested(t *testing.T) {
+	s := harness.NewApp(t, fairnessSchema, "", "echo", "hostile").Serve()
+	for n, end := 0, time.Now().Add(harness.Timeout); ; n++ {
+		got := s.Do("GET", "/short", "")
+		text := harness.CheckAnswer(t, got)
+		if text == "503 handler_unavailable" && n >= 5 && got.Header.Get("Retry-After") != "" {
+			break
+		}
+		// A run that had little of the processors is not the handler's fault: then the
+		// sixth request is not the first to be refused.
+		if text != "504 handler_timeout" || time.Now().After(end) {
+			t.Fatalf("after %d time-outs: %d %s, Retry-After %q", n, got.Status, got.Body, got.Header.Get("Retry-After"))
+		}
+	}
+	if got := s.Do("GET", "/hello", ""); got.Status != 200 {
+		t.Errorf("another handler: %d", got.Status)
+	}
+}
+
+// A spinning handler is ended soon after its deadline. What that takes is told
+// beside what ending a handler that only sleeps takes, and beside what it takes
+// when others spin too.
+func TestDeadlinesAreKept(t *testing.T) {
+	n := 10
+	if harness.Soak {
+		n = 200
+	}
+	const limit = 50 * time.Millisecond
+	a := harness.NewApp(t, fairnessSchema+`
+routes("/", auth: none, rateLimit: none, timeout: 50ms) {
+  GET /sleep -> nap
+  GET /tight -> loop
+  GET /treeTight -> tree
+}
+`, "[sandbox]\nbreaker = false\ncpu = \"60s\"\n[runtime]\nshutdown_timeout = \"100ms\"\n", "echo", "hostile", "bounds")
+	s := a.Serve()
+	overshoot := func(path string) string {
+		all := make([]time.Duration, n)
+		for i := range all {
+			began := time.Now()
+			// Beside others its time may be over while it stands in line.
+			if got := s.Do("GET", path, ""); got.Status != 504 && got.Status != 503 {
+				t.Fatalf("%s: %d %s", path, got.Status, got.Body)
+			}
+			all[i] = max(0, time.Since(began)-limit)
+		}
+		slices.Sort(all)
+		if worst := all[n-1]; worst > harness.Timeout/3 {
+			t.Errorf("%s overshoots its deadline by %s", path, worst)
+		}
+		return fmt.Sprintf("%s (worst %s)", all[n/2], all[n-1])
+	}
+	latencies(s, "/hello", 10)
+	t.Logf("a deadline of %s is overshot, median of %d: a sleep by %s, a loop by %s, a tree of calls by %s",
+		limit, n, overshoot("/sleep"), overshoot("/tight"), overshoot("/treeTight"))
+	var loops sync.WaitGroup
+	for range 3 {
+		loops.Go(func() { _, _ = s.Try("GET", "/loop", "") })
+	}
+	latencies(s, "/hello", 20)
+	// Another loop would be refused at once: there is one too many already.
+	t.Logf("beside three loops: a sleep by %s, a tree of calls by %s", overshoot("/sleep"), overshoot("/treeTight"))
+	s.Stop()
+	loops.Wait()
+}
+
+// Under four times the load that fits, long requests are done as many as fit,
+// the others told so at once, and short ones served. Who else uses the machine, more at
+// one moment than at another, may spoil the measurement, so there are five.
+func TestOverloadedHandlersStillServeWhatFits(t *testing.T) {
+	for try := 1; ; try++ {
+		wrong := overload(t)
+		if wrong == "" {
+			return
+		}
+		if try == 5 {
+			t.Fatal(wrong)
+		}
+		t.Logf("once more, as %s", wrong)
+	}
+}
+
+// overload measures once, and says what is wrong.
+func overload(t *testing.T) (wrong string) {
+	rounds := 60
+	if harness.Soak {
+		rounds = 600
+	}
+	start := func(timeout time.Duration) *harness.Server {
+		return harness.NewApp(t, fmt.Sprintf(`
+routes("/", auth: none, rateLimit: none) {
+  GET /hello -> hello
+  GET /work -> work (timeout: %dms)
+}
+`, timeout.Milliseconds()), "[sandbox]\nbreaker = false\ncpu = \"60s\"\n", "echo", "bounds").Serve()
+	}
+	s := start(time.Minute)
+	latencies(s, "/work", 10)
+	alone := latencies(s, "/work", 5)[2] // what one takes
+	s.Stop()
+	s = start(min(max(time.Second, 8*alone), time.Minute))
+	defer s.Stop()
+	quiet := latencies(s, "/hello", 50)
+	var served, refused, other atomic.Int32
+	var requests sync.WaitGroup
+	began := time.Now()
+	tick := time.NewTicker(alone / 4)
+	var busy []time.Duration
+	for range rounds {
+		<-tick.C
+		requests.Go(func() {
+			got, err := s.Try("GET", "/work", "")
+			switch {
+			case err == nil && got.Status == 200:
+				served.Add(1)
+			case err == nil && got.Status == 503 && got.Header.Get("Retry-After") != "":
+				refused.Add(1)
+			default:
+				other.Add(1)
+			}
+		})
+		busy = append(busy, latencies(s, "/hello", 1)...)
+	}
+	tick.Stop()
+	requests.Wait()
+	slices.Sort(busy)
+	took := time.Since(began)
+	alone = min(alone, latencies(s, "/work", 5)[2]) // the machine may have been slow
+	fits := float64(took) / float64(alone)
+	t.Logf("%d requests of %s: %d served (%.0f %% of what fits), %d refused, %d ended otherwise; short requests take %s, without them %s (medians)",
+		rounds, alone, served.Load(), 100*float64(served.Load())/fits, refused.Load(), other.Load(), busy[len(busy)/2], quiet[25])
+	if least := map[bool]float64{false: 0.3, true: 0.8}[harness.Soak]; float64(served.Load()) < least*fits {
+		return fmt.Sprintf("%d are served, and %.1f fit", served.Load(), fits)
+	}
+	if other.Load() > int32(rounds/10) {
+		return fmt.Sprintf("%d of %d requests are neither served nor told to come back", other.Load(), rounds)
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"runner.example/tests/harness"
+)
+
+const hostWorkSchema = `app work
+entity Row {
+  id: id
+  text: text
+  @@allow read to anonymous
+}
+apiKeys { scopes: { key: @system("key") { @grant read on Row } } }
+type Form {
+  names: string(2000)[] @pattern("^([a-z]*[a-z]*){100}b?$")
+}
+routes("/", auth: none, rateLimit: none, timeout: 60s) {
+  GET /hello -> hello
+  GET /loop -> loop
+  POST /op -> op
+  POST /form -> empty (input: Form)
+  POST /keyForm -> empty (input: Form, auth: apiKey(key))
+  POST /quickForm -> empty (input: Form, auth: apiKey(key), timeout: 200ms)
+}
+`
+
+// hostWork is an app with rows of 60 kB, all alike.
+func hostWork(t *testing.T, rows int, cpu string) *harness.App {
+	t.Helper()
+	a := harness.NewApp(t, hostWorkSchema, fmt.Sprintf("[sandbox]\nbreaker = false\ninstances = 16\ncpu = %q\n[runtime]\nshutdown_timeout = \"100ms\"\n", cpu), "echo", "hostile")
+	a.Serve().Stop() // makes the data folder
+	line := `{"text":"` + strings.Repeat("a", 60_000) + `"}` + "\n"
+	a.Write("rows.jsonl", strings.Repeat(line, rows))
+	a.Must("data", "import", "Row", "rows.jsonl")
+	return a
+}
+
+// search is a count with 250 searches of each row's text, none of which finds
+// anything, and each of which is as slow as any.
+func search() string {
+	part := strings.Repeat("a", 62) + "b"
+	return `{"from":"Row","where":[["or"` + strings.Repeat(`,["text","contains","`+part+`"]`, 250) + `]]}`
+}
+
+// processorTime is what the server has used of processors.
+func processorTime(s *harness.Server) time.Duration {
+	s.T.Helper()
+	var used unix.Timespec
+	const ofProcess = 2 // CPUCLOCK_SCHED, of all threads
+	if err := unix.ClockGettime(int32(^s.Cmd.Process.Pid)<<3|ofProcess, &used); err != nil {
+		s.T.Fatal(err)
+	}
+	return time.Duration(used.Nano())
+}
+
+// What the host computes for a handler ends with the handler's processor time.
+func TestHostWorkEndsWithTheProcessorTime(t *testing.T) {
+	rows, cpu := 300, 200*time.Millisecond
+	if harness.Soak {
+		rows, cpu = 2500, time.Second
+	}
+	s := hostWork(t, rows, cpu.String()).Serve()
+	s.Do("GET", "/hello", "")
+	before := processorTime(s)
+	if got := s.Do("POST", "/op", search(), "x-op: count"); harness.CheckAnswer(t, got) != "504 handler_timeout" {
+		t.Errorf("a long count: %d %.200s", got.Status, got.Body)
+	}
+	used := processorTime(s) - before
+	t.Logf("a count that may have %s used %s, what the request takes beside it included", cpu, used)
+	if used > cpu+cpu/4+50*time.Millisecond || used < cpu/10 { // on a busy machine time counts that others had
+		t.Errorf("it used %s of a processor, and may have %s", used, cpu)
+	}
+	if got := s.Do("POST", "/op", `{"from":"Row","where":[["text","contains","aa"]]}`, "x-op: count"); got.Status != 200 || got.Body != fmt.Sprintf(`{"count":%d}`, rows) {
+		t.Errorf("a short count: %d %.200s", got.Status, got.Body)
+	}
+}
+
+// Long work of the host takes turns as guests do: beside twelve of them another
+// handler is served as beside twelve guests that spin.
+func TestNeighboursOfHostWork(t *testing.T) {
+	rows, n, rounds := 200, 100, 1
+	if harness.Soak {
+		rows, n, rounds = 2500, 1000, 5
+	}
+	a := hostWork(t, rows, "60s")
+	beside := func(method, path, body string, headers ...string) (p50, p99 time.Duration) {
+		s := a.Serve()
+		var others sync.WaitGroup
+		for range 12 {
+			others.Go(func() {
+				for { // until the server's stop ends them
+					if got, err := s.Try(method, path, body, headers...); err != nil || got.Status != 200 {
+						return
+					}
+				}
+			})
+		}
+		latencies(s, "/hello", 20) // until they compute
+		all := latencies(s, "/hello", n)
+		s.Stop()
+		others.Wait()
+		return all[n/2], all[n*99/100]
+	}
+	var counts, loops []time.Duration
+	for range rounds {
+		countP50, countP99 := beside("POST", "/op", search(), "x-op: count")
+		loopP50, loopP99 := beside("GET", "/loop", "")
+		counts, loops = append(counts, countP99), append(loops, loopP99)
+		t.Logf("beside 12 counts p50 %s, p99 %s; beside 12 loops p50 %s, p99 %s", countP50, countP99, loopP50, loopP99)
+	}
+	slices.Sort(counts)
+	slices.Sort(loops)
+	ratio := float64(counts[rounds/2]) / float64(loops[rounds/2])
+	t.Logf("p99 beside counts is %.2f times that beside loops, by their medians", ratio)
+	if harness.Soak && ratio > 5 { // counts also have the collector work
+		t.Errorf("p99 beside counts is %s, beside loops %s", counts[rounds/2], loops[rounds/2])
+	}
+}
+
+// A body is checked for a caller without a credential within a small budget, and for
+// others within the route's time.
+func TestCheckingABodyIsBounded(t *testing.T) {
+	a := hostWork(t, 1, "1s")
+	s := a.Serve()
+	text := strings.Repeat("a", 1999)                                  // fits
+	body := `{"names":[` + strings.Repeat(`"`+text+`",`, 500) + `""]}` // 1 MB, some 4 s
+	before := processorTime(s)
+	if got := s.Do("POST", "/form", body, "content-type: application/json"); harness.CheckAnswer(t, got) != "413 body_too_large" {
+		t.Errorf("a caller without a credential: %d %.300s", got.Status, got.Body)
+	}
+	open := processorTime(s) - before
+	if open > 300*time.Millisecond {
+		t.Errorf("checking the body of a caller without a credential used %s", open)
+	}
+	t.Logf("checking the body of a caller without a credential used %s", open)
+	if got := s.Do("POST", "/form", `{"names":["aab"]}`); got.Status != 204 {
+		t.Errorf("a good body: %d %.300s", got.Status, got.Body)
+	}
+	if got := s.Do("POST", "/keyForm", body); harness.CheckAnswer(t, got) != "401 missing_credentials" {
+		t.Errorf("without a key: %d %.300s", got.Status, got.Body)
+	}
+	key := "X-API-Key: " + a.Token("key")
+	for path, most := range map[string]time.Duration{"/keyForm": time.Second, "/quickForm": 200 * time.Millisecond} {
+		before := processorTime(s)
+		if got := s.Do("POST", path, body, key); harness.CheckAnswer(t, got) != "504 handler_timeout" {
+			t.Errorf("%s with a key: %d %.300s", path, got.Status, got.Body)
+		}
+		used := processorTime(s) - before
+		t.Logf("checking the body for %s used %s", path, used)
+		if used > most+most/4+50*time.Millisecond {
+			t.Errorf("checking the body for %s used %s of a processor, and may have %s", path, used, most)
+		}
+	}
+}
