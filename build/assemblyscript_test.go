@@ -146,6 +146,9 @@ export function renamed(req: RouteRequest): Response { return ok(req.params["id"
 // scriptApp is an app with a folder of AssemblyScript and the compiler for it.
 func scriptApp(t testing.TB, files map[string]string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles AssemblyScript: left out by -short")
+	}
 	dir := app(t, files)
 	modules, err := filepath.Abs("../tests/conformance/guests/as/handlers/guest/node_modules")
 	if err == nil {
@@ -168,6 +171,9 @@ var scripts struct {
 
 func scriptModule(t testing.TB) *sandbox.Module {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles AssemblyScript: left out by -short")
+	}
 	scripts.Do(func() {
 		dir := scriptApp(t, map[string]string{
 			"handlers/script/package.json": scriptManifest,

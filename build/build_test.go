@@ -879,6 +879,9 @@ func main() {}
 `
 
 func TestAGoFolderBecomesAModuleOfItsOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go: left out by -short")
+	}
 	dir := app(t, map[string]string{
 		"handlers/a.ts":          "export const fromTypeScript = () => 1;\n",
 		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
@@ -909,6 +912,9 @@ func TestAGoFolderBecomesAModuleOfItsOwn(t *testing.T) {
 }
 
 func TestMistakesInGoAreToldWithTheirPlaces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go: left out by -short")
+	}
 	dir := app(t, map[string]string{
 		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
 		"handlers/plain/main.go": "package main\n\nfunc main() {\n\tnothing()\n}\n",

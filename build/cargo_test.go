@@ -19,6 +19,9 @@ import (
 // crate is an app whose folder handlers/<name> has a manifest and these files.
 func crate(t *testing.T, name, manifest string, files map[string]string) (dir string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles Rust: left out by -short")
+	}
 	rusttest.Setenv(t)
 	all := map[string]string{"handlers/" + name + "/Cargo.toml": "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n" + manifest}
 	for file, text := range files {

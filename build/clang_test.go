@@ -17,6 +17,9 @@ import (
 // cFolder writes files into handlers/native of a new app.
 func cFolder(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles C: left out by -short")
+	}
 	dir = t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, "handlers", "native", name)

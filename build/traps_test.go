@@ -86,6 +86,9 @@ func main() {}
 
 // goFolder is an app whose folder handlers/traps has a module with the SDK.
 func goFolder(t *testing.T) string {
+	if testing.Short() {
+		t.Skip("compiles Go: left out by -short")
+	}
 	sdk, err := filepath.Abs("../sdk/go")
 	if err != nil {
 		t.Fatal(err)
@@ -165,6 +168,9 @@ func TestEqualSourcesInGoMakeEqualModules(t *testing.T) {
 // What stands outside of functions has a clock that stands still, so that equal
 // sources make equal modules; a handler has the real one.
 func TestTimeOutsideOfHandlersIsTheSameInEveryBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles every language: left out by -short")
+	}
 	const source = "const born = Date.now();\nexport const times = () => [born, Date.now()];\n"
 	answers := map[string]bool{}
 	for range 2 {

@@ -105,6 +105,9 @@ func TestUndeclaredSecret(t *testing.T) {
 }
 
 func TestArgumentsHaveAClosedShape(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	deep := strings.Repeat(`{"a":`, 63) + "1" + strings.Repeat("}", 63) // inside the arguments: 64
 	for _, row := range []struct{ op, args, message string }{
 		{"apiKeys.create", `{}`, `apiKeys.create: member "scope" is missing`},

@@ -525,6 +525,9 @@ func TestADamagedClockFileIsRefusedByName(t *testing.T) {
 }
 
 func TestAChangedByteOfTheClockFileIsNotBelieved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	w := onDisk(t)
 	w.close()
 	path := filepath.Join(w.opt.Dir, "clock")

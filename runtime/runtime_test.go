@@ -63,6 +63,9 @@ func newPanicking(t *testing.T) *runtime.Runtime {
 
 func assemble(t *testing.T, wat string) []byte {
 	t.Helper()
+	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
+		t.Skip("wat2wasm is missing: apt-get install wabt")
+	}
 	in, out := filepath.Join(t.TempDir(), "a.wat"), filepath.Join(t.TempDir(), "a.wasm")
 	if err := os.WriteFile(in, []byte(wat), 0o600); err != nil {
 		t.Fatal(err)

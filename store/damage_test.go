@@ -195,6 +195,9 @@ func contents(ctx context.Context, s *store.Store) (string, error) {
 // Whatever happens to one file, the store is refused, or a read fails, or all that was
 // acknowledged is there.
 func TestADamagedStoreIsNeverServedAsIfItWereWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	tries := 25
 	if os.Getenv("RUNNER_SOAK") != "" {
 		tries = 500

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the real program as its users do.
 func TestScripts(t *testing.T) {
+	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
+		t.Skip("wat2wasm is missing: apt-get install wabt")
+	}
 	if _, err := exec.LookPath("wat2wasm"); err != nil {
 		t.Fatal("the scripts assemble modules with wat2wasm: apt-get install wabt")
 	}
@@ -341,6 +344,9 @@ func TestWhoMayNotReadAFileIsToldWhatToDo(t *testing.T) {
 }
 
 func TestACommandGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	t.Parallel()
 	app := holdStore(t)
 	cmd := exec.Command("runner", "api-keys", "list", "--app", app)
@@ -397,6 +403,9 @@ func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
 }
 
 func TestAServerGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	t.Parallel()
 	app := holdStore(t)
 	writeModule(t, app)

@@ -147,6 +147,9 @@ func trap(err error) string {
 // forms, and wants the same results, traps, memory and globals. RUNNER_SOAK=1
 // runs many more.
 func TestRewrittenModuleMeansWhatTheOriginalMeant(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	n := 200
 	if os.Getenv("RUNNER_SOAK") != "" {
 		n = 20_000

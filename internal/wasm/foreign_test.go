@@ -87,6 +87,9 @@ func TestWhatIsNoModuleForGuestsIsToldByWhatItIs(t *testing.T) {
 }
 
 func TestAnObjectFileIsToldFromAModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles C: left out by -short")
+	}
 	clang, err := exec.LookPath("clang-22")
 	if err != nil {
 		t.Fatal("clang-22 is missing: apt-get install clang-22 (make test does it)")

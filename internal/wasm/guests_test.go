@@ -10,6 +10,9 @@ import (
 // watModule assembles a module from its text form.
 func watModule(t testing.TB, text string) []byte {
 	t.Helper()
+	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
+		t.Skip("wat2wasm is missing: apt-get install wabt")
+	}
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "m.wat"), filepath.Join(dir, "m.wasm")
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {

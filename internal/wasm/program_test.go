@@ -73,6 +73,9 @@ func runProgram(t *testing.T, bytes []byte, done *wasm.Rewritten) (seen trace) {
 }
 
 func TestGoProgramDoesTheSameWhenRewritten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go and takes seconds: left out by -short")
+	}
 	original := program(t)
 	want := runProgram(t, original, &wasm.Rewritten{})
 	options := everything

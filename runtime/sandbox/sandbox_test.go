@@ -41,6 +41,9 @@ func assembleText(t testing.TB, wat string) []byte {
 
 func assembleFile(t testing.TB, in string, flags ...string) []byte {
 	t.Helper()
+	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
+		t.Skip("wat2wasm is missing: apt-get install wabt")
+	}
 	out := filepath.Join(t.TempDir(), "module.wasm")
 	text, err := exec.Command("wat2wasm", append(flags, in, "-o", out)...).CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {

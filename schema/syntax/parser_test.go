@@ -163,6 +163,9 @@ func TestNestingStopsAtSixtyFourLevels(t *testing.T) {
 
 // A text of the largest size must neither take long nor exhaust the stack.
 func TestHostileTextsAreReadInBoundedTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	fill := func(head, piece, tail string) string {
 		return head + strings.Repeat(piece, (1<<20-len(head)-len(tail))/len(piece)) + tail
 	}

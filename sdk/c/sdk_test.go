@@ -21,6 +21,9 @@ import (
 // compile makes a program for this machine of a file of testdata, with sanitizers.
 func compile(t *testing.T, file string, flags ...string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles C: left out by -short")
+	}
 	if _, err := os.ReadFile(filepath.Join("testdata", file)); err != nil { // so that a change of it is no cached result
 		t.Fatal(err)
 	}

@@ -10,7 +10,12 @@ import (
 	"runner.example/sdk/rust/rusttest"
 )
 
-func TestTheTestsOfTheCratePass(t *testing.T) { rusttest.Test(t, ".") }
+func TestTheTestsOfTheCratePass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Rust: left out by -short")
+	}
+	rusttest.Test(t, ".")
+}
 
 func TestWhatIsEmbeddedIsTheWholeCrate(t *testing.T) {
 	for _, pattern := range []string{"Cargo.toml", "README.md", "src/*.rs", "src/*/*"} {
