@@ -55,7 +55,7 @@ type Client struct {
 	options   Options
 	dialer    net.Dialer
 	transport *http.Transport
-	seats     *seats
+	slots     *connectionSlots
 	open      chan struct{} // holds one for each connection
 }
 
@@ -72,7 +72,7 @@ func New(options Options) *Client {
 	if options.Connections == 0 {
 		options.Connections = defaultConnections
 	}
-	c := &Client{options: options, seats: newSeats(options.Connections), open: make(chan struct{}, options.Connections)}
+	c := &Client{options: options, slots: newConnectionSlots(options.Connections), open: make(chan struct{}, options.Connections)}
 	c.dialer = net.Dialer{Control: c.control, FallbackDelay: -1}
 	// A service could keep a connection of HTTP/2 busy for as long as it likes, with
 	// nobody waiting for anything; one of HTTP/1.1 is closed at the first byte that
@@ -131,10 +131,11 @@ func (c *Client) Do(ctx context.Context, asker string, r *Request, admit func(by
 // once sends one request. It gives what came back, or the request that follows it.
 func (c *Client) once(ctx context.Context, asker string, r *Request, admit func(int) bool) (*Response, *Request, error) {
 	origin, _ := originOf(r.url)
-	if err := c.seats.enter(ctx, origin, asker); err != nil {
+	slot, err := c.slots.acquire(ctx, origin, asker)
+	if err != nil {
 		return nil, nil, err
 	}
-	defer c.seats.leave(origin, asker)
+	defer slot.release()
 	h, err := r.http(context.WithValue(ctx, fetchKey{}, ctx))
 	if err != nil {
 		return nil, nil, refuse(Invalid, "the url cannot be read")

@@ -19,6 +19,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
 )
@@ -137,8 +138,8 @@ type Engine struct {
 	watch   *watcher // nil when the kernel has none
 	// offered are the functions that guests may import, by module and name.
 	offered map[string]map[string]hostabi.Function
-	places  places
-	turns   *turns
+	slots   *instanceSlots
+	cpu     *cpuqueue.Queue
 	memory  budget
 	started time.Time
 
@@ -178,13 +179,14 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		options: options,
 		table:   -1,
 		offered: map[string]map[string]hostabi.Function{},
-		places:  newPlaces(options.Instances, options.TotalMemoryBytes),
+		slots:   newInstanceSlots(options.Instances, options.TotalMemoryBytes),
 		started: time.Now(),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
 		codes:   map[string]*code{},
 	}
-	e.turns = newTurns(runtime.GOMAXPROCS(0), e.now)
+	// One processor stays free for short requests, the network and the collector.
+	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), e.now)
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
 	config := wazero.NewRuntimeConfig()
 	if options.CacheDir != "" {

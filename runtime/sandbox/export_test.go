@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/internal/cpuqueue"
 )
 
 // RunWithoutRestore is Run in a sandbox that is never restored: what isolation
@@ -15,11 +17,11 @@ import (
 func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 	call.Begin()
 	index := m.byName[handler]
-	l := &m.lanes[index]
-	if err := m.engine.places.enter(call.Context, l, m.engine.options.QueueWait); err != nil {
+	h := &m.states[index]
+	if err := m.engine.slots.enter(call.Context, h, m.engine.options.QueueWait); err != nil {
 		return err
 	}
-	defer m.engine.places.leave(l)
+	defer m.engine.slots.Release(h)
 	s, err := m.pool.borrow()
 	if err != nil {
 		return err
@@ -30,7 +32,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 		}
 	}
 	err = judge(call, false, s.call(call, index))
-	s.giveTurn()
+	s.releaseCPU()
 	m.pool.giveBack(s)
 	call.End()
 	return err
@@ -76,8 +78,8 @@ func (s *sandbox) differs() error {
 			return fmt.Errorf("handler %q keeps a stack of %d bytes", s.module.handlers[i], n)
 		}
 	}
-	if s.guest.Call() != nil || s.runner.holding {
-		return errors.New("the run's call or turn is still held")
+	if s.guest.Call() != nil || s.task.Running() {
+		return errors.New("the run's call or CPU slot is still held")
 	}
 	return nil
 }
@@ -105,7 +107,7 @@ func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
 		call.Begin()
 		index := m.byName[handler]
 		err = s.call(call, index)
-		s.giveTurn()
+		s.releaseCPU()
 		if err := errors.Join(err, s.restore(call, index, err)); err != nil {
 			return err
 		}
@@ -150,80 +152,42 @@ func (m *Module) CloneOnce() error {
 // stack at its end.
 func Overflowed(err error) bool { return overflowed(err) }
 
-// Places are those in which guests run, without any.
-type Places struct{ p places }
+// Slots are the instance slots of an engine without one.
+type Slots struct{ s *instanceSlots }
 
-// NewPlaces are so many, of guests with so much memory.
-func NewPlaces(count int, memory int64) *Places { return &Places{newPlaces(count, memory)} }
+// Handler is one of a module without one.
+type Handler struct{ state handlerState }
 
-// Enter gets a place.
-func (p *Places) Enter(ctx context.Context, l *Line, wait time.Duration) error {
-	return p.p.enter(ctx, &l.lane, wait)
+// NewSlots makes so many slots, for guests with so much memory.
+func NewSlots(count int, memory int64) Slots { return Slots{newInstanceSlots(count, memory)} }
+
+// Enter takes a slot.
+func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error {
+	return s.s.enter(ctx, &h.state, limit)
 }
 
-// Rest has a guest wait without one.
-func (p *Places) Rest(l *Line, memory int64) bool { return p.p.rest(&l.lane, memory) }
+// Park gives it back while a guest waits.
+func (s Slots) Park(h *Handler, memory int64) bool { return s.s.park(&h.state, memory) }
 
-// Resume has it go on.
-func (p *Places) Resume(ctx context.Context, l *Line, memory int64) {
-	p.p.resume(ctx, &l.lane, memory)
+// Unpark takes one again.
+func (s Slots) Unpark(ctx context.Context, h *Handler, memory int64) {
+	s.s.unpark(ctx, &h.state, memory)
 }
 
-// Leave gives a place back.
-func (p *Places) Leave(l *Line) { p.p.leave(&l.lane) }
+// Leave gives a slot back.
+func (s Slots) Leave(h *Handler) { s.s.Release(&h.state) }
 
-// Resting is how many guests wait for something without a place.
-func (e *Engine) Resting() int {
-	e.places.mu.Lock()
-	defer e.places.mu.Unlock()
-	return restersFor*e.options.Instances - e.places.beds
+// Parked is how many guests wait for something without a slot.
+func (e *Engine) Parked() int {
+	e.slots.mu.Lock()
+	defer e.slots.mu.Unlock()
+	return parkedPerSlot*e.options.Instances - e.slots.free
 }
 
-// LookAtTurns has look called whenever a turn begins, is weighed or ends.
-func (e *Engine) LookAtTurns(look func()) {
-	e.turns.now = func() time.Duration {
+// WatchCPUQueue has look called whenever a CPU slot is taken, charged or given back.
+func (e *Engine) WatchCPUQueue(look func()) {
+	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), func() time.Duration {
 		look()
 		return e.now()
-	}
-}
-
-// Turns are the turns of an engine without one: guests that only take time.
-type Turns struct {
-	turns *turns
-	now   func() time.Duration
-}
-
-// NewTurns makes turns for so many processors.
-func NewTurns(processors int) *Turns {
-	started := time.Now()
-	now := func() time.Duration { return time.Since(started) }
-	return &Turns{newTurns(processors, now), now}
-}
-
-// Line is that of one handler.
-type Line struct{ lane lane }
-
-// Run has a guest compute for so long, in turns, as a sandbox has it.
-func (t *Turns) Run(ctx context.Context, l *Line, long time.Duration) error {
-	began := t.now()
-	r := &runner{lane: &l.lane, began: began, ready: make(chan struct{}, 1)}
-	err := t.turns.take(ctx, r)
-	for err == nil && long > 0 {
-		step := min(long, turnTime)
-		time.Sleep(step)
-		if long -= step; long > 0 && t.turns.wanted() {
-			err = t.turns.pass(ctx, r)
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-	}
-	if err != nil && err != errCrowded {
-		err = hostabi.ErrTimeOver
-	}
-	if r.holding {
-		t.turns.give(r)
-	}
-	t.turns.end(r, err, t.now()-began)
-	return err
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
+	"runner.example/internal/cpuqueue"
 )
 
 // slice is how many units of fuel a guest gets at a time. A unit is a pass
@@ -39,6 +40,13 @@ func (s *sandbox) nextSlice() int64 {
 	return slice
 }
 
+// A run that has computed for longAfter is long: it goes on only with a CPU slot
+// (internal/cpuqueue), and is asked every yieldEvery whether another run goes first.
+const (
+	longAfter  = 2 * time.Millisecond
+	yieldEvery = 5 * time.Millisecond
+)
+
 // measureEvery is how often the processor's clock is read: it costs two system
 // calls.
 const measureEvery = time.Millisecond
@@ -64,7 +72,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 }
 
 // refill returns how much fuel there is next. It ends the run, by a panic of
-// hostabi or with errCrowded, when there is none.
+// hostabi or with cpuqueue.ErrFull, when there is none.
 func (s *sandbox) refill() uint32 {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
 	m.slices++
@@ -113,12 +121,12 @@ func (s *sandbox) working() error {
 type account struct {
 	engine *Engine
 	meter  meter
-	runner runner
+	task   cpuqueue.Task
 }
 
 // measure gives the processor time to be charged at the moment, and has a turn taken
 // or passed on when one is due. waited is how long the work has waited for other
-// things. errCrowded says that there is no use in waiting for a turn; when it is the
+// things. cpuqueue.ErrFull says that there is no use in waiting for a turn; when it is the
 // time of ctx that ends, the one who looks at the clock next ends the work.
 func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent time.Duration, err error) {
 	m := &a.meter
@@ -126,9 +134,9 @@ func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent
 		spent = m.spent(now, waited)
 		m.remark(now, waited)
 	}
-	if a.turnDue(now) {
+	if a.cpuDue(now) {
 		spent += m.spent(now, waited)
-		err = a.takeTurn(ctx)
+		err = a.acquireCPU(ctx)
 		m.remark(a.engine.now(), waited)
 	}
 	return spent, err
@@ -176,48 +184,48 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// turnDue reports whether the work must take a turn, or let others have theirs.
-func (a *account) turnDue(now time.Duration) bool {
-	if r := &a.runner; r.holding {
-		return now-r.since >= turnTime && a.engine.turns.wanted()
+// cpuDue reports whether the work must take a turn, or let others have theirs.
+func (a *account) cpuDue(now time.Duration) bool {
+	if t := &a.task; t.Running() {
+		return now-t.RunsSince() >= yieldEvery && a.engine.cpu.Contended()
 	}
 	return now-a.meter.first >= longAfter
 }
 
-// takeTurn fails with errCrowded alone.
-func (a *account) takeTurn(ctx context.Context) error {
-	t, r := a.engine.turns, &a.runner
-	if r.holding {
-		_ = t.pass(ctx, r)
-	} else if t.take(ctx, r) == errCrowded {
-		return errCrowded
+// acquireCPU fails with cpuqueue.ErrFull alone.
+func (a *account) acquireCPU(ctx context.Context) error {
+	q, t := a.engine.cpu, &a.task
+	if t.Running() {
+		_ = q.Yield(ctx, t)
+	} else if q.Acquire(ctx, t) == cpuqueue.ErrFull {
+		return cpuqueue.ErrFull
 	}
 	return nil
 }
 
-// giveTurn gives the turn back, if there is one. After a request that is when the
+// releaseCPU gives the turn back, if there is one. After a request that is when the
 // sandbox is restored: that takes its time, too, when much was touched.
-func (a *account) giveTurn() {
-	if a.runner.holding {
-		a.engine.turns.give(&a.runner)
+func (a *account) releaseCPU() {
+	if a.task.Running() {
+		a.engine.cpu.Release(&a.task)
 	}
 }
 
 // waits is told when the guest begins and ends to wait for something. Meanwhile
 // others have its turn, and its place; when it has waited, it waits for a place.
 func (s *sandbox) waits(begins bool) {
-	places := &s.engine.places
+	slots, p := s.engine.slots, &s.parking
 	switch {
 	case begins:
-		s.giveTurn()
-		if s.place != nil {
-			s.bed = s.memory.charged
-			s.resting = places.rest(s.place, s.bed)
+		s.releaseCPU()
+		if p.handler != nil {
+			p.bytes = s.memory.charged
+			p.parked = slots.park(p.handler, p.bytes)
 		}
-	case s.resting:
-		s.resting = false
+	case p.parked:
+		p.parked = false
 		began := s.engine.now()
-		places.resume(s.guest.Call().Context, s.place, s.bed)
-		s.queued += s.engine.now() - began
+		slots.unpark(s.guest.Call().Context, p.handler, p.bytes)
+		p.waited += s.engine.now() - began
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"runner.example/hostabi"
+	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 )
 
@@ -21,9 +22,9 @@ type Module struct {
 	code     *code
 	handlers []string // those of the program; behind them the command, if it is one
 	byName   map[string]int
-	breakers []breaker // as handlers
-	lanes    []lane    // as handlers
-	booting  lane      // of what comes before a request
+	states   []handlerState // as handlers
+	// initializing is the CPU queue of what runs before the first request.
+	initializing cpuqueue.Handler
 
 	// image and values are what the module's initialization left in memory and
 	// globals; without an image every request initializes its own sandbox.
@@ -59,11 +60,11 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
-	m.breakers, m.lanes = make([]breaker, len(m.handlers)), make([]lane, len(m.handlers))
+	m.states = make([]handlerState, len(m.handlers))
 	m.byName = make(map[string]int, len(m.handlers))
 	for i, h := range m.handlers {
 		m.byName[h] = i
-		m.lanes[i].name = name + " " + h
+		m.states[i].name = name + " " + h
 	}
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 )
 
@@ -36,7 +37,8 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	if !ok {
 		return failed(fmt.Errorf("module %s has no handler %q", m.name, handler))
 	}
-	breaker := &m.breakers[index]
+	h := &m.states[index]
+	breaker := &h.breaker
 	probe, err := breaker.admit(call)
 	if err != nil {
 		return err
@@ -49,15 +51,14 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		own := call.CPU() - spent + call.Waited() - queued
 		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.now()-began))
 	}()
-	l := &m.lanes[index]
-	call.Handler = l.name
-	if l.streak.Load() >= longStreak && !m.engine.turns.fits(l, timeLeft(call.Context)) {
-		return errNoTurn
+	call.Handler = h.name
+	if h.cpu.AlwaysLong() && !m.engine.cpu.Fits(call.Context, &h.cpu) {
+		return errNoCPU
 	}
-	if err := m.engine.places.enter(call.Context, l, m.engine.options.QueueWait); err != nil {
+	if err := m.engine.slots.enter(call.Context, h, m.engine.options.QueueWait); err != nil {
 		return err
 	}
-	defer m.engine.places.leave(l)
+	defer m.engine.slots.Release(h)
 	s, err := m.pool.borrow()
 	if err != nil {
 		return err
@@ -88,19 +89,22 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			usage.end(s, call)
 		}
 		refused = s.memory.refused
-		queued = s.queued
+		queued = s.parking.waited
 		all := m.engine.now() - began
-		stood = m.engine.turns.end(&s.runner, outcome, all) || errors.Is(outcome, hostabi.ErrTimeOver) && queued > 0 && queued >= all/2
+		full, late := errors.Is(outcome, cpuqueue.ErrFull), errors.Is(outcome, hostabi.ErrTimeOver)
+		m.engine.cpu.Done(&s.task, full, outcome == nil)
+		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }
+		stood = full || late && (most(s.task.Waited()) || most(queued))
 	}
 	ran = true
 	call.End()
 	if stood {
-		return errNoTurn
+		return errNoCPU
 	}
 	return judge(call, refused, outcome)
 }
 
-var errNoTurn = fault.New(fault.Overloaded, "too many other requests take their time; try again")
+var errNoCPU = fault.New(fault.Overloaded, "the CPU queue is full; try again")
 
 // takeBack restores a sandbox after a request, or throws it away: one that makes
 // its own start for each request, one whose run did not come to an end, and one
@@ -112,7 +116,7 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool)
 		s.discard()
 		s = nil
 	default:
-		s.giveTurn()
+		s.releaseCPU()
 		s.used, s.trimmed = m.engine.beat.Load(), false
 	}
 	m.pool.giveBack(s)

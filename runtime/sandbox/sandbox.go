@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/hostabi"
+	"runner.example/internal/cpuqueue"
 )
 
 // keptPages is the most that a sandbox keeps of private memory between two
@@ -47,24 +48,26 @@ type sandbox struct {
 	// it was made for has spent it: at the end of a slice, as all is spent.
 	owed time.Duration
 	// ended is how the guest's last function did, whatever a command makes of it.
-	ended error
-	// place is the lane in whose place the guest runs; nil: it needs none. bed is what
-	// it had of memory when it left that place to wait; queued is how long it has
-	// stood in line, in this run, for one to go on.
-	place   *lane
-	bed     int64
-	resting bool
-	queued  time.Duration
+	ended   error
+	parking parking
 
 	used    int64 // the beat of its last use
 	trimmed bool
+}
+
+// parking is where a run stands that gives its instance slot back while it waits.
+type parking struct {
+	handler *handlerState // whose slot the run has; nil: it needs none
+	parked  bool
+	bytes   int64         // of memory that it parked with
+	waited  time.Duration // for a slot to go on, in this run
 }
 
 // instantiate makes an instance of a module: it has no memory yet, and nothing of
 // the guest has run.
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s := &sandbox{account: account{engine: m.engine}, module: m, functions: make([]api.Function, len(m.handlers))}
-	s.runner = runner{lane: &m.booting, ready: make(chan struct{}, 1)}
+	s.task.Reset(&m.initializing, 0)
 	if err := s.memory.reserve(m.memoryBytes(), &m.engine.memory); err != nil {
 		return nil, err
 	}
@@ -157,7 +160,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
 	s.owed = making.spent(m.engine.now(), call.Waited())
-	s.begin(call, &m.booting)
+	s.begin(call, &m.initializing)
 	defer s.end()
 	for _, name := range m.program.First {
 		if err := s.invoke(s.function(name)); err != nil {
@@ -190,10 +193,10 @@ func (m *Module) clone() (_ *sandbox, err error) {
 
 // begin makes the sandbox run for call, in a lane: with fuel, and nothing
 // measured.
-func (s *sandbox) begin(call *hostabi.Call, l *lane) {
+func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1, granted: s.nextSlice()}
-	s.runner = runner{lane: l, began: s.engine.now(), ready: s.runner.ready}
+	s.task.Reset(h, s.engine.now())
 	s.fuel.Set(uint64(s.meter.granted))
 	if s.owed > 0 {
 		s.worked(s.owed)
@@ -204,7 +207,7 @@ func (s *sandbox) begin(call *hostabi.Call, l *lane) {
 
 // end is the end of a run before the first request, however it ended.
 func (s *sandbox) end() {
-	s.giveTurn()
+	s.releaseCPU()
 	s.giveSteps()
 	s.guest.Bind(nil)
 }
@@ -212,10 +215,11 @@ func (s *sandbox) end() {
 // call runs one handler, after what the guest wants to do first in a request. The
 // turn that it may have had, it has still.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
-	s.begin(call, &s.module.lanes[handler])
-	s.place, s.queued = s.runner.lane, 0
+	h := &s.module.states[handler]
+	s.begin(call, &h.cpu)
+	s.parking = parking{handler: h}
 	defer func() {
-		s.place = nil
+		s.parking.handler = nil
 		s.guest.Bind(nil)
 	}()
 	if s.reseed != nil {
@@ -302,7 +306,7 @@ func (s *sandbox) discard() {
 	}
 	s.memory.release()
 	s.giveSteps()
-	s.giveTurn()
+	s.releaseCPU()
 }
 
 var (

@@ -142,7 +142,7 @@ func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, err
 	call := &hostabi.Call{Context: deadline, Host: &hostabi.Host{Logger: t.engine.options.Logger}, Request: &abi.Request{}}
 	call.Begin()
 	handler := t.module.byName[export]
-	defer s.giveTurn()
+	defer s.releaseCPU()
 	return handler, s.call(call, handler)
 }
 

@@ -29,12 +29,11 @@ type Work struct {
 func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu time.Duration) *cost.Meter {
 	if w.look == nil {
 		w.look = w.advance
-		w.account.runner.ready = make(chan struct{}, 1)
 	}
 	now := m.engine.now()
 	w.account.engine = m.engine
 	w.account.meter = meter{first: now}
-	w.account.runner = runner{lane: &m.lanes[m.byName[handler]], began: now, ready: w.account.runner.ready}
+	w.account.task.Reset(&m.states[m.byName[handler]].cpu, now)
 	w.ctx, w.began, w.cpu, w.used, w.long = ctx, now, cpu, 0, false
 	w.meter.Reset(w.look)
 	return &w.meter
@@ -56,7 +55,7 @@ func (w *Work) advance() error {
 	w.used += spent
 	switch {
 	case err != nil:
-		return errNoTurn
+		return errNoCPU
 	case w.ctx.Err() != nil:
 		return timedOut(hostabi.ErrTimeOver)
 	case w.used > w.cpu:
@@ -73,7 +72,7 @@ func (w *Work) End() time.Duration {
 	} else {
 		w.used = now - w.began
 	}
-	a.giveTurn()
+	a.releaseCPU()
 	w.ctx = nil
 	return w.used
 }

@@ -66,89 +66,17 @@ func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
 	})
 }
 
-// A guest that goes on has begun already: it goes before those that have not.
-func TestAGuestThatGoesOnHasAPlaceBeforeNewOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		places := sandbox.NewPlaces(1, 100)
-		rests, runs, comes := new(sandbox.Line), new(sandbox.Line), new(sandbox.Line)
-		enter := func(l *sandbox.Line) {
-			if err := places.Enter(t.Context(), l, time.Hour); err != nil {
-				t.Error(err)
-			}
-		}
-		enter(rests)
-		if !places.Rest(rests, 50) {
-			t.Fatal("it may not wait")
-		}
-		enter(runs)
-		var order []string
-		var all sync.WaitGroup
-		all.Go(func() {
-			enter(comes)
-			order = append(order, "new")
-			places.Leave(comes)
-		})
-		synctest.Wait()
-		all.Go(func() {
-			places.Resume(t.Context(), rests, 50)
-			order = append(order, "goes on")
-			places.Leave(rests)
-		})
-		synctest.Wait()
-		if len(order) > 0 {
-			t.Fatalf("%v has a place that another has", order)
-		}
-		places.Leave(runs)
-		all.Wait()
-		if order[0] != "goes on" {
-			t.Errorf("served in the order %v", order)
-		}
-	})
-}
-
-// One whose time is over does not wait for a place, and leaves as many as there were.
-func TestAGuestWhoseTimeIsOverNeedsNoPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		places := sandbox.NewPlaces(1, 100)
-		late, runs := new(sandbox.Line), new(sandbox.Line)
-		for _, before := range []time.Duration{0, time.Second} { // the end of its wait, and in line
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := places.Enter(ctx, late, 0); err != nil {
-				t.Fatal(err)
-			}
-			places.Rest(late, 1)
-			if err := places.Enter(t.Context(), runs, 0); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second - before)
-			places.Resume(ctx, late, 1)
-			if ctx.Err() == nil {
-				t.Error("it goes on without a place")
-			}
-			places.Leave(runs)
-			if places.Enter(t.Context(), runs, time.Minute) == nil {
-				t.Error("there are two places before it is put away")
-			}
-			places.Leave(late)
-			cancel()
-		}
-		if places.Enter(t.Context(), runs, 0) != nil || places.Enter(t.Context(), late, time.Minute) == nil {
-			t.Error("there is not one place in the end")
-		}
-	})
-}
-
 // What guests hold of memory while they wait is bounded, and shared.
 func TestGuestsThatWaitLeaveMemoryToOthers(t *testing.T) {
-	places := sandbox.NewPlaces(16, 2000) // half of which is for those that wait
-	large, other := new(sandbox.Line), new(sandbox.Line)
-	rests := func(l *sandbox.Line, memory int64, most int) (n int) {
+	slots := sandbox.NewSlots(16, 2000) // half of which is for those that wait
+	large, other := new(sandbox.Handler), new(sandbox.Handler)
+	rests := func(l *sandbox.Handler, memory int64, most int) (n int) {
 		for range most {
-			if err := places.Enter(t.Context(), l, 0); err != nil {
+			if err := slots.Enter(t.Context(), l, 0); err != nil {
 				t.Fatal(err)
 			}
-			if !places.Rest(l, memory) {
-				places.Leave(l)
+			if !slots.Park(l, memory) {
+				slots.Leave(l)
 				return n
 			}
 			n++
@@ -161,7 +89,7 @@ func TestGuestsThatWaitLeaveMemoryToOthers(t *testing.T) {
 	if n := rests(other, 100, 20); n == 0 {
 		t.Error("there is none left for another handler")
 	}
-	if n := rests(new(sandbox.Line), 1001, 1); n != 0 {
+	if n := rests(new(sandbox.Handler), 1001, 1); n != 0 {
 		t.Error("one waits with more memory than there is")
 	}
 }
@@ -193,12 +121,12 @@ func TestARequestThatGetsNoPlaceToGoOnIsRefused(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { run("nap", 300*time.Millisecond, fault.Overloaded) })
 		synctest.Wait()
-		if e.Resting() != 1 {
+		if e.Parked() != 1 {
 			t.Fatal("it does not wait without a place")
 		}
 		all.Go(func() { run("hold", 600*time.Millisecond, fault.HandlerTimeout) })
 		synctest.Wait()
-		if e.Resting() != 1 {
+		if e.Parked() != 1 {
 			t.Fatal("the other one waits without a place, too")
 		}
 		all.Wait()

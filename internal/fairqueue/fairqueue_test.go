@@ -1,0 +1,214 @@
+package fairqueue_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/internal/fairqueue"
+)
+
+// group is a claim that only counts what its group holds.
+type group struct{ held int }
+
+func (g *group) MayTake(free int) bool { return fairqueue.Share(g.held, free) }
+func (g *group) Taken()                { g.held++ }
+func (g *group) Returned()             { g.held-- }
+
+// takeAll takes as many slots for g as it gets at once, and returns their number.
+func takeAll(t *testing.T, p *fairqueue.Pool[*group], g *group) (n int) {
+	for p.Acquire(t.Context(), g, 0) == nil {
+		n++
+	}
+	return n
+}
+
+func TestEachGroupLeavesSlotsToTheNext(t *testing.T) {
+	for slots, want := range map[int][]int{
+		1:   {1, 0},
+		2:   {1, 1, 0},
+		4:   {3, 1, 0},
+		16:  {12, 3, 1, 0},
+		128: {96, 24, 6, 1, 1, 0},
+	} {
+		p := fairqueue.New[*group](slots)
+		var got []int
+		for range want {
+			got = append(got, takeAll(t, p, new(group)))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %d slots the groups get %v, want %v", slots, got, want)
+		}
+	}
+}
+
+func TestWaitersAreServedInTheOrderInWhichTheyCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, first := fairqueue.New[*group](1), new(group)
+		if err := p.Acquire(t.Context(), first, 0); err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				g := new(group)
+				if err := p.Acquire(t.Context(), g, fairqueue.NoLimit); err != nil {
+					t.Error(err)
+				}
+				order = append(order, i)
+				p.Release(g)
+			})
+			synctest.Wait()
+		}
+		p.Release(first)
+		all.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("served in the order %v", order)
+		}
+	})
+}
+
+// The first waiter's group has its share, so the slot goes to the next one.
+func TestAWaiterThatMayNotHaveTheSlotDoesNotBlockTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, large, small, other := fairqueue.New[*group](4), new(group), new(group), new(group)
+		takeAll(t, p, large)
+		takeAll(t, p, other)
+		var served []string
+		var all sync.WaitGroup
+		for _, row := range []struct {
+			name string
+			g    *group
+		}{{"large", large}, {"small", small}} {
+			all.Go(func() {
+				if err := p.Acquire(t.Context(), row.g, fairqueue.NoLimit); err != nil {
+					t.Error(err)
+				}
+				served = append(served, row.name)
+			})
+			synctest.Wait()
+		}
+		p.Release(other)
+		synctest.Wait()
+		if fmt.Sprint(served) != "[small]" {
+			t.Errorf("served: %v, want [small]", served)
+		}
+		for range 3 {
+			p.Release(large)
+		}
+		all.Wait()
+	})
+}
+
+func TestEveryWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := fairqueue.New[*group](1)
+		takeAll(t, p, new(group))
+		began := time.Now()
+		if err := p.Acquire(t.Context(), new(group), time.Second); err != fairqueue.ErrTimeout || time.Since(began) != time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if err := p.Acquire(ctx, new(group), time.Minute); err != context.DeadlineExceeded || time.Since(began) != time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestAHolderThatReturnsGoesBeforeNewWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, returns, holds, comes := fairqueue.New[*group](1), new(group), new(group), new(group)
+		if err := p.Acquire(t.Context(), holds, 0); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := p.Acquire(t.Context(), comes, fairqueue.NoLimit); err != nil {
+				t.Error(err)
+			}
+			order = append(order, "new")
+			p.Release(comes)
+		})
+		synctest.Wait()
+		all.Go(func() {
+			p.Reacquire(t.Context(), returns)
+			order = append(order, "returning")
+			p.Release(returns)
+		})
+		synctest.Wait()
+		p.Release(holds)
+		all.Wait()
+		if order[0] != "returning" {
+			t.Errorf("served in the order %v", order)
+		}
+	})
+}
+
+// A holder whose context ends may go on to clean up; until it has released its slot
+// there is none for others.
+func TestAHolderWhoseContextEndedReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, late, holds := fairqueue.New[*group](1), new(group), new(group)
+		takeAll(t, p, holds)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for range 2 { // while it waits, and before
+			p.Reacquire(ctx, late)
+			p.Release(holds)
+			if n := takeAll(t, p, holds); n != 0 {
+				t.Errorf("%d slots are free while the late holder cleans up", n)
+			}
+			p.Release(late)
+			if n := takeAll(t, p, holds); n != 1 {
+				t.Errorf("%d slots are free afterwards, want 1", n)
+			}
+		}
+	})
+}
+
+// Whatever order the goroutines run in, the pool never hands out more slots than it has,
+// and all come back.
+func TestNoSlotIsLostOrHandedOutTwice(t *testing.T) {
+	p, groups := fairqueue.New[*group](4), []*group{{}, {}, {}}
+	var mu sync.Mutex
+	held, most := 0, 0
+	count := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		held += n
+		most = max(most, held)
+	}
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			g := groups[i%len(groups)]
+			for n := range 50 {
+				if p.Acquire(t.Context(), g, time.Duration(n%3)*time.Microsecond) != nil {
+					continue
+				}
+				count(1)
+				count(-1)
+				p.Release(g)
+			}
+		})
+	}
+	all.Wait()
+	if most > 4 {
+		t.Errorf("%d slots were held at once, of 4", most)
+	}
+	total := 0
+	for range 5 {
+		total += takeAll(t, p, new(group))
+	}
+	if total != 4 {
+		t.Errorf("%d slots are there in the end, want 4", total)
+	}
+}
