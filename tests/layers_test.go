@@ -1,11 +1,14 @@
 package tests
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,6 +145,220 @@ func checkImport(t *testing.T, file, pkg string, here layeredPackage, imported s
 // included.
 func under(path, module string) bool {
 	return path == module || strings.HasPrefix(path, module+"/")
+}
+
+// Limits of size. A package beyond them is hard to read: split it.
+const (
+	maxPackageLines = 3999
+	maxFields       = 20
+	maxMethods      = 60
+)
+
+// cyclicSDKs are the exceptions from the rule that files of an SDK have no import cycle.
+var cyclicSDKs = []string{"sdk/rust/src"}
+
+// tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
+// when what it names is within the limit.
+var tooLarge = map[string]int{
+	"fields of hostabi.Call":             45,
+	"fields of internal/wasm.Module":     24,
+	"fields of internal/wasm.rewriter":   21,
+	"fields of runtime/front.Exchange":   30,
+	"fields of runtime/sandbox.sandbox":  21,
+	"fields of schema/compiler.checker":  22,
+	"fields of store.Store":              21,
+	"lines of cmd/runner":                7404,
+	"lines of entity":                    6961,
+	"lines of internal/wasm":             4054,
+	"lines of runtime/sandbox":           4298,
+	"lines of store":                     4247,
+	"methods of cmd/runner.cli":          112,
+	"methods of keystore.Keystore":       64,
+	"methods of schema/compiler.checker": 118,
+	"methods of schema/syntax.parser":    101,
+}
+
+func TestPackagesStructsAndTypesAreSmall(t *testing.T) {
+	root := repoRoot(t)
+	lines, fields, methods := map[string]int{}, map[string]int{}, map[string]int{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"testdata", "third_party", "node_modules", "target"}, name)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, filepath.Dir(path))
+		pkg := filepath.ToSlash(rel)
+		lines[pkg] += strings.Count(string(text), "\n")
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if spec, ok := spec.(*ast.TypeSpec); ok {
+						if structType, ok := spec.Type.(*ast.StructType); ok {
+							fields[pkg+"."+spec.Name.Name] = fieldsOf(structType)
+						}
+					}
+				}
+			case *ast.FuncDecl:
+				if receiver := receiverOf(decl); receiver != "" {
+					methods[pkg+"."+receiver]++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) < 10 || len(fields) < 100 || len(methods) < 100 {
+		t.Errorf("only %d packages, %d structs and %d types with methods were found below %s", len(lines), len(fields), len(methods), root)
+	}
+	needed := map[string]bool{}
+	for _, kind := range []struct {
+		what  string
+		sizes map[string]int
+		limit int
+	}{{"lines", lines, maxPackageLines}, {"fields", fields, maxFields}, {"methods", methods, maxMethods}} {
+		for name, n := range kind.sizes {
+			if n <= kind.limit {
+				continue
+			}
+			entry := kind.what + " of " + name
+			needed[entry] = true
+			if n > max(kind.limit, tooLarge[entry]) {
+				t.Errorf("%s has %d %s; the limit is %d", name, n, kind.what, max(kind.limit, tooLarge[entry]))
+			}
+		}
+	}
+	for entry := range tooLarge {
+		if !needed[entry] {
+			t.Errorf("the exception %q is not needed any more: remove it", entry)
+		}
+	}
+}
+
+// fieldsOf counts the fields of a struct, embedded ones too.
+func fieldsOf(s *ast.StructType) (n int) {
+	for _, field := range s.Fields.List {
+		n += max(1, len(field.Names))
+	}
+	return n
+}
+
+// receiverOf returns the name of a method's type, and "" for a function.
+func receiverOf(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	expr := f.Recv.List[0].Type
+	for {
+		switch e := expr.(type) {
+		case *ast.StarExpr:
+			expr = e.X
+		case *ast.IndexExpr:
+			expr = e.X
+		case *ast.IndexListExpr:
+			expr = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// sdkSources says how the files of an SDK name the files that they import.
+var sdkSources = []struct {
+	dir, ext string
+	imports  *regexp.Regexp // its group is the file, without its extension
+}{
+	{"sdk/rust/src", ".rs", regexp.MustCompile(`\bcrate::([a-z_]+)`)},
+	{"sdk/typescript/src", ".ts", regexp.MustCompile(`\bfrom "\./([^"]+?)(?:\.ts)?"`)},
+	{"sdk/assemblyscript/assembly", ".ts", regexp.MustCompile(`\bfrom "\./([^"]+)"`)},
+}
+
+func TestFilesOfAnSDKImportEachOtherWithoutCycles(t *testing.T) {
+	for _, sdk := range sdkSources {
+		files, err := filepath.Glob(filepath.Join(repoRoot(t), sdk.dir, "*"+sdk.ext))
+		if err != nil || len(files) < 5 {
+			t.Fatalf("%s: %d files, %v", sdk.dir, len(files), err)
+		}
+		imports, edges := map[string][]string{}, 0
+		for _, path := range files {
+			name := strings.TrimSuffix(filepath.Base(path), sdk.ext)
+			if name == "lib" { // the root of a crate names all of its modules
+				continue
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				code, _, _ := strings.Cut(line, "//")
+				for _, m := range sdk.imports.FindAllStringSubmatch(code, -1) {
+					if m[1] != name && !slices.Contains(imports[name], m[1]) {
+						imports[name] = append(imports[name], m[1])
+						edges++
+					}
+				}
+			}
+		}
+		if edges < 10 {
+			t.Errorf("%s: only %d imports found: is the pattern wrong?", sdk.dir, edges)
+		}
+		if cycle := cycleIn(imports); cycle != nil && !slices.Contains(cyclicSDKs, sdk.dir) {
+			t.Errorf("%s: files import each other in a cycle: %s", sdk.dir, strings.Join(cycle, " → "))
+		} else if cycle == nil && slices.Contains(cyclicSDKs, sdk.dir) {
+			t.Errorf("%s has no cycle any more: remove the exception", sdk.dir)
+		}
+	}
+}
+
+// cycleIn returns one cycle of a graph, or nil.
+func cycleIn(graph map[string][]string) []string {
+	const onPath, done = 1, 2
+	state := map[string]int{}
+	var path, cycle []string
+	var visit func(node string) bool
+	visit = func(node string) bool {
+		state[node] = onPath
+		path = append(path, node)
+		for _, next := range graph[node] {
+			if state[next] == onPath {
+				cycle = append(slices.Clone(path[slices.Index(path, next):]), next)
+				return true
+			}
+			if state[next] == 0 && visit(next) {
+				return true
+			}
+		}
+		path = path[:len(path)-1]
+		state[node] = done
+		return false
+	}
+	for _, node := range slices.Sorted(maps.Keys(graph)) {
+		if state[node] == 0 && visit(node) {
+			return cycle
+		}
+	}
+	return nil
 }
 
 func repoRoot(t testing.TB) string {
