@@ -1,288 +1,163 @@
 package keystore
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
+	"runner.example/audit"
 	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/store"
 )
 
-const (
-	// setBack is how far the wall clock may be behind without a warning.
-	setBack = 5 * time.Minute
-	// setAhead is how far the wall clock may go ahead at once, or in steps within
-	// steadyFor, and be trusted.
-	setAhead = 24 * time.Hour
-	// steadyFor is how long a wall clock that went further ahead must go on evenly
-	// before it is trusted.
-	steadyFor = time.Hour
-	// evenly is how much the distance of such a clock may change meanwhile.
-	evenly = time.Minute
-	// clockStep is how far the wall clock may be ahead before the file is written.
-	clockStep = time.Second
-	// keptAfterLeap is how long nothing is deleted for its age after a jump of more
-	// than setAhead was trusted.
-	keptAfterLeap = 7 * 24 * time.Hour
-)
-
-// clock gives the credential time: credentials are created with it and checked
-// against it. It is safe for concurrent use. now takes no lock while the wall clock
-// is plausible, and while it is known not to be.
-//
-// The rules, with T for the time that now returns:
-//
-//   - T advances with the machine's uptime, which cannot be set. It never goes
-//     back. So a credential ends when its lifetime has passed, whatever
-//     the wall clock shows.
-//   - A wall clock that is ahead of T by a day at most is trusted: T is set to it.
-//     A wall clock that is behind is ignored, with a warning from five minutes on.
-//   - A wall clock that is further ahead is quarantined: T advances without it, until
-//     it is plausible again, has run without jumps for an hour, or an operator accepts
-//     it. Steps that add up to more than a day within an hour are one jump.
-//   - A restart without a reboot continues T by the uptime. After a reboot only the
-//     wall clock knows how long the machine was off: what it gained since the file was
-//     written counts, up to a day. If it gained more, it is trusted at once when the
-//     kernel reports that it is synchronized with a time server. Otherwise it is
-//     quarantined, and the time off is unknown: then a credential must be valid at T
-//     and at the wall clock's time, and none can be created.
-type clock struct {
-	machine Machine
-	kernel  bool // time.Now is the wall clock, and its second reading what has passed
-	opened  time.Time
-	booted  time.Duration // uptime when opened
-	logger  *slog.Logger
-	path    string // the file that keeps T over a restart; empty: none
-
-	base      atomic.Int64 // ms; T is base and what has passed since opened
-	deviation atomic.Pointer[deviation]
-
-	mu        sync.Mutex
-	suspended time.Duration // part of the uptime that the second reading does not count
-	offKnown  bool          // the time that the machine was off is known
-	offAhead  int64         // ms; unless it is, T was ahead of the wall clock by so much before
-	leap      int64         // T after the last trusted jump of more than setAhead
-	stepped   int64         // sum, in ms, of the jumps trusted within steadyFor
-	steppedAt int64
+// ClockState is the time that credentials are checked against, and why it differs from
+// the wall clock.
+type ClockState struct {
+	// Time is that time, Wall what the wall clock shows. Times are in UTC.
+	Time time.Time `json:"time"`
+	Wall time.Time `json:"clock"`
+	// Quarantined says why the wall clock is quarantined; empty: it is not.
+	Quarantined string `json:"quarantined"`
 }
 
-// deviation describes a wall clock that is not trusted. It is immutable.
-type deviation struct {
-	ahead int64 // ms that it is ahead of T; negative: it is behind
-	until int64 // T when it has gone on evenly for long enough
-	// timeOff: the machine was off, perhaps for as long as the clock is ahead.
-	timeOff bool
-	// offAhead is how far, in ms, T was ahead of the wall clock when the machine was
-	// stopped, unless the time off is known. The wall clock counts as so much later.
-	offAhead int64
+// ClockChange is what AcceptClock did.
+type ClockChange struct {
+	// From is the credential time before, To the wall clock's.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Revoked counts the keys and sessions that were revoked because they were created
+	// after To.
+	Revoked int `json:"revoked"`
 }
 
-// near reports whether d is about a clock that is ahead of T by so much.
-func (d *deviation) near(ahead int64) bool {
-	return d.ahead > 0 && max(ahead-d.ahead, d.ahead-ahead) <= evenly.Milliseconds()
-}
-
-// latest is the latest time that it may be when T is now. A clock that was set
-// back since tells no more about the time off than it did before.
-func (d *deviation) latest(now int64) int64 {
-	if d != nil && d.timeOff {
-		return now + d.ahead
+// Clock returns the state of the clock.
+func (k *Keystore) Clock() ClockState {
+	s := ClockState{Time: timeOf(k.clock.now()), Wall: k.clock.machine.Wall().UTC()}
+	if cause := k.Ready(); cause != nil {
+		s.Quarantined = cause.Error()
 	}
-	return now
+	return s
 }
 
-// now returns the time by which credentials are made, in ms since 1970.
-func (c *clock) now() int64 {
-	now, _ := c.read()
-	return now
-}
-
-// latest returns the time by which credentials are judged, in ms since 1970. It is
-// now, but while the machine was off for an unknown time: then it may be later.
-func (c *clock) latest() int64 {
-	_, latest := c.read()
-	return latest
-}
-
-// lifetimes returns the time from which a new credential's lifetime counts. The
-// fault is Unavailable.
-func (c *clock) lifetimes() (int64, error) {
-	now := c.now()
-	if d := c.deviation.Load(); d != nil && d.timeOff {
-		return 0, fault.Wrap(d.reason(), fault.Unavailable, "credentials cannot be created while the time is unknown")
+// AcceptClock sets the credential time to the wall clock. If that is earlier, it first
+// revokes the credentials that were created later, because their lifetimes were counted
+// from a future time; then no other goroutine may create credentials meanwhile. The
+// fault is Denied unless a is an operator.
+func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, error) {
+	if !a.isOperator() {
+		return ClockChange{}, fault.New(fault.Denied, "only an operator may accept the time of the clock")
 	}
-	return now, nil
-}
-
-// read returns what now and latest do.
-func (c *clock) read() (now, latest int64) {
-	t := c.machine.Wall()
-	now = c.base.Load() + c.passed(t).Milliseconds()
-	wall := t.UnixMilli()
-	d := c.deviation.Load()
-	if d != nil {
-		wall += d.offAhead
-	}
-	switch ahead := wall - now; {
-	case d == nil && 0 <= ahead && ahead <= clockStep.Milliseconds():
-		return wall, wall
-	case ahead < 0 && d == nil && ahead >= -setBack.Milliseconds(),
-		d != nil && (d.ahead < 0 || d.timeOff) && ahead < -setBack.Milliseconds(),
-		d != nil && d.near(ahead) && now < d.until:
-		return now, d.latest(now)
-	}
-	return c.look()
-}
-
-// passed returns the time since the clock was opened.
-func (c *clock) passed(t time.Time) time.Duration {
-	if c.kernel {
-		return t.Sub(c.opened)
-	}
-	return c.machine.Uptime() - c.booted
-}
-
-// look compares the wall clock with the time that has passed, and decides whether it
-// is trusted. It returns the same as read. It must run at least once a minute.
-func (c *clock) look() (now, latest int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, now, latest = c.lookLocked()
-	return now, latest
-}
-
-// lookLocked is look; t is the instant at which it was now.
-func (c *clock) lookLocked() (t time.Time, now, latest int64) {
-	c.countSuspensionLocked()
-	t = c.machine.Wall()
-	now = c.base.Load() + c.passed(t).Milliseconds()
-	wall := t.UnixMilli()
-	if !c.offKnown {
-		wall += c.offAhead
-	}
-	ahead, d := wall-now, c.deviation.Load()
-	switch {
-	case ahead < -setBack.Milliseconds():
-		if d == nil || d.ahead > 0 && !d.timeOff {
-			d = &deviation{ahead: ahead, offAhead: wall - t.UnixMilli()}
-			c.logger.Warn("clock set back", "clock", t.UTC(), "time", timeOf(now))
-			c.distrustLocked(d, now, t)
+	change := ClockChange{From: timeOf(k.clock.now()), To: k.clock.machine.Wall().UTC()}
+	if change.To.Before(change.From) {
+		from, to := change.From.UnixMilli(), change.To.UnixMilli()
+		later, revived, err := k.between(ctx, to, from)
+		if err != nil {
+			return change, err
 		}
-		return t, now, d.latest(now)
-	case ahead <= clockStep.Milliseconds():
-		if d != nil {
-			c.deviation.Store(nil)
-			c.logger.Info("clock plausible again", "clock", t.UTC(), "time", timeOf(now))
+		for some := range slices.Chunk(later, deadPerWrite) {
+			if err := k.revokeAll(ctx, a, some, to); err != nil {
+				return change, err
+			}
 		}
-		c.offKnown = true
-		return t, max(now, wall), max(now, wall)
+		for some := range slices.Chunk(revived, deadPerWrite) {
+			if err := k.reviveAll(ctx, some); err != nil {
+				return change, err
+			}
+		}
+		change.Revoked = len(later)
 	}
-	if sum := ahead + c.steppedLocked(now); sum <= setAhead.Milliseconds() {
-		c.stepped, c.steppedAt = sum, wall
-		c.trustLocked(t, wall)
-		return t, wall, wall
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		return audit.Append(tx, audit.Record{
+			RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: "clock.accept", Result: audit.OK, Address: a.Address,
+			Reason: fmt.Sprintf("from %s to %s", change.From.Format(timeLayout), change.To.Format(timeLayout)), Count: change.Revoked,
+		})
+	})
+	if err != nil {
+		return change, err
 	}
-	if d == nil || !d.near(ahead) {
-		d = &deviation{ahead: ahead, until: now + steadyFor.Milliseconds(), timeOff: !c.offKnown, offAhead: wall - t.UnixMilli()}
-		c.logger.Warn("clock quarantined", "cause", d.reason())
-		c.distrustLocked(d, now, t)
-	}
-	if now >= d.until || d.timeOff && c.machine.Synchronized() {
-		c.trustLocked(t, wall)
-		return t, wall, wall
-	}
-	return t, now, d.latest(now)
+	k.clock.accept()
+	return change, nil
 }
 
-// distrustLocked records that the wall clock is not trusted, also in the file.
-func (c *clock) distrustLocked(d *deviation, now int64, t time.Time) {
-	c.deviation.Store(d)
-	if err := c.writeLocked(now, t); err != nil {
-		c.logger.Warn("clock file not written", "cause", err)
+// between returns the ids of the keys and sessions that were made after the time to, in
+// ms, and of the older keys that expired from then to the time from.
+func (k *Keystore) between(ctx context.Context, to, from int64) (later, revived []string, err error) {
+	err = k.store.View(ctx, func(tx *store.Tx) error {
+		for item, err := range tx.Scan([]byte(prefixKey), nil, false) {
+			if err != nil {
+				return err
+			}
+			switch r, err := decodeRecord(item.Value); {
+			case err != nil || r.Revoked != 0: // refused anyway
+			case r.Created > to:
+				later = append(later, r.ID)
+			case r.Expires > to && r.Expires <= from:
+				revived = append(revived, r.ID)
+			}
+		}
+		for item, err := range tx.Scan([]byte(prefixSession), nil, false) {
+			if err != nil {
+				return err
+			}
+			if r, err := decodeSession(item.Value); err == nil && r.Created > to && r.Revoked == 0 {
+				later = append(later, r.ID)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for what was made after %s: %w", timeOf(to).Format(time.RFC3339), err)
 	}
+	return later, revived, nil
 }
 
-// steppedLocked is the sum of the jumps that were trusted lately.
-func (c *clock) steppedLocked(now int64) int64 {
-	if now-c.steppedAt > steadyFor.Milliseconds() {
-		return 0
-	}
-	return c.stepped
+func (k *Keystore) revokeAll(ctx context.Context, a Authority, ids []string, now int64) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			var err error
+			if validID(keyIDs, id) {
+				err = k.revokeKeyAt(tx, a, id, now)
+			} else {
+				err = k.replaceSession(tx, a, id, now)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
 }
 
-// countSuspensionLocked adds to T the time that the machine was suspended, which
-// the second reading of time.Now does not count.
-func (c *clock) countSuspensionLocked() {
-	if !c.kernel {
-		return
+func (k *Keystore) revokeKeyAt(tx *store.Tx, a Authority, id string, now int64) error {
+	r, err := read(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
 	}
-	up := c.machine.Uptime() - c.booted // first, so that a pause between the two adds nothing
-	if total := up - c.passed(time.Now()); total > c.suspended+10*time.Millisecond {
-		c.base.Add((total - c.suspended).Milliseconds())
-		c.suspended = total
+	if err != nil {
+		return err
 	}
+	r.Revoked = now
+	_, err = k.commit(tx, a, "apiKeys.revoke", r, now, secret.Token{})
+	return err
 }
 
-// trustLocked sets T at the instant t to the value to. It writes the file first: after
-// a crash T must not be behind the time that credentials were created with.
-func (c *clock) trustLocked(t time.Time, to int64) {
-	passed := c.passed(t).Milliseconds()
-	from := c.base.Load() + passed
-	if to-from > setAhead.Milliseconds() || to < from {
-		c.leap = to
-	}
-	c.deviation.Store(nil)
-	if err := c.writeLocked(to, t); err != nil {
-		c.logger.Warn("clock file not written", "cause", err)
-	}
-	c.base.Store(to - passed)
-	c.offKnown = true
-	if to-from > setBack.Milliseconds() || to < from {
-		c.logger.Warn("clock trusted", "from", timeOf(from), "to", timeOf(to))
-	}
-}
-
-// reason says why the wall clock is not trusted, and what to do.
-func (d *deviation) reason() error {
-	if d.timeOff {
-		return fmt.Errorf("the clock is %s ahead of the last time known before the reboot, and is not synchronized with a time server:"+
-			" correct it, start an NTP client, or run `runner clock accept`; it is trusted from %s on",
-			days(d.ahead), timeOf(d.until).Format(time.RFC3339))
-	}
-	return fmt.Errorf("the clock jumped %s ahead and is ignored: correct it, or run `runner clock accept`;"+
-		" without further jumps it is trusted from %s on", days(d.ahead), timeOf(d.until).Format(time.RFC3339))
-}
-
-// quarantined says why the wall clock is quarantined; nil: it is not.
-func (c *clock) quarantined() error {
-	c.now()
-	if d := c.deviation.Load(); d != nil && d.ahead > 0 {
-		return d.reason()
-	}
-	return nil
-}
-
-// accept makes the time of the wall clock T, whatever it is, and returns both as
-// they were, in ms.
-func (c *clock) accept() (time, wall int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.countSuspensionLocked()
-	t := c.machine.Wall()
-	time, wall = c.base.Load()+c.passed(t).Milliseconds(), t.UnixMilli()
-	c.stepped = 0
-	c.trustLocked(t, wall)
-	return time, wall
-}
-
-func days(ms int64) string { return fmt.Sprintf("%.1fd", float64(ms)/float64(setAhead.Milliseconds())) }
-
-// settled reports whether keys and sessions that are old by T may be deleted.
-func (c *clock) settled() bool {
-	now := c.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return now >= c.leap+keptAfterLeap.Milliseconds()
+// reviveAll puts keys that are not expired after all back among the live ones.
+func (k *Keystore) reviveAll(ctx context.Context, ids []string) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			r, err := read(tx, id)
+			if err == nil {
+				err = r.moveToLive(tx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
 }

@@ -10,13 +10,15 @@ import (
 	"sort"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"runner.example/store/datadir"
 )
 
 // machine turns entries of the log into the state in Badger. Only the
 // goroutine that applies touches it.
 type machine struct {
 	db      *badger.DB
-	mark    *mark
+	mark    *datadir.Mark
 	applied Seq
 	chain   digest
 	window  window
@@ -61,8 +63,13 @@ func (r *logRecord) decode(b []byte) error {
 	return nil
 }
 
+// position returns the mark of a log that ends with r.
+func (r *logRecord) position() datadir.Position {
+	return datadir.Position{Seq: uint64(r.seq), Chain: r.chain}
+}
+
 // newMachine goes on from the newest entry, which audit has found.
-func newMachine(db *badger.DB, mark *mark, windowSize int, newest logRecord) *machine {
+func newMachine(db *badger.DB, mark *datadir.Mark, windowSize int, newest logRecord) *machine {
 	return &machine{
 		db:      db,
 		mark:    mark,
@@ -205,17 +212,25 @@ func (m *machine) commit(seq Seq, e *entry) error {
 			}
 		}
 	}
-	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(m.mark.meta())); err != nil {
+	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(m.meta())); err != nil {
 		return err
 	}
 	if err := txn.CommitAt(uint64(seq), nil); err != nil {
 		return err
 	}
-	if err := m.mark.advance(&r); err != nil {
+	if err := m.mark.Advance(r.position()); err != nil {
 		return err
 	}
 	m.applied, m.chain = seq, r.chain
 	return nil
+}
+
+// meta returns the user byte of the log's record: whether commits write the mark.
+func (m *machine) meta() byte {
+	if !m.mark.Exists() {
+		return 0
+	}
+	return metaMarked
 }
 
 // committedKeys returns the keys that e writes, ascending, each once.

@@ -1,15 +1,11 @@
 package store
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
-	"hash/crc32"
 	"io"
 	"path/filepath"
 	"sync"
@@ -17,75 +13,48 @@ import (
 	"github.com/dgraph-io/badger/v4/pb"
 	"google.golang.org/protobuf/proto"
 
+	"runner.example/store/datadir"
+	"runner.example/store/frame"
 	"runner.example/store/space"
 )
 
-// A backup is a line and frames:
-//
-//	"runner store backup 1\n" | frames
-//	frame = kind, 1 | length, 4 | CRC-32C of the payload, 4 | payload
-//
-// kind 'k': a list of keys with their versions, as Badger writes it.
-// kind 'b': the digest of a blob; kind 'd': the next bytes of that blob.
-// kind 'e': the end; its payload is the SHA-256 of all bytes before the frame.
 const (
-	backupMagic = "runner store backup 1\n"
-
-	frameKeys = 'k'
-	frameBlob = 'b'
-	frameData = 'd'
-	frameEnd  = 'e'
-
-	frameHead     = 9
-	maxFrameBytes = 64 << 20
 	keyListBytes  = 4 << 20 // Badger sends lists of about this size
 	blobDataBytes = 256 << 10
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Backup writes the store as of one commit, with all blobs, and returns that
-// commit's number. Commits go on meanwhile. What is written is as secret as
+// commit's number. Commits continue meanwhile. What is written is as secret as
 // the store: nothing in it is encrypted.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (Seq, error) {
-	// The audit of the restored store wants the log's records of the window too.
+	// The audit of the restored store needs the log's records of the window too.
 	seq, kept, ok := s.snapshots.acquireKept(s.appliedSeq)
 	if !ok {
 		return 0, errClosed
 	}
 	defer s.snapshots.release(kept)
 	if err := s.backup(ctx, seq, w); err != nil {
-		return 0, fmt.Errorf("back up store: %w", err)
+		return 0, fmt.Errorf("back up store: %w", orUnavailable(ctx, err))
 	}
 	return seq, nil
 }
 
-func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
-	out := newFrameWriter(ctx, w)
-	if _, err := io.WriteString(out, backupMagic); err != nil {
-		return err
+// orUnavailable makes err match ErrUnavailable if it is that ctx has ended.
+func orUnavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ErrUnavailable) {
+		return unavailable(err)
 	}
-	if err := out.Flush(); err != nil { // who cannot write at all learns it before anything is read
+	return err
+}
+
+func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
+	out, err := frame.NewWriter(ctx, w)
+	if err != nil {
 		return err
 	}
 	if seq > 0 { // Badger takes 0 for "not managed"
-		before := mismatches.Load()
-		stream := s.db.NewStreamAt(uint64(seq))
-		stream.LogPrefix = "backup"
-		stream.NumGo = 2
-		stream.MaxSize = keyListBytes
-		lists := &listWriter{out: out}
-		_, err := stream.Backup(lists, 0)
-		if err := lists.end(err); err != nil {
+		if err := s.backupKeys(seq, out); err != nil {
 			return err
-		}
-		if mismatches.Load() != before {
-			return s.damaged(errBlock)
-		}
-		if s.scrubber != nil { // what the reads above do not tell
-			if err := s.scrubber.first(); err != nil {
-				return err
-			}
 		}
 	}
 	digests, err := s.blobs.list()
@@ -97,29 +66,44 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
 			return fmt.Errorf("blob %v: %w", d, err)
 		}
 	}
-	if err := out.Flush(); err != nil { // all before the last frame is hashed
-		return err
-	}
-	if err := out.frame(frameEnd, out.sum.Sum(nil)); err != nil {
-		return err
-	}
-	return out.Flush()
+	return out.Finish()
 }
 
-func (s *Store) backupBlob(ctx context.Context, d Digest, out *frameWriter) error {
+// backupKeys writes the keys and versions up to seq.
+func (s *Store) backupKeys(seq Seq, out *frame.Writer) error {
+	before := mismatches.Load()
+	stream := s.db.NewStreamAt(uint64(seq))
+	stream.LogPrefix = "backup"
+	stream.NumGo = 2
+	stream.MaxSize = keyListBytes
+	lists := &listWriter{out: out}
+	_, err := stream.Backup(lists, 0)
+	if err := lists.end(err); err != nil {
+		return err
+	}
+	if mismatches.Load() != before {
+		return s.damaged(errBlock)
+	}
+	if s.scrubber == nil {
+		return nil
+	}
+	return s.scrubber.first() // damage that the reads above do not detect
+}
+
+func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) error {
 	r, err := s.blobs.get(ctx, d)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := out.frame(frameBlob, d[:]); err != nil {
+	if err := out.Write(frame.Blob, d[:]); err != nil {
 		return err
 	}
 	buf := make([]byte, blobDataBytes)
 	for {
 		n, err := io.ReadFull(r, buf)
 		if n > 0 {
-			if err := out.frame(frameData, buf[:n]); err != nil {
+			if err := out.Write(frame.Data, buf[:n]); err != nil {
 				return err
 			}
 		}
@@ -132,39 +116,10 @@ func (s *Store) backupBlob(ctx context.Context, d Digest, out *frameWriter) erro
 	}
 }
 
-// frameWriter writes frames and hashes all it writes.
-type frameWriter struct {
-	ctx context.Context
-	sum hash.Hash
-	*bufio.Writer
-}
-
-func newFrameWriter(ctx context.Context, w io.Writer) *frameWriter {
-	sum := sha256.New()
-	return &frameWriter{ctx, sum, bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10)}
-}
-
-// frame writes one frame.
-func (w *frameWriter) frame(kind byte, payload []byte) error {
-	if w.ctx.Err() != nil {
-		return unavailable(context.Cause(w.ctx))
-	}
-	if len(payload) > maxFrameBytes {
-		return fmt.Errorf("frame of %d bytes, the most is %d", len(payload), maxFrameBytes)
-	}
-	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload)))
-	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(payload, castagnoli))
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
-	_, err := w.Write(payload)
-	return err
-}
-
 // listWriter puts each list that Badger writes into a frame. A list comes with
 // its length in front, 8 bytes, little endian.
 type listWriter struct {
-	out *frameWriter
+	out *frame.Writer
 	buf []byte
 
 	mu    sync.Mutex
@@ -172,9 +127,8 @@ type listWriter struct {
 	ended bool
 }
 
-// end returns why Badger's backup came to nothing, if it did. Badger may know
-// only that it was cancelled, and may have left a goroutine that still writes:
-// after end it writes to nothing.
+// end returns why Badger's backup failed; nil if it did not. Badger may report only a
+// cancellation, and may leave a goroutine that still writes: after end its writes fail.
 func (w *listWriter) end(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +154,7 @@ func (w *listWriter) Write(b []byte) (int, error) {
 			break
 		}
 		list := w.buf[listHead : listHead+n]
-		if w.err = w.out.frame(frameKeys, list); w.err != nil {
+		if w.err = w.out.Write(frame.Keys, list); w.err != nil {
 			return 0, w.err
 		}
 		w.buf = append(w.buf[:0], w.buf[listHead+n:]...)
@@ -219,7 +173,7 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 		return waiting
 	}
 	if err != nil {
-		return fmt.Errorf("restore store: %w", err)
+		return fmt.Errorf("restore store: %w", orUnavailable(ctx, err))
 	}
 	return nil
 }
@@ -229,17 +183,17 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	s.followers.mu.Lock()
 	defer s.followers.mu.Unlock()
 	if s.machine.applied > 0 {
-		return fmt.Errorf("it holds %d commits already; restore into a new folder", s.machine.applied)
+		return fmt.Errorf("it holds %d commits already; restore into a new data directory", s.machine.applied)
 	}
 	if len(s.followers.all) > 0 {
 		return errors.New("it is in use already; restore before anything follows the store")
 	}
 	mark := s.machine.mark
-	if err := mark.set(markSlot{state: markRestoring}); err != nil {
+	if err := mark.Set(datadir.Position{Restoring: true}); err != nil {
 		return err
 	}
 	s.space.Ahead = restoreAhead
-	err := s.load(newFrameReader(ctx, r))
+	err := s.load(ctx, r)
 	s.space.Ahead = space.Use{}
 	var newest logRecord
 	if err == nil {
@@ -247,16 +201,16 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	}
 	if err != nil {
 		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
-		return errors.Join(err, mark.set(markSlot{}))
+		return errors.Join(err, mark.Set(datadir.Position{}))
 	}
 	if err := s.reopenBadger(); err != nil {
 		return err
 	}
-	if err := mark.set(newest.mark()); err != nil {
+	if err := mark.Set(newest.position()); err != nil {
 		return err
 	}
 	s.machine = newMachine(s.db, mark, s.machine.window.size, newest)
-	s.reached(newest.seq)
+	s.applied.set(newest.seq)
 	s.discard()
 	return nil
 }
@@ -274,10 +228,10 @@ func (s *Store) reopenBadger() error {
 }
 
 // load reads a backup into Badger and the blobs.
-func (s *Store) load(in *frameReader) error {
-	magic := make([]byte, len(backupMagic))
-	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != backupMagic {
-		return errors.New("this is not a backup of a store, or of another version")
+func (s *Store) load(ctx context.Context, r io.Reader) error {
+	in, err := frame.NewReader(ctx, r)
+	if err != nil {
+		return err
 	}
 	lists, feed := io.Pipe()
 	loaded := make(chan error, 1)
@@ -286,7 +240,7 @@ func (s *Store) load(in *frameReader) error {
 		lists.CloseWithError(err) // so that the feeding ends
 		loaded <- err
 	}()
-	err := s.loadFrames(in, feed)
+	err = s.loadFrames(in, feed)
 	feed.CloseWithError(err) // nil is the end
 	if e := <-loaded; err == nil {
 		err = e
@@ -302,7 +256,7 @@ var restoreAhead = space.Use{Log: 32 << 20, Table: 32 << 20}
 func listDiskUse(payload []byte) (r space.Use, err error) {
 	var list pb.KVList
 	if err := proto.Unmarshal(payload, &list); err != nil {
-		return r, errDamaged
+		return r, frame.ErrDamaged
 	}
 	for _, kv := range list.Kv {
 		r.Add(space.UseOf(1, int64(len(kv.Key)+len(kv.Value))))
@@ -310,143 +264,46 @@ func listDiskUse(payload []byte) (r space.Use, err error) {
 	return r, nil
 }
 
-func (s *Store) loadFrames(in *frameReader, lists io.Writer) error {
+func (s *Store) loadFrames(in *frame.Reader, lists io.Writer) error {
 	for {
-		kind, payload, err := in.next()
+		kind, payload, err := in.Next()
 		if err != nil {
 			return err
 		}
 		switch kind {
-		case frameKeys:
-			r, err := listDiskUse(payload)
-			if err != nil {
-				return err
-			}
-			if err := s.space.Admit(r); err != nil {
-				return unavailable(err)
-			}
-			head := binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))
-			if _, err := lists.Write(append(head, payload...)); err != nil {
-				return err
-			}
-		case frameBlob:
-			if err := s.loadBlob(in, payload); err != nil {
-				return err
-			}
-		case frameEnd:
-			return in.atEnd(payload)
+		case frame.Keys:
+			err = s.loadKeys(payload, lists)
+		case frame.Blob:
+			err = s.loadBlob(in, payload)
+		case frame.End:
+			return nil
 		default:
-			return errDamaged
+			err = frame.ErrDamaged
 		}
-	}
-}
-
-func (s *Store) loadBlob(in *frameReader, name []byte) error {
-	name = bytes.Clone(name)
-	d, err := s.blobs.put(&blobReader{in: in})
-	if err == nil && !bytes.Equal(d[:], name) {
-		err = errDamaged
-	}
-	return err
-}
-
-var errDamaged = errors.New("the backup is damaged or incomplete")
-
-// frameReader reads frames and hashes all it reads.
-type frameReader struct {
-	ctx    context.Context
-	r      *bufio.Reader
-	sum    hash.Hash
-	before []byte // the hash before the frame read last
-	buf    []byte
-}
-
-func newFrameReader(ctx context.Context, r io.Reader) *frameReader {
-	return &frameReader{ctx: ctx, r: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
-}
-
-// Read reads raw bytes.
-func (r *frameReader) Read(b []byte) (int, error) {
-	n, err := r.r.Read(b)
-	r.sum.Write(b[:n])
-	return n, err
-}
-
-// peek returns the kind of the next frame.
-func (r *frameReader) peek() (byte, error) {
-	b, err := r.r.Peek(1)
-	if err != nil {
-		return 0, damaged(err)
-	}
-	return b[0], nil
-}
-
-// next reads a frame; the payload is valid until the next one is read.
-func (r *frameReader) next() (kind byte, payload []byte, err error) {
-	if r.ctx.Err() != nil {
-		return 0, nil, unavailable(context.Cause(r.ctx))
-	}
-	r.before = r.sum.Sum(r.before[:0])
-	var head [frameHead]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, damaged(err)
-	}
-	n := binary.BigEndian.Uint32(head[1:])
-	if n > maxFrameBytes {
-		return 0, nil, errDamaged
-	}
-	if uint32(cap(r.buf)) < n {
-		r.buf = make([]byte, n)
-	}
-	r.buf = r.buf[:n]
-	if _, err := io.ReadFull(r, r.buf); err != nil {
-		return 0, nil, damaged(err)
-	}
-	if crc32.Checksum(r.buf, castagnoli) != binary.BigEndian.Uint32(head[5:]) {
-		return 0, nil, errDamaged // before anything of it reaches Badger
-	}
-	return head[0], r.buf, nil
-}
-
-// atEnd checks the hash in the last frame and that nothing follows.
-func (r *frameReader) atEnd(sum []byte) error {
-	if !bytes.Equal(sum, r.before) {
-		return errDamaged
-	}
-	if _, err := r.r.Peek(1); err != io.EOF {
-		return errDamaged
-	}
-	return nil
-}
-
-// damaged says of an early end what it means.
-func damaged(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errDamaged
-	}
-	return err
-}
-
-// blobReader reads the data frames that come next.
-type blobReader struct {
-	in   *frameReader
-	left []byte
-}
-
-func (r *blobReader) Read(b []byte) (int, error) {
-	for len(r.left) == 0 {
-		kind, err := r.in.peek()
 		if err != nil {
-			return 0, err
-		}
-		if kind != frameData {
-			return 0, io.EOF
-		}
-		if _, r.left, err = r.in.next(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	n := copy(b, r.left)
-	r.left = r.left[n:]
-	return n, nil
+}
+
+func (s *Store) loadKeys(list []byte, lists io.Writer) error {
+	r, err := listDiskUse(list)
+	if err != nil {
+		return err
+	}
+	if err := s.space.Admit(r); err != nil {
+		return unavailable(err)
+	}
+	head := binary.LittleEndian.AppendUint64(nil, uint64(len(list)))
+	_, err = lists.Write(append(head, list...))
+	return err
+}
+
+func (s *Store) loadBlob(in *frame.Reader, name []byte) error {
+	name = bytes.Clone(name)
+	d, err := s.blobs.put(in.Data())
+	if err == nil && !bytes.Equal(d[:], name) {
+		err = frame.ErrDamaged
+	}
+	return err
 }

@@ -3,12 +3,8 @@ package store
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -70,25 +66,6 @@ func openBadger(dir string, log *slog.Logger, compacted func()) (*badger.DB, err
 		return nil, err // Badger gives a half-built database beside its error
 	}
 	return db, nil
-}
-
-// restrict takes everyone else's rights from the files below dir. Badger makes
-// them with whatever the process's umask leaves, inside folders that only the
-// owner can enter.
-func restrict(dir string) error {
-	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil {
-			mode := fs.FileMode(0o600)
-			if e.IsDir() {
-				mode = 0o700
-			}
-			err = os.Chmod(path, mode)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // Badger deletes what it has recovered while we look
-		}
-		return err
-	})
 }
 
 // dataKey appends the Badger key of a user's key to b.

@@ -11,11 +11,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"runner.example/store/datadir"
 	"runner.example/store/space"
 )
 
@@ -38,31 +38,9 @@ func ParseDigest(s string) (Digest, error) {
 
 // blobs are files named by their digest, or a map in memory.
 type blobs struct {
-	dir string // "" in memory
-	mu  sync.Mutex
-	mem map[Digest][]byte
-}
-
-// tempBlob is what names of files being written begin with.
-const tempBlob = "new-"
-
-// open makes the folder and clears away what an earlier process did not
-// finish.
-func (b *blobs) open(dir string) error {
-	b.dir = dir
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	left, err := filepath.Glob(filepath.Join(dir, tempBlob+"*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	files datadir.Blobs // without a directory in memory
+	mu    sync.Mutex
+	mem   map[Digest][]byte
 }
 
 // PutBlob stores all that r yields and returns its name. After it returned the
@@ -98,16 +76,18 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return r, nil
 }
 
-func (b *blobs) put(r io.Reader) (Digest, error) {
+func (b *blobs) put(r io.Reader) (d Digest, err error) {
 	h := sha256.New()
-	if b.dir != "" {
-		return b.putFile(io.TeeReader(r, h), func() (d Digest) { h.Sum(d[:0]); return d })
+	r = io.TeeReader(r, h)
+	if b.files.Dir != "" {
+		err = b.files.Put(r, func() string { h.Sum(d[:0]); return d.String() })
+		return d, err
 	}
-	all, err := io.ReadAll(io.TeeReader(r, h))
+	all, err := io.ReadAll(r)
 	if err != nil {
 		return Digest{}, err
 	}
-	d := Digest(h.Sum(nil))
+	h.Sum(d[:0])
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.mem == nil {
@@ -117,35 +97,9 @@ func (b *blobs) put(r io.Reader) (Digest, error) {
 	return d, nil
 }
 
-// putFile writes a file and gives it the name that sum tells afterwards,
-// replacing one of that name: its bytes are the same or spoilt.
-func (b *blobs) putFile(r io.Reader, sum func() Digest) (_ Digest, err error) {
-	f, err := os.CreateTemp(b.dir, tempBlob+"*") // 0600
-	if err != nil {
-		return Digest{}, err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = io.Copy(f, r)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return Digest{}, err
-	}
-	d := sum()
-	if err := os.Rename(f.Name(), filepath.Join(b.dir, d.String())); err != nil {
-		return Digest{}, err
-	}
-	return d, syncDir(b.dir)
-}
-
 func (b *blobs) get(ctx context.Context, d Digest) (io.ReadCloser, error) {
-	if b.dir != "" {
-		return openVerified(ctx, filepath.Join(b.dir, d.String()), d)
+	if b.files.Dir != "" {
+		return openVerified(ctx, b.files.Path(d.String()), d)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,16 +134,16 @@ func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err e
 
 // list returns the digests of all blobs, in order.
 func (b *blobs) list() ([]Digest, error) {
-	if b.dir == "" {
+	if b.files.Dir == "" {
 		return b.listMem(), nil
 	}
-	entries, err := os.ReadDir(b.dir) // sorted
+	names, err := b.files.Names()
 	if err != nil {
 		return nil, err
 	}
 	var ds []Digest
-	for _, e := range entries {
-		if d, err := ParseDigest(e.Name()); err == nil {
+	for _, name := range names {
+		if d, err := ParseDigest(name); err == nil {
 			ds = append(ds, d)
 		}
 	}
@@ -200,14 +154,6 @@ func (b *blobs) listMem() []Digest {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(b.mem), func(x, y Digest) int { return bytes.Compare(x[:], y[:]) })
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // ctxReader reads until its context ends.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"runner.example/internal/fault"
+	"runner.example/store/datadir"
 	"runner.example/store/files"
 )
 
@@ -24,8 +25,8 @@ var (
 	// ErrUnknown: the commit was on its way when waiting for it ended. It may
 	// have happened or may still happen.
 	ErrUnknown error = fault.New(fault.Unavailable, "it is not known whether the change was stored")
-	// ErrLocked: another process, or another Store of this one, has the folder.
-	ErrLocked = errors.New("locked")
+	// ErrLocked: another process, or another Store of this one, has the data directory.
+	ErrLocked = datadir.ErrLocked
 	// ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
 	// The error that wraps it names the file. Such a store must not be served: keep the
 	// folder as it is, and restore a backup into a new one.

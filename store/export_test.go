@@ -8,6 +8,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/fb"
 
+	"runner.example/store/datadir"
 	"runner.example/store/files"
 )
 
@@ -69,7 +70,7 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
 
 // LeaveMark makes commits from now on write no mark, as those of earlier runners.
-func (s *Store) LeaveMark() { s.betweenEntries(func() { s.machine.mark = &mark{} }) }
+func (s *Store) LeaveMark() { s.betweenEntries(func() { s.machine.mark = &datadir.Mark{} }) }
 
 // betweenEntries runs fn where the machine is touched.
 func (s *Store) betweenEntries(fn func()) {
@@ -82,7 +83,7 @@ func (s *Store) betweenEntries(fn func()) {
 func (s *Store) MarkNext() (err error) {
 	s.betweenEntries(func() {
 		m := s.machine
-		err = m.mark.advance(&logRecord{seq: m.applied + 1, chain: digest{1}})
+		err = m.mark.Advance(datadir.Position{Seq: uint64(m.applied) + 1, Chain: digest{1}})
 	})
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/store/datadir"
 	"runner.example/store/files"
 	"runner.example/store/space"
 )
@@ -71,11 +72,11 @@ func SalvageBytes(dir string) (int64, error) {
 // a new store. It reads every block and every commit whose checksum is right, and goes on
 // searching after a damaged one.
 func Salvage(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
-	lock, err := flockDir(o.Dir)
+	lock, err := datadir.AcquireUnchanged(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("salvage store %q: %w", o.Dir, err)
 	}
-	defer func() { err = errors.Join(err, unlockDir(lock)) }()
+	defer func() { err = errors.Join(err, lock.Release()) }()
 	v := &salvage{dir: filepath.Join(o.Dir, badgerName), seen: map[Seq]bool{}}
 	s, err := v.run(ctx, o)
 	if err != nil {
@@ -99,7 +100,7 @@ type salvage struct {
 
 func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	v.readMark(o.Dir)
-	s := &Store{dir: o.Into, clock: time.Now, log: slog.New(slog.DiscardHandler), turns: newTurns(), mark: &mark{}}
+	s := &Store{dir: o.Into, clock: time.Now, log: slog.New(slog.DiscardHandler), turns: newTurns(), mark: &datadir.Mark{}}
 	data := filepath.Join(o.Into, badgerName)
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 	}
 	newest := v.newest + 1 // dropPieces writes there
 	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: newWindow(1, newest, newest)}
-	s.applied.Store(uint64(newest))
+	s.applied.set(newest)
 	s.local = startLocalLog(s)
 	return &Salvaged{Store: s, Newest: v.newest, Acknowledged: v.acknowledged, Losses: v.losses}, nil
 }
@@ -141,11 +142,11 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 func (v *salvage) readMark(dir string) {
 	m, err := openMark(dir)
 	if err != nil {
-		v.lose(Loss{File: filepath.Join(dir, markName), Cause: err, Low: noKey, High: noKey})
+		v.lose(Loss{File: filepath.Join(dir, datadir.MarkName), Cause: err, Low: noKey, High: noKey})
 		return
 	}
-	v.acknowledged = m.least()
-	_ = m.close()
+	v.acknowledged = Seq(m.Seq())
+	_ = m.Close()
 }
 
 func (v *salvage) lose(l Loss) { v.losses = append(v.losses, l) }

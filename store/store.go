@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
 
+	"runner.example/store/datadir"
 	"runner.example/store/files"
 	"runner.example/store/space"
 )
@@ -57,10 +57,10 @@ type Store struct {
 	dir       string
 	clock     func() time.Time
 	log       *slog.Logger
-	lock      *os.File // nil in memory
+	lock      *datadir.Lock // nil in memory
 	db        *badger.DB
 	scrubber  *scrubber // nil in memory
-	mark      *mark
+	mark      *datadir.Mark
 	machine   *machine
 	local     *localLog
 	space     space.Reserver
@@ -69,12 +69,9 @@ type Store struct {
 	turns     *turns
 	blobs     blobs
 
-	applied atomic.Uint64
+	applied applied
 	failure atomic.Pointer[error] // why writing stopped
 	damage  atomic.Pointer[error] // what of the store cannot be read
-
-	waitMu sync.Mutex
-	moved  chan struct{} // closed when applied grows; nil if nobody waits
 
 	closeMu  sync.Mutex
 	released bool // files are closed
@@ -114,7 +111,7 @@ func open(o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	before := mismatches.Load()
-	newest, marked, err := audit(s.db, s.mark.least())
+	newest, marked, err := audit(s.db, Seq(s.mark.Seq()))
 	if err == nil {
 		err = s.agree(newest, marked)
 	}
@@ -127,7 +124,7 @@ func open(o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
 	}
-	s.applied.Store(uint64(s.machine.applied))
+	s.applied.set(s.machine.applied)
 	s.discard()
 	s.local = startLocalLog(s)
 	return s, nil
@@ -135,24 +132,19 @@ func open(o Options) (_ *Store, err error) {
 
 // openFiles makes the folder, locks it and opens what is in it.
 func (s *Store) openFiles() (err error) {
-	s.mark = &mark{}
+	s.mark = &datadir.Mark{}
 	if s.dir == "" {
 		s.db, err = openBadger("", s.log, func() {})
 		return err
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := datadir.Make(s.dir); err != nil {
 		return err
 	}
-	if err := checkOwner(s.dir); err != nil {
+	if s.lock, err = datadir.Acquire(s.dir); err != nil {
 		return err
 	}
-	if err := os.Chmod(s.dir, 0o700); err != nil {
-		return err
-	}
-	if s.lock, err = lockDir(s.dir); err != nil {
-		return err
-	}
-	if err := s.blobs.open(filepath.Join(s.dir, "blobs")); err != nil {
+	s.blobs.files.Dir = filepath.Join(s.dir, "blobs")
+	if err := s.blobs.files.Open(); err != nil {
 		return err
 	}
 	m, err := openMark(s.dir)
@@ -162,7 +154,7 @@ func (s *Store) openFiles() (err error) {
 		return err
 	}
 	data := filepath.Join(s.dir, badgerName)
-	if err := files.Inspect(data, uint64(s.mark.least())); err != nil {
+	if err := files.Inspect(data, s.mark.Seq()); err != nil {
 		return err
 	}
 	if err := files.RemoveEmptyLogs(data); err != nil {
@@ -171,10 +163,20 @@ func (s *Store) openFiles() (err error) {
 	if err := s.openTables(data); err != nil {
 		return err
 	}
-	if err := restrict(data); err != nil {
+	if err := datadir.Restrict(data); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(s.dir), syncDir(filepath.Dir(s.dir)))
+	return errors.Join(datadir.Sync(s.dir), datadir.Sync(filepath.Dir(s.dir)))
+}
+
+// openMark opens the commit mark in dir. If it cannot be used, the store is damaged.
+func openMark(dir string) (*datadir.Mark, error) {
+	m, err := datadir.OpenMark(dir)
+	var unusable *datadir.MarkError
+	if errors.As(err, &unusable) {
+		return nil, files.InFile(unusable.Path, unusable.Cause)
+	}
+	return m, err
 }
 
 // openTables opens the database in dir, and begins to check its files.
@@ -198,35 +200,21 @@ func (s *Store) agree(newest, marked logRecord) error {
 	if s.dir == "" {
 		return nil
 	}
-	if s.mark.file == nil {
+	if !s.mark.Exists() {
 		if newest.marked {
-			return files.Damaged(filepath.Join(s.dir, markName), "it is missing: it names the newest commit")
+			return files.Damaged(filepath.Join(s.dir, datadir.MarkName), "it is missing: it names the newest commit")
 		}
-		m, err := makeMark(s.dir, newest.mark()) // of a store that is new, or from before there were marks
+		m, err := datadir.CreateMark(s.dir, newest.position()) // a new store, or one of a version without marks
 		if err == nil {
 			s.mark = m
 		}
 		return err
 	}
-	old := !newest.marked && newest.seq > s.mark.now.seq // a runner from before there were marks wrote on
-	if !old && !s.mark.fits(newest.seq, &marked) {
-		return files.Damaged(s.mark.file.Name(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.now.seq, newest.seq)
+	old := !newest.marked && uint64(newest.seq) > s.mark.Seq() // a version without marks wrote the last commits
+	if !old && !s.mark.Fits(uint64(newest.seq), marked.position()) {
+		return files.Damaged(s.mark.Path(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.Seq(), newest.seq)
 	}
-	return s.mark.set(newest.mark())
-}
-
-// checkOwner refuses a folder of another user: what we would write there, as
-// root say, its owner could not read any more.
-func checkOwner(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	owner := info.Sys().(*syscall.Stat_t).Uid
-	if uid := os.Geteuid(); int(owner) != uid {
-		return fmt.Errorf("the folder belongs to user %d and this is user %d: run as its owner, or give the folder and all in it to this user (chown -R)", owner, uid)
-	}
-	return nil
+	return s.mark.Set(newest.position())
 }
 
 // release closes the files.
@@ -238,10 +226,10 @@ func (s *Store) release() (err error) {
 	}
 	s.space.Close()
 	if s.mark != nil {
-		err = s.mark.close()
+		err = s.mark.Close()
 	}
 	if s.lock != nil {
-		err = errors.Join(err, unlockDir(s.lock))
+		err = errors.Join(err, s.lock.Release())
 	}
 	return err
 }
@@ -395,7 +383,7 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 // publish makes the entry committed as seq known: to followers, then to
 // readers.
 func (s *Store) publish(seq Seq, e *entry) {
-	s.followers.tell(seq, e, func() { s.reached(seq) })
+	s.followers.tell(seq, e, func() { s.applied.set(seq) })
 	s.discard()
 }
 
@@ -405,18 +393,7 @@ func (s *Store) discard() {
 	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.floor)))
 }
 
-// reached makes the versions up to seq readable and wakes who waits for them.
-func (s *Store) reached(seq Seq) {
-	s.waitMu.Lock()
-	defer s.waitMu.Unlock()
-	s.applied.Store(uint64(seq))
-	if s.moved != nil {
-		close(s.moved)
-		s.moved = nil
-	}
-}
-
-func (s *Store) appliedSeq() Seq { return Seq(s.applied.Load()) }
+func (s *Store) appliedSeq() Seq { return s.applied.get() }
 
 func (s *Store) isClosed() bool {
 	select {
@@ -431,18 +408,12 @@ func (s *Store) isClosed() bool {
 // error matches ErrUnavailable if ctx ends or the store is closed first.
 func (s *Store) WaitFor(ctx context.Context, seq Seq) error {
 	for {
-		s.waitMu.Lock()
-		if s.appliedSeq() >= seq {
-			s.waitMu.Unlock()
+		grown := s.applied.wait(seq)
+		if grown == nil {
 			return nil
 		}
-		if s.moved == nil {
-			s.moved = make(chan struct{})
-		}
-		moved := s.moved
-		s.waitMu.Unlock()
 		select {
-		case <-moved:
+		case <-grown:
 		case <-ctx.Done():
 			return unavailable(context.Cause(ctx))
 		case <-s.local.stopped:
@@ -452,6 +423,40 @@ func (s *Store) WaitFor(ctx context.Context, seq Seq) error {
 			return errClosed
 		}
 	}
+}
+
+// applied is the newest commit that can be read.
+type applied struct {
+	seq atomic.Uint64
+
+	mu    sync.Mutex
+	grown chan struct{} // closed when seq grows; nil without a waiter
+}
+
+func (a *applied) get() Seq { return Seq(a.seq.Load()) }
+
+// set makes the versions up to seq readable and wakes the waiters.
+func (a *applied) set(seq Seq) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seq.Store(uint64(seq))
+	if a.grown != nil {
+		close(a.grown)
+		a.grown = nil
+	}
+}
+
+// wait returns nil if seq is applied, otherwise a channel that is closed when more is.
+func (a *applied) wait(seq Seq) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.get() >= seq {
+		return nil
+	}
+	if a.grown == nil {
+		a.grown = make(chan struct{})
+	}
+	return a.grown
 }
 
 // Barrier returns when a View begun afterwards sees every commit that any node

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"runner.example/store/files"
 )
@@ -52,7 +51,7 @@ func (s *Store) Verify(ctx context.Context) error {
 			if errors.Is(err, ErrUnavailable) {
 				return err
 			} else if err != nil {
-				return files.InFile(filepath.Join(s.blobs.dir, d.String()), err)
+				return files.InFile(s.blobs.files.Path(d.String()), err)
 			}
 			if err := r.Close(); err != nil {
 				return err

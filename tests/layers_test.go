@@ -37,6 +37,9 @@ var plan = map[string]layeredPackage{
 	"internal/outbound":  {1, nil},
 	"internal/wasm":      {0, nil},
 	"hostabi/abi":        {0, nil},
+	"internal/atomicio":  {0, nil},
+	"store/datadir":      {0, nil},
+	"store/frame":        {0, nil},
 	"store/space":        {0, []string{"github.com/dgraph-io/badger"}},
 	"store/files":        {0, []string{"github.com/dgraph-io/badger"}},
 	"sdk/c":              {0, nil}, // headers, embedded for build
@@ -45,6 +48,7 @@ var plan = map[string]layeredPackage{
 	"sdk/assemblyscript": {0, nil}, // placed beside an app
 	"sdk/rust":           {0, nil}, // placed beside an app
 	"store":              {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
+	"keystore/credtime":  {1, nil},
 	"schema":             {1, nil},
 	"schema/syntax":      {1, nil},
 	"schema/compiler":    {2, nil},

@@ -1,0 +1,72 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrLocked means that another process, or another store of this one, has the directory.
+var ErrLocked = errors.New("locked")
+
+// Lock is an exclusive lock of a data directory. It is a flock of the directory itself,
+// which is not removed in a cleanup, and ends with the process however that ends. The file
+// "lock" only names the holder for people.
+type Lock struct{ dir *os.File }
+
+// Acquire locks dir and writes this process's id to the file "lock". If another process
+// has the lock, the error matches ErrLocked and names it.
+func Acquire(dir string) (*Lock, error) {
+	l, err := AcquireUnchanged(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(lockFile(dir), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return nil, errors.Join(err, l.dir.Close())
+	}
+	return l, nil
+}
+
+// AcquireUnchanged is Acquire, but it changes no file in dir.
+func AcquireUnchanged(dir string) (*Lock, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return &Lock{f}, nil
+	}
+	defer f.Close()
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, err
+	}
+	if pid := readPID(dir); pid > 0 {
+		return nil, fmt.Errorf("%w by pid %d", ErrLocked, pid)
+	}
+	return nil, fmt.Errorf("%w by another process", ErrLocked)
+}
+
+// Release unlocks the directory. To close the file is not enough: a child that this
+// process is starting may have a copy of the descriptor.
+func (l *Lock) Release() error {
+	return errors.Join(syscall.Flock(int(l.dir.Fd()), syscall.LOCK_UN), l.dir.Close())
+}
+
+func lockFile(dir string) string { return filepath.Join(dir, "lock") }
+
+// readPID returns the holder's process id, 0 if it has not written it yet.
+func readPID(dir string) int {
+	b, err := os.ReadFile(lockFile(dir))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
