@@ -46,7 +46,7 @@ type CreateRequest struct {
 // this scope), Conflict (the tenant has all the keys it may have), Unavailable (the time is not
 // known).
 func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, error) {
-	now, err := k.clock.lifetimes()
+	now, err := k.clock.ForNew()
 	if err != nil {
 		return Key{}, err
 	}
@@ -104,7 +104,7 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 // disabled, or has too many live tokens), Invalid (the grace), Unavailable (the time
 // is not known).
 func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Duration) (Key, error) {
-	now, err := k.clock.lifetimes()
+	now, err := k.clock.ForNew()
 	if err != nil {
 		return Key{}, err
 	}
@@ -136,7 +136,7 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 // Revoke ends the key for good, all its tokens at once, and returns it. Revoking
 // a revoked key changes nothing. The fault is NotFound.
 func (k *Keystore) Revoke(tx *store.Tx, a Authority, id string) (Key, error) {
-	now := k.clock.now()
+	now := k.clock.Now()
 	r, err := k.reach(tx, a, id)
 	if err != nil {
 		return Key{}, err
@@ -166,7 +166,7 @@ func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bo
 	if a.Caller.Kind != caller.System {
 		return Key{}, fault.New(fault.Denied, "only an operator may disable or enable a key")
 	}
-	now := k.clock.latest()
+	now := k.clock.Latest()
 	r, err := k.reach(tx, a, id)
 	if err != nil {
 		return Key{}, err

@@ -35,7 +35,7 @@ type ClockChange struct {
 
 // Clock returns the state of the clock.
 func (k *Keystore) Clock() ClockState {
-	s := ClockState{Time: timeOf(k.clock.now()), Wall: k.clock.machine.Wall().UTC()}
+	s := ClockState{Time: timeOf(k.clock.Now()), Wall: k.clock.Wall()}
 	if cause := k.Ready(); cause != nil {
 		s.Quarantined = cause.Error()
 	}
@@ -50,7 +50,7 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	if !a.isOperator() {
 		return ClockChange{}, fault.New(fault.Denied, "only an operator may accept the time of the clock")
 	}
-	change := ClockChange{From: timeOf(k.clock.now()), To: k.clock.machine.Wall().UTC()}
+	change := ClockChange{From: timeOf(k.clock.Now()), To: k.clock.Wall()}
 	if change.To.Before(change.From) {
 		from, to := change.From.UnixMilli(), change.To.UnixMilli()
 		later, revived, err := k.between(ctx, to, from)
@@ -78,7 +78,7 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	if err != nil {
 		return change, err
 	}
-	k.clock.accept()
+	k.clock.Accept()
 	return change, nil
 }
 

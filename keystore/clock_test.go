@@ -14,6 +14,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/keystore/credtime"
 	"runner.example/store"
 )
 
@@ -460,7 +461,7 @@ func TestSuspensionOfTheMachineCounts(t *testing.T) {
 		}
 		begin := time.Now()
 		var suspended atomic.Int64
-		keys, err := keystore.Open(t.Context(), st, keystore.Options{Machine: keystore.Machine{
+		keys, err := keystore.Open(t.Context(), st, keystore.Options{Machine: credtime.Machine{
 			Uptime: func() time.Duration { return time.Since(begin) + time.Duration(suspended.Load()) },
 		}})
 		if err != nil {

@@ -89,7 +89,7 @@ func (k *Keystore) addDeadLocked(id string, ended int64, revoked bool, macs [][s
 func (k *Keystore) dropDead(ctx context.Context) error {
 	k.upkeep.mu.Lock()
 	defer k.upkeep.mu.Unlock()
-	now := k.clock.now()
+	now := k.clock.Now()
 	gone, expired := k.deadAt(now)
 	k.upkeep.unmoved = append(k.upkeep.unmoved, expired...) // revocations have moved the others
 	for unmoved := &k.upkeep.unmoved; len(*unmoved) > 0; {
@@ -189,10 +189,10 @@ func (k *Keystore) sweep(ctx context.Context) error {
 	if err := k.dropDead(ctx); err != nil {
 		return err
 	}
-	if !k.clock.settled() {
+	if !k.clock.Settled() {
 		return nil
 	}
-	now := k.clock.now()
+	now := k.clock.Now()
 	return errors.Join(k.sweepKeys(ctx, now-k.upkeep.keepDead.Milliseconds()), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()))
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/keystore/credtime"
 	"runner.example/store"
 )
 
@@ -28,7 +29,7 @@ type Options struct {
 	// made, mode 0600, when the store never had one.
 	PepperFile string
 	// Machine tells the time; the zero value is the kernel's.
-	Machine Machine
+	Machine credtime.Machine
 	// KeepDead is how long a revoked or expired key can still be listed; 0:
 	// DefaultKeepDead.
 	KeepDead time.Duration
@@ -91,7 +92,7 @@ type Keystore struct {
 	logger *slog.Logger
 	pepper []byte
 	macs   *macs
-	clock  *clock
+	clock  *credtime.Clock
 	index  *index[entry]
 	dead   *index[deadKey] // tokens of revoked and expired keys that index has no longer
 	epoch  atomic.Uint64
@@ -144,7 +145,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	if err != nil {
 		return nil, err
 	}
-	clock, err := openClock(opt.clockPath(), opt.Machine, logger)
+	clock, err := credtime.Open(opt.clockPath(), opt.Machine, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 	if n == nil {
 		return k.deadIdentity(mac), ErrInvalidToken
 	}
-	now, latest := k.clock.read()
+	now, latest := k.clock.Read()
 	if reason := n.of.refusedAt(latest, n.until); reason != "" {
 		return Identity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
@@ -216,11 +217,11 @@ func (e *entry) refusedAt(now, until int64) Reason {
 
 // Now returns the time by which credentials are made and judged: it goes on as time
 // passes, whatever the wall clock shows.
-func (k *Keystore) Now() time.Time { return timeOf(k.clock.now()) }
+func (k *Keystore) Now() time.Time { return timeOf(k.clock.Now()) }
 
 // Ready says why this node should get no requests: its clock is quarantined; nil:
 // it may.
-func (k *Keystore) Ready() error { return k.clock.quarantined() }
+func (k *Keystore) Ready() error { return k.clock.Quarantined() }
 
 // Epoch returns a number that grows with every change of any key or session,
 // after the change counts for Verify and VerifySession and before the commit that made it returns. Who read
@@ -228,7 +229,7 @@ func (k *Keystore) Ready() error { return k.clock.quarantined() }
 func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
 
 func (k *Keystore) load(ctx context.Context) error {
-	now := k.clock.now()
+	now := k.clock.Now()
 	return k.store.View(ctx, func(tx *store.Tx) error {
 		for _, prefix := range []string{prefixKey, prefixTenant, prefixSession, prefixUse} {
 			for item, err := range tx.Scan([]byte(prefix), nil, false) {
@@ -414,7 +415,7 @@ func (k *Keystore) keepWriting(ctx context.Context) {
 
 // writeDown writes last uses and the clock file. One goroutine at a time.
 func (k *Keystore) writeDown(ctx context.Context) error {
-	if err := k.clock.save(); err != nil {
+	if err := k.clock.Save(); err != nil {
 		return fmt.Errorf("write the clock file: %w", err)
 	}
 	taken := k.uses.take()

@@ -48,7 +48,7 @@ func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	return k.keyAt(tx, r, k.clock.latest())
+	return k.keyAt(tx, r, k.clock.Latest())
 }
 
 // List returns the keys that the caller reaches, without tokens: an operator all
@@ -63,7 +63,7 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 	if f.Cursor != "" && !validID(keyIDs, f.Cursor) {
 		return Page{}, fault.New(fault.Invalid, "the cursor is not one that a list gave")
 	}
-	page, err := k.page(tx, a, f, k.clock.latest())
+	page, err := k.page(tx, a, f, k.clock.Latest())
 	if err != nil {
 		return Page{}, err
 	}

@@ -12,10 +12,10 @@ import (
 	"hash"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
+	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
 	"runner.example/store"
 )
@@ -93,42 +93,10 @@ func readPepper(path string) ([]byte, error) {
 func makePepper(path string) ([]byte, error) {
 	pepper := make([]byte, pepperLen)
 	rand.Read(pepper)
-	if err := writeWhole(path, []byte(hex.EncodeToString(pepper)+"\n")); err != nil {
+	if err := atomicio.WriteFile(path, []byte(hex.EncodeToString(pepper)+"\n")); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "make the pepper file %q", path)
 	}
 	return pepper, nil
-}
-
-// writeWhole puts content into the file path, mode 0600, so that after a crash
-// the file holds all of the old content or all of the new.
-func writeWhole(path string, content []byte) (err error) {
-	next := path + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	if err := os.Rename(next, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func storedCheck(ctx context.Context, st *store.Store) (check []byte, err error) {

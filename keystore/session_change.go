@@ -43,7 +43,7 @@ type CreateSessionRequest struct {
 // (what is asked for is wrong, or the schema declares no session cookie),
 // Unavailable (the time is not known).
 func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionRequest) (Session, error) {
-	now, err := k.clock.lifetimes()
+	now, err := k.clock.ForNew()
 	if err != nil {
 		return Session{}, err
 	}
@@ -151,7 +151,7 @@ func checkRoles(s *schema.Schema, asked []string) error {
 // changes nothing. An operator may, and where Mints is set a session's own user
 // may; to others there is no session. The fault is NotFound.
 func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
-	now := k.clock.now()
+	now := k.clock.Now()
 	if !a.isOperator() && !a.Mints || !validID(sessionIDs, id) {
 		return Session{}, errNoSession
 	}

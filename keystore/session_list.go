@@ -53,7 +53,7 @@ func (k *Keystore) ListSessions(tx *store.Tx, a Authority, f SessionFilter) (Ses
 	if f.Cursor != "" {
 		from = append(sessionKeyOf(f.Cursor), 0)
 	}
-	now := k.clock.latest()
+	now := k.clock.Latest()
 	var page SessionPage
 	for item, err := range tx.Scan([]byte(prefixSession), from, false) {
 		if err != nil {

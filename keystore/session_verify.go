@@ -53,7 +53,7 @@ func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentit
 	if n == nil {
 		return SessionIdentity{Refused: Unknown}, ErrInvalidToken
 	}
-	if reason := n.of.refusedAt(k.clock.latest()); reason != "" {
+	if reason := n.of.refusedAt(k.clock.Latest()); reason != "" {
 		return SessionIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
 	identity := n.of.identity
@@ -64,7 +64,7 @@ func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentit
 
 // SawSession notes that the session of a good identity was seen, which keeps it
 // from becoming idle: for a request that was let in. It allocates nothing.
-func (k *Keystore) SawSession(session SessionIdentity) { k.uses.touch(session.seen, k.clock.now()) }
+func (k *Keystore) SawSession(session SessionIdentity) { k.uses.touch(session.seen, k.clock.Now()) }
 
 func (e *sessionEntry) refusedAt(now int64) Reason {
 	switch {

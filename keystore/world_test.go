@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/keystore/credtime"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/store"
@@ -126,8 +127,8 @@ func (c *clock) reboot(d time.Duration) {
 	c.boots++
 }
 
-func (c *clock) machine() keystore.Machine {
-	return keystore.Machine{
+func (c *clock) machine() credtime.Machine {
+	return credtime.Machine{
 		Wall:         c.now,
 		Uptime:       func() time.Duration { return time.Duration(c.up.Load()) * time.Millisecond },
 		Boot:         fmt.Sprint("boot ", c.boots),

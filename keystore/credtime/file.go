@@ -1,4 +1,4 @@
-package keystore
+package credtime
 
 import (
 	"encoding/json"
@@ -11,16 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
 )
 
-// clockFile is what the clock file holds, as JSON on one line. The next line is the
-// CRC-32C of the first in hexadecimal digits; earlier versions wrote none.
+// clockFile is the content of the clock file, as JSON on one line. The next line is the
+// CRC-32C of the first in hexadecimal digits; earlier versions did not write it.
 type clockFile struct {
 	// Time is T, Wall what the wall clock showed then.
 	Time time.Time `json:"time"`
 	Wall time.Time `json:"wall"`
-	// Boot and Uptime, in ms, say when that was in the machine's own time.
+	// Boot and Uptime, in ms, say when that was by the machine's uptime.
 	Boot   string `json:"boot"`
 	Uptime int64  `json:"uptime"`
 	// Leap is T after the last jump of more than a day that was trusted.
@@ -31,10 +32,10 @@ type clockFile struct {
 	OffAhead int64 `json:"offAhead,omitempty"`
 }
 
-// openClock reads the file at path, which need not exist, and goes on from there;
-// without a path or a file it begins with the wall clock.
-func openClock(path string, machine Machine, logger *slog.Logger) (*clock, error) {
-	c := &clock{machine: machine.withDefaults(), kernel: machine.Wall == nil, logger: logger, path: path}
+// Open reads the file at path and continues from the time in it. Without a path or a
+// file the time begins with the wall clock.
+func Open(path string, machine Machine, logger *slog.Logger) (*Clock, error) {
+	c := &Clock{machine: machine.withDefaults(), kernel: machine.Wall == nil, logger: logger, path: path}
 	c.offKnown = true
 	file, err := readClockFile(path)
 	if err != nil {
@@ -57,22 +58,21 @@ func openClock(path string, machine Machine, logger *slog.Logger) (*clock, error
 			})
 		}
 	}
-	// At once: a server that is killed must find this time, whatever the wall clock
-	// shows by then.
-	if err := c.save(); err != nil {
+	// At once: after a kill the next process must find this time, whatever the wall
+	// clock shows then.
+	if err := c.Save(); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "write the clock file %q", path)
 	}
 	return c, nil
 }
 
-// sinceFile returns how long ago the file was written, in ms, as far as that is
-// known.
-func (c *clock) sinceFile(file *clockFile, wall int64) int64 {
+// sinceFile returns how long ago the file was written, in ms, as far as that is known.
+func (c *Clock) sinceFile(file *clockFile, wall int64) int64 {
 	if up := c.booted.Milliseconds(); file.Boot != "" && file.Boot == c.machine.Boot && up >= file.Uptime {
 		return up - file.Uptime
 	}
-	// The wall clock was right or wrong by the same when the machine was stopped, or
-	// it is right now. What it gained may have been the time off in either case.
+	// Either the wall clock was as right or wrong when the machine was stopped, or it is
+	// right now. In both cases what it gained may be the time off.
 	c.offAhead = max(0, file.Time.Sub(file.Wall).Milliseconds())
 	off := int64(-1)
 	for _, gained := range []int64{wall - file.Wall.UnixMilli(), wall - file.Time.UnixMilli()} {
@@ -84,7 +84,7 @@ func (c *clock) sinceFile(file *clockFile, wall int64) int64 {
 	return max(0, off)
 }
 
-// readClockFile returns nil when there is none.
+// readClockFile returns nil if there is no file.
 func readClockFile(path string) (*clockFile, error) {
 	if path == "" {
 		return nil, nil
@@ -107,13 +107,13 @@ func readClockFile(path string) (*clockFile, error) {
 	}
 	if err != nil || file.Time.IsZero() || file.Wall.IsZero() {
 		return nil, fault.New(fault.Invalid,
-			"the clock file %q is damaged: delete it when you are sure that this machine's clock is right", path)
+			"the clock file %q is damaged: check that the clock of this machine is right, then delete the file", path)
 	}
 	return file, nil
 }
 
-// save looks at the wall clock and writes the file.
-func (c *clock) save() error {
+// Save looks at the wall clock and writes the file.
+func (c *Clock) Save() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, now, _ := c.lookLocked()
@@ -121,16 +121,16 @@ func (c *clock) save() error {
 }
 
 // writeLocked writes the file for the time now at the instant t.
-func (c *clock) writeLocked(now int64, t time.Time) error {
+func (c *Clock) writeLocked(now int64, t time.Time) error {
 	if c.path == "" {
 		return nil
 	}
 	file := clockFile{
-		Time: timeOf(now), Wall: timeOf(t.UnixMilli()),
+		Time: utc(now), Wall: utc(t.UnixMilli()),
 		Boot: c.machine.Boot, Uptime: (c.booted + c.passed(t) + c.suspended).Milliseconds(),
 	}
 	if c.leap != 0 {
-		leap := timeOf(c.leap)
+		leap := utc(c.leap)
 		file.Leap = &leap
 	}
 	if d := c.deviation.Load(); d != nil && d.timeOff {
@@ -140,7 +140,7 @@ func (c *clock) writeLocked(now int64, t time.Time) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(c.path, fmt.Appendf(text, "\n%s\n", clockSum(string(text))))
+	return atomicio.WriteFile(c.path, fmt.Appendf(text, "\n%s\n", clockSum(string(text))))
 }
 
 func clockSum(line string) string {

@@ -1,4 +1,4 @@
-package keystore
+package credtime
 
 import (
 	"os"
@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is what a machine knows of time. The zero value asks the kernel; a test
-// sets Wall and Uptime together. The functions may be called by any goroutine.
+// Machine is where the time of a machine comes from. The zero value asks the kernel; a
+// test sets Wall and Uptime together. Any goroutine may call the functions.
 type Machine struct {
-	// Wall tells the wall time, which may be set to anything.
+	// Wall returns the wall clock's time, which can be set to anything.
 	Wall func() time.Time
-	// Uptime tells the time since the machine was started, with that when it was
-	// suspended. It never goes back and cannot be set.
+	// Uptime returns the time since the machine was booted, suspension included. It
+	// never goes back and cannot be set.
 	Uptime func() time.Duration
-	// Boot names the start of the machine that Uptime counts from; empty: unknown.
+	// Boot identifies the boot that Uptime counts from; empty: unknown.
 	Boot string
-	// Synchronized reports whether the wall clock follows a time server.
+	// Synchronized reports whether the wall clock is synchronized with a time server.
 	Synchronized func() bool
 }
 
@@ -48,8 +48,8 @@ func uptime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// synchronized asks the kernel whether something keeps its clock right. Where it
-// may not be asked the answer is no.
+// synchronized asks the kernel whether its clock is synchronized. Without the permission
+// to ask it returns false.
 func synchronized() bool {
 	const timeError = 5 // TIME_ERROR of adjtimex(2)
 	var buf unix.Timex

@@ -22,6 +22,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/keystore/credtime"
 	"runner.example/runtime/auth"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
@@ -94,7 +95,7 @@ func newWorldAt(t testing.TB, now time.Time) *world {
 	if w.store, err = store.Open(store.Options{Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
-	if w.keys, err = keystore.Open(context.Background(), w.store, keystore.Options{Machine: keystore.Machine{
+	if w.keys, err = keystore.Open(context.Background(), w.store, keystore.Options{Machine: credtime.Machine{
 		Wall: clock, Uptime: func() time.Duration { return w.now.Sub(now) },
 	}}); err != nil {
 		t.Fatal(err)

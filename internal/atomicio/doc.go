@@ -1,0 +1,2 @@
+// Package atomicio replaces files in one step.
+package atomicio
