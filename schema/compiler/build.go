@@ -13,29 +13,29 @@ import (
 // builder makes the model's entities, types and rules of declarations in which
 // no mistake was found.
 type builder struct {
-	*checker
+	*app
 	enums map[string]*schema.Enum
 	types map[string]*schema.ObjectType
 }
 
 // build completes the schema.
-func (c *checker) build() {
-	b := builder{c, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
+func build(a *app) {
+	b := builder{a, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
 	b.declare()
-	for _, d := range c.decls {
+	for _, d := range a.decls {
 		switch d := d.(type) {
 		case *syntax.TypeDecl:
 			b.types[d.Name.Name].Fields = b.fields(d.Fields)
 		case *syntax.EntityDecl:
-			b.entityFields(c.schema.Entity(d.Name.Name), d)
+			b.entityFields(a.schema.Entity(d.Name.Name), d)
 		case *syntax.AuthDecl:
 			b.auth(d)
 		}
 	}
-	for _, d := range c.decls {
+	for _, d := range a.decls {
 		switch d := d.(type) {
 		case *syntax.EntityDecl:
-			b.entityRest(c.schema.Entity(d.Name.Name), d)
+			b.entityRest(a.schema.Entity(d.Name.Name), d)
 		case *syntax.APIKeysDecl:
 			b.rulesOfScopes(d)
 		case *syntax.FunctionsDecl:

@@ -10,8 +10,14 @@ import (
 	"runner.example/schema/syntax"
 )
 
+// authChecker checks the auth block and fills in authNames.
+type authChecker struct {
+	*app
+	origins originChecker
+}
+
 // checkAuth checks the auth block and notes roles, user and tenant.
-func (c *checker) checkAuth() {
+func (c *authChecker) checkAuth() {
 	for _, d := range c.decls {
 		auth, ok := d.(*syntax.AuthDecl)
 		if !ok {
@@ -29,7 +35,7 @@ func (c *checker) checkAuth() {
 				c.tenant = c.entityName(s)
 			case "origins":
 				for _, origin := range c.stringList(s.Value) {
-					c.checkPageOrigin("origins", origin)
+					c.origins.checkPageOrigin("origins", origin)
 				}
 			}
 		}
@@ -45,7 +51,7 @@ func (c *checker) checkAuth() {
 	}
 }
 
-func (c *checker) declareRoles(v syntax.SettingValue) {
+func (c *authChecker) declareRoles(v syntax.SettingValue) {
 	taken := namesTaken{}
 	for _, role := range c.nameList(v) {
 		if first, twice := taken.take(role); twice {
@@ -58,7 +64,7 @@ func (c *checker) declareRoles(v syntax.SettingValue) {
 
 // entityName returns the entity that a setting of auth names. Without entities
 // there is nothing it could be checked against.
-func (c *checker) entityName(s *syntax.Setting) string {
+func (c *authChecker) entityName(s *syntax.Setting) string {
 	name, ok := c.bareName(s.Value, "an entity")
 	if !ok || !c.schema.Typed {
 		return ""
@@ -70,7 +76,7 @@ func (c *checker) entityName(s *syntax.Setting) string {
 	return name.Name
 }
 
-func (c *checker) checkSession(d *syntax.SessionDecl) {
+func (c *authChecker) checkSession(d *syntax.SessionDecl) {
 	c.settingsOnce(d.Settings)
 	switch d.Kind.Name {
 	case "cookie":
@@ -80,7 +86,7 @@ func (c *checker) checkSession(d *syntax.SessionDecl) {
 	}
 }
 
-func (c *checker) checkCookie(d *syntax.SessionDecl) {
+func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 	if d.Cookie != nil {
 		c.checkCookieName(d.Cookie)
 	}
@@ -110,7 +116,7 @@ func (c *checker) checkCookie(d *syntax.SessionDecl) {
 const hostPrefix = "__Host-"
 
 // checkCookieName wants a token (RFC 6265, section 4.1.1) that browsers keep.
-func (c *checker) checkCookieName(name *syntax.Literal) {
+func (c *authChecker) checkCookieName(name *syntax.Literal) {
 	rest, prefixed := strings.CutPrefix(name.Text, hostPrefix)
 	isOther := func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
@@ -128,7 +134,7 @@ func (c *checker) checkCookieName(name *syntax.Literal) {
 // jwtAlgorithms are those whose keys a JWKS can publish.
 var jwtAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
 
-func (c *checker) checkJWT(d *syntax.SessionDecl) {
+func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 	given := map[string]bool{}
 	for _, s := range d.Settings {
 		given[s.Name.Name] = true
@@ -157,7 +163,7 @@ func (c *checker) checkJWT(d *syntax.SessionDecl) {
 }
 
 // filled wants a string that is more than blanks.
-func (c *checker) filled(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
+func (c *authChecker) filled(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
 	lit, ok := c.str(v)
 	if ok && strings.TrimSpace(lit.Text) == "" {
 		c.errorf("E530", lit.Loc, "jwt: %s is empty: then it would not be checked, so write what it has to be", what)
@@ -168,7 +174,7 @@ func (c *checker) filled(what string, v syntax.SettingValue) (*syntax.Literal, b
 
 // checkKeySet checks where a provider's keys are: what sends them decides who is
 // signed in.
-func (c *checker) checkKeySet(place *syntax.Literal) {
+func (c *authChecker) checkKeySet(place *syntax.Literal) {
 	u, err := url.Parse(place.Text)
 	switch {
 	case isFileName(place.Text):
@@ -189,7 +195,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-func (c *checker) checkAlgorithm(alg syntax.Ident) {
+func (c *authChecker) checkAlgorithm(alg syntax.Ident) {
 	switch {
 	case slices.Contains(jwtAlgorithms, alg.Name):
 	case strings.EqualFold(alg.Name, "none"):
@@ -197,75 +203,4 @@ func (c *checker) checkAlgorithm(alg syntax.Ident) {
 	default:
 		c.errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s", alg.Name, strings.Join(jwtAlgorithms, ", "))
 	}
-}
-
-// checkOutbound checks the origins that handlers may call.
-func (c *checker) checkOutbound() {
-	for _, d := range c.decls {
-		outbound, ok := d.(*syntax.OutboundDecl)
-		if !ok {
-			continue
-		}
-		c.settingsOnce(outbound.Settings)
-		for _, s := range outbound.Settings {
-			if s.Name.Name != "allow" {
-				continue
-			}
-			for _, origin := range c.stringList(s.Value) {
-				c.checkOrigin(origin)
-			}
-		}
-	}
-}
-
-func (c *checker) checkOrigin(lit *syntax.Literal) {
-	refuse := func(why string) { c.errorf("E520", lit.Loc, "%q: %s", lit.Text, why) }
-	const form = "only https URLs with a host name and no path"
-	u, err := url.Parse(lit.Text)
-	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
-		refuse(form)
-		return
-	}
-	private, named := hostKind(u.Hostname())
-	switch {
-	case private && !c.opt.AllowPrivate:
-		refuse("only https URLs with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
-		return
-	case private && (u.Scheme == "https" || u.Scheme == "http"):
-	case !named || u.Scheme != "https":
-		refuse(form)
-		return
-	}
-	if !slices.Contains(c.schema.Outbound, lit.Text) {
-		c.schema.Outbound = append(c.schema.Outbound, lit.Text)
-	}
-}
-
-// hostKind says whether a host is certainly private, and whether it is a name
-// and not an address.
-func hostKind(host string) (private, named bool) {
-	if addr, err := netip.ParseAddr(host); err == nil {
-		addr = addr.Unmap()
-		return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified(), false
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true, true
-	}
-	return false, isHostName(host)
-}
-
-// isHostName reports letters, digits, dots and hyphens, and no look of an
-// address: the last label is not a number.
-func isHostName(host string) bool {
-	labels := strings.Split(host, ".")
-	for _, label := range labels {
-		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
-			return false
-		}
-		if strings.ContainsFunc(label, func(r rune) bool { return r != '-' && !syntax.IsLetter(r) && !syntax.IsDigit(r) }) {
-			return false
-		}
-	}
-	return !strings.HasPrefix(labels[len(labels)-1], "0x") && strings.ContainsFunc(labels[len(labels)-1], syntax.IsLetter)
 }

@@ -6,14 +6,77 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"runner.example/schema"
 	"runner.example/schema/syntax"
 )
 
+// fieldChecker checks the fields of entities and types, and the parameters of functions.
+type fieldChecker struct{ *app }
+
+// typeName checks the name of an entity, an enum or a type.
+func (c *fieldChecker) typeName(word string, name syntax.Ident) {
+	switch first, _ := firstRune(name.Name); {
+	case name.Name == "":
+	case slices.Contains(schema.BuiltinTypes, name.Name):
+		c.errorf("E201", name.Loc, "%q is a reserved name", name.Name)
+	case !unicode.IsUpper(first):
+		c.soften("202", name.Loc, "%s names begin with a capital letter: %q", word, name.Name)
+	}
+}
+
+func firstRune(s string) (rune, bool) {
+	for _, r := range s {
+		return r, true
+	}
+	return 0, false
+}
+
+// reservedFields mean something of their own at the start of a name in a rule.
+var reservedFields = []string{"auth", "old", "new", "outer", "now", "null", "true", "false", "not", "exists"}
+
+// checkFields checks the fields of an entity or a type, or the parameters of a
+// function.
+func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
+	taken := namesTaken{}
+	for _, f := range fields {
+		if first, twice := taken.take(f.Name); twice {
+			c.errorf("E211", f.Name.Loc, "field %q is already declared in %s at %s", f.Name.Name, owner, at(f.Name.Loc, first))
+		}
+		switch first, named := firstRune(f.Name.Name); {
+		case !named:
+		case slices.Contains(reservedFields, f.Name.Name):
+			c.errorf("E201", f.Name.Loc, "%q is a reserved name", f.Name.Name)
+		case !unicode.IsLower(first):
+			c.soften("202", f.Name.Loc, "field names begin with a small letter: %q", f.Name.Name)
+		}
+		if f.Type == nil {
+			continue
+		}
+		c.checkType(f.Type)
+		c.checkBounds(f)
+		c.checkDefault(f)
+	}
+}
+
+// checkType checks that a used type exists and its arguments make sense.
+func (c *fieldChecker) checkType(t *syntax.TypeRef) {
+	name := t.Name.Name
+	switch {
+	case name == "":
+	case slices.Contains(schema.BuiltinTypes, name):
+		c.checkTypeArgs(t)
+	case c.named[name] == nil:
+		c.missing("E212", t.Name.Loc, "unknown type %q%s", name, c.didYouMean(name, schema.BuiltinTypes, c.typeNames()))
+	case t.Args != nil:
+		c.errorf("E213", t.Args.Loc, "%s takes no arguments", name)
+	}
+}
+
 // checkTypeArgs checks string(1..32), decimal(12,2) and the like.
-func (c *checker) checkTypeArgs(t *syntax.TypeRef) {
+func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 	name, args := t.Name.Name, t.Args
 	refuse := func(format string, a ...any) {
 		span := t.Name.Loc
@@ -46,7 +109,7 @@ func (c *checker) checkTypeArgs(t *syntax.TypeRef) {
 }
 
 // checkBounds checks @min, @max and @pattern against the field's type.
-func (c *checker) checkBounds(f *syntax.FieldDecl) {
+func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 	for _, attr := range f.Attrs {
 		if attr.Arg == nil {
 			continue
@@ -73,7 +136,7 @@ func (c *checker) checkBounds(f *syntax.FieldDecl) {
 	}
 }
 
-func (c *checker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
+func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	if c.known(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
 		c.errorf("E218", attr.Loc, "@pattern needs a field of text, not %s", describeType(f.Type))
 		return
@@ -87,7 +150,7 @@ func (c *checker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 }
 
 // checkPatternBounds checks what matching the pattern may cost.
-func (c *checker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
+func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	program := schema.PatternProgram(attr.Arg.Text)
 	if program > schema.MaxPatternProgram {
 		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and may be to %d: use smaller repetitions", program, schema.MaxPatternProgram)
@@ -109,7 +172,7 @@ func (c *checker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr
 }
 
 // checkDefault checks that the default is a value of the field.
-func (c *checker) checkDefault(f *syntax.FieldDecl) {
+func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 	if f.Default == nil || !c.known(f) {
 		return
 	}
@@ -151,7 +214,7 @@ func (c *checker) checkDefault(f *syntax.FieldDecl) {
 	}
 }
 
-func (c *checker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingValue) {
+func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingValue) {
 	switch v := v.(type) {
 	case *syntax.NameSetting:
 		if values := namesOf(enum.Values); !slices.Contains(values, v.Name.Name) {

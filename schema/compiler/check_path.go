@@ -1,16 +1,17 @@
 package compiler
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"runner.example/internal/diag"
 	"runner.example/schema/syntax"
 )
+
+// pathChecker checks the paths of routes and the prefixes of groups.
+type pathChecker struct{ *report }
 
 const (
 	maxSegments  = 32
@@ -88,7 +89,7 @@ func shapeOf(path string) string {
 
 // checkPrefix checks the prefix of a group inside outer. On false its segments
 // are not all right.
-func (c *checker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segment, bool) {
+func (c *pathChecker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segment, bool) {
 	prefix := lit.Text
 	switch {
 	case !strings.HasPrefix(prefix, "/"):
@@ -110,7 +111,7 @@ func (c *checker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segment, 
 }
 
 // checkPath checks the path of a route inside outer.
-func (c *checker) checkPath(path syntax.Path, outer []segment) ([]segment, bool) {
+func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, bool) {
 	if !strings.HasPrefix(path.Raw, "/") {
 		c.errorf("E401", path.Loc, "the path %q must begin with /", path.Raw)
 		return nil, false
@@ -132,7 +133,7 @@ func (c *checker) checkPath(path syntax.Path, outer []segment) ([]segment, bool)
 }
 
 // checkSegments checks each segment for itself and reports the first mistake.
-func (c *checker) checkSegments(span diag.Span, word, whole string, segments []segment) bool {
+func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments []segment) bool {
 	for _, s := range segments {
 		switch {
 		case s.kind != static && !syntax.IsName(s.text):
@@ -158,7 +159,7 @@ func (c *checker) checkSegments(span diag.Span, word, whole string, segments []s
 	return true
 }
 
-func (c *checker) badParam(span diag.Span, s segment) {
+func (c *pathChecker) badParam(span diag.Span, s segment) {
 	mark, called, name := ":", "colon", "a name"
 	if s.kind == rest {
 		mark, called = "*", "star"
@@ -170,7 +171,7 @@ func (c *checker) badParam(span diag.Span, s segment) {
 }
 
 // checkParams reports a parameter that is given twice, the second time in own.
-func (c *checker) checkParams(span diag.Span, outer, own []segment) bool {
+func (c *pathChecker) checkParams(span diag.Span, outer, own []segment) bool {
 	seen := map[string]bool{}
 	for _, s := range outer {
 		if s.kind != static {
@@ -196,23 +197,4 @@ func shorten(path string) string {
 		path = path[:60] + "…"
 	}
 	return strconv.Quote(path)
-}
-
-// sizeText writes bytes as the schema language does: "64mb".
-func sizeText(n int64) string {
-	switch {
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%dmb", n>>20)
-	case n%(1<<10) == 0:
-		return fmt.Sprintf("%dkb", n>>10)
-	}
-	return fmt.Sprintf("%db", n)
-}
-
-// durationText writes a bound of a timeout: "60s".
-func durationText(d time.Duration) string {
-	if d%time.Second == 0 {
-		return fmt.Sprintf("%ds", d/time.Second)
-	}
-	return fmt.Sprintf("%dms", d.Milliseconds())
 }

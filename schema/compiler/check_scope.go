@@ -10,6 +10,12 @@ import (
 	"runner.example/schema/syntax"
 )
 
+// scopeChecker checks the apiKeys block and builds its part of the model.
+type scopeChecker struct {
+	*app
+	rules ruleChecker
+}
+
 const (
 	defaultPrefix = "rnk"
 	// maxGrace bounds the grace period of a rotation, whatever is declared.
@@ -22,7 +28,7 @@ var (
 )
 
 // checkAPIKeys checks the apiKeys block and builds its part of the model.
-func (c *checker) checkAPIKeys() {
+func (c *scopeChecker) checkAPIKeys() {
 	keys := &c.schema.APIKeys
 	keys.Prefix, keys.MaxGrace = defaultPrefix, maxGrace
 	systems := map[string]syntax.Ident{}
@@ -42,7 +48,7 @@ func (c *checker) checkAPIKeys() {
 	}
 }
 
-func (c *checker) checkKeySettings(settings []*syntax.Setting) {
+func (c *scopeChecker) checkKeySettings(settings []*syntax.Setting) {
 	c.settingsOnce(settings)
 	keys := &c.schema.APIKeys
 	var lifetime *syntax.Setting
@@ -80,7 +86,7 @@ func (c *checker) checkKeySettings(settings []*syntax.Setting) {
 	}
 }
 
-func (c *checker) checkKeyPrefix(v syntax.SettingValue) {
+func (c *scopeChecker) checkKeyPrefix(v syntax.SettingValue) {
 	lit, ok := c.str(v)
 	switch {
 	case !ok:
@@ -100,7 +106,7 @@ func raw(v syntax.SettingValue) string {
 }
 
 // checkSystem checks the scope's identity; systems holds those seen so far.
-func (c *checker) checkSystem(scope *syntax.ScopeDecl, systems map[string]syntax.Ident) {
+func (c *scopeChecker) checkSystem(scope *syntax.ScopeDecl, systems map[string]syntax.Ident) {
 	if scope.System == nil {
 		return
 	}
@@ -116,7 +122,7 @@ func (c *checker) checkSystem(scope *syntax.ScopeDecl, systems map[string]syntax
 	}
 }
 
-func (c *checker) checkScope(scope *syntax.ScopeDecl) {
+func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 	name := scope.Name
 	if len(scope.Grants) == 0 && !c.broken {
 		c.warnf("W304", name.Loc, "scope %q grants nothing: its keys can call routes but cannot reach any entity", name.Name)
@@ -137,7 +143,7 @@ func (c *checker) checkScope(scope *syntax.ScopeDecl) {
 			c.errorf("E402", issue.Loc, "@issue is given twice: join the rules with `or`")
 		}
 		if issue.When != nil {
-			c.checkRule(issue.When, ruleScope{issue: issue})
+			c.rules.checkRule(issue.When, ruleScope{issue: issue})
 		}
 	}
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
@@ -145,7 +151,7 @@ func (c *checker) checkScope(scope *syntax.ScopeDecl) {
 	}
 }
 
-func (c *checker) checkGrant(grant *syntax.GrantDecl) {
+func (c *scopeChecker) checkGrant(grant *syntax.GrantDecl) {
 	c.checkActions(grant.Actions, grantActions)
 	for _, name := range grant.Entities {
 		switch first, _ := firstRune(name.Name); {
@@ -157,12 +163,12 @@ func (c *checker) checkGrant(grant *syntax.GrantDecl) {
 		}
 	}
 	if !c.schema.Typed && grant.Where != nil {
-		c.checkRule(grant.Where, ruleScope{old: onlyUpdates(grant.Actions)})
+		c.rules.checkRule(grant.Where, ruleScope{old: onlyUpdates(grant.Actions)})
 	}
 }
 
 // checkGrantOn checks a grant as one on the entity of that name.
-func (c *checker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
+func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
 	e := c.entity(name.Name)
 	if e == nil {
 		c.missing("E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.didYouMean(name.Name, c.entityNames()))
@@ -179,13 +185,13 @@ func (c *checker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
 		}
 	}
 	if grant.Where != nil {
-		c.checkRule(grant.Where, ruleScope{entity: e, old: onlyUpdates(grant.Actions)})
+		c.rules.checkRule(grant.Where, ruleScope{entity: e, old: onlyUpdates(grant.Actions)})
 	}
 }
 
 // checkOverlap reports what an earlier @grant of the scope grants already;
 // granted holds the single actions by entity.
-func (c *checker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl, granted map[string]map[string]bool) {
+func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl, granted map[string]map[string]bool) {
 	mine := map[string]map[string]bool{}
 	for _, entity := range grant.Entities {
 		if mine[entity.Name] != nil {
@@ -218,7 +224,7 @@ func (c *checker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl,
 }
 
 // isBroad reports write or delete on every entity there is, of several.
-func (c *checker) isBroad(granted map[string]map[string]bool) bool {
+func (c *scopeChecker) isBroad(granted map[string]map[string]bool) bool {
 	all := c.entityNames()
 	if !c.schema.Typed {
 		all = nil

@@ -228,65 +228,6 @@ func (p *parser) unknownFieldAttr(at token) {
 	}
 }
 
-// inParens reads `( one )`; what says what is in it.
-func (p *parser) inParens(what string, one func() bool) {
-	if !p.is("(") {
-		p.expected(`"("`)
-		return
-	}
-	seen, errs := false, len(p.errs)
-	closer := p.list(")", func() bool { return false }, func() bool {
-		if seen {
-			p.expected(`")"`)
-			return false
-		}
-		seen = true
-		return one()
-	})
-	if !seen {
-		p.emptyList(errs, closer, what)
-	}
-}
-
-// wordOf reads one of words into *to.
-func (p *parser) wordOf(to **Ident, words []string) bool {
-	if p.tok.kind != tokIdent || !slices.Contains(words, p.tok.text) {
-		p.expectedOneOf(words)
-		return false
-	}
-	*to = &Ident{Node{p.tok.span}, p.tok.text}
-	p.next()
-	return true
-}
-
-// expectedOneOf reports that none of words is at hand.
-func (p *parser) expectedOneOf(words []string) {
-	hint := ""
-	if p.tok.kind == tokIdent {
-		hint = diag.DidYouMean(p.tok.text, words)
-	}
-	if p.tok.bad || p.prev.bad {
-		return
-	}
-	p.fail("E100", p.tok.span, "expected %s, found %s%s", oneOf(words), p.found(), hint)
-}
-
-// oneOf is `"a"`, `"a" or "b"`, `"a", "b" or "c"`.
-func oneOf(words []string) string {
-	s := ""
-	for i, w := range words {
-		switch {
-		case i == 0:
-		case i == len(words)-1:
-			s += " or "
-		default:
-			s += ", "
-		}
-		s += `"` + w + `"`
-	}
-	return s
-}
-
 // entityItem reads an attribute or a policy of an entity.
 func (p *parser) entityItem(d *EntityDecl) bool {
 	at := p.tok

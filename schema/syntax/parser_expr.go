@@ -1,8 +1,13 @@
 package syntax
 
+// exprParser reads rules and literals.
+type exprParser struct {
+	cursor
+}
+
 // rule reads an expression; what cannot be read is a *BadExpr. It goes on
 // behind the mistake: at the next line, or at the end of the block.
-func (p *parser) rule() Expr {
+func (p *exprParser) rule() Expr {
 	start := p.tok.span
 	if p.endsRule() {
 		p.expected("a rule")
@@ -19,17 +24,17 @@ func (p *parser) rule() Expr {
 }
 
 // endsRule reports that a rule cannot go on at hand.
-func (p *parser) endsRule() bool {
+func (p *exprParser) endsRule() bool {
 	return p.tok.kind == tokEOF || p.tok.kind == tokAt || p.tok.kind == tokAtAt ||
 		p.is("}") || p.beginsNextItem() || p.atDecl()
 }
 
-func (p *parser) expr() (Expr, bool) {
+func (p *exprParser) expr() (Expr, bool) {
 	return p.chain(OpOr, "||", func() (Expr, bool) { return p.chain(OpAnd, "&&", p.not) })
 }
 
 // chain reads one or more operands with op (also spelled mark) between them.
-func (p *parser) chain(op Op, mark string, operand func() (Expr, bool)) (Expr, bool) {
+func (p *exprParser) chain(op Op, mark string, operand func() (Expr, bool)) (Expr, bool) {
 	x, ok := operand()
 	for ok && (p.isWord(string(op)) || p.is(mark)) {
 		b := &BinaryExpr{Op: op, OpSpan: p.tok.span, X: x}
@@ -41,7 +46,7 @@ func (p *parser) chain(op Op, mark string, operand func() (Expr, bool)) (Expr, b
 	return x, ok
 }
 
-func (p *parser) not() (Expr, bool) {
+func (p *exprParser) not() (Expr, bool) {
 	if !p.isWord("not") && !p.is("!") {
 		return p.comparison()
 	}
@@ -60,7 +65,7 @@ var comparisons = map[string]Op{
 	"in": OpIn, "startsWith": OpStartsWith, "contains": OpContains,
 }
 
-func (p *parser) comparison() (Expr, bool) {
+func (p *exprParser) comparison() (Expr, bool) {
 	x, ok := p.primary()
 	if !ok {
 		return x, false
@@ -89,7 +94,7 @@ func (p *parser) comparison() (Expr, bool) {
 	return b, ok
 }
 
-func (p *parser) primary() (Expr, bool) {
+func (p *exprParser) primary() (Expr, bool) {
 	const what = "a name, a literal or a rule in parentheses"
 	start := p.tok.span
 	switch {
@@ -134,7 +139,7 @@ func (p *parser) primary() (Expr, bool) {
 	return p.dotted()
 }
 
-func (p *parser) dotted() (Expr, bool) {
+func (p *exprParser) dotted() (Expr, bool) {
 	start := p.tok.span
 	name, _ := p.ident("a name")
 	n := &NameExpr{Parts: []Ident{name}}
@@ -149,7 +154,7 @@ func (p *parser) dotted() (Expr, bool) {
 	return n, true
 }
 
-func (p *parser) exists() (Expr, bool) {
+func (p *exprParser) exists() (Expr, bool) {
 	start := p.tok.span
 	p.next()
 	if !p.enter() {
@@ -171,7 +176,7 @@ func (p *parser) exists() (Expr, bool) {
 }
 
 // literal reads a constant; what is said to be expected where there is none.
-func (p *parser) literal(what string) (*Literal, bool) {
+func (p *exprParser) literal(what string) (*Literal, bool) {
 	t := p.tok
 	switch {
 	case t.kind == tokString || t.kind == tokNumber:
@@ -189,7 +194,7 @@ func (p *parser) literal(what string) (*Literal, bool) {
 	return nil, false
 }
 
-func (p *parser) negative() (*Literal, bool) {
+func (p *exprParser) negative() (*Literal, bool) {
 	start := p.tok.span
 	p.next()
 	if p.tok.kind != tokNumber || p.tok.lit.Kind != IntLit && p.tok.lit.Kind != DecimalLit {
@@ -208,7 +213,7 @@ func (p *parser) negative() (*Literal, bool) {
 }
 
 // literalOf reads a constant of one kind, without a sign.
-func (p *parser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
+func (p *exprParser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
 	if p.tok.kind != tokString && p.tok.kind != tokNumber || p.tok.lit.Kind != kind {
 		if p.tok.kind == tokNumber && p.tok.bad { // its unit is wrong, which has been said
 			p.next()
@@ -218,4 +223,12 @@ func (p *parser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
 		return nil, false
 	}
 	return p.literal(what)
+}
+
+func (p *exprParser) atValue() bool {
+	switch p.tok.kind {
+	case tokIdent, tokString, tokNumber:
+		return !p.beginsNextItem()
+	}
+	return p.is("[") || p.is("-")
 }

@@ -155,14 +155,6 @@ func (p *parser) unknownSetting(name Ident, known []string) (Ident, bool) {
 	return name, false
 }
 
-func (p *parser) atValue() bool {
-	switch p.tok.kind {
-	case tokIdent, tokString, tokNumber:
-		return !p.beginsNextItem()
-	}
-	return p.is("[") || p.is("-")
-}
-
 func (p *parser) value() (SettingValue, bool) {
 	switch {
 	case p.beginsNextItem():

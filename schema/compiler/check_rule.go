@@ -8,6 +8,10 @@ import (
 	"runner.example/schema/syntax"
 )
 
+// ruleChecker checks the expressions of policies, grants and @issue: names, types and
+// operators.
+type ruleChecker struct{ *app }
+
 // ruleScope says which names mean something in a rule.
 type ruleScope struct {
 	// entity owns the bare names; nil in untyped mode, where any name may be a
@@ -73,11 +77,11 @@ func (t exprType) String() string {
 }
 
 // checkRule checks that a rule makes sense and is true or false.
-func (c *checker) checkRule(e syntax.Expr, in ruleScope) {
+func (c *ruleChecker) checkRule(e syntax.Expr, in ruleScope) {
 	c.wantBool(e, c.typeOf(e, in), in)
 }
 
-func (c *checker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
+func (c *ruleChecker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
 	switch {
 	case t.unknown != nil:
 		c.unknownName(t.unknown, in)
@@ -95,7 +99,7 @@ func articled(t exprType) string {
 }
 
 // typeOf finds the type of an expression and reports what is wrong inside it.
-func (c *checker) typeOf(e syntax.Expr, in ruleScope) exprType {
+func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 	switch e := e.(type) {
 	case *syntax.ParenExpr:
 		return c.typeOf(e.X, in)
@@ -152,7 +156,7 @@ func literalType(lit *syntax.Literal) exprType {
 	return exprType{}
 }
 
-func (c *checker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
+func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	switch {
 	case in.issue != nil:
 		c.errorf("E309", in.issue.Loc, "@issue may use only auth.*, not exists")
@@ -179,7 +183,7 @@ func (c *checker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 
 // narrowed reports that the rule says of some field of the entity that an index
 // leads with what it equals.
-func (c *checker) narrowed(e *entityInfo, rule syntax.Expr) bool {
+func (c *ruleChecker) narrowed(e *entityInfo, rule syntax.Expr) bool {
 	switch rule := rule.(type) {
 	case *syntax.ParenExpr:
 		return c.narrowed(e, rule.X)
@@ -195,7 +199,7 @@ func (c *checker) narrowed(e *entityInfo, rule syntax.Expr) bool {
 }
 
 // leads reports that x names a field of the entity that leads an index.
-func (c *checker) leads(e *entityInfo, x syntax.Expr) bool {
+func (c *ruleChecker) leads(e *entityInfo, x syntax.Expr) bool {
 	name, ok := x.(*syntax.NameExpr)
 	if !ok || len(name.Parts) != 1 {
 		return false
@@ -221,9 +225,7 @@ func (c *checker) leads(e *entityInfo, x syntax.Expr) bool {
 	return false
 }
 
-// ---- names ----
-
-func (c *checker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
+func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 	parts := e.Parts
 	switch head := parts[0].Name; {
 	case head == "auth":
@@ -256,7 +258,7 @@ func (c *checker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 
 // typeOfPath finds the type of the field that path names, seen from a row of
 // the entity.
-func (c *checker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *entityInfo) exprType {
+func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *entityInfo) exprType {
 	if len(path) == 0 {
 		c.errorf("E230", e.Loc, "unknown name %q: a field must follow, %s.<field>", e.String(), e.String())
 		return exprType{}
@@ -299,7 +301,7 @@ func (c *checker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *entit
 	return c.typeOfPath(e, path[1:], target)
 }
 
-func (c *checker) typeOfField(f *syntax.FieldDecl) exprType {
+func (c *ruleChecker) typeOfField(f *syntax.FieldDecl) exprType {
 	name := f.Type.Name.Name
 	t := exprType{list: f.Type.List, name: name}
 	switch d := c.named[name].(type) {
@@ -334,7 +336,7 @@ func (c *checker) typeOfField(f *syntax.FieldDecl) exprType {
 // authValues are the names behind `auth.`.
 var authValues = []string{"kind", "userId", "tenant", "role", "roles", "keyId", "scope", "capability", "claims"}
 
-func (c *checker) typeOfAuth(e *syntax.NameExpr) exprType {
+func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
 	if len(e.Parts) == 1 {
 		c.errorf("E231", e.Loc, "unknown auth value %q: use auth.%s", "auth", strings.Join(authValues, ", auth."))
 		return exprType{}
@@ -369,12 +371,12 @@ func (c *checker) typeOfAuth(e *syntax.NameExpr) exprType {
 	return exprType{kind: textKind, name: "string"}
 }
 
-func (c *checker) roleType() exprType {
+func (c *ruleChecker) roleType() exprType {
 	return exprType{kind: roleKind, name: "role", words: c.roleNames, of: "auth.roles"}
 }
 
 // unknownName reports a bare name that is no field.
-func (c *checker) unknownName(e *syntax.NameExpr, in ruleScope) {
+func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
 	if in.issue != nil {
 		c.errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
 		return
@@ -382,9 +384,7 @@ func (c *checker) unknownName(e *syntax.NameExpr, in ruleScope) {
 	c.missing("E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.didYouMean(e.String(), in.entity.fieldNames()))
 }
 
-// ---- comparisons ----
-
-func (c *checker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
+func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 	x, y := c.comparand(e.X, in), c.comparand(e.Y, in)
 	if !c.resolve(&x, y, in) || !c.resolve(&y, x, in) {
 		return
@@ -414,7 +414,7 @@ func (c *checker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 
 // comparand finds the type of one side. Inside @issue a name that is not auth.*
 // waits too: it may be a role without quotes.
-func (c *checker) comparand(e syntax.Expr, in ruleScope) exprType {
+func (c *ruleChecker) comparand(e syntax.Expr, in ruleScope) exprType {
 	if name, ok := e.(*syntax.NameExpr); ok && in.issue != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
 		return exprType{unknown: name}
 	}
@@ -430,7 +430,7 @@ func (c *checker) comparand(e syntax.Expr, in ruleScope) exprType {
 
 // resolve reports unknown names in t, knowing what they are compared with, and
 // returns false if there was one.
-func (c *checker) resolve(t *exprType, other exprType, in ruleScope) bool {
+func (c *ruleChecker) resolve(t *exprType, other exprType, in ruleScope) bool {
 	ok := true
 	for i := range t.elems {
 		ok = c.resolve(&t.elems[i], other, in) && ok
@@ -454,11 +454,11 @@ func isText(t exprType) bool {
 	return !t.list && (t.kind == textKind || t.kind == idKind || t.kind == wordKind || t.kind == enumKind)
 }
 
-func (c *checker) cannotCompare(e *syntax.BinaryExpr, x, y exprType) {
+func (c *ruleChecker) cannotCompare(e *syntax.BinaryExpr, x, y exprType) {
 	c.errorf("E238", e.OpSpan, "cannot compare %s with %s", x, y)
 }
 
-func (c *checker) checkEqual(e *syntax.BinaryExpr, x, y exprType) {
+func (c *ruleChecker) checkEqual(e *syntax.BinaryExpr, x, y exprType) {
 	if x.list || y.list {
 		if x.kind != nullKind && y.kind != nullKind && !isAny(x) && !isAny(y) {
 			c.cannotCompare(e, x, y)
@@ -471,7 +471,7 @@ func (c *checker) checkEqual(e *syntax.BinaryExpr, x, y exprType) {
 func isAny(t exprType) bool { return !t.list && t.kind == anyKind }
 
 // checkSame reports that values of two types can never be equal.
-func (c *checker) checkSame(e *syntax.BinaryExpr, x, y exprType) {
+func (c *ruleChecker) checkSame(e *syntax.BinaryExpr, x, y exprType) {
 	if !c.same(x, y) {
 		c.cannotCompare(e, x, y)
 		return
@@ -481,7 +481,7 @@ func (c *checker) checkSame(e *syntax.BinaryExpr, x, y exprType) {
 }
 
 // checkWord checks a string against the closed list it is compared with.
-func (c *checker) checkWord(closed, t exprType) {
+func (c *ruleChecker) checkWord(closed, t exprType) {
 	if closed.words == nil && closed.kind != roleKind && closed.kind != wordKind || t.text == nil {
 		return
 	}
@@ -499,7 +499,7 @@ func (c *checker) checkWord(closed, t exprType) {
 	c.missing("E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.didYouMean(word, closed.words))
 }
 
-func (c *checker) same(x, y exprType) bool {
+func (c *ruleChecker) same(x, y exprType) bool {
 	if x.kind > y.kind {
 		x, y = y, x
 	}
@@ -535,7 +535,7 @@ func (x exprType) fits(t exprType) bool {
 	return false
 }
 
-func (c *checker) checkMember(e *syntax.BinaryExpr, elem, list exprType, side string) {
+func (c *ruleChecker) checkMember(e *syntax.BinaryExpr, elem, list exprType, side string) {
 	switch {
 	case isAny(list):
 	case !list.list:
@@ -554,7 +554,7 @@ func (c *checker) checkMember(e *syntax.BinaryExpr, elem, list exprType, side st
 	}
 }
 
-func (c *checker) checkOrdered(e *syntax.BinaryExpr, x, y exprType) {
+func (c *ruleChecker) checkOrdered(e *syntax.BinaryExpr, x, y exprType) {
 	hasOrder := func(t exprType) bool {
 		switch t.kind {
 		case anyKind, nullKind, numberKind, textKind, timeKind, dateKind, durationKind, idKind:

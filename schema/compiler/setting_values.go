@@ -10,9 +10,9 @@ import (
 // and returns false or nothing then. A value that could not be read (nil) has
 // been reported already.
 
-func (c *checker) expected(v syntax.SettingValue, what string) {
+func (r *report) expected(v syntax.SettingValue, what string) {
 	if v != nil {
-		c.errorf("E100", v.Span(), "expected %s, found %s", what, describeValue(v))
+		r.errorf("E100", v.Span(), "expected %s, found %s", what, describeValue(v))
 	}
 }
 
@@ -26,65 +26,65 @@ func describeValue(v syntax.SettingValue) string {
 	return "a list"
 }
 
-func (c *checker) literal(v syntax.SettingValue, kind syntax.LiteralKind, what string) (*syntax.Literal, bool) {
+func (r *report) literal(v syntax.SettingValue, kind syntax.LiteralKind, what string) (*syntax.Literal, bool) {
 	lit, ok := v.(*syntax.Literal)
 	if !ok || lit.Kind != kind {
-		c.expected(v, what)
+		r.expected(v, what)
 		return nil, false
 	}
 	return lit, true
 }
 
-func (c *checker) str(v syntax.SettingValue) (*syntax.Literal, bool) {
-	return c.literal(v, syntax.StringLit, "a string")
+func (r *report) str(v syntax.SettingValue) (*syntax.Literal, bool) {
+	return r.literal(v, syntax.StringLit, "a string")
 }
 
 // duration wants a duration above zero.
-func (c *checker) duration(v syntax.SettingValue) (time.Duration, bool) {
-	lit, ok := c.literal(v, syntax.DurationLit, "a duration (30m, 90d)")
+func (r *report) duration(v syntax.SettingValue) (time.Duration, bool) {
+	lit, ok := r.literal(v, syntax.DurationLit, "a duration (30m, 90d)")
 	if !ok {
 		return 0, false
 	}
 	if lit.Duration <= 0 {
-		c.expected(v, "a duration above zero")
+		r.expected(v, "a duration above zero")
 		return 0, false
 	}
 	return lit.Duration, true
 }
 
 // bareName wants a name without arguments.
-func (c *checker) bareName(v syntax.SettingValue, what string) (syntax.Ident, bool) {
+func (r *report) bareName(v syntax.SettingValue, what string) (syntax.Ident, bool) {
 	name, ok := v.(*syntax.NameSetting)
 	if !ok || name.Call {
-		c.expected(v, what)
+		r.expected(v, what)
 		return syntax.Ident{}, false
 	}
 	return name.Name, name.Name.Name != ""
 }
 
 // claim wants claim("name") and returns what stands for the name.
-func (c *checker) claim(v syntax.SettingValue) (syntax.SettingValue, bool) {
+func (r *report) claim(v syntax.SettingValue) (syntax.SettingValue, bool) {
 	name, ok := v.(*syntax.NameSetting)
 	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
-		c.expected(v, `claim("…")`)
+		r.expected(v, `claim("…")`)
 		return nil, false
 	}
 	return name.Args[0], true
 }
 
 // nameList wants a list of names.
-func (c *checker) nameList(v syntax.SettingValue) []syntax.Ident {
+func (r *report) nameList(v syntax.SettingValue) []syntax.Ident {
 	list, ok := v.(*syntax.ListSetting)
 	if !ok {
-		c.expected(v, "a list of names in brackets")
+		r.expected(v, "a list of names in brackets")
 		return nil
 	}
 	var names []syntax.Ident
 	for _, elem := range list.Elems {
 		if lit, ok := elem.(*syntax.Literal); ok && lit.Kind == syntax.StringLit && syntax.IsName(lit.Text) {
-			c.errorf("E100", lit.Loc, "expected a name, found %s: write it without quotes", lit.Raw)
+			r.errorf("E100", lit.Loc, "expected a name, found %s: write it without quotes", lit.Raw)
 			names = append(names, syntax.Ident{Node: lit.Node, Name: lit.Text})
-		} else if name, ok := c.bareName(elem, "a name"); ok {
+		} else if name, ok := r.bareName(elem, "a name"); ok {
 			names = append(names, name)
 		}
 	}
@@ -92,15 +92,15 @@ func (c *checker) nameList(v syntax.SettingValue) []syntax.Ident {
 }
 
 // stringList wants a list of strings.
-func (c *checker) stringList(v syntax.SettingValue) []*syntax.Literal {
+func (r *report) stringList(v syntax.SettingValue) []*syntax.Literal {
 	list, ok := v.(*syntax.ListSetting)
 	if !ok {
-		c.expected(v, "a list of strings in brackets")
+		r.expected(v, "a list of strings in brackets")
 		return nil
 	}
 	var strs []*syntax.Literal
 	for _, elem := range list.Elems {
-		if lit, ok := c.str(elem); ok {
+		if lit, ok := r.str(elem); ok {
 			strs = append(strs, lit)
 		}
 	}
@@ -108,11 +108,11 @@ func (c *checker) stringList(v syntax.SettingValue) []*syntax.Literal {
 }
 
 // settingsOnce reports settings that are given twice.
-func (c *checker) settingsOnce(settings []*syntax.Setting) {
+func (r *report) settingsOnce(settings []*syntax.Setting) {
 	taken := namesTaken{}
 	for _, s := range settings {
 		if _, twice := taken.take(s.Name); twice {
-			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
+			r.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
 		}
 	}
 }

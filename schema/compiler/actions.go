@@ -1,0 +1,56 @@
+package compiler
+
+import (
+	"slices"
+	"strings"
+
+	"runner.example/schema/syntax"
+)
+
+var (
+	grantActions  = []string{"read", "write", "delete", "insert", "update"}
+	policyActions = append(slices.Clone(grantActions), "all")
+)
+
+// checkActions reports unknown actions and those given twice.
+func (r *report) checkActions(actions []syntax.Ident, known []string) {
+	given := map[string]bool{}
+	for _, a := range actions {
+		if a.Name == "" {
+			continue
+		}
+		if !slices.Contains(known, a.Name) {
+			r.errorf("E305", a.Loc, "unknown action %q: use %s%s", a.Name, strings.Join(known, ", "), r.didYouMean(a.Name, known))
+			continue
+		}
+		twice := false
+		for _, part := range actionParts(a.Name) {
+			twice = twice || given[part]
+			given[part] = true
+		}
+		if twice {
+			r.warnf("W305", a.Loc, "action %q is given twice", a.Name)
+		}
+	}
+}
+
+// actionParts are the single actions that one word stands for.
+func actionParts(action string) []string {
+	switch action {
+	case "write":
+		return []string{"insert", "update"}
+	case "all":
+		return []string{"read", "insert", "update", "delete"}
+	}
+	return []string{action}
+}
+
+// onlyUpdates reports that each of the actions has an old and a new row.
+func onlyUpdates(actions []syntax.Ident) bool {
+	for _, a := range actions {
+		if a.Name != "update" && a.Name != "write" && a.Name != "all" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,127 @@
+package compiler
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"runner.example/schema/syntax"
+)
+
+// originChecker checks origins: those that handlers call, and those of web pages.
+type originChecker struct{ *app }
+
+// checkOutbound checks the origins that handlers may call.
+func (c *originChecker) checkOutbound() {
+	for _, d := range c.decls {
+		outbound, ok := d.(*syntax.OutboundDecl)
+		if !ok {
+			continue
+		}
+		c.settingsOnce(outbound.Settings)
+		for _, s := range outbound.Settings {
+			if s.Name.Name != "allow" {
+				continue
+			}
+			for _, origin := range c.stringList(s.Value) {
+				c.checkOrigin(origin)
+			}
+		}
+	}
+}
+
+func (c *originChecker) checkOrigin(lit *syntax.Literal) {
+	refuse := func(why string) { c.errorf("E520", lit.Loc, "%q: %s", lit.Text, why) }
+	const form = "only https URLs with a host name and no path"
+	u, err := url.Parse(lit.Text)
+	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
+		refuse(form)
+		return
+	}
+	private, named := hostKind(u.Hostname())
+	switch {
+	case private && !c.opt.AllowPrivate:
+		refuse("only https URLs with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
+		return
+	case private && (u.Scheme == "https" || u.Scheme == "http"):
+	case !named || u.Scheme != "https":
+		refuse(form)
+		return
+	}
+	if !slices.Contains(c.schema.Outbound, lit.Text) {
+		c.schema.Outbound = append(c.schema.Outbound, lit.Text)
+	}
+}
+
+// hostKind says whether a host is certainly private, and whether it is a name
+// and not an address.
+func hostKind(host string) (private, named bool) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addr = addr.Unmap()
+		return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified(), false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true, true
+	}
+	return false, isHostName(host)
+}
+
+// isHostName reports letters, digits, dots and hyphens, and no look of an
+// address: the last label is not a number.
+func isHostName(host string) bool {
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+		if strings.ContainsFunc(label, func(r rune) bool { return r != '-' && !syntax.IsLetter(r) && !syntax.IsDigit(r) }) {
+			return false
+		}
+	}
+	return !strings.HasPrefix(labels[len(labels)-1], "0x") && strings.ContainsFunc(labels[len(labels)-1], syntax.IsLetter)
+}
+
+// checkPageOrigin wants an origin of pages as browsers write it (RFC 6454, section 6.1):
+// another one would never be met.
+func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) {
+	refuse := func(format string, args ...any) {
+		c.errorf("E427", origin.Loc, "%s: %q %s", setting, origin.Text, fmt.Sprintf(format, args...))
+	}
+	noOrigin := `is no origin: write a scheme and a host, such as "https://app.example.com"`
+	if setting == "cors" {
+		noOrigin += `, or "*" for any`
+	}
+	u, err := url.Parse(origin.Text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || !strings.HasPrefix(origin.Text, u.Scheme+"://"+u.Host) {
+		refuse("%s", noOrigin)
+		return
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	switch {
+	case strings.Contains(u.Host, "*"):
+		refuse("has a wildcard, which no browser sends: list each origin")
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
+		refuse("has letters that browsers send in ASCII: write the host's name with xn--, as the address bar gives it when it is copied")
+	case origin.Text != strings.ToLower(u.Scheme+"://"+u.Host):
+		refuse("%s", noOrigin)
+	case strings.HasSuffix(u.Host, ":") || u.Port() != "" && (err != nil || port == 0 || u.Port() != strconv.FormatUint(port, 10)):
+		refuse("has no port from 1 to 65535 behind the colon")
+	case u.Scheme == "https" && port == 443 || u.Scheme == "http" && port == 80:
+		refuse("names the scheme's own port, which browsers leave out: write %q", strings.TrimSuffix(origin.Text, ":"+u.Port()))
+	case !isOriginHost(u.Hostname()):
+		refuse("%s", noOrigin)
+	}
+}
+
+// isOriginHost reports a host's name or address in small letters.
+func isOriginHost(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || isHostName(host)
+}
+
+// anyOrigin lets pages of every origin read answers.
+const anyOrigin = "*"

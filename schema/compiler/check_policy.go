@@ -1,0 +1,47 @@
+package compiler
+
+import (
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+// policyChecker checks the @@allow and @@deny rules of entities.
+type policyChecker struct {
+	*app
+	rules ruleChecker
+}
+
+// checkPolicies checks the @@allow and @@deny of all entities.
+func (c *policyChecker) checkPolicies() {
+	for _, e := range c.entities {
+		for _, p := range e.decl.Policies {
+			c.checkPolicy(e, p)
+		}
+	}
+}
+
+func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
+	head := p.Loc.To(p.Effect.Loc)
+	c.checkActions(p.Actions, policyActions)
+	for _, kind := range p.To {
+		if kind.Scope != nil && c.scopes[kind.Scope.Name] == nil {
+			c.missing("E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.didYouMean(kind.Scope.Name, c.scopeNames))
+		}
+		if kind.Name.Name == "apiKey" && p.Effect.Name == "allow" {
+			c.errorf("E316", head, "@@allow to apiKey: keys get their rights from @grant alone; `to apiKey` belongs to @@deny")
+		}
+	}
+	if p.Effect.Name == "allow" && len(p.To) == 0 && p.When == nil {
+		c.errorf("E228", head, "@@allow with neither `to` nor `when` also opens %s to anonymous callers: write `to session`, or `to anonymous` if that is meant", e.name())
+	}
+	if p.When == nil {
+		return
+	}
+	c.rules.checkRule(p.When, ruleScope{entity: e, old: onlyUpdates(p.Actions)})
+	if p.Effect.Name != "deny" {
+		return
+	}
+	if truth, _ := compileRule(p.When, rulePlace{}).Eval(&schema.Scene{}); truth == schema.True {
+		c.warnf("W229", head, "the `when` of this @@deny is always true (leave it out if that is meant)")
+	}
+}

@@ -1,0 +1,331 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+var (
+	partitions = []string{"key", "user", "tenant", "ip", "global"}
+	unitNames  = []string{"second", "minute", "hour", "day"}
+)
+
+// sizeText writes bytes as the schema language does: "64mb".
+func sizeText(n int64) string {
+	switch {
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dmb", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%dkb", n>>10)
+	}
+	return fmt.Sprintf("%db", n)
+}
+
+// durationText writes a bound of a timeout: "60s".
+func durationText(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// settingsChecker checks the settings of routes, groups and functions where they are
+// written.
+type settingsChecker struct {
+	*app
+	origins originChecker
+}
+
+// settings are those that hold at one place, each as it was written there or
+// further out.
+type settings struct {
+	auth, rate, as, body, timeout, input, verify, csrf, mints, cors *syntax.RouteSetting
+}
+
+// with returns the settings inside a place that has a list of its own. What is
+// not inherited is dropped first.
+func (s settings) with(list *syntax.RouteSettings) settings {
+	s.as, s.mints = nil, nil
+	if list == nil {
+		return s
+	}
+	for _, set := range list.List {
+		switch set.Name.Name {
+		case "auth":
+			s.auth = set
+		case "rateLimit":
+			s.rate = set
+		case "as":
+			s.as = set
+		case "body":
+			s.body = set
+		case "timeout":
+			s.timeout = set
+		case "input":
+			s.input = set
+		case "verify":
+			s.verify = set
+		case "csrf":
+			s.csrf = set
+		case "mints":
+			s.mints = set
+		case "cors":
+			s.cors = set
+		}
+	}
+	return s
+}
+
+// origins are those of cors:; nil without.
+func (s settings) origins() []string {
+	if s.cors == nil || s.cors.Origins == nil {
+		return nil
+	}
+	return textsOf(s.cors.Origins)
+}
+
+// isWord reports that a setting is there and is that word.
+func isWord(s *syntax.RouteSetting, word string) bool {
+	return s != nil && s.Word != nil && s.Word.Name == word
+}
+
+// place says on what a list of settings is written.
+type place int
+
+const (
+	onGroup place = iota
+	onRoute
+	onFunctions
+	onFunction
+)
+
+// checkSettings checks one list of settings where it is written.
+func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on place) {
+	if list == nil {
+		return
+	}
+	taken := namesTaken{}
+	for _, s := range list.List {
+		if _, twice := taken.take(s.Name); twice {
+			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
+		}
+		c.checkSetting(s, on)
+	}
+}
+
+func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on place) {
+	group := on == onGroup || on == onFunctions
+	switch s.Name.Name {
+	case "auth":
+		if s.Auth != nil {
+			c.checkMode(s.Auth, false)
+		}
+	case "rateLimit":
+		if s.Rate != nil {
+			c.checkRates(s.Rate)
+		}
+	case "as":
+		switch {
+		case s.Ref == nil || s.Ref.Name == "":
+		case group:
+			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each route it is meant for")
+		case c.scopes[s.Ref.Name] == nil:
+			c.missing("E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
+		}
+	case "mints":
+		if group {
+			c.errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the one route that may open sessions")
+		}
+	case "body":
+		c.checkBody(s.Amount)
+	case "timeout":
+		c.checkTimeout(s.Amount)
+	case "input":
+		c.checkInput(s, on)
+	case "verify":
+		c.checkVerify(s.Verify)
+	case "cors":
+		c.checkOrigins(s.Origins)
+	}
+}
+
+// checkOrigins checks the origins of cors:.
+func (c *settingsChecker) checkOrigins(list *syntax.ListSetting) {
+	if list == nil {
+		return
+	}
+	origins := c.stringList(list)
+	for _, origin := range origins {
+		if origin.Text != anyOrigin {
+			c.origins.checkPageOrigin("cors", origin)
+		} else if len(origins) > 1 {
+			c.errorf("E427", origin.Loc, "cors: \"*\" is any origin: leave the others out, or this")
+		}
+	}
+}
+
+// checkMode checks the names in an auth mode.
+func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
+	switch m.Kind.Name {
+	case "none":
+		if inAnyOf {
+			c.errorf("E412", m.Loc, "none cannot be one of anyOf: it would always win")
+		}
+	case "session":
+		for _, role := range m.Names {
+			if role.Name != "" && !slices.Contains(c.roleNames, role.Name) {
+				c.missing("E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.didYouMean(role.Name, c.roleNames))
+			}
+		}
+	case "apiKey":
+		for _, scope := range m.Names {
+			if scope.Name != "" && c.scopes[scope.Name] == nil {
+				c.missing("E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.didYouMean(scope.Name, c.scopeNames))
+			}
+		}
+	case "anyOf":
+		for _, mode := range m.Modes {
+			c.checkMode(mode, true)
+		}
+	}
+}
+
+func (c *settingsChecker) checkRates(v *syntax.RateValue) {
+	for _, rate := range v.Rates {
+		if rate.Count != nil && rate.Count.Int < 1 {
+			c.errorf("E421", rate.Count.Loc, "the rate must be at least 1; to lift an inherited limit write rateLimit: none")
+		}
+		if unit := rate.Unit; unit.Name != "" && !slices.Contains(unitNames, unit.Name) {
+			c.errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.didYouMean(unit.Name, unitNames))
+		}
+		if by := rate.By; by != nil && by.Name != "" && !slices.Contains(partitions, by.Name) {
+			c.errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s", by.Name, c.didYouMean(by.Name, partitions))
+		}
+	}
+}
+
+func (c *settingsChecker) checkBody(size *syntax.Literal) {
+	switch {
+	case size == nil:
+	case size.Int > c.opt.MaxBody:
+		c.errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
+	case size.Int < 1:
+		c.errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
+	}
+}
+
+func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
+	switch {
+	case t == nil:
+	case t.Duration > c.opt.MaxTimeout:
+		c.errorf("E424", t.Loc, "timeout %s is above %s", t.Raw, durationText(c.opt.MaxTimeout))
+	case t.Duration < time.Millisecond:
+		c.errorf("E424", t.Loc, "timeout %s is below 1ms", t.Raw)
+	}
+}
+
+func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on place) {
+	if on == onFunction || on == onFunctions {
+		c.errorf("E503", s.Name.Loc, "input: the parameters of a function are its input")
+		return
+	}
+	if s.Ref == nil || s.Ref.Name == "" {
+		return
+	}
+	if _, ok := c.named[s.Ref.Name].(*syntax.TypeDecl); ok {
+		return
+	}
+	if _, ok := c.named[s.Ref.Name].(*syntax.EntityDecl); ok {
+		c.errorf("E503", s.Ref.Loc, "input: %s is an entity, of which callers do not give every field: declare a type with those that they do", s.Ref.Name)
+		return
+	}
+	var types []string
+	for _, d := range c.decls {
+		if t, ok := d.(*syntax.TypeDecl); ok {
+			types = append(types, t.Name.Name)
+		}
+	}
+	c.missing("E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
+}
+
+// maxTolerance is how far a signature's time may be from the server's.
+const maxTolerance = 24 * time.Hour
+
+var webhookSchemes = []string{"standard", "stripe", "github", "slack"}
+
+func (c *settingsChecker) checkVerify(v *syntax.VerifyValue) {
+	if v == nil {
+		return
+	}
+	if scheme := v.Scheme; scheme.Name != "" && !slices.Contains(webhookSchemes, scheme.Name) {
+		c.errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.didYouMean(scheme.Name, webhookSchemes))
+	}
+	switch t := v.Tolerance; {
+	case t == nil:
+	case t.Duration <= 0:
+		c.errorf("E414", t.Loc, "verify: the tolerance must be above zero")
+	case t.Duration > maxTolerance:
+		c.errorf("E414", t.Loc, "verify: the tolerance %s is above 1d: clocks do not differ by that, and a delivery that is held back is taken for as long", t.Raw)
+	}
+	if secret := v.Secret; secret.Name != "" {
+		if _, ok := c.secrets[secret.Name]; !ok {
+			c.missing("E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.didYouMean(secret.Name, c.schema.Secrets))
+		}
+	}
+}
+
+// refOf is the name that a setting refers to, empty without one.
+func refOf(s *syntax.RouteSetting) string {
+	if s == nil || s.Ref == nil {
+		return ""
+	}
+	return s.Ref.Name
+}
+
+func limitsOf(set settings) []schema.RateLimit {
+	if set.rate == nil || set.rate.Rate == nil {
+		return nil
+	}
+	var limits []schema.RateLimit
+	for _, rate := range set.rate.Rate.Rates {
+		limit := schema.RateLimit{ID: rate.Loc.String()}
+		if rate.Count != nil {
+			limit.Count = int(rate.Count.Int)
+		}
+		if i := slices.Index(unitNames, rate.Unit.Name); i >= 0 {
+			limit.Per = schema.RateUnits[i].Per
+		}
+		if rate.By != nil {
+			limit.By = rate.By.Name
+		}
+		limits = append(limits, limit)
+	}
+	return limits
+}
+
+func boundsOf(set settings) (bodyBytes int64, timeout time.Duration) {
+	if set.body != nil && set.body.Amount != nil {
+		bodyBytes = set.body.Amount.Int
+	}
+	if set.timeout != nil && set.timeout.Amount != nil {
+		timeout = set.timeout.Amount.Duration
+	}
+	return bodyBytes, timeout
+}
+
+func verifyOf(set settings) *schema.Verify {
+	if set.verify == nil || set.verify.Verify == nil {
+		return nil
+	}
+	v := set.verify.Verify
+	built := &schema.Verify{Scheme: v.Scheme.Name, Secret: v.Secret.Name}
+	if v.Tolerance != nil {
+		built.Tolerance = v.Tolerance.Duration
+	}
+	return built
+}

@@ -1,0 +1,232 @@
+package compiler
+
+import (
+	"slices"
+
+	"runner.example/internal/diag"
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+// names are the declarations of an app. What is declared twice is known by its first
+// declaration.
+type names struct {
+	decls []syntax.Decl
+	// named are the declarations that can be used as a type.
+	named    map[string]syntax.Decl
+	entities []*entityInfo
+	byName   map[string]*entityInfo
+	secrets  map[string]diag.Span
+	scopes   map[string]*syntax.ScopeDecl
+	// scopeNames are in order of declaration.
+	scopeNames []string
+	// granted are the entities that a @grant names.
+	granted map[string]bool
+}
+
+func newNames() names {
+	return names{
+		named:   map[string]syntax.Decl{},
+		byName:  map[string]*entityInfo{},
+		secrets: map[string]diag.Span{},
+		scopes:  map[string]*syntax.ScopeDecl{},
+		granted: map[string]bool{},
+	}
+}
+
+// entityInfo is an entity declaration and what was found out about it.
+type entityInfo struct {
+	decl *syntax.EntityDecl
+	// fields are known by their first declaration.
+	fields map[string]*syntax.FieldDecl
+	// tenant is the @tenant field, nil without one.
+	tenant *syntax.FieldDecl
+	// allowed: some @@allow exists.
+	allowed bool
+}
+
+func newEntityInfo(d *syntax.EntityDecl) *entityInfo {
+	e := &entityInfo{decl: d, fields: map[string]*syntax.FieldDecl{}}
+	for _, f := range d.Fields {
+		if f.Name.Name != "" && e.fields[f.Name.Name] == nil {
+			e.fields[f.Name.Name] = f
+		}
+		if e.tenant == nil && f.Attr("tenant") != nil {
+			e.tenant = f
+		}
+	}
+	for _, p := range d.Policies {
+		e.allowed = e.allowed || p.Effect.Name == "allow"
+	}
+	return e
+}
+
+func (e *entityInfo) name() string { return e.decl.Name.Name }
+
+// fieldNames are the names of the fields in order of declaration.
+func (e *entityInfo) fieldNames() []string {
+	var names []string
+	for _, f := range e.decl.Fields {
+		names = append(names, f.Name.Name)
+	}
+	return names
+}
+
+// entity returns the entity of that name, nil when there is none.
+func (n *names) entity(name string) *entityInfo {
+	return n.byName[name]
+}
+
+func (n *names) entityNames() []string {
+	var names []string
+	for _, e := range n.entities {
+		names = append(names, e.name())
+	}
+	return names
+}
+
+// target returns the entity that a field leads to, nil when it is no relation.
+func (n *names) target(f *syntax.FieldDecl) *entityInfo {
+	if f.Type == nil {
+		return nil
+	}
+	return n.entity(f.Type.Name.Name)
+}
+
+func (n *names) typeNames() []string {
+	var names []string
+	for _, d := range n.decls {
+		switch d := d.(type) {
+		case *syntax.EnumDecl:
+			names = append(names, d.Name.Name)
+		case *syntax.TypeDecl:
+			names = append(names, d.Name.Name)
+		case *syntax.EntityDecl:
+			names = append(names, d.Name.Name)
+		}
+	}
+	return names
+}
+
+// known reports that the field's type exists, so that more can be said of it.
+func (n *names) known(f *syntax.FieldDecl) bool {
+	return slices.Contains(schema.BuiltinTypes, f.Type.Name.Name) || n.named[f.Type.Name.Name] != nil
+}
+
+// describeType gives a type as messages call it: "string", "B[]".
+func describeType(t *syntax.TypeRef) string {
+	if t.List {
+		return t.Name.Name + "[]"
+	}
+	return t.Name.Name
+}
+
+// namesTaken finds names that are declared twice in one list.
+type namesTaken map[string]diag.Span
+
+// take notes the name and returns the place of an earlier one.
+func (t namesTaken) take(id syntax.Ident) (first diag.Span, twice bool) {
+	if id.Name == "" {
+		return first, false
+	}
+	if first, twice = t[id.Name]; !twice {
+		t[id.Name] = id.Loc
+	}
+	return first, twice
+}
+
+// collect notes all declarations by name, before anything is checked that may
+// refer to them.
+func (a *app) collect() {
+	once := map[string]diag.Span{}
+	types, scopes := namesTaken{}, namesTaken{}
+
+	single := func(code, word string, span diag.Span) bool {
+		first, twice := once[word]
+		if !twice {
+			once[word] = span
+			return true
+		}
+		if code == "E300" {
+			a.errorf(code, span, "only one apiKeys block is allowed; the first is at %s", at(span, first))
+		} else {
+			a.errorf(code, span, "%q may be declared only once; the first is at %s", word, at(span, first))
+		}
+		return false
+	}
+	declare := func(word string, name syntax.Ident, d syntax.Decl) {
+		if name.Name == "" {
+			return
+		}
+		if first, twice := types.take(name); twice {
+			a.errorf("E200", name.Loc, "%s %q is already declared at %s", word, name.Name, at(name.Loc, first))
+			return
+		}
+		a.named[name.Name] = d
+	}
+
+	for _, d := range a.decls {
+		switch d := d.(type) {
+		case *syntax.AppDecl:
+			if single("E120", "app", d.Keyword) {
+				a.schema.App = d.Name.Name
+			}
+		case *syntax.AuthDecl:
+			single("E120", "auth", d.Keyword)
+		case *syntax.OutboundDecl:
+			single("E120", "outbound", d.Keyword)
+		case *syntax.APIKeysDecl:
+			single("E300", "apiKeys", d.Keyword)
+			a.collectScopes(d, scopes)
+		case *syntax.SecretDecl:
+			a.declareSecret(d)
+		case *syntax.EnumDecl:
+			declare("enum", d.Name, d)
+		case *syntax.TypeDecl:
+			declare("type", d.Name, d)
+		case *syntax.EntityDecl:
+			a.schema.Typed = true
+			declare("entity", d.Name, d)
+			info := newEntityInfo(d)
+			a.entities = append(a.entities, info)
+			if a.named[d.Name.Name] == syntax.Decl(d) {
+				a.byName[d.Name.Name] = info
+			}
+		}
+	}
+}
+
+func (a *app) declareSecret(d *syntax.SecretDecl) {
+	name := d.Name
+	if name.Name == "" {
+		return
+	}
+	if first, twice := a.secrets[name.Name]; twice {
+		a.errorf("E200", name.Loc, "secret %q is already declared at %s", name.Name, at(name.Loc, first))
+		return
+	}
+	a.secrets[name.Name] = name.Loc
+	a.schema.Secrets = append(a.schema.Secrets, name.Name)
+}
+
+// collectScopes notes the scopes, and which entities they grant something on.
+func (a *app) collectScopes(d *syntax.APIKeysDecl, taken namesTaken) {
+	for _, block := range d.Blocks {
+		for _, scope := range block.Scopes {
+			for _, grant := range scope.Grants {
+				for _, entity := range grant.Entities {
+					a.granted[entity.Name] = true
+				}
+			}
+			if scope.Name.Name == "" {
+				continue
+			}
+			if first, twice := taken.take(scope.Name); twice {
+				a.errorf("E301", scope.Name.Loc, "scope %q is already declared at %s", scope.Name.Name, at(scope.Name.Loc, first))
+				continue
+			}
+			a.scopes[scope.Name.Name] = scope
+			a.scopeNames = append(a.scopeNames, scope.Name.Name)
+		}
+	}
+}
