@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// Instructions, as far as the glue needs them (WebAssembly Core 2.0, section 5.4).
+// The instructions that the glue needs (WebAssembly Core 2.0, section 5.4).
 const (
 	opUnreachable = 0x00
 	opBlock       = 0x02
@@ -51,12 +51,12 @@ const (
 
 var unit = wasm.FuncType{}
 
-// words are so many of i32, and then values so many of i64.
+// words returns n times i32, followed by values times i64.
 func words(n, values int) []wasm.ValueType {
 	return append(slices.Repeat([]wasm.ValueType{wasm.I32}, n), slices.Repeat([]wasm.ValueType{wasm.I64}, values)...)
 }
 
-// typeOf is a function type of i32.
+// typeOf returns a function type of i32.
 func typeOf(params, results int) wasm.FuncType {
 	return wasm.FuncType{Params: words(params, 0), Results: words(results, 0)}
 }
@@ -103,17 +103,17 @@ func (a *assembler) set(local uint32) *assembler { return a.with(opLocalSet, loc
 
 func (a *assembler) call(name string) *assembler { return a.with(opCall, a.index(name)) }
 
-// load pops a place and pushes the word that lies so many bytes behind it.
+// load pops an address and pushes the word at that offset from it.
 func (a *assembler) load(offset uint32) *assembler {
 	return a.op(opI32Load, 2).number(offset)
 }
 
-// store pops a place and a word, and puts the word so many bytes behind the place.
+// store pops an address and a word, and stores the word at that offset from the address.
 func (a *assembler) store(offset uint32) *assembler {
 	return a.op(opI32Store, 2).number(offset)
 }
 
-// loadValue and storeValue are the same for eight bytes.
+// loadValue and storeValue do the same with eight bytes.
 func (a *assembler) loadValue(offset uint32) *assembler {
 	return a.op(opI64Load, 3).number(offset)
 }

@@ -14,7 +14,7 @@ import (
 	"runner.example/internal/diag"
 )
 
-// scriptPackage is what is read of a folder's package.json.
+// scriptPackage is the part of package.json that is used.
 type scriptPackage struct {
 	Dependencies, DevDependencies map[string]string
 }
@@ -23,12 +23,12 @@ func (p scriptPackage) needs(name string) bool {
 	return p.Dependencies[name] != "" || p.DevDependencies[name] != ""
 }
 
-// readScriptPackage reads the package.json of the folder at a path. One that
-// cannot be read is none of AssemblyScript's.
+// readScriptPackage reads the package.json of a directory. If it cannot be read, the result
+// is empty.
 func readScriptPackage(dir string) (p scriptPackage) {
 	path := filepath.Join(dir, "package.json")
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return p // a pipe, say, could keep a reader for ever
+		return p // reading a pipe could block
 	}
 	if text, err := os.ReadFile(path); err == nil {
 		_ = json.Unmarshal(text, &p)
@@ -36,23 +36,23 @@ func readScriptPackage(dir string) (p scriptPackage) {
 	return p
 }
 
-// isAssemblyScript reports whether the folder at a path is one of AssemblyScript.
+// isAssemblyScript reports whether a directory is written in AssemblyScript.
 func isAssemblyScript(dir string) bool { return readScriptPackage(dir).needs("assemblyscript") }
 
 const assemblyScriptSDK = "@runner/assemblyscript"
 
-// assemblyScript builds a folder of handlers/ with the folder's own compiler. Its
-// messages become entries of the list.
+// assemblyScript builds a directory of handlers/ with the compiler installed in it. Its
+// messages are added to the list.
 func (b *builder) assemblyScript(ctx context.Context, folder string) (*Module, error) {
 	source := "handlers/" + folder
 	dir := filepath.Join(b.options.Dir, "handlers", folder)
 	if _, err := exec.LookPath("node"); err != nil {
-		return nil, fmt.Errorf("%s is written in AssemblyScript, and there is no command node here: install Node.js 20 or later (nodejs.org)", source)
+		return nil, fmt.Errorf("%s is written in AssemblyScript, and the command node is missing: install Node.js 20 or later (nodejs.org)", source)
 	}
 	manifest := readScriptPackage(dir)
 	for _, name := range []string{"assemblyscript", "json-as", assemblyScriptSDK} {
 		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil && manifest.needs(name) {
-			b.found.Errorf("", diag.Span{File: source}, "it needs the package %s: run `npm install` in %s", name, source)
+			b.found.Errorf("", diag.Span{File: source}, "the package %s is missing: run `npm install` in %s", name, source)
 			return nil, nil
 		}
 	}
@@ -61,7 +61,7 @@ func (b *builder) assemblyScript(ctx context.Context, folder string) (*Module, e
 		return nil, fmt.Errorf("read %s: %w", source, err)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("%s has a package.json that names assemblyscript, and no *.ts: write the handlers there", source)
+		return nil, fmt.Errorf("%s has a package.json that names assemblyscript, but no *.ts: write the handlers there", source)
 	}
 	return b.fromFolder(folder, func(building string) (bool, error) {
 		args := append([]string{filepath.Join("node_modules", "assemblyscript", "bin", "asc.js")}, entries...)
@@ -74,14 +74,14 @@ func (b *builder) assemblyScript(ctx context.Context, folder string) (*Module, e
 	})
 }
 
-// scriptEntries gives the files whose exports are handlers: assembly/index.ts, if
-// there is one, else those of the folder.
+// scriptEntries returns the files whose exports are handlers: assembly/index.ts if it
+// exists, otherwise those of the directory.
 func scriptEntries(dir string) (entries []string, err error) {
 	index := filepath.Join("assembly", "index.ts")
 	if _, err := os.Stat(filepath.Join(dir, index)); err == nil {
 		return []string{index}, nil
 	}
-	files, err := os.ReadDir(dir) // in the order of their names
+	files, err := os.ReadDir(dir) // sorted by name
 	for _, file := range files {
 		name := file.Name()
 		if isScript(name) && filepath.Ext(name) == ".ts" && !file.IsDir() {
@@ -91,14 +91,14 @@ func scriptEntries(dir string) (entries []string, err error) {
 	return entries, err
 }
 
-// scriptVariables take back what the environment could say to json-as, so that
-// equal sources make equal bytes. Its plain code is taken: what json-as 1.6.0
-// writes eight bytes at a time splits surrogate pairs.
+// scriptVariables reset environment variables that json-as reads, so that equal sources
+// make equal bytes. They select its plain code: the code of json-as 1.6.0 that writes eight
+// bytes at a time splits surrogate pairs.
 var scriptVariables = []string{"JSON_CACHE=", "JSON_DEBUG=", "JSON_FAST_PATH_THROW=", "JSON_MODE=NAIVE", "JSON_STRICT=", "JSON_USE_FAST_PATH=1", "JSON_WRITE=", "NODE_OPTIONS="}
 
-// scriptOptions are what makes a module of the runner. An asconfig.json in the
-// folder can add to them, and name another runtime than the one that never frees:
-// the sandbox does, after every request.
+// scriptOptions are the compiler's options. An asconfig.json in the directory can add
+// options, and select another runtime than the one that never frees memory: the sandbox
+// restores the memory after every request.
 func scriptOptions(dir string, manifest scriptPackage) []string {
 	options := []string{"--noColors", "--exportStart", "_initialize", "--optimizeLevel", "3", "--shrinkLevel", "0"}
 	if manifest.needs("json-as") {
@@ -114,7 +114,7 @@ func scriptOptions(dir string, manifest scriptPackage) []string {
 	}
 	var config struct{ Options map[string]any }
 	if text, err := os.ReadFile(filepath.Join(dir, "asconfig.json")); err == nil {
-		_ = json.Unmarshal(text, &config) // what is wrong with it, the compiler says
+		_ = json.Unmarshal(text, &config) // the compiler reports its errors
 	}
 	if config.Options["runtime"] == nil {
 		options = append(options, "--runtime", "stub")
@@ -137,8 +137,8 @@ var (
 	scriptCount   = regexp.MustCompile(`^[0-9]+ (?:parse|compile|afterCompile) error\(s\)$`)
 )
 
-// noteScript adds what the compiler said to the list. What it doubts is told where
-// it is about the app's own files.
+// noteScript adds the compiler's messages to the list; warnings only for the app's own
+// files.
 func (b *builder) noteScript(source, said string, ok bool) {
 	var severity, text, failure string
 	width, before := 1, len(b.found)
@@ -164,7 +164,7 @@ func (b *builder) noteScript(source, said string, ok bool) {
 			width = len(m[1])
 		} else if m := scriptPlace.FindStringSubmatch(line); m != nil && text != "" {
 			row, _ := strconv.Atoi(m[2])
-			col, _ := strconv.Atoi(m[3]) // in UTF-16, which are columns in nearly all code
+			col, _ := strconv.Atoi(m[3]) // in UTF-16 units, which equal columns in almost all code
 			switch {
 			case !strings.HasPrefix(m[1], "~lib/"):
 				tell(place(source+"/"+m[1], row, col, width), text)
@@ -182,6 +182,6 @@ func (b *builder) noteScript(source, said string, ok bool) {
 	case failure != "":
 		b.found.Errorf("", diag.Span{File: source}, "%s", failure)
 	case !b.found[before:].HasErrors():
-		b.found.Errorf("", diag.Span{File: source}, "the compiler failed and said nothing of it: run asc there to see more")
+		b.found.Errorf("", diag.Span{File: source}, "the compiler failed without a message: run asc there for details")
 	}
 }

@@ -39,7 +39,7 @@ import (
 
 const scriptManifest = `{"dependencies":{"@runner/assemblyscript":"1.0.0","assemblyscript":"0.28.20","json-as":"1.6.0"}}`
 
-// scriptHandlers are what the tests ask; the comment marks a place.
+// scriptHandlers are the handlers of the tests; the comment marks a place.
 const scriptHandlers = `import { fail, fetch, fetchAll, fields, ok, randomBytes, Response, RouteRequest } from "@runner/assemblyscript";
 import { base64, fromBase64 } from "@runner/assemblyscript/assembly/octets";
 export { renamed as fromElsewhere } from "./lib/more";
@@ -143,7 +143,7 @@ const scriptElsewhere = `import { ok, Response, RouteRequest } from "@runner/ass
 export function renamed(req: RouteRequest): Response { return ok(req.params["id"]); }
 `
 
-// scriptApp is an app with a folder of AssemblyScript and the compiler for it.
+// scriptApp creates an app with a directory of AssemblyScript and its compiler.
 func scriptApp(t testing.TB, files map[string]string) string {
 	t.Helper()
 	if testing.Short() {
@@ -163,7 +163,7 @@ func scriptApp(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// scripts is the module of scriptHandlers, made once.
+// scripts is the module of scriptHandlers, built once.
 var scripts struct {
 	sync.Once
 	module *sandbox.Module
@@ -194,7 +194,7 @@ func scriptModule(t testing.TB) *sandbox.Module {
 	return scripts.module
 }
 
-// scriptExample is the handler that the SDK's page shows.
+// scriptExample returns the handler in the SDK's README.
 func scriptExample(t testing.TB) string {
 	t.Helper()
 	page, err := assemblyscript.Package.ReadFile("README.md")
@@ -209,7 +209,7 @@ func scriptExample(t testing.TB) string {
 	return code
 }
 
-func TestFunctionsOfAssemblyScriptThatAnswerAreHandlers(t *testing.T) {
+func TestAssemblyScriptFunctionsThatReturnAResponseAreHandlers(t *testing.T) {
 	m := scriptModule(t)
 	var answering []string
 	for _, name := range m.Handlers() {
@@ -231,7 +231,7 @@ func TestFunctionsOfAssemblyScriptThatAnswerAreHandlers(t *testing.T) {
 	}
 }
 
-func TestEachRequestOfAssemblyScriptHasRandomnessOfItsOwn(t *testing.T) {
+func TestAssemblyScriptRandomnessIsNewInEveryRequest(t *testing.T) {
 	m := scriptModule(t)
 	type thrown struct {
 		Early, Now float64
@@ -261,7 +261,7 @@ func TestEachRequestOfAssemblyScriptHasRandomnessOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatThrowsInAssemblyScriptIsToldWithItsPlace(t *testing.T) {
+func TestAssemblyScriptErrorsAreLoggedWithTheirPlace(t *testing.T) {
 	m := scriptModule(t)
 	line := strings.Count(scriptHandlers[:strings.Index(scriptHandlers, "// the place")], "\n") + 1
 	got := ask(t, m, "boom", abi.Request{})
@@ -273,7 +273,7 @@ func TestWhatThrowsInAssemblyScriptIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestRecursionAndHoardingInAssemblyScriptEndWithTheRequest(t *testing.T) {
+func TestAssemblyScriptRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 	m := scriptModule(t)
 	for handler, code := range map[string]fault.Code{"recurse": fault.HandlerFailed, "hoard": fault.HandlerOutOfMemory} {
 		got := ask(t, m, handler, abi.Request{})
@@ -286,10 +286,10 @@ func TestRecursionAndHoardingInAssemblyScriptEndWithTheRequest(t *testing.T) {
 	}
 }
 
-// awkward are texts in which readers and writers of JSON go wrong.
+// awkward are texts that readers and writers of JSON often handle wrongly.
 var awkward = []string{"", "/", "\\/", `"`, "\x00", "\x1f", "\x7f", "é", "ﬀ", "😀", "\U0010ffff", "\u2028", "\ufffd", "a", "0", "u0041", "\b\f\n\r\t", "<&>", strings.Repeat("x", 300)}
 
-// randomText is any text, of pieces that are awkward.
+// randomText joins random awkward texts.
 func randomText(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(12) {
@@ -302,7 +302,7 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
-// escaped writes a text as JSON with escapes where none are needed.
+// escaped writes a text as JSON with unnecessary escapes.
 func escaped(r *rand.Rand, s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -322,7 +322,7 @@ func escaped(r *rand.Rand, s string) string {
 	return b.String() + `"`
 }
 
-// same asks a handler that answers the body's value and compares what both are.
+// same calls a handler that returns its body's value, and compares both values.
 func same[T any](t *testing.T, m *sandbox.Module, handler, body string) bool {
 	t.Helper()
 	got := ask(t, m, handler, abi.Request{Body: []byte(body)})
@@ -330,7 +330,7 @@ func same[T any](t *testing.T, m *sandbox.Module, handler, body string) bool {
 		t.Errorf("%s of %s answers %d %s %s %v", handler, body, got.status, got.body, got.detail, got.err)
 		return false
 	}
-	// The language can be off in the last digit of a number.
+	// The language may round the last digit of a number differently.
 	if diff := cmp.Diff(read[T](t, body), read[T](t, got.body), cmpopts.EquateApprox(1e-14, 0)); diff != "" {
 		t.Errorf("%s of %s answers another value (-want +got):\n%s", handler, body, diff)
 		return false
@@ -346,7 +346,7 @@ func read[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-func TestValuesInAssemblyScriptAreThoseOfTheBody(t *testing.T) {
+func TestAssemblyScriptReadsAndWritesJSONValuesUnchanged(t *testing.T) {
 	m := scriptModule(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -391,7 +391,7 @@ func TestValuesInAssemblyScriptAreThoseOfTheBody(t *testing.T) {
 	}
 }
 
-// number is a finite number, as people and programs write them.
+// number returns a finite number, in the forms that people and programs write.
 func number(r *rand.Rand) string {
 	switch r.IntN(4) {
 	case 0:
@@ -402,14 +402,14 @@ func number(r *rand.Rand) string {
 		return fmt.Sprintf("%v", r.NormFloat64())
 	}
 	for {
-		// Of what is nearly too small for a number, the language loses a bit.
+		// The language loses a bit of subnormal numbers.
 		if f := math.Float64frombits(r.Uint64()); math.Abs(f) > 1e-300 && math.Abs(f) <= math.MaxFloat64 {
 			return fmt.Sprintf("%v", f)
 		}
 	}
 }
 
-func TestObjectsMadeOnTheSpotInAssemblyScriptAreEscaped(t *testing.T) {
+func TestAssemblyScriptObjectsWithoutAClassAreEscaped(t *testing.T) {
 	m := scriptModule(t)
 	awkward := "\"},{\"\\\x00"
 	id := abi.Request{Params: []abi.Pair{{Name: []byte("id"), Value: []byte(awkward)}}}
@@ -420,7 +420,7 @@ func TestObjectsMadeOnTheSpotInAssemblyScriptAreEscaped(t *testing.T) {
 	}
 }
 
-func TestBytesInAssemblyScriptAreCodedAsBase64(t *testing.T) {
+func TestAssemblyScriptEncodesBytesAsBase64(t *testing.T) {
 	m := scriptModule(t)
 	for n := range 70 {
 		body := make([]byte, n)
@@ -435,9 +435,9 @@ func TestBytesInAssemblyScriptAreCodedAsBase64(t *testing.T) {
 	}
 }
 
-func TestHandlersInAssemblyScriptFetch(t *testing.T) {
+func TestAssemblyScriptHandlersFetch(t *testing.T) {
 	m := scriptModule(t)
-	var meeting sync.WaitGroup // of the two that are under way together
+	var meeting sync.WaitGroup // of the two concurrent requests
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("X-Saw", r.Method+" "+r.Header.Get("X-A"))
@@ -464,7 +464,7 @@ func TestHandlersInAssemblyScriptFetch(t *testing.T) {
 	t.Cleanup(client.Close)
 	for body, want := range map[string]string{
 		"\xff\x00": `200 {"status":418,"saw":"POST 1","text":"/onehé","bytes":"L2H/AA==","refused":"denied","last":"/b"}`,
-		"":         `500 handler_failed`, // what is undeclared is no business of the caller
+		"":         `500 handler_failed`, // the cause is not shown to the client
 	} {
 		meeting.Add(2)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -483,7 +483,7 @@ func TestHandlersInAssemblyScriptFetch(t *testing.T) {
 	}
 }
 
-func TestAssemblyScriptTakesForJSONWhatIsJSON(t *testing.T) {
+func TestAssemblyScriptAcceptsExactlyValidJSON(t *testing.T) {
 	m := scriptModule(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -530,13 +530,13 @@ func TestAssemblyScriptTakesForJSONWhatIsJSON(t *testing.T) {
 	}
 }
 
-// early asks the host for what belongs to a request when there is none.
+// early calls the host outside a request.
 const early = `import { ok, query, Response } from "@runner/assemblyscript";
 const early = query("Order").count();
 export function a(): Response { return ok(early); }
 `
 
-func TestEqualSourcesOfAssemblyScriptMakeEqualModules(t *testing.T) {
+func TestEqualAssemblyScriptSourcesMakeEqualModules(t *testing.T) {
 	one := buildEarly(t)
 	t.Setenv("JSON_MODE", "SWAR")
 	t.Setenv("JSON_STRICT", "true")
@@ -563,7 +563,7 @@ func buildEarly(t *testing.T) []byte {
 	return wasm
 }
 
-func TestMistakesInAssemblyScriptAreToldWithTheirPlaces(t *testing.T) {
+func TestAssemblyScriptErrorsHavePlaces(t *testing.T) {
 	dir := scriptApp(t, map[string]string{
 		"handlers/script/package.json": scriptManifest,
 		"handlers/script/a.ts":         "import { ok, Response } from \"@runner/assemblyscript\";\nexport function a(): Response {\n  return ok(nothing);\n}\nexport function b(): Response { return 7; }\n",
@@ -574,7 +574,7 @@ func TestMistakesInAssemblyScriptAreToldWithTheirPlaces(t *testing.T) {
 		{`^handlers/script/a\.ts:3:13: error: Cannot find name 'nothing'\.$`, `^handlers/script/a\.ts:5:40: error: Type 'i32' is not assignable to type `},
 	} {
 		_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n"})
-		wrong, ok := errors.AsType[*build.MistakesError](err)
+		wrong, ok := errors.AsType[*build.DiagnosticsError](err)
 		if !ok {
 			t.Fatalf("got %v", err)
 		}
@@ -587,14 +587,14 @@ func TestMistakesInAssemblyScriptAreToldWithTheirPlaces(t *testing.T) {
 				t.Errorf("got %q, want one like %s", all, want)
 			}
 		}
-		// What is said first is out of the way now.
+		// This removes the first error.
 		if err := os.WriteFile(filepath.Join(dir, "handlers/script/c.ts"), []byte("export const c = 1;\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestAHandlerOfAssemblyScriptHasOnePlace(t *testing.T) {
+func TestAnAssemblyScriptHandlerIsExportedOnce(t *testing.T) {
 	dir := scriptApp(t, map[string]string{
 		"handlers/script/package.json": scriptManifest,
 		"handlers/script/a.ts":         scriptElsewhere,
@@ -606,26 +606,26 @@ func TestAHandlerOfAssemblyScriptHasOnePlace(t *testing.T) {
 	}
 }
 
-func TestWhatAssemblyScriptNeedsIsToldInOneLine(t *testing.T) {
+func TestAMissingAssemblyScriptCompilerIsOneErrorLine(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/script/package.json": scriptManifest, "handlers/script/a.ts": scriptElsewhere})
 	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n"})
-	if err == nil || err.Error() != "handlers/script: error: it needs the package assemblyscript: run `npm install` in handlers/script" {
+	if err == nil || err.Error() != "handlers/script: error: the package assemblyscript is missing: run `npm install` in handlers/script" {
 		t.Errorf("without packages: %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
 	_, _, err = build.Build(context.Background(), build.Options{Dir: dir, Name: "n"})
-	if err == nil || !strings.Contains(err.Error(), "there is no command node here: install Node.js") {
+	if err == nil || !strings.Contains(err.Error(), "the command node is missing: install Node.js") {
 		t.Errorf("without node: %v", err)
 	}
 }
 
-func TestAssemblyScriptNeedsNoSDKAndTakesOptionsOfItsOwn(t *testing.T) {
+func TestAssemblyScriptWorksWithoutTheSDKAndWithAnAsconfig(t *testing.T) {
 	type row struct {
 		config      string
-		least, most int // bytes: with a collector there are more
+		least, most int // bytes: more with a collector
 	}
 	rows := []row{{`{"options":{"runtime":"incremental"}}`, 2 << 10, 16 << 10}}
-	if os.Getenv("RUNNER_SOAK") != "" { // each takes the compiler seconds
+	if os.Getenv("RUNNER_SOAK") != "" { // each one compiles for seconds
 		rows = append(rows, row{"{}", 1, 1 << 10})
 	}
 	for _, row := range rows {

@@ -30,9 +30,8 @@ export function fails(req: RouteRequest) { return ok({ street: JSON.parse(req.pa
 export function compute() { const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2)); return ok(fib(18)); }
 `
 
-// BenchmarkCall tells what one request takes of a handler in TypeScript, without
-// HTTP: the medians of the guest's own time, of making the sandbox as new again,
-// and the pages that were changed.
+// BenchmarkCall measures one request to a handler in TypeScript without HTTP: medians of
+// the guest's own time, of restoring the sandbox, and of the number of changed pages.
 func BenchmarkCall(b *testing.B) {
 	dir := app(b, map[string]string{"handlers/hello.ts": helloFile})
 	modules, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app", CacheDir: engineCache})
@@ -90,8 +89,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkBuild is runner build once the engine was compiled, and BenchmarkLoad
-// what a server does with the result while another module of TypeScript is there.
+// BenchmarkBuild is runner build with a compiled engine. BenchmarkLoad loads the result
+// while another TypeScript module is loaded.
 func BenchmarkBuild(b *testing.B) {
 	dir, cache := app(b, map[string]string{"handlers/hello.ts": helloFile}), b.TempDir()+"/cache"
 	again := func() {

@@ -13,37 +13,36 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// Options say what is to be built.
+// Options are the input of Build.
 type Options struct {
-	// Dir is the app's folder.
+	// Dir is the app directory.
 	Dir string
-	// Name is the app's; the TypeScript module is build/<Name>.wasm.
+	// Name is the name of the app; the TypeScript module is build/<Name>.wasm.
 	Name string
-	// Handlers are the names that the schema's routes call. A module exports
-	// every function that its files export, but of these it must be clear which
-	// one is meant.
+	// Handlers are the names that the schema's routes call. A module exports every function
+	// that its files export, but each of these names must be exported only once.
 	Handlers []string
-	// CacheDir keeps the compiled JavaScript engine from one build to the next,
-	// which makes builds several times as fast. It is made if it is not there, and
-	// not used unless it is this user's alone. Empty: the engine is interpreted.
+	// CacheDir stores the compiled JavaScript engine between builds, which makes builds
+	// several times as fast. It is created if needed, and used only if no other user can
+	// write to it. Empty: the engine is interpreted.
 	CacheDir string
-	// Only tells whether a source is to be built: "handlers" for all files of
-	// TypeScript and JavaScript, handlers/<name> for a folder. nil: everything is.
+	// Only selects the sources to build: "handlers" for all TypeScript and JavaScript
+	// files, handlers/<name> for a directory. nil selects all.
 	Only func(source string) bool
-	// Log gets what the handlers' files log while they are evaluated, a line at a
-	// time; nil drops it.
+	// Log receives the lines that the handlers' files log while they are evaluated; nil
+	// discards them.
 	Log func(text string)
-	// MemoryBytes is how much memory a request may have: a module that has more to
-	// begin with is a mistake. 0: it is not asked.
+	// MemoryBytes is the memory limit of a request. A module whose initial memory is larger
+	// is an error. 0: no limit.
 	MemoryBytes int64
-	// Built is told each module as soon as it is there; may be nil.
+	// Built is called with each module as soon as it is written; may be nil.
 	Built func(*Module)
-	// Removed is told each module that was removed because its source is gone, or
-	// has become a module of another name; may be nil.
+	// Removed is called with each module that was removed because its source was deleted or
+	// is now built into a module of another name; may be nil.
 	Removed func(file string)
 }
 
-func (o *Options) tellRemoved(files []string) {
+func (o *Options) reportRemoved(files []string) {
 	for _, file := range files {
 		if o.Removed != nil {
 			o.Removed(file)
@@ -53,11 +52,11 @@ func (o *Options) tellRemoved(files []string) {
 
 func (o *Options) clean() error {
 	removed, err := Clean(o.Dir)
-	o.tellRemoved(removed)
+	o.reportRemoved(removed)
 	return err
 }
 
-// console passes on what is logged, without its level.
+// console returns a log function that ignores the level.
 func (o *Options) console() func(int, string) {
 	return func(_ int, text string) {
 		if o.Log != nil {
@@ -70,13 +69,13 @@ func (o *Options) wants(source string) bool { return o.Only == nil || o.Only(sou
 
 // Module is a module that was built.
 type Module struct {
-	// File is where it was put, relative to the app's folder.
+	// File is the path of the module, relative to the app directory.
 	File string
-	// Sources are the files or the folder that it was made of, relative to the
-	// app's folder.
+	// Sources are the files or the directory that it was built from, relative to the app
+	// directory.
 	Sources []string
-	// Handlers are what it exports, for TypeScript; of other languages' modules
-	// it is not known here.
+	// Handlers are the exported handlers of a TypeScript module; unknown for other
+	// languages.
 	Handlers []string
 	Bytes    int
 	Took     time.Duration
@@ -84,29 +83,29 @@ type Module struct {
 	wasm []byte
 }
 
-// MistakesError is what is wrong with the sources.
-type MistakesError struct {
-	// List holds at least one error.
+// DiagnosticsError has the errors and warnings of the sources.
+type DiagnosticsError struct {
+	// List has at least one entry.
 	List diag.List
-	// Sources are the files that it names, as far as they could be read.
+	// Sources are the files that the list names, if they could be read.
 	Sources []diag.Source
 }
 
-func (e *MistakesError) Error() string { return e.List.Sorted()[0].String() }
+func (e *DiagnosticsError) Error() string { return e.List.Sorted()[0].String() }
 
-// ErrNothing says that there is nothing to build.
-var ErrNothing = errors.New("there is nothing to build: handlers/ holds no *.ts, no *.js and no folder with " + signs())
+// ErrNothing means that the app has no sources to build.
+var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js and no directory with " + signs())
 
 type builder struct {
 	options Options
 	found   diag.List
 }
 
-// Build makes all modules of an app and puts them into its folder build. What is
-// there stays as it is where a module has mistakes, which are a *MistakesError;
-// warnings are doubts about sources that were built all the same. Modules that
-// earlier builds have made of what is gone are removed, as Clean does.
-func Build(ctx context.Context, o Options) (modules []*Module, warnings *MistakesError, err error) {
+// Build builds all modules of an app into its directory build. When the sources of a module
+// have errors, the error is a *DiagnosticsError and the existing module is kept; warnings
+// are about sources that were built. Modules that earlier builds made from deleted sources
+// are removed, as by Clean.
+func Build(ctx context.Context, o Options) (modules []*Module, warnings *DiagnosticsError, err error) {
 	if err := o.clean(); err != nil {
 		return nil, nil, err
 	}
@@ -123,7 +122,7 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Mistake
 			return err
 		}
 		removed, err := recordModule(o.Dir, source, m)
-		o.tellRemoved(removed)
+		o.reportRemoved(removed)
 		if err != nil {
 			return err
 		}
@@ -135,7 +134,7 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Mistake
 	}
 	if o.wants("handlers") {
 		if len(found.files) > 0 && slices.Contains(found.folders, o.Name) {
-			return nil, nil, fmt.Errorf("handlers/%[1]s and the files beside it would both become build/%[1]s.wasm: rename the folder", o.Name)
+			return nil, nil, fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", o.Name)
 		}
 		m, err := b.ownModule(ctx, found)
 		if err := add("handlers", m, err); err != nil {
@@ -152,7 +151,7 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Mistake
 			return nil, nil, err
 		}
 	}
-	told := &MistakesError{List: b.found, Sources: sources(o.Dir, b.found)}
+	told := &DiagnosticsError{List: b.found, Sources: sources(o.Dir, b.found)}
 	switch {
 	case b.found.HasErrors():
 		return modules, nil, told
@@ -162,7 +161,7 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Mistake
 	return modules, nil, nil
 }
 
-// ownModule makes the module of the files in handlers/ itself, if there are any.
+// ownModule builds the module of the files in handlers/ itself, if there are any.
 func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err error) {
 	var used []string
 	switch {
@@ -175,15 +174,15 @@ func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err
 		}
 	}
 	if !b.found.HasErrors() {
-		b.doubtStrays(found, used)
+		b.warnUnused(found, used)
 	}
 	return m, nil
 }
 
-// write puts the module where it belongs, whole or not at all.
+// write writes the module to its file, as a whole or not at all.
 func (m *Module) write(dir string) error {
 	if m.wasm == nil {
-		return nil // the toolchain has put it there
+		return nil // written by the toolchain
 	}
 	if err := replaceFile(filepath.Join(dir, m.File), m.wasm); err != nil {
 		return fmt.Errorf("write the module: %w", err)
@@ -191,14 +190,13 @@ func (m *Module) write(dir string) error {
 	return nil
 }
 
-// fits tells what would keep a module from being loaded, of all that can be told of
-// the file alone: one that does not fit had better not take the place of one that
-// does.
-func (b *builder) fits(source, file string, module []byte) bool {
+// loadable checks what can be checked in the file alone. A module that cannot be loaded
+// must not replace one that can.
+func (b *builder) loadable(source, file string, module []byte) bool {
 	about := diag.Span{File: source}
 	limits := wasm.DefaultLimits()
 	if source == "handlers" && len(module) > limits.ModuleBytes {
-		b.found.Errorf("", about, "there is too much data at the top level of the handlers' files: %d MiB of %d MiB that a module may have: read it in a request, or make it smaller", len(module)>>20, limits.ModuleBytes>>20)
+		b.found.Errorf("", about, "too much data at the top level of the handlers' files: the module has %d MiB, the limit is %d MiB: read the data in a request, or make it smaller", len(module)>>20, limits.ModuleBytes>>20)
 		return false
 	}
 	if err := wasm.Foreign(module); err != nil {
@@ -215,19 +213,19 @@ func (b *builder) fits(source, file string, module []byte) bool {
 		return true
 	}
 	if needs := int64(memory.MinPages) * wasm.PageBytes; needs > b.options.MemoryBytes {
-		what := "its module needs too much memory to begin with"
+		what := "the module needs too much initial memory"
 		if source == "handlers" {
-			what = "there is too much data at the top level of the handlers' files"
+			what = "too much data at the top level of the handlers' files"
 		}
-		b.found.Errorf("", about, "%s: %d MiB of %d MiB that a request may have: raise [sandbox] memory in runner.toml, or make it smaller", what, needs>>20, b.options.MemoryBytes>>20)
+		b.found.Errorf("", about, "%s: %d MiB, and a request may have %d MiB: raise [sandbox] memory in runner.toml, or make it smaller", what, needs>>20, b.options.MemoryBytes>>20)
 		return false
 	}
 	return true
 }
 
-// Exports gives the names of the functions that the modules in the folder build of
-// an app export as handlers do, whoever has built them. It is an error that two
-// modules export one of the handlers that are named.
+// Exports returns the names of the functions that the modules in build/ export as handlers,
+// including modules that were not built from handlers/. It is an error if two modules
+// export one of the given handlers.
 func Exports(dir string, handlers ...string) (names []string, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "build", "*.wasm"))
 	if err != nil {
@@ -237,7 +235,7 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 	called := func(path string) string {
 		name := "build/" + filepath.Base(path)
 		if _, ours := made[filepath.Base(path)]; !ours {
-			name += ", which no source here becomes"
+			name += ", which is not built from a source here"
 		}
 		return name
 	}
@@ -258,8 +256,8 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 	return names, twice
 }
 
-// exportsOf reads what one module exports as handlers do. A command of which no
-// function is one of the handlers is called like its file.
+// exportsOf returns the handlers that one module exports. A WASI command that exports none
+// of the given handlers is itself a handler, named after its file.
 func exportsOf(path string, handlers []string) (names []string, err error) {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {

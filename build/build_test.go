@@ -23,7 +23,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// world is the module of testdata/app in an engine, made once.
+// world is the module of testdata/app in an engine, built once.
 type world struct {
 	dir    string
 	built  *build.Module
@@ -36,7 +36,7 @@ var (
 	common world
 )
 
-// engineCache keeps the compiled engine while the tests run.
+// engineCache has the compiled engine during the tests.
 var engineCache string
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// theWorld builds testdata/app and loads it, the first time.
+// theWorld builds and loads testdata/app on the first call.
 func theWorld(t testing.TB) *world {
 	t.Helper()
 	once.Do(func() {
@@ -95,20 +95,20 @@ func load(t testing.TB, engine *sandbox.Engine, path string) *sandbox.Module {
 	return m
 }
 
-// answer is what became of a request.
+// answer is the result of a request.
 type answer struct {
 	status       int
 	body, detail string
 	code         string
-	headers      string // name: value, one a line
+	headers      string // name: value, one per line
 	log          string
 	err          error
 }
 
-// patient are limits that a handler here does not come to on a slow machine.
+// patient are limits that a handler here does not reach on a slow machine.
 var patient = hostabi.Limits{CPU: time.Minute}
 
-// ask runs a handler of the module.
+// ask calls a handler of the module.
 func ask(t testing.TB, m *sandbox.Module, handler string, request abi.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -131,7 +131,7 @@ func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler str
 	return a
 }
 
-// newCall completes a request, and gives the call for it.
+// newCall completes a request and returns its call.
 func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hostabi.Call {
 	request.ID, request.Route = "01request", "/x/:id"
 	if request.Method == nil {
@@ -146,7 +146,7 @@ func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hosta
 	}
 }
 
-// app writes files to a new app folder.
+// app writes files to a new app directory.
 func app(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -162,13 +162,13 @@ func app(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-func TestAHandlersResultIsTheAnswer(t *testing.T) {
+func TestAHandlersResultIsTheResponse(t *testing.T) {
 	m := theWorld(t).module
 	for _, row := range []struct {
 		handler string
 		status  int
-		body    string // or, of an error, its detail
-		more    string // in the headers or in the log
+		body    string // or the detail of an error
+		more    string // expected in the headers or in the log
 	}{
 		{"okBody", 200, `{"a":1}`, ""},
 		{"okNothing", 200, `null`, ""},
@@ -238,7 +238,7 @@ func TestAHandlersResultIsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTheRequestIsAsItCame(t *testing.T) {
+func TestTheRequestReachesTheHandlerUnchanged(t *testing.T) {
 	m := theWorld(t).module
 	long := strings.Repeat("ä", 10_000)
 	got := ask(t, m, "request", abi.Request{
@@ -294,12 +294,12 @@ func TestABodyIsJSONOrRefused(t *testing.T) {
 	}
 }
 
-// nested is an object in an object, so many levels deep.
+// nested returns objects nested that many levels deep.
 func nested(levels int) string {
 	return strings.Repeat(`{"level":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
 }
 
-func TestABodyThatDoesNotFitTheMemoryIsNotCalledBroken(t *testing.T) {
+func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
 	m := theWorld(t).module
 	for what, body := range map[string]string{
 		"numbers": "[" + strings.Repeat("1,", 4<<20) + "1]",
@@ -313,10 +313,9 @@ func TestABodyThatDoesNotFitTheMemoryIsNotCalledBroken(t *testing.T) {
 	}
 }
 
-// What a caller has sent may come back, so what tells whether an answer has a form in
-// JSON must not take the square of how deep it lies, or of how much it is. Only
-// answers with empty objects are looked at.
-func TestLookingAtAnAnswerTakesAsLongAsItIs(t *testing.T) {
+// A response may repeat the client's input, so the check whether a value has a JSON form
+// must be linear in its depth and size. Only responses with empty objects are checked.
+func TestCheckingAnAnswerIsLinear(t *testing.T) {
 	m := theWorld(t).module
 	for _, handler := range []string{"okDeep", "okWide"} {
 		fuel := func(n int, last string) int64 {
@@ -341,7 +340,7 @@ func TestRandomnessIsNewInEveryRequest(t *testing.T) {
 	seen := map[string]bool{}
 	for range 20 {
 		got := ask(t, m, "random", abi.Request{})
-		var parts []json.RawMessage // the last of which has four numbers of 32 bits
+		var parts []json.RawMessage // the last one has four numbers of 32 bits
 		if err := json.Unmarshal([]byte(got.body), &parts); got.status != 200 || err != nil || len(parts) != 4 {
 			t.Fatalf("answers %d %s: %v", got.status, got.body, err)
 		}
@@ -354,7 +353,7 @@ func TestRandomnessIsNewInEveryRequest(t *testing.T) {
 	}
 }
 
-func TestEveryRequestBeginsWithWhatWasEvaluated(t *testing.T) {
+func TestEveryRequestStartsFromTheEvaluatedState(t *testing.T) {
 	m := theWorld(t).module
 	for range 3 {
 		if got := ask(t, m, "counts", abi.Request{}); got.body != "[1,1]" {
@@ -363,7 +362,7 @@ func TestEveryRequestBeginsWithWhatWasEvaluated(t *testing.T) {
 	}
 }
 
-func TestRecursionWithoutEndIsAnErrorThatCanBeCaught(t *testing.T) {
+func TestInfiniteRecursionIsACatchableError(t *testing.T) {
 	m := theWorld(t).module
 	if got := ask(t, m, "deepCaught", abi.Request{}); got.body != `["RangeError",true]` {
 		t.Errorf("caught: %d %s %v", got.status, got.body, got.err)
@@ -380,9 +379,9 @@ func TestRecursionWithoutEndIsAnErrorThatCanBeCaught(t *testing.T) {
 	}
 }
 
-// JavaScript's bound comes before that of native stack, in which a handler only
-// traps, whatever calls itself and however.
-func TestEveryWayToRecurEndsInJavaScript(t *testing.T) {
+// JavaScript's stack limit is reached before the native one, at which a handler only traps,
+// for every kind of recursion.
+func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 	m := theWorld(t).module
 	var ways []string
 	if err := json.Unmarshal([]byte(ask(t, m, "deepWays", abi.Request{}).body), &ways); err != nil || len(ways) < 30 {
@@ -426,12 +425,12 @@ func TestTimersRunWhileAHandlerWaits(t *testing.T) {
 	}
 }
 
-func TestTheBoundsOfMemoryAndTimeHold(t *testing.T) {
+func TestMemoryAndTimeAreLimited(t *testing.T) {
 	m := theWorld(t).module
 	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "out of memory at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
 	}
-	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // down to where no error has room
+	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error
 		if got := ask(t, m, handler, abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
 			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
 		}
@@ -467,9 +466,9 @@ func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 	}
 }
 
-// What a handler imports may be large: a request does not pay for it, and neither
-// does one that fails, whose error is told with its place.
-func TestAHandlersRequestDoesNotPayForTheSizeOfItsApp(t *testing.T) {
+// A handler may import large libraries. A request does not pay for them, and neither does
+// one that fails, whose error is logged with its place.
+func TestARequestCostsTheSameInALargeApp(t *testing.T) {
 	const functions = 4000
 	var many, line strings.Builder
 	for i := range functions {
@@ -535,7 +534,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 	}
 }
 
-func TestARejectionThatNobodyLooksAtIsLogged(t *testing.T) {
+func TestAnUnhandledRejectionIsLogged(t *testing.T) {
 	got := ask(t, theWorld(t).module, "forgets", abi.Request{})
 	want := "handler forgets: a promise was rejected, and nothing waits for it: Error: could not measure at failsLater (handlers/traps.ts:"
 	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
@@ -560,7 +559,7 @@ func TestConsoleWritesToTheLog(t *testing.T) {
 	}
 }
 
-func TestConsoleHasWhatPeopleUse(t *testing.T) {
+func TestConsoleHasTheUsualMethods(t *testing.T) {
 	got := ask(t, theWorld(t).module, "logsMore", abi.Request{})
 	for _, want := range []string{
 		`msg="Ann is 41 years and 3 days, {a: 1} % %s" `, `msg="100% 1 %s"`, `msg="[what throws when it is looked at]"`,
@@ -577,9 +576,8 @@ func TestConsoleHasWhatPeopleUse(t *testing.T) {
 	}
 }
 
-// What an operation says that is not on the caller's rows and keys is for the one who
-// runs the app.
-func TestAFailedOperationThatNobodyCatchesTellsItsPlaceToTheLogAlone(t *testing.T) {
+// Details of a failed operation other than on rows and keys are only for the log.
+func TestAnUncaughtOperationErrorIsLoggedWithItsPlace(t *testing.T) {
 	m := theWorld(t).module
 	got := ask(t, m, "secretUncaught", abi.Request{})
 	if got.status != 500 || got.code != "handler_failed" || got.detail != "" {
@@ -599,7 +597,7 @@ func TestAFailedOperationThatNobodyCatchesTellsItsPlaceToTheLogAlone(t *testing.
 	}
 }
 
-func TestWhatNeedsIntlSaysSo(t *testing.T) {
+func TestMethodsThatNeedIntlThrow(t *testing.T) {
 	m := theWorld(t).module
 	for _, what := range []string{"number", "options", "date", "compare", "numeric", "upper", "big"} {
 		got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
@@ -612,7 +610,7 @@ func TestWhatNeedsIntlSaysSo(t *testing.T) {
 	}
 }
 
-func TestThePlatformIsAsPeopleExpect(t *testing.T) {
+func TestTheUsualGlobalsExist(t *testing.T) {
 	if got := ask(t, theWorld(t).module, "platform", abi.Request{}); got.status != 200 || got.body != "[]" {
 		t.Errorf("what, what it is, what it should be: %d %s %v\n%s", got.status, got.body, got.err, got.log)
 	}
@@ -624,7 +622,7 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() // another folder, another time
+	dir := t.TempDir() // another directory, another time
 	if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
 		t.Fatal(err)
 	}
@@ -638,7 +636,7 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 	if !bytes.Equal(first, second) {
 		t.Errorf("modules of %d and %d bytes differ", len(first), len(second))
 	}
-	cache := filepath.Join(t.TempDir(), "cache") // with the engine compiled, and taken from there
+	cache := filepath.Join(t.TempDir(), "cache") // with the engine compiled and cached
 	for range 2 {
 		if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app", CacheDir: cache}); err != nil {
 			t.Fatal(err)
@@ -656,7 +654,7 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 	}
 }
 
-func TestACacheThatOthersCouldHaveWrittenIsNotUsed(t *testing.T) {
+func TestACacheThatOtherUsersCanWriteToIsNotUsed(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
 	open := t.TempDir()
 	if err := os.Chmod(open, 0o777); err != nil {
@@ -670,7 +668,7 @@ func TestACacheThatOthersCouldHaveWrittenIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAModuleExportsWhatTheFilesExport(t *testing.T) {
+func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
 	dir := app(t, map[string]string{
 		"handlers/a.ts":      "export const one = () => 1;\nexport const number = 5;\nexport default () => 1;\nexport function _hidden() {}\nexport function runner_x() {}\nexport function both() {}\n",
 		"handlers/b.js":      "export async function two() {}\nexport function memory() {}\nexport function both() {}\n",
@@ -679,7 +677,7 @@ func TestAModuleExportsWhatTheFilesExport(t *testing.T) {
 		"handlers/lib/e.ts":  "export function four() {}\n",
 	})
 	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"one", "two"}})
-	if err != nil || warnings == nil || len(warnings.List) != 1 || !strings.HasPrefix(warnings.Error(), "handlers/lib: warning: no handler imports its files") {
+	if err != nil || warnings == nil || len(warnings.List) != 1 || !strings.HasPrefix(warnings.Error(), "handlers/lib: warning: no handler imports these files") {
 		t.Fatal(warnings, err)
 	}
 	if got := strings.Join(modules[0].Handlers, " "); got != "one two" {
@@ -694,7 +692,7 @@ func TestAModuleExportsWhatTheFilesExport(t *testing.T) {
 	}
 }
 
-func TestAPackageIsTakenInTheFormThatNeedsNoNode(t *testing.T) {
+func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
 	dir := app(t, map[string]string{
 		"handlers/a.ts":                   "import { where } from \"forms\";\nimport { old } from \"older\";\nexport const a = () => where + old;\n",
 		"node_modules/forms/package.json": `{"name": "forms", "type": "module", "exports": {".": {"node": "./node.js", "browser": "./browser.js", "default": "./node.js"}}}`,
@@ -717,17 +715,17 @@ func TestAPackageIsTakenInTheFormThatNeedsNoNode(t *testing.T) {
 	}
 }
 
-func TestMistakesAreToldWithTheirPlaces(t *testing.T) {
+func TestErrorsHavePlaces(t *testing.T) {
 	for _, row := range []struct {
 		name, source string
-		want         string // how the only entry begins
+		want         string // the beginning of the only entry
 	}{
 		{"syntax", "export const a = () => {\n  const = 1;\n}\n", `handlers/a.ts:2:9: error: expected identifier but found "="`},
-		{"a missing file", "import { x } from \"./nowhere.ts\";\nexport const a = x;\n", `handlers/a.ts:1:19: error: there is no file "./nowhere.ts"`},
-		{"a missing module", "import x from \"left-pad\";\nexport const a = x;\n", `handlers/a.ts:1:15: error: there is no module "left-pad": install it`},
-		{"a part of Node.js", "import { readFileSync } from \"fs\";\nexport const a = () => readFileSync;\n", `handlers/a.ts:1:30: error: "fs" is a part of Node.js, and handlers run without it`},
+		{"a missing file", "import { x } from \"./nowhere.ts\";\nexport const a = x;\n", `handlers/a.ts:1:19: error: file "./nowhere.ts" does not exist`},
+		{"a missing module", "import x from \"left-pad\";\nexport const a = x;\n", `handlers/a.ts:1:15: error: module "left-pad" not found: install it`},
+		{"a part of Node.js", "import { readFileSync } from \"fs\";\nexport const a = () => readFileSync;\n", `handlers/a.ts:1:30: error: "fs" is a part of Node.js, and handlers run without Node.js`},
 		{"no such helper", "import { okay } from \"@runner/sdk\";\nexport const a = () => okay();\n", `handlers/a.ts:1:10: error: no matching export in "runner-sdk:index.ts" for import "okay"`},
-		{"await at the top", "export const a = await 1;\n", `handlers/a.ts:1:18: error: await stands outside of a function`},
+		{"await at the top", "export const a = await 1;\n", `handlers/a.ts:1:18: error: await outside a function`},
 		{"thrown", "export const a = () => 1;\n\nnull.x;\n", `handlers/a.ts:3:`},
 		{"an operation at the top", "import { query } from \"@runner/sdk\";\nexport const a = () => 1;\nquery(\"Order\").then();\n", `handlers/a.ts:3:16: error: query belongs to a request, and there is none while the module is built: call it inside of a handler`},
 		{"an operation at the top, caught", "import { getContext } from \"@runner/sdk\";\nexport const a = () => 1;\nfunction key() {\n  try { return getContext().auth.keyId; } catch { return null; }\n}\nconst k = key();\n", `handlers/a.ts:4:16: error: getContext belongs to a request`},
@@ -737,14 +735,14 @@ func TestMistakesAreToldWithTheirPlaces(t *testing.T) {
 		{"an object that throws when it is told", "export const a = () => 1;\nthrow { toString() { throw 1; }, get name() { throw 2; }, toJSON() { throw 3; } };\n", `handlers/a.ts: error: thrown: an object`},
 		{"a style", "import \"./a.css\";\nexport const a = () => 1;\n", `handlers/a.ts:1:8: error: a file .css cannot be imported`},
 		{"a style of a module", "export const a = () => 1;\nimport * as x from \"./b.module.css\";\na(x);\n", `handlers/a.ts:2:20: error: a file .module.css cannot be imported`},
-		{"a computed import", "export const a = (x: string) =>\n  import(x);\n", `handlers/a.ts:2:3: error: what is imported must be known when the module is built`},
-		{"other letters than UTF-8", "export const a = 1;\nexport const b = \"ä\xff\";\n", `handlers/a.ts:2:20: error: the file is not UTF-8: save it as such`},
+		{"a computed import", "export const a = (x: string) =>\n  import(x);\n", `handlers/a.ts:2:3: error: the imported module must be known at build time`},
+		{"other letters than UTF-8", "export const a = 1;\nexport const b = \"ä\xff\";\n", `handlers/a.ts:2:20: error: the file is not valid UTF-8: convert it`},
 		{"after other letters", "/* äöü */ const x = \"ß\" const\n", `handlers/a.ts:1:25: error: expected ";" but found "const"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			dir := app(t, map[string]string{"handlers/a.ts": row.source, "handlers/a.css": "a { color: red }", "handlers/b.module.css": "a { color: red }"})
 			_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-			wrong, ok := errors.AsType[*build.MistakesError](err)
+			wrong, ok := errors.AsType[*build.DiagnosticsError](err)
 			if !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), row.want) {
 				t.Fatalf("got %v, want %s", err, row.want)
 			}
@@ -758,25 +756,25 @@ func TestMistakesAreToldWithTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreToldAtOnce(t *testing.T) {
+func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "handlers/b.ts": "import \"./x\";\n", "handlers/c.ts": "let let;\n"})
 	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	if wrong, ok := errors.AsType[*build.MistakesError](err); !ok || len(wrong.List) < 3 || len(wrong.Sources) != 3 {
+	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); !ok || len(wrong.List) < 3 || len(wrong.Sources) != 3 {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestWhatNobodyCanCallIsNoHandler(t *testing.T) {
+func TestExportsThatCannotBeCalledAreRefused(t *testing.T) {
 	for source, want := range map[string]string{
-		"export class h {}\n":                                    `handlers/a.ts:1:14: error: h is a class, and a handler is a function: export function h(req)`,
+		"export class h {}\n":                                    `handlers/a.ts:1:14: error: h is a class, and a handler must be a function: export function h(req)`,
 		"\nexport function* h() { yield 1; }\n":                  `handlers/a.ts:2:18: error: h is a generator, and`,
 		"export async function* h() { yield 1; }\n":              `handlers/a.ts:1:24: error: h is a generator, and`,
-		"export default function h() {}\n":                       `handlers/a.ts:1:25: error: h is a default export, and a handler is exported by its name: leave out the word default`,
+		"export default function h() {}\n":                       `handlers/a.ts:1:25: error: h is a default export, and a handler is exported by its name: remove the word default`,
 		"async function h() {}\n/* ä */ export { h as default }": `handlers/a.ts:2:18: error: h is a default export, and`,
 	} {
 		dir := app(t, map[string]string{"handlers/a.ts": source})
 		_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
-		if wrong, ok := errors.AsType[*build.MistakesError](err); !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), want) {
+		if wrong, ok := errors.AsType[*build.DiagnosticsError](err); !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), want) {
 			t.Errorf("of %q: %v, want %s", source, err, want)
 		}
 	}
@@ -787,15 +785,15 @@ func TestWhatNobodyCanCallIsNoHandler(t *testing.T) {
 	}
 }
 
-func TestAHandlerHasOnePlace(t *testing.T) {
+func TestAHandlerIsExportedOnce(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const both = () => 1;\n", "handlers/b.ts": "export const both = () => 2;\n"})
 	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"both"}})
-	if want := "handlers/a.ts: error: both is exported by handlers/b.ts as well"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "handlers/a.ts: error: both is exported by handlers/b.ts too"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestNumbersThatBecomePartOfTheModuleAreDoubted(t *testing.T) {
+func TestRandomNumbersAtTheTopLevelAreWarnings(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "const salt =\n  Math.random();\nexport const a = () => salt;\n"})
 	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
 	if err != nil || len(modules) != 1 || warnings == nil || !strings.HasPrefix(warnings.List[0].String(), "handlers/a.ts:2:8: warning: Math.random: ") {
@@ -803,7 +801,7 @@ func TestNumbersThatBecomePartOfTheModuleAreDoubted(t *testing.T) {
 	}
 }
 
-func TestWhatIsLoggedWhileBuildingIsTold(t *testing.T) {
+func TestLogLinesOfTheEvaluationAreReported(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "console.log(\"built\", { at: new Date(0).getFullYear() });\nconsole.log(\"\\x1b[31m\\nrunner: error: ä\\t\\u202e\");\nexport const a = () => 1;\n"})
 	var told []string
 	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(text string) { told = append(told, text) }})
@@ -812,7 +810,7 @@ func TestWhatIsLoggedWhileBuildingIsTold(t *testing.T) {
 	}
 }
 
-// overdue is a context whose time is over when a test says so.
+// overdue is a context that a test ends.
 type overdue struct {
 	context.Context
 	over chan struct{}
@@ -829,11 +827,11 @@ func (o *overdue) Err() error {
 	}
 }
 
-func TestEvaluationWithoutAnEndIsEnded(t *testing.T) {
+func TestEndlessEvaluationIsStopped(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\nconsole.log(\"begun\");\nfor (;;);\n"})
 	late := &overdue{context.Background(), make(chan struct{})}
 	_, _, err := build.Build(late, build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(string) { close(late.over) }})
-	if wrong, ok := errors.AsType[*build.MistakesError](err); !ok || !strings.Contains(wrong.Error(), "without an end") {
+	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); !ok || !strings.Contains(wrong.Error(), "without ending") {
 		t.Errorf("got %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -843,7 +841,7 @@ func TestEvaluationWithoutAnEndIsEnded(t *testing.T) {
 	}
 }
 
-func TestNothingToBuildIsSaidSo(t *testing.T) {
+func TestNothingToBuildIsAnError(t *testing.T) {
 	for _, files := range []map[string]string{nil, {"handlers/readme.md": "nothing"}, {"handlers/lib/a.ts": ""}} {
 		if _, _, err := build.Build(context.Background(), build.Options{Dir: app(t, files), Name: "n"}); !errors.Is(err, build.ErrNothing) {
 			t.Errorf("of %v: %v", files, err)
@@ -851,7 +849,7 @@ func TestNothingToBuildIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestAFailedBuildLeavesTheOldModule(t *testing.T) {
+func TestAFailedBuildKeepsTheOldModule(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "build/n.wasm": "old"})
 	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil {
 		t.Fatal("it was built")
@@ -861,7 +859,7 @@ func TestAFailedBuildLeavesTheOldModule(t *testing.T) {
 	}
 }
 
-// goHandler needs no SDK, so that building it needs nothing but the toolchain.
+// goHandler does not use the SDK, so it needs only the toolchain.
 const goHandler = `package main
 
 import "unsafe"
@@ -878,7 +876,7 @@ func fromGo() {
 func main() {}
 `
 
-func TestAGoFolderBecomesAModuleOfItsOwn(t *testing.T) {
+func TestAGoDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles Go: left out by -short")
 	}
@@ -906,12 +904,12 @@ func TestAGoFolderBecomesAModuleOfItsOwn(t *testing.T) {
 		t.Errorf("answers %d %s %v", got.status, got.body, got.err)
 	}
 	left, err := os.ReadDir(filepath.Join(dir, "build"))
-	if err != nil || len(left) != 3 { // and the record of them
+	if err != nil || len(left) != 3 { // and the record of built modules
 		t.Errorf("in build/ lie %v, %v", left, err)
 	}
 }
 
-func TestMistakesInGoAreToldWithTheirPlaces(t *testing.T) {
+func TestGoErrorsHavePlaces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles Go: left out by -short")
 	}
@@ -921,7 +919,7 @@ func TestMistakesInGoAreToldWithTheirPlaces(t *testing.T) {
 		"handlers/other/go.mod":  "no module\n",
 	})
 	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	wrong, ok := errors.AsType[*build.MistakesError](err)
+	wrong, ok := errors.AsType[*build.DiagnosticsError](err)
 	if !ok || len(wrong.List) != 2 {
 		t.Fatalf("got %v", err)
 	}
@@ -934,16 +932,16 @@ func TestMistakesInGoAreToldWithTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestAFolderAndTheFilesBesideItNeedNamesOfTheirOwn(t *testing.T) {
+func TestADirectoryAndTheFilesBesideItNeedDifferentNames(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "handlers/n/go.mod": "module n.example\n"})
-	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil || !strings.Contains(err.Error(), "rename the folder") {
+	if _, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil || !strings.Contains(err.Error(), "rename the directory") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// What a compiler makes of a module depends on nothing that the handlers' files
-// say: the next save, or another app, finds it made.
-func TestModulesOfTypeScriptShareTheirCode(t *testing.T) {
+// The compiled code of a module does not depend on the handlers' files: the next build, or
+// another app, finds it in the cache.
+func TestTypeScriptModulesShareTheirCode(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	engine, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: cache})
 	if err != nil {

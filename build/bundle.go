@@ -17,16 +17,15 @@ import (
 	"runner.example/sdk/typescript"
 )
 
-// The names that stack traces have for the two scripts, and source maps for what
-// puts the handlers' files together.
+// The names of the two scripts in stack traces, and of the entry script in source maps.
 const (
 	runtimeFile = "runtime.js"
 	bundleFile  = "handlers.js"
 	entryFile   = "runner-entry.js"
 )
 
-// sdkName is what handlers import; sdkFolder is what its files are called in
-// source maps, where they stand in no folder of the app.
+// sdkName is the module that handlers import. sdkFolder is the directory of its files in
+// source maps; it does not exist in the app.
 const (
 	sdkName   = "@runner/sdk"
 	sdkFolder = "runner-sdk"
@@ -35,9 +34,9 @@ const (
 // bundle is the handlers' sources as one script.
 type bundle struct {
 	script string
-	// sourceMap tells which places of which files the script's own are.
+	// sourceMap maps places in the script to places in the files.
 	sourceMap sourceMap
-	// files are the app's own files that it is made of, relative to its folder.
+	// files are the app's own files in the bundle, relative to the app directory.
 	files []string
 }
 
@@ -46,13 +45,13 @@ type sourceMap struct {
 	Mappings string   `json:"mappings"`
 }
 
-// bundleRuntime makes the script that is evaluated before the handlers: it gives
-// the engine what people expect of JavaScript beside the language.
+// bundleRuntime builds the script that is evaluated before the handlers. It adds the usual
+// JavaScript globals to the engine.
 func bundleRuntime() (string, error) {
 	result := api.Build(options(api.BuildOptions{
 		EntryPointsAdvanced: []api.EntryPoint{{InputPath: sdkName + "/runtime.ts", OutputPath: runtimeFile}},
 		Plugins:             []api.Plugin{sdkPlugin()},
-		MinifyIdentifiers:   true, // it is sooner read, and no trace leads there
+		MinifyIdentifiers:   true, // parses faster, and no stack trace refers to it
 		MinifySyntax:        true,
 		MinifyWhitespace:    true,
 	}))
@@ -62,9 +61,9 @@ func bundleRuntime() (string, error) {
 	return string(result.OutputFiles[0].Contents), nil
 }
 
-// bundleHandlers makes one script of the files, which are relative to dir, and of
-// everything that they import. The list tells mistakes and doubts with their
-// places; with an error in it there is no bundle.
+// bundleHandlers bundles the files, relative to dir, and everything that they import into
+// one script. The list has errors and warnings with their places; with an error in it there
+// is no bundle.
 func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
@@ -85,7 +84,7 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 		Stdin:         &api.StdinOptions{Contents: entry.String(), ResolveDir: root, Sourcefile: entryFile},
 		Outfile:       filepath.Join(root, bundleFile),
 		Sourcemap:     api.SourceMapExternal,
-		// Where the content of a source is needed it is read again.
+		// Sources are read again when their content is needed.
 		SourcesContent: api.SourcesContentExclude,
 		Metafile:       true,
 		Plugins:        []api.Plugin{sdkPlugin(), textPlugin(root)},
@@ -116,7 +115,7 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.Format = api.FormatIIFE
 	o.Target = api.ES2023
 	o.Platform = api.PlatformNeutral
-	// Of a package that has several forms, the one that needs no Node.js.
+	// If a package has several forms, use the one that does not need Node.js.
 	o.MainFields = []string{"browser", "module", "main"}
 	o.Conditions = []string{"runner", "worker", "browser", "module"}
 	o.Define = map[string]string{"process.env.NODE_ENV": `"production"`}
@@ -124,15 +123,15 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.LogLevel = api.LogLevelSilent
 	// To find a place in a line, a stack trace reads the line's part of the source map.
 	o.LineLimit = 500
-	// What is only known when it runs cannot be bundled before.
+	// A module name that is only known at runtime cannot be bundled.
 	o.LogOverride = map[string]api.LogLevel{"unsupported-dynamic-import": api.LogLevelError}
-	// A style has no place in a handler.
+	// Style sheets have no use in a handler.
 	o.Loader = map[string]api.Loader{".css": api.LoaderNone, ".module.css": api.LoaderNone}
 	o.LegalComments = api.LegalCommentsNone
 	return o
 }
 
-// sdkPlugin gives the SDK's files, which are part of this program.
+// sdkPlugin provides the SDK's files, which are embedded in this program.
 func sdkPlugin() api.Plugin {
 	const namespace = sdkFolder
 	return api.Plugin{Name: sdkFolder, Setup: func(b api.PluginBuild) {
@@ -157,8 +156,8 @@ func sdkPlugin() api.Plugin {
 	}}
 }
 
-// textPlugin refuses files of the app that are not UTF-8, of which something else
-// would be made. In packages it is not the app's to mend.
+// textPlugin refuses files of the app that are not UTF-8, because esbuild would change
+// them. Files in packages are accepted, because the app's author cannot change them.
 func textPlugin(root string) api.Plugin {
 	return api.Plugin{Name: "text", Setup: func(b api.PluginBuild) {
 		b.OnLoad(api.OnLoadOptions{Filter: `\.([cm]?[jt]sx?|json|txt)$`, Namespace: "file"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
@@ -167,7 +166,7 @@ func textPlugin(root string) api.Plugin {
 			}
 			text, err := os.ReadFile(args.Path)
 			if err != nil || utf8.Valid(text) {
-				return api.OnLoadResult{}, nil // what cannot be read, esbuild tells
+				return api.OnLoadResult{}, nil // esbuild reports unreadable files
 			}
 			file, err := filepath.Rel(root, args.Path)
 			if err != nil {
@@ -188,18 +187,18 @@ func textPlugin(root string) api.Plugin {
 				}
 				at.Column += size
 			}
-			return api.OnLoadResult{Errors: []api.Message{{Text: "the file is not UTF-8: save it as such", Location: at}}}, nil
+			return api.OnLoadResult{Errors: []api.Message{{Text: "the file is not valid UTF-8: convert it", Location: at}}}, nil
 		})
 	}}
 }
 
-// inputs are the files of the app that a bundle is made of.
+// inputs returns the files of the app that a bundle contains.
 func inputs(metafile string) ([]string, error) {
 	var meta struct {
 		Inputs map[string]struct{} `json:"inputs"`
 	}
 	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
-		return nil, fmt.Errorf("read what the bundle is made of: %w", err)
+		return nil, fmt.Errorf("read the inputs of the bundle: %w", err)
 	}
 	var files []string
 	for name := range meta.Inputs {
@@ -228,33 +227,33 @@ func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 	}
 }
 
-// nodeModules are those of Node.js that packages still ask for by their bare names.
+// nodeModules are modules of Node.js that packages import without the prefix node:.
 var nodeModules = []string{
 	"assert", "async_hooks", "buffer", "child_process", "cluster", "crypto", "dgram", "dns", "events", "fs", "fs/promises", "http",
 	"http2", "https", "module", "net", "os", "path", "perf_hooks", "process", "querystring", "readline", "stream", "string_decoder",
 	"timers", "tls", "tty", "url", "util", "v8", "vm", "worker_threads", "zlib",
 }
 
-// message is a message in our words: one line, lower case where it is prose.
+// message rewrites a message of esbuild's: one line, in lower case.
 func message(m api.Message) string {
 	text := strings.ReplaceAll(m.Text, "\n", " ")
 	switch {
 	case strings.HasPrefix(text, "Top-level await"):
-		return "await stands outside of a function: handlers' modules are evaluated once, when they are built, and cannot wait; await inside of a handler"
+		return "await outside a function: handlers' files are evaluated once, at build time, and cannot wait; await inside a handler"
 	case strings.HasPrefix(text, "Could not resolve \""):
 		name := strings.Trim(strings.TrimPrefix(text, "Could not resolve "), `"`)
 		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") {
-			return fmt.Sprintf("there is no file %q", name)
+			return fmt.Sprintf("file %q does not exist", name)
 		}
 		if strings.HasPrefix(name, "node:") || slices.Contains(nodeModules, name) {
-			return fmt.Sprintf("%q is a part of Node.js, and handlers run without it: use what the SDK and the language have, or another package", name)
+			return fmt.Sprintf("%q is a part of Node.js, and handlers run without Node.js: use what the SDK and the language have, or another package", name)
 		}
-		return fmt.Sprintf("there is no module %q: install it in the app's folder (npm install), if it is one that runs without Node.js", name)
+		return fmt.Sprintf("module %q not found: install it in the app directory (npm install) if it runs without Node.js", name)
 	case strings.HasPrefix(text, "No loader is configured for \""):
 		kind, _, _ := strings.Cut(strings.TrimPrefix(text, "No loader is configured for \""), `"`)
-		return fmt.Sprintf("a file %s cannot be imported: handlers are made of TypeScript, JavaScript, JSON and text", kind)
+		return fmt.Sprintf("a file %s cannot be imported: only TypeScript, JavaScript, JSON and text can", kind)
 	case strings.HasPrefix(text, `This "import" expression`):
-		return "what is imported must be known when the module is built: import a name in quotes"
+		return "the imported module must be known at build time: import a name in quotes"
 	}
 	return strings.ToLower(text[:1]) + text[1:]
 }
@@ -267,8 +266,8 @@ func place(file string, line, col, width int) diag.Span {
 	}
 }
 
-// quoted is a JavaScript string.
+// quoted returns a JavaScript string literal.
 func quoted(s string) string {
-	text, _ := json.Marshal(s) // a string always is JSON, and JSON is JavaScript
+	text, _ := json.Marshal(s) // a string is always valid JSON, and JSON is valid JavaScript
 	return string(text)
 }

@@ -21,15 +21,14 @@ import (
 
 const rustTarget = "wasm32-unknown-unknown"
 
-// What somebody types who has no Rust, or none for WebAssembly.
+// How to install Rust, or its WebAssembly target.
 const (
 	rustupInstall = "run `rustup target add " + rustTarget + "`"
 	rustDebian    = "on Debian `apt-get install cargo libstd-rust-dev-wasm32 lld-14 librust-serde-derive-dev librust-serde-json-dev`"
 )
 
-// rustProfile is what makes a small and fast module, where neither the crate's
-// manifest nor the environment says otherwise. Names of functions stay, for the log
-// of a trap.
+// rustProfile makes small and fast modules, unless the crate's manifest or the environment
+// say otherwise. Function names are kept for the log of a trap.
 var rustProfile = [][2]string{
 	{"CARGO_PROFILE_RELEASE_PANIC", "abort"},
 	{"CARGO_PROFILE_RELEASE_LTO", "true"},
@@ -38,12 +37,12 @@ var rustProfile = [][2]string{
 	{"CARGO_PROFILE_RELEASE_STRIP", "debuginfo"},
 }
 
-// rustLinking are options for the module alone: crates it is made of need not be
-// compiled again for them.
+// rustLinking are options for the final module only, so dependencies need not be compiled
+// again for them.
 var rustLinking = []string{"-C", "link-arg=-zstack-size=262144"}
 
-// rust builds a crate in handlers/ with cargo. The compiler's messages become entries
-// of the list.
+// rust builds a crate in handlers/ with cargo. The compiler's messages are added to the
+// list.
 func (b *builder) rust(ctx context.Context, folder string) (*Module, error) {
 	source := "handlers/" + folder
 	dir, err := filepath.Abs(filepath.Join(b.options.Dir, source))
@@ -86,12 +85,11 @@ func (b *builder) rust(ctx context.Context, folder string) (*Module, error) {
 	})
 }
 
-// cargo runs cargo in the folder of a crate, with another for what it makes. It gives
-// the messages for programs and those for people, and whether it went well.
+// cargo runs cargo in the directory of a crate, with another directory for its output. It
+// returns the messages for programs and those for people, and whether it succeeded.
 //
-// Cargo knows a module by the name of its crate alone. So that it takes none of an app
-// whose crate is called the same for that of this one, the compiler gets an option that
-// no other folder has.
+// Cargo identifies a module by the name of its crate alone. An option with the crate's
+// directory prevents cargo from using the module of another app's crate with the same name.
 func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string) (said, complaint []byte, ok bool, err error) {
 	args := []string{"rustc", "--lib", "--release", "--target", rustTarget, "--quiet", "--message-format=json"}
 	if debianCrates(dir) {
@@ -109,7 +107,7 @@ func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string)
 			}
 		}
 	}
-	cmd.WaitDelay = time.Second // for what cargo began itself
+	cmd.WaitDelay = time.Second // for cargo's own child processes
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	err = cmd.Run()
@@ -119,9 +117,9 @@ func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string)
 	return out.Bytes(), complaints.Bytes(), true, errors.Join(err, ctx.Err())
 }
 
-// cargoTarget is where cargo keeps what it makes: one folder of the cache for all apps,
-// so that what they stand on is compiled once. Programs lie there that are run, so it
-// must be this user's alone.
+// cargoTarget returns the directory for cargo's output: one cache directory for all apps,
+// so that dependencies are compiled once. It contains programs that are run, so it must
+// belong to this user alone.
 func (b *builder) cargoTarget(dir string) string {
 	if target := os.Getenv("CARGO_TARGET_DIR"); filepath.IsAbs(target) {
 		return target
@@ -134,9 +132,9 @@ func (b *builder) cargoTarget(dir string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "build", ".cargo")
 }
 
-// lockTarget waits until no other build uses the folder for what cargo makes: a module
-// must be fetched from there before another of its name takes its place. Closing the
-// file ends that.
+// lockTarget waits until no other build uses cargo's output directory: a module must be
+// copied from there before another of its name replaces it. Closing the file releases the
+// lock.
 func (b *builder) lockTarget(ctx context.Context, dir string) (*os.File, error) {
 	target := b.cargoTarget(dir)
 	if err := os.MkdirAll(target, 0o755); err != nil {
@@ -164,17 +162,17 @@ func (b *builder) lockTarget(ctx context.Context, dir string) (*os.File, error) 
 
 var releaseProfile = regexp.MustCompile(`(?m)^\s*\[\s*profile\s*\.\s*release\b`)
 
-// hasReleaseProfile reports whether a crate's manifest says how it is compiled.
+// hasReleaseProfile reports whether a crate's manifest has a release profile.
 func hasReleaseProfile(dir string) bool {
 	manifest, err := os.ReadFile(filepath.Join(dir, "Cargo.toml"))
 	return err == nil && releaseProfile.Match(manifest)
 }
 
-// cargoTool is a cargo with a compiler that makes modules.
+// cargoTool is a cargo with a compiler that supports the target.
 type cargoTool struct{ cargo, rustc string }
 
-// findCargo looks for the first cargo whose compiler has the library of the target,
-// among those of the path and where rustup puts it.
+// findCargo returns the first cargo whose compiler has the library of the target, in the
+// path and in rustup's directory.
 func findCargo(ctx context.Context, dir string) (cargoTool, error) {
 	places := filepath.SplitList(os.Getenv("PATH"))
 	if home, err := os.UserHomeDir(); err == nil {
@@ -198,12 +196,12 @@ func findCargo(ctx context.Context, dir string) (cargoTool, error) {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return cargoTool{}, fmt.Errorf("cargo was not found in time: %w", err)
+		return cargoTool{}, fmt.Errorf("find cargo: %w", err)
 	}
 	if without != "" {
-		return cargoTool{}, fmt.Errorf("the compiler of %s makes no modules: %s, %s", without, rustupInstall, rustDebian)
+		return cargoTool{}, fmt.Errorf("the compiler of %s does not support WebAssembly: %s, %s", without, rustupInstall, rustDebian)
 	}
-	return cargoTool{}, fmt.Errorf("there is no command cargo here: install Rust 1.63 or later (rustup.rs) and %s, %s", rustupInstall, rustDebian)
+	return cargoTool{}, fmt.Errorf("the command cargo is missing: install Rust 1.63 or later (rustup.rs) and %s, %s", rustupInstall, rustDebian)
 }
 
 func isProgram(path string) bool {
@@ -211,8 +209,8 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// compiles asks a compiler where the target's library should be, in the folder of the
-// crate, which may name the toolchain that it is for, and looks.
+// compiles asks a compiler for the directory of the target's library, and checks that it
+// exists. It runs in the directory of the crate, which may select a toolchain.
 func compiles(ctx context.Context, rustc, dir string) bool {
 	cmd := exec.CommandContext(ctx, rustc, "--print", "target-libdir", "--target", rustTarget)
 	cmd.Dir, cmd.Env = dir, environ()
@@ -224,12 +222,11 @@ func compiles(ctx context.Context, rustc, dir string) bool {
 	return len(found) > 0
 }
 
-// debianRegistry is where Debian's packages put crates.
+// debianRegistry is the crate registry of Debian's packages.
 const debianRegistry = "/usr/share/cargo/registry"
 
-// debianCrates reports whether crates are to come from Debian's packages: the user has
-// said that there is no network, nothing was ever fetched by it, and no configuration
-// of the user's own says where else crates come from.
+// debianCrates reports whether to take crates from Debian's packages: the user has set
+// cargo offline, cargo never fetched anything, and no configuration names another source.
 func debianCrates(dir string) bool {
 	if offline := os.Getenv("CARGO_NET_OFFLINE"); offline != "true" && offline != "1" {
 		return false
@@ -261,7 +258,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// cargoMessage is a line of what cargo says to programs.
+// cargoMessage is a line of cargo's JSON output.
 type cargoMessage struct {
 	Reason       string
 	ManifestPath string `json:"manifest_path"`
@@ -278,8 +275,8 @@ type rustMessage struct {
 	Children []rustMessage
 }
 
-// rustSpan is a piece of a file; columns count characters, from 1. What a macro made
-// was made where Expansion is.
+// rustSpan is a range in a file; columns count characters, from 1. Expansion is the place
+// of the macro call that produced it.
 type rustSpan struct {
 	File      string `json:"file_name"`
 	Line      int    `json:"line_start"`
@@ -292,20 +289,20 @@ type rustSpan struct {
 	Expansion *struct{ Span rustSpan }
 }
 
-// cargoFound is what became of a crate.
+// cargoFound is the result of a crate's build.
 type cargoFound struct {
-	module string // the path of what was made
+	module string // the path of the module
 	errors bool
 }
 
-// noteCargo adds what the compiler said to the list. What it doubts is told where it
-// is about the app's own files.
+// noteCargo adds the compiler's messages to the list; warnings only for the app's own
+// files.
 func (b *builder) noteCargo(source, dir string, said []byte) (found cargoFound) {
 	app := filepath.Dir(filepath.Dir(dir))
 	for line := range bytes.Lines(said) {
 		var m cargoMessage
 		if json.Unmarshal(line, &m) != nil {
-			continue // what a macro or a build script prints
+			continue // output of a macro or a build script
 		}
 		if m.Reason == "compiler-artifact" && m.ManifestPath == filepath.Join(dir, "Cargo.toml") {
 			for _, file := range m.Filenames {
@@ -332,8 +329,8 @@ func (b *builder) noteCargo(source, dir string, said []byte) (found cargoFound) 
 	return found
 }
 
-// place is where a message points to, relative to the app's folder, and whether that
-// is in it. The zero span is no place.
+// place returns the place of a message, relative to the app directory, and whether it is in
+// that directory. The zero span means no place.
 func (m *rustMessage) place(app, dir string) (span diag.Span, own bool) {
 	for _, s := range m.Spans {
 		if !s.Primary {
@@ -354,8 +351,8 @@ func (m *rustMessage) place(app, dir string) (span diag.Span, own bool) {
 	return diag.Span{}, false
 }
 
-// ownFile gives the name of a file as the app knows it. Cargo names files from the
-// folder of the workspace, which is that of the crate or one above.
+// ownFile returns the name of a file relative to the app directory. Cargo names files
+// relative to the workspace directory, which is the crate's or one above it.
 func ownFile(app, dir, name string) (file string, inside bool) {
 	for base := dir; !filepath.IsAbs(name); base = filepath.Dir(base) {
 		path := filepath.Join(base, name)
@@ -372,8 +369,8 @@ func ownFile(app, dir, name string) (file string, inside bool) {
 	return filepath.ToSlash(rel), true
 }
 
-// text is the message in one line, with what stands at the place and the first thing
-// that would help.
+// text returns the message in one line, with the label of the place and the first help
+// text.
 func (m *rustMessage) text() string {
 	text := oneLine(m.Message)
 	for _, s := range m.Spans {
@@ -396,7 +393,7 @@ func (m *rustMessage) text() string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cargoComplaint is what cargo itself said, in one line.
+// cargoComplaint returns cargo's own error in one line.
 func cargoComplaint(said []byte) string {
 	var parts []string
 	for line := range strings.Lines(string(said)) {
@@ -408,11 +405,11 @@ func cargoComplaint(said []byte) string {
 	text := strings.Join(parts, "; ")
 	switch {
 	case text == "":
-		return "cargo failed and said nothing: run cargo build there to see more"
+		return "cargo failed without a message: run cargo build there for details"
 	case strings.Contains(text, "network failure") && isFolder(debianRegistry):
-		return text + "; with CARGO_NET_OFFLINE=true the crates are those of Debian's packages"
+		return text + "; with CARGO_NET_OFFLINE=true the crates of Debian's packages are used"
 	case strings.Contains(text, "no library targets found"):
-		return `the crate has no library: write src/lib.rs, and crate-type = ["cdylib"] under [lib]`
+		return `the crate has no library: write src/lib.rs, and add crate-type = ["cdylib"] under [lib]`
 	}
 	return text
 }

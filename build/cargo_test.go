@@ -16,7 +16,7 @@ import (
 	"runner.example/sdk/rust/rusttest"
 )
 
-// crate is an app whose folder handlers/<name> has a manifest and these files.
+// crate creates an app whose directory handlers/<name> has a manifest and these files.
 func crate(t *testing.T, name, manifest string, files map[string]string) (dir string) {
 	t.Helper()
 	if testing.Short() {
@@ -32,12 +32,11 @@ func crate(t *testing.T, name, manifest string, files map[string]string) (dir st
 
 const cdylib = "[lib]\ncrate-type = [\"cdylib\"]\n"
 
-// told builds an app and gives the modules, and the mistakes and doubts, a line for
-// each.
+// told builds an app and returns the modules, and the errors and warnings, one per line.
 func told(t *testing.T, dir string) (modules []*build.Module, lines []string) {
 	t.Helper()
 	modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
-	if mistakes, ok := errors.AsType[*build.MistakesError](err); ok {
+	if mistakes, ok := errors.AsType[*build.DiagnosticsError](err); ok {
 		doubts = mistakes
 	} else if err != nil {
 		t.Fatal(err)
@@ -50,7 +49,7 @@ func told(t *testing.T, dir string) (modules []*build.Module, lines []string) {
 	return modules, lines
 }
 
-func TestMistakesInRustHavePlaces(t *testing.T) {
+func TestRustErrorsHavePlaces(t *testing.T) {
 	rows := []struct {
 		name, manifest, source string
 		want                   []string // patterns, one for each line
@@ -88,15 +87,15 @@ func TestMistakesInRustHavePlaces(t *testing.T) {
 	}
 }
 
-func TestABinaryAloneIsNoHandlerInRust(t *testing.T) {
+func TestARustBinaryWithoutALibraryIsRefused(t *testing.T) {
 	dir := crate(t, "a-binary", "", map[string]string{"handlers/a-binary/src/main.rs": "fn main() {}\n"})
 	_, lines := told(t, dir)
-	if want := []string{`handlers/a-binary/Cargo.toml: error: the crate has no library: write src/lib.rs, and crate-type = ["cdylib"] under [lib]`}; !slices.Equal(lines, want) {
+	if want := []string{`handlers/a-binary/Cargo.toml: error: the crate has no library: write src/lib.rs, and add crate-type = ["cdylib"] under [lib]`}; !slices.Equal(lines, want) {
 		t.Errorf("told %q, want %q", lines, want)
 	}
 }
 
-func TestAMistakeInAWorkspaceHasItsPlaceInTheApp(t *testing.T) {
+func TestAnErrorInAWorkspaceHasItsPlaceInTheApp(t *testing.T) {
 	dir := crate(t, "of-a-workspace", cdylib, map[string]string{
 		"Cargo.toml":                         "[workspace]\nmembers = [\"handlers/*\"]\n",
 		"handlers/of-a-workspace/src/lib.rs": "mod inner;\n", "handlers/of-a-workspace/src/inner.rs": "\nfn f() -> u8 { 256 }\n",
@@ -109,7 +108,7 @@ func TestAMistakeInAWorkspaceHasItsPlaceInTheApp(t *testing.T) {
 	}
 }
 
-func TestACompilerWithoutTheTargetIsToldToGetIt(t *testing.T) {
+func TestARustCompilerWithoutTheTargetIsAnError(t *testing.T) {
 	dir := crate(t, "without-target", cdylib, map[string]string{"rustc": "#!/bin/sh\necho /nowhere\n"})
 	rustc := filepath.Join(dir, "rustc")
 	if err := os.Chmod(rustc, 0o755); err != nil {
@@ -124,9 +123,9 @@ func TestACompilerWithoutTheTargetIsToldToGetIt(t *testing.T) {
 }
 
 // A crate with the SDK, in the sandbox.
-func TestWhatGoesWrongInRustEndsOneRequest(t *testing.T) {
+func TestARustPanicFailsOneRequest(t *testing.T) {
 	rusttest.Setenv(t)
-	const dir = "testdata/rust" // where it lies it is compiled once
+	const dir = "testdata/rust" // a fixed directory is compiled only once
 	modules, lines := told(t, dir)
 	if len(modules) != 1 || len(lines) > 0 {
 		t.Fatalf("built %v, told %q", modules, lines)
@@ -165,7 +164,7 @@ func TestWhatGoesWrongInRustEndsOneRequest(t *testing.T) {
 	}
 }
 
-func TestEqualSourcesInRustMakeEqualModules(t *testing.T) {
+func TestEqualRustSourcesMakeEqualModules(t *testing.T) {
 	dir := crate(t, "repeatable", cdylib, map[string]string{"handlers/repeatable/src/lib.rs": "#[no_mangle]\npub extern \"C\" fn hello() {}\n"})
 	var made [2][]byte
 	for i := range made {
@@ -184,9 +183,9 @@ func TestEqualSourcesInRustMakeEqualModules(t *testing.T) {
 	}
 }
 
-// Without a folder of the user's, what cargo makes lies in the app's folder build and
-// never beside the sources.
-func TestCargoWritesNothingIntoTheSourcesButItsLock(t *testing.T) {
+// Without a cache directory, cargo's output is in the app's directory build, and never
+// beside the sources.
+func TestCargoWritesOnlyItsLockIntoTheSources(t *testing.T) {
 	for _, cache := range []string{"", filepath.Join(t.TempDir(), "cache")} {
 		dir := crate(t, "tidy", cdylib, map[string]string{"handlers/tidy/src/lib.rs": "#[no_mangle]\npub extern \"C\" fn hello() {}\n"})
 		t.Setenv("CARGO_TARGET_DIR", "")
@@ -212,7 +211,7 @@ func TestCargoWritesNothingIntoTheSourcesButItsLock(t *testing.T) {
 	}
 }
 
-func TestCratesOfOneNameKeepTheirOwnHandlers(t *testing.T) {
+func TestCratesWithTheSameNameKeepTheirHandlers(t *testing.T) {
 	var dirs [2]string
 	for i, handler := range []string{"first", "second"} {
 		dirs[i] = crate(t, "of-one-name", cdylib, map[string]string{

@@ -17,15 +17,14 @@ import (
 	"runner.example/sdk/c"
 )
 
-// clangInstall is what somebody types who has no compiler for WebAssembly.
+// clangInstall says how to install a compiler for WebAssembly.
 const clangInstall = "install one, on Debian: apt-get install clang-22 lld-22 wasi-libc libclang-rt-22-dev-wasm32 libc++-22-dev-wasm32 libc++abi-22-dev-wasm32; or set WASI_SDK_PATH to a wasi-sdk"
 
-// clangVersions are those of Debian's commands that are looked for, besides clang
-// itself.
+// clangVersions are the versions of Debian's clang-<version> that are tried after clang.
 var clangVersions = []int{22, 21, 20, 19, 18, 17, 16, 15, 14}
 
-// clangFlags hold for every file and for linking. Their sysroot is found by the
-// target's name, which newer versions would have otherwise, with a warning.
+// clangFlags apply to compiling and linking. The sysroot depends on the target's name;
+// newer versions would use another name, with a warning.
 var clangFlags = []string{
 	"--target=wasm32-wasi", "-O2",
 	"-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-show-option",
@@ -33,15 +32,15 @@ var clangFlags = []string{
 
 var (
 	cFlags = []string{"-Wall", "-Wextra", "-Werror=format-security", "-Werror=implicit-function-declaration"}
-	// There is nothing that could unwind a stack of WebAssembly.
+	// WebAssembly without the exceptions proposal cannot unwind its stack.
 	cxxFlags = []string{"-Wall", "-Wextra", "-Werror=format-security", "-fno-exceptions"}
-	// What overflows the stack traps when the stack lies first. Names of functions
-	// are for the log of a trap.
+	// With the stack first in memory, an overflow traps. Function names are kept for the
+	// log of a trap.
 	linkFlags = []string{"-mexec-model=reactor", "-Wl,--stack-first", "-Wl,-z,stack-size=131072", "-Wl,--strip-debug", "-Wl,--color-diagnostics=never"}
 )
 
-// cModule builds a folder of handlers/ in C, C++ or both, as a reactor module. The
-// compiler's messages become entries of the list.
+// cModule builds a directory of handlers/ in C, C++ or both, as a WASI reactor. The
+// compiler's messages are added to the list.
 func (b *builder) cModule(ctx context.Context, folder string) (*Module, error) {
 	source := "handlers/" + folder
 	files, err := cSources(filepath.Join(b.options.Dir, source))
@@ -84,7 +83,7 @@ func (b *builder) cModule(ctx context.Context, folder string) (*Module, error) {
 	})
 }
 
-// cSources gives the files of a folder and of those in it, but for tests.
+// cSources returns the source files of a directory and its subdirectories, without tests.
 func cSources(dir string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
@@ -112,8 +111,8 @@ func isCxx(file string) bool {
 	return false
 }
 
-// readFlags reads a file with one flag on each line, as editors do; nothing when it
-// is not there.
+// readFlags reads a file with one flag on each line, as editors do; nil when it does not
+// exist.
 func readFlags(path string) (flags []string, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,8 +126,8 @@ func readFlags(path string) (flags []string, err error) {
 	return flags, err
 }
 
-// findClang gives the first compiler that makes a module of a small program: many
-// machines have some without the library for WebAssembly.
+// findClang returns the first compiler that can build a small program: many machines have a
+// clang without the libraries for WebAssembly.
 func findClang(ctx context.Context, work string, cxx bool) (string, error) {
 	names := []string{"clang"}
 	if sdk := os.Getenv("WASI_SDK_PATH"); sdk != "" {
@@ -167,9 +166,9 @@ func findClang(ctx context.Context, work string, cxx bool) (string, error) {
 		}
 	}
 	if len(there) > 0 {
-		return "", fmt.Errorf("%s cannot make modules of it here (the linker wasm-ld or the libraries for wasm32-wasi are missing): %s", strings.Join(there, ", "), clangInstall)
+		return "", fmt.Errorf("%s cannot compile to WebAssembly here (the linker wasm-ld or the libraries for wasm32-wasi are missing): %s", strings.Join(there, ", "), clangInstall)
 	}
-	return "", fmt.Errorf("there is no clang here: %s", clangInstall)
+	return "", fmt.Errorf("the command clang is missing: %s", clangInstall)
 }
 
 func libraries(cxx bool) []string {
@@ -179,7 +178,7 @@ func libraries(cxx bool) []string {
 	return nil
 }
 
-// cRun is one folder's build.
+// cRun is the build of one directory.
 type cRun struct {
 	b            *builder
 	ctx          context.Context
@@ -187,8 +186,8 @@ type cRun struct {
 	clang        string
 }
 
-// compile makes an object of a file. Files see the SDK's header, unless one of that
-// name lies beside them. Nothing of this machine's paths comes into the object.
+// compile compiles one file to an object. The SDK's header is available, unless the
+// directory has one with the same name. The object contains no path of this machine.
 func (r *cRun) compile(file, object string, own []string) (bool, error) {
 	flags := cFlags
 	if isCxx(file) {
@@ -204,8 +203,7 @@ func (r *cRun) link(objects []string, to string, cxx bool, own []string) (bool, 
 	return r.run(slices.Concat(clangFlags, linkFlags, objects, linkerFlags(own), libraries(cxx), []string{"-o", to}))
 }
 
-// linkerFlags are those of a file of flags that are for linking, compileFlags the
-// others.
+// linkerFlags returns the flags of a file that are for linking, compileFlags the others.
 func linkerFlags(own []string) (flags []string) {
 	for _, f := range own {
 		if isLinkerFlag(f) {
@@ -232,12 +230,12 @@ func (r *cRun) run(args []string) (bool, error) {
 var (
 	// A message of the compiler: orders.c:12:5: error: use of undeclared identifier 'x'
 	cMessage = regexp.MustCompile(`^([^\s:][^:]*):(\d+):(\d+): (fatal error|error|warning): (.*)$`)
-	// One of the linker: wasm-ld-22: error: /tmp/x/0.o: undefined symbol: f
+	// A message of the linker: wasm-ld-22: error: /tmp/x/0.o: undefined symbol: f
 	linkerMessage = regexp.MustCompile(`^\S*wasm-ld\S*: error: (?:\S+\.o: )?(.*)$`)
 )
 
-// note adds what the compiler or the linker said to the list. Places in other
-// people's headers are told in the text.
+// note adds the messages of the compiler or the linker to the list. Places outside the app
+// are part of the text.
 func (r *cRun) note(said string, ok bool) {
 	source := "handlers/" + r.folder
 	before := len(r.b.found)
@@ -246,7 +244,7 @@ func (r *cRun) note(said string, ok bool) {
 		line = strings.TrimSpace(line)
 		if m := cMessage.FindStringSubmatch(line); m != nil {
 			row, _ := strconv.Atoi(m[2])
-			col, _ := strconv.Atoi(m[3]) // in bytes, which are columns in nearly all code
+			col, _ := strconv.Atoi(m[3]) // in bytes, which equal columns in almost all code
 			span, text := place(source+"/"+filepath.ToSlash(filepath.Clean(m[1])), row, max(1, col), 1), m[5]
 			if filepath.IsAbs(m[1]) {
 				span, text = diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d)", text, strings.TrimPrefix(m[1], filepath.Join(r.work, "include")+"/"), row)

@@ -30,11 +30,11 @@ func cFolder(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// cBuild builds an app and gives its mistakes and doubts as text, a line for each.
+// cBuild builds an app and returns its errors and warnings as text, one per line.
 func cBuild(t *testing.T, dir string) (told []string) {
 	t.Helper()
 	_, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app"})
-	mistakes, ok := errors.AsType[*build.MistakesError](err)
+	mistakes, ok := errors.AsType[*build.DiagnosticsError](err)
 	switch {
 	case ok:
 		doubts = mistakes
@@ -55,7 +55,7 @@ const cHello = `#include "runner.h"
 RUNNER_HANDLER(hello) { return runner_ok(runner_str(greeting())); }
 `
 
-func TestAFolderOfCBecomesAModuleOfItsOwn(t *testing.T) {
+func TestACDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 	files := map[string]string{
 		"hello.c": cHello, "lib/greet.h": "const char *greeting(void);\n", "lib/greet.c": "#include \"greet.h\"\nconst char *greeting(void) { return GREETING; }\n",
 		"compile_flags.txt": "-DGREETING=\"hi\"\n-lm\n", "hello_test.c": "no C", "tests/more.c": "no C",
@@ -85,7 +85,7 @@ func TestAFolderOfCBecomesAModuleOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheHandlersInTheReadmeOfTheSDKAreBuilt(t *testing.T) {
+func TestTheHandlersInTheSDKReadmeBuild(t *testing.T) {
 	text, err := c.Headers.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestTheHandlersInTheReadmeOfTheSDKAreBuilt(t *testing.T) {
 	}
 }
 
-func TestMistakesInCAreToldWithTheirPlaces(t *testing.T) {
+func TestCErrorsHavePlaces(t *testing.T) {
 	for _, row := range []struct{ files, want map[string]string }{
 		{map[string]string{
 			"a.c":     "#include \"runner.h\"\nRUNNER_HANDLER(hello) { return nothing; }\n",
@@ -147,7 +147,7 @@ func TestMistakesInCAreToldWithTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestWithoutAClangThatMakesModulesOneLineSaysWhatToInstall(t *testing.T) {
+func TestAMissingClangIsOneErrorLine(t *testing.T) {
 	dir := cFolder(t, map[string]string{"hello.c": cHello})
 	empty := t.TempDir()
 	t.Setenv("PATH", empty)
@@ -159,9 +159,9 @@ func TestWithoutAClangThatMakesModulesOneLineSaysWhatToInstall(t *testing.T) {
 			t.Errorf("%v, want %q and what to install, in one line", err, want)
 		}
 	}
-	check("handlers/native is written in C, and there is no clang here: ")
+	check("handlers/native is written in C, and the command clang is missing: ")
 	if err := os.WriteFile(filepath.Join(empty, "clang"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	check("handlers/native is written in C, and clang cannot make modules of it here")
+	check("handlers/native is written in C, and clang cannot compile to WebAssembly here")
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// memoryPages bounds the memory of the engine while a module is built: 256 MiB.
+// memoryPages limits the engine's memory during a build: 256 MiB.
 const memoryPages = 4096
 
-// engineConfig says how the engine runs: compiled, with what the compiler makes
-// kept in the folder, or interpreted without one. Compiling takes longer than what
-// one build does, reading what was compiled takes next to nothing. A folder that
-// cannot be used is done without, as it changes nothing but the time.
+// engineConfig returns the configuration of the engine: compiled, with the compiled code
+// cached in the directory, or interpreted without one. Compiling takes longer than a build;
+// reading compiled code takes almost no time. A directory that cannot be used is ignored,
+// because it changes only the time.
 //
-// What lies there is run as it is, so it must be this user's alone. The compiler
-// checks what it reads against a sum, and files are replaced whole.
+// Cached code is executed unchecked, so the directory must belong to this user alone. The
+// compiler checks a checksum when it reads, and files are replaced as a whole.
 func engineConfig(folder string) (wazero.RuntimeConfig, wazero.CompilationCache) {
 	if folder != "" && ownFolder(folder) == nil {
 		if cache, err := wazero.NewCompilationCacheWithDir(folder); err == nil {
@@ -27,8 +27,7 @@ func engineConfig(folder string) (wazero.RuntimeConfig, wazero.CompilationCache)
 	return wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(memoryPages), nil
 }
 
-// ownFolder makes a folder, or checks that nobody else can have put anything into
-// it.
+// ownFolder creates a directory, or checks that no other user can write to it.
 func ownFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -39,7 +38,7 @@ func ownFolder(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is not this user's alone", dir)
+		return fmt.Errorf("%s can be written to by other users: change its owner or its mode", dir)
 	}
 	return nil
 }

@@ -1,28 +1,24 @@
-// Package build makes WebAssembly modules of handlers' sources.
+// Package build compiles handlers' sources to WebAssembly modules.
 //
-// The files handlers/*.ts and *.js of an app become one module, with nothing but
-// this program:
+// The files handlers/*.ts and *.js of an app are built into one module, without other tools:
 //
-//	bundle     esbuild makes one script of the files and of what they import
+//	bundle     esbuild makes one script of the files and their imports
 //	evaluate   a JavaScript engine, itself a WebAssembly module, runs it once
-//	link       the engine's memory as it is then becomes the data of a new module,
-//	           which has the engine's code, the guest ABI for its imports and one
-//	           export for each exported function
+//	link       the engine's memory then becomes the data of a new module, which has the
+//	           engine's code, imports the guest ABI, and has one export for each exported
+//	           function
 //
-// So a request begins with everything evaluated, and the runner that serves the
-// module does not know that it is JavaScript. A folder handlers/<name> with a
-// go.mod, a Cargo.toml, a package.json that names assemblyscript or files of C or C++
-// becomes a module of its own, by the language's own toolchain.
+// So a request begins with everything evaluated, and the server does not know that the module
+// is JavaScript. A directory handlers/<name> with a go.mod, a Cargo.toml, a package.json that
+// names assemblyscript, or files of C or C++ is built into its own module, by the language's
+// toolchain.
 //
-// What always holds: equal sources and equal SDK make equal bytes; what stands
-// outside of functions has no host, no randomness and a fixed clock, and asking for
-// what belongs to a request is a mistake with a place, not a surprise later;
-// mistakes in sources are diagnostics, all at once; files are replaced whole.
+// Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
+// host, no randomness and a fixed clock; if it needs a request, the build reports its place.
+// Errors in sources are diagnostics, all at once. Files are replaced as a whole.
 //
-// What never happens here: downloading anything, or leaving files outside of the app's
-// folder build. A toolchain may do both by itself, as cargo does with crates, which it
-// keeps in the user's cache, and with the Cargo.lock beside a crate's manifest.
+// This package never downloads anything, and writes only to the app's directory build. A
+// toolchain may do both: cargo downloads crates to the user's cache and writes Cargo.lock.
 //
-// Nothing here is shared: Build may be called from several goroutines, for
-// different folders.
+// Build may be called from several goroutines for different directories.
 package build

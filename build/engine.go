@@ -21,18 +21,18 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// engineDigest is the SHA-256 of engine/quickjs.wasm: QuickJS-NG 0.17.0 as the
-// npm package quickjs-wasi 3.6.2 has it. tools/fetch-engine.sh reads this line.
+// engineDigest is the SHA-256 of engine/quickjs.wasm: QuickJS-NG 0.17.0 from the npm
+// package quickjs-wasi 3.6.2. tools/fetch-engine.sh reads this line.
 const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732b4bbd9"
 
-// engineFiles holds the notices always, and the engine if it was there when this
+// engineFiles always has the licence notices, and the engine if it was present when this
 // program was built.
 //
 //go:embed engine
 var engineFiles embed.FS
 
-// ErrNoEngine says that this program was built without the JavaScript engine.
-var ErrNoEngine = errors.New("this runner was built without the JavaScript engine, which TypeScript needs: in its source folder, run tools/fetch-engine.sh and build it again")
+// ErrNoEngine means that this program was built without the JavaScript engine.
+var ErrNoEngine = errors.New("this runner was built without the JavaScript engine, which TypeScript needs: in its source directory, run tools/fetch-engine.sh and build it again")
 
 func engineFile() ([]byte, error) {
 	file, err := engineFiles.ReadFile("engine/quickjs.wasm")
@@ -43,13 +43,13 @@ func engineFile() ([]byte, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != engineDigest {
-		return nil, errors.New("the JavaScript engine that this runner was built with is not the one it was made for: in its source folder, run tools/fetch-engine.sh and build it again")
+		return nil, errors.New("this runner was built with another version of the JavaScript engine: in its source directory, run tools/fetch-engine.sh and build it again")
 	}
 	return file, nil
 }
 
-// Notices gives the licences of what a TypeScript module is made of and of what
-// makes it.
+// Notices returns the licences of the parts of a TypeScript module and of the tools that
+// build it.
 func Notices() string {
 	text, err := engineFiles.ReadFile("engine/NOTICE.md")
 	if err != nil {
@@ -58,33 +58,32 @@ func Notices() string {
 	return string(text)
 }
 
-// javascriptStack is how much of the engine's 1 MiB of stack JavaScript may take.
-// Recursion that goes deeper is a RangeError. It must come before the bound that
-// the sandbox sets to native stack, of which each byte here takes up to 20 (tried
-// with some forty kinds of recursion, callbacks and conversions among them): there
-// a handler only traps.
+// javascriptStack is the part of the engine's 1 MiB of stack that JavaScript may use.
+// Deeper recursion is a RangeError. It must occur before the sandbox's limit of the native
+// stack, of which each byte here takes up to 20 (measured with some forty kinds of
+// recursion, callbacks and conversions among them). At that limit a handler traps.
 const javascriptStack = 720_000
 
 // Flags of qjs_compile.
 const stripSource = 16
 
-// engine is the JavaScript engine while a module is built. Values in it are
-// handles: places in its memory. One goroutine uses it.
+// engine is the JavaScript engine during a build. Values in it are handles: addresses in
+// its memory. One goroutine uses it.
 type engine struct {
 	ctx     context.Context
 	runtime wazero.Runtime
-	cache   wazero.CompilationCache // or nil
+	cache   wazero.CompilationCache // may be nil
 	module  api.Module
 	parsed  *wasm.Module
-	failed  error  // the first call that did not come back
+	failed  error  // the first call that failed
 	scratch uint32 // see glue.go
-	runner  uint64 // the handle of globalThis.__runner, once there is one
-	// console gets what is logged while the handlers' modules are evaluated.
+	runner  uint64 // the handle of globalThis.__runner, once it exists
+	// console receives the log lines of the evaluation.
 	console func(level int, text string)
 }
 
-// startEngine boots the engine; see engineConfig for the folder. Its clock and its
-// randomness are fixed, so that equal sources make equal modules.
+// startEngine starts the engine; see engineConfig for the directory. Clock and randomness
+// are fixed, so that equal sources make equal modules.
 func startEngine(ctx context.Context, folder string, console func(level int, text string)) (*engine, error) {
 	file, err := engineFile()
 	if err != nil {
@@ -142,7 +141,7 @@ func (e *engine) boot(file []byte) error {
 	e.module = module
 	e.do("_initialize")
 	if e.do("qjs_init") != 0 && e.failed == nil {
-		return errors.New("start the JavaScript engine: it has no memory")
+		return errors.New("start the JavaScript engine: it exports no memory")
 	}
 	e.do("qjs_set_max_stack_size", javascriptStack)
 	e.do("qjs_set_interrupt_handler", 1)
@@ -151,10 +150,10 @@ func (e *engine) boot(file []byte) error {
 	return e.failed
 }
 
-// do calls a function of the engine that gives an i32 or nothing; once one has
-// failed it does nothing.
+// do calls a function of the engine that returns an i32 or nothing. After a failed call it
+// does nothing.
 func (e *engine) do(name string, args ...uint64) uint64 {
-	return uint64(uint32(e.invoke(name, args...))) // what lies above an i32 is not defined
+	return uint64(uint32(e.invoke(name, args...))) // the upper half of an i32 result is undefined
 }
 
 func (e *engine) invoke(name string, args ...uint64) uint64 {
@@ -177,7 +176,7 @@ func (e *engine) invoke(name string, args ...uint64) uint64 {
 	return results[0]
 }
 
-// interrupt is asked now and then whether JavaScript is to end.
+// interrupt is called regularly and ends the evaluation when its time is over.
 func (e *engine) interrupt(stack []uint64) {
 	stack[0] = 0
 	if e.ctx.Err() != nil {
@@ -185,7 +184,7 @@ func (e *engine) interrupt(stack []uint64) {
 	}
 }
 
-// reject tells JavaScript of a rejected promise, as the glue does in the module.
+// reject reports a rejected promise to JavaScript, as the glue does in the module.
 func (e *engine) reject(stack []uint64) {
 	promise, reason, handled := uint64(uint32(stack[0])), uint64(uint32(stack[1])), float64(uint32(stack[2]))
 	if rejected := e.property(e.runner, "rejected"); e.do("qjs_is_function", rejected) != 0 {
@@ -195,8 +194,8 @@ func (e *engine) reject(stack []uint64) {
 	e.do("qjs_free_value", reason)
 }
 
-// hostCall is what host functions do while a module is built: they log and
-// convert text. All others are refused before they get here.
+// hostCall implements the host functions during a build: logging and text conversion.
+// Others are refused before.
 func (e *engine) hostCall(stack []uint64) {
 	name, argc, argv := uint32(stack[0]), uint32(stack[3]), uint32(stack[4])
 	letter, _ := e.module.Memory().ReadByte(name)
@@ -227,8 +226,8 @@ func (e *engine) number(handle uint64) float64 {
 
 func (e *engine) newNumber(n float64) uint64 { return e.do("qjs_new_number", api.EncodeF64(n)) }
 
-// place copies bytes into the engine's memory, and a zero behind them, for the
-// caller to free.
+// place copies bytes and a terminating zero into the engine's memory. The caller frees
+// them.
 func (e *engine) place(b []byte) uint64 {
 	at := e.do("wasm_malloc", uint64(len(b)+1))
 	if at == 0 && e.failed == nil {
@@ -240,8 +239,8 @@ func (e *engine) place(b []byte) uint64 {
 	return at
 }
 
-// discard frees what place has made. It is zeroed before: what is freed stays in
-// the memory that a module begins with.
+// discard frees memory from place. It is zeroed first, because the module starts with this
+// memory.
 func (e *engine) discard(at uint64, size int) {
 	if view, ok := e.module.Memory().Read(uint32(at), uint32(size)); ok && e.failed == nil {
 		clear(view)
@@ -249,7 +248,7 @@ func (e *engine) discard(at uint64, size int) {
 	e.do("wasm_free", at)
 }
 
-// withBytes calls a function of a place and a length with a copy of b.
+// withBytes calls a function of an address and a length with a copy of b.
 func (e *engine) withBytes(b []byte, function string) uint64 {
 	at := e.place(b)
 	result := e.do(function, at, uint64(len(b)))
@@ -257,7 +256,7 @@ func (e *engine) withBytes(b []byte, function string) uint64 {
 	return result
 }
 
-// text gives a value as a string.
+// text returns a value as a string.
 func (e *engine) text(handle uint64) string {
 	length := e.place(make([]byte, 4))
 	at := e.do("qjs_get_string_len", handle, length)
@@ -291,19 +290,19 @@ func (e *engine) bytes(handle uint64) []byte {
 	return slices.Clone(b)
 }
 
-// value is what a handle stands for: it is where the value lies.
+// value returns the value of a handle, which is the value's address.
 func (e *engine) value(handle uint64) uint64 {
 	v, _ := e.module.Memory().ReadUint64Le(uint32(handle))
 	return v
 }
 
-// handle makes one for a value, for the caller to free with qjs_free_value, which
-// frees both.
+// handle creates a handle for a value. The caller frees it with qjs_free_value, which frees
+// both.
 func (e *engine) handle(value uint64) uint64 {
 	return e.place(binary.LittleEndian.AppendUint64(nil, value))
 }
 
-// property gives an object's property.
+// property returns an object's property.
 func (e *engine) property(object uint64, name string) uint64 {
 	at := e.place([]byte(name))
 	value := e.do("qjs_get_prop_string", object, at)
@@ -322,8 +321,8 @@ type thrown struct{ name, message, stack string }
 
 func (t *thrown) Error() string { return t.name + ": " + t.message }
 
-// run evaluates a script and what it leaves to be done. The stack of what it
-// throws names places in the file.
+// run evaluates a script and its pending jobs. The stack trace of an exception names places
+// in the file.
 func (e *engine) run(file, script string) (uint64, error) {
 	code, name := e.place([]byte(script)), e.place([]byte(file))
 	length := e.place(make([]byte, 4))
@@ -343,12 +342,12 @@ func (e *engine) run(file, script string) (uint64, error) {
 	return e.settle(result)
 }
 
-// call calls a function of an object.
+// call calls a method of an object.
 func (e *engine) call(object uint64, name string, args ...uint64) (uint64, error) {
 	return e.settle(e.apply(object, e.property(object, name), args...))
 }
 
-// apply calls a function, which it frees, and nothing more.
+// apply calls a function and frees it, without running pending jobs.
 func (e *engine) apply(object, function uint64, args ...uint64) uint64 {
 	var list []byte
 	for _, arg := range args {
@@ -361,7 +360,7 @@ func (e *engine) apply(object, function uint64, args ...uint64) uint64 {
 	return result
 }
 
-// settle does the jobs that are pending, behind a call.
+// settle runs the pending jobs after a call.
 func (e *engine) settle(result uint64) (uint64, error) {
 	if e.do("qjs_is_exception", result) != 0 {
 		return 0, e.exception()
@@ -374,7 +373,7 @@ func (e *engine) settle(result uint64) (uint64, error) {
 	return result, e.failed
 }
 
-// exception takes the exception that a call has left.
+// exception takes the pending exception of a call.
 func (e *engine) exception() error {
 	if e.failed != nil {
 		return e.failed
@@ -388,12 +387,12 @@ func (e *engine) exception() error {
 	return t
 }
 
-// thrown reads what was thrown.
+// thrown reads an exception.
 func (e *engine) thrown(value uint64) *thrown {
 	if e.do("qjs_is_object", value) == 0 {
 		return &thrown{name: "thrown", message: e.text(value)}
 	}
-	if e.do("qjs_is_error", value) == 0 && e.runner != 0 { // it may throw when it is looked at
+	if e.do("qjs_is_error", value) == 0 && e.runner != 0 { // reading it may throw again
 		told := e.text(e.apply(e.runner, e.property(e.runner, "trace"), value))
 		return &thrown{name: "thrown", message: strings.TrimPrefix(told, "thrown: ")}
 	}
@@ -401,29 +400,29 @@ func (e *engine) thrown(value uint64) *thrown {
 	return &thrown{name: member("name"), message: member("message"), stack: member("stack")}
 }
 
-// collectAt is how much is allocated when the engine looks for what is no longer
-// used in circles, or half as much again as the module begins with, if that is more.
-// That writes to everything there is, and few requests get there.
+// collectAt is the number of allocated bytes at which the engine collects cyclic garbage,
+// or 1.5 times the module's initial allocation if that is more. A collection writes to the
+// whole heap, so few requests should reach it.
 const collectAt = 4 << 20
 
-// usageBytes are those of what the engine tells of its use of memory: 26 numbers of
-// 8 bytes, the first of them what is allocated.
+// usageBytes is the size of the engine's memory usage record: 26 numbers of 8 bytes, the
+// first of which is the number of allocated bytes.
 const usageBytes = 26 * 8
 
-// allocated tells how many bytes the engine has allocated.
+// allocated returns the number of bytes that the engine has allocated.
 func (e *engine) allocated() uint64 {
 	at := e.place(make([]byte, usageBytes))
 	e.do("qjs_compute_memory_usage", at)
 	bytes, ok := e.module.Memory().ReadUint64Le(uint32(at))
 	if !ok && e.failed == nil {
-		e.failed = errors.New("the engine's use of memory cannot be read")
+		e.failed = errors.New("read the JavaScript engine's memory usage: no record")
 	}
 	e.discard(at, usageBytes)
 	return bytes
 }
 
-// memory is what the engine's memory holds once nothing runs, without what calls
-// have left on the stack, which lies below the data. The caller owns it.
+// memory returns the engine's memory when nothing runs, without the unused part of the
+// stack, which lies below the data. The caller owns it.
 func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
 	e.do("qjs_set_interrupt_handler", 0)
 	e.do("qjs_run_gc")
@@ -434,32 +433,31 @@ func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
 	}
 	pointer := e.module.ExportedGlobal("__stack_pointer")
 	if pointer == nil {
-		return nil, 0, errors.New("the JavaScript engine does not tell its stack")
+		return nil, 0, errors.New("the JavaScript engine does not export its stack pointer")
 	}
 	stackPointer = uint32(pointer.Get())
 	view, ok := e.module.Memory().Read(0, e.module.Memory().Size())
 	if !ok || uint64(stackPointer) > uint64(len(view)) || stackPointer > math.MaxInt32 {
-		return nil, 0, errors.New("the JavaScript engine has lost its stack")
+		return nil, 0, errors.New("the JavaScript engine's stack pointer is out of bounds")
 	}
 	content = slices.Clone(view)
 	clear(content[:stackPointer])
 	return content, stackPointer, nil
 }
 
-// fillHoles takes all memory that is free between what is in use, so that what is
-// allocated next lies side by side behind it: pages that a request writes to, be it
-// to count a reference, have to be brought back after it. The largest comes first,
-// as what is small fits into it.
+// fillHoles allocates all free memory between used blocks, so that later allocations are
+// contiguous at the end: each page that a request writes, even to count a reference, must
+// be restored after it. Large holes come first, because small blocks fit into them.
 func (e *engine) fillHoles() {
 	const most, least, header = 64 << 10, 8, 64
-	var large []uint64 // until the memory grows: then no hole is as large any more
+	var large []uint64 // until the memory grows: then no hole of this size is left
 	for size := e.module.Memory().Size(); size == e.module.Memory().Size() && e.failed == nil; {
 		large = append(large, e.do("wasm_malloc", most))
 	}
 	if e.failed != nil {
 		return
 	}
-	end := large[len(large)-1] // what the fresh memory begins with
+	end := large[len(large)-1] // the start of the new memory
 	for i := len(large) - 1; i >= 0 && large[i] <= end && end-large[i] <= most+header; i-- {
 		end = large[i]
 		e.do("wasm_free", end)
@@ -473,7 +471,7 @@ func (e *engine) fillHoles() {
 			}
 		}
 	}
-	// What is smaller than blockMost JavaScript has of blocks, each for one size.
+	// JavaScript allocates blocks of less than blockMost bytes from pools, one per size.
 	const blockMost = 504
 	runtime := e.do("qjs_get_runtime_ptr")
 	for size := uint64(blockMost); size >= least && e.failed == nil; size -= 8 {
@@ -483,5 +481,5 @@ func (e *engine) fillHoles() {
 	}
 }
 
-// evaluationTime is how long the handlers' modules may take to be evaluated.
+// evaluationTime is the time limit for evaluating the handlers' files.
 const evaluationTime = 10 * time.Second

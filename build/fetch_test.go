@@ -25,7 +25,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// fetchFile is what the tests below ask; ORIGIN is the server's.
+// fetchFile has the handlers of the tests below; ORIGIN is the server's origin.
 const fetchFile = `import { ok, HostError } from "@runner/sdk";
 
 export async function one() {
@@ -109,7 +109,7 @@ func TestHandlersFetch(t *testing.T) {
 	released := make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch body, _ := io.ReadAll(r.Body); {
-		case strings.HasPrefix(r.URL.Path, "/meet/"): // nobody is answered before all have asked
+		case strings.HasPrefix(r.URL.Path, "/meet/"): // answers only after all requests have arrived
 			meeting.Done()
 			meeting.Wait()
 			fmt.Fprint(w, r.URL.Path)
@@ -193,7 +193,8 @@ func TestHandlersFetch(t *testing.T) {
 			}
 		})
 	}
-	// What was fetched is an answer; what failed is told to the log, with its place, and to nobody else.
+	// A fetched response is returned. A failure is logged with its place, and not shown to
+	// the client.
 	for _, row := range []struct{ handler, want, log string }{
 		{"passedOn", `418 content-type: text/plain; charset=utf-8 ["a","text/plain;charset=UTF-8"]`, ""},
 		{"passedOnBytes", "200 content-type: application/octet-stream \xff\x00\x01", ""},

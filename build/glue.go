@@ -8,35 +8,35 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// Between the engine and the ABI stands glue, functions that are added to the
+// The glue connects the engine with the ABI. It consists of functions that are added to the
 // module:
 //
-//	export <handler>  ->  invoke(n)   calls dispatch(n), which mostly says that
-//	                                  it is done; else does jobs until none is
-//	                                  left, calls finish(), which may say to wait
-//	                                  and go on, or to trap
+//	export <handler>  ->  invoke(n)   calls dispatch(n), which usually completes the
+//	                                  request; otherwise runs pending jobs until none
+//	                                  is left, and calls finish(), which may ask to
+//	                                  wait and continue, or to trap
 //	promise rejected  ->  rejected(promise, reason, handled)
-//	host.<function>   ->  one binding for each function of the ABI: takes its
-//	                      arguments out of JavaScript values, calls the import,
-//	                      makes a value of what it gave
+//	host.<function>   ->  one binding for each function of the ABI: converts its
+//	                      JavaScript arguments, calls the import, and converts the
+//	                      result
 //
-// Nothing of the handlers stands in the code: modules of equally many handlers, up
-// to the next multiple of handlersStep, have the same code and differ in their data
+// The code contains nothing of the handlers. Modules with the same number of handlers,
+// rounded up to a multiple of handlersStep, have the same code; they differ in their data
 // and in the names of their exports.
 //
-// While the module is built the host's functions are others, which the engine calls
-// by text; theirs have names of one letter.
+// During a build the engine calls other host functions, by text. Those of the module have
+// names of one letter.
 const firstBinding = 'A'
 
-// handlersStep is of how many exports for handlers there is a multiple. Those that
-// are too many are named unusedPrefix and their number.
+// The number of exports for handlers is a multiple of handlersStep. Unused ones are named
+// unusedPrefix and their number.
 const (
 	handlersStep = 8
 	unusedPrefix = "_unused"
 )
 
-// A JavaScript value has eight bytes, its kind in the upper four (of a number that
-// is no whole one, in all), and the number or the place of what it is in the lower.
+// A JavaScript value has eight bytes. The upper four are its kind; a number that is not an
+// integer uses all eight. The lower four are the integer or an address.
 const (
 	kindInt       = 0
 	kindException = 6
@@ -44,7 +44,7 @@ const (
 	undefined     = 3 << 32
 )
 
-// form is what a binding makes of what the host wrote.
+// form is the JavaScript form of a result.
 type form int
 
 const (
@@ -56,15 +56,14 @@ const (
 // binding is one host function of JavaScript.
 type binding struct {
 	name     string
-	function abi.Function // without a name: one that the engine alone does
+	function abi.Function // without a name: a function that the engine implements alone
 	form     form
 }
 
-// bindings are all host functions: those of the ABI under its names, those whose
-// bytes can be had in another form, what converts between text and bytes, and what
-// tells how deep a text nests.
-// JavaScript gives numbers, strings and Uint8Arrays (not empty ones); it gets a
-// number for a count or a negative errno, or what was written.
+// bindings returns all host functions: those of the ABI under their names, those whose
+// bytes have another form, the conversions between text and bytes, and the nesting depth of
+// a text. JavaScript passes numbers, strings and non-empty Uint8Arrays. It gets a number
+// for a count or a negative errno, or the bytes that were written.
 func bindings() []binding {
 	var all []binding
 	for _, f := range abi.Functions() {
@@ -80,15 +79,15 @@ func bindings() []binding {
 	return append(all, binding{name: "random"}, binding{name: "encode"}, binding{name: "decode"}, binding{name: "nesting"})
 }
 
-// The scratch area, which the engine's own allocator has set aside before anything
-// of the handlers was there, so it lies where it lies in every module:
+// The scratch area. The engine's allocator reserves it before anything of the handlers, so
+// it has the same address in every module:
 //
 //	0    one slot of 8 bytes for each argument: u32 length · u32 string to free
-//	64   a number on its way
+//	64   a number in conversion
 //	72   the argument of dispatch
 //	80   the arguments of rejected
 //	104  the functions dispatch, finish and rejected, which are values
-//	128  room for what the host writes
+//	128  the buffer for the host's output
 const (
 	slotBytes    = 8
 	numberAt     = 64
@@ -104,14 +103,14 @@ const (
 	rejectedFunc = functionsAt + 2*valueBytes
 )
 
-// program is what is known of an evaluated program.
+// program describes an evaluated program.
 type program struct {
 	handlers []string // in the order in which dispatch counts them; empty: no export
 	scratch  uint32
-	context  uint32 // the engine's
+	context  uint32 // the engine's context
 }
 
-// link gives the functions that make a module of the program.
+// link returns the functions that make a module of the program.
 func (p *program) link() wasm.Link {
 	value := wasm.FuncType{Params: words(0, 1), Results: words(1, 0)}
 	l := wasm.Link{Imports: imports(), Functions: []wasm.Function{
@@ -177,7 +176,7 @@ func (a *assembler) kind() *assembler { return a.i64(32).op(opI64ShrU, opI32From
 //
 //	if dispatch(n) == 0 and no job is pending { return }
 //	loop {
-//		do jobs until none is pending
+//		run jobs until none is pending
 //		n = finish(); if n < 0 { trap }; if n == 0 { return }
 //		wait n-1 ms; dispatch(-1)
 //	}
@@ -206,7 +205,7 @@ func (p *program) invoke(a *assembler) {
 	a.op(opBr, 0, opEnd)
 }
 
-// wait waits n-1 milliseconds. A subscription of WASI's poll_oneoff:
+// wait waits n-1 milliseconds with poll_oneoff of WASI. A subscription is:
 //
 //	u64 user data · at 8: u8 type, 0 is a clock · at 16: u32 clock, 1 is the
 //	monotonic one · at 24: u64 nanoseconds · at 40: u16 flags
@@ -223,8 +222,8 @@ func (p *program) wait(a *assembler, n uint32) {
 	a.i32(p.scratch+subscription, p.scratch+event, 1, p.scratch+events).call("wasi_snapshot_preview1.poll_oneoff").op(opDrop, opEnd)
 }
 
-// reject(promise, reason, handled) tells JavaScript; both are handles and ours to
-// free.
+// reject(promise, reason, handled) calls rejected in JavaScript. Both are handles that it
+// frees.
 func (p *program) reject(a *assembler) {
 	const promise, reason, handled = 0, 1, 2
 	list := p.scratch + rejectedAt
@@ -240,7 +239,7 @@ func trapIf(a *assembler, condition func()) {
 	a.op(opIf, noResult, opUnreachable, opEnd)
 }
 
-// number(value) is a number as a whole one, the nearest to zero.
+// number(value) converts a number to an integer, rounding toward zero.
 func (p *program) number(a *assembler) {
 	const value = 0
 	a.get(value).kind().op(opI32Eqz, opIf, noResult).get(value).op(opI32FromI64, opReturn, opEnd)
@@ -248,9 +247,9 @@ func (p *program) number(a *assembler) {
 	a.i32(p.scratch+numberAt).op(opF64Load, 3, 0, opMisc, 2)
 }
 
-// take(value, slot) gives where the bytes of a Uint8Array or of what becomes a
-// string lie, and puts into the slot how many there are and what drop has to free.
-// 0 is an exception.
+// take(value, slot) returns the address of the bytes of a Uint8Array or of a value
+// converted to a string. It stores into the slot their length and what drop must free. 0 is
+// an exception.
 func (p *program) take(a *assembler) {
 	const value, slot = 0, 1
 	a.get(slot).i32(0).store(4)
@@ -260,12 +259,12 @@ func (p *program) take(a *assembler) {
 	a.get(slot).load(4)
 }
 
-// drop(slot) frees what take has made.
+// drop(slot) frees what take has allocated.
 func (p *program) drop(a *assembler) {
 	a.get(0).load(4).op(opIf, noResult).i32(p.context).get(0).load(4).call("JS_FreeCString").op(opEnd)
 }
 
-// pairs(context, at, length) makes the list of what request_pairs wrote: u32 length
+// pairs(context, at, length) creates the list from the output of request_pairs: u32 length
 // of the name · u32 length of the value · name · value.
 func (p *program) pairs(a *assembler) {
 	const context, at, length, list, end, next, count, size, result = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -294,9 +293,9 @@ func (p *program) pairs(a *assembler) {
 // local is the name of the binding's function.
 func (b binding) local() string { return "binding " + b.name }
 
-// A binding is a function of the engine's own kind: (context, this, number of
-// arguments, arguments) -> value. Behind these are locals: one for each argument of
-// the ABI's function, a count, where a large result goes, and the result.
+// The signature of the engine's C functions: (context, this, number of arguments,
+// arguments) -> value. The locals follow: one for each argument of the ABI's function, a
+// count, the address of a large result, and the result.
 var bindingType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I64, wasm.I32, wasm.I32}, Results: words(0, 1)}
 
 const (
@@ -305,11 +304,10 @@ const (
 	firstLocal     = 4
 )
 
-// params is how many arguments there are, those of random, encode, decode and
-// nesting included.
+// params is the number of arguments, including those of random, encode, decode and nesting.
 func (b binding) params() int { return max(1, len(b.function.Params)) }
 
-// given is how many of them JavaScript gives.
+// given is the number of arguments that JavaScript passes.
 func (b binding) given() (n int) {
 	if b.function.Name == "" {
 		return 1
@@ -366,8 +364,8 @@ func (p *program) bind(a *assembler, b binding) {
 
 func exception(a *assembler) { a.i64(kindException << 32) }
 
-// takeArguments takes the arguments into locals: numbers, or where bytes lie. It
-// tells whether the function writes something.
+// takeArguments converts the arguments into locals: numbers, or addresses of bytes. It
+// reports whether the function writes output.
 func (p *program) takeArguments(a *assembler, f abi.Function) (room bool) {
 	given := uint32(0)
 	for i, param := range f.Params {
@@ -391,7 +389,7 @@ func (p *program) takeArguments(a *assembler, f abi.Function) (room bool) {
 	return room
 }
 
-// pass calls the host with what was taken.
+// pass calls the host with the converted arguments.
 func (p *program) pass(a *assembler, f abi.Function, room func()) {
 	for i, param := range f.Params {
 		switch param.Kind {
@@ -406,9 +404,9 @@ func (p *program) pass(a *assembler, f abi.Function, room func()) {
 	a.call(abi.Module + "." + f.Name)
 }
 
-// read makes a value of what the host wrote, in local n+2: of n bytes in the
-// room, or, when there was not room enough, of what it writes into more. A
-// negative n is the value itself.
+// read creates a value from the host's output, in local n+2: n bytes in the buffer or, if
+// the buffer is too small, in larger memory that the host writes to again. A negative n is
+// itself the value.
 func (p *program) read(a *assembler, b binding, n uint32) {
 	more, result := n+1, n+2
 	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs"}[b.form]
@@ -417,7 +415,7 @@ func (p *program) read(a *assembler, b binding, n uint32) {
 	a.op(opElse)
 	a.get(n).i32(roomBytes).op(opI32GtS, opIf, noResult)
 	a.get(n).call("wasm_malloc").set(more)
-	trapIf(a, func() { a.get(more).op(opI32Eqz) }) // the memory was refused: the host says so
+	trapIf(a, func() { a.get(more).op(opI32Eqz) }) // out of memory: the host reports it
 	p.pass(a, b.function, func() { a.get(more, n) })
 	a.op(opDrop).get(bindingContext, more, n).call(value).set(result)
 	a.get(more).call("wasm_free").op(opElse)
@@ -425,7 +423,7 @@ func (p *program) read(a *assembler, b binding, n uint32) {
 	a.op(opEnd, opEnd)
 }
 
-// random gives so many random bytes, at most as many as there is room for.
+// random returns random bytes, at most as many as the buffer holds.
 func (p *program) random(a *assembler) {
 	const count = firstLocal
 	a.get(bindingArgs).loadValue(0).call("number").with(opLocalTee, count)
@@ -434,7 +432,7 @@ func (p *program) random(a *assembler) {
 	a.get(bindingContext).i32(p.scratch + roomAt).get(count).call("JS_NewUint8ArrayCopy")
 }
 
-// convert makes a value of the bytes of another one.
+// convert creates a value from the bytes of another one.
 func (p *program) convert(a *assembler, function string) {
 	const at, result = firstLocal, firstLocal + 3
 	a.get(bindingArgs).loadValue(0).i32(p.slot(0)).call("take").with(opLocalTee, at)
@@ -445,7 +443,7 @@ func (p *program) convert(a *assembler, function string) {
 	a.i32(p.slot(0)).call("drop").get(result)
 }
 
-// nesting gives how many levels deep a text of JSON nests.
+// nesting returns the nesting depth of a JSON text.
 func (p *program) nesting(a *assembler) {
 	const at = firstLocal
 	a.get(bindingArgs).loadValue(0).i32(p.slot(0)).call("take").with(opLocalTee, at)
@@ -456,8 +454,8 @@ func (p *program) nesting(a *assembler) {
 	a.i32(p.slot(0)).call("drop")
 }
 
-// deepest(at, length) counts the brackets that are open at once, outside of strings.
-// For what is not JSON the number means nothing: the parser refuses it.
+// deepest(at, length) counts the largest number of open brackets outside strings. For a
+// text that is not JSON the number has no meaning: the parser refuses the text.
 func deepest(a *assembler) {
 	const at, length, depth, most, quoted, char = 0, 1, 2, 3, 4, 5
 	const end = length

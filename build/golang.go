@@ -11,12 +11,12 @@ import (
 	"runner.example/internal/diag"
 )
 
-// goModule builds a folder of handlers/ with the Go toolchain, as a reactor
-// module. The compiler's messages become entries of the list.
+// goModule builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
+// compiler's messages are added to the list.
 func (b *builder) goModule(ctx context.Context, folder string) (*Module, error) {
 	source := "handlers/" + folder
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, fmt.Errorf("%s is written in Go, and there is no command go here: install Go 1.24 or later (go.dev/dl)", source)
+		return nil, fmt.Errorf("%s is written in Go, and the command go is missing: install Go 1.24 or later (go.dev/dl)", source)
 	}
 	return b.fromFolder(folder, func(building string) (bool, error) {
 		said, ok, err := b.run(ctx, folder, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"},
@@ -31,15 +31,15 @@ func (b *builder) goModule(ctx context.Context, folder string) (*Module, error) 
 // A message of the compiler: ./orders.go:12:5: undefined: x
 var goMessage = regexp.MustCompile(`^(?:vet: )?(?:\./)?([^\s:]+\.go):(\d+)(?::(\d+))?: (.*)$`)
 
-// noteGo adds what the toolchain said to the list. Without a place it is about the
-// folder.
+// noteGo adds the toolchain's messages to the list. A message without a place is about the
+// directory.
 func (b *builder) noteGo(source, said string) {
 	before := len(b.found)
 	var rest []string
 	for line := range strings.Lines(said) {
 		goesOn := strings.HasPrefix(line, "\t") && len(b.found) > before
 		line = strings.TrimSpace(line)
-		if goesOn && line != "" { // what to type: 	go get example.com/x
+		if goesOn && line != "" { // a command to type: go get example.com/x
 			last, between := &b.found[len(b.found)-1], "; "
 			if strings.HasSuffix(last.Message, ":") {
 				between = " "
@@ -51,13 +51,13 @@ func (b *builder) noteGo(source, said string) {
 		switch {
 		case m != nil:
 			row, _ := strconv.Atoi(m[2])
-			col, _ := strconv.Atoi(m[3]) // in bytes, which are columns in nearly all code
+			col, _ := strconv.Atoi(m[3]) // in bytes, which equal columns in almost all code
 			b.found.Errorf("", place(source+"/"+m[1], row, max(1, col), 1), "%s", m[4])
 		case line != "" && !strings.HasPrefix(line, "#"):
 			rest = append(rest, line)
 		}
 	}
 	if len(b.found) == before {
-		b.found.Errorf("", diag.Span{File: source}, "%s", strings.Join(append(rest, "run go build there to see more"), "; "))
+		b.found.Errorf("", diag.Span{File: source}, "%s", strings.Join(append(rest, "run go build there for details"), "; "))
 	}
 }

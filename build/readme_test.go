@@ -15,7 +15,7 @@ import (
 )
 
 // Users copy the handlers that the READMEs show, so each of them must build.
-func TestTheHandlersInReadmesAreBuilt(t *testing.T) {
+func TestTheHandlersInReadmesBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles every language: left out by -short")
 	}
@@ -66,7 +66,7 @@ func TestTheHandlersInReadmesAreBuilt(t *testing.T) {
 	}
 }
 
-// shown is the first block of a language on a page.
+// shown returns the first code block of a language on a page.
 func shown(t *testing.T, page, language string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)

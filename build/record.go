@@ -13,22 +13,22 @@ import (
 	"slices"
 )
 
-// recordName is a file in the folder build that tells which modules there a build
-// has made, and of what.
+// recordName is the file in build/ that lists the modules that builds have made, with their
+// sources.
 const recordName = ".built"
 
-// record is what that file says, by the names of modules in the folder.
+// record is the content of that file, by module file name.
 type record map[string]making
 
-// making is how a module came to be. A file of other content is not that module: who
-// has put it there keeps it.
+// making is the origin of a module. A file with other content was put there by someone
+// else, and is kept.
 type making struct {
-	Source string `json:"source"` // "handlers", or the folder handlers/<name>
+	Source string `json:"source"` // "handlers", or the directory handlers/<name>
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// readRecord reads the record of an app. One that is not there or that is damaged
-// says nothing: then no module is known to be a build's own.
+// readRecord reads the record of an app. If it is missing or damaged, the record is empty,
+// and no module counts as built.
 func readRecord(dir string) record {
 	r := record{}
 	text, err := os.ReadFile(filepath.Join(dir, "build", recordName))
@@ -37,7 +37,7 @@ func readRecord(dir string) record {
 	}
 	for name := range r {
 		if filepath.Base(name) != name || filepath.Ext(name) != ".wasm" {
-			delete(r, name) // no build has written that
+			delete(r, name) // not written by a build
 		}
 	}
 	return r
@@ -49,17 +49,17 @@ func (r record) write(dir string) error {
 		err = replaceFile(filepath.Join(dir, "build", recordName), append(text, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("note what was built: %w", err)
+		return fmt.Errorf("write the record of built modules: %w", err)
 	}
 	return nil
 }
 
-// recordModule takes a module into the record of an app, and removes what the same source
-// was before, under another name. It gives what was removed.
+// recordModule adds a module to the record of an app, and removes the module that the same
+// source was built into before, under another name. It returns the removed files.
 func recordModule(dir, source string, m *Module) (removed []string, err error) {
 	sum, err := sumOf(filepath.Join(dir, m.File))
 	if err != nil {
-		return nil, fmt.Errorf("note what was built: %w", err)
+		return nil, fmt.Errorf("write the record of built modules: %w", err)
 	}
 	r := readRecord(dir)
 	name := filepath.Base(m.File)
@@ -68,10 +68,9 @@ func recordModule(dir, source string, m *Module) (removed []string, err error) {
 	return removed, errors.Join(err, r.write(dir))
 }
 
-// Clean removes the modules in the folder build of an app that Build has made of
-// sources that are gone, and gives their files, relative to the app's folder. A
-// module that anybody else has put there stays; and all stay without a folder
-// handlers, as where an app was copied to be served.
+// Clean removes the modules in build/ that Build has made from deleted sources, and returns
+// their files, relative to the app directory. Modules from elsewhere are kept. All modules
+// are kept when there is no directory handlers, as in a deployed app.
 func Clean(dir string) (removed []string, err error) {
 	r := readRecord(dir)
 	if len(r) == 0 || !isFolder(filepath.Join(dir, "handlers")) {
@@ -89,7 +88,7 @@ func Clean(dir string) (removed []string, err error) {
 	return removed, err
 }
 
-// sweep forgets modules, and removes those that are still as they were made.
+// sweep removes stale modules from the record, and deletes those that are unchanged.
 func (r record) sweep(dir string, stale func(name string) bool) (removed []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if !stale(name) {
@@ -104,7 +103,7 @@ func (r record) sweep(dir string, stale func(name string) bool) (removed []strin
 			}
 		}
 		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
-			err = errors.Join(err, fmt.Errorf("remove a module of sources that are gone: %w", failed))
+			err = errors.Join(err, fmt.Errorf("remove a module of deleted sources: %w", failed))
 			continue
 		}
 		delete(r, name)
@@ -118,7 +117,7 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// replaceFile writes a file, whole or not at all.
+// replaceFile writes a file as a whole or not at all.
 func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 	"runner.example/build"
 )
 
-// rebuild builds an app and gives what lies in its folder build, and what was removed.
+// rebuild builds an app and returns the content of its directory build, and the removed
+// files.
 func rebuild(t *testing.T, dir, name string) (left, removed []string, err error) {
 	t.Helper()
 	_, _, err = build.Build(context.Background(), build.Options{
@@ -26,7 +27,7 @@ func rebuild(t *testing.T, dir, name string) (left, removed []string, err error)
 	return left, removed, err
 }
 
-func TestAnAppOfAnotherNameLeavesNoSecondModule(t *testing.T) {
+func TestRenamingAnAppRemovesItsOldModule(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "build/other.wasm": "put there by hand"})
 	if left, removed, err := rebuild(t, dir, "ren"); err != nil || !slices.Equal(left, []string{"other.wasm", "ren.wasm"}) || removed != nil {
 		t.Fatal(left, removed, err)
@@ -41,7 +42,7 @@ func TestAnAppOfAnotherNameLeavesNoSecondModule(t *testing.T) {
 	}
 }
 
-func TestAModuleGoesWithItsSource(t *testing.T) {
+func TestAModuleIsRemovedWithItsSource(t *testing.T) {
 	dir := app(t, map[string]string{
 		"handlers/a.ts":          "export const fromGo = () => 1;\n",
 		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
@@ -69,7 +70,7 @@ func TestAModuleGoesWithItsSource(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "build", "by-hand.wasm"), mustRead(t, filepath.Join(dir, "build", "plain.wasm")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := build.Exports(dir, "fromGo"); err == nil || !strings.Contains(err.Error(), `exported by build/by-hand.wasm, which no source here becomes and by build/plain.wasm: keep one`) {
+	if _, err := build.Exports(dir, "fromGo"); err == nil || !strings.Contains(err.Error(), `exported by build/by-hand.wasm, which is not built from a source here and by build/plain.wasm: keep one`) {
 		t.Errorf("beside one that was put there: %v", err)
 	}
 }
@@ -83,7 +84,7 @@ func mustRead(t *testing.T, path string) []byte {
 	return text
 }
 
-func TestOnlyItsOwnModulesAreRemoved(t *testing.T) {
+func TestModulesFromElsewhereAreKept(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
 	if _, _, err := rebuild(t, dir, "n"); err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestOnlyItsOwnModulesAreRemoved(t *testing.T) {
 	if err := os.Mkdir(handlers, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(module, append(own, 0, 2, 1, 'x'), 0o600); err != nil { // with a section more
+	if err := os.WriteFile(module, append(own, 0, 2, 1, 'x'), 0o600); err != nil { // with one more section
 		t.Fatal(err)
 	}
 	if removed, err := build.Clean(dir); len(removed) > 0 || err != nil {
@@ -121,7 +122,7 @@ func TestOnlyItsOwnModulesAreRemoved(t *testing.T) {
 	mustRead(t, outside)
 }
 
-func TestAModuleThatCouldNotBeLoadedReplacesNone(t *testing.T) {
+func TestAModuleThatCannotBeLoadedDoesNotReplaceTheOldOne(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "const table = new Uint8Array(20 << 20).fill(1);\nexport const a = () => table[0];\n", "build/n.wasm": "old"})
 	for _, row := range []struct {
 		memory int64
@@ -129,15 +130,15 @@ func TestAModuleThatCouldNotBeLoadedReplacesNone(t *testing.T) {
 		want   string
 	}{
 		{16 << 20, "const table = new Uint8Array(20 << 20).fill(1);\nexport const a = () => table[0];\n",
-			"handlers: error: there is too much data at the top level of the handlers' files: 21 MiB of 16 MiB that a request may have"},
+			"handlers: error: too much data at the top level of the handlers' files: 21 MiB, and a request may have 16 MiB"},
 		{64 << 20, "const table = new Uint8Array(40 << 20).fill(1);\nexport const a = () => table[0];\n",
-			"handlers: error: there is too much data at the top level of the handlers' files: 41 MiB of 32 MiB that a module may have"},
+			"handlers: error: too much data at the top level of the handlers' files: the module has 41 MiB, the limit is 32 MiB"},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "handlers", "a.ts"), []byte(row.source), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, MemoryBytes: row.memory})
-		if _, ok := errors.AsType[*build.MistakesError](err); !ok || !strings.HasPrefix(err.Error(), row.want) {
+		if _, ok := errors.AsType[*build.DiagnosticsError](err); !ok || !strings.HasPrefix(err.Error(), row.want) {
 			t.Errorf("got %v, want %s", err, row.want)
 		}
 		if old := mustRead(t, filepath.Join(dir, "build", "n.wasm")); string(old) != "old" {

@@ -8,9 +8,9 @@ import (
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// find gives the place in a source that a place in the script, both counted from
-// 1, was made of. The mappings (ECMA-426) are lines by ";", segments by ",", and
-// numbers in base64 VLQ, each the difference to the one before:
+// find returns the place in a source for a place in the script; both count from 1. The
+// mappings (ECMA-426) are lines separated by ";", segments by ",", and numbers in base64
+// VLQ, each the difference to the previous one:
 //
 //	column (from 0 in each line) · source · line · column · name
 func (m sourceMap) find(line, col int) (diag.Span, bool) {
@@ -35,10 +35,10 @@ func (m sourceMap) find(line, col int) (diag.Span, bool) {
 	return diag.Span{}, false
 }
 
-// standing gives the mappings so that each line can be read without those before it:
-// the first segment of a line counts from 0. Places in other files than the app's
-// are columns alone, which in a source map means that nobody knows them, and lines
-// with no others are empty.
+// standing returns the mappings in a form in which each line can be read without the
+// previous ones: the first segment of a line counts from 0. Places outside the app's files
+// have only a column, which in a source map means an unknown source; lines with only such
+// places are empty.
 func (m sourceMap) standing() string {
 	var out []byte
 	var state [5]int
@@ -75,8 +75,7 @@ func (m sourceMap) standing() string {
 	return string(out)
 }
 
-// isOurs reports that a source is none of the app's: the SDK's, or the script that
-// puts the files together.
+// isOurs reports whether a source belongs to the SDK or is the generated entry script.
 func isOurs(source string) bool {
 	return strings.HasPrefix(source, sdkFolder+":") || source == entryFile
 }
@@ -93,7 +92,7 @@ func appendNumber(out []byte, n int) []byte {
 	return append(out, base64Digits[bits])
 }
 
-// readSegment adds a segment's numbers to the state, and tells how many it has.
+// readSegment adds a segment's numbers to the state, and returns how many it has.
 func readSegment(segment string, state *[5]int) (fields int) {
 	n, shift := 0, 0
 	for i := range len(segment) {

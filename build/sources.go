@@ -12,23 +12,23 @@ import (
 	"runner.example/internal/diag"
 )
 
-// contents are what the folder handlers of an app holds.
+// contents is the content of the directory handlers of an app.
 type contents struct {
-	// files are those of TypeScript and JavaScript in it, folders those that a
-	// toolchain builds.
+	// files are TypeScript and JavaScript files, folders the directories that a toolchain
+	// builds.
 	files, folders []string
-	// odd are the files that cannot be read.
+	// odd has the files that cannot be read.
 	odd diag.List
-	// libraries are folders with files of TypeScript and JavaScript, for others to
-	// import; strays are sources that nothing builds as they lie.
+	// libraries are directories with TypeScript and JavaScript files to import. strays are
+	// sources that nothing builds.
 	libraries, strays []string
 }
 
-// scripts are the endings of files that become part of the app's own module.
+// scripts are the extensions of files that are built into the app's own module.
 var scripts = []string{".ts", ".js", ".mts", ".mjs", ".cts", ".cjs", ".tsx", ".jsx"}
 
-// isScript reports whether a file, by its name, is of TypeScript or JavaScript.
-// Declarations and tests are not.
+// isScript reports whether a file is TypeScript or JavaScript, by its name. Declarations
+// and tests are not.
 func isScript(name string) bool {
 	kind := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, kind)
@@ -42,13 +42,12 @@ func isScript(name string) bool {
 	return true
 }
 
-// native are the endings of sources that a toolchain builds, and what the folder
-// must hold beside them.
+// native maps extensions of sources that a toolchain builds to the file that their
+// directory must contain.
 var native = map[string]string{".go": "go.mod", ".rs": "Cargo.toml", ".c": "", ".cc": "", ".cpp": "", ".cxx": ""}
 
-// Sources are what an app's modules are made of: "handlers" for all files of
-// TypeScript and JavaScript together, handlers/<name> for each folder of another
-// language.
+// Sources lists the sources of an app's modules: "handlers" for all TypeScript and
+// JavaScript files together, handlers/<name> for each directory of another language.
 func Sources(dir string) ([]string, error) {
 	found, err := find(dir)
 	if err != nil && !errors.Is(err, ErrNothing) {
@@ -64,8 +63,8 @@ func Sources(dir string) ([]string, error) {
 	return all, nil
 }
 
-// find looks through the folder handlers of an app. The error matches ErrNothing if
-// nothing in it can be built.
+// find reads the directory handlers of an app. The error matches ErrNothing if there is
+// nothing to build.
 func find(dir string) (found contents, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, "handlers"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,14 +82,14 @@ func find(dir string) (found contents, err error) {
 	case len(found.files)+len(found.folders) > 0:
 		return found, nil
 	case len(found.strays) > 0:
-		return found, fmt.Errorf("%w: %s is in no such folder", ErrNothing, found.strays[0])
+		return found, fmt.Errorf("%w: %s is not in such a directory", ErrNothing, found.strays[0])
 	case len(found.libraries) > 0:
-		return found, fmt.Errorf("%w: files in %s are for others to import", ErrNothing, found.libraries[0])
+		return found, fmt.Errorf("%w: files in %s can only be imported", ErrNothing, found.libraries[0])
 	}
 	return found, ErrNothing
 }
 
-// add takes one entry of the folder handlers.
+// add adds one entry of the directory handlers.
 func (c *contents) add(dir, name string) {
 	source := "handlers/" + name
 	path := filepath.Join(dir, source)
@@ -112,7 +111,7 @@ func (c *contents) add(dir, name string) {
 	}
 }
 
-// addFolder takes a folder that no toolchain builds.
+// addFolder adds a directory that no toolchain builds.
 func (c *contents) addFolder(path, name string) {
 	switch name {
 	case "node_modules", "test", "tests", "__tests__", "testdata", "types":
@@ -121,7 +120,7 @@ func (c *contents) addFolder(path, name string) {
 	library, stray := false, ""
 	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // what cannot be read, an import tells
+		case err != nil: // reported when a file imports it
 			return nil
 		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 			return fs.SkipDir
@@ -140,35 +139,35 @@ func (c *contents) addFolder(path, name string) {
 	}
 }
 
-// unreadable says what keeps a file, or what a link leads to, from being read to its
-// end; empty when nothing does.
+// unreadable says why a file, or the target of a link, cannot be read as a whole; empty
+// when it can.
 func unreadable(path string, info fs.FileInfo, err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		if to, err := os.Readlink(path); err == nil {
-			return fmt.Sprintf("it is a link to %s, which is not there: mend the link, or remove it", to)
+			return fmt.Sprintf("the link's target %s does not exist: correct the link, or remove it", to)
 		}
 	}
 	switch {
 	case err != nil:
-		return fmt.Sprintf("it cannot be read: %v", errors.Unwrap(err))
+		return fmt.Sprintf("the file cannot be read: %v", errors.Unwrap(err))
 	case info.Mode()&fs.ModeNamedPipe != 0:
-		return "it is a named pipe, not a file: remove it"
+		return "a named pipe is not a source file: remove it"
 	case !info.Mode().IsRegular():
-		return "it is a device or a socket, not a file: remove it"
+		return "a device or a socket is not a source file: remove it"
 	}
 	return ""
 }
 
-// doubtStrays warns of sources that nobody builds: of folders from which none of the
-// files comes that a module is made of, and of what lies where no toolchain looks.
-func (b *builder) doubtStrays(found contents, used []string) {
+// warnUnused warns about sources that are not built: directories whose files no module
+// imports, and files where no toolchain looks.
+func (b *builder) warnUnused(found contents, used []string) {
 	for _, folder := range found.libraries {
 		if !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, folder+"/") }) {
-			b.found.Warnf("", diag.Span{File: folder}, "no handler imports its files, so they are left out: files in handlers/ itself are handlers, those in folders are for them to import")
+			b.found.Warnf("", diag.Span{File: folder}, "no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported")
 		}
 	}
 	for _, file := range found.strays {
-		text := "it is left out: a handler in this language has a folder of its own, handlers/<name>"
+		text := "this file is not built: a handler in this language needs its own directory, handlers/<name>"
 		if sign := native[filepath.Ext(file)]; sign != "" {
 			text += ", with a " + sign
 		}

@@ -40,7 +40,7 @@ func TestEveryFileOfTypeScriptAndJavaScriptIsBuilt(t *testing.T) {
 	}
 }
 
-func TestSourcesThatNothingBuildsAreTold(t *testing.T) {
+func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
 	dir := app(t, map[string]string{
 		"handlers/a.ts":           "export const a = () => 1;\n",
 		"handlers/lost/b.ts":      "export const b = () => 1;\n",
@@ -57,16 +57,16 @@ func TestSourcesThatNothingBuildsAreTold(t *testing.T) {
 		all = append(all, d.String())
 	}
 	want := []string{
-		"handlers/crate/main.rs: warning: it is left out: a handler in this language has a folder of its own, handlers/<name>, with a Cargo.toml",
-		"handlers/lost: warning: no handler imports its files, so they are left out: files in handlers/ itself are handlers, those in folders are for them to import",
-		"handlers/main.go: warning: it is left out: a handler in this language has a folder of its own, handlers/<name>, with a go.mod",
+		"handlers/crate/main.rs: warning: this file is not built: a handler in this language needs its own directory, handlers/<name>, with a Cargo.toml",
+		"handlers/lost: warning: no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported",
+		"handlers/main.go: warning: this file is not built: a handler in this language needs its own directory, handlers/<name>, with a go.mod",
 	}
 	if !slices.Equal(all, want) {
 		t.Errorf("told %q", all)
 	}
 }
 
-func TestWhatCannotBeReadIsToldWithItsPlace(t *testing.T) {
+func TestUnreadableSourcesAreErrorsWithTheirPlace(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
 	if err := os.Symlink("../nowhere.ts", filepath.Join(dir, "handlers", "link.ts")); err != nil {
 		t.Fatal(err)
@@ -75,13 +75,13 @@ func TestWhatCannotBeReadIsToldWithItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	wrong, ok := errors.AsType[*build.MistakesError](err)
+	wrong, ok := errors.AsType[*build.DiagnosticsError](err)
 	if !ok || len(wrong.List) != 2 {
 		t.Fatal(err)
 	}
 	for i, want := range []string{
-		"handlers/link.ts: error: it is a link to ../nowhere.ts, which is not there: mend the link, or remove it",
-		"handlers/pipe.ts: error: it is a named pipe, not a file: remove it",
+		"handlers/link.ts: error: the link's target ../nowhere.ts does not exist: correct the link, or remove it",
+		"handlers/pipe.ts: error: a named pipe is not a source file: remove it",
 	} {
 		if got := wrong.List.Sorted()[i].String(); got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// toolchain is a language whose own tools make the module build/<name>.wasm of a
-// folder handlers/<name>.
+// toolchain builds the module build/<name>.wasm from a directory handlers/<name> with the
+// tools of one language.
 type toolchain struct {
-	// sign is how people know such a folder, for messages.
+	// sign describes such a directory in messages.
 	sign string
-	// builds reports whether the folder at a path is one of the language.
+	// builds reports whether a directory is written in this language.
 	builds func(dir string) bool
-	// module builds a folder of handlers/. What is wrong with the sources goes to
-	// the builder's list, and then there is no module.
+	// module builds a directory of handlers/. Errors in the sources are added to the
+	// builder's list; then there is no module.
 	module func(b *builder, ctx context.Context, folder string) (*Module, error)
 }
 
-// toolchains are all of them. The first one that knows a folder builds it.
+// toolchains are all supported toolchains, in the order in which they are tried.
 var toolchains = []toolchain{
 	{"a go.mod", has("go.mod"), (*builder).goModule},
 	{"a Cargo.toml", has("Cargo.toml"), (*builder).rust},
 	{"a package.json that names assemblyscript", isAssemblyScript, (*builder).assemblyScript},
-	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).cModule}, // last: others have such files as well
+	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).cModule}, // last, because directories of other languages may have such files too
 }
 
-// toolchainOf is the one that builds the folder at a path, nil without any.
+// toolchainOf returns the toolchain for a directory, or nil.
 func toolchainOf(dir string) *toolchain {
 	for i := range toolchains {
 		if toolchains[i].builds(dir) {
@@ -43,7 +43,7 @@ func toolchainOf(dir string) *toolchain {
 	return nil
 }
 
-// has knows a folder by a file whose name fits one of the patterns.
+// has matches a directory with a file that matches one of the patterns.
 func has(patterns ...string) func(dir string) bool {
 	return func(dir string) bool {
 		for _, pattern := range patterns {
@@ -55,7 +55,7 @@ func has(patterns ...string) func(dir string) bool {
 	}
 }
 
-// signs tells how folders are known.
+// signs lists the descriptions of all toolchains.
 func signs() string {
 	all := make([]string, len(toolchains))
 	for i, t := range toolchains {
@@ -64,9 +64,9 @@ func signs() string {
 	return strings.Join(all, " or ")
 }
 
-// fromFolder makes the module of a folder: compile is told where to write it, as a
-// whole path, and reports whether it did. What is being built is no module yet: a
-// compiler writes piece by piece, and what comes of it may not fit.
+// fromFolder builds the module of a directory. compile gets the path to write to, and
+// reports whether it succeeded. The module is moved into place only when it is complete and
+// can be loaded, because compilers write their output in pieces.
 func (b *builder) fromFolder(folder string, compile func(building string) (bool, error)) (*Module, error) {
 	began := time.Now()
 	out, err := filepath.Abs(filepath.Join(b.options.Dir, "build"))
@@ -77,7 +77,7 @@ func (b *builder) fromFolder(folder string, compile func(building string) (bool,
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
 	building := filepath.Join(out, "."+folder+".building")
-	defer os.Remove(building) // it is gone when all went well
+	defer os.Remove(building) // already gone after success
 	if done, err := compile(building); err != nil || !done {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (b *builder) fromFolder(folder string, compile func(building string) (bool,
 	if err != nil {
 		return nil, fmt.Errorf("read the module: %w", err)
 	}
-	if !b.fits("handlers/"+folder, "build/"+folder+".wasm", module) {
+	if !b.loadable("handlers/"+folder, "build/"+folder+".wasm", module) {
 		return nil, nil
 	}
 	if err := os.Rename(building, filepath.Join(out, folder+".wasm")); err != nil {
@@ -97,14 +97,14 @@ func (b *builder) fromFolder(folder string, compile func(building string) (bool,
 	}, nil
 }
 
-// run runs a command of a toolchain in handlers/<folder> with variables added to
-// the environment. It gives what the command said on both of its streams, and
-// whether it went well; an error says that it could not be run or was cut off.
+// run runs a command of a toolchain in handlers/<folder>, with additional environment
+// variables. It returns the output of both streams, and whether the command succeeded. An
+// error means that the command could not be run or was interrupted.
 func (b *builder) run(ctx context.Context, folder string, variables []string, command string, args ...string) (said string, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Dir = filepath.Join(b.options.Dir, "handlers", folder)
 	cmd.Env = append(environ(), variables...)
-	cmd.WaitDelay = time.Second // for what the command began itself
+	cmd.WaitDelay = time.Second // for the command's own child processes
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
 	err = cmd.Run()
@@ -117,8 +117,7 @@ func (b *builder) run(ctx context.Context, folder string, variables []string, co
 	return both.String(), true, nil
 }
 
-// environ is the environment without the app's secrets: no tool, and nothing that a
-// tool runs for a dependency, has use for them.
+// environ returns the environment without the app's secrets, which no tool needs.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "RUNNER_SECRETS_") })
 }

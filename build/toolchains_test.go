@@ -9,10 +9,10 @@ import (
 	"runner.example/build"
 )
 
-func TestToolsDoNotGetTheSecretsOfTheApp(t *testing.T) {
+func TestToolchainsDoNotGetTheAppsSecrets(t *testing.T) {
 	told := filepath.Join(t.TempDir(), "environments")
 	tools := t.TempDir()
-	if err := os.WriteFile(filepath.Join(tools, "libstd-1.rlib"), nil, 0o644); err != nil { // which rustc, and then cargo, is asked for
+	if err := os.WriteFile(filepath.Join(tools, "libstd-1.rlib"), nil, 0o644); err != nil { // the file that the search asks rustc for
 		t.Fatal(err)
 	}
 	for name, then := range map[string]string{"go": "exit 1", "cargo": "exit 1", "rustc": "echo " + tools, "clang": "exit 1"} {

@@ -84,7 +84,7 @@ func fine() {
 func main() {}
 `
 
-// goFolder is an app whose folder handlers/traps has a module with the SDK.
+// goFolder creates an app whose directory handlers/traps has a module with the SDK.
 func goFolder(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("compiles Go: left out by -short")
@@ -99,8 +99,9 @@ func goFolder(t *testing.T) string {
 	})
 }
 
-// What a handler does to itself ends its own request, and the next one is served.
-func TestRecursionAndHoardingInCAndGoEndWithTheRequest(t *testing.T) {
+// A handler that exhausts the stack or the memory fails its own request; the next one
+// succeeds.
+func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -145,10 +146,10 @@ func TestRecursionAndHoardingInCAndGoEndWithTheRequest(t *testing.T) {
 	}
 }
 
-func TestEqualSourcesInGoMakeEqualModules(t *testing.T) {
+func TestEqualGoSourcesMakeEqualModules(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
-		dir := goFolder(t) // another folder each time
+		dir := goFolder(t) // another directory each time
 		modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
 		if err != nil || doubts != nil {
 			t.Fatal(doubts, err)
@@ -165,9 +166,9 @@ func TestEqualSourcesInGoMakeEqualModules(t *testing.T) {
 	}
 }
 
-// What stands outside of functions has a clock that stands still, so that equal
-// sources make equal modules; a handler has the real one.
-func TestTimeOutsideOfHandlersIsTheSameInEveryBuild(t *testing.T) {
+// Code outside functions has a fixed clock, so that equal sources make equal modules; a
+// handler has the real one.
+func TestTimeOutsideHandlersIsFixed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles every language: left out by -short")
 	}
@@ -199,12 +200,12 @@ func TestTimeOutsideOfHandlersIsTheSameInEveryBuild(t *testing.T) {
 	}
 }
 
-func TestAToolchainThatIsMissingIsToldInOneLine(t *testing.T) {
+func TestAMissingToolchainIsOneErrorLine(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	for folder, want := range map[string]string{
-		"go.mod":     "handlers/x is written in Go, and there is no command go here: install Go 1.24 or later",
-		"Cargo.toml": "handlers/x is written in Rust, and there is no command cargo here: install Rust 1.63 or later",
+		"go.mod":     "handlers/x is written in Go, and the command go is missing: install Go 1.24 or later",
+		"Cargo.toml": "handlers/x is written in Rust, and the command cargo is missing: install Rust 1.63 or later",
 	} {
 		dir := app(t, map[string]string{"handlers/x/" + folder: ""})
 		_, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "n"})

@@ -21,16 +21,16 @@ import (
 	"runner.example/internal/diag"
 )
 
-// export is a function that a file of handlers exports.
+// export is a function that a handlers' file exports.
 type export struct {
 	Name string `json:"name"`
 	File string `json:"file"`
-	// Kind is empty, "class" or "generator": what nobody can call as a handler.
+	// Kind is empty, "class" or "generator"; the latter two cannot be handlers.
 	Kind string `json:"kind"`
 }
 
-// typeScript makes one module of the files, and gives all files of the app that it is
-// made of. The list holds mistakes and doubts; with an error in it there is no module.
+// typeScript builds one module from the files, and returns all files of the app in it. The
+// list has errors and warnings; with an error in it there is no module.
 func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, used []string, err error) {
 	began := time.Now()
 	bundled, found, err := bundleHandlers(b.options.Dir, files)
@@ -40,7 +40,7 @@ func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, us
 	}
 	wasm, handlers, err := b.evaluate(ctx, bundled)
 	file := filepath.Join("build", b.options.Name+".wasm")
-	if err != nil || wasm == nil || !b.fits("handlers", filepath.ToSlash(file), wasm) {
+	if err != nil || wasm == nil || !b.loadable("handlers", filepath.ToSlash(file), wasm) {
 		return nil, nil, err
 	}
 	return &Module{
@@ -49,7 +49,7 @@ func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, us
 	}, bundled.files, nil
 }
 
-// evaluate runs the scripts once and makes a module of what they leave.
+// evaluate runs the scripts once and builds a module from the resulting memory.
 func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, handlers []string, err error) {
 	runtime, err := bundleRuntime()
 	if err != nil {
@@ -65,24 +65,23 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 		return nil, nil, fmt.Errorf("evaluate the SDK: %w", err)
 	}
 	e.fillHoles()
-	// From here on the handlers' code runs; to start the engine takes the time that it
-	// takes.
+	// From here on the handlers' code runs. Starting the engine does not count.
 	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
 	defer cancel()
 	e.ctx = ctx
 	if _, err := e.run(bundleFile, bundled.script); err != nil {
 		return nil, nil, b.notEvaluated(ctx, bundled, err)
 	}
-	if err := b.doubt(e, bundled); err != nil {
+	if err := b.warnEvaluation(e, bundled); err != nil {
 		return nil, nil, err
 	}
 	var exports []export
 	if err := json.Unmarshal([]byte(e.text(e.property(runner, "names"))), &exports); err != nil && e.failed == nil {
-		return nil, nil, fmt.Errorf("read what the handlers' files export: %w", err)
+		return nil, nil, fmt.Errorf("read the exports of the handlers' files: %w", err)
 	}
 	var defaults []export
 	if err := json.Unmarshal([]byte(e.text(e.property(runner, "defaults"))), &defaults); err != nil && e.failed == nil {
-		return nil, nil, fmt.Errorf("read what the handlers' files export: %w", err)
+		return nil, nil, fmt.Errorf("read the exports of the handlers' files: %w", err)
 	}
 	chosen := b.choose(exports)
 	b.hint(exports, defaults)
@@ -93,12 +92,12 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 	return wasm, chosen, err
 }
 
-// doubt adds to the list what was done that only a request can do, or that will be
-// the same in every request, and what failed unseen.
-func (b *builder) doubt(e *engine, bundled *bundle) error {
+// warnEvaluation adds warnings to the list: about operations at the top level that belong
+// in a request, values that will be the same in every request, and unhandled rejections.
+func (b *builder) warnEvaluation(e *engine, bundled *bundle) error {
 	if value := e.property(e.runner, "violation"); e.do("qjs_is_object", value) != 0 {
 		b.noteThrown(bundled, e.thrown(value), diag.Error)
-		return e.failed // what else failed did so because of it
+		return e.failed // later failures are consequences of this one
 	}
 	if value := e.property(e.runner, "frozen"); e.do("qjs_is_object", value) != 0 {
 		b.noteThrown(bundled, e.thrown(value), diag.Warning)
@@ -113,13 +112,13 @@ func (b *builder) doubt(e *engine, bundled *bundle) error {
 	return e.failed
 }
 
-// newRunner makes globalThis.__runner, as the SDK's host.ts describes it.
+// newRunner creates globalThis.__runner, which the SDK's host.ts describes.
 func (e *engine) newRunner(bundled *bundle) uint64 {
 	errnos := map[string]string{}
 	for _, errno := range abi.Errnos() {
 		errnos[strconv.Itoa(int(errno.Errno))] = errno.Name
 	}
-	facts, _ := json.Marshal(map[string]any{ // strings alone
+	facts, _ := json.Marshal(map[string]any{ // only strings
 		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.sourceMap.standing(),
 	})
 	runner, err := e.run(runtimeFile, "(globalThis.__runner = "+string(facts)+")")
@@ -138,7 +137,7 @@ func (e *engine) newRunner(bundled *bundle) uint64 {
 	return runner
 }
 
-// link ends the evaluation and makes the module.
+// link ends the evaluation and builds the module.
 func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byte, error) {
 	p := &program{scratch: e.scratch, context: uint32(e.do("qjs_get_context_ptr"))}
 	for _, x := range exports { // dispatch counts all of them
@@ -170,8 +169,8 @@ func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byt
 	return wasm, nil
 }
 
-// bind puts the bindings, which the module's table has behind the engine's own
-// entries, in the place of what the host's functions were until now.
+// bind replaces the host functions of the build with the bindings, which follow the
+// engine's own entries in the module's table.
 func (e *engine) bind(runner uint64) {
 	host, context := e.property(runner, "host"), e.do("qjs_get_context_ptr")
 	for i, b := range bindings() {
@@ -184,12 +183,12 @@ func (e *engine) bind(runner uint64) {
 	}
 }
 
-// A handler's name as the schema can have it; those that begin with an underscore
-// or runner_ are not called by routes.
+// The names of handlers that a schema can call; names that begin with an underscore or
+// runner_ cannot be called by routes.
 var handlerName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// choose says which exports become the module's. A name that several files export
-// is none of them, and a mistake where a route calls it.
+// choose selects the exports of the module. A name that several files export is not
+// exported; it is an error if a route calls it.
 func (b *builder) choose(exports []export) (names []string) {
 	files := map[string][]string{}
 	for _, x := range exports {
@@ -199,30 +198,29 @@ func (b *builder) choose(exports []export) (names []string) {
 		switch {
 		case x.Kind != "":
 			if slices.Contains(b.options.Handlers, x.Name) {
-				b.found.Errorf("", b.declared(x), "%s is a %s, and a handler is a function: export function %[1]s(req) or export async function %[1]s(req)", x.Name, x.Kind)
+				b.found.Errorf("", b.declared(x), "%s is a %s, and a handler must be a function: export function %[1]s(req) or export async function %[1]s(req)", x.Name, x.Kind)
 			}
 		case !handlerName.MatchString(x.Name) || strings.HasPrefix(x.Name, "runner_") || x.Name == "memory":
 		case len(files[x.Name]) == 1:
 			names = append(names, x.Name)
 		case slices.Contains(b.options.Handlers, x.Name) && files[x.Name][0] == x.File:
-			b.found.Errorf("", diag.Span{File: x.File}, "%s is exported by %s as well: a handler has one place, rename the others", x.Name, strings.Join(files[x.Name][1:], " and "))
+			b.found.Errorf("", diag.Span{File: x.File}, "%s is exported by %s too: keep one of them, and rename the others", x.Name, strings.Join(files[x.Name][1:], " and "))
 		}
 	}
 	return names
 }
 
-// hint tells of handlers that are there, but not by their names: as the default
-// export, which has none.
+// hint reports handlers that exist only as a default export, which has no name.
 func (b *builder) hint(exports, defaults []export) {
 	for _, x := range defaults {
 		named := slices.ContainsFunc(exports, func(other export) bool { return other.Name == x.Name })
 		if !named && slices.Contains(b.options.Handlers, x.Name) {
-			b.found.Errorf("", b.declared(x), "%s is a default export, and a handler is exported by its name: leave out the word default", x.Name)
+			b.found.Errorf("", b.declared(x), "%s is a default export, and a handler is exported by its name: remove the word default", x.Name)
 		}
 	}
 }
 
-// declared is the place of an export's name in its file, or only the file.
+// declared returns the place of an export's name in its file, or only the file.
 func (b *builder) declared(x export) diag.Span {
 	span := diag.Span{File: x.File}
 	text, err := os.ReadFile(filepath.Join(b.options.Dir, x.File))
@@ -237,7 +235,7 @@ func (b *builder) declared(x export) diag.Span {
 	return span
 }
 
-// escaped is text on one line and without what steers a terminal.
+// escaped returns text on one line, without terminal control characters.
 func escaped(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -251,13 +249,13 @@ func escaped(text string) string {
 	return out.String()
 }
 
-// notEvaluated turns what kept the handlers from being evaluated into an entry of
-// the list, if it is a mistake of theirs.
+// notEvaluated adds the failure of an evaluation to the list if the handlers' code caused
+// it.
 func (b *builder) notEvaluated(ctx context.Context, bundled *bundle, err error) error {
 	t, ok := errors.AsType[*thrown](err)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		b.found.Errorf("", diag.Span{File: bundled.files[0]}, "the handlers' modules were evaluated for %s without an end: what stands outside of functions must be done soon", evaluationTime)
+		b.found.Errorf("", diag.Span{File: bundled.files[0]}, "the handlers' files ran for %s without ending: code outside functions must be short", evaluationTime)
 		return nil
 	case !ok:
 		return err
@@ -266,11 +264,10 @@ func (b *builder) notEvaluated(ctx context.Context, bundled *bundle, err error) 
 	return nil
 }
 
-// frame is a place in the bundle, in a line of a stack.
+// frame matches a place in the bundle, in a line of a stack trace.
 var frame = regexp.MustCompile(`\b` + regexp.QuoteMeta(bundleFile) + `:(\d+):(\d+)`)
 
-// noteThrown adds an exception to the list, with the innermost place in a file of
-// the app.
+// noteThrown adds an exception to the list, with the innermost place in a file of the app.
 func (b *builder) noteThrown(bundled *bundle, t *thrown, severity diag.Severity) {
 	span := diag.Span{File: bundled.files[0]}
 	for _, at := range frame.FindAllStringSubmatch(t.stack, -1) {
@@ -292,7 +289,7 @@ func (b *builder) noteThrown(bundled *bundle, t *thrown, severity diag.Severity)
 	}
 }
 
-// sources reads the files that the list names, for Print to show their lines.
+// sources reads the files that the list names, so that Print can show their lines.
 func sources(dir string, list diag.List) (all []diag.Source) {
 	seen := map[string]bool{}
 	for _, d := range list {
@@ -300,9 +297,9 @@ func sources(dir string, list diag.List) (all []diag.Source) {
 			seen[name] = true
 			path := filepath.Join(dir, name)
 			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-				continue // nothing to show, and a pipe could keep a reader for ever
+				continue // reading a pipe could block
 			}
-			if text, err := os.ReadFile(path); err == nil { // else the line is not shown
+			if text, err := os.ReadFile(path); err == nil { // otherwise the line is not shown
 				all = append(all, diag.Source{Name: name, Text: text})
 			}
 		}

@@ -146,7 +146,7 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // buildFailure tells mistakes as check does: with --json they are the document.
 func (c *cli) buildFailure(err error) error {
-	if wrong, ok := errors.AsType[*build.MistakesError](err); ok {
+	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
 		what := "the handlers cannot be built: " + counted(wrong.List)
 		if !c.json {
 			return &mistakes{what: what, sources: wrong.Sources, list: wrong.List}

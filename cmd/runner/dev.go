@@ -369,7 +369,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		MemoryBytes: d.app.config.sandbox.memory,
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
-	if wrong, ok := errors.AsType[*build.MistakesError](err); ok {
+	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
 		return &mistakes{what: "the handlers cannot be built: " + counted(wrong.List), sources: wrong.Sources, list: wrong.List}
 	}
 	if err != nil && !errors.Is(err, build.ErrNothing) {

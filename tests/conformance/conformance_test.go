@@ -238,7 +238,7 @@ func buildGuest(t testing.TB, dir string, app *schema.Schema) {
 		}
 	}
 	_, doubts, err := build.Build(t.Context(), options)
-	mistakes, ok := errors.AsType[*build.MistakesError](err)
+	mistakes, ok := errors.AsType[*build.DiagnosticsError](err)
 	if doubts != nil && !ok {
 		mistakes, ok = doubts, true
 	}
