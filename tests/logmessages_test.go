@@ -1,0 +1,251 @@
+package tests
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the list of log messages to docs/operations.md")
+
+// logWrappers are functions that log a message of their callers: the argument that is the
+// message, and the level, or "" when the argument before it is the level. The functions'
+// own calls of the logger are not looked at.
+var logWrappers = map[string]struct {
+	argument int
+	level    string
+}{
+	"runtime/front.warn":      {0, "warn"},
+	"internal/telemetry.Line": {1, ""},
+}
+
+// otherTexts are functions that log texts which are not the server's own.
+var otherTexts = map[string]string{
+	"hostabi.write": "what a handler logs",
+	"store.line":    "what Badger logs",
+}
+
+const (
+	messagesBegin = "<!-- log messages: go test ./tests -run TestLogMessages -update writes this table -->\n"
+	messagesEnd   = "<!-- end of log messages -->\n"
+)
+
+// logMessage is a row of the table.
+type logMessage struct{ text, level, pkg string }
+
+func TestLogMessagesAreConstantAndListed(t *testing.T) {
+	messages := map[logMessage][]string{} // to the names of its fields
+	root := repoRoot(t)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() {
+			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata" || slices.Contains(outside, rel)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(rel))
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			name := pkg + "." + f.Name.Name
+			if _, isWrapper := logWrappers[name]; isWrapper || otherTexts[name] != "" {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				message, level, fields, ok := logCall(pkg, call)
+				if !ok {
+					return true
+				}
+				text, err := constantText(message)
+				if err != nil {
+					t.Errorf("%s: a log message must be a constant text, with what varies in fields", fset.Position(call.Pos()))
+					return true
+				}
+				row := logMessage{text, level, pkg}
+				messages[row] = append(messages[row], fieldNames(f, fields, call.Ellipsis.IsValid())...)
+				return true
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(messages) < 30 {
+		t.Errorf("only %d log messages were found: is the search broken?", len(messages))
+	}
+
+	var table strings.Builder
+	table.WriteString("| message | level | package | fields |\n|---|---|---|---|\n")
+	rows := make([]logMessage, 0, len(messages))
+	for row := range messages {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b logMessage) int {
+		return strings.Compare(a.text+"\x00"+a.pkg+"\x00"+a.level, b.text+"\x00"+b.pkg+"\x00"+b.level)
+	})
+	for _, row := range rows {
+		fields := messages[row]
+		slices.Sort(fields)
+		for i, field := range fields {
+			fields[i] = "`" + field + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | `%s` | %s |\n", row.text, row.level, row.pkg, strings.Join(slices.Compact(fields), ", "))
+	}
+
+	page := filepath.Join(root, "docs/operations.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), messagesBegin)
+	_, after, ok2 := strings.Cut(rest, messagesEnd)
+	if !ok || !ok2 {
+		t.Fatalf("docs/operations.md has no lines\n%s%s", messagesBegin, messagesEnd)
+	}
+	want := before + messagesBegin + table.String() + messagesEnd + after
+	if want == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatalf("docs/operations.md does not list the log messages as they are: run\n\n    go test ./tests -run TestLogMessages -update\n\nand read the diff. The table must be\n%s", table.String())
+	}
+	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logCall reports whether a call logs: a method of slog.Logger on something whose name
+// ends in log or logger, or one of logWrappers.
+func logCall(pkg string, call *ast.CallExpr) (message ast.Expr, level string, fields []ast.Expr, ok bool) {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil, "", nil, false
+	}
+	for _, name := range []string{pkg + "." + method.Sel.Name, "internal/telemetry." + method.Sel.Name} {
+		if w, ok := logWrappers[name]; ok && len(call.Args) > w.argument {
+			if level = w.level; level == "" {
+				level = levelOf(call.Args[w.argument-1])
+			}
+			return call.Args[w.argument], level, call.Args[w.argument+1:], true
+		}
+	}
+	var receiver string
+	switch x := method.X.(type) {
+	case *ast.Ident:
+		receiver = x.Name
+	case *ast.SelectorExpr:
+		receiver = x.Sel.Name
+	}
+	receiver = strings.ToLower(receiver)
+	if !strings.HasSuffix(receiver, "logger") && receiver != "log" && receiver != "slog" {
+		return nil, "", nil, false
+	}
+	first := 0
+	name, withContext := strings.CutSuffix(method.Sel.Name, "Context")
+	if withContext {
+		first = 1
+	}
+	switch name {
+	case "Debug", "Info", "Warn", "Error":
+		level = strings.ToLower(name)
+	case "Log", "LogAttrs":
+		first = 2
+	default:
+		return nil, "", nil, false
+	}
+	if len(call.Args) <= first {
+		return nil, "", nil, false
+	}
+	if level == "" {
+		level = levelOf(call.Args[1])
+	}
+	return call.Args[first], level, call.Args[first+1:], true
+}
+
+// levelOf names a level: that of a constant of slog, else several.
+func levelOf(e ast.Expr) string {
+	if constant, ok := e.(*ast.SelectorExpr); ok {
+		if level, ok := strings.CutPrefix(constant.Sel.Name, "Level"); ok {
+			return strings.ToLower(level)
+		}
+	}
+	return "varies"
+}
+
+// constantText is the value of a literal, or of literals that are added.
+func constantText(e ast.Expr) (string, error) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return strconv.Unquote(e.Value)
+	case *ast.BinaryExpr:
+		left, err := constantText(e.X)
+		if err != nil {
+			return "", err
+		}
+		right, err := constantText(e.Y)
+		return left + right, err
+	}
+	return "", strconv.ErrSyntax
+}
+
+// fieldNames lists the names of the fields that a call logs. When it passes a slice, they
+// are all those that its function makes with slog's constructors.
+func fieldNames(f *ast.FuncDecl, args []ast.Expr, slice bool) (names []string) {
+	constructed := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+				if pkg, ok := method.X.(*ast.Ident); ok && pkg.Name == "slog" {
+					if name, err := constantText(call.Args[0]); err == nil {
+						names = append(names, name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if slice {
+		constructed(f.Body)
+		return names
+	}
+	for i := 0; i < len(args); i++ {
+		if name, err := constantText(args[i]); err == nil {
+			names = append(names, name)
+			i++ // its value
+			continue
+		}
+		constructed(args[i])
+	}
+	return names
+}
