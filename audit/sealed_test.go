@@ -137,6 +137,9 @@ func TestVerifyFindsWhatWasDoneToSealedRecords(t *testing.T) {
 // times as many records. They are first written as versions before
 // did, which sealed none.
 func TestOpeningTakesNoLongerWithMoreRecords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const few = 1000
 	many := 50 * few
 	if os.Getenv("RUNNER_SOAK") != "" {

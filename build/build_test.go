@@ -469,6 +469,9 @@ func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 // A handler may import large libraries. A request does not pay for them, and neither does
 // one that fails, whose error is logged with its place.
 func TestARequestCostsTheSameInALargeApp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const functions = 4000
 	var many, line strings.Builder
 	for i := range functions {
@@ -617,6 +620,9 @@ func TestTheUsualGlobalsExist(t *testing.T) {
 }
 
 func TestEqualSourcesMakeEqualModules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	w := theWorld(t)
 	first, err := os.ReadFile(filepath.Join(w.dir, w.built.File))
 	if err != nil {

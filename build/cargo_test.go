@@ -124,6 +124,9 @@ func TestARustCompilerWithoutTheTargetIsAnError(t *testing.T) {
 
 // A crate with the SDK, in the sandbox.
 func TestARustPanicFailsOneRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Rust: left out by -short")
+	}
 	rusttest.Setenv(t)
 	const dir = "testdata/rust" // a fixed directory is compiled only once
 	modules, lines := told(t, dir)

@@ -58,6 +58,9 @@ func heap() int64 {
 
 // Half of the dead are revoked, half expired.
 func TestDeadKeysCostNeitherMemoryNorTimeToCreate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	if raceEnabled {
 		t.Skip("memory and time are other ones with the race detector")
 	}

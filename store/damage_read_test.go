@@ -336,6 +336,9 @@ func TestACompactionKeepsDamagedTables(t *testing.T) {
 }
 
 func TestDamageThatNoReadMeetsIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	for _, fromEnd := range []int64{1, 5, 60} { // the lengths and the index at the end of a table
 		t.Run(fmt.Sprint(fromEnd), func(t *testing.T) {
 			dir := t.TempDir()

@@ -126,6 +126,9 @@ func refused(t *testing.T, s *store.Store) {
 }
 
 func TestWritesAreRefusedWhileOthersFillTheDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	onSmallDisks(t, smallDisks, 64<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
 		put(t, s, "k", "1")
@@ -197,6 +200,9 @@ func TestAStoreOpensOnAFullDiskOrSaysWhyNot(t *testing.T) {
 }
 
 func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	onSmallDisks(t, smallDisks, 256<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
 		put(t, s, "k", "1")

@@ -12,6 +12,9 @@ import (
 )
 
 func TestAStoreWhoseFolderIsGoneIsClosedAllTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	s, err := store.Open(store.Options{Dir: dir})

@@ -147,6 +147,9 @@ func stackBytes(f api.Function) int { return reflect.ValueOf(f).Elem().FieldByNa
 // TestRecursionEndsWhereItsFramesFillTheStack runs each of the functions as deep as
 // the stack allows, and without end.
 func TestRecursionEndsWhereItsFramesFillTheStack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const most = 1 << 20
 	options := everything
 	options.MaxStack = most
@@ -193,6 +196,9 @@ func TestRecursionEndsWhereItsFramesFillTheStack(t *testing.T) {
 }
 
 func TestAChainOfCallsIsBoundedLikeRecursion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const most, n = 256 << 10, 600
 	text := `(module (memory (export "memory") 1) (global $l (mut i64) (i64.const 0))
 	  (func $f0) `

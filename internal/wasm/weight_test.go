@@ -102,6 +102,9 @@ func TestLongCodeIsPaidForInPartsByWhatItWeighs(t *testing.T) {
 // TestNoWayThroughCodeIsForNothing counts what is run of generated code, and
 // compares it with what was paid, whatever is left out by branches.
 func TestNoWayThroughCodeIsForNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	first := rand.Uint64() >> 16
 	t.Log("seeds from ", first)
 	checks := 0
