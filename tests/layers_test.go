@@ -59,6 +59,7 @@ var plan = map[string]layeredPackage{
 	"release":            {3, nil},
 	"webhook":            {3, nil},
 	"hostabi":            {4, []string{"github.com/tetratelabs/wazero/api"}},
+	"runtime/compile":    {4, []string{"github.com/tetratelabs/wazero"}},
 	"runtime/front":      {5, []string{"github.com/valyala/fasthttp"}},
 	"runtime/router":     {5, nil},
 	"runtime/auth":       {5, []string{"github.com/golang-jwt", "github.com/MicahParks", "github.com/lestrrat-go/jwx"}},

@@ -16,13 +16,13 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/telemetry"
-	"runner.example/runtime/sandbox"
+	"runner.example/runtime/compile"
 	"runner.example/schema"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == compilerCommand {
-		os.Exit(sandbox.Compile(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(compile.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	// A pipe that breaks is an error of the write that meets it, not the death
 	// of a server whose log reader went away.

@@ -221,10 +221,10 @@ func TestTheCacheTouchesNothingThatIsNotItsOwn(t *testing.T) {
 		}
 		return paths
 	}
-	foreign := place("letter.txt", "photos/v1/a.jpg", "v0123456789abcdef.bak/x", key+".program",
-		filepath.Join(version, "notes"), filepath.Join(code, "notes"), "v00000000000000ff/diary/"+key+".program", "v00000000000000ff/x")
-	useless := place(old+"/"+key+".program", old+"/"+key+".sums", old+"/code/wazero/"+key, old+"/new-17",
-		filepath.Join(version, key+".program"), filepath.Join(version, "new-4"), filepath.Join(code, key), filepath.Join(code, key+".77.tmp"))
+	foreign := place("letter.txt", "photos/v1/a.jpg", "v0123456789abcdef.bak/x", key+".sums",
+		filepath.Join(version, "notes"), filepath.Join(code, "notes"), "v00000000000000ff/diary/"+key+".sums", "v00000000000000ff/x")
+	useless := place(old+"/"+key+".sums", old+"/code/wazero/"+key, old+"/new-17",
+		filepath.Join(version, key+".sums"), filepath.Join(version, "new-4"), filepath.Join(code, key), filepath.Join(code, key+".77.tmp"))
 	long := time.Now().Add(-2 * time.Hour)
 	for _, path := range useless {
 		if err := os.Chtimes(path, long, long); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/runtime/compile"
 	"runner.example/runtime/sandbox"
 )
 
@@ -20,7 +21,7 @@ const compilerCommand = "compile-module"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == compilerCommand {
-		os.Exit(sandbox.Compile(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(compile.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

@@ -22,6 +22,7 @@ import (
 	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
+	"runner.example/runtime/compile"
 )
 
 // pageBytes is the unit of linear memory.
@@ -51,7 +52,7 @@ type Options struct {
 	// compiling one module may take; 30 s and 768 MiB by default.
 	CompileTime  time.Duration
 	CompileBytes int64
-	// Compiler is the command that runs Compile with the arguments that follow it,
+	// Compiler is the command that runs compile.Main with the arguments that follow it,
 	// for modules that may come near these bounds. Empty: such modules are refused if
 	// they are certain to pass them, and else compiled in this process.
 	Compiler []string
@@ -119,7 +120,7 @@ func (o Options) Validate() error {
 	case o.QueueWait < 0:
 		return fault.New(fault.Invalid, "[sandbox] queue_wait must be positive")
 	case o.CacheBytes < 0:
-		return fault.New(fault.Invalid, "the size of the folder of compiled modules must be positive")
+		return fault.New(fault.Invalid, "the size of the cache of compiled modules must be positive")
 	case o.CompileTime < 0 || o.CompileBytes < 0:
 		return fault.New(fault.Invalid, "[sandbox] compile_timeout and compile_memory must be positive")
 	case o.InitTime < 0 || o.IdleTime < 0:
@@ -130,12 +131,11 @@ func (o Options) Validate() error {
 
 // Engine compiles modules and runs them. It is safe for concurrent use.
 type Engine struct {
-	options Options
-	runtime wazero.Runtime
-	cache   *cache // nil without a CacheDir
-	tricks  tricks
-	table   int      // file descriptor of the page table; -1 when it cannot be read
-	watch   *watcher // nil when the kernel has none
+	options  Options
+	compiler *compile.Compiler
+	tricks   tricks
+	table    int      // file descriptor of the page table; -1 when it cannot be read
+	watch    *watcher // nil when the kernel has none
 	// offered are the functions that guests may import, by module and name.
 	offered map[string]map[string]hostabi.Function
 	slots   *instanceSlots
@@ -149,7 +149,6 @@ type Engine struct {
 
 	mu      sync.Mutex
 	modules map[*Module]struct{}
-	codes   map[string]*code // by key
 }
 
 // now is the time since the Engine was made.
@@ -183,19 +182,17 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		started: time.Now(),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
-		codes:   map[string]*code{},
 	}
 	// One processor stays free for short requests, the network and the collector.
 	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), e.now)
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
-	config := wazero.NewRuntimeConfig()
-	if options.CacheDir != "" {
-		if e.cache, err = openCache(options.CacheDir, options.CacheBytes); err != nil {
-			return nil, err
-		}
-		config = config.WithCompilationCache(e.cache.compiled)
+	e.compiler, err = compile.New(ctx, compile.Options{
+		Time: options.CompileTime, Bytes: options.CompileBytes, Command: options.Compiler,
+		CacheDir: options.CacheDir, CacheBytes: options.CacheBytes,
+	})
+	if err != nil {
+		return nil, err
 	}
-	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.release(ctx))
@@ -233,7 +230,7 @@ func (e *Engine) offer(ctx context.Context, module string, functions []hostabi.F
 
 // provide makes functions available to what is compiled.
 func (e *Engine) provide(ctx context.Context, module string, functions []hostabi.Function) error {
-	b := e.runtime.NewHostModuleBuilder(module)
+	b := e.compiler.Runtime.NewHostModuleBuilder(module)
 	for _, f := range functions {
 		b.NewFunctionBuilder().WithGoModuleFunction(f.Fn, f.Params, f.Results).Export(f.Name)
 	}
@@ -256,10 +253,7 @@ func (e *Engine) Close(ctx context.Context) error {
 }
 
 func (e *Engine) release(ctx context.Context) error {
-	err := e.runtime.Close(ctx)
-	if e.cache != nil {
-		err = errors.Join(err, e.cache.compiled.Close(ctx))
-	}
+	err := e.compiler.Close(ctx)
 	if e.watch != nil {
 		e.watch.close()
 	}

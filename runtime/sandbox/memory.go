@@ -47,7 +47,7 @@ func (m *memory) reserve(most uint64, b *budget) error {
 	region, err := unix.Mmap(-1, 0, int(max(most, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return fmt.Errorf("reserve %s of memory for a sandbox: %w", size(int64(most)), err)
+		return fmt.Errorf("reserve %d KiB of memory for a sandbox: %w", most>>10, err)
 	}
 	// A huge page would be cleared whole for the first byte written to it.
 	_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // a kernel without them refuses

@@ -12,6 +12,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
+	"runner.example/runtime/compile"
 )
 
 // Module is one compiled module. It is safe for concurrent use.
@@ -19,7 +20,7 @@ type Module struct {
 	name     string
 	engine   *Engine
 	program  *program
-	code     *code
+	code     *compile.Code
 	handlers []string // those of the program; behind them the command, if it is one
 	byName   map[string]int
 	states   []handlerState // as handlers
@@ -55,7 +56,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	if err != nil {
 		return nil, err
 	}
-	p.Source.wasm = nil // the compiler has it now
+	p.Source.Wasm = nil // the compiler has it now
 	m := &Module{name: name, engine: e, program: p, code: code, handlers: p.Handlers}
 	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
@@ -70,11 +71,6 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 		return nil, errors.Join(err, m.free(ctx))
 	}
 	return m, nil
-}
-
-// cancelled is of a module whose loading has ended before its time.
-func cancelled(load context.Context) error {
-	return fault.Wrap(context.Cause(load), fault.Invalid, "was not loaded, as that was cancelled")
 }
 
 // initialize runs what comes before the first request, keeps what it left, and
@@ -95,11 +91,11 @@ func (m *Module) initialize(load context.Context) error {
 	case errors.Is(err, errNoMemory):
 		return noMemory()
 	case err != nil && load.Err() != nil:
-		return cancelled(load)
+		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse("takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers", e.options.InitTime)
 	case err != nil:
-		return refuse("fails before its first request: %s%s", asText(firstLine(err), 500), said.told())
+		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), said.told())
 	}
 	if len(m.program.Unfit) > 0 || !e.tricks.snapshot {
 		if e.tricks.snapshot {
@@ -173,7 +169,7 @@ func (m *Module) free(ctx context.Context) error {
 	if m.image != nil {
 		m.image.close()
 	}
-	return m.engine.leave(ctx, m.code)
+	return m.engine.compiler.Release(ctx, m.code)
 }
 
 // Name is the module's file as it was given to Load.
@@ -200,18 +196,4 @@ func (m *Module) Close(ctx context.Context) (err error) {
 	return err
 }
 
-// firstLine is what an error says without the guest's stack.
-func firstLine(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSuffix(text, " (recovered by wazero)")
-}
-
 func refuse(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
-
-// size shows a number of bytes that is a multiple of a page.
-func size(n int64) string {
-	if n%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
-}

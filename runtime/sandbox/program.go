@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/wasm"
+	"runner.example/runtime/compile"
 )
 
 // Exports with a meaning of their own. exportStart is what makes a module a
@@ -38,7 +37,7 @@ type program struct {
 	// Source is the rewritten module: it counts its fuel and its stack, exports its
 	// mutable globals, and has neither data nor a start function. Nor has it names
 	// or memory of its own: modules that differ in those alone have one code.
-	Source   source
+	Source   compile.Source
 	Handlers []string
 	// Exports are the names that Source has for the module's functions.
 	Exports map[string]string
@@ -60,7 +59,7 @@ type program struct {
 
 // prepare checks a module, rewrites it and has it compiled, unless its code is
 // there.
-func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *code, error) {
+func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *compile.Code, error) {
 	if err := wasm.Foreign(binary); err != nil {
 		return nil, nil, refuse("%v", err)
 	}
@@ -77,7 +76,7 @@ func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *code, e
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := e.code(ctx, p.Source)
+	c, err := e.compiler.Code(ctx, p.Source)
 	return p, c, err
 }
 
@@ -110,7 +109,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	p.Source = source{rewritten, m.CompileCost()}
+	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost()}
 	p.Data, p.Fuel, p.Depth, p.Exports = done.Data, done.Fuel, done.Depth, done.Exports
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
@@ -190,22 +189,12 @@ func some(names []string) string {
 	const most = 6
 	var first []string
 	for _, name := range names[:min(len(names), most)] {
-		first = append(first, asText(name, 100))
+		first = append(first, compile.Quote(name, 100))
 	}
 	if len(names) <= most {
 		return strings.Join(first, ", ")
 	}
 	return fmt.Sprintf("%s and %d others", strings.Join(first, ", "), len(names)-most)
-}
-
-// asText is what messages repeat of what a module says: quoted and cut, unless it is
-// a line of so many bytes at most that a terminal can be sent as it is.
-func asText(s string, most int) string {
-	strange := func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
-	if len(s) <= most && !strings.ContainsFunc(s, strange) {
-		return s
-	}
-	return fmt.Sprintf("%.*q", most, s)
 }
 
 // remedyOf says what to do about imports that nobody offers as they are.

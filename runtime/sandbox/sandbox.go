@@ -84,7 +84,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
 	defer s.end()
-	if s.instance, err = m.engine.runtime.InstantiateModule(&s.guest, m.code.compiled, guestConfig); err != nil {
+	if s.instance, err = m.engine.compiler.Runtime.InstantiateModule(&s.guest, m.code.Compiled, guestConfig); err != nil {
 		return nil, err
 	}
 	s.guest.Context = context.Background()

@@ -13,6 +13,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/runtime/compile"
 )
 
 // tricks are what the engine does that rests on how its compiler, or the
@@ -110,7 +111,7 @@ func (t *selfTest) passes(trick, instead string, test func(*sandbox) error) bool
 		err = t.try(test)
 	}
 	if err != nil {
-		t.engine.options.Logger.Warn("a trick of the sandboxes does not work here", "trick", trick, "instead", instead, "cause", firstLine(err))
+		t.engine.options.Logger.Warn("a trick of the sandboxes does not work here", "trick", trick, "instead", instead, "cause", compile.FirstLine(err))
 	}
 	return err == nil
 }

@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"bytes"
@@ -25,97 +25,90 @@ import (
 	"runner.example/internal/fault"
 )
 
-// cache is the folder of what was made of modules:
+// cache is the directory of compiled code:
 //
-//	<version>/code/…       what the compiler made of a rewritten module, where it says
-//	<version>/<key>.sums   the SHA-256 of that, as sha256sum -c reads it
+//	<version>/code/…       the code of a rewritten module, where the compiler writes it
+//	<version>/<key>.sums   the SHA-256 of its files, in the format of sha256sum -c
 //
-// A version is everything but the module that it depends on. What lies there is
-// run as it is: it must be this user's alone. A list of sums is written last and
-// looked at first, so a file that was cut short or has changed is made anew. What
-// no list names is removed, as far as its name is one that we give; nothing else
-// in the folder is touched.
+// A version stands for everything but the module that the code depends on. Code is run
+// without further checks, so no other user may write to the directory. A .sums file is
+// written last and read first, so a damaged or incomplete file is compiled again. Files
+// with names like ours that no .sums file lists are removed; other files are not touched.
 //
-// Processes may share the folder: what one of them removes another makes anew.
+// Processes may share the directory: if one removes code, another compiles it again.
 type cache struct {
 	dir      string // with the version
-	version  string
-	most     int64 // bytes that are kept
+	limit    int64  // in bytes
 	compiled wazero.CompilationCache
-	mu       sync.Mutex // held while a module is made
+	mu       sync.Mutex // held while a module is compiled
 }
 
 const (
-	sumsFile   = ".sums"
-	codeFolder = "code"
+	sumsFile = ".sums"
+	codeDir  = "code"
 )
 
-// Names that we, or the compiler for us, give; earlier versions had programs.
+// The names of files that this package or the compiler writes.
 var (
 	versionName  = regexp.MustCompile(`^v[0-9a-f]{16}$`)
-	entryName    = regexp.MustCompile(`^([0-9a-f]{64}\.(program|sums)|new-[0-9]+)$`)
+	entryName    = regexp.MustCompile(`^([0-9a-f]{64}\.sums|new-[0-9]+)$`)
 	beingWritten = regexp.MustCompile(`^new-|\.tmp$`)
 	codeName     = regexp.MustCompile(`^[0-9a-f]{64}(\.[0-9]+\.tmp)?$`)
 )
 
-// openCache opens the folder, and clears it of what is of no use any more and
-// of what was not used for the longest, down to most bytes.
-func openCache(dir string, most int64) (*cache, error) {
-	version := version()
-	sum := sha256.Sum256([]byte(version))
+// openCache opens the directory, removes other versions, and evicts the least recently
+// used code down to limit bytes.
+func openCache(dir string, limit int64) (*cache, error) {
+	sum := sha256.Sum256([]byte(version()))
 	name := "v" + hex.EncodeToString(sum[:8])
-	c := &cache{dir: filepath.Join(dir, name), version: version, most: most}
-	for _, folder := range []string{dir, c.dir, filepath.Join(c.dir, codeFolder)} {
-		if err := ownFolder(folder); err != nil {
+	c := &cache{dir: filepath.Join(dir, name), limit: limit}
+	for _, dir := range []string{dir, c.dir, c.codeDir()} {
+		if err := makePrivate(dir); err != nil {
 			return nil, err
 		}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
+		return nil, fmt.Errorf("open the cache of compiled modules: %w", err)
 	}
 	for _, e := range entries {
 		if e.IsDir() && versionName.MatchString(e.Name()) && e.Name() != name {
 			old := cache{dir: filepath.Join(dir, e.Name())}
 			old.clear(func(string) bool { return true })
-			old.removeFolders()
+			old.removeDirs()
 		}
 	}
-	c.tidy()
+	c.evict()
 	if c.compiled, err = wazero.NewCompilationCacheWithDir(c.codeDir()); err != nil {
-		return nil, fmt.Errorf("open the folder of compiled modules: %w", err)
+		return nil, fmt.Errorf("open the cache of compiled modules: %w", err)
 	}
 	return c, nil
 }
 
-// codeDir is the compiler's own folder.
-func (c *cache) codeDir() string { return filepath.Join(c.dir, codeFolder) }
+// codeDir is the directory that the compiler writes to.
+func (c *cache) codeDir() string { return filepath.Join(c.dir, codeDir) }
 
-// ownFolder makes a folder, or checks that nobody else can have put anything
-// into it.
-func ownFolder(dir string) error {
+// makePrivate makes a directory, or checks that no other user can have written to it.
+func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the folder of compiled modules: %w", err)
+		return fmt.Errorf("make the directory of the cache of compiled modules: %w", err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("open the folder of compiled modules: %w", err)
+		return fmt.Errorf("open the cache of compiled modules: %w", err)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode().Perm(); {
 	case ok && int(owner.Uid) != os.Getuid():
-		return fault.New(fault.Invalid, "the folder of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner", dir, owner.Uid, os.Getuid())
+		return fault.New(fault.Invalid, "the cache of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner", dir, owner.Uid, os.Getuid())
 	case mode&0o077 != 0:
-		return fault.New(fault.Invalid, "the folder of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
+		return fault.New(fault.Invalid, "the cache of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
 	}
 	return nil
 }
 
-// programVersion changes with what rewriting makes of a module.
-const programVersion = 6
-
-// version names all that a cached program and its code depend on. The build is
-// part of it: between two of them the rewriter may have changed.
+// version is a text with everything that compiled code depends on, but the module. It has
+// the build of this program, as another build may rewrite modules in another way.
 func version() string {
 	compiler, revision := "", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -136,22 +129,22 @@ func version() string {
 			build = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return fmt.Sprintln(programVersion, compiler, revision, build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintln(compiler, revision, build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// make gives the code of a rewritten module: what is kept, or what compile makes,
-// which is kept then. The key is that of the module's bytes.
-func (c *cache) make(ctx context.Context, key string, s source,
-	compile func(ctx context.Context, s source, kept bool) (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
+// make returns the code of a rewritten module from the cache, or has it compiled and keeps
+// it. The key is a hash of the module's bytes.
+func (c *cache) make(ctx context.Context, key string, s Source,
+	compile func(ctx context.Context, s Source, kept bool) (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.find(key)
 	if !kept {
-		c.tidy() // no code is found that nobody vouches for
+		c.evict() // so that the compiler finds no code without a checksum
 	}
 	before := c.code()
 	compiled, err := compile(ctx, s, kept)
-	if errors.Is(err, errUnreadable) { // it was so when its sums were taken
+	if errors.Is(err, errUnreadable) { // it was damaged before its checksum was taken
 		c.remove(key, c.sums(key))
 		before = c.code()
 		compiled, err = compile(ctx, s, false)
@@ -166,8 +159,8 @@ func (c *cache) make(ctx context.Context, key string, s source,
 	return compiled, nil
 }
 
-// find tells whether the code of a key was kept. It is gone, when one of its files
-// is not as it was.
+// find reports whether the code of a key is in the cache. It removes code with a wrong
+// checksum.
 func (c *cache) find(key string) bool {
 	sums := c.sums(key)
 	if len(sums) == 0 {
@@ -181,12 +174,11 @@ func (c *cache) find(key string) bool {
 		}
 	}
 	now := time.Now()
-	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // it was used; else it only goes earlier
+	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // when it was last used; an error only has it evicted earlier
 	return true
 }
 
-// sums reads the list of a key's files, nil when there is none that can be
-// believed.
+// sums reads the checksums of a key's files; nil: there is no valid list.
 func (c *cache) sums(key string) map[string]string {
 	text, err := os.ReadFile(filepath.Join(c.dir, key+sumsFile))
 	if err != nil {
@@ -195,7 +187,7 @@ func (c *cache) sums(key string) map[string]string {
 	sums := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || !filepath.IsLocal(name) || !strings.HasPrefix(name, codeFolder+"/") {
+		if !ok || !filepath.IsLocal(name) || !strings.HasPrefix(name, codeDir+"/") {
 			return nil
 		}
 		sums[name] = sum
@@ -204,18 +196,17 @@ func (c *cache) sums(key string) map[string]string {
 }
 
 func (c *cache) remove(key string, sums map[string]string) {
-	_ = os.Remove(filepath.Join(c.dir, key+sumsFile)) // what cannot be removed is
-	for name := range sums {                          // not believed either
+	_ = os.Remove(filepath.Join(c.dir, key+sumsFile)) // a file that stays has a wrong checksum
+	for name := range sums {
 		_ = os.Remove(filepath.Join(c.dir, name))
 	}
 }
 
-// code lists the compiler's files, seen from c.dir, and what else stands in the
-// place of one.
+// code lists the compiler's files relative to c.dir, and directories with such names.
 func (c *cache) code() (names []string) {
-	_ = filepath.WalkDir(filepath.Join(c.dir, codeFolder), func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(filepath.Join(c.dir, codeDir), func(path string, d fs.DirEntry, err error) error {
 		if d == nil || !codeName.MatchString(d.Name()) {
-			return nil // a folder that cannot be read holds nothing
+			return nil // a directory that cannot be read counts as empty
 		}
 		if name, err := filepath.Rel(c.dir, path); err == nil {
 			names = append(names, name)
@@ -228,8 +219,8 @@ func (c *cache) code() (names []string) {
 	return names
 }
 
-// keep writes the list of what belongs to a key. One that cannot be written costs
-// the next start some time and nothing else.
+// keep writes the checksums of a key's files. If that fails, the next start compiles the
+// module again.
 func (c *cache) keep(key string, code []string) {
 	var list bytes.Buffer
 	for _, name := range code {
@@ -240,11 +231,11 @@ func (c *cache) keep(key string, code []string) {
 		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(b), name)
 	}
 	if c.write(key+sumsFile, list.Bytes()) == nil {
-		c.tidy()
+		c.evict()
 	}
 }
 
-// write replaces a file as a whole.
+// write replaces a file atomically.
 func (c *cache) write(name string, b []byte) error {
 	f, err := os.CreateTemp(c.dir, "new-")
 	if err != nil {
@@ -255,14 +246,14 @@ func (c *cache) write(name string, b []byte) error {
 		err = os.Rename(f.Name(), filepath.Join(c.dir, name))
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // unless it is gone
+		_ = os.Remove(f.Name()) // if it is still there
 	}
 	return err
 }
 
-// tidy removes modules that were not used for the longest, down to c.most bytes,
-// and what belongs to none.
-func (c *cache) tidy() {
+// evict removes the least recently used modules, down to c.limit bytes, and files that
+// belong to no module.
+func (c *cache) evict() {
 	type entry struct {
 		key  string
 		sums map[string]string
@@ -289,7 +280,7 @@ func (c *cache) tidy() {
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(b.used.Compare(a.used), cmp.Compare(a.key, b.key)) })
 	named, size := map[string]bool{}, int64(0)
 	for _, e := range all {
-		if size += e.size; size > c.most {
+		if size += e.size; size > c.limit {
 			continue
 		}
 		named[e.key+sumsFile] = true
@@ -300,11 +291,11 @@ func (c *cache) tidy() {
 	c.clear(func(name string) bool { return !named[name] })
 }
 
-// clear removes the files of ours that which picks. One that is being written
-// may be another process's, and stays for a while.
+// clear removes those of our files that which selects. A file that another process may be
+// writing stays for an hour.
 func (c *cache) clear(which func(name string) bool) {
 	names := c.code()
-	entries, _ := os.ReadDir(c.dir) // one that cannot be read is not ours
+	entries, _ := os.ReadDir(c.dir) // a directory that cannot be read has no file of ours
 	for _, e := range entries {
 		if e.Type().IsRegular() && entryName.MatchString(e.Name()) {
 			names = append(names, e.Name())
@@ -318,14 +309,14 @@ func (c *cache) clear(which func(name string) bool) {
 			}
 		}
 		if which(name) {
-			_ = os.RemoveAll(path) // a folder would keep the compiler from its file for ever
+			_ = os.RemoveAll(path) // the compiler could not replace a directory
 		}
 	}
 }
 
-func (c *cache) removeFolders() {
-	folders, _ := filepath.Glob(filepath.Join(c.dir, codeFolder, "*"))
-	for _, folder := range append(folders, filepath.Join(c.dir, codeFolder), c.dir) {
-		_ = os.Remove(folder) // unless there is something in it
+func (c *cache) removeDirs() {
+	dirs, _ := filepath.Glob(filepath.Join(c.codeDir(), "*"))
+	for _, dir := range append(dirs, c.codeDir(), c.dir) {
+		_ = os.Remove(dir) // if it is empty
 	}
 }

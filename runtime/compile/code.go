@@ -1,0 +1,151 @@
+package compile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/wasm"
+)
+
+// Options of a Compiler.
+type Options struct {
+	// Time and Bytes are the processor time and the memory that compiling one module may
+	// take.
+	Time  time.Duration
+	Bytes int64
+	// Command is the command that runs Main with the arguments that follow it. Empty: all
+	// modules are compiled in this process.
+	Command []string
+	// CacheDir is the cache's directory; empty: there is no cache. CacheBytes is its limit.
+	CacheDir   string
+	CacheBytes int64
+}
+
+// Compiler compiles modules and shares their code. Close it after all Codes are released.
+type Compiler struct {
+	// Runtime compiles and instantiates modules.
+	Runtime wazero.Runtime
+
+	options Options
+	cache   *cache // nil without a CacheDir
+
+	mu    sync.Mutex
+	codes map[string]*Code // by key
+}
+
+// New returns a Compiler and opens its cache.
+func New(ctx context.Context, options Options) (*Compiler, error) {
+	c := &Compiler{options: options, codes: map[string]*Code{}}
+	config := wazero.NewRuntimeConfig()
+	if options.CacheDir != "" {
+		var err error
+		if c.cache, err = openCache(options.CacheDir, options.CacheBytes); err != nil {
+			return nil, err
+		}
+		config = config.WithCompilationCache(c.cache.compiled)
+	}
+	c.Runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	return c, nil
+}
+
+// Close closes the runtime and the cache.
+func (c *Compiler) Close(ctx context.Context) error {
+	err := c.Runtime.Close(ctx)
+	if c.cache != nil {
+		err = errors.Join(err, c.cache.compiled.Close(ctx))
+	}
+	return err
+}
+
+// Source is a rewritten module, and what compiling it costs at worst.
+type Source struct {
+	Wasm []byte
+	Cost wasm.Cost
+}
+
+// Code is the native code of a rewritten module. Modules that are rewritten to the same
+// bytes share it, such as those of one interpreter that differ only in their data.
+type Code struct {
+	// Compiled is what the runtime instantiates.
+	Compiled wazero.CompiledModule
+
+	key  string
+	refs int           // modules; guarded by Compiler.mu
+	done chan struct{} // closed when Compiled or err is set
+	err  error
+}
+
+// Code returns the code of a module, compiled if no other module has it. Release it.
+func (c *Compiler) Code(ctx context.Context, s Source) (*Code, error) {
+	sum := sha256.Sum256(s.Wasm)
+	key := hex.EncodeToString(sum[:])
+	for {
+		c.mu.Lock()
+		code, found := c.codes[key]
+		if !found {
+			code = &Code{key: key, done: make(chan struct{})}
+			c.codes[key] = code
+		}
+		code.refs++
+		c.mu.Unlock()
+		if !found {
+			return c.fill(ctx, code, s)
+		}
+		select {
+		case <-code.done:
+		case <-ctx.Done():
+			c.mu.Lock()
+			code.refs-- // not the last one: the caller that compiles has one
+			c.mu.Unlock()
+			return nil, Cancelled(ctx)
+		}
+		if code.err == nil {
+			return code, nil
+		} // the caller that compiled may have been cancelled: try again
+	}
+}
+
+// fill compiles new code, or takes it from the cache.
+func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error) {
+	if c.cache != nil {
+		code.Compiled, code.err = c.cache.make(ctx, code.key, s, c.compile)
+	} else {
+		code.Compiled, code.err = c.compile(ctx, s, false)
+	}
+	if code.err != nil {
+		c.mu.Lock()
+		delete(c.codes, code.key)
+		c.mu.Unlock()
+	}
+	close(code.done)
+	return code, code.err
+}
+
+// Release ends a module's use of the code.
+func (c *Compiler) Release(ctx context.Context, code *Code) error {
+	c.mu.Lock()
+	code.refs--
+	last := code.refs == 0
+	if last {
+		delete(c.codes, code.key)
+	}
+	c.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return code.Compiled.Close(ctx)
+}
+
+// Cancelled is the error of a module whose loading was cancelled.
+func Cancelled(load context.Context) error {
+	return fault.Wrap(context.Cause(load), fault.Invalid, "was not loaded, as that was cancelled")
+}
+
+func refuse(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }

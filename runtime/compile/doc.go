@@ -1,0 +1,12 @@
+// Package compile compiles rewritten WebAssembly modules to native code, within limits of
+// processor time and memory, and keeps the code in a cache on disk.
+//
+// A Compiler owns the runtime of wazero and its compilation cache. Modules whose rewritten
+// bytes are equal share one Code.
+//
+//	Code ── in memory ── in the cache ── compiled here, if certainly cheap
+//	                                  └─ compiled in a separate process (Main)
+//
+// The package does not rewrite modules, and does not run them. Any goroutine may use a
+// Compiler.
+package compile
