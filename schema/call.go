@@ -158,7 +158,7 @@ func (c *inputChecker) answer(t *Type) bool {
 	_, more := c.members(func(name string) bool {
 		f := t.Entity.Field(name)
 		if f == nil || f.Hidden && !c.hidden || f.Type.Kind == ToMany {
-			return c.skip() && c.reportMember(name, "is not a field of %s that can be shown%s", t.Entity.Name, c.didYouMean(name, t.Entity.FieldNames))
+			return c.skip() && c.reportMember(name, "is not a readable field of %s%s", t.Entity.Name, c.didYouMean(name, t.Entity.FieldNames))
 		}
 		here := c.enter(name)
 		defer c.leave(here)

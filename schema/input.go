@@ -75,7 +75,7 @@ func (t *ObjectType) read(raw []byte, m *cost.Meter) (Value, error) {
 		if first.Field == "" {
 			return Value{}, errors.New(first.Message)
 		}
-		return Value{}, fmt.Errorf("has a wrong %s: %s", first.Field, first.Message)
+		return Value{}, fmt.Errorf("has an invalid %s: %s", first.Field, first.Message)
 	}
 	compact, err := compactJSON(nil, raw)
 	return JSONValue(string(compact)), err

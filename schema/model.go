@@ -309,7 +309,7 @@ func (s *Schema) CheckHandlers(exports []string) diag.List {
 		if _, ok := slices.BinarySearch(exports, name); ok {
 			return
 		}
-		found.Errorf("E419", span, "%s %q is exported by no loaded module%s", what, name, diag.DidYouMean(name, exports))
+		found.Errorf("E419", span, "no %s named %q: export a function of that name from handlers/%s", what, name, diag.DidYouMean(name, exports))
 	}
 	for _, r := range s.Routes {
 		check(r.Span, "handler", r.Handler)

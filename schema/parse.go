@@ -27,12 +27,12 @@ var (
 	errFinite   = errors.New("must be a finite number")
 	errBool     = errors.New("must be true or false")
 	errUTF8     = errors.New("must be valid UTF-8")
-	errID       = errors.New("must be an id: 26 small letters and digits")
+	errID       = errors.New("must be an id: 26 lower-case letters and digits")
 	errNamedID  = errors.New("must be an id: letters, digits and . _ - | @ : (1 to 64 of them)")
 	errUUID     = errors.New("must be a UUID")
 	errEmail    = errors.New("must be an email address")
 	errURL      = errors.New("must be a URL with a scheme and a host")
-	errTime     = errors.New("must be a time of RFC 3339, such as 2026-01-31T09:30:00Z")
+	errTime     = errors.New("must be an RFC 3339 time, such as 2026-01-31T09:30:00Z")
 	errDate     = errors.New("must be a date, such as 2026-01-31")
 	errBytes    = errors.New("must be base64 with padding")
 	errList     = errors.New("must be a list")
@@ -96,7 +96,7 @@ func (t *Type) ParseText(s string) (Value, error) {
 func FreeValue(raw []byte) (Value, error) {
 	raw = trimBlanks(raw)
 	if len(raw) == 0 {
-		return Value{}, errors.New("is not JSON: there is nothing")
+		return Value{}, errors.New("is not JSON: the text is empty")
 	}
 	switch raw[0] {
 	case 'n':
@@ -180,7 +180,7 @@ func (t *Type) read(raw []byte, bounded bool, m *cost.Meter) (Value, error) {
 	case Object:
 		return t.Object.read(raw, m)
 	case ToMany:
-		return Value{}, fmt.Errorf("cannot be given: it is the other side of a relation in %s", t.Entity.Name)
+		return Value{}, fmt.Errorf("cannot be set: it is the other side of a relation in %s", t.Entity.Name)
 	case EnumKind:
 		if v, ok := t.readEnum(raw); ok {
 			return v, nil
@@ -232,7 +232,7 @@ func (t *Type) parseList(raw []byte, m *cost.Meter) (Value, error) {
 	for i, raw := range elements(compact) {
 		v, err := elem.ParseMetered(raw, m)
 		if err != nil {
-			return Value{}, fmt.Errorf("%w, at place %d of the list", err, i+1)
+			return Value{}, fmt.Errorf("%w, at position %d of the list", err, i+1)
 		}
 		values = append(values, v)
 	}
@@ -572,9 +572,9 @@ func (t *Type) fit(n number, bounded bool) (Value, error) {
 	places := t.Places
 	switch whole := len(n.digits) - n.scale; {
 	case bounded && n.scale > places:
-		return Value{}, fmt.Errorf("must have at most %d places behind the point", places)
+		return Value{}, fmt.Errorf("must have at most %d decimal places", places)
 	case bounded && whole > t.Digits-places:
-		return Value{}, fmt.Errorf("must have at most %d digits before the point", t.Digits-places)
+		return Value{}, fmt.Errorf("must have at most %d digits before the decimal point", t.Digits-places)
 	case max(whole, n.scale, len(n.digits)) > maxOperandDigits:
 		return Value{}, fmt.Errorf("must have at most %d digits", maxOperandDigits)
 	}

@@ -108,7 +108,7 @@ func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 		}
 	}
 	if idle != nil && idle.Duration > absolute {
-		c.errorf("E532", idle.Loc, "idle %s is longer than a session lasts at all (absolute), %s", idle.Raw, lasts)
+		c.errorf("E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends", idle.Raw, lasts)
 	}
 }
 
@@ -123,11 +123,11 @@ func (c *authChecker) checkCookieName(name *syntax.Literal) {
 	}
 	switch {
 	case !prefixed && !c.opt.InsecureCookies:
-		c.errorf("E531", name.Loc, "the cookie name must begin with __Host- (only `insecure_cookies = true` under [auth] in runner.toml, on loopback, lifts this)")
+		c.errorf("E531", name.Loc, "the cookie name must begin with __Host- (`insecure_cookies = true` under [auth] in runner.toml permits others, on loopback only)")
 	case rest == "" || len(name.Text) > 64 || strings.ContainsFunc(rest, isOther):
-		c.errorf("E531", name.Loc, "%q is no cookie's name: write at most 64 letters, digits, - and _, and some of them behind __Host-", name.Text)
+		c.errorf("E531", name.Loc, "%q is not a valid cookie name: use at most 64 letters, digits, - and _, at least one of them after __Host-", name.Text)
 	case !prefixed && strings.HasPrefix(rest, "__"):
-		c.errorf("E531", name.Loc, "the cookie name %q: browsers give names with __ in front a meaning, and would not keep this one", name.Text)
+		c.errorf("E531", name.Loc, "browsers reserve cookie names that begin with __ and would reject %q: choose another name", name.Text)
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 	}
 	for _, need := range []string{"issuer", "audience", "jwks"} {
 		if !given[need] {
-			c.errorf("E530", d.Span(), "jwt needs issuer, audience and jwks: there is no %s", need)
+			c.errorf("E530", d.Span(), "jwt needs issuer, audience and jwks: %s is missing", need)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 func (c *authChecker) filled(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
 	lit, ok := c.str(v)
 	if ok && strings.TrimSpace(lit.Text) == "" {
-		c.errorf("E530", lit.Loc, "jwt: %s is empty: then it would not be checked, so write what it has to be", what)
+		c.errorf("E530", lit.Loc, "jwt: %s is empty, so it would not be checked: write the expected value", what)
 		return nil, false
 	}
 	return lit, ok
@@ -180,7 +180,7 @@ func (c *authChecker) checkKeySet(place *syntax.Literal) {
 	case isFileName(place.Text):
 	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
-		c.errorf("E530", place.Loc, "jwks: %q is neither an https URL nor a file: write \"https://login.example.com/keys\" or \"keys.json\" (http is for loopback, a file's name has no colon)", place.Text)
+		c.errorf("E530", place.Loc, "jwks: %q is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", place.Text)
 	}
 }
 

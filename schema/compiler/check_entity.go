@@ -82,7 +82,7 @@ func (c *entityChecker) checkTenant(e *entityInfo) {
 		}
 		marked++
 		if f.Type.Optional {
-			c.errorf("E222", attr.Loc, "@tenant field %s.%s cannot be optional: a row without a tenant would belong to nobody", e.name(), f.Name.Name)
+			c.errorf("E222", attr.Loc, "@tenant field %s.%s cannot be optional: every row must belong to a tenant", e.name(), f.Name.Name)
 		}
 		switch {
 		case !c.tenantSet:
@@ -126,7 +126,7 @@ func (c *entityChecker) checkOnDelete(e *entityInfo, f *syntax.FieldDecl, attr *
 	case what == "clear" && !f.Type.Optional:
 		c.errorf("E245", attr.Loc, "%s.%s is required and cannot be cleared: make it optional (%s?), or write restrict or cascade", e.name(), f.Name.Name, f.Type.Name.Name)
 	case what == "cascade" && e.tenant != nil && f.Attr("tenant") == nil && target.tenant == nil:
-		c.warnf("W246", attr.Loc, "%s belongs to no tenant: deleting a row of it deletes rows of %s of every tenant", target.name(), e.name())
+		c.warnf("W246", attr.Loc, "%s has no tenant: deleting one of its rows deletes rows of %s of all tenants", target.name(), e.name())
 	}
 }
 
@@ -152,14 +152,14 @@ func (c *entityChecker) checkRelation(e *entityInfo, f *syntax.FieldDecl) {
 	case isType:
 		c.errorf("E212", f.Type.Name.Loc, "type %s describes a request or a result and cannot be stored: use json, or make it an entity", f.Type.Name.Name)
 	case inverse != nil && c.known(f) && (target == nil || !f.Type.List):
-		c.errorf("E219", inverse.Loc, "@inverse belongs to a to-many relation (%s: Entity[]), and this is %s", f.Name.Name, describeType(f.Type))
+		c.errorf("E219", inverse.Loc, "@inverse needs a to-many relation (%s: Entity[]), not %s", f.Name.Name, describeType(f.Type))
 	case target == nil:
 	case f.Type.List && inverse == nil:
 		c.errorf("E220", f.Name.Loc, "to-many relation %s.%s needs @inverse(field of %s)", e.name(), f.Name.Name, target.name())
 	case f.Type.List:
 		c.checkInverse(e, f, inverse, target)
 	case target.tenant != nil && e.tenant == nil && !(f.Type.Optional && f.Attr("readonly") != nil):
-		c.errorf("E226", f.Name.Loc, "%s.%s leads to a tenant entity while %s has no tenant: mark %s with @tenant or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
+		c.errorf("E226", f.Name.Loc, "%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
 	}
 }
 
@@ -207,6 +207,6 @@ func (c *entityChecker) checkIndex(e *entityInfo, attr *syntax.EntityAttr) {
 		}
 	}
 	if attr.Name.Name == "unique" && attr.Global != nil && e.tenant != nil {
-		c.warnf("W224", attr.Loc, "`global` on tenant entity %s lets one tenant tell what another holds", e.name())
+		c.warnf("W224", attr.Loc, "`global` on tenant entity %s reveals to one tenant which values another has", e.name())
 	}
 }

@@ -50,7 +50,7 @@ func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
 		case slices.Contains(reservedFields, f.Name.Name):
 			c.errorf("E201", f.Name.Loc, "%q is a reserved name", f.Name.Name)
 		case !unicode.IsLower(first):
-			c.soften("202", f.Name.Loc, "field names begin with a small letter: %q", f.Name.Name)
+			c.soften("202", f.Name.Loc, "field names begin with a lower-case letter: %q", f.Name.Name)
 		}
 		if f.Type == nil {
 			continue
@@ -97,9 +97,9 @@ func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 		switch {
 		case args == nil:
 		case args.Second == nil && (name == "int" || name == "float"), args.Second != nil && !args.Range:
-			refuse("%s takes its bounds as (1..100)", name)
+			refuse("write the bounds of %s as (1..100)", name)
 		case args.Second != nil && args.First.Int > args.Second.Int:
-			refuse("%s(%s..%s): the lower bound is above the upper one", name, args.First.Raw, args.Second.Raw)
+			refuse("%s(%s..%s): the lower bound is above the upper bound", name, args.First.Raw, args.Second.Raw)
 		}
 	default:
 		if args != nil {
@@ -132,13 +132,13 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 		return
 	}
 	if order, ok := valueOf(f.Type, low.Arg).Compare(valueOf(f.Type, high.Arg)); ok && order > 0 {
-		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper one", low.Arg.Raw, high.Arg.Raw)
+		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper bound", low.Arg.Raw, high.Arg.Raw)
 	}
 }
 
 func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	if c.known(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
-		c.errorf("E218", attr.Loc, "@pattern needs a field of text, not %s", describeType(f.Type))
+		c.errorf("E218", attr.Loc, "@pattern needs a text field, not %s", describeType(f.Type))
 		return
 	}
 	if _, err := regexp.Compile(attr.Arg.Text); err != nil {
@@ -153,7 +153,7 @@ func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr)
 func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	program := schema.PatternProgram(attr.Arg.Text)
 	if program > schema.MaxPatternProgram {
-		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and may be to %d: use smaller repetitions", program, schema.MaxPatternProgram)
+		c.errorf("E248", attr.Loc, "the pattern compiles to %d instructions; the limit is %d: use smaller repetitions", program, schema.MaxPatternProgram)
 		return
 	}
 	if !c.known(f) || f.Type.Args != nil && f.Type.Args.First == nil {
@@ -164,9 +164,9 @@ func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.Fiel
 	switch longest := t.LongestText(); {
 	case longest == 0 && !t.HasMaxLen:
 		name := f.Type.Name.Name
-		c.errorf("E247", attr.Loc, "@pattern needs a text of bounded length: write %s(1000), or what is the most", name)
+		c.errorf("E247", attr.Loc, "@pattern needs a text of limited length: write %s(1000), with the length that you need", name)
 	case longest > schema.MaxPatternSteps/program:
-		c.errorf("E248", attr.Loc, "the pattern is compiled to %d instructions, and for texts of %d characters it may be to %d: bound the length, or use smaller repetitions",
+		c.errorf("E248", attr.Loc, "the pattern compiles to %d instructions; for texts of %d characters the limit is %d: limit the length, or use smaller repetitions",
 			program, longest, schema.MaxPatternSteps/longest)
 	}
 }

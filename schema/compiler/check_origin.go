@@ -35,7 +35,7 @@ func (c *originChecker) checkOutbound() {
 
 func (c *originChecker) checkOrigin(lit *syntax.Literal) {
 	refuse := func(why string) { c.errorf("E520", lit.Loc, "%q: %s", lit.Text, why) }
-	const form = "only https URLs with a host name and no path"
+	const form = "write an https URL with a host name and no path"
 	u, err := url.Parse(lit.Text)
 	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
 		refuse(form)
@@ -44,7 +44,7 @@ func (c *originChecker) checkOrigin(lit *syntax.Literal) {
 	private, named := hostKind(u.Hostname())
 	switch {
 	case private && !c.opt.AllowPrivate:
-		refuse("only https URLs with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
+		refuse("write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
 		return
 	case private && (u.Scheme == "https" || u.Scheme == "http"):
 	case !named || u.Scheme != "https":
@@ -91,7 +91,7 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 	refuse := func(format string, args ...any) {
 		c.errorf("E427", origin.Loc, "%s: %q %s", setting, origin.Text, fmt.Sprintf(format, args...))
 	}
-	noOrigin := `is no origin: write a scheme and a host, such as "https://app.example.com"`
+	noOrigin := `is not an origin: write a scheme and a host, such as "https://app.example.com"`
 	if setting == "cors" {
 		noOrigin += `, or "*" for any`
 	}
@@ -105,13 +105,13 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 	case strings.Contains(u.Host, "*"):
 		refuse("has a wildcard, which no browser sends: list each origin")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
-		refuse("has letters that browsers send in ASCII: write the host's name with xn--, as the address bar gives it when it is copied")
+		refuse("has letters that browsers send as ASCII: write the host name in its xn-- form, as copied from the address bar")
 	case origin.Text != strings.ToLower(u.Scheme+"://"+u.Host):
 		refuse("%s", noOrigin)
 	case strings.HasSuffix(u.Host, ":") || u.Port() != "" && (err != nil || port == 0 || u.Port() != strconv.FormatUint(port, 10)):
-		refuse("has no port from 1 to 65535 behind the colon")
+		refuse("needs a port from 1 to 65535 after the colon")
 	case u.Scheme == "https" && port == 443 || u.Scheme == "http" && port == 80:
-		refuse("names the scheme's own port, which browsers leave out: write %q", strings.TrimSuffix(origin.Text, ":"+u.Port()))
+		refuse("has the scheme's default port, which browsers omit: write %q", strings.TrimSuffix(origin.Text, ":"+u.Port()))
 	case !isOriginHost(u.Hostname()):
 		refuse("%s", noOrigin)
 	}

@@ -103,7 +103,7 @@ func (c *pathChecker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segme
 	ok := c.checkSegments(lit.Loc, "prefix", prefix, segments)
 	for _, s := range segments {
 		if s.kind == rest && ok {
-			c.errorf("E407", lit.Loc, "the rest parameter \"*%s\" must come last: a prefix cannot hold it", s.text)
+			c.errorf("E407", lit.Loc, "the rest parameter \"*%s\" must come last: a prefix cannot contain it", s.text)
 			ok = false
 		}
 	}

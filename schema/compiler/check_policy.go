@@ -28,11 +28,11 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 			c.missing("E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.didYouMean(kind.Scope.Name, c.scopeNames))
 		}
 		if kind.Name.Name == "apiKey" && p.Effect.Name == "allow" {
-			c.errorf("E316", head, "@@allow to apiKey: keys get their rights from @grant alone; `to apiKey` belongs to @@deny")
+			c.errorf("E316", head, "@@allow to apiKey: keys get their rights only from @grant; `to apiKey` is for @@deny")
 		}
 	}
 	if p.Effect.Name == "allow" && len(p.To) == 0 && p.When == nil {
-		c.errorf("E228", head, "@@allow with neither `to` nor `when` also opens %s to anonymous callers: write `to session`, or `to anonymous` if that is meant", e.name())
+		c.errorf("E228", head, "@@allow without `to` and `when` also gives anonymous callers access to %s: write `to session`, or `to anonymous` if that is meant", e.name())
 	}
 	if p.When == nil {
 		return
@@ -42,6 +42,6 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 		return
 	}
 	if truth, _ := compileRule(p.When, rulePlace{}).Eval(&schema.Scene{}); truth == schema.True {
-		c.warnf("W229", head, "the `when` of this @@deny is always true (leave it out if that is meant)")
+		c.warnf("W229", head, "the `when` of this @@deny is always true (omit it if that is meant)")
 	}
 }

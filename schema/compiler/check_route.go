@@ -86,14 +86,14 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 
 	span, label := head(d), route.Method+" "+route.Path
 	if set.verify != nil && len(route.Params) > 0 {
-		c.warnf("W429", d.Path.Loc, "verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each one a route and a secret of its own, or let the body say it)", route.Params[0])
+		c.warnf("W429", d.Path.Loc, "verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each a route and a secret of its own, or put it in the body)", route.Params[0])
 	}
 	auth, ok := c.effectiveAuth(set, span, "E400", label)
 	if ok {
 		route.Auth = auth
 		c.checkAccess(set, auth, span, label)
 		if auth.None && set.verify == nil && set.rate == nil {
-			c.warnf("W416", span, "%s has auth none, no verify: and no rateLimit: anybody can run it as often as they like (write `rateLimit: none` if that is meant)", label)
+			c.warnf("W416", span, "%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)", label)
 		}
 	}
 	c.schema.Routes = append(c.schema.Routes, route)
@@ -106,15 +106,15 @@ func head(d *syntax.RouteDecl) diag.Span { return d.Method.Loc.To(d.Path.Loc) }
 func (c *routeChecker) checkPlace(d *syntax.RouteDecl, route schema.Route) {
 	switch {
 	case len(c.schema.Routes) == maxRoutes:
-		c.errorf("E425", d.Path.Loc, "more than 2 000 routes")
+		c.errorf("E425", d.Path.Loc, "more than 2,000 routes")
 	case strings.Count(route.Path, "/") > maxSegments:
 		c.errorf("E425", d.Path.Loc, "the path %s has more than %d segments", shorten(route.Path), maxSegments)
 	case len(route.Path) > maxPathBytes:
-		c.errorf("E425", d.Path.Loc, "the path %s is longer than 1 024 bytes", shorten(route.Path))
+		c.errorf("E425", d.Path.Loc, "the path %s is longer than 1,024 bytes", shorten(route.Path))
 	}
 	for _, reserved := range []string{"/_call", "/_health"} {
 		if route.Path == reserved || strings.HasPrefix(route.Path, reserved+"/") {
-			c.errorf("E426", d.Path.Loc, "the path lies under the reserved prefix %q", reserved)
+			c.errorf("E426", d.Path.Loc, "the path is under the reserved prefix %q", reserved)
 		}
 	}
 	shape := route.Method + " " + shapeOf(route.Path)
@@ -128,7 +128,7 @@ func (c *routeChecker) checkPlace(d *syntax.RouteDecl, route schema.Route) {
 // handlerName refuses names that can be no handler's export.
 func (c *routeChecker) handlerName(name syntax.Ident) {
 	if name.Name == "memory" || strings.HasPrefix(name.Name, "_") || strings.HasPrefix(name.Name, "runner_") {
-		c.errorf("E201", name.Loc, "%q is a reserved name: no handler can be called so", name.Name)
+		c.errorf("E201", name.Loc, "%q is a reserved name: give the handler another name", name.Name)
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
 	}
 	for _, s := range d.Settings.List {
 		if s.Name.Name == "input" {
-			c.errorf("E503", s.Name.Loc, "input on %s has no body to check", d.Method.Name)
+			c.errorf("E503", s.Name.Loc, "input: a %s request has no body to check", d.Method.Name)
 		}
 	}
 }
@@ -218,14 +218,14 @@ func (c *routeChecker) checkAccess(set settings, auth schema.Auth, span diag.Spa
 		c.soften("418", span, "auth session is used but no `session` is declared in auth")
 	}
 	if isWord(set.mints, "session") && !c.cookies {
-		c.missing("E430", set.mints.Name.Loc, "mints: %s would open sessions, which are cookies, and auth declares no `session cookie`: add one", label)
+		c.missing("E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
 	}
 	if !c.schema.Typed && !c.unguarded && !c.broken && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
 		c.unguarded = true
-		c.warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are bounded, by their grants (declare entities to deny all that is not allowed)", label)
+		c.warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)", label)
 	}
 	if auth.Session && slices.Contains(set.origins(), anyOrigin) {
-		c.errorf("E428", span, "cors: \"*\" on %s, which takes sessions: name the origins whose pages may read what a user sees", label)
+		c.errorf("E428", span, "cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
 	}
 	if set.rate == nil || set.rate.Rate == nil || c.haveTenant(auth) {
 		return
@@ -282,7 +282,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in settings) {
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
 			c.checkAccess(set, f.Auth, d.Name.Loc, d.Name.Name)
 			if f.Auth.None && set.verify == nil {
-				c.warnf("W502", d.Name.Loc, "@expose %s has auth none: anybody can call it", d.Name.Name)
+				c.warnf("W502", d.Name.Loc, "@expose %s has auth none: any client can call it", d.Name.Name)
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func (c *ruleChecker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
 		c.unknownName(t.unknown, in)
 	case t.kind == anyKind && !t.list, t.kind == boolKind && !t.list:
 	default:
-		c.errorf("E240", e.Span(), "the rule must be true or false, this is %s", articled(t))
+		c.errorf("E240", e.Span(), "the rule must be true or false, but this is %s", articled(t))
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 		mistakes := len(c.found)
 		c.checkRule(e.Where, inner)
 		if inner.entity != nil && len(c.found) == mistakes && !c.narrowed(inner.entity, e.Where) {
-			c.warnf("W243", e.Loc, "no index serves this exists: each check may look at every row of %s, and fails beyond 100,000 (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
+			c.warnf("W243", e.Loc, "no index serves this exists: each check may scan every row of %s, and fails beyond 100,000 rows (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
 		}
 	}
 }
@@ -235,7 +235,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 		return exprType{}
 	case head == "old" || head == "new":
 		if !in.old {
-			c.errorf("E232", e.Loc, "%s.* is only known in rules for update or write", head)
+			c.errorf("E232", e.Loc, "%s.* can be used only in rules for update or write", head)
 			return exprType{}
 		}
 		row := in.entity
@@ -245,7 +245,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 		return c.typeOfPath(e, parts[1:], row)
 	case head == "outer":
 		if !in.inExists {
-			c.errorf("E230", e.Loc, "unknown name %q: outer.* is only known inside exists", e.String())
+			c.errorf("E230", e.Loc, "unknown name %q: outer.* can be used only inside exists", e.String())
 			return exprType{}
 		}
 		return c.typeOfPath(e, parts[1:], in.outer)
@@ -295,7 +295,7 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 		return c.typeOfPath(e, path[1:], target)
 	}
 	if next := target.fields[path[1].Name]; next != nil && c.target(next) != nil {
-		c.errorf("E235", e.Loc, "%q goes through more than one relation: only one hop is allowed", e.String())
+		c.errorf("E235", e.Loc, "%q follows more than one relation: only one is allowed", e.String())
 		return exprType{}
 	}
 	return c.typeOfPath(e, path[1:], target)

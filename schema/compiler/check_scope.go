@@ -91,7 +91,7 @@ func (c *scopeChecker) checkKeyPrefix(v syntax.SettingValue) {
 	switch {
 	case !ok:
 	case !prefixForm.MatchString(lit.Text):
-		c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 small letters or digits, beginning with a letter", lit.Text)
+		c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 lower-case letters or digits, beginning with a letter", lit.Text)
 	default:
 		c.schema.APIKeys.Prefix = lit.Text
 	}
@@ -118,7 +118,7 @@ func (c *scopeChecker) checkSystem(scope *syntax.ScopeDecl, systems map[string]s
 	if first, twice := systems[id]; !twice {
 		systems[id] = scope.Name
 	} else if first.Name != scope.Name.Name {
-		c.warnf("W302", scope.Name.Loc, "scopes %q and %q share the system id %q; keys of the one do not open routes of the other", first.Name, scope.Name.Name, id)
+		c.warnf("W302", scope.Name.Loc, "scopes %q and %q share the system id %q; keys of one do not work on routes of the other", first.Name, scope.Name.Name, id)
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 		}
 	}
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
-		c.errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a tenant's user could mint a key over all tenants", name.Name)
+		c.errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
 	}
 }
 
@@ -181,7 +181,7 @@ func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) 
 		case f == nil:
 			c.missing("E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.didYouMean(field.Name, e.fieldNames()))
 		case f.Attr("hidden") != nil:
-			c.warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope will see it", field.Name)
+			c.warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope can read it", field.Name)
 		}
 	}
 	if grant.Where != nil {

@@ -133,13 +133,13 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on place) {
 		switch {
 		case s.Ref == nil || s.Ref.Name == "":
 		case group:
-			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each route it is meant for")
+			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each route that needs it")
 		case c.scopes[s.Ref.Name] == nil:
 			c.missing("E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
 		}
 	case "mints":
 		if group {
-			c.errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the one route that may open sessions")
+			c.errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the route that creates sessions")
 		}
 	case "body":
 		c.checkBody(s.Amount)
@@ -164,7 +164,7 @@ func (c *settingsChecker) checkOrigins(list *syntax.ListSetting) {
 		if origin.Text != anyOrigin {
 			c.origins.checkPageOrigin("cors", origin)
 		} else if len(origins) > 1 {
-			c.errorf("E427", origin.Loc, "cors: \"*\" is any origin: leave the others out, or this")
+			c.errorf("E427", origin.Loc, "cors: \"*\" allows any origin: remove it or the others")
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 	switch m.Kind.Name {
 	case "none":
 		if inAnyOf {
-			c.errorf("E412", m.Loc, "none cannot be one of anyOf: it would always win")
+			c.errorf("E412", m.Loc, "none cannot be one of anyOf: it would allow every request")
 		}
 	case "session":
 		for _, role := range m.Names {
@@ -198,7 +198,7 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 func (c *settingsChecker) checkRates(v *syntax.RateValue) {
 	for _, rate := range v.Rates {
 		if rate.Count != nil && rate.Count.Int < 1 {
-			c.errorf("E421", rate.Count.Loc, "the rate must be at least 1; to lift an inherited limit write rateLimit: none")
+			c.errorf("E421", rate.Count.Loc, "the rate must be at least 1; to remove an inherited limit write rateLimit: none")
 		}
 		if unit := rate.Unit; unit.Name != "" && !slices.Contains(unitNames, unit.Name) {
 			c.errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.didYouMean(unit.Name, unitNames))
@@ -231,7 +231,7 @@ func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
 
 func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on place) {
 	if on == onFunction || on == onFunctions {
-		c.errorf("E503", s.Name.Loc, "input: the parameters of a function are its input")
+		c.errorf("E503", s.Name.Loc, "input: not allowed on functions: their parameters are the input")
 		return
 	}
 	if s.Ref == nil || s.Ref.Name == "" {
@@ -241,7 +241,7 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on place) {
 		return
 	}
 	if _, ok := c.named[s.Ref.Name].(*syntax.EntityDecl); ok {
-		c.errorf("E503", s.Ref.Loc, "input: %s is an entity, of which callers do not give every field: declare a type with those that they do", s.Ref.Name)
+		c.errorf("E503", s.Ref.Loc, "input: %s is an entity: declare a type with the fields that callers send", s.Ref.Name)
 		return
 	}
 	var types []string
@@ -270,7 +270,7 @@ func (c *settingsChecker) checkVerify(v *syntax.VerifyValue) {
 	case t.Duration <= 0:
 		c.errorf("E414", t.Loc, "verify: the tolerance must be above zero")
 	case t.Duration > maxTolerance:
-		c.errorf("E414", t.Loc, "verify: the tolerance %s is above 1d: clocks do not differ by that, and a delivery that is held back is taken for as long", t.Raw)
+		c.errorf("E414", t.Loc, "verify: the tolerance %s is above the limit of 1d: an old delivery could be sent again for as long", t.Raw)
 	}
 	if secret := v.Secret; secret.Name != "" {
 		if _, ok := c.secrets[secret.Name]; !ok {

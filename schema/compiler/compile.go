@@ -60,7 +60,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	routes.checkFunctions()
 	a.checkReach()
 	if len(sources) > 0 && len(a.decls) == 0 && !a.broken {
-		a.warnf("", diag.Span{File: sources[0].Name}, "the schema declares nothing, so every request is answered with 404: declare routes")
+		a.warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
 	}
 
 	found := a.found.Sorted()
@@ -121,12 +121,12 @@ func (a *app) checkReach() {
 	}
 	for _, name := range a.scopeNames {
 		if !a.usedScopes[name] {
-			a.warnf("W312", a.scopes[name].Name.Loc, "no route asks for scope %q (auth: or as:)", name)
+			a.warnf("W312", a.scopes[name].Name.Loc, "no route uses scope %q (auth: or as:)", name)
 		}
 	}
 	for _, e := range a.entities {
 		if e.name() != "" && !e.allowed && !a.granted[e.name()] {
-			a.warnf("W227", e.decl.Name.Loc, "entity %s has no @@allow and no @grant: nobody can reach it", e.name())
+			a.warnf("W227", e.decl.Name.Loc, "entity %s has no @@allow and no @grant: no caller can access it", e.name())
 		}
 	}
 }

@@ -375,9 +375,9 @@ func TestMissingHandlersAreFoundAmongExports(t *testing.T) {
 		got = append(got, d.Code+" "+d.Message)
 	}
 	want := []string{
-		`E419 handler "all" is exported by no loaded module (did you mean "All"?)`,
-		`E419 function "make" is exported by no loaded module (did you mean "makes"?)`,
-		`E419 function "tidy" is exported by no loaded module`,
+		`E419 no handler named "all": export a function of that name from handlers/ (did you mean "All"?)`,
+		`E419 no function named "make": export a function of that name from handlers/ (did you mean "makes"?)`,
+		`E419 no function named "tidy": export a function of that name from handlers/`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)

@@ -35,7 +35,7 @@ func Load(dir string) ([]diag.Source, error) {
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
-		return nil, fmt.Errorf("read app folder: %w", err)
+		return nil, fmt.Errorf("read app directory: %w", err)
 	}
 	var paths []string
 	for _, entry := range entries {
@@ -45,7 +45,7 @@ func Files(dir string) ([]string, error) {
 		paths = append(paths, filepath.Join(dir, entry.Name()))
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("app folder %q holds no *.schema file: write one, or name the folder of the app", dir)
+		return nil, fmt.Errorf("app directory %q has no *.schema file: write one, or name another directory", dir)
 	}
 	return paths, nil
 }

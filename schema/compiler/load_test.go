@@ -38,7 +38,7 @@ func TestLoadReadsTheSchemaFilesOfAFolderInNameOrder(t *testing.T) {
 
 func TestLoadOfAFolderWithoutSchemaSaysSo(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), "holds no *.schema file") {
+	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), "has no *.schema file") {
 		t.Errorf("err = %v", err)
 	}
 	if _, err := compiler.Load(filepath.Join(dir, "gone")); err == nil || !errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ func Format(src diag.Source) ([]byte, diag.List) {
 	p := &printer{tokens: ps.tokens, comments: ps.file.Comments, closers: closers(ps.tokens)}
 	p.file(ps.file)
 	if p.out.Len() > MaxFileBytes {
-		ps.errs.Errorf("E007", ps.wholeFile(), "formatted, the file would be larger than 1 MiB")
+		ps.errs.Errorf("E007", ps.wholeFile(), "the formatted file would be larger than 1 MiB")
 		return nil, ps.errs
 	}
 	return p.out.Bytes(), nil

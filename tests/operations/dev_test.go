@@ -70,7 +70,7 @@ func TestASavedSchemaIsServed(t *testing.T) {
 	s.WaitForOutput(`app\.schema:\d+:\d+: error\[E\d+\]: (?s:.*)GET /boom`)
 	s.WantBody("/v1/more", "one")
 	s.App.Write("app.schema", strings.Replace(more, "-> boom", "-> bom", 1))
-	s.WaitForOutput(`app\.schema:8:\d+: error\[E419\]: handler "bom" is exported by no loaded module \(did you mean "boom"\?\)`)
+	s.WaitForOutput(`app\.schema:8:\d+: error\[E419\]: no handler named "bom": export a function of that name from handlers/ \(did you mean "boom"\?\)`)
 	s.WantBody("/v1/more", "one")
 	s.App.Write("app.schema", harness.DevSchema)
 	s.WaitUntil("/v1/more is gone", func() bool { return s.Get("/v1/more", "").Status == 404 })
@@ -93,7 +93,7 @@ func TestADeletedHandlerIsToldAndWhatWasServedStays(t *testing.T) {
 	if err := os.Remove(s.App.Path("handlers/hello.ts")); err != nil {
 		t.Fatal(err)
 	}
-	s.WaitForOutput(`error\[E419\]: handler "hello" is exported by no loaded module`)
+	s.WaitForOutput(`error\[E419\]: no handler named "hello": export a function of that name from handlers/`)
 	s.WantBody("/v1/hello", "one")
 	if err := os.RemoveAll(s.App.Path("handlers")); err != nil {
 		t.Fatal(err)
