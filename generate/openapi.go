@@ -281,7 +281,7 @@ func (d *openAPI) answers(o *operation) object {
 		headers.add("RateLimit-Policy", componentRef("headers", "RateLimit-Policy"))
 		headers.add("RateLimit", componentRef("headers", "RateLimit"))
 	}
-	if o.Mints {
+	if o.CreatesSession {
 		headers.add("Set-Cookie", componentRef("headers", "Set-Cookie"))
 		d.mints = true
 	}

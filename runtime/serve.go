@@ -172,7 +172,7 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		x.Private = true
 		x.StripCredentials(rel.cookie)
 	}
-	if (rt.Auth.Session || rt.Mints) && rel.cookie != "" {
+	if (rt.Auth.Session || rt.CreatesSession) && rel.cookie != "" {
 		presented.Cookie, presented.Cookies = x.Cookie(rel.cookie)
 		presented.Method = x.Request.Method
 		presented.Host, _ = x.Header("host")
@@ -192,7 +192,7 @@ func (r *Runtime) admit(rel *release, v *visit, x *front.Exchange, now time.Time
 		}
 	}
 	v.session = who.SessionID
-	if rt.Auth.None && rt.Mints {
+	if rt.Auth.None && rt.CreatesSession {
 		v.session = r.auth.SessionOf(rel.schema, presented)
 	}
 	return rt, &who, nil
@@ -263,7 +263,7 @@ func (r *Runtime) run(rel *release, rt *route, who *caller.Caller, v *visit, x *
 			return errSent
 		}
 		v.attempts++
-		call.Tx, call.Attempt, call.Mints, call.ClientSession = tx, v.attempts, rt.Mints, v.session
+		call.Tx, call.Attempt, call.Mints, call.ClientSession = tx, v.attempts, rt.CreatesSession, v.session
 		call.HostCORS = rt.CORS != nil || rt.Auth.Session && rel.cookie != ""
 		if rt.verify != nil {
 			switch before, err := delivery.Handled(tx, rt.id, r.opt.Keystore.Now()); {

@@ -18,7 +18,7 @@ func (f *Function) Route() *Route {
 	return &Route{
 		Method: "POST", Path: callPrefix + f.Name, Handler: f.Name,
 		Auth: f.Auth, Limits: f.Limits, BodyBytes: f.BodyBytes, Timeout: f.Timeout, As: f.As,
-		Verify: f.Verify, CSRFOff: f.CSRFOff, Mints: f.Mints, CORS: f.CORS, Doc: f.Doc, Span: f.Span,
+		Verify: f.Verify, CSRFOff: f.CSRFOff, CreatesSession: f.CreatesSession, CORS: f.CORS, Doc: f.Doc, Span: f.Span,
 	}
 }
 

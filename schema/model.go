@@ -136,8 +136,8 @@ type Route struct {
 	// CSRFOff lets pages of any origin use the route with their users' session
 	// cookies.
 	CSRFOff bool
-	// Mints lets the handler open and end sessions.
-	Mints bool
+	// CreatesSession (mints: session) lets the handler create and end sessions.
+	CreatesSession bool
 	// CORS are the origins whose pages may read the answers; "*" is any.
 	CORS []string
 	Doc  string
@@ -150,16 +150,16 @@ type Function struct {
 	// Name is also the name of the export that answers.
 	Name string
 	// Exposed functions have a URL and an auth mode, others have neither.
-	Exposed   bool
-	Auth      Auth
-	Limits    []RateLimit
-	BodyBytes int64
-	Timeout   time.Duration
-	As        string
-	Verify    *Verify
-	CSRFOff   bool
-	Mints     bool
-	CORS      []string
+	Exposed        bool
+	Auth           Auth
+	Limits         []RateLimit
+	BodyBytes      int64
+	Timeout        time.Duration
+	As             string
+	Verify         *Verify
+	CSRFOff        bool
+	CreatesSession bool
+	CORS           []string
 	// Params are in order of declaration; Result is nil when none is declared.
 	Params []*Field
 	Result *Type

@@ -115,7 +115,7 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // same: check again when it has moved before the request is let in.
 func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	who, err := a.identify(ctx, s, tokens, route, p, now)
-	if err == nil && route.Mints && !route.CSRFOff && crossOrigin(s, &p) {
+	if err == nil && route.CreatesSession && !route.CSRFOff && crossOrigin(s, &p) {
 		return caller.Caller{}, errForeignSignIn
 	}
 	return who, err

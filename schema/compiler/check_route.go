@@ -276,7 +276,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in settings) {
 	f := schema.Function{Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	f.BodyBytes, f.Timeout = boundsOf(set)
 	f.Verify = verifyOf(set)
-	f.CSRFOff, f.Mints, f.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
+	f.CSRFOff, f.CreatesSession, f.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	if d.Expose {
 		var ok bool
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
@@ -297,6 +297,6 @@ func buildRoute(d *syntax.RouteDecl, set settings) schema.Route {
 		route.Input = refOf(set.input)
 	}
 	route.Verify = verifyOf(set)
-	route.CSRFOff, route.Mints, route.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
+	route.CSRFOff, route.CreatesSession, route.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	return route
 }

@@ -504,11 +504,11 @@ func checkModel(t *testing.T, s *schema.Schema) {
 func TestASchemaThatDeclaresNothingIsWarnedAbout(t *testing.T) {
 	for _, text := range []string{"", "// not yet\n"} {
 		s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
-		if s == nil || len(found) != 1 || found[0].Severity != diag.Warning || !strings.Contains(found[0].Message, "declares nothing") {
+		if s == nil || len(found) != 1 || found[0].Severity != diag.Warning || !strings.Contains(found[0].Message, "the schema is empty") {
 			t.Errorf("%q: %v", text, found)
 		}
 	}
-	if _, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte("routs {}")}}, compiler.Options{}); strings.Contains(fmt.Sprint(found), "declares nothing") {
+	if _, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte("routs {}")}}, compiler.Options{}); strings.Contains(fmt.Sprint(found), "the schema is empty") {
 		t.Errorf("a schema that cannot be read: %v", found)
 	}
 }

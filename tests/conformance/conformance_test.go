@@ -456,7 +456,7 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 		t.Fatalf("%s %s has no route", method, path)
 	}
 	route := app.Routes[m.Route]
-	r.handler, r.Route, r.mints = route.Handler, route.Path, route.Mints
+	r.handler, r.Route, r.mints = route.Handler, route.Path, route.CreatesSession
 	r.Params = slices.Clone(m.Params)
 	for _, pair := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' }) {
 		name, value, _ := strings.Cut(pair, "=")
