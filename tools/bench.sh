@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures the runner against bare fasthttp, and languages against each other, and
-# writes docs/performance.md. A language without its compiler is a row that says so.
+# Compares the runner with bare fasthttp, and the languages with each other, and
+# writes docs/performance.md. A language without its compiler is reported as missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup.sh

@@ -28,13 +28,13 @@ import (
 
 const guestsDir = "tests/bench/guests"
 
-// language is what was measured of one, whose guest has the handlers of guestsDir.
+// language has the measurements of one language. Its guest has the handlers of guestsDir.
 type language struct {
 	name, folder string
 	missing      error  // why there is no guest
 	path         string // of its module
 	size         int64
-	first, again []float64 // ms to load it: compiled, and from the folder of what was
+	first, again []float64 // ms to load the module: compiled, and from the cache
 	module       *sandbox.Module
 	calls        map[string][]float64 // µs by handler, one median of each round
 	pages        map[string]int       // changed by a call
@@ -85,8 +85,8 @@ func hundredRows() string {
 	return "[" + strings.Join(rows, ",") + "]"
 }
 
-// measureLanguages builds the guests and measures them in turns. A language whose
-// guest cannot be built is missing; all else that goes wrong is an error.
+// measureLanguages builds the guests and measures them in turns. A language whose guest
+// cannot be built is reported as missing; any other failure is an error.
 func measureLanguages(rounds int) (_ []*language, err error) {
 	ctx := context.Background()
 	text, err := os.ReadFile(filepath.Join(guestsDir, "app.schema"))
@@ -141,7 +141,7 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 	return all, nil
 }
 
-// build makes the guest's module, as the command does.
+// build builds the guest's module as `runner build` does.
 func (l *language) build(ctx context.Context, app *schema.Schema) error {
 	l.calls, l.pages = map[string][]float64{}, map[string]int{}
 	dir := filepath.Join(guestsDir, l.folder)
@@ -185,7 +185,7 @@ func (l *language) load(ctx context.Context, engine *sandbox.Engine) (*sandbox.M
 	return engine.Load(ctx, l.path, wasm)
 }
 
-// measureLoad loads the module twice, in engines that share a folder.
+// measureLoad loads the module twice, in engines that share a cache directory.
 func (l *language) measureLoad(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "runner-bench-")
 	if err != nil {
@@ -207,7 +207,7 @@ func (l *language) measureLoad(ctx context.Context) (err error) {
 	return nil
 }
 
-// host is the other side of the guests, with a store in memory.
+// host serves the guests, with a store in memory.
 type host struct {
 	hostabi.Host
 	store *store.Store
@@ -232,11 +232,11 @@ func newHost(ctx context.Context, app *schema.Schema, sources []diag.Source) (_ 
 	return &host{hostabi.Host{Keystore: keys, Entities: rows, Schema: app, Limits: limits, Logger: logger}, st}, close, nil
 }
 
-// lap is how long a handler is called before it is the next one's turn.
+// lap is how long one handler is called before the next one.
 const lap = 30 * time.Millisecond
 
-// measureCalls calls a handler for one lap, each time in a transaction that is
-// dropped, and keeps the median.
+// measureCalls calls a handler for one lap, each time in a transaction that is discarded,
+// and keeps the median.
 func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
 	call := &hostabi.Call{
@@ -253,7 +253,7 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 	if command := l.module.Command(); command != "" {
 		handler = command
 	}
-	dropped := errors.New("dropped")
+	discarded := errors.New("discarded")
 	once := func(run func() error) (time.Duration, error) {
 		began := time.Now()
 		_, err := h.store.Update(ctx, func(tx *store.Tx) error {
@@ -261,10 +261,10 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 			if err := run(); err != nil {
 				return err
 			}
-			return dropped
+			return discarded
 		})
 		took := time.Since(began)
-		if !errors.Is(err, dropped) {
+		if !errors.Is(err, discarded) {
 			return 0, fmt.Errorf("%s in %s: %w", t.handler, l.name, err)
 		}
 		return took, nil
@@ -293,7 +293,7 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 	return nil
 }
 
-// idleBenchmarks tell what sandboxes take that nobody uses.
+// idleBenchmarks measure the memory of idle sandboxes.
 var idleBenchmarks = []string{"test", "-run", "^$", "-bench", "Idle/guest", "-benchtime", "5x", "./runtime/sandbox"}
 
 // measureIdle measures idle sandboxes of the guests that are there.
@@ -317,14 +317,14 @@ func measureIdle(all []*language) (metrics, error) {
 	return parseMetrics(out), nil
 }
 
-// languagesText tells what is in the table.
-const languagesText = `The same three handlers in each language (tests/bench/guests), called in turns in one process without
-HTTP: in a sandbox that is as new, which is made so again afterwards, with the caller of an API key, and
-in a transaction that is dropped. *hello* answers a constant. *order* parses a JSON body of two members,
-inserts a row and answers it. *hundred* parses a hundred rows of JSON, writes a number into each, and
-answers them. Times in µs: the median of the rounds, with the smallest and the largest. Load is the first
-time, when the module is compiled, and a later start. Pages are of 4 KiB. A program is started anew for
-each request, and reads and writes it as text.
+// languagesText explains the table.
+const languagesText = `The same three handlers in each language (tests/bench/guests), called in turns in one process
+without HTTP. Each call has a restored sandbox, the caller of an API key, and a transaction that is
+discarded. *hello* returns a constant. *order* parses a JSON body with two members, inserts a row and
+returns it. *hundred* parses a hundred rows of JSON, writes a number into each, and returns them.
+Times are in µs: the median of the rounds, with the smallest and the largest. Load is the time of the
+first start, which compiles the module, and of a later one. Pages have 4 KiB. A CGI program is
+started for each request.
 
 `
 
@@ -345,14 +345,14 @@ func printLanguages(rounds int) error {
 // languageTable compares the languages.
 func languageTable(all []*language, idle metrics) string {
 	var b strings.Builder
-	b.WriteString("| language | module | load: compiled, from cache | idle sandbox | hello | order | hundred | pages changed by each |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| language | module | load: first, later | idle sandbox | hello | order | hundred | changed pages |\n|---|---|---|---|---|---|---|---|\n")
 	for _, l := range all {
 		if l.missing != nil {
-			fmt.Fprintf(&b, "| %s | not measured: it could not be built here | | | | | | |\n", l.name)
+			fmt.Fprintf(&b, "| %s | not measured: cannot build it here | | | | | | |\n", l.name)
 			continue
 		}
 		sandbox := idle["Idle/guest-"+l.folder]
-		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms | %.0f KiB, %.0f after a while |", l.name, l.size>>10,
+		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms | %.0f KiB, later %.0f |", l.name, l.size>>10,
 			median(l.first), median(l.again), sandbox["used-KiB"], sandbox["trimmed-KiB"])
 		var pages []string
 		for _, t := range tasks() {
@@ -364,7 +364,7 @@ func languageTable(all []*language, idle metrics) string {
 	return b.String()
 }
 
-// format shows three digits, as far as they are known.
+// format shows about three digits.
 func format(n float64) string {
 	if n < 100 {
 		return "%.1f"
@@ -372,7 +372,7 @@ func format(n float64) string {
 	return "%.0f"
 }
 
-// measureBuild runs the command that builds an app again and again; in ms.
+// measureBuild measures `runner build`, in ms.
 func measureBuild(app string) (all []float64, err error) {
 	for range 9 {
 		began := time.Now()
@@ -384,12 +384,12 @@ func measureBuild(app string) (all []float64, err error) {
 	return all, nil
 }
 
-// devTest tells how long it takes from a save to the first answer of what was saved.
-var devTest = []string{"test", "-run", "^TestWhatIsSavedIsServed$", "-count", "3", "-v", "./tests"}
+// devTest logs the time from saving a file to the first response of the new version.
+var devTest = []string{"test", "-run", "^TestWhatIsSavedIsServed$", "-count", "3", "-v", "./tests/operations"}
 
 var servedLine = regexp.MustCompile(`served (\d+) ms after the save`)
 
-// measureSave has runner dev serve what is saved; in ms.
+// measureSave measures that time, in ms.
 func measureSave() (all []float64, err error) {
 	out, err := exec.Command("go", devTest...).CombinedOutput()
 	if err != nil {
@@ -399,7 +399,7 @@ func measureSave() (all []float64, err error) {
 		all = append(all, number(servedLine, m[0]))
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("go %s says nothing of saves:\n%s", strings.Join(devTest, " "), out)
+		return nil, fmt.Errorf("go %s logged no times of saves:\n%s", strings.Join(devTest, " "), out)
 	}
 	return all, nil
 }
