@@ -199,10 +199,6 @@ func (b *builder) loadable(source, file string, module []byte) bool {
 		b.found.Errorf("", about, "too much data at the top level of the handlers' files: the module has %d MiB, the limit is %d MiB: read the data in a request, or make it smaller", len(module)>>20, limits.ModuleBytes>>20)
 		return false
 	}
-	if err := wasm.Foreign(module); err != nil {
-		b.found.Errorf("", about, "its module %s %v", file, err)
-		return false
-	}
 	m, err := wasm.Parse(module, limits)
 	if err != nil {
 		b.found.Errorf("", about, "its module %s %v", file, err)
@@ -261,9 +257,6 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 func exportsOf(path string, handlers []string) (names []string, err error) {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {
-		return nil, err
-	}
-	if err := wasm.Foreign(file); err != nil {
 		return nil, err
 	}
 	m, err := wasm.Parse(file, wasm.DefaultLimits())

@@ -66,7 +66,7 @@ func TestHostileModules(t *testing.T) {
 		limits wasm.Limits
 		want   string
 	}{
-		{"nothing", nil, wasm.DefaultLimits(), "is not a WebAssembly module"},
+		{"nothing", nil, wasm.DefaultLimits(), "is empty"},
 		{"text", []byte("(module (memory 1))"), wasm.DefaultLimits(), "is not a WebAssembly module"},
 		{"component", []byte("\x00asm\x0d\x00\x01\x00"), wasm.DefaultLimits(), "is a WebAssembly component"},
 		{"later version", []byte("\x00asm\x02\x00\x00\x00"), wasm.DefaultLimits(), "version 2"},

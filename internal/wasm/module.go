@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -242,13 +243,29 @@ func Parse(wasm []byte, limits Limits) (*Module, error) {
 	return m, nil
 }
 
+// magic begins every module.
+const magic = "\x00asm"
+
+// checkMagic checks the first bytes of a file, of which there may be fewer than magic has.
+func checkMagic(begin []byte) error {
+	switch begin = begin[:min(len(magic), len(begin))]; {
+	case len(begin) == 0:
+		return errors.New("is empty: build it again")
+	case !strings.HasPrefix(magic, string(begin)):
+		return errors.New("is not a WebAssembly module: build it for wasm32-wasip1, or copy the right file")
+	}
+	return nil
+}
+
 // checkHeader checks the first eight bytes: magic "\0asm" · u16 version · u16 layer.
 func checkHeader(wasm []byte, limits Limits) error {
 	switch {
 	case len(wasm) > limits.ModuleBytes || len(wasm) > math.MaxInt32:
 		return fmt.Errorf("is %d bytes large, and a module may have %d: strip debug information", len(wasm), limits.ModuleBytes)
-	case len(wasm) < 8 || string(wasm[:4]) != "\x00asm":
-		return fmt.Errorf("is not a WebAssembly module")
+	case checkMagic(wasm) != nil:
+		return checkMagic(wasm)
+	case len(wasm) < 8:
+		return fmt.Errorf("is cut off or damaged: it has %d bytes", len(wasm))
 	}
 	version, layer := binary.LittleEndian.Uint16(wasm[4:]), binary.LittleEndian.Uint16(wasm[6:])
 	switch {

@@ -60,9 +60,6 @@ type program struct {
 // prepare checks a module, rewrites it and has it compiled, unless its code is
 // there.
 func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *compile.Code, error) {
-	if err := wasm.Foreign(binary); err != nil {
-		return nil, nil, refuse("%v", err)
-	}
 	limits := wasm.DefaultLimits()
 	limits.Compile = e.options.CompileTime
 	m, err := wasm.Parse(binary, limits)

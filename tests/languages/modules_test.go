@@ -33,8 +33,7 @@ routes("/v1", auth: none, rateLimit: none) {
 `
 
 const (
-	emscripten = "is made by Emscripten for JavaScript as its host: build the code with clang --target=wasm32-wasi, or with emcc -sSTANDALONE_WASM"
-	bindgen    = "is made by wasm-bindgen for JavaScript as its host: build the Rust code for wasm32-wasip1, or for wasm32-unknown-unknown without wasm-bindgen, and with the runner's SDK"
+	notAModule = "is not a WebAssembly module: build it for wasm32-wasip1, or copy the right file"
 	otherHost  = "which guest ABI 1 does not have: it was made for another host; a handler imports from runner and wasi_snapshot_preview1 alone"
 )
 
@@ -45,14 +44,14 @@ func TestModulesOfOthersLoadOrAreRefusedForAReason(t *testing.T) {
 		{"hash-wasm-sha256", ""},
 		{"dprint-json", ""},
 		{"xxhash", `does not export its memory: export it as "memory"`},
-		{"blake3", emscripten},
-		{"oniguruma", emscripten},
-		{"brotli", bindgen},
+		{"blake3", "imports …" + otherHost},
+		{"oniguruma", "imports …" + otherHost},
+		{"brotli", "imports wbg.…" + otherHost},
 		{"as-sha256", "imports env.abort, which guest ABI 1 does not have: AssemblyScript imports that by itself; build it as runner build does, with --use abort= and without seed and trace"},
 		{"source-map", "imports env.mapping_callback, " + otherHost},
 		{"llhttp", "imports env.wasm_on_headers_complete, env.wasm_on_message_begin, env.wasm_on_url, env.wasm_on_status, env.wasm_on_header_field, env.wasm_on_header_value and 2 others, " + otherHost},
 		{"quickjs", "imports env.host_get_timezone_offset, env.host_interrupt, env.host_promise_rejection, env.host_module_normalize, env.host_module_load, env.host_call, " + otherHost},
-		{"esbuild", "is Go built for JavaScript as its host (GOOS=js): build it with GOOS=wasip1 GOARCH=wasm, and with -buildmode=c-shared unless it is a command"},
+		{"esbuild", "imports gojs.…" + otherHost},
 	}
 	var args []string
 	if os.Getenv("RUNNER_SOAK") != "" {
@@ -62,8 +61,8 @@ func TestModulesOfOthersLoadOrAreRefusedForAReason(t *testing.T) {
 			{"python-3.11", ""},
 			{"php-cgi", ""},
 			{"ruby", ""},
-			{"sql.js", emscripten},
-			{"sqlite", "is built for the first draft of WASI (wasi_unstable): build it with a newer toolchain, for wasm32-wasip1"},
+			{"sql.js", "imports …" + otherHost},
+			{"sqlite", "imports wasi_unstable.…" + otherHost},
 			{"wasmedge-quickjs", "imports wasi_snapshot_preview1.sock_accept as (i32, i32) -> (i32), which is (i32, i32, i32) -> (i32) in guest ABI 1: build it for wasm32-wasip1, without extensions of another host"},
 		}...)
 	}
@@ -80,7 +79,7 @@ func TestModulesOfOthersLoadOrAreRefusedForAReason(t *testing.T) {
 			switch {
 			case row.want == "" && strings.Contains(r.Stderr, "build/other.wasm"):
 				t.Errorf("it does not load: %s", r.Stderr)
-			case row.want != "" && r.Stderr != "runner: error: build/other.wasm: "+row.want+"\n":
+			case row.want != "" && !isLine(r.Stderr, "runner: error: build/other.wasm: "+row.want):
 				t.Errorf("check says\n%s, want\n%s", r.Stderr, row.want)
 			}
 		})
@@ -129,13 +128,12 @@ func TestWhatIsNoModuleGetsOneLine(t *testing.T) {
 	for _, row := range []struct{ name, file, want string }{
 		{"a component", "\x00asm\x0d\x00\x01\x00", "is a WebAssembly component, and only core modules can be run: build it for wasm32-wasip1, without wrapping it as a component"},
 		{"half a module", string(small[:len(small)/2]), "is cut off or damaged: the … at byte … ends outside the file"},
-		{"a header", "\x00asm", "is cut off: 4 bytes of a WebAssembly module are there; build it again or copy it whole"},
-		{"nothing", "", "is empty: build it again, and see whether the disk is full"},
-		{"text of a module", "(module)", "is WebAssembly text: assemble it to a module (wat2wasm)"},
-		{"an error page", "<html><body>404", "is a page of HTML or XML, which servers send in place of a file that is not there: fetch it again"},
-		{"a module in gzip", zipped.String(), "is compressed with gzip: unpack it (gunzip, or tar -xzf for a package)"},
-		{"the runner", string(self), "is a program for this kind of machine (ELF): build it for WebAssembly (wasm32-wasip1)"},
-		{"text", "hello\n", "is text and not a WebAssembly module: compile it, or fetch it again"},
+		{"a header", "\x00asm", "is cut off or damaged: it has 4 bytes"},
+		{"nothing", "", "is empty: build it again"},
+		{"text of a module", "(module)", notAModule},
+		{"an error page", "<html><body>404", notAModule},
+		{"a module in gzip", zipped.String(), notAModule},
+		{"the runner", string(self), notAModule},
 		{"64 bits", "\x00asm\x01\x00\x00\x00\x05\x03\x01\x04\x01", "has a 64-bit memory…"},
 		{"threads", "\x00asm\x01\x00\x00\x00\x05\x04\x01\x03\x01\x01", "has a shared memory…"},
 		{"exceptions", "\x00asm\x01\x00\x00\x00\x0d\x01\x00", "uses exception handling, which cannot be run: build it without WebAssembly exceptions (-fno-exceptions, panic=abort)"},
@@ -209,7 +207,7 @@ func TestNobodyWaitsForAPipeInThePlaceOfAModule(t *testing.T) {
 	if err := syscall.Mkfifo(a.Path("build/other.wasm"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "build/other.wasm: is a pipe and no file: remove it, and build the module again"
+	const want = "build/other.wasm: is a pipe, not a file: remove it, and build the module again"
 	for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0"}} {
 		if r := a.Run(command...); r.Status == 0 || !isLine(withoutLog(r.Stderr), "runner: error: "+want) {
 			t.Errorf("%s ends with %d and says\n%s, want\n%s", command[0], r.Status, r.Stderr, want)
