@@ -33,12 +33,12 @@ func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request
 	if err != nil {
 		return nil, err
 	}
-	stranded, err := l.Keys.Stranded(ctx, s, diag.Span{File: request.Sources[0].Name})
+	orphaned, err := l.Keys.OrphanedKeys(ctx, s, diag.Span{File: request.Sources[0].Name})
 	if err != nil {
 		return nil, err
 	}
 	findings := []finding{}
-	for _, d := range append(list, stranded...) {
+	for _, d := range append(list, orphaned...) {
 		findings = append(findings, finding(d))
 	}
 	return findings, nil

@@ -11,12 +11,12 @@ import (
 // authority is in whose name an operation acts: the caller's, always.
 func (c *Call) authority() keystore.Authority {
 	return keystore.Authority{
-		Schema:    c.Host.Schema,
-		Caller:    c.Caller,
-		RequestID: c.Request.ID,
-		Mints:     c.Mints,
-		Address:   addressText(c.Address),
-		Work:      &c.work,
+		Schema:         c.Host.Schema,
+		Caller:         c.Caller,
+		RequestID:      c.Request.ID,
+		CreatesSession: c.Mints,
+		Address:        addressText(c.Address),
+		Work:           &c.work,
 	}
 }
 

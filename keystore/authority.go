@@ -12,28 +12,27 @@ import (
 	"runner.example/store"
 )
 
-// Authority is who asks for a change, and under which schema. What a handler
-// asks for, it asks with the authority of its request's caller; an operator's
-// command has a caller of kind System, who reaches every tenant, or one alone if the
-// caller has one.
+// Authority is the caller that asks for a change, and the schema that applies. A handler
+// acts with the authority of its request's caller. An operator's command has a caller of
+// kind System, which reaches every tenant, or only its own if it has one.
 type Authority struct {
-	// Schema is the active one. Only an operator can do without: to see, revoke,
+	// Schema is the active one. Only an operator may leave it nil: to read, revoke,
 	// disable and enable keys.
 	Schema *schema.Schema
 	Caller caller.Caller
-	// RequestID and Address are for the audit; either may be empty.
+	// RequestID and Address are for the audit log; either may be empty.
 	RequestID, Address string
-	// Mints says that a handler may open and end sessions.
-	Mints bool
-	// Work counts what looking through keys computes: when it fails so does the
-	// operation, with Deadline. Nil never does.
+	// CreatesSession says that a handler may create and revoke sessions.
+	CreatesSession bool
+	// Work meters reading through keys: when it fails, the operation fails with
+	// Deadline. A nil Work never fails.
 	Work *cost.Meter
 }
 
-// keyUnits is what reading a key costs.
+// keyUnits is the cost of reading a key.
 const keyUnits = 2000
 
-// readsKey counts a key that is read.
+// readsKey charges for a key that is read.
 func (a Authority) readsKey() error {
 	if err := a.Work.Spend(keyUnits); err != nil {
 		return fault.Wrap(err, fault.Deadline, "the time of the request is over")
@@ -41,8 +40,8 @@ func (a Authority) readsKey() error {
 	return nil
 }
 
-// errNoKey is the answer to every id that the caller cannot reach, whether a
-// key has it or not.
+// errNoKey is the answer for every id that the caller cannot reach, whether or not a key
+// has it.
 var errNoKey error = fault.New(fault.NotFound, "there is no API key with this id")
 
 func (a Authority) isOperator() bool { return a.Caller.Kind == caller.System }
@@ -87,11 +86,11 @@ func (a Authority) scope(name string) (*schema.Scope, error) {
 	return nil, fault.New(fault.Invalid, "scope %q is not in the schema%s", name, diag.DidYouMean(name, names))
 }
 
-// tenant returns the tenant of a key that the caller makes.
+// tenant returns the tenant of a key that the caller creates.
 func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	switch {
 	case named != "" && !a.isOperator():
-		return "", fault.New(fault.Denied, "tenant cannot be given: a key belongs to its maker's tenant")
+		return "", fault.New(fault.Denied, "tenant cannot be set: a key belongs to the tenant of its creator")
 	case named != "" && scope.AllTenants:
 		return "", fault.New(fault.Invalid, "tenant must be left out: keys of scope %q are for all tenants", scope.Name)
 	case a.isOperator():
@@ -101,8 +100,8 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	return a.Caller.Tenant, nil
 }
 
-// owner is the user behind the caller; of an API key that acts for no user, the
-// key itself. An operator's keys have no owner.
+// owner returns the caller's user, or the API key itself if it acts for no user. Keys that
+// an operator creates have no owner.
 func (a Authority) owner() string {
 	if a.isOperator() {
 		return ""
@@ -110,12 +109,12 @@ func (a Authority) owner() string {
 	return cmp.Or(a.Caller.UserID, a.Caller.KeyID)
 }
 
-// record writes the audit record of a change that is being made in tx.
+// record writes the audit record of a change in tx.
 func (a Authority) record(tx *store.Tx, action, id string) error {
 	return a.recordWith(tx, action, id, "")
 }
 
-// recordWith is record with more to say about the target.
+// recordWith is record with a reason.
 func (a Authority) recordWith(tx *store.Tx, action, id, reason string) error {
 	return audit.Append(tx, audit.Record{
 		RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: action, Target: id,

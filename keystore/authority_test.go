@@ -63,7 +63,7 @@ func TestIssueMatrix(t *testing.T) {
 			} else if !system && (key.Tenant != c.by.Caller.Tenant || key.Owner != c.by.Caller.UserID+c.by.Caller.KeyID) {
 				t.Errorf("%s creates a key of tenant %q, owner %q", c.name, key.Tenant, key.Owner)
 			}
-			// Nobody but an operator names a tenant, least of all another's.
+			// Only an operator may set a tenant.
 			for _, tenant := range []string{"a", "b"} {
 				_, err := w.create(c.by, keystore.CreateRequest{Scope: scope, Tenant: tenant})
 				if ok := system && may && scope != "everywhere"; (err == nil) != ok {
@@ -89,7 +89,7 @@ func TestIssueMatrix(t *testing.T) {
 
 // manage does all that a handler may do with a key that is there; the error is
 // that of the first thing that does not work. If one works, all must.
-func (w *world) manage(a keystore.Authority, key keystore.Key) error {
+func (w *fixture) manage(a keystore.Authority, key keystore.Key) error {
 	w.Helper()
 	page, err := w.list(a, keystore.Filter{Limit: 1000})
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *world) manage(a keystore.Authority, key keystore.Key) error {
 		w.Errorf("get: %v, rotate: %v, revoke: %v, listed: %v", getErr, rotateErr, revokeErr, listed)
 	}
 	if getErr != nil {
-		w.good(key)
+		w.accepts(key)
 	}
 	return errors.Join(getErr, rotateErr, revokeErr)
 }
@@ -123,7 +123,7 @@ func TestCVE202561928(t *testing.T) {
 		_, err := w.create(nobody, req)
 		w.refuses(fault.Denied, err)
 	}
-	// With a session the body still names nobody.
+	// With a session, the body still does not select a user.
 	key := w.must(w.create(session(s, "a", "u1", "admin"), keystore.CreateRequest{
 		Scope: "orders_read", Name: "userId=victim", Metadata: []byte(`{"userId":"victim","owner":"victim","tenant":"victim"}`),
 	}))
@@ -172,9 +172,9 @@ func TestForeignKeyIdsNotFound(t *testing.T) {
 	if after := len(w.audit()); after != before {
 		t.Errorf("%d changes", after-before)
 	}
-	w.good(foreign)
-	w.good(nobodys)
-	w.good(higher)
+	w.accepts(foreign)
+	w.accepts(nobodys)
+	w.accepts(higher)
 }
 
 func TestOnlyAnOperatorDisablesAndEnables(t *testing.T) {
@@ -188,7 +188,7 @@ func TestOnlyAnOperatorDisablesAndEnables(t *testing.T) {
 		_, err = w.enable(admin, id)
 		w.refuses(fault.Denied, err)
 	}
-	w.good(key)
+	w.accepts(key)
 }
 
 func TestTheOwnerIsTheUserElseTheKeyThatIssued(t *testing.T) {
@@ -207,7 +207,7 @@ func TestTheOwnerIsTheUserElseTheKeyThatIssued(t *testing.T) {
 	}
 }
 
-func TestAnOperatorEndsKeysWithoutASchema(t *testing.T) {
+func TestAnOperatorCanRevokeKeysWithoutASchema(t *testing.T) {
 	w := inMemory(t)
 	op, bare := operator(compile(t, typed)), operator(nil)
 	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
@@ -233,8 +233,8 @@ func TestAnOperatorEndsKeysWithoutASchema(t *testing.T) {
 	}
 }
 
-// TestScopeRenamedRemoved is the part of it that is the store's: whose keys a
-// caller manages follows from the active schema, not from what a key holds.
+// TestScopeRenamedRemoved tests the keystore's part: which keys a caller manages follows
+// from the active schema, not from the key's record.
 func TestScopeRenamedRemoved(t *testing.T) {
 	const form = `
 auth {
@@ -276,7 +276,7 @@ apiKeys { scopes: { %s } }`
 		}
 		// The key itself is what it was: what it opens is decided elsewhere.
 		if !c.reaches {
-			w.good(key)
+			w.accepts(key)
 			// An operator finds the keys of a scope that is gone.
 			if page, err := w.list(operator(c.schema), keystore.Filter{Scope: "a"}); err != nil || len(page.Keys) != 1 {
 				t.Errorf("%s: an operator lists %d keys, %v", c.name, len(page.Keys), err)
@@ -285,7 +285,7 @@ apiKeys { scopes: { %s } }`
 	}
 }
 
-func TestAHandlersKeysAreBoundInTheHandlersTransaction(t *testing.T) {
+func TestKeysOfAHandlerAreCommittedWithItsTransaction(t *testing.T) {
 	w := inMemory(t)
 	admin := session(compile(t, typed), "a", "u1", "admin")
 	var made, next keystore.Key
@@ -305,6 +305,6 @@ func TestAHandlersKeysAreBoundInTheHandlersTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.bad(made, keystore.Unknown)
-	w.good(next)
+	w.rejects(made, keystore.Unknown)
+	w.accepts(next)
 }

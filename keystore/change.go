@@ -21,11 +21,11 @@ import (
 const (
 	// maxLiveTokens bounds how many tokens of one key are valid at a time.
 	maxLiveTokens = 5
-	// longestGrace holds even where a schema allows more.
+	// longestGrace is the limit even if a schema allows more.
 	longestGrace = 30 * 24 * time.Hour
 )
 
-// CreateRequest says what key to make.
+// CreateRequest describes a new key.
 type CreateRequest struct {
 	// Scope is the name of a declared scope.
 	Scope string
@@ -36,15 +36,14 @@ type CreateRequest struct {
 	ExpiresIn *time.Duration
 	// Metadata is a JSON object of at most 16 KiB; nil or null: none.
 	Metadata json.RawMessage
-	// Tenant is whose key it is; empty: nobody's. Only an operator may give one.
+	// Tenant is the key's tenant; empty: none. Only an operator may set it.
 	Tenant string
 }
 
-// Create makes a key in tx and returns it with its token, which cannot be had
-// again. A handler's key belongs to its caller's tenant and user. Faults:
-// Invalid (what is asked for is wrong), Denied (the caller may not issue keys of
-// this scope), Conflict (the tenant has all the keys it may have), Unavailable (the time is not
-// known).
+// Create creates a key in tx and returns it with its token, which is not stored and
+// cannot be read again. A handler's key belongs to its caller's tenant and user. Faults:
+// Invalid (the request is not valid), Denied (the caller may not issue keys of this scope),
+// Conflict (the tenant is at its limit of keys), Unavailable (the time is not known).
 func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, error) {
 	now, err := k.clock.ForNew()
 	if err != nil {
@@ -65,14 +64,14 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	return k.commit(tx, a, "apiKeys.create", r, now, token)
 }
 
-// Check tells what is wrong with a request that Create would refuse whatever
-// keys there are. The faults are Create's.
+// Check reports why Create would refuse a request, as far as that does not depend on other
+// keys. The faults are those of Create.
 func (a Authority) Check(req CreateRequest) error {
 	_, err := a.newRecord(req, 0)
 	return err
 }
 
-// newRecord gives the record of a key made now, without id and token.
+// newRecord returns the record of a key created now, without id and token.
 func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 	scope, err := a.scope(req.Scope)
 	if err != nil {
@@ -97,12 +96,11 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 	return r, nil
 }
 
-// Rotate gives the key a new token in tx and returns it with the key. With a
-// grace of 0 every older token dies at once; else the newest lives on for the
-// grace, but not past the key's end, and those already in grace for what they
-// have left. Faults: NotFound (no such key in reach), Conflict (the key is dead,
-// disabled, or has too many live tokens), Invalid (the grace), Unavailable (the time
-// is not known).
+// Rotate gives the key a new token in tx and returns it with the key. With a grace of 0
+// every older token ends at once. Otherwise the previous token stays valid for the grace,
+// but not past the key's end, and tokens already in grace keep their end. Faults: NotFound
+// (the caller reaches no such key), Conflict (the key is dead, disabled, or has too many
+// live tokens), Invalid (the grace), Unavailable (the time is not known).
 func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Duration) (Key, error) {
 	now, err := k.clock.ForNew()
 	if err != nil {
@@ -113,13 +111,13 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 		return Key{}, err
 	}
 	if a.Schema == nil {
-		return Key{}, fault.New(fault.Invalid, "no schema is active: a key is rotated under one")
+		return Key{}, fault.New(fault.Invalid, "no schema is active: activate one before keys are rotated")
 	}
 	if err := checkGrace(grace, a.Schema.APIKeys.MaxGrace); err != nil {
 		return Key{}, err
 	}
 	if status := r.status(now); status == Disabled {
-		return Key{}, fault.New(fault.Conflict, "the key is disabled: enable it before it is rotated")
+		return Key{}, fault.New(fault.Conflict, "the key is disabled: enable it, then rotate it")
 	} else if status == Revoked || status == Expired {
 		return Key{}, fault.New(fault.Conflict, "the key is %s and cannot be rotated: create a new one", status)
 	}
@@ -133,8 +131,8 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 	return k.commit(tx, a, "apiKeys.rotate", r, now, token)
 }
 
-// Revoke ends the key for good, all its tokens at once, and returns it. Revoking
-// a revoked key changes nothing. The fault is NotFound.
+// Revoke ends the key and all its tokens permanently, and returns it. Revoking a revoked
+// key changes nothing. The fault is NotFound.
 func (k *Keystore) Revoke(tx *store.Tx, a Authority, id string) (Key, error) {
 	now := k.clock.Now()
 	r, err := k.reach(tx, a, id)
@@ -148,14 +146,14 @@ func (k *Keystore) Revoke(tx *store.Tx, a Authority, id string) (Key, error) {
 	return k.commit(tx, a, "apiKeys.revoke", r, now, secret.Token{})
 }
 
-// Disable makes the key useless until Enable, and returns it. Only an operator
-// may. Disabling a disabled key changes nothing. Faults: Denied, NotFound,
+// Disable makes the key invalid until Enable, and returns it. Only an operator may call it.
+// Disabling a disabled key changes nothing. Faults: Denied, NotFound,
 // Conflict (the key is dead).
 func (k *Keystore) Disable(tx *store.Tx, a Authority, id string) (Key, error) {
 	return k.setDisabled(tx, a, id, true, "apiKeys.disable")
 }
 
-// Enable undoes Disable, and returns the key. Only an operator may. Enabling a
+// Enable undoes Disable, and returns the key. Only an operator may call it. Enabling a
 // key that is not disabled changes nothing. Faults: Denied, NotFound, Conflict
 // (the key is dead).
 func (k *Keystore) Enable(tx *store.Tx, a Authority, id string) (Key, error) {
@@ -172,7 +170,7 @@ func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bo
 		return Key{}, err
 	}
 	if status := r.status(now); status == Revoked || status == Expired {
-		return Key{}, fault.New(fault.Conflict, "the key is %s: nothing brings it back", status)
+		return Key{}, fault.New(fault.Conflict, "the key is %s and cannot be disabled or enabled: create a new one", status)
 	}
 	if r.Disabled == disabled {
 		return k.keyAt(tx, r, now)
@@ -181,7 +179,7 @@ func (k *Keystore) setDisabled(tx *store.Tx, a Authority, id string, disabled bo
 	return k.commit(tx, a, action, r, now, secret.Token{})
 }
 
-// reach returns the key of that id if the caller may know of it.
+// reach returns the key with that id if the caller reaches it.
 func (k *Keystore) reach(tx *store.Tx, a Authority, id string) (*record, error) {
 	if !validID(keyIDs, id) {
 		return nil, errNoKey
@@ -199,7 +197,7 @@ func (k *Keystore) reach(tx *store.Tx, a Authority, id string) (*record, error) 
 	return r, nil
 }
 
-// commit writes the changed key and its audit record into tx.
+// commit writes the changed key and its audit record to tx.
 func (k *Keystore) commit(tx *store.Tx, a Authority, action string, r *record, now int64, token secret.Token) (Key, error) {
 	if err := r.write(tx); err != nil {
 		return Key{}, err
@@ -220,12 +218,12 @@ func (k *Keystore) tokenRecord(token secret.Token) tokenRecord {
 func newID(prefix string, now int64) (string, error) {
 	id, err := ulid.New(uint64(now), rand.Reader)
 	if err != nil {
-		return "", fmt.Errorf("make an id: %w", err)
+		return "", fmt.Errorf("create an id: %w", err)
 	}
 	return prefix + strings.ToLower(id.String()), nil
 }
 
-// expiry returns the end of a key made now, in ms; 0: none.
+// expiry returns the end of a key created now, in ms; 0: none.
 func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error) {
 	lifetime := rules.DefaultLifetime
 	if lifetime == 0 {
@@ -235,7 +233,7 @@ func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error
 		lifetime = *asked
 		switch {
 		case lifetime < time.Millisecond:
-			return 0, fault.New(fault.Invalid, "expiresIn must be positive: leave it out for the lifetime that the schema gives")
+			return 0, fault.New(fault.Invalid, "expiresIn must be positive: leave it out for the default of the schema")
 		case rules.MaxLifetime != 0 && lifetime > rules.MaxLifetime:
 			return 0, fault.New(fault.Invalid, "expiresIn is longer than maxLifetime, %s", duration(rules.MaxLifetime))
 		}
@@ -254,12 +252,12 @@ func checkGrace(grace, allowed time.Duration) error {
 	case grace < 0:
 		return fault.New(fault.Invalid, "gracePeriod must not be negative")
 	case grace > allowed:
-		return fault.New(fault.Invalid, "gracePeriod is longer than the %s it may be", duration(allowed))
+		return fault.New(fault.Invalid, "gracePeriod is longer than the limit, %s", duration(allowed))
 	}
 	return nil
 }
 
-// inGrace returns the tokens that stay valid beside a new one.
+// inGrace returns the tokens that stay valid besides a new one.
 func inGrace(r *record, now int64, grace time.Duration) ([]tokenRecord, error) {
 	if grace.Milliseconds() == 0 {
 		return nil, nil
@@ -267,7 +265,7 @@ func inGrace(r *record, now int64, grace time.Duration) ([]tokenRecord, error) {
 	kept := slices.Clone(r.live(now))
 	if len(kept)+1 > maxLiveTokens {
 		return nil, fault.New(fault.Conflict,
-			"the key has %d live tokens, all it may have: wait for the grace of one to end, or rotate without a grace period", len(kept))
+			"the key has %d live tokens, which is the limit: wait until the grace of one ends, or rotate without a grace period", len(kept))
 	}
 	kept[0].Until = min(now+grace.Milliseconds(), orEndless(r.Expires))
 	return kept, nil

@@ -17,12 +17,12 @@ import (
 	"runner.example/store"
 )
 
-func TestANewKeyIsWhatWasAskedFor(t *testing.T) {
+func TestANewKeyHasTheRequestedFields(t *testing.T) {
 	w := inMemory(t)
 	key := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{
 		Scope: "orders_read", Name: "Büro – 1", ExpiresIn: lasting(90 * day), Metadata: []byte(`{ "a" : [1, 2.50] }`), Tenant: "acme",
 	}))
-	w.good(key)
+	w.accepts(key)
 	token := key.Token.Reveal()
 	want := fmt.Sprintf(`{"id":"%s","scope":"orders_read","capability":"orders.read","name":"Büro – 1","status":"active",`+
 		`"hint":"ord_…%s","tenant":"acme","owner":null,"metadata":{"a":[1,2.50]},"createdAt":"2026-05-01T12:00:00.000Z",`+
@@ -97,7 +97,7 @@ func TestTheEndOfAKeyFollowsFromTheSchema(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
+func TestInvalidCreateRequestsAreRefused(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	deep := strings.Repeat(`{"a":`, 64) + "{}" + strings.Repeat("}", 64)
@@ -118,21 +118,21 @@ func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
 		"name not UTF-8":             {keystore.CreateRequest{Name: "a\xff"}, "UTF-8"},
 		"tenant with a zero byte":    {keystore.CreateRequest{Tenant: "a\x00"}, "control character"},
 		"tenant of a scope for all":  {keystore.CreateRequest{Scope: "everywhere", Tenant: "a"}, "tenant must be left out"},
-		"metadata not JSON":          {keystore.CreateRequest{Metadata: []byte(`{"a":}`)}, "not JSON"},
+		"metadata not JSON":          {keystore.CreateRequest{Metadata: []byte(`{"a":}`)}, "not valid JSON"},
 		"metadata an array":          {keystore.CreateRequest{Metadata: []byte(`[1]`)}, "not a JSON object"},
 		"metadata a string":          {keystore.CreateRequest{Metadata: []byte(`"a"`)}, "not a JSON object"},
-		"metadata with two values":   {keystore.CreateRequest{Metadata: []byte(`{} {}`)}, "not JSON"},
+		"metadata with two values":   {keystore.CreateRequest{Metadata: []byte(`{} {}`)}, "not valid JSON"},
 		"metadata not UTF-8":         {keystore.CreateRequest{Metadata: []byte("{\"a\":\"\xff\"}")}, "UTF-8"},
 		"metadata too large":         {keystore.CreateRequest{Metadata: []byte(`{"a":"` + strings.Repeat("x", 16<<10-7) + `"}`)}, "16 KiB"},
 		"metadata repeats a member":  {keystore.CreateRequest{Metadata: []byte(`{"a":1,"b":{},"a":2}`)}, `"a" twice`},
 		"metadata repeats it inside": {keystore.CreateRequest{Metadata: []byte(`{"a":[{"b":1,"\u0062":2}]}`)}, `"b" twice`},
 		"metadata too deep":          {keystore.CreateRequest{Metadata: []byte(deep)}, "64 levels"},
-		"name a token":               {keystore.CreateRequest{Name: token}, "name holds a token"},
-		"name with a token":          {keystore.CreateRequest{Name: "Bearer " + token + "."}, "name holds a token"},
-		"metadata with a token":      {keystore.CreateRequest{Metadata: []byte(`{"a":[1,{"b":"` + token + `"}]}`)}, "metadata holds a token"},
-		"metadata with one in text":  {keystore.CreateRequest{Metadata: []byte(`{"curl":"-H 'X-API-Key: ` + token + `'"}`)}, "metadata holds a token"},
-		"metadata with one escaped":  {keystore.CreateRequest{Metadata: []byte(`{"a":"` + escaped + `"}`)}, "metadata holds a token"},
-		"metadata with a token name": {keystore.CreateRequest{Metadata: []byte(`{"` + token + `":1}`)}, "metadata holds a token"},
+		"name a token":               {keystore.CreateRequest{Name: token}, "name contains a token"},
+		"name with a token":          {keystore.CreateRequest{Name: "Bearer " + token + "."}, "name contains a token"},
+		"metadata with a token":      {keystore.CreateRequest{Metadata: []byte(`{"a":[1,{"b":"` + token + `"}]}`)}, "metadata contains a token"},
+		"metadata with one in text":  {keystore.CreateRequest{Metadata: []byte(`{"curl":"-H 'X-API-Key: ` + token + `'"}`)}, "metadata contains a token"},
+		"metadata with one escaped":  {keystore.CreateRequest{Metadata: []byte(`{"a":"` + escaped + `"}`)}, "metadata contains a token"},
+		"metadata with a token name": {keystore.CreateRequest{Metadata: []byte(`{"` + token + `":1}`)}, "metadata contains a token"},
 	} {
 		if c.req.Scope == "" && name != "no scope" {
 			c.req.Scope = "orders_read"
@@ -151,7 +151,7 @@ func TestWhatIsWrongInACreateRequestIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsJustRightInACreateRequestIsTaken(t *testing.T) {
+func TestCreateRequestsAtTheLimitsAreAccepted(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	deep := strings.Repeat(`{"a":`, 63) + "[]" + strings.Repeat("}", 63)
@@ -184,9 +184,9 @@ func TestRotateWithoutGraceEndsEveryOlderTokenAtOnce(t *testing.T) {
 	second := w.must(w.rotate(op, first.ID, day))
 	w.clock.advance(time.Minute)
 	third := w.must(w.rotate(op, first.ID, 0))
-	w.bad(first, keystore.Unknown)
-	w.bad(second, keystore.Unknown)
-	w.good(third)
+	w.rejects(first, keystore.Unknown)
+	w.rejects(second, keystore.Unknown)
+	w.accepts(third)
 	if third.Status != keystore.Active || !third.PreviousTokenExpiresAt.IsZero() || !third.RotatedAt.Equal(noon.Add(time.Minute)) {
 		t.Errorf("after the rotation: %+v", third)
 	}
@@ -203,16 +203,16 @@ func TestRotateWithGraceKeepsTheOldTokenForThatTime(t *testing.T) {
 	op := operator(compile(t, typed))
 	old := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	fresh := w.must(w.rotate(op, old.ID, 24*time.Hour))
-	w.good(old)
-	w.good(fresh)
+	w.accepts(old)
+	w.accepts(fresh)
 	if fresh.Status != keystore.Rotating || !fresh.PreviousTokenExpiresAt.Equal(noon.Add(24*time.Hour)) {
 		t.Errorf("in grace: %+v", fresh)
 	}
 	w.clock.advance(24*time.Hour - time.Millisecond)
-	w.good(old)
+	w.accepts(old)
 	w.clock.advance(time.Millisecond)
-	w.bad(old, keystore.GraceOver)
-	w.good(fresh)
+	w.rejects(old, keystore.GraceOver)
+	w.accepts(fresh)
 	if got := w.must(w.get(op, old.ID)); got.Status != keystore.Active || !got.PreviousTokenExpiresAt.IsZero() {
 		t.Errorf("after the grace: %+v", got)
 	}
@@ -227,8 +227,8 @@ func TestAnOldTokenNeverOutlivesItsKey(t *testing.T) {
 		t.Errorf("%+v", fresh)
 	}
 	w.clock.advance(time.Hour)
-	w.bad(old, keystore.KeyExpired)
-	w.bad(fresh, keystore.KeyExpired)
+	w.rejects(old, keystore.KeyExpired)
+	w.rejects(fresh, keystore.KeyExpired)
 }
 
 func TestAKeyHasAtMostFiveLiveTokens(t *testing.T) {
@@ -242,14 +242,14 @@ func TestAKeyHasAtMostFiveLiveTokens(t *testing.T) {
 	_, err := w.rotate(op, id, time.Hour)
 	w.refuses(fault.Conflict, err)
 	for _, key := range keys {
-		w.good(key)
+		w.accepts(key)
 	}
-	// Each in grace for the time it was given; when one is dead there is room.
+	// Each token stays in grace for its own period; when one ends, another fits.
 	w.clock.advance(time.Hour)
-	w.bad(keys[0], keystore.GraceOver)
+	w.rejects(keys[0], keystore.GraceOver)
 	keys = append(keys, w.must(w.rotate(op, id, time.Hour)))
 	for _, key := range keys[1:] {
-		w.good(key)
+		w.accepts(key)
 	}
 	if got := keys[5].PreviousTokenExpiresAt; !got.Equal(noon.Add(4 * time.Hour)) {
 		t.Errorf("the last old token dies %v", got)
@@ -257,9 +257,9 @@ func TestAKeyHasAtMostFiveLiveTokens(t *testing.T) {
 	// Without a grace there always is.
 	last := w.must(w.rotate(op, id, 0))
 	for _, key := range keys[1:] {
-		w.bad(key, keystore.Unknown)
+		w.rejects(key, keystore.Unknown)
 	}
-	w.good(last)
+	w.accepts(last)
 }
 
 func TestTheGraceIsBounded(t *testing.T) {
@@ -275,7 +275,7 @@ func TestTheGraceIsBounded(t *testing.T) {
 	w.refuses(fault.Invalid, err)
 	_, err = w.rotate(operator(s), key.ID, -time.Second)
 	w.refuses(fault.Invalid, err)
-	w.good(key)
+	w.accepts(key)
 	w.must(w.rotate(operator(s), key.ID, 7*day))
 	w.must(w.rotate(operator(plain), key.ID, 30*day))
 }
@@ -297,9 +297,9 @@ func TestDeadAndDisabledKeysCannotBeRotated(t *testing.T) {
 			w.refuses(fault.Conflict, err)
 		}
 	}
-	w.bad(expired, keystore.KeyExpired)
-	w.bad(revoked, keystore.KeyRevoked)
-	w.bad(disabled, keystore.KeyOff)
+	w.rejects(expired, keystore.KeyExpired)
+	w.rejects(revoked, keystore.KeyRevoked)
+	w.rejects(disabled, keystore.KeyOff)
 }
 
 func TestRevokeEndsEveryTokenAndMayBeRepeated(t *testing.T) {
@@ -312,8 +312,8 @@ func TestRevokeEndsEveryTokenAndMayBeRepeated(t *testing.T) {
 	if first.Status != keystore.Revoked || !first.RevokedAt.Equal(noon.Add(time.Second)) || !first.PreviousTokenExpiresAt.IsZero() {
 		t.Errorf("%+v", first)
 	}
-	w.bad(old, keystore.KeyRevoked)
-	w.bad(fresh, keystore.KeyRevoked)
+	w.rejects(old, keystore.KeyRevoked)
+	w.rejects(fresh, keystore.KeyRevoked)
 	w.clock.advance(time.Hour)
 	if again := w.must(w.revoke(op, old.ID)); fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("revoked again: %+v, before %+v", again, first)
@@ -331,10 +331,10 @@ func TestAnExpiredKeyCanStillBeRevoked(t *testing.T) {
 	if got := w.must(w.revoke(op, key.ID)); got.Status != keystore.Revoked {
 		t.Errorf("%+v", got)
 	}
-	w.bad(key, keystore.KeyRevoked)
+	w.rejects(key, keystore.KeyRevoked)
 }
 
-func TestADisabledKeyIsGoodAgainWhenEnabled(t *testing.T) {
+func TestADisabledKeyIsValidAgainAfterEnable(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	old := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
@@ -343,22 +343,22 @@ func TestADisabledKeyIsGoodAgainWhenEnabled(t *testing.T) {
 		if got := w.must(w.disable(op, old.ID)); got.Status != keystore.Disabled {
 			t.Errorf("disabled: %+v", got)
 		}
-		w.bad(old, keystore.KeyOff)
-		w.bad(fresh, keystore.KeyOff)
+		w.rejects(old, keystore.KeyOff)
+		w.rejects(fresh, keystore.KeyOff)
 	}
 	for range 2 {
 		if got := w.must(w.enable(op, old.ID)); got.Status != keystore.Rotating {
 			t.Errorf("enabled: %+v", got)
 		}
-		w.good(old)
-		w.good(fresh)
+		w.accepts(old)
+		w.accepts(fresh)
 	}
 	if got := w.actions(); fmt.Sprint(got) != "[apiKeys.create apiKeys.rotate apiKeys.disable apiKeys.enable]" {
-		t.Errorf("recorded %v: what changes nothing is no change", got)
+		t.Errorf("recorded %v: a call without effect must not be recorded", got)
 	}
 }
 
-func TestNothingBringsADeadKeyBack(t *testing.T) {
+func TestDeadKeysCannotBeEnabledOrDisabled(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	expired := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
@@ -373,9 +373,9 @@ func TestNothingBringsADeadKeyBack(t *testing.T) {
 		_, err = w.disable(op, key.ID)
 		w.refuses(fault.Conflict, err)
 	}
-	w.bad(expired, keystore.KeyExpired)
-	w.bad(revoked, keystore.KeyRevoked)
-	w.bad(off, keystore.KeyExpired)
+	w.rejects(expired, keystore.KeyExpired)
+	w.rejects(revoked, keystore.KeyRevoked)
+	w.rejects(off, keystore.KeyExpired)
 }
 
 func TestUnknownIdsAreNotFound(t *testing.T) {
@@ -443,9 +443,9 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 	last := session(s, "", "u2")
 	nobodys, err := w.list(nobody, keystore.Filter{})
 	if err != nil || len(nobodys.Keys) != 3 {
-		t.Fatalf("%d keys of nobody, %v", len(nobodys.Keys), err)
+		t.Fatalf("%d keys without a tenant, %v", len(nobodys.Keys), err)
 	}
-	for range 5 { // an operator's keys of nobody do not count
+	for range 5 { // keys that an operator creates without a tenant do not count
 		w.must(w.create(operator(s), req))
 	}
 	_, err = w.create(last, req)
@@ -454,7 +454,7 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 	w.must(w.create(last, req))
 	_, err = w.create(last, req)
 	w.refuses(fault.Conflict, err)
-	// Dead keys make room.
+	// Dead keys do not count.
 	w.must(w.revoke(acme, page.Keys[0].ID))
 	w.must(w.create(acme, req))
 	_, err = w.create(acme, req)
@@ -498,7 +498,7 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 		}
 		for _, secret := range []string{"a canary", "secret name", key.Token.Reveal(), rotated.Token.Reveal(), rotated.Hint} {
 			if strings.Contains(string(text), secret) {
-				t.Errorf("the audit tells %q: %s", secret, text)
+				t.Errorf("the audit log contains %q: %s", secret, text)
 			}
 		}
 	}
@@ -507,7 +507,7 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 	}
 }
 
-func TestAChangeThatCannotBeRecordedIsNotDone(t *testing.T) {
+func TestAChangeWithoutAnAuditRecordIsNotCommitted(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	const most, needed = 50_000, 3 // keys of a transaction; of a change: the key, the tenant's list, the record
@@ -524,10 +524,10 @@ func TestAChangeThatCannotBeRecordedIsNotDone(t *testing.T) {
 			return createErr
 		})
 		if (createErr == nil) != (room == needed) || err != createErr {
-			t.Fatalf("with room for %d keys: create %v, commit %v", room, createErr, err)
+			t.Fatalf("with space for %d keys: create %v, commit %v", room, createErr, err)
 		}
 		if err == nil {
-			w.good(key)
+			w.accepts(key)
 		}
 	}
 	if n := len(w.audit()); n != 1 {
@@ -535,7 +535,7 @@ func TestAChangeThatCannotBeRecordedIsNotDone(t *testing.T) {
 	}
 }
 
-func (w *world) audit() []audit.Entry {
+func (w *fixture) audit() []audit.Entry {
 	w.Helper()
 	entries, err := audit.List(w.Context(), w.store, 0, 1000)
 	if err != nil {
@@ -544,7 +544,7 @@ func (w *world) audit() []audit.Entry {
 	return entries
 }
 
-func (w *world) actions() (out []string) {
+func (w *fixture) actions() (out []string) {
 	for _, e := range w.audit() {
 		out = append(out, e.Action)
 	}

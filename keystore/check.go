@@ -18,7 +18,7 @@ import (
 
 const (
 	maxName     = 120      // characters
-	maxMetadata = 16 << 10 // bytes, without blanks
+	maxMetadata = 16 << 10 // bytes, without white space
 	maxDepth    = 64
 )
 
@@ -28,8 +28,7 @@ const (
 	sessionIDs = "ses_"
 )
 
-// validID reports whether id has the form of the ids with that prefix: nothing
-// has another one.
+// validID reports whether id has the form of all ids with that prefix.
 func validID(prefix, id string) bool {
 	text, ok := strings.CutPrefix(id, prefix)
 	if !ok || text != strings.ToLower(text) {
@@ -39,8 +38,8 @@ func validID(prefix, id string) bool {
 	return err == nil
 }
 
-// CheckLine refuses what is not a short line of text, and text with a token in it. The
-// error begins with the name of the field.
+// CheckLine checks that text is a short line without control characters and without a
+// token. The error begins with the name of the field.
 func CheckLine(field, text string) error {
 	switch {
 	case !utf8.ValidString(text):
@@ -48,14 +47,14 @@ func CheckLine(field, text string) error {
 	case utf8.RuneCountInString(text) > maxName:
 		return fault.New(fault.Invalid, "%s is longer than %d characters", field, maxName)
 	case holdsToken(text):
-		return fault.New(fault.Invalid, "%s holds a token: write something else there, and revoke what that token belongs to", field)
-	case strings.ContainsFunc(text, steersTerminal):
+		return fault.New(fault.Invalid, "%s contains a token: remove it, and revoke the key or session that it belongs to", field)
+	case strings.ContainsFunc(text, controlsTerminal):
 		return fault.New(fault.Invalid, "%s has a control character", field)
 	}
 	return nil
 }
 
-// checkMetadata returns the metadata without blanks; nil for none or null.
+// checkMetadata returns the metadata without white space; nil for none or null.
 func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || string(trimmed) == "null" {
@@ -66,7 +65,7 @@ func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, trimmed); err != nil {
-		return nil, fault.New(fault.Invalid, "metadata is not JSON: %v", err)
+		return nil, fault.New(fault.Invalid, "metadata is not valid JSON: %v", err)
 	}
 	if compact.Len() > maxMetadata {
 		return nil, fault.New(fault.Invalid, "metadata is larger than %d KiB", maxMetadata>>10)
@@ -80,14 +79,14 @@ func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// errMetadataToken says of metadata what CheckLine says of a line.
-var errMetadataToken = errors.New("holds a token: write something else there, and revoke what that token belongs to")
+// errMetadataToken says for metadata what CheckLine says for a line.
+var errMetadataToken = errors.New("contains a token: remove it, and revoke the key or session that it belongs to")
 
-// checkMembers refuses repeated members, deep nests and tokens in valid JSON.
+// checkMembers refuses repeated members, deep nesting and tokens in valid JSON.
 func checkMembers(valid []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(valid))
 	dec.UseNumber()
-	var open []*nest
+	var open []*container
 	for {
 		token, err := dec.Token()
 		if errors.Is(err, io.EOF) {
@@ -104,7 +103,7 @@ func checkMembers(valid []byte) error {
 			if len(open) > 0 {
 				open[len(open)-1].value()
 			}
-			open = append(open, newNest(token == json.Delim('{')))
+			open = append(open, newContainer(token == json.Delim('{')))
 		case json.Delim('}'), json.Delim(']'):
 			open = open[:len(open)-1]
 		default:
@@ -123,37 +122,37 @@ func checkMembers(valid []byte) error {
 	}
 }
 
-// nest is one object or array that is being read.
-type nest struct {
+// container is an object or array that is being read.
+type container struct {
 	names map[string]bool // nil in an array
-	named bool            // a member's name was read, its value comes
+	named bool            // the name of a member was read, its value is next
 }
 
-func newNest(object bool) *nest {
+func newContainer(object bool) *container {
 	if object {
-		return &nest{names: map[string]bool{}}
+		return &container{names: map[string]bool{}}
 	}
-	return &nest{}
+	return &container{}
 }
 
-func (n *nest) wantsName() bool { return n.names != nil && !n.named }
+func (n *container) wantsName() bool { return n.names != nil && !n.named }
 
-// name notes a member's name; false when it was there.
-func (n *nest) name(s string) bool {
+// name records the name of a member; false if the object has it already.
+func (n *container) name(s string) bool {
 	n.named = true
 	again := n.names[s]
 	n.names[s] = true
 	return !again
 }
 
-func (n *nest) value() { n.named = false }
+func (n *container) value() { n.named = false }
 
-// steersTerminal reports characters that can make a line read as another one.
-func steersTerminal(r rune) bool {
+// controlsTerminal reports characters that can make a terminal show another text.
+func controlsTerminal(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
-// duration writes d as a schema would where it can: "30d", "36h".
+// duration formats d as in a schema where possible: "30d", "36h".
 func duration(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration

@@ -13,10 +13,9 @@ import (
 	"runner.example/store"
 )
 
-// ClockState is the time that credentials are checked against, and why it differs from
-// the wall clock.
+// ClockState is the credential time and the wall clock.
 type ClockState struct {
-	// Time is that time, Wall what the wall clock shows. Times are in UTC.
+	// Time is the credential time, Wall what the wall clock shows. Both are in UTC.
 	Time time.Time `json:"time"`
 	Wall time.Time `json:"clock"`
 	// Quarantined says why the wall clock is quarantined; empty: it is not.
@@ -44,11 +43,11 @@ func (k *Keystore) Clock() ClockState {
 
 // AcceptClock sets the credential time to the wall clock. If that is earlier, it first
 // revokes the credentials that were created later, because their lifetimes were counted
-// from a future time; then no other goroutine may create credentials meanwhile. The
-// fault is Denied unless a is an operator.
+// from a future time. No other goroutine may create credentials meanwhile. The fault is
+// Denied unless a is an operator.
 func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, error) {
 	if !a.isOperator() {
-		return ClockChange{}, fault.New(fault.Denied, "only an operator may accept the time of the clock")
+		return ClockChange{}, fault.New(fault.Denied, "only an operator may accept the wall clock")
 	}
 	change := ClockChange{From: timeOf(k.clock.Now()), To: k.clock.Wall()}
 	if change.To.Before(change.From) {
@@ -82,8 +81,8 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	return change, nil
 }
 
-// between returns the ids of the keys and sessions that were made after the time to, in
-// ms, and of the older keys that expired from then to the time from.
+// between returns the ids of the keys and sessions that were created after to, in ms, and
+// of the older keys that expired from then up to from.
 func (k *Keystore) between(ctx context.Context, to, from int64) (later, revived []string, err error) {
 	err = k.store.View(ctx, func(tx *store.Tx) error {
 		for item, err := range tx.Scan([]byte(prefixKey), nil, false) {
@@ -109,7 +108,7 @@ func (k *Keystore) between(ctx context.Context, to, from int64) (later, revived 
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("look for what was made after %s: %w", timeOf(to).Format(time.RFC3339), err)
+		return nil, nil, fmt.Errorf("find credentials created after %s: %w", timeOf(to).Format(time.RFC3339), err)
 	}
 	return later, revived, nil
 }
@@ -145,7 +144,7 @@ func (k *Keystore) revokeKeyAt(tx *store.Tx, a Authority, id string, now int64) 
 	return err
 }
 
-// reviveAll puts keys that are not expired after all back among the live ones.
+// reviveAll moves keys that are not expired any more back to the lists of live keys.
 func (k *Keystore) reviveAll(ctx context.Context, ids []string) error {
 	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
 		for _, id := range ids {

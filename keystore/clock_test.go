@@ -27,21 +27,21 @@ func TestClockGoesBack(t *testing.T) {
 	short := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
 	long := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(30 * day)}))
 	w.clock.advance(2 * time.Hour)
-	w.bad(short, keystore.KeyExpired)
+	w.rejects(short, keystore.KeyExpired)
 
 	// A little back is what time servers do.
 	w.clock.step(-5 * time.Minute)
-	w.bad(short, keystore.KeyExpired)
-	w.good(long)
+	w.rejects(short, keystore.KeyExpired)
+	w.accepts(long)
 	if log.Len() > 0 {
 		t.Errorf("warned of five minutes: %s", log.String())
 	}
 
-	// Far back nothing comes to life.
+	// Far back, expired keys stay expired.
 	w.clock.set(noon)
 	for range 3 {
-		w.bad(short, keystore.KeyExpired)
-		w.good(long)
+		w.rejects(short, keystore.KeyExpired)
+		w.accepts(long)
 	}
 	if key := w.must(w.get(op, short.ID)); key.Status != keystore.Expired {
 		t.Errorf("the expired key is %s", key.Status)
@@ -55,22 +55,22 @@ func TestClockGoesBack(t *testing.T) {
 		t.Errorf("not ready: %v", err)
 	}
 	fresh := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
-	w.good(fresh)
+	w.accepts(fresh)
 	w.clock.advance(time.Hour)
-	w.bad(fresh, keystore.KeyExpired)
+	w.rejects(fresh, keystore.KeyExpired)
 
 	// Nor after a restart.
 	w.reopen()
-	w.bad(short, keystore.KeyExpired)
-	w.good(long)
+	w.rejects(short, keystore.KeyExpired)
+	w.accepts(long)
 
-	// When the clock is right it is believed again, and another fall is told.
+	// A correct clock is trusted again, and the next jump back is logged.
 	w.clock.set(noon.Add(3 * time.Hour))
-	w.good(long)
+	w.accepts(long)
 	log.Reset()
 	w.clock.set(noon)
-	w.bad(short, keystore.KeyExpired)
-	w.good(long)
+	w.rejects(short, keystore.KeyExpired)
+	w.accepts(long)
 	if !strings.Contains(log.String(), "clock set back") {
 		t.Error("the second fall of the clock is not told")
 	}
@@ -84,7 +84,7 @@ type credentials struct {
 	session      keystore.Session
 }
 
-func (w *world) credentials(a keystore.Authority, made time.Duration) (c credentials, err error) {
+func (w *fixture) credentials(a keystore.Authority, made time.Duration) (c credentials, err error) {
 	c.made = made
 	hour := lasting(time.Hour)
 	var errs [4]error
@@ -95,8 +95,8 @@ func (w *world) credentials(a keystore.Authority, made time.Duration) (c credent
 	return c, errors.Join(errs[:]...)
 }
 
-// accepted tells which of them are good, as a word.
-func (w *world) accepted(a keystore.Authority, c credentials) string {
+// accepted returns which of them are valid, as a word.
+func (w *fixture) accepted(a keystore.Authority, c credentials) string {
 	var good []string
 	for name, key := range map[string]keystore.Key{"key": c.key, "old token": c.old} {
 		if _, err := w.keys.Verify([]byte(key.Token.Reveal())); err == nil {
@@ -134,13 +134,13 @@ func TestCredentialsEndOnTimeAfterTheClockWasAheadOnce(t *testing.T) {
 	w.must(w.revoke(op, revoked.ID))
 	lasts := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	w.clock.step(400 * day)
-	w.good(lasts) // the one request
+	w.accepts(lasts) // the one request
 	during, err := w.credentials(op, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.clock.step(-400 * day)
-	w.good(lasts)
+	w.accepts(lasts)
 	after, err := w.credentials(op, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -154,39 +154,39 @@ func TestCredentialsEndOnTimeAfterTheClockWasAheadOnce(t *testing.T) {
 	}{{0, "all"}, {time.Hour - time.Second, "all"}, {time.Second, "none"}, {day, "none"}, {300 * day, "none"}} {
 		for range 30 { // in steps, as a server sees time
 			w.clock.advance((now.passes / 30).Truncate(time.Second))
-			w.good(lasts)
+			w.accepts(lasts)
 		}
 		w.clock.advance(now.passes - 30*(now.passes/30).Truncate(time.Second))
 		for name, c := range map[string]credentials{"before": before, "during": during, "after": after} {
 			if got := w.accepted(op, c); got != now.want {
-				t.Errorf("%v on, of what was made %s the jump %s is good, want %s", now.passes, name, got, now.want)
+				t.Errorf("%v on, of what was made %s the jump %s is valid, want %s", now.passes, name, got, now.want)
 			}
 		}
-		w.bad(revoked, keystore.KeyRevoked)
+		w.rejects(revoked, keystore.KeyRevoked)
 	}
 }
 
 // Every order of what can happen to a clock, against what really passed.
-func TestNoOrderOfJumpsExtendsALifetime(t *testing.T) {
+func TestNoSequenceOfClockJumpsExtendsALifetime(t *testing.T) {
 	type event struct {
 		name string
-		do   func(*world)
+		do   func(*fixture)
 		// shortens: a believed jump ends what lives, as does time that was off.
 		shortens bool
 	}
 	events := []event{
-		{"a second passes", func(w *world) { w.clock.advance(time.Second) }, false},
-		{"40 min pass", func(w *world) { w.clock.advance(40 * time.Minute) }, false},
-		{"2 h pass", func(w *world) { w.clock.advance(2 * time.Hour) }, false},
-		{"4 min back", func(w *world) { w.clock.step(-4 * time.Minute) }, false},
-		{"20 h ahead", func(w *world) { w.clock.step(20 * time.Hour) }, true},
-		{"20 h back", func(w *world) { w.clock.step(-20 * time.Hour) }, false},
-		{"400 d ahead", func(w *world) { w.clock.step(400 * day) }, false},
-		{"400 d back", func(w *world) { w.clock.step(-400 * day) }, false},
-		{"restart", func(w *world) { w.restart() }, false},
-		{"killed and restarted", func(w *world) { w.kill() }, false},
-		{"off for 10 min", func(w *world) { w.closeKeys(); w.clock.reboot(10 * time.Minute); w.openKeys() }, true},
-		{"off for 60 d", func(w *world) { w.closeKeys(); w.clock.reboot(60 * day); w.openKeys() }, true},
+		{"a second passes", func(w *fixture) { w.clock.advance(time.Second) }, false},
+		{"40 min pass", func(w *fixture) { w.clock.advance(40 * time.Minute) }, false},
+		{"2 h pass", func(w *fixture) { w.clock.advance(2 * time.Hour) }, false},
+		{"4 min back", func(w *fixture) { w.clock.step(-4 * time.Minute) }, false},
+		{"20 h ahead", func(w *fixture) { w.clock.step(20 * time.Hour) }, true},
+		{"20 h back", func(w *fixture) { w.clock.step(-20 * time.Hour) }, false},
+		{"400 d ahead", func(w *fixture) { w.clock.step(400 * day) }, false},
+		{"400 d back", func(w *fixture) { w.clock.step(-400 * day) }, false},
+		{"restart", func(w *fixture) { w.restart() }, false},
+		{"killed and restarted", func(w *fixture) { w.kill() }, false},
+		{"off for 10 min", func(w *fixture) { w.closeKeys(); w.clock.reboot(10 * time.Minute); w.openKeys() }, true},
+		{"off for 60 d", func(w *fixture) { w.closeKeys(); w.clock.reboot(60 * day); w.openKeys() }, true},
 	}
 	length, orders := 2, 1
 	switch {
@@ -213,7 +213,7 @@ func TestNoOrderOfJumpsExtendsALifetime(t *testing.T) {
 			for _, c := range made {
 				age, good := w.clock.real-c.made, w.accepted(op, c)
 				if age >= time.Hour && good != "none" || age < time.Hour && !shortened && good != "all" {
-					t.Errorf("%s: at the age of %v %s is good", strings.Join(told, ", "), age, good)
+					t.Errorf("%s: at the age of %v %s is valid", strings.Join(told, ", "), age, good)
 				}
 			}
 		}
@@ -221,7 +221,7 @@ func TestNoOrderOfJumpsExtendsALifetime(t *testing.T) {
 			check()
 			if c, err := w.credentials(op, w.clock.real); err == nil {
 				if good := w.accepted(op, c); good != "all" {
-					t.Errorf("%s: of what was just made %s is good", strings.Join(told, ", "), good)
+					t.Errorf("%s: of the new credentials %s is valid", strings.Join(told, ", "), good)
 				}
 				made = append(made, c)
 			} else if fault.CodeOf(err) != fault.Unavailable || w.keys.Ready() == nil {
@@ -245,11 +245,11 @@ func TestNoOrderOfJumpsExtendsALifetime(t *testing.T) {
 	}
 }
 
-// inMemoryFor opens a world whose store is in memory and outlives its keys; dir has
+// inMemoryFor opens a fixture with a store in memory that outlives its keystore; dir has
 // the files beside the store.
-func inMemoryFor(t testing.TB, dir string) *world {
+func inMemoryFor(t testing.TB, dir string) *fixture {
 	t.Helper()
-	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
+	w := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
 	var err error
 	if w.store, err = store.Open(store.Options{}); err != nil {
 		t.Fatal(err)
@@ -258,9 +258,8 @@ func inMemoryFor(t testing.TB, dir string) *world {
 	return w
 }
 
-// openKeys and closeKeys are the start and the end of a server whose store, in
-// memory, outlives it.
-func (w *world) openKeys() {
+// openKeys and closeKeys start and end a server whose store, in memory, outlives it.
+func (w *fixture) openKeys() {
 	w.Helper()
 	w.opt.Machine = w.clock.machine()
 	var err error
@@ -269,7 +268,7 @@ func (w *world) openKeys() {
 	}
 }
 
-func (w *world) closeKeys() {
+func (w *fixture) closeKeys() {
 	w.Helper()
 	if err := w.keys.Close(); err != nil {
 		w.Fatal(err)
@@ -277,14 +276,14 @@ func (w *world) closeKeys() {
 	w.keys = nil
 }
 
-func (w *world) restart() {
+func (w *fixture) restart() {
 	w.Helper()
 	w.closeKeys()
 	w.openKeys()
 }
 
 // kill restarts a server that wrote nothing at its end.
-func (w *world) kill() {
+func (w *fixture) kill() {
 	w.Helper()
 	path := filepath.Join(w.opt.Dir, "clock")
 	text, err := os.ReadFile(path)
@@ -300,22 +299,22 @@ func (w *world) kill() {
 	w.openKeys()
 }
 
-func TestAQuarantinedClockIsBelieved(t *testing.T) {
+func TestAQuarantinedClockIsTrustedAfterAnHourOrWhenAccepted(t *testing.T) {
 	for name, c := range map[string]struct {
-		do       func(*world)
+		do       func(*fixture)
 		believed bool
 	}{
-		"not before an hour": {func(w *world) { w.clock.advance(time.Hour - time.Second) }, false},
-		"after an hour":      {func(w *world) { w.clock.advance(time.Hour) }, true},
-		"not while it jumps": {func(w *world) {
+		"not before an hour": {func(w *fixture) { w.clock.advance(time.Hour - time.Second) }, false},
+		"after an hour":      {func(w *fixture) { w.clock.advance(time.Hour) }, true},
+		"not while it jumps": {func(w *fixture) {
 			for range 4 {
 				w.clock.advance(40 * time.Minute)
 				w.clock.step(2 * time.Minute)
 				_ = w.keys.Ready()
 			}
 		}, false},
-		"not for a time server alone": {func(w *world) { w.clock.synchronized = true }, false},
-		"by an operator": {func(w *world) {
+		"not for a time server alone": {func(w *fixture) { w.clock.synchronized = true }, false},
+		"by an operator": {func(w *fixture) {
 			if _, err := w.keys.AcceptClock(w.Context(), operator(nil)); err != nil {
 				w.Fatal(err)
 			}
@@ -330,7 +329,7 @@ func TestAQuarantinedClockIsBelieved(t *testing.T) {
 			key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(30 * day)}))
 			w.clock.step(40 * day)
 			for range 3 {
-				w.good(key)
+				w.accepts(key)
 			}
 			reason := w.keys.Ready()
 			if reason == nil || !strings.Contains(reason.Error(), "40.0d ahead") {
@@ -338,22 +337,22 @@ func TestAQuarantinedClockIsBelieved(t *testing.T) {
 			}
 			c.do(w)
 			if !c.believed {
-				w.good(key)
+				w.accepts(key)
 				if w.keys.Ready() == nil {
 					t.Error("the clock is believed")
 				}
 				w.clock.step(-40*day - 8*time.Minute)
-				w.good(key)
+				w.accepts(key)
 				if err := w.keys.Ready(); err != nil {
 					t.Errorf("the clock is right again, and ready says %v", err)
 				}
 			} else {
-				w.bad(key, keystore.KeyExpired)
+				w.rejects(key, keystore.KeyExpired)
 				if err := w.keys.Ready(); err != nil {
 					t.Errorf("ready says %v", err)
 				}
 				w.reopen() // and this is kept
-				w.bad(key, keystore.KeyExpired)
+				w.rejects(key, keystore.KeyExpired)
 			}
 			if !strings.Contains(log.String(), `msg="clock quarantined"`) {
 				t.Errorf("the log says\n%s", log.String())
@@ -362,21 +361,21 @@ func TestAQuarantinedClockIsBelieved(t *testing.T) {
 	}
 }
 
-func TestStepsOfAClockAreSummed(t *testing.T) {
+func TestJumpsOfTheClockWithinAnHourAreAddedUp(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(2 * day)}))
 	for range 100 {
 		w.clock.step(10 * time.Hour)
-		w.good(key)
+		w.accepts(key)
 	}
 	if w.keys.Ready() == nil {
 		t.Error("a clock that went ahead by 41 days in steps is believed")
 	}
 }
 
-func TestAMachineThatWasOffForLongStarts(t *testing.T) {
-	made := func(t *testing.T) (w *world, a keystore.Authority, short, long keystore.Key) {
+func TestTheServerStartsAfterTheMachineWasOffForLong(t *testing.T) {
+	made := func(t *testing.T) (w *fixture, a keystore.Authority, short, long keystore.Key) {
 		w = onDisk(t)
 		a = operator(compile(t, typed))
 		short = w.must(w.create(a, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(30 * day)}))
@@ -384,12 +383,12 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		w.close()
 		return w, a, short, long
 	}
-	fresh := func(w *world, a keystore.Authority) {
+	fresh := func(w *fixture, a keystore.Authority) {
 		w.Helper()
 		key := w.must(w.create(a, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
-		w.good(key)
+		w.accepts(key)
 		w.clock.advance(time.Hour)
-		w.bad(key, keystore.KeyExpired)
+		w.rejects(key, keystore.KeyExpired)
 	}
 	t.Run("with a time server", func(t *testing.T) {
 		w, a, short, long := made(t)
@@ -399,8 +398,8 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		if err := w.keys.Ready(); err != nil {
 			t.Error(err)
 		}
-		w.bad(short, keystore.KeyExpired)
-		w.good(long)
+		w.rejects(short, keystore.KeyExpired)
+		w.accepts(long)
 		fresh(w, a)
 	})
 	t.Run("with one that comes later", func(t *testing.T) {
@@ -411,8 +410,8 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		if reason == nil || !strings.Contains(reason.Error(), "not synchronized with a time server") {
 			t.Errorf("ready says %v", reason)
 		}
-		w.bad(short, keystore.KeyExpired) // it may have been off
-		w.good(long)
+		w.rejects(short, keystore.KeyExpired) // it may have been off
+		w.accepts(long)
 		_, err := w.create(a, keystore.CreateRequest{Scope: "orders_read"})
 		w.refuses(fault.Unavailable, err)
 		_, err = w.rotate(a, long.ID, time.Hour)
@@ -425,8 +424,8 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		w.clock.advance(time.Minute)
 		w.keys.Ready()
 		w.clock.advance(2 * time.Hour)
-		w.bad(short, keystore.KeyRevoked)
-		w.good(long)
+		w.rejects(short, keystore.KeyRevoked)
+		w.accepts(long)
 		fresh(w, a)
 	})
 	t.Run("and its clock was only wrong", func(t *testing.T) {
@@ -434,10 +433,10 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		w.clock.reboot(time.Minute)
 		w.clock.step(60 * day)
 		w.open()
-		w.bad(short, keystore.KeyExpired)
+		w.rejects(short, keystore.KeyExpired)
 		w.clock.step(-60 * day)
-		w.good(short)
-		w.good(long)
+		w.accepts(short)
+		w.accepts(long)
 		if err := w.keys.Ready(); err != nil {
 			t.Error(err)
 		}
@@ -448,11 +447,11 @@ func TestAMachineThatWasOffForLongStarts(t *testing.T) {
 		w.clock.reboot(60 * day)
 		w.open()
 		w.clock.step(-400 * day)
-		w.bad(short, keystore.KeyExpired)
+		w.rejects(short, keystore.KeyExpired)
 	})
 }
 
-func TestSuspensionOfTheMachineCounts(t *testing.T) {
+func TestTimeWhileTheMachineIsSuspendedCounts(t *testing.T) {
 	sc := compile(t, typed)
 	synctest.Test(t, func(t *testing.T) {
 		st, err := store.Open(store.Options{})
@@ -467,13 +466,13 @@ func TestSuspensionOfTheMachineCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{TB: t, store: st, keys: keys}
+		w := &fixture{TB: t, store: st, keys: keys}
 		key := w.must(w.create(operator(sc), keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
 		suspended.Store(int64(50 * time.Minute))
 		time.Sleep(2 * time.Minute)
-		w.good(key)
+		w.accepts(key)
 		time.Sleep(9 * time.Minute)
-		w.bad(key, keystore.KeyExpired)
+		w.rejects(key, keystore.KeyExpired)
 		if err := errors.Join(keys.Close(), st.Close()); err != nil {
 			t.Error(err)
 		}
@@ -486,7 +485,7 @@ func TestTheClockFileHoldsTheLatestTime(t *testing.T) {
 	path := filepath.Join(w.opt.Dir, "clock")
 	for _, c := range []struct{ now, want time.Duration }{{time.Hour, time.Hour}, {3 * time.Hour, 3 * time.Hour}, {0, 3 * time.Hour}} {
 		w.clock.set(noon.Add(c.now))
-		w.good(key)
+		w.accepts(key)
 		w.reopen()
 		text, err := os.ReadFile(path)
 		if want := `{"time":"` + noon.Add(c.want).Format(time.RFC3339) + `",`; err != nil || !strings.HasPrefix(string(text), want) {
@@ -507,7 +506,7 @@ func TestTheClockFileOfEarlierVersionsIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open()
-	w.bad(key, keystore.KeyExpired)
+	w.rejects(key, keystore.KeyExpired)
 }
 
 func TestADamagedClockFileIsRefusedByName(t *testing.T) {
@@ -525,7 +524,7 @@ func TestADamagedClockFileIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAChangedByteOfTheClockFileIsNotBelieved(t *testing.T) {
+func TestAClockFileWithAChangedByteIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -549,35 +548,35 @@ func TestAChangedByteOfTheClockFileIsNotBelieved(t *testing.T) {
 }
 
 // An operator who takes the time back ends what was made in it.
-func TestAcceptingAnEarlierTimeEndsWhatWasMadeLater(t *testing.T) {
+func TestAcceptingAnEarlierTimeRevokesCredentialsCreatedLater(t *testing.T) {
 	w := onDisk(t)
 	op := operator(compile(t, both))
 	before := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(30 * day)}))
 	w.clock.step(400 * day)
 	_ = w.keys.Ready()
 	w.clock.advance(time.Hour) // and is believed
-	w.bad(before, keystore.KeyExpired)
+	w.rejects(before, keystore.KeyExpired)
 	w.reopen() // which takes it out of memory
-	w.bad(before, keystore.KeyExpired)
+	w.rejects(before, keystore.KeyExpired)
 	during, err := w.credentials(op, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := w.accepted(op, during); got != "all" {
-		t.Errorf("%s is good", got)
+		t.Errorf("%s is valid", got)
 	}
 	w.clock.step(-400 * day)
 	if got := w.accepted(op, during); got != "all" {
-		t.Errorf("%s is good", got)
+		t.Errorf("%s is valid", got)
 	}
 	change, err := w.keys.AcceptClock(t.Context(), op)
 	if err != nil || change.From.Sub(change.To) != 400*day || change.Revoked != 3 {
 		t.Errorf("%+v, %v", change, err)
 	}
 	w.reopen()
-	w.good(before)
+	w.accepts(before)
 	if got := w.accepted(op, during); got != "none" {
-		t.Errorf("%s is good", got)
+		t.Errorf("%s is valid", got)
 	}
 	after := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
 	if want := noon.Add(2 * time.Hour); !after.ExpiresAt.Equal(want) {

@@ -8,23 +8,22 @@ import (
 	"runner.example/store"
 )
 
-// The number of a tenant's keys is kept beside their list, so that a new key need not
-// walk over what is left of dead ones: the store passes over deleted records one by
-// one until it has compacted them. The number is that of the list's entries that
-// count, expired ones included until they are moved. Without one the list is counted.
+// The number of a tenant's keys is stored besides their list, so that creating a key need
+// not scan deleted records: the store skips them one by one until it has compacted them.
+// The number is that of the list's entries that count, including expired ones until they
+// are moved. If no number is stored, the list is counted.
 
-// counted reports whether the key counts for maxPerTenant. The keys that operators make
-// for no tenant do not.
+// counted reports whether the key counts for maxPerTenant. Keys that an operator created
+// without a tenant do not.
 func (r *record) counted() bool { return r.Tenant != "" || r.Owner != "" }
 
-// countNew counts the new key r, and refuses it when its tenant has all the keys it
-// may have.
+// countNew counts the new key r, and refuses it if its tenant is at the limit.
 func countNew(tx *store.Tx, a Authority, r *record, now int64) error {
 	limit := a.Schema.APIKeys.MaxPerTenant
 	switch {
 	case !r.counted():
 		return nil
-	case limit == 0: // not read, so that new keys do not conflict
+	case limit == 0: // not read, so that concurrent creations do not conflict
 		return tx.Delete(countKeyOf(r.Tenant))
 	}
 	n, known, err := readCount(tx, r.Tenant)
@@ -43,13 +42,13 @@ func countNew(tx *store.Tx, a Authority, r *record, now int64) error {
 	return tx.Set(countKeyOf(r.Tenant), encodeTime(n+1))
 }
 
-// countDead counts a key no more that leaves its tenant's list.
+// countDead subtracts a key that leaves its tenant's list.
 func (r *record) countDead(tx *store.Tx) error {
 	if !r.counted() {
 		return nil
 	}
 	_, err := tx.Get(listKey(prefixTenant, r.Tenant, r.ID))
-	if errors.Is(err, store.ErrNotFound) { // it has left before
+	if errors.Is(err, store.ErrNotFound) { // it left before
 		return nil
 	}
 	if err != nil {
@@ -71,7 +70,7 @@ func readCount(tx *store.Tx, tenant string) (n int64, known bool, err error) {
 		n, err = decodeTime(value)
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("read the number of a tenant's keys: %w", err)
+		return 0, false, fmt.Errorf("read number of keys of a tenant: %w", err)
 	}
 	return n, true, nil
 }
@@ -89,7 +88,7 @@ func (a Authority) countList(tx *store.Tx, tenant string, now int64) (all int64,
 		}
 		end, err := decodeTime(item.Value)
 		if err != nil {
-			return 0, 0, fmt.Errorf("read the keys of a tenant: %w", err)
+			return 0, 0, fmt.Errorf("read keys of a tenant: %w", err)
 		}
 		if tenant == "" {
 			r, err := read(tx, string(item.Key[len(prefix):]))

@@ -33,14 +33,14 @@ const (
 // The points at which a change can be cut off.
 var crashPoints = []string{
 	"begun",     // the key's record is in the transaction
-	"proposed",  // all is in the transaction, its audit record too
-	"applying",  // the store tells of the commit, of the first key that it wrote
+	"proposed",  // the audit record is too
+	"applying",  // the store reports the commit, at the first key that it wrote
 	"applied",   // and of the last one
-	"committed", // the commit has returned, the answer is not out
+	"committed", // the commit has returned, the response is not sent
 }
 
-// crashSteps is the life of one key, and then of one session; each step but the
-// first of either is about what that one made.
+// crashSteps are changes of one key, and then of one session, which the first step of
+// each creates.
 var crashSteps = []string{
 	"create", "rotate with grace", "rotate with grace", "rotate", "disable", "enable", "rotate with grace", "revoke",
 	"sign in", "sign out",
@@ -53,8 +53,8 @@ func die() {
 	select {}
 }
 
-// crash is the child's main: it runs the steps and kills itself where it is told
-// to. It prints the id and the token of every step before that can take effect.
+// crash is the main function of the child. It runs the steps and kills itself at the point
+// that it was given. It prints the id and the token of every step before that can take effect.
 func crash(dir string) {
 	s, list := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(crashSchema)}}, compiler.Options{})
 	if list.HasErrors() {
@@ -131,7 +131,7 @@ func crashChange(tx *store.Tx, keys *keystore.Keystore, a keystore.Authority, st
 	return keys.Revoke(tx, a, id)
 }
 
-// dieApplying kills the process while the store tells of a commit.
+// dieApplying kills the process while the store reports a commit.
 func dieApplying(st *store.Store, point string, written int) (stop func()) {
 	told := 0
 	return st.OnApply(nil, func(_ store.Seq, c store.Change) {
@@ -143,7 +143,7 @@ func dieApplying(st *store.Store, point string, written int) (stop func()) {
 }
 
 // afterSteps is what must hold after so many steps: which of the tokens printed
-// by then are good, and how many records the audit has.
+// by then are valid, and how many records the audit has.
 func afterSteps(t *testing.T, tokens []string, steps int) (good map[string]bool) {
 	t.Helper()
 	good = map[string]bool{}
@@ -215,7 +215,7 @@ func printed(t *testing.T, out []byte) (ids, tokens []string) {
 // steps were done.
 func checkCrashed(t *testing.T, dir string, ids, tokens []string, steps int) {
 	t.Helper()
-	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
+	w := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
 	w.clock.set(time.Now())
 	w.open()
 	s := compile(t, crashSchema)
@@ -244,6 +244,6 @@ func checkCrashed(t *testing.T, dir string, ids, tokens []string, steps int) {
 	if want := max(0, min(steps-8, 1)); err != nil || len(sessions.Sessions) != want {
 		t.Errorf("%d sessions, %v, want %d", len(sessions.Sessions), err, want)
 	}
-	// And life goes on.
-	w.good(w.must(w.create(operator(s), keystore.CreateRequest{Scope: "orders_read"})))
+	// Changes are possible again.
+	w.accepts(w.must(w.create(operator(s), keystore.CreateRequest{Scope: "orders_read"})))
 }

@@ -19,11 +19,11 @@ import (
 // DefaultKeepDead is how long a revoked or expired key can still be listed.
 const DefaultKeepDead = 90 * 24 * time.Hour
 
-// deadPerWrite keeps one transaction that reads keys small.
+// deadPerWrite is the number of keys that one transaction of the background task reads.
 const deadPerWrite = 200
 
-// deadKey is what memory holds of a revoked or expired key, so that the log can say
-// why its token is refused. Nothing brings it back.
+// deadKey is what stays in memory of a revoked or expired key, so that the log can say
+// why its token is refused.
 type deadKey struct {
 	id      ulid.ULID
 	ended   int64 // ms
@@ -44,7 +44,7 @@ func (k *Keystore) deadIdentity(mac [sha256.Size]byte) Identity {
 
 func (d *deadKey) keyID() string { return keyIDs + strings.ToLower(d.id.String()) }
 
-// loadKey takes over one key as it is read at the start: a dead one as such.
+// loadKey loads one key at startup, a dead one into the index of dead keys.
 func (k *Keystore) loadKey(item store.Item, now int64) error {
 	r, err := decodeRecord(item.Value)
 	if err != nil || !r.dead(now) {
@@ -59,11 +59,11 @@ func (k *Keystore) loadKey(item store.Item, now int64) error {
 	return k.addDeadLocked(r.ID, r.end(), r.Revoked != 0, macs)
 }
 
-// loadListed notes a dead key that its tenant's list still has.
+// loadListed remembers a dead key that is still in its tenant's list.
 func (k *Keystore) loadListed(item store.Item, now int64) error {
 	end, err := decodeTime(item.Value)
 	if err != nil {
-		return fmt.Errorf("read the list of keys: %w", err)
+		return fmt.Errorf("read list of keys: %w", err)
 	}
 	if id := string(item.Key[max(0, len(item.Key)-len(keyIDs)-ulid.EncodedSize):]); now >= end {
 		k.upkeep.unmoved = append(k.upkeep.unmoved, id)
@@ -75,7 +75,7 @@ func (k *Keystore) loadListed(item store.Item, now int64) error {
 func (k *Keystore) addDeadLocked(id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
 	number, err := ulid.ParseStrict(strings.TrimPrefix(id, keyIDs))
 	if err != nil {
-		return fmt.Errorf("read the id of key %s: %w", id, err)
+		return fmt.Errorf("read id of key %s: %w", id, err)
 	}
 	d := &deadKey{number, ended, revoked}
 	for _, mac := range macs {
@@ -84,14 +84,14 @@ func (k *Keystore) addDeadLocked(id string, ended int64, revoked bool, macs [][s
 	return nil
 }
 
-// dropDead takes the keys out of memory that died since it was last called, and out
-// of the lists that a new key is counted with. The last uses are written before.
+// dropDead removes the keys that ended since the last call from memory and from the lists
+// of live keys. Last uses must be written before.
 func (k *Keystore) dropDead(ctx context.Context) error {
 	k.upkeep.mu.Lock()
 	defer k.upkeep.mu.Unlock()
 	now := k.clock.Now()
-	gone, expired := k.deadAt(now)
-	k.upkeep.unmoved = append(k.upkeep.unmoved, expired...) // revocations have moved the others
+	dead, expired := k.deadAt(now)
+	k.upkeep.unmoved = append(k.upkeep.unmoved, expired...) // Revoke has moved the others
 	for unmoved := &k.upkeep.unmoved; len(*unmoved) > 0; {
 		n := min(len(*unmoved), deadPerWrite)
 		if err := k.moveDead(ctx, (*unmoved)[:n], now); err != nil {
@@ -100,11 +100,11 @@ func (k *Keystore) dropDead(ctx context.Context) error {
 		*unmoved = (*unmoved)[n:]
 	}
 	k.upkeep.unmoved = nil
-	return k.dropKeys(gone)
+	return k.dropKeys(dead)
 }
 
-// deadAt returns the ids of the keys in memory that are dead at now, in ms, and which
-// of them only expired.
+// deadAt returns the ids of the keys in memory that are dead at now, in ms, and those of
+// them that expired without being revoked.
 func (k *Keystore) deadAt(now int64) (all, expired []string) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -133,7 +133,7 @@ func (k *Keystore) moveDead(ctx context.Context, ids []string, now int64) error 
 				return err
 			}
 			r, err := decodeRecord(value)
-			if err != nil || !r.dead(now) { // a damaged one was logged at the start
+			if err != nil || !r.dead(now) { // a damaged one was logged at startup
 				continue
 			}
 			if err := r.moveToDead(tx); err != nil {
@@ -145,9 +145,9 @@ func (k *Keystore) moveDead(ctx context.Context, ids []string, now int64) error 
 	return err
 }
 
-// dropKeys removes keys from memory. Only why their tokens are refused is kept.
+// dropKeys removes keys from memory, except the reason to refuse their tokens.
 func (k *Keystore) dropKeys(ids []string) error {
-	for some := range slices.Chunk(ids, deadPerWrite) { // changes come in between
+	for some := range slices.Chunk(ids, deadPerWrite) { // so that the lock is released in between
 		if err := k.dropSome(some); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (k *Keystore) dropSome(ids []string) error {
 	for _, id := range ids {
 		known := k.keys[id]
 		e := known.entry
-		if e == nil { // damaged meanwhile
+		if e == nil { // it cannot be read
 			continue
 		}
 		ended := e.expires
@@ -171,7 +171,7 @@ func (k *Keystore) dropSome(ids []string) error {
 		if err := k.addDeadLocked(id, ended, e.revoked != 0, known.macs); err != nil {
 			return err
 		}
-		for _, mac := range known.macs { // now that it is found among the dead
+		for _, mac := range known.macs { // after it is in the index of dead keys
 			k.index.remove(mac)
 		}
 		delete(k.keys, id)
@@ -180,10 +180,10 @@ func (k *Keystore) dropSome(ids []string) error {
 	return nil
 }
 
-// sweep deletes keys and sessions that are dead for long. Last uses are written first,
-// so that none is written for what is gone. One goroutine at a time.
+// sweep deletes keys and sessions that ended long ago. Last uses are written first, so
+// that none is written for a deleted one. It is for one goroutine at a time.
 func (k *Keystore) sweep(ctx context.Context) error {
-	if err := k.writeDown(ctx); err != nil {
+	if err := k.writePending(ctx); err != nil {
 		return err
 	}
 	if err := k.dropDead(ctx); err != nil {
@@ -196,8 +196,8 @@ func (k *Keystore) sweep(ctx context.Context) error {
 	return errors.Join(k.sweepKeys(ctx, now-k.upkeep.keepDead.Milliseconds()), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()))
 }
 
-// sweepKeys deletes the keys that ended before a time, in ms. Each transaction has a
-// record in the audit.
+// sweepKeys deletes the keys that ended before a time, in ms. Each transaction writes an
+// audit record.
 func (k *Keystore) sweepKeys(ctx context.Context, before int64) error {
 	for some := range slices.Chunk(k.keysEndedBefore(before), deadPerWrite) {
 		_, err := k.store.Update(ctx, func(tx *store.Tx) error { return deleteKeys(tx, some, before) })
@@ -228,7 +228,7 @@ func deleteKeys(tx *store.Tx, ids []string, before int64) error {
 	deleted := 0
 	for _, id := range ids {
 		r, err := read(tx, id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && r.end() >= before { // revoked since it had expired
+		if errors.Is(err, store.ErrNotFound) || err == nil && r.end() >= before { // revoked after it expired
 			continue
 		}
 		if err == nil {

@@ -25,7 +25,7 @@ import (
 var limited = strings.Replace(typed, "maxGrace: 7d,", "maxGrace: 7d, maxPerTenant: 20000,", 1)
 
 // createMany makes n keys with metadata, in few transactions, and then changes each.
-func (w *world) createMany(a keystore.Authority, n int, req keystore.CreateRequest, then func(*store.Tx, keystore.Key) error) (keys []keystore.Key) {
+func (w *fixture) createMany(a keystore.Authority, n int, req keystore.CreateRequest, then func(*store.Tx, keystore.Key) error) (keys []keystore.Key) {
 	w.Helper()
 	for len(keys) < n {
 		_, err := w.store.Update(w.Context(), func(tx *store.Tx) error {
@@ -57,7 +57,7 @@ func heap() int64 {
 }
 
 // Half of the dead are revoked, half expired.
-func TestDeadKeysCostNeitherMemoryNorTimeToCreate(t *testing.T) {
+func TestDeadKeysDoNotSlowCreationOrKeepMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -114,9 +114,9 @@ func TestDeadKeysCostNeitherMemoryNorTimeToCreate(t *testing.T) {
 		t.Errorf("create takes %.2f times as long with 10,000 dead keys of the tenant", ratio)
 	}
 
-	// And all is told of them as before.
-	w.bad(dead[0], keystore.KeyRevoked)
-	w.bad(dead[n-1], keystore.KeyExpired)
+	// Listing and reading them work as before.
+	w.rejects(dead[0], keystore.KeyRevoked)
+	w.rejects(dead[n-1], keystore.KeyExpired)
 	if got, _ := w.keys.Verify([]byte(dead[n-1].Token.Reveal())); got.ID != dead[n-1].ID {
 		t.Errorf("the log would name %q, not %q", got.ID, dead[n-1].ID)
 	}
@@ -138,7 +138,7 @@ func TestDeadKeysCostNeitherMemoryNorTimeToCreate(t *testing.T) {
 	}
 }
 
-func TestDeadKeysAnswerAsBeforeUntilTheyAreSwept(t *testing.T) {
+func TestDeadKeysAreListedAndRefusedByReasonUntilTheSweep(t *testing.T) {
 	s := compile(t, limited)
 	synctest.Test(t, func(t *testing.T) {
 		clock := newClock()
@@ -150,7 +150,7 @@ func TestDeadKeysAnswerAsBeforeUntilTheyAreSwept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{TB: t, clock: clock, store: st, keys: keys}
+		w := &fixture{TB: t, clock: clock, store: st, keys: keys}
 		pass := func(d time.Duration) { // with the tickers of the background task
 			clock.advance(d)
 			time.Sleep(time.Hour + time.Minute)
@@ -163,7 +163,7 @@ func TestDeadKeysAnswerAsBeforeUntilTheyAreSwept(t *testing.T) {
 		next := w.must(w.rotate(boss, rotated.ID, 10*time.Minute))
 		live := w.must(w.create(boss, keystore.CreateRequest{Scope: "orders_read"}))
 		clock.advance(time.Minute)
-		w.good(revoked)
+		w.accepts(revoked)
 		w.must(w.revoke(boss, revoked.ID))
 		used := w.must(w.get(op, revoked.ID)).LastUsedAt
 		if used.IsZero() {
@@ -192,12 +192,12 @@ func TestDeadKeysAnswerAsBeforeUntilTheyAreSwept(t *testing.T) {
 		}
 		tokens := func(b keystore.Reason) {
 			t.Helper()
-			w.bad(revoked, keystore.KeyRevoked)
-			w.bad(expired, keystore.KeyExpired)
-			w.bad(both, b)
-			w.bad(rotated, keystore.KeyExpired)
-			w.bad(next, keystore.KeyExpired)
-			w.good(live)
+			w.rejects(revoked, keystore.KeyRevoked)
+			w.rejects(expired, keystore.KeyExpired)
+			w.rejects(both, b)
+			w.rejects(rotated, keystore.KeyExpired)
+			w.rejects(next, keystore.KeyExpired)
+			w.accepts(live)
 		}
 		clock.advance(time.Hour)
 		tokens(keystore.KeyExpired)
@@ -250,11 +250,11 @@ func TestDeadKeysAnswerAsBeforeUntilTheyAreSwept(t *testing.T) {
 			t.Errorf("left are %v, want the live one", got)
 		}
 		for _, key := range []keystore.Key{revoked, expired, both, rotated, next} {
-			w.bad(key, keystore.Unknown)
+			w.rejects(key, keystore.Unknown)
 			_, err := w.get(op, key.ID)
 			w.refuses(fault.NotFound, err)
 		}
-		w.good(live)
+		w.accepts(live)
 		var sweeps []string
 		for _, e := range w.audit() {
 			if e.Action == "apiKeys.sweep" {
@@ -286,7 +286,7 @@ func TestDeadKeysAnswerAsBeforeUntilTheyAreSwept(t *testing.T) {
 }
 
 // What a clock that was wrong made old is not deleted before an operator can look.
-func TestNothingIsSweptSoonAfterALeap(t *testing.T) {
+func TestNothingIsSweptSoonAfterAClockJump(t *testing.T) {
 	s := compile(t, limited)
 	synctest.Test(t, func(t *testing.T) {
 		clock := newClock()
@@ -298,13 +298,13 @@ func TestNothingIsSweptSoonAfterALeap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{TB: t, clock: clock, store: st, keys: keys}
+		w := &fixture{TB: t, clock: clock, store: st, keys: keys}
 		op := operator(s)
 		key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
 		clock.step(400 * day)
 		keys.Ready()
 		clock.advance(time.Hour)
-		w.bad(key, keystore.KeyExpired)
+		w.rejects(key, keystore.KeyExpired)
 		time.Sleep(2 * time.Hour)
 		w.must(w.get(op, key.ID))
 		clock.advance(7 * day)
@@ -318,7 +318,7 @@ func TestNothingIsSweptSoonAfterALeap(t *testing.T) {
 }
 
 // The number that is kept agrees with what a walk over all keys would find.
-func TestMaxPerTenantIsExactWhateverDies(t *testing.T) {
+func TestMaxPerTenantIsExactWhenKeysEnd(t *testing.T) {
 	const most = 3
 	few := compile(t, strings.Replace(typed, "maxGrace: 7d,", "maxGrace: 7d, maxPerTenant: 3,", 1))
 	unlimited := compile(t, typed)

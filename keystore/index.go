@@ -8,8 +8,8 @@ import (
 )
 
 // index finds a token by its HMAC. Any number of goroutines may read it while
-// one changes it: readers take no lock, and see of every token the old or the
-// new node, never none of a token that was there before and after.
+// one changes it. Readers take no lock, and see the old or the new node of a token that is
+// being replaced, never none.
 //
 //	table ─► [ bucket | bucket | bucket | … ]     power of two, by the first
 //	             │                                8 bytes of the HMAC
@@ -17,19 +17,18 @@ import (
 //	           node ─► node ─► nil                nodes never change: a change
 //	                                              builds a new chain and swaps it in
 //
-// Nobody can choose an HMAC under the pepper, so chains stay short.
+// A client cannot choose an HMAC under the pepper, so chains stay short.
 type index[T any] struct {
 	table atomic.Pointer[table[T]]
-	count int // tokens; only the changer reads it
+	count int // tokens; for the goroutine that changes the index
 }
 
 type table[T any] struct{ buckets []atomic.Pointer[node[T]] }
 
-// node is one token and what it is the token of. It is immutable.
+// node is one token and its key or session. It is immutable.
 type node[T any] struct {
 	mac [sha256.Size]byte
-	// until is when the token dies, in ms; endless for one without an end of its
-	// own.
+	// until is the end of the token, in ms; endless for one that ends with its key.
 	until int64
 	of    *T
 	next  *node[T]
@@ -74,7 +73,7 @@ func (x *index[T]) put(mac [sha256.Size]byte, until int64, of *T) {
 	}
 }
 
-// remove takes a token out; one that is not there is no matter.
+// remove removes a token if it is there.
 func (x *index[T]) remove(mac [sha256.Size]byte) {
 	bucket := x.table.Load().bucket(mac)
 	rest, found := without(bucket.Load(), mac)
@@ -84,7 +83,7 @@ func (x *index[T]) remove(mac [sha256.Size]byte) {
 	}
 }
 
-// each calls visit with what every token belongs to.
+// each calls visit with the key or session of every token.
 func (x *index[T]) each(visit func(*T)) {
 	t := x.table.Load()
 	for i := range t.buckets {
@@ -94,7 +93,7 @@ func (x *index[T]) each(visit func(*T)) {
 	}
 }
 
-// removeIf takes the tokens out that belong to what drop reports.
+// removeIf removes the tokens of the keys or sessions for which drop returns true.
 func (x *index[T]) removeIf(drop func(*T) bool) {
 	t := x.table.Load()
 	for i := range t.buckets {
@@ -106,8 +105,8 @@ func (x *index[T]) removeIf(drop func(*T) bool) {
 	}
 }
 
-// without returns a chain that has all nodes but the one of that HMAC. The
-// nodes in front of it are copied, those behind it shared.
+// without returns the chain without the node of that HMAC. The nodes before it are copied,
+// those after it shared.
 func without[T any](chain *node[T], mac [sha256.Size]byte) (rest *node[T], found bool) {
 	if chain == nil {
 		return nil, false
@@ -122,8 +121,8 @@ func without[T any](chain *node[T], mac [sha256.Size]byte) (rest *node[T], found
 	return &node[T]{chain.mac, chain.until, chain.of, next}, true
 }
 
-// grow doubles the table. A reader that still holds the old one began before
-// the change that is being made, and may see the state before it.
+// grow doubles the table. A reader of the old one began before the current change, and may
+// see the state before it.
 func (x *index[T]) grow(old *table[T]) {
 	t := newTable[T](2 * len(old.buckets))
 	for i := range old.buckets {

@@ -9,8 +9,8 @@ import (
 	"runner.example/store"
 )
 
-// Status is the state of a key. Only Disabled and Revoked are stored, the
-// others follow from the clock; nothing comes back from Expired or Revoked.
+// Status is the state of a key. Only Disabled and Revoked are stored, the others follow
+// from the clock. Expired and Revoked are final.
 type Status string
 
 // The states of a key.
@@ -22,9 +22,9 @@ const (
 	Revoked  Status = "revoked"
 )
 
-// Key is an API key as its owner or an operator may see it. In JSON times are
-// RFC 3339 in UTC with milliseconds, and what is not set is null, but for name
-// ("") and token, which is there only right after Create and Rotate.
+// Key is an API key as its owner or an operator may see it. In JSON, times are
+// RFC 3339 in UTC with milliseconds, and fields that are not set are null. Exceptions: name
+// is "", and token is left out except in the results of Create and Rotate.
 type Key struct {
 	ID         string
 	Scope      string
@@ -33,23 +33,23 @@ type Key struct {
 	Status     Status
 	// Hint is the newest token's prefix and last four characters.
 	Hint string
-	// Tenant and Owner are empty when the key has none. The owner is the user
-	// that made the key, or the id of the API key that did.
+	// Tenant and Owner are empty if the key has none. The owner is the user that created
+	// the key, or the id of the API key that did.
 	Tenant, Owner string
-	// Metadata is a JSON object, nil without one. It is not to be changed.
+	// Metadata is a JSON object, nil without one. It must not be changed.
 	Metadata json.RawMessage
 
 	CreatedAt time.Time
-	// ExpiresAt and the times below are zero when not set; a key without an
-	// ExpiresAt has no end.
+	// ExpiresAt and the times below are zero if not set. A key without ExpiresAt does not
+	// expire.
 	ExpiresAt time.Time
 	RotatedAt time.Time
-	// PreviousTokenExpiresAt is when the last of the old tokens dies; set only
-	// while one lives.
+	// PreviousTokenExpiresAt is when the last of the old tokens ends; set only while one
+	// is valid.
 	PreviousTokenExpiresAt time.Time
 	RevokedAt              time.Time
-	// LastUsedAt is exact to about a second; a server that was killed may have
-	// forgotten the last minute.
+	// LastUsedAt is exact to about a second. After a kill of the server it may lack the
+	// last minute.
 	LastUsedAt time.Time
 	Token      secret.Token
 }
@@ -76,8 +76,8 @@ type keyJSON struct {
 	Token                  string          `json:"token,omitempty"`
 }
 
-// MarshalJSON encodes the key, its token included when it is set: what encodes
-// a Key shows it to the key's maker.
+// MarshalJSON encodes the key and, if it is set, its token: only the caller that created
+// or rotated the key may get it.
 func (k Key) MarshalJSON() ([]byte, error) {
 	return json.Marshal(keyJSON{
 		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), k.Metadata,
@@ -136,11 +136,11 @@ func (t *jsonTime) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*time.Time)(t)) // null leaves it zero
 }
 
-// keyAt is what can be seen of a record at now. It has no token.
+// keyAt returns the key of a record as of now, without a token.
 func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {
 	used, err := k.lastUse(tx, r.ID)
 	if err != nil {
-		return Key{}, fmt.Errorf("read the last use of %s: %w", r.ID, err)
+		return Key{}, fmt.Errorf("read last use of %s: %w", r.ID, err)
 	}
 	return Key{
 		ID: r.ID, Scope: r.Scope, Capability: r.Capability, Name: r.Name, Status: r.status(now), Hint: r.Tokens[0].Hint,
@@ -151,7 +151,7 @@ func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {
 	}, nil
 }
 
-// graceShown is the end of the grace of a key that is not dead by now.
+// graceShown returns the end of the grace of a key that is not dead at now.
 func graceShown(r *record, now int64) int64 {
 	if r.dead(now) {
 		return 0

@@ -19,21 +19,21 @@ import (
 	"runner.example/store"
 )
 
-// Options are what a Keystore needs beside its store. The zero value keeps
-// everything in memory, the pepper too: for a store that is itself in memory.
+// Options configure a Keystore. The zero value keeps everything in memory, the pepper
+// too: for a store that is itself in memory.
 type Options struct {
-	// Dir is the node's data folder, which holds the clock file and, unless
-	// PepperFile says otherwise, the pepper file. It exists.
+	// Dir is the data directory, which must exist. It holds the clock file and, unless
+	// PepperFile is set, the pepper file.
 	Dir string
-	// PepperFile is the path of the pepper file; empty: pepper in Dir. It is
-	// made, mode 0600, when the store never had one.
+	// PepperFile is the path of the pepper file; empty: pepper in Dir. For a new store
+	// it is created with mode 0600.
 	PepperFile string
-	// Machine tells the time; the zero value is the kernel's.
+	// Machine is the source of time; the zero value is the kernel.
 	Machine credtime.Machine
 	// KeepDead is how long a revoked or expired key can still be listed; 0:
 	// DefaultKeepDead.
 	KeepDead time.Duration
-	// Logger is told what cannot be returned; nil: nobody is.
+	// Logger gets what cannot be returned as an error; nil: it is discarded.
 	Logger *slog.Logger
 }
 
@@ -51,17 +51,16 @@ func (o Options) clockPath() string {
 	return filepath.Join(o.Dir, "clock")
 }
 
-// ErrInvalidToken is the one answer to every token that is not good, whatever
-// the reason.
+// ErrInvalidToken is the one answer to every token that is not valid, for any reason.
 var ErrInvalidToken error = fault.New(fault.InvalidToken, "the credential is not valid")
 
-// Reason says why a token was refused. It is for the log, never for an answer.
+// Reason says why a token was refused. It is for the log, never for a response.
 type Reason string
 
 // The reasons to refuse a token of a key or a session.
 const (
 	Malformed  Reason = "malformed" // its form or checksum
-	Unknown    Reason = "unknown"   // no key or session has it, or no longer
+	Unknown    Reason = "unknown"   // no key or session has it
 	KeyExpired Reason = "expired"
 	KeyRevoked Reason = "revoked"
 	KeyOff     Reason = "disabled"
@@ -69,24 +68,24 @@ const (
 	Idle       Reason = "idle"       // a session that was not used for too long
 )
 
-// Identity is the key that a token belongs to. What it may do follows from the
-// active schema: the key holds only the names.
+// Identity is the key that a token belongs to. Its permissions follow from the active
+// schema: the key has only the names.
 type Identity struct {
 	ID         string
 	Scope      string
 	Capability string
 	Tenant     string
 	Owner      string
-	// Metadata is the key's JSON object, nil without one; it is shared and not to
-	// be changed.
+	// Metadata is the key's JSON object, nil without one. It is shared and must not be
+	// changed.
 	Metadata json.RawMessage
-	// Refused is empty for a good token. For another it is the reason, and of the
+	// Refused is empty for a valid token. For another it is the reason, and of the
 	// fields above only ID may be set.
 	Refused Reason
 }
 
-// Keystore is the keys and sessions of one store. All methods may be called from any
-// goroutine; those that take a transaction, from the goroutine that owns it.
+// Keystore has the keys and sessions of one store. It is safe for concurrent use; a method
+// that takes a transaction is called by the goroutine that owns it.
 type Keystore struct {
 	store  *store.Store
 	logger *slog.Logger
@@ -94,40 +93,40 @@ type Keystore struct {
 	macs   *macs
 	clock  *credtime.Clock
 	index  *index[entry]
-	dead   *index[deadKey] // tokens of revoked and expired keys that index has no longer
+	dead   *index[deadKey] // tokens of revoked and expired keys, which are not in index
 	epoch  atomic.Uint64
 	uses   uses
 
 	sessionMACs  *macs
 	sessionIndex *index[sessionEntry]
 
-	mu       sync.RWMutex // what follows, and changes of the indexes
+	mu       sync.RWMutex // guards the fields below, and changes of the indexes
 	keys     map[string]*known
 	sessions map[string]*knownSession
-	useOf    map[string]*use // of keys and sessions, by their ids
+	useOf    map[string]*use // by the id of a key or session
 	unhook   func()
 
 	upkeep upkeep
 }
 
-// upkeep is what the background task has of its own.
+// upkeep is the state of the background task.
 type upkeep struct {
 	stop func()
 	done chan struct{}
 
 	mu       sync.Mutex // one run at a time
 	keepDead time.Duration
-	unmoved  []string // expired keys that the lists of their tenants still have
+	unmoved  []string // expired keys that are still in the lists of their tenants
 }
 
-// known is what the index holds of one key.
+// known is one key in the index.
 type known struct {
 	version store.Seq
 	macs    [][sha256.Size]byte
-	entry   *entry // nil for one that could not be read
+	entry   *entry // nil if the record cannot be read
 }
 
-// entry is a key as Verify needs it. It is immutable.
+// entry is what Verify needs of a key. It is immutable.
 type entry struct {
 	identity Identity
 	expires  int64  // ms
@@ -136,9 +135,9 @@ type entry struct {
 	use      *use
 }
 
-// Open reads all keys of st into memory and follows the store from then on,
-// until Close. A pepper that cannot be used, or is not the one this store was
-// made with, is a fault with the code Invalid whose text names the file.
+// Open reads all keys of st into memory and follows the store until Close. If the pepper
+// file cannot be used, or is not the one that this store was created with, the fault is
+// Invalid and its text names the file.
 func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) {
 	logger := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	pepper, err := openPepper(ctx, st, opt)
@@ -157,8 +156,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	}
 	sessionKey := k.Derive("sessions")
 	k.sessionMACs = newMACs(sessionKey[:])
-	// First follow, then read: what commits in between is seen twice, and the
-	// version tells which is newer.
+	// Follow first, then read: a commit in between is seen twice, and its version tells
+	// which is newer.
 	k.unhook = st.OnApply([]byte(prefixAll), k.apply)
 	if err := k.load(ctx); err != nil {
 		k.unhook()
@@ -166,23 +165,23 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	k.upkeep.stop = stop
-	go k.keepWriting(background)
+	go k.runUpkeep(background)
 	return k, nil
 }
 
-// Close stops following the store and writes what is not written yet: last uses
-// and the clock file. The store must still be open.
+// Close stops following the store and writes pending last uses and the clock file. The
+// store must still be open.
 func (k *Keystore) Close() error {
 	k.upkeep.stop()
 	<-k.upkeep.done
 	k.unhook()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return k.writeDown(ctx)
+	return k.writePending(ctx)
 }
 
 // Verify returns the key that the token belongs to, or ErrInvalidToken with the
-// reason in the Identity. It notes the use. It neither keeps nor changes token.
+// reason in the Identity. It records the use. It neither keeps nor changes token.
 func (k *Keystore) Verify(token []byte) (Identity, error) {
 	if !ValidToken(token) {
 		return Identity{Refused: Malformed}, ErrInvalidToken
@@ -200,7 +199,7 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 	return n.of.identity, nil
 }
 
-// refusedAt says why a token of the key that dies at until is refused at now.
+// refusedAt says why a token of the key that is valid up to until is refused at now.
 func (e *entry) refusedAt(now, until int64) Reason {
 	switch {
 	case e.refused == KeyRevoked:
@@ -215,17 +214,17 @@ func (e *entry) refusedAt(now, until int64) Reason {
 	return ""
 }
 
-// Now returns the time by which credentials are made and judged: it goes on as time
-// passes, whatever the wall clock shows.
+// Now returns the credential time, which advances independently of jumps of the wall
+// clock.
 func (k *Keystore) Now() time.Time { return timeOf(k.clock.Now()) }
 
-// Ready says why this node should get no requests: its clock is quarantined; nil:
-// it may.
+// Ready says why this node must not get requests: its clock is quarantined. It returns nil
+// if it may.
 func (k *Keystore) Ready() error { return k.clock.Quarantined() }
 
-// Epoch returns a number that grows with every change of any key or session,
-// after the change counts for Verify and VerifySession and before the commit that made it returns. Who read
-// it before a Verify and reads the same later need not verify again.
+// Epoch returns a number that grows with every change of any key or session: after the
+// change applies to Verify and VerifySession, and before its commit returns. A caller that
+// read it before a Verify, and reads the same later, need not verify again.
 func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
 
 func (k *Keystore) load(ctx context.Context) error {
@@ -234,7 +233,7 @@ func (k *Keystore) load(ctx context.Context) error {
 		for _, prefix := range []string{prefixKey, prefixTenant, prefixSession, prefixUse} {
 			for item, err := range tx.Scan([]byte(prefix), nil, false) {
 				if err != nil {
-					return fmt.Errorf("read the keys: %w", err)
+					return fmt.Errorf("read keys: %w", err)
 				}
 				switch prefix {
 				case prefixKey:
@@ -253,16 +252,16 @@ func (k *Keystore) load(ctx context.Context) error {
 	})
 }
 
-// apply takes over one change that the store is about to make readable.
+// apply follows one change that the store is about to make readable.
 func (k *Keystore) apply(seq store.Seq, change store.Change) {
-	if change.Deleted { // of a key, the sweep itself takes what memory holds
+	if change.Deleted { // sweepKeys itself removes keys from memory
 		if id, ok := strings.CutPrefix(string(change.Key), prefixSession); ok {
-			k.forgetSession(id)
+			k.removeSession(id)
 		}
 		return
 	}
 	if err := k.follow(seq, change.Key, change.Value); err != nil {
-		k.logger.Error("a key or session could not be taken over and is refused until the server starts again", "cause", err)
+		k.logger.Error("cannot load key record", "cause", err)
 	}
 }
 
@@ -324,7 +323,7 @@ func (k *Keystore) putTokensLocked(r *record) ([][sha256.Size]byte, *entry) {
 	return out, e
 }
 
-// removeTokensLocked takes out the tokens that old had and next has not.
+// removeTokensLocked removes the tokens that old has and next does not.
 func (k *Keystore) removeTokensLocked(old, next *known) {
 	kept := make(map[[sha256.Size]byte]bool, len(next.macs))
 	for _, mac := range next.macs {
@@ -340,12 +339,12 @@ func (k *Keystore) removeTokensLocked(old, next *known) {
 func (k *Keystore) followUse(id string, value []byte) error {
 	at, err := decodeTime(value)
 	if err != nil {
-		return fmt.Errorf("read the last use of %s: %w", id, err)
+		return fmt.Errorf("read last use of %s: %w", id, err)
 	}
 	k.mu.RLock()
 	u := k.useOf[id]
 	k.mu.RUnlock()
-	if u != nil { // else it is of a dead key
+	if u != nil { // nil for a dead key
 		u.atLeast(at)
 	}
 	return nil
@@ -360,8 +359,8 @@ func (k *Keystore) useLocked(id string) *use {
 	return u
 }
 
-// lastUse returns when the key or session was last used, in ms; 0: never. Of a dead
-// key tx knows it.
+// lastUse returns when the key or session was last used, in ms; 0: never. That of a dead
+// key is read from the store.
 func (k *Keystore) lastUse(tx *store.Tx, id string) (int64, error) {
 	k.mu.RLock()
 	u := k.useOf[id]
@@ -382,13 +381,12 @@ func (k *Keystore) lastUse(tx *store.Tx, id string) (int64, error) {
 const (
 	writeEvery   = time.Minute
 	closeTimeout = 10 * time.Second
-	// usesPerWrite keeps one transaction small.
-	usesPerWrite = 5000
+	usesPerWrite = 5000 // in one transaction
 )
 
-// keepWriting writes last uses and the clock file once a minute and takes expired and
-// revoked keys out of memory; once an hour it deletes what is dead for long.
-func (k *Keystore) keepWriting(ctx context.Context) {
+// runUpkeep writes last uses and the clock file once a minute, and removes expired and
+// revoked keys from memory. Once an hour it deletes keys and sessions that ended long ago.
+func (k *Keystore) runUpkeep(ctx context.Context) {
 	defer close(k.upkeep.done)
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()
@@ -399,11 +397,11 @@ func (k *Keystore) keepWriting(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := k.writeDown(ctx); err != nil && ctx.Err() == nil {
-				k.logger.Warn("last uses or the clock file not written", "cause", err)
+			if err := k.writePending(ctx); err != nil && ctx.Err() == nil {
+				k.logger.Warn("last uses or clock file not written", "cause", err)
 			}
 			if err := k.dropDead(ctx); err != nil && ctx.Err() == nil {
-				k.logger.Warn("dead keys not taken from the lists of their tenants", "cause", err)
+				k.logger.Warn("dead keys not removed from tenant lists", "cause", err)
 			}
 		case <-sweep.C:
 			if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -413,10 +411,10 @@ func (k *Keystore) keepWriting(ctx context.Context) {
 	}
 }
 
-// writeDown writes last uses and the clock file. One goroutine at a time.
-func (k *Keystore) writeDown(ctx context.Context) error {
+// writePending writes last uses and the clock file. It is for one goroutine at a time.
+func (k *Keystore) writePending(ctx context.Context) error {
 	if err := k.clock.Save(); err != nil {
-		return fmt.Errorf("write the clock file: %w", err)
+		return fmt.Errorf("write clock file: %w", err)
 	}
 	taken := k.uses.take()
 	for len(taken) > 0 {
@@ -425,7 +423,7 @@ func (k *Keystore) writeDown(ctx context.Context) error {
 			for _, u := range taken {
 				k.uses.add(u)
 			}
-			return fmt.Errorf("write the last uses: %w", err)
+			return fmt.Errorf("write last uses: %w", err)
 		}
 		taken = taken[n:]
 	}

@@ -17,13 +17,13 @@ const (
 
 // Filter says which keys to list.
 type Filter struct {
-	// Scope is a scope's name; empty: every scope.
+	// Scope is the name of a scope; empty: every scope.
 	Scope string
-	// All lists expired and revoked keys too.
+	// All includes expired and revoked keys.
 	All bool
 	// Limit is 1-1000; 0: 100.
 	Limit int
-	// Cursor is the NextCursor of the page before; empty: from the start.
+	// Cursor is the NextCursor of the previous page; empty: from the start.
 	Cursor string
 }
 
@@ -51,8 +51,8 @@ func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {
 	return k.keyAt(tx, r, k.clock.Latest())
 }
 
-// List returns the keys that the caller reaches, without tokens: an operator all
-// of them, a handler's caller those it could manage. The fault is Invalid.
+// List returns the keys that the caller reaches, without tokens: all of them for an
+// operator, otherwise those that the caller may manage. The fault is Invalid.
 func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 	if f.Limit == 0 {
 		f.Limit = defaultLimit
@@ -61,14 +61,14 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 		return Page{}, fault.New(fault.Invalid, "limit must be between 1 and %d", maxLimit)
 	}
 	if f.Cursor != "" && !validID(keyIDs, f.Cursor) {
-		return Page{}, fault.New(fault.Invalid, "the cursor is not one that a list gave")
+		return Page{}, fault.New(fault.Invalid, "the cursor is not a nextCursor of a list")
 	}
 	page, err := k.page(tx, a, f, k.clock.Latest())
 	if err != nil {
 		return Page{}, err
 	}
-	// A scope that the schema has no longer may still have keys; one that never
-	// was is a slip of the pen.
+	// A scope that was removed from the schema may still have keys. A scope without keys
+	// that is not declared is an error.
 	if len(page.Keys) == 0 && f.Scope != "" && f.Cursor == "" {
 		if _, err := a.scope(f.Scope); err != nil {
 			return Page{}, err
@@ -117,8 +117,8 @@ func (a Authority) tenantEntries(tx *store.Tx, f Filter, now int64) iter.Seq2[st
 	return merged(a.listEntries(tx, live, f.Cursor, nil), a.listEntries(tx, listPrefix(prefixDead, a.Caller.Tenant), f.Cursor, nil))
 }
 
-// listEntries yields the ids behind the prefix that come after the cursor, in order.
-// With takes the values are ends of keys, and only those it takes are yielded.
+// listEntries yields the ids under the prefix that come after the cursor, in order. If
+// takes is not nil, the values are ends of keys and only those that it accepts are yielded.
 func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes func(end int64) bool) iter.Seq2[string, error] {
 	var from []byte
 	if cursor != "" {
@@ -136,7 +136,7 @@ func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes
 				}
 			}
 			if err != nil {
-				yield("", fmt.Errorf("read the list of keys: %w", err))
+				yield("", fmt.Errorf("read list of keys: %w", err))
 				return
 			}
 			if !yield(string(item.Key[len(prefix):]), nil) {
@@ -146,7 +146,7 @@ func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes
 	}
 }
 
-// merged yields what two ordered sequences do, in order.
+// merged merges two ordered sequences.
 func merged(a, b iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		next, stop := iter.Pull2(b)
@@ -170,7 +170,7 @@ func merged(a, b iter.Seq2[string, error]) iter.Seq2[string, error] {
 	}
 }
 
-// listed returns the key when it belongs on the list, else nil.
+// listed returns the key if it belongs to the list, else nil.
 func (k *Keystore) listed(tx *store.Tx, a Authority, f Filter, id string, now int64) (*record, error) {
 	r, err := k.reach(tx, a, id)
 	if errors.Is(err, errNoKey) {
@@ -185,8 +185,8 @@ func (k *Keystore) listed(tx *store.Tx, a Authority, f Filter, id string, now in
 	return r, nil
 }
 
-// ofScope reports whether the key is of the scope with that name: by the name it
-// was made under or, when the scope was renamed since, by today's.
+// ofScope reports whether the key belongs to the scope with that name: the name that it
+// was created with or, if the scope was renamed since, the current one.
 func (a Authority) ofScope(r *record, name string) bool {
 	if name == "" || r.Scope == name {
 		return true

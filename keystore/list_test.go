@@ -100,8 +100,8 @@ func TestAListShowsLiveKeysOldestFirst(t *testing.T) {
 	}
 }
 
-// A key that is read allocates its record; one that the tenant's list tells is dead
-// does not.
+// Reading a key allocates its record; skipping one that is dead by the tenant's list does
+// not.
 func TestDeadKeysOfATenantAreNotReadForAList(t *testing.T) {
 	w := inMemory(t)
 	s := compile(t, typed)

@@ -26,17 +26,17 @@ const pepperLen = 32
 
 var pepperKey = []byte("keystore/pepper")
 
-// openPepper reads the pepper, or makes it when the store has never had one,
-// and compares it with the check value in the store.
+// openPepper reads the pepper, or creates it for a store that never had one, and compares
+// it with the check value in the store.
 func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, error) {
 	want, err := storedCheck(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	path := opt.pepperPath()
-	if path == "" { // a store in memory: the pepper lives as long as it does
+	if path == "" { // a store in memory
 		if want != nil {
-			return nil, fault.New(fault.Invalid, "this store needs the pepper it was made with: name its file (pepper_file under [keystore])")
+			return nil, fault.New(fault.Invalid, "this store needs the pepper that it was created with: set pepper_file under [keystore]")
 		}
 		pepper := make([]byte, pepperLen)
 		rand.Read(pepper)
@@ -46,9 +46,9 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 	if errors.Is(err, fs.ErrNotExist) {
 		if want != nil {
 			return nil, fault.New(fault.Invalid,
-				"the pepper file %q is missing: put back the one this store was made with (a new one would make every key useless)", path)
+				"the pepper file %q is missing: restore the one that this store was created with (with a new one no key would be valid)", path)
 		}
-		pepper, err = makePepper(path)
+		pepper, err = createPepper(path)
 	}
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 	}
 	if !hmac.Equal(want, checkValue(pepper)) {
 		return nil, fault.New(fault.Invalid,
-			"the pepper file %q is not the one this store was made with: put that one back, or set pepper_file under [keystore]", path)
+			"the pepper file %q is not the one that this store was created with: restore that one, or set pepper_file under [keystore]", path)
 	}
 	return pepper, nil
 }
@@ -76,7 +76,7 @@ func readPepper(path string) ([]byte, error) {
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fault.New(fault.Invalid,
-			"the pepper file %q may be used by others than its owner (mode %04o): run chmod 600 on it", path, mode)
+			"the pepper file %q is accessible to users other than its owner (mode %04o): run chmod 600 on it", path, mode)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -85,16 +85,16 @@ func readPepper(path string) ([]byte, error) {
 	pepper, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(pepper) != pepperLen {
 		return nil, fault.New(fault.Invalid,
-			"the pepper file %q is damaged: it must hold %d hexadecimal digits; put it back from a copy", path, 2*pepperLen)
+			"the pepper file %q is damaged: it must hold %d hexadecimal digits; restore it from a copy", path, 2*pepperLen)
 	}
 	return pepper, nil
 }
 
-func makePepper(path string) ([]byte, error) {
+func createPepper(path string) ([]byte, error) {
 	pepper := make([]byte, pepperLen)
 	rand.Read(pepper)
 	if err := atomicio.WriteFile(path, []byte(hex.EncodeToString(pepper)+"\n")); err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "make the pepper file %q", path)
+		return nil, fault.Wrap(err, fault.Invalid, "create the pepper file %q", path)
 	}
 	return pepper, nil
 }
@@ -108,7 +108,7 @@ func storedCheck(ctx context.Context, st *store.Store) (check []byte, err error)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the pepper's check value: %w", err)
+		return nil, fmt.Errorf("read check value of the pepper: %w", err)
 	}
 	return check, nil
 }
@@ -118,12 +118,12 @@ func storeCheck(ctx context.Context, st *store.Store, pepper []byte) error {
 		return tx.Set(pepperKey, checkValue(pepper))
 	})
 	if err != nil {
-		return fmt.Errorf("store the pepper's check value: %w", err)
+		return fmt.Errorf("store check value of the pepper: %w", err)
 	}
 	return nil
 }
 
-// checkValue tells one pepper from another and says nothing about either.
+// checkValue identifies a pepper and reveals nothing about it.
 func checkValue(pepper []byte) []byte {
 	check, err := hkdf.Key(sha256.New, pepper, nil, "runner pepper check", sha256.Size)
 	if err != nil {
@@ -133,8 +133,8 @@ func checkValue(pepper []byte) []byte {
 }
 
 // Derive returns the key for one purpose, such as "cursors": HKDF-SHA-256 of the
-// pepper (RFC 5869). The same pepper gives the same key, and no key tells of
-// another one or of the pepper.
+// pepper (RFC 5869). The same pepper gives the same key. A key reveals nothing about
+// another one or the pepper.
 func (k *Keystore) Derive(purpose string) (key [32]byte) {
 	derived, err := hkdf.Key(sha256.New, k.pepper, nil, "runner key for "+purpose, len(key))
 	if err != nil {
@@ -143,11 +143,10 @@ func (k *Keystore) Derive(purpose string) (key [32]byte) {
 	return [32]byte(derived)
 }
 
-// macs computes the HMAC of tokens; any number of goroutines may use one.
+// macs computes the HMAC of tokens. It is safe for concurrent use.
 type macs struct{ pool sync.Pool }
 
-// mac is one state with room for what goes in and what comes out, so that
-// neither has to be allocated.
+// mac is one state with buffers for input and output, so that neither is allocated.
 type mac struct {
 	hash hash.Hash
 	in   [maxTokenLen]byte
@@ -158,7 +157,7 @@ func newMACs(pepper []byte) *macs {
 	return &macs{sync.Pool{New: func() any { return &mac{hash: hmac.New(sha256.New, pepper)} }}}
 }
 
-// of returns the HMAC of a token that is at most maxTokenLen long.
+// of returns the HMAC of a token of at most maxTokenLen bytes.
 func (m *macs) of(token []byte) [sha256.Size]byte {
 	state := m.pool.Get().(*mac)
 	n := copy(state.in[:], token)

@@ -25,7 +25,7 @@ func TestThePepperIsMadeOnceAndForItsOwnerAlone(t *testing.T) {
 	}
 	key := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{Scope: "orders_read"}))
 	w.reopen()
-	w.good(key)
+	w.accepts(key)
 	if again, _ := os.ReadFile(path); !bytes.Equal(made, again) {
 		t.Error("the pepper file changed")
 	}
@@ -41,11 +41,11 @@ func TestThePepperMayBeKeptElsewhere(t *testing.T) {
 	w.opt.PepperFile = elsewhere
 	w.open()
 	if _, err := os.Stat(filepath.Join(w.opt.Dir, "pepper")); !os.IsNotExist(err) {
-		t.Errorf("a pepper lies in the data folder too: %v", err)
+		t.Errorf("the data directory has a pepper too: %v", err)
 	}
 }
 
-func TestAPepperThatCannotBeTrustedIsRefused(t *testing.T) {
+func TestAnUnusablePepperFileIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(path string) error
 		says  string
@@ -59,7 +59,7 @@ func TestAPepperThatCannotBeTrustedIsRefused(t *testing.T) {
 		}, "damaged"},
 		"another one": {func(p string) error {
 			return os.WriteFile(p, []byte(strings.Repeat("ab", 32)+"\n"), 0o600)
-		}, "not the one this store was made with"},
+		}, "not the one that this store was created with"},
 		"missing": {os.Remove, "missing"},
 		"a folder": {func(p string) error {
 			if err := os.Remove(p); err != nil {
@@ -85,18 +85,18 @@ func TestAPepperThatCannotBeTrustedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStartThatWasCutOffWhileItMadeThePepperIsTakenUpAgain(t *testing.T) {
+func TestAnInterruptedCreationOfThePepperIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "pepper.new"), []byte("half a pep"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
+	w := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}
 	w.open()
 	key := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{Scope: "orders_read"}))
 	w.reopen()
-	w.good(key)
+	w.accepts(key)
 	if _, err := os.Stat(filepath.Join(dir, "pepper.new")); !os.IsNotExist(err) {
-		t.Errorf("the half-made file is still there: %v", err)
+		t.Errorf("the unfinished file still exists: %v", err)
 	}
 }
 
@@ -113,19 +113,19 @@ func TestStoreAloneIsUseless(t *testing.T) {
 	}
 	w.close()
 
-	stolen := func() *world {
-		thief := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
-		if err := os.CopyFS(thief.opt.Dir, os.DirFS(w.opt.Dir)); err != nil {
+	copied := func() *fixture {
+		attacker := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
+		if err := os.CopyFS(attacker.opt.Dir, os.DirFS(w.opt.Dir)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(thief.opt.Dir, "pepper")); err != nil {
+		if err := os.Remove(filepath.Join(attacker.opt.Dir, "pepper")); err != nil {
 			t.Fatal(err)
 		}
-		return thief
+		return attacker
 	}
-	restored := func() *world {
-		thief := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
-		st, err := store.Open(store.Options{Dir: thief.opt.Dir})
+	restored := func() *fixture {
+		attacker := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
+		st, err := store.Open(store.Options{Dir: attacker.opt.Dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,20 +135,20 @@ func TestStoreAloneIsUseless(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return thief
+		return attacker
 	}
-	for name, steal := range map[string]func() *world{"a copy of the folder": stolen, "a backup": restored} {
-		thief := steal()
-		if err := thief.tryOpen(); fault.CodeOf(err) != fault.Invalid {
+	for name, obtain := range map[string]func() *fixture{"a copy of the directory": copied, "a backup": restored} {
+		attacker := obtain()
+		if err := attacker.tryOpen(); fault.CodeOf(err) != fault.Invalid {
 			t.Errorf("%s opens without its pepper: %v", name, err)
 		}
 		other := onDisk(t)
-		thief.opt.PepperFile = filepath.Join(other.opt.Dir, "pepper")
-		if err := thief.tryOpen(); fault.CodeOf(err) != fault.Invalid {
+		attacker.opt.PepperFile = filepath.Join(other.opt.Dir, "pepper")
+		if err := attacker.tryOpen(); fault.CodeOf(err) != fault.Invalid {
 			t.Errorf("%s opens with another pepper: %v", name, err)
 		}
-		// A thief may take the check value out; it does not help.
-		st, err := store.Open(store.Options{Dir: thief.opt.Dir})
+		// Removing the check value does not help an attacker.
+		st, err := store.Open(store.Options{Dir: attacker.opt.Dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,9 +158,9 @@ func TestStoreAloneIsUseless(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		thief.open()
+		attacker.open()
 		for _, key := range keys {
-			thief.bad(key, keystore.Unknown)
+			attacker.rejects(key, keystore.Unknown)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestNoFileHoldsAToken(t *testing.T) {
 	}
 	for range 20 {
 		key := keep(w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", Name: "n", Tenant: "t"})))
-		w.good(key)
+		w.accepts(key)
 		keep(w.must(w.rotate(op, key.ID, day)))
 		keep(w.must(w.rotate(op, key.ID, 0)))
 		w.must(w.revoke(op, key.ID))

@@ -2,4 +2,4 @@
 
 package keystore_test
 
-const raceEnabled = true // the race detector makes pools forgetful
+const raceEnabled = true // the race detector makes pools drop items

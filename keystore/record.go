@@ -22,7 +22,7 @@ const (
 	prefixUse     = prefixAll + "use/"
 )
 
-// endless is the end, in ms, of what has none.
+// endless is the end, in ms, of a key or token that has none.
 const endless = math.MaxInt64
 
 // record is a key as the store holds it. Times are ms since 1970, 0: not set.
@@ -39,8 +39,8 @@ type record struct {
 	Rotated    int64           `json:"rotated,omitempty"`
 	Revoked    int64           `json:"revoked,omitempty"`
 	Disabled   bool            `json:"disabled,omitempty"`
-	// Tokens holds the newest first; only it has no end of its own. A dead key
-	// keeps its last ones, so that the log can say why one was refused.
+	// Tokens has the newest first; only the newest ends with the key. A dead key keeps its
+	// last ones, so that the log can say why one was refused.
 	Tokens []tokenRecord `json:"tokens"`
 }
 
@@ -66,7 +66,7 @@ func decodeRecord(value []byte) (*record, error) {
 	return r, nil
 }
 
-// read returns the key of that id; store.ErrNotFound when there is none.
+// read returns the key with that id; store.ErrNotFound if there is none.
 func read(tx *store.Tx, id string) (*record, error) {
 	value, err := tx.Get(keyOf(id))
 	if err != nil {
@@ -79,8 +79,8 @@ func read(tx *store.Tx, id string) (*record, error) {
 	return r, nil
 }
 
-// write puts the key and its entry in the tenant's list, or for a revoked one in that
-// of its dead keys.
+// write writes the key and its entry in the tenant's list, for a revoked key in the list
+// of dead ones.
 func (r *record) write(tx *store.Tx) error {
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *record) moveToLive(tx *store.Tx) error {
 	return r.write(tx)
 }
 
-// delete takes away all that the store holds of a dead key.
+// delete deletes all that the store has of a dead key.
 func (r *record) delete(tx *store.Tx) error {
 	if err := r.moveToDead(tx); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r *record) delete(tx *store.Tx) error {
 	return nil
 }
 
-// end is when the key dies or died, in ms.
+// end returns the end of the key, in ms.
 func (r *record) end() int64 {
 	if r.Revoked != 0 {
 		return r.Revoked
@@ -141,7 +141,7 @@ func (r *record) end() int64 {
 // dead reports whether the key is revoked or, at now, expired.
 func (r *record) dead(now int64) bool { return r.Revoked != 0 || now >= orEndless(r.Expires) }
 
-// live returns the tokens that are valid at now as far as the key is.
+// live returns the tokens that are valid at now, provided that the key is.
 func (r *record) live(now int64) []tokenRecord {
 	var out []tokenRecord
 	for _, t := range r.Tokens {
@@ -152,7 +152,7 @@ func (r *record) live(now int64) []tokenRecord {
 	return out
 }
 
-// graceEnd is when the last old token that is in grace at now dies; 0: none is.
+// graceEnd returns the end of the last old token that is in grace at now; 0: none is.
 func (r *record) graceEnd(now int64) (end int64) {
 	for _, t := range r.Tokens[1:] {
 		if now < t.Until {
@@ -187,12 +187,12 @@ func keyOf(id string) []byte { return []byte(prefixKey + id) }
 
 func useKeyOf(id string) []byte { return []byte(prefixUse + id) }
 
-// listKey is the entry of a key in a list of its tenant's, of which there are two:
-// prefixTenant and prefixDead.
+// listKey is the entry of a key in one of its tenant's two lists: prefixTenant and
+// prefixDead.
 func listKey(list, tenant, id string) []byte { return append(listPrefix(list, tenant), id...) }
 
-// listPrefix begins the entries of one tenant's list. The length in front keeps
-// one tenant's list apart from that of another whose name begins alike.
+// listPrefix begins the entries of one tenant's list. The length keeps them apart from
+// those of a tenant whose name has this one as its prefix.
 func listPrefix(list, tenant string) []byte {
 	out := binary.BigEndian.AppendUint16([]byte(list), uint16(len(tenant)))
 	return append(out, tenant...)

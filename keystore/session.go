@@ -13,24 +13,23 @@ import (
 // a token.
 const sessionPrefix = "rns"
 
-// Session is a signed-in user as an operator may see it. It ends ExpiresAt, or
-// when it was not used for as long as Idle says, or when it is revoked; nothing
-// brings it back. In JSON times are RFC 3339 in UTC with milliseconds, idle is
-// in seconds, and what is not set is null, but for cookie, which is there only
-// right after CreateSession.
+// Session is a signed-in user as an operator may see it. It ends at ExpiresAt, when it was
+// not used for Idle, or when it is revoked; the end is final. In JSON, times are RFC 3339
+// in UTC with milliseconds, idle is in seconds, and fields that are not set are null;
+// cookie is left out except in the result of CreateSession.
 type Session struct {
 	ID     string
 	UserID string
-	// Tenant is empty for a user of none.
+	// Tenant is empty if the user has none.
 	Tenant string
-	// Roles are those the session was made with, in that order.
+	// Roles are those that the session was created with, in that order.
 	Roles []string
 	// Status is Active, Expired or Revoked.
 	Status Status
 
 	CreatedAt time.Time
-	// LastSeenAt is exact to about a second; a server that was killed may have
-	// forgotten the last minute.
+	// LastSeenAt is exact to about a second. After a kill of the server it may lack the
+	// last minute.
 	LastSeenAt time.Time
 	ExpiresAt  time.Time
 	Idle       time.Duration
@@ -55,8 +54,8 @@ type sessionJSON struct {
 	Cookie     string   `json:"cookie,omitempty"`
 }
 
-// MarshalJSON encodes the session, its cookie included when it is set: what
-// encodes a Session shows it to the session's maker.
+// MarshalJSON encodes the session and, if it is set, its cookie: only the caller that
+// created the session may get it.
 func (s Session) MarshalJSON() ([]byte, error) {
 	return json.Marshal(sessionJSON{
 		s.ID, s.UserID, orNull(s.Tenant), append([]string{}, s.Roles...), s.Status,
@@ -85,11 +84,11 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// sessionAt is what can be seen of a record at now. It has no cookie.
+// sessionAt returns the session of a record as of now, without a cookie.
 func (k *Keystore) sessionAt(tx *store.Tx, r *sessionRecord, now int64) (Session, error) {
 	used, err := k.lastUse(tx, r.ID)
 	if err != nil {
-		return Session{}, fmt.Errorf("read the last use of %s: %w", r.ID, err)
+		return Session{}, fmt.Errorf("read last use of %s: %w", r.ID, err)
 	}
 	seen := max(r.Created, used)
 	s := Session{

@@ -17,31 +17,30 @@ import (
 // maxRoles bounds the roles of one session.
 const maxRoles = 64
 
-// errNoSession is the answer to every id that no session has, or that the caller
-// may not know of.
+// errNoSession is the answer for every id that the caller cannot reach, whether or not a
+// session has it.
 var errNoSession error = fault.New(fault.NotFound, "there is no session with this id")
 
-// CreateSessionRequest says what session to make.
+// CreateSessionRequest describes a new session.
 type CreateSessionRequest struct {
-	// UserID is who is signed in: a line of at most 120 characters.
+	// UserID is the signed-in user: a line of at most 120 characters.
 	UserID string
 	// Tenant is the user's; empty: none.
 	Tenant string
-	// Roles are declared ones, in untyped mode without auth.roles any.
+	// Roles are declared in the schema; in untyped mode without auth.roles any are valid.
 	Roles []string
-	// TTL is how long the session may last, exact to a millisecond. nil: as long
-	// as the schema's absolute end allows, which is also the longest.
+	// TTL is the longest lifetime of the session, exact to a millisecond. nil: the
+	// schema's absolute lifetime, which is also the limit.
 	TTL *time.Duration
-	// Replaces is the id of a session that ends with this one's beginning; empty: none.
-	// Whoever asks knows that it is the same client's.
+	// Replaces is the id of a session that ends when this one begins; empty: none. The
+	// caller must know that it belongs to the same client.
 	Replaces string
 }
 
-// CreateSession makes a session in tx and returns it with its cookie, which
-// cannot be had again. A change of what a user may do needs a new session: none
-// is ever changed but by its end. Faults: Denied (neither an operator nor Mints), Invalid
-// (what is asked for is wrong, or the schema declares no session cookie),
-// Unavailable (the time is not known).
+// CreateSession creates a session in tx and returns it with its cookie, which is not stored
+// and cannot be read again. Sessions do not change until they end: other roles need a new
+// session. Faults: Denied (neither an operator nor CreatesSession), Invalid (the request is
+// not valid, or the schema declares no session cookie), Unavailable (the time is not known).
 func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionRequest) (Session, error) {
 	now, err := k.clock.ForNew()
 	if err != nil {
@@ -70,7 +69,7 @@ func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionReq
 	return s, nil
 }
 
-// replaceSession ends a session that another takes the place of, if it is there.
+// replaceSession ends a session that another one replaces, if it exists.
 func (k *Keystore) replaceSession(tx *store.Tx, a Authority, id string, now int64) error {
 	r, err := readSession(tx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.Revoked != 0 {
@@ -84,24 +83,24 @@ func (k *Keystore) replaceSession(tx *store.Tx, a Authority, id string, now int6
 	return err
 }
 
-// CheckSession tells what is wrong with a request that CreateSession would
-// refuse whatever sessions there are. The faults are CreateSession's.
+// CheckSession reports why CreateSession would refuse a request, as far as that does not
+// depend on other sessions. The faults are those of CreateSession.
 func (a Authority) CheckSession(req CreateSessionRequest) error {
 	_, err := a.newSession(req, 0)
 	return err
 }
 
-// newSession gives the record of a session made now, without id and HMAC.
+// newSession returns the record of a session created now, without id and HMAC.
 func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionRecord, error) {
 	switch {
-	case !a.isOperator() && !a.Mints:
-		return nil, fault.New(fault.Denied, "sessions are opened where the route says `mints: session` alone")
+	case !a.isOperator() && !a.CreatesSession:
+		return nil, fault.New(fault.Denied, "only a route with `mints: session` may create sessions")
 	case a.Schema == nil:
-		return nil, fault.New(fault.Invalid, "no schema is active: a session is made under one")
+		return nil, fault.New(fault.Invalid, "no schema is active: activate one before sessions are created")
 	case a.Schema.Auth.Cookie == nil:
 		return nil, fault.New(fault.Invalid, "the schema declares no cookie session: add `auth { session cookie { } }`")
 	case req.UserID == "":
-		return nil, fault.New(fault.Invalid, "userId is missing: a session is a user's")
+		return nil, fault.New(fault.Invalid, "userId is missing: a session belongs to a user")
 	}
 	if err := CheckLine("userId", req.UserID); err != nil {
 		return nil, err
@@ -118,9 +117,9 @@ func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionReco
 		lifetime = *req.TTL
 		switch {
 		case lifetime < time.Millisecond:
-			return nil, fault.New(fault.Invalid, "ttl must be positive: leave it out for the longest, %s", duration(rules.Absolute))
+			return nil, fault.New(fault.Invalid, "ttl must be positive: leave it out for the limit, %s", duration(rules.Absolute))
 		case lifetime > rules.Absolute:
-			return nil, fault.New(fault.Invalid, "ttl is longer than a session may last (absolute), %s", duration(rules.Absolute))
+			return nil, fault.New(fault.Invalid, "ttl is longer than the limit (absolute), %s", duration(rules.Absolute))
 		}
 	}
 	return &sessionRecord{
@@ -131,7 +130,7 @@ func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionReco
 
 func checkRoles(s *schema.Schema, asked []string) error {
 	if len(asked) > maxRoles {
-		return fault.New(fault.Invalid, "roles are more than the %d that a session may have", maxRoles)
+		return fault.New(fault.Invalid, "roles has %d entries, the limit is %d", len(asked), maxRoles)
 	}
 	for i, role := range asked {
 		if slices.Contains(asked[:i], role) {
@@ -147,12 +146,12 @@ func checkRoles(s *schema.Schema, asked []string) error {
 	return nil
 }
 
-// RevokeSession ends the session for good and returns it. Revoking a revoked one
-// changes nothing. An operator may, and where Mints is set a session's own user
-// may; to others there is no session. The fault is NotFound.
+// RevokeSession ends the session permanently and returns it. Revoking a revoked one changes
+// nothing. An operator may revoke any session and, where CreatesSession is set, a user its
+// own; for other callers the session does not exist. The fault is NotFound.
 func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
 	now := k.clock.Now()
-	if !a.isOperator() && !a.Mints || !validID(sessionIDs, id) {
+	if !a.isOperator() && !a.CreatesSession || !validID(sessionIDs, id) {
 		return Session{}, errNoSession
 	}
 	r, err := readSession(tx, id)
@@ -162,7 +161,7 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 	if err != nil {
 		return Session{}, err
 	}
-	if who := a.Caller; !a.isOperator() && (who.Kind != caller.Session || r.UserID != who.UserID || r.Tenant != who.Tenant) {
+	if c := a.Caller; !a.isOperator() && (c.Kind != caller.Session || r.UserID != c.UserID || r.Tenant != c.Tenant) {
 		return Session{}, errNoSession
 	}
 	if r.Revoked != 0 {
@@ -172,17 +171,17 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 	return k.commitSession(tx, a, "sessions.revoke", r, now)
 }
 
-// commitSession writes the changed session and its audit record, which says whose it
-// is, into tx.
+// commitSession writes the changed session and its audit record, which names the user, to
+// tx.
 func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord, now int64) (Session, error) {
 	if err := r.write(tx); err != nil {
 		return Session{}, err
 	}
-	whose := fmt.Sprintf("user %q", r.UserID)
+	user := fmt.Sprintf("user %q", r.UserID)
 	if r.Tenant != "" {
-		whose += fmt.Sprintf(", tenant %q", r.Tenant)
+		user += fmt.Sprintf(", tenant %q", r.Tenant)
 	}
-	if err := a.recordWith(tx, action, r.ID, whose); err != nil {
+	if err := a.recordWith(tx, action, r.ID, user); err != nil {
 		return Session{}, err
 	}
 	return k.sessionAt(tx, r, now)

@@ -10,13 +10,13 @@ import (
 
 // SessionFilter says which sessions to list.
 type SessionFilter struct {
-	// UserID and Tenant are whose; empty: everyone's.
+	// UserID and Tenant are those of the sessions; empty: any.
 	UserID, Tenant string
-	// All lists expired and revoked sessions too, while they are kept.
+	// All includes expired and revoked sessions that are not deleted yet.
 	All bool
 	// Limit is 1-1000; 0: 100.
 	Limit int
-	// Cursor is the NextCursor of the page before; empty: from the start.
+	// Cursor is the NextCursor of the previous page; empty: from the start.
 	Cursor string
 }
 
@@ -47,7 +47,7 @@ func (k *Keystore) ListSessions(tx *store.Tx, a Authority, f SessionFilter) (Ses
 	case f.Limit < 0 || f.Limit > maxLimit:
 		return SessionPage{}, fault.New(fault.Invalid, "limit must be between 1 and %d", maxLimit)
 	case f.Cursor != "" && !validID(sessionIDs, f.Cursor):
-		return SessionPage{}, fault.New(fault.Invalid, "the cursor is not one that a list gave")
+		return SessionPage{}, fault.New(fault.Invalid, "the cursor is not a nextCursor of a list")
 	}
 	var from []byte
 	if f.Cursor != "" {

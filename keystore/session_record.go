@@ -10,7 +10,7 @@ import (
 )
 
 // sessionRecord is a session as the store holds it. Times are ms since 1970, 0:
-// not set. When it was last seen is stored as the last use of a key is.
+// not set. The time that it was last seen is stored like the last use of a key.
 type sessionRecord struct {
 	ID      string   `json:"id"`
 	UserID  string   `json:"userId"`
@@ -18,7 +18,7 @@ type sessionRecord struct {
 	Roles   []string `json:"roles,omitempty"`
 	Created int64    `json:"created"`
 	Expires int64    `json:"expires"`
-	// Idle is how long it may go unused, in ms.
+	// Idle is the time without use, in ms, after which it ends.
 	Idle    int64 `json:"idle"`
 	Revoked int64 `json:"revoked,omitempty"`
 	// MAC is the HMAC of the cookie's value under a key derived from the pepper.
@@ -39,8 +39,7 @@ func decodeSession(value []byte) (*sessionRecord, error) {
 	return r, nil
 }
 
-// readSession returns the session of that id; store.ErrNotFound when there is
-// none.
+// readSession returns the session with that id; store.ErrNotFound if there is none.
 func readSession(tx *store.Tx, id string) (*sessionRecord, error) {
 	value, err := tx.Get(sessionKeyOf(id))
 	if err != nil {

@@ -40,8 +40,8 @@ entity Order {
 routes("/v1", auth: session) { GET /orders -> listOrders }
 `
 
-// changeSession runs one operation in a transaction of its own.
-func (w *world) changeSession(fn func(*store.Tx) (keystore.Session, error)) (s keystore.Session, err error) {
+// changeSession runs one operation in its own transaction.
+func (w *fixture) changeSession(fn func(*store.Tx) (keystore.Session, error)) (s keystore.Session, err error) {
 	_, err = w.store.Update(context.Background(), func(tx *store.Tx) (err error) {
 		s, err = fn(tx)
 		return err
@@ -49,15 +49,15 @@ func (w *world) changeSession(fn func(*store.Tx) (keystore.Session, error)) (s k
 	return s, err
 }
 
-func (w *world) createSession(a keystore.Authority, req keystore.CreateSessionRequest) (keystore.Session, error) {
+func (w *fixture) createSession(a keystore.Authority, req keystore.CreateSessionRequest) (keystore.Session, error) {
 	return w.changeSession(func(tx *store.Tx) (keystore.Session, error) { return w.keys.CreateSession(tx, a, req) })
 }
 
-func (w *world) revokeSession(a keystore.Authority, id string) (keystore.Session, error) {
+func (w *fixture) revokeSession(a keystore.Authority, id string) (keystore.Session, error) {
 	return w.changeSession(func(tx *store.Tx) (keystore.Session, error) { return w.keys.RevokeSession(tx, a, id) })
 }
 
-func (w *world) listSessions(a keystore.Authority, f keystore.SessionFilter) (page keystore.SessionPage, err error) {
+func (w *fixture) listSessions(a keystore.Authority, f keystore.SessionFilter) (page keystore.SessionPage, err error) {
 	err = w.store.View(context.Background(), func(tx *store.Tx) (err error) {
 		page, err = w.keys.ListSessions(tx, a, f)
 		return err
@@ -66,7 +66,7 @@ func (w *world) listSessions(a keystore.Authority, f keystore.SessionFilter) (pa
 }
 
 // mustSession returns the session of a call that has to succeed.
-func (w *world) mustSession(s keystore.Session, err error) keystore.Session {
+func (w *fixture) mustSession(s keystore.Session, err error) keystore.Session {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -81,7 +81,7 @@ func valueOf(s keystore.Session) []byte {
 }
 
 // seen checks that the cookie is good, which is a use of it.
-func (w *world) seen(sc *schema.Schema, s keystore.Session) {
+func (w *fixture) seen(sc *schema.Schema, s keystore.Session) {
 	w.Helper()
 	got, err := w.keys.VerifySession(sc, valueOf(s))
 	want := keystore.SessionIdentity{ID: s.ID, UserID: s.UserID, Tenant: s.Tenant, Roles: s.Roles}
@@ -93,14 +93,14 @@ func (w *world) seen(sc *schema.Schema, s keystore.Session) {
 }
 
 // dead checks that the cookie is refused for the reason.
-func (w *world) dead(sc *schema.Schema, s keystore.Session, reason keystore.Reason) {
+func (w *fixture) dead(sc *schema.Schema, s keystore.Session, reason keystore.Reason) {
 	w.Helper()
 	got, err := w.keys.VerifySession(sc, valueOf(s))
 	if err != keystore.ErrInvalidToken || got.Refused != reason {
 		w.Errorf("the cookie gives %v for %q, want it refused for %q", err, got.Refused, reason)
 	}
 	if got.UserID != "" || got.Tenant != "" || got.Roles != nil {
-		w.Errorf("a refused cookie tells %+v", got)
+		w.Errorf("a refused cookie has the identity %+v", got)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestSessionLifecycle(t *testing.T) {
 		w.dead(sc, idle, keystore.Idle)
 	}
 
-	// A shorter life is kept to; a revocation holds at once and for good.
+	// A shorter lifetime is kept; a revocation applies at once and is final.
 	short := create(lasting(time.Minute))
 	w.clock.advance(time.Minute - time.Millisecond)
 	w.seen(sc, short)
@@ -176,7 +176,7 @@ func TestSessionLifecycle(t *testing.T) {
 	w.dead(sc, second, keystore.KeyExpired)
 }
 
-func TestCookiesAndTokensAreNeverGoodInTheOthersPlace(t *testing.T) {
+func TestACookieIsNotValidAsATokenNorATokenAsACookie(t *testing.T) {
 	w := inMemory(t)
 	sc, keys := compile(t, cookies), compile(t, typed)
 	s := w.mustSession(w.createSession(operator(sc), keystore.CreateSessionRequest{UserID: "ada"}))
@@ -199,7 +199,7 @@ func TestCookiesAndTokensAreNeverGoodInTheOthersPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongInASessionIsRefused(t *testing.T) {
+func TestInvalidSessionRequestsAreRefused(t *testing.T) {
 	sc, plain := compile(t, cookies), compile(t, "auth { session cookie { } }\n"+untyped)
 	other := keystore.Authority{Schema: sc, Caller: caller.Caller{Kind: caller.Session, UserID: "ada", Roles: []string{"admin"}}}
 	good := keystore.CreateSessionRequest{UserID: "ada"}
@@ -239,7 +239,7 @@ func TestWhatIsWrongInASessionIsRefused(t *testing.T) {
 		{"too many roles", operator(plain), role(make([]string, 65)...), fault.Invalid, "roles "},
 		{"no time", operator(sc), ttl(0), fault.Invalid, "ttl must be positive"},
 		{"negative time", operator(sc), ttl(-time.Hour), fault.Invalid, "ttl must be positive"},
-		{"too long", operator(sc), ttl(12*time.Hour + time.Millisecond), fault.Invalid, "ttl is longer than a session may last (absolute), 12h"},
+		{"too long", operator(sc), ttl(12*time.Hour + time.Millisecond), fault.Invalid, "ttl is longer than the limit (absolute), 12h"},
 	} {
 		w := inMemory(t)
 		_, err := w.createSession(row.by, row.req)
@@ -255,7 +255,7 @@ func TestWhatIsWrongInASessionIsRefused(t *testing.T) {
 	}
 }
 
-func TestRolesThatTheSchemaHasLostDoNotCount(t *testing.T) {
+func TestRolesRemovedFromTheSchemaAreDropped(t *testing.T) {
 	w := inMemory(t)
 	s := w.mustSession(w.createSession(operator(compile(t, cookies)), keystore.CreateSessionRequest{UserID: "ada", Roles: []string{"admin", "staff"}}))
 	for roles, want := range map[string][]string{"[admin, staff]": {"admin", "staff"}, "[staff, boss]": {"staff"}, "[boss]": {}} {
@@ -499,7 +499,7 @@ func TestDeadSessionsAreSweptAndLastSeenIsWrittenOnceAMinute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{TB: t, clock: clock, store: st, keys: keys}
+		w := &fixture{TB: t, clock: clock, store: st, keys: keys}
 		pass := func(d time.Duration) {
 			clock.advance(d)
 			time.Sleep(d)
@@ -551,7 +551,7 @@ func TestDeadSessionsAreSweptAndLastSeenIsWrittenOnceAMinute(t *testing.T) {
 		}
 		w.dead(sc, young, keystore.Idle)
 		if n := len(w.audit()); n != 5 {
-			t.Errorf("%d audit records: sweeping is no change by anyone", n)
+			t.Errorf("%d audit records: sweeping sessions must not be recorded", n)
 		}
 		if err := errors.Join(keys.Close(), st.Close()); err != nil {
 			t.Error(err)
@@ -578,7 +578,7 @@ func TestDerivedKeysDifferByPurposeAndPepper(t *testing.T) {
 }
 
 // check gives the pepper's check value in the store.
-func (w *world) check() (check []byte) {
+func (w *fixture) check() (check []byte) {
 	w.Helper()
 	err := w.store.View(context.Background(), func(tx *store.Tx) (err error) {
 		check, err = tx.Get([]byte("keystore/pepper"))

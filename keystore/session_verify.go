@@ -16,23 +16,23 @@ type SessionIdentity struct {
 	ID     string
 	UserID string
 	Tenant string
-	// Roles are those that the schema has; they are shared and not to be changed.
+	// Roles are those that the schema has. They are shared and must not be changed.
 	Roles []string
-	// Refused is empty for a good cookie. For another it is the reason, and of the
+	// Refused is empty for a valid cookie. For another it is the reason, and of the
 	// fields above only ID may be set.
 	Refused Reason
 
 	seen *use
 }
 
-// knownSession is what the index holds of one session.
+// knownSession is one session in the index.
 type knownSession struct {
 	version store.Seq
 	mac     [sha256.Size]byte
-	entry   *sessionEntry // nil for one that could not be read
+	entry   *sessionEntry // nil if the record cannot be read
 }
 
-// sessionEntry is a session as VerifySession needs it. It is immutable.
+// sessionEntry is what VerifySession needs of a session. It is immutable.
 type sessionEntry struct {
 	identity SessionIdentity
 	expires  int64 // ms
@@ -43,8 +43,8 @@ type sessionEntry struct {
 
 // VerifySession returns the session that the value of a cookie belongs to, under
 // the schema s, or ErrInvalidToken with the reason in the identity. It neither
-// keeps nor changes value, reads memory alone, takes no lock and allocates nothing
-// unless the schema has lost a role.
+// keeps nor changes value, reads only memory and takes no lock. It allocates only if a role
+// of the session is no longer in the schema.
 func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentity, error) {
 	if !ValidToken(value) {
 		return SessionIdentity{Refused: Malformed}, ErrInvalidToken
@@ -62,8 +62,8 @@ func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentit
 	return identity, nil
 }
 
-// SawSession notes that the session of a good identity was seen, which keeps it
-// from becoming idle: for a request that was let in. It allocates nothing.
+// SawSession records the use of a session by an admitted request, so that it does not
+// become idle. The identity must be valid. It allocates nothing.
 func (k *Keystore) SawSession(session SessionIdentity) { k.uses.touch(session.seen, k.clock.Now()) }
 
 func (e *sessionEntry) refusedAt(now int64) Reason {
@@ -78,7 +78,7 @@ func (e *sessionEntry) refusedAt(now int64) Reason {
 	return ""
 }
 
-// end is when the session died, or dies if it is not seen again, in ms.
+// end returns the end of the session, in ms, if it is not used again.
 func (e *sessionEntry) end() int64 {
 	if e.revoked != 0 {
 		return e.revoked
@@ -86,13 +86,13 @@ func (e *sessionEntry) end() int64 {
 	return min(e.expires, e.seen.last.Load()+e.idle)
 }
 
-// rolesUnder leaves out the roles that the schema does not have.
+// rolesUnder returns the roles that the schema has.
 func rolesUnder(s *schema.Schema, all []string) []string {
-	lost := func(role string) bool { return !s.HasRole(role) }
-	if !slices.ContainsFunc(all, lost) {
+	removed := func(role string) bool { return !s.HasRole(role) }
+	if !slices.ContainsFunc(all, removed) {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), lost)
+	return slices.DeleteFunc(slices.Clone(all), removed)
 }
 
 func (k *Keystore) followSession(version store.Seq, id string, value []byte) error {
@@ -128,8 +128,8 @@ func (k *Keystore) sessionEntryLocked(r *sessionRecord) *sessionEntry {
 	return e
 }
 
-// forgetSession drops a session whose record was deleted.
-func (k *Keystore) forgetSession(id string) {
+// removeSession removes a session whose record was deleted.
+func (k *Keystore) removeSession(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if old := k.sessions[id]; old != nil && old.entry != nil {
@@ -141,14 +141,13 @@ func (k *Keystore) forgetSession(id string) {
 
 const (
 	sweepEvery = time.Hour
-	// keptAfterEnd is how long a dead session can still be listed, and told apart
-	// in the log from one that never was.
-	keptAfterEnd = 24 * time.Hour
-	// sweptPerWrite keeps one transaction small.
-	sweptPerWrite = 1000
+	// keptAfterEnd is how long a dead session can still be listed, and is named in the log
+	// when its cookie is refused.
+	keptAfterEnd  = 24 * time.Hour
+	sweptPerWrite = 1000 // sessions in one transaction
 )
 
-// sweepSessions deletes what is left of sessions that ended before a time, in ms.
+// sweepSessions deletes the sessions that ended before a time, in ms.
 func (k *Keystore) sweepSessions(ctx context.Context, before int64) error {
 	for some := range slices.Chunk(k.sessionsEndedBefore(before), sweptPerWrite) {
 		_, err := k.store.Update(ctx, func(tx *store.Tx) error {

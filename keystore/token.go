@@ -11,7 +11,7 @@ import (
 //
 //	<prefix>_<30 random characters><6 characters of their CRC-32>
 //
-// all of it base62 behind the underscore. 62^30 is 178 bits.
+// with base62 characters after the underscore. 62^30 is 178 bits.
 const (
 	alphabet    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	randomLen   = 30
@@ -21,8 +21,8 @@ const (
 	maxTokenLen = maxPrefix + 1 + randomLen + checksumLen
 )
 
-// NewToken returns a new token with the given prefix, 2-8 small letters or
-// digits that begin with a letter; with any other prefix ValidToken refuses it.
+// NewToken returns a new token with the given prefix: 2-8 lower-case letters or digits,
+// the first a letter. With any other prefix ValidToken refuses it.
 func NewToken(prefix string) secret.Token {
 	token := make([]byte, 0, maxTokenLen)
 	token = append(token, prefix...)
@@ -32,8 +32,8 @@ func NewToken(prefix string) secret.Token {
 	return secret.NewToken(string(append(token, sum[:]...)))
 }
 
-// appendRandom appends n characters, each of the alphabet's equally likely: 248
-// is the largest multiple of 62 in a byte, what lies above is thrown away.
+// appendRandom appends n characters of the alphabet, all equally likely: 248 is the largest
+// multiple of 62 in a byte, and bytes from there on are discarded.
 func appendRandom(dst []byte, n int) []byte {
 	var pool [2 * randomLen]byte
 	for {
@@ -50,8 +50,8 @@ func appendRandom(dst []byte, n int) []byte {
 	}
 }
 
-// ValidToken reports whether b has the form of a token and the checksum that
-// goes with its characters. It says nothing about whether a key has that token.
+// ValidToken reports whether b has the form of a token and the right checksum. It says
+// nothing about whether a key has that token.
 func ValidToken(b []byte) bool {
 	prefix := len(b) - 1 - randomLen - checksumLen
 	if prefix < minPrefix || prefix > maxPrefix || b[prefix] != '_' {
@@ -72,7 +72,7 @@ func ValidToken(b []byte) bool {
 	return checksum(random) == [checksumLen]byte(sum)
 }
 
-// holdsToken reports whether a token stands anywhere in text.
+// holdsToken reports whether text contains a token.
 func holdsToken(text string) bool {
 	const tail = 1 + randomLen + checksumLen
 	for i := range len(text) - tail + 1 {

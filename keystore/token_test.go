@@ -14,7 +14,7 @@ import (
 	"runner.example/keystore"
 )
 
-func TestTokensOfOthersMakingAreRecognised(t *testing.T) {
+func TestTokensOfAnIndependentImplementationAreValid(t *testing.T) {
 	// Random part and its CRC-32 in base62, computed by another program.
 	for _, s := range []string{
 		"0000000000000000000000000000002C8GjS",
@@ -49,7 +49,7 @@ func TestANewTokenIsValidAndEveryChangeOfOneCharacterIsNot(t *testing.T) {
 	}
 }
 
-func TestWhatHasNotTheFormOfATokenIsNotValid(t *testing.T) {
+func TestMalformedTokensAreNotValid(t *testing.T) {
 	text := keystore.NewToken("ord").Reveal()
 	body := text[len("ord_"):]
 	for name, s := range map[string]string{
@@ -100,7 +100,7 @@ func TestEveryCharacterOfATokenIsEquallyLikely(t *testing.T) {
 	}
 }
 
-func TestNoRandomnessButTheSystemsIsUsed(t *testing.T) {
+func TestOnlyTheSystemsRandomnessIsUsed(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)

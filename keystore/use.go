@@ -2,20 +2,20 @@ package keystore
 
 import "sync/atomic"
 
-// use is when a key or a session was last used. Requests note it here, a writer in the
-// background puts it into the store.
+// use is the last use of a key or a session. Requests record it here, a background task
+// writes it to the store.
 type use struct {
 	id     string
 	last   atomic.Int64 // ms; 0: never
 	queued atomic.Bool  // it is in the list of uses to be written
-	next   *use         // in that list; belongs to who queued it
+	next   *use         // in that list; belongs to the goroutine that queued it
 }
 
-// useStep is how exact a use is noted, in ms: a busy key's requests, on all
-// CPUs, write the same word no more often.
+// useStep is the resolution of the last use, in ms: concurrent requests with a busy key
+// write the same word at most that often.
 const useStep = 1000
 
-// atLeast sets the last use to at unless a later one is known.
+// atLeast sets the last use to at unless it is later.
 func (u *use) atLeast(at int64) {
 	for {
 		last := u.last.Load()
@@ -25,10 +25,10 @@ func (u *use) atLeast(at int64) {
 	}
 }
 
-// uses is the list of what has to be written: a stack without a lock.
+// uses is the list of uses to be written: a lock-free stack.
 type uses struct{ head atomic.Pointer[use] }
 
-// touch notes that the key was used at now.
+// touch records that the key was used at now.
 func (l *uses) touch(u *use, now int64) {
 	if now-u.last.Load() < useStep {
 		return
@@ -37,7 +37,7 @@ func (l *uses) touch(u *use, now int64) {
 	l.add(u)
 }
 
-// add puts a use into the list unless it is there.
+// add adds a use to the list unless it is there.
 func (l *uses) add(u *use) {
 	if u.queued.Swap(true) {
 		return
@@ -50,8 +50,8 @@ func (l *uses) add(u *use) {
 	}
 }
 
-// take empties the list. What is noted while it runs is read by who writes what
-// it returns, or is in the list again.
+// take empties the list. A use that is recorded meanwhile is seen by the caller when it
+// reads last, or is in the list again.
 func (l *uses) take() []*use {
 	var out []*use
 	for u := l.head.Swap(nil); u != nil; {

@@ -18,8 +18,8 @@ func TestTheLastUseIsKnownAtOnceAndAfterARestart(t *testing.T) {
 	used := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	unused := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	w.clock.advance(time.Hour)
-	w.good(used)
-	w.bad(keystore.Key{Token: keystore.NewToken("ord")}, keystore.Unknown)
+	w.accepts(used)
+	w.rejects(keystore.Key{Token: keystore.NewToken("ord")}, keystore.Unknown)
 	check := func() {
 		t.Helper()
 		if got := w.must(w.get(op, used.ID)); !got.LastUsedAt.Equal(noon.Add(time.Hour)) {
@@ -35,16 +35,16 @@ func TestTheLastUseIsKnownAtOnceAndAfterARestart(t *testing.T) {
 	w.must(w.rotate(op, used.ID, 0))
 	check()
 	if n := len(w.audit()); n != 3 {
-		t.Errorf("%d audit records of three changes: a use is no change", n)
+		t.Errorf("%d audit records of three changes: a use must not be recorded", n)
 	}
 }
 
-func TestARefusedTokenIsNoUse(t *testing.T) {
+func TestARefusedTokenDoesNotCountAsAUse(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	w.must(w.disable(op, key.ID))
-	w.bad(key, keystore.KeyOff)
+	w.rejects(key, keystore.KeyOff)
 	if got := w.must(w.get(op, key.ID)); !got.LastUsedAt.IsZero() {
 		t.Errorf("last used %v", got.LastUsedAt)
 	}
@@ -100,7 +100,7 @@ func TestAnOlderLastUseDoesNotReplaceANewerOne(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
-	w.good(key)
+	w.accepts(key)
 	for _, c := range []struct{ written, want time.Duration }{{-time.Hour, 0}, {time.Hour, time.Hour}} {
 		at := binary.BigEndian.AppendUint64(nil, uint64(noon.Add(c.written).UnixMilli()))
 		_, err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("keystore/use/"+key.ID), at) })
@@ -113,7 +113,7 @@ func TestAnOlderLastUseDoesNotReplaceANewerOne(t *testing.T) {
 	}
 }
 
-func TestLastUsesMakeNoChangeOfAKeyConflict(t *testing.T) {
+func TestLastUsesDoNotConflictWithChangesOfAKey(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))

@@ -14,16 +14,16 @@ import (
 	"runner.example/store"
 )
 
-func TestAKeyIsGoodUntilTheMillisecondOfItsEnd(t *testing.T) {
+func TestAKeyIsValidUntilTheMillisecondOfItsEnd(t *testing.T) {
 	w := inMemory(t)
 	key := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
 	w.clock.advance(time.Hour - time.Millisecond)
-	w.good(key)
+	w.accepts(key)
 	w.clock.advance(time.Millisecond)
-	w.bad(key, keystore.KeyExpired)
+	w.rejects(key, keystore.KeyExpired)
 }
 
-func TestEveryRefusalIsTheSameErrorWhateverTheReason(t *testing.T) {
+func TestEveryRefusalIsTheSameError(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	create := func() keystore.Key {
@@ -36,16 +36,16 @@ func TestEveryRefusalIsTheSameErrorWhateverTheReason(t *testing.T) {
 	w.must(w.disable(op, disabled.ID))
 	w.must(w.rotate(op, rotated.ID, 0))
 	w.must(w.rotate(op, graced.ID, time.Minute))
-	w.good(graced)
+	w.accepts(graced)
 	w.clock.advance(time.Minute)
 
-	w.bad(expired, keystore.KeyExpired)
-	w.bad(revoked, keystore.KeyRevoked)
-	w.bad(disabled, keystore.KeyOff)
-	w.bad(rotated, keystore.Unknown)
-	w.bad(graced, keystore.GraceOver)
-	w.bad(keystore.Key{Token: keystore.NewToken("ord")}, keystore.Unknown)
-	w.bad(keystore.Key{}, keystore.Malformed)
+	w.rejects(expired, keystore.KeyExpired)
+	w.rejects(revoked, keystore.KeyRevoked)
+	w.rejects(disabled, keystore.KeyOff)
+	w.rejects(rotated, keystore.Unknown)
+	w.rejects(graced, keystore.GraceOver)
+	w.rejects(keystore.Key{Token: keystore.NewToken("ord")}, keystore.Unknown)
+	w.rejects(keystore.Key{}, keystore.Malformed)
 	if text := keystore.ErrInvalidToken.Error(); strings.Contains(text, "expired") || strings.Contains(text, "revoked") {
 		t.Errorf("the refusal says %q", text)
 	}
@@ -62,17 +62,17 @@ func TestTheIndexIsBuiltFromTheStore(t *testing.T) {
 	w.must(w.disable(op, disabled.ID))
 	next := w.must(w.rotate(op, old.ID, time.Hour))
 	w.reopen()
-	w.good(kept)
-	w.good(old)
-	w.good(next)
-	w.bad(revoked, keystore.KeyRevoked)
-	w.bad(disabled, keystore.KeyOff)
+	w.accepts(kept)
+	w.accepts(old)
+	w.accepts(next)
+	w.rejects(revoked, keystore.KeyRevoked)
+	w.rejects(disabled, keystore.KeyOff)
 	w.clock.advance(time.Hour)
-	w.bad(old, keystore.GraceOver)
-	w.good(next)
+	w.rejects(old, keystore.GraceOver)
+	w.accepts(next)
 }
 
-func TestAChangeThatWasNotCommittedNeverCounts(t *testing.T) {
+func TestAnUncommittedChangeHasNoEffect(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	key := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
@@ -89,14 +89,14 @@ func TestAChangeThatWasNotCommittedNeverCounts(t *testing.T) {
 		if got, err := w.keys.Get(tx, op, key.ID); err != nil || got.Status != keystore.Revoked {
 			t.Errorf("the transaction does not see its own change: %+v, %v", got, err)
 		}
-		w.good(key) // and nobody else sees it
+		w.accepts(key) // and other readers do not see it
 		return undone
 	})
 	if err != undone {
 		t.Fatal(err)
 	}
-	w.good(key)
-	w.bad(made, keystore.Unknown)
+	w.accepts(key)
+	w.rejects(made, keystore.Unknown)
 	if w.keys.Epoch() != epoch {
 		t.Error("the epoch grew")
 	}
@@ -124,7 +124,7 @@ func TestTheEpochGrowsWithEveryChange(t *testing.T) {
 	grown("enable")
 	w.must(w.revoke(op, key.ID))
 	grown("revoke")
-	w.bad(key, keystore.KeyRevoked)
+	w.rejects(key, keystore.KeyRevoked)
 	if w.keys.Epoch() != epoch {
 		t.Error("a verification moves the epoch")
 	}
@@ -179,7 +179,7 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 		if w.keys.Epoch() == epoch {
 			t.Fatal("the epoch does not tell of the revocation")
 		}
-		w.bad(key, keystore.KeyRevoked)
+		w.rejects(key, keystore.KeyRevoked)
 		used += r.used.Load()
 	}
 	cancel()
@@ -187,7 +187,7 @@ func TestRevokedKeyIsRefusedAtOnce(t *testing.T) {
 	t.Logf("%d good requests in %d rounds", used, rounds)
 }
 
-func TestAGoodKeyIsNeverRefusedWhileOthersChange(t *testing.T) {
+func TestAValidKeyIsNeverRefusedWhileOthersChange(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	steady := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
@@ -225,9 +225,9 @@ func TestAGoodKeyIsNeverRefusedWhileOthersChange(t *testing.T) {
 	}
 	cancel()
 	readers.Wait()
-	w.good(steady)
-	w.good(graced)
-	w.good(next)
+	w.accepts(steady)
+	w.accepts(graced)
+	w.accepts(next)
 }
 
 func TestVerifyAllocatesNothing(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 const progressEvery = 5 * time.Second
 
 // tend does for a new release what need not be done before it serves: it builds
-// its indexes and warns of keys that open nothing any more.
+// its indexes and warns of orphaned keys.
 func (r *Runtime) tend(rel *release, sources []diag.Source) {
 	ctx, cancel := context.WithCancel(r.serving)
 	rel.tending = cancel
@@ -26,11 +26,11 @@ func (r *Runtime) tend(rel *release, sources []diag.Source) {
 		if len(sources) > 0 {
 			place.File = sources[0].Name
 		}
-		stranded, err := r.opt.Keystore.Stranded(ctx, rel.schema, place)
+		orphaned, err := r.opt.Keystore.OrphanedKeys(ctx, rel.schema, place)
 		if err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("compare keys with the schema", "cause", err)
 		}
-		for _, d := range stranded {
+		for _, d := range orphaned {
 			r.opt.Logger.Warn("schema", "about", d.String())
 		}
 		if err := rel.host.Entities.BuildIndexes(ctx, r.tellProgress()); err != nil && ctx.Err() == nil {

@@ -186,7 +186,7 @@ func (s *Store) applyLocal(e *entry) {
 	}
 	if err := s.machine.commit(seq, e); err != nil {
 		err = fmt.Errorf("writes stopped, restart to recover: commit %d: %w", seq, err)
-		s.log.Error("store stops writing", "cause", err)
+		s.log.Error("store writes stopped", "cause", err)
 		s.failure.Store(&err)
 		e.fail(unknown(err))
 		return

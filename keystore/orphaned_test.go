@@ -10,7 +10,7 @@ import (
 	"runner.example/keystore"
 )
 
-func TestKeysOfAScopeThatIsGoneAreWarnedOfByName(t *testing.T) {
+func TestOrphanedKeysAreNamedInAWarning(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	var ids []string
@@ -22,7 +22,7 @@ func TestKeysOfAScopeThatIsGoneAreWarnedOfByName(t *testing.T) {
 	w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	warnings := func(schema string) string {
 		t.Helper()
-		list, err := w.keys.Stranded(context.Background(), compile(t, schema), diag.Span{File: "app.schema"})
+		list, err := w.keys.OrphanedKeys(context.Background(), compile(t, schema), diag.Span{File: "app.schema"})
 		if err != nil || list.HasErrors() {
 			t.Fatal(err, list)
 		}
@@ -39,7 +39,7 @@ func TestKeysOfAScopeThatIsGoneAreWarnedOfByName(t *testing.T) {
 	if got := warnings(strings.ReplaceAll(typed, "orders_write", "orders_change")); got != "" {
 		t.Errorf("a scope that was renamed: %s", got)
 	}
-	const says = " is gone, and live keys of it open nothing any more: revoke them or bring it back: "
+	const says = " is not in the schema, so its live keys are refused: revoke them or declare the scope again: "
 	want := `app.schema: warning[W600]: scope "minter"` + says + strings.Join(ids[:10], ", ") + " and 2 more\n" +
 		`app.schema: warning[W600]: scope "orders_write"` + says + other.ID
 	if got := warnings(untyped); got != want {

@@ -136,8 +136,8 @@ func (c *clock) machine() credtime.Machine {
 	}
 }
 
-// world is a store with its keys.
-type world struct {
+// fixture is a store with its keys.
+type fixture struct {
 	testing.TB
 	clock *clock
 	store *store.Store
@@ -145,21 +145,21 @@ type world struct {
 	opt   keystore.Options
 }
 
-// inMemory opens a world that leaves nothing behind.
-func inMemory(t testing.TB) *world {
-	w := &world{TB: t, clock: newClock()}
+// inMemory opens a fixture that leaves nothing behind.
+func inMemory(t testing.TB) *fixture {
+	w := &fixture{TB: t, clock: newClock()}
 	w.open()
 	return w
 }
 
-// onDisk opens a world in a folder of its own.
-func onDisk(t testing.TB) *world {
-	w := &world{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
+// onDisk opens a fixture in a new directory.
+func onDisk(t testing.TB) *fixture {
+	w := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: t.TempDir()}}
 	w.open()
 	return w
 }
 
-func (w *world) open() {
+func (w *fixture) open() {
 	w.Helper()
 	if err := w.tryOpen(); err != nil {
 		w.Fatal(err)
@@ -167,7 +167,7 @@ func (w *world) open() {
 	w.Cleanup(w.close)
 }
 
-func (w *world) tryOpen() (err error) {
+func (w *fixture) tryOpen() (err error) {
 	w.opt.Machine = w.clock.machine()
 	if w.store, err = store.Open(store.Options{Dir: w.opt.Dir, Clock: w.clock.now}); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (w *world) tryOpen() (err error) {
 	return nil
 }
 
-func (w *world) close() {
+func (w *fixture) close() {
 	if w.keys == nil {
 		return
 	}
@@ -189,7 +189,7 @@ func (w *world) close() {
 }
 
 // reopen is a restart of the server.
-func (w *world) reopen() {
+func (w *fixture) reopen() {
 	w.Helper()
 	w.close()
 	w.open()
@@ -205,8 +205,8 @@ func session(s *schema.Schema, tenant, user string, roles ...string) keystore.Au
 	return keystore.Authority{Schema: s, Caller: caller.Caller{Kind: caller.Session, UserID: user, Tenant: tenant, Roles: roles}}
 }
 
-// change runs one operation in a transaction of its own.
-func (w *world) change(fn func(*store.Tx) (keystore.Key, error)) (key keystore.Key, err error) {
+// change runs one operation in its own transaction.
+func (w *fixture) change(fn func(*store.Tx) (keystore.Key, error)) (key keystore.Key, err error) {
 	_, err = w.store.Update(w.Context(), func(tx *store.Tx) (err error) {
 		key, err = fn(tx)
 		return err
@@ -214,27 +214,27 @@ func (w *world) change(fn func(*store.Tx) (keystore.Key, error)) (key keystore.K
 	return key, err
 }
 
-func (w *world) create(a keystore.Authority, req keystore.CreateRequest) (keystore.Key, error) {
+func (w *fixture) create(a keystore.Authority, req keystore.CreateRequest) (keystore.Key, error) {
 	return w.change(func(tx *store.Tx) (keystore.Key, error) { return w.keys.Create(tx, a, req) })
 }
 
-func (w *world) rotate(a keystore.Authority, id string, grace time.Duration) (keystore.Key, error) {
+func (w *fixture) rotate(a keystore.Authority, id string, grace time.Duration) (keystore.Key, error) {
 	return w.change(func(tx *store.Tx) (keystore.Key, error) { return w.keys.Rotate(tx, a, id, grace) })
 }
 
-func (w *world) revoke(a keystore.Authority, id string) (keystore.Key, error) {
+func (w *fixture) revoke(a keystore.Authority, id string) (keystore.Key, error) {
 	return w.change(func(tx *store.Tx) (keystore.Key, error) { return w.keys.Revoke(tx, a, id) })
 }
 
-func (w *world) disable(a keystore.Authority, id string) (keystore.Key, error) {
+func (w *fixture) disable(a keystore.Authority, id string) (keystore.Key, error) {
 	return w.change(func(tx *store.Tx) (keystore.Key, error) { return w.keys.Disable(tx, a, id) })
 }
 
-func (w *world) enable(a keystore.Authority, id string) (keystore.Key, error) {
+func (w *fixture) enable(a keystore.Authority, id string) (keystore.Key, error) {
 	return w.change(func(tx *store.Tx) (keystore.Key, error) { return w.keys.Enable(tx, a, id) })
 }
 
-func (w *world) get(a keystore.Authority, id string) (key keystore.Key, err error) {
+func (w *fixture) get(a keystore.Authority, id string) (key keystore.Key, err error) {
 	err = w.store.View(w.Context(), func(tx *store.Tx) (err error) {
 		key, err = w.keys.Get(tx, a, id)
 		return err
@@ -242,7 +242,7 @@ func (w *world) get(a keystore.Authority, id string) (key keystore.Key, err erro
 	return key, err
 }
 
-func (w *world) list(a keystore.Authority, f keystore.Filter) (page keystore.Page, err error) {
+func (w *fixture) list(a keystore.Authority, f keystore.Filter) (page keystore.Page, err error) {
 	err = w.store.View(w.Context(), func(tx *store.Tx) (err error) {
 		page, err = w.keys.List(tx, a, f)
 		return err
@@ -251,7 +251,7 @@ func (w *world) list(a keystore.Authority, f keystore.Filter) (page keystore.Pag
 }
 
 // must returns the key of a call that has to succeed.
-func (w *world) must(key keystore.Key, err error) keystore.Key {
+func (w *fixture) must(key keystore.Key, err error) keystore.Key {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -259,8 +259,8 @@ func (w *world) must(key keystore.Key, err error) keystore.Key {
 	return key
 }
 
-// refuses checks that a call failed with the code and a text that tells what.
-func (w *world) refuses(code fault.Code, err error) {
+// refuses checks that a call failed with the code and text.
+func (w *fixture) refuses(code fault.Code, err error) {
 	w.Helper()
 	if got := fault.CodeOf(err); got != code {
 		w.Errorf("refused with %q (%v), want %q", got, err, code)
@@ -271,7 +271,7 @@ func (w *world) refuses(code fault.Code, err error) {
 }
 
 // good checks that the token is accepted as the key's.
-func (w *world) good(key keystore.Key) {
+func (w *fixture) accepts(key keystore.Key) {
 	w.Helper()
 	got, err := w.keys.Verify([]byte(key.Token.Reveal()))
 	if err != nil {
@@ -284,14 +284,14 @@ func (w *world) good(key keystore.Key) {
 }
 
 // bad checks that the token is refused for the reason.
-func (w *world) bad(key keystore.Key, reason keystore.Reason) {
+func (w *fixture) rejects(key keystore.Key, reason keystore.Reason) {
 	w.Helper()
 	got, err := w.keys.Verify([]byte(key.Token.Reveal()))
 	if err != keystore.ErrInvalidToken || got.Refused != reason {
 		w.Errorf("the token gives %v for %q, want it refused for %q", err, got.Refused, reason)
 	}
 	if got.Scope != "" || got.Tenant != "" || got.Owner != "" || got.Metadata != nil {
-		w.Errorf("a refused token tells %+v", got)
+		w.Errorf("a refused token has the identity %+v", got)
 	}
 }
 
