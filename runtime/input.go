@@ -100,7 +100,7 @@ func checkInput(input *schema.ObjectType, body []byte, m *cost.Meter) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	broken := schema.BrokenJSON(body, m)
+	broken := schema.JSONError(body, m)
 	if m.Err() != nil {
 		return m.Err()
 	}

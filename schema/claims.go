@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// CheckJSON refuses what is not one JSON value as the host reads it: at most 64 deep,
-// no repeated member, valid UTF-8.
+// CheckJSON returns an error if raw is not a JSON value that the host accepts: at most 64
+// levels deep, no repeated members, valid UTF-8.
 func CheckJSON(raw []byte) error {
 	_, err := compactJSON(nil, raw)
 	return err
 }
 
-// ReadClaims gives what rules see of the JSON object that a JWT claims, as
-// caller.Caller.Claimed holds it: a Value by each name. What is null is not there, for
-// the caller does not have it, and neither is a number that no field could hold.
+// ReadClaims reads the JSON object of a JWT's claims as rules see them: a Value by name, for
+// caller.Caller.Claimed. It omits claims that are null, and numbers that no type can have.
 func ReadClaims(raw []byte) (map[string]any, error) {
 	if err := CheckJSON(raw); err != nil {
 		return nil, err
@@ -26,7 +25,7 @@ func ReadClaims(raw []byte) (map[string]any, error) {
 	}
 	claims := make(map[string]any, len(members))
 	for name, member := range members {
-		v, err := FreeValue(member)
+		v, err := ParseUntyped(member)
 		if err != nil || v.IsNull() {
 			continue
 		}

@@ -9,17 +9,17 @@ import (
 	"runner.example/internal/diag"
 )
 
-// AuthSettings is what the auth block says, its defaults filled in.
+// AuthSettings has the settings of the auth block, defaults included.
 type AuthSettings struct {
-	// Roles are those that count; others in a token are dropped. Nil when the
-	// schema declares none.
+	// Roles are the declared roles; other roles in a token are ignored. Nil if the schema
+	// declares none.
 	Roles []string
-	// User and Tenant name the entities whose ids auth.userId and auth.tenant
-	// are; empty without.
+	// User and Tenant name the entities that auth.userId and auth.tenant are ids of; empty
+	// if not declared.
 	User, Tenant string
-	// Origins are those the CSRF rule trusts.
+	// Origins are trusted by the CSRF rule.
 	Origins []string
-	// Cookie and JWT are nil where the schema declares no such session.
+	// Cookie and JWT are nil if the schema does not declare such a session.
 	Cookie *CookieSession
 	JWT    *JWTSession
 }
@@ -28,19 +28,18 @@ type AuthSettings struct {
 type CookieSession struct {
 	// Name of the cookie: "__Host-session" unless declared.
 	Name string
-	// Idle and Absolute bound a session: 30 minutes and 12 hours unless
-	// declared.
+	// Idle and Absolute limit a session's life: 30 minutes and 12 hours unless declared.
 	Idle, Absolute time.Duration
-	// SameSite is "lax" (unless declared) or "strict".
+	// SameSite is "lax" (the default) or "strict".
 	SameSite string
 }
 
 // JWTSession is `session jwt`.
 type JWTSession struct {
 	Issuer, Audience, JWKS string
-	// Algorithms are those declared; nil when the schema names none.
+	// Algorithms are the declared ones; nil if the schema names none.
 	Algorithms []string
-	// Tenant and Roles name the claims that hold them; empty without.
+	// Tenant and Roles name the claims with these values; empty if not declared.
 	Tenant, Roles string
 }
 
@@ -52,7 +51,7 @@ type Enum struct {
 	Span   diag.Span
 }
 
-// Has reports that the enum has a value of that name.
+// Has reports whether the enum has a value of that name.
 func (e *Enum) Has(name string) bool { return slices.Contains(e.Values, name) }
 
 // ObjectType is the shape of a request's body or a function's result.
@@ -70,10 +69,9 @@ type Entity struct {
 	Fields []*Field
 	// ID is the field of the row's own id.
 	ID *Field
-	// Tenant is the @tenant field, nil without one.
+	// Tenant is the @tenant field, or nil.
 	Tenant *Field
-	// Indexes are those of @unique, @index, @@unique and @@index, with their
-	// columns as declared.
+	// Indexes are declared by @unique, @index, @@unique and @@index.
 	Indexes []*Index
 	// Policies are in order of declaration.
 	Policies []*Policy
@@ -90,7 +88,7 @@ func (e *Entity) SetFields(fields []*Field) {
 	}
 }
 
-// Field returns the field of that name, nil when there is none.
+// Field returns the field of that name, or nil.
 func (e *Entity) Field(name string) *Field { return e.byName[name] }
 
 // FieldNames are the names of all fields, in order of declaration.
@@ -106,7 +104,7 @@ func (e *Entity) FieldNames() []string {
 type Index struct {
 	Columns []IndexColumn
 	Unique  bool
-	// Global: the uniqueness holds over all tenants.
+	// Global reports that the index is unique over all tenants.
 	Global bool
 	Span   diag.Span
 }
@@ -120,35 +118,34 @@ type IndexColumn struct {
 // Field is a field of an entity or an object type, or a function's parameter.
 type Field struct {
 	Name, Doc string
-	// Pos is the field's place among its owner's, from 0.
+	// Pos is the field's index in its owner's fields.
 	Pos  int
 	Type Type
-	// Default is what a field left out gets, if HasDefault; DefaultNow asks for
-	// the time (or the date) of the request instead.
+	// Default is the value of an omitted field, if HasDefault. With DefaultNow it is the
+	// time or the date of the request.
 	Default                Value
 	HasDefault, DefaultNow bool
 
 	Hidden, ReadOnly, Created, Updated bool
-	// OnDelete says what becomes of a row when the one its relation leads to is
-	// deleted.
+	// OnDelete is what happens to a row when the row that its relation refers to is deleted.
 	OnDelete OnDelete
-	// Inverse is, of a to-many field, the relation in the other entity.
+	// Inverse is, for a to-many field, the relation in the other entity.
 	Inverse *Field
 	Span    diag.Span
 }
 
-// OnDelete is what @onDelete says. The zero value is Restrict.
+// OnDelete is what happens to a row when the row that its relation refers to is deleted. The
+// zero value is Restrict.
 type OnDelete uint8
 
-// What becomes of a row when the one that it leads to is deleted.
+// The values of @onDelete.
 const (
-	Restrict OnDelete = iota // that one cannot be deleted
-	Cascade                  // it is deleted too
+	Restrict OnDelete = iota // the deletion is refused
+	Cascade                  // the row is deleted too
 	Clear                    // its relation becomes null
 )
 
-// TypeKind is a built-in type, or one of the kinds of declared ones. The zero
-// value is no type.
+// TypeKind is a built-in type or a kind of declared type. The zero value is not valid.
 type TypeKind uint8
 
 // The kinds of types.
@@ -189,8 +186,8 @@ const MaxDigits = 38
 // MaxSafeInteger is the largest whole number that every JSON reader keeps exactly.
 const MaxSafeInteger = 1<<53 - 1
 
-// String gives the kind as the schema language writes it; of declared types,
-// what they are: "enum", "relation", "to-many relation", "type".
+// String returns the name of a built-in type; for declared types it returns "enum",
+// "relation", "to-many relation" or "type".
 func (k TypeKind) String() string {
 	if k >= ID && k <= Bytes {
 		return BuiltinTypes[k-ID]
@@ -202,17 +199,16 @@ func (k TypeKind) String() string {
 type Type struct {
 	Kind           TypeKind
 	List, Optional bool
-	// MinLen and MaxLen bound a string or a text, in code points, if HasMaxLen.
+	// MinLen and MaxLen limit a string or a text, in code points, if HasMaxLen.
 	MinLen, MaxLen int
 	HasMaxLen      bool
-	// Min and Max are those of int(1..100), @min and @max; null when nothing is
-	// declared.
+	// Min and Max are set by int(1..100), @min and @max; null if not declared.
 	Min, Max Value
-	// Digits and Places are those of a decimal.
+	// Digits and Places are the parameters of a decimal.
 	Digits, Places int
-	// Pattern is nil when nothing is declared.
+	// Pattern is nil if not declared.
 	Pattern *regexp.Regexp
-	program int         // of Pattern, in instructions
+	program int         // instructions of Pattern
 	Enum    *Enum       // EnumKind
 	Entity  *Entity     // Relation, ToMany
 	Object  *ObjectType // Object
@@ -221,8 +217,7 @@ type Type struct {
 	ExternalIDs bool
 }
 
-// String gives the type as the schema language writes it, without its bounds:
-// "string[]?", "Order".
+// String returns the type in schema syntax without its bounds: "string[]?", "Order".
 func (t *Type) String() string {
 	name := t.Kind.String()
 	switch {
@@ -242,10 +237,10 @@ func (t *Type) String() string {
 	return name
 }
 
-// ActionSet is a set of what can be done to rows.
+// ActionSet is a set of actions on rows.
 type ActionSet uint8
 
-// The actions. `write` is ActInsert and ActUpdate, `all` is everything.
+// The actions. `write` is ActInsert and ActUpdate; `all` is all four.
 const (
 	ActRead ActionSet = 1 << iota
 	ActInsert
@@ -253,31 +248,30 @@ const (
 	ActDelete
 )
 
-// Has reports that all of actions are in the set.
+// Has reports whether the set contains all of actions.
 func (a ActionSet) Has(actions ActionSet) bool { return a&actions == actions }
 
-// Policy is one @@allow or @@deny.
+// Policy is an @@allow or @@deny.
 type Policy struct {
 	Deny    bool
 	Actions ActionSet
-	// To are those whom it concerns; empty: everybody.
+	// To are the callers that the policy applies to; empty means all.
 	To []Audience
-	// When is nil for always.
+	// When is nil if the policy has no condition.
 	When *Rule
 	Span diag.Span
 }
 
-// Audience is one kind of callers; Scope narrows caller.APIKey to the keys of
-// one scope.
+// Audience is a kind of callers. Scope restricts caller.APIKey to the keys of one scope.
 type Audience struct {
 	Kind  caller.Kind
 	Scope string
 }
 
-// Concerns reports that the policy is about this caller.
-func (p *Policy) Concerns(who *caller.Caller) bool {
+// Concerns reports whether the policy applies to this caller.
+func (p *Policy) Concerns(by *caller.Caller) bool {
 	return len(p.To) == 0 || slices.ContainsFunc(p.To, func(to Audience) bool {
-		return to.Kind == who.Kind && (to.Scope == "" || to.Scope == who.Scope)
+		return to.Kind == by.Kind && (to.Scope == "" || to.Scope == by.Scope)
 	})
 }
 
@@ -290,12 +284,12 @@ func (s *Schema) AddEntity(e *Entity) {
 	s.Entities = append(s.Entities, e)
 }
 
-// Entity returns the declared entity of that name, nil when there is none (in
-// untyped mode there is none at all).
+// Entity returns the declared entity of that name, or nil. In untyped mode no entity is
+// declared.
 func (s *Schema) Entity(name string) *Entity { return s.byName[name] }
 
-// EntityNames are the names of the entities: those declared, in order of
-// declaration, or in untyped mode those named in grants, sorted.
+// EntityNames returns the names of the declared entities in order of declaration. In untyped
+// mode it returns the sorted names of the entities that grants name.
 func (s *Schema) EntityNames() []string {
 	var names []string
 	for _, e := range s.Entities {

@@ -15,31 +15,30 @@ import (
 	"runner.example/internal/diag"
 )
 
-// FieldError is one mistake in a JSON object from outside.
+// FieldError is an error in a JSON value from a client or a handler.
 type FieldError struct {
-	// Field is the path of the member: "total", "lines[2].sku". It is empty for
-	// a mistake of the whole.
+	// Field is the path of the member: "total", "lines[2].sku". It is empty for an error of
+	// the whole value.
 	Field string `json:"field"`
-	// Message goes on from the name: "must be at most 32 characters".
+	// Message continues the name: "must be at most 32 characters".
 	Message string `json:"message"`
 }
 
 const (
-	// maxFieldErrors and maxErrorBytes bound what is told of one body: behind them
-	// nothing more is read. The bytes may be passed by one mistake.
+	// maxFieldErrors and maxErrorBytes limit the errors reported for one body. Reading stops
+	// there. The last error may exceed maxErrorBytes.
 	maxFieldErrors = 100
 	maxErrorBytes  = 16 << 10
-	// maxFieldChars is where FieldError.Field is cut.
+	// maxFieldChars is the length at which FieldError.Field is cut.
 	maxFieldChars = 100
-	// maxSuggestions bounds how many unknown members are told what they may stand for.
+	// maxSuggestions limits the suggestions for unknown members of one body.
 	maxSuggestions = 5
 )
 
-// Check reads body as an object of the type and reports its mistakes, in the
-// order of the members and then of the fields that are missing, up to a hundred;
-// nil when there is none. Members that the type does not have are mistakes. A field
-// may be left out when it is optional or has a default. m counts the work: when it
-// fails, what is reported means nothing.
+// Check reads body as an object of the type and returns its errors, at most a hundred: first
+// those of members, in the order of the body, then missing fields. Unknown members are
+// errors. A field may be omitted if it is optional or has a default. m counts the work; when
+// it fails, the result is not valid.
 func (t *ObjectType) Check(body []byte, m *cost.Meter) []FieldError {
 	if err := CheckDepth(body, m); err != nil {
 		return []FieldError{{"", err.Error()}}
@@ -51,9 +50,9 @@ func (t *ObjectType) Check(body []byte, m *cost.Meter) []FieldError {
 	return c.found
 }
 
-// BrokenJSON tells why text is not one JSON value, and where; nil when it is one. m is
-// as in ObjectType.Check.
-func BrokenJSON(text []byte, m *cost.Meter) *FieldError {
+// JSONError says why and where text is not one JSON value. It returns nil if it is one. m
+// has the same meaning as in ObjectType.Check.
+func JSONError(text []byte, m *cost.Meter) *FieldError {
 	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(text)), meter: m}
 	read := c.skip
 	if len(text) <= maxAtOnce {
@@ -68,7 +67,7 @@ func BrokenJSON(text []byte, m *cost.Meter) *FieldError {
 	return &c.found[0]
 }
 
-// read reads a value of the type, which is kept as JSON.
+// read reads a value of the type as JSON.
 func (t *ObjectType) read(raw []byte, m *cost.Meter) (Value, error) {
 	if found := t.Check(raw, m); len(found) > 0 {
 		first := found[0]
@@ -81,21 +80,20 @@ func (t *ObjectType) read(raw []byte, m *cost.Meter) (Value, error) {
 	return JSONValue(string(compact)), err
 }
 
-// inputChecker walks through one JSON value. What reads returns false when nothing
-// more is to be read.
+// inputChecker reads one JSON value. Methods that read return false when reading must stop.
 type inputChecker struct {
 	dec       *jsontext.Decoder
 	meter     *cost.Meter
-	result    bool   // it is one of a function
-	hidden    bool   // fields may stand in it
-	path      []byte // of the value at hand
+	result    bool   // the value is a function's result
+	hidden    bool   // hidden fields are allowed
+	path      []byte // of the current value
 	found     []FieldError
 	foundSize int   // in bytes
-	counted   int64 // of the input, in bytes
+	counted   int64 // bytes of the input that the meter has counted
 	suggested int
 }
 
-// report reports a mistake of the value at hand.
+// report records an error of the current value.
 func (c *inputChecker) report(format string, args ...any) bool {
 	e := FieldError{shortField(c.path), fmt.Sprintf(format, args...)}
 	c.found = append(c.found, e)
@@ -103,7 +101,7 @@ func (c *inputChecker) report(format string, args ...any) bool {
 	return len(c.found) < maxFieldErrors && c.foundSize < maxErrorBytes
 }
 
-// reportMember reports a mistake of a member of the object at hand.
+// reportMember records an error of a member of the current object.
 func (c *inputChecker) reportMember(name, format string, args ...any) bool {
 	here := c.enter(name)
 	more := c.report(format, args...)
@@ -111,7 +109,7 @@ func (c *inputChecker) reportMember(name, format string, args ...any) bool {
 	return more
 }
 
-// enter makes a member of the object at hand the value at hand, until leave.
+// enter makes a member of the current object the current value, until leave.
 func (c *inputChecker) enter(name string) (here int) {
 	here = len(c.path)
 	c.path = appendMember(c.path, name)
@@ -120,8 +118,8 @@ func (c *inputChecker) enter(name string) (here int) {
 
 func (c *inputChecker) leave(here int) { c.path = c.path[:here] }
 
-// didYouMean suggests what the name of an unknown member may stand for. Only the
-// first few are looked for: comparing names takes its time.
+// didYouMean suggests a name for an unknown member. Comparing names is slow, so only the
+// first few unknown members get a suggestion.
 func (c *inputChecker) didYouMean(name string, known func() []string) string {
 	if c.suggested == maxSuggestions || len(name) > maxFieldChars {
 		return ""
@@ -130,7 +128,7 @@ func (c *inputChecker) didYouMean(name string, known func() []string) string {
 	return diag.DidYouMean(name, known())
 }
 
-// broken reports what is not JSON at all, behind which nothing can be read.
+// broken records a JSON syntax error. Nothing after it can be read.
 func (c *inputChecker) broken(err error) bool {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -143,21 +141,21 @@ func (c *inputChecker) broken(err error) bool {
 		} else {
 			c.report("%s", describeJSON(err))
 		}
-		c.path = here // those who entered it leave it
+		c.path = here
 	default:
 		c.report("%s", describeJSON(err))
 	}
 	return false
 }
 
-// end reports what stands behind the value that was read.
+// end records an error if the value is followed by anything.
 func (c *inputChecker) end(what string) {
 	if _, err := c.dec.ReadToken(); err != io.EOF {
 		c.report("must be one JSON %s and nothing else", what)
 	}
 }
 
-// object checks the value at hand as an object.
+// object checks the current value as an object.
 func (c *inputChecker) object(t *ObjectType) bool {
 	given := make([]bool, len(t.Fields))
 	isObject, more := c.members(func(name string) bool {
@@ -181,8 +179,8 @@ func (c *inputChecker) object(t *ObjectType) bool {
 	return true
 }
 
-// members calls each with the name of every member of the value at hand, and the
-// decoder before its value.
+// members calls each with the name of every member of the current value. The decoder is then
+// before the member's value.
 func (c *inputChecker) members(each func(name string) bool) (isObject, more bool) {
 	if c.dec.PeekKind() != '{' {
 		return false, c.skip() && c.report("must be an object")
@@ -208,7 +206,7 @@ func (c *inputChecker) members(each func(name string) bool) (isObject, more bool
 	return true, true
 }
 
-// skip reads over the value at hand, token by token: it may be large.
+// skip skips the current value token by token, because it may be large.
 func (c *inputChecker) skip() bool {
 	for depth := c.dec.StackDepth(); ; {
 		if c.spend() != nil {
@@ -223,10 +221,10 @@ func (c *inputChecker) skip() bool {
 	}
 }
 
-// maxAtOnce is the longest text that is read at once.
+// maxAtOnce is the maximum length of a text that skipAtOnce reads.
 const maxAtOnce = 256 << 10
 
-// skipAtOnce is skip of a value that is not too long. Its errors are more exact.
+// skipAtOnce is skip for short values. Its errors are more exact.
 func (c *inputChecker) skipAtOnce() bool {
 	if _, err := c.dec.ReadValue(); err != nil {
 		return c.broken(err)
@@ -234,10 +232,10 @@ func (c *inputChecker) skipAtOnce() bool {
 	return true
 }
 
-// tokenUnits is what reading a token costs; its bytes come on top.
+// tokenUnits is the cost of reading a token, in addition to its bytes.
 const tokenUnits = 64
 
-// spend counts a token that is about to be read.
+// spend counts the next token.
 func (c *inputChecker) spend() error {
 	read := c.dec.InputOffset() - c.counted
 	c.counted += read
@@ -250,7 +248,7 @@ func (c *inputChecker) value(t *Type) bool {
 		return c.list(t, c.value)
 	case kind != 'n' && t.Kind == Object:
 		return c.object(t.Object)
-	case kind != 'n' && t.Kind == JSON: // of which any value is one
+	case kind != 'n' && t.Kind == JSON: // accepts any value
 		return c.skip()
 	}
 	if c.spend() != nil {
@@ -266,7 +264,7 @@ func (c *inputChecker) value(t *Type) bool {
 	return true
 }
 
-// list checks the value at hand as a list, each element by check.
+// list checks the current value as a list, and each element with check.
 func (c *inputChecker) list(t *Type, check func(elem *Type) bool) bool {
 	if c.dec.PeekKind() != '[' {
 		return c.skip() && c.report("%s", errList)
@@ -279,7 +277,7 @@ func (c *inputChecker) list(t *Type, check func(elem *Type) bool) bool {
 	here := len(c.path)
 	defer c.leave(here)
 	for i := 0; c.dec.PeekKind() != ']'; i++ {
-		c.path = appendPlace(c.path[:here], strconv.Itoa(i))
+		c.path = appendIndex(c.path[:here], strconv.Itoa(i))
 		if !check(&elem) {
 			return false
 		}
@@ -291,15 +289,15 @@ func (c *inputChecker) list(t *Type, check func(elem *Type) bool) bool {
 	return true
 }
 
-// appendPointer appends a place in the body as FieldError.Field has it, as far as
-// that goes.
+// appendPointer appends a JSON pointer in the form of FieldError.Field, up to its maximum
+// length.
 func appendPointer(path []byte, pointer jsontext.Pointer) []byte {
 	for token := range pointer.Tokens() {
 		if len(path) > maxFieldChars*utf8.UTFMax {
 			break
 		}
 		if len(path) > 0 && strings.Trim(token, "0123456789") == "" {
-			path = appendPlace(path, token)
+			path = appendIndex(path, token)
 		} else {
 			path = appendMember(path, token)
 		}
@@ -314,11 +312,11 @@ func appendMember(path []byte, name string) []byte {
 	return append(path, name...)
 }
 
-func appendPlace(path []byte, place string) []byte {
-	return append(append(append(path, '['), place...), ']')
+func appendIndex(path []byte, index string) []byte {
+	return append(append(append(path, '['), index...), ']')
 }
 
-// shortField cuts a path that is longer than mistakes are told with.
+// shortField cuts a path at maxFieldChars.
 func shortField(path []byte) string {
 	chars := 0
 	for i := range string(path) {

@@ -146,7 +146,7 @@ func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
 		t.Errorf("5,000 names of control characters are told in %d bytes, %v", len(text), err)
 	}
 	twice := `{"` + strings.Repeat(`x`, 200) + `":{"b":1,"b":2}}`
-	if broken := schema.BrokenJSON([]byte(twice), nil); broken == nil || len(broken.Field) > 110 {
+	if broken := schema.JSONError([]byte(twice), nil); broken == nil || len(broken.Field) > 110 {
 		t.Errorf("a repeated member is told as %+v", broken)
 	}
 }
@@ -172,7 +172,7 @@ func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
 		` {"a":[1, null]} `:       "",
 	} {
 		got := ""
-		if broken := schema.BrokenJSON([]byte(text), nil); broken != nil {
+		if broken := schema.JSONError([]byte(text), nil); broken != nil {
 			got = broken.Field + ": " + broken.Message
 		}
 		if got != want {
@@ -231,7 +231,7 @@ func FuzzInput(f *testing.F) {
 		if string(bytes.TrimSpace(body)) == "null" {
 			return
 		}
-		if broken := schema.BrokenJSON(body, nil); broken != nil && len(mistakes) == 0 {
+		if broken := schema.JSONError(body, nil); broken != nil && len(mistakes) == 0 {
 			t.Fatalf("%q: nothing wrong, but %+v", body, broken)
 		}
 		if (err == nil) != (len(mistakes) == 0) {

@@ -12,28 +12,28 @@ import (
 	"runner.example/internal/cost"
 )
 
-// maxJSONDepth bounds how deep JSON may nest that comes from outside. The result of a
-// function may nest twice as deep: it holds rows, within what the handler has made.
+// maxJSONDepth is the maximum nesting of JSON input. A function's result may nest twice as
+// deep: it contains rows within the handler's own objects.
 const (
 	maxJSONDepth   = 64
 	maxResultDepth = 2 * maxJSONDepth
 )
 
-// CheckDepth refuses JSON from outside that nests too deep. The error goes on from the
-// name of what is checked. It takes time in proportion to the text and tells nothing
-// else about it, which may not be JSON. When m fails, so does the check.
+// CheckDepth returns an error if JSON nests too deep; its text continues the name of what is
+// checked. It checks nothing else: the text may not be JSON. It takes linear time. When m
+// fails, so does CheckDepth.
 func CheckDepth(raw []byte, m *cost.Meter) error { return checkDepth(raw, maxJSONDepth, m) }
 
-// checkDepth counts brackets outside strings, before anything walks into them.
-func checkDepth(raw []byte, most int, m *cost.Meter) error {
-	brackets := 0 // few of them cannot nest deep, and counting takes far less time
+// checkDepth counts brackets outside strings, before any recursive reader runs.
+func checkDepth(raw []byte, limit int, m *cost.Meter) error {
+	brackets := 0 // a few brackets cannot nest deep, and counting them is much faster
 	for part := range slices.Chunk(raw, cost.Every) {
 		if err := m.Spend(len(part) / 8); err != nil {
 			return err
 		}
 		brackets += bytes.Count(part, []byte("{")) + bytes.Count(part, []byte("["))
 	}
-	if brackets <= most {
+	if brackets <= limit {
 		return nil
 	}
 	depth, inString := 0, false
@@ -50,8 +50,8 @@ func checkDepth(raw []byte, most int, m *cost.Meter) error {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return fmt.Errorf("must not be nested more than %d levels deep", most)
+			if depth++; depth > limit {
+				return fmt.Errorf("must not be nested more than %d levels deep", limit)
 			}
 		case c == '}' || c == ']':
 			depth--
@@ -60,8 +60,8 @@ func checkDepth(raw []byte, most int, m *cost.Meter) error {
 	return nil
 }
 
-// compactJSON appends one JSON value without its blanks. It refuses repeated
-// members, invalid UTF-8 and what nests too deep.
+// compactJSON appends a JSON value without whitespace. It refuses repeated members, invalid
+// UTF-8 and values that nest too deep.
 func compactJSON(dst, raw []byte) ([]byte, error) {
 	if err := CheckDepth(raw, nil); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func compactJSON(dst, raw []byte) ([]byte, error) {
 	return out, nil
 }
 
-// describeJSON says for a person why a text is not JSON.
+// describeJSON is a readable error for a text that is not valid JSON.
 func describeJSON(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -85,13 +85,13 @@ func describeJSON(err error) error {
 	return fmt.Errorf("is not JSON: %w", err)
 }
 
-// trimBlanks cuts JSON's blanks off both ends.
+// trimBlanks removes JSON whitespace from both ends.
 func trimBlanks(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
 
 // isNull reports the JSON value null.
 func isNull(raw []byte) bool { return string(raw) == "null" }
 
-// readString reads a JSON string. What it returns is its own.
+// readString reads a JSON string. The result shares no memory with raw.
 func readString(raw []byte) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return "", false
@@ -103,7 +103,7 @@ func readString(raw []byte) (string, bool) {
 	return string(text), err == nil
 }
 
-// isPlain reports that the inside of a JSON string stands for itself.
+// isPlain reports whether the inside of a JSON string is its own value.
 func isPlain(body []byte) bool {
 	ascii := true
 	for _, c := range body {
@@ -119,12 +119,12 @@ func isPlain(body []byte) bool {
 func appendString(dst []byte, s string) []byte {
 	out, err := jsontext.AppendQuote(dst, s)
 	if err != nil {
-		panic("BUG: a text value that is not UTF-8")
+		panic("BUG: text value is not UTF-8")
 	}
 	return out
 }
 
-// appendFloat appends f in the form of ECMAScript, as JSON is usually written.
+// appendFloat appends f in the format of ECMAScript, which JSON usually has.
 func appendFloat(dst []byte, f float64) []byte {
 	return jsontext.AppendFloat(dst, f, 64)
 }

@@ -10,10 +10,9 @@ import (
 	"runner.example/internal/diag"
 )
 
-// Schema is a checked app description. It is immutable and safe for
-// concurrent use.
+// Schema is the checked schema of an app. It is immutable and safe for concurrent use.
 type Schema struct {
-	// App is the name of the `app` declaration, empty without one.
+	// App is the name of the `app` declaration; empty if there is none.
 	App string
 	// Typed reports that at least one entity is declared.
 	Typed   bool
@@ -21,17 +20,15 @@ type Schema struct {
 	APIKeys APIKeys
 	// Secrets are the declared secret names, in order of declaration.
 	Secrets []string
-	// Outbound are the declared origins that handlers may call, as written, each
-	// once: "https://api.example.com", perhaps with a port.
+	// Outbound are the declared origins that handlers may call, as written and without
+	// duplicates: "https://api.example.com", possibly with a port.
 	Outbound []string
-	// Routes are all routes with their effective settings, in order of
-	// declaration.
+	// Routes are all routes with their effective settings, in order of declaration.
 	Routes []Route
-	// Functions are all functions with their effective settings, in order of
-	// declaration.
+	// Functions are all functions with their effective settings, in order of declaration.
 	Functions []Function
-	// Enums, Types and Entities are in order of declaration. There are no
-	// Entities in untyped mode.
+	// Enums, Types and Entities are in order of declaration. In untyped mode there are no
+	// Entities.
 	Enums    []*Enum
 	Types    []*ObjectType
 	Entities []*Entity
@@ -39,7 +36,7 @@ type Schema struct {
 	byName map[string]*Entity
 }
 
-// Type returns the declared object type of that name, nil when there is none.
+// Type returns the declared object type of that name, or nil.
 func (s *Schema) Type(name string) *ObjectType {
 	for _, t := range s.Types {
 		if t.Name == name {
@@ -49,40 +46,40 @@ func (s *Schema) Type(name string) *ObjectType {
 	return nil
 }
 
-// APIKeys holds the settings of the apiKeys block with its defaults filled in.
+// APIKeys has the settings of the apiKeys block, defaults included.
 type APIKeys struct {
-	// Prefix begins every token: "rnk" unless declared.
+	// Prefix is the prefix of every token: "rnk" unless declared.
 	Prefix string
-	// DefaultLifetime and MaxLifetime are zero when not declared.
+	// DefaultLifetime and MaxLifetime are zero if not declared.
 	DefaultLifetime, MaxLifetime time.Duration
-	// MaxGrace bounds the grace period of a rotation: 30 days unless declared.
+	// MaxGrace limits the grace period of a rotation: 30 days unless declared.
 	MaxGrace time.Duration
-	// MaxPerTenant is zero when not declared.
+	// MaxPerTenant is zero if not declared.
 	MaxPerTenant int
 	// Scopes are in order of declaration.
 	Scopes []*Scope
 }
 
-// Scope is one access scope of the apiKeys block.
+// Scope is a scope of the apiKeys block.
 type Scope struct {
 	Name string
-	// System is the id given to @system: the stable identity of the capability.
+	// System is the id in @system: it identifies the capability after a rename.
 	System     string
 	AllTenants bool
 	Grants     []Grant
-	// Issue is nil when the scope has no @issue.
+	// Issue is nil if the scope has no @issue.
 	Issue *Rule
 	Doc   string
 }
 
-// Grant is one @grant: each of the actions on each of the entities.
+// Grant is a @grant: all of its actions on all of its entities.
 type Grant struct {
-	// Actions are as written: "write" stands for "insert" and "update".
+	// Actions are as written: "write" means "insert" and "update".
 	Actions []string
-	// Allows is the same as a set.
+	// Allows has the same actions as a set.
 	Allows   ActionSet
 	Entities []string
-	// Fields bounds what is read and written; nil means all but hidden ones.
+	// Fields are the fields that may be read and written; nil means all except hidden ones.
 	Fields []string
 
 	// Where has the condition compiled for each of Entities; in untyped mode it has one
@@ -90,8 +87,8 @@ type Grant struct {
 	Where []*Rule
 }
 
-// Rule is the grant's where compiled for the entity, one of those it names; in
-// untyped mode, where e is nil, the same one for all. Nil: every row will do.
+// Rule is the grant's condition for the entity e, which the grant must name. In untyped mode
+// e is nil. Nil means that the grant applies to every row.
 func (g *Grant) Rule(e *Entity) *Rule {
 	switch {
 	case g.Where == nil:
@@ -107,49 +104,48 @@ func (g *Grant) Rule(e *Entity) *Rule {
 }
 
 // HasRole reports whether a session may have the role: it is declared, or the schema is
-// untyped and declares none, so that any will do.
+// untyped and declares no roles.
 func (s *Schema) HasRole(role string) bool {
 	return slices.Contains(s.Auth.Roles, role) || s.Auth.Roles == nil && !s.Typed
 }
 
-// Route is one HTTP route with the settings that hold for it.
+// Route is an HTTP route with its effective settings.
 type Route struct {
 	Method string
-	// Path is the whole template, prefixes joined: "/v1/orders/:id".
+	// Path is the whole template with its prefixes: "/v1/orders/:id".
 	Path string
-	// Params are the names of the path's parameters in order, the rest
-	// parameter among them.
+	// Params are the names of the path's parameters in order, the rest parameter
+	// included.
 	Params  []string
 	Handler string
 	Auth    Auth
-	// Limits all hold; a request must pass every one of them.
+	// Limits all apply.
 	Limits []RateLimit
-	// BodyBytes and Timeout are zero where the schema says nothing.
+	// BodyBytes and Timeout are zero if the schema does not set them.
 	BodyBytes int64
 	Timeout   time.Duration
-	// As names the scope whose grants an anonymous caller acts under.
+	// As is the scope whose grants an anonymous caller has; empty without one.
 	As string
-	// Input names the type that the body must fit; empty without one.
+	// Input is the type that the body must match; empty without one.
 	Input string
-	// Verify is nil when the route asks for no signature.
+	// Verify is nil if requests need no signature.
 	Verify *Verify
-	// CSRFOff lets pages of any origin use the route with their users' session
-	// cookies.
+	// CSRFOff (csrf: off) accepts session cookies in requests from pages of any origin.
 	CSRFOff bool
 	// CreatesSession (mints: session) lets the handler create and end sessions.
 	CreatesSession bool
-	// CORS are the origins whose pages may read the answers; "*" is any.
+	// CORS are the origins whose pages may read the responses; "*" is any.
 	CORS []string
 	Doc  string
-	// Span points at the route line.
+	// Span is the span of the route's declaration.
 	Span diag.Span
 }
 
-// Function is one function with the settings that hold for it.
+// Function is a function with its effective settings.
 type Function struct {
-	// Name is also the name of the export that answers.
+	// Name is also the name of the handler.
 	Name string
-	// Exposed functions have a URL and an auth mode, others have neither.
+	// Exposed functions have a URL and an auth mode; other functions have neither.
 	Exposed        bool
 	Auth           Auth
 	Limits         []RateLimit
@@ -160,37 +156,34 @@ type Function struct {
 	CSRFOff        bool
 	CreatesSession bool
 	CORS           []string
-	// Params are in order of declaration; Result is nil when none is declared.
+	// Params are in order of declaration; Result is nil if none is declared.
 	Params []*Field
 	Result *Type
 	Doc    string
 	Span   diag.Span
 }
 
-// Verify is the signature that a webhook's body must carry.
+// Verify is the signature that a webhook's request must have.
 type Verify struct {
 	// Scheme is "standard", "stripe", "github" or "slack".
 	Scheme string
 	// Secret is the name of a declared secret.
 	Secret string
-	// Tolerance is how old a signature may be, zero where the schema says
-	// nothing.
+	// Tolerance is the maximum age of a signature; zero if the schema does not set it.
 	Tolerance time.Duration
 }
 
-// Auth is a route's auth mode. Exactly the fields of the declared modes are
-// set; anyOf sets several.
+// Auth is a route's auth mode. The fields of the declared modes are set; anyOf sets several.
 type Auth struct {
 	None bool
-	// Session accepts sessions; Roles (any of them) narrows it when not empty.
+	// Session accepts sessions; if Roles is not empty, only with one of these roles.
 	Session bool
 	Roles   []string
-	// Scopes are those whose keys are accepted; empty: no API keys.
+	// Scopes are the scopes whose API keys are accepted.
 	Scopes []string
 }
 
-// String gives the mode as the schema language writes it:
-// "anyOf(session(admin), apiKey(orders_read))".
+// String returns the mode in schema syntax: "anyOf(session(admin), apiKey(orders_read))".
 func (a Auth) String() string {
 	var modes []string
 	if a.None {
@@ -211,16 +204,14 @@ func (a Auth) String() string {
 	return "anyOf(" + strings.Join(modes, ", ") + ")"
 }
 
-// RateLimit is one declared limit. Two routes under the same declaration
-// share it, and so its counters.
+// RateLimit is a declared limit. Routes under the same declaration share its counters.
 type RateLimit struct {
-	// ID is the same for all routes under one declaration: its place,
-	// "orders.schema:83:42".
+	// ID identifies the declaration by its position: "orders.schema:83:42".
 	ID    string
 	Count int
 	Per   time.Duration
-	// By is "", "key", "user", "tenant", "ip" or "global"; empty counts per
-	// key id, else per user id, else per client address.
+	// By is "", "key", "user", "tenant", "ip" or "global". Empty counts by key id,
+	// otherwise by user id, otherwise by client address.
 	By string
 }
 
@@ -238,7 +229,7 @@ var RateUnits = []RateUnit{
 	{"day", 24 * time.Hour},
 }
 
-// String gives the limit as the schema language writes it: "100/second by ip".
+// String returns the limit in schema syntax: "100/second by ip".
 func (l RateLimit) String() string {
 	unit := l.Per.String()
 	for _, u := range RateUnits {
@@ -253,7 +244,7 @@ func (l RateLimit) String() string {
 	return text
 }
 
-// Scope returns the scope of that name, nil when there is none.
+// Scope returns the scope of that name, or nil.
 func (s *Schema) Scope(name string) *Scope {
 	for _, scope := range s.APIKeys.Scopes {
 		if scope.Name == name {
@@ -263,9 +254,8 @@ func (s *Schema) Scope(name string) *Scope {
 	return nil
 }
 
-// ScopeOf returns the scope that a key is of, given the name and the capability
-// stored in it: the scope of that name; if there is none, the only scope with
-// that capability; else nil.
+// ScopeOf returns the scope of a key with the stored name and capability: the scope of that
+// name or, if there is none, the only scope with that capability. Otherwise it returns nil.
 func (s *Schema) ScopeOf(name, capability string) *Scope {
 	if scope := s.Scope(name); scope != nil {
 		return scope
@@ -283,10 +273,9 @@ func (s *Schema) ScopeOf(name, capability string) *Scope {
 	return only
 }
 
-// MayIssue reports whether the caller may create and manage keys of the scope.
-// Operators may; anonymous callers never; others where the scope's @issue is
-// true of them. A scope without @issue is issued by operators alone, in untyped
-// mode by any session too.
+// MayIssue reports whether the caller may create and manage keys of the scope. Operators
+// may, anonymous callers may not, and others may if the scope's @issue is true for them.
+// Without @issue only operators may; in untyped mode sessions too.
 func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	switch {
 	case by.Kind == caller.System:
@@ -300,8 +289,8 @@ func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	return err == nil && truth == True
 }
 
-// CheckHandlers reports every route and function whose handler is not among
-// exports, the names that the loaded modules export.
+// CheckHandlers reports the routes and functions whose handler is not in exports, the names
+// that the loaded modules export.
 func (s *Schema) CheckHandlers(exports []string) diag.List {
 	var found diag.List
 	exports = slices.Sorted(slices.Values(exports))

@@ -9,15 +9,16 @@ import (
 	"runner.example/internal/cost"
 )
 
-// A pattern is matched in a time that grows with its text and with its program: at
-// worst every instruction looks at every character, some 6 ns each. So both are
-// bounded, and their product.
+// Matching a pattern takes time in proportion to its text and its program: in the worst case
+// every instruction runs for every character, about 6 ns each. So both are limited, and
+// their product.
 const (
 	MaxPatternProgram = 4096    // instructions
 	MaxPatternSteps   = 1 << 22 // characters × instructions
 )
 
-// PatternProgram is how many instructions a pattern is compiled to; 0 if it is none.
+// PatternProgram is the number of instructions of a compiled pattern, 0 if the pattern is
+// not valid.
 func PatternProgram(pattern string) int {
 	re, err := syntax.Parse(pattern, syntax.Perl) // as regexp.Compile does
 	if err != nil {
@@ -30,7 +31,7 @@ func PatternProgram(pattern string) int {
 	return len(program.Inst)
 }
 
-// LongestText is how many characters a text of the type may have; 0: any number.
+// LongestText is the maximum number of characters of a text of the type; 0 is unlimited.
 func (t *Type) LongestText() int {
 	switch {
 	case t.HasMaxLen:
@@ -46,8 +47,8 @@ func (t *Type) LongestText() int {
 // SetPattern sets Pattern.
 func (t *Type) SetPattern(re *regexp.Regexp) { t.Pattern, t.program = re, PatternProgram(re.String()) }
 
-// matches reports whether the text matches the pattern. When m fails meanwhile, what
-// it says means nothing.
+// matches reports whether the text matches the pattern. When m fails, the result is not
+// valid.
 func (t *Type) matches(s string, m *cost.Meter) bool {
 	if m == nil || len(s)*t.program < cost.Every {
 		return m.Spend(len(s)*t.program) == nil && t.Pattern.MatchString(s)
@@ -55,7 +56,7 @@ func (t *Type) matches(s string, m *cost.Meter) bool {
 	return t.Pattern.MatchReader(&meteredText{s, t.program, m})
 }
 
-// meteredText is a text for a pattern, which ends when the meter fails.
+// meteredText is a text to match. It ends early when the meter fails.
 type meteredText struct {
 	rest    string
 	program int

@@ -63,7 +63,7 @@ func TestCheckingABodyEndsInTime(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("%s: %d looks took %s", name, most, took)
 		}
-		if wrong := schema.BrokenJSON([]byte(body), &m); m.Err() != over {
+		if wrong := schema.JSONError([]byte(body), &m); m.Err() != over {
 			t.Errorf("%s: then %v", name, wrong)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"runner.example/internal/caller"
 )
 
-// Truth is a value of three-valued logic, ordered so that `and` is the smaller
-// and `or` the larger of two.
+// Truth is a value of three-valued logic, ordered so that `and` is the minimum and `or` the
+// maximum.
 type Truth int8
 
 // The three values.
@@ -22,7 +22,7 @@ const (
 // String gives "false", "unknown" or "true".
 func (t Truth) String() string { return [...]string{"false", "unknown", "true"}[t] }
 
-// Not is true for false, false for true and unknown for unknown.
+// Not negates t; the negation of Unknown is Unknown.
 func (t Truth) Not() Truth { return True - t }
 
 func truthOf(b bool) Truth {
@@ -32,7 +32,7 @@ func truthOf(b bool) Truth {
 	return False
 }
 
-// value is t where a rule compares it with something.
+// value is t as the operand of a comparison.
 func (t Truth) value() Value {
 	if t == Unknown {
 		return absent
@@ -40,54 +40,52 @@ func (t Truth) value() Value {
 	return BoolValue(t == True)
 }
 
-// Scene is what a rule can see. What a scene does not have is absent, and
-// absence makes a comparison unknown. A Scene may be used again for other rows;
-// Eval keeps nothing of it.
+// Scene is the input of a rule. A value that it does not have is absent, and a comparison
+// with an absent value is unknown. A Scene may be reused for other rows: Eval keeps no
+// reference to it.
 type Scene struct {
-	// Caller is who asks; nil when nothing is known about that.
+	// Caller is the caller of the request; nil if unknown.
 	Caller *caller.Caller
-	// Now is the time of the request; zero when there is none.
+	// Now is the time of the request; zero if unknown.
 	Now time.Time
-	// Row is the row at hand, its values by Field.Pos. Old and New are the rows
-	// of an update. Outer is, inside exists, the row that the rule is about.
-	// Nil: not there. In untyped mode the values stand as Rule.Names tells.
+	// Row is the current row, its values by Field.Pos. Old and New are the rows of an
+	// update. Inside exists, Outer is the row that the rule is about. A row that does not
+	// exist is nil. In untyped mode the values are in the order of Rule.Names.
 	Row, Old, New, Outer []Value
-	// Hop returns the value of a field of the row that a row's relation leads to,
-	// null when there is no such row. Nil: such values are absent.
+	// Hop returns the value of a field of the row that a row's relation refers to, null if
+	// there is no such row. If Hop is nil, such values are absent.
 	Hop func(row []Value, relation *Field, id string, want *Field) (Value, error)
-	// Exists reports that a row of x.Entity, of the tenant at hand, makes x.Where
-	// true, seen from scene. The scene for x.Where is InExists of it with Row
-	// set. Nil: exists is unknown.
+	// Exists reports whether x.Where is true for a row of x.Entity in the current tenant.
+	// x.Where is evaluated with scene.InExists and its Row set. If Exists is nil, exists is
+	// unknown.
 	Exists func(x *Exists, scene *Scene) (bool, error)
 }
 
-// InExists is the scene that an exists searches in, as yet without a Row.
+// InExists is the scene for the Where of an exists, without its Row.
 func (s *Scene) InExists() Scene {
 	inner := *s
 	inner.Row, inner.Outer = nil, s.Row
 	return inner
 }
 
-// Rule is a compiled expression that is true or false of a scene. It is
-// immutable and safe for concurrent use.
+// Rule is a compiled expression that is true, false or unknown for a scene. It is immutable
+// and safe for concurrent use.
 type Rule struct {
 	top   Term
 	names []string
 }
 
-// NewRule makes a rule of top. names are, in untyped mode, the members of a row that
-// top looks at.
+// NewRule returns a rule. In untyped mode, names are the members of a row that top reads.
 func NewRule(top *Term, names []string) *Rule { return &Rule{top: *top, names: names} }
 
-// Names are, in untyped mode, the members of a row that the rule looks at: the
-// rows of a Scene hold the values of these members, in this order. In typed
-// mode there are none.
+// Names are, in untyped mode, the members of a row that the rule reads: the rows of a Scene
+// have the values of these members, in this order. In typed mode there are none.
 func (r *Rule) Names() []string { return r.names }
 
-// Eval evaluates the rule. Whatever cannot be evaluated is Unknown. An error
-// comes from Hop or Exists alone, and the operation fails with it; the truth is
-// then Unknown. What `and`, `or` and a list in brackets need not look at, from
-// the left, is not looked at. Eval allocates nothing.
+// Eval evaluates the rule. The result is Unknown if it cannot be evaluated. Errors come only
+// from Hop and Exists; the result is then Unknown, and the caller must fail its operation.
+// `and`, `or` and lists are evaluated from the left, and only as far as needed. Eval does
+// not allocate.
 func (r *Rule) Eval(s *Scene) (Truth, error) {
 	e := evaluation{scene: s}
 	t := e.truth(&r.top)
@@ -102,21 +100,21 @@ type Exists struct {
 	Entity *Entity
 	// Where is about a row of Entity.
 	Where *Rule
-	// Equal are the equalities that every row must meet for Where to be true: an
-	// index may be chosen by them. Where still decides.
+	// Equal are equalities that every row must satisfy for Where to be true. They can
+	// select an index; Where still decides.
 	Equal []Equality
 }
 
-// Equality is `field == value` in an exists, where the value does not depend on
-// the row searched for and is of the field's own kind, or null.
+// Equality is `field == value` in an exists. The value does not depend on the rows of the
+// exists, and it is null or of the field's kind.
 type Equality struct {
 	Field *Field
 	value *Term
 }
 
-// Value is what the field must be equal to, given the scene of InExists. It is
-// false when that is absent, or a claim that is no text: then no row makes the exists
-// true.
+// Value is the value that the field must equal, given the scene of InExists. It returns
+// false if the value is absent, or a claim that is not a text: then the exists is not true
+// for any row.
 func (q Equality) Value(s *Scene) (Value, bool) {
 	e := evaluation{scene: s}
 	v := e.value(q.value)
@@ -126,13 +124,13 @@ func (q Equality) Value(s *Scene) (Value, bool) {
 	return v, v.kind != absentKind
 }
 
-// termKind says what a node of a compiled rule is.
+// termKind is the kind of a Term; it decides which of its fields are set.
 type termKind uint8
 
 const (
 	constTerm termKind = iota // value
 	fieldTerm                 // field pos of row
-	hopTerm                   // want of the row that field leads to
+	hopTerm                   // want of the row that field refers to
 	nowTerm
 	authTerm // auth value
 	listTerm // elems
@@ -141,9 +139,10 @@ const (
 	binaryTerm // x op y
 )
 
-// RowRole says which row of a scene a name is about.
+// RowRole selects a row of a Scene.
 type RowRole uint8
 
+// The rows of a scene.
 const (
 	ThisRow RowRole = iota
 	OldRow
@@ -151,7 +150,7 @@ const (
 	OuterRow
 )
 
-// node is a part of a compiled rule.
+// Term is a part of a rule: an expression with its names resolved.
 type Term struct {
 	kind   termKind
 	op     Operator // binaryTerm
@@ -167,10 +166,10 @@ type Term struct {
 	exists *Exists
 }
 
-// evaluation is one run of a rule.
+// evaluation is one evaluation of a rule.
 type evaluation struct {
 	scene *Scene
-	// err is the first error of Hop or Exists; nothing is looked up after it.
+	// err is the first error of Hop or Exists; neither is called after it.
 	err error
 }
 
@@ -231,8 +230,8 @@ func (e *evaluation) binary(n *Term) Truth {
 	return ordered(n.op, e.value(n.x), e.value(n.y))
 }
 
-// value is what a node stands for. Of a list in brackets it tells only that it
-// is one: who looks into it has the node.
+// value is the value of a term. For a list in brackets it has only the kind: callers that
+// need the elements use the term.
 func (e *evaluation) value(n *Term) Value {
 	switch n.kind {
 	case constTerm:
@@ -256,7 +255,7 @@ func (e *evaluation) value(n *Term) Value {
 	return absent
 }
 
-// at is the value of a field of one of the scene's rows.
+// at is the value of a field of a row of the scene.
 func (e *evaluation) at(n *Term) Value {
 	row := e.row(n)
 	if n.pos >= len(row) {
@@ -265,7 +264,7 @@ func (e *evaluation) at(n *Term) Value {
 	return row[n.pos]
 }
 
-// row is the one of the scene's that the node is about.
+// row is the row of the scene that the term reads.
 func (e *evaluation) row(n *Term) []Value {
 	switch n.row {
 	case OldRow:
@@ -295,8 +294,8 @@ func (e *evaluation) hop(n *Term) Value {
 }
 
 func (e *evaluation) auth(n *Term) Value {
-	who := e.scene.Caller
-	if who == nil {
+	by := e.scene.Caller
+	if by == nil {
 		return absent
 	}
 	switch n.auth {
@@ -305,19 +304,19 @@ func (e *evaluation) auth(n *Term) Value {
 	case "roles":
 		return Value{kind: allRolesKind}
 	case "kind":
-		return TextValue(who.Kind.String())
+		return TextValue(by.Kind.String())
 	case "userId":
-		return present(who.UserID)
+		return present(by.UserID)
 	case "tenant":
-		return present(who.Tenant)
+		return present(by.Tenant)
 	case "keyId":
-		return present(who.KeyID)
+		return present(by.KeyID)
 	case "scope":
-		return present(who.Scope)
+		return present(by.Scope)
 	case "capability":
-		return present(who.Capability)
+		return present(by.Capability)
 	case "claims":
-		if v, ok := who.Claimed[n.claim].(Value); ok {
+		if v, ok := by.Claimed[n.claim].(Value); ok {
 			return v
 		}
 	}
@@ -331,7 +330,7 @@ func present(s string) Value {
 	return TextValue(s)
 }
 
-// equal is ==: null is a value, and values of different kinds are unequal.
+// equal is ==. null is a value, and values of different kinds are unequal.
 func (e *evaluation) equal(v, w Value) Truth {
 	switch {
 	case v.kind == absentKind || w.kind == absentKind:
@@ -350,13 +349,13 @@ func (e *evaluation) equal(v, w Value) Truth {
 
 func (v Value) isList() bool { return v.kind == KindList || v.kind == allRolesKind }
 
-// haveRole reports that v is one of the caller's roles.
+// haveRole reports whether v is one of the caller's roles.
 func (e *evaluation) haveRole(v Value) Truth {
 	return truthOf(v.kind == KindText && slices.Contains(e.scene.Caller.Roles, v.text))
 }
 
-// in is `x in y`: x equals one of y. Of what is not there it is unknown, also
-// in an empty list: it is a comparison.
+// in is `x in y`: x equals an element of y. As every comparison, it is unknown if x is
+// absent, even if y is empty.
 func (e *evaluation) in(x, y *Term) Truth {
 	v := e.value(x)
 	if y.kind == listTerm {
@@ -394,7 +393,7 @@ func (e *evaluation) among(v, list Value) Truth {
 	return found
 }
 
-// contains is of a list that it has an element, of a text that it has a part.
+// contains reports whether a list has an element, or a text a substring.
 func (e *evaluation) contains(x, y *Term) Truth {
 	if x.kind == listTerm {
 		return e.inBrackets(e.value(y), x)
@@ -418,7 +417,7 @@ func onText(v, w Value, test func(s, part string) bool) Truth {
 	return truthOf(test(v.text, w.text))
 }
 
-// ordered is <, <=, > and >=: false with null.
+// ordered is <, <=, > and >=. They are false if a side is null.
 func ordered(op Operator, v, w Value) Truth {
 	switch {
 	case v.kind == absentKind || w.kind == absentKind:
@@ -427,7 +426,7 @@ func ordered(op Operator, v, w Value) Truth {
 		return False
 	}
 	order, ok := v.Compare(w)
-	if !ok || v.kind == KindBool { // a claim's: of fields that is refused
+	if !ok || v.kind == KindBool { // from a claim: the compiler refuses it for fields
 		return Unknown
 	}
 	switch op {

@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// Operator stands between the two sides of a Term.
+// Operator is a binary operator of a Term.
 type Operator uint8
 
 // The operators of rules.
@@ -21,7 +21,7 @@ const (
 	Contains
 )
 
-// ConstantTerm is a value that is the same in every scene.
+// ConstantTerm is a constant.
 func ConstantTerm(v Value) *Term { return &Term{kind: constTerm, value: v} }
 
 // AbsentTerm is absent in every scene.
@@ -41,7 +41,7 @@ func FieldTerm(row RowRole, f *Field) *Term {
 // MemberTerm is, in untyped mode, the member of a row that stands at pos in Rule.Names.
 func MemberTerm(row RowRole, pos int) *Term { return &Term{kind: fieldTerm, row: row, pos: pos} }
 
-// HopTerm is the value of a field of the row that a row's relation leads to.
+// HopTerm is the value of a field of the row that a row's relation refers to.
 func HopTerm(row RowRole, relation, want *Field) *Term {
 	return &Term{kind: hopTerm, row: row, pos: relation.Pos, field: relation, want: want}
 }
@@ -55,7 +55,7 @@ func ListTerm(elems []*Term) *Term {
 	return t
 }
 
-// ExistsTerm is true when a row of e makes where true.
+// ExistsTerm is true if where is true for a row of e.
 func ExistsTerm(e *Entity, where *Rule) *Term {
 	x := &Exists{Entity: e, Where: where}
 	x.findEqual(&where.top)
@@ -76,9 +76,7 @@ func BinaryTerm(op Operator, x, y *Term) *Term {
 	return fold(t)
 }
 
-// ---- folding ----
-
-// fold evaluates what does not depend on a scene.
+// fold evaluates a term whose operands are constants.
 func fold(n *Term) *Term {
 	if !isConstant(n.x) || n.y != nil && !isConstant(n.y) {
 		return n
@@ -91,7 +89,7 @@ func isConstant(n *Term) bool {
 	return n.kind == constTerm || n.kind == listTerm && !slices.ContainsFunc(n.elems, func(elem Term) bool { return !isConstant(&elem) })
 }
 
-// isTruth reports a node that is true, false or absent, and nothing else.
+// isTruth reports whether a term can only be true, false or absent.
 func (n *Term) isTruth() bool {
 	switch n.kind {
 	case notTerm, binaryTerm, existsTerm:
@@ -100,7 +98,7 @@ func (n *Term) isTruth() bool {
 	return n.kind == constTerm && (n.value.kind == KindBool || n.value.kind == absentKind)
 }
 
-// foldLogic drops the side of `and` and `or` that cannot matter.
+// foldLogic removes a constant side of `and` and `or`.
 func foldLogic(n *Term) *Term {
 	for _, side := range []struct{ x, other *Term }{{n.x, n.y}, {n.y, n.x}} {
 		if side.x.kind != constTerm || side.x.value.kind != KindBool {
@@ -116,9 +114,9 @@ func foldLogic(n *Term) *Term {
 	return fold(n)
 }
 
-// alignLiterals makes the literals of a comparison what they are compared with:
-// a string is a time, a date, bytes, or a UUID in small letters; beside JSON, any
-// literal is a JSON value.
+// alignLiterals converts the literals of a comparison to the type that they are compared
+// with: a string to a time, a date, bytes or a lower-case UUID, and any literal to JSON if
+// the other side is JSON.
 func alignLiterals(n *Term) {
 	t := comparedAs(n.x)
 	if t == nil {
@@ -146,8 +144,8 @@ func (t *Type) align(n *Term) {
 	}
 }
 
-// comparedAs is the type whose values a node has, if literals stand for them in
-// another form.
+// comparedAs is the type of a term's values, if literals of that type are written in another
+// form; otherwise nil.
 func comparedAs(n *Term) *Type {
 	switch n.kind {
 	case nowTerm:
@@ -174,9 +172,7 @@ func comparedAs(n *Term) *Type {
 	return nil
 }
 
-// ---- what an exists asks for ----
-
-// findEqual notes the equalities that n, all of it, cannot be true without.
+// findEqual collects the equalities that must hold for n to be true.
 func (x *Exists) findEqual(n *Term) {
 	switch {
 	case n.kind == binaryTerm && n.op == And:
@@ -200,9 +196,9 @@ func (x *Exists) addEqual(field, value *Term) bool {
 	return true
 }
 
-// asStored returns a node whose value is, if not null or absent, of the very
-// kind that a field of the type stores; nil when there is none, or when it
-// depends on the row searched for or on another.
+// asStored returns a term whose value is null, absent or of the kind that a field of the
+// type stores. It returns nil if there is none, or if the value depends on the rows of the
+// exists.
 func asStored(n *Term, t *Type) *Term {
 	switch n.kind {
 	case constTerm:
@@ -227,7 +223,7 @@ func asStored(n *Term, t *Type) *Term {
 	return nil
 }
 
-// stores is the kind of the type's values.
+// stores is the kind of the values of a field of the type.
 func (t *Type) stores() ValueKind {
 	switch t.Kind {
 	case Int:
@@ -254,8 +250,7 @@ func (t *Type) stores() ValueKind {
 	return KindText
 }
 
-// as returns v as a value of the type's kind that equals it. False when there
-// is none.
+// as returns a value of the type's kind that equals v, and false if there is none.
 func (v Value) as(t *Type) (Value, bool) {
 	want := t.stores()
 	switch {

@@ -922,7 +922,7 @@ func TestRulesOfUntypedModeNameTheMembersTheyNeed(t *testing.T) {
 	free := func(raws ...string) []schema.Value {
 		var row []schema.Value
 		for _, raw := range raws {
-			v, err := schema.FreeValue([]byte(raw))
+			v, err := schema.ParseUntyped([]byte(raw))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// ValueKind says what a Value holds. The zero value is KindNull.
+// ValueKind is the kind of a Value. The zero value is KindNull.
 type ValueKind uint8
 
-// The kinds of values. Several types share one: a KindText is of ID, UUID,
-// String, Text, Email, URL, EnumKind or Relation.
+// The kinds of values. Types can share a kind: values of ID, UUID, String, Text, Email, URL,
+// EnumKind and Relation are KindText.
 const (
 	KindNull ValueKind = iota
 	KindBool
@@ -28,21 +28,20 @@ const (
 	KindJSON
 	KindList
 
-	// The rest is known to rules alone.
-	absentKind   // what a scene does not have
+	// The other kinds are used only in rules.
+	absentKind   // a value that a scene does not have
 	someRoleKind // auth.role: each of the caller's roles
 	allRolesKind // auth.roles: the list of them
 )
 
-// Value is one value of a field. It is immutable, the zero Value is null, and
-// copying it is cheap; what it points to is shared and never changed. Compare
-// values with Equal, not with ==.
+// Value is the value of a field. The zero Value is null. Values are immutable and cheap to
+// copy; copies share memory. Compare values with Equal, not with ==.
 type Value struct {
 	kind ValueKind
-	// num is a bool (0, 1), an int, the bits of a float, milliseconds since
-	// 1970 of a time, days since 1970 of a date, milliseconds of a duration.
+	// num is a bool (0, 1), an int, the bits of a float, the milliseconds since 1970 of a
+	// time, the days since 1970 of a date, or the milliseconds of a duration.
 	num int64
-	// text is a text, a decimal's digits, bytes, or JSON.
+	// text is a text, the digits of a decimal, bytes, or JSON.
 	text string
 	list *[]Value
 }
@@ -61,10 +60,10 @@ func BoolValue(b bool) Value {
 // IntValue is a whole number.
 func IntValue(n int64) Value { return Value{kind: KindInt, num: n} }
 
-// FloatValue is a finite number; it panics when f is none. A zero has no sign.
+// FloatValue is a finite number. It panics if f is not finite. Negative zero becomes zero.
 func FloatValue(f float64) Value {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		panic("BUG: a float value that is not finite")
+		panic("BUG: float value is not finite")
 	}
 	v := Value{kind: KindFloat}
 	if f != 0 {
@@ -73,34 +72,33 @@ func FloatValue(f float64) Value {
 	return v
 }
 
-// DecimalValue is a decimal as Decimal gives it: "-12.50", with exactly its
-// places, without needless zeros in front and never "-0.00". It is for what was
-// a Value's text before; Type.Parse reads what others wrote.
+// DecimalValue is a decimal from the text of another decimal Value: "-12.50", with exactly
+// its places, without leading zeros and never "-0.00". For other input use Type.Parse.
 func DecimalValue(digits string) Value { return Value{kind: KindDecimal, text: digits} }
 
 // TextValue is a text; an id, an enum's value and a relation are texts too.
 func TextValue(s string) Value { return Value{kind: KindText, text: s} }
 
-// TimeValue is a moment, in milliseconds since 1970 UTC.
+// TimeValue is a time, in milliseconds since 1970 UTC.
 func TimeValue(ms int64) Value { return Value{kind: KindTime, num: ms} }
 
-// DateValue is a day, in days since 1970-01-01.
+// DateValue is a date, in days since 1970-01-01.
 func DateValue(days int64) Value { return Value{kind: KindDate, num: days} }
 
-// DurationValue is a time span in whole seconds, within ±(2^53−1).
+// DurationValue is a duration in whole seconds, within ±(2^53−1).
 func DurationValue(seconds int64) Value { return Value{kind: KindDuration, num: seconds * 1000} }
 
-// SpanValue is a time span in whole milliseconds. Only rules use fractions of a second.
+// SpanValue is a duration in whole milliseconds. Only rules use fractions of a second.
 func SpanValue(d time.Duration) Value { return Value{kind: KindDuration, num: d.Milliseconds()} }
 
 // BytesValue holds the bytes of s.
 func BytesValue(s string) Value { return Value{kind: KindBytes, text: s} }
 
-// JSONValue is one JSON value in its compact form. It is for what was a Value's
-// text before; Type.Parse reads what others wrote.
+// JSONValue is a JSON value from the text of another JSON Value, in compact form. For other
+// input use Type.Parse.
 func JSONValue(compact string) Value { return Value{kind: KindJSON, text: compact} }
 
-// ListValue is a list. The Value keeps elems: they must not change any more.
+// ListValue is a list. It takes ownership of elems: they must not change afterwards.
 func ListValue(elems []Value) Value { return Value{kind: KindList, list: &elems} }
 
 // Now is the time of t as a value.
@@ -117,17 +115,17 @@ func floorDiv(n, by int64) int64 {
 	return q
 }
 
-// Kind says what v holds, and so which of the methods below gives it.
+// Kind is the kind of v; it decides which of the methods below returns its value.
 func (v Value) Kind() ValueKind { return v.kind }
 
-// IsNull reports that v is null.
+// IsNull reports whether v is null.
 func (v Value) IsNull() bool { return v.kind == KindNull }
 
-// Bool gives a KindBool; of other kinds it is false.
+// Bool returns a KindBool; for other kinds it returns false.
 func (v Value) Bool() bool { return v.kind == KindBool && v.num != 0 }
 
-// Int gives the number of a KindInt, the milliseconds of a KindTime, the days
-// of a KindDate and the seconds of a KindDuration; of other kinds it is 0.
+// Int returns the number of a KindInt, the milliseconds of a KindTime, the days of a KindDate
+// and the seconds of a KindDuration. For other kinds it returns 0.
 func (v Value) Int() int64 {
 	switch v.kind {
 	case KindInt, KindTime, KindDate:
@@ -138,7 +136,7 @@ func (v Value) Int() int64 {
 	return 0
 }
 
-// Float gives a KindFloat; of other kinds it is 0.
+// Float returns a KindFloat; for other kinds it returns 0.
 func (v Value) Float() float64 {
 	if v.kind != KindFloat {
 		return 0
@@ -146,15 +144,15 @@ func (v Value) Float() float64 {
 	return math.Float64frombits(uint64(v.num))
 }
 
-// Text gives a KindText, the digits of a KindDecimal, the bytes of a KindBytes
-// or the compact JSON of a KindJSON; of other kinds it is empty.
+// Text returns a KindText, the digits of a KindDecimal, the bytes of a KindBytes or the
+// compact JSON of a KindJSON. For other kinds it is empty.
 //
-// To put decimals of one type in order, compare their sign, then (below zero:
-// the other way round) the length of the text and the text itself.
+// To order decimals of one type, compare their signs, then the lengths of the texts, then
+// the texts. For negative numbers, reverse the last two.
 func (v Value) Text() string { return v.text }
 
-// List gives the elements of a KindList, which must not be changed; of other
-// kinds it is nil.
+// List returns the elements of a KindList, which must not be changed. For other kinds it
+// returns nil.
 func (v Value) List() []Value {
 	if v.list == nil {
 		return nil
@@ -162,12 +160,12 @@ func (v Value) List() []Value {
 	return *v.list
 }
 
-// IsNumber reports that v is one of the kinds that compare by value.
+// IsNumber reports whether v is an int, a float or a decimal.
 func (v Value) IsNumber() bool { return v.kind >= KindInt && v.kind <= KindDecimal }
 
-// Equal reports that two values are the same. Numbers are equal by value,
-// whatever their kinds; otherwise values of different kinds are unequal. JSON
-// is equal when its compact text is. It allocates nothing.
+// Equal reports whether two values are equal. Numbers of different kinds are compared
+// exactly; other values of different kinds are unequal. JSON values are equal if their
+// compact texts are. Equal does not allocate.
 func (v Value) Equal(w Value) bool {
 	switch {
 	case v.IsNumber() && w.IsNumber():
@@ -192,10 +190,9 @@ func equalLists(a, b []Value) bool {
 	return true
 }
 
-// Compare orders two values of one kind, and numbers of any kinds: -1, 0 or 1.
-// Texts are in the order of their code points, false is before true. Null, JSON
-// and lists have no order, neither have values of different kinds: false. It
-// allocates nothing.
+// Compare orders two values of one kind, or two numbers of any kinds: -1, 0 or 1. Texts are
+// ordered by code points, and false is before true. It returns false for null, JSON and
+// lists, and for values of different kinds. Compare does not allocate.
 func (v Value) Compare(w Value) (int, bool) {
 	switch {
 	case v.IsNumber() && w.IsNumber():
@@ -214,10 +211,10 @@ func (v Value) Compare(w Value) (int, bool) {
 
 // ---- numbers ----
 
-// digitBuffer holds the digits of ordinary numbers; longer ones grow out of it.
+// digitBuffer has space for the digits of ordinary numbers; longer ones are allocated.
 type digitBuffer [64]byte
 
-// compareNumbers compares exactly, whatever the kinds.
+// compareNumbers compares numbers of any kinds exactly.
 func compareNumbers(v, w Value) int {
 	switch {
 	case v.kind == KindInt && w.kind == KindInt:
@@ -241,12 +238,12 @@ func (v Value) appendDigits(dst []byte) []byte {
 	return append(dst, v.text...)
 }
 
-// compareFloat compares a float with an int or a decimal. The nearest float
-// decides unless it is f itself; then all the digits that f has do.
+// compareFloat compares a float with an int or a decimal. If the float nearest to w is f
+// itself, it compares all digits of f.
 func compareFloat(f float64, w Value) int {
 	near := float64(w.num)
 	if w.kind == KindDecimal {
-		near, _ = strconv.ParseFloat(w.text, 64) // beyond the range: an infinity
+		near, _ = strconv.ParseFloat(w.text, 64) // out of range: an infinity
 	}
 	if f != near {
 		return cmp.Compare(f, near)
@@ -255,7 +252,7 @@ func compareFloat(f float64, w Value) int {
 	return compareDigits(strconv.AppendFloat(a[:0], f, 'f', floatPlaces(f), 64), w.appendDigits(b[:0]))
 }
 
-// floatPlaces is how many digits f has behind the point, to its last.
+// floatPlaces is the number of decimal places of the exact value of f.
 func floatPlaces(f float64) int {
 	bits := math.Float64bits(f)
 	fraction, exponent := bits&(1<<52-1), int(bits>>52&(1<<11-1))
@@ -274,8 +271,7 @@ func floatPlaces(f float64) int {
 	return max(0, places)
 }
 
-// compareDigits compares two numbers written as -12.50, without needless zeros
-// in front.
+// compareDigits compares two numbers of the form -12.50, without leading zeros.
 func compareDigits(a, b []byte) int {
 	switch negative := isNegative(a); {
 	case negative != isNegative(b):
@@ -304,7 +300,7 @@ func compareDigits(a, b []byte) int {
 	return 0
 }
 
-// isNegative reports a minus; zero has none.
+// isNegative reports a minus sign; zero has none.
 func isNegative(digits []byte) bool { return len(digits) > 0 && digits[0] == '-' }
 
 func cutPoint(digits []byte) (whole, fraction []byte) {
@@ -323,11 +319,9 @@ func digitAt(fraction []byte, i int) byte {
 	return '0'
 }
 
-// ---- as JSON ----
-
-// AppendJSON appends v as rows, inputs and exports write it: a decimal as a
-// string with its places, a time in RFC 3339, in UTC with milliseconds, a
-// duration in seconds, bytes in base64. It is the form that Parse reads.
+// AppendJSON appends v in the JSON form of rows, inputs and exports, which Parse reads: a
+// decimal as a string with its places, a time in RFC 3339 in UTC with milliseconds, a
+// duration in seconds, bytes in base64.
 func (t *Type) AppendJSON(dst []byte, v Value) []byte { return v.appendJSON(dst) }
 
 // AppendPlain is AppendJSON that writes a decimal as a number.

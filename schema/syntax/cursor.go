@@ -13,18 +13,18 @@ import (
 type cursor struct {
 	lex  lexer
 	file *File
-	tok  token // the token at hand
+	tok  token // the current token
 	prev token // the one before it
 	// tokens are all tokens read, without commas.
 	tokens []token
 	depth  int
-	// tooDeep: the depth at hand was said to be too much.
+	// tooDeep reports that the excess of nesting was reported.
 	tooDeep bool
-	// inside is "routes" or "functions" within such a block: there the word is
-	// no sign of a new declaration.
+	// inside is "routes" or "functions" in such a block: there this word does not begin a
+	// declaration.
 	inside string
 	errs   diag.List
-	// lastErr is the offset of the latest mistake: one place, one message.
+	// lastErr is the offset of the last error: only the first error at an offset is kept.
 	lastErr int
 }
 
@@ -42,7 +42,7 @@ func (c *cursor) record() {
 	}
 }
 
-// nextPath steps from a method word to the path behind it.
+// nextPath moves from a method to the path after it.
 func (c *cursor) nextPath() bool {
 	path, ok := c.lex.path()
 	if !ok {
@@ -54,9 +54,9 @@ func (c *cursor) nextPath() bool {
 	return true
 }
 
-// peek returns the n tokens behind the one at hand, without reading them.
+// peek returns the n tokens after the current one, without reading them.
 func (c *cursor) peek(n int) []token {
-	ahead := c.lex // what it appends lies behind the end of our own slices
+	ahead := c.lex // a copy: what it appends is beyond the length of c.lex's slices
 	tokens := make([]token, n)
 	for i := range tokens {
 		tokens[i] = ahead.next()
@@ -72,8 +72,8 @@ func (c *cursor) isWord(words ...string) bool {
 	return c.tok.kind == tokIdent && slices.Contains(words, c.tok.text)
 }
 
-// take steps over the mark if it is at hand.
-func (c *cursor) take(mark string) bool {
+// accept reads the mark if it is the current token.
+func (c *cursor) accept(mark string) bool {
 	if !c.is(mark) {
 		return false
 	}
@@ -81,8 +81,8 @@ func (c *cursor) take(mark string) bool {
 	return true
 }
 
-// takeWord steps over the word if it is at hand.
-func (c *cursor) takeWord(word string) bool {
+// acceptWord reads the word if it is the current token.
+func (c *cursor) acceptWord(word string) bool {
 	if !c.isWord(word) {
 		return false
 	}
@@ -93,13 +93,13 @@ func (c *cursor) takeWord(word string) bool {
 // from is the span from start to the last token read.
 func (c *cursor) from(start diag.Span) diag.Span { return start.To(c.prev.span) }
 
-// here is the empty place behind the last token read.
+// here is the empty span after the last token read.
 func (c *cursor) here() diag.Span {
 	end := c.prev.span.End
 	return diag.Span{File: c.file.Name, Start: end, End: end}
 }
 
-// ---- mistakes ----
+// ---- errors ----
 
 func (c *cursor) fail(code string, at diag.Span, format string, args ...any) {
 	if at.Start.Offset == c.lastErr {
@@ -109,8 +109,8 @@ func (c *cursor) fail(code string, at diag.Span, format string, args ...any) {
 	c.errs.Errorf(code, at, format, args...)
 }
 
-// expected reports that the token at hand is not what must come. It is silent
-// where the lexer has complained.
+// expected reports that the current token is not what the grammar requires, unless the
+// lexer reported an error there.
 func (c *cursor) expected(what string) {
 	if c.tok.bad || c.prev.bad {
 		return
@@ -137,7 +137,7 @@ func (c *cursor) found() string {
 }
 
 func (c *cursor) expect(mark string) bool {
-	if c.take(mark) {
+	if c.accept(mark) {
 		return true
 	}
 	c.expected(fmt.Sprintf("%q", mark))
@@ -145,14 +145,14 @@ func (c *cursor) expect(mark string) bool {
 }
 
 func (c *cursor) expectWord(word string) bool {
-	if c.takeWord(word) {
+	if c.acceptWord(word) {
 		return true
 	}
 	c.expected(fmt.Sprintf("%q", word))
 	return false
 }
 
-// ident reads a name; what says which.
+// ident reads a name; what describes it in an error.
 func (c *cursor) ident(what string) (Ident, bool) {
 	c.unquote(what)
 	if c.tok.kind != tokIdent {
@@ -164,8 +164,8 @@ func (c *cursor) ident(what string) (Ident, bool) {
 	return id, true
 }
 
-// unquote takes a string that holds a name for the name itself. That is
-// reported, and what refers to the name finds it.
+// unquote converts a string that contains a name to that name. It reports this, and
+// references to the name are resolved.
 func (c *cursor) unquote(what string) {
 	if c.tok.kind != tokString || c.tok.bad || c.prev.bad || !IsName(c.tok.lit.Text) {
 		return
@@ -174,13 +174,13 @@ func (c *cursor) unquote(what string) {
 	c.tok.kind, c.tok.text = tokIdent, c.tok.lit.Text
 }
 
-// beginsNextItem reports that the token at hand is a name at the start of a
-// line with a colon behind it: whatever was to come before is missing.
+// beginsNextItem reports that the current token is a name at the start of a line, followed
+// by a colon: the value that should come before it is missing.
 func (c *cursor) beginsNextItem() bool {
 	return c.tok.kind == tokIdent && c.tok.first && c.peek(1)[0].is(":")
 }
 
-// attrName is the name of an @ or @@ token, placed behind the marks.
+// attrName is the name of an @ or @@ token, with its span after the marks.
 func attrName(t token) Ident {
 	marks := 1
 	if t.kind == tokAtAt {
@@ -192,9 +192,9 @@ func attrName(t token) Ident {
 	return Ident{Node{span}, t.text}
 }
 
-// ---- going on after a mistake ----
+// ---- error recovery ----
 
-// skip steps over one token, or over a whole bracket with what is in it.
+// skip skips one token, or a bracket with its contents.
 func (c *cursor) skip() {
 	depth := 0
 	for {
@@ -208,7 +208,7 @@ func (c *cursor) skip() {
 		case depth > 0 && c.atDecl():
 			return
 		case c.tok.kind == tokIdent && (c.lex.atPath() || slices.Contains(methods, c.tok.text)) && c.nextPath():
-			// Stepped over: a path may look like the start of a comment.
+			// Skipped as a path: its slashes may look like a comment.
 		}
 		if c.tok.kind != tokEOF {
 			c.next()
@@ -219,24 +219,24 @@ func (c *cursor) skip() {
 	}
 }
 
-// skipItem goes on to the next item of a block after one that began at offset
-// start could not be read: the first token of a line, what follows a comma when
-// commas part the items, or the end of the block.
+// skipItem moves to the next item of a block after the item at offset start could not be
+// read. The next item begins with the first token of a line or, with commas, after a comma.
+// It stops at the end of the block.
 func (c *cursor) skipItem(start int, commas bool) {
 	c.file.Broken = true
 	if c.tok.span.Start.Offset == start && c.tok.kind != tokEOF && !c.is("}") {
 		c.skip()
 	}
 	for c.tok.kind != tokEOF && !c.is("}") && !c.tok.first {
-		if commas && c.take(",") {
+		if commas && c.accept(",") {
 			return
 		}
 		c.skip()
 	}
 }
 
-// skipElem goes on to the comma or the closing bracket of a list, or to where
-// the list must have ended.
+// skipElem moves to the comma or the closing bracket of a list, or to where the list must
+// have ended.
 func (c *cursor) skipElem(closer string, lines bool) {
 	for !c.is(",") && !c.is(closer) && !c.endsList(lines) {
 		c.skip()
@@ -255,8 +255,7 @@ func (c *cursor) endsList(lines bool) bool {
 	return c.tok.first && (!lines || c.atDecl())
 }
 
-// enter counts one level of nesting; on false it is one too many: that is
-// reported and nothing is counted.
+// enter begins a level of nesting. If that is too deep, it reports this and returns false.
 func (c *cursor) enter() bool {
 	if c.depth == maxDepth {
 		if !c.tooDeep {
@@ -272,8 +271,8 @@ func (c *cursor) enter() bool {
 
 func (c *cursor) leave() { c.depth-- }
 
-// block reads `{ items }` and returns the place of the closing bracket. item
-// starts at the first token of an item and reports whether it could be read.
+// block reads `{ items }` and returns the span of the closing bracket. item starts at the
+// first token of an item and reports whether it could be read.
 func (c *cursor) block(commas bool, item func() bool) diag.Span {
 	open := c.tok.span
 	if !c.is("{") {
@@ -290,7 +289,7 @@ func (c *cursor) block(commas bool, item func() bool) diag.Span {
 		return c.prev.span
 	}
 	defer c.leave()
-	c.take("{")
+	c.accept("{")
 	for !c.is("}") {
 		if c.tok.kind == tokEOF || c.atDecl() {
 			c.expected(fmt.Sprintf(`"}" (to close "{" of line %d)`, open.Start.Line))
@@ -304,9 +303,9 @@ func (c *cursor) block(commas bool, item func() bool) diag.Span {
 	return c.prev.span
 }
 
-// list reads the elements between the bracket at hand and closer, parted by
-// commas, and returns the place of closer. elem reads one; starts reports that
-// one may begin at hand.
+// list reads the elements between the current bracket and closer, separated by commas, and
+// returns the span of closer. elem reads an element; starts reports whether the current
+// token can begin one.
 func (c *cursor) list(closer string, starts, elem func() bool) diag.Span {
 	if !c.enter() {
 		c.skip()
@@ -320,7 +319,7 @@ func (c *cursor) list(closer string, starts, elem func() bool) diag.Span {
 		if !elem() {
 			c.skipElem(closer, lines)
 		}
-		if c.take(",") || c.is(closer) {
+		if c.accept(",") || c.is(closer) {
 			continue
 		}
 		c.expected(fmt.Sprintf(`"," or %q`, closer))
@@ -328,7 +327,7 @@ func (c *cursor) list(closer string, starts, elem func() bool) diag.Span {
 			continue
 		}
 		c.skipElem(closer, lines)
-		if !c.take(",") && !c.is(closer) {
+		if !c.accept(",") && !c.is(closer) {
 			return c.here()
 		}
 	}
@@ -355,16 +354,15 @@ func (c *cursor) names(what string) []Ident {
 	return names
 }
 
-// emptyList reports that the list which ended at closer holds nothing, unless
-// something was reported since there were errs mistakes.
+// emptyList reports that the list that ended at closer is empty, unless another error was
+// reported since there were errs errors.
 func (c *cursor) emptyList(errs int, closer diag.Span, what string) {
 	if len(c.errs) == errs && !c.prev.bad {
 		c.fail("E100", closer, "expected %s, found %q", what, c.prev.text)
 	}
 }
 
-// bareNames reads names parted by commas, at least one; none of them may be a
-// word of stop.
+// bareNames reads one or more names separated by commas. None of them may be a word of stop.
 func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 	var names []Ident
 	for {
@@ -377,7 +375,7 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 			return names, false
 		}
 		names = append(names, name)
-		if !c.take(",") {
+		if !c.accept(",") {
 			return names, true
 		}
 	}
@@ -385,8 +383,8 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 
 var declWords = []string{"app", "auth", "secret", "outbound", "enum", "type", "entity", "apiKeys", "functions", "routes"}
 
-// beginsDecl reports that word, with what follows it, begins a top-level
-// declaration and nothing else.
+// beginsDecl reports that word, followed by the tokens after, can only begin a top-level
+// declaration.
 func beginsDecl(word string, after []token) bool {
 	switch word {
 	case "app", "secret":
@@ -403,8 +401,8 @@ func beginsDecl(word string, after []token) bool {
 	return false
 }
 
-// atDecl reports that a top-level declaration begins at hand, at the left
-// margin: inside a block its closing bracket must have been forgotten.
+// atDecl reports that the current token, in the first column, begins a top-level
+// declaration. Inside a block this means that the closing bracket is missing.
 func (c *cursor) atDecl() bool {
 	if c.tok.kind != tokIdent || c.tok.span.Start.Col != 1 || !slices.Contains(declWords, c.tok.text) {
 		return false
@@ -412,7 +410,7 @@ func (c *cursor) atDecl() bool {
 	return c.tok.text != c.inside && beginsDecl(c.tok.text, c.peek(2))
 }
 
-// inParens reads `( one )`; what says what is in it.
+// inParens reads `( one )`; what describes the content in an error.
 func (c *cursor) inParens(what string, one func() bool) {
 	if !c.is("(") {
 		c.expected(`"("`)
@@ -443,7 +441,7 @@ func (c *cursor) wordOf(to **Ident, words []string) bool {
 	return true
 }
 
-// expectedOneOf reports that none of words is at hand.
+// expectedOneOf reports that the current token is not one of words.
 func (c *cursor) expectedOneOf(words []string) {
 	hint := ""
 	if c.tok.kind == tokIdent {

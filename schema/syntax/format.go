@@ -10,13 +10,12 @@ import (
 	"runner.example/internal/diag"
 )
 
-// Format returns the text of src in its canonical form: the same declarations
-// and comments in the same order, two blanks for each level, the arrows of
-// neighbouring routes in one column. Line breaks that carry an intention stay:
-// blank lines (one at most), lists and small blocks broken behind their opening
-// bracket, rules broken at `and`, `or`, `to`, `when`, `where` and `fields`.
-// Formatting a formatted text changes nothing. A text with mistakes is not
-// formatted: the result is nil and the list says why.
+// Format returns the text of src in canonical form: the same declarations and comments in
+// the same order, indented by two spaces, with the arrows of neighbouring routes aligned.
+// It keeps deliberate line breaks: blank lines (at most one), lists and small blocks that
+// are broken after the opening bracket, and rules that are broken at `and`, `or`, `to`,
+// `when`, `where` and `fields`. Formatting is idempotent. If src has errors, the result is
+// nil and the list has them.
 func Format(src diag.Source) ([]byte, diag.List) {
 	ps := parse(src)
 	if diags := ps.diags(); len(diags) > 0 {
@@ -31,19 +30,19 @@ func Format(src diag.Source) ([]byte, diag.List) {
 	return p.out.Bytes(), nil
 }
 
-// gap is what comes before the next token.
+// gap is the whitespace before the next token.
 type gap int
 
 const (
 	gapNone  gap = iota
-	gapSpace     // count of blanks in printer.spaces
+	gapSpace     // printer.spaces spaces
 	gapLine      // a new line of a block
-	gapWrap      // a new line inside an item, indented once more
+	gapWrap      // a new line inside an item, indented one level more
 )
 
-// printer walks the tree and writes it token by token. It follows the tokens of
-// the source in step (commas apart, which come and go), so each comment goes
-// out between the same two tokens it stood between.
+// printer walks the tree and writes it token by token. It follows the tokens of the source
+// in step, except commas, which are optional. So each comment is written between the same
+// two tokens as in the source.
 type printer struct {
 	out      bytes.Buffer
 	tokens   []token
@@ -53,11 +52,11 @@ type printer struct {
 	indent   int
 	gap      gap
 	spaces   int
-	// srcLine is the source line on which the last thing written ended.
+	// srcLine is the source line on which the last token or comment written ended.
 	srcLine int
-	// opened: the last thing written opened a block; no blank line follows.
+	// opened reports that the last token written opened a block, so no blank line follows.
 	opened bool
-	// apart: a blank line comes before the next line.
+	// apart reports that a blank line precedes the next line.
 	apart bool
 }
 
@@ -78,8 +77,8 @@ func closers(tokens []token) map[int]int {
 
 // ---- writing ----
 
-// emit writes the next token. It must be the source's next, or another
-// spelling of it.
+// emit writes the next token. It must be the next token of the source, or another spelling
+// of it.
 func (p *printer) emit(text string) {
 	t := p.tokens[p.done]
 	if text != t.source() && !(text == string(OpOr) && t.is("||") || text == string(OpAnd) && t.is("&&") || text == "not" && t.is("!")) {
@@ -105,7 +104,7 @@ func (t token) source() string {
 	return t.text
 }
 
-// comma writes a comma, which the source need not have.
+// comma writes a comma, which the source may not have.
 func (p *printer) comma() { p.out.WriteByte(',') }
 
 func (p *printer) space() { p.pad(1) }
@@ -114,8 +113,8 @@ func (p *printer) pad(n int) { p.gap, p.spaces = gapSpace, n }
 
 func (p *printer) line() { p.gap = gapLine }
 
-// wrap breaks the line before the next token if the source has a break there
-// or, with later, behind it.
+// wrap breaks the line before the next token if the source has a line break there or, with
+// later, after that token.
 func (p *printer) wrap(later bool) {
 	p.space()
 	next := p.tokens[p.done]
@@ -128,8 +127,7 @@ func (p *printer) wrap(later bool) {
 	}
 }
 
-// writeGap writes the gap before something that stands on line srcLine of the
-// source.
+// writeGap writes the gap before a token or comment that is on line srcLine of the source.
 func (p *printer) writeGap(srcLine int) {
 	switch p.gap {
 	case gapSpace:
@@ -174,7 +172,7 @@ func (p *printer) flushComments(offset int) {
 	}
 }
 
-// newLine is the gap that due becomes when the line must end.
+// newLine is the gap to use instead of due if the line must end.
 func newLine(due gap) gap {
 	if due == gapLine {
 		return gapLine
@@ -182,11 +180,11 @@ func newLine(due gap) gap {
 	return gapWrap
 }
 
-// gapAfter sets the gap behind a comment that was written where due was due.
+// gapAfter sets the gap after a comment that was written when due was the pending gap.
 func (p *printer) gapAfter(c Comment, due gap) {
-	goesOn := p.done < len(p.tokens) && p.tokens[p.done].span.Start.Line == c.Loc.End.Line
+	continues := p.done < len(p.tokens) && p.tokens[p.done].span.Start.Line == c.Loc.End.Line
 	switch {
-	case strings.HasPrefix(c.Text, "//"), c.OwnLine && !goesOn:
+	case strings.HasPrefix(c.Text, "//"), c.OwnLine && !continues:
 		p.gap = newLine(due)
 	case c.OwnLine, due == gapNone:
 		p.space()
@@ -195,8 +193,8 @@ func (p *printer) gapAfter(c Comment, due gap) {
 	}
 }
 
-// open writes an opening bracket and reports whether what it holds goes on
-// lines of its own: the source has a break there or a comment that needs one.
+// open writes an opening bracket. It reports whether the contents are on lines of their
+// own, because the source has a line break there or a comment that needs one.
 func (p *printer) open(bracket string, always bool) (lines bool) {
 	at := p.done
 	p.emit(bracket)
@@ -219,7 +217,7 @@ func (p *printer) open(bracket string, always bool) (lines bool) {
 	return lines
 }
 
-// close writes the bracket that belongs to open.
+// close writes the bracket that closes open's.
 func (p *printer) close(bracket string, lines bool) {
 	if lines {
 		p.line()
@@ -231,8 +229,8 @@ func (p *printer) close(bracket string, lines bool) {
 	p.emit(bracket)
 }
 
-// block writes `{ items }`. n is how many items there are; sep goes behind all
-// but the last on one line, sepLines behind all but the last on lines.
+// block writes `{ items }` with n items. sep follows each item but the last on one line,
+// sepLines on separate lines.
 func (p *printer) block(n int, always bool, sep, sepLines string, item func(i int)) {
 	p.space()
 	lines := p.open("{", always)
@@ -257,7 +255,7 @@ func (p *printer) block(n int, always bool, sep, sepLines string, item func(i in
 	p.close("}", lines)
 }
 
-// list writes elements parted by commas between brackets.
+// list writes elements separated by commas between brackets.
 func (p *printer) list(open, closer string, n int, elem func(i int)) {
 	lines := p.open(open, false)
 	for i := range n {
@@ -324,19 +322,19 @@ func (p *printer) decl(d Decl) {
 	}
 }
 
-// spaced writes a token with one blank before it.
+// spaced writes a token with one space before it.
 func (p *printer) spaced(text string) {
 	p.space()
 	p.emit(text)
 }
 
-// part is an item of a block whose items stand in several lists of the tree.
+// part is an item of a block whose items are in several lists of the tree.
 type part struct {
 	start int
 	print func()
 }
 
-// inOrder sorts parts as they stood in the source.
+// inOrder sorts parts by their order in the source.
 func inOrder(parts []part) []part {
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.start, b.start) })
 	return parts
@@ -470,7 +468,7 @@ func (p *printer) entityAttr(a *EntityAttr) {
 	}
 }
 
-// names writes names parted by commas, without brackets.
+// names writes names separated by commas, without brackets.
 func (p *printer) names(names []Ident) {
 	for i, n := range names {
 		if i > 0 {
@@ -501,7 +499,7 @@ func (p *printer) policy(d *PolicyDecl) {
 	}
 }
 
-// rule writes an expression behind its word.
+// rule writes a word (when, where) and an expression.
 func (p *printer) rule(word string, x Expr) {
 	p.wrap(false)
 	p.emit(word)
@@ -607,15 +605,15 @@ func (p *printer) routes(d *RoutesDecl) {
 // widths are those of the method and the path column.
 type widths struct{ method, path int }
 
-// columns gives for each route the widths shared by the routes it stands
-// together with: those without a blank line, a comment line or a group between.
+// columns returns the column widths of each route. Neighbouring routes share them: those
+// without a blank line, a comment line or a group between them.
 func (p *printer) columns(items []RouteItem) []widths {
 	columns := make([]widths, len(items))
 	for from := 0; from < len(items); {
 		to, w := from, widths{}
 		for ; to < len(items); to++ {
 			r, ok := items[to].(*RouteDecl)
-			if !ok || to > from && p.parted(items[to-1].Span(), r.Loc) {
+			if !ok || to > from && p.separated(items[to-1].Span(), r.Loc) {
 				break
 			}
 			w.method = max(w.method, len(r.Method.Name))
@@ -629,8 +627,8 @@ func (p *printer) columns(items []RouteItem) []widths {
 	return columns
 }
 
-// parted reports that two neighbours will not stand on lines next to each other.
-func (p *printer) parted(a, b diag.Span) bool {
+// separated reports that two neighbours will not be on consecutive lines.
+func (p *printer) separated(a, b diag.Span) bool {
 	line := a.End.Line
 	i, _ := slices.BinarySearchFunc(p.comments, a.End.Offset, func(c Comment, at int) int {
 		return cmp.Compare(c.Loc.Start.Offset, at)

@@ -19,7 +19,7 @@ const (
 	tokIdent            // text is the name
 	tokString           // lit is set
 	tokNumber           // lit is set: integer, decimal, duration or size
-	tokPunct            // text is one of the marks below
+	tokPunct            // text is one of punctuation
 	tokAt               // @name: text is the name, empty when none followed
 	tokAtAt             // @@name: likewise
 	tokPath             // text is the path as written
@@ -32,24 +32,24 @@ type token struct {
 	lit  *Literal
 	// doc holds the text of the /// lines before the token.
 	doc string
-	// first: no token (but a comma) stands before this one on its line.
+	// first reports that no token except a comma precedes this one on its line.
 	first bool
-	// bad: something just before or in the token was reported already; what
-	// the grammar has to say about it is likely to be nonsense.
+	// bad reports that a lexical error in or just before the token was reported. A syntax
+	// error about it would probably be a consequence of that.
 	bad bool
 }
 
-// lexer turns text into tokens, one at a time. Copying it saves its state.
+// lexer splits text into tokens, one at a time. A copy of it is a saved state.
 type lexer struct {
 	file string
 	text []byte
 	pos  diag.Pos
-	// tokenLine is the line on which the last token but a comma ended.
+	// tokenLine is the line on which the last token ended, commas excepted.
 	tokenLine int
 	doc       []string
 	comments  []Comment
 	diags     diag.List
-	// lost: the rest of the file was swallowed by an unclosed comment.
+	// lost reports that an unclosed comment contains the rest of the file.
 	lost bool
 }
 
@@ -61,7 +61,7 @@ func newLexer(src diag.Source) lexer {
 	return l
 }
 
-// runeAt returns the rune n bytes ahead, or -1 at the end.
+// runeAt returns the rune n bytes ahead, or -1 at the end of the text.
 func (l *lexer) runeAt(n int) rune {
 	if l.pos.Offset+n >= len(l.text) {
 		return -1
@@ -74,7 +74,7 @@ func (l *lexer) starts(s string) bool {
 	return bytes.HasPrefix(l.text[l.pos.Offset:], []byte(s))
 }
 
-// advance steps over n bytes, which end at the end of a rune.
+// advance moves n bytes forward, to the end of a rune.
 func (l *lexer) advance(n int) {
 	for end := l.pos.Offset + n; l.pos.Offset < end; {
 		r, size := utf8.DecodeRune(l.text[l.pos.Offset:])
@@ -91,8 +91,7 @@ func (l *lexer) since(start diag.Pos) diag.Span {
 	return diag.Span{File: l.file, Start: start, End: l.pos}
 }
 
-// next returns the next token. At the end of the text it returns tokEOF for
-// ever.
+// next returns the next token, and tokEOF at the end of the text.
 func (l *lexer) next() token {
 	junk := l.skipBlanks()
 	start := l.pos
@@ -100,7 +99,7 @@ func (l *lexer) next() token {
 	t.span = l.since(start)
 	t.first = start.Line > l.tokenLine
 	t.bad = t.bad || junk || (t.kind == tokEOF && l.lost)
-	if t.is(",") { // commas come and go: they part neither comments nor lines
+	if t.is(",") { // commas are optional in blocks, so they do not separate comments or lines
 		return t
 	}
 	t.doc = strings.Join(l.doc, "\n")
@@ -111,8 +110,8 @@ func (l *lexer) next() token {
 	return t
 }
 
-// skipBlanks steps over blanks, comments and characters that begin no token;
-// it reports whether there was one of the last kind.
+// skipBlanks skips blanks, comments and characters that cannot begin a token. It reports
+// whether it skipped such a character.
 func (l *lexer) skipBlanks() (junk bool) {
 	adjacent := false
 	for {
@@ -150,7 +149,7 @@ func IsLetter(r rune) bool {
 
 func IsDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// IsName reports that s is a name: letters, digits and _, not beginning with a digit.
+// IsName reports whether s is a name: letters, digits and _, not beginning with a digit.
 func IsName(s string) bool {
 	for i, r := range s {
 		if !IsLetter(r) && (i == 0 || !IsDigit(r)) {
@@ -192,7 +191,7 @@ func (l *lexer) blockComment() {
 	l.comment(start)
 }
 
-// comment keeps the comment from start to here.
+// comment records the comment from start to the current position.
 func (l *lexer) comment(start diag.Pos) Comment {
 	text := strings.ReplaceAll(string(l.text[start.Offset:l.pos.Offset]), "\r", "")
 	c := Comment{
@@ -204,13 +203,13 @@ func (l *lexer) comment(start diag.Pos) Comment {
 	return c
 }
 
-// marks are the tokens made of punctuation, longer ones first.
-var marks = []string{
+// punctuation has the tokens made of punctuation, longer ones first.
+var punctuation = []string{
 	"->", "==", "!=", "<=", ">=", "&&", "||", "..",
 	"{", "}", "(", ")", "[", "]", ",", ":", "=", "!", "<", ">", "-", "/", ".", "?",
 }
 
-// scan reads one token; the caller fills in its place.
+// scan reads one token. The caller sets its span.
 func (l *lexer) scan() token {
 	r := l.runeAt(0)
 	switch {
@@ -225,7 +224,7 @@ func (l *lexer) scan() token {
 	case r == '@':
 		return l.attribute()
 	}
-	for _, m := range marks {
+	for _, m := range punctuation {
 		if l.starts(m) {
 			l.advance(len(m))
 			return token{kind: tokPunct, text: m}
@@ -234,7 +233,7 @@ func (l *lexer) scan() token {
 	panic("BUG: no token begins with " + strconv.QuoteRune(r))
 }
 
-// name steps over letters and digits and returns them.
+// name reads letters and digits.
 func (l *lexer) name() string {
 	n := 0
 	for r := l.runeAt(n); IsLetter(r) || IsDigit(r); r = l.runeAt(n) {
@@ -295,13 +294,13 @@ func (l *lexer) string() token {
 	return t
 }
 
-// escape reads a backslash and what follows and returns what they stand for.
+// escape reads an escape sequence and returns its text.
 func (l *lexer) escape() string {
 	start := l.pos
 	l.advance(1)
 	r := l.runeAt(0)
 	if r < 0 || r == '\n' || r == '\r' {
-		return "" // the string is not closed, which will be said
+		return "" // the caller reports that the string is not closed
 	}
 	l.advance(utf8.RuneLen(r))
 	switch r {
@@ -379,8 +378,8 @@ func (l *lexer) digits() {
 	}
 }
 
-// atPath reports that a word, the last token, has something behind it on its
-// line that can only be a path.
+// atPath reports whether the last token, a word, is followed on its line by text that can
+// only be a path.
 func (l *lexer) atPath() bool {
 	n := 0
 	for l.runeAt(n) == ' ' || l.runeAt(n) == '\t' {
@@ -389,10 +388,9 @@ func (l *lexer) atPath() bool {
 	return n > 0 && l.runeAt(n) == '/' && l.runeAt(n+1) != '/' && l.runeAt(n+1) != '*'
 }
 
-// path reads the path behind a method word, which is the last token. A word
-// without a leading slash is taken for a path too, when it stands on the same
-// line: that is a mistake with a message of its own. ok is false when nothing
-// there could be meant as a path; then nothing is read.
+// path reads the path after a method, which is the last token. A word on the same line
+// without a leading slash is read as a path too; the compiler reports it. If nothing there
+// can be a path, ok is false and path reads nothing.
 func (l *lexer) path() (t token, ok bool) {
 	saved := *l
 	for isBlank(l.runeAt(0)) {

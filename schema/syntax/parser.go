@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// MaxFileBytes bounds one schema file.
+	// MaxFileBytes is the maximum size of a schema file.
 	MaxFileBytes = 1 << 20
-	// maxDepth bounds how deep brackets and `not` may nest: whoever walks the
-	// tree recurses, and a stack that overflows cannot be caught.
+	// maxDepth is the maximum nesting of brackets and `not`. Code that walks the tree is
+	// recursive, and a stack overflow cannot be recovered from.
 	maxDepth = 64
 )
 
-// Parse reads one file. It always returns a tree, with what could be
-// understood, and a list (in no certain order) of everything that is wrong with
-// letters and grammar. It never panics, whatever the bytes.
+// Parse reads one file. It always returns a tree of what it could read, and all lexical and
+// syntax errors, unsorted. It accepts any bytes and never panics.
 func Parse(src diag.Source) (*File, diag.List) {
 	p := parse(src)
 	return p.file, p.diags()
@@ -48,7 +47,7 @@ func (p *parser) diags() diag.List {
 	return append(append(diag.List(nil), p.lex.diags...), p.errs...)
 }
 
-// readable checks what must hold before the first letter is looked at.
+// readable checks the size and the encoding of the whole file.
 func (p *parser) readable(src diag.Source) bool {
 	if len(src.Text) > MaxFileBytes {
 		p.errs.Errorf("E007", p.wholeFile(), "file is larger than 1 MiB")
@@ -65,7 +64,7 @@ func (p *parser) readable(src diag.Source) bool {
 	return true
 }
 
-// wholeFile is the place of what concerns no line in particular.
+// wholeFile is the span of errors that concern no particular line.
 func (p *parser) wholeFile() diag.Span {
 	top := diag.Pos{Line: 1, Col: 1}
 	return diag.Span{File: p.file.Name, Start: top, End: top}
@@ -98,7 +97,7 @@ func (p *parser) topLevel() {
 	}
 }
 
-// declaration reads what follows the keyword; nil when that could not be.
+// declaration reads what follows the keyword. It returns nil if that is not possible.
 func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 	switch word {
 	case "app":
@@ -122,10 +121,10 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 	case "routes":
 		return p.routesDecl(keyword, doc)
 	}
-	panic("BUG: no declaration " + word)
+	panic("BUG: unknown declaration " + word)
 }
 
-// skipTopLevel goes on to what looks like the next declaration.
+// skipTopLevel moves to what looks like the next declaration.
 func (p *parser) skipTopLevel() {
 	p.file.Broken = true
 	body := p.is("{")
@@ -139,8 +138,8 @@ func (p *parser) skipTopLevel() {
 	}
 }
 
-// declName reads the name of a declaration without a body. What begins another
-// declaration on a line of its own is not one.
+// declName reads the name of a declaration without a body. A token that begins another
+// declaration on the next line is not a name.
 func (p *parser) declName(what string) (Ident, bool) {
 	if p.tok.first && p.tok.kind == tokIdent {
 		if after := p.peek(1)[0]; p.atDecl() || after.is("{") || after.is("(") {

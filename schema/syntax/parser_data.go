@@ -17,7 +17,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 		value, ok := p.ident("a value of the enum")
 		if ok {
 			d.Values = append(d.Values, value)
-			p.take(",")
+			p.accept(",")
 		}
 		return ok
 	})
@@ -49,7 +49,7 @@ func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
 		switch p.tok.kind {
 		case tokAtAt:
 			return p.entityItem(d)
-		case tokAt: // no field stands before it: perhaps meant as a rule of the entity
+		case tokAt: // without a field before it: perhaps meant as a rule of the entity
 			if slices.Contains(effects, p.tok.text) {
 				p.fieldAttr()
 				return true
@@ -61,20 +61,20 @@ func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
 	return d
 }
 
-// fieldItem reads a field of a block, with the comma that may follow.
+// fieldItem reads a field of a block and an optional comma.
 func (p *parser) fieldItem(fields *[]*FieldDecl) bool {
 	f, ok := p.field()
 	if f != nil {
 		*fields = append(*fields, f)
 	}
 	if ok {
-		p.take(",")
+		p.accept(",")
 	}
 	return ok
 }
 
-// field reads a field. It may return one even when ok is false: its name is
-// known then and a part is missing.
+// field reads a field. If ok is false it may still return a field that has its name but
+// lacks a part.
 func (p *parser) field() (f *FieldDecl, ok bool) {
 	start, doc := p.tok.span, p.tok.doc
 	name, ok := p.ident("a field")
@@ -85,7 +85,7 @@ func (p *parser) field() (f *FieldDecl, ok bool) {
 	if f.Type, ok = p.typeRef(true); !ok {
 		return f, false
 	}
-	if p.take("=") {
+	if p.accept("=") {
 		f.Default, ok = p.defaultValue()
 	}
 	for ok && p.tok.kind == tokAt {
@@ -113,9 +113,8 @@ func (p *parser) defaultValue() (SettingValue, bool) {
 	return lit, true
 }
 
-// typeRef reads a type. Behind the result type of a function parentheses may
-// also hold settings: then args is false, and only numbers are taken for
-// arguments of the type.
+// typeRef reads a type. After the result type of a function, parentheses may also contain
+// settings: then args is false, and only numbers are read as arguments of the type.
 func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 	if p.beginsNextItem() || !args && p.beginsFunction() {
 		p.expected("a type")
@@ -130,17 +129,17 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 	if p.is("(") && (args || p.peek(1)[0].kind == tokNumber) {
 		t.Args = p.typeArgs()
 	}
-	if ok = true; p.take("[") {
+	if ok = true; p.accept("[") {
 		t.List = true
 		ok = p.expect("]")
 	}
-	t.Optional = p.take("?")
+	t.Optional = p.accept("?")
 	t.Loc = p.from(start)
 	return t, ok
 }
 
-// beginsFunction reports that the token at hand is a name at the start of a
-// line with parameters behind it.
+// beginsFunction reports that the current token is a name at the start of a line, followed
+// by parameters.
 func (p *parser) beginsFunction() bool {
 	if p.tok.kind != tokIdent || !p.tok.first {
 		return false
@@ -155,7 +154,7 @@ func (p *parser) typeArgs() *TypeArgs {
 	closer := p.list(")", func() bool { return false }, func() (ok bool) {
 		switch {
 		case a.First == nil:
-			if a.First, ok = p.literalOf(IntLit, "a whole number"); ok && p.take("..") {
+			if a.First, ok = p.literalOf(IntLit, "a whole number"); ok && p.accept("..") {
 				a.Range = true
 				a.Second, ok = p.literalOf(IntLit, "a whole number")
 			}
@@ -183,7 +182,7 @@ var (
 	kindWords  = []string{"session", "apiKey", "anonymous"}
 )
 
-// fieldAttr reads an attribute of a field; nil when there is no such one.
+// fieldAttr reads an attribute of a field. It returns nil if the attribute is unknown.
 func (p *parser) fieldAttr() *FieldAttr {
 	at := p.tok
 	a := &FieldAttr{Name: attrName(at)}
@@ -213,7 +212,7 @@ func (p *parser) fieldAttr() *FieldAttr {
 
 func (p *parser) unknownFieldAttr(at token) {
 	switch {
-	case at.text == "": // the lexer has complained
+	case at.text == "": // reported by the lexer
 	case slices.Contains(effects, at.text):
 		p.fail("E110", at.span, "unknown field attribute @%s (entity rules are written @@%s)", at.text, at.text)
 		for p.tok.kind != tokEOF && p.tok.kind != tokAtAt && !p.is("}") && !p.tok.first {
@@ -233,7 +232,7 @@ func (p *parser) entityItem(d *EntityDecl) bool {
 	at := p.tok
 	word := at.text
 	if !slices.Contains(indexAttrs, word) && !slices.Contains(effects, word) {
-		if word == "" { // the lexer has complained
+		if word == "" { // reported by the lexer
 			return false
 		}
 		p.fail("E109", at.span, "unknown entity attribute @@%s%s", word, diag.DidYouMean(word, effects, indexAttrs))
@@ -297,19 +296,19 @@ func (p *parser) policy(start diag.Span, effect Ident) (*PolicyDecl, bool) {
 	if d.Actions, ok = p.bareNames("an action", "to", "when"); !ok {
 		return nil, false
 	}
-	if p.takeWord("to") {
+	if p.acceptWord("to") {
 		for {
 			k, ok := p.kind()
 			if !ok {
 				return nil, false
 			}
 			d.To = append(d.To, k)
-			if !p.take(",") {
+			if !p.accept(",") {
 				break
 			}
 		}
 	}
-	if p.takeWord("when") {
+	if p.acceptWord("when") {
 		d.When = p.rule()
 	}
 	d.Loc = p.from(start)

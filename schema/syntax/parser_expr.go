@@ -5,8 +5,8 @@ type exprParser struct {
 	cursor
 }
 
-// rule reads an expression; what cannot be read is a *BadExpr. It goes on
-// behind the mistake: at the next line, or at the end of the block.
+// rule reads an expression, or returns a *BadExpr. After an error it continues at the next
+// line or at the end of the block.
 func (p *exprParser) rule() Expr {
 	start := p.tok.span
 	if p.endsRule() {
@@ -23,7 +23,7 @@ func (p *exprParser) rule() Expr {
 	return &BadExpr{Node{p.from(start)}}
 }
 
-// endsRule reports that a rule cannot go on at hand.
+// endsRule reports that the current token cannot continue a rule.
 func (p *exprParser) endsRule() bool {
 	return p.tok.kind == tokEOF || p.tok.kind == tokAt || p.tok.kind == tokAtAt ||
 		p.is("}") || p.beginsNextItem() || p.atDecl()
@@ -33,7 +33,7 @@ func (p *exprParser) expr() (Expr, bool) {
 	return p.chain(OpOr, "||", func() (Expr, bool) { return p.chain(OpAnd, "&&", p.not) })
 }
 
-// chain reads one or more operands with op (also spelled mark) between them.
+// chain reads one or more operands separated by op, which can also be written as mark.
 func (p *exprParser) chain(op Op, mark string, operand func() (Expr, bool)) (Expr, bool) {
 	x, ok := operand()
 	for ok && (p.isWord(string(op)) || p.is(mark)) {
@@ -128,7 +128,7 @@ func (p *exprParser) primary() (Expr, bool) {
 	case p.isWord("true", "false"):
 		lit, ok := p.literal(what)
 		return lit, ok
-	case p.takeWord("null"):
+	case p.acceptWord("null"):
 		return &NullExpr{Node{start}}, true
 	case p.isWord("now") && !p.peek(1)[0].is("."):
 		p.next()
@@ -143,7 +143,7 @@ func (p *exprParser) dotted() (Expr, bool) {
 	start := p.tok.span
 	name, _ := p.ident("a name")
 	n := &NameExpr{Parts: []Ident{name}}
-	for p.take(".") {
+	for p.accept(".") {
 		part, ok := p.ident("a name")
 		if !ok {
 			return n, false
@@ -175,7 +175,7 @@ func (p *exprParser) exists() (Expr, bool) {
 	return x, ok
 }
 
-// literal reads a constant; what is said to be expected where there is none.
+// literal reads a literal; what describes it in an error.
 func (p *exprParser) literal(what string) (*Literal, bool) {
 	t := p.tok
 	switch {
@@ -212,10 +212,10 @@ func (p *exprParser) negative() (*Literal, bool) {
 	return &lit, true
 }
 
-// literalOf reads a constant of one kind, without a sign.
+// literalOf reads a literal of one kind, without a sign.
 func (p *exprParser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
 	if p.tok.kind != tokString && p.tok.kind != tokNumber || p.tok.lit.Kind != kind {
-		if p.tok.kind == tokNumber && p.tok.bad { // its unit is wrong, which has been said
+		if p.tok.kind == tokNumber && p.tok.bad { // the lexer reported its unit
 			p.next()
 			return nil, false
 		}

@@ -34,13 +34,13 @@ func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
 func (p *parser) stringsSetting() (*Setting, bool) {
 	name, _ := p.ident("a setting")
 	s := &Setting{Name: name}
-	p.take(":")
+	p.accept(":")
 	list, ok := p.stringList()
 	if ok {
 		s.Value = list
 	}
 	s.Loc = p.from(name.Loc)
-	p.take(",")
+	p.accept(",")
 	return s, ok
 }
 
@@ -109,11 +109,11 @@ func (p *parser) sessionDecl() *SessionDecl {
 	}
 	p.block(true, func() bool { return p.settingItem(&d.Settings, known) })
 	d.Loc = p.from(start.span)
-	p.take(",")
+	p.accept(",")
 	return d
 }
 
-// settingItem reads `name: value` in a block, with the comma that may follow.
+// settingItem reads `name: value` in a block and an optional comma.
 func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
 	start := p.tok.span
 	name, ok := p.ident("a setting")
@@ -129,7 +129,7 @@ func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
 	}
 	v, ok := p.value()
 	if !keep {
-		p.take(",")
+		p.accept(",")
 		return ok
 	}
 	s := &Setting{Name: name}
@@ -139,13 +139,13 @@ func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
 	s.Loc = p.from(start)
 	*settings = append(*settings, s)
 	if ok {
-		p.take(",")
+		p.accept(",")
 	}
 	return ok
 }
 
-// unknownSetting reports a setting that is not among known and returns it under
-// the name that was likely meant, if there is one.
+// unknownSetting reports a setting that is not among known. It returns the setting under
+// the name that was probably meant, if there is one.
 func (p *parser) unknownSetting(name Ident, known []string) (Ident, bool) {
 	p.fail("E103", name.Loc, "unknown setting %q%s", name.Name, diag.DidYouMean(name.Name, known))
 	if s := diag.Suggest(name.Name, known); s != "" {
@@ -199,7 +199,7 @@ func (p *parser) apiKeysDecl(keyword diag.Span, doc string) Decl {
 			d.Blocks = append(d.Blocks, p.scopesBlock())
 			return true
 		}
-		// A mistyped "scopes" has a block behind it.
+		// A misspelled "scopes" is followed by a block.
 		if p.tok.kind == tokIdent && diag.Suggest(p.tok.text, known) == "scopes" {
 			p.fail("E103", p.tok.span, "unknown setting %q%s", p.tok.text, diag.DidYouMean(p.tok.text, known))
 			d.Blocks = append(d.Blocks, p.scopesBlock())
@@ -230,7 +230,7 @@ func (p *parser) scopesBlock() *ScopesBlock {
 		return ok
 	})
 	b.Loc = p.from(start)
-	p.take(",")
+	p.accept(",")
 	return b
 }
 
@@ -255,12 +255,12 @@ func (p *parser) scope() (*ScopeDecl, bool) {
 	}
 	p.block(false, func() bool { return p.scopeItem(s) })
 	s.Loc = p.from(start)
-	p.take(",")
+	p.accept(",")
 	return s, true
 }
 
-// unknownScopeAttr reports the attribute at hand and returns the one that was
-// likely meant.
+// unknownScopeAttr reports the current attribute and returns the one that was probably
+// meant.
 func (p *parser) unknownScopeAttr(known []string) string {
 	marks := "@"
 	if p.tok.kind == tokAtAt {
@@ -283,7 +283,7 @@ func (p *parser) scopeItem(s *ScopeDecl) bool {
 		p.expected("@grant, @issue or @allTenants")
 		return false
 	}
-	if at.text == "" { // the lexer has complained
+	if at.text == "" { // reported by the lexer
 		return false
 	}
 	word := at.text
@@ -330,7 +330,7 @@ func (p *parser) grant(start diag.Span) (*GrantDecl, bool) {
 	if g.Entities, ok = p.bareNames("an entity"); !ok {
 		return nil, false
 	}
-	if p.takeWord("fields") {
+	if p.acceptWord("fields") {
 		g.HasFields = true
 		if !p.is("(") {
 			p.expected(`"("`)
@@ -338,7 +338,7 @@ func (p *parser) grant(start diag.Span) (*GrantDecl, bool) {
 		}
 		g.Fields = p.names("a field")
 	}
-	if p.takeWord("where") {
+	if p.acceptWord("where") {
 		g.Where = p.rule()
 	}
 	g.Loc = p.from(start)

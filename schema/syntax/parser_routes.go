@@ -57,7 +57,7 @@ func (p *parser) function() (*FunctionDecl, bool) {
 		return ok
 	})
 	ok = true
-	if p.take("->") {
+	if p.accept("->") {
 		f.Result, ok = p.typeRef(false)
 	}
 	if ok && p.is("(") {
@@ -68,7 +68,7 @@ func (p *parser) function() (*FunctionDecl, bool) {
 }
 
 func (p *parser) unknownFunctionAttr() {
-	if p.tok.text == "" { // the lexer has complained
+	if p.tok.text == "" { // reported by the lexer
 		return
 	}
 	marks := "@"
@@ -101,7 +101,7 @@ func (p *parser) groupSettings(d *RoutesDecl) {
 			return p.setting(d.Settings)
 		}
 		first = false
-		if p.atSetting() { // the prefix was forgotten
+		if p.atSetting() { // the prefix is missing
 			p.expected("the prefix of the group")
 			return p.setting(d.Settings)
 		}
@@ -148,8 +148,8 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 	case meant == "routes":
 		return false
 	}
-	// What is left of the line may well be a route: read it, so that its path is
-	// not taken for a comment.
+	// The rest of the line may be a route. Read it as one, so that its path is not read as
+	// a comment.
 	r, ok := p.route(meant)
 	if meant == "" {
 		p.file.Broken = true
@@ -175,8 +175,8 @@ func (p *parser) route(method string) (*RouteDecl, bool) {
 		if !p.is("=") && !p.is(":") || p.tok.first {
 			return nil, false
 		}
-		p.next() // something stands for the arrow, perhaps "=>"
-		p.take(">")
+		p.next() // another token instead of the arrow, perhaps "=>"
+		p.accept(">")
 	} else {
 		p.next()
 	}
@@ -329,7 +329,7 @@ func (p *parser) rateValue() (*RateValue, bool) {
 	v := &RateValue{}
 	start, errs := p.tok.span, len(p.errs)
 	switch {
-	case p.takeWord("none"):
+	case p.acceptWord("none"):
 		v.None = true
 	case p.is("["):
 		v.InList = true
@@ -357,7 +357,7 @@ func (p *parser) rate(v *RateValue) bool {
 	if r.Unit, ok = p.ident("second, minute, hour or day"); !ok {
 		return false
 	}
-	if p.takeWord("by") {
+	if p.acceptWord("by") {
 		by, ok := p.ident("key, user, tenant, ip or global")
 		if !ok {
 			return false

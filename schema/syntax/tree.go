@@ -7,22 +7,19 @@ import (
 	"runner.example/internal/diag"
 )
 
-// The tree that Parse makes of one file.
+// The syntax tree of one file.
 //
-// The parser reports what is wrong with letters and grammar (E001 to E110) and
-// goes on. What it could not read stands in the tree as a nil part or a
-// *BadExpr, and has been reported: whoever checks the tree passes over it in
-// silence. Names that come from a closed list but are told apart by a code of
-// their own (actions, rate units) stand in the tree as written.
+// The parser reports lexical and syntax errors (E001 to E110) and continues. A part that it
+// could not read is nil or a *BadExpr; it has been reported, and code that checks the tree
+// skips it. Actions and rate units are kept as written: the compiler checks them.
 
-// Node is the part that all nodes share.
+// Node is embedded in all nodes.
 type Node struct {
 	Loc diag.Span
 }
 
-// Span is the place from the node's first token to its last; for a declaration
-// with a body that is from its keyword (its doc comment is not part of it) to
-// the closing bracket.
+// Span is the range from the node's first token to its last. A declaration begins with its
+// keyword, not with its doc comment, and ends with its closing bracket.
 func (n Node) Span() diag.Span { return n.Loc }
 
 // File is one parsed file.
@@ -31,8 +28,8 @@ type File struct {
 	Decls []Decl
 	// Comments are all comments of the file in order, doc comments included.
 	Comments []Comment
-	// Broken reports that a part which may declare names was skipped: a name
-	// that seems to be missing may stand there.
+	// Broken reports that a part was skipped that may declare names. A name that seems to
+	// be missing may be declared there.
 	Broken bool
 	// Size is the length of the source in bytes.
 	Size int
@@ -42,12 +39,11 @@ type File struct {
 type Comment struct {
 	Node
 	Text string
-	// OwnLine: no token (but a comma) stands before it on its line.
+	// OwnLine reports that no token except a comma precedes it on its line.
 	OwnLine bool
 }
 
-// Ident is a name as written. An empty Name stands for one that is missing and
-// has been reported.
+// Ident is a name as written. Name is empty if it is missing (reported).
 type Ident struct {
 	Node
 	Name string
@@ -65,7 +61,7 @@ type Decl interface {
 type AppDecl struct {
 	Node
 	Doc string
-	// Keyword is the word `app`; so in the other declarations.
+	// Keyword is the span of the word `app`, and likewise in the other declarations.
 	Keyword diag.Span
 	Name    Ident
 }
@@ -83,8 +79,8 @@ type OutboundDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	// Settings has one `allow` whose value is a *ListSetting of string literals,
-	// unless the source was wrong (reported).
+	// Settings has one `allow` with a *ListSetting of string literals, unless the source
+	// has an error (reported).
 	Settings []*Setting
 }
 
@@ -101,9 +97,9 @@ type AuthDecl struct {
 type SessionDecl struct {
 	Node
 	Doc string
-	// Kind is "cookie" or "jwt"; empty when it was wrong (reported).
+	// Kind is "cookie" or "jwt"; empty if it is invalid (reported).
 	Kind Ident
-	// Cookie is the name of the cookie, nil when left out.
+	// Cookie is the name of the cookie, nil if omitted.
 	Cookie   *Literal
 	Settings []*Setting
 }
@@ -112,7 +108,7 @@ type SessionDecl struct {
 type Setting struct {
 	Node
 	Name Ident
-	// Value is nil when it could not be read (reported).
+	// Value is nil if it could not be read (reported).
 	Value SettingValue
 }
 
@@ -132,7 +128,7 @@ type ListSetting struct {
 type NameSetting struct {
 	Node
 	Name Ident
-	// Call reports that parentheses follow the name.
+	// Call reports that the name is followed by parentheses.
 	Call bool
 	Args []SettingValue
 }
@@ -171,10 +167,10 @@ type FieldDecl struct {
 	Node
 	Doc  string
 	Name Ident
-	// Type is nil when it could not be read (reported).
+	// Type is nil if it could not be read (reported).
 	Type *TypeRef
-	// Default is nil, a *Literal, or a *NameSetting without arguments: a value of
-	// the field's enum, or `now`.
+	// Default is nil, a *Literal, or a *NameSetting without arguments: an enum value or
+	// `now`.
 	Default SettingValue
 	Attrs   []*FieldAttr
 }
@@ -189,31 +185,30 @@ type TypeRef struct {
 	Optional bool // ?
 }
 
-// TypeArgs is what stands in the parentheses of string(1..32) or decimal(12,2).
+// TypeArgs are the arguments of string(1..32) or decimal(12,2).
 type TypeArgs struct {
 	Node // with the parentheses
-	// First and Second are integer literals; Second is nil when there is one.
+	// First and Second are integer literals; Second is nil if there is only one.
 	First, Second *Literal
-	// Range: the two are joined by "..", not by a comma.
+	// Range reports that they are separated by "..", not by a comma.
 	Range bool
 }
 
-// FieldAttr is one of @unique @index @tenant @hidden @readonly @created
-// @updated @min @max @pattern @inverse @onDelete. Unknown ones are reported and
-// not kept.
+// FieldAttr is one of @unique @index @tenant @hidden @readonly @created @updated @min @max
+// @pattern @inverse @onDelete. Unknown ones are reported and dropped.
 type FieldAttr struct {
 	Node
-	// Name stands without the @; its span is the name's.
+	// Name has no @, and neither has its span.
 	Name Ident
-	// Arg is set for min, max and pattern (a string there), unless it was wrong
+	// Arg is the argument of min, max and pattern (a string). It is nil if it is invalid
 	// (reported).
 	Arg *Literal
-	// Ref is set for inverse (a field) and onDelete ("restrict", "cascade" or
-	// "clear"), unless it was wrong (reported).
+	// Ref is the argument of inverse (a field) and onDelete ("restrict", "cascade" or
+	// "clear"). It is nil if it is invalid (reported).
 	Ref *Ident
 }
 
-// Attr returns the field's first attribute of that name, nil without one.
+// Attr returns the field's first attribute with that name, or nil.
 func (f *FieldDecl) Attr(name string) *FieldAttr {
 	for _, a := range f.Attrs {
 		if a.Name.Name == name {
@@ -229,7 +224,7 @@ type EntityAttr struct {
 	// Name is "unique" or "index".
 	Name    Ident
 	Columns []Column
-	// Global is the word `global`, nil when left out.
+	// Global is the word `global`, nil if omitted.
 	Global *Ident
 }
 
@@ -237,7 +232,7 @@ type EntityAttr struct {
 type Column struct {
 	Node
 	Name Ident
-	// Order is "asc" or "desc", nil when left out.
+	// Order is "asc" or "desc", nil if omitted.
 	Order *Ident
 }
 
@@ -246,18 +241,18 @@ type PolicyDecl struct {
 	Node
 	// Effect is "allow" or "deny".
 	Effect Ident
-	// Actions are as written; no list of known ones has been applied.
+	// Actions are as written, unknown ones included.
 	Actions []Ident
-	// To is empty without `to`.
+	// To is empty if `to` is omitted.
 	To []Kind
-	// When is nil without `when`.
+	// When is nil if `when` is omitted.
 	When Expr
 }
 
-// Kind is session, apiKey, apiKey(scope) or anonymous.
+// Kind is a kind of caller: session, apiKey, apiKey(scope) or anonymous.
 type Kind struct {
 	Node
-	// Name is one of the three words; empty when it was wrong (reported).
+	// Name is one of the three words; empty if it is invalid (reported).
 	Name Ident
 	// Scope is set for apiKey(scope).
 	Scope *Ident
@@ -269,7 +264,7 @@ type APIKeysDecl struct {
 	Doc      string
 	Keyword  diag.Span
 	Settings []*Setting
-	// Blocks are the `scopes: { … }` in it, usually one.
+	// Blocks are its `scopes: { … }` blocks, usually one.
 	Blocks []*ScopesBlock
 }
 
@@ -285,24 +280,24 @@ type ScopeDecl struct {
 	Node
 	Doc  string
 	Name Ident
-	// System is nil when it could not be read (reported).
+	// System is nil if it could not be read (reported).
 	System *Literal
 	Grants []*GrantDecl
 	Issues []*IssueDecl
-	// AllTenants are the places of @allTenants.
+	// AllTenants are the spans of @allTenants.
 	AllTenants []diag.Span
 }
 
 // GrantDecl is `@grant actions on Entities [fields (…)] [where expr]`.
 type GrantDecl struct {
 	Node
-	// Actions are as written; no list of known ones has been applied.
+	// Actions are as written, unknown ones included.
 	Actions  []Ident
 	Entities []Ident
-	// HasFields reports that `fields (…)` is written.
+	// HasFields reports that the grant has `fields (…)`.
 	HasFields bool
 	Fields    []Ident
-	// Where is nil when left out.
+	// Where is nil if omitted.
 	Where Expr
 }
 
@@ -317,7 +312,7 @@ type FunctionsDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	// Settings is nil without parentheses; so in the nodes below.
+	// Settings is nil without parentheses.
 	Settings  *RouteSettings
 	Functions []*FunctionDecl
 }
@@ -329,7 +324,7 @@ type FunctionDecl struct {
 	Expose bool
 	Name   Ident
 	Params []*FieldDecl
-	// Result is nil when left out.
+	// Result is nil if omitted.
 	Result   *TypeRef
 	Settings *RouteSettings
 }
@@ -339,7 +334,7 @@ type RoutesDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	// Prefix is nil when it could not be read (reported).
+	// Prefix is nil if it could not be read (reported).
 	Prefix *Literal
 	// Settings is never nil.
 	Settings *RouteSettings
@@ -364,8 +359,8 @@ type RouteDecl struct {
 	Settings *RouteSettings
 }
 
-// Path is a route's own path as written. Nothing about it has been checked: it
-// may lack its slash.
+// Path is a route's own path as written. The parser does not check it: it may not begin
+// with a slash.
 type Path struct {
 	Node
 	Raw string
@@ -374,12 +369,12 @@ type Path struct {
 // RouteSettings is a list of settings in parentheses.
 type RouteSettings struct {
 	Node
-	// List is in the order written, repetitions included.
+	// List is in source order, repetitions included.
 	List []*RouteSetting
 }
 
-// RouteSetting is one setting of a route, a group or a function. The part that
-// belongs to Name is set; it is nil when it could not be read (reported).
+// RouteSetting is one setting of a route, a group or a function. Name decides which of the
+// other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
 	// Name is one of auth, rateLimit, as, body, timeout, input, verify, csrf,
@@ -408,19 +403,18 @@ type AuthMode struct {
 	Kind Ident
 	// Names are roles of session, scopes of apiKey.
 	Names []Ident
-	// Modes are those of anyOf. A mode that could not be read is left out and
-	// sets Broken.
+	// Modes are those of anyOf, except modes that could not be read.
 	Modes []*AuthMode
-	// Broken: part of the mode could not be read (reported).
+	// Broken reports that part of the mode could not be read (reported).
 	Broken bool
 }
 
-// RateValue is what rateLimit says.
+// RateValue is the value of rateLimit.
 type RateValue struct {
 	Node
-	// None is `none`: lifts an inherited limit.
+	// None is `none`, which removes an inherited limit.
 	None bool
-	// InList: the rates stand in brackets.
+	// InList reports that the rates are in brackets.
 	InList bool
 	Rates  []*Rate
 }
@@ -429,9 +423,9 @@ type RateValue struct {
 type Rate struct {
 	Node
 	Count *Literal
-	// Unit is as written; no list of known ones has been applied.
+	// Unit is as written; it may be unknown.
 	Unit Ident
-	// By is as written, nil when left out.
+	// By is as written, nil if omitted.
 	By *Ident
 }
 
@@ -439,18 +433,18 @@ type Rate struct {
 type VerifyValue struct {
 	Node
 	Scheme, Secret Ident
-	// Tolerance is a duration, nil when left out.
+	// Tolerance is a duration, nil if omitted.
 	Tolerance *Literal
 }
 
-// Expr is a rule: *Literal, *NullExpr, *NowExpr, *NameExpr, *ListExpr,
+// Expr is an expression of a rule: *Literal, *NullExpr, *NowExpr, *NameExpr, *ListExpr,
 // *ParenExpr, *ExistsExpr, *NotExpr, *BinaryExpr or *BadExpr.
 type Expr interface {
 	Span() diag.Span
 	expr()
 }
 
-// LiteralKind says which of a Literal's values is set.
+// LiteralKind is the kind of a Literal; it decides which of its values is set.
 type LiteralKind int
 
 const (
@@ -468,14 +462,14 @@ type Literal struct {
 	Kind LiteralKind
 	// Raw is the text as written, with quotes and sign.
 	Raw string
-	// Text is the decoded StringLit, or the digits of a DecimalLit with its
+	// Text is the decoded text of a StringLit, or the digits of a DecimalLit with its
 	// sign and without underscores.
 	Text string
-	// Int is an IntLit, or the bytes of a SizeLit.
+	// Int is the value of an IntLit, or the bytes of a SizeLit.
 	Int int64
-	// Duration is a DurationLit.
+	// Duration is the value of a DurationLit.
 	Duration time.Duration
-	// Bool is a BoolLit.
+	// Bool is the value of a BoolLit.
 	Bool bool
 }
 
@@ -526,7 +520,7 @@ type NotExpr struct {
 	X Expr
 }
 
-// Op is an operator between two expressions.
+// Op is a binary operator.
 type Op string
 
 const (
@@ -544,7 +538,7 @@ const (
 	OpContains   Op = "contains"
 )
 
-// BinaryExpr is `X op Y`. Chains of `and` and of `or` lean left.
+// BinaryExpr is `X op Y`. Chains of `and` and of `or` are left-associative.
 type BinaryExpr struct {
 	Node
 	Op     Op
@@ -552,7 +546,7 @@ type BinaryExpr struct {
 	X, Y   Expr
 }
 
-// BadExpr stands for an expression that could not be read (reported).
+// BadExpr is an expression that could not be read (reported).
 type BadExpr struct{ Node }
 
 func (*AppDecl) decl()       {}

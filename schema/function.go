@@ -10,10 +10,10 @@ import (
 	"runner.example/internal/cost"
 )
 
-// callPrefix is where exposed functions are served; no route can be declared there.
+// callPrefix is the prefix of the paths of exposed functions. Routes cannot use it.
 const callPrefix = "/_call/"
 
-// Route is the route that the function is served at if it is exposed.
+// Route is the route of an exposed function.
 func (f *Function) Route() *Route {
 	return &Route{
 		Method: "POST", Path: callPrefix + f.Name, Handler: f.Name,
@@ -22,15 +22,14 @@ func (f *Function) Route() *Route {
 	}
 }
 
-// Input is the body of a call: an object of the parameters.
+// Input is the type of the body of a call: an object of the parameters.
 func (f *Function) Input() *ObjectType {
 	return &ObjectType{Name: f.Name, Fields: f.Params, Span: f.Span}
 }
 
-// Fill appends body with the defaults of the fields that it leaves out, at every
-// depth, whole numbers in digits alone, and without blanks; now is the default of a field that asks for the time.
-// Check has found nothing wrong with the body. m counts the work; its error is one of
-// Fill's.
+// Fill appends body to dst in compact form, with the defaults of omitted fields at every
+// depth and with whole numbers written as digits. now is the value of `= now`. The body must
+// have passed Check. m counts the work; when it fails, so does Fill.
 func (t *ObjectType) Fill(dst, body []byte, now time.Time, m *cost.Meter) ([]byte, error) {
 	f := filler{dec: jsontext.NewDecoder(bytes.NewReader(body)), out: dst, now: TimeValue(now.UnixMilli()), meter: m}
 	if err := f.object(t); err != nil {
@@ -98,7 +97,7 @@ func (f *filler) value(t *Type) error {
 	}
 	raw, err := f.dec.ReadValue()
 	if err == nil {
-		err = f.meter.Spend(tokenUnits + 4*len(raw)) // it is compacted
+		err = f.meter.Spend(tokenUnits + 4*len(raw)) // compactJSON reads it again
 	}
 	if err != nil {
 		return err
@@ -130,10 +129,10 @@ func (f *filler) list(elem *ObjectType) error {
 	return err
 }
 
-// CheckResult reads body as a function's result of the type and reports every
-// mistake, as ObjectType.Check does; no body is null. An entity stands for one of its
-// rows, with those of its fields that the function wants to show, hidden ones among
-// them only if hidden says so. m is as in ObjectType.Check.
+// CheckResult reads body as a function's result of the type and returns its errors, as
+// ObjectType.Check does. An empty body is null. A value of an entity is a row with any of
+// its fields; hidden fields are allowed only with hidden. m has the same meaning as in
+// ObjectType.Check.
 func (t *Type) CheckResult(body []byte, hidden bool, m *cost.Meter) []FieldError {
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		body = []byte("null")
@@ -142,18 +141,18 @@ func (t *Type) CheckResult(body []byte, hidden bool, m *cost.Meter) []FieldError
 		return []FieldError{{"", err.Error()}}
 	}
 	c := inputChecker{dec: jsontext.NewDecoder(bytes.NewReader(body)), meter: m, result: true, hidden: hidden}
-	if c.answer(t) {
+	if c.resultValue(t) {
 		c.end("value")
 	}
 	return c.found
 }
 
-func (c *inputChecker) answer(t *Type) bool {
+func (c *inputChecker) resultValue(t *Type) bool {
 	if t.Kind != Relation || c.dec.PeekKind() == 'n' {
 		return c.value(t)
 	}
 	if t.List {
-		return c.list(t, c.answer)
+		return c.list(t, c.resultValue)
 	}
 	_, more := c.members(func(name string) bool {
 		f := t.Entity.Field(name)
@@ -169,7 +168,7 @@ func (c *inputChecker) answer(t *Type) bool {
 		if err != nil {
 			return c.broken(err)
 		}
-		parse := f.Type.ParseOperand // a row may be older than its field's bounds
+		parse := f.Type.ParseOperand // without bounds: a row may be older than them
 		if f.Type.List {
 			parse = f.Type.Parse
 		}

@@ -16,36 +16,35 @@ import (
 	"runner.example/internal/cost"
 )
 
-// The errors of Parse are for the person who wrote the value. They go on from
-// the field's name: "must be at most 32 characters".
+// The errors of Parse are for the author of the value. Their text continues the field's
+// name: "must be at most 32 characters".
 var (
-	errRequired = errors.New("is required")
-	errString   = errors.New("must be a string")
-	errNumber   = errors.New("must be a number")
-	errWhole    = errors.New("must be a whole number")
-	errBeyond   = errors.New("must be within ±9007199254740991")
-	errFinite   = errors.New("must be a finite number")
-	errBool     = errors.New("must be true or false")
-	errUTF8     = errors.New("must be valid UTF-8")
-	errID       = errors.New("must be an id: 26 lower-case letters and digits")
-	errNamedID  = errors.New("must be an id: letters, digits and . _ - | @ : (1 to 64 of them)")
-	errUUID     = errors.New("must be a UUID")
-	errEmail    = errors.New("must be an email address")
-	errURL      = errors.New("must be a URL with a scheme and a host")
-	errTime     = errors.New("must be an RFC 3339 time, such as 2026-01-31T09:30:00Z")
-	errDate     = errors.New("must be a date, such as 2026-01-31")
-	errBytes    = errors.New("must be base64 with padding")
-	errList     = errors.New("must be a list")
-	errDigits   = errors.New("must be a decimal, such as 12.50")
+	errRequired   = errors.New("is required")
+	errString     = errors.New("must be a string")
+	errNumber     = errors.New("must be a number")
+	errWhole      = errors.New("must be a whole number")
+	errBeyond     = errors.New("must be within ±9007199254740991")
+	errFinite     = errors.New("must be a finite number")
+	errBool       = errors.New("must be true or false")
+	errUTF8       = errors.New("must be valid UTF-8")
+	errID         = errors.New("must be an id: 26 lower-case letters and digits")
+	errExternalID = errors.New("must be an id: letters, digits and . _ - | @ : (1 to 64 of them)")
+	errUUID       = errors.New("must be a UUID")
+	errEmail      = errors.New("must be an email address")
+	errURL        = errors.New("must be a URL with a scheme and a host")
+	errTime       = errors.New("must be an RFC 3339 time, such as 2026-01-31T09:30:00Z")
+	errDate       = errors.New("must be a date, such as 2026-01-31")
+	errBytes      = errors.New("must be base64 with padding")
+	errList       = errors.New("must be a list")
+	errDigits     = errors.New("must be a decimal, such as 12.50")
 )
 
-// Parse reads one JSON value as a value of the type and checks its bounds. What
-// it returns shares no bytes with raw. Null is a value of an optional type
-// alone.
+// Parse reads a JSON value of the type and checks its bounds. The result shares no memory
+// with raw. Only optional types accept null.
 func (t *Type) Parse(raw []byte) (Value, error) { return t.ParseMetered(raw, nil) }
 
-// ParseMetered is Parse, whose work m counts. When m fails, so does the reading, or
-// its outcome means nothing: ask m.
+// ParseMetered is Parse that counts its work with m. When m fails, ParseMetered fails too or
+// its result is not valid: check m.
 func (t *Type) ParseMetered(raw []byte, m *cost.Meter) (Value, error) {
 	if err := m.Spend(len(raw)); err != nil {
 		return Value{}, err
@@ -63,9 +62,9 @@ func (t *Type) ParseMetered(raw []byte, m *cost.Meter) (Value, error) {
 	return t.parseOne(raw, true, m)
 }
 
-// ParseOperand reads one JSON value that is to be compared with values of the
-// type, or with elements of a list of them. No bounds hold for it: a text may
-// be any text, a decimal may have any places. Null is a value.
+// ParseOperand reads a JSON value to compare with values of the type, or with elements of a
+// list of them. It checks no bounds: a text may be any text, a decimal may have any number
+// of places. It accepts null.
 func (t *Type) ParseOperand(raw []byte) (Value, error) {
 	raw = trimBlanks(raw)
 	if isNull(raw) {
@@ -74,26 +73,24 @@ func (t *Type) ParseOperand(raw []byte) (Value, error) {
 	return t.parseOne(raw, false, nil)
 }
 
-// ParseText reads a value as it stands in a CSV file or on a command line: a
-// string without quotes, all else as in JSON. Nothing is null, where the type
-// is optional.
+// ParseText reads a value of a CSV file or a command line: a string without quotes, anything
+// else as in JSON. For an optional type an empty text is null.
 func (t *Type) ParseText(s string) (Value, error) {
 	switch {
 	case s == "" && t.Optional:
 		return Value{}, nil
 	case !utf8.ValidString(s):
 		return Value{}, errUTF8
-	case t.List, !t.isWritten():
+	case t.List, !t.isString():
 		return t.Parse([]byte(s))
 	}
 	v, err := t.fromText(s)
 	return t.checked(v, err, nil)
 }
 
-// FreeValue reads one JSON value of any type, for rows that no schema describes.
-// A number is an int or, if it is not whole or very large, a decimal; an object
-// is JSON.
-func FreeValue(raw []byte) (Value, error) {
+// ParseUntyped reads a JSON value of any type, for rows of untyped mode. A number is an int
+// or, if it is not whole or too large, a decimal. An object is JSON.
+func ParseUntyped(raw []byte) (Value, error) {
 	raw = trimBlanks(raw)
 	if len(raw) == 0 {
 		return Value{}, errors.New("is not JSON: the text is empty")
@@ -126,7 +123,7 @@ func freeList(raw []byte) (Value, error) {
 	}
 	values := []Value{}
 	for _, raw := range elements(compact) {
-		v, err := FreeValue(raw)
+		v, err := ParseUntyped(raw)
 		if err != nil {
 			return Value{}, err
 		}
@@ -142,8 +139,8 @@ func freeNumber(raw []byte) (Value, error) {
 	return (&Type{Kind: Decimal}).parseOne(raw, false, nil)
 }
 
-// isWritten reports that values of the type are strings in JSON.
-func (t *Type) isWritten() bool {
+// isString reports whether values of the type are strings in JSON.
+func (t *Type) isString() bool {
 	switch t.Kind {
 	case Int, Float, Bool, Duration, JSON, ToMany, Object:
 		return false
@@ -151,7 +148,7 @@ func (t *Type) isWritten() bool {
 	return true
 }
 
-// parseOne reads one value, null excluded, of a type taken as no list.
+// parseOne reads a single value that is not null, ignoring Type.List.
 func (t *Type) parseOne(raw []byte, bounded bool, m *cost.Meter) (Value, error) {
 	v, err := t.read(raw, bounded, m)
 	if bounded || err != nil {
@@ -196,7 +193,7 @@ func (t *Type) read(raw []byte, bounded bool, m *cost.Meter) (Value, error) {
 	return t.fromText(s)
 }
 
-// isFree reports that any text may be compared with values of the type.
+// isFree reports whether any text may be compared with values of the type.
 func (t *Type) isFree() bool {
 	switch t.Kind {
 	case ID, String, Text, Email, URL, Relation:
@@ -282,19 +279,19 @@ func (t *Type) fromText(s string) (Value, error) {
 	return Value{}, errString
 }
 
-// idFrom reads an id. Ids are made by the host and are ULIDs, but those of
-// users and tenants an identity provider may have made.
+// idFrom reads an id. The host creates ids as ULIDs; an identity provider may create the ids
+// of users and tenants.
 func (t *Type) idFrom(s string) (Value, error) {
 	switch {
-	case t.ExternalIDs && !isNamedID(s):
-		return Value{}, errNamedID
+	case t.ExternalIDs && !isExternalID(s):
+		return Value{}, errExternalID
 	case !t.ExternalIDs && !IsULID(s):
 		return Value{}, errID
 	}
 	return TextValue(s), nil
 }
 
-// IsULID reports an id as the host makes it: a ULID in small letters.
+// IsULID reports whether s is an id as the host creates it: a lower-case ULID.
 func IsULID(s string) bool {
 	if len(s) != 26 || s[0] > '7' {
 		return false
@@ -307,12 +304,12 @@ func IsULID(s string) bool {
 	return true
 }
 
-// maxNamedID bounds the ids of users and tenants, in bytes.
-const maxNamedID = 64
+// maxExternalID is the maximum length of ids of users and tenants, in bytes.
+const maxExternalID = 64
 
-// isNamedID reports an id as an identity provider may make it.
-func isNamedID(s string) bool {
-	if s == "" || len(s) > maxNamedID {
+// isExternalID reports whether s is valid as an id of an identity provider.
+func isExternalID(s string) bool {
+	if s == "" || len(s) > maxExternalID {
 		return false
 	}
 	for i := range len(s) {
@@ -343,8 +340,8 @@ func isUUID(s string) bool {
 	return true
 }
 
-// The longest email address and URL, in bytes: a local part of 64 and a domain of 255
-// (RFC 5321), and as much as a request's target may have.
+// The maximum lengths of an email address and a URL, in bytes. An email address has a local
+// part of 64 bytes and a domain of 255 (RFC 5321); a URL may be as long as a request target.
 const (
 	maxEmail = 320
 	maxURL   = 8 << 10
@@ -366,7 +363,7 @@ func isURL(s string) bool {
 	return err == nil && u.Scheme != "" && u.Host != ""
 }
 
-// The first and the last moment that RFC 3339 can write.
+// The first and the last time that RFC 3339 can represent, in milliseconds since 1970.
 const (
 	minTime = -62167219200000
 	maxTime = 253402300799999
@@ -384,8 +381,8 @@ func timeFrom(s string) (Value, error) {
 	return TimeValue(ms), nil
 }
 
-// isStrictTime refuses what RFC 3339 does not allow and package time reads all
-// the same: hours of one digit, a comma for a point, offsets of a day and more.
+// isStrictTime refuses forms that package time accepts but RFC 3339 does not: one-digit
+// hours, a comma instead of a point, offsets of a day or more.
 func isStrictTime(s string) bool {
 	if s[13] != ':' || strings.IndexByte(s, ',') >= 0 {
 		return false
@@ -411,10 +408,10 @@ type number struct {
 	scale    int
 }
 
-// maxExponent bounds what is read of an exponent; what lies beyond fits no type.
+// maxExponent is the maximum exponent that is read; no type has larger numbers.
 const maxExponent = 1_000_000
 
-// readNumber reads a JSON number. The digits lie in buf, unless it is too small.
+// readNumber reads a JSON number. It stores the digits in buf, unless buf is too small.
 func readNumber(buf, raw []byte) (number, bool) {
 	n := number{digits: buf}
 	rest := raw
@@ -487,7 +484,7 @@ func (n number) trimmed() number {
 	return n
 }
 
-// readWhole reads a whole number that every JSON reader keeps exactly.
+// readWhole reads a whole number within ±MaxSafeInteger.
 func readWhole(raw []byte) (int64, error) {
 	var buf digitBuffer
 	n, ok := readNumber(buf[:0], raw)
@@ -537,7 +534,7 @@ func readBool(raw []byte) (Value, error) {
 	return Value{}, errBool
 }
 
-// readDecimal reads a decimal, which may be written as a number too.
+// readDecimal reads a decimal, written as a string or as a number.
 func (t *Type) readDecimal(raw []byte, bounded bool) (Value, error) {
 	if s, ok := readString(raw); ok {
 		return t.decimalFrom(s, bounded)
@@ -564,10 +561,10 @@ func (t *Type) decimalFrom(s string, bounded bool) (Value, error) {
 	return t.fit(n, bounded)
 }
 
-// maxOperandDigits bounds a decimal that only is to be compared.
+// maxOperandDigits limits a decimal that is only compared.
 const maxOperandDigits = 1000
 
-// fit writes a number with the places of the type, or with as many as it has.
+// fit converts a number to a decimal with the places of the type, or more if it has more.
 func (t *Type) fit(n number, bounded bool) (Value, error) {
 	places := t.Places
 	switch whole := len(n.digits) - n.scale; {
@@ -581,7 +578,7 @@ func (t *Type) fit(n number, bounded bool) (Value, error) {
 	return DecimalValue(n.text(max(places, n.scale))), nil
 }
 
-// text writes the number with its places, which are not fewer than its scale.
+// text returns the number with the given places, which are at least its scale.
 func (n number) text(places int) string {
 	var buf digitBuffer
 	text := buf[:0]
@@ -611,9 +608,7 @@ func (n number) digit(i int) byte {
 	return n.digits[i]
 }
 
-// ---- bounds ----
-
-// checked passes on what was read if it keeps to the type's bounds.
+// checked returns v if it is within the type's bounds.
 func (t *Type) checked(v Value, err error, m *cost.Meter) (Value, error) {
 	if err == nil {
 		err = t.check(v, m)
@@ -624,7 +619,7 @@ func (t *Type) checked(v Value, err error, m *cost.Meter) (Value, error) {
 	return v, nil
 }
 
-// check reports a value that does not keep to the type's bounds.
+// check returns an error if v is not within the type's bounds.
 func (t *Type) check(v Value, m *cost.Meter) error {
 	if order, ok := v.Compare(t.Min); ok && order < 0 {
 		return fmt.Errorf("must be at least %s", t.Min.plain())
@@ -661,10 +656,10 @@ func characters(n int) string {
 	return fmt.Sprintf("%d characters", n)
 }
 
-// plain is how messages write a value: as in JSON, without quotes.
+// plain is the form of a value in messages: as in JSON, without quotes.
 func (v Value) plain() string { return strings.Trim(string(v.appendJSON(nil)), `"`) }
 
-// elements cuts a compact JSON array into its elements.
+// elements splits a compact JSON array into its elements.
 func elements(array []byte) [][]byte {
 	var elems [][]byte
 	depth, inString, start := 0, false, 1
