@@ -7,22 +7,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"runner.example/tests/harness"
 )
 
 const limitedSchema = `
 apiKeys { scopes: { reader: @system("reader") { @grant read on Thing } } }
-routes("/v1", auth: apiKey(reader), rateLimit: 600/minute) {
+routes("/v1", auth: apiKey(reader), rateLimit: 600/hour) {
   GET /a -> hello
   GET /b -> hello
 }
 `
 
-// The window is a minute, the burst takes seconds: whatever the pattern, 600
-// pass and the next one does not.
-func TestRequest601OfTheMinuteIsRefused(t *testing.T) {
+// The burst ends long before the window of an hour. In each pattern 600 requests pass and
+// the next one does not.
+func TestRequest601OfTheWindowIsRefused(t *testing.T) {
 	patterns := map[string]func(s *harness.Server, token string, n int) int{
 		"one after the other": func(s *harness.Server, token string, n int) (passed int) {
 			for i := range n {
@@ -56,17 +55,8 @@ func TestRequest601OfTheMinuteIsRefused(t *testing.T) {
 	s := a.Serve()
 	for name, pattern := range patterns {
 		t.Run(name, func(t *testing.T) {
-			var token string
-			var passed int
-			for end, took := time.Now().Add(harness.BuildTimeout), time.Hour; took > 50*time.Second; {
-				if time.Now().After(end) {
-					t.Fatalf("the burst took %s: too slow to judge a window of a minute", took)
-				}
-				token = a.Token("reader")
-				started := time.Now()
-				passed = pattern(s, token, 650)
-				took = time.Since(started)
-			}
+			token := a.Token("reader")
+			passed := pattern(s, token, 650)
 			if passed != 600 {
 				t.Errorf("%d requests passed, want 600", passed)
 			}
@@ -75,7 +65,7 @@ func TestRequest601OfTheMinuteIsRefused(t *testing.T) {
 				t.Errorf("the next request: %d", got.Status)
 			}
 			var wait int
-			if _, err := fmt.Sscan(got.Header.Get("Retry-After"), &wait); err != nil || wait < 1 || wait > 60 {
+			if _, err := fmt.Sscan(got.Header.Get("Retry-After"), &wait); err != nil || wait < 1 || wait > 3600 {
 				t.Errorf("Retry-After %q", got.Header.Get("Retry-After"))
 			}
 		})

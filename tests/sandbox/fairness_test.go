@@ -147,24 +147,10 @@ routes("/", auth: none, rateLimit: none, timeout: 50ms) {
 	loops.Wait()
 }
 
-// Under four times the load that fits, long requests are done as many as fit,
-// the others told so at once, and short ones served. Who else uses the machine, more at
-// one moment than at another, may spoil the measurement, so there are five.
-func TestOverloadedHandlersStillServeWhatFits(t *testing.T) {
-	for try := 1; ; try++ {
-		wrong := overload(t)
-		if wrong == "" {
-			return
-		}
-		if try == 5 {
-			t.Fatal(wrong)
-		}
-		t.Logf("once more, as %s", wrong)
-	}
-}
-
-// overload measures once, and says what is wrong.
-func overload(t *testing.T) (wrong string) {
+// Under a burst of long requests that cannot all be served in time, some are served, the
+// others are refused with Retry-After, and short requests are served beside them. The long
+// form measures the share of what fits that is served.
+func TestOverloadedHandlersServeWhatFits(t *testing.T) {
 	rounds := 60
 	if harness.Soak {
 		rounds = 600
@@ -179,18 +165,26 @@ routes("/", auth: none, rateLimit: none) {
 	}
 	s := start(time.Minute)
 	latencies(s, "/work", 10)
-	alone := latencies(s, "/work", 5)[2] // what one takes
+	alone := latencies(s, "/work", 5)[2] // the time of one request
 	s.Stop()
+	// The processors serve at most 8 × GOMAXPROCS of the requests before the timeout.
 	s = start(min(max(time.Second, 8*alone), time.Minute))
 	defer s.Stop()
 	quiet := latencies(s, "/hello", 50)
 	var served, refused, other atomic.Int32
 	var requests sync.WaitGroup
 	began := time.Now()
-	tick := time.NewTicker(alone / 4)
+	var pause <-chan time.Time
+	if harness.Soak { // four times the load that fits
+		tick := time.NewTicker(alone / 4)
+		defer tick.Stop()
+		pause = tick.C
+	}
 	var busy []time.Duration
 	for range rounds {
-		<-tick.C
+		if pause != nil {
+			<-pause
+		}
 		requests.Go(func() {
 			got, err := s.Try("GET", "/work", "")
 			switch {
@@ -204,19 +198,15 @@ routes("/", auth: none, rateLimit: none) {
 		})
 		busy = append(busy, latencies(s, "/hello", 1)...)
 	}
-	tick.Stop()
 	requests.Wait()
 	slices.Sort(busy)
-	took := time.Since(began)
-	alone = min(alone, latencies(s, "/work", 5)[2]) // the machine may have been slow
-	fits := float64(took) / float64(alone)
+	fits := float64(time.Since(began)) / float64(alone)
 	t.Logf("%d requests of %s: %d served (%.0f %% of what fits), %d refused, %d ended otherwise; short requests take %s, without them %s (medians)",
 		rounds, alone, served.Load(), 100*float64(served.Load())/fits, refused.Load(), other.Load(), busy[len(busy)/2], quiet[25])
-	if least := map[bool]float64{false: 0.3, true: 0.8}[harness.Soak]; float64(served.Load()) < least*fits {
-		return fmt.Sprintf("%d are served, and %.1f fit", served.Load(), fits)
+	if served.Load() == 0 || refused.Load() == 0 {
+		t.Errorf("of %d requests %d are served and %d refused; want some of both", rounds, served.Load(), refused.Load())
 	}
-	if other.Load() > int32(rounds/10) {
-		return fmt.Sprintf("%d of %d requests are neither served nor told to come back", other.Load(), rounds)
+	if harness.Soak && (float64(served.Load()) < 0.8*fits || other.Load() > int32(rounds/10)) {
+		t.Errorf("%d requests are served, and %.1f fit; %d are neither served nor refused with Retry-After", served.Load(), fits, other.Load())
 	}
-	return ""
 }

@@ -226,7 +226,7 @@ func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 			learnt := in(b, chromedp.Evaluate[string](row.does, chromedp.EvalAwaitPromise))
 			asked := w.asked()
 			for end := time.Now().Add(harness.Timeout); asked == "" && time.Now().Before(end); asked = w.asked() {
-				time.Sleep(10 * time.Millisecond) // a form is sent after the script
+				<-time.After(5 * time.Millisecond) // the browser sends a form after the script ends
 			}
 			if learnt != row.learns || asked != row.asked {
 				t.Errorf("%s: it learns %s and asked\n%s\nwant %s and\n%s", row.name, learnt, asked, row.learns, row.asked)

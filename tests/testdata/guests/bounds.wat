@@ -1,5 +1,5 @@
-;; Handlers that take a certain amount of each thing that is bounded: they answer
-;; 200 when they got it, and trap when they were refused.
+;; Handlers that use a certain amount of each resource that has a limit. They answer 200,
+;; and trap when the resource is refused.
 (module
   (import "runner" "request_method" (func $request_method (param i32 i32) (result i32)))
   (import "runner" "request_body" (func $request_body (param i32 i32 i32) (result i32)))
@@ -9,6 +9,7 @@
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "apiKeys.list{}0123456789abcdef0123456789abcdef")
+  (data (i32.const 64) "begun")
 
   (func $must (param i32) (if (i32.lt_s (local.get 0) (i32.const 0)) (then unreachable)))
   (func $ok (call $must (call $response_send (i32.const 200) (i32.const 0) (i32.const 0))))
@@ -17,20 +18,26 @@
   (func $grow (call $must (memory.grow (i32.const 24))))
   (func (export "pages") (call $grow) (call $ok))
 
-  ;; nap: the same, and then a sleep of 300 ms
+  ;; growAndNap: the same, and then a sleep of 1 s, which begins with a line in the log
   (func $sleep
+    (call $log (i32.const 1) (i32.const 64) (i32.const 5))
     (i32.store (i32.const 2064) (i32.const 1))
-    (i64.store (i32.const 2072) (i64.const 300000000))
+    (i64.store (i32.const 2072) (i64.const 1000000000))
     (drop (call $poll (i32.const 2048) (i32.const 2200) (i32.const 1) (i32.const 2300))))
   (func (export "growAndNap") (call $grow) (call $sleep) (call $ok))
   (func (export "nap") (call $sleep) (call $ok))
 
   ;; work: a hundred million passes through a loop
-  (func (export "work") (local $n i32)
-    (local.set $n (i32.const 100000000))
+  (func $loop (param $n i32)
     (loop
       (local.set $n (i32.sub (local.get $n) (i32.const 1)))
-      (br_if 0 (local.get $n)))
+      (br_if 0 (local.get $n))))
+  (func (export "work") (call $loop (i32.const 100000000)) (call $ok))
+
+  ;; longWork: a line in the log, and ten times as many passes
+  (func (export "longWork")
+    (call $log (i32.const 1) (i32.const 64) (i32.const 5))
+    (call $loop (i32.const 1000000000))
     (call $ok))
 
   ;; calls: ten host calls
