@@ -167,7 +167,7 @@ func (l *Local) model() (*entity.Model, error) {
 	}
 	m, err := l.Model()
 	if err == nil && m == nil {
-		err = fault.New(fault.NotReady, "there is nothing to serve yet")
+		err = fault.New(fault.NotReady, "no app is active")
 	}
 	return m, err
 }

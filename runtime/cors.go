@@ -7,28 +7,26 @@ import (
 	"runner.example/runtime/router"
 )
 
-// How pages of other origins may use a route whose schema says cors: the CORS
-// protocol of the Fetch standard.
+// The CORS protocol of the Fetch Standard, for routes with cors:.
 const (
 	anyOrigin      = "*"
-	preflightAge   = "600" // seconds that a browser may keep a preflight's answer
+	preflightAge   = "600" // seconds that browsers may cache a preflight
 	exposedHeaders = "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
 )
 
-// preflight answers the question of a browser whether a page may send a request to a
-// route that says cors:. It reports whether there was one: to other routes, and of
-// other kinds, OPTIONS is a request like another.
-func preflight(rel *release, v *visit, x *front.Exchange) bool {
-	if !rel.cors || string(x.Request.Method) != "OPTIONS" {
+// answerPreflight answers a CORS preflight: OPTIONS with an origin and a method, to a route
+// with cors:. It reports whether the request was one.
+func (rel *release) answerPreflight(s *requestState, x *front.Exchange) bool {
+	if !rel.cors {
 		return false
 	}
 	_, origins := x.Header("origin")
-	v.match.Params = x.Request.Params[:0]
 	method, methods := x.Header("access-control-request-method")
-	if origins != 1 || methods != 1 || rel.router.Match(method, x.Request.Path, &v.match) != router.Found {
+	s.match.Params = x.Request.Params[:0]
+	if origins != 1 || methods != 1 || rel.router.Match(method, x.Request.Path, &s.match) != router.Found {
 		return false
 	}
-	rt := &rel.routes[v.match.Route]
+	rt := &rel.routes[s.match.Route]
 	if rt.CORS == nil {
 		return false
 	}
@@ -43,7 +41,7 @@ func preflight(rel *release, v *visit, x *front.Exchange) bool {
 	return true
 }
 
-// allowRefusal lets a page read why its request was refused before it came to a route.
+// allowRefusal adds CORS headers to a refusal before routing, so that pages can read it.
 func (r *Runtime) allowRefusal(x *front.Exchange) {
 	rel := r.enter()
 	if rel == nil {
@@ -53,16 +51,16 @@ func (r *Runtime) allowRefusal(x *front.Exchange) {
 	if !rel.cors {
 		return
 	}
-	v := r.visits.Get().(*visit)
-	defer r.visits.Put(v)
-	v.match.Params = x.Request.Params[:0]
-	if rel.router.Match(x.Request.Method, x.Request.Path, &v.match) == router.Found {
-		rel.routes[v.match.Route].allowOrigin(x)
+	s := r.requests.Get().(*requestState)
+	defer r.requests.Put(s)
+	s.match.Params = x.Request.Params[:0]
+	if rel.router.Match(x.Request.Method, x.Request.Path, &s.match) == router.Found {
+		rel.routes[s.match.Route].allowOrigin(x)
 	}
 }
 
-// allowOrigin lets the page that has sent the request read its answer, whatever that
-// will be, and reports whether it may.
+// allowOrigin adds the CORS headers of the route for the request's origin, and reports
+// whether its pages may read the answer.
 func (rt *route) allowOrigin(x *front.Exchange) bool {
 	if rt.CORS == nil {
 		return false

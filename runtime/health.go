@@ -17,6 +17,8 @@ const (
 	readyPath  = healthPath + "/ready"
 )
 
+var errHealthMethod = fault.New(fault.MethodNotAllowed, "method not supported on this path; allowed: GET, HEAD")
+
 var (
 	healthy = abi.Response{Status: 200, Body: []byte(`{"status":"ok"}`)}
 	isReady = abi.Response{Status: 200, Body: []byte(`{"status":"ready"}`)}
@@ -35,7 +37,7 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 		return false
 	}
 	if method := string(x.Request.Method); method != "GET" && method != "HEAD" {
-		x.Refuse(errMethodNotAllowed, front.Extra{Allow: "GET, HEAD"})
+		x.Refuse(errHealthMethod, front.Extra{Allow: "GET, HEAD"})
 		return true
 	}
 	if string(path) != readyPath {

@@ -31,21 +31,22 @@ const openCheckCPU = 100 * time.Millisecond
 var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of processor time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that does not match the route's input or, if the route has no
-// input, a body of JSON that nests too deep. It returns the body, with its defaults filled
-// in, and the processor time used: at most a request's, or openCheckCPU if open. It ends
-// at v.deadline.
-func (rt *route) checkBody(v *visit, host *hostabi.Host, headers []abi.Pair, body []byte, open bool) (_ []byte, used time.Duration, err error) {
-	if rt.input == nil && !isJSON(headers) {
+// input, a JSON body that is nested too deeply. It returns the body with its defaults, and
+// the processor time used: at most a request's, or openCheckCPU for open routes. It ends at
+// the deadline.
+func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used time.Duration, err error) {
+	body := inv.input.body
+	if rt.input == nil && !isJSON(inv.input.request.Headers) {
 		return body, 0, nil
 	}
-	most := host.CPU()
-	if open {
-		most = min(most, openCheckCPU)
+	limit := host.CPU()
+	if inv.input.open {
+		limit = min(limit, openCheckCPU)
 	}
-	m := rt.module.BeginWork(v.deadline, &v.work, rt.Handler, most)
+	m := rt.module.BeginWork(inv.deadline, &inv.work, rt.Handler, limit)
 	defer func() {
-		used = v.work.End()
-		if open && errors.Is(m.Err(), hostabi.ErrCPUSpent) {
+		used = inv.work.End()
+		if inv.input.open && errors.Is(m.Err(), hostabi.ErrCPUSpent) {
 			err = errCheckTooLong
 		}
 	}()
@@ -55,8 +56,8 @@ func (rt *route) checkBody(v *visit, host *hostabi.Host, headers []abi.Pair, bod
 	if err := checkInput(rt.input, body, m); err != nil || !rt.fills {
 		return body, 0, err
 	}
-	v.body, err = rt.input.Fill(v.body[:0], orEmpty(body), time.Now(), m)
-	return v.body, 0, cmp.Or(m.Err(), err)
+	inv.filled, err = rt.input.Fill(inv.filled[:0], orEmpty(body), time.Now(), m)
+	return inv.filled, 0, cmp.Or(m.Err(), err)
 }
 
 // isJSON tells whether the headers say that the body is JSON as it is.

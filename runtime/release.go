@@ -342,3 +342,32 @@ func (rel *release) drain() {
 	rel.leave()
 	<-rel.empty
 }
+
+// Load puts the app in place for Call, in a Runtime that serves no requests. It does not
+// change the store: rows describes the active schema's rows there. The errors are
+// Activate's.
+func (r *Runtime) Load(ctx context.Context, app App, rows *entity.Model) error {
+	r.activating.Lock()
+	defer r.activating.Unlock()
+	rel, err := r.bind(ctx, app)
+	if err != nil {
+		return err
+	}
+	rel.host.Entities, rel.tending = rows, func() {}
+	if old := r.active.Swap(rel); old != nil {
+		r.retire(old)
+	}
+	return nil
+}
+
+// next waits until rel is replaced, which takes moments because the store has the next
+// schema already, and returns the active release; nil when there is none any more.
+func (r *Runtime) next(rel *release) *release {
+	ctx, stop := context.WithTimeout(r.serving, maxSwap)
+	defer stop()
+	select {
+	case <-rel.replaced:
+	case <-ctx.Done():
+	}
+	return r.enter()
+}

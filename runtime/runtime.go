@@ -56,13 +56,13 @@ type Options struct {
 // Runtime serves one app at a time. Its methods may be called by any
 // goroutine; Close comes last.
 type Runtime struct {
-	opt     Options
-	front   *front.Server
-	auth    *auth.Authenticator
-	limiter *limit.Limiter
-	engine  *sandbox.Engine
-	client  *outbound.Client
-	visits  sync.Pool // of *visit
+	opt      Options
+	front    *front.Server
+	auth     *auth.Authenticator
+	limiter  *limit.Limiter
+	engine   *sandbox.Engine
+	client   *outbound.Client
+	requests sync.Pool // of *requestState
 
 	active     atomic.Pointer[release]
 	activating sync.Mutex
@@ -93,7 +93,7 @@ func New(opt Options) (*Runtime, error) {
 	}
 	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
-	r.visits.New = func() any { return new(visit) }
+	r.requests.New = func() any { return new(requestState) }
 	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)
 	r.serving, r.cut = context.WithCancel(context.Background())

@@ -320,7 +320,7 @@ func token(s string) bool {
 
 func TestAnErrorWithoutADetailGetsTheOneOfItsCode(t *testing.T) {
 	for code, want := range map[string]string{
-		"bad_request":    "the request cannot be served as it is",
+		"bad_request":    "bad request",
 		"handler_failed": "the handler failed: the log has the cause under this requestId",
 		"error":          "the request failed",
 		"out_of_tea":     "the request failed",

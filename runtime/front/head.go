@@ -20,7 +20,7 @@ const maxEmptyLines = 2
 var (
 	errLineEnd     = fault.New(fault.InvalidRequest, "every line of the head has to end in CR LF, and CR stands nowhere else")
 	errRequestLine = fault.New(fault.InvalidRequest, "the first line has to be: method, target and HTTP version, with one blank between them")
-	errVersion     = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+	errVersion     = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are supported")
 	errMethod      = fault.New(fault.MethodNotImplemented, "the method is none of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
 	errTarget      = fault.New(fault.BadPath, "the target has to begin with / and hold no # and no control character")
 	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a blank: folded headers are not read")

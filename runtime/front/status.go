@@ -7,55 +7,54 @@ type refusal struct {
 	status int
 	// detail stands where a fault has none.
 	detail string
-	// fixed says that detail stands always: refusals of one kind must not be
-	// told apart.
+	// fixed means that detail is always used: refusals of one kind must be equal.
 	fixed bool
 }
 
-// refusals has a row for every code there is. Codes of failed operations reach
-// a caller only when nobody between has given them a better name.
+// refusals has an entry for every code. Codes of failed operations reach a client only when
+// the handler did not convert them.
 var refusals = map[fault.Code]refusal{
 	fault.RouteNotFound:        {404, "no route has this path", false},
-	fault.MethodNotAllowed:     {405, "the path has routes, but none for this method: Allow names theirs", false},
-	fault.MethodNotImplemented: {501, "the method is not known here", false},
-	fault.BadPath:              {400, "the path is not in plain form", false},
+	fault.MethodNotAllowed:     {405, "method not supported on this path; Allow lists those that are", false},
+	fault.MethodNotImplemented: {501, "method not implemented", false},
+	fault.BadPath:              {400, "the path is not in normal form", false},
 	fault.InvalidRequest:       {400, "the request is malformed", false},
-	fault.HTTPVersion:          {505, "only HTTP/1.1 and HTTP/1.0 are spoken here", false},
+	fault.HTTPVersion:          {505, "only HTTP/1.1 and HTTP/1.0 are supported", false},
 	fault.URITooLong:           {414, "the target of the request is too long", false},
 	fault.HeadersTooLarge:      {431, "the headers of the request are too large", false},
 	fault.RequestTimeout:       {408, "the request took too long to arrive", false},
 	fault.BodyTooLarge:         {413, "the body of the request is too large", false},
 	fault.InvalidJSON:          {400, "the body is not JSON", false},
-	fault.InvalidInput:         {400, "the body is not what this route takes", false},
+	fault.InvalidInput:         {400, "the body does not match the type of this route", false},
 	fault.MissingCredentials:   {401, "this route needs credentials: send Authorization: Bearer <token> or X-API-Key: <token>", false},
 	fault.InvalidToken:         {401, "the credential is not valid here", true},
-	fault.MissingSignature:     {400, "this route takes signed requests alone", false},
-	fault.InvalidSignature:     {401, "the signature does not fit the request", false},
+	fault.MissingSignature:     {400, "this route requires a signature", false},
+	fault.InvalidSignature:     {401, "the signature does not match the request", false},
 	fault.InsufficientScope:    {403, "the credential does not have the scope that this route needs", true},
 	fault.InsufficientRole:     {403, "the session has none of the roles that this route needs", true},
 	fault.CrossOrigin:          {403, "the request comes from a page of another origin", false},
-	fault.RateLimited:          {429, "too many requests: Retry-After says when to come back", false},
-	fault.Overloaded:           {503, "no room for this request at the moment: Retry-After says when to come back", false},
-	fault.NotReady:             {503, "there is nothing to serve yet", false},
+	fault.RateLimited:          {429, "too many requests: retry after the time in Retry-After", false},
+	fault.Overloaded:           {503, "the server is overloaded: retry after the time in Retry-After", false},
+	fault.NotReady:             {503, "no app is active", false},
 	fault.HandlerFailed:        {500, "the handler failed: the log has the cause under this requestId", false},
 	fault.HandlerTimeout:       {504, "the handler took too long", false},
-	fault.HandlerOutOfMemory:   {500, "the handler needed more memory than it may have", false},
-	fault.HandlerUnavailable:   {503, "the handler keeps running out of time: Retry-After says when to come back", false},
+	fault.HandlerOutOfMemory:   {500, "the handler exceeded its memory limit", false},
+	fault.HandlerUnavailable:   {503, "the handler keeps exceeding its time: retry after the time in Retry-After", false},
 
-	fault.BadRequest:   {400, "the request cannot be served as it is", false},
+	fault.BadRequest:   {400, "bad request", false},
 	fault.Unauthorized: {401, "the request needs credentials", false},
 	fault.Forbidden:    {403, "the caller may not do this", false},
 	fault.Error:        {500, "the request failed", false},
 
 	fault.NotFound:    {404, "not found", false},
-	fault.Invalid:     {500, "the handler asked for something invalid", false},
+	fault.Invalid:     {500, "the handler called an invalid operation", false},
 	fault.Denied:      {403, "the caller may not do this", false},
-	fault.Conflict:    {409, "the request is in conflict with another", false},
-	fault.TooLarge:    {500, "the handler asked for too much", false},
-	fault.Limit:       {500, "the handler used up what one request may use", false},
-	fault.Unavailable: {503, "the store is not available at the moment", false},
-	fault.Deadline:    {500, "an operation of the handler took too long", false},
-	fault.Internal:    {500, "something failed here: the log has the cause under this requestId", false},
+	fault.Conflict:    {409, "the request conflicts with another", false},
+	fault.TooLarge:    {500, "the handler exceeded a size limit", false},
+	fault.Limit:       {500, "the handler exceeded a limit of the request", false},
+	fault.Unavailable: {503, "the store is unavailable", false},
+	fault.Deadline:    {500, "an operation of the handler timed out", false},
+	fault.Internal:    {500, "internal error: the log has the cause under this requestId", false},
 }
 
 // refusalOf is the row of a code; a code that nobody declared is Internal.

@@ -176,7 +176,7 @@ func TestAConflictAfterAFetchIsToldAndNotTriedAgain(t *testing.T) {
 	})
 	s.Want(200, nil, "POST", "/bump", "", worker)
 	p := s.Want(409, nil, "POST", "/counted", origin, worker).Problem(t)
-	if p.Code != "conflict" || !strings.Contains(p.Detail, "sent a request elsewhere") || hits.Load() != 1 {
+	if p.Code != "conflict" || !strings.Contains(p.Detail, "sent an outbound request") || hits.Load() != 1 {
 		t.Errorf("%+v after %d requests", p, hits.Load())
 	}
 	var n int

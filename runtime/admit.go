@@ -1,0 +1,125 @@
+package runtime
+
+import (
+	"time"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/runtime/auth"
+	"runner.example/runtime/front"
+	"runner.example/runtime/limit"
+	"runner.example/runtime/router"
+)
+
+// admit finds the route, authenticates the caller and counts the request. It reports
+// whether the host itself has answered.
+func (r *Runtime) admit(rel *release, s *requestState, x *front.Exchange, now time.Time) (answered bool, err error) {
+	x.Realm = rel.schema.App
+	if string(x.Request.Method) == "OPTIONS" && rel.answerPreflight(s, x) {
+		return true, nil
+	}
+	if answered, err := rel.findRoute(s, x); answered || err != nil {
+		return answered, err
+	}
+	s.route.allowOrigin(x)
+	epoch := r.opt.Keystore.Epoch()
+	if err := r.authenticate(rel, s, x, now); err != nil {
+		return false, err
+	}
+	if err := r.count(s, x, now); err != nil {
+		return false, err
+	}
+	if r.opt.Keystore.Epoch() != epoch { // a key or a session has changed meanwhile
+		return false, r.authenticate(rel, s, x, now)
+	}
+	return false, nil
+}
+
+// readmit repeats on another release what depends on it: the route and the caller's
+// authority.
+func (r *Runtime) readmit(rel *release, s *requestState, x *front.Exchange, now time.Time) error {
+	x.Realm = rel.schema.App
+	if answered, err := rel.findRoute(s, x); answered || err != nil {
+		return err
+	}
+	return r.authenticate(rel, s, x, now)
+}
+
+// findRoute matches the request with the routes. It reports whether it has answered
+// OPTIONS for a path without such a route.
+func (rel *release) findRoute(s *requestState, x *front.Exchange) (answered bool, err error) {
+	s.route = nil
+	s.match.Params = x.Request.Params[:0]
+	switch rel.router.Match(x.Request.Method, x.Request.Path, &s.match) {
+	case router.Found:
+	case router.Options:
+		x.AddHeader("Allow", []byte(s.match.Allow))
+		x.Send(&noContent)
+		return true, nil
+	case router.MethodNotAllowed:
+		return false, fault.New(fault.MethodNotAllowed, "method not supported on this path; allowed: %s", s.match.Allow)
+	case router.BadPath:
+		return false, errBadPath
+	default:
+		return false, errRouteNotFound
+	}
+	s.route = &rel.routes[s.match.Route]
+	x.Request.Route, x.Request.Params = s.route.Path, s.match.Params
+	return false, nil
+}
+
+// authenticate checks the credential against the route's auth mode and sets the caller.
+func (r *Runtime) authenticate(rel *release, s *requestState, x *front.Exchange, now time.Time) (err error) {
+	rt := s.route
+	credentials := x.Credentials()
+	presented := auth.Presented{
+		Authorization: credentials.Authorization, AuthorizationLines: credentials.AuthorizationLines,
+		APIKey: credentials.APIKey, APIKeyLines: credentials.APIKeyLines,
+		Address: x.Address(), RequestID: x.Request.ID,
+	}
+	if !rt.Auth.None {
+		x.Private = true
+		x.StripCredentials(rel.cookie)
+	}
+	if (rt.Auth.Session || rt.CreatesSession) && rel.cookie != "" {
+		presented.Cookie, presented.Cookies = x.Cookie(rel.cookie)
+		presented.Method = x.Request.Method
+		presented.Host, _ = x.Header("host")
+		presented.Origin, presented.OriginLines = x.Header("origin")
+		presented.FetchSite, presented.FetchSiteLines = x.Header("sec-fetch-site")
+	}
+	s.caller, err = r.auth.Check(r.serving, rel.schema, rel.tokens, rt.Route, presented, now)
+	if err != nil {
+		s.caller = caller.Caller{}
+		return err
+	}
+	s.session = s.caller.SessionID
+	if rt.Auth.None && rt.CreatesSession {
+		s.session = r.auth.SessionOf(rel.schema, presented)
+	}
+	return nil
+}
+
+// count counts the request against the route's limits, and adds the headers that say what
+// remains.
+func (r *Runtime) count(s *requestState, x *front.Exchange, now time.Time) error {
+	rt := s.route
+	if len(rt.limits) == 0 {
+		return nil
+	}
+	s.uses, s.names = s.uses[:0], s.names[:0]
+	address := x.Address()
+	for _, l := range rt.limits {
+		start := len(s.names)
+		s.names = l.AppendCaller(s.names, &s.caller, address)
+		s.uses = append(s.uses, limit.Use{Limit: l, Caller: s.names[start:]})
+	}
+	allowed := r.limiter.Take(now, s.uses)
+	s.remaining = limit.AppendState(s.remaining[:0], s.uses)
+	x.AddHeader("RateLimit-Policy", rt.policy)
+	x.AddHeader("RateLimit", s.remaining)
+	if !allowed {
+		return errRateLimited
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"runner.example/entity"
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+	"runner.example/store"
+	"runner.example/webhook"
+)
+
+// invocation is one call of a handler, by an HTTP request or by an operator, with all its
+// runs: again after a conflict, and again on the next release. Its buffers are kept.
+type invocation struct {
+	input    input
+	call     hostabi.Call
+	work     sandbox.Work      // of the host beside the call
+	deadline *hostabi.Deadline // of all runs
+	filled   []byte            // the body with its defaults
+	delivery webhook.Delivery  // on routes that verify signatures
+}
+
+// input is what a handler is called with.
+type input struct {
+	request *abi.Request // its Body is set by invoke
+	body    []byte       // as it was sent
+	caller  *caller.Caller
+	address netip.Addr
+	// answerMemory is for the bodies of large answers; nil: the heap.
+	answerMemory hostabi.BodyMemory
+	// opensSessions lets the handler open and end sessions; session is that of the
+	// client's cookie.
+	opensSessions bool
+	session       string
+	// hostCORS forbids the handler to set Access-Control-* headers.
+	hostCORS bool
+	// open: any client can make the host check a body.
+	open bool
+	// used is the processor time that the request has used before.
+	used time.Duration
+	// beforeRun and afterRun are called in the transaction of each run, if not nil:
+	// before the handler, and after it when its writes are to be committed.
+	beforeRun, afterRun func(tx *store.Tx) error
+}
+
+// maxKeptBody is the largest body that an idle invocation keeps as a buffer.
+const maxKeptBody = 64 << 10
+
+func (inv *invocation) begin() { inv.call.Attempt = 0 }
+
+// end stops the deadline, and drops large buffers and what belongs to the request.
+func (inv *invocation) end() {
+	if inv.deadline != nil {
+		inv.deadline.Stop()
+		inv.deadline = nil
+	}
+	inv.input = input{}
+	if cap(inv.filled) > maxKeptBody {
+		inv.filled = nil
+	}
+	if cap(inv.call.Response.Body) > maxKeptBody { // it may be the exchange's
+		inv.call.Response.Body = nil
+	}
+}
+
+// startDeadline starts the time of the handler, unless it runs already.
+func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration) {
+	if inv.deadline == nil {
+		inv.deadline = hostabi.NewDeadline(ctx, time.Now().Add(timeout))
+	}
+}
+
+// invoke checks the body and runs the handler of a route in a transaction, again when
+// another request has changed what it read. The answer is in inv.call.Response. The error
+// is errWritesDiscarded for an answer whose writes were not committed, matches
+// entity.ErrOutdated when rel is outdated, and else is a fault, or an error of the hooks.
+func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invocation) error {
+	inv.startDeadline(ctx, rt.timeout)
+	in, call := &inv.input, &inv.call
+	body, used, err := rt.checkBody(inv, &rel.host)
+	if err != nil {
+		return err
+	}
+	in.request.Body = body
+	call.Context, call.Host, call.Request, call.Caller = inv.deadline, &rel.host, in.request, *in.caller
+	call.SentBody, call.Address, call.Bodies = orNone(in.body), in.address, in.answerMemory
+	call.Mints, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
+	call.Used = in.used + used
+	_, err = r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
+		if call.Attempt > 0 && call.Sent() {
+			return errSent
+		}
+		call.Tx = tx
+		call.Attempt++
+		if in.beforeRun != nil {
+			if err := in.beforeRun(tx); err != nil {
+				return err
+			}
+		}
+		if err := rt.run(call, &inv.work); err != nil {
+			return err
+		}
+		if in.afterRun != nil {
+			return in.afterRun(tx)
+		}
+		return nil
+	})
+	return storeFault(err)
+}
+
+// orNone returns an empty body instead of nil, which means another body to hostabi.
+func orNone(body []byte) []byte {
+	if body == nil {
+		return []byte{}
+	}
+	return body
+}
+
+// run runs the handler once in the transaction of call. The error is errWritesDiscarded
+// for an answer whose writes must not be committed.
+func (rt *route) run(call *hostabi.Call, w *sandbox.Work) error {
+	err := rt.module.Run(call, rt.Handler)
+	switch {
+	case call.Outdated():
+		return entity.ErrOutdated
+	case call.Overloaded():
+		return errAnswerMemory
+	case err != nil:
+		return err
+	}
+	if call.Response.Status >= 400 && !call.KeepsWrites() {
+		return errWritesDiscarded
+	}
+	if rt.result != nil && call.Response.Status == 200 {
+		m := rt.module.BeginWork(call.Context, w, rt.Handler, call.CPULeft())
+		defer func() { call.AddCPU(w.End()) }()
+		return checkResult(rt.result, call.Response.Body, &call.Caller, m)
+	}
+	return nil
+}
+
+// verifyDelivery checks the signature of a webhook delivery. In the transaction of the
+// handler it is refused with errHandled if it was handled before, and recorded otherwise.
+func (r *Runtime) verifyDelivery(ctx context.Context, rel *release, rt *route, inv *invocation) error {
+	inv.startDeadline(ctx, rt.timeout)
+	in := &inv.input
+	now := time.Now() // the sender's time is compared with the machine's clock
+	m := rt.module.BeginWork(inv.deadline, &inv.work, rt.Handler, rel.host.CPU())
+	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)
+	in.used = inv.work.End()
+	if err != nil {
+		r.opt.Logger.Info("signature refused", "requestId", in.request.ID, "route", rt.Path, "address", in.address.String(), "cause", err)
+		return err
+	}
+	// It is remembered by the credential time: with the machine's clock a jump would
+	// permit replays.
+	delivery.Until = delivery.Until.Add(r.opt.Keystore.Now().Sub(now))
+	inv.delivery = delivery
+	in.beforeRun = func(tx *store.Tx) error {
+		handled, err := inv.delivery.Handled(tx, rt.id, r.opt.Keystore.Now())
+		if err == nil && handled {
+			err = errHandled
+		}
+		return err
+	}
+	in.afterRun = func(tx *store.Tx) error {
+		if inv.call.Response.Status >= 400 {
+			return nil
+		}
+		return inv.delivery.Record(tx, rt.id)
+	}
+	return nil
+}
+
+// storeFault returns the fault that a client sees of an error of the store. Other errors
+// are returned unchanged.
+func storeFault(err error) error {
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return errConflict
+	case errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown):
+		return fault.Wrap(err, fault.Unavailable, "store unavailable; nothing of the request was stored")
+	case errors.Is(err, store.ErrUnknown):
+		return fault.Wrap(err, fault.Unavailable, "the store did not answer; the writes of the request may or may not be stored")
+	}
+	return err
+}
