@@ -173,7 +173,7 @@ func said(message string, attrs map[string]slog.Value) string {
 		}
 		message += ": " + cause.String()
 	}
-	for _, name := range []string{"about", "trick", "instead"} {
+	for _, name := range []string{"about", "optimization", "instead"} {
 		if v, ok := attrs[name]; ok {
 			message += ": " + v.String()
 		}

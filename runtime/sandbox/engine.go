@@ -69,9 +69,9 @@ type Options struct {
 	// Logger gets what modules log before their first request, and what the
 	// Engine cannot do on this machine. It must be the redacting one; nil: nobody.
 	Logger *slog.Logger
-	// Distrust names tricks (see Tricks) that are not to be used, as if their
+	// Disable names optimizations (OptWatch and others) that are disabled, as if their
 	// self-test had failed.
-	Distrust []string
+	Disable []string
 }
 
 func (o Options) filled() Options {
@@ -131,11 +131,11 @@ func (o Options) Validate() error {
 
 // Engine compiles modules and runs them. It is safe for concurrent use.
 type Engine struct {
-	options  Options
-	compiler *compile.Compiler
-	tricks   tricks
-	table    int      // file descriptor of the page table; -1 when it cannot be read
-	watch    *watcher // nil when the kernel has none
+	options       Options
+	compiler      *compile.Compiler
+	optimizations optimizations
+	table         int      // file descriptor of the page table; -1 if it cannot be read
+	watch         *watcher // nil: the page table tells which pages were written
 	// offered are the functions that guests may import, by module and name.
 	offered map[string]map[string]hostabi.Function
 	slots   *instanceSlots

@@ -74,7 +74,7 @@ func (s *sandbox) differs() error {
 		}
 	}
 	for i, f := range s.functions {
-		if n := s.engine.tricks.stack.size(f); n > keptStack {
+		if n := s.engine.optimizations.stack.size(f); n > keptStack {
 			return fmt.Errorf("handler %q keeps a stack of %d bytes", s.module.handlers[i], n)
 		}
 	}
@@ -90,11 +90,10 @@ func (e *Engine) GuestMemory() int64 { return e.memory.used.Load() }
 // Slice is how much fuel a guest gets at a time.
 const Slice = slice
 
-// Methods tells how the engine finds changed pages, and which of its other
-// tricks it uses.
-func (e *Engine) Methods() string {
-	t := e.tricks
-	return fmt.Sprintf("snapshot %v, %v, shrink %v, reuse %v, stack %v", t.snapshot, t.find, t.shrink, t.reuse, t.stack.of != nil)
+// Optimizations says which optimizations the engine uses.
+func (e *Engine) Optimizations() string {
+	o := e.optimizations
+	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v", o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil)
 }
 
 // Fill makes the pool hold n sandboxes, each of which has run a handler once.

@@ -41,13 +41,12 @@ var ways = map[string]fault.Code{
 // it keeps then after a run whose memory grew.
 var fallbacks = map[string][]string{
 	"everything":         nil,
-	"scanning":           {sandbox.TrickWatch},
-	"pagemap":            {sandbox.TrickWatch, sandbox.TrickScan},
-	"comparing":          {sandbox.TrickWatch, sandbox.TrickScan, sandbox.TrickPagemap},
-	"no shrinking":       {sandbox.TrickShrink},
-	"no reused function": {sandbox.TrickReuse},
-	"no stack":           {sandbox.TrickStack},
-	"no snapshot":        {sandbox.TrickSnapshot},
+	"pagemap":            {sandbox.OptWatch},
+	"no changed pages":   {sandbox.OptWatch, sandbox.OptPagemap},
+	"no shrinking":       {sandbox.OptShrink},
+	"no reused function": {sandbox.OptReuse},
+	"no stack":           {sandbox.OptStack},
+	"no snapshot":        {sandbox.OptSnapshot},
 }
 
 // budgetFor is enough time for all ways but spin, which ends when it is over.
@@ -90,9 +89,9 @@ func dump(t testing.TB, m *sandbox.Module) []byte {
 func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 	const canary = "rnk_CANARYcanaryCANARYcanary"
 	wasm := assemble(t, "cases")
-	for name, distrust := range fallbacks {
+	for name, disabled := range fallbacks {
 		t.Run(name, func(t *testing.T) {
-			m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, Distrust: distrust, NoBreaker: true}), wasm)
+			m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, Disable: disabled, NoBreaker: true}), wasm)
 			first := slices.Clone(dump(t, m))
 			if bytes.Count(first, []byte{0}) == len(first) || binary.LittleEndian.Uint32(first[200000:]) != 0x600d {
 				t.Fatal("the first request does not find what _initialize left")
@@ -101,7 +100,7 @@ func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 			for round := range 3 {
 				for way := range ways {
 					runWay(t, m, call, way, fmt.Sprint(canary, round))
-					if name != "no snapshot" {
+					if name != "no snapshot" && name != "no changed pages" {
 						if _, err := m.Restored(); err != nil {
 							t.Fatalf("after %s: %v", way, err)
 						}
@@ -184,8 +183,8 @@ func TestMixedRequestsNeverMeet(t *testing.T) {
 // TestTwoRequestsNeverSeeTheSameChance: neither from the host nor from a state
 // of the guest's that runner_reseed makes anew.
 func TestTwoRequestsNeverSeeTheSameChance(t *testing.T) {
-	for _, distrust := range [][]string{nil, {sandbox.TrickSnapshot}} {
-		m := load(t, newEngine(t, sandbox.Options{Distrust: distrust}), assemble(t, "cases"))
+	for _, disabled := range [][]string{nil, {sandbox.OptSnapshot}} {
+		m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), assemble(t, "cases"))
 		seen := map[string]bool{}
 		for range 200 {
 			call, err := within(t, plenty, m, "seed")

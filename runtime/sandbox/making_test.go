@@ -69,11 +69,11 @@ func TestLoadingIsTimeOfNoRequest(t *testing.T) {
 // where a function cannot be used again after that, it is looked up anew.
 func TestAFunctionThatExitedIsLookedUpAnewWhereItMustBe(t *testing.T) {
 	for _, row := range []struct {
-		distrust []string
+		disabled []string
 		body     string
 		kept     int
-	}{{nil, "0", 1}, {[]string{sandbox.TrickReuse}, "r", 1}, {[]string{sandbox.TrickReuse}, "0", 0}, {[]string{sandbox.TrickReuse}, "t", 0}} {
-		m := load(t, newEngine(t, sandbox.Options{Distrust: row.distrust}), assembleText(t, counting))
+	}{{nil, "0", 1}, {[]string{sandbox.OptReuse}, "r", 1}, {[]string{sandbox.OptReuse}, "0", 0}, {[]string{sandbox.OptReuse}, "t", 0}} {
+		m := load(t, newEngine(t, sandbox.Options{Disable: row.disabled}), assembleText(t, counting))
 		call := newCall(context.Background(), new(bytes.Buffer))
 		call.Request.Body = []byte(row.body)
 		for range 3 {
@@ -81,7 +81,7 @@ func TestAFunctionThatExitedIsLookedUpAnewWhereItMustBe(t *testing.T) {
 				t.Errorf("%q: %v", row.body, err)
 			}
 			if n := m.KeptFunctions(); n != row.kept {
-				t.Errorf("%q without %q: %d functions are kept, want %d", row.body, row.distrust, n, row.kept)
+				t.Errorf("%q without %q: %d functions are kept, want %d", row.body, row.disabled, n, row.kept)
 			}
 		}
 	}

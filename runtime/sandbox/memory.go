@@ -22,8 +22,7 @@ type memory struct {
 	region []byte
 	most   uint64   // what the guest may have; the region may be longer
 	image  *image   // nil: the memory begins as zeros, and cannot be restored
-	find   method   // of the pages that are no longer the image's
-	watch  *watcher // with byWatching
+	watch  *watcher // nil: the page table tells which pages were written
 	budget *budget
 
 	size    uint64 // what the guest has
@@ -68,9 +67,9 @@ func (m *memory) release() {
 }
 
 // attach maps a private copy of the image at the memory's beginning, whatever
-// was there. The guest must have exactly as much memory as the image. Changed
-// pages are found by the given method.
-func (m *memory) attach(im *image, find method, w *watcher) error {
+// was there. The guest must have exactly as much memory as the image. w watches for changed
+// pages, unless it is nil.
+func (m *memory) attach(im *image, w *watcher) error {
 	if m.size != im.size {
 		return fmt.Errorf("attach an image of %d bytes to a memory of %d", im.size, m.size)
 	}
@@ -82,13 +81,11 @@ func (m *memory) attach(im *image, find method, w *watcher) error {
 		}
 	}
 	m.image, m.high, m.reached = im, im.size, max(m.reached, im.size)
-	if m.find = find; find == byWatching {
-		m.watch = w
-		if im.size > 0 {
-			return w.add(m.region[:im.size])
-		}
+	m.watch = w
+	if w == nil || im.size == 0 {
+		return nil
 	}
-	return nil
+	return w.add(m.region[:im.size])
 }
 
 // Allocate hands the memory to the one instance it was reserved for.
@@ -165,7 +162,7 @@ func (m *memory) trim() error {
 			return fmt.Errorf("give memory back: %w", err)
 		}
 	}
-	if m.find == byWatching && m.image.size > 0 { // with the pages their marks went
+	if m.watch != nil && m.image.size > 0 { // the pages lost their marks
 		if err := m.watch.mark(m.region[:m.image.size]); err != nil {
 			return err
 		}

@@ -97,9 +97,9 @@ func (m *Module) initialize(load context.Context) error {
 	case err != nil:
 		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), said.told())
 	}
-	if len(m.program.Unfit) > 0 || !e.tricks.snapshot {
-		if e.tricks.snapshot {
-			e.options.Logger.Warn("a module cannot be restored: each request initializes its own sandbox, which takes far longer",
+	if len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
+		if e.optimizations.snapshot {
+			e.options.Logger.Warn("module cannot be restored",
 				"module", m.name, "because", strings.Join(m.program.Unfit, "; "))
 		}
 		s.discard()
@@ -162,7 +162,7 @@ func (m *Module) keep(s *sandbox) (err error) {
 	if m.image, err = newImage(s.memory.region[:s.memory.size], &m.engine.memory); err != nil {
 		return err
 	}
-	return s.memory.attach(m.image, m.engine.tricks.find, m.engine.watch)
+	return s.memory.attach(m.image, m.engine.watch)
 }
 
 func (m *Module) free(ctx context.Context) error {

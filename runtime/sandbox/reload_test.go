@@ -85,24 +85,24 @@ func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
 		"a table that is written to": {`
 			(table $t 4 funcref) (elem declare func $f)
 			(func $f) (func $fresh (result i32) (ref.is_null (table.get $t (i32.const 2))))
-			(func $soil (table.set $t (i32.const 2) (ref.func $f)))`, "table.set"},
+			(func $dirty (table.set $t (i32.const 2) (ref.func $f)))`, "table.set"},
 		"a table that grows": {`
 			(table $t 4 100 funcref)
 			(func $fresh (result i32) (i32.eq (table.size $t) (i32.const 4)))
-			(func $soil (drop (table.grow $t (ref.null func) (i32.const 3))))`, "table.grow"},
+			(func $dirty (drop (table.grow $t (ref.null func) (i32.const 3))))`, "table.grow"},
 		"data that is dropped": {`
 			(data $d "x")
 			(func $fresh (result i32) (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)) (i32.const 1))
-			(func $soil (data.drop $d))`, "data.drop"},
+			(func $dirty (data.drop $d))`, "data.drop"},
 		"a global vector": {`
 			(global $v (mut v128) (v128.const i64x2 1 2))
 			(func $fresh (result i32) (i64.eq (i64x2.extract_lane 1 (global.get $v)) (i64.const 2)))
-			(func $soil (global.set $v (v128.const i64x2 3 4)))`, "v128"},
+			(func $dirty (global.set $v (v128.const i64x2 3 4)))`, "v128"},
 		"a global reference": {`
 			(elem declare func $f) (func $f)
 			(global $r (mut funcref) (ref.null func))
 			(func $fresh (result i32) (ref.is_null (global.get $r)))
-			(func $soil (global.set $r (ref.func $f)))`, "funcref"},
+			(func $dirty (global.set $r (ref.func $f)))`, "funcref"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -115,7 +115,7 @@ func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
 				(func (export "h")
 					(if (i32.eqz (call $fresh)) (then unreachable))
 					(if (i32.ne (global.get $started) (i32.const 1)) (then unreachable))
-					(call $soil)
+					(call $dirty)
 					(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`))
 			if !strings.Contains(log.String(), "cannot be restored") || !strings.Contains(log.String(), row.because) {
 				t.Errorf("the log does not tell of it: %s", &log)
@@ -144,8 +144,8 @@ func TestAModuleNeedsNoMemory(t *testing.T) {
 			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
 			(memory (export "memory") `+memory+`)
 			(func (export "h") (drop (memory.grow (i32.const 1))) (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`)
-		for name, distrust := range fallbacks {
-			m := load(t, newEngine(t, sandbox.Options{Distrust: distrust}), wasm)
+		for name, disabled := range fallbacks {
+			m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), wasm)
 			for range 3 {
 				if call, err := within(t, plenty, m, "h"); err != nil || call.Response.Status != 204 {
 					t.Errorf("memory %s, %s: %v", memory, name, err)
@@ -158,25 +158,24 @@ func TestAModuleNeedsNoMemory(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotWorkIsSaidAndDoneWithout(t *testing.T) {
+func TestAnOptimizationThatDoesNotWorkIsDisabledAndLogged(t *testing.T) {
 	for name, want := range map[string]string{
-		"everything":         "snapshot true, watching, shrink true, reuse true, stack true",
-		"scanning":           "snapshot true, PAGEMAP_SCAN, shrink true, reuse true, stack true",
-		"pagemap":            "snapshot true, pagemap, shrink true, reuse true, stack true",
-		"comparing":          "snapshot true, comparing, shrink true, reuse true, stack true",
-		"no shrinking":       "snapshot true, watching, shrink false, reuse true, stack true",
-		"no reused function": "snapshot true, watching, shrink true, reuse false, stack true",
-		"no stack":           "snapshot true, watching, shrink true, reuse true, stack false",
-		"no snapshot":        "snapshot false, comparing, shrink true, reuse true, stack false",
+		"everything":         "snapshot true, watch true, shrink true, reuse true, stack true",
+		"pagemap":            "snapshot true, watch false, shrink true, reuse true, stack true",
+		"no shrinking":       "snapshot true, watch true, shrink false, reuse true, stack true",
+		"no reused function": "snapshot true, watch true, shrink true, reuse false, stack true",
+		"no stack":           "snapshot true, watch true, shrink true, reuse true, stack false",
+		"no snapshot":        "snapshot false, watch true, shrink true, reuse true, stack false",
+		"no changed pages":   "snapshot false, watch false, shrink true, reuse true, stack false",
 	} {
 		var log bytes.Buffer
-		e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Distrust: fallbacks[name]})
-		if got := e.Methods(); got != want {
+		e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Disable: fallbacks[name]})
+		if got := e.Optimizations(); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		for _, trick := range fallbacks[name] {
-			if !strings.Contains(log.String(), "trick="+trick) {
-				t.Errorf("the log does not tell that %q does not work:\n%s", trick, &log)
+		for _, optimization := range fallbacks[name] {
+			if !strings.Contains(log.String(), "optimization="+optimization) {
+				t.Errorf("the log does not say that %q is disabled:\n%s", optimization, &log)
 			}
 		}
 		if len(fallbacks[name]) == 0 && log.Len() > 0 {

@@ -184,7 +184,7 @@ func (m *Module) clone() (_ *sandbox, err error) {
 	if err := s.grow(m.image.size); err != nil {
 		return nil, err
 	}
-	if err := s.memory.attach(m.image, m.engine.tricks.find, m.engine.watch); err != nil {
+	if err := s.memory.attach(m.image, m.engine.watch); err != nil {
 		return nil, err
 	}
 	s.resetGlobals()
@@ -246,7 +246,7 @@ func overflowed(err error) bool {
 // restore makes the sandbox what it was before the run of handler, which ended
 // with err. When it fails the sandbox must be discarded.
 func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
-	tricks := &s.engine.tricks
+	optimizations := &s.engine.optimizations
 	if err != nil {
 		if _, broken := errors.AsType[runtime.Error](err); broken || call.HostFailed() || s.instance.IsClosed() {
 			return errBroken
@@ -254,7 +254,7 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 	}
 	s.giveSteps()
 	if s.memory.size != s.module.image.size {
-		if !tricks.shrink {
+		if !optimizations.shrink {
 			return errCannotShrink
 		}
 		if err := s.shrink(); err != nil {
@@ -265,10 +265,10 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 		return err
 	}
 	s.resetGlobals()
-	if tricks.stack.size(s.functions[handler]) > keptStack || err != nil && !tricks.reuse {
+	if optimizations.stack.size(s.functions[handler]) > keptStack || err != nil && !optimizations.reuse {
 		s.functions[handler] = nil
 	}
-	if s.reseed != nil && tricks.stack.size(s.reseed) > keptStack {
+	if s.reseed != nil && optimizations.stack.size(s.reseed) > keptStack {
 		s.reseed = s.function(exportReseed)
 	}
 	return nil

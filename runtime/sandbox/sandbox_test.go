@@ -239,10 +239,10 @@ func TestLiesAboutPointersAreErrnos(t *testing.T) {
 }
 
 func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
-	for _, distrust := range []string{"", sandbox.TrickSnapshot} {
+	for _, disabled := range []string{"", sandbox.OptSnapshot} {
 		var log bytes.Buffer
 		logger := slog.New(slog.NewJSONHandler(&log, nil))
-		m := load(t, newEngine(t, sandbox.Options{Logger: logger, Distrust: []string{distrust}}), assemble(t, "initialize"))
+		m := load(t, newEngine(t, sandbox.Options{Logger: logger, Disable: []string{disabled}}), assemble(t, "initialize"))
 		if n := strings.Count(log.String(), `"msg":"starting"`); n != 2 {
 			t.Errorf("%d log lines, want 2:\n%s", n, &log)
 		}
@@ -255,7 +255,7 @@ func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
 			t.Errorf("%s of 6 host calls were denied", call.Response.Body)
 		}
 		want := 0
-		if distrust != "" { // then it initializes itself anew
+		if disabled != "" { // then it initializes itself anew
 			want = 2
 		}
 		if n := strings.Count(log.String(), `"msg":"starting"`); n != want {

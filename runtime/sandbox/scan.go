@@ -9,28 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// method is a way to find the pages of a memory that are no longer the image's.
-type method uint8
-
-const (
-	// byWatching asks the kernel for the pages that were written to since they
-	// were marked (Linux 6.7).
-	byWatching method = iota
-	// byScan asks the kernel for the pages that are private (Linux 6.7). It looks
-	// at each page that is there, which takes three times as long.
-	byScan
-	// byTable reads the same out of /proc/self/pagemap.
-	byTable
-	// byComparing looks at every byte, and needs nothing of the kernel.
-	byComparing
-)
-
-func (m method) String() string {
-	return [...]string{"watching", "PAGEMAP_SCAN", "pagemap", "comparing"}[m]
-}
-
-// scanner finds pages that have become private. It holds what the kernel writes
-// to, so that a restore allocates nothing.
+// scanner finds the pages of a memory that were written. It has the buffers that the
+// kernel writes to, so that a restore allocates nothing.
 type scanner struct {
 	table   int // file descriptor of /proc/self/pagemap
 	arg     scanArg
@@ -57,14 +37,13 @@ const (
 	pagemapScan = 0xc0606610
 
 	pageIsWritten = 1 << 1
-	pageIsFile    = 1 << 2
 	pageIsPresent = 1 << 3
 	pageIsSwapped = 1 << 4
 	pageIsPfnZero = 1 << 5
 )
 
-// openTable opens the page table of this process. It is no os.File, whose
-// finalizer would close it.
+// openTable opens the page table of this process. It is not an os.File, whose finalizer
+// would close it.
 func openTable() (int, error) {
 	fd, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -73,24 +52,19 @@ func openTable() (int, error) {
 	return fd, nil
 }
 
-// restore puts the image back into every page of m that is not the image's, and
-// returns how many those are; when more than keep it stops.
+// restore copies the image back to every page of m that was written, and returns their
+// number. It stops when there are more than keep.
 func (s *scanner) restore(m *memory, keep int) (pages int, err error) {
-	switch m.find {
-	case byWatching:
-		return s.byKernel(m, keep, pageIsWritten, 0)
-	case byScan:
-		return s.byKernel(m, keep, 0, pageIsFile)
-	case byTable:
-		return s.byTable(m, keep)
+	if m.watch != nil {
+		return s.restoreWatched(m, keep)
 	}
-	return byBytes(m, keep), nil
+	return s.restoreByTable(m, keep)
 }
 
-// byKernel: a page is the sandbox's own when it is of the one category and not
-// of the other, is not the kernel's page of zeros, and is in memory or swapped
-// out. A scan may stop before the end; it goes on where it stopped.
-func (s *scanner) byKernel(m *memory, keep int, with, without uint64) (pages int, err error) {
+// restoreWatched asks the kernel for the pages that were written since they were marked
+// (Linux 6.7). The kernel's page of zeros does not count. A scan may stop before the end;
+// it continues where it stopped.
+func (s *scanner) restoreWatched(m *memory, keep int) (pages int, err error) {
 	if m.high == 0 {
 		return 0, nil
 	}
@@ -98,7 +72,7 @@ func (s *scanner) byKernel(m *memory, keep int, with, without uint64) (pages int
 	s.arg = scanArg{
 		size: uint64(unsafe.Sizeof(s.arg)), start: base, end: base + m.high,
 		vec: uint64(uintptr(unsafe.Pointer(&s.regions[0]))), vecLen: uint64(len(s.regions)),
-		categoryMask: with | without | pageIsPfnZero, categoryInverted: without | pageIsPfnZero,
+		categoryMask: pageIsWritten | pageIsPfnZero, categoryInverted: pageIsPfnZero,
 		categoryAnyOf: pageIsPresent | pageIsSwapped,
 	}
 	for {
@@ -132,9 +106,10 @@ const (
 	entryFile    = 1 << 61
 )
 
-// byTable is byScan for kernels that cannot scan. It cannot tell the kernel's
-// page of zeros from a page of the sandbox's own, so it looks before it clears.
-func (s *scanner) byTable(m *memory, keep int) (pages int, err error) {
+// restoreByTable reads the page table for pages that are private, on kernels that cannot
+// watch. The table does not tell the kernel's page of zeros from other private pages, so
+// pages behind the image are checked for zeros.
+func (s *scanner) restoreByTable(m *memory, keep int) (pages int, err error) {
 	if s.entries == nil {
 		s.entries = make([]byte, 8*512)
 	}
@@ -165,21 +140,7 @@ func (s *scanner) byTable(m *memory, keep int) (pages int, err error) {
 	return pages, nil
 }
 
-// byBytes compares. Only pages that differ are written to, and counted.
-func byBytes(m *memory, keep int) (pages int) {
-	for at := uint64(0); at < m.high; at += osPage {
-		if m.same(at) {
-			continue
-		}
-		if pages++; pages > keep {
-			return pages
-		}
-		m.put(at, at+osPage)
-	}
-	return pages
-}
-
-// same tells whether the page at an offset is as it was before the run.
+// same reports whether the page at an offset is as it was before the run.
 func (m *memory) same(at uint64) bool {
 	page := m.region[at : at+osPage]
 	if at < m.image.size {

@@ -16,112 +16,122 @@ import (
 	"runner.example/runtime/compile"
 )
 
-// tricks are what the engine does that rests on how its compiler, or the
-// kernel, works inside. Each is proved when the engine starts.
-type tricks struct {
-	// snapshot: an image can be mapped under a living instance, and globals be
-	// set from outside. Without it every request initializes its own sandbox.
+// optimizations rely on how the compiler or the kernel works inside. Each is tested when
+// the engine starts, and disabled if its test fails.
+type optimizations struct {
+	// snapshot: a sandbox is restored after a request, by mapping the image under the
+	// living instance and setting its globals. Otherwise each request initializes its own
+	// sandbox.
 	snapshot bool
-	// find is the best way to find changed pages that works.
-	find method
-	// shrink: memory that grew can be made smaller. Without it a sandbox whose
-	// memory grew is thrown away.
+	// shrink: memory that grew is made smaller again. Otherwise a sandbox whose memory
+	// grew is discarded.
 	shrink bool
-	// reuse: a function works again after it was unwound. Without it such a
-	// function is looked up anew.
+	// reuse: a function is called again after it was unwound. Otherwise it is looked up
+	// again.
 	reuse bool
-	// stack: it can be seen how large a function's native stack is, and how much
-	// of it is in use. Without it what recursion took is kept, and a guest's calls
-	// may not even nest so deep that they could take too much.
-	stack stackTrick
+	// stack: the size of a function's native stack is known, and how much of it is in
+	// use. Otherwise large stacks are kept, and recursion ends sooner.
+	stack stackLayout
+	// Whether the kernel watches memory for writes says Engine.watch.
 }
 
-// Names of tricks in Options.Distrust, in the order of their tests.
+// Names of optimizations in Options.Disable, in the order of their tests.
 const (
-	TrickSnapshot = "snapshot"
-	TrickWatch    = "watch"
-	TrickScan     = "scan"
-	TrickPagemap  = "pagemap"
-	TrickShrink   = "shrink"
-	TrickReuse    = "reuse"
-	TrickStack    = "stack"
+	OptWatch    = "watch"
+	OptPagemap  = "pagemap"
+	OptSnapshot = "snapshot"
+	OptShrink   = "shrink"
+	OptReuse    = "reuse"
+	OptStack    = "stack"
 )
 
-// selftest.wasm is made of selftest.wat.
+// selftest.wasm is made from selftest.wat.
 //
 //go:embed selftest.wasm
 var selftestWasm []byte
 
-// test proves the tricks. What fails is logged and not used; an error means that
+// test tests the optimizations, and disables and logs those that fail. An error means that
 // not even plain instances work.
 func (e *Engine) test(ctx context.Context) error {
 	options, limit := e.options, e.memory.limit
 	defer func() { e.options, e.memory.limit = options, limit }()
 	e.options.MemoryBytes, e.options.InitTime, e.memory.limit = 16*pageBytes, plenty, 1<<40
-	e.tricks = tricks{snapshot: true, find: byComparing, shrink: true, reuse: true}
+	var tableErr error
+	e.table, tableErr = openTable()
+	e.optimizations = optimizations{snapshot: true, shrink: true, reuse: true}
 	m, err := e.load(ctx, "self-test", selftestWasm)
 	if err != nil {
-		e.tricks.snapshot = false
+		e.optimizations.snapshot = false
 		if m, err = e.load(ctx, "self-test", selftestWasm); err != nil {
 			return fmt.Errorf("self-test of the sandboxes: %w", err)
 		}
-		e.tricks.snapshot = true
 	}
 	defer m.Close(ctx)
-	if e.table, err = openTable(); err != nil {
-		e.options.Logger.Warn("the kernel does not show its page table", "cause", err)
-	}
 	t := &selfTest{engine: e, module: m}
-	if e.tricks.snapshot = t.passes(TrickSnapshot, "each request initializes its own sandbox", t.snapshot); !e.tricks.snapshot {
+	const noSnapshot = "each request initializes its own sandbox"
+	if !t.testFinders(tableErr) {
+		e.optimizations.snapshot = false
+		t.disabled(OptSnapshot, noSnapshot, errors.New("changed pages cannot be found"))
 		return nil
 	}
-	e.watch, t.unwatched = openWatcher()
-	for _, way := range []struct {
-		find           method
-		trick, instead string
-	}{
-		{byWatching, TrickWatch, "all pages that are there are scanned"},
-		{byScan, TrickScan, "the page table is read"},
-		{byTable, TrickPagemap, "memory is compared byte by byte"},
-	} {
-		if e.tricks.find = way.find; t.passes(way.trick, way.instead, t.finds) {
-			break
-		}
-		e.tricks.find = byComparing
+	if e.optimizations.snapshot = t.passes(OptSnapshot, noSnapshot, t.snapshot); !e.optimizations.snapshot {
+		return nil
 	}
-	e.tricks.shrink = t.passes(TrickShrink, "a sandbox whose memory grew is thrown away", t.shrinks)
-	e.tricks.reuse = t.passes(TrickReuse, "a function that failed is looked up anew", t.reuses)
-	if !t.passes(TrickStack, "deep recursion ends sooner, and its stack is kept", t.stack) {
-		e.tricks.stack = stackTrick{}
+	e.optimizations.shrink = t.passes(OptShrink, "a sandbox whose memory grew is discarded", t.shrinks)
+	e.optimizations.reuse = t.passes(OptReuse, "a function that failed is looked up again", t.reuses)
+	if !t.passes(OptStack, "deep recursion ends sooner, and its stack is kept", t.stack) {
+		e.optimizations.stack = stackLayout{}
 	}
 	return nil
+}
+
+// testFinders finds the best way to find changed pages, and reports whether there is one.
+func (t *selfTest) testFinders(tableErr error) bool {
+	if tableErr != nil { // both need it
+		t.disabled(OptPagemap, "no page is restored", tableErr)
+		return false
+	}
+	var unwatched error
+	t.engine.watch, unwatched = openWatcher()
+	if t.passes(OptWatch, "the page table is read", func(s *sandbox) error {
+		if unwatched != nil {
+			return unwatched
+		}
+		return t.finds(s)
+	}) {
+		return true
+	}
+	if t.engine.watch != nil {
+		t.engine.watch.close()
+		t.engine.watch = nil
+	}
+	return t.passes(OptPagemap, "no page is restored", t.finds)
 }
 
 type selfTest struct {
 	engine *Engine
 	module *Module
-	// unwatched is why the kernel does not watch memory.
-	unwatched error
 }
 
 // passes runs one test on a new sandbox.
-func (t *selfTest) passes(trick, instead string, test func(*sandbox) error) bool {
-	err := errors.New("it is not to be used")
-	if !slices.Contains(t.engine.options.Distrust, trick) {
+func (t *selfTest) passes(name, instead string, test func(*sandbox) error) bool {
+	err := errors.New("it is disabled by an option")
+	if !slices.Contains(t.engine.options.Disable, name) {
 		err = t.try(test)
 	}
 	if err != nil {
-		t.engine.options.Logger.Warn("a trick of the sandboxes does not work here", "trick", trick, "instead", instead, "cause", compile.FirstLine(err))
+		t.disabled(name, instead, err)
 	}
 	return err == nil
 }
 
+func (t *selfTest) disabled(name, instead string, cause error) {
+	t.engine.options.Logger.Warn("optimization disabled", "optimization", name, "instead", instead, "cause", compile.FirstLine(cause))
+}
+
 func (t *selfTest) try(test func(*sandbox) error) (err error) {
-	switch {
-	case t.module.image == nil:
+	if t.module.image == nil {
 		return errors.New("no image can be made")
-	case t.engine.tricks.find == byWatching && t.engine.watch == nil:
-		return t.unwatched
 	}
 	s, err := t.module.clone()
 	if err != nil {
@@ -136,7 +146,7 @@ func (t *selfTest) try(test func(*sandbox) error) (err error) {
 	return test(s)
 }
 
-// run calls an export, and ends after the given time at the next refill.
+// run calls an export with a deadline.
 func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, error) {
 	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
 	defer deadline.Stop()
@@ -147,7 +157,7 @@ func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, err
 	return handler, s.call(call, handler)
 }
 
-// plenty is more than each of the test's exports takes.
+// plenty is more time than any export of the self-test takes.
 const plenty = time.Minute
 
 // expect runs an export that must not trap.
@@ -158,7 +168,7 @@ func (t *selfTest) expect(s *sandbox, export string) error {
 	return nil
 }
 
-// restored restores and looks whether all is as it was.
+// restored restores the sandbox, and checks that all is as it was.
 func (t *selfTest) restored(s *sandbox) error {
 	if err := s.memory.restore(keptPages); err != nil {
 		return err
@@ -177,7 +187,7 @@ func (t *selfTest) snapshot(s *sandbox) error {
 		if err := t.expect(s, "pristine"); err != nil {
 			return err
 		}
-		if err := t.expect(s, "soil"); err != nil {
+		if err := t.expect(s, "dirty"); err != nil {
 			return err
 		}
 		if err := t.restored(s); err != nil {
@@ -187,12 +197,13 @@ func (t *selfTest) snapshot(s *sandbox) error {
 	return nil
 }
 
-// finds also counts: a method that finds too much restores, but is of no use.
+// finds tests how changed pages are found. It also counts them: to find too many would
+// restore the sandbox, but slowly.
 func (t *selfTest) finds(s *sandbox) error {
 	if err := s.memory.trim(); err != nil {
 		return err
 	}
-	if err := t.expect(s, "soil"); err != nil {
+	if err := t.expect(s, "dirty"); err != nil {
 		return err
 	}
 	// A write by the kernel itself, as of a system call that fills a buffer.
@@ -209,7 +220,7 @@ func (t *selfTest) finds(s *sandbox) error {
 		return err
 	}
 	if want := len(changed); pages != want {
-		return fmt.Errorf("%d pages are found changed, and %d are", pages, want)
+		return fmt.Errorf("%d changed pages are found, and there are %d", pages, want)
 	}
 	return t.restored(s)
 }
@@ -223,7 +234,7 @@ func (t *selfTest) shrinks(s *sandbox) error {
 			return err
 		}
 		if _, err := t.run(s, "beyond", plenty); err == nil {
-			return errors.New("memory that was taken back can be read")
+			return errors.New("memory that was given back can be read")
 		}
 		if err := t.restored(s); err != nil {
 			return err
@@ -238,7 +249,7 @@ func (t *selfTest) reuses(s *sandbox) error {
 			return fmt.Errorf("a trap ends with %v", err)
 		}
 		if _, err := t.run(s, "spin", 0); !errors.Is(err, hostabi.ErrTimeOver) {
-			return fmt.Errorf("a loop without time ends with %v", err)
+			return fmt.Errorf("a loop after its deadline ends with %v", err)
 		}
 		if err := t.restored(s); err != nil {
 			return err
@@ -247,18 +258,18 @@ func (t *selfTest) reuses(s *sandbox) error {
 	return nil
 }
 
-// stack finds the stack by its name, and believes it when it grows as it must:
-// deep takes at least a return address for each of its 2,000 calls, and asks how
-// much is in use by one that is too deep for what they may take.
+// stack finds the fields of the native stack by their names, and checks that it grows as
+// it must: deep needs a return address for each of its 2,000 calls. deeper and endless ask
+// how much is in use.
 func (t *selfTest) stack(s *sandbox) error {
-	trick, ok := findStack(s.function("pristine"))
+	layout, ok := findStack(s.function("pristine"))
 	if !ok {
-		return errors.New("a function has no stack that is known")
+		return errors.New("the stack of a function is not found")
 	}
-	t.engine.tricks.stack = trick
+	t.engine.optimizations.stack = layout
 	size := func(export string) (int, error) {
 		handler, err := t.run(s, export, plenty)
-		return trick.size(s.functions[handler]), err
+		return layout.size(s.functions[handler]), err
 	}
 	flat, err1 := size("pristine")
 	deep, err2 := size("deep")
@@ -271,8 +282,8 @@ func (t *selfTest) stack(s *sandbox) error {
 	if _, err := t.run(s, "endless", plenty); !errors.Is(err, errStack) {
 		return fmt.Errorf("endless recursion ends with %v", err)
 	}
-	if handler := t.module.byName["endless"]; trick.size(s.functions[handler]) > 2*mostStack {
-		return fmt.Errorf("endless recursion took %d bytes of stack", trick.size(s.functions[handler]))
+	if handler := t.module.byName["endless"]; layout.size(s.functions[handler]) > 2*mostStack {
+		return fmt.Errorf("endless recursion took %d bytes of stack", layout.size(s.functions[handler]))
 	}
 	return nil
 }

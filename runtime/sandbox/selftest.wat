@@ -1,5 +1,5 @@
-;; What the engine proves of its tricks when it starts. Each export traps when
-;; what it expects does not hold. selftest.wasm is made of it by wat2wasm.
+;; The self-test of the engine's optimizations. Each export traps if its expectation
+;; does not hold. wat2wasm makes selftest.wasm from it.
 (module
   (memory (export "memory") 1)
   (global $state (mut i32) (i32.const 0))
@@ -23,8 +23,8 @@
     (call $assert (i64.eq (global.get $wide) (i64.const -2)))
     (call $assert (f64.eq (global.get $real) (f64.const 1.5))))
 
-  ;; soil: writes to three pages and all globals
-  (func (export "soil")
+  ;; dirty: writes to three pages and all globals
+  (func (export "dirty")
     (i32.store (i32.const 4096) (i32.const 0xbad))
     (i32.store (i32.const 8192) (i32.const 0xbad))
     (i32.store (i32.const 65532) (i32.const 0xbad))
@@ -40,7 +40,7 @@
     (i32.store (i32.const 65536) (i32.const 0xbad))
     (i32.store (i32.const 131068) (i32.const 0xbad)))
 
-  ;; beyond: reads what only grow makes the guest's, and so must trap
+  ;; beyond: reads memory that only grow adds, and so must trap
   (func (export "beyond") (drop (i32.load (i32.const 65536))))
 
   (func (export "trap") (global.set $state (i32.const 1)) unreachable)
@@ -51,6 +51,6 @@
       (then (i32.add (i32.const 1) (call $deep (i32.sub (local.get 0) (i32.const 1)))))
       (else (i32.const 0))))
   (func (export "deep") (call $assert (i32.eq (call $deep (i32.const 2000)) (i32.const 2000))))
-  ;; deeper: so many calls that they could take more stack than they may, but do not
+  ;; deeper: more calls than the static bound of the stack allows; their real stack is smaller
   (func (export "deeper") (call $assert (i32.eq (call $deep (i32.const 20000)) (i32.const 20000))))
   (func (export "endless") (drop (call $deep (i32.const -1)))))

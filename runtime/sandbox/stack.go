@@ -27,7 +27,7 @@ const (
 // cannot be known.
 func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
 	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
-	used := s.engine.tricks.stack.used(s.running)
+	used := s.engine.optimizations.stack.used(s.running)
 	if used == 0 {
 		stack[0] = math.MaxInt32
 		return
@@ -52,10 +52,10 @@ func (s *sandbox) invoke(f api.Function) error {
 	return s.ended
 }
 
-// stackTrick is where a function keeps its native stack, which api.Function does
-// not tell: the stack, where it begins (it grows downwards), and how far it
-// reached when the guest last called the host. The zero value knows nothing.
-type stackTrick struct {
+// stackLayout says where a function keeps its native stack, as indexes of the fields of
+// wazero's unexported type: the stack, its top (it grows downwards), and how far it reached
+// when the guest last called the host. With the zero value nothing is known.
+type stackLayout struct {
 	of         reflect.Type
 	stack, top int
 	state      int // the field that holds reached
@@ -63,7 +63,7 @@ type stackTrick struct {
 }
 
 // findStack finds the stack of a function by its name.
-func findStack(f api.Function) (t stackTrick, ok bool) {
+func findStack(f api.Function) (t stackLayout, ok bool) {
 	kind := reflect.TypeOf(f)
 	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
 		return t, false
@@ -91,7 +91,7 @@ func findStack(f api.Function) (t stackTrick, ok bool) {
 }
 
 // size is how large a function's native stack is: 0 when it is not known.
-func (t *stackTrick) size(f api.Function) int {
+func (t *stackLayout) size(f api.Function) int {
 	if v, ok := t.value(f); ok {
 		return v.Field(t.stack).Len()
 	}
@@ -100,7 +100,7 @@ func (t *stackTrick) size(f api.Function) int {
 
 // used is how much of it is in use, in a call of the host: 0 when it is not
 // known.
-func (t *stackTrick) used(f api.Function) uint64 {
+func (t *stackLayout) used(f api.Function) uint64 {
 	v, ok := t.value(f)
 	if !ok {
 		return 0
@@ -112,7 +112,7 @@ func (t *stackTrick) used(f api.Function) uint64 {
 	return used
 }
 
-func (t *stackTrick) value(f api.Function) (v reflect.Value, ok bool) {
+func (t *stackLayout) value(f api.Function) (v reflect.Value, ok bool) {
 	if f == nil || t.of == nil {
 		return v, false
 	}
