@@ -39,6 +39,7 @@ type App struct {
 
 // command is the runner with args, in the app's directory and environment.
 func (a *App) command(ctx context.Context, args ...string) *exec.Cmd {
+	uncached()
 	binary := Binary
 	if a.Binary != "" {
 		binary = a.Binary
@@ -53,6 +54,7 @@ func (a *App) command(ctx context.Context, args ...string) *exec.Cmd {
 // compiled to is shared with other apps.
 func NewApp(t testing.TB, schema, toml string, guests ...string) *App {
 	t.Helper()
+	uncached()
 	a := &App{T: t, Dir: t.TempDir()}
 	a.Write("app.schema", schema)
 	if toml != "" {

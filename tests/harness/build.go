@@ -68,19 +68,28 @@ func buildAndRun(m *testing.M) (int, error) {
 	if err := build(); err != nil {
 		return 0, err
 	}
-	return m.Run(), nil
+	status := m.Run()
+	now := time.Now()
+	return status, os.Chtimes(lockFile(), now, now) // see uncached
 }
+
+// uncached keeps the go command from caching the result of a test. It would, as it does not
+// see which programs a test runs. It caches no result that depends on a file which was
+// changed just now, and Main changes this one at the end.
+func uncached() { _, _ = os.Stat(lockFile()) }
 
 // sharedDir has what the packages of tests share: the runner, and the modules compiled
 // for it. One process at a time builds there; what is up to date is not built again.
 func sharedDir() string { return RepoFile("bin/test") }
+
+func lockFile() string { return filepath.Join(sharedDir(), "lock") }
 
 // lockShared waits until no other test process builds in sharedDir.
 func lockShared() (unlock func(), err error) {
 	if err := os.MkdirAll(sharedDir(), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(filepath.Join(sharedDir(), "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(lockFile(), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
