@@ -55,21 +55,21 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestNoisyNeighbour|TestDeadlinesAreKept|TestOverloadedHandlers|TestMoreInterpreters|TestModulesOfOthers'
+  go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestThirdParty'
 part "black box: what the host computes for handlers" \
-  go test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWork|TestNeighboursOfHostWork|TestCheckingABody'
+  go test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWorkCounts|TestAHandlerIsServedBesideHostWork|TestCheckingABody'
 part "what the host computes for handlers, in pieces" \
   go test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
 part "black box: an identity provider changes its keys" \
   go test -count=1 -v -timeout 10m ./tests/sessions -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \
-  go test -count=1 -v -timeout 30m ./tests/http ./tests/operations -run 'TestAnswersThat|TestALogThatIsNotRead|TestLinesThatALogLoses'
+  go test -count=1 -v -timeout 30m ./tests/http ./tests/operations -run 'TestUnreadResponses|TestAnUnreadLog|TestDiscardedLogLines'
 part "black box: tables damaged while they are served" \
   go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAServerWithDamagedTables'
 part "black box: bytes of a data folder changed, after stops and kills" \
-  go test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoChangedByteOfADataFolder'
+  go test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoDamagedByteOfADataDirectory'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
-  go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsKnown|TestJSONThatNests|TestRowsOfMany|TestWhatOneCaller|TestAModuleThatTakes'
+  go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \

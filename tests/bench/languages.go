@@ -385,7 +385,7 @@ func measureBuild(app string) (all []float64, err error) {
 }
 
 // devTest logs the time from saving a file to the first response of the new version.
-var devTest = []string{"test", "-run", "^TestWhatIsSavedIsServed$", "-count", "3", "-v", "./tests/operations"}
+var devTest = []string{"test", "-run", "^TestASavedFileIsServed$", "-count", "3", "-v", "./tests/operations"}
 
 var servedLine = regexp.MustCompile(`served (\d+) ms after the save`)
 

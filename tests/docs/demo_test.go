@@ -36,7 +36,7 @@ func onlyCommands(t *testing.T, names []string) string {
 
 // The demo is what a newcomer sees first: make it, type the lines it prints,
 // and compare with what docs/demo.md says of them.
-func TestDemoServesTheExampleAndItsLinesAnswer(t *testing.T) {
+func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	cmd := exec.Command("make", "-s", "-C", harness.RepoFile("."), "demo")
 	cmd.Env = append(os.Environ(), "PATH="+onlyCommands(t, demoNeeds), "DEMO_LISTEN=127.0.0.1:0", "DEMO_DATA="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to the whole group

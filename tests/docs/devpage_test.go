@@ -22,7 +22,7 @@ var brokenSave = regexp.MustCompile(`(?m)^([^\s:]+):(\d+):\d+: error: .*\n +\d+ 
 // A reader follows the page: what it says is typed is typed, while what it says is
 // served is served, and every line that it shows comes. The mistake that it shows is
 // made as it stands there, and mended again.
-func TestThePageOnDevDoesWhatItSays(t *testing.T) {
+func TestTheStepsOfTheDevPageWork(t *testing.T) {
 	sh := newShell(t)
 	sh.env = append(sh.env, "PATH="+filepath.Dir(harness.Binary)+":"+os.Getenv("PATH"))
 	var screen harness.LockedBuffer

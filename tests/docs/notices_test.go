@@ -11,7 +11,7 @@ import (
 
 // Whoever hands the binary on has to hand on the licences of what is in it, and
 // whoever updates a module has to update them.
-func TestTheNoticesNameAllThatTheBinaryIsMadeOf(t *testing.T) {
+func TestTheNoticesNameAllLinkedModules(t *testing.T) {
 	info, err := buildinfo.ReadFile(harness.Binary)
 	if err != nil {
 		t.Fatal(err)

@@ -126,13 +126,13 @@ func (s *shell) serve(text string) string {
 	return line
 }
 
-func TestTheQuickstartDoesWhatItSays(t *testing.T) { follow(t, "docs/quickstart.md", 7) }
+func TestTheStepsOfTheQuickstartWork(t *testing.T) { follow(t, "docs/quickstart.md", 7) }
 
-func TestThePageOnTypeScriptDoesWhatItSays(t *testing.T) { follow(t, "docs/typescript.md", 5) }
+func TestTheStepsOfTheTypeScriptPageWork(t *testing.T) { follow(t, "docs/typescript.md", 5) }
 
-func TestThePageOnClientsDoesWhatItSays(t *testing.T) { follow(t, "docs/clients.md", 9) }
+func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, "docs/clients.md", 9) }
 
-func TestThePageOnProgramsDoesWhatItSays(t *testing.T) { follow(t, "docs/programs.md", 6) }
+func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.md", 6) }
 
 // follow is a reader who types what a page prints, and gets what it shows: files
 // are written, commands are run in order, and every shown line, of which there are

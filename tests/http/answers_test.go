@@ -68,7 +68,7 @@ func askForLarge(s *harness.Server, address string) (*net.TCPConn, *bufio.Reader
 
 // Of readers that do not read, all have their bound together and one address has its
 // own. One that does read is served beside them, and memory comes back.
-func TestAnswersThatAreNotReadHaveAMemoryBound(t *testing.T) {
+func TestUnreadResponsesHaveAMemoryLimit(t *testing.T) {
 	if os.Getenv("RUNNER_TEST_RACE") != "" {
 		t.Skip("the race detector takes memory of its own")
 	}

@@ -11,7 +11,7 @@ import (
 
 // Anyone can send credentials that are not good, from one address or from many. What the
 // log and the audit keep of it is bounded, and nothing is lost in the sums.
-func TestRefusedCredentialsLeaveFewTraces(t *testing.T) {
+func TestRefusedCredentialsLeaveFewLogLinesAndRecords(t *testing.T) {
 	one, many := 400, 800
 	if os.Getenv("RUNNER_SOAK") != "" {
 		one, many = 40_000, 80_000

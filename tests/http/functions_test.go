@@ -130,7 +130,7 @@ func TestExposedFunctionsAreCalledWithCheckedParameters(t *testing.T) {
 	}
 }
 
-func TestAResultThatDoesNotFitIsNeitherSentNorCommitted(t *testing.T) {
+func TestAResultOfTheWrongTypeIsNeitherSentNorCommitted(t *testing.T) {
 	a := newFunctionsApp(t)
 	s := a.Serve()
 	key := "X-API-Key: " + a.Token("desk")
@@ -159,7 +159,7 @@ func TestAResultThatDoesNotFitIsNeitherSentNorCommitted(t *testing.T) {
 	}
 }
 
-func TestFunctionsAreGuardedAsRoutesAre(t *testing.T) {
+func TestFunctionsAreProtectedLikeRoutes(t *testing.T) {
 	t.Parallel()
 	a := newFunctionsApp(t)
 	s := a.Serve()
@@ -198,7 +198,7 @@ func TestFunctionsAreGuardedAsRoutesAre(t *testing.T) {
 	}
 }
 
-func TestASignedFunctionTakesNothingElse(t *testing.T) {
+func TestASignedFunctionAcceptsOnlySignedRequests(t *testing.T) {
 	s := newFunctionsApp(t).Serve()
 	for _, path := range []string{"/_call/hook", "/_call/later"} {
 		body := ` { "number" : 1 } `

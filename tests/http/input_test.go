@@ -20,7 +20,7 @@ routes("/", auth: none, rateLimit: none, body: 4kb) {
 
 // The handler answers with what it was given, so an answer of 200 says that it
 // ran.
-func TestABodyThatDoesNotFitItsTypeNeverReachesTheHandler(t *testing.T) {
+func TestABodyOfTheWrongTypeNeverReachesTheHandler(t *testing.T) {
 	s := harness.NewApp(t, inputSchema, "", "echo").Serve()
 	for _, body := range []string{
 		`{"number":"A","total":"1.50"}`,
@@ -67,7 +67,7 @@ func TestABodyThatDoesNotFitItsTypeNeverReachesTheHandler(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsNoJSONIsToldWhere(t *testing.T) {
+func TestAnInvalidJSONBodyIsReportedWithItsPosition(t *testing.T) {
 	s := harness.NewApp(t, inputSchema, "", "echo").Serve()
 	for body, detail := range map[string]string{
 		`{"number":1,"lines":[{"sku":"a","sku":"b"}],"total":1}`: `the body's member "lines[0].sku" must not be given twice`,

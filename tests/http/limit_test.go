@@ -81,7 +81,7 @@ routes("/hooks", auth: none, rateLimit: 10/hour by ip) { GET /c -> hello }
 
 // More addresses than there are counters call a route that anyone may call. Callers of
 // other routes notice nothing, and addresses that were never seen are still served.
-func TestManyAddressesOnOneRouteExhaustNoOtherLimit(t *testing.T) {
+func TestManyAddressesOnOneRouteDoNotExhaustOtherLimits(t *testing.T) {
 	counters, addresses := 1000, 1010
 	if os.Getenv("RUNNER_SOAK") != "" {
 		counters, addresses = 100_000, 101_000

@@ -51,7 +51,7 @@ func nested(levels int) string {
 	return strings.Repeat(`{"a":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
 }
 
-func TestJSONThatNestsTooDeepIsRefusedWhereverItComesIn(t *testing.T) {
+func TestJSONNestedTooDeeplyIsRefusedEverywhere(t *testing.T) {
 	a := harness.NewApp(t, nestingSchema, "")
 	a.Env = append(a.Env, "RUNNER_SECRETS_HOOK=the secret of the hook")
 	a.Write("handlers/deep.ts", nestingHandlers)
@@ -104,7 +104,7 @@ func TestJSONThatNestsTooDeepIsRefusedWhereverItComesIn(t *testing.T) {
 }
 
 // Three rows of 90 kB are what one caller may keep. They are shown to others.
-func TestRowsOfManyEmptyObjectsAreAnsweredInTime(t *testing.T) {
+func TestRowsWithManyEmptyObjectsAreServedInTime(t *testing.T) {
 	a := harness.NewApp(t, nestingSchema, "")
 	a.Env = append(a.Env, "RUNNER_SECRETS_HOOK=the secret of the hook")
 	a.Write("handlers/deep.ts", nestingHandlers)

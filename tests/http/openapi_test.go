@@ -60,7 +60,7 @@ func judge(t *testing.T, document string, values []judged) (fits []bool) {
 	return fits
 }
 
-func TestDocumentsOfAllSchemasAreOpenAPI(t *testing.T) {
+func TestDocumentsOfAllSchemasAreValidOpenAPI(t *testing.T) {
 	t.Parallel()
 	schemas, err := filepath.Glob(harness.RepoFile("plugins/examples/*/*.schema"))
 	if err != nil || len(schemas) < 4 {
@@ -164,7 +164,7 @@ var values = strings.Fields(`null true false 0 1 -1 -5 -6 0.5 1.5 0.49 12.50 100
 	"f81d4fae-7dec-11d0-a765-00a0c91e6bf6" "F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6" "f81d4fae7dec11d0a76500a0c91e6bf6"
 	"ann@example.com" "ann" "@example.com" "https://example.com/a?b=c" "example.com" "/a" "c2Vh" "c2V" "s&e"`)
 
-func TestTheServerTakesWhatTheDocumentSays(t *testing.T) {
+func TestTheServerAcceptsWhatTheDocumentDescribes(t *testing.T) {
 	t.Parallel()
 	var declared []string
 	for _, p := range params {
@@ -258,7 +258,7 @@ func TestPatternsMeanTheSameInJSONSchema(t *testing.T) {
 	}
 }
 
-func TestResultsAreAsTheDocumentSays(t *testing.T) {
+func TestResultsMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	a := newFunctionsApp(t)
 	a.Must("generate", "openapi", "--out", a.Path("openapi.json"))
@@ -324,7 +324,7 @@ func (d *described) headersOf(method, path string, status int) (headers map[stri
 	return r.Headers, ok
 }
 
-func TestAnswersAndTheirHeadersAreInTheDocument(t *testing.T) {
+func TestResponsesAndTheirHeadersAreInTheDocument(t *testing.T) {
 	t.Parallel()
 	a := harness.NewClientApp(t)
 	a.Write("more.schema", `secret HOOK

@@ -24,7 +24,7 @@ func outboundApp(t *testing.T, toml string, handler http.HandlerFunc) (s *harnes
 	return s, origin, "X-API-Key: " + a.Token("worker")
 }
 
-func TestAHandlerReachesWhatIsDeclaredAndNothingElse(t *testing.T) {
+func TestAHandlerReachesOnlyDeclaredOrigins(t *testing.T) {
 	var hits atomic.Int32
 	s, origin, worker := outboundApp(t, "fetches = 1\nanswer = \"1kb\"\n", func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
@@ -92,14 +92,14 @@ func TestAnUntrustedServiceIsNotReached(t *testing.T) {
 	s.WaitUntil("the log tells", func() bool { return strings.Contains(s.Stderr.String(), "fetch failed") })
 }
 
-func TestPrivateOriginsNeedTheOperator(t *testing.T) {
+func TestPrivateOriginsNeedASetting(t *testing.T) {
 	a := harness.NewApp(t, fmt.Sprintf(harness.OutboundSchema, "https://127.0.0.1:8443"), "")
 	if r := a.Run("check"); r.Status != 3 || !strings.Contains(r.Stdout+r.Stderr, "E520") {
 		t.Errorf("exit status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
 }
 
-func TestFetchesOfOneHandlerAreUnderWayTogether(t *testing.T) {
+func TestFetchesOfOneHandlerRunConcurrently(t *testing.T) {
 	var all barrier
 	s, origin, worker := outboundApp(t, "", func(w http.ResponseWriter, r *http.Request) {
 		all.wait(8)
@@ -141,7 +141,7 @@ func (b *barrier) wait(n int32) {
 
 // Handlers that compute for long do so in turns, of which there are few; one that
 // waits for an answer has none, and what it waits is no processor time.
-func TestAHandlerThatWaitsKeepsNoTurn(t *testing.T) {
+func TestAWaitingHandlerHoldsNoCPUSlot(t *testing.T) {
 	var all barrier
 	s, origin, worker := outboundApp(t, "[sandbox]\ncpu = \"250ms\"\n", func(http.ResponseWriter, *http.Request) {
 		all.wait(12)
@@ -163,7 +163,7 @@ func TestAHandlerThatWaitsKeepsNoTurn(t *testing.T) {
 
 // A handler that has fetched is not run again: here what it read is changed while
 // it waits for the answer.
-func TestAConflictAfterAFetchIsToldAndNotTriedAgain(t *testing.T) {
+func TestAConflictAfterAFetchIsReportedAndNotRetried(t *testing.T) {
 	var hits atomic.Int32
 	var s *harness.Server
 	var origin, worker string

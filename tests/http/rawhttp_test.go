@@ -142,7 +142,7 @@ var probes = []probe{
 	{name: "nothing else is served", request: get("/metrics"), answers: []string{"404 route_not_found"}},
 }
 
-func TestRawRequestsGetTheirAnswers(t *testing.T) {
+func TestRawRequestsGetTheirResponses(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	s := a.Serve()
@@ -232,7 +232,7 @@ func TestChallengesNameRealmErrorAndScope(t *testing.T) {
 	}
 }
 
-func TestHandlersGetTheRequestAsItCame(t *testing.T) {
+func TestHandlersGetTheRequestUnchanged(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	s := a.Serve()
 	reply := s.Raw("POST /dump?b=2+%2B&a=1&b=3&c&%C3%A4=%20 HTTP/1.1\r\nHost: probe\r\nX-Two: a\r\nCookie: a=1\r\nx-two: b\r\nCookie: b=2\r\n"+
@@ -275,7 +275,7 @@ func TestHandlersGetTheRequestAsItCame(t *testing.T) {
 	}
 }
 
-func TestGuestCannotSeeCredential(t *testing.T) {
+func TestHandlersCannotSeeCredentials(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	s := a.Serve()
 	token := a.Token("reader")
@@ -416,7 +416,7 @@ func TestASlowRequestAnswers408(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOverTheLimitIsTheHandlersFailure(t *testing.T) {
+func TestAResponseOverTheLimitIsAHandlerFailure(t *testing.T) {
 	s := harness.NewApp(t, harness.ProbeSchema, "[sandbox]\nresponse = \"4kb\"\n", "echo").Serve()
 	if got := s.Do("POST", "/dump", strings.Repeat("x", 1000)); got.Status != 200 {
 		t.Errorf("below the limit: %d", got.Status)
@@ -428,7 +428,7 @@ func TestAnAnswerOverTheLimitIsTheHandlersFailure(t *testing.T) {
 
 // A key is of the scope of its name; when there is none any more, of the only
 // scope with its capability; else of none.
-func TestScopeRenamedRemoved(t *testing.T) {
+func TestKeysOfARenamedOrRemovedScopeStopWorking(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	token := a.Token("reader")
 	serveWith := func(schema string) harness.Answer {

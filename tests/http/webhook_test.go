@@ -79,7 +79,7 @@ func TestOnlySignedRequestsReachTheHandler(t *testing.T) {
 	}
 }
 
-func TestWebhookReplay(t *testing.T) {
+func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	a := newWebhookApp(t)
 	s := a.Serve()
 	now := time.Now()
@@ -185,7 +185,7 @@ routes("/hooks", auth: none, rateLimit: none) {
 	}
 }
 
-func TestADeliveryOfGitHubIsKnownByItsSignature(t *testing.T) {
+func TestAGitHubDeliveryIsIdentifiedByItsSignature(t *testing.T) {
 	s := newWebhookApp(t).Serve()
 	post := func(body, id string, want int) {
 		t.Helper()
@@ -207,7 +207,7 @@ func TestADeliveryOfGitHubIsKnownByItsSignature(t *testing.T) {
 }
 
 // By a wall clock that is quarantined, 400 days ahead, all deliveries could be forgotten.
-func TestADeliveryIsKnownWhateverTheClockShows(t *testing.T) {
+func TestADeliveryIsRememberedWhenTheClockJumps(t *testing.T) {
 	a := newWebhookApp(t)
 	a.Serve().Stop()
 	a.SetClockAhead(400 * 24 * time.Hour)
@@ -223,7 +223,7 @@ func TestADeliveryIsKnownWhateverTheClockShows(t *testing.T) {
 
 // The example of GitHub's document; those of the other senders are too old for a server
 // and stand beside the package webhook.
-func TestTheSignatureOfGitHubsDocumentIsTaken(t *testing.T) {
+func TestTheExampleSignatureOfGitHubIsAccepted(t *testing.T) {
 	a := harness.NewApp(t, `
 secret HOOK
 routes("/", auth: none, rateLimit: none) {
@@ -265,7 +265,7 @@ functions(auth: none, rateLimit: none) {
 	}
 }
 
-func TestAStartForgetsWhatIsTooOld(t *testing.T) {
+func TestExpiredDeliveriesAreRemovedAtStartup(t *testing.T) {
 	a := newWebhookApp(t)
 	a.Serve().Stop() // makes the store
 	records := func(change func(*store.Tx) error) (n int) {
@@ -314,7 +314,7 @@ func TestAStartForgetsWhatIsTooOld(t *testing.T) {
 	}
 }
 
-func TestARefusedSignatureLeavesALineWithoutIt(t *testing.T) {
+func TestARefusedSignatureIsLoggedWithoutTheSignature(t *testing.T) {
 	s := newWebhookApp(t).Serve()
 	headers := harness.SignedStandard("msg_c4n4ryBird", time.Now().Add(-time.Hour), "c4n4ryBird")
 	s.Do("POST", "/hooks/standard?c4n4ryBird", "c4n4ryBird", headers...)
@@ -331,7 +331,7 @@ func TestARefusedSignatureLeavesALineWithoutIt(t *testing.T) {
 	}
 }
 
-func TestASecretThatSignsNothingIsRefusedAtStart(t *testing.T) {
+func TestAnInvalidWebhookSecretIsRefusedAtStartup(t *testing.T) {
 	a := harness.NewApp(t, webhookSchema, "", "echo")
 	a.Env = append(a.Env, "RUNNER_SECRETS_STANDARD=!", "RUNNER_SECRETS_OTHER=x")
 	got := a.Run("serve")

@@ -118,9 +118,9 @@ func text(s *string) string {
 	return *s
 }
 
-// TestIssueMatrix holds every pair of a caller and a scope, for keys of every tenant,
+// TestOnlyAllowedCallersManageKeys holds every pair of a caller and a scope, for keys of every tenant,
 // against a table. Nobody can say for whom a key is (the lesson of CVE-2025-61928).
-func TestIssueMatrix(t *testing.T) {
+func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 	s, everybody, there := newIssueApp(t)
 	list := func(p principal) (ids []string) {
 		t.Helper()
@@ -208,9 +208,9 @@ func TestIssueMatrix(t *testing.T) {
 	}
 }
 
-// TestForeignKeyIdsNotFound: of a key that is another's and of one that there is not
+// TestKeysOfOtherOwnersAreNotFound: of a key that is another's and of one that there is not
 // the answers are equal.
-func TestForeignKeyIdsNotFound(t *testing.T) {
+func TestKeysOfOtherOwnersAreNotFound(t *testing.T) {
 	s, everybody, there := newIssueApp(t)
 	masked := func(a harness.Answer) string {
 		a.Header.Del("Date")

@@ -13,7 +13,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-func TestTokenShownOnce(t *testing.T) {
+func TestATokenIsShownOnce(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "[telemetry]\nlevel = \"debug\"\naccess_log = true\n", "echo")
 	s := a.Serve()
 	out := a.Run("api-keys", "create", "--scope", "reader", "--name", "once")
@@ -106,7 +106,7 @@ func TestRotationWithAndWithoutGrace(t *testing.T) {
 	}
 }
 
-func TestDisabledKeysComeBackAndExpiredOnesDoNot(t *testing.T) {
+func TestDisabledKeysCanBeEnabledAndExpiredOnesCannot(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	s := a.Serve()
 	key := a.Key("create", "--scope", "reader", "--name", "k", "--metadata", `{"team":"a"}`, "--expires", "90d")
@@ -336,7 +336,7 @@ routes("/op", rateLimit: none) {
 	}
 }
 
-func TestBruteForceThrottled(t *testing.T) {
+func TestBruteForceIsThrottled(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	s := a.Serve()
 	good := a.Token("reader")

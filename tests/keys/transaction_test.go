@@ -45,7 +45,7 @@ func listedNames(a *harness.App, t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
-func TestWritesOfARequestHoldOnlyWhenItSucceeds(t *testing.T) {
+func TestWritesAreCommittedOnlyWhenTheRequestSucceeds(t *testing.T) {
 	a := harness.NewApp(t, transactionSchema, "", "echo")
 	s := a.Serve()
 	token := a.Token("admin")
@@ -66,7 +66,7 @@ func TestWritesOfARequestHoldOnlyWhenItSucceeds(t *testing.T) {
 // Rotations of one key conflict with each other: each either happens once or
 // answers 409, and the number of tokens that were given out is the number of
 // rotations recorded.
-func TestConflictingRequestsRunAgainAndHappenOnce(t *testing.T) {
+func TestConflictingRequestsAreRetriedAndCommittedOnce(t *testing.T) {
 	a := harness.NewApp(t, transactionSchema, "", "echo")
 	s := a.Serve()
 	token := a.Token("admin")
@@ -145,7 +145,7 @@ func TestEveryChangeOfAKeyIsInTheAudit(t *testing.T) {
 	a.Must("audit", "verify")
 }
 
-func TestAReloadSwapsUnderTrafficOrChangesNothing(t *testing.T) {
+func TestAReloadUnderTrafficActivatesTheAppOrChangesNothing(t *testing.T) {
 	a := harness.NewApp(t, transactionSchema, "", "echo")
 	s := a.Serve()
 	token := a.Token("admin")

@@ -151,8 +151,8 @@ func TestAProgramSeesTheRequestAndNoCredential(t *testing.T) {
 	}
 }
 
-// TestRequestsOfOneProgramDoNotMeet: many at once, each with a body of its own.
-func TestRequestsOfOneProgramDoNotMeet(t *testing.T) {
+// TestRequestsOfOneProgramAreIsolated: many at once, each with a body of its own.
+func TestRequestsOfOneProgramAreIsolated(t *testing.T) {
 	s := programs(t).Serve()
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -193,7 +193,7 @@ func interpreters(t *testing.T, routes, modules string, files map[string]string)
 	return a.Serve()
 }
 
-func TestAPythonThatOthersHaveBuiltIsAHandler(t *testing.T) {
+func TestAThirdPartyPythonIsAHandler(t *testing.T) {
 	t.Parallel()
 	s := interpreters(t, "POST /python -> python", fetchModules(t), map[string]string{"python": "python-3.12"})
 	for range 3 {
@@ -209,7 +209,7 @@ func TestAPythonThatOthersHaveBuiltIsAHandler(t *testing.T) {
 	s.WaitForOutput("handler exited with status 1")
 }
 
-func TestMoreInterpretersOfOthersAreHandlers(t *testing.T) {
+func TestThirdPartyInterpretersAreHandlers(t *testing.T) {
 	if os.Getenv("RUNNER_SOAK") == "" {
 		t.Skip("they are large: RUNNER_SOAK=1 (make soak) fetches and runs them")
 	}

@@ -33,7 +33,7 @@ func TestAGeneratedClientReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestATypeCheckerFindsMistakesInCalls(t *testing.T) {
+func TestTheTypeCheckerFindsErrorsInCalls(t *testing.T) {
 	a := harness.NewClientApp(t)
 	wrong := harness.MustRead(t, harness.Testdata("client/wrong.ts"))
 	a.Write("web/wrong.ts", wrong)
@@ -65,7 +65,7 @@ func TestATypeCheckerFindsMistakesInCalls(t *testing.T) {
 	}
 }
 
-func TestClientsOfAllSchemasAreTypeScript(t *testing.T) {
+func TestClientsOfAllSchemasAreValidTypeScript(t *testing.T) {
 	schemas, err := filepath.Glob(harness.RepoFile("plugins/examples/*/*.schema"))
 	if err != nil || len(schemas) < 4 {
 		t.Fatalf("examples: %q, %v", schemas, err)

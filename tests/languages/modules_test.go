@@ -37,7 +37,7 @@ const (
 	otherHost  = "which guest ABI 1 does not have: it was made for another host; a handler imports from runner and wasi_snapshot_preview1 alone"
 )
 
-func TestModulesOfOthersLoadOrAreRefusedForAReason(t *testing.T) {
+func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	rows := []struct{ file, want string }{ // empty: it loads
 		{"hash-wasm-md5", ""},
@@ -86,9 +86,9 @@ func TestModulesOfOthersLoadOrAreRefusedForAReason(t *testing.T) {
 	}
 }
 
-// TestAFunctionOfAModuleOfOthersRuns: it knows nothing of requests, so it returns
+// TestAFunctionOfAThirdPartyModuleRuns: it knows nothing of requests, so it returns
 // without an answer, as the log says.
-func TestAFunctionOfAModuleOfOthersRuns(t *testing.T) {
+func TestAFunctionOfAThirdPartyModuleRuns(t *testing.T) {
 	a := harness.NewApp(t, strings.Replace(modulesSchema, "hello", "Hash_Final", 1), "")
 	module, err := os.ReadFile(filepath.Join(fetchModules(t), "hash-wasm-md5.wasm"))
 	if err != nil {
@@ -104,8 +104,8 @@ func TestAFunctionOfAModuleOfOthersRuns(t *testing.T) {
 	s.WaitForOutput("handler returned without an answer")
 }
 
-// TestWhatIsNoModuleGetsOneLine holds check, build, serve and a reload to it.
-func TestWhatIsNoModuleGetsOneLine(t *testing.T) {
+// TestAFileThatIsNotAModuleIsReportedInOneLine holds check, build, serve and a reload to it.
+func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	small, err := os.ReadFile(harness.GuestFile("small"))
 	if err != nil {
@@ -200,8 +200,8 @@ func isLine(text, form string) bool {
 	return text == "\n" || strings.HasSuffix(form, "…")
 }
 
-// TestNobodyWaitsForAPipeInThePlaceOfAModule: nobody ever writes to it.
-func TestNobodyWaitsForAPipeInThePlaceOfAModule(t *testing.T) {
+// TestAPipeInPlaceOfAModuleIsRefused: nobody ever writes to it.
+func TestAPipeInPlaceOfAModuleIsRefused(t *testing.T) {
 	a := harness.NewApp(t, modulesSchema, "", "small")
 	server := a.Serve()
 	if err := syscall.Mkfifo(a.Path("build/other.wasm"), 0o600); err != nil {

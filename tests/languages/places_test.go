@@ -60,7 +60,7 @@ func TestAnAppInCServes(t *testing.T) {
 
 // Around places everywhere, by the poles and the date line too, as many are found as
 // looking at all of them finds.
-func TestEveryPlaceThatIsNearIsFound(t *testing.T) {
+func TestEveryNearbyPlaceIsFound(t *testing.T) {
 	s, editor, reader := places(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -42,7 +42,7 @@ func typed(t *testing.T, folder string) *harness.App {
 	return a
 }
 
-func TestTheTypesOfASchemaTellMistakesAndNothingElse(t *testing.T) {
+func TestTheTypesOfASchemaReportExactlyTheErrors(t *testing.T) {
 	a := typed(t, harness.Testdata("types"))
 	said := harness.CheckTypes(t, a)
 	wrong, err := os.ReadFile(harness.Testdata("types/handlers/wrong.ts"))
@@ -79,7 +79,7 @@ func TestTheTypesOfASchemaTellMistakesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestExamplesAndNewAppsHaveTheRightTypes(t *testing.T) {
+func TestExamplesAndNewAppsPassTheTypeChecker(t *testing.T) {
 	fresh := harness.NewApp(t, "", "")
 	fresh.Must("new", "hello")
 	fresh.Dir = fresh.Path("hello")
@@ -105,7 +105,7 @@ func TestExamplesAndNewAppsHaveTheRightTypes(t *testing.T) {
 }
 
 // Without entities, and without generated types, names are free and rows are any.
-func TestAnAppWithoutEntitiesIsFreeOfTypes(t *testing.T) {
+func TestAnAppWithoutEntitiesMayUseAnyNames(t *testing.T) {
 	for name, keep := range map[string]bool{"with the types of the schema": true, "without": false} {
 		a := typed(t, harness.Testdata("types"))
 		a.Write("shop.schema", `apiKeys { scopes: { all: @system("all") { @grant read on Anything } } }
@@ -152,7 +152,7 @@ query<Order>("Anything").select("itm"); //! wrong
 	}
 }
 
-func TestASavedSchemaHasItsTypesAtOnce(t *testing.T) {
+func TestASavedSchemaUpdatesItsTypes(t *testing.T) {
 	s := harness.Develop(t)
 	types := func() string {
 		t.Helper()

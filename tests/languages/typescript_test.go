@@ -33,7 +33,7 @@ func shop(t *testing.T) (*harness.Server, string) {
 	return a.Serve(), a.Token("orders")
 }
 
-func TestATypeScriptAppServesWithNothingButTheRunner(t *testing.T) {
+func TestATypeScriptAppNeedsOnlyTheRunner(t *testing.T) {
 	s, token := shop(t)
 	made := s.Matches(201, `\{"id":"[0-9a-z]{26}","item":"tea","qty":2,"status":"open","code":null,"placedAt":"[^"]+"\}`, "POST", "/v1/orders", `{"item":"tea","qty":2}`, token)
 	var order struct{ ID string }
@@ -101,7 +101,7 @@ func TestTypeScriptReachesRowsWithTheCallersAuthority(t *testing.T) {
 	s.Matches(403, `.*"code":"forbidden".*`, "DELETE", "/v1/orders/"+all[0].ID, "", reader)
 }
 
-func TestAnOperationThatFailsIsToldWithThePlaceThatAwaitedIt(t *testing.T) {
+func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(500, `.*"code":"handler_failed".*`, "GET", "/v1/misspelt", "", token)
 	s.Stop() // then the log is whole
@@ -110,7 +110,7 @@ func TestAnOperationThatFailsIsToldWithThePlaceThatAwaitedIt(t *testing.T) {
 	}
 }
 
-func TestOnlyAChangeThatNobodyAwaitedIsWarnedOf(t *testing.T) {
+func TestOnlyAChangeThatIsNeverAwaitedIsAWarning(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(200, "0", "POST", "/v1/changes", "", token)
 	if log := s.Stderr.String(); strings.Count(log, "was made and not run") != 1 || !strings.Contains(log, "handler changes: an insert into Order was made and not run: put await before it") {

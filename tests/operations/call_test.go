@@ -179,7 +179,7 @@ func TestOperatorsCallFunctionsThatAreNotExposed(t *testing.T) {
 	})
 }
 
-func TestACallThatWritesIsOneRecordOfTheAudit(t *testing.T) {
+func TestACallThatWritesIsOneAuditRecord(t *testing.T) {
 	inBoth(t, func(t *testing.T, a *harness.App, _ func(string) string) {
 		a.Must("call", "book", `{"month":"2026-10","org":"acme"}`)
 		a.Must("call", "closedMonths", "--tenant", "acme")
@@ -255,7 +255,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 	})
 }
 
-func TestACallWithATenantIsWithinIt(t *testing.T) {
+func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 	inBoth(t, func(t *testing.T, a *harness.App, _ func(string) string) {
 		for _, org := range []string{"acme", "blue"} {
 			a.Must("call", "book", `{"month":"2026-10"}`, "--tenant", org)

@@ -19,7 +19,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-func TestWhatIsSavedIsServed(t *testing.T) {
+func TestASavedFileIsServed(t *testing.T) {
 	s := harness.Develop(t)
 	s.WantBody("/v1/hello", "one")
 	file := s.App.Path("handlers/hello.ts")
@@ -49,7 +49,7 @@ func TestWhatIsSavedIsServed(t *testing.T) {
 	}
 }
 
-func TestABrokenSaveIsToldAndWhatWasServedStays(t *testing.T) {
+func TestABrokenSaveIsReportedAndTheOldVersionServed(t *testing.T) {
 	s := harness.Develop(t)
 	s.App.Write("handlers/hello.ts", strings.Replace(harness.HelloSource("two"), "`);", "`;", 1))
 	s.WaitForOutput(`handlers/hello\.ts:2:\d+: error: expected "\)" but found ";"\n +2 \| export const hello`)
@@ -86,7 +86,7 @@ func TestAnAppCanBeRenamedWhileItIsServed(t *testing.T) {
 	s.WantBody("/v1/hello", "one")
 }
 
-func TestADeletedHandlerIsToldAndWhatWasServedStays(t *testing.T) {
+func TestADeletedHandlerIsReportedAndTheOldVersionServed(t *testing.T) {
 	s := harness.Develop(t)
 	s.App.Write("handlers/other.ts", `export const other = () => { throw new Error("never"); };`)
 	s.WaitForOutput(`handlers/other\.ts changed: serving 3 routes`)
@@ -115,7 +115,7 @@ func TestTheLastOfManySavesIsServed(t *testing.T) {
 	s.WaitForBody("/v1/hello", last)
 }
 
-func TestAStartWaitsForTheFirstVersionThatCanBeServed(t *testing.T) {
+func TestDevWaitsForTheFirstValidVersion(t *testing.T) {
 	a := harness.NewApp(t, strings.Replace(harness.DevSchema, "auth: none", "auth: nine", 1), "[sandbox]\ninstances = 4\n")
 	a.Write("handlers/hello.ts", harness.HelloSource("one"))
 	s := a.Start("dev")
@@ -141,7 +141,7 @@ func TestSavedSettingsTakeEffect(t *testing.T) {
 	s.WaitForBody("/v1/hello", "one")
 }
 
-func TestAModuleThatIsPutThereByHandIsServed(t *testing.T) {
+func TestAModuleCopiedIntoBuildIsServed(t *testing.T) {
 	a := harness.NewApp(t, "routes(\"/v1\", auth: none, rateLimit: none) {\n  GET /hello -> hello\n}\n", "")
 	s := a.Start("dev")
 	s.WaitForOutput("no module in build/")
@@ -166,7 +166,7 @@ func TestAModuleThatIsPutThereByHandIsServed(t *testing.T) {
 	s.WantBody("/v1/hello", "by foot")
 }
 
-func TestEachRequestIsShownWithWhatItsHandlerSaid(t *testing.T) {
+func TestEachRequestIsShownWithItsLogLines(t *testing.T) {
 	s := harness.Develop(t)
 	got := s.Get("/v1/boom/thunder", "")
 	if got.Status != 500 || strings.Contains(got.Body, "thunder") || strings.Contains(got.Body, "hello.ts") {
@@ -194,7 +194,7 @@ func TestEachRequestIsShownWithWhatItsHandlerSaid(t *testing.T) {
 	}
 }
 
-func TestWhatASlowHandlerSaysIsShownBeforeItEnds(t *testing.T) {
+func TestLogLinesOfASlowHandlerAreShownBeforeItEnds(t *testing.T) {
 	s := harness.Develop(t)
 	s.App.Write("handlers/nap.ts", `import { ok } from "@runner/sdk";
 export async function nap() {
@@ -219,7 +219,7 @@ export async function nap() {
 	s.WaitForOutput(`… +/v1/nap/:name still being served [0-9a-z]{26}\n.*│ good night\n(?s:.*)GET +/v1/nap/ada 200 .*\n.*│ good morning\n`)
 }
 
-func TestColoursAreForTerminalsAlone(t *testing.T) {
+func TestColorsAreUsedOnlyOnTerminals(t *testing.T) {
 	a := harness.NewApp(t, harness.DevSchema, "")
 	a.Write("handlers/hello.ts", "export const hello = 1 +;")
 	for _, row := range []struct {
@@ -275,7 +275,7 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-func TestItSaysWhoHasThePortOrTheData(t *testing.T) {
+func TestDevNamesTheProcessThatHasThePortOrTheData(t *testing.T) {
 	s := harness.Develop(t)
 	if got := s.App.Run("dev", "--listen", "127.0.0.1:0"); got.Status != 1 || !strings.Contains(got.Stderr, "is served already, by pid "+fmt.Sprint(s.Cmd.Process.Pid)) {
 		t.Errorf("a second one on the same data: status %d\n%s", got.Status, got.Stderr)
@@ -293,7 +293,7 @@ func TestItSaysWhoHasThePortOrTheData(t *testing.T) {
 	s.WantBody("/v1/hello", "one")
 }
 
-func TestAnInterruptEndsItInGoodOrder(t *testing.T) {
+func TestAnInterruptEndsDevCleanly(t *testing.T) {
 	s := harness.Develop(t)
 	if err := s.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestAnInterruptEndsItInGoodOrder(t *testing.T) {
 	}
 }
 
-func TestEveryLineIsAnObjectWhenAsked(t *testing.T) {
+func TestJSONOutputHasOneObjectPerLine(t *testing.T) {
 	a := harness.NewApp(t, harness.DevSchema, "")
 	a.Write("handlers/hello.ts", harness.HelloSource("one"))
 	cmd := exec.Command(harness.Binary, "dev", "--json", "--listen", "127.0.0.1:0")
@@ -375,7 +375,7 @@ func TestEveryLineIsAnObjectWhenAsked(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFolderThatChangedIsBuilt(t *testing.T) {
+func TestOnlyTheChangedDirectoryIsBuilt(t *testing.T) {
 	a := harness.NewApp(t, harness.DevSchema+"routes(\"/go\", auth: none, rateLimit: none) {\n  GET /hello -> goHello\n}\n", "")
 	a.Write("handlers/hello.ts", harness.HelloSource("one"))
 	sdk := harness.RepoFile("sdk/go")
@@ -407,7 +407,7 @@ func TestOnlyTheFolderThatChangedIsBuilt(t *testing.T) {
 	s.WantBody("/v1/hello", "two")
 }
 
-func TestWhatWasRemovedIsBuiltAgain(t *testing.T) {
+func TestRemovedOutputIsBuiltAgain(t *testing.T) {
 	s := harness.Develop(t)
 	for _, folder := range []string{"build", "types"} { // at one stroke, before anything is made again
 		if err := os.Rename(s.App.Path(folder), filepath.Join(t.TempDir(), folder)); err != nil {
@@ -423,7 +423,7 @@ func TestWhatWasRemovedIsBuiltAgain(t *testing.T) {
 	s.WaitForBody("/v1/more", "one")
 }
 
-func TestAModuleOfAnEarlierRunGoesWithItsSource(t *testing.T) {
+func TestAModuleOfAnEarlierRunIsRemovedWithItsSource(t *testing.T) {
 	a := harness.NewApp(t, harness.DevSchema, "")
 	a.Write("handlers/hello.ts", harness.HelloSource("one"))
 	a.Must("build")

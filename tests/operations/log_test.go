@@ -96,7 +96,7 @@ func floodRequests() int {
 	return 4000 // far more than a pipe of 64 KiB and the queue hold
 }
 
-func TestALogThatIsNotReadHoldsUpNothing(t *testing.T) {
+func TestAnUnreadLogBlocksNothing(t *testing.T) {
 	s, _ := servePipe(harness.NewApp(t, logFloodSchema, logFloodConfig, "echo"))
 	flood(s, floodRequests())
 	began := time.Now()
@@ -116,7 +116,7 @@ func TestALogThatIsNotReadHoldsUpNothing(t *testing.T) {
 	}
 }
 
-func TestLinesThatALogLosesAreCounted(t *testing.T) {
+func TestDiscardedLogLinesAreCounted(t *testing.T) {
 	s, log := servePipe(harness.NewApp(t, logFloodSchema, logFloodConfig, "echo"))
 	n := floodRequests()
 	flood(s, n)

@@ -236,7 +236,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	}
 }
 
-func TestNoMistakeWithASecretShowsIt(t *testing.T) {
+func TestNoErrorAboutASecretShowsIt(t *testing.T) {
 	const says = "IN_FILE"
 	for name, c := range map[string]struct {
 		change func(k *keeper)

@@ -12,7 +12,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-func TestBadStartsSayWhatToFix(t *testing.T) {
+func TestFailedStartsSayWhatToFix(t *testing.T) {
 	rows := []struct {
 		name         string
 		schema, toml string
@@ -135,7 +135,7 @@ func TestSettingsComeFromFlagThenEnvironmentThenFile(t *testing.T) {
 	}
 }
 
-func TestTheDataFolderIsForItsOwnerAlone(t *testing.T) {
+func TestTheDataDirectoryIsPrivate(t *testing.T) {
 	a := harness.NewApp(t, harness.TinySchema, "", "echo")
 	a.Serve()
 	for name, want := range map[string]os.FileMode{"data": 0o700, "data/pepper": 0o600, "data/runner.sock": 0o600} {

@@ -137,7 +137,7 @@ func waitUntilRead(t *testing.T, s *harness.Server, conn net.Conn) {
 	})
 }
 
-func TestConnectionsLeaveFilesForOperators(t *testing.T) {
+func TestConnectionsLeaveFileDescriptorsForOperators(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	key := a.Key("create", "--scope", "reader", "--name", "x")
 	a.Write("limited", "#!/bin/sh\nulimit -n 80\nexec "+harness.Binary+" \"$@\"\n")
@@ -164,7 +164,7 @@ func TestConnectionsLeaveFilesForOperators(t *testing.T) {
 	}
 }
 
-func TestABadQueryIsRefusedBeforeAllElse(t *testing.T) {
+func TestAnInvalidQueryIsRefusedFirst(t *testing.T) {
 	s := harness.NewApp(t, harness.ProbeSchema, "", "echo").Serve()
 	for _, path := range []string{"/nowhere?" + strings.Repeat("a=1&", 101), "/v1/dump?a=%zz", "/dump?%ff"} {
 		if got := s.Get(path, ""); got.Status != 400 || got.Problem(t).Code != "invalid_request" {
@@ -173,7 +173,7 @@ func TestABadQueryIsRefusedBeforeAllElse(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseDataIsGoneStillEnds(t *testing.T) {
+func TestAServerStopsWhenItsDataDirectoryIsGone(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, harness.DevSchema, "")
 	a.Write("handlers/hello.ts", harness.HelloSource("one"))

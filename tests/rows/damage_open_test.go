@@ -97,7 +97,7 @@ func (d *folder) change(t *testing.T, random *rand.Rand, dir string) (what strin
 // A byte of one file is changed after a stop or a kill. The server then refuses to
 // start, with exit status 3 and the name of the file, or what it answers is right or
 // 503.
-func TestNoChangedByteOfADataFolderIsServed(t *testing.T) {
+func TestNoDamagedByteOfADataDirectoryIsServed(t *testing.T) {
 	t.Parallel()
 	tries := 6
 	if harness.Soak {

@@ -101,7 +101,7 @@ func (p spot) flip(t *testing.T, bit int) {
 	}
 }
 
-func TestAServerWithDamagedTablesServesNothingLess(t *testing.T) {
+func TestAServerWithDamagedTablesServesNoIncompleteResults(t *testing.T) {
 	t.Parallel()
 	tries := 20
 	if harness.Soak {
@@ -181,7 +181,7 @@ func TestAServerWithDamagedTablesServesNothingLess(t *testing.T) {
 }
 
 // A salvage that is ended by a signal leaves no rows behind.
-func TestASalvageThatIsEndedLeavesNothing(t *testing.T) {
+func TestAnInterruptedSalvageLeavesNoFiles(t *testing.T) {
 	t.Parallel()
 	a := censusApp(t)
 	a.Serve().Stop()

@@ -263,7 +263,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 	}
 }
 
-func TestTheInboxExampleKeepsASignedEventOnce(t *testing.T) {
+func TestTheInboxExampleStoresASignedEventOnce(t *testing.T) {
 	t.Parallel()
 	a := harness.ExampleApp(t, "inbox")
 	s := a.Serve()
@@ -294,7 +294,7 @@ func TestTheInboxExampleKeepsASignedEventOnce(t *testing.T) {
 	s.Want(404, nil, "GET", "/v1/events/01arz3ndektsv4rrffq69g5fav", "", reader)
 }
 
-func TestPagesOfOrdersAreWholeAndBelongToTheirCaller(t *testing.T) {
+func TestPagesOfOrdersAreCompleteAndBoundToTheirCaller(t *testing.T) {
 	t.Parallel()
 	a := harness.ExampleApp(t, "orders")
 	s := a.Serve()
@@ -328,7 +328,7 @@ func TestPagesOfOrdersAreWholeAndBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-func TestTheTrackerExampleKeepsItsTenantsApart(t *testing.T) {
+func TestTheTrackerExampleIsolatesTenants(t *testing.T) {
 	t.Parallel()
 	a := harness.ExampleApp(t, "tracker")
 	s := a.Serve()
@@ -477,7 +477,7 @@ func rowsApp(t *testing.T, toml string) *harness.App {
 	return a
 }
 
-func TestErrorsThatAHandlerDoesNotCatchBecomeAnswers(t *testing.T) {
+func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 	t.Parallel()
 	a := rowsApp(t, "[sandbox]\nstore_operations = 50\n")
 	s := a.Serve()
@@ -567,7 +567,7 @@ func b2i(b bool) int {
 
 // Every increment that was answered is counted once, and has its key; one that
 // met too many others is 409 and did nothing.
-func TestConflictingRequestsOverRowsAndKeysHappenOnce(t *testing.T) {
+func TestConflictingRequestsOverRowsAndKeysAreCommittedOnce(t *testing.T) {
 	t.Parallel()
 	a := rowsApp(t, "")
 	s := a.Serve()
@@ -680,7 +680,7 @@ apiKeys { scopes: { worker: @system("worker") { @grant read, write, delete on Th
 routes("/", auth: apiKey(worker), rateLimit: none) { POST /op -> op }
 `
 
-func TestASchemaChangesOverLiveRowsOrIsRefused(t *testing.T) {
+func TestASchemaChangeIsActivatedOverRowsOrRefused(t *testing.T) {
 	a := harness.NewApp(t, evolving, "", "echo")
 	s := a.Serve()
 	worker := "X-API-Key: " + a.Token("worker")
@@ -770,7 +770,7 @@ func TestASchemaChangesOverLiveRowsOrIsRefused(t *testing.T) {
 	}
 }
 
-func TestKeysOfAScopeThatIsGoneAreNamed(t *testing.T) {
+func TestKeysOfARemovedScopeAreReported(t *testing.T) {
 	a := harness.NewApp(t, evolving, "", "echo")
 	s := a.Serve()
 	key := a.Key("create", "--scope", "worker", "--name", "left behind")
@@ -798,7 +798,7 @@ func TestKeysOfAScopeThatIsGoneAreNamed(t *testing.T) {
 
 // Requests go on while the schema changes under them: each is served by one
 // release or by the next, none fails for it, and none is lost.
-func TestRequestsGoOnWhileTheSchemaChanges(t *testing.T) {
+func TestRequestsContinueDuringSchemaChanges(t *testing.T) {
 	a := harness.NewApp(t, evolving, "", "echo")
 	s := a.Serve()
 	worker := "X-API-Key: " + a.Token("worker")
@@ -847,7 +847,7 @@ func TestRequestsGoOnWhileTheSchemaChanges(t *testing.T) {
 
 // An answer of 200 is on the disk: what a server that was killed had answered is
 // there after the next start.
-func TestRowsSurviveTheDeathOfTheServer(t *testing.T) {
+func TestCommittedRowsSurviveACrash(t *testing.T) {
 	a := harness.NewApp(t, evolving, "", "echo")
 	s := a.Serve()
 	worker := "X-API-Key: " + a.Token("worker")

@@ -67,7 +67,7 @@ func fillDisk(t *testing.T, path string) {
 	}
 }
 
-func TestAFullDiskRefusesWritesAndNothingElse(t *testing.T) {
+func TestAFullDiskRefusesOnlyWrites(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "ext4"} {
 		t.Run(kind, func(t *testing.T) {
 			a := harness.NewApp(t, censusSchema, "", "echo")

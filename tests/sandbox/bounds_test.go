@@ -101,7 +101,7 @@ func TestEveryLimitOfAHandlerHolds(t *testing.T) {
 	})
 }
 
-func TestLinesOfAHandlerAreBounded(t *testing.T) {
+func TestLogLinesOfAHandlerAreLimited(t *testing.T) {
 	for _, row := range []struct {
 		key  string
 		want int // lines, with the one that counts the rest
@@ -115,7 +115,7 @@ func TestLinesOfAHandlerAreBounded(t *testing.T) {
 	}
 }
 
-func TestABreakerCanBeLeftOut(t *testing.T) {
+func TestTheBreakerCanBeDisabled(t *testing.T) {
 	s := harness.NewApp(t, boundsSchema, "[sandbox]\nbreaker = false\n", "bounds").Serve()
 	for i := range 8 {
 		if got := harness.CheckAnswer(t, s.Do("GET", "/quickWork", "")); got != "504 handler_timeout" {
@@ -144,7 +144,7 @@ func requestsFrom(s *harness.Server, t *testing.T, address string) func(path str
 	}
 }
 
-func TestWhatOneCallerCausesIsNotRefusedToOthers(t *testing.T) {
+func TestTheBreakerOpensForOneCallerBeforeOthers(t *testing.T) {
 	a := harness.NewApp(t, `routes("/", auth: none, rateLimit: none) { GET /work -> work }`, "[sandbox]\ncpu = \"100ms\"\n")
 	a.Write("handlers/work.ts", `
 		import { ok, type RouteRequest } from "@runner/sdk";
@@ -180,7 +180,7 @@ func TestWhatOneCallerCausesIsNotRefusedToOthers(t *testing.T) {
 	}
 }
 
-func TestMemoryBeyondWhatAModuleCanHaveIsRefused(t *testing.T) {
+func TestAnImpossibleMemoryLimitIsRefused(t *testing.T) {
 	for _, size := range []string{"4096mb", "4gb", "100kb", "0b"} {
 		a := harness.NewApp(t, boundsSchema, fmt.Sprintf("[sandbox]\nmemory = %q\n", size), "bounds")
 		r := a.Run("serve", "--listen", "127.0.0.1:0")

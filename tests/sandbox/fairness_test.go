@@ -40,7 +40,7 @@ func latencies(s *harness.Server, path string, n int) []time.Duration {
 // With every sandbox but one taken by a spinning guest, another route is served,
 // and in the long form its slowest requests are not much slower than in a quiet
 // server of the same run.
-func TestNoisyNeighbour(t *testing.T) {
+func TestAHandlerIsServedBesideSpinningOnes(t *testing.T) {
 	n := 100
 	if harness.Soak {
 		n = 2000
@@ -81,7 +81,7 @@ func TestALoopFreeCallTreeEndsAtItsDeadline(t *testing.T) {
 }
 
 // A handler that keeps running out of time is not asked for a while; others are.
-func TestAHandlerThatKeepsTimingOutIsRested(t *testing.T) {
+func TestTheBreakerRefusesAHandlerThatKeepsTimingOut(t *testing.T) {
 	s := harness.NewApp(t, fairnessSchema, "", "echo", "hostile").Serve()
 	for n, end := 0, time.Now().Add(harness.Timeout); ; n++ {
 		got := s.Do("GET", "/short", "")

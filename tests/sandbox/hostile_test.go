@@ -13,7 +13,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-func TestMisbehavingHandlersGetTheirStatusAndLeaveNothing(t *testing.T) {
+func TestMisbehavingHandlersFailAloneAndLeaveNoState(t *testing.T) {
 	a := harness.NewApp(t, harness.HostileSchema, "", "echo", "hostile")
 	s := a.Serve()
 	rows := []struct{ handler, want string }{
@@ -58,7 +58,7 @@ func TestMisbehavingHandlersGetTheirStatusAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestNoisyNeighboursDoNotHurtOthers(t *testing.T) {
+func TestFailingHandlersDoNotAffectOthers(t *testing.T) {
 	a := harness.NewApp(t, harness.HostileSchema, "", "echo", "hostile")
 	s := a.Serve()
 	var others sync.WaitGroup
@@ -145,7 +145,7 @@ func guestLines(s *harness.Server, t *testing.T) (lines []map[string]any) {
 	return lines
 }
 
-func TestLogFlood(t *testing.T) {
+func TestALogFloodIsLimited(t *testing.T) {
 	s := harness.NewApp(t, harness.HostileSchema, "", "echo", "hostile").Serve()
 	s.Do("GET", "/flood", "")
 	s.Stop()
@@ -158,7 +158,7 @@ func TestLogFlood(t *testing.T) {
 	}
 }
 
-func TestLogForging(t *testing.T) {
+func TestLogLinesCannotBeForged(t *testing.T) {
 	s := harness.NewApp(t, harness.HostileSchema, "", "echo", "hostile").Serve()
 	forged := "a\n{\"level\":\"ERROR\",\"msg\":\"forged\"}\r\n\x1b[31mred\x00"
 	got := s.Do("POST", "/say", forged, "X-Log: header line")

@@ -63,7 +63,7 @@ func processorTime(s *harness.Server) time.Duration {
 }
 
 // What the host computes for a handler ends with the handler's processor time.
-func TestHostWorkEndsWithTheProcessorTime(t *testing.T) {
+func TestHostWorkCountsAsCPUTimeOfTheHandler(t *testing.T) {
 	rows, cpu := 300, 200*time.Millisecond
 	if harness.Soak {
 		rows, cpu = 2500, time.Second
@@ -86,7 +86,7 @@ func TestHostWorkEndsWithTheProcessorTime(t *testing.T) {
 
 // Long work of the host takes turns as guests do: beside twelve of them another
 // handler is served as beside twelve guests that spin.
-func TestNeighboursOfHostWork(t *testing.T) {
+func TestAHandlerIsServedBesideHostWork(t *testing.T) {
 	rows, n, rounds := 200, 100, 1
 	if harness.Soak {
 		rows, n, rounds = 2500, 1000, 5
@@ -128,7 +128,7 @@ func TestNeighboursOfHostWork(t *testing.T) {
 
 // A body is checked for a caller without a credential within a small budget, and for
 // others within the route's time.
-func TestCheckingABodyIsBounded(t *testing.T) {
+func TestCheckingABodyIsLimited(t *testing.T) {
 	a := hostWork(t, 1, "1s")
 	s := a.Serve()
 	text := strings.Repeat("a", 1999)                                  // fits

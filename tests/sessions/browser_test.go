@@ -151,7 +151,7 @@ func (b *tab) text(selector string) string {
 // said gives what the tracker's page says of that, when it does.
 func (b *tab) said(of string) string { b.t.Helper(); return b.text(`#said[data-of="` + of + `"]`) }
 
-func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
+func TestABrowserSignsInCreatesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 	t.Parallel()
 	a := harness.ExampleApp(t, "tracker")
 	for _, file := range []string{"index.html", "page.ts"} {
@@ -268,7 +268,7 @@ func TestABrowserSignsInMakesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 
 // A session's cookie is for https. On the developer's own machine Chromium takes it
 // without, as loopback cannot be listened to.
-func TestABrowserKeepsSessionsOverHTTPOnLoopbackAlone(t *testing.T) {
+func TestABrowserKeepsSessionsOverHTTPOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	a := harness.ExampleApp(t, "tracker")
 	s := a.Serve()

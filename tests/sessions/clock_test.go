@@ -9,7 +9,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-func TestAQuarantinedClockIsToldAndAccepted(t *testing.T) {
+func TestAQuarantinedClockIsReportedAndCanBeAccepted(t *testing.T) {
 	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
 	a.Session("early")
 	a.SetClockAhead(40 * 24 * time.Hour)

@@ -29,7 +29,7 @@ routes("/", auth: none, rateLimit: none) {
 }
 `
 
-func TestAHandlerOpensAndEndsSessionsWhereItsRouteSaysSo(t *testing.T) {
+func TestAHandlerOpensAndEndsSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 	a := harness.NewApp(t, mintsSchema, "", "echo")
 	s := a.Serve()
 	op := func(path, name, args string, headers ...string) harness.Answer {
@@ -140,8 +140,8 @@ func sessionIDs(a *harness.App) (ids []string) {
 	return ids
 }
 
-// TestPagesOfOtherOriginsSignNobodyIn: as whom they like, that would be.
-func TestPagesOfOtherOriginsSignNobodyIn(t *testing.T) {
+// TestPagesOfOtherOriginsCannotSignIn: as whom they like, that would be.
+func TestPagesOfOtherOriginsCannotSignIn(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
 	s := a.Serve()
@@ -174,8 +174,8 @@ func TestPagesOfOtherOriginsSignNobodyIn(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatSignsInIsKeptByNoCache, whatever its handler says.
-func TestAnAnswerThatSignsInIsKeptByNoCache(t *testing.T) {
+// TestASignInResponseIsNotCached, whatever its handler says.
+func TestASignInResponseIsNotCached(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
 	s := a.Serve()
@@ -211,8 +211,8 @@ func TestABrowserHasOneSession(t *testing.T) {
 	}
 }
 
-// TestTheAuditSaysWhoWasSignedIn.
-func TestTheAuditSaysWhoWasSignedIn(t *testing.T) {
+// TestTheAuditNamesTheSignedInUser.
+func TestTheAuditNamesTheSignedInUser(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
 	made := a.Session("ann", "--tenant", "acme")
@@ -230,8 +230,8 @@ func TestTheAuditSaysWhoWasSignedIn(t *testing.T) {
 	}
 }
 
-// TestSessionsAndOriginsAreTheHostsToSet.
-func TestSessionsAndOriginsAreTheHostsToSet(t *testing.T) {
+// TestHandlersCannotSetSessionAndOriginHeaders.
+func TestHandlersCannotSetSessionAndOriginHeaders(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
 	s := a.Serve()
@@ -264,8 +264,8 @@ func TestSessionsAndOriginsAreTheHostsToSet(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfTheHeadSayWhichPagesMayReadThem.
-func TestRefusalsOfTheHeadSayWhichPagesMayReadThem(t *testing.T) {
+// TestEarlyRefusalsHaveCORSHeaders.
+func TestEarlyRefusalsHaveCORSHeaders(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, corsSchema, "", "echo")
 	s := a.Serve()
@@ -380,7 +380,7 @@ routes("/", auth: none, rateLimit: none) {
 
 // What an answer has beside what its handler says stands in it once, however often the
 // handler ran, and is of the run that was committed.
-func TestARunThatConflictedLeavesNothingInTheAnswer(t *testing.T) {
+func TestAConflictedRunLeavesNothingInTheResponse(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, enterSchema, "", "echo")
 	a.ShareCode()

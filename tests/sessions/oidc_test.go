@@ -316,8 +316,8 @@ routes("/", auth: session, rateLimit: none) {
 }
 `
 
-// TestClaimsOfTheTokenDecideInRules: a claim that is not there decides for nobody.
-func TestClaimsOfTheTokenDecideInRules(t *testing.T) {
+// TestRulesUseTheClaimsOfTheToken: a claim that is not there decides for nobody.
+func TestRulesUseTheClaimsOfTheToken(t *testing.T) {
 	a, key := harness.NewApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
 	a.Write("keys.json", key.set())
 	s := a.Serve()
@@ -349,8 +349,8 @@ func TestClaimsOfTheTokenDecideInRules(t *testing.T) {
 	}
 }
 
-// TestAFileOfKeysStandsBesideTheSchema: wherever the server is started.
-func TestAFileOfKeysStandsBesideTheSchema(t *testing.T) {
+// TestAKeySetFileIsRelativeToTheSchema: wherever the server is started.
+func TestAKeySetFileIsRelativeToTheSchema(t *testing.T) {
 	a, key := harness.NewApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
 	for name, text := range map[string]string{"": "no such file", "junk": "no JWKS"} {
 		if name != "" {

@@ -65,7 +65,7 @@ func TestSessionLifecycle(t *testing.T) {
 	}
 }
 
-func TestWhatSessionsOpen(t *testing.T) {
+func TestRoutesAcceptOnlyTheirCredentials(t *testing.T) {
 	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
 	s := a.Serve()
 	admin, plain, token := a.Session("ada", "--role", "admin").Cookie, a.Session("bob").Cookie, a.Token("reader")
@@ -191,7 +191,7 @@ func TestCSRFMatrix(t *testing.T) {
 	}
 }
 
-func TestHandlersSeeEveryCookieButTheSessions(t *testing.T) {
+func TestHandlersSeeAllCookiesExceptTheSession(t *testing.T) {
 	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
 	s := a.Serve()
 	cookie, token := a.Session("ada", "--role", "admin").Cookie, a.Token("reader")
@@ -228,7 +228,7 @@ func TestHandlersSeeEveryCookieButTheSessions(t *testing.T) {
 	}
 }
 
-func TestDeadSessionsAreIndistinguishable(t *testing.T) {
+func TestInvalidSessionsAreIndistinguishable(t *testing.T) {
 	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
 	s := a.Serve()
 	revoked, short := a.Session("ada"), a.Session("ada", "--ttl", "1s")
@@ -378,8 +378,8 @@ func TestNoCookieInAnyOutput(t *testing.T) {
 	harness.AssertNotStored(t, a, canary)
 }
 
-// TestInsecureCookiesAreForLoopback: another address is not even listened on.
-func TestInsecureCookiesAreForLoopback(t *testing.T) {
+// TestInsecureCookiesAreAllowedOnlyOnLoopback: another address is not even listened on.
+func TestInsecureCookiesAreAllowedOnlyOnLoopback(t *testing.T) {
 	a := harness.NewApp(t, strings.Replace(harness.PortalSchema, "session cookie {", `session cookie("sid") {`, 1), "[auth]\ninsecure_cookies = true\n", "echo")
 	for _, listen := range []string{"192.0.2.1:8099", "0.0.0.0:0", ":0", "[::]:0", "runner.example:80"} {
 		for _, command := range []string{"serve", "dev"} {
