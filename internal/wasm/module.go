@@ -167,14 +167,19 @@ type Module struct {
 	data      []segment
 	customs   []custom
 
-	loops    []uint32 // weight of the heaviest way through each loop, in the order of the code
+	codeFacts
+}
+
+// codeFacts is what reading the code of all functions finds out.
+type codeFacts struct {
+	loops    []uint32 // weight of the heaviest path through each loop, in the order of the code
 	splits   []int    // positions of instructions that begin a new stretch: see stretch
-	calls    []uint32 // for each function, whom it calls: see function.calls
-	indirect []uint32 // for each function, the types that it calls through tables
+	calls    []uint32 // the functions that each function calls: see function.calls
+	indirect []uint32 // the types that each function calls through tables
 	inTable  []bool   // by function index: can be reached by an indirect call
 	uses     uses
-	fills    bool // it has memory.fill that is charged by its length
-	copies   bool // and memory.copy
+	fills    bool // a memory.fill is charged by its length
+	copies   bool // a memory.copy is charged by its length
 	cost     Cost
 }
 

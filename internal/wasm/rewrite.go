@@ -115,13 +115,9 @@ type rewriter struct {
 	link *linker // nil but for Link
 	done *Rewritten
 
+	addedIndexes
 	added        []Import // functions
-	refill, used uint32   // function indices of the imports for fuel and stack
 	helpers      []helper
-	deeperAt     uint32 // function indices of helpers
-	fillAt       uint32
-	copyAt       uint32
-	fuel, depth  uint32 // global indices
 	types        []FuncType
 	exports      []Export
 	charge       [2][]byte        // of a fuel check, around its cost
@@ -129,6 +125,13 @@ type rewriter struct {
 	resultBlocks map[string]int64 // block types without parameters, by their results
 	loop, split  int              // the next in m.loops and m.splits
 	body         []byte
+}
+
+// addedIndexes are the indexes of functions and globals that the rewriter adds.
+type addedIndexes struct {
+	refill, used             uint32 // imports for fuel and stack
+	deeperAt, fillAt, copyAt uint32 // helpers
+	fuel, depth              uint32 // globals
 }
 
 // prepare decides on the indices of what is added.
