@@ -72,6 +72,9 @@ type Options struct {
 	// Disable names optimizations (OptWatch and others) that are disabled, as if their
 	// self-test had failed.
 	Disable []string
+	// Now is the clock, the time since any moment; CPUTime is the processor time of the
+	// thread that calls it. By default those of the system.
+	Now, CPUTime func() time.Duration
 }
 
 func (o Options) filled() Options {
@@ -101,6 +104,13 @@ func (o Options) filled() Options {
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 1 << 30
+	}
+	if o.Now == nil {
+		started := time.Now()
+		o.Now = func() time.Duration { return time.Since(started) }
+	}
+	if o.CPUTime == nil {
+		o.CPUTime = threadTime
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -141,7 +151,6 @@ type Engine struct {
 	slots   *instanceSlots
 	cpu     *cpuqueue.Queue
 	memory  budget
-	started time.Time
 
 	beat  atomic.Int64 // counts quarters of IdleTime
 	stop  chan struct{}
@@ -150,9 +159,6 @@ type Engine struct {
 	mu      sync.Mutex
 	modules map[*Module]struct{}
 }
-
-// now is the time since the Engine was made.
-func (e *Engine) now() time.Duration { return time.Since(e.started) }
 
 // fuelModule is what rewritten modules import refill and stackUsed from. No guest can import
 // it: its own imports are checked before they are rewritten.
@@ -179,12 +185,11 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		table:   -1,
 		offered: map[string]map[string]hostabi.Function{},
 		slots:   newInstanceSlots(options.Instances, options.TotalMemoryBytes),
-		started: time.Now(),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
 	}
 	// One processor stays free for short requests, the network and the collector.
-	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), e.now)
+	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), options.Now)
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
 	e.compiler, err = compile.New(ctx, compile.Options{
 		Time: options.CompileTime, Bytes: options.CompileBytes, Command: options.Compiler,

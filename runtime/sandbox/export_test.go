@@ -187,6 +187,6 @@ func (e *Engine) Parked() int {
 func (e *Engine) WatchCPUQueue(look func()) {
 	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), func() time.Duration {
 		look()
-		return e.now()
+		return e.options.Now()
 	})
 }

@@ -51,7 +51,7 @@ const (
 // calls.
 const measureEvery = time.Millisecond
 
-// meter measures one run. Times are those of Engine.now.
+// meter measures one run. Times are those of Options.Now.
 type meter struct {
 	slices  int           // granted
 	granted int64         // units in them, but for those taken back
@@ -74,14 +74,14 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 // refill returns how much fuel there is next. It ends the run, by a panic of
 // hostabi or with cpuqueue.ErrFull, when there is none.
 func (s *sandbox) refill() uint32 {
-	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
+	call, m, now := s.guest.Call(), &s.meter, s.engine.options.Now()
 	m.slices++
 	s.settleFuel()
 	next := s.nextSlice()
 	m.granted += next
 	if m.slices == 2 { // until now it was a short run, whose own time is too little to count
 		m.first = now - m.hosted
-		m.remark(now, call.Waited())
+		m.remark(s.engine, now, call.Waited())
 		s.owed = 0
 		call.Spend(m.hosted)
 		return uint32(next)
@@ -97,14 +97,14 @@ func (s *sandbox) refill() uint32 {
 // working is refill in the midst of a host function, which must end with the error. A
 // run that is short is not measured: nor is its host function, until it is none.
 func (s *sandbox) working() error {
-	call, m, now := s.guest.Call(), &s.meter, s.engine.now()
+	call, m, now := s.guest.Call(), &s.meter, s.engine.options.Now()
 	if m.slices == 1 {
 		hosted := m.hosted + s.guest.Unreported()
 		if hosted < measureEvery {
 			return nil
 		}
 		m.slices, m.first = 2, now-hosted
-		m.remark(now, call.Waited())
+		m.remark(s.engine, now, call.Waited())
 		s.owed = 0
 		if err := call.Charge(hosted); err != nil {
 			return err
@@ -131,13 +131,13 @@ type account struct {
 func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent time.Duration, err error) {
 	m := &a.meter
 	if now-m.mark >= measureEvery {
-		spent = m.spent(now, waited)
-		m.remark(now, waited)
+		spent = m.spent(a.engine, now, waited)
+		m.remark(a.engine, now, waited)
 	}
 	if a.cpuDue(now) {
-		spent += m.spent(now, waited)
+		spent += m.spent(a.engine, now, waited)
 		err = a.acquireCPU(ctx)
-		m.remark(a.engine.now(), waited)
+		m.remark(a.engine, a.engine.options.Now(), waited)
 	}
 	return spent, err
 }
@@ -162,17 +162,17 @@ func (s *sandbox) worked(d time.Duration) {
 
 // spent is the processor time since the mark: that of the thread, when the
 // guest is still on it, and never more than has passed.
-func (m *meter) spent(now, waited time.Duration) time.Duration {
+func (m *meter) spent(e *Engine, now, waited time.Duration) time.Duration {
 	passed := now - m.mark - (waited - m.waited)
 	if unix.Gettid() == m.thread {
-		passed = min(passed, threadTime()-m.cpu)
+		passed = min(passed, e.options.CPUTime()-m.cpu)
 	}
 	return max(0, passed)
 }
 
-func (m *meter) remark(now, waited time.Duration) {
+func (m *meter) remark(e *Engine, now, waited time.Duration) {
 	m.mark, m.waited = now, waited
-	m.thread, m.cpu = unix.Gettid(), threadTime()
+	m.thread, m.cpu = unix.Gettid(), e.options.CPUTime()
 }
 
 // threadTime is the processor time of the thread that calls it.
@@ -224,8 +224,8 @@ func (s *sandbox) waits(begins bool) {
 		}
 	case p.parked:
 		p.parked = false
-		began := s.engine.now()
+		began := s.engine.options.Now()
 		slots.unpark(s.guest.Call().Context, p.handler, p.bytes)
-		p.waited += s.engine.now() - began
+		p.waited += s.engine.options.Now() - began
 	}
 }

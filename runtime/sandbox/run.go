@@ -46,10 +46,10 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	ran := false
 	var outcome error        // of the guest
 	var queued time.Duration // in line for a place, after it had waited for something
-	began, spent := m.engine.now(), call.CPU()
+	began, spent := m.engine.options.Now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited() - queued
-		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.now()-began))
+		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.options.Now()-began))
 	}()
 	call.Handler = h.name
 	if h.cpu.AlwaysLong() && !m.engine.cpu.Fits(call.Context, &h.cpu) {
@@ -72,7 +72,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	}
 	if s == nil {
 		if usage != nil {
-			usage.making = m.engine.now()
+			usage.making = m.engine.options.Now()
 		}
 		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
 			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
@@ -90,7 +90,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		}
 		refused = s.memory.refused
 		queued = s.parking.waited
-		all := m.engine.now() - began
+		all := m.engine.options.Now() - began
 		full, late := errors.Is(outcome, cpuqueue.ErrFull), errors.Is(outcome, hostabi.ErrTimeOver)
 		m.engine.cpu.Done(&s.task, full, outcome == nil)
 		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }

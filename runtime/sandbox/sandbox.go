@@ -140,7 +140,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	call.Initializing(true)
 	defer call.Initializing(false)
 	var making meter
-	making.remark(m.engine.now(), call.Waited())
+	making.remark(m.engine, m.engine.options.Now(), call.Waited())
 	s, err := m.instantiate(call)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		}
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
-	s.owed = making.spent(m.engine.now(), call.Waited())
+	s.owed = making.spent(m.engine, m.engine.options.Now(), call.Waited())
 	s.begin(call, &m.initializing)
 	defer s.end()
 	for _, name := range m.program.First {
@@ -196,7 +196,7 @@ func (m *Module) clone() (_ *sandbox, err error) {
 func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1, granted: s.nextSlice()}
-	s.task.Reset(h, s.engine.now())
+	s.task.Reset(h, s.engine.options.Now())
 	s.fuel.Set(uint64(s.meter.granted))
 	if s.owed > 0 {
 		s.worked(s.owed)

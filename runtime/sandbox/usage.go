@@ -28,7 +28,7 @@ func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
 	u := usage{}
 	err := m.run(call, handler, &u)
 	if u.ended > 0 { // what came after was restoring
-		u.Restore = m.engine.now() - u.ended
+		u.Restore = m.engine.options.Now() - u.ended
 	}
 	if u.making > 0 {
 		u.Restore += u.began - u.making
@@ -36,17 +36,17 @@ func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
 	return u.Usage, err
 }
 
-// usage is a Usage in the making; the times are those of Engine.now.
+// usage is a Usage in the making; the times are those of Options.Now.
 type usage struct {
 	Usage
 	making, began, ended time.Duration // making: 0 if no new sandbox was made
 }
 
-func (u *usage) begin(e *Engine) { u.began = e.now() }
+func (u *usage) begin(e *Engine) { u.began = e.options.Now() }
 
 // end is called before the sandbox is restored.
 func (u *usage) end(s *sandbox, call *hostabi.Call) {
-	took := s.engine.now() - u.began
+	took := s.engine.options.Now() - u.began
 	left := int64(api.DecodeI32(s.fuel.Get()))
 	u.Usage = Usage{
 		Time: took, Fuel: s.meter.granted - left,
@@ -60,5 +60,5 @@ func (u *usage) end(s *sandbox, call *hostabi.Call) {
 			}
 		}
 	}
-	u.ended = s.engine.now()
+	u.ended = s.engine.options.Now()
 }

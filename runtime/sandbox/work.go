@@ -30,7 +30,7 @@ func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu tim
 	if w.look == nil {
 		w.look = w.advance
 	}
-	now := m.engine.now()
+	now := m.engine.options.Now()
 	w.account.engine = m.engine
 	w.account.meter = meter{first: now}
 	w.account.task.Reset(&m.states[m.byName[handler]].cpu, now)
@@ -42,14 +42,14 @@ func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu tim
 // advance is asked once in a while. Short work is not measured, as short runs are not.
 func (w *Work) advance() error {
 	a := &w.account
-	now := a.engine.now()
+	now := a.engine.options.Now()
 	if !w.long {
 		passed := now - w.began
 		if passed < measureEvery {
 			return nil
 		}
 		w.long, w.used = true, passed
-		a.meter.remark(now, 0)
+		a.meter.remark(a.engine, now, 0)
 	}
 	spent, err := a.measure(w.ctx, now, 0)
 	w.used += spent
@@ -67,8 +67,8 @@ func (w *Work) advance() error {
 // End ends the work, and returns the processor time that it used.
 func (w *Work) End() time.Duration {
 	a := &w.account
-	if now := a.engine.now(); w.long {
-		w.used += a.meter.spent(now, 0)
+	if now := a.engine.options.Now(); w.long {
+		w.used += a.meter.spent(a.engine, now, 0)
 	} else {
 		w.used = now - w.began
 	}
