@@ -165,22 +165,12 @@ var cyclicSDKs = []string{"sdk/rust/src"}
 // tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
 // when what it names is within the limit.
 var tooLarge = map[string]int{
-	"fields of hostabi.Call":             45,
-	"fields of internal/wasm.Module":     24,
-	"fields of internal/wasm.rewriter":   21,
-	"fields of runtime/front.Exchange":   30,
-	"fields of runtime/sandbox.sandbox":  21,
-	"fields of schema/compiler.checker":  22,
-	"fields of store.Store":              21,
-	"lines of cmd/runner":                7404,
-	"lines of entity":                    6961,
-	"lines of internal/wasm":             4054,
-	"lines of runtime/sandbox":           4298,
-	"lines of store":                     4247,
-	"methods of cmd/runner.cli":          112,
-	"methods of keystore.Keystore":       64,
-	"methods of schema/compiler.checker": 118,
-	"methods of schema/syntax.parser":    101,
+	"fields of hostabi.Call":           45,
+	"fields of runtime/front.Exchange": 30,
+	"lines of cmd/runner":              7404,
+	"lines of entity":                  6961,
+	"methods of cmd/runner.cli":        112,
+	"methods of keystore.Keystore":     64,
 }
 
 func TestPackagesStructsAndTypesAreSmall(t *testing.T) {

@@ -89,7 +89,7 @@ func TestLogMessagesAreConstantAndListed(t *testing.T) {
 					return true
 				}
 				row := logMessage{text, level, pkg}
-				messages[row] = append(messages[row], fieldNames(f, fields, call.Ellipsis.IsValid())...)
+				messages[row] = append(messages[row], fieldNames(file, fields, call.Ellipsis.IsValid())...)
 				return true
 			})
 		}
@@ -231,8 +231,8 @@ func constantText(e ast.Expr) (string, error) {
 }
 
 // fieldNames lists the names of the fields that a call logs. When it passes a slice, they
-// are all those that its function makes with slog's constructors.
-func fieldNames(f *ast.FuncDecl, args []ast.Expr, slice bool) (names []string) {
+// are all those that its file makes with slog's constructors.
+func fieldNames(file *ast.File, args []ast.Expr, slice bool) (names []string) {
 	constructed := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
@@ -250,7 +250,7 @@ func fieldNames(f *ast.FuncDecl, args []ast.Expr, slice bool) (names []string) {
 		})
 	}
 	if slice {
-		constructed(f.Body)
+		constructed(file)
 		return names
 	}
 	for i := 0; i < len(args); i++ {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// Answer is one HTTP answer, read whole.
+// Answer is an HTTP response whose body has been read.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Problem is the body of a refusal.
+// Problem is a problem+json body.
 type Problem struct {
 	Type, Title, Detail, Instance, Code string
 	Status                              int
@@ -34,20 +34,19 @@ func (a Answer) Problem(t testing.TB) Problem {
 		t.Fatalf("read problem %q: %v", a.Body, err)
 	}
 	if p.Status != a.Status || p.RequestID == "" || p.RequestID != a.Header.Get("X-Request-Id") {
-		t.Errorf("problem %q does not fit its answer: status %d, X-Request-Id %q", a.Body, a.Status, a.Header.Get("X-Request-Id"))
+		t.Errorf("problem %q contradicts its response: status %d, X-Request-Id %q", a.Body, a.Status, a.Header.Get("X-Request-Id"))
 	}
 	return p
 }
 
-// Cookie returns the cookie that the answer sets, as a browser sends it.
+// Cookie returns the cookie that the response sets, in the form in which a browser sends it.
 func (a Answer) Cookie(t testing.TB) string {
 	t.Helper()
 	cookie, _ := a.CookieAndAttributes(t)
 	return cookie
 }
 
-// CookieAndAttributes returns the cookie that the answer sets, as a browser sends it, and
-// the rest of the header.
+// CookieAndAttributes returns Cookie and the rest of the header.
 func (a Answer) CookieAndAttributes(t testing.TB) (cookie, attributes string) {
 	t.Helper()
 	lines := a.Header.Values("Set-Cookie")
@@ -58,7 +57,8 @@ func (a Answer) CookieAndAttributes(t testing.TB) (cookie, attributes string) {
 	return cookie, attributes
 }
 
-// CheckAnswer checks what holds for every answer and gives "status code".
+// CheckAnswer checks the rules that hold for every response. It returns the status, and the
+// problem's code if there is one: "404 route_not_found".
 func CheckAnswer(t *testing.T, a Answer) string {
 	t.Helper()
 	if !requestID.MatchString(a.Header.Get("X-Request-Id")) || len(a.Header.Values("X-Request-Id")) != 1 {
@@ -87,14 +87,14 @@ func CheckAnswer(t *testing.T, a Answer) string {
 	if a.Status >= 400 && a.Body != "" {
 		p := a.Problem(t)
 		if p.Title == "" || p.Type == "" || p.Instance == "" {
-			t.Errorf("problem lacks a member: %s", a.Body)
+			t.Errorf("a member of the problem is missing: %s", a.Body)
 		}
 		text += " " + p.Code
 	}
 	return text
 }
 
-// Dump is what the guest echo was given.
+// Dump is the request that the guest echo received.
 type Dump struct {
 	Method, Path           string
 	Params, Query, Headers [][2]string

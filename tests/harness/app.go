@@ -19,14 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patient is how long a test waits for what has to come, and patientWithCompilers for
-// what may run them.
+// Timeout is how long a test waits for an event, and BuildTimeout when compilers may run.
 const (
 	Timeout      = time.Minute
 	BuildTimeout = 5 * time.Minute
 )
 
-// Soak makes tests run in their long form.
+// Soak asks for the long form of the tests.
 var Soak = os.Getenv("RUNNER_SOAK") != ""
 
 // App is an app directory with its own data directory.
@@ -49,9 +48,9 @@ func (a *App) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// NewApp writes an app folder: the schema, the named guests as its modules and,
-// unless empty, a runner.toml. Without guests, which are small, what its modules are
-// compiled to is shared with other apps.
+// NewApp writes an app directory: the schema, the named guests as modules and, unless it is
+// empty, runner.toml. An app without guests shares compiled modules with other apps; guests
+// are small and compiled each time.
 func NewApp(t testing.TB, schema, toml string, guests ...string) *App {
 	t.Helper()
 	uncached()
@@ -73,7 +72,7 @@ func NewApp(t testing.TB, schema, toml string, guests ...string) *App {
 	return a
 }
 
-// ShareCode lets the servers of the app find what those of other apps have compiled.
+// ShareCode makes the app use the compiled modules of other apps.
 func (a *App) ShareCode() {
 	a.T.Helper()
 	if err := os.MkdirAll(a.Path("data"), 0o700); err != nil {
@@ -84,7 +83,7 @@ func (a *App) ShareCode() {
 	}
 }
 
-// NextMillisecond returns when the times of rows are others.
+// NextMillisecond returns in the next millisecond, so that later rows have later times.
 func NextMillisecond() {
 	for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; {
 	}
@@ -97,7 +96,7 @@ func (a *App) Write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(a.Path(name)), 0o755); err != nil {
 		a.T.Fatal(err)
 	}
-	// Whoever watches the file sees what it was or what it is, and nothing between.
+	// A process that watches the file sees the old or the new text, never a part.
 	if err := os.WriteFile(a.Path(name)+".tmp", []byte(text), 0o644); err != nil {
 		a.T.Fatal(err)
 	}
@@ -106,13 +105,13 @@ func (a *App) Write(name, text string) {
 	}
 }
 
-// Result is what a command printed and how it ended.
+// Result is the output and the exit status of a command.
 type Result struct {
 	Stdout, Stderr string
 	Status         int
 }
 
-// Run runs the binary with args in the app's folder.
+// Run runs the binary with args in the app's directory.
 func (a *App) Run(args ...string) Result {
 	a.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), BuildTimeout)
@@ -132,7 +131,7 @@ func (a *App) Run(args ...string) Result {
 	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// Must runs a command that has to succeed and gives its stdout.
+// Must runs a command that must succeed, and returns its stdout.
 func (a *App) Must(args ...string) string {
 	a.T.Helper()
 	r := a.Run(args...)
@@ -142,7 +141,7 @@ func (a *App) Must(args ...string) string {
 	return r.Stdout
 }
 
-// APIKey is the key object as `--json` prints it.
+// APIKey is the API key object that `--json` prints.
 type APIKey struct {
 	ID, Scope, Name, Status, Hint, Token        string
 	Capability                                  string
@@ -152,7 +151,7 @@ type APIKey struct {
 	Metadata                                    json.RawMessage
 }
 
-// Key runs a command of api-keys that prints one key.
+// Key runs an api-keys command that prints one key.
 func (a *App) Key(args ...string) APIKey {
 	a.T.Helper()
 	var key APIKey
@@ -163,7 +162,7 @@ func (a *App) Key(args ...string) APIKey {
 	return key
 }
 
-// Token makes a key of the scope and gives its token.
+// Token creates a key of the scope and returns its token.
 func (a *App) Token(scope string) string {
 	a.T.Helper()
 	key := a.Key("create", "--scope", scope, "--name", "test "+scope)
@@ -173,7 +172,7 @@ func (a *App) Token(scope string) string {
 	return key.Token
 }
 
-// Session is a session object as --json prints it.
+// Session is the session object that `--json` prints.
 type Session struct {
 	ID, UserID, Status   string
 	Tenant               *string
@@ -185,7 +184,7 @@ type Session struct {
 	Cookie               string
 }
 
-// Session makes a session of the user.
+// Session creates a session of the user.
 func (a *App) Session(user string, args ...string) Session {
 	a.T.Helper()
 	var s Session
@@ -205,8 +204,8 @@ func (a *App) Audit(t *testing.T) (records []map[string]any) {
 	return records
 }
 
-// SetClockAhead writes the clock file of a server to which the wall clock, of this boot
-// of the machine, now is ahead by d.
+// SetClockAhead writes the app's clock file so that the wall clock is ahead of it by d, in
+// this boot of the machine.
 func (a *App) SetClockAhead(d time.Duration) {
 	a.T.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -224,7 +223,7 @@ func (a *App) SetClockAhead(d time.Duration) {
 	}
 }
 
-// ExampleApp is one of plugins/examples with an empty data folder.
+// ExampleApp is an app of plugins/examples with an empty data directory.
 func ExampleApp(t testing.TB, name string) *App {
 	t.Helper()
 	from := RepoFile(filepath.Join("plugins/examples", name))
@@ -250,8 +249,8 @@ func ExampleApp(t testing.TB, name string) *App {
 
 var TokenForm = regexp.MustCompile(`[a-z][a-z0-9]{1,7}_[0-9A-Za-z]{36}`)
 
-// AssertNotStored searches every byte of the app's folder for the random part
-// of the tokens.
+// AssertNotStored searches all files of the app's directory for the random part of the
+// tokens.
 func AssertNotStored(t *testing.T, a *App, tokens ...string) {
 	t.Helper()
 	files := 0
@@ -282,8 +281,8 @@ func MustRead(t *testing.T, file string) string {
 	return string(text)
 }
 
-// WithChecksum makes a token of its form: GitHub's recipe, six base62 digits of
-// the CRC-32 of the random part behind it.
+// WithChecksum returns a well-formed token: the prefix, the random part, and six base62
+// digits of the random part's CRC-32.
 func WithChecksum(prefix, random string) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	sum := crc32.ChecksumIEEE([]byte(random))

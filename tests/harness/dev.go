@@ -15,7 +15,7 @@ routes("/v1", auth: none, rateLimit: none) {
 }
 `
 
-// HelloSource is a file of handlers whose hello says text.
+// HelloSource is a TypeScript file whose handler hello answers text.
 func HelloSource(text string) string {
 	return `import { ok, type RouteRequest } from "@runner/sdk";
 export const hello = () => ok(` + "`" + text + "`" + `);
@@ -26,7 +26,7 @@ export function boom(req: RouteRequest) {
 `
 }
 
-// Develop starts `runner dev` on a little app of TypeScript that says "one".
+// Develop starts `runner dev` on a small TypeScript app whose hello answers "one".
 func Develop(t *testing.T) *Server {
 	t.Helper()
 	a := NewApp(t, DevSchema, "")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// logFile is a file that a process writes its log to. What the process has written is
-// there at once, as it is not in a pipe that somebody has to empty.
+// logFile is a file that a process writes its log to. Unlike a pipe it needs no reader, and
+// holds each line as soon as it is written.
 type logFile struct{ *os.File }
 
 func newLogFile(t testing.TB) logFile {
@@ -20,7 +20,7 @@ func newLogFile(t testing.TB) logFile {
 	return logFile{file}
 }
 
-// String gives what was written up to now.
+// String returns the text written so far.
 func (f logFile) String() string {
 	if f.File == nil {
 		return ""
@@ -32,7 +32,7 @@ func (f logFile) String() string {
 	return string(text)
 }
 
-// LockedBuffer is a bytes.Buffer that a process writes and a test reads.
+// LockedBuffer is a bytes.Buffer that a process writes to while a test reads it.
 type LockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

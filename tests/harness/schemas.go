@@ -79,7 +79,7 @@ routes("/v1", auth: apiKey(reader, writer)) {
 }
 `
 
-// PortalSchema is an app whose users have sessions, its machines keys.
+// PortalSchema is an app whose users have sessions and whose machines have API keys.
 const PortalSchema = `
 app portal
 auth {

@@ -36,24 +36,24 @@ type Server struct {
 
 var ReadyLine = regexp.MustCompile(`^listening on (http://(127\.0\.0\.1:\d+))$`)
 
-// Serve starts the server on a free port of loopback and waits until it is
-// ready. It ends with the test; a test fails whose server ended badly.
+// Serve starts `runner serve` on a free loopback port and waits until it listens. The
+// server stops when the test ends; if it does not exit cleanly, the test fails.
 func (a *App) Serve(args ...string) *Server {
 	a.T.Helper()
 	return a.Start("serve", args...)
 }
 
-// Start starts a command that serves.
+// Start is Serve for another command that serves.
 func (a *App) Start(command string, args ...string) *Server {
 	a.T.Helper()
 	s := a.Launch(command, args...)
 	if s.URL == "" {
-		a.T.Fatalf("%s ended before it was ready: %v\n%s", command, s.Err, s.Stderr.String())
+		a.T.Fatalf("%s exited before it was ready: %v\n%s", command, s.Err, s.Stderr.String())
 	}
 	return s
 }
 
-// Launch starts a command and waits until it serves or has ended; then it has no URL.
+// Launch starts a command and waits until it listens or exits. If it exited, URL is empty.
 func (a *App) Launch(command string, args ...string) *Server {
 	a.T.Helper()
 	s := &Server{T: a.T, App: a, Stderr: newLogFile(a.T), Ended: make(chan struct{})}
@@ -94,8 +94,8 @@ func (a *App) Launch(command string, args ...string) *Server {
 	return s
 }
 
-// Stop ends the server as an operator would and checks that it went well. It
-// may be called more than once.
+// Stop sends SIGTERM, waits, and checks the exit status and the log. It may be called more
+// than once.
 func (s *Server) Stop() {
 	s.T.Helper()
 	select {
@@ -108,18 +108,18 @@ func (s *Server) Stop() {
 	case <-s.Ended:
 	case <-time.After(Timeout):
 		_ = s.Cmd.Process.Kill()
-		s.T.Errorf("serve did not end within %s of SIGTERM\n%s", Timeout, s.Stderr.String())
+		s.T.Errorf("serve did not exit within %s of SIGTERM\n%s", Timeout, s.Stderr.String())
 		return
 	}
 	if s.Err != nil {
-		s.T.Errorf("serve ended badly: %v\n%s", s.Err, s.Stderr.String())
+		s.T.Errorf("serve failed: %v\n%s", s.Err, s.Stderr.String())
 	}
 	if log := s.Stderr.String(); strings.Contains(log, "BUG:") || strings.Contains(log, "DATA RACE") || strings.Contains(log, "goroutine ") {
-		s.T.Errorf("the log tells of a fault of ours:\n%s", log)
+		s.T.Errorf("the log has a defect of the server:\n%s", log)
 	}
 }
 
-// Kill ends the server as a crash would.
+// Kill kills the server, as a crash would.
 func (s *Server) Kill() {
 	_ = s.Cmd.Process.Kill()
 	<-s.Ended
@@ -132,7 +132,7 @@ var Client = &http.Client{
 	Timeout:       time.Minute,
 }
 
-// Do sends one request; headers are "name: value" lines.
+// Do sends a request. Headers have the form "name: value".
 func (s *Server) Do(method, path, body string, headers ...string) Answer {
 	s.T.Helper()
 	a, err := s.Try(method, path, body, headers...)
@@ -142,7 +142,7 @@ func (s *Server) Do(method, path, body string, headers ...string) Answer {
 	return a
 }
 
-// Try is do for goroutines that may not end the test.
+// Try is Do for goroutines that must not call Fatal.
 func (s *Server) Try(method, path, body string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Server) Try(method, path, body string, headers ...string) (Answer, erro
 	return Answer{res.StatusCode, res.Header, string(text)}, err
 }
 
-// Get sends a GET with a bearer token, or none when it is empty.
+// Get sends a GET with a bearer token, unless it is empty.
 func (s *Server) Get(path, token string) Answer {
 	s.T.Helper()
 	if token == "" {
@@ -170,16 +170,16 @@ func (s *Server) Get(path, token string) Answer {
 	return s.Do("GET", path, "", "Authorization: Bearer "+token)
 }
 
-// Raw writes bytes to a new connection and reads until the server closes it, or
-// says nothing more for the time given; the first byte may take longer.
+// Raw writes bytes to a new connection and reads until the server closes it or sends
+// nothing for the time given. The first byte may take longer.
 func (s *Server) Raw(request string, quiet time.Duration) string {
 	s.T.Helper()
 	reply, _ := s.Exchange(request, quiet, func(reply string) bool { return reply != "" })
 	return reply
 }
 
-// Exchange is raw, and tells whether the server closed the connection. What comes
-// until enough has come may take longer.
+// Exchange is Raw, and reports whether the server closed the connection. Until enough
+// returns true, bytes may take longer.
 func (s *Server) Exchange(request string, quiet time.Duration, enough func(reply string) bool) (reply string, closed bool) {
 	s.T.Helper()
 	conn, err := net.Dial("tcp", s.Addr)
@@ -208,13 +208,14 @@ func (s *Server) Exchange(request string, quiet time.Duration, enough func(reply
 	}
 }
 
-// WaitUntil waits until something holds, and fails with what the terminal shows.
+// WaitUntil waits until holds returns true. It fails with the log after Timeout, or when
+// the process exits.
 func (s *Server) WaitUntil(what string, holds func() bool) {
 	s.T.Helper()
 	for end := time.Now().Add(Timeout); !holds(); <-time.After(5 * time.Millisecond) {
 		select {
 		case <-s.Ended:
-			s.T.Fatalf("%s: the process has ended: %v\n%s", what, s.Err, s.Stderr.String())
+			s.T.Fatalf("%s: the process has exited: %v\n%s", what, s.Err, s.Stderr.String())
 		default:
 		}
 		if time.Now().After(end) {
@@ -223,26 +224,26 @@ func (s *Server) WaitUntil(what string, holds func() bool) {
 	}
 }
 
-// pollingLines are what the terminal shows of a test that waits.
+// pollingLines matches the lines about requests with which a test polls.
 var pollingLines = regexp.MustCompile(`(?m)^.* GET .* (200|404 route_not_found|503 not_ready) .*\n(.*│ .*\n)?`)
 
-// WaitForOutput waits until the terminal shows a pattern.
+// WaitForOutput waits until the log matches a pattern.
 func (s *Server) WaitForOutput(pattern string) {
 	s.T.Helper()
 	form := regexp.MustCompile(pattern)
-	s.WaitUntil("shown: "+pattern, func() bool { return form.MatchString(s.Stderr.String()) })
+	s.WaitUntil("output: "+pattern, func() bool { return form.MatchString(s.Stderr.String()) })
 }
 
-// WaitForBody waits until a path answers with a text.
+// WaitForBody waits until a path answers with a JSON string.
 func (s *Server) WaitForBody(path, want string) {
 	s.T.Helper()
-	s.WaitUntil(fmt.Sprintf("%s says %q", path, want), func() bool {
+	s.WaitUntil(fmt.Sprintf("%s answers %q", path, want), func() bool {
 		got, err := s.Try("GET", path, "")
 		return err == nil && got.Status == 200 && got.Body == `"`+want+`"`
 	})
 }
 
-// WantBody checks that a path answers with a text now.
+// WantBody checks that a path answers with a JSON string now.
 func (s *Server) WantBody(path, want string) {
 	s.T.Helper()
 	if got := s.Get(path, ""); got.Status != 200 || got.Body != `"`+want+`"` {
@@ -250,8 +251,7 @@ func (s *Server) WantBody(path, want string) {
 	}
 }
 
-// Want is do for an answer of that status, whose body, if it is JSON, is read
-// into v.
+// Want is Do, and checks the status. If v is not nil, it decodes the body into v.
 func (s *Server) Want(status int, v any, method, path, body string, headers ...string) Answer {
 	s.T.Helper()
 	got := s.Do(method, path, body, headers...)
@@ -267,8 +267,8 @@ func (s *Server) Want(status int, v any, method, path, body string, headers ...s
 	return got
 }
 
-// OtherService is a service that an app declares: TLS on loopback, with a certificate
-// that the server trusts.
+// OtherService is a TLS service on loopback that an app may declare. A server that trusts
+// the certificate can reach it.
 func OtherService(t *testing.T, handler http.HandlerFunc) (origin, certificate string) {
 	t.Helper()
 	service := httptest.NewUnstartedServer(handler)
@@ -278,7 +278,8 @@ func OtherService(t *testing.T, handler http.HandlerFunc) (origin, certificate s
 	return service.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: service.Certificate().Raw}))
 }
 
-// Matches checks one answer's status and body.
+// Matches is Do with a bearer token, and checks the status and that a pattern matches the
+// whole body.
 func (s *Server) Matches(status int, want, method, path, body, token string) Answer {
 	s.T.Helper()
 	got := s.Do(method, path, body, "Authorization: Bearer "+token)

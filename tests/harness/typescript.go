@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a careful project asks of its files.
+// ClientConfig is the tsconfig.json of a strict project.
 const ClientConfig = `{
   "compilerOptions": {
     "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom"], "types": [],
@@ -21,7 +21,7 @@ const ClientConfig = `{
   "include": ["*.ts"]
 }`
 
-// NewClientApp is the app of the folder client, with its client.
+// NewClientApp is the app in testdata/client with its generated client.
 func NewClientApp(t *testing.T) *App {
 	t.Helper()
 	a := NewApp(t, MustRead(t, Testdata("client/client.schema")), "")
@@ -32,8 +32,8 @@ func NewClientApp(t *testing.T) *App {
 	return a
 }
 
-// CompileTypeScript checks the files of a folder and writes them as JavaScript to its
-// folder out. It gives what is wrong.
+// CompileTypeScript checks the files of a directory and writes JavaScript to its directory
+// out. It returns the compiler's errors.
 func CompileTypeScript(t *testing.T, dir string) string {
 	t.Helper()
 	tsc, err := TypeChecker()
@@ -49,7 +49,7 @@ func CompileTypeScript(t *testing.T, dir string) string {
 	return string(out)
 }
 
-// TypeChecker is the path of TypeScript's own compiler.
+// TypeChecker returns the path of the TypeScript compiler.
 var TypeChecker = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command(RepoFile("tools/fetch-typescript.sh")).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -58,8 +58,7 @@ var TypeChecker = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// CheckTypes runs the type checker over an app, and gives what it says: of each
-// line, as file:line, all its messages.
+// CheckTypes runs the type checker on an app, and returns its messages by file:line.
 func CheckTypes(t *testing.T, a *App) map[string]string {
 	t.Helper()
 	tsc, err := TypeChecker()
@@ -79,12 +78,12 @@ func CheckTypes(t *testing.T, a *App) map[string]string {
 		if m := place.FindStringSubmatch(line); m != nil {
 			at = m[1] + ":" + m[2]
 		} else if !strings.HasPrefix(line, " ") {
-			t.Fatalf("the type checker says %s", out)
+			t.Fatalf("the type checker printed %s", out)
 		}
 		said[at] += line
 	}
 	if err != nil && len(said) == 0 {
-		t.Fatalf("the type checker failed and said nothing: %v", err)
+		t.Fatalf("the type checker failed without a message: %v", err)
 	}
 	return said
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Signature is what the payment provider sends with a body.
+// Signature is the header value with which GitHub signs a body.
 func Signature(secret, body string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
@@ -31,7 +31,7 @@ func MAC(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// SignedStandard gives the headers of a delivery as Standard Webhooks has them.
+// SignedStandard returns the headers of a Standard Webhooks delivery.
 func SignedStandard(id string, at time.Time, body string) []string {
 	stamp := fmt.Sprint(at.Unix())
 	return []string{
