@@ -12,7 +12,7 @@ var (
 	policyActions = append(slices.Clone(grantActions), "all")
 )
 
-// checkActions reports unknown actions and those given twice.
+// checkActions reports unknown and repeated actions.
 func (r *report) checkActions(actions []syntax.Ident, known []string) {
 	given := map[string]bool{}
 	for _, a := range actions {
@@ -34,7 +34,7 @@ func (r *report) checkActions(actions []syntax.Ident, known []string) {
 	}
 }
 
-// actionParts are the single actions that one word stands for.
+// actionParts are the single actions that a word means.
 func actionParts(action string) []string {
 	switch action {
 	case "write":
@@ -45,7 +45,7 @@ func actionParts(action string) []string {
 	return []string{action}
 }
 
-// onlyUpdates reports that each of the actions has an old and a new row.
+// onlyUpdates reports whether all actions can be updates, which have an old and a new row.
 func onlyUpdates(actions []syntax.Ident) bool {
 	for _, a := range actions {
 		if a.Name != "update" && a.Name != "write" && a.Name != "all" {

@@ -10,15 +10,14 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// builder makes the model's entities, types and rules of declarations in which
-// no mistake was found.
+// builder builds the entities, types and rules of the model. The declarations have no errors.
 type builder struct {
 	*app
 	enums map[string]*schema.Enum
 	types map[string]*schema.ObjectType
 }
 
-// build completes the schema.
+// build completes the model.
 func build(a *app) {
 	b := builder{a, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
 	b.declare()
@@ -35,7 +34,7 @@ func build(a *app) {
 	for _, d := range a.decls {
 		switch d := d.(type) {
 		case *syntax.EntityDecl:
-			b.entityRest(a.schema.Entity(d.Name.Name), d)
+			b.entityReferences(a.schema.Entity(d.Name.Name), d)
 		case *syntax.APIKeysDecl:
 			b.rulesOfScopes(d)
 		case *syntax.FunctionsDecl:
@@ -44,7 +43,7 @@ func build(a *app) {
 	}
 }
 
-// declare makes what types may name, as yet empty.
+// declare creates enums, types and entities, without fields, so that types can refer to them.
 func (b *builder) declare() {
 	for _, d := range b.decls {
 		switch d := d.(type) {
@@ -115,10 +114,10 @@ func (b *builder) typeOf(ref *syntax.TypeRef) schema.Type {
 	return t
 }
 
-// hasExternalIDs reports that an identity provider makes the entity's ids.
+// hasExternalIDs reports whether an identity provider creates the entity's ids.
 func (b *builder) hasExternalIDs(entity string) bool { return entity == b.user || entity == b.tenant }
 
-// setBounds sets the bounds that a type has in parentheses.
+// setBounds sets the bounds of a type from its arguments.
 func setBounds(t *schema.Type, args *syntax.TypeArgs) {
 	if args == nil {
 		return
@@ -139,13 +138,13 @@ func setBounds(t *schema.Type, args *syntax.TypeArgs) {
 
 // bound is the value of @min or @max.
 func (b *builder) bound(t *schema.Type, lit *syntax.Literal) schema.Value {
-	v := constantOf(lit)
+	v := literalValue(lit)
 	if v.Kind() != schema.KindText {
 		return v
 	}
 	v, err := unbounded(t).ParseText(lit.Text)
 	if err != nil {
-		panic("BUG: a bound that was checked is no value of its type: " + err.Error())
+		panic("BUG: checked bound is not a value of its type: " + err.Error())
 	}
 	return v
 }
@@ -175,9 +174,9 @@ func (b *builder) setDefault(f *schema.Field, v syntax.SettingValue) {
 	}
 }
 
-// fromLiteral is a checked literal as a value of the type.
+// fromLiteral converts a checked literal to a value of the type.
 func fromLiteral(t *schema.Type, lit *syntax.Literal) schema.Value {
-	v := constantOf(lit)
+	v := literalValue(lit)
 	var err error
 	switch {
 	case t.Kind == schema.JSON:
@@ -188,22 +187,22 @@ func fromLiteral(t *schema.Type, lit *syntax.Literal) schema.Value {
 		v, err = t.Parse(v.AppendPlain(nil))
 	}
 	if err != nil {
-		panic("BUG: a default that was checked is no value of its type: " + err.Error())
+		panic("BUG: checked default is not a value of its type: " + err.Error())
 	}
 	return v
 }
 
-// unbounded is the type without its bounds: those of a literal were checked before.
+// unbounded is the type without its bounds, which were checked for literals.
 func unbounded(t *schema.Type) *schema.Type {
 	return &schema.Type{Kind: t.Kind, Digits: t.Digits, Places: t.Places}
 }
 
-// jsonOf is the literal as a JSON value: a duration in seconds.
+// jsonOf is the JSON form of a literal; a duration is in seconds.
 func jsonOf(l *syntax.Literal) []byte {
 	if l.Kind == syntax.DurationLit {
 		return schema.IntValue(int64(l.Duration / time.Second)).AppendPlain(nil)
 	}
-	return constantOf(l).AppendPlain(nil)
+	return literalValue(l).AppendPlain(nil)
 }
 
 func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
@@ -227,8 +226,8 @@ func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
 	}
 }
 
-// entityRest makes what needs the fields of all entities.
-func (b *builder) entityRest(e *schema.Entity, d *syntax.EntityDecl) {
+// entityReferences builds the parts of an entity that refer to fields of any entity.
+func (b *builder) entityReferences(e *schema.Entity, d *syntax.EntityDecl) {
 	for i, f := range e.Fields {
 		if attr := d.Fields[i].Attr("inverse"); attr != nil {
 			f.Inverse = f.Type.Entity.Field(attr.Ref.Name)
@@ -258,7 +257,7 @@ func (b *builder) policy(e *schema.Entity, d *syntax.PolicyDecl) *schema.Policy 
 		p.To = append(p.To, to)
 	}
 	if d.When != nil {
-		p.When = compileRule(d.When, rulePlace{entity: e, model: b.schema})
+		p.When = buildRule(d.When, ruleBuilder{entity: e, model: b.schema})
 	}
 	return p
 }
@@ -283,7 +282,7 @@ func (b *builder) rulesOfScopes(d *syntax.APIKeysDecl) {
 				}
 			}
 			if len(decl.Issues) > 0 {
-				scope.Issue = compileRule(decl.Issues[0].When, rulePlace{})
+				scope.Issue = buildRule(decl.Issues[0].When, ruleBuilder{})
 			}
 		}
 	}
@@ -291,11 +290,11 @@ func (b *builder) rulesOfScopes(d *syntax.APIKeysDecl) {
 
 func (b *builder) grantRules(d *syntax.GrantDecl) []*schema.Rule {
 	if !b.schema.Typed {
-		return []*schema.Rule{compileRule(d.Where, rulePlace{})}
+		return []*schema.Rule{buildRule(d.Where, ruleBuilder{})}
 	}
 	var rules []*schema.Rule
 	for _, name := range d.Entities {
-		rules = append(rules, compileRule(d.Where, rulePlace{entity: b.schema.Entity(name.Name), model: b.schema}))
+		rules = append(rules, buildRule(d.Where, ruleBuilder{entity: b.schema.Entity(name.Name), model: b.schema}))
 	}
 	return rules
 }
@@ -316,7 +315,7 @@ func (b *builder) functions(d *syntax.FunctionsDecl) {
 	}
 }
 
-// auth fills in the auth block's settings.
+// auth sets the settings of the auth block.
 func (b *builder) auth(d *syntax.AuthDecl) {
 	auth := &b.schema.Auth
 	auth.Roles, auth.User, auth.Tenant = b.roleNames, b.user, b.tenant
@@ -376,7 +375,7 @@ func jwtSession(d *syntax.SessionDecl) *schema.JWTSession {
 	return s
 }
 
-// textsOf gives the strings, or the names, of a list.
+// textsOf returns the strings or the names of a list.
 func textsOf(v syntax.SettingValue) []string {
 	var texts []string
 	for _, elem := range v.(*syntax.ListSetting).Elems {
@@ -390,7 +389,7 @@ func textsOf(v syntax.SettingValue) []string {
 	return texts
 }
 
-// claimOf gives the name in claim("name").
+// claimOf returns the name in claim("name").
 func claimOf(v syntax.SettingValue) string {
 	return v.(*syntax.NameSetting).Args[0].(*syntax.Literal).Text
 }

@@ -16,7 +16,7 @@ type authChecker struct {
 	origins originChecker
 }
 
-// checkAuth checks the auth block and notes roles, user and tenant.
+// checkAuth checks the auth block and records roles, user and tenant.
 func (c *authChecker) checkAuth() {
 	for _, d := range c.decls {
 		auth, ok := d.(*syntax.AuthDecl)
@@ -39,10 +39,10 @@ func (c *authChecker) checkAuth() {
 				}
 			}
 		}
-		kinds := namesTaken{}
+		kinds := seenNames{}
 		c.sessions = c.sessions || len(auth.Sessions) > 0
 		for _, session := range auth.Sessions {
-			if first, twice := kinds.take(session.Kind); twice {
+			if first, twice := kinds.add(session.Kind); twice {
 				c.errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, at(session.Kind.Loc, first))
 			}
 			c.cookies = c.cookies || session.Kind.Name == "cookie"
@@ -52,9 +52,9 @@ func (c *authChecker) checkAuth() {
 }
 
 func (c *authChecker) declareRoles(v syntax.SettingValue) {
-	taken := namesTaken{}
+	taken := seenNames{}
 	for _, role := range c.nameList(v) {
-		if first, twice := taken.take(role); twice {
+		if first, twice := taken.add(role); twice {
 			c.errorf("E211", role.Loc, "role %q is already declared at %s", role.Name, at(role.Loc, first))
 			continue
 		}
@@ -62,8 +62,8 @@ func (c *authChecker) declareRoles(v syntax.SettingValue) {
 	}
 }
 
-// entityName returns the entity that a setting of auth names. Without entities
-// there is nothing it could be checked against.
+// entityName returns the entity that a setting of auth names. In untyped mode the name is
+// not checked.
 func (c *authChecker) entityName(s *syntax.Setting) string {
 	name, ok := c.bareName(s.Value, "an entity")
 	if !ok || !c.schema.Typed {
@@ -112,10 +112,10 @@ func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 	}
 }
 
-// hostPrefix lets browsers take a cookie only over HTTPS, from the very host.
+// hostPrefix makes browsers accept a cookie only over HTTPS and from the host itself.
 const hostPrefix = "__Host-"
 
-// checkCookieName wants a token (RFC 6265, section 4.1.1) that browsers keep.
+// checkCookieName requires a token (RFC 6265, section 4.1.1) that browsers accept.
 func (c *authChecker) checkCookieName(name *syntax.Literal) {
 	rest, prefixed := strings.CutPrefix(name.Text, hostPrefix)
 	isOther := func(r rune) bool {
@@ -131,7 +131,7 @@ func (c *authChecker) checkCookieName(name *syntax.Literal) {
 	}
 }
 
-// jwtAlgorithms are those whose keys a JWKS can publish.
+// jwtAlgorithms are the algorithms whose keys a JWKS can contain.
 var jwtAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
 
 func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
@@ -140,10 +140,10 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 		given[s.Name.Name] = true
 		switch s.Name.Name {
 		case "issuer", "audience":
-			c.filled(s.Name.Name, s.Value)
+			c.nonBlank(s.Name.Name, s.Value)
 		case "jwks":
-			if place, ok := c.filled("jwks", s.Value); ok {
-				c.checkKeySet(place)
+			if location, ok := c.nonBlank("jwks", s.Value); ok {
+				c.checkKeySet(location)
 			}
 		case "algorithms":
 			for _, alg := range c.nameList(s.Value) {
@@ -151,7 +151,7 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 			}
 		case "roles", "tenant":
 			if name, ok := c.claim(s.Value); ok {
-				c.filled("the claim of "+s.Name.Name, name)
+				c.nonBlank("the claim of "+s.Name.Name, name)
 			}
 		}
 	}
@@ -162,8 +162,8 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 	}
 }
 
-// filled wants a string that is more than blanks.
-func (c *authChecker) filled(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
+// nonBlank requires a string that is not blank.
+func (c *authChecker) nonBlank(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
 	lit, ok := c.str(v)
 	if ok && strings.TrimSpace(lit.Text) == "" {
 		c.errorf("E530", lit.Loc, "jwt: %s is empty, so it would not be checked: write the expected value", what)
@@ -172,24 +172,24 @@ func (c *authChecker) filled(what string, v syntax.SettingValue) (*syntax.Litera
 	return lit, ok
 }
 
-// checkKeySet checks where a provider's keys are: what sends them decides who is
-// signed in.
-func (c *authChecker) checkKeySet(place *syntax.Literal) {
-	u, err := url.Parse(place.Text)
+// checkKeySet checks the location of a provider's keys. Their sender controls who can sign
+// in, so it must be authenticated.
+func (c *authChecker) checkKeySet(location *syntax.Literal) {
+	u, err := url.Parse(location.Text)
 	switch {
-	case isFileName(place.Text):
+	case isFileName(location.Text):
 	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
-		c.errorf("E530", place.Loc, "jwks: %q is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", place.Text)
+		c.errorf("E530", location.Loc, "jwks: %q is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Text)
 	}
 }
 
-// isFileName reports a place that is no URL, nor meant to be one.
-func isFileName(place string) bool {
-	return !strings.Contains(place, ":") && !strings.HasPrefix(place, "//")
+// isFileName reports whether location is a file name: not a URL, and not meant to be one.
+func isFileName(location string) bool {
+	return !strings.Contains(location, ":") && !strings.HasPrefix(location, "//")
 }
 
-// isLoopback reports a host of this machine alone.
+// isLoopback reports whether host is a loopback address or localhost.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()

@@ -17,9 +17,9 @@ func (c *entityChecker) checkEnums() {
 			continue
 		}
 		c.fields.typeName("enum", enum.Name)
-		taken := namesTaken{}
+		taken := seenNames{}
 		for _, v := range enum.Values {
-			if first, twice := taken.take(v); twice {
+			if first, twice := taken.add(v); twice {
 				c.errorf("E211", v.Loc, "value %q is already declared in %s at %s", v.Name, enum.Name.Name, at(v.Loc, first))
 			}
 		}
@@ -46,7 +46,7 @@ func (c *entityChecker) checkEntities() {
 			if f.Type != nil && f.Name.Name != "" {
 				c.checkAttrs(e, f)
 				c.checkRelation(e, f)
-				c.checkGiven(e, f)
+				c.checkInsertable(e, f)
 			}
 		}
 		for _, attr := range e.decl.Attrs {
@@ -87,7 +87,7 @@ func (c *entityChecker) checkTenant(e *entityInfo) {
 		switch {
 		case !c.tenantSet:
 			c.missing("E225", attr.Loc, "%s has a @tenant field but auth.tenant is not set", e.name())
-		case c.tenant == "": // reported where it is set
+		case c.tenant == "": // reported at auth.tenant
 		case f.Type.Name.Name != c.tenant || f.Type.List:
 			c.errorf("E223", attr.Loc, "@tenant field %s.%s must be of type %s (auth.tenant), not %s", e.name(), f.Name.Name, c.tenant, describeType(f.Type))
 		}
@@ -110,16 +110,16 @@ func (c *entityChecker) checkAttrs(e *entityInfo, f *syntax.FieldDecl) {
 				c.errorf("E212", f.Type.Loc, "@%s needs a field of type time, not %s", attr.Name.Name, describeType(f.Type))
 			}
 		case "onDelete":
-			if c.known(f) && (c.target(f) == nil || f.Type.List) {
+			if c.typeExists(f) && (c.target(f) == nil || f.Type.List) {
 				c.errorf("E212", f.Type.Loc, "@onDelete needs a to-one relation, not %s", describeType(f.Type))
-			} else if c.known(f) && attr.Ref != nil {
+			} else if c.typeExists(f) && attr.Ref != nil {
 				c.checkOnDelete(e, f, attr)
 			}
 		}
 	}
 }
 
-// checkOnDelete checks what becomes of rows whose relation's target is deleted.
+// checkOnDelete checks @onDelete(restrict | cascade | clear).
 func (c *entityChecker) checkOnDelete(e *entityInfo, f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	target := c.target(f)
 	switch what := attr.Ref.Name; {
@@ -130,8 +130,8 @@ func (c *entityChecker) checkOnDelete(e *entityInfo, f *syntax.FieldDecl, attr *
 	}
 }
 
-// checkGiven warns of a field that every row needs and nobody can give.
-func (c *entityChecker) checkGiven(e *entityInfo, f *syntax.FieldDecl) {
+// checkInsertable warns of a required field that no handler can set.
+func (c *entityChecker) checkInsertable(e *entityInfo, f *syntax.FieldDecl) {
 	if f.Type == nil || f.Type.Optional || f.Default != nil || f.Attr("readonly") == nil {
 		return
 	}
@@ -144,14 +144,14 @@ func indexable(f *syntax.FieldDecl) bool {
 	return f.Type == nil || !f.Type.List && f.Type.Name.Name != "json" && f.Type.Name.Name != "bytes"
 }
 
-// checkRelation checks the field as a relation.
+// checkRelation checks a field whose type may be an entity.
 func (c *entityChecker) checkRelation(e *entityInfo, f *syntax.FieldDecl) {
 	inverse, target := f.Attr("inverse"), c.target(f)
 	_, isType := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
 	switch {
 	case isType:
 		c.errorf("E212", f.Type.Name.Loc, "type %s describes a request or a result and cannot be stored: use json, or make it an entity", f.Type.Name.Name)
-	case inverse != nil && c.known(f) && (target == nil || !f.Type.List):
+	case inverse != nil && c.typeExists(f) && (target == nil || !f.Type.List):
 		c.errorf("E219", inverse.Loc, "@inverse needs a to-many relation (%s: Entity[]), not %s", f.Name.Name, describeType(f.Type))
 	case target == nil:
 	case f.Type.List && inverse == nil:
@@ -179,7 +179,7 @@ func (c *entityChecker) checkInverse(e *entityInfo, f *syntax.FieldDecl, attr *s
 	c.inverseOf[back] = e.name() + "." + f.Name.Name
 }
 
-// relations names the to-one relations from one entity to another.
+// relations returns the names of the to-one relations from one entity to another.
 func (c *entityChecker) relations(from, to *entityInfo) []string {
 	var names []string
 	for _, f := range from.decl.Fields {
@@ -191,13 +191,13 @@ func (c *entityChecker) relations(from, to *entityInfo) []string {
 }
 
 func (c *entityChecker) checkIndex(e *entityInfo, attr *syntax.EntityAttr) {
-	taken := namesTaken{}
+	taken := seenNames{}
 	for _, col := range attr.Columns {
 		if col.Name.Name == "" {
 			continue
 		}
 		f := e.fields[col.Name.Name]
-		switch _, twice := taken.take(col.Name); {
+		switch _, twice := taken.add(col.Name); {
 		case f == nil:
 			c.missing("E216", attr.Loc, "@@%s names the unknown field %q of %s%s", attr.Name.Name, col.Name.Name, e.name(), c.didYouMean(col.Name.Name, e.fieldNames()))
 		case !indexable(f):

@@ -23,7 +23,7 @@ func (c *fieldChecker) typeName(word string, name syntax.Ident) {
 	case slices.Contains(schema.BuiltinTypes, name.Name):
 		c.errorf("E201", name.Loc, "%q is a reserved name", name.Name)
 	case !unicode.IsUpper(first):
-		c.soften("202", name.Loc, "%s names begin with a capital letter: %q", word, name.Name)
+		c.errorIfTyped("202", name.Loc, "%s names begin with a capital letter: %q", word, name.Name)
 	}
 }
 
@@ -34,15 +34,14 @@ func firstRune(s string) (rune, bool) {
 	return 0, false
 }
 
-// reservedFields mean something of their own at the start of a name in a rule.
+// reservedFields have a meaning of their own at the start of a name in a rule.
 var reservedFields = []string{"auth", "old", "new", "outer", "now", "null", "true", "false", "not", "exists"}
 
-// checkFields checks the fields of an entity or a type, or the parameters of a
-// function.
+// checkFields checks the fields of an entity or a type, or the parameters of a function.
 func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
-	taken := namesTaken{}
+	taken := seenNames{}
 	for _, f := range fields {
-		if first, twice := taken.take(f.Name); twice {
+		if first, twice := taken.add(f.Name); twice {
 			c.errorf("E211", f.Name.Loc, "field %q is already declared in %s at %s", f.Name.Name, owner, at(f.Name.Loc, first))
 		}
 		switch first, named := firstRune(f.Name.Name); {
@@ -50,7 +49,7 @@ func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
 		case slices.Contains(reservedFields, f.Name.Name):
 			c.errorf("E201", f.Name.Loc, "%q is a reserved name", f.Name.Name)
 		case !unicode.IsLower(first):
-			c.soften("202", f.Name.Loc, "field names begin with a lower-case letter: %q", f.Name.Name)
+			c.errorIfTyped("202", f.Name.Loc, "field names begin with a lower-case letter: %q", f.Name.Name)
 		}
 		if f.Type == nil {
 			continue
@@ -61,7 +60,7 @@ func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
 	}
 }
 
-// checkType checks that a used type exists and its arguments make sense.
+// checkType checks that a type exists and that its arguments are valid.
 func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	name := t.Name.Name
 	switch {
@@ -75,7 +74,7 @@ func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	}
 }
 
-// checkTypeArgs checks string(1..32), decimal(12,2) and the like.
+// checkTypeArgs checks arguments as in string(1..32) and decimal(12,2).
 func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 	name, args := t.Name.Name, t.Args
 	refuse := func(format string, a ...any) {
@@ -117,10 +116,10 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 		switch name := attr.Name.Name; name {
 		case "min", "max":
 			if !f.Type.List && slices.Contains([]string{"int", "float", "decimal", "duration", "time", "date"}, f.Type.Name.Name) {
-				if why := misfit(f.Type, attr.Arg); why != "" {
+				if why := mismatch(f.Type, attr.Arg); why != "" {
 					c.errorf("E213", attr.Loc, "@%s(%s) %s", name, attr.Arg.Raw, why)
 				}
-			} else if c.known(f) {
+			} else if c.typeExists(f) {
 				c.errorf("E213", attr.Loc, "@%s needs a number, a duration or a time, not %s", name, describeType(f.Type))
 			}
 		case "pattern":
@@ -137,7 +136,7 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 }
 
 func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
-	if c.known(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
+	if c.typeExists(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
 		c.errorf("E218", attr.Loc, "@pattern needs a text field, not %s", describeType(f.Type))
 		return
 	}
@@ -149,14 +148,14 @@ func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr)
 	c.checkPatternBounds(f, attr)
 }
 
-// checkPatternBounds checks what matching the pattern may cost.
+// checkPatternBounds checks the cost of matching the pattern.
 func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	program := schema.PatternProgram(attr.Arg.Text)
 	if program > schema.MaxPatternProgram {
 		c.errorf("E248", attr.Loc, "the pattern compiles to %d instructions; the limit is %d: use smaller repetitions", program, schema.MaxPatternProgram)
 		return
 	}
-	if !c.known(f) || f.Type.Args != nil && f.Type.Args.First == nil {
+	if !c.typeExists(f) || f.Type.Args != nil && f.Type.Args.First == nil {
 		return // reported
 	}
 	t := schema.Type{Kind: schema.BuiltinKind(f.Type.Name.Name)}
@@ -173,7 +172,7 @@ func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.Fiel
 
 // checkDefault checks that the default is a value of the field.
 func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
-	if f.Default == nil || !c.known(f) {
+	if f.Default == nil || !c.typeExists(f) {
 		return
 	}
 	refuse := func(format string, a ...any) { c.errorf("E214", f.Default.Span(), format, a...) }
@@ -204,9 +203,9 @@ func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 			refuse("the default %s is not %s", v.Name.Name, article(f.Type.Name.Name))
 		}
 	case *syntax.Literal:
-		why := misfit(f.Type, v)
+		why := mismatch(f.Type, v)
 		if why == "" {
-			why = outside(f, v)
+			why = violatedBound(f, v)
 		}
 		if why != "" {
 			refuse("the default %s %s", v.Raw, why)
@@ -225,10 +224,10 @@ func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingV
 	}
 }
 
-// valueOf is the value of a literal, where a string stands for a value of the
-// type.
+// valueOf is the value of a literal. A string is converted to a time, a date or a decimal if
+// t is that type.
 func valueOf(t *syntax.TypeRef, lit *syntax.Literal) schema.Value {
-	v := constantOf(lit)
+	v := literalValue(lit)
 	if lit.Kind != syntax.StringLit {
 		return v
 	}
@@ -239,8 +238,8 @@ func valueOf(t *syntax.TypeRef, lit *syntax.Literal) schema.Value {
 	return v
 }
 
-// outside says which @min, @max or @pattern a literal breaks; "" when none.
-func outside(f *syntax.FieldDecl, lit *syntax.Literal) string {
+// violatedBound says which @min, @max or @pattern a literal violates; "" if none.
+func violatedBound(f *syntax.FieldDecl, lit *syntax.Literal) string {
 	for _, attr := range f.Attrs {
 		if attr.Arg == nil {
 			continue
@@ -260,24 +259,24 @@ func outside(f *syntax.FieldDecl, lit *syntax.Literal) string {
 	return ""
 }
 
-// misfit says why a literal is not a value of a scalar type: "is not an int",
-// "is outside 1..100"; "" when it is one.
-func misfit(t *syntax.TypeRef, lit *syntax.Literal) string {
+// mismatch says why a literal is not a value of a built-in type: "is not an int", "is outside
+// 1..100". It returns "" if the literal is a value of the type.
+func mismatch(t *syntax.TypeRef, lit *syntax.Literal) string {
 	name := t.Name.Name
 	ok := true
 	switch name {
 	case "int":
 		if lit.Kind == syntax.IntLit {
-			return misfitRange(t, lit)
+			return mismatchRange(t, lit)
 		}
 		ok = false
 	case "float":
 		if lit.Kind == syntax.IntLit || lit.Kind == syntax.DecimalLit {
-			return misfitRange(t, lit)
+			return mismatchRange(t, lit)
 		}
 		ok = false
 	case "decimal":
-		return misfitDecimal(t, lit)
+		return mismatchDecimal(t, lit)
 	case "bool":
 		ok = lit.Kind == syntax.BoolLit
 	case "duration":
@@ -288,7 +287,7 @@ func misfit(t *syntax.TypeRef, lit *syntax.Literal) string {
 	case "json":
 	case "string", "text":
 		if lit.Kind == syntax.StringLit {
-			return misfitLength(t, lit)
+			return mismatchLength(t, lit)
 		}
 		ok = false
 	default:
@@ -300,21 +299,20 @@ func misfit(t *syntax.TypeRef, lit *syntax.Literal) string {
 	return ""
 }
 
-// hasForm reports that text is a value of a scalar that is written as a string
-// of a certain form.
+// hasForm reports whether text is a value of a built-in type that is written as a string.
 func hasForm(scalar, text string) bool {
 	_, err := (&schema.Type{Kind: schema.BuiltinKind(scalar)}).ParseText(text)
 	return err == nil
 }
 
-func misfitRange(t *syntax.TypeRef, lit *syntax.Literal) string {
+func mismatchRange(t *syntax.TypeRef, lit *syntax.Literal) string {
 	if t.Args == nil || t.Args.First == nil || t.Args.Second == nil {
 		if lit.Kind == syntax.IntLit && (lit.Int > schema.MaxSafeInteger || lit.Int < -schema.MaxSafeInteger) {
 			return "is beyond 2^53"
 		}
 		return ""
 	}
-	value := constantOf(lit)
+	value := literalValue(lit)
 	below, _ := value.Compare(schema.IntValue(t.Args.First.Int))
 	above, _ := value.Compare(schema.IntValue(t.Args.Second.Int))
 	if below < 0 || above > 0 {
@@ -323,7 +321,7 @@ func misfitRange(t *syntax.TypeRef, lit *syntax.Literal) string {
 	return ""
 }
 
-func misfitLength(t *syntax.TypeRef, lit *syntax.Literal) string {
+func mismatchLength(t *syntax.TypeRef, lit *syntax.Literal) string {
 	if t.Args == nil || t.Args.First == nil {
 		return ""
 	}
@@ -337,7 +335,7 @@ func misfitLength(t *syntax.TypeRef, lit *syntax.Literal) string {
 	return ""
 }
 
-func misfitDecimal(t *syntax.TypeRef, lit *syntax.Literal) string {
+func mismatchDecimal(t *syntax.TypeRef, lit *syntax.Literal) string {
 	text := lit.Text
 	switch lit.Kind {
 	case syntax.IntLit:
@@ -362,7 +360,7 @@ func misfitDecimal(t *syntax.TypeRef, lit *syntax.Literal) string {
 
 var decimalForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// article puts "a" or "an" before the name of a type that takes one.
+// article prepends "a" or "an" to the name of a type.
 func article(name string) string {
 	if name == "json" || name == "bytes" {
 		return name

@@ -11,7 +11,7 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// originChecker checks origins: those that handlers call, and those of web pages.
+// originChecker checks the origins that handlers call, and the origins of web pages.
 type originChecker struct{ *app }
 
 // checkOutbound checks the origins that handlers may call.
@@ -56,8 +56,8 @@ func (c *originChecker) checkOrigin(lit *syntax.Literal) {
 	}
 }
 
-// hostKind says whether a host is certainly private, and whether it is a name
-// and not an address.
+// hostKind reports whether a host is known to be private, and whether it is a name and not an
+// address.
 func hostKind(host string) (private, named bool) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		addr = addr.Unmap()
@@ -70,8 +70,8 @@ func hostKind(host string) (private, named bool) {
 	return false, isHostName(host)
 }
 
-// isHostName reports letters, digits, dots and hyphens, and no look of an
-// address: the last label is not a number.
+// isHostName reports whether host consists of letters, digits, dots and hyphens and does not
+// look like an address: its last label is not a number.
 func isHostName(host string) bool {
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
@@ -85,8 +85,8 @@ func isHostName(host string) bool {
 	return !strings.HasPrefix(labels[len(labels)-1], "0x") && strings.ContainsFunc(labels[len(labels)-1], syntax.IsLetter)
 }
 
-// checkPageOrigin wants an origin of pages as browsers write it (RFC 6454, section 6.1):
-// another one would never be met.
+// checkPageOrigin requires an origin in the form that browsers send (RFC 6454, section 6.1).
+// Any other form would never match.
 func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) {
 	refuse := func(format string, args ...any) {
 		c.errorf("E427", origin.Loc, "%s: %q %s", setting, origin.Text, fmt.Sprintf(format, args...))
@@ -117,11 +117,11 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 	}
 }
 
-// isOriginHost reports a host's name or address in small letters.
+// isOriginHost reports whether host is a name or an address.
 func isOriginHost(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || isHostName(host)
 }
 
-// anyOrigin lets pages of every origin read answers.
+// anyOrigin lets pages of every origin read the responses.
 const anyOrigin = "*"

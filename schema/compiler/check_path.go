@@ -18,7 +18,7 @@ const (
 	maxPathBytes = 1024
 )
 
-// segmentKind tells static text from parameters.
+// segmentKind distinguishes static text and parameters.
 type segmentKind int
 
 const (
@@ -27,7 +27,7 @@ const (
 	rest               // *name
 )
 
-// segment is one piece of a path, without the slash before it.
+// segment is a segment of a path, without the slash before it.
 type segment struct {
 	kind segmentKind
 	text string
@@ -65,7 +65,7 @@ func pathText(segments []segment) string {
 	return b.String()
 }
 
-// joinPath joins a path to the prefixes around it.
+// joinPath joins a path to the prefixes of its groups.
 func joinPath(prefix, own []segment) (path string, params []string) {
 	whole := append(slices.Clip(prefix), own...)
 	for _, s := range whole {
@@ -76,7 +76,7 @@ func joinPath(prefix, own []segment) (path string, params []string) {
 	return pathText(whole), params
 }
 
-// shapeOf is a path without the names of its parameters.
+// shapeOf is the path without the names of its parameters.
 func shapeOf(path string) string {
 	segments := splitPath(path)
 	for i := range segments {
@@ -87,8 +87,8 @@ func shapeOf(path string) string {
 	return pathText(segments)
 }
 
-// checkPrefix checks the prefix of a group inside outer. On false its segments
-// are not all right.
+// checkPrefix checks the prefix of a group inside the prefix outer. It returns false if a
+// segment is not valid.
 func (c *pathChecker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segment, bool) {
 	prefix := lit.Text
 	switch {
@@ -110,7 +110,7 @@ func (c *pathChecker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segme
 	return segments, c.checkParams(lit.Loc, outer, segments) && ok
 }
 
-// checkPath checks the path of a route inside outer.
+// checkPath checks the path of a route inside the prefix outer.
 func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, bool) {
 	if !strings.HasPrefix(path.Raw, "/") {
 		c.errorf("E401", path.Loc, "the path %q must begin with /", path.Raw)
@@ -119,7 +119,7 @@ func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, b
 	segments := splitPath(path.Raw)
 	own := segments
 	if n := len(own); n > 1 && own[n-1] == (segment{}) {
-		own = own[:n-1] // "/a/" is not "/a", and requests can reach both
+		own = own[:n-1] // "/a/" and "/a" are different paths, and both are valid
 	}
 	ok := c.checkSegments(path.Loc, "path", path.Raw, own)
 	for i, s := range segments {
@@ -132,7 +132,7 @@ func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, b
 	return segments, c.checkParams(path.Loc, outer, segments) && ok
 }
 
-// checkSegments checks each segment for itself and reports the first mistake.
+// checkSegments checks each segment and reports the first error.
 func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments []segment) bool {
 	for _, s := range segments {
 		switch {
@@ -170,7 +170,7 @@ func (c *pathChecker) badParam(span diag.Span, s segment) {
 	c.errorf("E404", span, "%q is not a parameter: %s must follow the %s", mark+s.text, name, called)
 }
 
-// checkParams reports a parameter that is given twice, the second time in own.
+// checkParams reports a parameter of own that repeats one of outer or own.
 func (c *pathChecker) checkParams(span diag.Span, outer, own []segment) bool {
 	seen := map[string]bool{}
 	for _, s := range outer {
@@ -191,7 +191,7 @@ func (c *pathChecker) checkParams(span diag.Span, outer, own []segment) bool {
 	return true
 }
 
-// shorten keeps messages on a line.
+// shorten quotes a path and cuts it if it is too long for a message.
 func shorten(path string) string {
 	if len(path) > 60 {
 		path = path[:60] + "…"

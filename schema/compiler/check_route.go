@@ -33,16 +33,16 @@ func newRouteChecker(a *app) *routeChecker {
 
 const maxRoutes = 2000
 
-// group is where a route stands.
+// group is the context of a route: its groups' settings and prefixes.
 type group struct {
 	settings settings
-	// prefix holds the segments of all prefixes around, broken tells that one
-	// of them was wrong.
+	// prefix has the segments of all enclosing prefixes. broken reports that one of them is
+	// not valid.
 	prefix []segment
 	broken bool
 }
 
-// checkRoutes checks all groups and routes and builds the routing table.
+// checkRoutes checks all groups and routes and builds the model's routes.
 func (c *routeChecker) checkRoutes() {
 	for _, d := range c.decls {
 		if routes, ok := d.(*syntax.RoutesDecl); ok {
@@ -75,13 +75,13 @@ func (c *routeChecker) checkGroup(d *syntax.RoutesDecl, in group) {
 func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.settings.checkSettings(d.Settings, onRoute)
 	c.checkBodyless(d)
-	c.handlerName(d.Handler)
+	c.checkHandlerName(d.Handler)
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
 	route.Path, route.Params = joinPath(in.prefix, own)
 	if ok && !in.broken {
-		c.checkPlace(d, route)
+		c.checkFullPath(d, route)
 	}
 
 	span, label := head(d), route.Method+" "+route.Path
@@ -99,11 +99,11 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.schema.Routes = append(c.schema.Routes, route)
 }
 
-// head is the place of a route's method and path.
+// head is the span of a route's method and path.
 func head(d *syntax.RouteDecl) diag.Span { return d.Method.Loc.To(d.Path.Loc) }
 
-// checkPlace checks the whole path and that no other route matches the same.
-func (c *routeChecker) checkPlace(d *syntax.RouteDecl, route schema.Route) {
+// checkFullPath checks the whole path, and that no other route matches the same requests.
+func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 	switch {
 	case len(c.schema.Routes) == maxRoutes:
 		c.errorf("E425", d.Path.Loc, "more than 2,000 routes")
@@ -125,8 +125,8 @@ func (c *routeChecker) checkPlace(d *syntax.RouteDecl, route schema.Route) {
 	c.shapes[shape] = d.Loc
 }
 
-// handlerName refuses names that can be no handler's export.
-func (c *routeChecker) handlerName(name syntax.Ident) {
+// checkHandlerName refuses names that a module cannot export as a handler.
+func (c *routeChecker) checkHandlerName(name syntax.Ident) {
 	if name.Name == "memory" || strings.HasPrefix(name.Name, "_") || strings.HasPrefix(name.Name, "runner_") {
 		c.errorf("E201", name.Loc, "%q is a reserved name: give the handler another name", name.Name)
 	}
@@ -147,8 +147,7 @@ func hasBody(method string) bool {
 	return method != "GET" && method != "HEAD" && method != "OPTIONS"
 }
 
-// effectiveAuth returns the auth mode that holds, or false when there is none
-// that could be read.
+// effectiveAuth returns the effective auth mode, or false if there is none that could be read.
 func (c *routeChecker) effectiveAuth(set settings, span diag.Span, code, label string) (schema.Auth, bool) {
 	switch {
 	case set.auth == nil && code == "E400":
@@ -173,8 +172,8 @@ func (c *routeChecker) effectiveAuth(set settings, span diag.Span, code, label s
 	return auth, readable && !mixed
 }
 
-// addMode joins one declared mode to a; anySession is set by a session without
-// roles. It reports whether all of the mode could be read.
+// addMode adds a declared mode to a. It sets anySession if the mode has a session without
+// roles, and reports whether the whole mode could be read.
 func addMode(a *schema.Auth, m *syntax.AuthMode, anySession *bool) bool {
 	readable := !m.Broken
 	switch m.Kind.Name {
@@ -205,7 +204,7 @@ func appendNew(names []string, ids []syntax.Ident) []string {
 	return names
 }
 
-// checkAccess checks what other settings mean under an auth mode.
+// checkAccess checks settings that depend on the auth mode.
 func (c *routeChecker) checkAccess(set settings, auth schema.Auth, span diag.Span, label string) {
 	if set.as != nil && set.as.Ref != nil {
 		c.usedScopes[set.as.Ref.Name] = true
@@ -215,7 +214,7 @@ func (c *routeChecker) checkAccess(set settings, auth schema.Auth, span diag.Spa
 	}
 	if auth.Session && !c.sessions && !c.sessionMissing && !c.broken {
 		c.sessionMissing = true
-		c.soften("418", span, "auth session is used but no `session` is declared in auth")
+		c.errorIfTyped("418", span, "auth session is used but no `session` is declared in auth")
 	}
 	if isWord(set.mints, "session") && !c.cookies {
 		c.missing("E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
@@ -237,7 +236,7 @@ func (c *routeChecker) checkAccess(set settings, auth schema.Auth, span diag.Spa
 	}
 }
 
-// haveTenant reports that callers under this mode can have a tenant.
+// haveTenant reports whether callers of this mode can have a tenant.
 func (c *routeChecker) haveTenant(auth schema.Auth) bool {
 	if auth.None || c.schema.Typed && !c.tenantSet {
 		return false
@@ -249,7 +248,7 @@ func (c *routeChecker) haveTenant(auth schema.Auth) bool {
 }
 
 func (c *routeChecker) checkFunctions() {
-	taken := namesTaken{}
+	taken := seenNames{}
 	for _, d := range c.decls {
 		block, ok := d.(*syntax.FunctionsDecl)
 		if !ok {
@@ -257,7 +256,7 @@ func (c *routeChecker) checkFunctions() {
 		}
 		c.settings.checkSettings(block.Settings, onFunctions)
 		for _, f := range block.Functions {
-			if first, twice := taken.take(f.Name); twice {
+			if first, twice := taken.add(f.Name); twice {
 				c.errorf("E501", f.Name.Loc, "function %q is already declared at %s", f.Name.Name, at(f.Name.Loc, first))
 			}
 			c.checkFunction(f, settings{}.with(block.Settings))
@@ -271,7 +270,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in settings) {
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
 	}
-	c.handlerName(d.Name)
+	c.checkHandlerName(d.Name)
 	set := in.with(d.Settings)
 	f := schema.Function{Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	f.BodyBytes, f.Timeout = boundsOf(set)
@@ -289,7 +288,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in settings) {
 	c.schema.Functions = append(c.schema.Functions, f)
 }
 
-// buildRoute makes a route of everything but its path and auth.
+// buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set settings) schema.Route {
 	route := schema.Route{Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	route.BodyBytes, route.Timeout = boundsOf(set)

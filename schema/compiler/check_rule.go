@@ -12,25 +12,25 @@ import (
 // operators.
 type ruleChecker struct{ *app }
 
-// ruleScope says which names mean something in a rule.
+// ruleScope defines the names that a rule can use.
 type ruleScope struct {
-	// entity owns the bare names; nil in untyped mode, where any name may be a
-	// field, and where only auth.* is known.
+	// entity is the entity of bare names. It is nil in untyped mode, where any name may be a
+	// field, and in rules that can use only auth.*.
 	entity *entityInfo
-	// outer is the row at hand inside exists.
+	// outer is, inside exists, the entity of the rule around it.
 	outer    *entityInfo
 	inExists bool
-	// old: old.* and new.* are known.
+	// old permits old.* and new.*.
 	old bool
-	// issue is set in @issue, where only auth.* is known.
+	// issue is set in @issue, which can use only auth.*.
 	issue *syntax.IssueDecl
 }
 
-// exprKind groups the types that can be compared with one another.
+// exprKind is a group of types that can be compared with one another.
 type exprKind int
 
 const (
-	anyKind  exprKind = iota // not known before it is evaluated, or wrong and reported
+	anyKind  exprKind = iota // known only when evaluated, or an error (reported)
 	nullKind                 // null
 	boolKind
 	numberKind // int, float, decimal, sizes
@@ -41,7 +41,7 @@ const (
 	bytesKind
 	idKind   // an id of the entity
 	enumKind // a value of the enum
-	wordKind // one of a closed list of words
+	wordKind // one of a fixed list of words
 	roleKind // auth.role: all roles of the caller at once
 )
 
@@ -49,18 +49,17 @@ const (
 type exprType struct {
 	kind exprKind
 	list bool
-	// name is how messages call the type.
+	// name is the name of the type in messages.
 	name string
-	// entity is that of an idKind, empty when it could be any.
+	// entity is the entity of an idKind, empty if it may be any.
 	entity string
-	// words are those a string must be one of (enumKind, wordKind, roleKind);
-	// of tells of what.
+	// words are the values of an enumKind, wordKind or roleKind; of describes them.
 	words []string
 	of    string
 	// text is set for a string literal.
 	text *syntax.Literal
-	// unknown is a bare name that is no field; it is reported by who knows what
-	// it is compared with.
+	// unknown is a bare name that is not a field. The comparison that contains it reports
+	// it, because the message depends on the other side.
 	unknown *syntax.NameExpr
 	// elems are the types of a list in brackets.
 	elems []exprType
@@ -76,7 +75,7 @@ func (t exprType) String() string {
 	return t.name
 }
 
-// checkRule checks that a rule makes sense and is true or false.
+// checkRule checks a rule, which must be true or false.
 func (c *ruleChecker) checkRule(e syntax.Expr, in ruleScope) {
 	c.wantBool(e, c.typeOf(e, in), in)
 }
@@ -87,18 +86,18 @@ func (c *ruleChecker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
 		c.unknownName(t.unknown, in)
 	case t.kind == anyKind && !t.list, t.kind == boolKind && !t.list:
 	default:
-		c.errorf("E240", e.Span(), "the rule must be true or false, but this is %s", articled(t))
+		c.errorf("E240", e.Span(), "the rule must be true or false, but this is %s", withArticle(t))
 	}
 }
 
-func articled(t exprType) string {
+func withArticle(t exprType) string {
 	if t.list || t.kind == nullKind {
 		return t.String()
 	}
 	return article(t.name)
 }
 
-// typeOf finds the type of an expression and reports what is wrong inside it.
+// typeOf returns the type of an expression and reports errors inside it.
 func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 	switch e := e.(type) {
 	case *syntax.ParenExpr:
@@ -173,33 +172,33 @@ func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 		}
 	}
 	if e.Where != nil {
-		mistakes := len(c.found)
+		before := len(c.found)
 		c.checkRule(e.Where, inner)
-		if inner.entity != nil && len(c.found) == mistakes && !c.narrowed(inner.entity, e.Where) {
+		if inner.entity != nil && len(c.found) == before && !c.usesIndex(inner.entity, e.Where) {
 			c.warnf("W243", e.Loc, "no index serves this exists: each check may scan every row of %s, and fails beyond 100,000 rows (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
 		}
 	}
 }
 
-// narrowed reports that the rule says of some field of the entity that an index
-// leads with what it equals.
-func (c *ruleChecker) narrowed(e *entityInfo, rule syntax.Expr) bool {
+// usesIndex reports whether the rule requires that a field which leads an index of the entity
+// equals a value.
+func (c *ruleChecker) usesIndex(e *entityInfo, rule syntax.Expr) bool {
 	switch rule := rule.(type) {
 	case *syntax.ParenExpr:
-		return c.narrowed(e, rule.X)
+		return c.usesIndex(e, rule.X)
 	case *syntax.BinaryExpr:
 		switch rule.Op {
 		case syntax.OpAnd:
-			return c.narrowed(e, rule.X) || c.narrowed(e, rule.Y)
+			return c.usesIndex(e, rule.X) || c.usesIndex(e, rule.Y)
 		case syntax.OpEqual:
-			return c.leads(e, rule.X) || c.leads(e, rule.Y)
+			return c.leadsIndex(e, rule.X) || c.leadsIndex(e, rule.Y)
 		}
 	}
 	return false
 }
 
-// leads reports that x names a field of the entity that leads an index.
-func (c *ruleChecker) leads(e *entityInfo, x syntax.Expr) bool {
+// leadsIndex reports whether x is a field of the entity that leads an index.
+func (c *ruleChecker) leadsIndex(e *entityInfo, x syntax.Expr) bool {
 	name, ok := x.(*syntax.NameExpr)
 	if !ok || len(name.Parts) != 1 {
 		return false
@@ -214,7 +213,7 @@ func (c *ruleChecker) leads(e *entityInfo, x syntax.Expr) bool {
 	for _, attr := range e.decl.Attrs {
 		for _, column := range attr.Columns {
 			if e.tenant != nil && column.Name.Name == e.tenant.Name.Name {
-				continue // it comes first in any case
+				continue // every index begins with the tenant
 			}
 			if column.Name.Name == f.Name.Name {
 				return true
@@ -256,8 +255,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 	return c.typeOfPath(e, parts, in.entity)
 }
 
-// typeOfPath finds the type of the field that path names, seen from a row of
-// the entity.
+// typeOfPath returns the type of the field that path names in a row of the entity.
 func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *entityInfo) exprType {
 	if len(path) == 0 {
 		c.errorf("E230", e.Loc, "unknown name %q: a field must follow, %s.<field>", e.String(), e.String())
@@ -286,8 +284,8 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 		}
 		return t
 	case target == nil:
-		if c.known(f) {
-			c.errorf("E233", e.Loc, "%s.%s is %s and has no fields", row.name(), path[0].Name, articled(c.typeOfField(f)))
+		if c.typeExists(f) {
+			c.errorf("E233", e.Loc, "%s.%s is %s and has no fields", row.name(), path[0].Name, withArticle(c.typeOfField(f)))
 		}
 		return exprType{}
 	}
@@ -333,7 +331,7 @@ func (c *ruleChecker) typeOfField(f *syntax.FieldDecl) exprType {
 	return t
 }
 
-// authValues are the names behind `auth.`.
+// authValues are the names after `auth.`.
 var authValues = []string{"kind", "userId", "tenant", "role", "roles", "keyId", "scope", "capability", "claims"}
 
 func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
@@ -375,7 +373,7 @@ func (c *ruleChecker) roleType() exprType {
 	return exprType{kind: roleKind, name: "role", words: c.roleNames, of: "auth.roles"}
 }
 
-// unknownName reports a bare name that is no field.
+// unknownName reports a bare name that is not a field.
 func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
 	if in.issue != nil {
 		c.errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
@@ -385,8 +383,8 @@ func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
 }
 
 func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
-	x, y := c.comparand(e.X, in), c.comparand(e.Y, in)
-	if !c.resolve(&x, y, in) || !c.resolve(&y, x, in) {
+	x, y := c.operandType(e.X, in), c.operandType(e.Y, in)
+	if !c.checkNames(&x, y, in) || !c.checkNames(&y, x, in) {
 		return
 	}
 	switch e.Op {
@@ -399,41 +397,41 @@ func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 		case x.list || x.kind == anyKind:
 			c.checkMember(e, y, x, "on its left")
 		case !isText(x):
-			c.errorf("E238", e.OpSpan, "\"contains\" needs text or a list on its left, not %s", articled(x))
+			c.errorf("E238", e.OpSpan, "\"contains\" needs text or a list on its left, not %s", withArticle(x))
 		case !isText(y) && y.kind != anyKind:
 			c.cannotCompare(e, x, y)
 		}
 	case syntax.OpStartsWith:
 		if !isText(x) && x.kind != anyKind || !isText(y) && y.kind != anyKind {
-			c.errorf("E238", e.OpSpan, "\"startsWith\" needs text on both sides, not %s and %s", articled(x), articled(y))
+			c.errorf("E238", e.OpSpan, "\"startsWith\" needs text on both sides, not %s and %s", withArticle(x), withArticle(y))
 		}
 	default:
 		c.checkOrdered(e, x, y)
 	}
 }
 
-// comparand finds the type of one side. Inside @issue a name that is not auth.*
-// waits too: it may be a role without quotes.
-func (c *ruleChecker) comparand(e syntax.Expr, in ruleScope) exprType {
+// operandType returns the type of one side of a comparison. Inside @issue, a name that is not
+// auth.* is reported by checkNames too: it may be a role without quotes.
+func (c *ruleChecker) operandType(e syntax.Expr, in ruleScope) exprType {
 	if name, ok := e.(*syntax.NameExpr); ok && in.issue != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
 		return exprType{unknown: name}
 	}
 	if list, ok := e.(*syntax.ListExpr); ok {
 		t := exprType{list: true}
 		for _, elem := range list.Elems {
-			t.elems = append(t.elems, c.comparand(elem, in))
+			t.elems = append(t.elems, c.operandType(elem, in))
 		}
 		return t
 	}
 	return c.typeOf(e, in)
 }
 
-// resolve reports unknown names in t, knowing what they are compared with, and
-// returns false if there was one.
-func (c *ruleChecker) resolve(t *exprType, other exprType, in ruleScope) bool {
+// checkNames reports unknown names in t, which is compared with other. It returns false if
+// there is one.
+func (c *ruleChecker) checkNames(t *exprType, other exprType, in ruleScope) bool {
 	ok := true
 	for i := range t.elems {
-		ok = c.resolve(&t.elems[i], other, in) && ok
+		ok = c.checkNames(&t.elems[i], other, in) && ok
 	}
 	if t.unknown == nil {
 		return ok
@@ -465,14 +463,14 @@ func (c *ruleChecker) checkEqual(e *syntax.BinaryExpr, x, y exprType) {
 		}
 		return
 	}
-	c.checkSame(e, x, y)
+	c.checkComparable(e, x, y)
 }
 
 func isAny(t exprType) bool { return !t.list && t.kind == anyKind }
 
-// checkSame reports that values of two types can never be equal.
-func (c *ruleChecker) checkSame(e *syntax.BinaryExpr, x, y exprType) {
-	if !c.same(x, y) {
+// checkComparable reports types whose values can never be equal.
+func (c *ruleChecker) checkComparable(e *syntax.BinaryExpr, x, y exprType) {
+	if !c.comparable(x, y) {
 		c.cannotCompare(e, x, y)
 		return
 	}
@@ -480,7 +478,7 @@ func (c *ruleChecker) checkSame(e *syntax.BinaryExpr, x, y exprType) {
 	c.checkWord(y, x)
 }
 
-// checkWord checks a string against the closed list it is compared with.
+// checkWord checks a string that is compared with a fixed list of words.
 func (c *ruleChecker) checkWord(closed, t exprType) {
 	if closed.words == nil && closed.kind != roleKind && closed.kind != wordKind || t.text == nil {
 		return
@@ -499,7 +497,7 @@ func (c *ruleChecker) checkWord(closed, t exprType) {
 	c.missing("E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.didYouMean(word, closed.words))
 }
 
-func (c *ruleChecker) same(x, y exprType) bool {
+func (c *ruleChecker) comparable(x, y exprType) bool {
 	if x.kind > y.kind {
 		x, y = y, x
 	}
@@ -513,17 +511,17 @@ func (c *ruleChecker) same(x, y exprType) bool {
 	case x.kind == enumKind && y.kind == enumKind:
 		return x.of == y.of
 	case x.kind == roleKind:
-		return false // both: the roles of one caller
+		return false // both sides are the roles of one caller
 	case x.kind == enumKind && y.kind == roleKind:
 		return true
 	case x.kind == y.kind:
 		return true
 	}
-	return x.kind == textKind && x.fits(y)
+	return x.kind == textKind && x.mayBe(y)
 }
 
-// fits reports that a string may be a value of t.
-func (x exprType) fits(t exprType) bool {
+// mayBe reports whether a string may be a value of t.
+func (x exprType) mayBe(t exprType) bool {
 	switch t.kind {
 	case idKind, enumKind, wordKind, roleKind, bytesKind:
 		return true
@@ -539,7 +537,7 @@ func (c *ruleChecker) checkMember(e *syntax.BinaryExpr, elem, list exprType, sid
 	switch {
 	case isAny(list):
 	case !list.list:
-		c.errorf("E238", e.OpSpan, "%q needs a list %s, not %s", string(e.Op), side, articled(list))
+		c.errorf("E238", e.OpSpan, "%q needs a list %s, not %s", string(e.Op), side, withArticle(list))
 	case list.name == "":
 		for _, t := range list.elems {
 			if t.list {
@@ -563,9 +561,9 @@ func (c *ruleChecker) checkOrdered(e *syntax.BinaryExpr, x, y exprType) {
 		return false
 	}
 	switch {
-	case !c.same(x, y):
+	case !c.comparable(x, y):
 		c.cannotCompare(e, x, y)
 	case !hasOrder(x) || !hasOrder(y):
-		c.errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s", string(e.Op), articled(x), articled(y))
+		c.errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s", string(e.Op), withArticle(x), withArticle(y))
 	}
 }

@@ -18,7 +18,7 @@ type scopeChecker struct {
 
 const (
 	defaultPrefix = "rnk"
-	// maxGrace bounds the grace period of a rotation, whatever is declared.
+	// maxGrace is the maximum grace period of a rotation that can be declared.
 	maxGrace = 30 * 24 * time.Hour
 )
 
@@ -97,7 +97,7 @@ func (c *scopeChecker) checkKeyPrefix(v syntax.SettingValue) {
 	}
 }
 
-// raw is a literal as it is written.
+// raw is a literal as written.
 func raw(v syntax.SettingValue) string {
 	if lit, ok := v.(*syntax.Literal); ok {
 		return lit.Raw
@@ -105,7 +105,7 @@ func raw(v syntax.SettingValue) string {
 	return ""
 }
 
-// checkSystem checks the scope's identity; systems holds those seen so far.
+// checkSystem checks the scope's @system id; systems has the ids so far.
 func (c *scopeChecker) checkSystem(scope *syntax.ScopeDecl, systems map[string]syntax.Ident) {
 	if scope.System == nil {
 		return
@@ -167,7 +167,7 @@ func (c *scopeChecker) checkGrant(grant *syntax.GrantDecl) {
 	}
 }
 
-// checkGrantOn checks a grant as one on the entity of that name.
+// checkGrantOn checks a grant for one of its entities.
 func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
 	e := c.entity(name.Name)
 	if e == nil {
@@ -189,8 +189,8 @@ func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) 
 	}
 }
 
-// checkOverlap reports what an earlier @grant of the scope grants already;
-// granted holds the single actions by entity.
+// checkOverlap reports actions that an earlier @grant of the scope grants. granted has the
+// single actions by entity.
 func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl, granted map[string]map[string]bool) {
 	mine := map[string]map[string]bool{}
 	for _, entity := range grant.Entities {
@@ -223,7 +223,7 @@ func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.Grant
 	}
 }
 
-// isBroad reports write or delete on every entity there is, of several.
+// isBroad reports whether there are several entities and all can be written or deleted.
 func (c *scopeChecker) isBroad(granted map[string]map[string]bool) bool {
 	all := c.entityNames()
 	if !c.schema.Typed {

@@ -15,7 +15,7 @@ var (
 	unitNames  = []string{"second", "minute", "hour", "day"}
 )
 
-// sizeText writes bytes as the schema language does: "64mb".
+// sizeText is a size in schema syntax: "64mb".
 func sizeText(n int64) string {
 	switch {
 	case n%(1<<20) == 0:
@@ -26,7 +26,7 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%db", n)
 }
 
-// durationText writes a bound of a timeout: "60s".
+// durationText is a duration in schema syntax: "60s".
 func durationText(d time.Duration) string {
 	if d%time.Second == 0 {
 		return fmt.Sprintf("%ds", d/time.Second)
@@ -34,21 +34,20 @@ func durationText(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// settingsChecker checks the settings of routes, groups and functions where they are
-// written.
+// settingsChecker checks the settings of routes, groups and functions.
 type settingsChecker struct {
 	*app
 	origins originChecker
 }
 
-// settings are those that hold at one place, each as it was written there or
-// further out.
+// settings are the effective settings of a route, a group or a function, inherited ones
+// included.
 type settings struct {
 	auth, rate, as, body, timeout, input, verify, csrf, mints, cors *syntax.RouteSetting
 }
 
-// with returns the settings inside a place that has a list of its own. What is
-// not inherited is dropped first.
+// with returns the settings of an inner route, group or function with the given list. Some
+// settings are not inherited.
 func (s settings) with(list *syntax.RouteSettings) settings {
 	s.as, s.mints = nil, nil
 	if list == nil {
@@ -81,7 +80,7 @@ func (s settings) with(list *syntax.RouteSettings) settings {
 	return s
 }
 
-// origins are those of cors:; nil without.
+// origins are the origins of cors:, nil if it is not set.
 func (s settings) origins() []string {
 	if s.cors == nil || s.cors.Origins == nil {
 		return nil
@@ -89,36 +88,36 @@ func (s settings) origins() []string {
 	return textsOf(s.cors.Origins)
 }
 
-// isWord reports that a setting is there and is that word.
+// isWord reports whether a setting has that word as its value.
 func isWord(s *syntax.RouteSetting, word string) bool {
 	return s != nil && s.Word != nil && s.Word.Name == word
 }
 
-// place says on what a list of settings is written.
-type place int
+// settingsOwner is what a list of settings belongs to.
+type settingsOwner int
 
 const (
-	onGroup place = iota
+	onGroup settingsOwner = iota
 	onRoute
 	onFunctions
 	onFunction
 )
 
-// checkSettings checks one list of settings where it is written.
-func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on place) {
+// checkSettings checks a list of settings.
+func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on settingsOwner) {
 	if list == nil {
 		return
 	}
-	taken := namesTaken{}
+	taken := seenNames{}
 	for _, s := range list.List {
-		if _, twice := taken.take(s.Name); twice {
+		if _, twice := taken.add(s.Name); twice {
 			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
 		}
 		c.checkSetting(s, on)
 	}
 }
 
-func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on place) {
+func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner) {
 	group := on == onGroup || on == onFunctions
 	switch s.Name.Name {
 	case "auth":
@@ -229,7 +228,7 @@ func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
 	}
 }
 
-func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on place) {
+func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 	if on == onFunction || on == onFunctions {
 		c.errorf("E503", s.Name.Loc, "input: not allowed on functions: their parameters are the input")
 		return
@@ -253,7 +252,7 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on place) {
 	c.missing("E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
 }
 
-// maxTolerance is how far a signature's time may be from the server's.
+// maxTolerance is the maximum difference between a signature's time and the server's.
 const maxTolerance = 24 * time.Hour
 
 var webhookSchemes = []string{"standard", "stripe", "github", "slack"}
@@ -279,7 +278,7 @@ func (c *settingsChecker) checkVerify(v *syntax.VerifyValue) {
 	}
 }
 
-// refOf is the name that a setting refers to, empty without one.
+// refOf is the name that a setting refers to, empty if it is not set.
 func refOf(s *syntax.RouteSetting) string {
 	if s == nil || s.Ref == nil {
 		return ""

@@ -11,25 +11,24 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// Options are the bounds that a server sets for its schemas.
+// Options are the limits that a server sets for its schemas.
 type Options struct {
-	// MaxBody is the most that a route may accept, in bytes; zero is 64 MiB.
+	// MaxBody is the maximum of a route's body size, in bytes; zero is 64 MiB.
 	MaxBody int64
-	// MaxTimeout is the most time that a route may take; zero is 60 s.
+	// MaxTimeout is the maximum of a route's timeout; zero is 60 s.
 	MaxTimeout time.Duration
-	// AllowPrivate permits outbound origins with private addresses and plain
-	// http to them.
+	// AllowPrivate permits outbound origins with private addresses, and plain HTTP to them.
 	AllowPrivate bool
 	// InsecureCookies permits session cookies without the __Host- prefix.
 	InsecureCookies bool
-	// Dir is where relative names of files in the schema begin; empty: where the
-	// process is.
+	// Dir is the directory of relative file names in the schema; empty is the working
+	// directory.
 	Dir string
 }
 
-// Compile parses and checks the files of one app, which share one namespace
-// and are taken in name order. It reports everything it finds, sorted; the
-// schema is nil if and only if one of the findings is an error.
+// Compile parses and checks the files of an app, in name order. The files share a namespace.
+// It returns all diagnostics, sorted. The schema is nil if and only if one of them is an
+// error.
 func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
 	opt.MaxTimeout = cmp.Or(opt.MaxTimeout, time.Minute)
@@ -41,7 +40,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	for _, src := range sources {
 		file, found := syntax.Parse(src)
 		a.found.Append(found)
-		a.misread(found)
+		a.noteUnread(found)
 		a.broken = a.broken || file.Broken
 		a.decls = append(a.decls, file.Decls...)
 	}
@@ -58,7 +57,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	routes := newRouteChecker(a)
 	routes.checkRoutes()
 	routes.checkFunctions()
-	a.checkReach()
+	a.checkUnused()
 	if len(sources) > 0 && len(a.decls) == 0 && !a.broken {
 		a.warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
 	}
@@ -71,8 +70,8 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	return a.schema, found
 }
 
-// app is what all checkers share: the declarations of an app, the diagnostics so far and
-// the model as far as it is built.
+// app is the state that all checkers share: the declarations of an app, the diagnostics so
+// far, and the model as far as it is built.
 type app struct {
 	report
 	names
@@ -93,7 +92,7 @@ func newApp(opt Options) *app {
 	}
 }
 
-// authNames is what other parts of the schema need to know of the auth block.
+// authNames are the parts of the auth block that other parts of the schema refer to.
 type authNames struct {
 	// roleNames are in order of declaration.
 	roleNames []string
@@ -104,9 +103,9 @@ type authNames struct {
 	tenantSet, sessions, cookies bool
 }
 
-// soften reports an error that is a warning in untyped mode, where its code
-// begins with W.
-func (a *app) soften(code string, span diag.Span, format string, args ...any) {
+// errorIfTyped reports an error in typed mode, and in untyped mode a warning. code has no
+// letter: it becomes E or W.
+func (a *app) errorIfTyped(code string, span diag.Span, format string, args ...any) {
 	if a.schema.Typed {
 		a.errorf("E"+code, span, format, args...)
 		return
@@ -114,8 +113,8 @@ func (a *app) soften(code string, span diag.Span, format string, args ...any) {
 	a.warnf("W"+code, span, format, args...)
 }
 
-// checkReach warns of what nobody can reach or uses.
-func (a *app) checkReach() {
+// checkUnused warns of scopes that no route uses and of entities that no caller can access.
+func (a *app) checkUnused() {
 	if a.broken {
 		return
 	}

@@ -11,9 +11,8 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// Load reads the *.schema files of the folder dir, in name order. The sources
-// are named as their files are, without the folder. A folder without such a
-// file is an error.
+// Load reads the *.schema files of the app directory dir, in name order. A source has the
+// name of its file, without the directory. Load fails if there are no such files.
 func Load(dir string) ([]diag.Source, error) {
 	paths, err := Files(dir)
 	if err != nil {
@@ -30,8 +29,8 @@ func Load(dir string) ([]diag.Source, error) {
 	return sources, nil
 }
 
-// Files gives the paths of the *.schema files of the folder dir, in name order.
-// Hidden files and folders are none. A folder without such a file is an error.
+// Files returns the paths of the *.schema files of the app directory dir, in name order,
+// without hidden files. It fails if there are none.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
@@ -50,9 +49,9 @@ func Files(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// ReadFile reads a schema file as far as is needed to refuse one that is too
-// large. What is no regular file is an error: a pipe could keep the reader
-// waiting for ever.
+// ReadFile reads a schema file. If the file is too large, it reads only one byte more than
+// the limit, so that Compile can report it. It refuses files that are not regular files: a
+// read of a pipe could block forever.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// names are the declarations of an app. What is declared twice is known by its first
-// declaration.
+// names are the declarations of an app. If a name is declared twice, the first declaration
+// counts.
 type names struct {
 	decls []syntax.Decl
 	// named are the declarations that can be used as a type.
@@ -34,14 +34,14 @@ func newNames() names {
 	}
 }
 
-// entityInfo is an entity declaration and what was found out about it.
+// entityInfo is an entity declaration with facts about it.
 type entityInfo struct {
 	decl *syntax.EntityDecl
-	// fields are known by their first declaration.
+	// fields has the first declaration of each name.
 	fields map[string]*syntax.FieldDecl
-	// tenant is the @tenant field, nil without one.
+	// tenant is the @tenant field, or nil.
 	tenant *syntax.FieldDecl
-	// allowed: some @@allow exists.
+	// allowed reports that the entity has an @@allow.
 	allowed bool
 }
 
@@ -72,7 +72,7 @@ func (e *entityInfo) fieldNames() []string {
 	return names
 }
 
-// entity returns the entity of that name, nil when there is none.
+// entity returns the entity of that name, or nil.
 func (n *names) entity(name string) *entityInfo {
 	return n.byName[name]
 }
@@ -85,7 +85,7 @@ func (n *names) entityNames() []string {
 	return names
 }
 
-// target returns the entity that a field leads to, nil when it is no relation.
+// target returns the entity that a field refers to, nil if it is not a relation.
 func (n *names) target(f *syntax.FieldDecl) *entityInfo {
 	if f.Type == nil {
 		return nil
@@ -108,12 +108,13 @@ func (n *names) typeNames() []string {
 	return names
 }
 
-// known reports that the field's type exists, so that more can be said of it.
-func (n *names) known(f *syntax.FieldDecl) bool {
+// typeExists reports whether the field's type exists. If it does not, that was reported, and
+// other errors of the field may only follow from it.
+func (n *names) typeExists(f *syntax.FieldDecl) bool {
 	return slices.Contains(schema.BuiltinTypes, f.Type.Name.Name) || n.named[f.Type.Name.Name] != nil
 }
 
-// describeType gives a type as messages call it: "string", "B[]".
+// describeType is the name of a type in messages: "string", "B[]".
 func describeType(t *syntax.TypeRef) string {
 	if t.List {
 		return t.Name.Name + "[]"
@@ -121,11 +122,11 @@ func describeType(t *syntax.TypeRef) string {
 	return t.Name.Name
 }
 
-// namesTaken finds names that are declared twice in one list.
-type namesTaken map[string]diag.Span
+// seenNames detects repeated names.
+type seenNames map[string]diag.Span
 
-// take notes the name and returns the place of an earlier one.
-func (t namesTaken) take(id syntax.Ident) (first diag.Span, twice bool) {
+// add records the name and returns the span of its first occurrence.
+func (t seenNames) add(id syntax.Ident) (first diag.Span, twice bool) {
 	if id.Name == "" {
 		return first, false
 	}
@@ -135,11 +136,10 @@ func (t namesTaken) take(id syntax.Ident) (first diag.Span, twice bool) {
 	return first, twice
 }
 
-// collect notes all declarations by name, before anything is checked that may
-// refer to them.
+// collect records all declarations by name, before anything that refers to them is checked.
 func (a *app) collect() {
 	once := map[string]diag.Span{}
-	types, scopes := namesTaken{}, namesTaken{}
+	types, scopes := seenNames{}, seenNames{}
 
 	single := func(code, word string, span diag.Span) bool {
 		first, twice := once[word]
@@ -158,7 +158,7 @@ func (a *app) collect() {
 		if name.Name == "" {
 			return
 		}
-		if first, twice := types.take(name); twice {
+		if first, twice := types.add(name); twice {
 			a.errorf("E200", name.Loc, "%s %q is already declared at %s", word, name.Name, at(name.Loc, first))
 			return
 		}
@@ -209,8 +209,8 @@ func (a *app) declareSecret(d *syntax.SecretDecl) {
 	a.schema.Secrets = append(a.schema.Secrets, name.Name)
 }
 
-// collectScopes notes the scopes, and which entities they grant something on.
-func (a *app) collectScopes(d *syntax.APIKeysDecl, taken namesTaken) {
+// collectScopes records the scopes and the entities that their grants name.
+func (a *app) collectScopes(d *syntax.APIKeysDecl, taken seenNames) {
 	for _, block := range d.Blocks {
 		for _, scope := range block.Scopes {
 			for _, grant := range scope.Grants {
@@ -221,7 +221,7 @@ func (a *app) collectScopes(d *syntax.APIKeysDecl, taken namesTaken) {
 			if scope.Name.Name == "" {
 				continue
 			}
-			if first, twice := taken.take(scope.Name); twice {
+			if first, twice := taken.add(scope.Name); twice {
 				a.errorf("E301", scope.Name.Loc, "scope %q is already declared at %s", scope.Name.Name, at(scope.Name.Loc, first))
 				continue
 			}

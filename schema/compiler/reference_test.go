@@ -45,7 +45,7 @@ func TestTheReferenceHasEveryDiagnostic(t *testing.T) {
 		for _, m := range regexp.MustCompile(`"([EW]\d{3})"`).FindAllStringSubmatch(string(text), -1) {
 			codes = append(codes, m[1])
 		}
-		for _, m := range regexp.MustCompile(`soften\("(\d{3})"`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`errorIfTyped\("(\d{3})"`).FindAllStringSubmatch(string(text), -1) {
 			codes = append(codes, "E"+m[1], "W"+m[1])
 		}
 	}

@@ -17,9 +17,8 @@ type report struct {
 	broken bool
 }
 
-// misread notes the strings and numbers that the parser reported: what they
-// hold is not what was meant.
-func (r *report) misread(found diag.List) {
+// noteUnread records the strings and numbers that the parser reported.
+func (r *report) noteUnread(found diag.List) {
 	for _, d := range found {
 		if d.Code == "E002" || d.Code == "E004" {
 			r.unread[start(d.Span)] = true
@@ -31,31 +30,30 @@ func start(span diag.Span) diag.Span {
 	return diag.Span{File: span.File, Start: span.Start}
 }
 
-// errorf reports an error.
+// errorf reports an error, unless the lexer reported one at the same place.
 func (r *report) errorf(code string, span diag.Span, format string, args ...any) {
 	if !r.unread[start(span)] {
 		r.found.Errorf(code, span, format, args...)
 	}
 }
 
-// warnf reports a warning.
 func (r *report) warnf(code string, span diag.Span, format string, args ...any) {
 	r.found.Warnf(code, span, format, args...)
 }
 
-// missing reports that something named is not there, unless it may stand in a
-// part that could not be read.
+// missing reports a name that is not declared, unless it may be declared in a part that could
+// not be read.
 func (r *report) missing(code string, span diag.Span, format string, args ...any) {
 	if !r.broken {
 		r.errorf(code, span, format, args...)
 	}
 }
 
-// maxHints bounds how many mistakes are told with a suggestion: finding one
-// takes time, and only the first mistakes are read.
+// maxHints is the number of diagnostics that can have suggestions. Finding a suggestion is
+// slow, and only the first diagnostics are printed.
 const maxHints = 50
 
-// didYouMean is the suggestion to put behind a message, or nothing.
+// didYouMean is a suggestion to append to a message, or "".
 func (r *report) didYouMean(word string, candidates ...[]string) string {
 	if len(r.found) >= maxHints {
 		return ""
@@ -63,7 +61,7 @@ func (r *report) didYouMean(word string, candidates ...[]string) string {
 	return diag.DidYouMean(word, candidates...)
 }
 
-// at says where first is, seen from another place.
+// at is the position of first, without the file name if from is in the same file.
 func at(from, first diag.Span) string {
 	if from.File == first.File {
 		return fmt.Sprintf("line %d", first.Start.Line)

@@ -6,9 +6,8 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// The values of settings: each of these reports a value of the wrong form,
-// and returns false or nothing then. A value that could not be read (nil) has
-// been reported already.
+// These methods read the values of settings. They report a value of the wrong form and
+// return false or nil. A nil value could not be read and has been reported.
 
 func (r *report) expected(v syntax.SettingValue, what string) {
 	if v != nil {
@@ -39,7 +38,7 @@ func (r *report) str(v syntax.SettingValue) (*syntax.Literal, bool) {
 	return r.literal(v, syntax.StringLit, "a string")
 }
 
-// duration wants a duration above zero.
+// duration requires a duration above zero.
 func (r *report) duration(v syntax.SettingValue) (time.Duration, bool) {
 	lit, ok := r.literal(v, syntax.DurationLit, "a duration (30m, 90d)")
 	if !ok {
@@ -52,7 +51,7 @@ func (r *report) duration(v syntax.SettingValue) (time.Duration, bool) {
 	return lit.Duration, true
 }
 
-// bareName wants a name without arguments.
+// bareName requires a name without arguments.
 func (r *report) bareName(v syntax.SettingValue, what string) (syntax.Ident, bool) {
 	name, ok := v.(*syntax.NameSetting)
 	if !ok || name.Call {
@@ -62,7 +61,7 @@ func (r *report) bareName(v syntax.SettingValue, what string) (syntax.Ident, boo
 	return name.Name, name.Name.Name != ""
 }
 
-// claim wants claim("name") and returns what stands for the name.
+// claim requires claim("name") and returns its argument.
 func (r *report) claim(v syntax.SettingValue) (syntax.SettingValue, bool) {
 	name, ok := v.(*syntax.NameSetting)
 	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
@@ -72,7 +71,7 @@ func (r *report) claim(v syntax.SettingValue) (syntax.SettingValue, bool) {
 	return name.Args[0], true
 }
 
-// nameList wants a list of names.
+// nameList requires a list of names.
 func (r *report) nameList(v syntax.SettingValue) []syntax.Ident {
 	list, ok := v.(*syntax.ListSetting)
 	if !ok {
@@ -91,7 +90,7 @@ func (r *report) nameList(v syntax.SettingValue) []syntax.Ident {
 	return names
 }
 
-// stringList wants a list of strings.
+// stringList requires a list of strings.
 func (r *report) stringList(v syntax.SettingValue) []*syntax.Literal {
 	list, ok := v.(*syntax.ListSetting)
 	if !ok {
@@ -107,11 +106,11 @@ func (r *report) stringList(v syntax.SettingValue) []*syntax.Literal {
 	return strs
 }
 
-// settingsOnce reports settings that are given twice.
+// settingsOnce reports repeated settings.
 func (r *report) settingsOnce(settings []*syntax.Setting) {
-	taken := namesTaken{}
+	taken := seenNames{}
 	for _, s := range settings {
-		if _, twice := taken.take(s.Name); twice {
+		if _, twice := taken.add(s.Name); twice {
 			r.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
 		}
 	}

@@ -7,27 +7,25 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// rulePlace says what names mean in the rule that is compiled.
-type rulePlace struct {
-	// entity owns the bare names; nil in @issue and in untyped mode.
+// ruleBuilder resolves the names of a rule and builds its terms.
+type ruleBuilder struct {
+	// entity is the entity of bare names; nil in @issue and in untyped mode.
 	entity *schema.Entity
-	// outer is the row at hand inside exists.
+	// outer is, inside exists, the entity of the rule around it.
 	outer    *schema.Entity
 	inExists bool
 	model    *schema.Schema
-	// names collects the members that a rule of untyped mode looks at; nil in
-	// typed mode.
+	// names collects the members that a rule reads in untyped mode; nil in typed mode.
 	names *[]string
 }
 
-// compileRule makes a rule of an expression that was checked. What cannot be
-// resolved is absent.
-func compileRule(e syntax.Expr, in rulePlace) *schema.Rule {
+// buildRule builds a rule from a checked expression. Names that cannot be resolved are absent.
+func buildRule(e syntax.Expr, b ruleBuilder) *schema.Rule {
 	var names []string
-	if in.entity == nil {
-		in.names = &names
+	if b.entity == nil {
+		b.names = &names
 	}
-	top := in.compile(e)
+	top := b.compile(e)
 	return schema.NewRule(top, names)
 }
 
@@ -37,39 +35,39 @@ var operators = map[syntax.Op]schema.Operator{
 	syntax.OpIn: schema.In, syntax.OpNotIn: schema.NotIn, syntax.OpStartsWith: schema.StartsWith, syntax.OpContains: schema.Contains,
 }
 
-func (in rulePlace) compile(e syntax.Expr) *schema.Term {
+func (b ruleBuilder) compile(e syntax.Expr) *schema.Term {
 	switch e := e.(type) {
 	case *syntax.ParenExpr:
-		return in.compile(e.X)
+		return b.compile(e.X)
 	case *syntax.Literal:
-		return schema.ConstantTerm(constantOf(e))
+		return schema.ConstantTerm(literalValue(e))
 	case *syntax.NullExpr:
 		return schema.ConstantTerm(schema.Value{})
 	case *syntax.NowExpr:
 		return schema.NowTerm()
 	case *syntax.NameExpr:
-		return in.name(e)
+		return b.name(e)
 	case *syntax.ListExpr:
-		return in.list(e)
+		return b.list(e)
 	case *syntax.ExistsExpr:
-		return in.exists(e)
+		return b.exists(e)
 	case *syntax.NotExpr:
-		return schema.NotTerm(in.compile(e.X))
+		return schema.NotTerm(b.compile(e.X))
 	case *syntax.BinaryExpr:
-		return schema.BinaryTerm(operators[e.Op], in.compile(e.X), in.compile(e.Y))
+		return schema.BinaryTerm(operators[e.Op], b.compile(e.X), b.compile(e.Y))
 	}
 	return schema.AbsentTerm()
 }
 
-func (in rulePlace) list(e *syntax.ListExpr) *schema.Term {
+func (b ruleBuilder) list(e *syntax.ListExpr) *schema.Term {
 	elems := make([]*schema.Term, len(e.Elems))
 	for i, elem := range e.Elems {
-		elems[i] = in.compile(elem)
+		elems[i] = b.compile(elem)
 	}
 	return schema.ListTerm(elems)
 }
 
-func (in rulePlace) name(e *syntax.NameExpr) *schema.Term {
+func (b ruleBuilder) name(e *syntax.NameExpr) *schema.Term {
 	path := namesOf(e.Parts)
 	switch head := path[0]; {
 	case head == "auth":
@@ -81,25 +79,25 @@ func (in rulePlace) name(e *syntax.NameExpr) *schema.Term {
 		}
 		return schema.AbsentTerm()
 	case head == "old" || head == "new":
-		owner := in.entity
-		if in.inExists {
-			owner = in.outer
+		owner := b.entity
+		if b.inExists {
+			owner = b.outer
 		}
 		row := schema.OldRow
 		if head == "new" {
 			row = schema.NewRow
 		}
-		return in.path(row, owner, path[1:])
-	case head == "outer" && in.inExists:
-		return in.path(schema.OuterRow, in.outer, path[1:])
+		return b.path(row, owner, path[1:])
+	case head == "outer" && b.inExists:
+		return b.path(schema.OuterRow, b.outer, path[1:])
 	}
-	return in.path(schema.ThisRow, in.entity, path)
+	return b.path(schema.ThisRow, b.entity, path)
 }
 
-// path resolves the field that names lead to, seen from a row of the entity.
-func (in rulePlace) path(row schema.RowRole, owner *schema.Entity, names []string) *schema.Term {
+// path resolves a field, or a field over one relation, of the entity owner.
+func (b ruleBuilder) path(row schema.RowRole, owner *schema.Entity, names []string) *schema.Term {
 	if owner == nil {
-		return in.member(row, names)
+		return b.member(row, names)
 	}
 	if len(names) == 0 || len(names) > 2 {
 		return schema.AbsentTerm()
@@ -120,28 +118,28 @@ func (in rulePlace) path(row schema.RowRole, owner *schema.Entity, names []strin
 	return schema.HopTerm(row, f, want)
 }
 
-// member is a name of untyped mode: a member of the row, known by its place
-// among those that the rule looks at.
-func (in rulePlace) member(row schema.RowRole, names []string) *schema.Term {
-	if len(names) != 1 || in.names == nil || in.inExists {
+// member resolves a name in untyped mode: a member of the row, identified by its index in
+// names.
+func (b ruleBuilder) member(row schema.RowRole, names []string) *schema.Term {
+	if len(names) != 1 || b.names == nil || b.inExists {
 		return schema.AbsentTerm()
 	}
-	pos := slices.Index(*in.names, names[0])
+	pos := slices.Index(*b.names, names[0])
 	if pos < 0 {
-		pos = len(*in.names)
-		*in.names = append(*in.names, names[0])
+		pos = len(*b.names)
+		*b.names = append(*b.names, names[0])
 	}
 	return schema.MemberTerm(row, pos)
 }
 
-func (in rulePlace) exists(e *syntax.ExistsExpr) *schema.Term {
-	if in.model == nil || in.entity == nil {
+func (b ruleBuilder) exists(e *syntax.ExistsExpr) *schema.Term {
+	if b.model == nil || b.entity == nil {
 		return schema.AbsentTerm()
 	}
-	target := in.model.Entity(e.Entity.Name)
+	target := b.model.Entity(e.Entity.Name)
 	if target == nil {
 		return schema.AbsentTerm()
 	}
-	inner := rulePlace{entity: target, outer: in.entity, inExists: true, model: in.model}
+	inner := ruleBuilder{entity: target, outer: b.entity, inExists: true, model: b.model}
 	return schema.ExistsTerm(target, schema.NewRule(inner.compile(e.Where), nil))
 }
