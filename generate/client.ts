@@ -1,73 +1,73 @@
-/** Gives a credential: the text itself, or what makes one before each request. */
+/** A credential, or a function that returns one before each request. */
 export type Credential = string | (() => string | Promise<string>);
 
-/** How a client reaches the app, and who it is there. */
+/** The options of a client. */
 export interface ClientOptions {
-  /** Where the app is served: "https://api.example.com". Without one it is, in a browser, the page's own origin. */
+  /** The URL of the app: "https://api.example.com". The default in a browser is the origin of the page. */
   baseUrl?: string | undefined;
   /** An API key. */
   apiKey?: Credential | undefined;
   /** A JWT of the identity provider. */
   bearer?: Credential | undefined;
-  /** Whether the browser sends its cookies, for sessions: to the page's own origin, or to one whose cors: names the page's. */
+  /** Whether the browser sends session cookies: to the page's own origin, or to an app whose `cors:` names that origin. */
   cookies?: boolean | undefined;
-  /** Headers of every request. */
+  /** Headers for every request. */
   headers?: Record<string, string> | undefined;
-  /** Sends the requests: the global fetch unless another is given. */
+  /** The function that sends requests. The default is the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;
   /**
-   * How many times a request is sent again that was answered 429 or 503 with Retry-After,
-   * after the time that it names: 0 unless it is given. The runner gives such answers before a handler runs.
+   * The number of retries after a 429 or 503 response with Retry-After. The default is 0. The client waits as
+   * long as Retry-After says. The runner sends these responses before a handler runs.
    */
   retries?: number | undefined;
-  /** How many seconds may be waited before a request is sent again: 30 unless it is given. One that has to wait longer is not. */
+  /** The longest wait before a retry, in seconds. The default is 30. A request that must wait longer is not retried. */
   maxWait?: number | undefined;
 }
 
-/** What each request may have of its own. */
+/** The options of a request. */
 export interface CallOptions {
-  /** Headers that go before those of the client. */
+  /** Headers that override those of the client. */
   headers?: Record<string, string> | undefined;
-  /** Ends the request. */
+  /** Aborts the request. */
   signal?: AbortSignal | undefined;
-  /** Gets each answer before its body is read, for its headers. */
+  /** Called with each response before its body is read, for example to read headers. */
   onResponse?: ((response: Response) => void) | undefined;
 }
 
 /** A parameter of a path. */
 export type Param = string | number;
-/** What comes behind the "?": a list gives its name several times, null and undefined are left out. */
+/** The query parameters. A list repeats its name; null and undefined are omitted. */
 export type Query = Record<string, QueryValue | readonly QueryValue[]>;
 export type QueryValue = string | number | boolean | null | undefined;
 
-/** What each request to a route may have. */
+/** The options of a request to a route. */
 export interface RouteOptions extends CallOptions {
   query?: Query | undefined;
 }
 
-/** One mistake in a body. */
+/** An error in a body. */
 export interface FieldError {
-  /** Where it is: "lines[2].sku". Empty for the whole. */
+  /** The path of the member: "lines[2].sku". Empty for the whole body. */
   field: string;
   message: string;
 }
 
-/** An answer that is no success. */
+/** An error response. */
 export class ProblemError extends Error {
-  /** What is wrong, in a word that stays: "invalid_token". "error" when the answer names none. */
+  /** A stable error code: "invalid_token". "error" if the response has none. */
   readonly code: string;
   readonly status: number;
-  /** What is wrong, for people. */
+  /** A description of the error. */
   readonly detail: string;
-  /** Every mistake of the body, with the code "invalid_input". */
+  /** The errors of the body, with the code "invalid_input". */
   readonly errors: readonly FieldError[];
-  /** By which the operator finds the request in the log. */
+  /** The id of the request, which the operator can find in the log. */
   readonly requestId: string | undefined;
-  /** In how many seconds to come back, when the answer says. */
+  /** The number of seconds after which to retry, if the response has Retry-After. */
   readonly retryAfter: number | undefined;
-  /** The answer's body: JSON where it is such, else text. */
+  /** The body of the response: parsed if it is JSON, otherwise text. */
   readonly body: unknown;
-  /** The answer; its body has been read. */
+  /** The response. Its body has been read. */
   readonly response: Response;
 
   constructor(response: Response, body: unknown) {
@@ -92,7 +92,7 @@ interface Sent extends RouteOptions {
   body?: unknown;
 }
 
-// The request of a route has its own types where it is called.
+// Client declares the types of each request.
 type Send = (method: string, path: string, request?: Sent) => Promise<any>;
 
 function connect(options: ClientOptions): Send {
@@ -144,8 +144,8 @@ function connect(options: ClientOptions): Send {
   };
 }
 
-// target is the path with its parameters filled in, and the query. What a URL would take for
-// another path is no parameter.
+// target returns the path with its parameters, and the query. It refuses parameters that would
+// change the path, such as "..".
 function target(path: string, params: Record<string, Param>, query: Query): string {
   const filled = path.split("/").map((segment) => {
     const name = segment.slice(1);
@@ -174,7 +174,7 @@ function target(path: string, params: Record<string, Param>, query: Query): stri
   return filled.join("/") + (search && "?" + search);
 }
 
-// isRaw tells what is sent as it is; all else is sent as JSON.
+// isRaw reports whether a body is sent unchanged. Other bodies are sent as JSON.
 function isRaw(body: unknown): boolean {
   return (
     body instanceof Blob || body instanceof ArrayBuffer || ArrayBuffer.isView(body) ||
@@ -190,7 +190,7 @@ function isJson(response: Response): boolean {
   return /^application\/([^;]+\+)?json\b/i.test(response.headers.get("content-type") ?? "");
 }
 
-// read gives the body: JSON, text, or a Blob of anything else; undefined when there is none.
+// read returns the body: parsed JSON, text, a Blob for other types, or undefined if it is empty.
 async function read(response: Response): Promise<unknown> {
   const type = response.headers.get("content-type") ?? "";
   if (!isJson(response) && type !== "" && !type.startsWith("text/")) {
@@ -209,13 +209,13 @@ async function problem(response: Response): Promise<ProblemError> {
     try {
       return new ProblemError(response, JSON.parse(text));
     } catch {
-      // Somebody between says that it is JSON, and it is none.
+      // Not JSON, despite its Content-Type: perhaps from a proxy.
     }
   }
   return new ProblemError(response, text);
 }
 
-// retryAfter is in seconds; the header may also be a date.
+// retryAfter returns seconds. The header may also be a date.
 function retryAfter(response: Response): number | undefined {
   const value = response.headers.get("retry-after");
   if (value === null) {

@@ -8,7 +8,7 @@ import (
 	"runner.example/generate"
 )
 
-// That it is TypeScript, and that it does what it says, is for the tests of the whole.
+// The black-box tests compile and run the client.
 func TestAClientHasAMethodForEachRouteAndExposedFunction(t *testing.T) {
 	always, err := os.ReadFile("client.ts")
 	if err != nil {
@@ -17,15 +17,15 @@ func TestAClientHasAMethodForEachRouteAndExposedFunction(t *testing.T) {
 	got := string(generate.Client(compile(t, everything(t))))
 	made, ok := strings.CutSuffix(got, "\n"+string(always))
 	if !ok {
-		t.Error("the client does not end with what every client has")
+		t.Error("the client does not end with client.ts")
 	}
 	golden(t, "testdata/everything.client", made)
 	if again := string(generate.Client(compile(t, everything(t)))); again != got {
-		t.Error("the same schema makes another client the second time")
+		t.Error("the second client of the same schema differs")
 	}
 }
 
-func TestNoTwoRoutesHaveOneNameInAClient(t *testing.T) {
+func TestRoutesHaveUniqueNamesInAClient(t *testing.T) {
 	got := string(generate.Client(compile(t, `routes("/", auth: none, rateLimit: none) {
 		GET /a-b -> x
 		GET /a.b -> x
@@ -41,7 +41,7 @@ func TestNoTwoRoutesHaveOneNameInAClient(t *testing.T) {
 		`    y: (request) => send("GET", "/y", request),`,
 	} {
 		if !strings.Contains(got, line+"\n") {
-			t.Errorf("there is no line %s", line)
+			t.Errorf("line is missing: %s", line)
 		}
 	}
 }

@@ -1,9 +1,8 @@
-// Package generate writes what others read of a schema: types for handlers and
-// for the editors in which they are written, a document of OpenAPI, and a client in
-// TypeScript.
+// Package generate writes files from a schema: TypeScript declarations for handlers and
+// editors, an OpenAPI document, and a TypeScript client.
 //
-// What always holds: equal schemas make equal bytes; what is written is in the
-// order of declaration and holds whatever names a schema may have; what callers
-// read has no hidden field and no function that is not exposed. What never
-// happens here: files, clocks, network.
+// Invariants: equal schemas produce equal bytes. The output is in order of declaration and
+// valid for any names that a schema may have. Documents and clients contain no hidden fields
+// and no functions that are not exposed. The package does not use files, the network or the
+// clock.
 package generate

@@ -2,12 +2,13 @@ package generate
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object is a JSON object whose members keep their order. Values are objects,
-// lists, strings, booleans, ints, and raw JSON as jsontext.Value.
+// object is a JSON object that keeps the order of its members. Values are objects, lists,
+// strings, booleans, ints, and raw JSON as jsontext.Value.
 type object []member
 
 type member struct {
@@ -19,7 +20,7 @@ type list []any
 
 func (o *object) add(name string, value any) { *o = append(*o, member{name, value}) }
 
-// addText adds a member unless it would be empty.
+// addText adds a member unless text is empty.
 func (o *object) addText(name, text string) {
 	if text != "" {
 		o.add(name, text)
@@ -34,7 +35,7 @@ func listOf[T any](values []T) list {
 	return all
 }
 
-// text writes the object with indents and a newline at its end.
+// text returns the object with indentation and a final newline.
 func (o object) text() []byte {
 	var out bytes.Buffer
 	w := &writer{jsontext.NewEncoder(&out, jsontext.WithIndent("  "))}
@@ -44,7 +45,7 @@ func (o object) text() []byte {
 
 type writer struct{ enc *jsontext.Encoder }
 
-// token writes into memory what is in order, so nothing can fail.
+// token writes a token. The output is in memory and the order is valid, so it cannot fail.
 func (w *writer) token(t jsontext.Token) {
 	if err := w.enc.WriteToken(t); err != nil {
 		panic("BUG: write a document: " + err.Error())
@@ -77,6 +78,6 @@ func (w *writer) value(v any) {
 			panic("BUG: write a document: " + err.Error())
 		}
 	default:
-		panic("BUG: a document has no such values")
+		panic(fmt.Sprintf("BUG: document with a value of type %T", v))
 	}
 }

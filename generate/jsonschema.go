@@ -8,15 +8,15 @@ import (
 	"runner.example/schema"
 )
 
-// jsonSchema writes types of the schema as JSON Schema 2020-12. Declared types are
-// components of the OpenAPI document that it stands in.
+// jsonSchema converts types of the schema to JSON Schema 2020-12. Declared types are
+// components of the OpenAPI document.
 type jsonSchema struct {
 	schema *schema.Schema
-	// row is the entity when what is described are its rows, in which decimals are
-	// strings and values may be older than their field's bounds; else nil.
+	// row is set for rows of an entity: there decimals are strings, and values may violate
+	// bounds that were declared later.
 	row *schema.Entity
-	// filled: what is described are the parameters of a function, whose defaults the
-	// runner fills in. Declared types may be either's, a function's or a route's.
+	// filled is set for the parameters of a function, whose defaults the runner fills in.
+	// It is not set for declared types, which functions and routes share.
 	filled bool
 }
 
@@ -24,8 +24,8 @@ func componentRef(kind, name string) object {
 	return object{{"$ref", "#/components/" + kind + "/" + name}}
 }
 
-// object is an object of the fields and of nothing else. Of a row, any field may be
-// missing: what is shown is up to the handler and to what its caller may read.
+// object is an object with these fields only. Any field of a row may be missing: it depends
+// on the fields that the handler selects and its caller may read.
 func (j jsonSchema) object(doc string, fields []*schema.Field) object {
 	properties, required := object{}, list{}
 	for _, f := range fields {
@@ -50,7 +50,7 @@ func (j jsonSchema) field(f *schema.Field) object {
 	out := j.value(&f.Type)
 	out.addText("description", joinDoc("\n\n", f.Doc, j.meaning(&f.Type), j.defaultMeaning(f)))
 	switch {
-	case j.row != nil: // the default is in the row
+	case j.row != nil: // a row has its defaults
 	case f.DefaultNow:
 		out.add("x-runner-default", "now")
 	case f.HasDefault && j.filled:
@@ -68,23 +68,23 @@ func defaultOf(f *schema.Field) jsontext.Value {
 	return jsontext.Value(f.Type.AppendJSON(nil, f.Default))
 }
 
-// defaultMeaning tells of the one default that JSON cannot write, and of those that
-// the handlers of routes do not get.
+// defaultMeaning describes the default `now`, which JSON cannot express, and defaults that
+// handlers of routes do not receive.
 func (j jsonSchema) defaultMeaning(f *schema.Field) string {
 	switch {
 	case j.row != nil || !f.HasDefault && !f.DefaultNow:
 		return ""
 	case f.DefaultNow && j.filled:
-		return "The time of the request, if it is left out."
+		return "If omitted: the time of the request."
 	case j.filled:
 		return ""
 	case f.DefaultNow:
-		return "Left out of what is sent, it is the time of the request to functions, and missing to handlers of routes."
+		return "If omitted: functions receive the time of the request, handlers of routes do not receive the field."
 	}
-	return fmt.Sprintf("Left out of what is sent, it is `%s` to functions, and missing to handlers of routes.", defaultOf(f))
+	return fmt.Sprintf("If omitted: functions receive `%s`, handlers of routes do not receive the field.", defaultOf(f))
 }
 
-// value is a value of the type, null included where it may be.
+// value is a value of the type, null included if it is optional.
 func (j jsonSchema) value(t *schema.Type) object {
 	if t.List {
 		elem := *t
@@ -106,7 +106,7 @@ func (j jsonSchema) value(t *schema.Type) object {
 	return ref
 }
 
-// result is what a function gives: of an entity, rows.
+// result is a function's result; for an entity it is its rows.
 func (j jsonSchema) result(t *schema.Type) object {
 	if t.Kind != schema.Relation {
 		return j.value(t)
@@ -131,9 +131,6 @@ func typeOrNull(optional bool, types ...string) any {
 	}
 	return listOf(types)
 }
-
-// maxWhole is the largest whole number that every JSON reader keeps exactly.
-const maxWhole = 1<<53 - 1
 
 func (j jsonSchema) scalar(t *schema.Type) object {
 	text := object{{"type", typeOrNull(t.Optional, "string")}}
@@ -189,10 +186,10 @@ func (j jsonSchema) ranged(out object, t *schema.Type) object {
 	}
 	if whole := t.Kind != schema.Float; whole {
 		if least == nil {
-			least = -maxWhole
+			least = -schema.MaxSafeInteger
 		}
 		if most == nil {
-			most = maxWhole
+			most = schema.MaxSafeInteger
 		}
 	}
 	if least != nil {
@@ -204,7 +201,7 @@ func (j jsonSchema) ranged(out object, t *schema.Type) object {
 	return out
 }
 
-// number is a bound as a JSON number; nil when there is none or it is no number.
+// number is a bound as a JSON number; nil if there is none or it is not a number.
 func number(v schema.Value) any {
 	switch v.Kind() {
 	case schema.KindInt, schema.KindDuration:
@@ -217,8 +214,8 @@ func number(v schema.Value) any {
 	return nil
 }
 
-// decimal is a string with exactly its places; whoever sends one may write a number,
-// or fewer places.
+// decimal is a string with exactly its places. Input may also be a number, or have fewer
+// places.
 func (j jsonSchema) decimal(t *schema.Type) object {
 	whole := t.Digits - t.Places
 	if j.row != nil {
@@ -242,8 +239,7 @@ func (j jsonSchema) decimal(t *schema.Type) object {
 	return withBounds(j.ranged(out, &schema.Type{Kind: schema.Float, Min: t.Min, Max: t.Max}), t)
 }
 
-// withBounds adds bounds of values that are strings, for which JSON Schema has no
-// word.
+// withBounds adds bounds of values that are strings, which JSON Schema cannot express.
 func withBounds(out object, t *schema.Type) object {
 	for _, bound := range []struct {
 		name  string
@@ -257,7 +253,7 @@ func withBounds(out object, t *schema.Type) object {
 	return out
 }
 
-// boundText is a bound as a value of its type is written, without quotes.
+// boundText is the JSON of a bound, without quotes.
 func boundText(v schema.Value) string {
 	text := (&schema.Type{}).AppendJSON(nil, v)
 	if len(text) > 1 && text[0] == '"' {
@@ -266,11 +262,11 @@ func boundText(v schema.Value) string {
 	return string(text)
 }
 
-// Ids are ULIDs, or what an identity provider makes of users and tenants. A field
-// of type id outside of entities may be either.
+// Ids are ULIDs; an identity provider may create other ids of users and tenants. A field of
+// type id outside of entities may be either.
 const (
-	ulidPattern  = "^[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"
-	namedPattern = "^[A-Za-z0-9._|@:-]{1,64}$"
+	ulidPattern       = "^[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"
+	externalIDPattern = "^[A-Za-z0-9._|@:-]{1,64}$"
 )
 
 func (j jsonSchema) idPattern(t *schema.Type) string {
@@ -279,12 +275,12 @@ func (j jsonSchema) idPattern(t *schema.Type) string {
 		of = t.Entity
 	}
 	if of == nil || of.Name == j.schema.Auth.User || of.Name == j.schema.Auth.Tenant {
-		return namedPattern
+		return externalIDPattern
 	}
 	return ulidPattern
 }
 
-// meaning tells what JSON Schema cannot say of a type.
+// meaning describes what JSON Schema cannot express about a type.
 func (j jsonSchema) meaning(t *schema.Type) string {
 	switch t.Kind {
 	case schema.Time, schema.Date, schema.Bytes, schema.UUID:

@@ -9,20 +9,19 @@ import (
 	"runner.example/schema"
 )
 
-// OpenAPIOptions is what a document says that no schema knows. The zero value is
+// OpenAPIOptions has the parts of a document that are not in the schema. The zero value is
 // useful.
 type OpenAPIOptions struct {
-	// Version is the one of the app: "0.0.0" when it is empty.
+	// Version is the version of the app; empty is "0.0.0".
 	Version string
-	// Servers are the URLs where the app is served. Without any, it is the server that
-	// the document comes from.
+	// Servers are the URLs of the app; empty is the server of the document.
 	Servers []string
 }
 
-// OpenAPI gives a document of OpenAPI 3.1.1 about the routes and the exposed functions
-// of the schema, as JSON. What handlers answer is not declared, so answers of routes
-// are any JSON; bodies, parameters, results and refusals are described as far as the
-// runner holds them to it. Fields that are hidden do not appear.
+// OpenAPI returns an OpenAPI 3.1.1 document, in JSON, of the routes and the exposed functions
+// of the schema. The schema does not declare responses of routes, so they are any JSON.
+// Bodies, parameters, results and errors are described as far as the runner enforces them.
+// Hidden fields are omitted.
 func OpenAPI(s *schema.Schema, opt OpenAPIOptions) []byte {
 	d := &openAPI{schema: s, body: jsonSchema{schema: s}, responses: map[string]bool{}}
 	d.problem = "Problem"
@@ -39,15 +38,16 @@ type openAPI struct {
 	schema *schema.Schema
 	body   jsonSchema
 	paths  []*pathItem
-	// responses, query and mints note which components are in use; undeclared:
-	// sessions are accepted and no kind of session is declared.
-	responses                map[string]bool
-	query, mints, undeclared bool
-	// problem is the component's name of refusals.
+	// responses, query and createsSession record which components are used.
+	responses             map[string]bool
+	query, createsSession bool
+	// undeclared reports that sessions are accepted but no kind of session is declared.
+	undeclared bool
+	// problem is the name of the component for errors.
 	problem string
 }
 
-// pathItem is what can be asked of one path.
+// pathItem has the operations of one path.
 type pathItem struct {
 	path, shape string
 	params      []string
@@ -61,7 +61,7 @@ func (d *openAPI) document(opt OpenAPIOptions) object {
 		{"info", object{
 			{"title", cmp.Or(d.schema.App, "runner")},
 			{"version", cmp.Or(opt.Version, "0.0.0")},
-			{"description", "Refusals are `application/problem+json` (RFC 9457), with a stable `code`, and a `requestId` by which the operator finds them in the log."},
+			{"description", "Errors are `application/problem+json` (RFC 9457), with a stable `code` and a `requestId` that the operator can find in the log."},
 		}},
 		{"jsonSchemaDialect", "https://spec.openapis.org/oas/3.1/dialect/base"},
 	}
@@ -84,16 +84,16 @@ func (d *openAPI) document(opt OpenAPIOptions) object {
 // ---- operations ----
 
 func (d *openAPI) operation(o *operation) {
-	at, params := d.place(o)
+	at, params := d.item(o)
 	name := o.name
 	if o.function != nil {
-		name = "call." + name // as the client has it; no handler has such a name
+		name = "call." + name // as in the client; handlers' names have no dot
 	}
 	summary, _, _ := strings.Cut(o.Doc, "\n")
 	op := object{
 		{"operationId", name},
 		{"summary", cmp.Or(summary, o.Handler)},
-		{"description", joinDoc("\n\n", o.Doc, "`"+o.access()+"`", d.seal(o))},
+		{"description", joinDoc("\n\n", o.Doc, "`"+o.access()+"`", d.signature(o))},
 	}
 	if parameters := append(params, d.parameters(o)...); len(parameters) > 0 {
 		op.add("parameters", parameters)
@@ -101,7 +101,7 @@ func (d *openAPI) operation(o *operation) {
 	if body := d.requestBody(o); body != nil {
 		op.add("requestBody", body)
 	}
-	op.add("responses", d.answers(o))
+	op.add("responses", d.responsesOf(o))
 	op.add("security", d.security(o.Auth))
 	if len(o.Limits) > 0 {
 		op.add("x-runner-rate-limits", listOf(limitTexts(o.Limits)))
@@ -113,12 +113,11 @@ func (d *openAPI) operation(o *operation) {
 	at.used[o.Method] = true
 }
 
-// place finds or makes the path's item, and gives the operation's parameters by the
-// names that they have there: OpenAPI takes paths that differ in names alone for the
-// same path, and knows no parameter that goes over slashes. Where another route has one
-// segment of a rest, two are the fewest that it gets, and they are parameters of their
-// own.
-func (d *openAPI) place(o *operation) (*pathItem, list) {
+// item finds or creates the path's item, and returns the operation's parameters by their
+// names there. In OpenAPI, paths that differ only in names of parameters are the same path,
+// and a parameter cannot contain slashes. If another route matches a rest parameter of one
+// segment, the rest has at least two segments, each with a parameter of its own.
+func (d *openAPI) item(o *operation) (*pathItem, list) {
 	path, shape, params, rest := template(o.Path)
 	at := d.itemOf(shape)
 	for n := 1; at != nil && at.used[o.Method]; n++ {
@@ -139,7 +138,7 @@ func (d *openAPI) place(o *operation) (*pathItem, list) {
 	for i, name := range at.params {
 		param := object{{"name", name}, {"in", "path"}, {"required", true}}
 		if rest && i == len(at.params)-1 {
-			param.add("description", "The rest of the path: one segment or several, with slashes between them.")
+			param.add("description", "The rest of the path: one or more segments separated by slashes.")
 			param.add("schema", object{{"type", "string"}, {"pattern", `^[^/\\]+(/[^/\\]+)*$`}})
 			param.add("x-runner-rest", true)
 		} else {
@@ -159,7 +158,7 @@ func (d *openAPI) itemOf(shape string) *pathItem {
 	return nil
 }
 
-// template writes a path as OpenAPI does, and without the names of its parameters.
+// template returns a path in OpenAPI syntax, and the same without names of parameters.
 func template(path string) (named, shape string, params []string, rest bool) {
 	segments := strings.Split(path, "/")
 	shapes := slices.Clone(segments)
@@ -174,7 +173,7 @@ func template(path string) (named, shape string, params []string, rest bool) {
 	return strings.Join(segments, "/"), strings.Join(shapes, "/"), params, rest
 }
 
-// signed are the headers that a signed request has, by the scheme.
+// signed has the headers of a signed request, by scheme.
 var signed = map[string][]string{
 	"standard": {"webhook-id", "webhook-timestamp", "webhook-signature"},
 	"stripe":   {"Stripe-Signature"},
@@ -182,16 +181,16 @@ var signed = map[string][]string{
 	"slack":    {"X-Slack-Request-Timestamp", "X-Slack-Signature"},
 }
 
-// seal tells of the signature that requests must carry.
-func (d *openAPI) seal(o *operation) string {
+// signature describes the signature that requests must have.
+func (d *openAPI) signature(o *operation) string {
 	if o.Verify == nil {
 		return ""
 	}
-	return fmt.Sprintf("The body must be signed in the way of %s webhooks.", o.Verify.Scheme)
+	return fmt.Sprintf("The body must have a signature of the webhook scheme `%s`.", o.Verify.Scheme)
 }
 
-// parameters are those beside the path's: what handlers read of a query is not
-// declared, so any will do.
+// parameters are the parameters that are not in the path. The schema does not declare query
+// parameters, so any are accepted.
 func (d *openAPI) parameters(o *operation) list {
 	var out list
 	if o.function == nil {
@@ -214,7 +213,7 @@ func (d *openAPI) requestBody(o *operation) object {
 	switch {
 	case input == nil:
 		return object{
-			{"description", "What the handler takes; the schema does not say."},
+			{"description", "The body that the handler expects; the schema does not declare it."},
 			{"content", object{{"application/json", object{{"schema", object{}}}}, {"*/*", object{}}}},
 		}
 	case o.function != nil:
@@ -227,8 +226,8 @@ func jsonBody(body object, required bool) object {
 	return object{{"required", required}, {"content", object{{"application/json", object{{"schema", body}}}}}}
 }
 
-// security lists what is accepted: each entry is enough by itself. The words in it
-// are scopes of keys, or roles of sessions.
+// security lists the accepted credentials; one entry is sufficient. Its words are scopes of
+// keys or roles of sessions.
 func (d *openAPI) security(auth schema.Auth) list {
 	accepted := list{} // none: no credential is needed
 	for _, scope := range auth.Scopes {
@@ -252,7 +251,7 @@ func (d *openAPI) security(auth schema.Auth) list {
 	return accepted
 }
 
-// sessions are the kinds that are declared; without entities none may be.
+// sessions are the declared kinds of sessions. In untyped mode there may be none.
 func (d *openAPI) sessions() (kinds []string) {
 	if d.schema.Auth.Cookie != nil {
 		kinds = append(kinds, "cookieSession")
@@ -266,14 +265,14 @@ func (d *openAPI) sessions() (kinds []string) {
 	return kinds
 }
 
-// answers are those that can be foreseen. What a handler refuses by itself, and what
-// goes wrong, is the default.
-func (d *openAPI) answers(o *operation) object {
+// responsesOf are the predictable responses of an operation. Other errors, and errors that
+// the handler returns, are the default.
+func (d *openAPI) responsesOf(o *operation) object {
 	guarded, body := !o.Auth.None, o.takesBody()
-	status, success := "2XX", object{{"description", "What the handler answers."}}
+	status, success := "2XX", object{{"description", "The response of the handler."}}
 	var schemaOf any = object{}
 	if o.function != nil && o.function.Result != nil {
-		status, success = "200", object{{"description", "The result, as the handler gave it. Other successes of handlers are not described."}}
+		status, success = "200", object{{"description", "The result, as the handler returned it. Other successful responses are not described."}}
 		schemaOf = d.body.result(o.function.Result)
 	}
 	headers := object{{"X-Request-Id", componentRef("headers", "X-Request-Id")}}
@@ -283,14 +282,14 @@ func (d *openAPI) answers(o *operation) object {
 	}
 	if o.CreatesSession {
 		headers.add("Set-Cookie", componentRef("headers", "Set-Cookie"))
-		d.mints = true
+		d.createsSession = true
 	}
 	success.add("headers", headers)
 	if o.Method != "HEAD" {
 		success.add("content", object{{"application/json", object{{"schema", schemaOf}}}})
 	}
 	out := object{{status, success}}
-	for _, r := range refusals {
+	for _, r := range errorResponses {
 		happens := false
 		switch r.name {
 		case "BadRequest":
@@ -322,31 +321,31 @@ func (d *openAPI) answers(o *operation) object {
 	return out
 }
 
-// refusals are the components of answers that are no success.
-var refusals = []struct {
+// errorResponses are the components for errors.
+var errorResponses = []struct {
 	name, status, description string
 	headers                   []string
 }{
-	{"BadRequest", "400", "The request is malformed: `invalid_request`, `bad_path`, `invalid_json`; or the handler refused it.", nil},
-	{"InvalidInput", "400", "The body does not fit: `invalid_input`, with every mistake in `errors`; or the request is malformed: `invalid_json`, `invalid_request`, `bad_path`.", nil},
-	{"NotSigned", "400", "The request carries no signature: `missing_signature`; or it is malformed: `invalid_input`, `invalid_json`, `invalid_request`.", nil},
-	{"Unauthorized", "401", "There is no credential, `missing_credentials`, or it does not count here, `invalid_token`.", []string{"WWW-Authenticate"}},
-	{"WrongSignature", "401", "The signature does not fit or is too old: `invalid_signature`.", []string{"WWW-Authenticate"}},
+	{"BadRequest", "400", "The request is malformed: `invalid_request`, `bad_path`, `invalid_json`; or the handler rejected it.", nil},
+	{"InvalidInput", "400", "The body does not match its type: `invalid_input`, see `errors`; or the request is malformed: `invalid_json`, `invalid_request`, `bad_path`.", nil},
+	{"NotSigned", "400", "The request has no signature: `missing_signature`; or it is malformed: `invalid_input`, `invalid_json`, `invalid_request`.", nil},
+	{"Unauthorized", "401", "The credential is missing, `missing_credentials`, or not valid, `invalid_token`.", []string{"WWW-Authenticate"}},
+	{"WrongSignature", "401", "The signature is wrong or too old: `invalid_signature`.", []string{"WWW-Authenticate"}},
 	{"Forbidden", "403", "The caller may not do this: `insufficient_scope`, `insufficient_role`, `cross_origin`, `forbidden`.", []string{"WWW-Authenticate"}},
-	{"NotFound", "404", "What the path names does not exist, or the caller may not see it: `not_found`.", nil},
+	{"NotFound", "404", "The resource does not exist, or the caller may not see it: `not_found`.", nil},
 	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
-	{"BodyTooLarge", "413", "The body is larger than this route takes: `body_too_large`.", nil},
-	{"TooManyRequests", "429", "The caller has used up a limit, or sent too many wrong credentials: `rate_limited`.", []string{"Retry-After", "RateLimit-Policy", "RateLimit"}},
-	{"Unavailable", "503", "There is no room at the moment: `overloaded`, `not_ready`, `handler_unavailable`, which say when to come back; or `unavailable`.", []string{"Retry-After"}},
-	{"Failure", "default", "Any other refusal: of the handler, or because it failed, took too long or needed too much.", nil},
+	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`.", nil},
+	{"TooManyRequests", "429", "The caller has exceeded a rate limit, or sent too many invalid credentials: `rate_limited`.", []string{"Retry-After", "RateLimit-Policy", "RateLimit"}},
+	{"Unavailable", "503", "The server is overloaded or not ready: `overloaded`, `not_ready`, `handler_unavailable`, with `Retry-After`; or `unavailable`.", []string{"Retry-After"}},
+	{"Failure", "default", "Any other error: the handler returned it, failed, timed out, or exceeded a limit.", nil},
 }
 
 // ---- components ----
 
 func (d *openAPI) components() object {
 	out := object{{"schemas", d.schemas()}}
-	responses, headers := object{}, map[string]bool{"X-Request-Id": len(d.responses) > 0, "Set-Cookie": d.mints}
-	for _, r := range refusals {
+	responses, headers := object{}, map[string]bool{"X-Request-Id": len(d.responses) > 0, "Set-Cookie": d.createsSession}
+	for _, r := range errorResponses {
 		if !d.responses[r.name] {
 			continue
 		}
@@ -367,13 +366,13 @@ func (d *openAPI) components() object {
 	if d.query {
 		out.add("parameters", object{{"query", object{
 			{"name", "query"}, {"in", "query"},
-			{"description", "What the handler reads of the query; the schema does not say. At most 100 pairs."},
+			{"description", "Query parameters of the handler; the schema does not declare them. At most 100 pairs."},
 			{"schema", object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}}},
 			{"style", "form"}, {"explode", true},
 		}}})
 	}
 	described := object{}
-	for _, h := range answerHeaders {
+	for _, h := range responseHeaders {
 		if headers[h.name] {
 			described.add(h.name, object{{"description", h.description}, {"schema", object{{"type", h.kind}}}})
 		}
@@ -387,13 +386,13 @@ func (d *openAPI) components() object {
 	return out
 }
 
-var answerHeaders = []struct{ name, kind, description string }{
-	{"X-Request-Id", "string", "The host's name for this request, by which its operator finds it in the log."},
-	{"Set-Cookie", "string", "The session's cookie, when the handler opened or ended one."},
-	{"WWW-Authenticate", "string", "What to send (RFC 9110, RFC 6750)."},
-	{"Retry-After", "integer", "In how many seconds to come back."},
+var responseHeaders = []struct{ name, kind, description string }{
+	{"X-Request-Id", "string", "The id of this request, which the operator can find in the log."},
+	{"Set-Cookie", "string", "The session cookie, if the handler created or ended a session."},
+	{"WWW-Authenticate", "string", "The accepted authentication scheme (RFC 9110, RFC 6750)."},
+	{"Retry-After", "integer", "The number of seconds after which to retry."},
 	{"RateLimit-Policy", "string", "The limits of this route, as in the IETF draft on rate limit headers."},
-	{"RateLimit", "string", "What is left of each limit (r), and in how many seconds there will be more (t)."},
+	{"RateLimit", "string", "The remaining requests of each limit (r), and the seconds until more are available (t)."},
 }
 
 func (d *openAPI) schemas() object {
@@ -412,22 +411,22 @@ func (d *openAPI) schemas() object {
 	text := object{{"type", "string"}}
 	return append(out, member{d.problem, object{
 		{"type", "object"},
-		{"description", "A refusal (RFC 9457)."},
+		{"description", "An error (RFC 9457)."},
 		{"properties", object{
 			{"type", object{{"type", "string"}, {"format", "uri-reference"}}},
 			{"title", text},
 			{"status", object{{"type", "integer"}}},
 			{"detail", text},
 			{"instance", object{{"type", "string"}, {"format", "uri-reference"}}},
-			{"code", object{{"type", "string"}, {"description", "What is wrong, in a word that stays: `invalid_token`."}}},
+			{"code", object{{"type", "string"}, {"description", "A stable error code: `invalid_token`."}}},
 			{"requestId", text},
 			{"errors", object{
 				{"type", "array"},
-				{"description", "Every mistake of the body, with `invalid_input`."},
+				{"description", "The errors of the body, with `invalid_input`."},
 				{"items", object{
 					{"type", "object"},
 					{"properties", object{
-						{"field", object{{"type", "string"}, {"description", "The member's path: `lines[2].sku`. Empty for the whole."}}},
+						{"field", object{{"type", "string"}, {"description", "The path of the member: `lines[2].sku`. Empty for the whole body."}}},
 						{"message", text},
 					}},
 					{"required", list{"field", "message"}},
@@ -454,7 +453,7 @@ func (d *openAPI) securitySchemes() object {
 		})
 		out.add("headerKey", object{
 			{"type", "apiKey"}, {"in", "header"}, {"name", "X-API-Key"},
-			{"description", "The same key, in a header of its own; one of the two, not both. " + text},
+			{"description", "The same key in a header of its own. Send one of the two. " + text},
 		})
 	}
 	roles := ""
@@ -464,7 +463,7 @@ func (d *openAPI) securitySchemes() object {
 	if cookie := d.schema.Auth.Cookie; cookie != nil {
 		out.add("cookieSession", object{
 			{"type", "apiKey"}, {"in", "cookie"}, {"name", cookie.Name},
-			{"description", "A session of a user, in a cookie that the app set." + roles},
+			{"description", "A user session, in a cookie that the app set." + roles},
 		})
 	}
 	if jwt := d.schema.Auth.JWT; jwt != nil {
@@ -476,7 +475,7 @@ func (d *openAPI) securitySchemes() object {
 	if d.undeclared {
 		out.add("noSession", object{
 			{"type", "http"}, {"scheme", "bearer"},
-			{"description", "A session of a user. The schema declares no kind of them, so nobody has one."},
+			{"description", "A user session. The schema does not declare any kind of session, so no caller has one."},
 		})
 	}
 	return out

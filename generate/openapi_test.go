@@ -11,7 +11,7 @@ import (
 	"runner.example/generate"
 )
 
-// everything is a schema with all that others can read of one.
+// everything is a schema with all features that appear in generated files.
 func everything(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/everything.schema")
@@ -38,19 +38,18 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// That it is OpenAPI, and that the server does as it says, is for the tests of the
-// whole.
-func TestEverythingThatCallersNeedStandsInTheDocument(t *testing.T) {
+// The black-box tests validate the document and compare it with the server.
+func TestADocumentDescribesAllFeatures(t *testing.T) {
 	s := compile(t, everything(t))
 	opt := generate.OpenAPIOptions{Version: "1.2.3", Servers: []string{"https://api.example.com", "https://b.example.com"}}
 	got := string(generate.OpenAPI(s, opt))
 	golden(t, "testdata/everything.openapi.json", got)
 	if again := string(generate.OpenAPI(compile(t, everything(t)), opt)); again != got {
-		t.Error("the same schema makes another document the second time")
+		t.Error("the second document of the same schema differs")
 	}
 }
 
-// document is what the tests read of a document.
+// document has the parts of a document that the tests read.
 type document struct {
 	Info    struct{ Title, Version string }
 	Servers []struct{ URL string }
@@ -75,26 +74,26 @@ func read(t *testing.T, schema string) (document, string) {
 	return d, string(text)
 }
 
-func TestHiddenFieldsAreInNothingThatCallersRead(t *testing.T) {
+func TestDocumentsAndClientsOmitHiddenFields(t *testing.T) {
 	s := compile(t, everything(t))
 	for what, text := range map[string][]byte{"document": generate.OpenAPI(s, generate.OpenAPIOptions{}), "client": generate.Client(s)} {
 		if strings.Contains(string(text), "secretNote") || strings.Contains(string(text), "inside") {
-			t.Errorf("the %s tells of a hidden field, or of a function that is not exposed", what)
+			t.Errorf("the %s contains a hidden field, or a function that is not exposed", what)
 		}
 	}
 }
 
-func TestADocumentOfLittleIsWhole(t *testing.T) {
+func TestADocumentOfASmallSchemaIsComplete(t *testing.T) {
 	d, text := read(t, `routes("/", auth: none, rateLimit: none) { GET / -> x }`)
 	if d.Info.Title != "runner" || d.Info.Version == "" || len(d.Servers) != 1 || d.Servers[0].URL != "/" || d.Paths["/"]["get"].OperationID != "x" {
 		t.Errorf("%+v", d)
 	}
 	if len(d.Components.SecuritySchemes) > 0 || strings.Contains(text, "RateLimit") || strings.Contains(text, "429") {
-		t.Errorf("it tells of credentials and limits that there are not:\n%s", text)
+		t.Errorf("it describes credentials and limits that the schema does not have:\n%s", text)
 	}
 }
 
-func TestPathsThatDifferInNamesAloneAreOne(t *testing.T) {
+func TestPathsThatDifferOnlyInParameterNamesAreMerged(t *testing.T) {
 	d, _ := read(t, `routes("/", auth: none, rateLimit: none) {
 		GET /a/:x/b/:y -> one
 		PUT /a/:p/b/:q -> two
@@ -123,7 +122,7 @@ func TestPathsThatDifferInNamesAloneAreOne(t *testing.T) {
 	}
 }
 
-func TestASchemaMayHaveAProblemOfItsOwn(t *testing.T) {
+func TestASchemaCanDeclareATypeNamedProblem(t *testing.T) {
 	d, text := read(t, `type Problem { mine: int } enum Problem_ { a }
 		routes("/", auth: none, rateLimit: none) { POST /x -> x (input: Problem) }`)
 	for name, part := range map[string]string{"Problem": `"mine"`, "Problem_": `"a"`, "Problem__": "requestId"} {
@@ -133,7 +132,7 @@ func TestASchemaMayHaveAProblemOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestEachWayInIsEnoughByItself(t *testing.T) {
+func TestEachSecurityEntryIsSufficient(t *testing.T) {
 	d, _ := read(t, everything(t))
 	got := d.Paths["/v1/orders"]["post"].Security
 	want := []map[string][]string{

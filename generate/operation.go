@@ -7,14 +7,14 @@ import (
 	"runner.example/schema"
 )
 
-// operation is what a caller can ask for: a route, or an exposed function.
+// operation is a route or an exposed function.
 type operation struct {
 	*schema.Route
-	// function is nil of a route.
+	// function is nil for a route.
 	function *schema.Function
-	// name is the handler's. Where one handler serves several routes, each has its
-	// method and path in its name as well: "showGetV1OrdersId". No two routes have
-	// the same name, nor have two functions.
+	// name is the name of the handler. If a handler serves several routes, their names also
+	// have method and path: "showGetV1OrdersId". Names of routes are unique, and so are
+	// names of functions.
 	name string
 }
 
@@ -33,7 +33,7 @@ func operations(s *schema.Schema) []operation {
 		r := &s.Routes[i]
 		name := r.Handler
 		if served[name] > 1 {
-			name = free(name+pascal(r.Method)+pascal(r.Path), taken)
+			name = uniqueName(name+pascal(r.Method)+pascal(r.Path), taken)
 		}
 		all = append(all, operation{Route: r, name: name})
 	}
@@ -45,8 +45,8 @@ func operations(s *schema.Schema) []operation {
 	return all
 }
 
-// free is the name, with a number where it is taken, and takes it.
-func free(name string, taken map[string]bool) string {
+// uniqueName returns the name, with a number appended if it is taken, and marks it as taken.
+func uniqueName(name string, taken map[string]bool) string {
 	unique := name
 	for n := 2; taken[unique]; n++ {
 		unique = fmt.Sprintf("%s%d", name, n)
@@ -55,8 +55,8 @@ func free(name string, taken map[string]bool) string {
 	return unique
 }
 
-// pascal writes the words of a text, which only letters and digits make, each with
-// a capital letter: "PATCH" is "Patch", "/v1/orders/:id" is "V1OrdersId".
+// pascal joins the words of a text, each with a capital letter: "PATCH" is "Patch",
+// "/v1/orders/:id" is "V1OrdersId". A word consists of letters and digits.
 func pascal(text string) string {
 	var out strings.Builder
 	words := strings.FieldsFunc(text, func(r rune) bool {
@@ -72,7 +72,7 @@ func pascal(text string) string {
 	return out.String()
 }
 
-// input is the type of the body, nil when anything will do.
+// input is the type of the body, nil if any body is accepted.
 func (o *operation) input(s *schema.Schema) *schema.ObjectType {
 	if o.function != nil {
 		return o.function.Input()
@@ -80,7 +80,7 @@ func (o *operation) input(s *schema.Schema) *schema.ObjectType {
 	return s.Type(o.Input)
 }
 
-// takesBody reports that requests of the method have a body.
+// takesBody reports whether requests of the method have a body.
 func (o *operation) takesBody() bool {
 	switch o.Method {
 	case "POST", "PUT", "PATCH", "DELETE":
@@ -89,7 +89,7 @@ func (o *operation) takesBody() bool {
 	return false
 }
 
-// needsBody reports that no body, which counts as an empty object, does not fit.
+// needsBody reports whether a body is required. Without one, the input is an empty object.
 func needsBody(input *schema.ObjectType) bool {
 	if input == nil {
 		return false
@@ -102,7 +102,7 @@ func needsBody(input *schema.ObjectType) bool {
 	return false
 }
 
-// access tells in words of the schema who may ask and how often.
+// access is the auth mode and the rate limits in schema syntax.
 func (o *operation) access() string {
 	text := "auth: " + o.Auth.String()
 	if len(o.Limits) > 0 {

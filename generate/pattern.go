@@ -8,12 +8,12 @@ import (
 	"unicode"
 )
 
-// ecmaPattern writes a pattern of the schema (RE2) for JSON Schema, whose patterns
-// are those of ECMA-262 with the flag u. It matches the same texts.
+// ecmaPattern converts a pattern of the schema (RE2) to one of JSON Schema (ECMA-262 with the
+// flag u) that matches the same texts.
 func ecmaPattern(re *regexp.Regexp) string {
 	parsed, err := syntax.Parse(re.String(), syntax.Perl)
 	if err != nil {
-		panic("BUG: a pattern that was compiled does not parse: " + err.Error())
+		panic("BUG: compiled pattern does not parse: " + err.Error())
 	}
 	return ecma(parsed)
 }
@@ -77,11 +77,11 @@ func ecma(re *syntax.Regexp) string {
 		}
 		return strings.Join(parts, "|")
 	}
-	panic("BUG: a pattern has an unknown part")
+	panic("BUG: unknown part of a pattern: " + re.Op.String())
 }
 
-// ecmaRepeated writes what is repeated in a group of its own unless it is one
-// character; greed makes no difference to whether a text matches.
+// ecmaRepeated writes a repetition, with a group if more than one character is repeated.
+// Whether it is greedy does not matter for a match.
 func ecmaRepeated(re *syntax.Regexp, times string) string {
 	sub := re.Sub[0]
 	switch sub.Op {
@@ -113,8 +113,8 @@ func ecmaLiteral(re *syntax.Regexp) string {
 	return out.String()
 }
 
-// ecmaClass writes a class of ranges, as what is not in it when it goes to the last
-// character there is.
+// ecmaClass writes a character class. A class that includes the first and the last character
+// is written as a negated class.
 func ecmaClass(ranges []rune) string {
 	not := ""
 	if n := len(ranges); n > 0 && ranges[0] == 0 && ranges[n-1] == unicode.MaxRune {
@@ -138,7 +138,7 @@ func ecmaClass(ranges []rune) string {
 	return "[" + not + out.String() + "]"
 }
 
-// ecmaRune writes a character; those in special have a meaning there.
+// ecmaRune writes a character, escaped if it is in special.
 func ecmaRune(r rune, special string) string {
 	switch {
 	case strings.ContainsRune(special, r):

@@ -26,9 +26,8 @@ func compile(t *testing.T, text string) *schema.Schema {
 	return s
 }
 
-// That the type checker takes it for what it is meant to be is for the tests of
-// the whole, which have the SDK's declarations beside it.
-func TestEveryKindOfFieldHasItsType(t *testing.T) {
+// The black-box tests run the type checker with the SDK's declarations.
+func TestEachKindOfFieldHasItsType(t *testing.T) {
 	const golden = "testdata/shop.d.ts"
 	text, err := os.ReadFile("../tests/testdata/types/shop.schema")
 	if err != nil {
@@ -48,20 +47,20 @@ func TestEveryKindOfFieldHasItsType(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if again := generate.TypeScript(compile(t, string(text))); string(again) != string(got) {
-		t.Error("the same schema makes other types the second time")
+		t.Error("the second declarations of the same schema differ")
 	}
 }
 
-func TestWhatASchemaDoesNotDeclareHasNoNames(t *testing.T) {
+func TestAbsentDeclarationsHaveNoNames(t *testing.T) {
 	got := string(generate.TypeScript(compile(t, `routes("/", auth: none, rateLimit: none) { GET /x -> x }`)))
 	for part, there := range map[string]bool{"interface Entities": false, "import ": false, "scope: never;": true, "secret: never;": true, "role:": false} {
 		if strings.Contains(got, part) != there {
-			t.Errorf("%q is there: %t\n%s", part, !there, got)
+			t.Errorf("%q is present: %t\n%s", part, !there, got)
 		}
 	}
 }
 
-func TestNoNameAndNoCommentOfASchemaBreaksTheTypes(t *testing.T) {
+func TestNamesAndCommentsOfASchemaCannotBreakTheTypes(t *testing.T) {
 	got := string(generate.TypeScript(compile(t, `
 /// One. */ export const x = 1;
 /// Two.
@@ -71,7 +70,7 @@ routes("/", auth: none, rateLimit: none) { POST /x -> x (input: class) }
 `)))
 	for _, part := range []string{"   * One. *\\/ export const x = 1;\n   * Two.\n   */\n  export interface class_ {\n    delete: number;\n    default?: class2 | null;\n  }\n"} {
 		if !strings.Contains(got, part) {
-			t.Errorf("there is no %q in\n%s", part, got)
+			t.Errorf("%q is missing in\n%s", part, got)
 		}
 	}
 }
