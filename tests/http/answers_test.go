@@ -19,8 +19,8 @@ import (
 
 const largeAnswer = 8 << 20
 
-// memory gives what a line of the process's status says, in bytes: VmRSS is what it has
-// now, VmHWM the most that it had.
+// memoryOf reads a line of the process's status, in bytes: VmRSS is the present memory,
+// VmHWM the peak.
 func memoryOf(s *harness.Server, line string) int64 {
 	s.T.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
@@ -35,7 +35,7 @@ func memoryOf(s *harness.Server, line string) int64 {
 	return kb << 10
 }
 
-// dialFrom connects from an address of loopback, with little room for what is not read.
+// dialFrom connects from a loopback address, with a small receive buffer.
 func dialFrom(s *harness.Server, address string) (*net.TCPConn, error) {
 	d := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: harness.Timeout,
@@ -50,7 +50,7 @@ func dialFrom(s *harness.Server, address string) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// ask sends a request for the large answer, and reads its first byte.
+// askForLarge requests the large response and reads its first byte.
 func askForLarge(s *harness.Server, address string) (*net.TCPConn, *bufio.Reader, error) {
 	conn, err := dialFrom(s, address)
 	if err != nil {
@@ -66,8 +66,8 @@ func askForLarge(s *harness.Server, address string) (*net.TCPConn, *bufio.Reader
 	return conn, in, err
 }
 
-// Of readers that do not read, all have their bound together and one address has its
-// own. One that does read is served beside them, and memory comes back.
+// Clients that do not read their responses share one limit of memory, and each address has
+// its own. A client that reads is served beside them, and the memory is returned.
 func TestUnreadResponsesHaveAMemoryLimit(t *testing.T) {
 	if os.Getenv("RUNNER_TEST_RACE") != "" {
 		t.Skip("the race detector takes memory of its own")
@@ -103,7 +103,7 @@ func unreadAnswers(t *testing.T, addresses int, perIP int64) {
 		t.Fatal(err)
 	}
 	read := make(chan error, 1)
-	go func() { // at 3 MiB a second, while the others come
+	go func() { // reads 3 MiB per second while the others connect
 		res, err := http.ReadResponse(in, nil)
 		if err == nil {
 			var n int64
@@ -141,7 +141,7 @@ func unreadAnswers(t *testing.T, addresses int, perIP int64) {
 		t.Errorf("the reader that reads was cut off: %v", err)
 	}
 	if addresses == 1 {
-		perIP += (1 + instances) * largeAnswer // of the reader which reads, and those that handlers make
+		perIP += (1 + instances) * largeAnswer // the response of the client that reads, and those that handlers produce
 	}
 	peak, bound := memoryOf(s, "VmHWM"), idle+perIP+instances*memory
 	t.Logf("idle %d MiB, peak %d MiB, documented %d MiB; %d of %d answers whole", idle>>20, peak>>20, bound>>20, whole, readers)

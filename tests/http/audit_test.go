@@ -9,8 +9,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// Anyone can send credentials that are not good, from one address or from many. What the
-// log and the audit keep of it is bounded, and nothing is lost in the sums.
+// Any client can send invalid credentials, from one address or from many. The number of log
+// lines and audit records is limited, and the counts in the records are complete.
 func TestRefusedCredentialsLeaveFewLogLinesAndRecords(t *testing.T) {
 	one, many := 400, 800
 	if os.Getenv("RUNNER_SOAK") != "" {
@@ -37,7 +37,7 @@ func TestRefusedCredentialsLeaveFewLogLinesAndRecords(t *testing.T) {
 		}
 	}
 	refuse(one, func(int) string { return "192.0.2.1" })
-	// In each minute the first five, the 8th, 16th and so on; it may take a few minutes.
+	// Each minute has lines for the first five, the 8th, the 16th and so on. The test may take a few minutes.
 	if lines := strings.Count(s.Stderr.String(), "credential refused"); lines < 10 || lines > 100 || lines > one/4 {
 		t.Errorf("%d lines about %d refusals of one address", lines, one)
 	}

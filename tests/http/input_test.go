@@ -18,8 +18,7 @@ routes("/", auth: none, rateLimit: none, body: 4kb) {
 }
 `
 
-// The handler answers with what it was given, so an answer of 200 says that it
-// ran.
+// The handler returns its input, so a status of 200 means that it ran.
 func TestABodyOfTheWrongTypeNeverReachesTheHandler(t *testing.T) {
 	s := harness.NewApp(t, inputSchema, "", "echo").Serve()
 	for _, body := range []string{

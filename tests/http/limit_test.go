@@ -79,8 +79,8 @@ routes("/v1", auth: apiKey(reader), rateLimit: 20/minute) { GET /b -> hello }
 routes("/hooks", auth: none, rateLimit: 10/hour by ip) { GET /c -> hello }
 `
 
-// More addresses than there are counters call a route that anyone may call. Callers of
-// other routes notice nothing, and addresses that were never seen are still served.
+// More addresses than there are counters call a public route. Callers of other routes are
+// not affected, and new addresses are still served.
 func TestManyAddressesOnOneRouteDoNotExhaustOtherLimits(t *testing.T) {
 	counters, addresses := 1000, 1010
 	if os.Getenv("RUNNER_SOAK") != "" {

@@ -46,7 +46,7 @@ export const docs = async () => ok(await query("Doc"));
 export const wrapped = async () => ok({ rows: await query("Doc") });
 `
 
-// nested is an empty object within others, so many levels deep.
+// nested returns an empty object nested the given number of levels deep.
 func nested(levels int) string {
 	return strings.Repeat(`{"a":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
 }
@@ -92,10 +92,10 @@ func TestJSONNestedTooDeeplyIsRefusedEverywhere(t *testing.T) {
 	accepted("a body", 200, s.Do("POST", "/echo", good, asJSON))
 	accepted("a delivery", 200, s.Do("POST", "/hook", good, signed(good)))
 	accepted("an input", 200, s.Do("POST", "/shape", `{"data":`+nested(63)+`}`))
-	row := nested(62) // in the operation's arguments it lies two levels deep
+	row := nested(62) // two levels deeper in the operation's arguments
 	accepted("a row", 201, s.Do("POST", "/docs", row, token))
 	accepted("a parameter", 200, s.Do("POST", "/_call/keepOne", `{"data":`+row+`}`, token))
-	// What is in the rows is no reason to refuse what the handler has made of them.
+	// A response may nest deeper than a request, because it contains whole rows.
 	for _, path := range []string{"/_call/docs", "/_call/wrapped"} {
 		if got := s.Do("POST", path, "", token); got.Status != 200 || !strings.Contains(got.Body, row) {
 			t.Errorf("%s answers %d %.300s", path, got.Status, got.Body)
@@ -103,7 +103,7 @@ func TestJSONNestedTooDeeplyIsRefusedEverywhere(t *testing.T) {
 	}
 }
 
-// Three rows of 90 kB are what one caller may keep. They are shown to others.
+// One caller may store three rows of 90 kB, which other callers list.
 func TestRowsWithManyEmptyObjectsAreServedInTime(t *testing.T) {
 	a := harness.NewApp(t, nestingSchema, "")
 	a.Env = append(a.Env, "RUNNER_SECRETS_HOOK=the secret of the hook")

@@ -15,7 +15,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// validators is the folder of the validators that documents are checked with.
+// validators returns the directory of the validators of OpenAPI documents.
 var validators = sync.OnceValues(func() (string, error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(harness.RepoFile("tools/fetch-openapi-validator.sh"))
@@ -27,7 +27,7 @@ var validators = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// checkDocument runs openapi/check.mjs, which tells what there is to run.
+// checkDocument runs testdata/openapi/check.mjs, which describes its tasks.
 func checkDocument(t *testing.T, stdin []byte, task string, documents ...string) []byte {
 	t.Helper()
 	modules, err := validators()
@@ -44,8 +44,8 @@ func checkDocument(t *testing.T, stdin []byte, task string, documents ...string)
 	return out
 }
 
-// judged is a value, and the schema in a document that it may fit: a schema itself, or
-// a pointer to one.
+// judged is a value and a schema to validate it with: the schema itself, or a pointer to
+// one in the document.
 type judged [2]any
 
 func judge(t *testing.T, document string, values []judged) (fits []bool) {
@@ -118,8 +118,8 @@ func TestDocumentsOfAllSchemasAreValidOpenAPI(t *testing.T) {
 	}
 }
 
-// params are of every type; looser says of which JSON Schema cannot say all that the
-// server holds them to.
+// params has parameters of every type. looser marks those whose rules JSON Schema cannot
+// express completely.
 var params = []struct {
 	name, declared string
 	looser         bool
@@ -133,7 +133,7 @@ var params = []struct {
 	{"i", "int(1..100)?", false},
 	{"n", "int? @min(-5)", false},
 	{"f", "float? @min(0.5) @max(1000000)", false},
-	{"d", "decimal(5,2)?", true}, // a number may have too many places
+	{"d", "decimal(5,2)?", true}, // a number may have too many decimals
 	{"m", "decimal(5,2)? @min(1)", true},
 	{"z", "decimal(3,3)?", true},
 	{"w", "decimal(3,0)?", true},
@@ -143,7 +143,7 @@ var params = []struct {
 	{"dur", "duration?", false},
 	{"j", "json?", false},
 	{"raw", `json = "x"`, false},
-	{"y", "bytes?", true}, // that it is base64 is no more than a remark
+	{"y", "bytes?", true}, // contentEncoding is an annotation only
 	{"mood", "Mood?", false},
 	{"must", "Mood = good", false},
 	{"moods", "Mood[]?", false},
@@ -296,7 +296,7 @@ func TestResultsMatchTheDocument(t *testing.T) {
 	}
 }
 
-// described is what the tests read of a document about answers.
+// described is the part of a document about responses.
 type described struct {
 	Paths map[string]map[string]struct {
 		Responses map[string]struct {
@@ -309,8 +309,8 @@ type described struct {
 	}
 }
 
-// headersOf are those that the document tells of an answer; ok reports that it tells
-// of one with that status.
+// headersOf returns the documented headers of a response. ok reports whether the document
+// has a response with that status.
 func (d *described) headersOf(method, path string, status int) (headers map[string]any, ok bool) {
 	responses := d.Paths[path][strings.ToLower(method)].Responses
 	key := fmt.Sprint(status)

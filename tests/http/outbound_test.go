@@ -12,7 +12,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// outboundApp serves handlers that call the service, on a machine that trusts it.
+// outboundApp serves handlers that call the service, with its certificate trusted.
 func outboundApp(t *testing.T, toml string, handler http.HandlerFunc) (s *harness.Server, origin, worker string) {
 	t.Helper()
 	origin, certificate := harness.OtherService(t, handler)
@@ -115,11 +115,11 @@ func TestFetchesOfOneHandlerRunConcurrently(t *testing.T) {
 		t.Error(got)
 	}
 	if all.late.Load() {
-		t.Error("they came one after the other")
+		t.Error("the fetches came one after the other")
 	}
 }
 
-// barrier has a number of requests wait for each other, for a while.
+// barrier makes a number of requests wait for each other, up to a limit.
 type barrier struct {
 	come atomic.Int32
 	once sync.Once
@@ -134,18 +134,18 @@ func (b *barrier) wait(n int32) {
 	}
 	select {
 	case <-b.open:
-	case <-time.After(harness.Timeout / 3): // then there is time to tell of it
+	case <-time.After(harness.Timeout / 3): // before the client gives up
 		b.late.Store(true)
 	}
 }
 
-// Handlers that compute for long do so in turns, of which there are few; one that
-// waits for an answer has none, and what it waits is no processor time.
+// There are few CPU slots. A handler that waits for a response holds none, and its wait is
+// not CPU time.
 func TestAWaitingHandlerHoldsNoCPUSlot(t *testing.T) {
 	var all barrier
 	s, origin, worker := outboundApp(t, "[sandbox]\ncpu = \"250ms\"\n", func(http.ResponseWriter, *http.Request) {
 		all.wait(12)
-		time.Sleep(400 * time.Millisecond) // longer than the processor time there is
+		time.Sleep(400 * time.Millisecond) // longer than the CPU time limit
 	})
 	var callers sync.WaitGroup
 	for range 12 {
@@ -157,12 +157,12 @@ func TestAWaitingHandlerHoldsNoCPUSlot(t *testing.T) {
 	}
 	callers.Wait()
 	if all.late.Load() {
-		t.Error("those that wait keep others from computing")
+		t.Error("waiting handlers keep others from running")
 	}
 }
 
-// A handler that has fetched is not run again: here what it read is changed while
-// it waits for the answer.
+// A handler that has sent a request is not run again. Here another request changes the rows
+// that it read while it waits for the response.
 func TestAConflictAfterAFetchIsReportedAndNotRetried(t *testing.T) {
 	var hits atomic.Int32
 	var s *harness.Server

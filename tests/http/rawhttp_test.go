@@ -13,16 +13,16 @@ import (
 	"runner.example/tests/harness"
 )
 
-// probe is one byte-exact request and what must come back.
+// probe is a byte-exact request and the expected responses.
 type probe struct {
 	name    string
 	request string // \n becomes \r\n; {token} is a key of scope reader
-	// answers are the expected statuses of all answers on the connection, each
-	// with the problem's code behind it where there is one: "404 route_not_found".
+	// answers are the expected statuses of all responses on the connection, each
+	// followed by the problem's code if there is one: "404 route_not_found".
 	answers []string
-	// closed expects the server to close the connection by itself.
+	// closed is set when the server must close the connection.
 	closed bool
-	// body is what the last answer's body contains.
+	// body is a part of the last response's body.
 	body string
 }
 
@@ -171,7 +171,7 @@ func TestRawRequestsGetTheirResponses(t *testing.T) {
 	}
 }
 
-// wholeAnswers counts the answers in what has come up to now.
+// wholeAnswers counts the complete responses received so far.
 func wholeAnswers(request, reply string) (n int) {
 	method, _, _ := strings.Cut(request, " ")
 	for r := bufio.NewReader(strings.NewReader(reply)); ; n++ {
@@ -320,8 +320,7 @@ func TestHandlersCannotSetHeadersOfTheHost(t *testing.T) {
 	}
 }
 
-// Which of the checks answers is fixed; none but a request that is let through
-// costs quota.
+// The order of the checks is fixed. Only an accepted request uses quota.
 func TestRefusedRequestsCostNoQuota(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	s := a.Serve()
@@ -352,7 +351,7 @@ func TestRefusedRequestsCostNoQuota(t *testing.T) {
 			t.Errorf("refusal %q, Retry-After %q", got.Body, got.Header.Get("Retry-After"))
 		}
 	}
-	// the rate limit goes before the body's size
+	// the rate limit is checked before the body's size
 	big := strings.Repeat("x", 17)
 	if got := s.Do("POST", "/v1/limitedBody", big, "Authorization: Bearer "+reader); got.Status != 413 {
 		t.Errorf("first: %d, want 413", got.Status)
@@ -393,7 +392,7 @@ func TestInvalidTokensIndistinguishable(t *testing.T) {
 	}
 }
 
-// swap gives another character of the token's alphabet.
+// swap returns a different character of the token's alphabet.
 func swap(c byte) string {
 	if c == 'a' {
 		return "b"
@@ -426,8 +425,8 @@ func TestAResponseOverTheLimitIsAHandlerFailure(t *testing.T) {
 	}
 }
 
-// A key is of the scope of its name; when there is none any more, of the only
-// scope with its capability; else of none.
+// A key belongs to the scope with its scope's name. If that scope was removed, the key belongs
+// to the only scope with the same capability, or to none.
 func TestKeysOfARenamedOrRemovedScopeStopWorking(t *testing.T) {
 	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
 	token := a.Token("reader")

@@ -93,12 +93,12 @@ func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	post("/hooks/standard", "msg_1", now, 204)
 	post("/hooks/standard", "msg_1", now.Add(2*time.Second), 204) // signed again, the same delivery
 	post("/hooks/standard", "msg_2", now, 200)
-	post("/hooks/second", "msg_1", now, 200) // each route for itself
+	post("/hooks/second", "msg_1", now, 200) // each route remembers its own deliveries
 	for _, failing := range []struct {
 		path   string
 		status int
 	}{{"/hooks/fails", 400}, {"/hooks/keeps", 400}, {"/hooks/traps", 500}} {
-		for range 3 { // what was not handled may come again
+		for range 3 { // a failed delivery may be sent again
 			post(failing.path, "msg_3", now, failing.status)
 		}
 	}
@@ -116,12 +116,12 @@ func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	}
 	s.Stop()
 
-	s = a.Serve() // it is not forgotten over a restart
+	s = a.Serve() // deliveries are remembered across restarts
 	post("/hooks/standard", "msg_2", now, 204)
 
 	var ran, repeated atomic.Int64
 	var all sync.WaitGroup
-	for range 16 { // one delivery many times at once
+	for range 16 { // one delivery, sent many times at once
 		all.Go(func() {
 			switch got, err := s.Try("POST", "/hooks/standard", "{}", harness.SignedStandard("msg_9", now, "{}")...); {
 			case err == nil && got.Status == 200:
@@ -198,7 +198,7 @@ func TestAGitHubDeliveryIsIdentifiedByItsSignature(t *testing.T) {
 		}
 	}
 	post("one", "d1", 200)
-	for _, id := range []string{"d1", "d2", ""} { // that header is anybody's to choose
+	for _, id := range []string{"d1", "d2", ""} { // this header is not signed
 		post("one", id, 204)
 	}
 	post("two", "d1", 200)
@@ -206,14 +206,14 @@ func TestAGitHubDeliveryIsIdentifiedByItsSignature(t *testing.T) {
 	post("three", "", 204)
 }
 
-// By a wall clock that is quarantined, 400 days ahead, all deliveries could be forgotten.
+// A clock that jumps ahead by 400 days is quarantined: otherwise all deliveries would expire.
 func TestADeliveryIsRememberedWhenTheClockJumps(t *testing.T) {
 	a := newWebhookApp(t)
 	a.Serve().Stop()
 	a.SetClockAhead(400 * 24 * time.Hour)
 	headers := []string{"X-Hub-Signature-256: sha256=" + hex.EncodeToString(harness.MAC([]byte(harness.OtherSecret), "one"))}
 	for i, want := range []int{200, 204, 204} {
-		s := a.Serve() // which sweeps
+		s := a.Serve() // removes expired deliveries
 		if got := s.Do("POST", "/hooks/github", "one", headers...); got.Status != want {
 			t.Errorf("delivery %d: %d %s, want %d", i, got.Status, got.Body, want)
 		}
@@ -221,8 +221,8 @@ func TestADeliveryIsRememberedWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// The example of GitHub's document; those of the other senders are too old for a server
-// and stand beside the package webhook.
+// This is the example of GitHub's documentation. The examples of other senders have old
+// timestamps; the tests of package webhook use them.
 func TestTheExampleSignatureOfGitHubIsAccepted(t *testing.T) {
 	a := harness.NewApp(t, `
 secret HOOK
@@ -267,7 +267,7 @@ functions(auth: none, rateLimit: none) {
 
 func TestExpiredDeliveriesAreRemovedAtStartup(t *testing.T) {
 	a := newWebhookApp(t)
-	a.Serve().Stop() // makes the store
+	a.Serve().Stop() // creates the store
 	records := func(change func(*store.Tx) error) (n int) {
 		t.Helper()
 		st, err := store.Open(store.Options{Dir: a.Path("data")})
@@ -301,7 +301,7 @@ func TestExpiredDeliveriesAreRemovedAtStartup(t *testing.T) {
 		return nil
 	})
 	left := 0
-	for end := time.Now().Add(harness.Timeout); time.Now().Before(end); { // a stop may come before it is done
+	for end := time.Now().Add(harness.Timeout); time.Now().Before(end); { // the server may stop before it has removed the record
 		s := a.Serve()
 		s.Do("GET", "/_health", "")
 		s.Stop()

@@ -36,7 +36,7 @@ routes("/", rateLimit: none, auth: none) {
 }
 `
 
-// principal is who asks for keys: where, with which credential, and who that is.
+// principal is a caller that manages keys: its route, its credential and its identity.
 type principal struct {
 	name, path, credential string
 	tenant, owner          string
@@ -49,8 +49,8 @@ type managedKey struct {
 	Token         string
 }
 
-// newIssueApp gives the app, its server, everybody who may call it and, of each scope
-// and tenant, a key that an operator made.
+// newIssueApp returns a server, all callers, and a key of each scope and tenant that an
+// operator created.
 func newIssueApp(t *testing.T) (s *harness.Server, everybody []principal, there []managedKey) {
 	t.Helper()
 	a := harness.NewApp(t, issueSchema, "", "echo")
@@ -93,7 +93,7 @@ func newIssueApp(t *testing.T) (s *harness.Server, everybody []principal, there 
 		principal{name: "nobody", path: "/open"}, principal{name: "nobody under a scope", path: "/as"}), there
 }
 
-// call runs an operation as the principal; the code is empty when it worked.
+// call runs an operation as the principal. The code is empty on success.
 func (p principal) call(s *harness.Server, op, args string) (a harness.Answer, code string) {
 	s.T.Helper()
 	headers := []string{"X-Op: " + op}
@@ -118,8 +118,8 @@ func text(s *string) string {
 	return *s
 }
 
-// TestOnlyAllowedCallersManageKeys holds every pair of a caller and a scope, for keys of every tenant,
-// against a table. Nobody can say for whom a key is (the lesson of CVE-2025-61928).
+// All pairs of a caller and a scope, for keys of every tenant, are compared with a table. A
+// caller cannot choose the owner of a key (compare CVE-2025-61928).
 func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 	s, everybody, there := newIssueApp(t)
 	list := func(p principal) (ids []string) {
@@ -187,7 +187,7 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range there { // and each of them is good still
+	for _, key := range there { // all of them are still valid
 		if got := s.Do("POST", "/key", `{}`, "X-Op: apiKeys.list", "X-API-Key: "+key.Token); got.Status != 200 {
 			t.Errorf("a %s of %q: %d %s", key.Scope, text(key.Tenant), got.Status, got.Body)
 		}
@@ -208,8 +208,7 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfOtherOwnersAreNotFound: of a key that is another's and of one that there is not
-// the answers are equal.
+// The responses about a key of another owner and about an unknown key are equal.
 func TestKeysOfOtherOwnersAreNotFound(t *testing.T) {
 	s, everybody, there := newIssueApp(t)
 	masked := func(a harness.Answer) string {

@@ -250,7 +250,7 @@ func TestKeysSurviveACrash(t *testing.T) {
 	}
 }
 
-// Keys that handlers manage: the schema's @issue is all that decides.
+// The schema's @issue alone decides which keys a handler may manage.
 func TestHandlersManageOnlyTheKeysTheirCallerMayIssue(t *testing.T) {
 	a := harness.NewApp(t, `
 apiKeys {
@@ -315,7 +315,7 @@ routes("/op", rateLimit: none) {
 			t.Errorf("%s %s by %s: %d %v, want %s", row.name, row.args, row.path, status, result, row.code)
 		}
 	}
-	// the foreign key is still alive, and only the own one is listed
+	// the other key is still active, and only the caller's own key is listed
 	if got := a.Key("show", foreign.ID); got.Status != "active" {
 		t.Errorf("the foreign key is %s", got.Status)
 	}

@@ -63,9 +63,8 @@ func TestWritesAreCommittedOnlyWhenTheRequestSucceeds(t *testing.T) {
 	}
 }
 
-// Rotations of one key conflict with each other: each either happens once or
-// answers 409, and the number of tokens that were given out is the number of
-// rotations recorded.
+// Rotations of one key conflict with each other. Each one is either committed once or
+// answers 409, and the audit has one record for each token that was returned.
 func TestConflictingRequestsAreRetriedAndCommittedOnce(t *testing.T) {
 	a := harness.NewApp(t, transactionSchema, "", "echo")
 	s := a.Serve()

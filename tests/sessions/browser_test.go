@@ -22,19 +22,18 @@ import (
 	"runner.example/tests/harness"
 )
 
-// web is what stands in front of the runner in the open: TLS, and the files of a page.
-// To a browser it is https://tracker.example, and every other host as well, of which
-// the page is another one.
+// web is a reverse proxy in front of the runner, with TLS and the files of a page. The
+// browser sees it as https://tracker.example. For any other host it serves another page.
 type web struct {
 	port string
 
 	mu   sync.Mutex
-	seen []string // what browsers asked of the runner, and the status of the answer
+	seen []string // requests of browsers to the runner, with the status of the response
 }
 
 var apiPath = regexp.MustCompile(`^/(api|_call|signup|signin|signout)(/|$)`)
 
-// newWeb serves for the host tracker.example the folder, and the app of the server.
+// newWeb serves a directory and the server's app as tracker.example.
 func newWeb(t *testing.T, s *harness.Server, folder string) *web {
 	t.Helper()
 	to, err := url.Parse(s.URL)
@@ -79,7 +78,7 @@ func newWeb(t *testing.T, s *harness.Server, folder string) *web {
 
 func (w *web) url(host, path string) string { return "https://" + host + ":" + w.port + path }
 
-// asked gives what was asked since the last call.
+// asked returns the requests since the last call.
 func (w *web) asked() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,16 +87,16 @@ func (w *web) asked() string {
 	return all
 }
 
-// browser starts a Chromium without a window that ends with the test. Every host is
-// this machine to it, so it asks nothing of anybody else.
+// browser starts a headless Chromium that ends with the test. It resolves every host to
+// this machine, so it contacts no other.
 func browser(t *testing.T) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
 		t.Fatal("chromium-headless-shell is missing: tools/setup.sh installs it")
 	}
-	// Parts of it may write there for a moment after it has ended: it is removed with all
-	// else that the tests have made.
+	// Chromium's processes may still write there after it ends, so the directory is removed
+	// with the others at the end of all tests.
 	dir, err := os.MkdirTemp(harness.Scratch, "browser-")
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +113,13 @@ func browser(t *testing.T) *tab {
 	return &tab{t, ctx}
 }
 
-// tab is what a browser shows.
+// tab is a tab of a browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-// in does something in the tab.
+// in runs an action in the tab.
 func in[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	result, err := chromedp.Run(b.ctx, func(ctx context.Context, to *chromedp.Target) (T, error) {
@@ -148,7 +147,7 @@ func (b *tab) text(selector string) string {
 	return in(b, chromedp.Text(chromedp.CSS(selector)))
 }
 
-// said gives what the tracker's page says of that, when it does.
+// said waits for the page's message about a subject, and returns it.
 func (b *tab) said(of string) string { b.t.Helper(); return b.text(`#said[data-of="` + of + `"]`) }
 
 func TestABrowserSignsInCreatesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
@@ -206,7 +205,7 @@ func TestABrowserSignsInCreatesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 	t.Run("pages of other origins", func(t *testing.T) {
 		call := w.url("tracker.example", "/_call/createKey")
 		const body = `{"name":"stolen","scope":"tasks_read"}`
-		send := func(how string) string { // resolves with what the page learns
+		send := func(how string) string { // resolves with what the page can read
 			return fmt.Sprintf(`fetch(%q, {method: "POST", credentials: "include", body: %q, %s}).then(r => r.type, e => e.name)`, call, body, how)
 		}
 		form := fmt.Sprintf(`document.body.innerHTML = '<form method="post" enctype="text/plain" action="%s"></form>', document.forms[0].submit(), "sent"`, call)
@@ -266,8 +265,8 @@ func TestABrowserSignsInCreatesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 	}
 }
 
-// A session's cookie is for https. On the developer's own machine Chromium takes it
-// without, as loopback cannot be listened to.
+// A session cookie needs https. Chromium accepts it over http on loopback, which counts as
+// a secure context.
 func TestABrowserKeepsSessionsOverHTTPOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	a := harness.ExampleApp(t, "tracker")

@@ -50,7 +50,7 @@ func TestAQuarantinedClockIsReportedAndCanBeAccepted(t *testing.T) {
 		t.Errorf("the log has\n%s", log)
 	}
 
-	// Back goes only a node that makes no credentials meanwhile.
+	// The clock is set back only while no server runs.
 	s.Stop()
 	a.SetClockAhead(-40 * 24 * time.Hour)
 	s = a.Serve()

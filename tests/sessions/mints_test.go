@@ -65,7 +65,7 @@ func TestAHandlerOpensAndEndsSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 		{"/signin", "sessions.create", `{"userId":"ann","roles":"staff"}`, "invalid"},
 		{"/signin", "sessions.create", `{"userId":"ann","ttl":7200}`, "invalid"},
 		{"/signin", "sessions.create", `{"userId":"ann","cookie":"x"}`, "invalid"},
-		{"/signin", "sessions.revoke", `{"id":"` + made.ID + `"}`, "not_found"}, // nobody's session to an anonymous caller
+		{"/signin", "sessions.revoke", `{"id":"` + made.ID + `"}`, "not_found"}, // an anonymous caller has no session
 		{"/signin", "sessions.revoke", `{}`, "not_found"},
 	} {
 		got := op(row.path, row.name, row.args)
@@ -80,7 +80,7 @@ func TestAHandlerOpensAndEndsSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 		t.Error("a session that was kept does not count")
 	}
 
-	// A new session takes the place of the one that the user had.
+	// A new session replaces the user's previous one.
 	changed := op("/change", "sessions.create", `{"userId":"ann","tenant":"acme","roles":["admin"]}`, "Cookie: "+cookie)
 	fresh, attributes := changed.CookieAndAttributes(t)
 	if changed.Status != 200 || fresh == cookie || !strings.Contains(attributes, "Max-Age=3600;") || me(cookie) != 401 || me(fresh) != 200 {
@@ -127,7 +127,7 @@ functions(auth: none, rateLimit: none) {
 }
 `
 
-// sessionsOf gives the ids of the sessions that live.
+// sessionIDs returns the ids of the active sessions.
 func sessionIDs(a *harness.App) (ids []string) {
 	a.T.Helper()
 	var all []harness.Session
@@ -140,7 +140,7 @@ func sessionIDs(a *harness.App) (ids []string) {
 	return ids
 }
 
-// TestPagesOfOtherOriginsCannotSignIn: as whom they like, that would be.
+// Otherwise another site could sign a user in to an account of its own.
 func TestPagesOfOtherOriginsCannotSignIn(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
@@ -162,9 +162,9 @@ func TestPagesOfOtherOriginsCannotSignIn(t *testing.T) {
 		{"POST", "/_call/twice", []string{"Sec-Fetch-Site: cross-site"}, 403},
 		{"POST", "/byKey", []string{"Sec-Fetch-Site: cross-site", key}, 403},
 		{"POST", "/byKey", []string{key}, 200},
-		{"POST", "/byKey", []string{"Sec-Fetch-Site: cross-site"}, 401}, // the credential goes first
+		{"POST", "/byKey", []string{"Sec-Fetch-Site: cross-site"}, 401}, // the credential is checked first
 		{"POST", "/anywhere", []string{"Sec-Fetch-Site: cross-site"}, 200},
-		{"GET", "/twice", []string{"Sec-Fetch-Site: cross-site"}, 200}, // a link, from a mail say
+		{"GET", "/twice", []string{"Sec-Fetch-Site: cross-site"}, 200}, // a link, for example in a mail
 		{"POST", "/other", []string{"Sec-Fetch-Site: cross-site"}, 200},
 	} {
 		got := s.Do(row.method, row.path, "{}", row.headers...)
@@ -174,7 +174,7 @@ func TestPagesOfOtherOriginsCannotSignIn(t *testing.T) {
 	}
 }
 
-// TestASignInResponseIsNotCached, whatever its handler says.
+// The handler's own Cache-Control does not matter.
 func TestASignInResponseIsNotCached(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
@@ -186,7 +186,7 @@ func TestASignInResponseIsNotCached(t *testing.T) {
 	}
 }
 
-// TestABrowserHasOneSession: whoever it was before ends when somebody signs in.
+// A sign-in ends the session that the browser had before.
 func TestABrowserHasOneSession(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
@@ -203,7 +203,7 @@ func TestABrowserHasOneSession(t *testing.T) {
 		}
 		was = now
 	}
-	// What is no session's cookie ends none, and keeps nobody from signing in.
+	// An invalid cookie ends no session and does not prevent a sign-in.
 	for _, cookie := range []string{"__Host-session=x", was + "; " + was, "__Host-session="} {
 		if got := s.Do("POST", "/twice", "{}", "Cookie: "+cookie); got.Status != 200 || me(was) != 200 {
 			t.Errorf("with %.20s…: %d, the session %d", cookie, got.Status, me(was))
@@ -211,7 +211,6 @@ func TestABrowserHasOneSession(t *testing.T) {
 	}
 }
 
-// TestTheAuditNamesTheSignedInUser.
 func TestTheAuditNamesTheSignedInUser(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
@@ -230,7 +229,6 @@ func TestTheAuditNamesTheSignedInUser(t *testing.T) {
 	}
 }
 
-// TestHandlersCannotSetSessionAndOriginHeaders.
 func TestHandlersCannotSetSessionAndOriginHeaders(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, signInSchema, "", "signin", "echo")
@@ -238,7 +236,7 @@ func TestHandlersCannotSetSessionAndOriginHeaders(t *testing.T) {
 	cookie := a.Session("ann").Cookie
 	for _, row := range []struct {
 		path, name, value string
-		want              bool // it is sent
+		want              bool // the header is sent
 	}{
 		{"/set", "Set-Cookie", "theme=dark; Path=/", true},
 		{"/set", "Set-Cookie", "__Host-session2=x; Path=/; Secure", true},
@@ -264,7 +262,6 @@ func TestHandlersCannotSetSessionAndOriginHeaders(t *testing.T) {
 	}
 }
 
-// TestEarlyRefusalsHaveCORSHeaders.
 func TestEarlyRefusalsHaveCORSHeaders(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, corsSchema, "", "echo")
@@ -326,7 +323,7 @@ func TestCORS(t *testing.T) {
 		{"OPTIONS", "/v1/things", []string{evil, "Access-Control-Request-Method: GET"}, 204, "", "", ""},
 		{"OPTIONS", "/v1/things", []string{"Origin: null", "Access-Control-Request-Method: GET"}, 204, "", "", ""},
 		{"OPTIONS", "/v1/things", []string{"Origin: https://app.example.com.evil.example", "Access-Control-Request-Method: GET"}, 204, "", "", ""},
-		{"OPTIONS", "/v1/things", []string{app, "Access-Control-Request-Method: PUT"}, 204, "", "", ""}, // no route: OPTIONS as ever
+		{"OPTIONS", "/v1/things", []string{app, "Access-Control-Request-Method: PUT"}, 204, "", "", ""}, // the path has no route of this origin list
 		{"OPTIONS", "/v1/things", []string{app}, 204, "", "", ""},
 		{"OPTIONS", "/v1/any", []string{evil, "Access-Control-Request-Method: GET"}, 204, "*", "GET", ""},
 		{"OPTIONS", "/v1/mine", []string{app, "Access-Control-Request-Method: GET"}, 204, "https://app.example.com", "GET", "true"},
@@ -378,8 +375,8 @@ routes("/", auth: none, rateLimit: none) {
 }
 `
 
-// What an answer has beside what its handler says stands in it once, however often the
-// handler ran, and is of the run that was committed.
+// Headers that the host adds, such as a new session's cookie, are in the response once and
+// come from the committed run, however often the handler ran.
 func TestAConflictedRunLeavesNothingInTheResponse(t *testing.T) {
 	t.Parallel()
 	a := harness.NewApp(t, enterSchema, "", "echo")
@@ -439,7 +436,7 @@ func TestAConflictedRunLeavesNothingInTheResponse(t *testing.T) {
 	}
 }
 
-// hasRunAgain reports whether the log has a line of a later run for the request.
+// hasRunAgain reports whether the log has a line of a second run of the request.
 func hasRunAgain(s *harness.Server, id string) bool {
 	for line := range strings.Lines(s.Stderr.String()) {
 		if strings.Contains(line, id) && strings.Contains(line, `"attempt":`) && !strings.Contains(line, `"attempt":1`) {

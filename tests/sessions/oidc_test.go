@@ -21,7 +21,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// identityProvider is the process of oidc/provider.mjs.
+// identityProvider is the process of testdata/oidc/provider.mjs.
 type identityProvider struct {
 	t      testing.TB
 	issuer string
@@ -29,7 +29,7 @@ type identityProvider struct {
 	said   *bufio.Reader
 }
 
-// startIdentityProvider starts one that ends with the test.
+// startIdentityProvider starts a provider that ends with the test.
 func startIdentityProvider(t testing.TB) *identityProvider {
 	t.Helper()
 	dir, err := exec.Command(harness.RepoFile("tools/fetch-oidc-provider.sh")).Output()
@@ -70,7 +70,7 @@ func (p *identityProvider) line() string {
 	return strings.TrimSpace(line)
 }
 
-// rotate makes the provider sign with new keys from now on.
+// rotate makes the provider sign with new keys.
 func (p *identityProvider) rotate() {
 	p.t.Helper()
 	fmt.Fprintln(p.stdin)
@@ -82,7 +82,7 @@ type tokens struct {
 	ID     string `json:"id_token"`
 }
 
-// token asks the provider's token endpoint (RFC 6749, section 3.2).
+// token gets tokens from the provider's token endpoint (RFC 6749, section 3.2).
 func (p *identityProvider) token(user, password string, form url.Values) (all tokens) {
 	p.t.Helper()
 	request, err := http.NewRequest("POST", p.issuer+"/token", strings.NewReader(form.Encode()))
@@ -108,7 +108,7 @@ func (p *identityProvider) token(user, password string, form url.Values) (all to
 	return all
 }
 
-// robot gives the access token of a program, signed by that algorithm.
+// robot returns the access token of a program, signed with the algorithm.
 func (p *identityProvider) robot(algorithm, resource string) string {
 	p.t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}}
@@ -118,8 +118,8 @@ func (p *identityProvider) robot(algorithm, resource string) string {
 	return p.token("robot-"+algorithm, "of-robot-"+algorithm, form).Access
 }
 
-// login is what a user's browser and the app in it do: the authorization code flow
-// (OpenID Connect Core, section 3.1) with PKCE, through the provider's own pages.
+// login runs the authorization code flow with PKCE (OpenID Connect Core, section 3.1), as a
+// browser does, through the provider's own pages.
 func (p *identityProvider) login(user string) tokens {
 	p.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -160,7 +160,7 @@ func (p *identityProvider) login(user string) tokens {
 	return tokens{}
 }
 
-// newTrackerWithProvider is the tracker whose people log in at the provider.
+// newTrackerWithProvider is the tracker example with sessions of the provider.
 func newTrackerWithProvider(t *testing.T, p *identityProvider) *harness.App {
 	t.Helper()
 	a := harness.ExampleApp(t, "tracker")
@@ -254,7 +254,7 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 	t.Run("new keys of the provider are taken", func(t *testing.T) {
 		p.rotate()
 		fresh := p.login("ada").Access
-		if harness.Soak { // a key that is not known is looked for once a minute
+		if harness.Soak { // unknown keys are fetched once a minute
 			for end := time.Now().Add(90 * time.Second); s.Do("GET", "/probe", "", bearer(fresh)).Status != 200; <-time.After(time.Second) {
 				if time.Now().After(end) {
 					t.Fatal("a new key is not known after a minute and a half")
@@ -265,11 +265,11 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 			s = a.Serve()
 			s.Want(200, nil, "GET", "/probe", "", bearer(fresh))
 		}
-		s.Want(200, nil, "GET", "/probe", "", bearer(ada.Access)) // of a key that is published still
+		s.Want(200, nil, "GET", "/probe", "", bearer(ada.Access)) // signed with a key that is still published
 	})
 }
 
-// edKey is a provider's key, and how it signs.
+// edKey is a signing key of a provider.
 type edKey struct {
 	id      string
 	public  ed25519.PublicKey
@@ -289,7 +289,7 @@ func (k edKey) set() string {
 	return fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":%q,"x":%q}]}`, k.id, base64.RawURLEncoding.EncodeToString(k.public))
 }
 
-// bearer is the header with a token of these claims beside those that there must be.
+// bearer returns the header with a token that has the required claims and these.
 func (k edKey) bearer(claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode(fmt.Appendf(nil, `{"alg":"EdDSA","kid":%q}`, k.id)) + "." +
@@ -316,7 +316,7 @@ routes("/", auth: session, rateLimit: none) {
 }
 `
 
-// TestRulesUseTheClaimsOfTheToken: a claim that is not there decides for nobody.
+// A condition on a missing claim is unknown, and an unknown condition does not allow.
 func TestRulesUseTheClaimsOfTheToken(t *testing.T) {
 	a, key := harness.NewApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
 	a.Write("keys.json", key.set())
@@ -333,11 +333,11 @@ func TestRulesUseTheClaimsOfTheToken(t *testing.T) {
 		{`"sub":"ada","names":["x","y"],"blocked":false`, "x", true},
 		{`"sub":"ada","names":["y"],"blocked":false`, "x", false},
 		{`"sub":"ada","plan":"pro","blocked":true`, "x", false},
-		{`"sub":"ada","plan":"pro"`, "x", false}, // whether it is blocked is unknown
+		{`"sub":"ada","plan":"pro"`, "x", false}, // the claim `blocked` is missing
 		{`"sub":"ada","plan":"pro"`, "z", true},
 	} {
 		header := key.bearer(row.claims)
-		for range 2 { // the second time the token is known
+		for range 2 { // the second request uses the cached verification
 			got := s.Do("POST", "/op", `{"into":"Thing","values":{"name":"`+row.name+`"}}`, "X-Op: insert", header)
 			if (got.Status == 200) != row.want || !row.want && !strings.Contains(got.Body, "denied") {
 				t.Errorf("%s, %s: %d %s", row.claims, row.name, got.Status, got.Body)
@@ -349,7 +349,7 @@ func TestRulesUseTheClaimsOfTheToken(t *testing.T) {
 	}
 }
 
-// TestAKeySetFileIsRelativeToTheSchema: wherever the server is started.
+// The directory in which the server starts does not matter.
 func TestAKeySetFileIsRelativeToTheSchema(t *testing.T) {
 	a, key := harness.NewApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
 	for name, text := range map[string]string{"": "no such file", "junk": "no JWKS"} {

@@ -28,8 +28,7 @@ func TestSessionLifecycle(t *testing.T) {
 		t.Errorf("the handler is called by %v", auth)
 	}
 
-	// Each session ends alone: by revocation, by its own short life, not by
-	// another's end.
+	// A session ends when it is revoked or expires, and does not end with another one.
 	again, short := a.Session("ada"), a.Session("ada", "--ttl", "1s")
 	a.Must("sessions", "revoke", ada.ID)
 	if status(ada.Cookie) != 401 || status(again.Cookie) != 200 {
@@ -42,7 +41,7 @@ func TestSessionLifecycle(t *testing.T) {
 		}
 	}
 
-	// What was shall be after a crash.
+	// The sessions are the same after a crash.
 	s.Kill()
 	s = a.Serve()
 	if status(again.Cookie) != 200 || status(ada.Cookie) != 401 || status(short.Cookie) != 401 {
@@ -119,16 +118,15 @@ func TestRoutesAcceptOnlyTheirCredentials(t *testing.T) {
 	}
 }
 
-// TestCSRFMatrix: methods, what browsers say of the page that asks, and the
-// credential. The rows are those of net/http's own tests of its
-// CrossOriginProtection.
+// The rows are those of net/http's tests of CrossOriginProtection, for each method and
+// credential.
 func TestCSRFMatrix(t *testing.T) {
 	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
 	s := a.Serve()
 	cookie, token := "Cookie: "+a.Session("ada", "--role", "admin").Cookie, a.Token("reader")
 	for _, row := range []struct {
 		site, origin string
-		safe         bool // what is asked may be done, whatever the method
+		safe         bool // allowed with every method
 	}{
 		{"same-origin", "", true},
 		{"none", "", true},
@@ -176,8 +174,8 @@ func TestCSRFMatrix(t *testing.T) {
 			}
 		}
 	}
-	// Who is refused for another reason hears that one first, and the quota is
-	// untouched: one request a minute is allowed, after a refused one.
+	// Other refusals come first, and a refused request uses no quota: one request a minute is
+	// allowed, after refused ones.
 	if got := s.Do("PUT", "/v1/limited", "", "Sec-Fetch-Site: cross-site"); got.Status != 401 {
 		t.Errorf("without a cookie: %d", got.Status)
 	}
@@ -275,7 +273,7 @@ func TestLimitsCountSessionsByUser(t *testing.T) {
 	}
 }
 
-// TestSessionsMayIssueKeysByTheirRole: @issue is asked of the session's roles.
+// @issue is evaluated with the session's roles.
 func TestSessionsMayIssueKeysByTheirRole(t *testing.T) {
 	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
 	s := a.Serve()
@@ -367,7 +365,7 @@ func TestNoCookieInAnyOutput(t *testing.T) {
 			t.Errorf("%s: %d, or it shows the canary", strings.Join(args, " "), r.Status)
 		}
 	}
-	// A wrong argument is repeated to who typed it, but not a secret in it.
+	// An error repeats a wrong argument, but not a secret in it.
 	if r := a.Run("sessions", "revoke", canary); r.Status != 4 || strings.Contains(r.Stdout+r.Stderr, canary[4:34]) {
 		t.Errorf("revoke by cookie: %d %s%s", r.Status, r.Stdout, r.Stderr)
 	}
@@ -378,7 +376,7 @@ func TestNoCookieInAnyOutput(t *testing.T) {
 	harness.AssertNotStored(t, a, canary)
 }
 
-// TestInsecureCookiesAreAllowedOnlyOnLoopback: another address is not even listened on.
+// With insecure cookies the server does not listen on another address.
 func TestInsecureCookiesAreAllowedOnlyOnLoopback(t *testing.T) {
 	a := harness.NewApp(t, strings.Replace(harness.PortalSchema, "session cookie {", `session cookie("sid") {`, 1), "[auth]\ninsecure_cookies = true\n", "echo")
 	for _, listen := range []string{"192.0.2.1:8099", "0.0.0.0:0", ":0", "[::]:0", "runner.example:80"} {

@@ -11,8 +11,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// mailer gives a function that makes a link for a member of an organisation of the
-// tracker, as the service does that mails it, and gives the link's token.
+// mailerOf returns a function that creates a sign-in link for a member of an organization,
+// as the mail service does, and returns the link's token.
 func mailerOf(s *harness.Server) func(slug, email string) string {
 	s.T.Helper()
 	key := "X-API-Key: " + s.App.Token("mailer")
@@ -102,7 +102,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 		s.Want(401, nil, "POST", "/signin-links", ann)
 		s.Want(403, nil, "POST", "/signin-links", ann, "X-API-Key: "+a.Token("signup"))
 		mailer := "X-API-Key: " + a.Token("mailer")
-		s.Want(404, nil, "POST", "/signin-links", ann, mailer) // no member any more
+		s.Want(404, nil, "POST", "/signin-links", ann, mailer) // not a member any more
 		s.Want(404, nil, "POST", "/signin-links", `{"slug":"blue","email":"ann@example.com"}`, mailer)
 		s.Want(404, nil, "POST", "/signin-links", `{"slug":"red","email":"bob@example.com"}`, mailer)
 	})
