@@ -58,11 +58,11 @@ func BenchmarkCall(b *testing.B) {
 			class = 5
 		}
 		b.Run(handler, func(b *testing.B) {
-			call := &hostabi.Call{
+			call := &hostabi.Call{Input: hostabi.Input{
 				Context: context.Background(),
 				Host:    &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: time.Hour}},
 				Request: &request, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
-			}
+			}}
 			var all []sandbox.Usage
 			for b.Loop() {
 				usage, err := m.Measure(call, handler)

@@ -137,13 +137,13 @@ func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hosta
 	if request.Method == nil {
 		request.Method, request.Path = []byte("GET"), []byte("/x/1")
 	}
-	return &hostabi.Call{
+	return &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
 		Host:    &hostabi.Host{Logger: slog.New(log), Limits: patient},
 		Request: request,
 		Caller:  caller.Caller{Kind: caller.Anonymous},
 		Attempt: 1,
-	}
+	}}
 }
 
 // app writes files to a new app directory.
@@ -506,12 +506,12 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 	measure := func(handler, path, body string, status int, most int64) (log string) {
 		t.Helper()
 		var lines bytes.Buffer
-		call := &hostabi.Call{
+		call := &hostabi.Call{Input: hostabi.Input{
 			Context: t.Context(), Attempt: 1,
 			Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: patient},
 			Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(path), Body: []byte(body)},
 			Caller:  caller.Caller{Kind: caller.Anonymous},
-		}
+		}}
 		usage, err := m.Measure(call, handler)
 		if err != nil || call.Response.Status != status {
 			t.Fatal(handler, path, body, call.Response.Status, err)

@@ -165,10 +165,10 @@ func TestHandlersFetch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		var told bytes.Buffer
-		call := &hostabi.Call{
+		call := &hostabi.Call{Input: hostabi.Input{
 			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&told, nil)), Limits: patient, Origins: origins, Outbound: client},
 			Request: &abi.Request{Method: []byte("GET"), Path: []byte("/")}, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
-		}
+		}}
 		if err := m.Run(call, handler); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ func (c *Call) authority() keystore.Authority {
 		Schema:         c.Host.Schema,
 		Caller:         c.Caller,
 		RequestID:      c.Request.ID,
-		CreatesSession: c.Mints,
+		CreatesSession: c.CreatesSession,
 		Address:        addressText(c.Address),
 		Work:           &c.work,
 	}

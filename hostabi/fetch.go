@@ -24,9 +24,9 @@ const (
 	// a sleep, may ask for.
 	fetchTime = 10 * time.Second
 	maxTime   = 60 * time.Second
-	// maxFlying is how many requests of a run are under way at the same time; the
+	// maxInFlight is how many requests of a run are under way at the same time; the
 	// others wait for them.
-	maxFlying = 16
+	maxInFlight = 16
 	// maxHeaderText bounds the JSON of a request's headers.
 	maxHeaderText = 64 << 10
 )
@@ -59,7 +59,7 @@ func fetch(c *Call, text []byte) (work, error) {
 		return nil, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
 	}
 	c.sent = true
-	f := flight{client: c.Host.Outbound, asker: c.Handler, request: request.WithRedirect(way), timeout: timeout, tickets: c.issued()}
+	f := flight{client: c.Host.Outbound, asker: c.Handler, request: request.WithRedirect(way), timeout: timeout, pending: c.pendingOps()}
 	return f.fly, nil
 }
 
@@ -73,7 +73,7 @@ type flight struct {
 	asker   string
 	request *outbound.Request
 	timeout time.Duration
-	tickets *tickets
+	pending *pendingOperations
 }
 
 func (f flight) fly(ctx context.Context) (answer, error) {
@@ -89,15 +89,15 @@ func (f flight) fly(ctx context.Context) (answer, error) {
 	return func(out []byte, m *cost.Meter) ([]byte, error) { return appendResponse(out, response, m) }, nil
 }
 
-// send sends the request when fewer than maxFlying are under way.
+// send sends the request when fewer than maxInFlight are under way.
 func (f flight) send(ctx context.Context) (*outbound.Response, error) {
 	select {
-	case f.tickets.flying <- struct{}{}:
-		defer func() { <-f.tickets.flying }()
+	case f.pending.inFlight <- struct{}{}:
+		defer func() { <-f.pending.inFlight }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return f.client.Do(ctx, f.asker, f.request, f.tickets.admit)
+	return f.client.Do(ctx, f.asker, f.request, f.pending.reserve)
 }
 
 // faultOf gives the fault that an error of outbound is to a guest.

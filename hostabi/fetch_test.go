@@ -350,9 +350,8 @@ func TestTimeThatIsWaitedIsNotComputed(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const nap = 50 * time.Millisecond
 	origin := g.serve(func(http.ResponseWriter, *http.Request) { time.Sleep(nap) })
-	var told []bool
-	var worked time.Duration
-	guest := &hostabi.Guest{Context: g.call.Context, Waits: func(begins bool) { told = append(told, begins) }, Worked: func(d time.Duration) { worked += d }}
+	recorded := &recordingSandbox{}
+	guest := &hostabi.Guest{Context: g.call.Context, Sandbox: recorded}
 	guest.Bind(g.call)
 	stack := make([]uint64, 4)
 	for i, word := range g.words([]any{"fetch", `{"url":"` + origin + `"}`}) {
@@ -361,8 +360,8 @@ func TestTimeThatIsWaitedIsNotComputed(t *testing.T) {
 	began := time.Now()
 	g.functions["call"].Fn.Call(guest, g.module, stack)
 	took := time.Since(began)
-	if fmt.Sprint(told) != "[true false]" || g.call.Waited() < nap || worked > took-g.call.Waited() {
-		t.Errorf("told %v, waited %v, worked %v of %v", told, g.call.Waited(), worked, took)
+	if fmt.Sprint(recorded.waits) != "[true false]" || g.call.Waited() < nap || recorded.worked > took-g.call.Waited() {
+		t.Errorf("waits %v, waited %v, worked %v of %v", recorded.waits, g.call.Waited(), recorded.worked, took)
 	}
 }
 

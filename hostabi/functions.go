@@ -74,7 +74,7 @@ func bind(f abi.Function, run body) Function {
 	logging := f.Name == "log"
 	slow, timed := slow[f.Name], timed[f.Name]
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {
-		gc := ctx.(*Guest)
+		gc := guestOf(ctx)
 		c := gc.call
 		c.inside = true
 		result := int32(c.enter(answering, slow))

@@ -9,40 +9,48 @@ import (
 	"runner.example/hostabi/abi"
 )
 
-// Guest is the context that a guest runs under: by it host functions find the
-// Call whose run they are part of. A sandbox has one for as long as it lives and
-// binds it to one Call after another; one goroutine at a time may use it.
-type Guest struct {
-	context.Context
-	// Owner is whoever made the Guest, for host functions of its own.
-	Owner any
-	// Waits is told when the guest begins and ends to wait for something that
-	// needs no processor. When it was told of the end and returns, the guest goes on,
-	// unless the request's time is over: so it may make the guest wait for longer.
-	// nil: nobody wants to know.
-	Waits func(begins bool)
-	// Worked is told, while the guest waits for it, that host functions have
-	// computed for so long since it was last told; less than WorkedMost is not
-	// worth it. nil: nobody wants to know.
-	Worked func(time.Duration)
-	// Working is called from within a host function that has computed for a while. It may
-	// make the function wait. If it returns an error, the run ends with it. nil: only the
-	// request's time ends the run.
-	Working func() error
-
-	call   *Call
-	worked time.Duration // of which nobody was told
-	began  time.Time     // the host function that is timed; zero: none is
-	waited time.Duration // of the call, then
+// Sandbox is what host functions need of the sandbox that runs the guest. The goroutine
+// that runs the guest calls the methods.
+type Sandbox interface {
+	// Wait is called when the guest begins and ends to wait for something that needs no
+	// processor. When the call for the end returns, the guest continues, unless the
+	// request's time is over. So it may make the guest wait for longer.
+	Wait(begins bool)
+	// Worked is called, while the guest waits for it, with the time that host functions
+	// have computed since the last call. Less than WorkedMost is not reported.
+	Worked(time.Duration)
+	// Working is called from a host function that has computed for a while. It may make
+	// the function wait. With an error the run ends.
+	Working() error
 }
 
-// WorkedMost is how long host functions may compute until it is told.
+// Guest is the context that a guest runs under: host functions find the Call of the run in
+// it. A sandbox has one for its whole life and binds it to one Call after another; one
+// goroutine at a time may use it.
+type Guest struct {
+	context.Context
+	// Sandbox runs the guest; nil: only the request's time ends a run.
+	Sandbox Sandbox
+
+	call   *Call
+	worked time.Duration // not reported yet
+	began  time.Time     // of the host function that is timed; zero: none
+	waited time.Duration // of the call, at that time
+}
+
+// AsGuest returns g. A sandbox may pass a context that embeds a Guest.
+func (g *Guest) AsGuest() *Guest { return g }
+
+// guestOf returns the guest whose host function has this context.
+func guestOf(ctx context.Context) *Guest { return ctx.(interface{ AsGuest() *Guest }).AsGuest() }
+
+// WorkedMost is the time that host functions may compute before it is reported.
 const WorkedMost = 100 * time.Microsecond
 
 func (g *Guest) beginWork() { g.began, g.waited = time.Now(), g.call.waited }
 
-// Unreported is how long host functions have computed that Worked was not told of, the one
-// at hand included. It is for Working.
+// Unreported is the time that host functions have computed since Worked was called, the
+// current one included. It is for Working.
 func (g *Guest) Unreported() time.Duration {
 	if g.began.IsZero() {
 		return g.worked
@@ -50,25 +58,24 @@ func (g *Guest) Unreported() time.Duration {
 	return g.worked + time.Since(g.began) - (g.call.waited - g.waited)
 }
 
-// endWork does not count what the guest waited for.
+// endWork ends the timing of a host function, without the time that the guest waited.
 func (g *Guest) endWork() {
 	g.worked, g.began = g.Unreported(), time.Time{}
-	if g.worked >= WorkedMost && g.Worked != nil {
+	if g.worked >= WorkedMost && g.Sandbox != nil {
 		worked := g.worked
 		g.worked = 0
-		g.Worked(worked)
+		g.Sandbox.Worked(worked)
 	}
 }
 
-// Bind makes call the one that host functions work with from now on; nil unbinds
-// the last.
+// Bind makes call the one that host functions use from now on; nil unbinds the last one.
 func (g *Guest) Bind(call *Call) {
 	if g.call != nil {
-		g.call.onWait, g.call.onWork = nil, nil
+		g.call.sandbox = nil
 	}
 	g.worked, g.began = 0, time.Time{}
 	if g.call = call; call != nil {
-		call.onWait, call.onWork = g.Waits, g.Working
+		call.sandbox = g.Sandbox
 	}
 }
 
@@ -148,18 +155,15 @@ func (c *Call) Charge(cpu time.Duration) error {
 	return nil
 }
 
-// AddCPU adds processor time that was used outside of the runs of the request.
-func (c *Call) AddCPU(cpu time.Duration) { c.cpu += cpu }
-
 // look is asked by the meter of the run's work.
-func (c *Call) look() error {
+func (c *Call) checkRun() error {
 	switch {
 	case c.Context.Err() != nil:
 		return ErrTimeOver
-	case c.onWork == nil:
+	case c.sandbox == nil:
 		return nil
 	}
-	return c.onWork()
+	return c.sandbox.Working()
 }
 
 // checkWork ends the run when its work had to end.
@@ -168,24 +172,6 @@ func (c *Call) checkWork() {
 		c.unwind(err)
 	}
 }
-
-// CPU is how long the runs for this request have been on a processor, and CPULeft how
-// long they still may.
-func (c *Call) CPU() time.Duration { return c.cpu }
-
-// CPULeft is described with CPU.
-func (c *Call) CPULeft() time.Duration { return c.limits.CPU - c.cpu }
-
-// Waited is how long the guest has waited, in this run, for what needs no
-// processor.
-func (c *Call) Waited() time.Duration { return c.waited }
-
-// HostCalls is how many functions of the module "runner" this run has called,
-// and Moved how many bytes they have copied beyond the request's body.
-func (c *Call) HostCalls() int { return c.hostCalls }
-
-// Moved is described with HostCalls.
-func (c *Call) Moved() int { return max(0, c.moved) }
 
 // sleep waits, and ends the run when its time is over before that.
 func (c *Call) sleep(d time.Duration) {
@@ -205,8 +191,8 @@ func await[T any](c *Call, ready <-chan T) {
 		return
 	default:
 	}
-	if c.onWait != nil {
-		c.onWait(true)
+	if c.sandbox != nil {
+		c.sandbox.Wait(true)
 	}
 	began, over := time.Now(), false
 	select {
@@ -214,8 +200,8 @@ func await[T any](c *Call, ready <-chan T) {
 	case <-c.Context.Done():
 		over = true
 	}
-	if c.onWait != nil {
-		c.onWait(false)
+	if c.sandbox != nil {
+		c.sandbox.Wait(false)
 		over = over || c.Context.Err() != nil
 	}
 	c.waited += time.Since(began)

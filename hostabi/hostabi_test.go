@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -103,7 +104,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 	for _, f := range hostabi.WASI() {
 		g.wasi[f.Name] = f
 	}
-	g.call = &hostabi.Call{
+	g.call = &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
 		Host: &hostabi.Host{
 			Keystore: keys, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
@@ -119,7 +120,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 		Caller:  caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1", Roles: []string{"editor"}},
 		Address: netip.MustParseAddr("192.0.2.1"),
 		Attempt: 1,
-	}
+	}}
 	g.call.Begin()
 	// A transaction for as long as the test lasts; what it writes is dropped.
 	started, done, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -175,6 +176,22 @@ func (g *guest) raw(name string, words ...uint32) int32 {
 		return 0
 	}
 	return api.DecodeI32(stack[0])
+}
+
+// recordingSandbox records what host functions report to the sandbox.
+type recordingSandbox struct {
+	waits   []bool
+	worked  time.Duration
+	working func() error
+}
+
+func (s *recordingSandbox) Wait(begins bool)       { s.waits = append(s.waits, begins) }
+func (s *recordingSandbox) Worked(d time.Duration) { s.worked += d }
+func (s *recordingSandbox) Working() error {
+	if s.working == nil {
+		return nil
+	}
+	return s.working()
 }
 
 // context is what the guest runs under.

@@ -160,14 +160,14 @@ func isClean(r rune) bool {
 
 // output cuts a stream into log lines. It holds a line back until its end, and
 // no more of it than the log would take.
-type output struct {
+type logStream struct {
 	call  *Call
 	level slog.Level
 	line  []byte
 }
 
 // Write never fails: what is over the budget is dropped and counted.
-func (o *output) Write(p []byte) (int, error) {
+func (o *logStream) Write(p []byte) (int, error) {
 	rest := p
 	for {
 		if o.call.log.spent {
@@ -189,7 +189,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 // drop counts the lines that would end in p, all at once, and holds back as much
 // of the one after them as tells that there is one.
-func (o *output) drop(p []byte) {
+func (o *logStream) drop(p []byte) {
 	if ends := bytes.Count(p, []byte("\n")); ends > 0 {
 		o.call.log.dropped += ends
 		o.line = o.line[:0]
@@ -200,7 +200,7 @@ func (o *output) drop(p []byte) {
 	}
 }
 
-func (o *output) flush() {
+func (o *logStream) flush() {
 	if len(o.line) > 0 {
 		o.call.logLine(o.level, o.line)
 		o.line = o.line[:0]

@@ -27,7 +27,7 @@ type operation struct {
 	begin func(c *Call, args []byte) (work, error)
 }
 
-var operations = map[string]operation{
+var operationTable = map[string]operation{
 	"query":  {store: true, run: onRows},
 	"get":    {store: true, run: onRows},
 	"count":  {store: true, run: onRows},
@@ -96,7 +96,7 @@ func call(c *Call, g guest) int32 {
 		return c.fail("", err)
 	}
 	if op.begin != nil {
-		t := c.issued().start(name)
+		t := c.pendingOps().start(name)
 		c.begin(t, op, args)
 		return c.take(t)
 	}
@@ -115,7 +115,7 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 	args, ok2 := g.bytes(2)
 	op, known := operation{}, false
 	if len(name) <= maxOpBytes {
-		op, known = operations[string(name)]
+		op, known = operationTable[string(name)]
 	}
 	switch {
 	case len(name) > maxOpBytes || len(args) > op.longest(): // before anything looks at them

@@ -26,7 +26,7 @@ func createSession(c *Call, args *arguments) (any, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	if !c.Mints {
+	if !c.CreatesSession {
 		return nil, errNoMint
 	}
 	req.Replaces = cmp.Or(c.opened, c.ClientSession)
@@ -49,7 +49,7 @@ func revokeSession(c *Call, args *arguments) (any, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	if !c.Mints {
+	if !c.CreatesSession {
 		return nil, errNoMint
 	}
 	if !named {

@@ -137,7 +137,7 @@ type wasiBody func(c *Call, g guest) uint32
 
 func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
-		gc := ctx.(*Guest)
+		gc := guestOf(ctx)
 		c := gc.call
 		c.inside = true
 		c.checkTime() // these calls are not counted, so each looks at the clock

@@ -41,12 +41,12 @@ func (g *guest) pieces(function string, words []uint32, most int) (all []time.Du
 		all = append(all, now-last)
 		last = now
 	}
-	owner := &hostabi.Guest{Context: g.call.Context, Working: func() error {
+	owner := &hostabi.Guest{Context: g.call.Context, Sandbox: &recordingSandbox{working: func() error {
 		if look(); len(all) == most {
 			return errOver
 		}
 		return nil
-	}}
+	}}}
 	owner.Bind(g.call)
 	f, ok := g.functions[function]
 	if !ok {

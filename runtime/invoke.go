@@ -91,7 +91,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 	in.request.Body = body
 	call.Context, call.Host, call.Request, call.Caller = inv.deadline, &rel.host, in.request, *in.caller
 	call.SentBody, call.Address, call.Bodies = orNone(in.body), in.address, in.answerMemory
-	call.Mints, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
+	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.Used = in.used + used
 	_, err = r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
 		if call.Attempt > 0 && call.Sent() {

@@ -135,7 +135,7 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		return nil, &failure{status: statusNotFound, err: fmt.Errorf("%s has no handler %q", path, handler),
 			hint: "its handlers are " + strings.Join(names, ", ")}
 	}
-	call := &hostabi.Call{Host: &host.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	call := &hostabi.Call{Input: hostabi.Input{Host: &host.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
 	const warmUp = 10
 	usages := make([]sandbox.Usage, 0, flags.n)
 	for i := range warmUp + flags.n {

@@ -7,7 +7,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"golang.org/x/sys/unix"
 
-	"runner.example/hostabi"
 	"runner.example/internal/cpuqueue"
 )
 
@@ -67,7 +66,7 @@ type meter struct {
 // refill is the host function that guests call when their fuel is spent, and when
 // their memory grows.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
-	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
+	s := ctx.(*guest).sandbox
 	stack[0] = uint64(s.refill())
 }
 
@@ -94,9 +93,9 @@ func (s *sandbox) refill() uint32 {
 	return uint32(next)
 }
 
-// working is refill in the midst of a host function, which must end with the error. A
+// Working is refill in the midst of a host function, which must end with the error. A
 // run that is short is not measured: nor is its host function, until it is none.
-func (s *sandbox) working() error {
+func (s *sandbox) Working() error {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.options.Now()
 	if m.slices == 1 {
 		hosted := m.hosted + s.guest.Unreported()
@@ -149,10 +148,10 @@ func (s *sandbox) settleFuel() {
 	}
 }
 
-// worked is told that host functions have computed for a while, which takes no
+// Worked is told that host functions have computed for a while, which takes no
 // fuel: the slice ends, so that the guest's time is looked at where it is counted
 // next.
-func (s *sandbox) worked(d time.Duration) {
+func (s *sandbox) Worked(d time.Duration) {
 	s.settleFuel()
 	s.fuel.Set(0)
 	if s.meter.slices == 1 {
@@ -211,9 +210,9 @@ func (a *account) releaseCPU() {
 	}
 }
 
-// waits is told when the guest begins and ends to wait for something. Meanwhile
+// Wait is told when the guest begins and ends to wait for something. Meanwhile
 // others have its turn, and its place; when it has waited, it waits for a place.
-func (s *sandbox) waits(begins bool) {
+func (s *sandbox) Wait(begins bool) {
 	slots, p := s.engine.slots, &s.parking
 	switch {
 	case begins:

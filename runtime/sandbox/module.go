@@ -80,10 +80,10 @@ func (m *Module) initialize(load context.Context) error {
 	ctx, cancel := context.WithTimeout(load, e.options.InitTime)
 	defer cancel()
 	said := &lastWord{Handler: e.options.Logger.Handler()}
-	call := &hostabi.Call{Context: ctx, Host: &hostabi.Host{
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &hostabi.Host{
 		Logger: slog.New(said),
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
-	}}
+	}}}
 	call.Begin()
 	s, err := m.boot(call)
 	call.End()

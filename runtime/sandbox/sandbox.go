@@ -30,7 +30,7 @@ type sandbox struct {
 	account
 	module *Module
 
-	guest    hostabi.Guest
+	guest    guest
 	memory   memory
 	instance api.Module
 	linear   api.Memory
@@ -53,6 +53,12 @@ type sandbox struct {
 
 	used    int64 // the beat of its last use
 	trimmed bool
+}
+
+// guest is the context of a sandbox's calls.
+type guest struct {
+	hostabi.Guest
+	sandbox *sandbox
 }
 
 // parking is where a run stands that gives its instance slot back while it waits.
@@ -80,7 +86,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	if !s.memory.charge(int64(m.program.MinPages) * pageBytes) {
 		return nil, errNoMemory
 	}
-	s.guest = hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Owner: s, Waits: s.waits, Worked: s.worked, Working: s.working}
+	s.guest = guest{Guest: hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Sandbox: s}, sandbox: s}
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
 	defer s.end()
@@ -199,7 +205,7 @@ func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	s.task.Reset(h, s.engine.options.Now())
 	s.fuel.Set(uint64(s.meter.granted))
 	if s.owed > 0 {
-		s.worked(s.owed)
+		s.Worked(s.owed)
 	}
 	s.depth.Set(0)
 	s.memory.refused = false

@@ -88,12 +88,12 @@ func load(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {
 // newCall is a run for a small request, with as much processor time as it likes; log
 // gets what is logged.
 func newCall(ctx context.Context, log *bytes.Buffer) *hostabi.Call {
-	return &hostabi.Call{
+	return &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
 		Host:    &hostabi.Host{Logger: slog.New(slog.NewJSONHandler(log, nil)), Limits: hostabi.Limits{CPU: time.Hour}},
 		Request: &abi.Request{ID: "01hello", Method: []byte("GET"), Path: []byte("/x"), Route: "/x"},
 		Attempt: 1,
-	}
+	}}
 }
 
 // within runs a handler with some time; the answer is the call's.

@@ -150,7 +150,7 @@ func (t *selfTest) try(test func(*sandbox) error) (err error) {
 func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, error) {
 	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
 	defer deadline.Stop()
-	call := &hostabi.Call{Context: deadline, Host: &hostabi.Host{Logger: t.engine.options.Logger}, Request: &abi.Request{}}
+	call := &hostabi.Call{Input: hostabi.Input{Context: deadline, Host: &hostabi.Host{Logger: t.engine.options.Logger}, Request: &abi.Request{}}}
 	call.Begin()
 	handler := t.module.byName[export]
 	defer s.releaseCPU()

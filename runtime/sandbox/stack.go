@@ -6,8 +6,6 @@ import (
 	"reflect"
 
 	"github.com/tetratelabs/wazero/api"
-
-	"runner.example/hostabi"
 )
 
 // A guest's calls may take maxStack bytes of native stack: far more than programs
@@ -26,7 +24,7 @@ const (
 // answers what is in use beyond the steps that were granted, or too much when that
 // cannot be known.
 func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
-	s := ctx.(*hostabi.Guest).Owner.(*sandbox)
+	s := ctx.(*guest).sandbox
 	used := s.engine.optimizations.stack.used(s.running)
 	if used == 0 {
 		stack[0] = math.MaxInt32

@@ -239,7 +239,7 @@ const lap = 30 * time.Millisecond
 // and keeps the median.
 func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
-	call := &hostabi.Call{
+	call := &hostabi.Call{Input: hostabi.Input{
 		Host: &h.Host,
 		Request: &abi.Request{
 			ID: "01request", Route: "/:what", Method: []byte("POST"), Path: []byte("/" + t.handler),
@@ -248,7 +248,7 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 			Body:    []byte(t.body),
 		},
 		Caller: caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "callers", Capability: "measured.callers"},
-	}
+	}}
 	handler := t.handler
 	if command := l.module.Command(); command != "" {
 		handler = command

@@ -116,10 +116,10 @@ func (g *guest) tellsALackOfMemory(t *testing.T) {
 		defer cancel()
 		w := g.newWorld(t)
 		w.host.Limits.CPU = time.Minute
-		call := &hostabi.Call{
+		call := &hostabi.Call{Input: hostabi.Input{
 			Context: ctx, Host: &w.host, Attempt: 1,
 			Request: &abi.Request{Method: []byte("POST"), Path: []byte("/body"), Body: []byte(body)},
-		}
+		}}
 		err := g.modules["body"].Run(call, "body")
 		if fault.CodeOf(err) != fault.HandlerOutOfMemory {
 			t.Errorf("%s of %d MiB answers %d %q (%v)", what, len(body)>>20, call.Response.Status, call.Response.Code, err)
@@ -407,11 +407,11 @@ func (w *world) serve(t testing.TB, text string) []string {
 	r := parseRequest(t, w.schema, w.router, text, w.trace.filled)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	call := &hostabi.Call{Context: ctx, Host: &w.host, Request: &r.Request, Caller: r.caller}
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &w.host, Request: &r.Request, Caller: r.caller}}
 	failed := false
 	dropped := errors.New("dropped")
 	_, err := w.store.Update(ctx, func(tx *store.Tx) error {
-		call.Tx, call.Attempt, call.Mints = tx, call.Attempt+1, r.mints
+		call.Tx, call.Attempt, call.CreatesSession = tx, call.Attempt+1, r.mints
 		if err := w.modules[r.handler].Run(call, r.handler); err != nil {
 			w.host.Logger.Error("the run failed", "cause", errors.Unwrap(err))
 			failed = true

@@ -244,10 +244,10 @@ func BenchmarkGet(b *testing.B) {
 	b.Cleanup(func() { check(b, engine.Close(context.Background())) })
 	m, err := engine.Load(context.Background(), "guest.wasm", module)
 	check(b, err)
-	call := &hostabi.Call{
+	call := &hostabi.Call{Input: hostabi.Input{
 		Context: context.Background(), Caller: w.who, Attempt: 1, Request: &abi.Request{ID: "bench", Method: []byte("GET"), Path: []byte("/")},
 		Host: &hostabi.Host{Entities: w.model, Schema: w.model.Schema(), Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{StoreOps: 1 << 30, CPU: time.Hour}},
-	}
+	}}
 	run := func(handler string) func() {
 		return func() {
 			check(b, w.store.View(context.Background(), func(tx *store.Tx) error {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxTickets is how many operations of a run may be started and not taken.
-	maxTickets = 64
+	// maxPending is how many operations of a run may be started and not taken.
+	maxPending = 64
 	// maxHeldBytes is what the results of those may have until no operation more
 	// is done for later.
 	maxHeldBytes = 16 << 20
@@ -32,11 +32,11 @@ type answer func([]byte, *cost.Meter) ([]byte, error)
 //
 //	started ──► done ──► told by call_wait ──► taken by call_take
 //	              └───────────────────────────────^
-type ticket struct {
-	number int
-	op     string
-	told   bool
-	taken  bool
+type pendingOperation struct {
+	number   int
+	op       string
+	reported bool
+	taken    bool
 
 	done   chan struct{} // closed when what follows is set
 	result entity.Result // of an operation that did not wait
@@ -45,48 +45,48 @@ type ticket struct {
 }
 
 // tickets are those of one run. A Call that starts nothing has none.
-type tickets struct {
-	all     []*ticket // by number; nil when taken
-	open    int       // not taken
-	untold  int       // neither told nor taken
-	held    int       // bytes in results
-	ctx     context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	flying  chan struct{} // holds one for each fetch that is under way
-	room    atomic.Int64  // bytes that fetches may still get
+type pendingOperations struct {
+	all        []*pendingOperation // by number; nil when taken
+	open       int                 // not taken
+	unreported int                 // neither told nor taken
+	held       int                 // bytes in results
+	ctx        context.Context
+	cancel     context.CancelFunc
+	running    sync.WaitGroup
+	inFlight   chan struct{} // holds one for each fetch that is under way
+	bytesLeft  atomic.Int64  // bytes that fetches may still get
 
-	mu   sync.Mutex
-	done []*ticket     // in the order in which they were; some are taken
-	news chan struct{} // one, when done has become longer
+	mu    sync.Mutex
+	done  []*pendingOperation // in the order in which they were; some are taken
+	ready chan struct{}       // one, when done has become longer
 }
 
 // issued gives the run's tickets, and makes room for them at the first.
-func (c *Call) issued() *tickets {
-	if c.tickets == nil {
-		c.tickets = &tickets{news: make(chan struct{}, 1), flying: make(chan struct{}, maxFlying)}
-		c.tickets.room.Store(int64(c.limits.MovedBytes))
-		c.tickets.ctx, c.tickets.cancel = context.WithCancel(c.Context)
+func (c *Call) pendingOps() *pendingOperations {
+	if c.pending == nil {
+		c.pending = &pendingOperations{ready: make(chan struct{}, 1), inFlight: make(chan struct{}, maxInFlight)}
+		c.pending.bytesLeft.Store(int64(c.limits.MovedBytes))
+		c.pending.ctx, c.pending.cancel = context.WithCancel(c.Context)
 	}
-	return c.tickets
+	return c.pending
 }
 
 // admit counts bytes of answers: a run gets no more than it could read.
-func (ts *tickets) admit(n int) bool { return ts.room.Add(-int64(n)) >= 0 }
+func (ops *pendingOperations) reserve(n int) bool { return ops.bytesLeft.Add(-int64(n)) >= 0 }
 
 // endTickets ends what is still under way, and waits for it.
-func (c *Call) endTickets() {
-	if c.tickets == nil {
+func (c *Call) endPending() {
+	if c.pending == nil {
 		return
 	}
-	c.tickets.cancel()
-	c.tickets.running.Wait()
-	for _, t := range c.tickets.all {
+	c.pending.cancel()
+	c.pending.running.Wait()
+	for _, t := range c.pending.all {
 		if t != nil {
 			c.logFailed(t.err)
 		}
 	}
-	c.tickets = nil
+	c.pending = nil
 }
 
 // callStart begins one operation. One that does not wait is done at once: what a
@@ -97,17 +97,17 @@ func callStart(c *Call, g guest) int32 {
 	if err != nil {
 		return c.fail("", err)
 	}
-	ts := c.issued()
+	ops := c.pendingOps()
 	switch {
-	case ts.open >= maxTickets:
-		return c.fail("", fault.New(fault.Limit, "a request may have %d operations started: take the result of one first", maxTickets))
-	case op.begin == nil && ts.held >= maxHeldBytes:
+	case ops.open >= maxPending:
+		return c.fail("", fault.New(fault.Limit, "a request may have %d operations started: take the result of one first", maxPending))
+	case op.begin == nil && ops.held >= maxHeldBytes:
 		return c.fail("", fault.New(fault.Limit, "the results of operations that were started have more than %d MiB: take one first", maxHeldBytes>>20))
 	}
 	if err := c.countStoreOp(op); err != nil {
 		return c.fail("", err)
 	}
-	t := ts.start(name)
+	t := ops.start(name)
 	if op.begin != nil {
 		c.begin(t, op, args)
 		return int32(t.number)
@@ -115,72 +115,72 @@ func callStart(c *Call, g guest) int32 {
 	if t.err = op.run(c, name, args, &t.result); t.err != nil {
 		c.checkTime() // it may be what stopped the operation
 	}
-	ts.held += len(t.result.JSON)
-	ts.finish(t)
+	ops.held += len(t.result.JSON)
+	ops.finish(t)
 	return int32(t.number)
 }
 
-func (ts *tickets) start(op string) *ticket {
-	t := &ticket{number: len(ts.all), op: op, done: make(chan struct{})}
-	ts.all = append(ts.all, t)
-	ts.open++
-	ts.untold++
+func (ops *pendingOperations) start(op string) *pendingOperation {
+	t := &pendingOperation{number: len(ops.all), op: op, done: make(chan struct{})}
+	ops.all = append(ops.all, t)
+	ops.open++
+	ops.unreported++
 	return t
 }
 
-func (ts *tickets) finish(t *ticket) {
+func (ops *pendingOperations) finish(t *pendingOperation) {
 	close(t.done)
-	ts.mu.Lock()
-	ts.done = append(ts.done, t)
-	ts.mu.Unlock()
+	ops.mu.Lock()
+	ops.done = append(ops.done, t)
+	ops.mu.Unlock()
 	select {
-	case ts.news <- struct{}{}:
+	case ops.ready <- struct{}{}:
 	default: // somebody is told already
 	}
 }
 
 // begin reads the arguments of an operation that waits, and has another
 // goroutine do it.
-func (c *Call) begin(t *ticket, op operation, args []byte) {
-	ts := c.tickets
+func (c *Call) begin(t *pendingOperation, op operation, args []byte) {
+	ops := c.pending
 	do, err := op.begin(c, args)
 	if err != nil {
 		t.err = err
-		ts.finish(t)
+		ops.finish(t)
 		return
 	}
-	ts.running.Go(func() {
-		defer ts.finish(t)
+	ops.running.Go(func() {
+		defer ops.finish(t)
 		defer func() {
 			if p := recover(); p != nil {
 				t.err = fmt.Errorf("BUG: %s: %v", t.op, p)
 			}
 		}()
-		t.answer, t.err = do(ts.ctx)
+		t.answer, t.err = do(ops.ctx)
 	})
 }
 
 // callWait tells the ticket of the operation that was done first, each once.
 func callWait(c *Call, _ guest) int32 {
-	ts := c.tickets
-	for ts != nil && ts.untold > 0 {
-		if t := ts.next(); t != nil {
-			t.told = true
-			ts.untold--
+	ops := c.pending
+	for ops != nil && ops.unreported > 0 {
+		if t := ops.next(); t != nil {
+			t.reported = true
+			ops.unreported--
 			return int32(t.number)
 		}
-		await(c, ts.news)
+		await(c, ops.ready)
 	}
 	return int32(abi.NotFound)
 }
 
 // next takes the first ticket that is done and not taken off the list.
-func (ts *tickets) next() *ticket {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for len(ts.done) > 0 {
-		t := ts.done[0]
-		ts.done = ts.done[1:]
+func (ops *pendingOperations) next() *pendingOperation {
+	ops.mu.Lock()
+	defer ops.mu.Unlock()
+	for len(ops.done) > 0 {
+		t := ops.done[0]
+		ops.done = ops.done[1:]
 		if !t.taken {
 			return t
 		}
@@ -192,20 +192,20 @@ func (ts *tickets) next() *ticket {
 // for it when there is none yet.
 func callTake(c *Call, g guest) int32 {
 	number := int(g.number(0))
-	if c.tickets == nil || number < 0 || number >= len(c.tickets.all) || c.tickets.all[number] == nil {
+	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil {
 		return c.fail("", fault.New(fault.Invalid, "there is no ticket %d, or it was taken", number))
 	}
-	return c.take(c.tickets.all[number])
+	return c.take(c.pending.all[number])
 }
 
-func (c *Call) take(t *ticket) int32 {
+func (c *Call) take(t *pendingOperation) int32 {
 	await(c, t.done)
-	ts := c.tickets
-	ts.all[t.number], t.taken = nil, true
-	ts.open--
-	ts.held -= len(t.result.JSON)
-	if !t.told {
-		ts.untold--
+	ops := c.pending
+	ops.all[t.number], t.taken = nil, true
+	ops.open--
+	ops.held -= len(t.result.JSON)
+	if !t.reported {
+		ops.unreported--
 	}
 	result, err := t.result, t.err
 	if err == nil && t.answer != nil {

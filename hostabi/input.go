@@ -1,0 +1,52 @@
+package hostabi
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/store"
+)
+
+// BodyMemory allocates memory for the body of an answer of n bytes. It returns nil if
+// there is none at the moment. The memory is valid until the request is over, or until
+// the next call.
+type BodyMemory interface {
+	BodyMemory(n int) []byte
+}
+
+// Input is what a run of a handler is given. The owner of the Call sets it before each
+// run, and keeps the bytes valid and unchanged until the run is over.
+type Input struct {
+	// Context ends with the request's time. A Deadline does so without a timer.
+	Context context.Context
+	Host    *Host
+	// Request is nil while a module initializes itself without a request.
+	Request *abi.Request
+	// SentBody is the body as it was sent, which a signature covers; the request's may
+	// have defaults filled in. nil: the request's body.
+	SentBody []byte
+	Caller   caller.Caller
+	// Handler is "module handler", the name under which shared limits are counted. The
+	// sandbox sets it.
+	Handler string
+	// Address is the client's, for the audit; the zero Addr if unknown.
+	Address netip.Addr
+	// Tx is the request's transaction; its owner commits it.
+	Tx *store.Tx
+	// CreatesSession lets the handler open and end sessions. ClientSession is the session
+	// of the client's cookie, whatever Caller is; it ends when another one is opened.
+	CreatesSession bool
+	ClientSession  string
+	// HostCORS forbids the handler to set Access-Control-* headers.
+	HostCORS bool
+	// Attempt counts the runs for this request from 1.
+	Attempt int
+	// Used is the processor time that the request used before its first run. It counts
+	// as time of its runs.
+	Used time.Duration
+	// Bodies allocates the bodies of large answers; nil: the heap is used.
+	Bodies BodyMemory
+}

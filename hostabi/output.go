@@ -1,0 +1,32 @@
+package hostabi
+
+import "log/slog"
+
+// output is what a run produces beside its Response.
+type output struct {
+	keepsWrites    bool
+	overloaded     bool
+	setCookie      string // the header; empty: none
+	opened         string // the session that this run has opened
+	log            logBudget
+	stdout, stderr logStream
+}
+
+func (o *output) reset(c *Call) {
+	*o = output{
+		stdout: logStream{call: c, level: slog.LevelInfo, line: o.stdout.line[:0]},
+		stderr: logStream{call: c, level: slog.LevelWarn, line: o.stderr.line[:0]},
+	}
+}
+
+// SetCookie is the value of the header of that name by which the client gets the
+// session that the handler opened, or loses the one that it ended; empty where it did
+// neither. It is for an answer whose writes are committed.
+func (o *output) SetCookie() string { return o.setCookie }
+
+// KeepsWrites reports whether the handler asked that its writes are committed
+// whatever it answers.
+func (o *output) KeepsWrites() bool { return o.keepsWrites }
+
+// Overloaded reports whether there was no memory for the body of the answer.
+func (o *output) Overloaded() bool { return o.overloaded }
