@@ -14,19 +14,19 @@ import (
 	"runner.example/store/datadir"
 )
 
-// machine turns entries of the log into the state in Badger. Only the
-// goroutine that applies touches it.
+// machine turns entries of the log into the state in Badger. It is for the goroutine that
+// applies.
 type machine struct {
 	db      *badger.DB
 	mark    *datadir.Mark
 	applied Seq
 	chain   digest
 	window  window
-	cut     map[string]int // see stage
+	split   map[string]int // see stage
 	buf     []byte         // for encoding entries
 }
 
-// logKey holds what the log had come to, as of each version:
+// logKey holds the state of the log, as of each version:
 //
 //	sequence number, 8 | floor of the window, 8 | digest of the entry, 32 | chain hash, 32
 //
@@ -37,8 +37,8 @@ var logKey = []byte{spaceMeta, 'l', 'o', 'g'}
 type logRecord struct {
 	seq, floor   Seq
 	entry, chain digest
-	// marked: the commit wrote the mark as well, as all on disk do but those of a
-	// runner from before there was one. It is the user byte of the key.
+	// marked: the commit also wrote the mark, as all on disk do except those of versions
+	// without a mark. It is the user byte of the key.
 	marked bool
 }
 
@@ -68,7 +68,7 @@ func (r *logRecord) position() datadir.Position {
 	return datadir.Position{Seq: uint64(r.seq), Chain: r.chain}
 }
 
-// newMachine goes on from the newest entry, which audit has found.
+// newMachine continues after the newest entry, which audit has found.
 func newMachine(db *badger.DB, mark *datadir.Mark, windowSize int, newest logRecord) *machine {
 	return &machine{
 		db:      db,
@@ -76,21 +76,20 @@ func newMachine(db *badger.DB, mark *datadir.Mark, windowSize int, newest logRec
 		applied: newest.seq,
 		chain:   newest.chain,
 		window:  newWindow(windowSize, newest.floor, newest.seq),
-		cut:     loadCut(db, newest.seq),
+		split:   loadSplit(db, newest.seq),
 	}
 }
 
-// audit checks that every entry down to the window's floor is there and
-// follows from the one before, and that nothing is newer than the newest. It
-// returns the record of the newest, zero in an empty store, and that of entry
-// marked, zero if it was discarded or is not there.
+// audit checks that every entry down to the window's floor exists and follows from the one
+// before, and that no data is newer. It returns the record of the newest entry, zero in an
+// empty store, and that of entry marked, zero if it was discarded or does not exist.
 func audit(db *badger.DB, marked Seq) (newest, at logRecord, err error) {
 	txn := db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewKeyIterator(logKey, badger.IteratorOptions{})
 	defer it.Close()
 
-	var next logRecord // the entry after the one looked at
+	var next logRecord // the entry after the current one
 	for it.Rewind(); it.Valid(); it.Next() {
 		var r logRecord
 		version := Seq(it.Item().Version())
@@ -127,10 +126,10 @@ func audit(db *badger.DB, marked Seq) (newest, at logRecord, err error) {
 	return newest, at, nil
 }
 
-// decide gives each proposal of e its verdict as of entry seq and returns how
-// many commit. It changes nothing but the verdicts.
+// decide sets the verdict of each proposal of e as entry seq and returns how many commit.
+// It changes only the verdicts.
 func (m *machine) decide(seq Seq, e *entry) (commits int) {
-	var before []*proposal // of e, that commit
+	var before []*proposal // those of e that commit
 	keys, bytes := 0, 0
 	for _, p := range e.proposals {
 		p.seq, p.verdict = seq, m.judge(p, before)
@@ -139,7 +138,7 @@ func (m *machine) decide(seq Seq, e *entry) (commits int) {
 		}
 		k := 0
 		for i := range p.writes {
-			k += stagedKeys(&p.writes[i], m.cut)
+			k += stagedKeys(&p.writes[i], m.split)
 		}
 		b := p.bytes + 16*k
 		if keys+k > maxCommitKeys || bytes+b > maxCommitBytes {
@@ -189,8 +188,8 @@ func (p *proposal) at(key string) int {
 	return sort.Search(len(p.writes), func(i int) bool { return p.writes[i].key >= key })
 }
 
-// commit makes what decide let through durable as version seq. After an error
-// it is not known what became of it, and the machine must not go on.
+// commit makes the proposals that decide accepted durable as version seq. After an error
+// the outcome is unknown, and the machine must not be used.
 func (m *machine) commit(seq Seq, e *entry) error {
 	m.buf = e.encode(m.buf[:0])
 	d := digest(sha256.Sum256(m.buf))
@@ -207,7 +206,7 @@ func (m *machine) commit(seq Seq, e *entry) error {
 			continue
 		}
 		for i := range p.writes {
-			if err := stage(txn, &p.writes[i], m.cut); err != nil {
+			if err := stage(txn, &p.writes[i], m.split); err != nil {
 				return err
 			}
 		}
@@ -225,7 +224,7 @@ func (m *machine) commit(seq Seq, e *entry) error {
 	return nil
 }
 
-// meta returns the user byte of the log's record: whether commits write the mark.
+// meta returns the user byte of the log's record, which says whether commits write the mark.
 func (m *machine) meta() byte {
 	if !m.mark.Exists() {
 		return 0
@@ -233,7 +232,7 @@ func (m *machine) meta() byte {
 	return metaMarked
 }
 
-// committedKeys returns the keys that e writes, ascending, each once.
+// committedKeys returns the keys that e writes, ascending and unique.
 func (e *entry) committedKeys() []string {
 	var keys []string
 	for _, p := range e.proposals {

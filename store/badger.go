@@ -13,8 +13,8 @@ import (
 	"runner.example/store/files"
 )
 
-// The first byte of a key in Badger says what it is for, so that no key of a
-// user can meet one of the store or of Badger (which keeps "!badger!").
+// The first byte of a key in Badger is its space, so that a user's key is never equal to one
+// of the store or of Badger (which uses "!badger!").
 const (
 	spaceData   = 'd' // d<key>: a user's value, or how many pieces it is in
 	spacePieces = 'p' // p<length of key, 2 bytes><key><number, 2 bytes>
@@ -28,28 +28,27 @@ const (
 	maxTxKeys   = 50_000
 	maxKeyBytes = 64_000 // Badger takes 65,000
 
-	// An entry grows to these and no further, in proposal.cost and in keys.
+	// The limits of an entry, in proposal.cost and in keys.
 	maxEntryBytes = 9 << 20
 	maxEntryKeys  = 60_000
-	// What a Badger transaction may hold, with room for the log's record.
+	// The limits of a Badger transaction, less the log's record.
 	maxCommitBytes = 10_000_000
 	maxCommitKeys  = 100_000
 )
 
-// badgerName is the folder of the database in that of the store.
+// badgerName is the directory of the database in the data directory.
 const badgerName = "badger"
 
 // openBadger opens the database in dir, in memory if dir is "". Memory and
 // files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
 //
-// A compaction calls compacted when it has read its tables, before it puts others in
-// their place.
+// A compaction calls compacted when it has read its tables, before it replaces them.
 func openBadger(dir string, log *slog.Logger, compacted func()) (*badger.DB, error) {
 	o := badger.DefaultOptions(dir)
 	o.InMemory = dir == ""
-	o.BypassLockGuard = true // lockDir has the whole folder
+	o.BypassLockGuard = true // the data directory is locked
 	o.SyncWrites = true
-	o.DetectConflicts = false // decided in apply, from the window
+	o.DetectConflicts = false // machine.decide does it, with the window
 	o.Logger = badgerLog{log, compacted}
 	o.MetricsEnabled = false
 	o.MemTableSize = files.MemTableBytes
@@ -63,7 +62,7 @@ func openBadger(dir string, log *slog.Logger, compacted func()) (*badger.DB, err
 	o.ValueLogFileSize = 16 << 20 // stays empty, see pieces.go
 	db, err := badger.OpenManaged(o)
 	if err != nil {
-		return nil, err // Badger gives a half-built database beside its error
+		return nil, err // with its error, Badger returns a half-built database
 	}
 	return db, nil
 }
@@ -81,8 +80,8 @@ func pieceKey[T string | []byte](b []byte, key T, n int) []byte {
 	return binary.BigEndian.AppendUint16(b, uint16(n))
 }
 
-// badgerLog hands Badger's log lines on. What Badger calls information is
-// about its insides and goes to debug.
+// badgerLog passes Badger's log lines on. Those that Badger calls information are about its
+// internals and become debug lines.
 type badgerLog struct {
 	log       *slog.Logger
 	compacted func()
@@ -92,7 +91,7 @@ func (l badgerLog) Errorf(f string, v ...any)   { l.line(slog.LevelError, f, v) 
 func (l badgerLog) Warningf(f string, v ...any) { l.line(slog.LevelWarn, f, v) }
 func (l badgerLog) Infof(f string, v ...any)    { l.line(slog.LevelDebug, f, v) }
 
-// Debugf drops the line, but for one that says how far a compaction is.
+// Debugf drops the line. One line tells that a compaction has read its tables.
 func (l badgerLog) Debugf(f string, _ ...any) {
 	if f == "Discard stats: %v" {
 		l.compacted()

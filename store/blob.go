@@ -43,9 +43,9 @@ type blobs struct {
 	mem   map[Digest][]byte
 }
 
-// PutBlob stores all that r yields and returns its name. After it returned the
-// blob is on disk; the same bytes are stored once. If it fails nothing is
-// stored; the error matches ErrUnavailable if the disk is full.
+// PutBlob stores all that r yields and returns its digest. After it returned the blob is on
+// disk; equal blobs are stored once. If it fails nothing is stored. The error matches
+// ErrUnavailable if the disk is full.
 func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
 	if s.isClosed() {
 		return Digest{}, errClosed
@@ -126,7 +126,7 @@ func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err e
 		return nil, err
 	}
 	if Digest(h.Sum(nil)) != d {
-		return nil, errors.New("its bytes have changed; store it again or restore a backup")
+		return nil, errors.New("its bytes have changed: store it again or restore a backup")
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return f, err

@@ -39,7 +39,7 @@ func queued(s *store.Store, n int) {
 	}
 }
 
-func TestCommitsThatWaitBecomeOne(t *testing.T) {
+func TestQueuedCommitsBecomeOneEntry(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		open1 := gate(t, s)
@@ -63,8 +63,8 @@ func TestCommitsThatWaitBecomeOne(t *testing.T) {
 	})
 }
 
-// In a bubble nobody's wait for a turn ends early because the machine is slow.
-func TestOfConflictingTransactionsInOneEntryOneCommitsAndTheOthersTakeTurns(t *testing.T) {
+// In a synctest bubble no wait for a turn ends early because the machine is slow.
+func TestOneOfConflictingTransactionsInAnEntryCommitsAndTheOthersRetryInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustOpen(t, store.Options{Dir: t.TempDir()}) // a sync gives the others time to meet
 		openGate := gate(t, s)
@@ -88,7 +88,7 @@ func TestOfConflictingTransactionsInOneEntryOneCommitsAndTheOthersTakeTurns(t *t
 	})
 }
 
-func TestWhoLostOnceComesFirst(t *testing.T) {
+func TestRetriedTransactionsComeFirstInAnEntry(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	var openGate func()
 	var done sync.WaitGroup
@@ -122,7 +122,7 @@ func TestWhoLostOnceComesFirst(t *testing.T) {
 	}
 }
 
-func TestLargeTransactionsThatWaitAreSplitOverEntries(t *testing.T) {
+func TestLargeQueuedTransactionsAreSplitOverEntries(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	openGate := gate(t, s)
 	const writers = 5
@@ -160,7 +160,7 @@ func TestManyLongValuesCanBeDeletedAtOnce(t *testing.T) {
 	}
 }
 
-func TestACancelledTransactionThatWaitsWritesNothing(t *testing.T) {
+func TestACancelledQueuedTransactionWritesNothing(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	openGate := gate(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -182,7 +182,7 @@ func TestACancelledTransactionThatWaitsWritesNothing(t *testing.T) {
 	}
 }
 
-func TestACancelledTransactionOnItsWayIsUnknown(t *testing.T) {
+func TestATransactionCancelledDuringItsCommitIsUnknown(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	reached, goOn := make(chan struct{}), make(chan struct{})
 	s.OnApply(nil, func(store.Seq, store.Change) { close(reached); <-goOn })
@@ -252,7 +252,7 @@ func TestALongScanEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFollowersHearEachChangeInOrderBeforeItCanBeRead(t *testing.T) {
+func TestFollowersGetEachChangeInOrderBeforeItIsReadable(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "k0", "before")
@@ -260,7 +260,7 @@ func TestFollowersHearEachChangeInOrderBeforeItCanBeRead(t *testing.T) {
 		stop := s.OnApply([]byte("k"), func(seq store.Seq, c store.Change) {
 			heard = append(heard, fmt.Sprintf("%d:%s=%s,%v", seq, c.Key, c.Value, c.Deleted))
 			if got := s.Health().Applied; got != seq-1 {
-				t.Errorf("while %d is told, %d can be read", seq, got)
+				t.Errorf("during the call for %d, %d can be read", seq, got)
 			}
 			if got := read(t, s, string(c.Key)); got == string(c.Value) {
 				t.Errorf("%s reads %q already", c.Key, got)
@@ -279,7 +279,7 @@ func TestFollowersHearEachChangeInOrderBeforeItCanBeRead(t *testing.T) {
 	})
 }
 
-func TestAFollowerThatRegistersDuringACommitHearsOrReadsIt(t *testing.T) {
+func TestAFollowerThatRegistersDuringACommitGetsOrReadsIt(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	openGate := gate(t, s)
 	told, found := false, make(chan string, 1)
@@ -293,7 +293,7 @@ func TestAFollowerThatRegistersDuringACommitHearsOrReadsIt(t *testing.T) {
 	}
 	openGate()
 	if got := <-found; got != "" && !told {
-		t.Errorf("neither told of the commit nor able to read it: %s", got)
+		t.Errorf("neither called for the commit nor able to read it: %s", got)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestAFollowerThatRegistersAndThenReadsMissesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.View(t.Context(), func(tx *store.Tx) error {
-			get(tx, "k0") // takes the snapshot, all of which was read or told
+			get(tx, "k0") // takes the snapshot, all of which was read or reported
 			stop()
 			mu.Lock()
 			defer mu.Unlock()
@@ -353,7 +353,7 @@ func TestAFollowerThatRegistersAndThenReadsMissesNothing(t *testing.T) {
 	<-writing
 }
 
-func TestCloseCommitsWhatWaitsAndWaitsForWhatIsOpen(t *testing.T) {
+func TestCloseCommitsQueuedTransactionsAndWaitsForOpenOnes(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, store.Options{Dir: dir})
 	put(t, s, "k", "1")

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // crashChild writes without end, and prints the name of each operation once it
-// was acknowledged. An operation adds one to a counter, writes a key of its own
+// was acknowledged. An operation adds one to a counter, writes its own key
 // and, now and then, a value of several pieces; all name the operation.
 func crashChild(dir, round string) {
 	s, err := store.Open(store.Options{Dir: dir, Window: 50})
@@ -76,7 +76,7 @@ func crashOperation(s *store.Store, w, n int, op string) error {
 	return err
 }
 
-func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
+func TestNoAcknowledgedCommitIsLostWhenTheProcessIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	random := newRandom(t)()
 	acked := map[string]bool{} // over all rounds

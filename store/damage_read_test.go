@@ -26,7 +26,7 @@ func tables(t testing.TB, dir string) []string {
 	return all
 }
 
-// inTables opens a store all of whose keys are in one table: the keys k0000 and so on, n
+// inTables opens a store with all keys in one table: the keys k0000 and so on, n
 // of them, with values of 100 bytes that begin with "old".
 func inTables(t testing.TB, dir string, n int, log *slog.Logger) *store.Store {
 	t.Helper()
@@ -71,9 +71,9 @@ func writeKeys(t testing.TB, s *store.Store, n int, value string) {
 	})
 }
 
-// spoil changes the bytes of a file that a needle of it begins with, and gives what
-// puts them back.
-func spoil(t testing.TB, path, needle string) (mend func()) {
+// damageBytes changes a byte of a file at the first needle, and returns a function that
+// undoes it.
+func damageBytes(t testing.TB, path, needle string) (repair func()) {
 	t.Helper()
 	all, err := os.ReadFile(path)
 	if err != nil {
@@ -83,11 +83,11 @@ func spoil(t testing.TB, path, needle string) (mend func()) {
 	if at < 0 {
 		t.Fatalf("%s does not hold %q", path, needle)
 	}
-	return spoilAt(t, path, int64(at))
+	return damageByte(t, path, int64(at))
 }
 
-// spoilAt changes one byte of a file.
-func spoilAt(t testing.TB, path string, at int64) (mend func()) {
+// damageByte changes one byte of a file.
+func damageByte(t testing.TB, path string, at int64) (repair func()) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
 	if n := len(strings.Fields(scanKeys(t, s))); n != 300 {
 		t.Fatalf("%d keys before", n)
 	}
-	defer spoil(t, tables(t, dir)[0], "old")() // in the first block
+	defer damageBytes(t, tables(t, dir)[0], "old")() // in the first block
 
 	refused := func(what string, err error) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
 		t.Errorf("a key in a whole block is %q", got)
 	}
 	if got := trimmed(t, s, "written"); got != "<none>" {
-		t.Errorf("a transaction whose read failed wrote %q", got)
+		t.Errorf("a transaction with a failed read wrote %q", got)
 	}
 	if err := s.Health().Reason; !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "checksum") {
 		t.Errorf("health says %v", err)
@@ -213,7 +213,7 @@ func TestADamagedBlockDoesNotBringAnOlderValueBack(t *testing.T) {
 	if all := tables(t, dir); len(all) != 2 {
 		t.Fatalf("tables: %q", all)
 	}
-	defer spoil(t, tables(t, dir)[1], "new")()
+	defer damageBytes(t, tables(t, dir)[1], "new")()
 	for i := range 300 {
 		err := s.View(t.Context(), func(tx *store.Tx) error {
 			v, err := tx.Get(fmt.Appendf(nil, "k%04d", i))
@@ -228,7 +228,7 @@ func TestADamagedBlockDoesNotBringAnOlderValueBack(t *testing.T) {
 	}
 }
 
-func TestATableCutShortWhileItIsReadIsAnError(t *testing.T) {
+func TestATableTruncatedWhileItIsReadIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	s := inTables(t, dir, 300, nil)
 	path := tables(t, dir)[0]
@@ -301,7 +301,7 @@ func TestACompactionKeepsDamagedTables(t *testing.T) {
 	if len(before) != 2 {
 		t.Fatalf("tables: %q", before)
 	}
-	mend := spoil(t, before[0], "old")
+	repair := damageBytes(t, before[0], "old")
 	go func() { _, _ = s.Versions() }() // compacts them, if it may
 	eventually(t, "the compaction met no damage", func() bool { return !s.Health().Writable })
 	if err := s.Health().Reason; err == nil || !strings.Contains(err.Error(), before[0]) {
@@ -314,9 +314,9 @@ func TestACompactionKeepsDamagedTables(t *testing.T) {
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("closed with %v", err)
 	}
-	mend()
+	repair()
 
-	// This process has the folder till its end, so look at a copy, when Badger has
+	// This process keeps the lock until its end, so use a copy, when Badger has
 	// closed all that it can.
 	eventually(t, "Badger keeps its log", func() bool {
 		logs, err := filepath.Glob(filepath.Join(dir, "badger", "*.mem"))
@@ -335,7 +335,7 @@ func TestACompactionKeepsDamagedTables(t *testing.T) {
 	}
 }
 
-func TestDamageThatNoReadMeetsIsFound(t *testing.T) {
+func TestTheScrubberFindsDamageThatNoReadMet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -348,7 +348,7 @@ func TestDamageThatNoReadMeetsIsFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer spoilAt(t, path, info.Size()-fromEnd)()
+			defer damageByte(t, path, info.Size()-fromEnd)()
 			eventually(t, "the damage was not found", func() bool { return s.Health().Reason != nil })
 			if err := s.Health().Reason; !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), path) {
 				t.Errorf("health says %v", err)
@@ -361,7 +361,7 @@ func TestTheDamagedFileIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	s := inTables(t, dir, 300, nil)
 	path := tables(t, dir)[0]
-	defer spoil(t, path, "old")()
+	defer damageBytes(t, path, "old")()
 	_ = s.View(t.Context(), func(tx *store.Tx) error { _, err := tx.Get([]byte("k0000")); return err })
 	eventually(t, "health does not name the file", func() bool {
 		err := s.Health().Reason
@@ -399,7 +399,7 @@ func TestNoByteOfAnOpenTableHidesAKey(t *testing.T) {
 		} else if in {
 			continue
 		}
-		mend := spoilAt(t, path, at)
+		repair := damageByte(t, path, at)
 		for i := range keys {
 			err := s.View(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.Get(fmt.Appendf(nil, "k%04d", i))
@@ -411,7 +411,7 @@ func TestNoByteOfAnOpenTableHidesAKey(t *testing.T) {
 				t.Errorf("byte %d of %d was changed, and key %d: %v", at, info.Size(), i, err)
 			}
 		}
-		mend()
+		repair()
 		if t.Failed() {
 			t.FailNow()
 		}

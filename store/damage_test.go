@@ -17,15 +17,15 @@ import (
 	"runner.example/store"
 )
 
-// saved is a folder in memory: of each file what is not zero, since most of Badger's
-// are mostly holes.
+// saved is a copy of a directory in memory, without the blocks of zeros: most of Badger's
+// files are mostly holes.
 type saved []savedFile
 
 type savedFile struct {
-	name   string // in the folder
-	size   int64
-	blocks map[int64][]byte // by place
-	places []int64
+	name    string // in the directory
+	size    int64
+	blocks  map[int64][]byte // by offset
+	offsets []int64
 }
 
 const savedBlock = 4096
@@ -52,7 +52,7 @@ func save(t *testing.T, dir string) (all saved) {
 			n, err := io.ReadFull(f, b)
 			if n > 0 && !bytes.Equal(b[:n], zero[:n]) {
 				file.blocks[file.size] = b[:n]
-				file.places = append(file.places, file.size)
+				file.offsets = append(file.offsets, file.size)
 			}
 			file.size += int64(n)
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -70,7 +70,7 @@ func save(t *testing.T, dir string) (all saved) {
 	return all
 }
 
-// restoreTo writes the folder to dir.
+// restoreTo writes the directory to dir.
 func (s saved) restoreTo(t *testing.T, dir string) {
 	t.Helper()
 	for _, file := range s {
@@ -93,14 +93,14 @@ func (s saved) restoreTo(t *testing.T, dir string) {
 	}
 }
 
-// spoil damages one file in dir and says how.
-func (s saved) spoil(t *testing.T, random *rand.Rand, dir string) string {
+// damage damages one file in dir and returns how.
+func (s saved) damage(t *testing.T, random *rand.Rand, dir string) string {
 	t.Helper()
 	file := s[random.IntN(len(s))]
 	path := filepath.Join(dir, file.name)
 	at := int64(0)
-	if len(file.places) > 0 {
-		place := file.places[random.IntN(len(file.places))]
+	if len(file.offsets) > 0 {
+		place := file.offsets[random.IntN(len(file.offsets))]
 		at = place + int64(random.IntN(len(file.blocks[place])))
 	}
 	var err error
@@ -143,8 +143,8 @@ func change(path string, at int64, how func([]byte), n int) error {
 	return err
 }
 
-// stoppedStore is a folder of a store with tables on two levels, blobs and a value in
-// pieces, which was closed. killedStore is one whose process was killed after that.
+// stoppedStore is the directory of a store with tables on two levels, blobs and a value in
+// pieces, which was closed. killedStore is one after a kill of its process.
 func stoppedStore(t *testing.T) string {
 	dir := t.TempDir()
 	for range 7 {
@@ -192,9 +192,9 @@ func contents(ctx context.Context, s *store.Store) (string, error) {
 	return b.String(), err
 }
 
-// Whatever happens to one file, the store is refused, or a read fails, or all that was
-// acknowledged is there.
-func TestADamagedStoreIsNeverServedAsIfItWereWhole(t *testing.T) {
+// After any damage to one file, the store is refused, or a read fails, or every
+// acknowledged commit is there.
+func TestADamagedStoreIsRefusedOrReadWithErrors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -209,14 +209,14 @@ func TestADamagedStoreIsNeverServedAsIfItWereWhole(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			whole := save(t, row.dir(t))
 			random := newRandom(t)()
-			want, err := openSpoilt(t, whole, func(string) {})
+			want, err := openDamaged(t, whole, func(string) {})
 			if err != nil {
 				t.Fatal(err)
 			}
 			refused, same := 0, 0
 			for range tries {
 				what := ""
-				got, err := openSpoilt(t, whole, func(dir string) { what = whole.spoil(t, random, dir) })
+				got, err := openDamaged(t, whole, func(dir string) { what = whole.damage(t, random, dir) })
 				switch {
 				case err != nil:
 					refused++
@@ -228,14 +228,14 @@ func TestADamagedStoreIsNeverServedAsIfItWereWhole(t *testing.T) {
 			}
 			t.Logf("%d tries: %d refused, %d without effect", tries, refused, same)
 			if refused < tries/4 {
-				t.Errorf("only %d of %d were noticed", refused, tries)
+				t.Errorf("only %d of %d were detected", refused, tries)
 			}
 		})
 	}
 }
 
-// openSpoilt opens a copy of a store after spoil has been at it and reads all of it.
-func openSpoilt(t *testing.T, whole saved, spoil func(dir string)) (string, error) {
+// openDamaged opens a copy of a store after damage was done to it and reads all of it.
+func openDamaged(t *testing.T, whole saved, damage func(dir string)) (string, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "")
 	if err != nil {
@@ -243,7 +243,7 @@ func openSpoilt(t *testing.T, whole saved, spoil func(dir string)) (string, erro
 	}
 	defer os.RemoveAll(dir)
 	whole.restoreTo(t, dir)
-	spoil(dir)
+	damage(dir)
 	s, err := store.Open(store.Options{Dir: dir})
 	if err != nil {
 		return "", err
@@ -305,7 +305,7 @@ func TestATableThatEndsInZerosIsDamaged(t *testing.T) {
 
 // A process that ends while a store is opened or closed leaves a log without a byte: in it
 // was nothing.
-func TestALogThatHasNotBeenBegunIsNoDamage(t *testing.T) {
+func TestAnEmptyLogIsNotDamage(t *testing.T) {
 	dir := t.TempDir()
 	if err := inTables(t, dir, 300, nil).Close(); err != nil {
 		t.Fatal(err)

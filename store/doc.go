@@ -1,60 +1,57 @@
-// Package store keeps bytes in ordered, serializable transactions. It is the
-// only place that knows Badger, and the only one that knows whether this node
-// stands alone.
+// Package store keeps bytes in ordered, serializable transactions. No package above it
+// knows Badger, or whether the node is part of a cluster.
 //
-// # How a commit goes
+// # The path of a commit
 //
 //	Update(fn) ─► Tx: reads of one snapshot, writes buffered
 //	   │ proposal {snapshot, read keys, read ranges, writes}
 //	   ▼
-//	log: puts waiting proposals into one entry and gives it the next number
+//	log: puts queued proposals into one entry and gives it the next number
 //	   ▼
 //	apply(seq, entry): decides each proposal, one Badger transaction at
 //	   version seq, one sync ─► followers (OnApply) ─► readable ─► Update returns
 //
 // A log decides the order of commits; its sequence number is Badger's commit
-// version. Applying an entry reads no clock, no randomness and no map order:
-// what an entry does depends on the entries before it and on nothing else. A
-// node alone uses the local log, whose entries become durable with the Badger
-// transaction they turn into.
+// version. Applying an entry reads no clock, no randomness and no map order: its
+// effect depends only on the entries before it. A single node uses the local log,
+// whose entries become durable as Badger transactions.
 //
-// # What always holds
+// # Invariants
 //
-//   - Transactions are serializable, phantoms included. A commit aborts if
-//     anything it read, a key or a place in a range where a key could have
-//     been, was written after its snapshot. Update then runs fn again.
-//   - What Update acknowledged is synced to disk, whole, in an order without
-//     holes, and is seen by every transaction begun afterwards.
+//   - Transactions are serializable, including phantoms. A commit aborts if a key or
+//     a range that it read was written after its snapshot. Update then runs fn again.
+//   - A commit that Update acknowledged is synced to disk as a whole, after all
+//     commits with smaller numbers, and is visible to every transaction begun
+//     afterwards.
 //   - The memory for detecting conflicts is bounded (see window). A
-//     transaction with an older snapshot gets a newer one if Badger holds no
-//     later version of what it read, and conflicts otherwise. Badger discards
-//     no version inside the window, nor one that an open transaction can see
-//     or that is newer.
+//     transaction with an older snapshot gets a newer one if Badger has no
+//     later version of what it read, and conflicts otherwise. Badger keeps all
+//     versions inside the window, and those that an open transaction can see, and
+//     all newer ones.
 //   - Open refuses files that lack acknowledged commits, and names the file;
-//     see mark.go and package files.
+//     see datadir.Mark and package files.
 //   - Damaged data is an error (ErrUnavailable), never an absent key or an older
 //     value, and compactions do not drop it; see reading.go and scrub.go.
 //   - A commit that does not fit on the disk is refused as a whole; reads still
 //     work (see package space).
-//   - An Update or View that touches nothing opens nothing.
+//   - An Update or View that neither reads nor writes opens nothing.
 //
-// # What never happens here
+// # What the store never does
 //
-// No value has a time to live: what ends says so in its value, and somebody
-// deletes it. Facts about one node are not kept in keys. Nothing is ever read
-// from or written to Badger's value log: a value too long for the tree is
-// stored in pieces.
+// Values have no time to live: the package that stores a value records its end in
+// it, and deletes it. Facts about one node are not stored in keys. Badger's value
+// log is not used: a value that is too long for the tree is stored in pieces.
 //
 // # Bytes and goroutines
 //
-// Bytes given to Set, Delete and PutBlob are copied; bytes from Get belong to
-// the caller; bytes in an Item or a Change are borrowed for the length of the
-// step or call. A Store is for any number of goroutines, a Tx for one.
+// Bytes given to Set, Delete and PutBlob are copied. Bytes from Get belong to
+// the caller. Bytes in an Item or a Change are borrowed until the next step or the end of
+// the call. A Store is safe for concurrent use; a Tx is for one goroutine.
 //
-// # Layout of the folder
+// # Layout of the data directory
 //
 //	<dir>/lock                 flock and the holder's process id
-//	<dir>/commit-mark          the newest commit, which Open checks the log against
+//	<dir>/commit-mark          the newest commit; Open compares the log with it
 //	<dir>/badger/              keys below: d<key> data, p… pieces, m… the log's state
 //	<dir>/blobs/<sha256 hex>   immutable files
 package store

@@ -8,26 +8,25 @@ import (
 	"runner.example/store/space"
 )
 
-// proposal is what a transaction asks the log to commit. After it was handed
-// to the log, the log owns it.
+// proposal is what a transaction asks the log to commit. After propose, the log owns it.
 type proposal struct {
-	snap   Seq // the snapshot that was read; without meaning if nothing was
+	snap   Seq // the snapshot that was read; no meaning without reads
 	reads  []string
 	spans  []span
 	writes []write // ascending by key
 	bytes  int     // of keys and values written
-	try    int     // from 1; in an entry the higher comes first
+	try    int     // from 1; in an entry higher ones come first
 
 	stage atomic.Int32 // proposalWaiting, …
 	done  chan struct{}
 	// Set before done is closed.
 	seq     Seq
 	verdict verdict
-	err     error // the entry came to nothing known; verdict is without meaning
+	err     error // if not nil, verdict has no meaning
 }
 
-// The stages of a proposal: it leaves waiting once, to be decided or to be
-// given up by the transaction that made it.
+// The stages of a proposal. It leaves waiting once: taken by the log, or withdrawn by its
+// transaction.
 const (
 	proposalWaiting int32 = iota
 	proposalTaken
@@ -40,10 +39,10 @@ func (p *proposal) withdraw() bool {
 	return p.stage.CompareAndSwap(proposalWaiting, proposalWithdrawn)
 }
 
-// cost is what a proposal adds to the size of an entry.
+// cost returns what a proposal adds to the size of an entry.
 func (p *proposal) cost() int { return p.bytes + 16*len(p.writes) }
 
-// verdict is what was decided about a proposal.
+// verdict is the decision about a proposal.
 type verdict struct {
 	outcome outcome
 	clash   string // with conflict: a key written after the snapshot
@@ -58,8 +57,8 @@ const (
 	tooLarge
 )
 
-// entry is one element of the log: proposals decided in this order and
-// committed as one version.
+// entry is one element of the log: proposals that are decided in this order and committed
+// as one version.
 type entry struct{ proposals []*proposal }
 
 // entryFormat is the first byte of an encoded entry.
@@ -70,8 +69,8 @@ const entryFormat = 1
 //	format | n | n × proposal
 //	proposal = snap | reads | keys | spans | (lo, hi+1 or 0) | writes | (key, 0 or value+1)
 //
-// Numbers are varints, byte strings carry their length; where absent differs
-// from empty, absent is 0 and a length is one more.
+// Numbers are varints, and byte strings begin with their length. Where absent differs from
+// empty, absent is 0 and a length is one more.
 func (e *entry) encode(b []byte) []byte {
 	b = append(b, entryFormat)
 	b = binary.AppendUvarint(b, uint64(len(e.proposals)))
@@ -111,8 +110,7 @@ func appendOptional(b, s []byte, present bool) []byte {
 // digest is the SHA-256 of an encoded entry or of a chain of them.
 type digest = [sha256.Size]byte
 
-// link returns the hash of a chain that ended in prev after an entry of that
-// digest.
+// link returns the hash of a chain with hash prev after an entry with that digest is added.
 func link(prev, entry digest) digest {
 	var both [2 * sha256.Size]byte
 	copy(both[:], prev[:])
@@ -120,16 +118,16 @@ func link(prev, entry digest) digest {
 	return sha256.Sum256(both[:])
 }
 
-// diskUse returns how much of Badger's files e takes; cut is as for stage.
-func (e *entry) diskUse(cut map[string]int) space.Use {
-	keys, bytes := 3, 512 // the record of the log and the mark of the end
+// diskUse returns how much of Badger's files e takes; split is as for stage.
+func (e *entry) diskUse(split map[string]int) space.Use {
+	keys, bytes := 3, 512 // the record of the log and the end of the transaction
 	for _, p := range e.proposals {
 		if p.verdict.outcome != committed {
 			continue
 		}
 		for i := range p.writes {
 			w := &p.writes[i]
-			k := stagedKeys(w, cut)
+			k := stagedKeys(w, split)
 			keys += k
 			bytes += len(w.value) + k*(len(w.key)+8)
 		}

@@ -9,27 +9,26 @@ import (
 	"runner.example/store/files"
 )
 
-// The ways in which the store refuses. Match them with errors.Is: what is
-// returned may wrap one of them together with its cause.
+// The errors of the store. Match them with errors.Is: a returned error may wrap one of them
+// together with its cause.
 var (
 	// ErrNotFound: there is no such key or blob.
 	ErrNotFound error = fault.New(fault.NotFound, "not found")
-	// ErrConflict: other transactions wrote what this one had read, at every
-	// try. Nothing happened.
+	// ErrConflict: at every try other transactions wrote what this one had read. Nothing is
+	// written.
 	ErrConflict error = fault.New(fault.Conflict, "other transactions changed the same data; try again")
 	// ErrTooLarge: the transaction, key or value is over its limit.
 	ErrTooLarge error = fault.New(fault.TooLarge, "too much for one transaction; write less at a time")
-	// ErrUnavailable: the store cannot do it now, because it is closed, stopped
-	// writing after a failure, or the context ended first. Nothing happened.
+	// ErrUnavailable: the store is closed, stopped writing after a failure, is damaged, or
+	// the context ended first. Nothing is written.
 	ErrUnavailable error = fault.New(fault.Unavailable, "the store is unavailable")
-	// ErrUnknown: the commit was on its way when waiting for it ended. It may
-	// have happened or may still happen.
+	// ErrUnknown: the wait for a commit ended during the commit. It may be written or not.
 	ErrUnknown error = fault.New(fault.Unavailable, "it is not known whether the change was stored")
 	// ErrLocked: another process, or another Store of this one, has the data directory.
 	ErrLocked = datadir.ErrLocked
 	// ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
 	// The error that wraps it names the file. Such a store must not be served: keep the
-	// folder as it is, and restore a backup into a new one.
+	// data directory unchanged, and restore a backup into a new one.
 	ErrDamaged = files.ErrDamaged
 	// ErrReadOnly: Set or Delete in a View.
 	ErrReadOnly = errors.New("write in a read-only transaction")
@@ -41,8 +40,8 @@ var (
 	errEmptyKey = errors.New("empty key")
 )
 
-// unavailable says that cause kept the store from doing anything.
+// unavailable returns an error that matches ErrUnavailable and cause.
 func unavailable(cause error) error { return fmt.Errorf("%w: %w", ErrUnavailable, cause) }
 
-// unknown says that cause ended the wait for an outcome.
+// unknown returns an error that matches ErrUnknown and cause.
 func unknown(cause error) error { return fmt.Errorf("%w: %w", ErrUnknown, cause) }

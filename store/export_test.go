@@ -15,7 +15,7 @@ import (
 // Pieces returns how many pieces of values can be read now.
 func (s *Store) Pieces() int {
 	n := 0
-	for _, k := range loadCut(s.db, s.appliedSeq()) {
+	for _, k := range loadSplit(s.db, s.appliedSeq()) {
 		n += k
 	}
 	return n
@@ -41,7 +41,7 @@ func (s *Store) Versions() (int, error) {
 // CloseBadger closes the database under the store, so that commits fail.
 func (s *Store) CloseBadger() error { return s.db.Close() }
 
-// ForgeEntry replaces the log's record of entry seq by one of other content.
+// ForgeEntry replaces the log's record of entry seq with another one.
 func (s *Store) ForgeEntry(seq Seq) error {
 	r := logRecord{seq: seq, entry: digest{1}, chain: digest{2}}
 	return s.commitAt(seq, logKey, r.encode())

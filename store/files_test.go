@@ -41,7 +41,7 @@ func readBlob(t *testing.T, s *store.Store, d store.Digest) string {
 	return string(all)
 }
 
-func TestBlobsAreFoundByTheirDigest(t *testing.T) {
+func TestBlobsAreReadByTheirDigest(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		for _, content := range []string{"", "module", strings.Repeat("long", 1<<20), "module"} {
@@ -63,7 +63,7 @@ func TestBlobsAreFoundByTheirDigest(t *testing.T) {
 	})
 }
 
-func TestOnlyWholeDigestsParse(t *testing.T) {
+func TestOnlyCompleteDigestsParse(t *testing.T) {
 	good := store.Digest{0xab}.String()
 	for _, bad := range []string{"", good[:62], good + "00", strings.ToUpper(good), "../../../etc/passwd", "x" + good[1:]} {
 		if d, err := store.ParseDigest(bad); err == nil {
@@ -94,7 +94,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestASpoiltBlobIsNotHandedOut(t *testing.T) {
+func TestADamagedBlobIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, store.Options{Dir: dir})
 	d := putBlob(t, s, "module")
@@ -111,7 +111,7 @@ func TestASpoiltBlobIsNotHandedOut(t *testing.T) {
 	}
 }
 
-func TestWhatAnInterruptedWriterLeftIsClearedAway(t *testing.T) {
+func TestUnfinishedBlobsAreRemovedAtOpen(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o700); err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestABackupOfAnEmptyStoreRestores(t *testing.T) {
 	}
 }
 
-func TestABackupUnderLoadIsOneMoment(t *testing.T) {
+func TestABackupUnderLoadIsOneSnapshot(t *testing.T) {
 	s := mustOpen(t, store.Options{Window: 3})
 	put(t, s, "a", "0", "z", "0")
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -253,7 +253,7 @@ func TestABackupUnderLoadIsOneMoment(t *testing.T) {
 }
 
 // A slow backup must keep the log's records of the window as of its beginning.
-func TestABackupOutlivesTheWindow(t *testing.T) {
+func TestABackupMayTakeLongerThanTheWindow(t *testing.T) {
 	sequential(t)
 	o := store.Options{Dir: t.TempDir(), Window: 5}
 	for range 8 { // Badger compacts only where there are tables on two levels
@@ -308,9 +308,9 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	for range 12 {
 		at := r.IntN(len(saved))
 		refused(fmt.Sprintf("cut at %d of %d", at, len(saved)), saved[:at])
-		spoilt := bytes.Clone(saved)
-		spoilt[at] ^= 1 << r.IntN(8)
-		refused(fmt.Sprintf("bit changed at %d of %d", at, len(saved)), spoilt)
+		damaged := bytes.Clone(saved)
+		damaged[at] ^= 1 << r.IntN(8)
+		refused(fmt.Sprintf("bit changed at %d of %d", at, len(saved)), damaged)
 	}
 	refused("cut before the last byte", saved[:len(saved)-1])
 	frames := frameStarts(t, saved)
@@ -338,7 +338,7 @@ func frameStarts(t *testing.T, saved []byte) (starts []int) {
 	return starts
 }
 
-func TestOnlyAnEmptyStoreThatNobodyFollowsIsRestored(t *testing.T) {
+func TestOnlyAnEmptyStoreWithoutFollowersIsRestored(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	saved := backup(t, s)
 	stop := s.OnApply(nil, func(store.Seq, store.Change) {})
@@ -360,7 +360,7 @@ func TestABackupThatCannotBeWrittenIsAnError(t *testing.T) {
 	fill(t, s)
 	for _, room := range []int{0, 1000, 100_000} {
 		if _, err := s.Backup(t.Context(), &full{room}); !errors.Is(err, errFull) {
-			t.Errorf("with room for %d bytes: %v", room, err)
+			t.Errorf("with space for %d bytes: %v", room, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -372,7 +372,7 @@ func TestABackupThatCannotBeWrittenIsAnError(t *testing.T) {
 
 var errFull = errors.New("full")
 
-// full is a writer that takes room bytes.
+// full is a writer that accepts room bytes.
 type full struct{ room int }
 
 func (f *full) Write(b []byte) (int, error) {
@@ -409,7 +409,7 @@ func TestOpeningAuditsTheLog(t *testing.T) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.says)
 		}
 		if errors.Is(err, store.ErrLocked) {
-			t.Errorf("%s: the folder stays locked", row.name)
+			t.Errorf("%s: the directory stays locked", row.name)
 		}
 	}
 }
@@ -429,7 +429,7 @@ func TestTheSameEntriesGiveTheSameChain(t *testing.T) {
 	})
 }
 
-func TestOldVersionsAreDiscardedButForTheWindow(t *testing.T) {
+func TestVersionsOlderThanTheWindowAreDiscarded(t *testing.T) {
 	const keys, commits, window, starts = 10, 200, 20, 8
 	dir := t.TempDir()
 	want, left := "", 0
@@ -492,14 +492,14 @@ func TestAnOpenViewKeepsItsVersions(t *testing.T) {
 	}
 }
 
-func TestAFolderOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestADirectoryOfAnotherUserIsRefusedAndNotChanged(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a folder away")
+		t.Skip("only root can change the owner of a directory")
 	}
 	dir := t.TempDir()
 	switch err := os.Chown(dir, 12345, 12345); {
 	case errors.Is(err, syscall.EINVAL):
-		t.Skip("there is nobody else where root is the only user")
+		t.Skip("root is the only user here")
 	case err != nil:
 		t.Fatal(err)
 	}
@@ -512,7 +512,7 @@ func TestAFolderOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
 	}
 }
 
-func TestABrokenDatabaseIsAnErrorAndNoPanic(t *testing.T) {
+func TestADamagedDatabaseIsAnErrorAndNotAPanic(t *testing.T) {
 	dir := t.TempDir()
 	st, err := store.Open(store.Options{Dir: dir})
 	if err != nil {

@@ -13,10 +13,10 @@ type Change struct {
 	Deleted    bool // and Value is nil
 }
 
-// followers are the functions that hear of each change.
+// followers are the functions that are called for each change.
 type followers struct {
-	// mu is held from the first call about an entry until its version is
-	// readable, so that a follower that comes later misses nothing.
+	// mu is held from the first call for an entry until its version is readable, so that
+	// a follower that registers meanwhile misses no change.
 	mu  sync.Mutex
 	all []*follower
 }
@@ -28,13 +28,13 @@ type follower struct {
 
 // OnApply calls fn for every change of a key with the prefix (all keys if it
 // is empty): in the order of the log, after the commit is durable, before its
-// version is readable and before its Update returns. Caches follow the store
-// so: register first, then read, and keep what has the higher sequence number;
-// no change falls between the two. Transactions of one entry have the same
-// sequence number and are told one after the other.
+// version is readable and before its Update returns. A cache registers first, then
+// reads, and keeps the value with the higher sequence number: no change is missed.
+// Transactions of one entry have the same sequence number and are reported one after
+// the other.
 //
-// Calls come from one goroutine. fn must not block, since every commit waits
-// for it; it must not call Update, OnApply or stop, and may call View.
+// All calls are from one goroutine. fn must not block, since every commit waits for it. It
+// may call View, but not Update, OnApply or stop.
 //
 // After stop has returned, fn is not called again.
 func (s *Store) OnApply(prefix []byte, fn func(Seq, Change)) (stop func()) {
@@ -45,14 +45,14 @@ func (s *Store) OnApply(prefix []byte, fn func(Seq, Change)) (stop func()) {
 	return func() { s.followers.remove(f) }
 }
 
-func (f *followers) remove(gone *follower) {
+func (f *followers) remove(old *follower) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all = slices.DeleteFunc(f.all, func(have *follower) bool { return have == gone })
+	f.all = slices.DeleteFunc(f.all, func(have *follower) bool { return have == old })
 }
 
-// tell calls the followers about entry seq and then readable.
-func (f *followers) tell(seq Seq, e *entry, readable func()) {
+// notify calls the followers for entry seq, and then readable.
+func (f *followers) notify(seq Seq, e *entry, readable func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer readable()
@@ -64,12 +64,12 @@ func (f *followers) tell(seq Seq, e *entry, readable func()) {
 			continue
 		}
 		for i := range p.writes {
-			f.tellWrite(seq, &p.writes[i])
+			f.notifyWrite(seq, &p.writes[i])
 		}
 	}
 }
 
-func (f *followers) tellWrite(seq Seq, w *write) {
+func (f *followers) notifyWrite(seq Seq, w *write) {
 	var c Change
 	for _, one := range f.all {
 		if !strings.HasPrefix(w.key, one.prefix) {

@@ -17,7 +17,7 @@ import (
 	"runner.example/store"
 )
 
-// disk is a file system of its own, to be filled.
+// disk is a separate file system that a test fills.
 type disk struct {
 	t   *testing.T
 	dir string
@@ -109,7 +109,7 @@ func (d *disk) mustOpen() *store.Store {
 	return s
 }
 
-// refused checks that the store refuses a write for lack of room, reads, and
+// refused checks that the store refuses a write for lack of space, reads, and
 // says why.
 func refused(t *testing.T, s *store.Store) {
 	t.Helper()
@@ -125,7 +125,7 @@ func refused(t *testing.T, s *store.Store) {
 	}
 }
 
-func TestWritesAreRefusedWhileOthersFillTheDisk(t *testing.T) {
+func TestWritesAreRefusedWhileOtherFilesFillTheDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -141,7 +141,7 @@ func TestWritesAreRefusedWhileOthersFillTheDisk(t *testing.T) {
 			d.empty()
 			put(t, s, "l", "1")
 			if h := s.Health(); !h.Writable {
-				t.Errorf("with room again health is %+v", h)
+				t.Errorf("with space again health is %+v", h)
 			}
 		}
 		d.fill()
@@ -152,7 +152,7 @@ func TestWritesAreRefusedWhileOthersFillTheDisk(t *testing.T) {
 }
 
 // A ramfs reserves nothing and does not tell how much is free.
-func TestAStoreIsOfUseWhereNothingCanBeReserved(t *testing.T) {
+func TestAStoreWorksOnAFileSystemWithoutReservation(t *testing.T) {
 	d := mountDisk(t, "ramfs", 0)
 	s := d.mustOpen()
 	for i := range 8 {
@@ -170,7 +170,7 @@ func TestAStoreIsOfUseWhereNothingCanBeReserved(t *testing.T) {
 	}
 }
 
-func TestAStoreOpensOnAFullDiskOrSaysWhyNot(t *testing.T) {
+func TestAStoreOpensOnAFullDiskOrNamesTheCause(t *testing.T) {
 	onSmallDisks(t, smallDisks, 64<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
 		put(t, s, "k", "1", "long", strings.Repeat("x", 5<<20))
@@ -199,7 +199,7 @@ func TestAStoreOpensOnAFullDiskOrSaysWhyNot(t *testing.T) {
 	})
 }
 
-func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
+func TestAStoreFillsItsDiskAndKeepsAcknowledgedCommits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -211,7 +211,7 @@ func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
 		for {
 			_, err := s.Update(t.Context(), setter(fmt.Sprintf("row/%06d", acked), value))
 			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
-				break // a table that is written now may make room for more
+				break // a table that is written now may free space
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -244,7 +244,7 @@ func TestAStoreFillsItsDiskAndKeepsWhatItAcknowledged(t *testing.T) {
 		if err := s.Close(); err != nil && !strings.Contains(err.Error(), "disk is full") {
 			t.Fatal(err)
 		} else if err != nil {
-			t.Skip("the folder is locked until the process ends")
+			t.Skip("the directory is locked until the process ends")
 		}
 		s = d.mustOpen()
 		check()
@@ -295,7 +295,7 @@ func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 }
 
 // The disk fills and empties while tables are written and compacted.
-func TestADiskThatFillsNowAndThenLosesNothing(t *testing.T) {
+func TestADiskThatFillsRepeatedlyLosesNoCommit(t *testing.T) {
 	sequential(t)
 	rounds, kinds := 2, smallDisks[:1]
 	if os.Getenv("RUNNER_SOAK") == "1" {

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// localLog is the log of a node that stands alone: it puts the proposals that
-// wait into one entry, numbers it, and applies it. While one entry is being
-// synced the next proposals gather; that is all there is to group commit.
+// localLog is the log of a single node. It puts the queued proposals into one entry,
+// numbers it, and applies it. While one entry is being synced, the next proposals queue up:
+// this is the group commit.
 type localLog struct {
 	store   *Store
 	queue   chan *proposal
-	renewed chan *proposal // taken before the queue, see Tx.renew
+	renewed chan *proposal // taken first, see Tx.renew
 	calls   chan func()    // run between two entries
-	closing chan struct{}  // no more proposals
+	closing chan struct{}  // no more proposals are accepted
 	closed  sync.Once
 	stopped chan struct{} // run has returned
-	held    *proposal     // taken from the queue, too much for the last entry
+	held    *proposal     // taken from the queue, did not fit in the last entry
 }
 
 const (
@@ -39,8 +39,8 @@ func startLocalLog(s *Store) *localLog {
 	return l
 }
 
-// propose hands p to the log and waits until it is decided. An error means
-// that p was not or may not have been decided, and says which.
+// propose queues p and waits until it is decided. An error says whether p was not decided
+// (ErrUnavailable) or may have been (ErrUnknown).
 func (l *localLog) propose(ctx context.Context, p *proposal) error {
 	p.done = make(chan struct{})
 	queue := l.queue
@@ -66,7 +66,7 @@ func (l *localLog) propose(ctx context.Context, p *proposal) error {
 			return errClosed
 		}
 	}
-	select { // taken: perhaps decided in the meantime
+	select { // taken: it may be decided by now
 	case <-p.done:
 		return p.err
 	default:
@@ -88,8 +88,7 @@ func (l *localLog) between(ctx context.Context, fn func()) error {
 	}
 }
 
-// close refuses further proposals, applies those that wait, and returns when
-// that is done.
+// close refuses further proposals, and returns when the queued ones are applied.
 func (l *localLog) close() {
 	l.closed.Do(func() { close(l.closing) })
 	<-l.stopped
@@ -113,7 +112,7 @@ func (l *localLog) run() {
 	}
 }
 
-// apply makes entries of what waits until nothing does.
+// apply applies entries until the queue is empty.
 func (l *localLog) apply() {
 	for l.held != nil {
 		e := l.gather()
@@ -123,9 +122,8 @@ func (l *localLog) apply() {
 	}
 }
 
-// gather makes an entry of the held proposal and of those that wait, up to the
-// size of an entry. Those that were tried before come first: they lost once to
-// what was quicker.
+// gather builds an entry of the held proposal and the queued ones, up to the limits of an
+// entry. Retried ones come first, so that they do not lose again.
 func (l *localLog) gather() *entry {
 	e := &entry{}
 	keys, bytes, retried := 0, 0, false
@@ -149,7 +147,7 @@ func (l *localLog) gather() *entry {
 	return e
 }
 
-// next returns a waiting proposal, nil if none does.
+// next returns a queued proposal, nil if there is none.
 func (l *localLog) next() *proposal {
 	select {
 	case p := <-l.renewed:
@@ -164,8 +162,8 @@ func (l *localLog) next() *proposal {
 	}
 }
 
-// applyLocal applies e as the next entry. An entry of which nothing would
-// commit does not become part of the log.
+// applyLocal applies e as the next entry. If none of its proposals commits, it does not
+// become part of the log.
 func (s *Store) applyLocal(e *entry) {
 	seq := s.machine.applied + 1
 	defer func() {
@@ -180,7 +178,7 @@ func (s *Store) applyLocal(e *entry) {
 	if s.machine.decide(seq, e) == 0 {
 		return
 	}
-	if err := s.space.Admit(e.diskUse(s.machine.cut)); err != nil {
+	if err := s.space.Admit(e.diskUse(s.machine.split)); err != nil {
 		e.fail(unavailable(err))
 		return
 	}
@@ -194,7 +192,7 @@ func (s *Store) applyLocal(e *entry) {
 	s.publish(seq, e)
 }
 
-// fail gives every proposal of e the error.
+// fail sets the error of every proposal of e.
 func (e *entry) fail(err error) {
 	for _, p := range e.proposals {
 		p.err = err

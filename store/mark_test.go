@@ -64,7 +64,7 @@ func markOf(dir string) string { return filepath.Join(dir, "commit-mark") }
 
 func leaveMark(s *store.Store) { s.LeaveMark() }
 
-func TestAStoreFromBeforeTheMarkGetsOne(t *testing.T) {
+func TestAStoreOfAVersionWithoutMarksGetsOne(t *testing.T) {
 	dir := t.TempDir()
 	wrote(t, dir, 0, leaveMark, func(s *store.Store) { put(t, s, "k", "1"); put(t, s, "k", "2") })
 	if err := os.Remove(markOf(dir)); err != nil {
@@ -78,7 +78,7 @@ func TestAStoreFromBeforeTheMarkGetsOne(t *testing.T) {
 	mustRefuse(t, dir, "commit-mark")
 }
 
-func TestAnEarlierRunnerMayWriteOn(t *testing.T) {
+func TestAVersionWithoutMarksMayContinueTheLog(t *testing.T) {
 	dir := t.TempDir()
 	wrote(t, dir, 3, leaveMark, func(s *store.Store) { put(t, s, "k", "1"); put(t, s, "k", "2") })
 	mustOpenAt(t, dir, 5)
@@ -86,7 +86,7 @@ func TestAnEarlierRunnerMayWriteOn(t *testing.T) {
 	mustOpenAt(t, dir, 6)
 }
 
-func TestTheMarkNamesWhatWasAcknowledgedWhenAProcessIsKilled(t *testing.T) {
+func TestTheMarkNamesTheAcknowledgedCommitsAfterAKill(t *testing.T) {
 	dir := t.TempDir()
 	var killed string
 	wrote(t, dir, 0, func(s *store.Store) {
@@ -140,7 +140,7 @@ func TestTheLogMayBeAheadOfTheMark(t *testing.T) {
 	}
 }
 
-func TestATornMarkLeavesTheOneBefore(t *testing.T) {
+func TestATornMarkLeavesThePreviousOne(t *testing.T) {
 	dir := t.TempDir()
 	wrote(t, dir, 3)
 	for _, slot := range []int64{0, 4096} {
@@ -156,7 +156,7 @@ func TestATornMarkLeavesTheOneBefore(t *testing.T) {
 	mustRefuse(t, dir, "both copies are damaged")
 }
 
-func TestFilesOfDifferentTimesAreRefused(t *testing.T) {
+func TestFilesFromDifferentTimesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	wrote(t, dir, 3)
 	early := copyOf(t, dir)
@@ -184,7 +184,7 @@ func TestFilesOfDifferentTimesAreRefused(t *testing.T) {
 	mustRefuse(t, early, "another history")
 }
 
-func TestARemovedDatabaseIsNotMadeAnew(t *testing.T) {
+func TestARemovedDatabaseIsNotCreatedAgain(t *testing.T) {
 	for _, name := range []string{"badger", "badger/MANIFEST"} {
 		dir := t.TempDir()
 		wrote(t, dir, 3)
@@ -195,7 +195,7 @@ func TestARemovedDatabaseIsNotMadeAnew(t *testing.T) {
 	}
 }
 
-func TestALogThatBadgerWasRemovingDoesNotKeepTheStoreShut(t *testing.T) {
+func TestAStoreOpensWithALogThatBadgerWasRemoving(t *testing.T) {
 	dir := t.TempDir()
 	wrote(t, dir, 3)
 	if err := os.WriteFile(filepath.Join(dir, "badger", "00009.mem"), nil, 0o600); err != nil {
@@ -212,7 +212,7 @@ func copyOf(t *testing.T, dir string) string {
 	return to
 }
 
-func TestAnInterruptedRestoreIsNotServed(t *testing.T) {
+func TestAnInterruptedRestoreIsRefused(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	fill(t, s)
 	backup := backup(t, s)

@@ -13,9 +13,9 @@ import (
 	"runner.example/store"
 )
 
-// TestAnyProgramDoesWhatItDoesOnAMap runs random transactions, one at a time,
+// TestRandomTransactionsMatchAMap runs random transactions, one at a time,
 // on a store and on a map, and reopens the store on disk now and then.
-func TestAnyProgramDoesWhatItDoesOnAMap(t *testing.T) {
+func TestRandomTransactionsMatchAMap(t *testing.T) {
 	for kind, dir := range map[string]string{"disk": t.TempDir(), "memory": ""} {
 		t.Run(kind, func(t *testing.T) {
 			p := program{fatal: t.Fatal, options: store.Options{Dir: dir, Window: 5}}

@@ -19,12 +19,12 @@ import (
 // would hide keys without an error. So the pages of the index are replaced by a checked
 // copy in memory, at the same addresses: later changes on the disk have no effect.
 
-// maxPinned bounds the memory for indexes. They are some 3 % of the tables, so it is
-// enough for 2 GB of them; the indexes of more are found damaged by scrubber alone.
+// maxPinned bounds the memory for indexes. They are about 3 % of the tables, so it is
+// enough for 2 GB. Damage of further indexes is found only by scrubber.
 const maxPinned = 64 << 20
 
-// pins are the tables whose indexes are in memory, with how many bytes that is. It is for
-// one goroutine.
+// pins has the tables with indexes in memory, and their sizes in bytes. It is for one
+// goroutine.
 type pins map[uint64]int
 
 // update pins the indexes of new tables, and removes those of deleted ones.
@@ -39,8 +39,8 @@ func (p pins) update(db *badger.DB, dir string) {
 	}
 	for _, t := range tables {
 		if _, ok := p[t.ID()]; !ok {
-			// An error means that the file is damaged, which the scrubber tells, or that
-			// there is no memory: then the index stays as it is.
+			// An error means that the file is damaged, which the scrubber reports, or that
+			// memory is short: then the index is not pinned.
 			if n, err := pinIndex(t, files.TablePath(dir, t.ID()), maxPinned-total); err == nil {
 				p[t.ID()] = n
 				total += n
@@ -50,8 +50,8 @@ func (p pins) update(db *badger.DB, dir string) {
 	}
 }
 
-// heldTables returns all tables, each with a reference that keeps its file mapped and is
-// to be given back.
+// heldTables returns all tables, each with a reference that keeps its file mapped. The
+// caller must release it.
 func heldTables(db *badger.DB) (all []*table.Table) {
 	levels := controller(db).FieldByName("levels")
 	for i := range levels.Len() {
@@ -68,9 +68,9 @@ func heldTables(db *badger.DB) (all []*table.Table) {
 	return all
 }
 
-// pinIndex replaces the pages with the index of t, if they are at most most bytes, and
-// returns how many they are.
-func pinIndex(t *table.Table, path string, most int) (int, error) {
+// pinIndex replaces the pages of the index of t if they are at most limit bytes, and
+// returns their size.
+func pinIndex(t *table.Table, path string, limit int) (int, error) {
 	file, err := files.OpenTable(path)
 	if err != nil {
 		return 0, err
@@ -83,7 +83,7 @@ func pinIndex(t *table.Table, path string, most int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if size > most || info.Size() != int64(len(t.Data)) {
+	if size > limit || info.Size() != int64(len(t.Data)) {
 		return 0, files.ErrShort
 	}
 	mem, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -104,9 +104,9 @@ func pinIndex(t *table.Table, path string, most int) (int, error) {
 	return size, nil
 }
 
-// Badger does not tell which tables are being compacted, and when it lists its tables it
-// reads their indexes. So both are taken from where it keeps them; a test fails if that
-// place moves.
+// Badger has no function that returns the tables being compacted, and its list of tables
+// reads their indexes. So both are read from Badger's private fields; a test fails if
+// these change.
 
 // compacting returns the ids of the tables that are being compacted.
 func compacting(db *badger.DB) (ids []uint64) {

@@ -9,28 +9,28 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 )
 
-// Badger does not tell that it met a damaged block: its iterators end there as at the
-// end of a table, and a lookup goes on in older tables. A row is then absent, or is
-// what it was before its last change. So each read of Badger's stands between
-// Tx.reading and reading.done, which find out in three ways:
+// Badger does not report a damaged block: its iterators end there as at the end of a
+// table, and a lookup continues in older tables. A row would be absent, or have an older
+// value. So each read of Badger runs between Tx.reading and reading.done, which detect
+// damage in three ways:
 //
 //   - Badger formats y.ErrChecksumMismatch for every block whose checksum is wrong.
 //     That variable holds a value of ours, which counts.
 //   - A block of an impossible layout makes Badger panic.
-//   - A page that the disk does not give is a fault of the memory it is mapped to,
-//     which is made a panic too.
+//   - A page that cannot be read from disk is a memory fault of its mapping, which is
+//     made a panic too.
 //
-// The count is of the process. With two stores open, a read of one may fail because
-// of the other; that happens only after damage, and for the length of one read.
+// The count is of the process. With two stores open, damage in one may make a concurrent
+// read of the other fail.
 //
-// What these do not see is damage to a checksum's own length, which Badger gives an
-// error of another kind: that is found by scrubber. The index of a table, which Badger
-// believes once the table is open, is in memory: see pins.
+// These do not detect damage to the length of a checksum, for which Badger has another
+// error: scrubber finds it. Badger does not check the index of a table again once the
+// table is open, so indexes are in memory: see pins.
 
-// mismatches counts the blocks whose checksum was found wrong.
+// mismatches counts blocks with a wrong checksum.
 var mismatches atomic.Uint64
 
-// mismatch is what y.ErrChecksumMismatch is replaced by.
+// mismatch replaces y.ErrChecksumMismatch.
 type mismatch struct{}
 
 func (mismatch) Error() string {
@@ -44,8 +44,8 @@ func init() { y.ErrChecksumMismatch = mismatch{} }
 type reading struct {
 	tx     *Tx
 	before uint64
-	faults bool // how the goroutine treated faults before
-	left   bool // what runs is not Badger
+	faults bool // the previous setting of debug.SetPanicOnFault
+	left   bool // code outside of Badger is running
 }
 
 // reading begins a read. The caller defers done, on the same goroutine.
@@ -56,12 +56,12 @@ func (t *Tx) reading() reading {
 // metDamage reports whether Badger met damage since the read began.
 func (r *reading) metDamage() bool { return mismatches.Load() != r.before }
 
-// leave and enter stand around what is not part of the read.
+// leave and enter enclose code that is not part of the read.
 func (r *reading) leave() { r.left = true }
 func (r *reading) enter() { r.left, r.before = false, mismatches.Load() }
 
-// done ends a read. If it met damage, or failed in a way that Badger does tell, err
-// becomes that, and the transaction fails too, whatever its function makes of it.
+// done ends a read. If it met damage, or Badger returned an error, err is set to that, and
+// the transaction fails too, even if its function ignores the error.
 func (r *reading) done(err *error) {
 	debug.SetPanicOnFault(r.faults)
 	if r.left {
@@ -83,20 +83,20 @@ func (r *reading) done(err *error) {
 
 var errBlock = errors.New("a table cannot be read: the checksum of a block is wrong")
 
-// damaged notes that something cannot be read, and returns what the reader is told.
-// The first cause is logged, and is that of Health until the file is known.
+// damaged records that something cannot be read, and returns the error for the reader. The
+// first cause is logged, and is that of Health until the file is known.
 func (s *Store) damaged(cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrDamaged, cause)
 	if s.damage.CompareAndSwap(nil, &cause) {
 		s.log.Error("store damaged", "cause", cause)
 		if s.scrubber != nil {
-			s.scrubber.look()
+			s.scrubber.checkSoon()
 		}
 	}
 	return unavailable(*s.damage.Load())
 }
 
-// foundDamaged notes that a file is damaged, which the cause names.
+// foundDamaged records that the file that cause names is damaged.
 func (s *Store) foundDamaged(cause error) {
 	was := s.damage.Swap(&cause)
 	if was == nil || (*was).Error() != cause.Error() {
@@ -104,8 +104,8 @@ func (s *Store) foundDamaged(cause error) {
 	}
 }
 
-// result is the error of a transaction whose function returned err: a read that
-// failed is not made good by what the function made of it.
+// result returns the error of a transaction whose function returned err. A failed read
+// fails the transaction even if the function ignored it.
 func (t *Tx) result(err error) error {
 	if t.broken != nil && !errors.Is(err, t.broken) {
 		return t.broken

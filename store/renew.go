@@ -7,20 +7,19 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// maxRenewals is how often one run of a transaction is given a newer snapshot
-// before it counts as a conflict. One is enough unless other transactions fill
-// the window while this one's reads are looked up.
+// maxRenewals is how often one run of a transaction gets a newer snapshot before it counts
+// as a conflict. One is enough unless other transactions fill the window while this one's
+// reads are looked up.
 const maxRenewals = 5
 
-// renew returns the proposal p, whose snapshot is older than the window, with the
-// newest commit as its snapshot, to be decided before all that wait. That is
-// correct if no key and no range that p read was written in between. If one was,
-// the returned proposal has the conflict as its verdict.
+// renew returns proposal p, whose snapshot is older than the window, with the newest commit
+// as its snapshot, to be decided before all queued ones. That is correct if no key and no
+// range that p read was written in between. If one was, the verdict of the returned
+// proposal is a conflict.
 //
-// The window cannot tell, but Badger can: it keeps every version after an open
-// snapshot, deletions too. The proposal carries the result as its snapshot, so
-// deciding it still depends on the log alone. All of it happens on the
-// goroutine of the transaction.
+// This is looked up in Badger, which keeps every version after an open snapshot, including
+// deletions. Deciding the renewed proposal still depends on the log alone. The goroutine of
+// the transaction does all of it.
 func (t *Tx) renew(p *proposal) (*proposal, error) {
 	fresh, ok := t.store.snapshots.acquire(t.store.appliedSeq)
 	if !ok {
@@ -47,8 +46,8 @@ func (t *Tx) renew(p *proposal) (*proposal, error) {
 	return renewed, nil
 }
 
-// writtenUpTo returns a key that p read and that a commit after its snapshot
-// wrote, up to and with last; nil if there is none.
+// writtenUpTo returns a key that p read and that a commit after its snapshot, up to and
+// including last, wrote; nil if there is none.
 func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
 	r := t.reading()
 	defer r.done(&err)
@@ -75,7 +74,7 @@ func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
 	return nil, nil
 }
 
-// wroteKey reports whether the key has a version that o admits.
+// wroteKey reports whether the key has a version that o selects.
 func wroteKey(txn *badger.Txn, key []byte, o badger.IteratorOptions) bool {
 	it := txn.NewKeyIterator(key, o)
 	defer it.Close()
@@ -83,8 +82,7 @@ func wroteKey(txn *badger.Txn, key []byte, o badger.IteratorOptions) bool {
 	return it.Valid()
 }
 
-// wroteIn returns the first key in r with a version that o admits, nil if
-// there is none.
+// wroteIn returns the first key in r with a version that o selects, nil if there is none.
 func wroteIn(txn *badger.Txn, r span, o badger.IteratorOptions) []byte {
 	from, to := dataKeys(r)
 	o.Prefix = commonPrefix(from, to)

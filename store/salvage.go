@@ -19,37 +19,36 @@ import (
 	"runner.example/store/space"
 )
 
-// SalvageOptions say what to salvage.
+// SalvageOptions configure Salvage.
 type SalvageOptions struct {
-	// Dir is the folder of the damaged store. Nothing in it is changed; no other
-	// process may have it meanwhile.
+	// Dir is the data directory of the damaged store. It is locked and not changed.
 	Dir string
-	// Into is a folder that does not exist, or is empty. It takes SalvageBytes bytes.
+	// Into is a directory that does not exist, or is empty. It takes SalvageBytes bytes.
 	Into string
-	// Progress is called with the number of bytes read and their total; nil: it is not.
+	// Progress, if not nil, is called with the number of bytes read and their total.
 	Progress func(done, total int64)
 }
 
 // Salvaged is the readable part of a damaged store.
 type Salvaged struct {
-	// Store has the newest version that could be read of each key. It is for reading;
-	// close it when done, and remove its folder.
+	// Store has the newest readable version of each key. It is for reading. The caller
+	// closes it and removes its directory.
 	Store *Store
-	// Newest is the newest commit of which something was read, Acknowledged the newest
-	// one that was acknowledged, 0 where that is not known.
+	// Newest is the newest commit of which data was read. Acknowledged is the newest
+	// acknowledged commit, 0 if that is not known.
 	Newest, Acknowledged Seq
-	// Losses are what could not be read, file by file.
+	// Losses are the parts that could not be read, file by file.
 	Losses []Loss
 }
 
 // Loss is a part of a file that could not be read.
 type Loss = files.Loss
 
-// noKey is above all keys.
+// noKey is greater than all keys.
 var noKey = []byte{0xff}
 
-// Doubtful reports whether what the store has of key may not be what it was: a newer
-// version, or that it was deleted, may have been where nothing can be read.
+// Doubtful reports whether the value or absence of key in the store may be wrong: a newer
+// version or deletion may have been in a part that cannot be read.
 func (s *Salvaged) Doubtful(key []byte) bool {
 	whole := dataKey(nil, key)
 	pieces := pieceKey(nil, key, 0)
@@ -60,17 +59,17 @@ func (s *Salvaged) Doubtful(key []byte) bool {
 
 // SalvageBytes returns how much disk space Salvage needs for its copy of the store in dir.
 func SalvageBytes(dir string) (int64, error) {
-	const onTheirWay = 256 << 20 // logs and tables
+	const unfinished = 256 << 20 // logs, and tables that are being written
 	total, err := files.Size(filepath.Join(dir, badgerName))
 	if err != nil {
 		return 0, err
 	}
-	return total + onTheirWay, nil
+	return total + unfinished, nil
 }
 
-// Salvage copies the readable part of a damaged store, also of one that Open refuses, to
-// a new store. It reads every block and every commit whose checksum is right, and goes on
-// searching after a damaged one.
+// Salvage copies the readable part of a damaged store, also of one that Open refuses, to a
+// new store. It reads every block and every commit with a right checksum, and continues
+// after a damaged one.
 func Salvage(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	lock, err := datadir.AcquireUnchanged(o.Dir)
 	if err != nil {
@@ -94,7 +93,7 @@ type salvage struct {
 	newest       Seq
 	acknowledged Seq
 	seen         map[Seq]bool // commits whose record of the log was read
-	floor        Seq          // of the window, as the newest record says
+	floor        Seq          // of the window, from the newest record
 	losses       []Loss
 }
 
@@ -128,7 +127,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 		return nil, err
 	}
 	v.losses = append(v.losses, in.Losses...)
-	v.judge(in.Tails)
+	v.addLostCommits(in.Tails)
 	if err := v.dropPieces(s.db); err != nil {
 		return nil, err
 	}
@@ -151,7 +150,7 @@ func (v *salvage) readMark(dir string) {
 
 func (v *salvage) lose(l Loss) { v.losses = append(v.losses, l) }
 
-// put takes one version of a key.
+// put writes one version of a key.
 func (v *salvage) put(e *files.Version) error {
 	version := Seq(e.Seq)
 	v.newest = max(v.newest, version)
@@ -173,7 +172,7 @@ func (v *salvage) put(e *files.Version) error {
 	return v.out.SetEntryAt(badger.NewEntry(e.Key, e.Value).WithMeta(e.UserMeta), e.Seq)
 }
 
-// record takes a record of the log.
+// record remembers a record of the log.
 func (v *salvage) record(version Seq, value []byte) {
 	var r logRecord
 	if r.decode(value) == nil && r.seq == version {
@@ -182,8 +181,8 @@ func (v *salvage) record(version Seq, value []byte) {
 	}
 }
 
-// judge finds out what the ends of logs and missing commits mean.
-func (v *salvage) judge(tails []Loss) {
+// addLostCommits adds acknowledged commits that are missing to the losses.
+func (v *salvage) addLostCommits(tails []Loss) {
 	if v.acknowledged == 0 || v.newest < v.acknowledged {
 		v.losses = append(v.losses, tails...)
 		if v.newest < v.acknowledged {

@@ -49,9 +49,9 @@ func salvage(t testing.TB, dir string) *store.Salvaged {
 	return s
 }
 
-// TestSalvageTellsWhatItCannotRead damages stores and compares what is salvaged with what
+// TestSalvageReportsEveryLoss damages stores and compares what is salvaged with what
 // was in them: what is not right must be doubtful.
-func TestSalvageTellsWhatItCannotRead(t *testing.T) {
+func TestSalvageReportsEveryLoss(t *testing.T) {
 	sequential(t)
 	tries := 25
 	if os.Getenv("RUNNER_SOAK") != "" {
@@ -158,12 +158,12 @@ func TestSalvageTellsWhatItCannotRead(t *testing.T) {
 		content := filesBelow(t, dir)[path]
 		size := len(bytes.TrimRight([]byte(content), "\x00")) // a log ends with zeros
 		at, n := random.IntN(size), 1+random.IntN(3)*random.IntN(5000)
-		spoilt := []byte(content)
+		damaged := []byte(content)
 		for i := at; i < min(at+n, size); i++ {
-			spoilt[i] ^= byte(1 + random.IntN(255))
+			damaged[i] ^= byte(1 + random.IntN(255))
 		}
 		what := fmt.Sprintf("%d bytes from %d of %d of %s", n, at, size, filepath.Base(path))
-		if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := salvage(t, dir)

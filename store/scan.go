@@ -10,8 +10,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Item is one key with its value. Its bytes are borrowed: valid until the
-// loop's next step, and not to be changed.
+// Item is one key with its value. Its bytes are borrowed: they are valid until the next step
+// of the loop, and must not be changed.
 type Item struct {
 	Key, Value []byte
 	// Version is the sequence number of the commit that wrote it; 0 if this
@@ -19,18 +19,16 @@ type Item struct {
 	Version Seq
 }
 
-// ctxEvery is after how many items a scan looks whether the context has ended.
+// ctxEvery is after how many items a scan checks whether the context has ended.
 const ctxEvery = 256
 
-// Scan yields the keys that begin with prefix, in ascending order, descending
-// if reverse. It starts at from, inclusive; an empty from starts at the first
-// key of the prefix (the last if reverse). An empty prefix is all keys. Both
-// are copied.
+// Scan yields the keys that begin with prefix, in ascending order, or descending if
+// reverse. It starts at from, inclusive; an empty from starts at the first key of the
+// prefix (the last if reverse). An empty prefix matches all keys. Both are copied.
 //
-// Own writes are seen, those made during the loop too where the loop has yet
-// to come by. What was consumed, from the start to the last key yielded, joins
-// the read set, and the whole range if the loop ran to its end. After an error
-// nothing more is yielded.
+// The transaction's writes are visible, also those made during the loop at keys ahead of
+// it. The range from the start to the last key yielded becomes part of the read set, or
+// the whole range if the loop ran to its end. An error ends the loop.
 func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 	lo, hi := bounds(prefix, from, reverse)
 	return func(yield func(Item, error) bool) {
@@ -102,10 +100,10 @@ type cursor struct {
 	it      *badger.Iterator
 	reverse bool
 	all     span // the range asked for
-	// What has yet to come: from lo up to and without hi, nil for no bound.
-	// The bound that moves is a buffer of the cursor's own.
+	// The rest of the range: from lo up to and without hi, nil for no bound. The bound
+	// that moves is a buffer of the cursor.
 	lo, hi []byte
-	read   *span  // what was consumed, part of the read set; nil before the first step
+	read   *span  // the range consumed, part of the read set; nil before the first step
 	key    []byte // buffer for the keys of own writes
 }
 
@@ -136,9 +134,8 @@ func dataKeys(r span) (from, to []byte) {
 	return dataKey(nil, r.lo), dataKey(nil, r.hi)
 }
 
-// commonPrefix returns what a and b begin with. Every key from a to b, both
-// included, begins with it, so that Badger passes over tables without it and
-// its iterator does not call itself done on a key that is only out of range.
+// commonPrefix returns the common prefix of a and b, which every key from a to b has. With
+// it Badger skips tables, and its iterator does not end at a key that is only out of range.
 func commonPrefix(a, b []byte) []byte {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -204,8 +201,8 @@ func (c *cursor) peek() []byte {
 	return nil
 }
 
-// own returns the transaction's own write if one comes before or stands for
-// the next key of Badger, nil being none.
+// own returns the transaction's write that comes before the next key of Badger or replaces
+// it; nil if there is none. A nil key means that Badger has no next key.
 func (c *cursor) own(key []byte) *write {
 	if c.reverse {
 		w := c.tx.writes.last(c.lo, c.hi)
@@ -221,8 +218,7 @@ func (c *cursor) own(key []byte) *write {
 	return w
 }
 
-// passed moves the near end of the range past key and notes that all up to
-// there was read.
+// passed moves the near end of the range past key and extends the read set up to there.
 func (c *cursor) passed(key []byte) {
 	c.begun()
 	if c.reverse {
@@ -234,13 +230,13 @@ func (c *cursor) passed(key []byte) {
 	c.read.hi = c.lo
 }
 
-// passedAll notes that the whole range was read.
+// passedAll extends the read set to the whole range.
 func (c *cursor) passedAll() {
 	c.begun()
 	*c.read = c.all
 }
 
-// begun puts what this cursor reads into the read set.
+// begun adds the range of this cursor to the read set.
 func (c *cursor) begun() {
 	if c.read != nil {
 		return

@@ -13,10 +13,10 @@ import (
 	"runner.example/store/files"
 )
 
-// scrubber reads and checks all tables of an open store again and again. So it finds
-// damage that no request has met yet, and finds the file where a request has met damage.
-// It also checks the tables that a compaction has read, before Badger replaces them:
-// otherwise rows that the compaction could not read would be lost without an error.
+// scrubber continuously reads and checks all tables of an open store. So it finds damage
+// that no request has met yet, and the file in which a request has met damage. It also
+// checks the tables that a compaction has read, before Badger replaces them: otherwise rows
+// that the compaction could not read would be lost without an error.
 type scrubber struct {
 	store *Store
 	dir   string // of the tables
@@ -28,21 +28,21 @@ type scrubber struct {
 	quit     chan struct{}
 	quitOnce sync.Once
 
-	// opened is closed when the database is there: its compactions may be earlier.
+	// opened is closed when db is set: compactions may begin before.
 	opened chan struct{}
 	db     *badger.DB
 	pins   pins
 
 	compactions sync.Mutex
 	checked     time.Time     // when the last check of a compaction's tables began
-	stuck       chan struct{} // closed when one must not go on
+	stuck       chan struct{} // closed when one must not continue
 	stuckOnce   sync.Once
 }
 
 const (
 	scrubEvery = time.Second
-	// scrubBytes is how much is read in each of these intervals, but for the first
-	// round and one after damage, which take no breaks.
+	// scrubBytes is how much is read per interval. The first round, and one after damage,
+	// are not limited.
 	scrubBytes = 4 << 20
 )
 
@@ -54,7 +54,7 @@ func newScrubber(s *Store, dir string) *scrubber {
 	}
 }
 
-// start begins to check the tables of db.
+// start starts the checks of the tables of db.
 func (c *scrubber) start(db *badger.DB) {
 	c.db = db
 	c.pins.update(db, c.dir)
@@ -68,8 +68,8 @@ func (c *scrubber) stop() {
 	<-c.done
 }
 
-// look has all tables checked soon.
-func (c *scrubber) look() {
+// checkSoon starts a round over all tables.
+func (c *scrubber) checkSoon() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -80,7 +80,7 @@ func (c *scrubber) run() {
 	defer close(c.done)
 	tick := time.NewTicker(scrubEvery)
 	defer tick.Stop()
-	var next uint64 // the table to go on with
+	var next uint64 // the table to continue with
 	budget := int64(math.MaxInt64)
 	settled := sync.OnceFunc(func() { close(c.settled) })
 	for {
@@ -99,8 +99,8 @@ func (c *scrubber) run() {
 	}
 }
 
-// round checks tables from the one with that id on, while there is budget. It returns
-// with which to go on, 0 at the end, and what is left of the budget.
+// round checks the tables with ids of at least from, while there is budget. It returns the
+// table to continue with, 0 at the end, and the rest of the budget.
 func (c *scrubber) round(from uint64, budget int64) (uint64, int64) {
 	ids := c.ids()
 	for _, id := range ids {
@@ -138,7 +138,7 @@ func (c *scrubber) ids() []uint64 {
 	return ids
 }
 
-// check checks one table and returns its size. Damage is noted. A table that was removed
+// check checks one table and returns its size. Damage is recorded. A table that was removed
 // meanwhile is not damaged.
 func (c *scrubber) check(id uint64) (int64, error) {
 	_, size, err := files.CheckTable(files.TablePath(c.dir, id), math.MaxInt64)
@@ -151,9 +151,8 @@ func (c *scrubber) check(id uint64) (int64, error) {
 	return size, err
 }
 
-// compacted is called when a compaction has read its tables, before it puts others in
-// their place. Where one of them is damaged it does not return: the compaction stays as
-// it is, and so do the tables.
+// compacted is called when a compaction has read its tables, before it replaces them. If one
+// of them is damaged it does not return: the compaction never ends, and the tables are kept.
 func (c *scrubber) compacted() {
 	arrived := time.Now()
 	<-c.opened
@@ -164,19 +163,19 @@ func (c *scrubber) compacted() {
 	}
 	began := time.Now()
 	for _, id := range compacting(c.db) {
-		if err := c.checkSurely(id); err != nil {
+		if err := c.checkUntilRead(id); err != nil {
 			stop := fmt.Errorf("writes stopped, tables cannot be compacted: %w", err)
 			c.store.failure.CompareAndSwap(nil, &stop)
 			c.stuckOnce.Do(func() { close(c.stuck) })
-			select {} // with the lock, which keeps other compactions too
+			select {} // holding the lock, which stops other compactions too
 		}
 	}
 	c.checked = began
 }
 
-// checkSurely checks a table, and tries again where that is not possible, as without
+// checkUntilRead checks a table, and retries if it cannot be read, for example for lack of
 // file descriptors.
-func (c *scrubber) checkSurely(id uint64) error {
+func (c *scrubber) checkUntilRead(id uint64) error {
 	for {
 		_, err := c.check(id)
 		if err == nil || errors.Is(err, ErrDamaged) {

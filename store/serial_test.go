@@ -19,7 +19,7 @@ import (
 	"runner.example/store"
 )
 
-// newRandom returns a source of randomness whose seed the test prints if it
+// newRandom returns a source of randomness with a seed that the test prints if it
 // fails.
 func newRandom(t testing.TB) func() *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
@@ -39,7 +39,7 @@ func newRandom(t testing.TB) func() *rand.Rand {
 }
 
 // between runs an Update whose function calls first, then, in its first run
-// only, commits what other does in a transaction of its own, then calls last.
+// only, commits what other does in another transaction, then calls last.
 // It returns how often the function ran.
 func between(t *testing.T, s *store.Store, first, other, last func(*store.Tx) error) (runs int) {
 	t.Helper()
@@ -255,7 +255,7 @@ func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *te
 			update(t, s, clearAll)
 			put(t, s, "k", "1", "p/1", "", "p/2", "", "p/3", "", "p/4", "")
 			older := func(tx *store.Tx) error {
-				for i := range window + 1 { // so that the window has forgotten row.other
+				for i := range window + 1 { // so that the window has dropped row.other
 					if tx.Attempt() == 1 {
 						put(t, s, fmt.Sprintf("filler%d", i), "")
 					}
@@ -271,7 +271,7 @@ func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *te
 
 // Requests of seconds beside imports that never pause: each import is as large
 // as one may be, so that the window holds a few of them and more wait.
-func TestLongTransactionsOutliveBulkCommitsOfOtherKeys(t *testing.T) {
+func TestLongTransactionsSurviveBulkCommitsOfOtherKeys(t *testing.T) {
 	sequential(t)
 	commits := store.Seq(12)
 	if os.Getenv("RUNNER_SOAK") == "1" {
@@ -362,7 +362,7 @@ func increment(tx *store.Tx) error {
 	return tx.Set([]byte("n"), strconv.AppendInt(nil, int64(n+1), 10))
 }
 
-func TestMoneyIsNeitherMadeNorLost(t *testing.T) {
+func TestTransfersKeepTheTotal(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{Window: 64})
 		random := newRandom(t)
@@ -430,10 +430,10 @@ type act struct {
 	saw   string
 }
 
-// TestHistoriesAreThoseOfOneTransactionAfterTheOther runs random transactions
+// TestRandomHistoriesAreSerializable runs random transactions
 // at once, and then again one by one on a map, in the order of the log. Each
 // must see what it saw.
-func TestHistoriesAreThoseOfOneTransactionAfterTheOther(t *testing.T) {
+func TestRandomHistoriesAreSerializable(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{Window: 2})
 		random := newRandom(t)
@@ -559,7 +559,7 @@ func (a *act) on(m map[string]string) (saw string) {
 	return saw
 }
 
-func TestALoopLeftHangingHoldsNothing(t *testing.T) {
+func TestAnUnfinishedScanHoldsNoSnapshot(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	put(t, s, "a", "1", "b", "2")
 	var next func() (store.Item, error, bool)
@@ -577,7 +577,7 @@ func TestALoopLeftHangingHoldsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err, ok := next(); err == nil || !ok {
-		t.Errorf("after the end of its transaction a scan goes on: %v, %v", err, ok)
+		t.Errorf("after the end of its transaction a scan continues: %v, %v", err, ok)
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// snapshots counts the transactions that read at each sequence number, so that
-// no version an open one can see is discarded and Badger is not closed below
-// it. Badger does not count readers in managed mode.
+// snapshots counts the transactions that read at each sequence number, so that no version
+// that an open one can see is discarded, and Badger is not closed while one is open. Badger
+// does not count readers in managed mode.
 type snapshots struct {
 	mu     sync.Mutex
 	open   []reader // ascending by seq
-	kept   Seq      // what oldest returned last: all versions above are there
+	kept   Seq      // what oldest returned last: no version above was discarded
 	taken  uint64
 	closed bool
 	idle   chan struct{} // made by close; closed when no reader is left
@@ -26,9 +26,8 @@ type reader struct {
 	n   int
 }
 
-// acquire registers a reader at the sequence number that now tells; false
-// after close. The number is asked for under the lock, so that nothing it can
-// see is discarded in between.
+// acquire registers a reader at the sequence number that now returns; false after close. It
+// calls now under the lock, so that no version visible there is discarded in between.
 func (s *snapshots) acquire(now func() Seq) (Seq, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,9 +39,8 @@ func (s *snapshots) acquire(now func() Seq) (Seq, bool) {
 	return seq, true
 }
 
-// acquireKept does so at the oldest number above which no version has been
-// discarded, for a reader who needs all of them up to seq. It is to be
-// released at kept.
+// acquireKept registers a reader that needs all versions up to seq: at the oldest number
+// above which no version was discarded. It must be released at kept.
 func (s *snapshots) acquireKept(now func() Seq) (seq, kept Seq, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,9 +80,8 @@ func (s *snapshots) release(seq Seq) {
 	}
 }
 
-// oldest returns the sequence number of the oldest reader, or limit if that is
-// less. Nobody begins to read below what was applied, so a limit below that
-// stays good.
+// oldest returns the sequence number of the oldest reader, or limit if that is less. New
+// readers are never below the newest applied entry, so the result stays valid.
 func (s *snapshots) oldest(limit Seq) Seq {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,6 +116,6 @@ func (s *snapshots) close(limit time.Duration) error {
 	case <-s.idle:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("transactions still open after %v; end them first", limit)
+		return fmt.Errorf("transactions are still open after %v: end them first", limit)
 	}
 }

@@ -21,38 +21,36 @@ import (
 	"runner.example/store/space"
 )
 
-// Seq is a number in the order of commits: that of the log's entry in which a
-// transaction was committed. It begins with 1; transactions committed together
-// share one.
+// Seq is the number of a commit: that of the log's entry in which a transaction was
+// committed. It begins with 1; transactions committed together share one.
 type Seq uint64
 
-// Options say how to open a store. The zero value is a store in memory.
+// Options configure a store. The zero value is a store in memory.
 type Options struct {
-	// Dir is the folder of the store, made if it does not exist; "" keeps
-	// everything in memory, to be lost at Close.
+	// Dir is the data directory, created if it does not exist; "" keeps everything in
+	// memory until Close.
 	Dir string
-	// Clock is where Tx.Now comes from; nil is time.Now. Nothing else asks it.
+	// Clock is the source of Tx.Now and of nothing else; nil is time.Now.
 	Clock func() time.Time
-	// Logger takes Badger's lines and the store's own; nil discards them.
+	// Logger gets the log lines of Badger and of the store; nil discards them.
 	Logger *slog.Logger
-	// Window is how many entries of the log are remembered for deciding
-	// commits; 0 is 16,384. What a transaction with an older snapshot has
-	// read is looked up in Badger first, which takes longer. It may change
-	// from one start to the next.
+	// Window is how many entries of the log are kept in memory to decide commits; 0 is
+	// 16,384. The reads of a transaction with an older snapshot are looked up in Badger
+	// first, which takes longer. It may change from one start to the next.
 	Window int
 }
 
 const defaultWindow = 16_384
 
-// Validate reports what is wrong with the options.
+// Validate returns an error if the options are not valid.
 func (o Options) Validate() error {
 	if o.Window < 0 {
-		return fmt.Errorf("window of %d entries, must not be negative", o.Window)
+		return fmt.Errorf("window is %d entries: it must not be negative", o.Window)
 	}
 	return nil
 }
 
-// Store is an open store. All methods are for any number of goroutines.
+// Store is an open store. It is safe for concurrent use.
 type Store struct {
 	dir       string
 	clock     func() time.Time
@@ -71,15 +69,15 @@ type Store struct {
 
 	applied applied
 	failure atomic.Pointer[error] // why writing stopped
-	damage  atomic.Pointer[error] // what of the store cannot be read
+	damage  atomic.Pointer[error] // what cannot be read
 
 	closeMu  sync.Mutex
 	released bool // files are closed
 }
 
-// Open opens the store, making it if need be, and audits it. An error that
-// matches ErrLocked says that another process, or another Store of this one,
-// has the folder.
+// Open opens the store, creating it if needed, and audits it. An error that matches
+// ErrLocked says that another process, or another Store of this one, has the data
+// directory.
 func Open(o Options) (*Store, error) {
 	s, err := open(o)
 	if err != nil {
@@ -113,12 +111,12 @@ func open(o Options) (_ *Store, err error) {
 	before := mismatches.Load()
 	newest, marked, err := audit(s.db, Seq(s.mark.Seq()))
 	if err == nil {
-		err = s.agree(newest, marked)
+		err = s.checkMark(newest, marked)
 	}
 	if err == nil {
 		s.machine = newMachine(s.db, s.mark, o.Window, newest)
 	}
-	if s.scrubber != nil && mismatches.Load() != before { // in a table that inspect did not read in whole
+	if s.scrubber != nil && mismatches.Load() != before { // in a table that files.Inspect did not read in whole
 		err = cmp.Or(s.scrubber.first(), err)
 	}
 	if err != nil {
@@ -130,7 +128,7 @@ func open(o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// openFiles makes the folder, locks it and opens what is in it.
+// openFiles creates the data directory, locks it and opens the files in it.
 func (s *Store) openFiles() (err error) {
 	s.mark = &datadir.Mark{}
 	if s.dir == "" {
@@ -179,7 +177,7 @@ func openMark(dir string) (*datadir.Mark, error) {
 	return m, err
 }
 
-// openTables opens the database in dir, and begins to check its files.
+// openTables opens the database in dir and starts the checks of its files.
 func (s *Store) openTables(dir string) error {
 	s.space.Dir, s.space.Log, s.space.MemTableBytes = dir, s.log, files.MemTableBytes
 	if err := s.space.Prepare(); err != nil {
@@ -195,8 +193,8 @@ func (s *Store) openTables(dir string) error {
 	return s.space.Attach()
 }
 
-// agree compares the newest entry of the log with the mark, which then names it.
-func (s *Store) agree(newest, marked logRecord) error {
+// checkMark compares the newest entry of the log with the mark, and sets the mark to it.
+func (s *Store) checkMark(newest, marked logRecord) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -234,15 +232,15 @@ func (s *Store) release() (err error) {
 	return err
 }
 
-// How long Badger may take to write what it has in memory: where the folder is gone,
-// and otherwise, as on a full disk.
+// How long Badger may take to write its memtables.
 const (
-	goneWait  = 3 * time.Second
+	checkWait = 3 * time.Second // until closeBadger looks whether it can succeed
 	flushWait = 30 * time.Second
 )
 
-// closeBadger closes the database. Badger tries for ever to write a table where it
-// cannot: then the process has to end without, and the folder stays locked till then.
+// closeBadger closes the database. If Badger cannot write a table it retries without end:
+// then closeBadger returns an error, and the data directory stays locked until the process
+// ends.
 func (s *Store) closeBadger() error {
 	if s.dir == "" {
 		return s.db.Close()
@@ -250,21 +248,21 @@ func (s *Store) closeBadger() error {
 	s.scrubber.stop()
 	closed := make(chan error, 1)
 	go func() { closed <- s.db.Close() }()
-	wait := time.NewTicker(goneWait)
+	wait := time.NewTicker(checkWait)
 	defer wait.Stop()
 	for began := time.Now(); ; {
 		select {
 		case err := <-closed:
 			return err
 		case <-s.scrubber.stuck:
-			return errors.New("acknowledged commits are on disk, but tables are damaged and cannot be compacted: keep the folder, and restore a backup into a new one")
+			return errors.New("acknowledged commits are on disk, but tables are damaged and cannot be compacted: keep the data directory, and restore a backup into a new one")
 		case <-wait.C:
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
-			return errors.New("the folder was removed while it was open: what was in it is lost, restore a backup")
+			return errors.New("the data directory was removed while it was open, and its content is lost: restore a backup")
 		}
 		if z.Waiting(s.space.Dir) != nil || time.Since(began) > flushWait {
-			return errors.New("what was acknowledged is on disk, but its tables cannot be written: see whether the disk is full; the next start writes them")
+			return errors.New("acknowledged commits are on disk, but their tables cannot be written: check whether the disk is full; the next start writes them")
 		}
 	}
 }
@@ -272,12 +270,11 @@ func (s *Store) closeBadger() error {
 // closeWait is how long Close waits for open transactions.
 const closeWait = 10 * time.Second
 
-// Close refuses new transactions, commits those that already asked for it,
-// waits up to ten seconds for open ones to end, and closes the files. If some
-// do not end it returns an error and leaves the files open and locked: nothing
-// acknowledged is lost by ending the process then, and Close may be called
-// again. An error also says that the folder was removed, and all in it is lost, or
-// that it cannot be written to. After it returned nil it does nothing more.
+// Close refuses new transactions, commits the queued ones, waits up to ten seconds until
+// open ones end, and closes the files. If some do not end it returns an error and leaves
+// the files open and locked: Close may be called again, and ending the process then loses
+// no acknowledged commit. It also returns an error if the data directory was removed or
+// cannot be written to. After it returned nil, further calls do nothing.
 func (s *Store) Close() error {
 	s.closeMu.Lock()
 	defer s.closeMu.Unlock()
@@ -296,11 +293,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// View runs fn on one snapshot of the store: all of what was acknowledged
-// before, perhaps more, nothing of what comes later. It returns fn's error as
-// it is; when a read of fn failed, one that matches ErrUnavailable, whatever fn
-// made of it. The snapshot is held until fn returns, and keeps old versions
-// from being discarded.
+// View runs fn on one snapshot of the store, which has all commits acknowledged before. It
+// returns the error of fn unchanged. If a read of fn failed, the error matches
+// ErrUnavailable, even if fn ignored it. The snapshot is held until fn returns, and keeps
+// old versions from being discarded.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 	if s.isClosed() {
 		return errClosed
@@ -313,21 +309,19 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 // maxTries is how often Update runs fn before it gives up.
 const maxTries = 5
 
-// Update runs fn and commits what it wrote, so that all transactions that
-// commit might as well have run one after the other, in the order of their
-// sequence numbers. If what fn read was written by others in the meantime it
-// runs again on a new snapshot, five times in all: it should have no effect
-// but on tx.
+// Update runs fn and commits its writes. Transactions are serializable in the order of
+// their sequence numbers. If other transactions wrote meanwhile what fn has read, fn runs
+// again on a new snapshot, at most five times in all: it should have no side effects other
+// than on tx.
 //
-// After a nil error the change is on disk and seen by every transaction begun
-// from then on; the number is that of the commit, 0 if nothing was written. A
-// transaction that wrote nothing never conflicts. An error from fn is returned
-// as it is and nothing is written; nor is anything if fn panics, or if one of
-// its reads failed, whatever fn made of that.
+// After a nil error the change is on disk and visible to every transaction begun
+// afterwards. The number is that of the commit, 0 if fn wrote nothing. A transaction without
+// writes never conflicts. An error of fn is returned unchanged, and nothing is written;
+// the same applies if fn panics, or if one of its reads failed, even if fn ignored that.
 //
-// Other errors match ErrConflict, ErrTooLarge or ErrUnavailable: nothing
-// happened; or ErrUnknown: the context ended, or writing to disk failed, while
-// the commit was under way. When the context ended, its cause is matched too.
+// Other errors match ErrConflict, ErrTooLarge or ErrUnavailable, and nothing is written, or
+// ErrUnknown: the context ended, or writing to disk failed, during the commit. If the
+// context ended, the error matches its cause too.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 	if s.isClosed() {
 		return 0, errClosed
@@ -352,8 +346,8 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 	}
 }
 
-// propose runs fn once and has the log decide what it wrote; the proposal is
-// nil if it wrote nothing.
+// propose runs fn once and has the log decide its writes; the proposal is nil if it wrote
+// nothing.
 func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*proposal, error) {
 	tx := &Tx{store: s, ctx: ctx, attempt: attempt}
 	defer tx.end()
@@ -380,15 +374,14 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 	return p, err
 }
 
-// publish makes the entry committed as seq known: to followers, then to
-// readers.
+// publish notifies followers of the entry committed as seq, then makes it readable.
 func (s *Store) publish(seq Seq, e *entry) {
-	s.followers.tell(seq, e, func() { s.applied.set(seq) })
+	s.followers.notify(seq, e, func() { s.applied.set(seq) })
 	s.discard()
 }
 
-// discard lets Badger drop the versions that neither the window nor an open
-// transaction can ask for.
+// discard lets Badger drop the versions that neither the window nor an open transaction
+// needs.
 func (s *Store) discard() {
 	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.floor)))
 }
@@ -459,10 +452,9 @@ func (a *applied) wait(seq Seq) <-chan struct{} {
 	return a.grown
 }
 
-// Barrier returns when a View begun afterwards sees every commit that any node
-// has acknowledged. A node alone acknowledges only what can be read, so it
-// waits for nothing; the error matches ErrUnavailable if ctx has ended or the
-// store is closed.
+// Barrier returns when a View begun afterwards sees every commit that any node has
+// acknowledged. A single node acknowledges only readable commits, so it does not wait. The
+// error matches ErrUnavailable if ctx has ended or the store is closed.
 func (s *Store) Barrier(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return unavailable(context.Cause(ctx))
@@ -473,17 +465,17 @@ func (s *Store) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Health is how a store is doing.
+// Health is the state of a store.
 type Health struct {
 	Applied   Seq           // the newest commit that can be read
-	Staleness time.Duration // how far reads may lag behind; always 0 on a node alone
+	Staleness time.Duration // how far reads may lag behind; always 0 on a single node
 	Writable  bool          // whether commits are possible
-	Reason    error         // why they are not, or what cannot be read; nil if all is well
-	Waiting   int           // commits waiting for their turn
+	Reason    error         // why they are not, or what cannot be read; else nil
+	Waiting   int           // queued commits
 	Snapshots uint64        // snapshots taken since Open
 }
 
-// Health tells how the store is doing; it never waits.
+// Health returns the state of the store; it never waits.
 func (s *Store) Health() Health {
 	h := Health{
 		Applied:   s.appliedSeq(),

@@ -117,7 +117,7 @@ func scanAll(t testing.TB, s *store.Store, prefix string) (out string) {
 	return out
 }
 
-func TestWhatUpdateAcknowledgedIsReadAfterwards(t *testing.T) {
+func TestAcknowledgedWritesAreReadable(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		if seq := put(t, s, "a", "1", "b", ""); seq != 1 {
@@ -140,7 +140,7 @@ func TestWhatUpdateAcknowledgedIsReadAfterwards(t *testing.T) {
 	})
 }
 
-func TestEveryKeyIsAUsersKey(t *testing.T) {
+func TestKeysOfUsersDoNotCollideWithInternalOnes(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		keys := []string{"\x00", "\x00log", "!badger!txn", "d", "mlog", "log", "p\x00\x01x\x00\x00", "\xff", "\xff\xff\xff",
@@ -169,7 +169,7 @@ func TestEveryKeyIsAUsersKey(t *testing.T) {
 	})
 }
 
-func TestScanKeepsToItsRange(t *testing.T) {
+func TestScanYieldsExactlyItsRange(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "a", "0", "b", "1", "b/", "2", "b/1", "3", "b/2", "4", "b/\xff", "5", "b0", "6", "c", "7", "\xff\xff", "8")
@@ -243,7 +243,7 @@ func TestATransactionSeesItsOwnWrites(t *testing.T) {
 	})
 }
 
-func TestAScanSeesWritesOfItsOwnLoopThatLieAhead(t *testing.T) {
+func TestAScanSeesWritesOfItsLoopAheadOfIt(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	put(t, s, "k2", "", "k4", "", "k6", "")
 	for _, row := range []struct {
@@ -284,7 +284,7 @@ func TestAScanSeesWritesOfItsOwnLoopThatLieAhead(t *testing.T) {
 	}
 }
 
-func TestItemsTellWhichCommitWroteThem(t *testing.T) {
+func TestItemsHaveTheVersionOfTheirCommit(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		first := put(t, s, "a", "1", "b", "1")
@@ -332,7 +332,7 @@ func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
 	})
 }
 
-func TestTooLargeIsSaidAtSet(t *testing.T) {
+func TestSetReturnsTooLarge(t *testing.T) {
 	sequential(t)
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
@@ -387,7 +387,7 @@ func TestTooLargeIsSaidAtSet(t *testing.T) {
 	})
 }
 
-func TestAnErrorFromTheFunctionWritesNothing(t *testing.T) {
+func TestAnErrorOfTheFunctionWritesNothing(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		mine := errors.New("mine")
@@ -440,7 +440,7 @@ func TestAPanicInTheFunctionLeavesTheStoreUsable(t *testing.T) {
 	})
 }
 
-func TestATransactionThatTouchesNothingOpensNothing(t *testing.T) {
+func TestATransactionWithoutReadsAndWritesOpensNothing(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	put(t, s, "k", "v")
 	before := s.Health().Snapshots
@@ -473,7 +473,7 @@ func TestATransactionThatTouchesNothingOpensNothing(t *testing.T) {
 	}
 }
 
-func TestATransactionHasOneInstant(t *testing.T) {
+func TestNowIsFixedDuringATransaction(t *testing.T) {
 	var ticks int64
 	s := mustOpen(t, store.Options{Clock: func() time.Time { ticks++; return time.Unix(ticks, 0) }})
 	for want := int64(1); want <= 2; want++ {
@@ -514,7 +514,7 @@ func TestAnEmptyKeyIsRefused(t *testing.T) {
 	}
 }
 
-func TestATransactionIsOfNoUseAfterItsFunctionReturned(t *testing.T) {
+func TestATransactionFailsAfterItsFunctionReturned(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	put(t, s, "k", "v")
 	var kept *store.Tx
@@ -530,7 +530,7 @@ func TestATransactionIsOfNoUseAfterItsFunctionReturned(t *testing.T) {
 	}
 }
 
-func TestBytesGivenAreCopiedAndBytesGotAreOnesOwn(t *testing.T) {
+func TestBytesAreCopiedOnSetAndOnGet(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{})
 		key, value := []byte("key"), []byte("value")
@@ -561,7 +561,7 @@ func TestBytesGivenAreCopiedAndBytesGotAreOnesOwn(t *testing.T) {
 	})
 }
 
-func TestReopeningFindsEverything(t *testing.T) {
+func TestReopenedStoresHaveAllData(t *testing.T) {
 	dir := t.TempDir()
 	want := ""
 	long := strings.Repeat("long", 300_000)
@@ -587,7 +587,7 @@ func TestReopeningFindsEverything(t *testing.T) {
 	}
 }
 
-func TestASecondStoreOnTheSameFolderIsRefused(t *testing.T) {
+func TestASecondStoreOnTheSameDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, store.Options{Dir: dir})
 	_, err := store.Open(store.Options{Dir: dir})
@@ -613,7 +613,7 @@ func TestASecondStoreOnTheSameFolderIsRefused(t *testing.T) {
 }
 
 // A child has a copy of every descriptor from its fork to its exec.
-func TestAClosedFolderIsFreeWhileAChildIsBeingStarted(t *testing.T) {
+func TestAClosedDirectoryIsUnlockedWhileAChildStarts(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, store.Options{Dir: dir})
 	if n := copyDescriptors(t, dir); n < 2 {
@@ -685,7 +685,7 @@ func TestAClosedStoreIsUnavailable(t *testing.T) {
 	})
 }
 
-func TestFilesAreForTheOwnerAlone(t *testing.T) {
+func TestFilesAreReadableOnlyByTheOwner(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	s := mustOpen(t, store.Options{Dir: dir})
 	put(t, s, "k", "v")

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// turns lets transactions that lost over the same key try again one at a time:
-// otherwise, of n that keep changing one key, all but one lose at every try.
-// It is a courtesy and promises nothing: who has waited for long goes ahead.
+// turns lets transactions that conflicted on the same key retry one at a time: otherwise, of
+// n that change one key, all but one would conflict at every try. It is best effort: a
+// transaction that has waited for turnWait continues.
 type turns struct {
 	seed   maphash.Seed
-	queues [64]chan struct{} // full while somebody has the turn
+	queues [64]chan struct{} // full while a transaction has the turn
 }
 
 // turnWait is short enough for a request and long enough for many commits.
@@ -25,7 +25,7 @@ func newTurns() *turns {
 	return t
 }
 
-// turn is the turn that a transaction has; the zero value is none.
+// turn is held by a transaction; the zero value is not held.
 type turn struct{ queue chan struct{} }
 
 func (t *turn) release() {
@@ -35,7 +35,7 @@ func (t *turn) release() {
 	}
 }
 
-// take exchanges the turn held for that of key.
+// take releases the turn held and waits for that of key.
 func (t *turns) take(ctx context.Context, held *turn, key string) {
 	queue := t.queues[maphash.String(t.seed, key)%uint64(len(t.queues))]
 	if held.queue == queue {

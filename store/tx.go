@@ -9,12 +9,12 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Tx is a transaction: one snapshot of the store and, in an Update, the
-// transaction's own writes on top. It is for one goroutine at a time and ends
-// when the function it was given to returns.
+// Tx is a transaction: one snapshot of the store and, in an Update, the transaction's
+// writes. It is for one goroutine at a time and ends when the function that got it
+// returns.
 //
-// It is lazy: the snapshot is taken at the first read, and what never reads
-// nor writes opens nothing.
+// It is lazy: the snapshot is taken at the first read. A transaction that neither reads nor
+// writes opens nothing.
 type Tx struct {
 	store   *Store
 	ctx     context.Context
@@ -23,7 +23,7 @@ type Tx struct {
 
 	txn    *badger.Txn // nil before the first read
 	snap   Seq
-	holds  bool // snap, which is registered with the store
+	holds  bool // snap is registered with the store
 	ended  bool
 	broken error  // the first read that failed
 	key    []byte // scratch for Badger keys
@@ -34,8 +34,8 @@ type Tx struct {
 	spans  []*span
 }
 
-// Get returns the value of key, as the transaction sees it; the bytes are the
-// caller's. The error is ErrNotFound if there is none.
+// Get returns the value of key; the bytes belong to the caller. The error is ErrNotFound if
+// there is none.
 func (t *Tx) Get(key []byte) ([]byte, error) {
 	if err := t.check(key); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -68,34 +68,33 @@ func (t *Tx) read(key []byte) (value []byte, err error) {
 		return nil, err
 	}
 	value, err = readValue(t.txn, item)
-	if err == nil && item.UserMeta() == metaWhole { // else it is new already
+	if err == nil && item.UserMeta() == metaWhole { // otherwise it is a new slice
 		value = append([]byte{}, value...)
 	}
 	return value, err
 }
 
-// Set gives key a value when the transaction commits; an empty value is a
-// value. Both are copied. A key is 1 to 64,000 bytes. With ErrTooLarge nothing
-// is set: a transaction writes at most 8 MiB of keys and values, and 50,000
-// keys.
+// Set sets the value of key when the transaction commits; the value may be empty. Both are
+// copied. A key has 1 to 64,000 bytes. A transaction writes at most 8 MiB of keys and
+// values, and 50,000 keys; beyond that Set returns ErrTooLarge and sets nothing.
 func (t *Tx) Set(key, value []byte) error {
 	return t.put(key, write{key: string(key), value: append([]byte{}, value...)})
 }
 
-// Delete removes key when the transaction commits, whether it exists or not.
-// It counts against the limits of Set.
+// Delete removes key when the transaction commits. The key need not exist. It counts
+// against the limits of Set.
 func (t *Tx) Delete(key []byte) error {
 	return t.put(key, write{key: string(key), deleted: true})
 }
 
-// Fits reports that so many more keys, with so many bytes of keys and values,
-// can be written: then none of these writes fails with ErrTooLarge.
+// Fits reports whether that many more keys, with that many bytes of keys and values, can be
+// written without ErrTooLarge.
 func (t *Tx) Fits(keys, bytes int) bool {
 	return t.writes.keys+keys <= maxTxKeys && t.writes.bytes+bytes <= maxTxBytes
 }
 
-// Now returns the instant of this run of the function: the clock's time at the
-// first call. It opens nothing.
+// Now returns the time of the clock at the first call in this run of the function. It opens
+// nothing.
 func (t *Tx) Now() time.Time {
 	if t.now.IsZero() {
 		t.now = t.store.clock()
@@ -103,8 +102,8 @@ func (t *Tx) Now() time.Time {
 	return t.now
 }
 
-// Snapshot returns the sequence number of the last commit that the transaction
-// sees. It takes the snapshot, if that was not done.
+// Snapshot returns the number of the last commit that the transaction sees. It takes the
+// snapshot if needed.
 func (t *Tx) Snapshot() (Seq, error) {
 	if t.ended {
 		return 0, errEnded
@@ -115,8 +114,7 @@ func (t *Tx) Snapshot() (Seq, error) {
 	return t.snap, nil
 }
 
-// Attempt tells which run of an Update's function this is, from 1; it is 0 in
-// a View.
+// Attempt returns the number of this run of an Update's function, from 1; 0 in a View.
 func (t *Tx) Attempt() int { return t.attempt }
 
 func (t *Tx) put(key []byte, w write) error {
@@ -127,10 +125,10 @@ func (t *Tx) put(key []byte, w write) error {
 		return ErrReadOnly
 	}
 	if len(key) > maxKeyBytes {
-		return fmt.Errorf("%w: a key of %d bytes, the most is %d", ErrTooLarge, len(key), maxKeyBytes)
+		return fmt.Errorf("%w: key of %d bytes, the limit is %d", ErrTooLarge, len(key), maxKeyBytes)
 	}
 	if !t.writes.put(w) {
-		return fmt.Errorf("%w: the most is %d bytes or %d keys", ErrTooLarge, maxTxBytes, maxTxKeys)
+		return fmt.Errorf("%w: the limits are %d bytes and %d keys", ErrTooLarge, maxTxBytes, maxTxKeys)
 	}
 	return nil
 }
@@ -145,7 +143,7 @@ func (t *Tx) check(key []byte) error {
 	return nil
 }
 
-// begin takes the snapshot if that was not done.
+// begin takes the snapshot if needed.
 func (t *Tx) begin() error {
 	if t.txn != nil {
 		return nil
@@ -162,7 +160,7 @@ func (t *Tx) begin() error {
 	return nil
 }
 
-// end gives back what begin and Scan took.
+// end releases what begin and Scan acquired.
 func (t *Tx) end() {
 	t.stop()
 	if t.holds {
@@ -171,9 +169,8 @@ func (t *Tx) end() {
 	}
 }
 
-// stop ends reading and writing; the versions after the snapshot stay until
-// end. Iterators still open belong to loops that were left hanging (iter.Pull
-// without stop).
+// stop ends reading and writing; the versions after the snapshot are kept until end. Open
+// iterators belong to loops that never ended (iter.Pull without stop).
 func (t *Tx) stop() {
 	if t.ended {
 		return
@@ -189,7 +186,7 @@ func (t *Tx) stop() {
 	t.txn.Discard()
 }
 
-// proposal makes of the ended transaction what the log is asked to commit.
+// proposal returns the proposal of the ended transaction.
 func (t *Tx) proposal() *proposal {
 	p := &proposal{
 		snap:   t.snap,

@@ -8,8 +8,8 @@ import (
 )
 
 // WaitChecked waits until all tables have been read once since Open, or until ctx ends,
-// and returns the damage found so far. Before that, reads detect a block whose content
-// has changed, but not one whose checksum length has: they may miss its keys.
+// and returns the damage found so far. Before that, reads detect a block with a changed
+// content, but not one with a changed checksum length, and may miss its keys.
 func (s *Store) WaitChecked(ctx context.Context) error {
 	if s.scrubber != nil {
 		select {
@@ -29,7 +29,7 @@ func (s *Store) WaitChecked(ctx context.Context) error {
 // ErrUnavailable. Open has checked the other files.
 func (s *Store) Verify(ctx context.Context) error {
 	return s.View(ctx, func(tx *Tx) error {
-		if _, err := tx.Snapshot(); err != nil { // which keeps the store open
+		if _, err := tx.Snapshot(); err != nil { // the snapshot keeps the store open
 			return err
 		}
 		if s.scrubber != nil {

@@ -6,21 +6,20 @@ import "sort"
 // hi is the end of all keys.
 type span struct{ lo, hi []byte }
 
-// window remembers which keys the last entries of the log wrote, which is all
-// that deciding a commit needs. How far it reaches back follows from the
-// entries alone: at most size of them, and at most maxWindowBytes of keys.
+// window has the keys that the last entries of the log wrote, which is all that deciding a
+// commit needs. How far it reaches back depends only on the entries: at most size of them,
+// and at most maxWindowBytes of keys.
 type window struct {
 	size int
-	// floor: no entry up to this one is remembered. Badger keeps every version
-	// above it.
+	// floor: entries up to this one are dropped. Badger keeps every version above it.
 	floor Seq
-	// start is where this process began to remember: at reopening, floor is
-	// what the log says and start is later.
+	// start was the newest entry when this process opened the store: the window has no
+	// earlier ones. Then floor is what the log says, and start is later.
 	start   Seq
-	entries []written // ascending; entries[head:] are remembered
+	entries []written // ascending; entries[head:] are in the window
 	head    int
 	bytes   int
-	last    map[string]Seq // key → the newest remembered entry that wrote it
+	last    map[string]Seq // key → the newest entry in the window that wrote it
 }
 
 // written is what one entry wrote: its keys in ascending order.
@@ -30,16 +29,15 @@ type written struct {
 	bytes int
 }
 
-// maxWindowBytes bounds the keys remembered, counted as if each took 64 bytes
-// more than its length.
+// maxWindowBytes bounds the keys in the window, each counted as its length and 64 bytes.
 const maxWindowBytes = 32 << 20
 
 func newWindow(size int, floor, start Seq) window {
 	return window{size: size, floor: floor, start: start, last: make(map[string]Seq)}
 }
 
-// add remembers that entry seq wrote keys, ascending and without duplicates,
-// and forgets what is then out of bounds.
+// add adds the keys that entry seq wrote, ascending and unique, and drops entries over the
+// limits.
 func (w *window) add(seq Seq, keys []string) {
 	bytes := 0
 	for _, k := range keys {
@@ -49,7 +47,7 @@ func (w *window) add(seq Seq, keys []string) {
 	w.entries = append(w.entries, written{seq, keys, bytes})
 	w.bytes += bytes
 	for n := len(w.entries) - w.head; n > w.size || n > 1 && w.bytes > maxWindowBytes; n-- {
-		w.forget()
+		w.dropOldest()
 	}
 	if w.head > w.size && w.head > len(w.entries)/2 {
 		n := copy(w.entries, w.entries[w.head:])
@@ -58,8 +56,8 @@ func (w *window) add(seq Seq, keys []string) {
 	}
 }
 
-// forget drops the oldest entry.
-func (w *window) forget() {
+// dropOldest drops the oldest entry.
+func (w *window) dropOldest() {
 	e := &w.entries[w.head]
 	for _, k := range e.keys {
 		if w.last[k] == e.seq {
@@ -72,8 +70,7 @@ func (w *window) forget() {
 	w.head++
 }
 
-// tooOld reports whether the window no longer knows all that was written after
-// snap.
+// tooOld reports whether the window lacks some of the writes after snap.
 func (w *window) tooOld(snap Seq) bool { return snap < max(w.floor, w.start) }
 
 // wroteKey reports whether an entry after snap wrote key.

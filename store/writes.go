@@ -21,7 +21,7 @@ type writeSet struct {
 	bytes  int // of keys and values
 }
 
-// find returns the place of key: the chunk and the index in it where key is or
+// find returns the position of key: the chunk, and the index in it, where key is or
 // belongs.
 func (s *writeSet) find(key string) (chunk, i int, found bool) {
 	chunk = sort.Search(len(s.chunks), func(c int) bool {
@@ -48,8 +48,8 @@ func (s *writeSet) get(key []byte) *write {
 	return &s.chunks[c][i]
 }
 
-// put adds w or replaces the write of the same key; it changes nothing and
-// returns false if the set would then be over the limits of a transaction.
+// put adds w or replaces the write of the same key. If the set would exceed the limits of a
+// transaction, it changes nothing and returns false.
 func (s *writeSet) put(w write) bool {
 	c, i, found := s.find(w.key)
 	keys, bytes := s.keys+1, s.bytes+len(w.key)+len(w.value)
@@ -87,8 +87,8 @@ func (s *writeSet) insert(c, i int, w write) {
 	s.chunks[c] = ws
 }
 
-// split halves the full chunk c and returns where its place i is now. A chunk
-// that grows at its end, as with ascending keys, is left full.
+// split halves the full chunk c and returns the new position of its index i. A chunk that
+// grows at its end, as with ascending keys, is left full.
 func (s *writeSet) split(c, i int) (int, int) {
 	at := chunkLen / 2
 	if i == chunkLen {

@@ -9,7 +9,7 @@ import (
 // The error that wraps it names the file.
 var ErrDamaged = errors.New("the store is damaged")
 
-// damage is what is wrong with one file.
+// damage is the damage of one file.
 type damage struct {
 	file  string // path
 	cause error

@@ -1,11 +1,12 @@
-// Package files reads and checks the files that Badger keeps for a store, without
-// Badger: which removes what its manifest does not name, cuts its logs off at the first
-// byte that is not whole, and ends the process at some damage.
+// Package files reads and checks the files that Badger keeps for a store. It does not use
+// Badger for that, because Badger removes files that its manifest does not name, cuts off
+// its logs at the first damaged byte, and ends the process at some damage.
 //
-// Inspect decides before Badger opens the files whether they are whole and hold all that
-// was acknowledged. CheckTable checks a table that is in use. Salvage reads what is left
-// of damaged files. Damage is an error that matches ErrDamaged and names the file.
+// Inspect decides before Badger opens the files whether they are whole and have all
+// acknowledged commits. CheckTable checks a table that is in use. Salvage reads the
+// readable parts of damaged files. Damage is an error that matches ErrDamaged and names the
+// file.
 //
-// The package changes no file, but for RemoveEmptyLogs. It knows Badger's formats, and
-// of the store's own only what Salvage is told.
+// Except for RemoveEmptyLogs the package changes no file. It knows Badger's formats; what
+// it knows of the store's formats are the fields of Salvage.
 package files

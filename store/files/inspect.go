@@ -15,26 +15,24 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// folder is what lies in Badger's folder, read without Badger: it removes what its
-// manifest does not name, cuts its logs off at the first byte that is not whole,
-// and ends the process at some damage.
-type folder struct {
+// directory is a directory of Badger's files that is being inspected.
+type directory struct {
 	dir string
-	// newest is the newest commit that the files hold, with all before it.
+	// newest is the newest commit in the files that has all earlier ones.
 	newest uint64
-	// suspect is the file that most likely held what is missing, and how it ends.
+	// suspect is the file that most likely had the missing commits; ends says how it ends.
 	suspect, ends string
 }
 
-// verifyAtOpen is how many bytes of tables Open reads in whole, the newest first: few
-// enough that a large store opens as fast as a small one. WaitChecked waits for the others.
+// verifyAtOpen is how many bytes of tables Open reads in full, the newest first: so few
+// that a large store opens as fast as a small one. WaitChecked waits for the others.
 const verifyAtOpen = 16 << 20
 
-// Inspect reads the files in dir and checks that they are whole and that the log
-// in them reaches at least to entry least. It changes nothing. The error matches
-// ErrDamaged and names the file that is not whole, or says why one cannot be read.
+// Inspect reads the files in dir and checks that they are whole and that the log in them
+// reaches at least entry least. It changes nothing. The error matches ErrDamaged and names
+// the damaged file, or says why a file cannot be read.
 func Inspect(dir string, least uint64) error {
-	f := &folder{dir: dir}
+	f := &directory{dir: dir}
 	tables, err := f.manifest(least)
 	if err != nil || tables == nil {
 		return err
@@ -49,21 +47,21 @@ func Inspect(dir string, least uint64) error {
 		return err
 	}
 	if f.newest < least {
-		return f.short(fmt.Errorf("commit %d is the last that can be read, and commit %d was acknowledged", f.newest, least))
+		return f.missing(fmt.Errorf("commit %d is the last that can be read, and commit %d was acknowledged", f.newest, least))
 	}
 	return nil
 }
 
-// short tells that commits are missing, of the file that most likely held them.
-func (f *folder) short(err error) error {
+// missing reports missing commits as damage of the file that most likely had them.
+func (f *directory) missing(err error) error {
 	if f.suspect == "" {
-		return Damaged(f.dir, "%w: a file was removed, or the files are of different times", err)
+		return Damaged(f.dir, "%w: a file was removed, or the files are from different times", err)
 	}
 	return Damaged(f.suspect, "%s: %w", f.ends, err)
 }
 
-// manifest returns the tables that make up the store; nil if there are no files.
-func (f *folder) manifest(least uint64) (map[uint64]badger.TableManifest, error) {
+// manifest returns the tables of the store; nil if there are no files.
+func (f *directory) manifest(least uint64) (map[uint64]badger.TableManifest, error) {
 	path := filepath.Join(f.dir, badger.ManifestFilename)
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +90,7 @@ func (f *folder) manifest(least uint64) (map[uint64]badger.TableManifest, error)
 }
 
 // list returns the paths of the files with one of the extensions, in order.
-func (f *folder) list(exts ...string) ([]string, error) {
+func (f *directory) list(exts ...string) ([]string, error) {
 	entries, err := os.ReadDir(f.dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -106,8 +104,8 @@ func (f *folder) list(exts ...string) ([]string, error) {
 	return paths, err
 }
 
-// tables checks the index of each table, and the newest tables in whole.
-func (f *folder) tables(all map[uint64]badger.TableManifest) error {
+// tables checks the index of each table, and the newest tables in full.
+func (f *directory) tables(all map[uint64]badger.TableManifest) error {
 	ids := make([]uint64, 0, len(all))
 	for id := range all {
 		ids = append(ids, id)
@@ -125,10 +123,10 @@ func (f *folder) tables(all map[uint64]badger.TableManifest) error {
 	return nil
 }
 
-// CheckTable checks a table, in whole if its blocks are no more than most bytes, else
-// its index alone. It returns the newest commit in it and how many bytes its blocks are.
-// Damage matches ErrDamaged, also that the table is missing.
-func CheckTable(path string, most int64) (newest uint64, size int64, err error) {
+// CheckTable checks a table: in full if its blocks have at most limit bytes, otherwise only
+// its index. It returns the newest commit in it and the size of its blocks. Damage matches
+// ErrDamaged; so does a missing table.
+func CheckTable(path string, limit int64) (newest uint64, size int64, err error) {
 	t, err := OpenTable(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, Damaged(path, "it is missing, but the manifest names it")
@@ -137,15 +135,15 @@ func CheckTable(path string, most int64) (newest uint64, size int64, err error) 
 		return 0, 0, err
 	}
 	defer t.Close()
-	if t.BlockBytes <= most {
+	if t.BlockBytes <= limit {
 		err = t.check()
 	}
 	return t.Index.MaxVersion(), t.BlockBytes, err
 }
 
-// logs checks that the logs of the memtables follow from the tables and from each
-// other: a log is removed when its table is named by the manifest.
-func (f *folder) logs() error {
+// logs checks that the logs of the memtables continue the tables and each other: Badger
+// removes a log when the manifest names its table.
+func (f *directory) logs() error {
 	paths, err := f.list(LogExt)
 	if err != nil {
 		return err
@@ -160,10 +158,10 @@ func (f *folder) logs() error {
 			return Damaged(path, "%s", w.endsAt())
 		}
 		if w.last <= f.newest && !w.torn {
-			continue // its table is there
+			continue // its table exists
 		}
 		if w.first > f.newest+1 && !w.loose {
-			return f.short(fmt.Errorf("commits %d to %d are missing", f.newest+1, w.first-1))
+			return f.missing(fmt.Errorf("commits %d to %d are missing", f.newest+1, w.first-1))
 		}
 		f.newest = max(f.newest, w.last)
 		if f.suspect == "" || w.torn {
@@ -173,10 +171,10 @@ func (f *folder) logs() error {
 	return nil
 }
 
-// RemoveEmptyLogs removes the logs in dir without a byte that a process leaves when
-// it ends while Badger makes or removes a log. Badger does not open a store with one.
+// RemoveEmptyLogs removes the empty logs in dir that a process leaves if it ends while Badger
+// creates or removes a log. Badger does not open a store with one.
 func RemoveEmptyLogs(dir string) error {
-	paths, err := (&folder{dir: dir}).list(LogExt, valueLogExt)
+	paths, err := (&directory{dir: dir}).list(LogExt, valueLogExt)
 	for _, path := range paths {
 		info, e := os.Stat(path)
 		if e == nil && info.Size() == 0 {
@@ -190,13 +188,13 @@ func RemoveEmptyLogs(dir string) error {
 // fileNumber returns the number that is the name of one of Badger's files.
 func fileNumber(path string) uint64 {
 	name := filepath.Base(path)
-	n, _ := strconv.ParseUint(strings.TrimSuffix(name, filepath.Ext(name)), 10, 32) // else Badger refuses it
+	n, _ := strconv.ParseUint(strings.TrimSuffix(name, filepath.Ext(name)), 10, 32) // Badger refuses other names
 	return n
 }
 
-// unused checks the files of Badger's features that the store does not use: encryption
-// keys and the value log.
-func (f *folder) unused() error {
+// unused checks the files of Badger features that the store does not use: encryption keys and
+// the value log.
+func (f *directory) unused() error {
 	registry := filepath.Join(f.dir, badger.KeyRegistryFileName)
 	b, err := os.ReadFile(registry)
 	const vector, text = 16, "Hello Badger"

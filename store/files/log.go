@@ -24,8 +24,7 @@ const (
 	LogExt  = ".mem"
 	LogHead = 20 // bytes before the first entry
 
-	// MemTableBytes is the size of memtable that the store gives Badger. No value in a
-	// log is longer.
+	// MemTableBytes is the size of Badger's memtables. No value in a log is longer.
 	MemTableBytes = 64 << 20
 
 	walTx      = 1 << 6
@@ -35,21 +34,20 @@ const (
 	walVersion = 8 // bytes of version at the end of a key
 )
 
-// wal is what a write-ahead log holds.
+// wal is the content of a write-ahead log.
 type wal struct {
 	path        string
 	first, last uint64 // the whole commits; 0 if there are none
 	end         int64  // where they end
-	torn        bool   // what follows is not zeros
-	// beyond is a whole end of a commit found behind the end; 0 if there is none.
+	torn        bool   // the bytes after end are not all zero
+	// beyond is the newest commit with a whole end after end; 0 if there is none.
 	beyond uint64
-	// loose: it holds entries outside of commits, as Badger writes them when it
-	// loads a backup. Their versions are in no order.
+	// loose: it has entries outside of commits, which Badger writes when it loads a
+	// backup. Their versions are not ordered.
 	loose bool
 }
 
-// readWAL reads the log up to the first byte that is not as it was written. It
-// changes nothing.
+// readWAL reads the log up to the first damaged byte. It changes nothing.
 func readWAL(path string) (*wal, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -70,7 +68,7 @@ func readWAL(path string) (*wal, error) {
 	if err := w.read(in); err != nil {
 		return nil, err
 	}
-	return w, w.look(f)
+	return w, w.readTail(f)
 }
 
 // read reads commits until one is not whole.
@@ -111,8 +109,8 @@ func (w *wal) read(in *walReader) error {
 	}
 }
 
-// look tells what is behind the end.
-func (w *wal) look(f *os.File) error {
+// readTail reads what follows the end.
+func (w *wal) readTail(f *os.File) error {
 	if _, err := f.Seek(w.end, io.SeekStart); err != nil {
 		return err
 	}
@@ -153,7 +151,7 @@ func findEnd(b []byte) (newest uint64) {
 	}
 }
 
-// walEntry is one entry; its bytes are valid until the next is read.
+// walEntry is one entry; its bytes are valid until the next one is read.
 type walEntry struct {
 	meta, userMeta byte
 	key, value     []byte
@@ -163,8 +161,8 @@ func (e *walEntry) version() uint64 {
 	return versionOf(e.key)
 }
 
-// versionOf returns the version at the end of one of Badger's keys, which keeps it
-// the other way round so that newer ones come first.
+// versionOf returns the version at the end of a Badger key. It is stored inverted, so that
+// newer versions come first.
 func versionOf(key []byte) uint64 {
 	if len(key) < walVersion {
 		return 0
@@ -197,7 +195,7 @@ func (r *walReader) ReadByte() (byte, error) {
 	return r.byte[0], err
 }
 
-// next returns the next entry, nil if what comes is not a whole one.
+// next returns the next entry, nil if it is not whole.
 func (r *walReader) next() (*walEntry, error) {
 	e, ok := r.entry()
 	if !ok {
@@ -248,13 +246,13 @@ func notEOF(err error) error {
 	return err
 }
 
-// endsAt says where the whole commits of the log end and what is behind.
+// endsAt says where the whole commits of the log end and what follows.
 func (w *wal) endsAt() string {
 	switch {
 	case w.torn && w.beyond > w.last:
-		return fmt.Sprintf("it is broken at byte %d, behind commit %d, and goes on up to commit %d", w.end, w.last, w.beyond)
+		return fmt.Sprintf("it is damaged at byte %d, after commit %d, and continues up to commit %d", w.end, w.last, w.beyond)
 	case w.torn:
-		return fmt.Sprintf("it is broken at byte %d, behind commit %d", w.end, w.last)
+		return fmt.Sprintf("it is damaged at byte %d, after commit %d", w.end, w.last)
 	}
 	return fmt.Sprintf("it ends at byte %d, with commit %d", w.end, w.last)
 }

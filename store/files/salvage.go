@@ -20,18 +20,17 @@ type Loss struct {
 	File     string // path
 	From, To int64  // its bytes, up to and without To; both 0: the whole file
 	Cause    error
-	// What may have been there: the keys of Badger from Low to High, both included;
+	// The range of Badger keys that may have been there, from Low to High, both included;
 	// nil is no bound.
 	Low, High []byte
 }
 
-// Overlaps reports whether one of the keys of Badger from low to high may have been
-// there.
+// Overlaps reports whether a Badger key from low to high may have been there.
 func (l *Loss) Overlaps(low, high []byte) bool {
 	return (l.High == nil || bytes.Compare(low, l.High) <= 0) && bytes.Compare(high, l.Low) >= 0
 }
 
-// String says what of which file could not be read.
+// String says which part of which file could not be read.
 func (l Loss) String() string {
 	if l.To == 0 {
 		return fmt.Sprintf("%s: %v", l.File, l.Cause)
@@ -39,25 +38,25 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s: bytes %d to %d: %v", l.File, l.From, l.To-1, l.Cause)
 }
 
-// Salvage reads what can be read of Badger's files, whatever is damaged of them: every
-// block of a table and every commit of a log whose checksum is right. It looks for more
-// behind what is not. It changes nothing.
+// Salvage reads the readable parts of damaged files: every block of a table and every
+// commit of a log with a right checksum. After a damaged part it searches for the next
+// readable one. It changes nothing.
 type Salvage struct {
 	Dir string // of Badger's files
-	// Put takes one version of a key, in no order. The bytes may be kept, and must not be
-	// changed. Its error ends Run.
+	// Put gets each version of a key, not ordered. It may keep the bytes, and must not
+	// change them. Its error ends Run.
 	Put func(*Version) error
-	// Progress is told how many bytes of how many were read; nil: it is not.
+	// Progress, if not nil, gets the number of bytes read and their total.
 	Progress func(done, total int64)
-	// What was written: with which bytes keys may begin, the greatest user byte and the
-	// length of the longest value. By that entries are found behind damage.
+	// What the store writes: the first bytes of keys, the greatest user byte and the
+	// length of the longest value. They identify entries after damage.
 	KeyStarts    []byte
 	MaxUserMeta  byte
 	MaxValueSize int
 
-	// Losses are what could not be read, file by file. Tails are the ends of logs that
-	// cannot be read and hold no commit behind: what a crash leaves, or what was
-	// acknowledged. Both are set by Run.
+	// Losses are the parts that could not be read, file by file. Tails are the unreadable
+	// ends of logs that no commit follows: the rest of a crash, or lost commits. Run sets
+	// both.
 	Losses, Tails []Loss
 
 	ctx         context.Context
@@ -73,10 +72,9 @@ type Version struct {
 	Value    []byte
 }
 
-// Size returns how long the tables and logs in dir are together, in bytes, holes
-// included.
+// Size returns the total size of the tables and logs in dir, in bytes, including holes.
 func Size(dir string) (total int64, err error) {
-	f := folder{dir: dir}
+	f := directory{dir: dir}
 	paths, err := f.list(TableExt, LogExt)
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -88,8 +86,8 @@ func Size(dir string) (total int64, err error) {
 	return total, err
 }
 
-// Run reads all files, once. What cannot be read is no error but among the losses: an
-// error is that of Put, the cause of ctx, or that the folder cannot be listed.
+// Run reads all files once. An unreadable part is a loss and not an error: an error is that
+// of Put, the cause of ctx, or that the directory cannot be listed.
 func (v *Salvage) Run(ctx context.Context) error {
 	v.ctx = ctx
 	return v.readAll()
@@ -99,7 +97,7 @@ func (v *Salvage) lose(l Loss) { v.Losses = append(v.Losses, l) }
 
 // readAll reads tables and logs.
 func (v *Salvage) readAll() error {
-	f := folder{dir: v.Dir}
+	f := directory{dir: v.Dir}
 	all, err := f.list(TableExt)
 	if err != nil {
 		return err
@@ -117,7 +115,7 @@ func (v *Salvage) readAll() error {
 	named, err := f.manifest(0)
 	switch {
 	case err != nil || named == nil || f.suspect != "":
-		// Tables that were replaced cannot be told from the others.
+		// It is unknown which tables were replaced.
 		v.lose(Loss{File: filepath.Join(v.Dir, badger.ManifestFilename), Cause: cmp.Or(err, ErrShort)})
 	default:
 		tables = nil
@@ -139,7 +137,7 @@ func (v *Salvage) readAll() error {
 	return nil
 }
 
-// read reads a file. What the disk does not give is zeros, which have no right checksum.
+// read reads a file. Unreadable sectors become zeros, which do not have a right checksum.
 func (v *Salvage) read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -174,9 +172,8 @@ func (v *Salvage) read(path string) ([]byte, error) {
 	return all, nil
 }
 
-// table reads the blocks of a table, without its index: a block is what has a right
-// checksum at its end. Keys are in order, so what is before and behind a gap tells what
-// may have been in it.
+// table reads the blocks of a table without its index: a block ends with a right checksum.
+// Keys are ordered, so the keys before and after a gap bound those that may have been in it.
 func (v *Salvage) table(path string) error {
 	all, err := v.read(path)
 	if err != nil {
@@ -233,22 +230,22 @@ type tableEntry struct {
 	value y.ValueStruct
 }
 
-// deleted is the bit of meta that says that a version deletes its key.
+// deleted is the bit of meta of a version that deletes its key.
 const deleted = 1
 
-// content returns what e says about its key.
+// content returns the version in e.
 func (e *walEntry) content() *Version {
 	return &Version{userPart(e.key), e.version(), e.meta&deleted != 0, e.userMeta, e.value}
 }
 
-// nextBlock returns the length of the block that b begins with and what is in it; no
-// entries and what to pass over if there is none.
+// nextBlock returns the length and the entries of the block that b begins with. If there is
+// none, it returns how many bytes to skip, and no entries.
 func (v *Salvage) nextBlock(b []byte) (n int, entries []tableEntry) {
-	maxBlock := v.MaxValueSize + walMaxKey + 4096 // one value, its key and what is around
-	pass := len(b)
+	maxBlock := v.MaxValueSize + walMaxKey + 4096 // one value, its key and the rest of a block
+	skip := len(b)
 	for end := range blockEnds(b) {
-		if pass == len(b) {
-			pass = end
+		if skip == len(b) {
+			skip = end
 		}
 		if end > maxBlock {
 			break
@@ -260,10 +257,10 @@ func (v *Salvage) nextBlock(b []byte) (n int, entries []tableEntry) {
 			return end, entries
 		}
 	}
-	return pass, nil
+	return skip, nil
 }
 
-// blockEnds yields where a block may end: behind a checksum and its length.
+// blockEnds yields where a block may end: after a checksum and its length.
 func blockEnds(b []byte) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for at := 0; ; {
@@ -288,7 +285,7 @@ func blockEnds(b []byte) func(yield func(int) bool) {
 func readBlock(b []byte) (entries []tableEntry, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			entries, err = nil, fmt.Errorf("the layout of the block is wrong: %v", p)
+			entries, err = nil, fmt.Errorf("the layout of the block is not valid: %v", p)
 		}
 	}()
 	b = b[:len(b)-4-int(b[len(b)-1])]
@@ -296,7 +293,7 @@ func readBlock(b []byte) (entries []tableEntry, err error) {
 	b = b[:len(b)-4]
 	offsets := b[len(b)-4*count:]
 	b = b[:len(b)-4*count]
-	const head = 4 // how much of the key is that of the first, how much follows
+	const head = 4 // length shared with the first key, length of the rest
 	var first []byte
 	for i := range count {
 		from, to := binary.NativeEndian.Uint32(offsets[4*i:]), uint32(len(b))
@@ -319,7 +316,7 @@ func readBlock(b []byte) (entries []tableEntry, err error) {
 	return entries, nil
 }
 
-// log reads the commits of a write-ahead log, also those behind what cannot be read.
+// log reads the commits of a write-ahead log, also those after unreadable parts.
 func (v *Salvage) log(path string) error {
 	all, err := v.read(path)
 	if err != nil {
@@ -358,8 +355,8 @@ func (v *Salvage) log(path string) error {
 	return nil
 }
 
-// take takes an entry of a log. Entries of a commit count when its end was read, or the
-// beginning of the next, which is written after it.
+// take adds an entry of a log to the open commit. The entries of a commit are put when its
+// end is read, or an entry of the next commit, which is written after it.
 func (v *Salvage) take(open []*walEntry, e *walEntry) ([]*walEntry, error) {
 	if len(open) > 0 && (e.meta&walTx == 0 || e.version() != open[0].version()) {
 		for _, e := range open {
@@ -378,8 +375,7 @@ func (v *Salvage) take(open []*walEntry, e *walEntry) ([]*walEntry, error) {
 	return nil, v.Put(e.content())
 }
 
-// nextEntry returns where in a log the next whole entry begins behind at, -1 if there is
-// none.
+// nextEntry returns where the next whole entry of a log begins after at, -1 if there is none.
 func (v *Salvage) nextEntry(all []byte, at int) int {
 	for at++; at < len(all)-walVersion; at++ {
 		if !v.mayBeEntry(all[at:]) {
@@ -393,7 +389,7 @@ func (v *Salvage) nextEntry(all []byte, at int) int {
 	return -1
 }
 
-// mayBeEntry reports whether an entry that the store writes may begin b. It costs little.
+// mayBeEntry reports whether b may begin with an entry that the store wrote. It is cheap.
 func (v *Salvage) mayBeEntry(b []byte) bool {
 	if meta := b[0]; meta&^1 != walTx && meta != walEnd && meta&^1 != 0 || b[1] > v.MaxUserMeta {
 		return false

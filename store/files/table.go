@@ -23,7 +23,7 @@ import (
 // A checksum is CRC-32C in the encoding of protobuf.
 const TableExt = ".sst"
 
-// What may be wrong with a part of a file.
+// The kinds of damage to a part of a file.
 var (
 	ErrShort    = errors.New("it is too short")
 	ErrChecksum = errors.New("checksum mismatch")

@@ -24,44 +24,44 @@ import (
 // Reserver refuses commits that do not fit on the disk, before Badger sees them.
 //
 // Badger appends each commit to its log, a mapping of a sparse file
-// (<n>.mem), beside a table in memory of the same content. When either is full
-// it makes the file <n+1>.mem and goes on there, and writes the table to a file
+// (<n>.mem), and adds it to a table in memory of the same content. When either is full
+// it creates the file <n+1>.mem and continues there, and writes the table to a file
 // (<m>.sst) in the background, after which <n>.mem is deleted:
 //
 //	00007.mem  header | commits … |<- reserved ->| hole …
-//	00008.mem  reserved and empty, made when Badger may need it next
+//	00008.mem  reserved and empty, created when Badger may need it next
 //
-// A write to a page that does not fit on the file system would end the process,
-// so it reserves what a commit takes before it is handed to Badger, and the
-// file that comes next: Badger could not go on without it. Tables reserve their
-// own room and wait for it (see third_party/ristretto), so commits are refused
-// as well when less is free than the tables of what was committed will take.
+// A write to a page that does not fit on the file system would end the process. So the
+// Reserver reserves the space of a commit before Badger gets it, and the next file, without
+// which Badger could not continue. Tables reserve their space when they are written, and
+// wait for it (see third_party/ristretto). So commits are also refused if less space is
+// free than the tables of the committed data will take.
 //
-// How far Badger has come is not known but bounded: what a commit adds at most
-// is counted.
+// The position of Badger in its log is not known. The Reserver counts the most that each
+// commit can add.
 //
-// The fields are set before Prepare, and Prepare is called before Badger opens the files,
-// then Attach; both again after Badger was closed. All methods are for the goroutine that
-// commits, but for Reason.
+// The fields are set before Prepare. Prepare is called before Badger opens the files, and
+// Attach after that; both again after Badger was closed. All methods except Reason are for
+// the goroutine that commits.
 type Reserver struct {
-	Dir string // of Badger's files; "" in memory: then all fits
+	Dir string // of Badger's files; "" in memory, where everything fits
 	Log *slog.Logger
 	// MemTableBytes is the size of Badger's tables in memory.
 	MemTableBytes int64
-	// Ahead is what Badger may not have been given yet of what is counted. It is for the
+	// Ahead is how much of what is counted Badger may not have got yet. It is for the
 	// goroutine that calls Admit.
 	Ahead Use
 
-	need  atomic.Int64            // what has to be free
+	need  atomic.Int64            // bytes that must be free
 	short atomic.Pointer[refusal] // the newest refusal; nil after a commit
 
-	// What follows is for the goroutine that applies.
+	// The fields below are for the goroutine that applies.
 	file     *os.File // Badger's log
 	id       int      // its number
 	reserved int64    // bytes of file
 	used     Use      // at most, of file and of the table in memory
 	last     Use      // of the newest commit
-	next     *os.File // nil unless it is made
+	next     *os.File // nil until it is created
 	flushing []flushed
 }
 
@@ -90,37 +90,36 @@ const (
 	logExt  = ".mem"
 	logHead = 20 // bytes before the first entry of a log
 
-	// What Badger's log adds to a key and a value: a header of at most 22
+	// The bytes that Badger's log adds to a key and a value: a header of at most 22
 	// bytes, the version and a checksum.
 	logEntryBytes = 22 + 8 + 4
-	// What the table in memory adds: a node of at most 96 bytes, the version
-	// and what goes before a value.
+	// The bytes that the table in memory adds: a node of at most 96 bytes, the version
+	// and the head of a value.
 	tableEntryBytes = 96 + 8 + 16
 
-	// logSlack is reserved after what is counted: Badger clears the header
-	// that comes next, and reads some way past the end at the next start.
+	// logSlack is reserved after what is counted: Badger clears the next header, and reads
+	// some bytes past the end at the next start.
 	logSlack = 64 << 10
 	logStep  = 8 << 20
-	// nextBytes is reserved of the file that comes next: the largest commit.
+	// nextBytes is reserved of the next file: the largest commit.
 	nextBytes = 16 << 20
-	// manifestBytes is reserved after the end of the list of tables. A record
-	// that is cut short there would spoil it.
+	// manifestBytes is reserved after the end of the list of tables. A partly written
+	// record there would damage it.
 	manifestBytes = 64 << 10
 
-	// openBytes is what Badger takes to open: the heads of three files.
+	// openBytes is what Badger needs to open: the heads of three files.
 	openBytes = 1 << 20
-	// maxUnflushed is with how many logs Badger opens while their tables wait.
+	// maxUnflushed is the number of logs with which Badger opens before it writes tables.
 	maxUnflushed = 3
 
 	// floorBytes is left to the operating system and to other files.
 	floorBytes = 8 << 20
-	// shortWait is for how long a refusal counts that the file system's free
-	// bytes do not explain, a quota's say, if nothing is committed meanwhile.
+	// shortWait is how long Reason reports a refusal that the free bytes of the file system
+	// do not explain, such as one by a quota, if nothing is committed meanwhile.
 	shortWait = 5 * time.Second
 )
 
-// Prepare makes the files that an earlier process has left such that Badger can
-// open them.
+// Prepare reserves what Badger needs to open the files of an earlier process.
 func (s *Reserver) Prepare() error {
 	s.Close()
 	logs, err := s.logs()
@@ -146,8 +145,8 @@ func (s *Reserver) Prepare() error {
 	return s.checkFreeBytes(need)
 }
 
-// prepareLog reserves what Badger reads past the end of a log's content: a tmpfs
-// without room cannot give even zeros. It returns how much the log holds at most.
+// prepareLog reserves what Badger reads past the end of a log's content: on a full tmpfs not
+// even zeros can be read. It returns the most that the log can have.
 func prepareLog(path string) (int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -165,7 +164,7 @@ func prepareLog(path string) (int64, error) {
 	return hole, reserve(f, hole, min(logSlack, size-hole))
 }
 
-// reserve reserves n bytes of f, where the file system can.
+// reserve reserves n bytes of f, if the file system supports it.
 func reserve(f *os.File, off, n int64) error {
 	err := z.Reserve(f, off, n)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -196,8 +195,8 @@ func (s *Reserver) logs() ([]logFile, error) {
 	return logs, nil
 }
 
-// Attach looks for the log that Badger has just begun. Room is reserved when
-// the first commit comes, so that a store whose disk is full can be read.
+// Attach finds the log that Badger has just created. Space is reserved at the first commit,
+// so that a store on a full disk can be read.
 func (s *Reserver) Attach() error {
 	if s.Dir == "" {
 		return nil
@@ -217,7 +216,7 @@ func (s *Reserver) Attach() error {
 	s.id, s.reserved, s.used, s.last = current.id, 0, Use{Log: logHead}, Use{}
 	s.flushing = nil
 	for _, l := range logs[:len(logs)-1] {
-		if info, err := os.Stat(l.path); err == nil { // else it was flushed just now
+		if info, err := os.Stat(l.path); err == nil { // otherwise it was just flushed
 			s.flushing = append(s.flushing, flushed{l.path, info.Size()})
 		}
 	}
@@ -225,8 +224,7 @@ func (s *Reserver) Attach() error {
 	return nil
 }
 
-// Close closes the files, and removes what was made for Badger to go on with if
-// it has not.
+// Close closes the files, and removes the next log if Badger has not used it.
 func (s *Reserver) Close() {
 	if s.file != nil {
 		s.file.Close()
@@ -240,8 +238,8 @@ func (s *Reserver) Close() {
 	s.file, s.next = nil, nil
 }
 
-// Admit reserves disk space for a commit that takes r. After an error nothing has
-// changed: the commit must not be made.
+// Admit reserves disk space for a commit that takes r. After an error the commit must not be
+// made, and nothing has changed.
 func (s *Reserver) Admit(r Use) error {
 	if s.Dir == "" {
 		return nil
@@ -265,7 +263,7 @@ func (s *Reserver) Admit(r Use) error {
 }
 
 func (s *Reserver) reserveFor(r Use) error {
-	if err := s.look(); err != nil {
+	if err := s.follow(); err != nil {
 		return err
 	}
 	s.need.Store(s.needed(r))
@@ -288,8 +286,8 @@ func (s *Reserver) reserveFor(r Use) error {
 	return nil
 }
 
-// look finds out how far Badger has come.
-func (s *Reserver) look() error {
+// follow finds out which log Badger writes to, and which tables it has written.
+func (s *Reserver) follow() error {
 	s.flushing = slices.DeleteFunc(s.flushing, func(f flushed) bool {
 		_, err := os.Stat(f.path)
 		return errors.Is(err, fs.ErrNotExist)
@@ -306,14 +304,13 @@ func (s *Reserver) look() error {
 	s.file, s.next = s.next, nil
 	s.id++
 	s.reserved = s.nextBytes()
-	s.used = s.last // all that the new log may hold
+	s.used = s.last // the most that the new log can have
 	s.used.Add(s.Ahead)
 	s.used.Log += logHead
 	return nil
 }
 
-// needed returns how many bytes have to be free for the tables of what was
-// committed, and of r.
+// needed returns how many bytes must be free for the tables of what was committed, and of r.
 func (s *Reserver) needed(r Use) int64 {
 	n := floorBytes + s.used.Log + r.Log
 	for _, f := range s.flushing {
@@ -322,19 +319,19 @@ func (s *Reserver) needed(r Use) int64 {
 	return n
 }
 
-// checkFree returns why there is not enough room for tables, nil if there is.
+// checkFree returns an error if there is not enough space for tables.
 func (s *Reserver) checkFree() error {
 	switch err := z.Waiting(s.Dir); {
 	case IsFull(err):
-		return fmt.Errorf("the disk is full: a table waits to be written: %w", err)
+		return fmt.Errorf("the disk is full, a table cannot be written: %w", err)
 	case err != nil:
-		return fmt.Errorf("a table waits to be written: %w", err)
+		return fmt.Errorf("a table cannot be written: %w", err)
 	}
 	return s.checkFreeBytes(s.need.Load())
 }
 
 func (s *Reserver) checkFreeBytes(need int64) error {
-	free, err := freeBytes(filepath.Dir(s.Dir)) // the folder itself may have to be made
+	free, err := freeBytes(filepath.Dir(s.Dir)) // the directory itself may not exist yet
 	if err != nil {
 		return err
 	}
@@ -344,7 +341,7 @@ func (s *Reserver) checkFreeBytes(need int64) error {
 	return nil
 }
 
-// makeNext makes the log that Badger goes on with.
+// makeNext creates the log that Badger continues with.
 func (s *Reserver) makeNext() error {
 	path := filepath.Join(s.Dir, fmt.Sprintf("%05d%s", s.id+1, logExt))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -358,13 +355,13 @@ func (s *Reserver) makeNext() error {
 	return nil
 }
 
-// logFileBytes is the size of the sparse file of a log.
+// logFileBytes returns the size of the sparse file of a log.
 func (s *Reserver) logFileBytes() int64 { return 2 * s.MemTableBytes }
 
-// nextBytes is how much of a new log may be written before it is seen.
+// nextBytes returns how much of a new log may be written before follow detects it.
 func (s *Reserver) nextBytes() int64 { return nextBytes + s.Ahead.Log }
 
-// reserveManifest reserves room after Badger's list of tables.
+// reserveManifest reserves space after Badger's list of tables.
 func (s *Reserver) reserveManifest() error {
 	f, err := os.OpenFile(filepath.Join(s.Dir, badger.ManifestFilename), os.O_RDWR, 0)
 	if err != nil {
@@ -381,8 +378,8 @@ func (s *Reserver) reserveManifest() error {
 	return nil
 }
 
-// Reason returns why there is not enough disk space for a commit, nil if there is. Any
-// goroutine may call it.
+// Reason returns why there is not enough disk space for a commit, nil if there is. It is
+// safe for concurrent use.
 func (s *Reserver) Reason() error {
 	if s.Dir == "" {
 		return nil
@@ -401,8 +398,8 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// freeBytes returns how much may be written in dir; a file system that does not
-// tell has room.
+// freeBytes returns how many bytes may be written in dir; without limit if the file system
+// does not report it.
 func freeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
 	for {
@@ -421,8 +418,7 @@ func freeBytes(dir string) (int64, error) {
 
 func mib(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB" }
 
-// UseOf returns what so many keys take, whose keys and values are of so many
-// bytes.
+// UseOf returns what that many keys take, with that many bytes of keys and values.
 func UseOf(keys int, bytes int64) Use {
 	return Use{bytes + int64(keys)*logEntryBytes, bytes + int64(keys)*tableEntryBytes}
 }

@@ -11,7 +11,7 @@ import (
 	"runner.example/store"
 )
 
-func TestAStoreWhoseFolderIsGoneIsClosedAllTheSame(t *testing.T) {
+func TestAStoreWhoseDirectoryWasRemovedCloses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -28,7 +28,7 @@ func TestAStoreWhoseFolderIsGoneIsClosedAllTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "what was in it is lost") {
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "its content is lost") {
 		t.Errorf("closed with %v", err)
 	}
 	if took := time.Since(began); took > time.Minute {
