@@ -14,11 +14,10 @@ import (
 	"runner.example/tests/harness"
 )
 
-// demoNeeds are the commands that a newcomer must have; what is not among them, a
-// compiler of another language say, is not there for the demo.
+// demoNeeds are the only commands that the demo may use: no compiler other than Go's.
 var demoNeeds = strings.Fields("go make curl npm node bash sh git env sed grep mkdir mktemp mv rm sleep tar gzip install sha256sum dirname realpath cat")
 
-// onlyCommands gives a folder for PATH that has these commands and no others.
+// onlyCommands returns a directory for PATH that has only these commands.
 func onlyCommands(t *testing.T, names []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,12 +33,12 @@ func onlyCommands(t *testing.T, names []string) string {
 	return dir
 }
 
-// The demo is what a newcomer sees first: make it, type the lines it prints,
-// and compare with what docs/demo.md says of them.
+// The test runs make demo, types the commands that it prints, and compares the output with
+// docs/demo.md.
 func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	cmd := exec.Command("make", "-s", "-C", harness.RepoFile("."), "demo")
 	cmd.Env = append(os.Environ(), "PATH="+onlyCommands(t, demoNeeds), "DEMO_LISTEN=127.0.0.1:0", "DEMO_DATA="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to the whole group
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the whole group
 	var stderr harness.LockedBuffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
@@ -95,7 +94,7 @@ func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	}
 	for screen.Scan() {
 	}
-	err = cmd.Wait() // make itself reports the interrupt, the server must not end badly
+	err = cmd.Wait() // make reports the interrupt; the server must exit cleanly
 	if log := stderr.String(); strings.Contains(log, "panic") || strings.Contains(log, "Error 1") || !strings.Contains(log, `"msg":"stopping"`) {
 		t.Errorf("the demo ended badly: %v\n%s", err, log)
 	}

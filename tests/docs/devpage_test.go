@@ -15,19 +15,18 @@ import (
 	"runner.example/tests/harness"
 )
 
-// brokenSave is what the page on `runner dev` shows of a mistake: the place, and the
-// line as it was saved.
+// brokenSave matches an error on the page about `runner dev`: its place, and the line that
+// was saved.
 var brokenSave = regexp.MustCompile(`(?m)^([^\s:]+):(\d+):\d+: error: .*\n +\d+ \| (.*)$`)
 
-// A reader follows the page: what it says is typed is typed, while what it says is
-// served is served, and every line that it shows comes. The mistake that it shows is
-// made as it stands there, and mended again.
+// The test follows the page: it runs the commands while the app is served, and waits for
+// every line that the page shows. It makes the error that the page shows, and undoes it.
 func TestTheStepsOfTheDevPageWork(t *testing.T) {
 	sh := newShell(t)
 	sh.env = append(sh.env, "PATH="+filepath.Dir(harness.Binary)+":"+os.Getenv("PATH"))
 	var screen harness.LockedBuffer
 	ended := make(chan error, 1)
-	shown, seen := 0, 0 // lines that were compared; where the screen was before the last step
+	shown, seen := 0, 0 // shown: lines that were compared; seen: length of the output before the last step
 	for _, f := range fencesOf(t, harness.RepoFile("docs/dev.md")) {
 		text := sh.read(f.text)
 		if f.info != "text" {
@@ -65,9 +64,9 @@ func TestTheStepsOfTheDevPageWork(t *testing.T) {
 				mend = breakLine(t, filepath.Join(sh.dir, m[1]), m[2], m[3])
 			}
 			for line := range strings.Lines(text) {
-				// The columns of a table are as wide as the address.
+				// The width of the columns depends on the address.
 				form := regexp.MustCompile(`\\? {2,}`).ReplaceAllString(regexp.QuoteMeta(strings.TrimRight(line, "\n")), ` +`)
-				form = strings.NewReplacer("…ms", `[0-9.]+(?:µs|ms|s)`, "…", ".*").Replace(form) // a busy machine takes seconds
+				form = strings.NewReplacer("…ms", `[0-9.]+(?:µs|ms|s)`, "…", ".*").Replace(form) // seconds, on a busy machine
 				want := regexp.MustCompile("(?m)^" + form + "$")
 				for end := time.Now().Add(harness.Timeout); !want.MatchString(screen.String()[seen:]); <-time.After(5 * time.Millisecond) {
 					if time.Now().After(end) {
@@ -88,8 +87,7 @@ func TestTheStepsOfTheDevPageWork(t *testing.T) {
 	}
 }
 
-// breakLine saves a file with another line in the place of one, and gives what puts
-// it back.
+// breakLine replaces a line of a file, and returns a function that restores it.
 func breakLine(t *testing.T, path, number, line string) (mend func() error) {
 	t.Helper()
 	right, err := os.ReadFile(path)

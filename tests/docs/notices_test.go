@@ -9,8 +9,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// Whoever hands the binary on has to hand on the licences of what is in it, and
-// whoever updates a module has to update them.
+// The binary must include the licences of all modules that are linked into it.
 func TestTheNoticesNameAllLinkedModules(t *testing.T) {
 	info, err := buildinfo.ReadFile(harness.Binary)
 	if err != nil {

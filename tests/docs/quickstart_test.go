@@ -14,8 +14,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// fence is one fenced block of a page. File is the name in backquotes with a
-// colon behind it that stands alone before the block.
+// fence is a fenced block of a page. file is the name in backquotes, followed by a colon, on
+// the line before the block.
 type fence struct{ info, file, text string }
 
 var fenceForm = regexp.MustCompile("(?ms)^(?:`([^`\n]+)`:\n\n)?```([a-z ]*)\n(.*?)^```$")
@@ -33,7 +33,7 @@ func fencesOf(t *testing.T, path string) []fence {
 	return all
 }
 
-// shell is a bash that a reader types into, who has a checkout.
+// shell runs the commands of a reader who has a checkout.
 type shell struct {
 	t       *testing.T
 	env     []string
@@ -41,14 +41,14 @@ type shell struct {
 	address string // of the server, once there is one
 }
 
-// newShell gives one in a folder of its own, where servers take a free port.
+// newShell starts in an empty directory; its servers listen on a free port.
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	return &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
 		"CHECKOUT="+harness.RepoFile("."), "RUNNER_FRONT_LISTEN=127.0.0.1:0", "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
 }
 
-// read gives a block of a page with the reader's own checkout and server in it.
+// read replaces the checkout and the server's address in a block of a page.
 func (s *shell) read(text string) string {
 	s.t.Helper()
 	const printed = "127.0.0.1:8080"
@@ -58,7 +58,7 @@ func (s *shell) read(text string) string {
 	return strings.NewReplacer("$HOME/runner", "$CHECKOUT", printed, s.address).Replace(text)
 }
 
-// listens takes the address from what a server has printed, when it is there.
+// listens reads the address from a server's output, and reports whether it is there.
 func (s *shell) listens(printed string) bool {
 	match := listeningLine.FindStringSubmatch(printed)
 	if match != nil {
@@ -71,7 +71,8 @@ var listeningLine = regexp.MustCompile(`(?m)^listening on http://(127\.0\.0\.1:\
 
 const endMark = "-- the folder now: "
 
-// run runs a block from where the last one ended and gives what it printed.
+// run runs a block in the directory and environment that the last one left, and returns
+// its output.
 func (s *shell) run(text string) string {
 	s.t.Helper()
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", text+"\nprintf '\\n%s%s' '"+endMark+"' \"$PWD\"; env -0 > \"$READER_ENV\"")
@@ -96,8 +97,7 @@ func (s *shell) run(text string) string {
 	return printed
 }
 
-// serve runs a block that does not end, until the test does. It gives what it
-// printed once it printed a line.
+// serve starts a server that runs until the test ends, and returns its first line.
 func (s *shell) serve(text string) string {
 	s.t.Helper()
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", "exec "+text)
@@ -134,11 +134,10 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, "docs/clients.md
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.md", 6) }
 
-// follow is a reader who types what a page prints, and gets what it shows: files
-// are written, commands are run in order, and every shown line, of which there are
-// so many at least, must be among those printed, where … stands for anything. Only
-// the reader's own checkout and a free port are put in. TypeScript that the page
-// writes has the right types.
+// follow does what a page says: it writes the files, runs the commands in order, and checks
+// that every line the page shows is printed, where … stands for any text. Only the checkout
+// and the port differ. At least so many lines must be compared. TypeScript of the page must
+// pass the type checker.
 func follow(t *testing.T, page string, least int) {
 	t.Helper()
 	sh := newShell(t)

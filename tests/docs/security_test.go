@@ -10,8 +10,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// The page names tests with their folder, or a list of them with one folder after it:
-// `TestA`, `TestB` (`folder`). Each of them exists.
+// The page names tests with their directory: `TestA`, `TestB` (`directory`). Each of them
+// must exist.
 func TestTheTestsThatSecurityNamesExist(t *testing.T) {
 	page, err := os.ReadFile(harness.RepoFile("docs/security.md"))
 	if err != nil {

@@ -31,7 +31,7 @@ routes("/k", auth: apiKey(callers), rateLimit: none) {
 }
 `
 
-// programs is an app of programs in C, Go and Rust.
+// programs is an app with programs in C, Go and Rust.
 func programs(t *testing.T) *harness.App {
 	t.Helper()
 	a := harness.NewApp(t, programsSchema, "")
@@ -44,7 +44,7 @@ func programs(t *testing.T) *harness.App {
 	return a
 }
 
-// compile runs a compiler that tools/setup.sh has installed.
+// compileProgram runs a compiler that tools/setup.sh installs.
 func compileProgram(a *harness.App, what string, command ...string) {
 	a.T.Helper()
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -109,7 +109,7 @@ func TestAProgramSeesTheRequestAndNoCredential(t *testing.T) {
 		t.Fatal(err)
 	}
 	compileProgram(a, "all", "clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O1", "-o", a.Path("build/all.wasm"), "testdata/programs/all.c")
-	for _, name := range []string{"upper", "sum"} { // here they are this program too
+	for _, name := range []string{"upper", "sum"} { // the C program, under all three names
 		if err := os.Link(a.Path("build/all.wasm"), a.Path("build/"+name+".wasm")); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestAProgramSeesTheRequestAndNoCredential(t *testing.T) {
 	}
 }
 
-// TestRequestsOfOneProgramAreIsolated: many at once, each with a body of its own.
+// Many requests run at once, each with a different body.
 func TestRequestsOfOneProgramAreIsolated(t *testing.T) {
 	s := programs(t).Serve()
 	var all sync.WaitGroup
@@ -171,14 +171,14 @@ func TestRequestsOfOneProgramAreIsolated(t *testing.T) {
 	all.Wait()
 }
 
-// pythonScript is a CGI script: interpreters of others take it from the body.
+// pythonScript is a CGI script that an interpreter reads from the request's body.
 const pythonScript = `import json, os, sys
 print("Content-Type: application/json")
 print()
 print(json.dumps({"version": list(sys.version_info[:2]), "path": os.environ["SCRIPT_NAME"]}))
 `
 
-// interpreters is an app of interpreters that others have built.
+// interpreters is an app of third-party interpreters.
 func interpreters(t *testing.T, routes, modules string, files map[string]string) *harness.Server {
 	t.Helper()
 	a := harness.NewApp(t, "app programs\nroutes(\"/run\", auth: none, rateLimit: none, timeout: 30s) {"+routes+"}\n",
@@ -217,9 +217,9 @@ func TestThirdPartyInterpretersAreHandlers(t *testing.T) {
 	for _, row := range []struct{ file, program, want string }{
 		{"python-3.11", pythonScript, `{"version": [3, 11], "path": "/run/it"}` + "\n"},
 		{"ruby", "puts 'Content-Type: text/plain', '', (1..10).sum", "55\n"},
-		{"php-cgi", "<?php", ""}, // takes its script from a file alone, and there are none
+		{"php-cgi", "<?php", ""}, // reads its script only from a file, and there is none
 	} {
-		t.Run(row.file, func(t *testing.T) { // one at a time: each takes long to compile
+		t.Run(row.file, func(t *testing.T) { // not parallel: each takes long to compile
 			s := interpreters(t, "POST /it -> it", modules, map[string]string{"it": row.file})
 			for range 3 {
 				got := s.Do("POST", "/run/it", row.program)

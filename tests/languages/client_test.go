@@ -70,7 +70,7 @@ func TestClientsOfAllSchemasAreValidTypeScript(t *testing.T) {
 	if err != nil || len(schemas) < 4 {
 		t.Fatalf("examples: %q, %v", schemas, err)
 	}
-	// Names that a client's own parts have as well, and those of the language.
+	// Names that the generated client or TypeScript uses itself.
 	names := "Client ClientOptions CallOptions RouteOptions Credential Param Query QueryValue FieldError ProblemError Sent Send Result Promise Response Request RequestInit BodyInit Record Array Error Date Blob Headers AbortSignal ReadableStream Object String"
 	var text strings.Builder
 	for i, name := range strings.Fields(names) {

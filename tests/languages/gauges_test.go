@@ -15,7 +15,7 @@ func TestAnAppInAssemblyScriptServes(t *testing.T) {
 	sensor, viewer := "X-API-Key: "+a.Token("sensor"), "X-API-Key: "+a.Token("viewer")
 	for _, value := range []string{"20.5", "-3e-1", "7", "21"} {
 		s.Want(204, nil, "POST", "/v1/gauges/a%26b/readings", `{"value":`+value+`}`, sensor)
-		harness.NextMillisecond() // else two would be of one time
+		harness.NextMillisecond() // two readings must not have the same time
 	}
 	var sum struct {
 		Count                                      int

@@ -11,9 +11,9 @@ import (
 	"runner.example/tests/harness"
 )
 
-// links is the example in Rust, built where it lies and served, with a token of its
-// editors. A first build compiles all crates and may take minutes, so it is not one of
-// the command, which tests end after one.
+// links serves the Rust example and returns a token of its editors. The example is built in
+// its own directory and in this process: a first build compiles all crates, which may take
+// longer than tests wait for a command.
 func links(t *testing.T) (s *harness.Server, token string) {
 	t.Helper()
 	rusttest.Setenv(t)
@@ -68,7 +68,7 @@ func TestNoClickOnALinkInRustIsLost(t *testing.T) {
 	for range visitors {
 		wg.Go(func() {
 			for range times {
-				for s.Do("GET", "/go/busy", "").Status == 409 { // five runs were not enough: the visitor tries again
+				for s.Do("GET", "/go/busy", "").Status == 409 { // after five conflicts the visitor tries again
 				}
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// fetchModules gives a folder with modules that others have made.
+// fetchModules returns a directory with third-party modules.
 func fetchModules(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(harness.RepoFile("tools/fetch-modules.sh"), args...)
@@ -39,7 +39,7 @@ const (
 
 func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 	t.Parallel()
-	rows := []struct{ file, want string }{ // empty: it loads
+	rows := []struct{ file, want string }{ // empty: the module loads
 		{"hash-wasm-md5", ""},
 		{"hash-wasm-sha256", ""},
 		{"dprint-json", ""},
@@ -57,7 +57,7 @@ func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 	if os.Getenv("RUNNER_SOAK") != "" {
 		args = []string{"all"}
 		rows = append(rows, []struct{ file, want string }{
-			{"python-3.12", ""}, // which takes long to load; another test asks it
+			{"python-3.12", ""}, // slow to load; another test calls it
 			{"python-3.11", ""},
 			{"php-cgi", ""},
 			{"ruby", ""},
@@ -86,8 +86,8 @@ func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
-// TestAFunctionOfAThirdPartyModuleRuns: it knows nothing of requests, so it returns
-// without an answer, as the log says.
+// The function knows nothing of requests, so it returns without a response, and the log
+// says so.
 func TestAFunctionOfAThirdPartyModuleRuns(t *testing.T) {
 	a := harness.NewApp(t, strings.Replace(modulesSchema, "hello", "Hash_Final", 1), "")
 	module, err := os.ReadFile(filepath.Join(fetchModules(t), "hash-wasm-md5.wasm"))
@@ -104,7 +104,7 @@ func TestAFunctionOfAThirdPartyModuleRuns(t *testing.T) {
 	s.WaitForOutput("handler returned without an answer")
 }
 
-// TestAFileThatIsNotAModuleIsReportedInOneLine holds check, build, serve and a reload to it.
+// check, build, serve and a reload report it.
 func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	small, err := os.ReadFile(harness.GuestFile("small"))
@@ -173,7 +173,7 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 	}
 }
 
-// withoutLog leaves the lines of the log out.
+// withoutLog removes the log lines.
 func withoutLog(text string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(text) {
@@ -184,8 +184,7 @@ func withoutLog(text string) string {
 	return rest.String()
 }
 
-// isLine reports whether text is one line of that form, where … stands for
-// anything.
+// isLine reports whether text is one line of the form, in which … stands for any text.
 func isLine(text, form string) bool {
 	if strings.Count(text, "\n") != 1 {
 		return false
@@ -200,7 +199,7 @@ func isLine(text, form string) bool {
 	return text == "\n" || strings.HasSuffix(form, "…")
 }
 
-// TestAPipeInPlaceOfAModuleIsRefused: nobody ever writes to it.
+// No process ever writes to the pipe.
 func TestAPipeInPlaceOfAModuleIsRefused(t *testing.T) {
 	a := harness.NewApp(t, modulesSchema, "", "small")
 	server := a.Serve()

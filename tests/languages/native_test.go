@@ -23,7 +23,7 @@ RUNNER_HANDLER(fetchOne) {
 
 const nativeCxx = `#include "runner.hpp"
 
-// Both are under way together: the service answers neither before it has both.
+// The service answers when it has received both requests.
 RUNNER_HANDLER(fetchAll) {
   std::string origin = runner::Request().raw_body();
   auto answers = runner::fetch_all({{origin + "/both"}, {origin + "/both", "POST", {{"x-a", "1"}}, "body"}});

@@ -12,11 +12,11 @@ import (
 	"runner.example/tests/harness"
 )
 
-// TestANewAppIsCompleteInEachLanguage makes, builds, checks and asks the app of each
-// language, and runs its own tests as its README.md says.
+// For each language a new app is created, built, checked and called, and its own tests are
+// run as its README.md says.
 func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 	t.Parallel()
-	cargo := []string{"CARGO_NET_OFFLINE=true"} // crates of Debian's packages
+	cargo := []string{"CARGO_NET_OFFLINE=true"} // crates come from Debian's packages
 	if os.Getenv("CARGO_TARGET_DIR") == "" {
 		if cache, err := os.UserCacheDir(); err == nil {
 			cargo = append(cargo, "CARGO_TARGET_DIR="+filepath.Join(cache, "runner-tests", "cargo")) // as make test does
@@ -24,14 +24,14 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 	}
 	for _, row := range []struct {
 		lang string
-		// before and own are commands of the README: what is typed before the first
-		// build, and the app's tests.
+		// before and own are commands of the README: before runs before the first build, own
+		// runs the app's tests.
 		before, own string
 		module      string
 	}{
 		{"ts", "", "node --test test/", "build/my_app.wasm"},
 		{"go", "", "cd handlers/greetings && go test", "build/greetings.wasm"},
-		{"rust", "", "", "build/greetings.wasm"}, // its tests take what a whole build takes: the soak runs them
+		{"rust", "", "", "build/greetings.wasm"}, // its tests need a whole build; the long form runs them
 		{"c", "", "cc -o build/greeting_test handlers/greetings/greeting_test.c && build/greeting_test", "build/greetings.wasm"},
 		{"as", "npm install --prefix handlers/greetings", "node --test test/", "build/greetings.wasm"},
 	} {
@@ -64,13 +64,13 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 	}
 }
 
-// greets asks what every new app answers.
+// greets calls the handlers that every new app has.
 func greets(t *testing.T, a *harness.App) {
 	s, token := a.Serve(), a.Token("greetings")
 	s.Matches(200, `\{"name":"world","text":"hello world"\}`, "GET", "/v1/hello/world", "", token)
 	s.Matches(400, `.*"detail":"there is nobody to greet".*`, "GET", "/v1/hello/nobody", "", token)
 	s.Matches(201, `\{.*"name":"ada".*\}`, "POST", "/v1/greetings", `{"name":"ada","text":"good morning"}`, token)
-	harness.NextMillisecond() // the newest comes first
+	harness.NextMillisecond() // the list is sorted by time
 	s.Matches(201, `.*`, "POST", "/v1/greetings", `{"name":"bob","text":"é \"quoted\""}`, token)
 	s.Matches(200, `\[\{"name":"bob","text":"é \\"quoted\\""\},\{"name":"ada","text":"good morning"\}\]`, "GET", "/v1/greetings", "", token)
 	s.Matches(200, `\[\{"name":"ada","text":"good morning"\}\]`, "GET", "/v1/greetings?name=ada", "", token)
@@ -84,7 +84,7 @@ func greets(t *testing.T, a *harness.App) {
 	s.Stop()
 }
 
-// shell runs a line in the app's folder.
+// runInShell runs a line in the app's directory.
 func runInShell(a *harness.App, line string) {
 	a.T.Helper()
 	if line == "" {

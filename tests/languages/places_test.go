@@ -15,8 +15,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// places is the example in C, built by the runner and served, with tokens of its two
-// scopes.
+// places builds and serves the C example, and returns tokens of its two scopes.
 func places(t *testing.T) (s *harness.Server, editor, reader string) {
 	t.Helper()
 	a := harness.NewApp(t, "", "")
@@ -58,8 +57,8 @@ func TestAnAppInCServes(t *testing.T) {
 	s.Matches(404, `.*`, "DELETE", at, "", editor)
 }
 
-// Around places everywhere, by the poles and the date line too, as many are found as
-// looking at all of them finds.
+// Around points on the whole earth, with the poles and the date line, the search finds the
+// same places as a comparison with all of them.
 func TestEveryNearbyPlaceIsFound(t *testing.T) {
 	s, editor, reader := places(t)
 	seed := uint64(time.Now().UnixNano())
@@ -113,7 +112,7 @@ func TestEveryNearbyPlaceIsFound(t *testing.T) {
 	}
 }
 
-// distance is that of two points on a sphere of the earth's size, by their vectors.
+// distance is the distance of two points on a sphere of the earth's size, in km.
 func distance(lat1, lon1, lat2, lon2 float64) float64 {
 	vector := func(lat, lon float64) [3]float64 {
 		lat, lon = lat*math.Pi/180, lon*math.Pi/180

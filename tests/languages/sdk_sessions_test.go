@@ -68,7 +68,7 @@ func TestHandlersInTypeScriptOpenSessionsAndCheckWebhooks(t *testing.T) {
 
 	now := time.Now()
 	signed := harness.SignedStandard("msg_1", now, "{}")
-	for range 2 { // it remembers nothing
+	for range 2 { // verifying does not record the delivery
 		if got := s.Want(200, nil, "POST", "/hook", "{}", signed...); got.Body != fmt.Sprintf(`{"id":"msg_1","timestamp":%d}`, now.Unix()) {
 			t.Errorf("a signed request: %s", got.Body)
 		}

@@ -11,8 +11,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// typed is a folder of the tests or an example, with its types and the tsconfig.json
-// of a new app.
+// typed copies an app with its handlers, generates its types, and adds the tsconfig.json of
+// a new app.
 func typed(t *testing.T, folder string) *harness.App {
 	t.Helper()
 	a := harness.NewApp(t, "", "")
@@ -104,7 +104,7 @@ func TestExamplesAndNewAppsPassTheTypeChecker(t *testing.T) {
 	}
 }
 
-// Without entities, and without generated types, names are free and rows are any.
+// Without entities or without generated types, any name is accepted and rows have type any.
 func TestAnAppWithoutEntitiesMayUseAnyNames(t *testing.T) {
 	for name, keep := range map[string]bool{"with the types of the schema": true, "without": false} {
 		a := typed(t, harness.Testdata("types"))

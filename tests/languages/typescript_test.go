@@ -17,8 +17,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// shop is the app in the folder typescript, built by the runner and served, with a
-// token of its scope orders.
+// shop builds and serves the app in testdata/typescript, and returns a token of its scope
+// orders.
 func shop(t *testing.T) (*harness.Server, string) {
 	t.Helper()
 	a := harness.NewApp(t, "", "")
@@ -104,7 +104,7 @@ func TestTypeScriptReachesRowsWithTheCallersAuthority(t *testing.T) {
 func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(500, `.*"code":"handler_failed".*`, "GET", "/v1/misspelt", "", token)
-	s.Stop() // then the log is whole
+	s.Stop() // then the log is complete
 	if log := s.Stderr.String(); !strings.Contains(log, "handler misspelt: invalid: ") || !strings.Contains(log, " at misspelt (handlers/orders.ts:") {
 		t.Errorf("the log is\n%s", log)
 	}
@@ -188,7 +188,7 @@ func TestATypeScriptWebhookVerifiesItsBody(t *testing.T) {
 	}
 }
 
-// A runner that was built in a clone where nobody fetched the engine.
+// The runner was built from a clone without the engine.
 func TestARunnerWithoutTheEngineSaysHowToGetIt(t *testing.T) {
 	engine := harness.RepoFile("build/engine/quickjs.wasm")
 	without, bare := filepath.Join(t.TempDir(), "overlay.json"), filepath.Join(t.TempDir(), "runner")

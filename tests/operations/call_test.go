@@ -107,13 +107,13 @@ func newCallApp(t *testing.T) *harness.App {
 	}
 	a := harness.NewApp(t, callSchema, "[telemetry]\naccess_log = true\n[sandbox]\ncpu = \"60s\"\n", "hostile")
 	a.Write("build/books.wasm", string(module))
-	a.Token("desk") // makes the data folder
+	a.Token("desk") // creates the data directory
 	a.Write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")
 	a.Must("data", "import", "Org", "orgs.jsonl")
 	return a
 }
 
-// called is what runner call --json prints.
+// called is the output of runner call --json.
 type called struct {
 	RequestID, Code, Detail string
 	Status                  int
@@ -122,7 +122,7 @@ type called struct {
 	Body                    json.RawMessage
 }
 
-// calls runs runner call --json, which has to end with that status.
+// operatorCall runs runner call --json, which must end with the given status.
 func operatorCall(a *harness.App, status int, args ...string) (called, string) {
 	a.T.Helper()
 	r := a.Run(append([]string{"call", "--json"}, args...)...)
@@ -136,7 +136,7 @@ func operatorCall(a *harness.App, status int, args ...string) (called, string) {
 	return got, r.Stderr
 }
 
-// inBoth runs a test on an app without a server and on one with it.
+// inBoth runs a test on an app without a running server and with one.
 func inBoth(t *testing.T, run func(t *testing.T, a *harness.App, log func(stderr string) string)) {
 	t.Run("without a server", func(t *testing.T) {
 		run(t, newCallApp(t), func(stderr string) string { return stderr })
@@ -160,7 +160,7 @@ func TestOperatorsCallFunctionsThatAreNotExposed(t *testing.T) {
 		if !strings.Contains(log(r.Stderr), "closing 2026-10") {
 			t.Errorf("the log does not have what the function wrote:\n%s", log(r.Stderr))
 		}
-		// An exposed one too, beyond its limit of one a day.
+		// Operators may call an exposed function too, without its rate limit.
 		for range 2 {
 			if got := a.Must("call", "closedMonths"); got != `[{"org":"acme","month":"2026-10"},{"org":"blue","month":"2026-10"}]` {
 				t.Errorf("closedMonths: %s", got)
@@ -329,7 +329,7 @@ func TestFunctionsWithoutExposeHaveNoURL(t *testing.T) {
 			t.Errorf("%s /_call/book: %+v", method, p)
 		}
 	}
-	// The same export as a route's handler has the caller of the route.
+	// As a route's handler, the same export runs with the caller of the route.
 	if got := s.Do("POST", "/close", `{"month":"2026-10"}`); got.Status != 403 {
 		t.Errorf("POST /close: %d %s", got.Status, got.Body)
 	}

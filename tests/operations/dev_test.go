@@ -107,7 +107,7 @@ func TestADeletedHandlerIsReportedAndTheOldVersionServed(t *testing.T) {
 func TestTheLastOfManySavesIsServed(t *testing.T) {
 	s := harness.Develop(t)
 	last := ""
-	for i := range 60 { // some come while the one before is built or swapped in
+	for i := range 60 { // some files are saved while the version before is built or activated
 		last = fmt.Sprintf("save %d", i)
 		s.App.Write("handlers/hello.ts", harness.HelloSource(last))
 		<-time.After(time.Duration(i%7) * 5 * time.Millisecond)
@@ -252,7 +252,7 @@ func TestColorsAreUsedOnlyOnTerminals(t *testing.T) {
 	}
 }
 
-// terminal opens one: what is written to theirs is read from ours.
+// terminal opens a pseudoterminal: text written to theirs is read from ours.
 func terminal(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -409,7 +409,7 @@ func TestOnlyTheChangedDirectoryIsBuilt(t *testing.T) {
 
 func TestRemovedOutputIsBuiltAgain(t *testing.T) {
 	s := harness.Develop(t)
-	for _, folder := range []string{"build", "types"} { // at one stroke, before anything is made again
+	for _, folder := range []string{"build", "types"} { // renamed at once, before either is built again
 		if err := os.Rename(s.App.Path(folder), filepath.Join(t.TempDir(), folder)); err != nil {
 			t.Fatal(err)
 		}

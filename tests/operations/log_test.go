@@ -17,7 +17,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// servePipe starts serve with a pipe for its log, of which the test has the end to read.
+// servePipe starts serve with a pipe as its log, and returns the pipe's reading end.
 func servePipe(a *harness.App) (s *harness.Server, log *os.File) {
 	a.T.Helper()
 	log, w, err := os.Pipe()
@@ -50,8 +50,8 @@ func servePipe(a *harness.App) (s *harness.Server, log *os.File) {
 	return s, log
 }
 
-// flood sends requests over a few connections, and fails the test when an answer takes
-// too long.
+// flood sends requests over a few connections. The test fails when a response takes too
+// long.
 func flood(s *harness.Server, requests int) {
 	s.T.Helper()
 	const callers = 4
@@ -93,7 +93,7 @@ func floodRequests() int {
 	if harness.Soak {
 		return 200_000
 	}
-	return 4000 // far more than a pipe of 64 KiB and the queue hold
+	return 4000 // more than a pipe of 64 KiB and the queue can hold
 }
 
 func TestAnUnreadLogBlocksNothing(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAnUnreadLogBlocksNothing(t *testing.T) {
 	if s.Err != nil {
 		t.Errorf("serve ended with %v", s.Err)
 	}
-	if took := time.Since(began); took > 5*time.Second { // closing the store takes its own time
+	if took := time.Since(began); took > 5*time.Second { // closing the store is not limited
 		t.Errorf("the stop took %s, with a shutdown_timeout of 300ms", took)
 	}
 }
@@ -138,7 +138,7 @@ func TestDiscardedLogLinesAreCounted(t *testing.T) {
 		case "log lines discarded":
 			discarded += line.Lines
 		}
-		if discarded > 0 && !stopped { // and what was logged last is flushed
+		if discarded > 0 && !stopped { // the last lines are written at shutdown
 			stopped = true
 			_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 		}

@@ -68,11 +68,11 @@ export async function fail(req: RouteRequest) {
 }
 `
 
-// canary stands in every value of the test, and nowhere else: no id has a capital.
+// canary is a part of every secret and occurs nowhere else: ids have no capital letters.
 const canary = "c4n4ryBird"
 
-// canaryForms are the ways in which a canary shows: itself, and in base64 and hex
-// wherever in a value it stands.
+// canaryForms are the texts that reveal a canary: itself, in hex, and in base64 at any
+// offset.
 func canaryForms() []string {
 	forms := []string{canary, hex.EncodeToString([]byte(canary))}
 	for before := range 3 {
@@ -82,7 +82,7 @@ func canaryForms() []string {
 	return forms
 }
 
-// leaks fails the test where a text holds a secret.
+// leaks reports an error if a text contains a secret.
 func leaks(t *testing.T, where, text string) {
 	t.Helper()
 	for _, form := range canaryForms() {
@@ -92,7 +92,7 @@ func leaks(t *testing.T, where, text string) {
 	}
 }
 
-// keeper is an app with a secret from each place.
+// keeper is an app with a secret from each source.
 type keeper struct {
 	*harness.App
 	env, file, toml string
@@ -112,8 +112,7 @@ func newKeeper(t *testing.T) *keeper {
 	return k
 }
 
-// use sends everything that has to do with a secret, right and wrong, and looks at the
-// answers.
+// use sends valid and invalid requests that involve secrets, and checks the responses.
 func (k *keeper) use(s *harness.Server) {
 	k.T.Helper()
 	t, body, now := k.T.(*testing.T), `{"n":1}`, time.Now()
@@ -156,14 +155,14 @@ func (k *keeper) use(s *harness.Server) {
 	for n := range 3 {
 		send(500, "GET", fmt.Sprint("/v1/throw?n=", n), "")
 	}
-	got := s.Do("GET", "/v1/read", "") // the one that may
+	got := s.Do("GET", "/v1/read", "") // the one handler that returns secrets
 	var values []string
 	if err := json.Unmarshal([]byte(got.Body), &values); err != nil || len(values) != 3 || values[0] != k.env || values[1] != k.file || values[2] != k.toml {
 		t.Errorf("the handler reads %q (%v)", values, err)
 	}
 }
 
-// told looks at what a process wrote, which must have come to that.
+// told checks that a process wrote the texts, and no secret.
 func told(t *testing.T, where, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
@@ -176,7 +175,7 @@ func told(t *testing.T, where, text string, wants ...string) {
 
 func TestNoSecretInAnyOutput(t *testing.T) {
 	k := newKeeper(t)
-	if err := os.Remove(k.Path("data/cache")); err != nil { // a cache of its own is looked at too
+	if err := os.Remove(k.Path("data/cache")); err != nil { // so that the app has a cache of its own, which is searched too
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{

@@ -20,7 +20,7 @@ func TestFailedStartsSayWhatToFix(t *testing.T) {
 		args, env    []string
 		prepare      func(t *testing.T, a *harness.App)
 		status       int
-		says         []string // regular expressions, each of one line
+		says         []string // regular expressions, each of which matches one line
 	}{
 		{name: "bad schema", schema: "routes(\"/v1\", auth: apiKey(order_read)) {\n  GET /x -> hello\n}\napiKeys { scopes: { orders_read: @system(\"o\") { @grant read on Order } } }\n",
 			status: 3, says: []string{`^app\.schema:1:28: error\[E410\]: .*did you mean "orders_read"\?`}},
@@ -118,7 +118,7 @@ func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
 func TestSettingsComeFromFlagThenEnvironmentThenFile(t *testing.T) {
 	a := harness.NewApp(t, harness.TinySchema, "[front]\nlisten = \"127.0.0.1:1\"\n[store]\ndir = \"fromfile\"\n", "echo")
 	a.Env = []string{"RUNNER_STORE_DIR=fromenv"}
-	s := a.Serve() // its flag --listen beats the file
+	s := a.Serve() // its flag --listen overrides the file
 	if got := s.Do("GET", "/hello", ""); got.Status != 200 {
 		t.Errorf("got %d", got.Status)
 	}

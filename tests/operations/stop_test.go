@@ -21,7 +21,7 @@ func TestStoppingDoesNotWaitForARunningHandler(t *testing.T) {
 		"[runtime]\nshutdown_timeout = \"200ms\"\n[sandbox]\ninstances = 1\ncpu = \"60s\"\nqueue_wait = \"20ms\"\n", "echo", "hostile")
 	s := a.Serve()
 	go func() {
-		for { // until it gets the sandbox, which hello has now and then; then it may end in any way
+		for { // until it gets the sandbox, which /hello sometimes holds
 			if got, err := s.Try("GET", "/loop", ""); err != nil || got.Status != 503 {
 				return
 			}
@@ -48,7 +48,7 @@ func TestASignalToStopIsNotLostInReloads(t *testing.T) {
 	for range 20 {
 		_ = s.Cmd.Process.Signal(syscall.SIGHUP)
 	}
-	s.Stop() // fails the test when the server does not end
+	s.Stop() // fails the test if the server does not exit
 }
 
 // The time in which a client sends its body does not count as the handler's.
@@ -181,7 +181,7 @@ func TestAServerStopsWhenItsDataDirectoryIsGone(t *testing.T) {
 	for _, command := range []string{"serve", "dev"} {
 		s := a.Start(command)
 		a.Must("api-keys", "create", "--scope", "say", "--name", "x")
-		// At one stroke, as the server may make files there meanwhile.
+		// Renamed at once, because the server may create files there.
 		if err := os.Rename(a.Path("data"), filepath.Join(t.TempDir(), "data")); err != nil {
 			t.Fatal(err)
 		}

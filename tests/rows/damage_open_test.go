@@ -15,22 +15,22 @@ import (
 	"runner.example/tests/harness"
 )
 
-// folder is a copy of an app's data folder.
-type folder struct {
+// dataCopy is a copy of an app's data directory.
+type dataCopy struct {
 	dir    string
-	places []spot // one for each file and each part of it that is not zeros
+	places []position // one in each part of 4096 bytes that is not all zeros
 }
 
-// saveData copies the data folder of an app that is not served, but not the compiled
-// modules, which are shared.
-func saveData(a *harness.App) *folder {
+// saveData copies the data directory of an app without a running server, except the shared
+// compiled modules.
+func saveData(a *harness.App) *dataCopy {
 	a.T.Helper()
-	d := &folder{dir: filepath.Join(a.T.TempDir(), "data")}
-	_ = os.Remove(a.Path("data/runner.sock")) // left by a server that was killed
+	d := &dataCopy{dir: filepath.Join(a.T.TempDir(), "data")}
+	_ = os.Remove(a.Path("data/runner.sock")) // left by a killed server
 	if err := os.Remove(a.Path("data/cache")); err != nil {
 		a.T.Fatal(err)
 	}
-	copyFolder(a.T, a.Path("data"), d.dir)
+	copyDirectory(a.T, a.Path("data"), d.dir)
 	a.ShareCode()
 	const part = 4096
 	zero := make([]byte, part)
@@ -42,7 +42,7 @@ func saveData(a *harness.App) *folder {
 		name, _ := filepath.Rel(d.dir, path)
 		for at := 0; at < len(all); at += part {
 			if b := all[at:min(at+part, len(all))]; !bytes.Equal(b, zero[:len(b)]) {
-				d.places = append(d.places, spot{name, int64(at)})
+				d.places = append(d.places, position{name, int64(at)})
 			}
 		}
 		return err
@@ -53,27 +53,27 @@ func saveData(a *harness.App) *folder {
 	return d
 }
 
-// putData makes the copy the data folder of the app again.
-func putData(a *harness.App, d *folder) {
+// putData restores the app's data directory from the copy.
+func putData(a *harness.App, d *dataCopy) {
 	a.T.Helper()
 	if err := os.RemoveAll(a.Path("data")); err != nil {
 		a.T.Fatal(err)
 	}
-	copyFolder(a.T, d.dir, a.Path("data"))
+	copyDirectory(a.T, d.dir, a.Path("data"))
 	a.ShareCode()
 }
 
-func copyFolder(t testing.TB, from, to string) {
+func copyDirectory(t testing.TB, from, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", "-a", "--sparse=always", from, to).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
 
-// change changes one byte in one of the files, each as often as the others.
-func (d *folder) change(t *testing.T, random *rand.Rand, dir string) (what string) {
+// change flips one bit in one of the files, which are chosen with equal probability.
+func (d *dataCopy) change(t *testing.T, random *rand.Rand, dir string) (what string) {
 	t.Helper()
-	files := map[string][]spot{}
+	files := map[string][]position{}
 	var names []string
 	for _, p := range d.places {
 		if files[p.path] == nil {
@@ -88,15 +88,14 @@ func (d *folder) change(t *testing.T, random *rand.Rand, dir string) (what strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = spot{path, p.at + random.Int64N(min(4096, info.Size()-p.at))}
+	p = position{path, p.at + random.Int64N(min(4096, info.Size()-p.at))}
 	bit := random.IntN(8)
 	p.flip(t, bit)
 	return fmt.Sprintf("bit %d of byte %d of %s", bit, p.at, name)
 }
 
-// A byte of one file is changed after a stop or a kill. The server then refuses to
-// start, with exit status 3 and the name of the file, or what it answers is right or
-// 503.
+// One byte of a file is changed after a stop or a kill. The server then refuses to start,
+// with exit status 3 and the name of the file, or every response is correct or 503.
 func TestNoDamagedByteOfADataDirectoryIsServed(t *testing.T) {
 	t.Parallel()
 	tries := 6
@@ -136,7 +135,7 @@ func TestNoDamagedByteOfADataDirectoryIsServed(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, row := range []struct {
 		name    string
-		data    *folder
+		data    *dataCopy
 		rows    int
 		revoked []harness.APIKey
 	}{{"stopped", stopped, censusRows, revoked}, {"killed", killed, censusRows + added, append(revoked, last)}} {
@@ -169,8 +168,8 @@ func TestNoDamagedByteOfADataDirectoryIsServed(t *testing.T) {
 	}
 }
 
-// census asks for all that can be lost, and returns the answers that are neither right
-// nor 503.
+// census requests everything that can be lost, and returns the responses that are neither
+// correct nor 503.
 func census(s *harness.Server, rows int, live, revoked []harness.APIKey) (wrong []string) {
 	s.T.Helper()
 	ask := func(method, path string, key harness.APIKey, status int, want string) {

@@ -38,7 +38,7 @@ routes("/", auth: apiKey(teller), rateLimit: none) {
 
 const censusRows = 300
 
-// censusApp is an app with 300 rows, all of them in tables.
+// censusApp is an app with 300 rows, all of them in Badger's tables.
 func censusApp(t *testing.T) *harness.App {
 	t.Helper()
 	a := harness.NewApp(t, censusSchema, "")
@@ -53,8 +53,8 @@ func censusApp(t *testing.T) *harness.App {
 	return a
 }
 
-// placesOf returns where in the tables of the app the needle stands.
-func placesOf(t *testing.T, a *harness.App, needle string) (places []spot) {
+// placesOf returns the positions of a text in the app's tables.
+func placesOf(t *testing.T, a *harness.App, needle string) (places []position) {
 	t.Helper()
 	tables, err := filepath.Glob(a.Path("data/badger/*.sst"))
 	if err != nil || len(tables) == 0 {
@@ -70,21 +70,21 @@ func placesOf(t *testing.T, a *harness.App, needle string) (places []spot) {
 			if i < 0 {
 				break
 			}
-			places = append(places, spot{path, int64(from + i)})
+			places = append(places, position{path, int64(from + i)})
 			from += i + 1
 		}
 	}
 	return places
 }
 
-// spot is a byte of a file.
-type spot struct {
+// position is a byte of a file.
+type position struct {
 	path string
 	at   int64
 }
 
-// flip changes one bit there, and the same again changes it back.
-func (p spot) flip(t *testing.T, bit int) {
+// flip flips one bit there; a second call restores it.
+func (p position) flip(t *testing.T, bit int) {
 	t.Helper()
 	f, err := os.OpenFile(p.path, os.O_RDWR, 0)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestAServerWithDamagedTablesServesNoIncompleteResults(t *testing.T) {
 	s := a.Serve()
 	places := placesOf(t, a, "xxxx") // in the rows
 	if len(places) < censusRows {
-		t.Fatalf("%d places", len(places))
+		t.Fatalf("only %d positions found", len(places))
 	}
 	right := map[string]string{
 		"GET /all?by=name&direction=asc": "300", "GET /all?by=name&direction=desc": "300",
@@ -153,11 +153,11 @@ func TestAServerWithDamagedTablesServesNoIncompleteResults(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d requests refused, after %d of %d changes", refused, tries*len(right), met, tries)
-	if met < tries*9/10-2 { // the page before an index is in memory, as the index is: it is not read again
-		t.Errorf("only %d of %d changes were met", met, tries)
+	if met < tries*9/10-2 { // the page before a table's index stays in memory with the index
+		t.Errorf("only %d of %d changes were detected", met, tries)
 	}
 	if n := ask(); n > 0 {
-		t.Errorf("%d requests were refused after the damage was mended", n)
+		t.Errorf("%d requests were refused after the damage was undone", n)
 	}
 
 	p := places[0]
@@ -180,21 +180,21 @@ func TestAServerWithDamagedTablesServesNoIncompleteResults(t *testing.T) {
 	}
 }
 
-// A salvage that is ended by a signal leaves no rows behind.
+// A salvage that is stopped by a signal leaves no rows in its directory.
 func TestAnInterruptedSalvageLeavesNoFiles(t *testing.T) {
 	t.Parallel()
 	a := censusApp(t)
 	a.Serve().Stop()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		status, left := 0, ""
-		for try := 0; try < 20 && status == 0; try++ { // one that has ended before its signal tells nothing
+		for try := 0; try < 20 && status == 0; try++ { // until the signal arrives before the command has finished
 			dir := t.TempDir()
 			cmd := exec.Command(harness.Binary, "store", "salvage", filepath.Join(dir, "rescued.tar"))
 			cmd.Dir = a.Dir
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(harness.Timeout); ; { // until it has begun
+			for end := time.Now().Add(harness.Timeout); ; { // until the command has started to write
 				if all, err := filepath.Glob(filepath.Join(dir, ".salvage-*")); err != nil || len(all) > 0 {
 					break
 				}
@@ -203,7 +203,7 @@ func TestAnInterruptedSalvageLeavesNoFiles(t *testing.T) {
 				}
 			}
 			_ = cmd.Process.Signal(sig)
-			_ = cmd.Wait() // the state tells
+			_ = cmd.Wait() // ProcessState has the result
 			all, err := os.ReadDir(dir)
 			status, left = cmd.ProcessState.ExitCode(), fmt.Sprint(all, err)
 		}
@@ -229,7 +229,7 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 	if r := a.Run("store", "salvage", "early.tar"); r.Status != 1 || !strings.Contains(r.Stderr, "stop the server") {
 		t.Errorf("beside a server: %d %s", r.Status, r.Stderr)
 	}
-	s.Kill() // what was written last is in a log
+	s.Kill() // the newest rows are in Badger's log
 	if _, err := os.Stat(a.Path("early.tar")); err == nil {
 		t.Error("a file was left of a salvage that was refused")
 	}

@@ -17,7 +17,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// fields are the members of a JSON object, in order.
+// fields returns the names of a JSON object's members, in order.
 func fields(t testing.TB, object string) string {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(object))
@@ -130,7 +130,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		}
 		s.Want(400, nil, "PATCH", "/v1/orders/"+first.ID, `{`, partner)
 		s.Want(404, nil, "PATCH", "/v1/orders/01arz3ndektsv4rrffq69g5fav", `{"status":"open"}`, partner)
-		// The grant's where holds for the new row too, and a policy looks at both.
+		// The grant's condition applies to the new row too, and a policy to both rows.
 		s.Want(403, nil, "PATCH", "/v1/orders/"+second.ID, `{"status":"cancelled"}`, partner)
 		s.Want(200, nil, "PATCH", "/v1/orders/"+second.ID, `{"status":"shipped"}`, partner)
 		s.Want(200, nil, "PATCH", "/v1/orders/"+second.ID, `{"meta":{"late":true}}`, partner)
@@ -158,7 +158,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 			{401, body, harness.Signature(secret, body)[:70]},
 			{401, body, "sha256="},
 			{401, body, "sha256=zz"},
-			{400, "Hello, World!", harness.Signature(secret, "Hello, World!")}, // signed, but no JSON
+			{400, "Hello, World!", harness.Signature(secret, "Hello, World!")}, // signed, but not JSON
 			{400, `{"type":"payment.settled"}`, harness.Signature(secret, `{"type":"payment.settled"}`)},
 			{200, `{"type":"payment.failed","order":"A-2"}`, harness.Signature(secret, `{"type":"payment.failed","order":"A-2"}`)},
 		} {
@@ -527,7 +527,7 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 	}
 }
 
-// What one request writes, rows and keys alike, is there whole or not at all.
+// The rows and keys that one request writes are committed together or not at all.
 func TestRowsAndKeysOfARequestCommitTogether(t *testing.T) {
 	t.Parallel()
 	a := rowsApp(t, "")
@@ -565,8 +565,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// Every increment that was answered is counted once, and has its key; one that
-// met too many others is 409 and did nothing.
+// Every successful increment is counted once and has its key. One with too many conflicts
+// is 409 and changes nothing.
 func TestConflictingRequestsOverRowsAndKeysAreCommittedOnce(t *testing.T) {
 	t.Parallel()
 	a := rowsApp(t, "")
@@ -620,8 +620,7 @@ func TestConflictingRequestsOverRowsAndKeysAreCommittedOnce(t *testing.T) {
 	}
 }
 
-// Money neither appears nor vanishes, whoever transfers what at the same time,
-// and no account goes below zero.
+// Concurrent transfers keep the sum of all accounts, and no account goes below zero.
 func TestTransfersKeepTheSum(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -666,7 +665,7 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	}
 }
 
-// evolving is a schema over rows; each step of the test changes it.
+// evolving is a schema that the tests change over live rows.
 const evolving = `
 app evolving
 enum Colour { red, green, blue }
@@ -796,8 +795,8 @@ func TestKeysOfARemovedScopeAreReported(t *testing.T) {
 	}
 }
 
-// Requests go on while the schema changes under them: each is served by one
-// release or by the next, none fails for it, and none is lost.
+// While the schema changes, each request is served by the previous release or the next one.
+// None fails because of the change.
 func TestRequestsContinueDuringSchemaChanges(t *testing.T) {
 	a := harness.NewApp(t, evolving, "", "echo")
 	s := a.Serve()
@@ -845,8 +844,7 @@ func TestRequestsContinueDuringSchemaChanges(t *testing.T) {
 	}
 }
 
-// An answer of 200 is on the disk: what a server that was killed had answered is
-// there after the next start.
+// A status of 200 means that the commit is on disk: it survives a killed server.
 func TestCommittedRowsSurviveACrash(t *testing.T) {
 	a := harness.NewApp(t, evolving, "", "echo")
 	s := a.Serve()

@@ -14,8 +14,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// smallDisk mounts a new file system of so many bytes at dir until the test ends;
-// where it cannot, it skips the test.
+// smallDisk mounts a new file system of the given size at dir until the test ends. It skips
+// the test if it may not mount.
 func smallDisk(t *testing.T, kind, dir string, size int64) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -48,7 +48,7 @@ func smallDisk(t *testing.T, kind, dir string, size int64) {
 	})
 }
 
-// fillDisk writes a file until not a byte more fits.
+// fillDisk writes a file until the disk is full.
 func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -143,7 +143,8 @@ func TestAFullDiskRefusesOnlyWrites(t *testing.T) {
 	}
 }
 
-// startOnAFullDisk starts the server; nil if it ended with status 1 and one line.
+// startOnAFullDisk starts the server. It returns nil if the server exited, which it must do
+// with status 1 and one line.
 func startOnAFullDisk(t *testing.T, a *harness.App) *harness.Server {
 	t.Helper()
 	r := runUntilReady(a, "serve", "--listen", "127.0.0.1:0")
@@ -158,8 +159,8 @@ func startOnAFullDisk(t *testing.T, a *harness.App) *harness.Server {
 	return nil
 }
 
-// runUntilReady runs a command that serves until it says that it listens, and then
-// ends it: the status is -1. Else the result is that of the command.
+// runUntilReady starts a command that serves. When it listens, the command is killed and the
+// status is -1; otherwise the result is the command's.
 func runUntilReady(a *harness.App, args ...string) harness.Result {
 	a.T.Helper()
 	cmd := exec.Command(harness.Binary, args...)

@@ -104,7 +104,7 @@ func TestEveryLimitOfAHandlerHolds(t *testing.T) {
 func TestLogLinesOfAHandlerAreLimited(t *testing.T) {
 	for _, row := range []struct {
 		key  string
-		want int // lines, with the one that counts the rest
+		want int // lines, with the last one, which counts the dropped lines
 	}{{"", 20}, {"[sandbox]\nlog_lines = 3\n", 4}, {"[sandbox]\nlog_bytes = \"800b\"\n", 5}} {
 		s := harness.NewApp(t, boundsSchema, row.key, "bounds").Serve()
 		s.Do("GET", "/lines", "")
@@ -124,7 +124,7 @@ func TestTheBreakerCanBeDisabled(t *testing.T) {
 	}
 }
 
-// from makes requests from an address of loopback.
+// requestsFrom returns a function that sends requests from a loopback address.
 func requestsFrom(s *harness.Server, t *testing.T, address string) func(path string) string {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}

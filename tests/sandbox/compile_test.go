@@ -11,7 +11,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// oneFunction is a module whose handler "hello" has that code, and one local.
+// oneFunction returns a module whose handler "hello" has the given code and one local.
 func oneFunction(code ...[]byte) string {
 	num := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 	section := func(id byte, content ...[]byte) []byte {
@@ -27,7 +27,7 @@ func oneFunction(code ...[]byte) string {
 		section(10, []byte{1}, num(len(body)), body)))
 }
 
-// targets is a br_table of so many targets.
+// targets returns a br_table with n targets.
 func targets(n int) []byte {
 	return slices.Concat([]byte{0x41, 0, 0x0e}, binary.AppendUvarint(nil, uint64(n)), make([]byte, n+1))
 }
@@ -50,7 +50,7 @@ func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
 					t.Errorf("%s ends with status %d, want 3 and %q:\n%s", args[0], r.Status, row.want, r.Stderr)
 				}
 			}
-			// What is served before goes on.
+			// The previous release keeps serving.
 			if err := os.Rename(a.Path("build/large.wasm"), a.Path("large.wasm")); err != nil {
 				t.Fatal(err)
 			}
@@ -72,18 +72,18 @@ func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
 	}
 }
 
-// lastLine is the last line of a text that ends in one.
+// lastLine returns the last line of a text.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }
 
-// A module is compiled by another process when that may take long, which must find what
-// it needs when another program has taken its place, and know nothing of secrets.
+// A module that may take long to compile is compiled by another process, by the server and
+// by check.
 func TestALargeModuleIsCompiledAndServed(t *testing.T) {
 	for _, command := range []string{"serve", "check"} {
 		a := harness.NewApp(t, harness.TinySchema, "[sandbox]\ncompile_timeout = \"500ms\"\n")
-		// It is never run: of the estimate, which it passes, it takes a tenth.
+		// The estimate is above the limit; compiling takes a tenth of it.
 		a.Write("build/large.wasm", oneFunction([]byte{0x0f}, []byte(strings.Repeat("\x20\x00\x20\x00\x36\x02\x00", 20_000))))
 		switch command {
 		case "check":

@@ -20,8 +20,8 @@ routes("/", auth: none, rateLimit: none) {
 }
 `
 
-// latencies asks for the path n times, one after the other, and gives the
-// times in order of length.
+// latencies requests the path n times, one after the other, and returns the times in
+// ascending order.
 func latencies(s *harness.Server, path string, n int) []time.Duration {
 	s.T.Helper()
 	all := make([]time.Duration, n)
@@ -36,31 +36,30 @@ func latencies(s *harness.Server, path string, n int) []time.Duration {
 	return all
 }
 
-// With every sandbox but one taken by a spinning guest, another route is served,
-// and in the long form its slowest requests are not much slower than in a quiet
-// server of the same run.
+// While spinning guests hold all instance slots but one, another route is served. In the
+// long form its slowest requests are compared with those of an idle server.
 func TestAHandlerIsServedBesideSpinningOnes(t *testing.T) {
 	n := 100
 	if harness.Soak {
 		n = 2000
 	}
 	for _, row := range []struct {
-		places, loops, trees int // one handler leaves places to others
+		slots, loops, trees int // one handler may not take all slots
 	}{{4, 3, 0}, {16, 12, 3}} {
-		a := harness.NewApp(t, fairnessSchema, fmt.Sprintf("[sandbox]\ninstances = %d\ncpu = \"60s\"\n[runtime]\nshutdown_timeout = \"100ms\"\n", row.places), "echo", "hostile")
+		a := harness.NewApp(t, fairnessSchema, fmt.Sprintf("[sandbox]\ninstances = %d\ncpu = \"60s\"\n[runtime]\nshutdown_timeout = \"100ms\"\n", row.slots), "echo", "hostile")
 		s := a.Serve()
 		quiet := latencies(s, "/hello", n)
 		var guests sync.WaitGroup
 		for path, n := range map[string]int{"/loop": row.loops, "/longTree": row.trees} {
 			for range n {
-				guests.Go(func() { _, _ = s.Try("GET", path, "") }) // ended by the server's stop
+				guests.Go(func() { _, _ = s.Try("GET", path, "") }) // ends when the server stops
 			}
 		}
-		latencies(s, "/hello", 20) // until they spin
+		latencies(s, "/hello", 20) // until the others run
 		busy := latencies(s, "/hello", n)
 		p99 := func(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
-		t.Logf("%d of %d places spin: p50 %s quiet, %s beside them; p99 %s quiet, %s beside them: %.1f times",
-			row.loops+row.trees, row.places, quiet[n/2], busy[n/2], p99(quiet), p99(busy), float64(p99(busy))/float64(p99(quiet)))
+		t.Logf("%d of %d slots spin: p50 %s quiet, %s beside them; p99 %s quiet, %s beside them: %.1f times",
+			row.loops+row.trees, row.slots, quiet[n/2], busy[n/2], p99(quiet), p99(busy), float64(p99(busy))/float64(p99(quiet)))
 		if harness.Soak && p99(busy) > 10*p99(quiet) {
 			t.Errorf("p99 is %s beside loops and %s without: more than 10 times", p99(busy), p99(quiet))
 		}
@@ -96,9 +95,8 @@ func TestAHandlerThatKeepsRunningOutOfTimeIsUnavailable(t *testing.T) {
 	}
 }
 
-// A spinning handler is ended soon after its deadline. What that takes is told
-// beside what ending a handler that only sleeps takes, and beside what it takes
-// when others spin too.
+// A spinning handler is stopped soon after its deadline. The test logs the delay, compared
+// with a sleeping handler and with other spinning handlers.
 func TestDeadlinesAreKept(t *testing.T) {
 	n := 10
 	if harness.Soak {
@@ -117,7 +115,7 @@ routes("/", auth: none, rateLimit: none, timeout: 50ms) {
 		all := make([]time.Duration, n)
 		for i := range all {
 			began := time.Now()
-			// Beside others its time may be over while it stands in line.
+			// Beside others, the deadline may pass while the request is queued.
 			if got := s.Do("GET", path, ""); got.Status != 504 && got.Status != 503 {
 				t.Fatalf("%s: %d %s", path, got.Status, got.Body)
 			}
@@ -137,7 +135,7 @@ routes("/", auth: none, rateLimit: none, timeout: 50ms) {
 		loops.Go(func() { _, _ = s.Try("GET", "/loop", "") })
 	}
 	latencies(s, "/hello", 20)
-	// Another loop would be refused at once: there is one too many already.
+	// Another loop would be refused at once.
 	t.Logf("beside three loops: a sleep by %s, a tree of calls by %s", overshoot("/sleep"), overshoot("/treeTight"))
 	s.Stop()
 	loops.Wait()

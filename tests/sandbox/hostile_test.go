@@ -44,7 +44,7 @@ func TestMisbehavingHandlersFailAloneAndLeaveNoState(t *testing.T) {
 			}
 			for _, leak := range []string{"wasm", "stack", "unreachable", "wazero", "hostile", ".go:"} {
 				if strings.Contains(harness.MaskedID.ReplaceAllString(got.Body, "ID"), leak) {
-					t.Errorf("the answer tells of %q: %s", leak, got.Body)
+					t.Errorf("the response reveals %q: %s", leak, got.Body)
 				}
 			}
 			if next := s.Do("GET", "/clean", ""); next.Status != 200 {
@@ -54,7 +54,7 @@ func TestMisbehavingHandlersFailAloneAndLeaveNoState(t *testing.T) {
 	}
 	log := s.Stderr.String()
 	if !strings.Contains(log, "unreachable") {
-		t.Errorf("the log does not tell why a handler trapped:\n%s", log)
+		t.Errorf("the log does not say why a handler trapped:\n%s", log)
 	}
 }
 
@@ -129,7 +129,7 @@ func resourcesOf(s *harness.Server, t *testing.T) (r resources) {
 	return r
 }
 
-// guestLines gives the log's lines that come from guests.
+// guestLines returns the log lines of guests.
 func guestLines(s *harness.Server, t *testing.T) (lines []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(s.Stderr.String()) {
@@ -177,13 +177,13 @@ func TestLogLinesCannotBeForged(t *testing.T) {
 	}
 }
 
-// A queue that is full answers 503 within its wait.
+// A request that waits longer than queue_wait gets 503.
 func TestOverloadAnswers503(t *testing.T) {
 	a := harness.NewApp(t, strings.ReplaceAll(harness.HostileSchema, "timeout: 300ms", "timeout: 5s"), "[sandbox]\ninstances = 1\ncpu = \"60s\"\nqueue_wait = \"50ms\"\n", "echo", "hostile")
 	s := a.Serve()
 	busy := make(chan harness.Answer, 1)
 	go func() {
-		for { // until it gets the sandbox, which hello has now and then
+		for { // until it gets the sandbox, which /hello sometimes holds
 			got, err := s.Try("GET", "/loop", "")
 			if err != nil {
 				t.Error(err)
@@ -204,7 +204,7 @@ func TestOverloadAnswers503(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the only sandbox is taken, and nobody was refused")
+			t.Fatal("the only sandbox is in use, and no request was refused")
 		}
 	}
 	if got := <-busy; got.Status != 504 {
@@ -215,8 +215,7 @@ func TestOverloadAnswers503(t *testing.T) {
 	}
 }
 
-// Work that the host does for a guest is bounded before it is done: a handler
-// that asks for a lot of it ends at its deadline all the same.
+// Expensive work of the host for a guest is interrupted: the handler ends at its deadline.
 func TestExpensiveHostCallsEndAtTheDeadline(t *testing.T) {
 	s := harness.NewApp(t, `
 routes("/", auth: none, rateLimit: none, timeout: 200ms) {

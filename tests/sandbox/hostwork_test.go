@@ -33,36 +33,36 @@ routes("/", auth: none, rateLimit: none, timeout: 60s) {
 }
 `
 
-// hostWork is an app with rows of 60 kB, all alike.
+// hostWork is an app with equal rows of 60 kB.
 func hostWork(t *testing.T, rows int, cpu string) *harness.App {
 	t.Helper()
 	a := harness.NewApp(t, hostWorkSchema, fmt.Sprintf("[sandbox]\nbreaker = false\ninstances = 16\ncpu = %q\n[runtime]\nshutdown_timeout = \"100ms\"\n", cpu), "echo", "hostile")
-	a.Serve().Stop() // makes the data folder
+	a.Serve().Stop() // creates the data directory
 	line := `{"text":"` + strings.Repeat("a", 60_000) + `"}` + "\n"
 	a.Write("rows.jsonl", strings.Repeat(line, rows))
 	a.Must("data", "import", "Row", "rows.jsonl")
 	return a
 }
 
-// search is a count with 250 searches of each row's text, none of which finds
-// anything, and each of which is as slow as any.
+// search is a count with 250 searches in each row's text. None finds anything, and each
+// reads the whole text.
 func search() string {
 	part := strings.Repeat("a", 62) + "b"
 	return `{"from":"Row","where":[["or"` + strings.Repeat(`,["text","contains","`+part+`"]`, 250) + `]]}`
 }
 
-// processorTime is what the server has used of processors.
+// processorTime returns the CPU time that the server has used.
 func processorTime(s *harness.Server) time.Duration {
 	s.T.Helper()
 	var used unix.Timespec
-	const ofProcess = 2 // CPUCLOCK_SCHED, of all threads
+	const ofProcess = 2 // CPUCLOCK_SCHED of all threads
 	if err := unix.ClockGettime(int32(^s.Cmd.Process.Pid)<<3|ofProcess, &used); err != nil {
 		s.T.Fatal(err)
 	}
 	return time.Duration(used.Nano())
 }
 
-// What the host computes for a handler ends with the handler's processor time.
+// The host's work for a handler counts against the handler's CPU time.
 func TestHostWorkCountsAsCPUTimeOfTheHandler(t *testing.T) {
 	rows, cpu := 300, 200*time.Millisecond
 	if harness.Soak {
@@ -76,7 +76,7 @@ func TestHostWorkCountsAsCPUTimeOfTheHandler(t *testing.T) {
 	}
 	used := processorTime(s) - before
 	t.Logf("a count that may have %s used %s, what the request takes beside it included", cpu, used)
-	if used > cpu+cpu/4+50*time.Millisecond || used < cpu/10 { // on a busy machine time counts that others had
+	if used > cpu+cpu/4+50*time.Millisecond || used < cpu/10 { // the clock is not exact on a busy machine
 		t.Errorf("it used %s of a processor, and may have %s", used, cpu)
 	}
 	if got := s.Do("POST", "/op", `{"from":"Row","where":[["text","contains","aa"]]}`, "x-op: count"); got.Status != 200 || got.Body != fmt.Sprintf(`{"count":%d}`, rows) {
@@ -84,8 +84,8 @@ func TestHostWorkCountsAsCPUTimeOfTheHandler(t *testing.T) {
 	}
 }
 
-// Long work of the host takes turns as guests do: beside twelve of them another
-// handler is served as beside twelve guests that spin.
+// Long work of the host takes CPU slots like guests do. Another handler is served beside
+// twelve such requests as beside twelve spinning guests.
 func TestAHandlerIsServedBesideHostWork(t *testing.T) {
 	rows, n, rounds := 200, 100, 1
 	if harness.Soak {
@@ -97,14 +97,14 @@ func TestAHandlerIsServedBesideHostWork(t *testing.T) {
 		var others sync.WaitGroup
 		for range 12 {
 			others.Go(func() {
-				for { // until the server's stop ends them
+				for { // until the server stops
 					if got, err := s.Try(method, path, body, headers...); err != nil || got.Status != 200 {
 						return
 					}
 				}
 			})
 		}
-		latencies(s, "/hello", 20) // until they compute
+		latencies(s, "/hello", 20) // until the others run
 		all := latencies(s, "/hello", n)
 		s.Stop()
 		others.Wait()
@@ -121,18 +121,18 @@ func TestAHandlerIsServedBesideHostWork(t *testing.T) {
 	slices.Sort(loops)
 	ratio := float64(counts[rounds/2]) / float64(loops[rounds/2])
 	t.Logf("p99 beside counts is %.2f times that beside loops, by their medians", ratio)
-	if harness.Soak && ratio > 5 { // counts also have the collector work
+	if harness.Soak && ratio > 5 { // counts also cause garbage collection
 		t.Errorf("p99 beside counts is %s, beside loops %s", counts[rounds/2], loops[rounds/2])
 	}
 }
 
-// A body is checked for a caller without a credential within a small budget, and for
-// others within the route's time.
+// Checking the body of a caller without a credential has a small time limit. For other
+// callers it counts against the request's time.
 func TestCheckingABodyIsLimited(t *testing.T) {
 	a := hostWork(t, 1, "1s")
 	s := a.Serve()
 	text := strings.Repeat("a", 1999)                                  // fits
-	body := `{"names":[` + strings.Repeat(`"`+text+`",`, 500) + `""]}` // 1 MB, some 4 s
+	body := `{"names":[` + strings.Repeat(`"`+text+`",`, 500) + `""]}` // 1 MB; checking takes about 4 s
 	before := processorTime(s)
 	if got := s.Do("POST", "/form", body, "content-type: application/json"); harness.CheckAnswer(t, got) != "413 body_too_large" {
 		t.Errorf("a caller without a credential: %d %.300s", got.Status, got.Body)

@@ -323,7 +323,7 @@ func TestCORS(t *testing.T) {
 		{"OPTIONS", "/v1/things", []string{evil, "Access-Control-Request-Method: GET"}, 204, "", "", ""},
 		{"OPTIONS", "/v1/things", []string{"Origin: null", "Access-Control-Request-Method: GET"}, 204, "", "", ""},
 		{"OPTIONS", "/v1/things", []string{"Origin: https://app.example.com.evil.example", "Access-Control-Request-Method: GET"}, 204, "", "", ""},
-		{"OPTIONS", "/v1/things", []string{app, "Access-Control-Request-Method: PUT"}, 204, "", "", ""}, // the path has no route of this origin list
+		{"OPTIONS", "/v1/things", []string{app, "Access-Control-Request-Method: PUT"}, 204, "", "", ""}, // there is no PUT route, so this is a plain OPTIONS
 		{"OPTIONS", "/v1/things", []string{app}, 204, "", "", ""},
 		{"OPTIONS", "/v1/any", []string{evil, "Access-Control-Request-Method: GET"}, 204, "*", "GET", ""},
 		{"OPTIONS", "/v1/mine", []string{app, "Access-Control-Request-Method: GET"}, 204, "https://app.example.com", "GET", "true"},
