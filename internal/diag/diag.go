@@ -9,12 +9,12 @@ import (
 
 // Source is one file as its author wrote it.
 type Source struct {
-	// Name is how messages call the file.
+	// Name is the name of the file in messages.
 	Name string
 	Text []byte
 }
 
-// Pos is a place in a text. The zero value means "no particular place".
+// Pos is a position in a text. The zero value means that the position is unknown.
 type Pos struct {
 	// Offset counts bytes from 0.
 	Offset int
@@ -22,11 +22,10 @@ type Pos struct {
 	Line, Col int
 }
 
-// IsValid reports that p is a place and not the zero value.
+// IsValid reports whether p is not the zero value.
 func (p Pos) IsValid() bool { return p.Line > 0 }
 
-// Span is a piece of one file: Start belongs to it, End is the first place
-// behind it.
+// Span is a range of one file, from Start to before End.
 type Span struct {
 	File       string
 	Start, End Pos
@@ -35,7 +34,7 @@ type Span struct {
 // To returns the span from the start of s to the end of t.
 func (s Span) To(t Span) Span { return Span{File: s.File, Start: s.Start, End: t.End} }
 
-// String gives "file:line:col", or the file alone when the span has no place.
+// String returns "file:line:col", or only the file if the position is unknown.
 func (s Span) String() string {
 	if !s.Start.IsValid() {
 		return s.File
@@ -43,7 +42,7 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.File, s.Start.Line, s.Start.Col)
 }
 
-// Severity says whether a Diagnostic stops the work.
+// Severity distinguishes errors and warnings.
 type Severity int
 
 const (
@@ -51,7 +50,7 @@ const (
 	Warning
 )
 
-// String gives "error" or "warning".
+// String returns "error" or "warning".
 func (s Severity) String() string {
 	if s == Warning {
 		return "warning"
@@ -59,17 +58,17 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Diagnostic is one mistake, or one doubtful thing, at one place.
+// Diagnostic is an error or a warning at a position.
 type Diagnostic struct {
-	// Code is "E410" or "W302", empty where there is no table of codes.
+	// Code is "E410" or "W302"; empty for files without codes.
 	Code     string
 	Severity Severity
 	Span     Span
-	// Message is lower case, one line, and says what to do.
+	// Message is one line in lower case that says what to do.
 	Message string
 }
 
-// String gives the first line that Print writes: place, severity, message.
+// String returns the first line that Print writes: position, severity, message.
 func (d Diagnostic) String() string {
 	return d.Span.String() + ": " + d.label() + ": " + clean(d.Message)
 }
@@ -81,7 +80,7 @@ func (d Diagnostic) label() string {
 	return d.Severity.String() + "[" + d.Code + "]"
 }
 
-// MarshalJSON gives {code,severity,file,line,col,endLine,endCol,message}.
+// MarshalJSON returns {code,severity,file,line,col,endLine,endCol,message}.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code     string `json:"code"`
@@ -98,8 +97,8 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// List collects diagnostics. The zero value is empty and ready. A List is not
-// safe for concurrent use.
+// List is a list of diagnostics. The zero value is empty. A List is not safe for concurrent
+// use.
 type List []Diagnostic
 
 // Errorf adds an error at span.
@@ -112,15 +111,15 @@ func (l *List) Warnf(code string, span Span, format string, args ...any) {
 	*l = append(*l, Diagnostic{Code: code, Severity: Warning, Span: span, Message: fmt.Sprintf(format, args...)})
 }
 
-// Append adds all of other.
+// Append adds the diagnostics of other.
 func (l *List) Append(other List) { *l = append(*l, other...) }
 
-// HasErrors reports that at least one entry is an error.
+// HasErrors reports whether at least one entry is an error.
 func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Strict returns a copy of l in which every warning is an error. The codes stay.
+// Strict returns a copy of l in which every warning is an error with the same code.
 func (l List) Strict() List {
 	strict := slices.Clone(l)
 	for i := range strict {
@@ -129,8 +128,7 @@ func (l List) Strict() List {
 	return strict
 }
 
-// Sorted returns a copy of l ordered by file name, position and code, with
-// entries that say the same at the same place told once.
+// Sorted returns a copy of l ordered by file name, position and code, without duplicates.
 func (l List) Sorted() List {
 	sorted := slices.Clone(l)
 	slices.SortStableFunc(sorted, func(a, b Diagnostic) int {
@@ -147,7 +145,7 @@ func (l List) Sorted() List {
 	})
 }
 
-// MarshalJSON gives an array in sorted order; an empty list is [].
+// MarshalJSON returns an array in sorted order; an empty list is [].
 func (l List) MarshalJSON() ([]byte, error) {
 	return json.Marshal(append([]Diagnostic{}, l.Sorted()...))
 }

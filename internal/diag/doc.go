@@ -1,12 +1,11 @@
-// Package diag points at a place in a file, says what is wrong there and what
-// to do about it.
+// Package diag describes errors and warnings in files that a user wrote, with their
+// positions.
 //
-// Whoever reads a text written by a user (a schema, the configuration file)
-// collects Diagnostics in a List and goes on reading, so that every mistake of
-// a file is told at once. Printing is separate from finding: the same List
-// becomes lines for people or JSON for programs.
+// A package that reads such a file (a schema, the configuration) collects Diagnostics in a
+// List and continues, so that all errors are reported at once. A List is printed as text for
+// people or as JSON for programs.
 //
-// What always holds: lines and columns count from 1, a column is a Unicode code
-// point, and nothing of a source is printed that could steer a terminal.
-// What never happens here: reading files, exiting, deciding what is a mistake.
+// Invariants: lines and columns count from 1, and a column is a Unicode code point. Nothing
+// is printed that could control a terminal. The package does not read files, does not exit,
+// and does not decide what is an error.
 package diag

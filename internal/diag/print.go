@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxPrinted bounds what Print writes: behind it comes a count.
+	// maxPrinted is the number of entries that Print writes, before a count of the rest.
 	maxPrinted = 20
-	// maxColumns bounds how much of one source line is shown, in code points.
+	// maxColumns is how much of a source line is printed, in code points.
 	maxColumns = 160
 )
 
-// Print writes list to w, sorted, for people: for each entry a line that tools
-// can jump to and, when its file is among sources, the source line with carets
-// under the span. After 20 entries it writes how many more there are.
+// Print writes list to w as text, sorted. For each entry it writes a line with the position
+// in the form that editors parse and, if the file is in sources, the source line with carets
+// under the span. After 20 entries it writes the number of the others.
 func Print(w io.Writer, sources []Source, list List) error {
 	return print(w, sources, list, plain)
 }
@@ -76,7 +76,7 @@ func sourceLine(sources []Source, span Span) (string, bool) {
 	return "", false
 }
 
-// excerpt returns the part of line to show and the carets to put under it.
+// excerpt returns the part of line to print, and the carets under it.
 func excerpt(line string, span Span) (text, marks string) {
 	runes := []rune(clean(line))
 	start := min(max(span.Start.Col-1, 0), len(runes))
@@ -112,7 +112,7 @@ func excerpt(line string, span Span) (text, marks string) {
 	return before + string(runes) + after, b.String()
 }
 
-// clean replaces what could steer a terminal or break the line. It keeps the
+// clean replaces characters that could control a terminal or break the line. It keeps the
 // number of code points.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Suggest returns the candidate that word was most likely meant to be, or ""
-// when none is near. A candidate that differs only in case comes first, then
-// the one with the fewest typing slips (a letter missing, added, changed, or
-// two swapped); of equals the first given wins. word itself is never suggested.
+// Suggest returns the candidate that word probably means, or "" if none is similar. It
+// prefers a candidate that differs only in case, then the one with the smallest edit
+// distance (a letter missing, added, changed, or two swapped), then the first one. It never
+// returns word itself.
 func Suggest(word string, candidates ...[]string) string {
-	best, bestSlips := "", 0
+	best, bestDistance := "", 0
 	for _, group := range candidates {
 		for _, c := range group {
 			if c == word || c == "" {
@@ -19,17 +19,17 @@ func Suggest(word string, candidates ...[]string) string {
 			if strings.EqualFold(c, word) {
 				return c
 			}
-			n := slips(strings.ToLower(word), strings.ToLower(c))
-			if n <= allowed(word, c) && (best == "" || n < bestSlips) {
-				best, bestSlips = c, n
+			n := distance(strings.ToLower(word), strings.ToLower(c))
+			if n <= maxDistance(word, c) && (best == "" || n < bestDistance) {
+				best, bestDistance = c, n
 			}
 		}
 	}
 	return best
 }
 
-// DidYouMean returns ` (did you mean "x"?)` for what Suggest finds, or "": put
-// it behind a message.
+// DidYouMean returns ` (did you mean "x"?)` with the result of Suggest, or "", to append to a
+// message.
 func DidYouMean(word string, candidates ...[]string) string {
 	if s := Suggest(word, candidates...); s != "" {
 		return fmt.Sprintf(" (did you mean %q?)", s)
@@ -37,19 +37,18 @@ func DidYouMean(word string, candidates ...[]string) string {
 	return ""
 }
 
-// allowed is how many slips still look like slips: one in three letters.
-func allowed(a, b string) int { return min(max(len(a), len(b))/3, 4) }
+// maxDistance is the largest distance for a suggestion: one edit in three letters, at most 4.
+func maxDistance(a, b string) int { return min(max(len(a), len(b))/3, 4) }
 
-// slips is the Damerau-Levenshtein distance in which no piece is edited twice
-// (optimal string alignment).
-func slips(a, b string) int {
+// distance is the Damerau-Levenshtein distance (optimal string alignment).
+func distance(a, b string) int {
 	const far = 1 << 20
 	if len(a) > 4*64 || len(b) > 4*64 {
 		return far
 	}
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {
-		return far // no name is that long; keeps the work bounded
+		return far // names are not that long; this limits the work
 	}
 	var older []int
 	prev := make([]int, len(y)+1)
