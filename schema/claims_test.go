@@ -7,8 +7,7 @@ import (
 	"runner.example/schema"
 )
 
-// TestRulesCompareClaims: a claim is the JSON that it is, and one that is not there, or
-// null, makes every comparison unknown.
+// A claim has its JSON type. A comparison with an absent or null claim is unknown.
 func TestRulesCompareClaims(t *testing.T) {
 	claimed, err := schema.ReadClaims([]byte(`{
 		"plan": "pro", "level": 3, "share": 0.10, "big": 1e999999999, "beta": true, "none": null,
@@ -64,11 +63,11 @@ func TestRulesCompareClaims(t *testing.T) {
 	}
 }
 
-func TestClaimsAreReadStrictly(t *testing.T) {
+func TestReadClaimsRefusesInvalidJSON(t *testing.T) {
 	for _, bad := range []string{"", "null", "[]", `"a"`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":1} x`, `{"a":01}`,
 		`{"a":` + nested(70) + `}`} {
 		if claims, err := schema.ReadClaims([]byte(bad)); err == nil {
-			t.Errorf("%q is read as %v", bad, claims)
+			t.Errorf("%q: got %v, want an error", bad, claims)
 		}
 	}
 }

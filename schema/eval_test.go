@@ -11,8 +11,7 @@ import (
 	"runner.example/schema/compiler"
 )
 
-// issuer compiles an app in typed mode with one scope for each rule, named
-// r0, r1, ….
+// issuer compiles an app in typed mode with a scope r0, r1, … for each rule.
 func issuer(t *testing.T, rules ...string) *schema.Schema {
 	t.Helper()
 	var scopes []string
@@ -29,8 +28,8 @@ apiKeys { scopes: { ` + strings.Join(scopes, ",\n") + ` } }`
 	return s
 }
 
-// outcome tells the three truth values apart through the door that only true
-// opens: of an unknown rule the negation does not pass either.
+// outcome is the truth of a rule. MayIssue is true only for true, so outcome also asks for the
+// negation of the rule.
 func outcome(t *testing.T, rule string, by caller.Caller) string {
 	t.Helper()
 	s := issuer(t, rule, "not ("+rule+")")
@@ -45,9 +44,9 @@ func outcome(t *testing.T, rule string, by caller.Caller) string {
 
 var (
 	admin = caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1", Roles: []string{"admin", "other"}}
-	// nobody is a session without tenant and roles.
-	nobody = caller.Caller{Kind: caller.Session, UserID: "u1"}
-	key    = caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "r0", Capability: "r0", Tenant: "t1"}
+	// plain is a session without tenant and roles.
+	plain = caller.Caller{Kind: caller.Session, UserID: "u1"}
+	key   = caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "r0", Capability: "r0", Tenant: "t1"}
 )
 
 func TestLogicHasThreeValues(t *testing.T) {
@@ -64,27 +63,27 @@ func TestLogicHasThreeValues(t *testing.T) {
 		{"unknown", "unknown", "unknown", "unknown"},
 	} {
 		x, y := values[tt.x], values[tt.y]
-		if got := outcome(t, x+" and "+y, nobody); got != tt.and {
+		if got := outcome(t, x+" and "+y, plain); got != tt.and {
 			t.Errorf("%s and %s = %s, want %s", tt.x, tt.y, got, tt.and)
 		}
-		if got := outcome(t, x+" || "+y, nobody); got != tt.or {
+		if got := outcome(t, x+" || "+y, plain); got != tt.or {
 			t.Errorf("%s or %s = %s, want %s", tt.x, tt.y, got, tt.or)
 		}
 	}
 	for x, want := range map[string]string{"true": "false", "false": "true", "unknown": "unknown"} {
-		if got := outcome(t, "not "+values[x], nobody); got != want {
+		if got := outcome(t, "not "+values[x], plain); got != want {
 			t.Errorf("not %s = %s, want %s", x, got, want)
 		}
 	}
 }
 
-func TestRulesAreEvaluatedOfTheCaller(t *testing.T) {
+func TestRulesAreEvaluatedForTheCaller(t *testing.T) {
 	for _, tt := range []struct {
 		rule string
 		by   caller.Caller
 		want string
 	}{
-		// What the caller has.
+		// Values that the caller has.
 		{`auth.userId == "u1"`, admin, "true"},
 		{`auth.userId != "u1"`, admin, "false"},
 		{`auth.userId == "u2"`, admin, "false"},
@@ -96,24 +95,24 @@ func TestRulesAreEvaluatedOfTheCaller(t *testing.T) {
 		{`auth.tenant > "t0" and auth.tenant <= "t1" and auth.tenant >= "t1"`, admin, "true"},
 		{`auth.tenant < "t1"`, admin, "false"},
 
-		// What the caller does not have is unknown, also against null.
-		{`auth.tenant == "t1"`, nobody, "unknown"},
-		{`auth.tenant != "t1"`, nobody, "unknown"},
-		{`auth.tenant == null`, nobody, "unknown"},
-		{`auth.tenant != null`, nobody, "unknown"},
-		{`auth.tenant in []`, nobody, "unknown"},
-		{`auth.tenant not in ["t2"]`, nobody, "unknown"},
-		{`auth.tenant startsWith "t"`, nobody, "unknown"},
-		{`auth.tenant < "t2"`, nobody, "unknown"},
+		// Comparisons with absent values are unknown, also with null.
+		{`auth.tenant == "t1"`, plain, "unknown"},
+		{`auth.tenant != "t1"`, plain, "unknown"},
+		{`auth.tenant == null`, plain, "unknown"},
+		{`auth.tenant != null`, plain, "unknown"},
+		{`auth.tenant in []`, plain, "unknown"},
+		{`auth.tenant not in ["t2"]`, plain, "unknown"},
+		{`auth.tenant startsWith "t"`, plain, "unknown"},
+		{`auth.tenant < "t2"`, plain, "unknown"},
 		{`auth.keyId == auth.userId`, admin, "unknown"},
 		{`auth.userId == "u1"`, key, "unknown"},
 		{`auth.claims.plan == "pro"`, admin, "unknown"},
 		{`auth.claims.plan`, admin, "unknown"},
-		{`"t1" in ["t1", auth.tenant]`, nobody, "true"},
-		{`"t9" in ["t1", auth.tenant]`, nobody, "unknown"},
-		{`"t9" not in ["t1", auth.tenant]`, nobody, "unknown"},
+		{`"t1" in ["t1", auth.tenant]`, plain, "true"},
+		{`"t9" in ["t1", auth.tenant]`, plain, "unknown"},
+		{`"t9" not in ["t1", auth.tenant]`, plain, "unknown"},
 
-		// null is a value to == and !=; nothing is above or below it.
+		// == and != treat null as a value; it has no order.
 		{`auth.tenant == null`, admin, "false"},
 		{`auth.tenant != null`, admin, "true"},
 		{`null == null`, admin, "true"},
@@ -121,7 +120,7 @@ func TestRulesAreEvaluatedOfTheCaller(t *testing.T) {
 		{`1 < null`, admin, "false"},
 		{`null >= null`, admin, "false"},
 
-		// Roles are never absent, only empty.
+		// Roles are never absent, but may be empty.
 		{`auth.role == "admin"`, admin, "true"},
 		{`"other" == auth.role`, admin, "true"},
 		{`auth.role != "admin"`, admin, "false"},
@@ -130,11 +129,11 @@ func TestRulesAreEvaluatedOfTheCaller(t *testing.T) {
 		{`auth.role not in ["staff"]`, admin, "true"},
 		{`"admin" in auth.roles`, admin, "true"},
 		{`auth.roles contains "staff"`, admin, "false"},
-		{`auth.role == "admin"`, nobody, "false"},
-		{`auth.role != "admin"`, nobody, "true"},
-		{`auth.role in ["admin"]`, nobody, "false"},
-		{`auth.roles contains "admin"`, nobody, "false"},
-		{`auth.role == null`, nobody, "false"},
+		{`auth.role == "admin"`, plain, "false"},
+		{`auth.role != "admin"`, plain, "true"},
+		{`auth.role in ["admin"]`, plain, "false"},
+		{`auth.roles contains "admin"`, plain, "false"},
+		{`auth.role == null`, plain, "false"},
 		{`auth.roles == null`, admin, "false"},
 
 		// Literals.
@@ -152,7 +151,7 @@ func TestRulesAreEvaluatedOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestKeysAreIssuedByWhomTheScopeNames(t *testing.T) {
+func TestMayIssueFollowsTheScope(t *testing.T) {
 	typed := issuer(t, `auth.role == "admin"`)
 	scope := typed.Scope("r0")
 	anonymous := caller.Caller{Kind: caller.Anonymous, Roles: []string{"admin"}}
@@ -163,9 +162,9 @@ func TestKeysAreIssuedByWhomTheScopeNames(t *testing.T) {
 	}{
 		{"operator", caller.Caller{Kind: caller.System}, true},
 		{"admin", admin, true},
-		{"session without the role", nobody, false},
+		{"session without the role", plain, false},
 		{"key", key, false},
-		{"anonymous, whatever it claims", anonymous, false},
+		{"anonymous with roles", anonymous, false},
 	} {
 		if got := typed.MayIssue(scope, tt.by); got != tt.want {
 			t.Errorf("@issue, %s: %v, want %v", tt.name, got, tt.want)
@@ -181,7 +180,7 @@ apiKeys { scopes: { r0: @system("r0") { @grant read on Order } } }`)
 		untyped, typd bool
 	}{
 		{"operator", caller.Caller{Kind: caller.System}, true, true},
-		{"session", nobody, true, false},
+		{"session", plain, true, false},
 		{"admin", admin, true, false},
 		{"key", key, false, false},
 		{"anonymous", anonymous, false, false},

@@ -18,7 +18,7 @@ func mustCompile(t testing.TB, text string) *schema.Schema {
 	return s
 }
 
-// compileAll compiles one file and returns all that was found.
+// compileAll compiles one file and returns all diagnostics.
 func compileAll(text string) (*schema.Schema, diag.List) {
 	return compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 }

@@ -28,7 +28,7 @@ type Line { sku: string(1..8) count: int(1..99) = 1 sub: Line? partOfTheLineAbov
 routes("/", auth: none, rateLimit: none) { POST / -> x (input: OrderInput) }
 `
 
-func TestInputIsCheckedWhollyAtOnce(t *testing.T) {
+func TestCheckReportsAllErrorsOfAnInput(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	for _, tt := range []struct{ body, want string }{
 		{`{"number":"a","total":"1.50"}`, ``},
@@ -70,20 +70,19 @@ func TestInputIsCheckedWhollyAtOnce(t *testing.T) {
 	}
 }
 
-func TestMistakesOfAnInputAreTold100AtMost(t *testing.T) {
+func TestCheckReportsAtMost100Errors(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	var members []string
 	for i := range 5000 {
 		members = append(members, fmt.Sprintf(`"m%d":1`, i))
 	}
 	if found := typ.Check([]byte("{"+strings.Join(members, ",")+"}"), nil); len(found) != 100 || found[99].Field != "m99" {
-		t.Errorf("%d mistakes", len(found))
+		t.Errorf("%d errors", len(found))
 	}
 }
 
-// What is behind the last mistake that is told costs nothing: a body of 200 times the
-// size allocates as one that has just as many mistakes to tell.
-func TestNothingIsReadBehindTheLastMistakeThatIsTold(t *testing.T) {
+// A body that is 200 times as large, with as many reported errors, allocates the same.
+func TestCheckStopsReadingAfterTheLastReportedError(t *testing.T) {
 	s := mustCompile(t, inputForm+`entity Row { id: id title: string? }`)
 	typ := s.Type("OrderInput")
 	rows := schema.Type{Kind: schema.Relation, Entity: s.Entity("Row"), List: true}
@@ -106,12 +105,12 @@ func TestNothingIsReadBehindTheLastMistakeThatIsTold(t *testing.T) {
 			return testing.AllocsPerRun(1, func() { of.check(body, nil) })
 		}
 		if few, many := allocations(150), allocations(30_000); many > few+10 {
-			t.Errorf("%s: %g allocations with 150 mistakes, %g with 30,000", name, few, many)
+			t.Errorf("%s: %g allocations with 150 errors, %g with 30,000", name, few, many)
 		}
 	}
 }
 
-func TestOnlyTheFirstUnknownMembersAreToldWhatTheyMayBe(t *testing.T) {
+func TestOnlyTheFirstUnknownMembersGetSuggestions(t *testing.T) {
 	s := mustCompile(t, inputForm)
 	var members []string
 	for i := range 50 {
@@ -124,11 +123,11 @@ func TestOnlyTheFirstUnknownMembersAreToldWhatTheyMayBe(t *testing.T) {
 		}
 	}
 	if suggested != 5 {
-		t.Errorf("%d members were told that number may be meant, want 5", suggested)
+		t.Errorf("%d members got a suggestion, want 5", suggested)
 	}
 }
 
-func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
+func TestErrorsOfAnInputAreLimitedInSize(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	names := func(count int, filler string) []byte {
 		members := make([]string, count)
@@ -139,22 +138,22 @@ func TestWhatIsToldOfAnInputIsBounded(t *testing.T) {
 	}
 	found := typ.Check(names(1, strings.Repeat("é", 1_000_000)), nil)
 	if want := "first." + strings.Repeat("é", 94) + "…"; len(found) == 0 || found[0].Field != want {
-		t.Errorf("a long name is told as %.300q", found)
+		t.Errorf("a long name is reported as %.300q", found)
 	}
 	text, err := json.Marshal(typ.Check(names(5000, strings.Repeat(`\u0001`, 2000)), nil))
 	if err != nil || len(text) > 128<<10 {
-		t.Errorf("5,000 names of control characters are told in %d bytes, %v", len(text), err)
+		t.Errorf("5,000 names of control characters are reported in %d bytes, %v", len(text), err)
 	}
 	twice := `{"` + strings.Repeat(`x`, 200) + `":{"b":1,"b":2}}`
 	if broken := schema.JSONError([]byte(twice), nil); broken == nil || len(broken.Field) > 110 {
-		t.Errorf("a repeated member is told as %+v", broken)
+		t.Errorf("a repeated member is reported as %+v", broken)
 	}
 }
 
-// deepAndTwice gives a member twice at a path that is longer than mistakes are told with.
+// deepAndTwice repeats a member at a path that is longer than FieldError.Field may be.
 var deepAndTwice = `{"first":` + strings.Repeat(`{"partOfTheLineAbove":`, 50) + `{"sku":1,"sku":2}` + strings.Repeat("}", 51)
 
-func TestAMemberGivenTwiceIsToldHoweverDeepItStands(t *testing.T) {
+func TestARepeatedMemberIsReportedAtAnyDepth(t *testing.T) {
 	found := mustCompile(t, inputForm).Type("OrderInput").Check([]byte(deepAndTwice), nil)
 	want := schema.FieldError{Field: ("first" + strings.Repeat(".partOfTheLineAbove", 50))[:100] + "…", Message: "must not be given twice"}
 	if len(found) == 0 || found[len(found)-1] != want {
@@ -162,7 +161,7 @@ func TestAMemberGivenTwiceIsToldHoweverDeepItStands(t *testing.T) {
 	}
 }
 
-func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
+func TestJSONErrorHasTheFieldOfTheError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":[1,{"b":1,"b":2}]}`: "a[1].b: must not be given twice",
 		`{"a":1,}`:                ": is not JSON: invalid character '}' at start of string (expecting '\"')",
@@ -181,7 +180,7 @@ func TestBrokenJSONIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsFilledInHasWholeNumbersInDigits(t *testing.T) {
+func TestFillWritesWholeNumbersAsDigits(t *testing.T) {
 	typ := mustCompile(t, `type T { n: int? l: int[]? d: duration? f: float? j: json? x: decimal(6,2)? sub: T? deep: T[]? }`).Type("T")
 	for body, want := range map[string]string{
 		`{"n":1.0}`:                                   `{"n":1}`,
@@ -195,12 +194,12 @@ func TestWhatIsFilledInHasWholeNumbersInDigits(t *testing.T) {
 			t.Errorf("%s: %v", body, found)
 		}
 		if got, err := typ.Fill(nil, []byte(body), time.Time{}, nil); err != nil || string(got) != want {
-			t.Errorf("%s is filled in as %s, %v; want %s", body, got, err, want)
+			t.Errorf("Fill(%s) = %s, %v; want %s", body, got, err, want)
 		}
 	}
 }
 
-func TestTheSameInputIsToldTheSame(t *testing.T) {
+func TestCheckIsDeterministic(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	body := []byte(`{"b":1,"a":2,"lines":[1,2]}`)
 	if diff := cmp.Diff(typ.Check(body, nil), typ.Check(body, nil)); diff != "" {
@@ -232,7 +231,7 @@ func FuzzInput(f *testing.F) {
 			return
 		}
 		if broken := schema.JSONError(body, nil); broken != nil && len(mistakes) == 0 {
-			t.Fatalf("%q: nothing wrong, but %+v", body, broken)
+			t.Fatalf("%q: no errors, but %+v", body, broken)
 		}
 		if (err == nil) != (len(mistakes) == 0) {
 			t.Fatalf("%q: as a body %v, as a value %v", body, mistakes, err)

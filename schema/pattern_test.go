@@ -10,7 +10,7 @@ import (
 	"runner.example/schema"
 )
 
-// patternForm has patterns that cost as much as they may.
+// patternForm has patterns at the limits of their cost.
 const patternForm = `app a
 type Form {
   short: string(100)?
@@ -21,7 +21,7 @@ type Form {
 auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { POST /x -> x (input: Form) }`
 
-func TestAPatternMatchesTheSameInStepsAndAtOnce(t *testing.T) {
+func TestAPatternMatchesTheSameWithAndWithoutAMeter(t *testing.T) {
 	form := mustCompile(t, patternForm).Type("Form")
 	name := form.Fields[1].Type
 	var m cost.Meter
@@ -35,9 +35,9 @@ func TestAPatternMatchesTheSameInStepsAndAtOnce(t *testing.T) {
 	}
 }
 
-// What is checked between two looks at the clock takes some milliseconds at most, so
-// the check ends soon after the time that it may take.
-func TestCheckingABodyEndsInTime(t *testing.T) {
+// The work between two calls of the meter takes a few milliseconds, so Check ends soon after
+// its deadline.
+func TestCheckStopsWhenTheMeterFails(t *testing.T) {
 	form := mustCompile(t, patternForm).Type("Form")
 	long := strings.Repeat("a", 2000)
 	const most = 30 // those at the depth of brackets are the first 16

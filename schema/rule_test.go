@@ -20,8 +20,8 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// ruleWorld is a schema whose entity Row has fields of all kinds; its policies
-// are the rules under test.
+// ruleWorld is a schema whose entity Row has fields of all kinds. Its policies are the rules
+// under test.
 const ruleWorld = `auth { session cookie { idle: 30m } roles: [admin, staff, other] user: User tenant: Org }
 enum Color { red, green, blue }
 entity Org { id: id @@allow read to session }
@@ -63,8 +63,8 @@ entity Row {
   owner: User?
 `
 
-// compileRules compiles each rule as a policy for updates of Row and returns
-// them beside their trees.
+// compileRules compiles each rule as a policy for updates of Row, and returns the rules and
+// their trees.
 func compileRules(t *testing.T, rules ...string) (*schema.Entity, []*schema.Rule, []syntax.Expr) {
 	t.Helper()
 	var text strings.Builder
@@ -94,8 +94,8 @@ func compileRules(t *testing.T, rules ...string) (*schema.Entity, []*schema.Rule
 
 // ---- a naive interpreter of the tree ----
 
-// record is a row as plain data: null is nil, a number a *big.Rat, a time a
-// time.Time, a duration a time.Duration, the rest one of the types below.
+// record is a row as plain data: null is nil, a number is a *big.Rat, a time a time.Time, a
+// duration a time.Duration, and other values have the types below.
 type record map[string]any
 
 type (
@@ -107,7 +107,7 @@ type (
 	anyRole  []string
 )
 
-// naive sees what a rule sees.
+// naive is an interpreter with the same inputs as a rule.
 type naive struct {
 	row, old, new, outer record
 	who                  *caller.Caller
@@ -252,7 +252,7 @@ func (w naive) auth(name string) any {
 	return text[name]
 }
 
-// claim reads the claims' JSON anew.
+// claim reads the JSON of the claims.
 func (w naive) claim(name string) any {
 	if w.who == nil || w.who.Claims == nil {
 		return noValue{}
@@ -382,7 +382,7 @@ func same(x, y any) schema.Truth {
 	return truth(x == y)
 }
 
-// alike reads a literal as what it is compared with.
+// alike converts a literal to the type of the other side.
 func alike(x, y any) (any, any) { return like(x, y), like(y, x) }
 
 func like(x, y any) any {
@@ -446,8 +446,7 @@ const (
 	idC = "01j9zzzzzzzzzzzzzzzzzzzzzc" // of no row
 )
 
-// names are the operands of one group that a rule may use, outside and inside
-// exists.
+// names are the operands of a group that a rule can use, outside and inside exists.
 var names = map[string][2][]string{
 	"number": {
 		{"n", "m", "f", "d", "e", "old.n", "new.d", "new.n", "rel.n", "rel.d", "old.rel.n", "auth.claims.one"},
@@ -516,7 +515,7 @@ func (d dice) comparison(inside bool) string {
 		x, y = d.operand(group, inside), d.operand(group, inside)
 	}
 	member := func(elem, list string) string {
-		for group != "tags" && group != "nums" && strings.HasPrefix(elem, `"`) { // two literals are no comparison of the group
+		for group != "tags" && group != "nums" && strings.HasPrefix(elem, `"`) { // two literals are not a comparison of the group
 			elem = pick(d, names[group][btoi(inside)]...)
 		}
 		return pick(d, elem+" in "+list, elem+" not in "+list, list+" contains "+elem)
@@ -581,7 +580,7 @@ func (d dice) rule(depth int, inside bool) string {
 	return x
 }
 
-// record makes a row of an entity: as plain data, and as values.
+// record makes a random row of an entity, as plain data and as values.
 func (d dice) record(t *testing.T, e *schema.Entity, id string) (record, []schema.Value) {
 	t.Helper()
 	plain, values := record{}, make([]schema.Value, len(e.Fields))
@@ -693,7 +692,7 @@ func (d dice) caller() *caller.Caller {
 	return pick(d, &who, &who, &who, nil)
 }
 
-func TestRulesMeanWhatANaiveInterpreterSays(t *testing.T) {
+func TestRulesAgreeWithANaiveInterpreter(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	d := dice{rand.New(rand.NewPCG(seed, 0))}
@@ -731,8 +730,8 @@ func TestRulesMeanWhatANaiveInterpreterSays(t *testing.T) {
 	}
 }
 
-// scene makes the same random scene for both interpreters. Its Exists also
-// holds every Equality to its word.
+// scene makes the same random scene for both interpreters. Its Exists also checks every
+// Equality.
 func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
 	other, user := row.Field("rel").Type.Entity, row.Field("owner").Type.Entity
 	w := naive{others: map[string]record{}, rows: map[string]record{}, users: map[string]record{}, who: d.caller()}
@@ -774,7 +773,7 @@ func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
 				return false, err
 			}
 			if truth == schema.True && !met {
-				t.Errorf("an exists is true of %v, which does not meet an equality of it", inner.Row)
+				t.Errorf("an exists is true for %v, which violates one of its equalities", inner.Row)
 			}
 			exists = exists || truth == schema.True
 		}
@@ -783,7 +782,7 @@ func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
 	return w, s
 }
 
-func TestErrorsOfTheStoreAreErrorsOfTheRule(t *testing.T) {
+func TestEvalReturnsErrorsOfHopAndExists(t *testing.T) {
 	row, rules, _ := compileRules(t,
 		`rel.n == 1`, `flag or rel.n == 1`, `flag and rel.n == 1`, `not (rel.n == 1)`,
 		`exists(Other where n == 1)`, `not exists(Other where n == 1)`, `n == 1 or exists(Other where n == 1) or true`, `rel == rel2`)
@@ -826,7 +825,7 @@ func TestErrorsOfTheStoreAreErrorsOfTheRule(t *testing.T) {
 	}
 }
 
-func TestExistsTellsWhatAnIndexMayBeChosenBy(t *testing.T) {
+func TestExistsHasTheEqualitiesOfItsRule(t *testing.T) {
 	for rule, want := range map[string]string{
 		`n == 1 and s == outer.s and back == outer.id`:                    "n s back",
 		`1.0 == n and "a" == s and c == "red"`:                            "n s c",
@@ -856,7 +855,7 @@ func TestExistsTellsWhatAnIndexMayBeChosenBy(t *testing.T) {
 	}
 }
 
-func TestAnEqualityIsAValueOfTheFieldsOwnKind(t *testing.T) {
+func TestAnEqualityHasAValueOfTheFieldsKind(t *testing.T) {
 	_, rules, _ := compileRules(t, `exists(Other where n == 1.0 and d == 2 and s == auth.keyId and at == "2026-01-01T01:00:00+01:00" and c == outer.c)`)
 	scene := &schema.Scene{Caller: &caller.Caller{}, Exists: func(x *schema.Exists, s *schema.Scene) (bool, error) {
 		inner := s.InExists()
@@ -879,7 +878,7 @@ func TestAnEqualityIsAValueOfTheFieldsOwnKind(t *testing.T) {
 	}
 }
 
-func TestGrantsHaveARuleForEachEntity(t *testing.T) {
+func TestAGrantHasARuleForEachEntity(t *testing.T) {
 	const keys = `apiKeys { scopes: { k: @system("k") {
   @grant update on A, B where n == 1 and old.n != 2
   @grant delete on A
@@ -906,7 +905,7 @@ func TestGrantsHaveARuleForEachEntity(t *testing.T) {
 	}
 }
 
-func TestRulesOfUntypedModeNameTheMembersTheyNeed(t *testing.T) {
+func TestRulesInUntypedModeNameTheirMembers(t *testing.T) {
 	s := mustCompile(t, `apiKeys { scopes: { k: @system("k") {
   @grant read on A where status == "open" and (total > 1 or status in tags) and a.b == 1 or exists(B where x == 1)
   @grant update on B where old.total == new.total and total != 3 and owner == auth.userId
@@ -930,7 +929,7 @@ func TestRulesOfUntypedModeNameTheMembersTheyNeed(t *testing.T) {
 		}
 		return row
 	}
-	// What leads out of the row is unknown in untyped mode, and so never true.
+	// In untyped mode a relation is unknown, so the rule is never true.
 	if got, _ := rule.Eval(&schema.Scene{Row: free(`"open"`, "2", "[]")}); got != schema.Unknown {
 		t.Errorf("a rule with a.b: %v", got)
 	}
@@ -956,7 +955,7 @@ func TestRulesOfUntypedModeNameTheMembersTheyNeed(t *testing.T) {
 	}
 }
 
-func TestEvaluatingARuleAllocatesNothing(t *testing.T) {
+func TestEvalDoesNotAllocate(t *testing.T) {
 	row, rules, _ := compileRules(t,
 		`auth.role in ["admin", "staff"] and owner == auth.userId or n in [1, 2, m] and at < now`,
 		`d >= 1.5 and f != 0.1 and e < d and s startsWith "a" and rel.n != null and tags contains s`,

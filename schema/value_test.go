@@ -16,7 +16,7 @@ import (
 	"runner.example/schema"
 )
 
-// fieldOf compiles an entity with one field, declared as given, and returns it.
+// fieldOf compiles an entity with the declared field and returns the field.
 func fieldOf(t testing.TB, declared string) *schema.Field {
 	t.Helper()
 	const around = `auth { session cookie { idle: 30m } user: User }
@@ -35,7 +35,7 @@ type T {
 	return s.Type("T").Fields[0]
 }
 
-func TestValuesAreReadByTheirType(t *testing.T) {
+func TestParseReadsValuesOfEachType(t *testing.T) {
 	for _, tt := range []struct {
 		declared, raw string
 		want          string // as JSON, or an error's text
@@ -210,7 +210,7 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 			if !v.IsNull() {
-				t.Errorf("%s: %s: a value beside an error", tt.declared, tt.raw)
+				t.Errorf("%s: %s: got a value and an error", tt.declared, tt.raw)
 			}
 		} else {
 			got = string(typ.AppendJSON(nil, v))
@@ -221,14 +221,13 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 		if err == nil {
 			again, err := typ.Parse([]byte(got))
 			if err != nil || !again.Equal(v) {
-				t.Errorf("%s: what was written, %s, reads as %v, %v", tt.declared, got, again, err)
+				t.Errorf("%s: the output %s is parsed as %v, %v", tt.declared, got, again, err)
 			}
 		}
 	}
 }
 
-// hostile are texts that JSON readers are known to stumble over; none of them
-// is JSON that may come in.
+// hostile are texts that are known to break JSON parsers. None of them is valid input.
 var hostile = map[string]string{
 	"nothing":                            ``,
 	"blanks only":                        " \n\t",
@@ -288,13 +287,13 @@ func TestHostileJSONIsRefused(t *testing.T) {
 	for name, raw := range hostile {
 		start := time.Now()
 		if v, err := any.Parse([]byte(raw)); err == nil {
-			t.Errorf("%s: read as %s", name, any.AppendJSON(nil, v))
+			t.Errorf("%s: parsed as %s", name, any.AppendJSON(nil, v))
 		}
 		if v, err := free([]byte(raw)); err == nil {
-			t.Errorf("%s: read as %v", name, v)
+			t.Errorf("%s: parsed as %v", name, v)
 		}
 		if found := object.Check([]byte(raw), nil); len(found) == 0 {
-			t.Errorf("%s: passes as an object", name)
+			t.Errorf("%s: accepted as an object", name)
 		}
 		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s: took %v", name, took)
@@ -302,7 +301,7 @@ func TestHostileJSONIsRefused(t *testing.T) {
 	}
 }
 
-func TestHugeNumbersAreKeptAsWrittenInJSONAndRefusedElsewhere(t *testing.T) {
+func TestHugeNumbersAreUnchangedInJSONAndRefusedElsewhere(t *testing.T) {
 	for _, raw := range []string{"1e400", "-1e400", strings.Repeat("9", 5000), "0." + strings.Repeat("1", 5000), "1e-400000000000000000000", "1E+5"} {
 		any := &fieldOf(t, "json").Type
 		v, err := any.Parse([]byte(raw))
@@ -317,7 +316,7 @@ func TestHugeNumbersAreKeptAsWrittenInJSONAndRefusedElsewhere(t *testing.T) {
 	}
 }
 
-func TestValuesAreReadFromPlainText(t *testing.T) {
+func TestParseTextReadsValuesOfEachType(t *testing.T) {
 	for _, tt := range []struct{ declared, text, want string }{
 		{"string", `a "b"`, `"a \"b\""`},
 		{"string", "", `""`},
@@ -351,7 +350,7 @@ func TestValuesAreReadFromPlainText(t *testing.T) {
 	}
 }
 
-func TestWhatIsOnlyComparedNeedNotKeepToTheBounds(t *testing.T) {
+func TestParseOperandIgnoresBounds(t *testing.T) {
 	for _, tt := range []struct{ declared, raw, want string }{
 		{"string(1..2)", `"abc"`, `"abc"`},
 		{`string(9) @pattern("^a")`, `"b"`, `"b"`},
@@ -384,7 +383,7 @@ func TestWhatIsOnlyComparedNeedNotKeepToTheBounds(t *testing.T) {
 
 // ---- order ----
 
-// numbers are values of all kinds of numbers, with what they are.
+// numbers returns a random number as a value of a random kind, and as a *big.Rat.
 func numbers(d dice) (schema.Value, *big.Rat) {
 	rat := func(s string) *big.Rat {
 		r, _ := new(big.Rat).SetString(s)
@@ -427,7 +426,7 @@ func TestNumbersOfAllKindsCompareExactly(t *testing.T) {
 	}
 }
 
-func TestOnlyLikeValuesHaveAnOrder(t *testing.T) {
+func TestOnlyValuesOfTheSameKindHaveAnOrder(t *testing.T) {
 	values := []schema.Value{
 		{}, schema.BoolValue(false), schema.BoolValue(true), schema.IntValue(0), schema.TextValue(""), schema.TextValue("0"), schema.TimeValue(0),
 		schema.DateValue(0), schema.DurationValue(0), schema.BytesValue(""), schema.JSONValue("0"), schema.ListValue(nil),
@@ -462,7 +461,7 @@ func TestDecimalsAreOrderedByTheirText(t *testing.T) {
 		}
 		return v
 	}
-	// byText is the order that Text's comment promises.
+	// byText is the order that the comment of Text describes.
 	byText := func(a, b string) int {
 		x, below := strings.CutPrefix(a, "-")
 		y, below2 := strings.CutPrefix(b, "-")
@@ -487,7 +486,7 @@ func TestDecimalsAreOrderedByTheirText(t *testing.T) {
 	}
 }
 
-func TestReadingAValueHardlyAllocates(t *testing.T) {
+func TestParseAllocatesLittle(t *testing.T) {
 	for declared, tt := range map[string]struct {
 		raw string
 		max float64
@@ -510,7 +509,7 @@ func TestReadingAValueHardlyAllocates(t *testing.T) {
 	}
 }
 
-func TestNowAndTodayAreValues(t *testing.T) {
+func TestNowAndTodayConvertTimes(t *testing.T) {
 	at := time.Date(1969, 12, 31, 23, 30, 0, 999_999, time.FixedZone("", 3600))
 	typ := &fieldOf(t, "time").Type
 	if got := string(typ.AppendJSON(nil, schema.Now(at))); got != `"1969-12-31T22:30:00.000Z"` {
@@ -527,8 +526,8 @@ var valueTypes = []string{
 	"json", "bytes", "Color", "Other", "User", "string[]", "int[]?", "decimal(5,5)[]", "json?", "Line", `text(99) @pattern("^a*$")`,
 }
 
-// FuzzValue reads any bytes as a value of each type: whatever is read is written
-// as JSON that reads as the same value, and it fits what it was read as.
+// FuzzValue parses any bytes as a value of each type. Parsing the JSON of a value must return
+// the same value.
 func FuzzValue(f *testing.F) {
 	var types []*schema.Type
 	for i, declared := range valueTypes {
@@ -550,7 +549,7 @@ func FuzzValue(f *testing.F) {
 			return
 		}
 		if !jsontext.Value(raw).IsValid() {
-			t.Fatalf("%s: %q is not JSON and was read", typ, raw)
+			t.Fatalf("%s: %q is not JSON but was accepted", typ, raw)
 		}
 		out := typ.AppendJSON(nil, v)
 		if !jsontext.Value(out).IsValid() || !utf8.Valid(out) {

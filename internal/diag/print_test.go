@@ -91,7 +91,7 @@ func TestPrintShowsAPartOfALongLine(t *testing.T) {
 	}
 }
 
-func TestPrintLeavesOutTheCodeWhereThereIsNone(t *testing.T) {
+func TestPrintOmitsAnEmptyCode(t *testing.T) {
 	var list diag.List
 	list.Errorf("", span("runner.toml", 1, 2, 3), "unknown key %q%s", "lisen", diag.DidYouMean("lisen", []string{"listen"}))
 	want := "runner.toml:1:2: error: unknown key \"lisen\" (did you mean \"listen\"?)\n"
@@ -116,7 +116,7 @@ func TestPrintStopsAfterTwentyAndCountsTheRest(t *testing.T) {
 	}
 }
 
-func TestColourIsThereOnlyWhenAsked(t *testing.T) {
+func TestOnlyPrintColorWritesColours(t *testing.T) {
 	var list diag.List
 	list.Errorf("E1", span("a.schema", 1, 1, 2), "wrong")
 	list.Warnf("W1", span("a.schema", 1, 2, 3), "doubtful")
@@ -144,7 +144,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestPrintReportsThatItCouldNotWrite(t *testing.T) {
+func TestPrintReturnsWriteErrors(t *testing.T) {
 	var list diag.List
 	list.Errorf("E1", span("a.schema", 1, 1, 2), "wrong")
 	if err := diag.Print(brokenPipe{}, nil, list); err == nil {
@@ -152,7 +152,7 @@ func TestPrintReportsThatItCouldNotWrite(t *testing.T) {
 	}
 }
 
-func TestSortedOrdersByPlaceAndTellsOnce(t *testing.T) {
+func TestSortedOrdersByPositionWithoutDuplicates(t *testing.T) {
 	var list diag.List
 	list.Errorf("E2", span("b", 1, 1, 2), "b")
 	list.Errorf("E2", span("a", 10, 1, 2), "late")

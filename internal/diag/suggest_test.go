@@ -7,18 +7,18 @@ import (
 	"runner.example/internal/diag"
 )
 
-func TestSuggestFindsWhatWasMeant(t *testing.T) {
+func TestSuggestReturnsTheMostSimilarCandidate(t *testing.T) {
 	words := []string{"GET", "routes", "read", "rateLimit", "auth", "user", "use", "orders_read"}
 	for _, c := range []struct{ word, want string }{
-		{"get", "GET"},                // case alone
+		{"get", "GET"},                // only the case differs
 		{"rotes", "routes"},           // a letter missing
 		{"raed", "read"},              // two swapped
-		{"rate_limit", "rateLimit"},   // another habit
+		{"rate_limit", "rateLimit"},   // another naming style
 		{"authh", "auth"},             // one too many
-		{"usr", "user"},               // the first of two equally near
+		{"usr", "user"},               // the first of two equally similar
 		{"order_read", "orders_read"}, // in the middle
-		{"USE", "use"},                // case alone wins over near ones before it
-		{"read", ""},                  // the word itself is not what was meant instead
+		{"USE", "use"},                // only the case differs: wins over similar ones before it
+		{"read", ""},                  // never the word itself
 		{"fortnight", ""},
 		{"x", ""},
 		{"", ""},

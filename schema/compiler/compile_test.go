@@ -17,7 +17,7 @@ import (
 	"runner.example/schema/compiler"
 )
 
-// seedForm is the small form of the language, of which the rest is a superset.
+// seedForm is a small schema in untyped mode.
 const seedForm = `apiKeys {
   scopes: {
     orders_read: @system("orders.read") {
@@ -45,7 +45,7 @@ routes("/webhooks", auth: none) {
 }
 `
 
-// compile compiles one file and returns what was found as "line:col code".
+// compile compiles one file and returns the diagnostics as "line:col code".
 func compile(text string, opt compiler.Options) (*schema.Schema, []string) {
 	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, opt)
 	return s, brief(found)
@@ -59,7 +59,7 @@ func brief(found diag.List) []string {
 	return lines
 }
 
-// mustCompile compiles a text that may get warnings but no error.
+// mustCompile compiles a text that may get warnings but no errors.
 func mustCompile(t *testing.T, text string) *schema.Schema {
 	t.Helper()
 	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
@@ -78,7 +78,7 @@ func readExample(t *testing.T, name string) diag.Source {
 	return diag.Source{Name: name, Text: text}
 }
 
-func TestExamplesAreEntirelyClean(t *testing.T) {
+func TestExamplesHaveNoDiagnostics(t *testing.T) {
 	for _, name := range []string{"orders.schema", "tracker.schema"} {
 		s, found := compiler.Compile([]diag.Source{readExample(t, name)}, compiler.Options{})
 		if s == nil || len(found) > 0 {
@@ -87,7 +87,7 @@ func TestExamplesAreEntirelyClean(t *testing.T) {
 	}
 }
 
-func TestSeedFormCompilesAndIsWarnedAbout(t *testing.T) {
+func TestUntypedSchemaCompilesWithWarnings(t *testing.T) {
 	s, found := compile(seedForm, compiler.Options{})
 	want := []string{"18:5 W203", "18:5 W418", "24:3 W416"}
 	if diff := cmp.Diff(want, found); diff != "" {
@@ -98,7 +98,7 @@ func TestSeedFormCompilesAndIsWarnedAbout(t *testing.T) {
 	}
 }
 
-func TestRoutesCarryWhatHoldsForThem(t *testing.T) {
+func TestRoutesHaveTheirEffectiveSettings(t *testing.T) {
 	perMinute := []schema.RateLimit{{ID: "app.schema:13:53", Count: 600, Per: time.Minute}}
 	want := []schema.Route{
 		{Method: "GET", Path: "/v1/orders", Handler: "listOrders", Auth: schema.Auth{Scopes: []string{"orders_read"}}, Limits: perMinute},
@@ -140,7 +140,7 @@ functions(auth: session(admin), timeout: 3s, rateLimit: 7/hour by user, verify: 
 }
 `
 
-func TestInnermostSettingReplacesTheOuterOne(t *testing.T) {
+func TestAnInnerSettingReplacesTheOuterOne(t *testing.T) {
 	s := mustCompile(t, settingsForm)
 	limits := []schema.RateLimit{
 		{ID: "app.schema:7:15", Count: 100, Per: time.Second, By: "ip"},
@@ -172,7 +172,7 @@ func TestInnermostSettingReplacesTheOuterOne(t *testing.T) {
 	}
 }
 
-func TestFunctionsCarryWhatHoldsForThem(t *testing.T) {
+func TestFunctionsHaveTheirEffectiveSettings(t *testing.T) {
 	s := mustCompile(t, settingsForm)
 	limits := []schema.RateLimit{{ID: "app.schema:18:57", Count: 7, Per: time.Hour, By: "user"}}
 	verify := &schema.Verify{Scheme: "slack", Secret: "HOOK"}
@@ -194,7 +194,7 @@ func TestFunctionsCarryWhatHoldsForThem(t *testing.T) {
 	}
 }
 
-func TestScopesCarryGrantsAndKeySettings(t *testing.T) {
+func TestScopesHaveGrantsAndKeySettings(t *testing.T) {
 	s, _ := compiler.Compile([]diag.Source{readExample(t, "tracker.schema")}, compiler.Options{})
 	keys := s.APIKeys
 	day := 24 * time.Hour
@@ -226,7 +226,7 @@ func TestScopesCarryGrantsAndKeySettings(t *testing.T) {
 	}
 }
 
-func TestModesAndLimitsPrintAsTheyAreWritten(t *testing.T) {
+func TestAuthModesAndRateLimitsPrintInSchemaSyntax(t *testing.T) {
 	s := mustCompile(t, settingsForm)
 	for i, want := range []string{
 		"anyOf(session(admin, staff), apiKey(a, b))",
@@ -250,14 +250,14 @@ func TestModesAndLimitsPrintAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestFilesShareOneNamespaceInNameOrder(t *testing.T) {
+func TestFilesShareANamespaceInNameOrder(t *testing.T) {
 	files := []diag.Source{
 		{Name: "b.schema", Text: []byte("app other\nroutes(\"/\", auth: apiKey(k)) {\n  GET /x -> b\n}\n")},
 		{Name: "a.schema", Text: []byte("app shop\napiKeys { scopes: { k: @system(\"k\") { @grant read on Order } } }\nroutes(\"/\", auth: apiKey(k)) {\n  GET /x -> a\n}\n")},
 	}
 	s, found := compiler.Compile(files, compiler.Options{})
 	if s != nil {
-		t.Error("a schema with mistakes was returned")
+		t.Error("got a schema in spite of errors")
 	}
 	var got []string
 	for _, d := range found {
@@ -272,7 +272,7 @@ func TestFilesShareOneNamespaceInNameOrder(t *testing.T) {
 	}
 }
 
-func TestBoundsFollowTheServersLimits(t *testing.T) {
+func TestOptionsLimitBodiesAndTimeouts(t *testing.T) {
 	const text = `routes("/", auth: none, rateLimit: none, body: 2mb, timeout: 5s) { GET / -> x }`
 	for _, tt := range []struct {
 		opt  compiler.Options
@@ -288,7 +288,7 @@ func TestBoundsFollowTheServersLimits(t *testing.T) {
 	}
 }
 
-func TestServerMayPermitPrivateOriginsAndPlainCookies(t *testing.T) {
+func TestOptionsPermitPrivateOriginsAndPlainCookies(t *testing.T) {
 	const text = `outbound { allow: ["http://10.0.0.1:8080", "https://localhost", "http://8.8.8.8", "http://api.example.com"] }
 auth { session cookie("sid") { idle: 30m } }
 `
@@ -302,14 +302,14 @@ auth { session cookie("sid") { idle: 30m } }
 	}
 }
 
-func TestASchemaTellsEachOriginOnce(t *testing.T) {
+func TestOutboundOriginsHaveNoDuplicates(t *testing.T) {
 	s, found := compile(`outbound { allow: ["https://a.example.com", "https://b.example.com:8443", "https://a.example.com"] }`, compiler.Options{})
 	if want := []string{"https://a.example.com", "https://b.example.com:8443"}; len(found) > 0 || !cmp.Equal(s.Outbound, want) {
 		t.Errorf("%v %v, want %v", s.Outbound, found, want)
 	}
 }
 
-func TestTwoThousandRoutesAreTheMost(t *testing.T) {
+func TestRoutesAreLimitedInNumberAndLength(t *testing.T) {
 	many := func(n int) string {
 		var b strings.Builder
 		b.WriteString("routes(\"/\", auth: none, rateLimit: none) {\n")
@@ -331,8 +331,8 @@ func TestTwoThousandRoutesAreTheMost(t *testing.T) {
 	}
 }
 
-func TestSkippedPartsHideNoNames(t *testing.T) {
-	// The scope that cannot be read may be the one that the route asks for.
+func TestNamesInUnreadablePartsAreNotReportedAsMissing(t *testing.T) {
+	// The unreadable scope may be the one that the route uses.
 	_, found := compile(`apiKeys {
   scopes: {
     orders read: @system("a") { @grant read on Order }
@@ -343,12 +343,12 @@ routes("/v1", auth: apiKey(orders_read)) {
 }
 `, compiler.Options{})
 	if len(found) != 1 || !strings.HasPrefix(found[0], "3:") {
-		t.Errorf("found %v, want one mistake, on line 3", found)
+		t.Errorf("found %v, want one error, on line 3", found)
 	}
 }
 
 func TestHugeSchemasAreCheckedInBoundedTime(t *testing.T) {
-	// Thousands of unknown names, each near to thousands of known ones.
+	// Thousands of unknown names, each similar to thousands of known ones.
 	var routes, scopes strings.Builder
 	for i := range 7000 {
 		fmt.Fprintf(&routes, "GET /r%d -> h (auth: apiKey(scope_name_x%d))\n", i, i)
@@ -357,14 +357,14 @@ func TestHugeSchemasAreCheckedInBoundedTime(t *testing.T) {
 	text := "apiKeys { scopes: {\n" + scopes.String() + "} }\nroutes(\"/\") {\n" + routes.String() + "}\n"
 	began := time.Now()
 	if s, found := compile(text, compiler.Options{}); s != nil || len(found) < 7000 {
-		t.Errorf("%d mistakes found in %d bytes", len(found), len(text))
+		t.Errorf("%d errors found in %d bytes", len(found), len(text))
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }
 
-func TestMissingHandlersAreFoundAmongExports(t *testing.T) {
+func TestCheckHandlersReportsMissingExports(t *testing.T) {
 	s := mustCompile(t, settingsForm)
 	if found := s.CheckHandlers([]string{"tidy", "all", "put", "post", "hook", "make", "memory"}); len(found) != 0 {
 		t.Errorf("found %v", found)
@@ -384,7 +384,7 @@ func TestMissingHandlersAreFoundAmongExports(t *testing.T) {
 	}
 }
 
-func TestKeyIsOfTheScopeOfItsNameElseOfTheOnlyOneWithItsCapability(t *testing.T) {
+func TestScopeOfPrefersTheNameOverTheCapability(t *testing.T) {
 	s := mustCompile(t, `apiKeys { scopes: {
   a: @system("one") { @grant read on Order },
   b: @system("two") { @grant read on Order },
@@ -450,7 +450,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// checkModel checks what holds of every model.
+// checkModel checks the invariants of a model.
 func checkModel(t *testing.T, s *schema.Schema) {
 	t.Helper()
 	checkFields := func(owner string, fields []*schema.Field) {
@@ -459,7 +459,7 @@ func checkModel(t *testing.T, s *schema.Schema) {
 				t.Errorf("%s.%s: %+v", owner, f.Name, f)
 			}
 			if v, err := f.Type.Parse(f.Type.AppendJSON(nil, f.Default)); f.HasDefault && (err != nil || !v.Equal(f.Default)) {
-				t.Errorf("%s.%s: the default %v is no value of its type: %v", owner, f.Name, f.Default, err)
+				t.Errorf("%s.%s: the default %v is not a value of its type: %v", owner, f.Name, f.Default, err)
 			}
 		}
 	}
@@ -501,7 +501,7 @@ func checkModel(t *testing.T, s *schema.Schema) {
 	}
 }
 
-func TestASchemaThatDeclaresNothingIsWarnedAbout(t *testing.T) {
+func TestAnEmptySchemaGetsAWarning(t *testing.T) {
 	for _, text := range []string{"", "// not yet\n"} {
 		s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 		if s == nil || len(found) != 1 || found[0].Severity != diag.Warning || !strings.Contains(found[0].Message, "the schema is empty") {
@@ -509,11 +509,11 @@ func TestASchemaThatDeclaresNothingIsWarnedAbout(t *testing.T) {
 		}
 	}
 	if _, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte("routs {}")}}, compiler.Options{}); strings.Contains(fmt.Sprint(found), "the schema is empty") {
-		t.Errorf("a schema that cannot be read: %v", found)
+		t.Errorf("an unreadable schema: %v", found)
 	}
 }
 
-func TestOnlyHTTPSAndFilesGiveTheKeysOfAProvider(t *testing.T) {
+func TestJWKSMustBeAnHTTPSURLOrAFile(t *testing.T) {
 	for place, want := range map[string]bool{
 		"https://login.example/keys": true, "https://login.example:8443/keys?v=1": true, "keys.json": true,
 		"/etc/keys.json": true, "../keys.json": true, "http://127.0.0.1:9/keys": true, "http://localhost/keys": true, "http://[::1]:9/keys": true,
@@ -529,7 +529,7 @@ func TestOnlyHTTPSAndFilesGiveTheKeysOfAProvider(t *testing.T) {
 	}
 }
 
-func TestCookiesHaveNamesThatBrowsersKeep(t *testing.T) {
+func TestCookieNamesMustBeAcceptedByBrowsers(t *testing.T) {
 	for name, want := range map[string]struct{ strict, insecure bool }{
 		"__Host-session": {true, true}, "__Host-a.b_c-1": {true, true}, "sid": {false, true},
 		"": {}, "__Host-": {}, "__Host-a b": {}, "__Host-a;b": {}, "__Host-a=b": {}, "__Host-ä": {}, `__Host-"a"`: {}, "__Host-a,b": {},
@@ -546,7 +546,7 @@ func TestCookiesHaveNamesThatBrowsersKeep(t *testing.T) {
 	}
 }
 
-func TestAUserNeverIdlesLongerThanTheSessionLasts(t *testing.T) {
+func TestIdleCannotBeLongerThanAbsolute(t *testing.T) {
 	for settings, want := range map[string]bool{
 		"": true, "idle: 12h": true, "absolute: 10m": true, "idle: 1h, absolute: 1h": true, "absolute: 90d, idle: 7d": true,
 		"idle: 13h": false, "idle: 2h, absolute: 1h": false, "absolute: 1h, idle: 61m": false,
@@ -557,7 +557,7 @@ func TestAUserNeverIdlesLongerThanTheSessionLasts(t *testing.T) {
 	}
 }
 
-func TestFilesOfKeysStandBesideTheSchema(t *testing.T) {
+func TestRelativeJWKSFilesAreInTheAppDirectory(t *testing.T) {
 	for place, want := range map[string]string{
 		"keys.json": "/app/keys.json", "../keys.json": "/keys.json", "/etc/keys.json": "/etc/keys.json", "https://login.example/keys": "https://login.example/keys",
 	} {
@@ -568,8 +568,8 @@ func TestFilesOfKeysStandBesideTheSchema(t *testing.T) {
 	}
 }
 
-// TestARouteLeavesTheOriginsOfItsGroup by `cors: none`, as it leaves a rate.
-func TestARouteLeavesTheOriginsOfItsGroup(t *testing.T) {
+// `cors: none` removes the setting of the group, as `rateLimit: none` does.
+func TestCORSNoneRemovesTheOriginsOfTheGroup(t *testing.T) {
 	s, found := compile(`routes("/", auth: none, rateLimit: none, cors: ["https://app.example.com"]) { GET /a -> x  GET /b -> x (cors: none) }`, compiler.Options{})
 	if s == nil || len(s.Routes[0].CORS) != 1 || s.Routes[1].CORS != nil {
 		t.Errorf("%+v, %v", s, found)

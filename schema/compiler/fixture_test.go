@@ -17,9 +17,9 @@ import (
 	"runner.example/schema/compiler"
 )
 
-var update = flag.Bool("update", false, "rewrite what the fixtures print (the expected codes stay)")
+var update = flag.Bool("update", false, "rewrite the printed diagnostics of the fixtures")
 
-// codes are all diagnostics that need no running server.
+// codes are all codes that Compile and CheckHandlers report.
 var codes = strings.Fields(`
 	E001 E002 E003 E004 E005 E006 E007
 	E100 E101 E102 E103 E104 E105 E106 E107 E109 E110 E120
@@ -37,8 +37,8 @@ var (
 	exportsLine = regexp.MustCompile(`(?m)^//! exports:(.*)$`)
 )
 
-// fixture is a schema file that carries what is expected of it as comments:
-// `//! LINE:COL CODE`, and `//! exports: a b` for the names that modules export.
+// fixture is a schema file with its expected diagnostics in comments, `//! LINE:COL CODE`. The
+// comment `//! exports: a b` has the names that modules export.
 type fixture struct {
 	src    diag.Source
 	expect []string
@@ -65,7 +65,7 @@ func (f fixture) check() diag.List {
 	return found.Sorted()
 }
 
-func TestFixturesGetExactlyTheDiagnosticsTheyExpect(t *testing.T) {
+func TestFixturesHaveTheExpectedDiagnostics(t *testing.T) {
 	paths, err := filepath.Glob("testdata/fixtures/*.schema")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no fixtures: %v", err)
@@ -113,7 +113,7 @@ func TestEveryCodeHasAFixture(t *testing.T) {
 			_, code, _ := strings.Cut(line, " ")
 			covered[code] = true
 			if !slices.Contains(codes, code) {
-				t.Errorf("%s expects %s, which is not among the known codes", path, code)
+				t.Errorf("%s expects %s, which is not a known code", path, code)
 			}
 		}
 	}

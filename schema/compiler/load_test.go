@@ -13,7 +13,7 @@ import (
 	"runner.example/schema/compiler"
 )
 
-func TestLoadReadsTheSchemaFilesOfAFolderInNameOrder(t *testing.T) {
+func TestLoadReadsTheSchemaFilesInNameOrder(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"b.schema": "app b", "a.schema": "app a", "notes.txt": "no", ".schema": "app c"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -36,7 +36,7 @@ func TestLoadReadsTheSchemaFilesOfAFolderInNameOrder(t *testing.T) {
 	}
 }
 
-func TestLoadOfAFolderWithoutSchemaSaysSo(t *testing.T) {
+func TestLoadFailsWithoutSchemaFiles(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), "has no *.schema file") {
 		t.Errorf("err = %v", err)
@@ -46,7 +46,7 @@ func TestLoadOfAFolderWithoutSchemaSaysSo(t *testing.T) {
 	}
 }
 
-func TestLoadReadsAHugeFileOnlyAsFarAsItTakesToRefuseIt(t *testing.T) {
+func TestLoadReadsOnlyTheBeginningOfAHugeFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.schema"), bytes.Repeat([]byte(" "), 3<<20), 0o600); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestLoadReadsAHugeFileOnlyAsFarAsItTakesToRefuseIt(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesAPipeInsteadOfWaitingForIt(t *testing.T) {
+func TestLoadRefusesAPipe(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.schema")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -16,7 +16,7 @@ import (
 
 const idA = "01j9zzzzzzzzzzzzzzzzzzzzza"
 
-// describe gives a field in one line: all that the model knows about it.
+// describe is a field on one line, with all its properties.
 func describe(f *schema.Field) string {
 	typ := f.Type
 	text := fmt.Sprintf("%d %s: %s %s", f.Pos, f.Name, typ.Kind, typ.String())
@@ -109,7 +109,7 @@ routes("/", auth: apiKey(k)) { GET / -> x }
 functions { f(a: int = 1, b: Input?) -> Line[]  g() }
 `
 
-func TestTheModelKeepsAllThatIsDeclared(t *testing.T) {
+func TestTheModelHasAllDeclarations(t *testing.T) {
 	s := mustCompile(t, modelForm)
 	var got []string
 	task := s.Entity("Task")
@@ -182,7 +182,7 @@ func TestTheModelKeepsAllThatIsDeclared(t *testing.T) {
 	checkModel(t, s)
 }
 
-func TestPoliciesKnowWhomTheyConcern(t *testing.T) {
+func TestPoliciesApplyToTheirAudience(t *testing.T) {
 	s := mustCompile(t, modelForm)
 	policies := s.Entity("Task").Policies
 	session, anonymous := &caller.Caller{Kind: caller.Session}, &caller.Caller{}
@@ -205,12 +205,12 @@ func TestPoliciesKnowWhomTheyConcern(t *testing.T) {
 		}
 		for _, who := range want.concerned {
 			if !p.Concerns(who) {
-				t.Errorf("policy %d does not concern %+v", i, who)
+				t.Errorf("policy %d does not apply to %+v", i, who)
 			}
 		}
 		for _, who := range want.not {
 			if p.Concerns(who) {
-				t.Errorf("policy %d concerns %+v", i, who)
+				t.Errorf("policy %d applies to %+v", i, who)
 			}
 		}
 	}
@@ -249,8 +249,7 @@ entity User { id: id @@allow read to session } entity Org { id: id @@allow read 
 	}
 }
 
-// The ids of users and tenants come from outside, whichever way they are named.
-func TestIdsOfUsersAndTenantsMayBeNamedByOthers(t *testing.T) {
+func TestIDsOfUsersAndTenantsMayBeExternal(t *testing.T) {
 	s := mustCompile(t, modelForm)
 	task := s.Entity("Task")
 	for _, tt := range []struct {

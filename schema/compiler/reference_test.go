@@ -23,8 +23,7 @@ func referencePage(t *testing.T) string {
 	return string(page)
 }
 
-// The reference lists the diagnostics that there are, each once and in order.
-func TestTheReferenceHasEveryDiagnostic(t *testing.T) {
+func TestTheReferenceListsAllDiagnosticsInOrder(t *testing.T) {
 	var codes []string
 	var files []string
 	for _, pattern := range []string{"*.go", "../*.go", "../syntax/*.go"} {
@@ -51,28 +50,26 @@ func TestTheReferenceHasEveryDiagnostic(t *testing.T) {
 	}
 	slices.SortFunc(codes, func(a, b string) int { return strings.Compare(a[1:]+a, b[1:]+b) })
 	codes = slices.Compact(codes)
-	var told []string
+	var listed []string
 	for _, m := range regexp.MustCompile(`(?m)^\| ([EW]\d{3}) \| .+ \|$`).FindAllStringSubmatch(referencePage(t), -1) {
-		told = append(told, m[1])
+		listed = append(listed, m[1])
 	}
 	for _, code := range codes {
-		if !slices.Contains(told, code) {
+		if !slices.Contains(listed, code) {
 			t.Errorf("docs/schema.md does not have %s", code)
 		}
 	}
-	for _, code := range told {
+	for _, code := range listed {
 		if !slices.Contains(codes, code) {
 			t.Errorf("docs/schema.md has %s, which nothing reports", code)
 		}
 	}
-	if !t.Failed() && !slices.Equal(codes, told) {
-		t.Errorf("docs/schema.md has the codes in the order %v", told)
+	if !t.Failed() && !slices.Equal(codes, listed) {
+		t.Errorf("docs/schema.md has the codes in the order %v", listed)
 	}
 }
 
-// Every example of the reference is a schema without a mistake, in the form
-// that Format gives it.
-func TestTheReferencesExamplesAreSchemas(t *testing.T) {
+func TestExamplesOfTheReferenceAreValidAndFormatted(t *testing.T) {
 	examples := regexp.MustCompile("(?ms)^```schema\n(.*?)^```$").FindAllStringSubmatch(referencePage(t), -1)
 	if len(examples) < 5 {
 		t.Fatalf("found %d examples", len(examples))
@@ -86,7 +83,7 @@ func TestTheReferencesExamplesAreSchemas(t *testing.T) {
 		}
 		text, found := syntax.Format(src)
 		if found.HasErrors() || string(text) != m[1] {
-			t.Errorf("the one form of the example is\n%s", text)
+			t.Errorf("the formatted example is\n%s", text)
 		}
 	}
 }

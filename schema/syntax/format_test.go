@@ -14,7 +14,7 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// examples are schema files that must be free of mistakes.
+// examples are schema files without errors.
 func examples(t testing.TB) []diag.Source {
 	t.Helper()
 	return sources(t, "testdata/examples/*.schema")
@@ -37,7 +37,7 @@ func sources(t testing.TB, pattern string) []diag.Source {
 	return all
 }
 
-// sameMeaning compares trees without places and comments.
+// sameMeaning compares trees without positions and comments.
 var sameMeaning = []cmp.Option{
 	cmpopts.IgnoreTypes(diag.Span{}),
 	cmpopts.IgnoreFields(syntax.File{}, "Size", "Comments"),
@@ -51,8 +51,7 @@ func commentTexts(f *syntax.File) []string {
 	return texts
 }
 
-// checkFormat formats src, which must be free of mistakes, and checks all that
-// Format promises.
+// checkFormat formats src, which must have no errors, and checks the guarantees of Format.
 func checkFormat(t *testing.T, src diag.Source) string {
 	t.Helper()
 	once, diags := syntax.Format(src)
@@ -77,14 +76,14 @@ func checkFormat(t *testing.T, src diag.Source) string {
 	}
 	for line := range strings.Lines(string(once)) {
 		if trimmed := strings.TrimSuffix(line, "\n"); strings.TrimRight(trimmed, " ") != trimmed && !strings.Contains(string(src.Text), "/*") {
-			t.Fatalf("line ends in blanks: %q", line)
+			t.Fatalf("line ends with spaces: %q", line)
 		}
 	}
 	return string(once)
 }
 
-// tidy holds what the formatter must not stumble over.
-var tidy = []string{
+// formatCases are texts that are difficult to format.
+var formatCases = []string{
 	"",
 	"// only a comment\n\n\n// and another",
 	"app x // trailing\n/* own */ secret A\nsecret /* inside */ B\n// last\n",
@@ -106,12 +105,12 @@ func TestFormatKeepsMeaningAndComments(t *testing.T) {
 	for _, src := range examples(t) {
 		t.Run(src.Name, func(t *testing.T) { checkFormat(t, src) })
 	}
-	for i, text := range tidy {
-		t.Run(fmt.Sprint(i), func(t *testing.T) { checkFormat(t, diag.Source{Name: "tidy.schema", Text: []byte(text)}) })
+	for i, text := range formatCases {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { checkFormat(t, diag.Source{Name: "formatCases.schema", Text: []byte(text)}) })
 	}
 }
 
-func TestFormatHasOneLayout(t *testing.T) {
+func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"blocks are indented and arrows aligned": {
 			`routes("/v1",auth:apiKey(a),rateLimit:600/minute){GET /orders->list
@@ -167,14 +166,14 @@ func TestFormatHasOneLayout(t *testing.T) {
 	}
 }
 
-func TestFormatRefusesATextWithMistakes(t *testing.T) {
+func TestFormatRefusesATextWithErrors(t *testing.T) {
 	out, diags := syntax.Format(diag.Source{Name: "a.schema", Text: []byte("enum E { a\n")})
 	if out != nil || !diags.HasErrors() {
 		t.Errorf("got %q, %v", out, diags)
 	}
 }
 
-func TestFormatRefusesAResultThatCouldNotBeRead(t *testing.T) {
+func TestFormatRefusesAResultThatIsTooLarge(t *testing.T) {
 	text := "enum E {\n" + strings.Repeat("a\n", 1<<19-10) + "}"
 	out, diags := syntax.Format(diag.Source{Name: "a.schema", Text: []byte(text)})
 	if out != nil || len(diags) != 1 || diags[0].Code != "E007" {

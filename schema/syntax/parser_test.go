@@ -16,18 +16,18 @@ func parse(text string) (*syntax.File, diag.List) {
 	return syntax.Parse(diag.Source{Name: "a.schema", Text: []byte(text)})
 }
 
-// parseClean parses a text that must be free of mistakes.
+// parseClean parses a text without errors.
 func parseClean(t *testing.T, text string) *syntax.File {
 	t.Helper()
 	f, diags := parse(text)
 	if len(diags) > 0 {
-		t.Fatalf("mistakes in %s\n%v", text, diags)
+		t.Fatalf("errors in %s\n%v", text, diags)
 	}
 	return f
 }
 
-// mistakes lists what Parse says about text as "line:col code message".
-func mistakes(text string) []string {
+// errorsOf are the diagnostics of text as "line:col code message".
+func errorsOf(text string) []string {
 	_, diags := parse(text)
 	var got []string
 	for _, d := range diags.Sorted() {
@@ -36,7 +36,7 @@ func mistakes(text string) []string {
 	return got
 }
 
-func TestEachMistakeIsToldOnceAndHidesNoOther(t *testing.T) {
+func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want []string
@@ -142,27 +142,27 @@ func TestEachMistakeIsToldOnceAndHidesNoOther(t *testing.T) {
 		{"app a\xff", []string{"1:1 E007 file is not UTF-8 at byte 5"}},
 		{strings.Repeat(" ", 1<<20+1), []string{"1:1 E007 file is larger than 1 MiB"}},
 	} {
-		if d := cmp.Diff(c.want, mistakes(c.text)); d != "" {
+		if d := cmp.Diff(c.want, errorsOf(c.text)); d != "" {
 			t.Errorf("%.80q (- want, + got):\n%s", c.text, d)
 		}
 	}
 }
 
-func TestNestingStopsAtSixtyFourLevels(t *testing.T) {
+func TestNestingIsLimitedTo64Levels(t *testing.T) {
 	rule := func(open, closing string, n int) string {
 		return "entity A {\n@@allow read when " + strings.Repeat(open, n) + "a" + strings.Repeat(closing, n) + "\nid: id\n}"
 	}
 	for _, c := range []struct{ open, closing string }{{"(", ")"}, {"not ", ""}, {"exists(B where ", ")"}} {
 		parseClean(t, rule(c.open, c.closing, 63))
-		got := mistakes(rule(c.open, c.closing, 64))
+		got := errorsOf(rule(c.open, c.closing, 64))
 		if len(got) != 1 || !strings.HasSuffix(got[0], "E006 nested more than 64 levels deep") {
 			t.Errorf("64 of %q in a block: %v", c.open, got)
 		}
 	}
 }
 
-// A text of the largest size must neither take long nor exhaust the stack.
-func TestHostileTextsAreReadInBoundedTime(t *testing.T) {
+// A text of the maximum size must not take long or overflow the stack.
+func TestHostileTextsAreParsedInBoundedTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -185,7 +185,7 @@ func TestHostileTextsAreReadInBoundedTime(t *testing.T) {
 	}
 }
 
-func TestDocCommentsBelongToWhatFollows(t *testing.T) {
+func TestDocCommentsBelongToTheNextDeclaration(t *testing.T) {
 	f := parseClean(t, `
 /// An order.
 ///
@@ -227,7 +227,7 @@ apiKeys { scopes: {
 	}
 }
 
-func TestKeywordsMayNameAnything(t *testing.T) {
+func TestKeywordsCanBeNames(t *testing.T) {
 	parseClean(t, `
 enum routes { app, auth, secret, GET, POST // not a path
   entity type enum }
@@ -246,7 +246,7 @@ apiKeys { scopes: { scopes: @system("x") { @grant read on on, where fields (fiel
 `+"functions {\nfunctions(auth: string)\n}\nroutes(\"/\") {\nroutes(\"/x\") {\nGET /a -> GET\n}\n}\n")
 }
 
-func TestPathsAreReadOnlyBehindAMethod(t *testing.T) {
+func TestPathsAreReadOnlyAfterAMethod(t *testing.T) {
 	f := parseClean(t, "routes(\"/\") { GET //a->b\n POST\n /x/:id/*rest -> c PUT / -> d\nDELETE orders -> e }")
 	var got []string
 	for _, item := range f.Decls[0].(*syntax.RoutesDecl).Items {
@@ -333,7 +333,7 @@ func brackets(x syntax.Expr) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", x), "*syntax."), "Expr"))
 }
 
-func TestOperatorsBindAsTheGrammarSays(t *testing.T) {
+func TestOperatorsHaveTheirPrecedence(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"a or b and c", "[a or [b and c]]"},
 		{"a || b || c && d", "[[a or b] or [c and d]]"},
