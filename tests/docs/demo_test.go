@@ -85,7 +85,7 @@ func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	}
 	for i := range said {
 		if said[i][1] != want[i].status {
-			t.Errorf("docs/demo.md says %s for command %d, which answers %s", said[i][1], i+1, want[i].status)
+			t.Errorf("docs/demo.md has %s for command %d, which answers %s", said[i][1], i+1, want[i].status)
 		}
 	}
 

@@ -70,7 +70,7 @@ func TestTheStepsOfTheDevPageWork(t *testing.T) {
 				want := regexp.MustCompile("(?m)^" + form + "$")
 				for end := time.Now().Add(harness.Timeout); !want.MatchString(screen.String()[seen:]); <-time.After(5 * time.Millisecond) {
 					if time.Now().After(end) {
-						t.Fatalf("the page shows\n%sbut this comes:\n%s", line, screen.String()[seen:])
+						t.Fatalf("the page shows\n%sbut the output is:\n%s", line, screen.String()[seen:])
 					}
 				}
 				shown++

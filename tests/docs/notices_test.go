@@ -28,7 +28,7 @@ func TestTheNoticesNameAllLinkedModules(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(got.Stdout, "\n"+m.Path+" "+m.Version+" (") {
-			t.Errorf("%s %s is linked, and its licence is not told: run make generate", m.Path, m.Version)
+			t.Errorf("the licence of %s %s is missing: run make generate", m.Path, m.Version)
 		}
 	}
 	own, err := os.ReadFile(harness.RepoFile("LICENSE"))
@@ -43,7 +43,7 @@ func TestTheNoticesNameAllLinkedModules(t *testing.T) {
 		"LLVM's exception":      "with the LLVM Exceptions",
 	} {
 		if !strings.Contains(got.Stdout, part) {
-			t.Errorf("%s is not among the notices", what)
+			t.Errorf("%s is missing in the notices", what)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (s *shell) read(text string) string {
 	s.t.Helper()
 	const printed = "127.0.0.1:8080"
 	if s.address == "" && strings.Contains(text, printed) {
-		s.t.Fatalf("the page tells of %s before there is a server:\n%s", printed, text)
+		s.t.Fatalf("the page uses %s before a server runs:\n%s", printed, text)
 	}
 	return strings.NewReplacer("$HOME/runner", "$CHECKOUT", printed, s.address).Replace(text)
 }

@@ -32,7 +32,7 @@ func TestTheTestsThatSecurityNamesExist(t *testing.T) {
 		}
 	}
 	if all := len(regexp.MustCompile("`Test").FindAll(page, -1)); named < all {
-		t.Errorf("%d tests are named, and for %d of them the folder", all, named)
+		t.Errorf("%d tests are named, but only %d with their directory", all, named)
 	}
 }
 

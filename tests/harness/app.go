@@ -262,7 +262,7 @@ func AssertNotStored(t *testing.T, a *App, tokens ...string) {
 		text, err := os.ReadFile(path)
 		for _, token := range tokens {
 			if strings.Contains(string(text), token[4:24]) {
-				t.Errorf("%s holds the token %.8s…", path, token)
+				t.Errorf("%s contains the token %.8s…", path, token)
 			}
 		}
 		return err

@@ -103,7 +103,7 @@ func TestExposedFunctionsAreCalledWithCheckedParameters(t *testing.T) {
 		t.Errorf("defaults: %+v", filled)
 	}
 	if got := s.Do("POST", "/_call/echo", `{"name":"a","amount":9,"mood":"bad","at":"2026-01-02T03:04:05Z","note":null}`, key); got.Body != `{"name":"a","amount":9,"mood":"bad","at":"2026-01-02T03:04:05Z","note":null}` {
-		t.Errorf("what is given stays: %s", got.Body)
+		t.Errorf("given values must not change: %s", got.Body)
 	}
 	if got := s.Do("POST", "/_call/echo", `{"name":"a","amount":0.9e1,"mood":"good","at":"2026-01-02T03:04:05Z"}`, key); got.Body != `{"name":"a","amount":9,"mood":"good","at":"2026-01-02T03:04:05Z"}` {
 		t.Errorf("a whole number reaches the handler as %s", got.Body)

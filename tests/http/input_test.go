@@ -83,10 +83,10 @@ func TestAnInvalidJSONBodyIsReportedWithItsPosition(t *testing.T) {
 	}
 	unfinished := "{" + strings.Join(many, ",")
 	if p := s.Do("POST", "/orders", unfinished).Problem(t); p.Code != "invalid_json" {
-		t.Errorf("what is no JSON behind the last mistake that is told: %+v", p)
+		t.Errorf("invalid JSON after the last reported error: %+v", p)
 	}
 	if p := s.Do("POST", "/orders", unfinished+"}").Problem(t); p.Code != "invalid_input" {
-		t.Errorf("more mistakes than are told: %+v", p)
+		t.Errorf("more errors than are reported: %+v", p)
 	}
 	long := `{"` + strings.Repeat(`\u0001`, 600) + `":1}`
 	if got := s.Do("POST", "/orders", long); got.Status != 400 || len(got.Body) > 2000 {

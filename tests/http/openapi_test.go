@@ -82,7 +82,7 @@ func TestDocumentsOfAllSchemasAreValidOpenAPI(t *testing.T) {
 		a.Must("generate", "openapi", "--out", document, "--server", "https://api.example.com/base", "--api-version", "1.0.0")
 		documents = append(documents, document)
 		if stdout, written := a.Must("generate", "openapi", "--server", "https://api.example.com/base", "--api-version", "1.0.0"), harness.MustRead(t, document); stdout != written {
-			t.Errorf("%s: the second document is another one", file)
+			t.Errorf("%s: the second document differs", file)
 		}
 	}
 	if out := checkDocument(t, nil, "mistakes", documents...); len(out) > 0 {
@@ -113,7 +113,7 @@ func TestDocumentsOfAllSchemasAreValidOpenAPI(t *testing.T) {
 	found := string(checkDocument(t, nil, "mistakes", broken...))
 	for i, change := range wrong {
 		if !strings.Contains(found, broken[i]+": ") {
-			t.Errorf("%s is wrong, and nobody says so", change[0])
+			t.Errorf("%s is wrong, but the validator accepts it", change[0])
 		}
 	}
 }
@@ -213,7 +213,7 @@ functions(auth: none, rateLimit: none) { @expose take(`+strings.Join(declared, "
 	}
 	for _, p := range params {
 		if n := taken[p.name]; n < 2 || n == len(values) && p.name != "j" {
-			t.Errorf("%s %s took %d of %d values", p.name, p.declared, n, len(values))
+			t.Errorf("%s %s accepted %d of %d values", p.name, p.declared, n, len(values))
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestPatternsMeanTheSameInJSONSchema(t *testing.T) {
 			}
 		}
 		if matches == 0 || matches == len(texts) {
-			t.Errorf("%s matches %d texts of %d: that tells nothing", p, matches, len(texts))
+			t.Errorf("%s matches %d texts of %d: the test proves nothing", p, matches, len(texts))
 		}
 	}
 }
@@ -279,13 +279,13 @@ func TestResultsMatchTheDocument(t *testing.T) {
 		s.Do("POST", "/_call/refuses", ``, key), s.Do("POST", "/_call/wrongSum", `{"parts":[]}`, key),
 	} {
 		if refusal.Status < 400 {
-			t.Errorf("%d %s is no refusal", refusal.Status, refusal.Body)
+			t.Errorf("%d %s is not a problem document", refusal.Status, refusal.Body)
 		}
 		results = append(results, judged{"#/components/schemas/Problem", json.RawMessage(refusal.Body)})
 	}
 	for i, fits := range judge(t, a.Path("openapi.json"), results) {
 		if !fits {
-			t.Errorf("%s is no %s", results[i][1], results[i][0])
+			t.Errorf("%s is not a valid %s", results[i][1], results[i][0])
 		}
 	}
 	wrong := judge(t, a.Path("openapi.json"), []judged{{results[0][0], map[string]string{"total": "5"}}, {results[1][0], map[string]int{"shade": 1}}, {results[4][0], map[string]int{"status": 400}}})
@@ -376,11 +376,11 @@ func TestResponsesAndTheirHeadersAreInTheDocument(t *testing.T) {
 		seen[got.Status] = true
 		headers, ok := d.headersOf(row.method, row.at, got.Status)
 		if !ok {
-			t.Errorf("%s %s: the document tells of no %d", row.method, row.at, got.Status)
+			t.Errorf("%s %s: the document has no %d", row.method, row.at, got.Status)
 		}
 		for _, name := range []string{"X-Request-Id", "WWW-Authenticate", "Retry-After", "RateLimit", "RateLimit-Policy"} {
 			if _, told := headers[name]; got.Header.Get(name) != "" && !told {
-				t.Errorf("%s %s: the document tells of no %s with %d", row.method, row.at, name, got.Status)
+				t.Errorf("%s %s: the document has no header %s for %d", row.method, row.at, name, got.Status)
 			}
 		}
 		if got.Status == 429 && (got.Header.Get("Retry-After") == "" || got.Header.Get("RateLimit") == "") {
@@ -395,7 +395,7 @@ func TestResponsesAndTheirHeadersAreInTheDocument(t *testing.T) {
 		status       int
 	}{{"GET", "/v1/notes", 413}, {"POST", "/open", 401}, {"POST", "/open", 429}, {"GET", "/v1/notes", 404}, {"GET", "/v1/notes", 409}} {
 		if _, ok := d.headersOf(absent.method, absent.path, absent.status); ok {
-			t.Errorf("the document tells of a %d of %s %s, which cannot be", absent.status, absent.method, absent.path)
+			t.Errorf("the document has a %d of %s %s, which cannot happen", absent.status, absent.method, absent.path)
 		}
 	}
 }

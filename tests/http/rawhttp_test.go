@@ -265,7 +265,7 @@ func TestHandlersGetTheRequestUnchanged(t *testing.T) {
 		t.Errorf("rest params %v", d.Params)
 	}
 	if d = harness.ReadDump(t, s.Do("GET", "/dump", "", "X-Request-Id: forged")); d.Context.RequestID == "forged" {
-		t.Error("the caller's X-Request-Id was taken")
+		t.Error("the client's X-Request-Id was used")
 	}
 	if got := s.Do("HEAD", "/hello", ""); got.Status != 200 || got.Body != "" || got.Header.Get("Content-Length") != "19" {
 		t.Errorf("HEAD: %d, Content-Length %q, body %q", got.Status, got.Header.Get("Content-Length"), got.Body)
@@ -312,7 +312,7 @@ func TestHandlersCannotSetHeadersOfTheHost(t *testing.T) {
 		"X-Request-Id", "RateLimit", "RateLimit-Policy", "X Evil", "X-Evil:", "",
 	} {
 		if got := s.Do("GET", "/header", "", "X-Name: "+name, "X-Value: v"); got.Status != 299 {
-			t.Errorf("%q was taken: %d", name, got.Status)
+			t.Errorf("%q was accepted: %d", name, got.Status)
 		}
 	}
 	if got := s.Do("GET", "/header", "", "X-Name: X-Mine", "X-Value: v w"); got.Status != 200 || got.Header.Get("X-Mine") != "v w" {
@@ -388,7 +388,7 @@ func TestInvalidTokensIndistinguishable(t *testing.T) {
 		}
 	}
 	if got := s.Get("/v1/dump", good); got.Status != 200 {
-		t.Errorf("the good key: %d", got.Status)
+		t.Errorf("the valid key: %d", got.Status)
 	}
 }
 

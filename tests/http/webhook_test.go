@@ -69,13 +69,13 @@ func TestOnlySignedRequestsReachTheHandler(t *testing.T) {
 		}
 	}
 	if p := s.Do("POST", "/hooks/typed", "[]").Problem(t); p.Code != "missing_signature" {
-		t.Errorf("a body is looked at before its signature: %+v", p)
+		t.Errorf("the body was checked before its signature: %+v", p)
 	}
 	if p := s.Do("POST", "/hooks/typed", "[]", harness.SignedStandard("msg_2", now, "[]")...).Problem(t); p.Code != "invalid_input" {
-		t.Errorf("a signed body that does not fit: %+v", p)
+		t.Errorf("a signed body of the wrong type: %+v", p)
 	}
 	if log := s.Stderr.String(); strings.Contains(log, harness.OtherSecret) || strings.Contains(log, harness.StandardSecret) {
-		t.Error("a secret stands in the log")
+		t.Error("the log contains a secret")
 	}
 }
 
@@ -135,7 +135,7 @@ func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	}
 	all.Wait()
 	if ran.Load() != 1 || repeated.Load() != 15 {
-		t.Errorf("of 16 at once %d were handled and %d were taken for repetitions", ran.Load(), repeated.Load())
+		t.Errorf("of 16 at once %d were handled and %d were treated as repetitions", ran.Load(), repeated.Load())
 	}
 }
 
@@ -323,11 +323,11 @@ func TestARefusedSignatureIsLoggedWithoutTheSignature(t *testing.T) {
 	log := s.Stderr.String()
 	for _, want := range []string{"signature's time is more than 5m0s from now", "no header webhook-id"} {
 		if strings.Count(log, want) != 1 || strings.Count(log, `"msg":"signature refused"`) != 2 || strings.Count(log, `"route":"/hooks/standard"`) != 2 {
-			t.Errorf("no line says %q:\n%s", want, log)
+			t.Errorf("no log line contains %q:\n%s", want, log)
 		}
 	}
 	if _, signature, _ := strings.Cut(headers[2], ","); strings.Contains(log, "c4n4ryBird") || strings.Contains(log, signature) {
-		t.Errorf("the log holds what was sent:\n%s", log)
+		t.Errorf("the log contains data of the request:\n%s", log)
 	}
 }
 

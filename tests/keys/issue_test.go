@@ -51,7 +51,7 @@ type managedKey struct {
 
 // newIssueApp returns a server, all callers, and a key of each scope and tenant that an
 // operator created.
-func newIssueApp(t *testing.T) (s *harness.Server, everybody []principal, there []managedKey) {
+func newIssueApp(t *testing.T) (s *harness.Server, callers []principal, there []managedKey) {
 	t.Helper()
 	a := harness.NewApp(t, issueSchema, "", "echo")
 	s = a.Serve()
@@ -71,7 +71,7 @@ func newIssueApp(t *testing.T) (s *harness.Server, everybody []principal, there 
 				if scope == "minter" {
 					p.may = "minted"
 				}
-				everybody = append(everybody, p)
+				callers = append(callers, p)
 			}
 		}
 	}
@@ -86,11 +86,11 @@ func newIssueApp(t *testing.T) (s *harness.Server, everybody []principal, there 
 		if row.role != "" {
 			args = append(args, "--role", row.role)
 		}
-		everybody = append(everybody, principal{fmt.Sprintf("%s (%s) of %q", row.user, row.role, row.tenant), "/session",
+		callers = append(callers, principal{fmt.Sprintf("%s (%s) of %q", row.user, row.role, row.tenant), "/session",
 			"Cookie: " + a.Session(row.user, args...).Cookie, row.tenant, row.user, row.may})
 	}
-	return s, append(everybody,
-		principal{name: "nobody", path: "/open"}, principal{name: "nobody under a scope", path: "/as"}), there
+	return s, append(callers,
+		principal{name: "anonymous", path: "/open"}, principal{name: "anonymous under a scope", path: "/as"}), there
 }
 
 // call runs an operation as the principal. The code is empty on success.
@@ -121,7 +121,7 @@ func text(s *string) string {
 // All pairs of a caller and a scope, for keys of every tenant, are compared with a table. A
 // caller cannot choose the owner of a key (compare CVE-2025-61928).
 func TestOnlyAllowedCallersManageKeys(t *testing.T) {
-	s, everybody, there := newIssueApp(t)
+	s, callers, there := newIssueApp(t)
 	list := func(p principal) (ids []string) {
 		t.Helper()
 		var page struct{ Keys []managedKey }
@@ -133,35 +133,35 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 		}
 		return ids
 	}
-	for _, p := range everybody {
+	for _, p := range callers {
 		before := len(list(p))
 		made := 0
 		for _, scope := range []string{"reader", "writer", "minter", "minted", "none"} {
 			may := slices.Contains(strings.Fields(p.may), scope)
 			a, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q,"name":"x"}`, scope))
 			if (code == "") != may || !may && code != "denied" && (scope != "none" || code != "invalid") {
-				t.Errorf("%s makes a key of %s: %q", p.name, scope, code)
+				t.Errorf("%s creates a key of %s: %q", p.name, scope, code)
 			}
 			if code == "" {
 				made++
 				var key managedKey
 				if err := json.Unmarshal([]byte(a.Body), &key); err != nil || text(key.Tenant) != p.tenant || text(key.Owner) != p.owner {
-					t.Errorf("%s made a key of %s in %s, %v", p.name, text(key.Owner), text(key.Tenant), err)
+					t.Errorf("%s created a key of %s in %s, %v", p.name, text(key.Owner), text(key.Tenant), err)
 				}
 			}
 			for _, other := range []string{`"userId":"ada"`, `"tenant":"blue"`, `"owner":"ada"`, `"tenant":null,"owner":null,"roles":["admin"]`} {
 				if _, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q,"name":"x",%s}`, scope, other)); code != "invalid" {
-					t.Errorf("%s makes a key of %s with %s: %q", p.name, scope, other, code)
+					t.Errorf("%s creates a key of %s with %s: %q", p.name, scope, other, code)
 				}
 			}
 			for _, tooLong := range []string{"7776001", "0", "-1", "1.5"} {
 				if _, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q,"expiresIn":%s}`, scope, tooLong)); code != "invalid" && (may || code != "denied") {
-					t.Errorf("%s makes a key of %s for %s s: %q", p.name, scope, tooLong, code)
+					t.Errorf("%s creates a key of %s for %s s: %q", p.name, scope, tooLong, code)
 				}
 			}
 		}
 		if after := len(list(p)); after != before+made {
-			t.Errorf("%s had %d keys, made %d and has %d", p.name, before, made, after)
+			t.Errorf("%s had %d keys, created %d and has %d", p.name, before, made, after)
 		}
 		for _, key := range there {
 			reaches := text(key.Tenant) == p.tenant && slices.Contains(strings.Fields(p.may), key.Scope)
@@ -192,7 +192,7 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 			t.Errorf("a %s of %q: %d %s", key.Scope, text(key.Tenant), got.Status, got.Body)
 		}
 	}
-	for _, p := range everybody {
+	for _, p := range callers {
 		if p.may == "" {
 			continue
 		}
@@ -210,13 +210,13 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 
 // The responses about a key of another owner and about an unknown key are equal.
 func TestKeysOfOtherOwnersAreNotFound(t *testing.T) {
-	s, everybody, there := newIssueApp(t)
+	s, callers, there := newIssueApp(t)
 	masked := func(a harness.Answer) string {
 		a.Header.Del("Date")
 		a.Header.Del("X-Request-Id")
 		return fmt.Sprint(a.Status, a.Header, a.Body)
 	}
-	for _, p := range everybody {
+	for _, p := range callers {
 		for _, call := range []struct{ op, more string }{
 			{"apiKeys.get", ""}, {"apiKeys.revoke", ""}, {"apiKeys.rotate", ""}, {"apiKeys.rotate", `,"gracePeriod":60`}, {"apiKeys.rotate", `,"gracePeriod":-1`},
 		} {
@@ -227,7 +227,7 @@ func TestKeysOfOtherOwnersAreNotFound(t *testing.T) {
 				}
 				got, _ := p.call(s, call.op, fmt.Sprintf(`{"id":%q%s}`, key.ID, call.more))
 				if masked(got) != masked(absent) {
-					t.Errorf("%s, %s of a %s of %q:\n%s\nof none:\n%s", p.name, call.op, key.Scope, text(key.Tenant), masked(got), masked(absent))
+					t.Errorf("%s, %s of a %s of %q:\n%s\nof an unknown key:\n%s", p.name, call.op, key.Scope, text(key.Tenant), masked(got), masked(absent))
 				}
 			}
 		}

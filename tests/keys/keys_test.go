@@ -23,7 +23,7 @@ func TestATokenIsShownOnce(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimRight(out.Stdout, "\n"), "\n")
 	if lines[len(lines)-1] != tokens[0] || !strings.Contains(out.Stderr, "once") || harness.TokenForm.MatchString(out.Stderr) {
-		t.Errorf("stdout %q, stderr %q: want the token alone on the last line and a word about it on stderr", out.Stdout, out.Stderr)
+		t.Errorf("stdout %q, stderr %q: want the token on the last line and a note about it on stderr", out.Stdout, out.Stderr)
 	}
 	token := tokens[0]
 	id := regexp.MustCompile(`key_[0-9a-z]{26}`).FindString(out.Stdout)
@@ -43,7 +43,7 @@ func TestATokenIsShownOnce(t *testing.T) {
 	s.Get("/v1/dump", token)
 	s.Stop()
 	if strings.Contains(s.Stderr.String(), token[:20]) || harness.TokenForm.MatchString(s.Stderr.String()) {
-		t.Errorf("the log holds a token:\n%s", s.Stderr.String())
+		t.Errorf("the log contains a token:\n%s", s.Stderr.String())
 	}
 	harness.AssertNotStored(t, a, token, rotated)
 }
@@ -75,7 +75,7 @@ func TestNoTokenInAnyOutput(t *testing.T) {
 	}
 	s.Stop()
 	if log := s.Stderr.String(); strings.Contains(log, canary) || strings.Contains(log, canary[4:34]) {
-		t.Errorf("the log holds the canary:\n%s", log)
+		t.Errorf("the log contains the canary:\n%s", log)
 	}
 	harness.AssertNotStored(t, a, canary)
 }
@@ -91,15 +91,15 @@ func TestRotationWithAndWithoutGrace(t *testing.T) {
 		t.Errorf("rotated to %+v", second)
 	}
 	if status(first.Token) != 200 || status(second.Token) != 200 {
-		t.Error("both tokens must work during the grace period")
+		t.Error("both tokens must be valid during the grace period")
 	}
 	third := a.Key("rotate", first.ID)
 	if status(first.Token) != 401 || status(second.Token) != 401 || status(third.Token) != 200 {
-		t.Error("without grace every older token must be dead at once")
+		t.Error("without a grace period all older tokens must be invalid at once")
 	}
 	a.Must("api-keys", "revoke", first.ID)
 	if status(third.Token) != 401 {
-		t.Error("a revoked key must be dead at once")
+		t.Error("a revoked key must be invalid at once")
 	}
 	if r := a.Run("api-keys", "rotate", first.ID); r.Status != 5 {
 		t.Errorf("rotate a revoked key: exit status %d, want 5\n%s", r.Status, r.Stderr)
@@ -126,7 +126,7 @@ func TestDisabledKeysCanBeEnabledAndExpiredOnesCannot(t *testing.T) {
 	deadline := time.Now().Add(harness.Timeout)
 	for s.Get("/v1/dump", short.Token).Status != 401 {
 		if time.Now().After(deadline) {
-			t.Fatal("a key of one second does not end")
+			t.Fatal("a key with a lifetime of one second does not expire")
 		}
 	}
 	if got := a.Key("show", short.ID); got.Status != "expired" {
@@ -143,10 +143,10 @@ func TestCommandsWorkWithAndWithoutAServer(t *testing.T) {
 	s := a.Serve()
 	during := a.Key("create", "--scope", "writer", "--name", "during")
 	if got := s.Get("/v1/dump", before.Token).Status; got != 200 {
-		t.Errorf("a key made before the server started: %d", got)
+		t.Errorf("a key created before the server started: %d", got)
 	}
 	if got := s.Get("/v1/dump", during.Token).Status; got != 200 {
-		t.Errorf("a key made beside the server: %d", got)
+		t.Errorf("a key created while the server runs: %d", got)
 	}
 	listing := func() (ids []string) {
 		var keys []harness.APIKey
@@ -271,7 +271,7 @@ routes("/op", rateLimit: none) {
 }`, "", "echo")
 	s := a.Serve()
 	admin, partner := a.Token("admin"), a.Token("partner")
-	foreign := a.Key("create", "--scope", "closed", "--name", "foreign")
+	other := a.Key("create", "--scope", "closed", "--name", "other")
 	op := func(path, token, name, args string) (int, map[string]any) {
 		t.Helper()
 		got := s.Do("POST", path, args, "Authorization: Bearer "+token, "X-Op: "+name)
@@ -288,7 +288,7 @@ routes("/op", rateLimit: none) {
 		t.Fatalf("create: %d %v", status, made)
 	}
 	if status, _ := op("/op/partner", token, "apiKeys.list", `{}`); status != 200 {
-		t.Errorf("the made key does not work: %d", status)
+		t.Errorf("the created key does not work: %d", status)
 	}
 	rows := []struct{ path, token, name, args, code string }{
 		{"/op/admin", admin, "apiKeys.create", `{"scope":"closed"}`, "denied"},
@@ -302,9 +302,9 @@ routes("/op", rateLimit: none) {
 		{"/op/admin", admin, "apiKeys.create", `{"scope":"partner","expiresIn":0}`, "invalid"},
 		{"/op/admin", admin, "apiKeys.create", `{"scope":"partner","expiresIn":-5}`, "invalid"},
 		{"/op/admin", admin, "apiKeys.create", `{"scope":`, "invalid"},
-		{"/op/admin", admin, "apiKeys.get", `{"id":"` + foreign.ID + `"}`, "not_found"},
-		{"/op/admin", admin, "apiKeys.revoke", `{"id":"` + foreign.ID + `"}`, "not_found"},
-		{"/op/admin", admin, "apiKeys.rotate", `{"id":"` + foreign.ID + `"}`, "not_found"},
+		{"/op/admin", admin, "apiKeys.get", `{"id":"` + other.ID + `"}`, "not_found"},
+		{"/op/admin", admin, "apiKeys.revoke", `{"id":"` + other.ID + `"}`, "not_found"},
+		{"/op/admin", admin, "apiKeys.rotate", `{"id":"` + other.ID + `"}`, "not_found"},
 		{"/op/admin", admin, "apiKeys.revoke", `{"id":"key_00000000000000000000000000"}`, "not_found"},
 		{"/op/partner", partner, "apiKeys.get", `{"id":"` + id + `"}`, "not_found"},
 		{"/op/admin", admin, "apiKeys.dance", `{}`, "invalid"},
@@ -316,12 +316,12 @@ routes("/op", rateLimit: none) {
 		}
 	}
 	// the other key is still active, and only the caller's own key is listed
-	if got := a.Key("show", foreign.ID); got.Status != "active" {
-		t.Errorf("the foreign key is %s", got.Status)
+	if got := a.Key("show", other.ID); got.Status != "active" {
+		t.Errorf("the other key is %s", got.Status)
 	}
 	_, page := op("/op/admin", admin, "apiKeys.list", `{}`)
 	text := fmt.Sprint(page)
-	if strings.Contains(text, foreign.ID) || !strings.Contains(text, id) || harness.TokenForm.MatchString(text) {
+	if strings.Contains(text, other.ID) || !strings.Contains(text, id) || harness.TokenForm.MatchString(text) {
 		t.Errorf("list gives %s", text)
 	}
 	status, rotated := op("/op/admin", admin, "apiKeys.rotate", `{"id":"`+id+`","gracePeriod":3600}`)
@@ -355,6 +355,6 @@ func TestBruteForceIsThrottled(t *testing.T) {
 		}
 	}
 	if got := s.Get("/v1/dump", good).Status; got != 200 {
-		t.Errorf("a good key from the same address: %d", got)
+		t.Errorf("a valid key from the same address: %d", got)
 	}
 }

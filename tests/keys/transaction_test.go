@@ -128,7 +128,7 @@ func TestEveryChangeOfAKeyIsInTheAudit(t *testing.T) {
 			}
 		}
 		if harness.TokenForm.MatchString(fmt.Sprint(r)) {
-			t.Errorf("a record holds a token: %v", r)
+			t.Errorf("a record contains a token: %v", r)
 		}
 	}
 	for action, left := range want {

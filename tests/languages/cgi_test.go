@@ -75,7 +75,7 @@ func TestProgramsInAnyLanguageAreHandlers(t *testing.T) {
 
 	large := strings.Repeat("0123456789abcdef\r\n\x00", 40_000)
 	if got := s.Do("POST", "/c/echo", large); got.Status != 200 || got.Body != large {
-		t.Errorf("a body of %d bytes comes back as %d with %d bytes", len(large), got.Status, len(got.Body))
+		t.Errorf("a body of %d bytes is returned with status %d and %d bytes", len(large), got.Status, len(got.Body))
 	}
 	if got := s.Do("GET", "/c/context", ""); got.Status != 200 || !strings.Contains(got.Body, `"auth":{"kind":"anonymous"}`) ||
 		!strings.Contains(got.Body, got.Header.Get("X-Request-Id")) {
@@ -137,7 +137,7 @@ func TestAProgramSeesTheRequestAndNoCredential(t *testing.T) {
 		}
 	}
 	if env["REMOTE_USER"] == "" {
-		t.Error("the key's id is not told")
+		t.Error("the program did not get the key's id")
 	}
 	for _, name := range []string{"HTTP_PROXY", "HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "CONTENT_LENGTH", "PATH", "HOME"} {
 		if value, ok := env[name]; ok {

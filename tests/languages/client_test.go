@@ -46,22 +46,22 @@ func TestTheTypeCheckerFindsErrorsInCalls(t *testing.T) {
 		}
 		said[at] += line
 	}
-	mistakes := 0
+	expected := 0
 	for i, line := range strings.Split(wrong, "\n") {
 		if _, want, ok := strings.Cut(line, " //! "); ok {
-			mistakes++
+			expected++
 			at := "wrong.ts:" + strconv.Itoa(i+1)
 			if !strings.Contains(said[at], want) {
-				t.Errorf("%s: the type checker says %q, want %s", at, said[at], want)
+				t.Errorf("%s: the type checker reports %q, want %s", at, said[at], want)
 			}
 			delete(said, at)
 		}
 	}
 	for at, text := range said {
-		t.Errorf("%s is a mistake to the type checker: %s", at, text)
+		t.Errorf("%s: unexpected error of the type checker: %s", at, text)
 	}
-	if mistakes < 20 {
-		t.Errorf("only %d mistakes were looked for", mistakes)
+	if expected < 20 {
+		t.Errorf("the test expects only %d errors", expected)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestClientsOfAllSchemasAreValidTypeScript(t *testing.T) {
 		a := harness.NewApp(t, harness.MustRead(t, file), "")
 		a.Must("generate", "client", "--out", all.Path("client"+strconv.Itoa(i)+".ts"))
 		if stdout := a.Must("generate", "client"); stdout != harness.MustRead(t, all.Path("client"+strconv.Itoa(i)+".ts")) {
-			t.Errorf("%s: the second client is another one", file)
+			t.Errorf("%s: the second client differs", file)
 		}
 	}
 	if wrong := harness.CompileTypeScript(t, all.Dir); wrong != "" {

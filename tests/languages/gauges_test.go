@@ -24,11 +24,11 @@ func TestAnAppInAssemblyScriptServes(t *testing.T) {
 	s.Want(200, &sum, "GET", "/v1/gauges/a%26b", "", viewer)
 	if sum.Count != 4 || sum.Last != 21 || sum.Least != -0.3 || sum.Most != 21 || math.Abs(sum.Mean-12.05) > 1e-9 ||
 		sum.Median != 13.75 || math.Abs(sum.Deviation-9.0765) > 1e-4 {
-		t.Errorf("they come to %+v", sum)
+		t.Errorf("their summary is %+v", sum)
 	}
 	s.Want(200, &sum, "GET", "/v1/gauges/a%26b?last=1", "", viewer)
 	if sum.Count != 1 || sum.Mean != 21 || sum.Deviation != 0 {
-		t.Errorf("the newest one comes to %+v", sum)
+		t.Errorf("the summary of the newest one is %+v", sum)
 	}
 	for _, last := range []string{"0", "1001", "x", "1.5", "", "-1", "1e2", "99999999999"} {
 		s.Want(400, nil, "GET", "/v1/gauges/a%26b?last="+last, "", viewer)

@@ -56,7 +56,7 @@ func TestAnAppInRustServes(t *testing.T) {
 	s.Matches(404, `.*"detail":"no such link".*`, "DELETE", own, "", token)
 	s.Matches(404, `.*`, "GET", own, "", token)
 	if got := s.Do("GET", at, ""); got.Status != 404 {
-		t.Errorf("%s answers %d when it is gone", at, got.Status)
+		t.Errorf("%s answers %d after it was deleted", at, got.Status)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 			case row.want == "" && strings.Contains(r.Stderr, "build/other.wasm"):
 				t.Errorf("it does not load: %s", r.Stderr)
 			case row.want != "" && !isLine(r.Stderr, "runner: error: build/other.wasm: "+row.want):
-				t.Errorf("check says\n%s, want\n%s", r.Stderr, row.want)
+				t.Errorf("check prints\n%s, want\n%s", r.Stderr, row.want)
 			}
 		})
 	}
@@ -144,13 +144,13 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 			for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0"}} {
 				r := a.Run(command...)
 				if r.Status == 0 || !isLine(withoutLog(r.Stderr), "runner: error: build/other.wasm: "+row.want) {
-					t.Errorf("%s ends with %d and says\n%s, want\n%s", command[0], r.Status, r.Stderr, row.want)
+					t.Errorf("%s ends with %d; it prints\n%s, want\n%s", command[0], r.Status, r.Stderr, row.want)
 				}
 			}
 			a.Write("handlers/hello.ts", "import { ok } from '@runner/sdk';\nexport const hello = () => ok(1);\n")
 			begin, _, _ := strings.Cut(row.want, "…")
 			if r := a.Run("build"); r.Status == 0 || !strings.Contains(r.Stderr, "module build/other.wasm "+begin) {
-				t.Errorf("build ends with %d and says\n%s, want\n%s", r.Status, r.Stderr, row.want)
+				t.Errorf("build ends with %d; it prints\n%s, want\n%s", r.Status, r.Stderr, row.want)
 			}
 		})
 		reloading.Write("build/other.wasm", row.file)
@@ -164,7 +164,7 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 		}
 		for end := time.Now().Add(harness.Timeout); !refused(); {
 			if got := server.Do("GET", "/v1/run", ""); got.Status != 200 || time.Now().After(end) {
-				t.Fatalf("%s comes while others are served: %d, and the log says\n%s", row.name, got.Status, server.Stderr.String()[before:])
+				t.Fatalf("%s is added while the server runs: %d; the log:\n%s", row.name, got.Status, server.Stderr.String()[before:])
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestAPipeInPlaceOfAModuleIsRefused(t *testing.T) {
 	const want = "build/other.wasm: is a pipe, not a file: remove it, and build the module again"
 	for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0"}} {
 		if r := a.Run(command...); r.Status == 0 || !isLine(withoutLog(r.Stderr), "runner: error: "+want) {
-			t.Errorf("%s ends with %d and says\n%s, want\n%s", command[0], r.Status, r.Stderr, want)
+			t.Errorf("%s ends with %d; it prints\n%s, want\n%s", command[0], r.Status, r.Stderr, want)
 		}
 	}
 	if err := server.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -217,7 +217,7 @@ func TestAPipeInPlaceOfAModuleIsRefused(t *testing.T) {
 	}
 	for end := time.Now().Add(harness.Timeout); !strings.Contains(server.Stderr.String(), want); {
 		if got := server.Do("GET", "/v1/run", ""); got.Status != 200 || time.Now().After(end) {
-			t.Fatalf("a pipe comes while others are served: %d, and the log says\n%s", got.Status, server.Stderr.String())
+			t.Fatalf("a pipe is added while the server runs: %d; the log:\n%s", got.Status, server.Stderr.String())
 		}
 	}
 	server.Stop()

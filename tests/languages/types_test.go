@@ -49,24 +49,24 @@ func TestTheTypesOfASchemaReportExactlyTheErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mistakes := 0
+	expected := 0
 	for i, line := range strings.Split(string(wrong), "\n") {
 		_, want, ok := strings.Cut(line, " //! ")
 		if !ok {
 			continue
 		}
-		mistakes++
+		expected++
 		at := "handlers/wrong.ts:" + strconv.Itoa(i+1)
 		if !strings.Contains(said[at], want) {
-			t.Errorf("%s: the type checker says %q, want %s", at, said[at], want)
+			t.Errorf("%s: the type checker reports %q, want %s", at, said[at], want)
 		}
 		delete(said, at)
 	}
 	for at, text := range said {
-		t.Errorf("%s is a mistake to the type checker: %s", at, text)
+		t.Errorf("%s: unexpected error of the type checker: %s", at, text)
 	}
-	if mistakes < 30 {
-		t.Errorf("only %d mistakes were looked for", mistakes)
+	if expected < 30 {
+		t.Errorf("the test expects only %d errors", expected)
 	}
 
 	before, err := os.ReadFile(a.Path("types/schema.d.ts"))
@@ -75,7 +75,7 @@ func TestTheTypesOfASchemaReportExactlyTheErrors(t *testing.T) {
 	}
 	a.Must("generate", "types", "--out", "again.d.ts")
 	if again, err := os.ReadFile(a.Path("again.d.ts")); err != nil || string(again) != string(before) {
-		t.Errorf("the same schema makes other types the second time: %v", err)
+		t.Errorf("the second generation of the same schema differs: %v", err)
 	}
 }
 
@@ -142,7 +142,7 @@ query<Order>("Anything").select("itm"); //! wrong
 `)
 		said := harness.CheckTypes(t, a)
 		if at := "handlers/free.ts:18"; !strings.Contains(said[at], `'"itm"' is not assignable`) {
-			t.Errorf("%s: of a field that the given type has not: %q", name, said[at])
+			t.Errorf("%s: a field that is not in the given type: %q", name, said[at])
 		} else {
 			delete(said, at)
 		}

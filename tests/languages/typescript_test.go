@@ -42,7 +42,7 @@ func TestATypeScriptAppNeedsOnlyTheRunner(t *testing.T) {
 	}
 	at := "/v1/orders/" + order.ID
 	if made.Header.Get("Location") != at {
-		t.Errorf("it lies at %q, want %q", made.Header.Get("Location"), at)
+		t.Errorf("the Location is %q, want %q", made.Header.Get("Location"), at)
 	}
 	s.Matches(200, `\[\{"id":"`+order.ID+`","item":"tea"\}\]`, "GET", "/v1/orders?item=tea", "", token)
 	s.Matches(200, `\{.*"item":"tea".*\}`, "GET", at, "", token)

@@ -315,7 +315,7 @@ func TestAnInterruptEndsACallWithoutAnErrorInTheLog(t *testing.T) {
 		}
 		wait("its end", `"level":"INFO","msg":"request refused",.*"code":"handler_timeout","cause":"context canceled"`)
 		if text := log(stderr.String()); strings.Contains(text, `"level":"ERROR"`) || strings.Contains(text, "wasm stack") {
-			t.Errorf("the log tells more of it than that:\n%s", text)
+			t.Errorf("the log has more lines about it:\n%s", text)
 		}
 	})
 }

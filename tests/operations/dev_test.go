@@ -81,7 +81,7 @@ func TestAnAppCanBeRenamedWhileItIsServed(t *testing.T) {
 	s.App.Write("app.schema", strings.Replace(harness.DevSchema, "app little", "app large", 1))
 	s.WaitForOutput(`serving 3 routes(?s:.*)serving 3 routes`)
 	if _, err := os.Stat(s.App.Path("build/little.wasm")); err == nil {
-		t.Error("build/little.wasm is still there: nothing is made of it any more")
+		t.Error("build/little.wasm was not removed, although its source is gone")
 	}
 	s.WantBody("/v1/hello", "one")
 }
@@ -170,7 +170,7 @@ func TestEachRequestIsShownWithItsLogLines(t *testing.T) {
 	s := harness.Develop(t)
 	got := s.Get("/v1/boom/thunder", "")
 	if got.Status != 500 || strings.Contains(got.Body, "thunder") || strings.Contains(got.Body, "hello.ts") {
-		t.Errorf("the answer is %d %s, want a 500 that tells nothing", got.Status, got.Body)
+		t.Errorf("the answer is %d %s, want a 500 without details", got.Status, got.Body)
 	}
 	id := regexp.QuoteMeta(got.Header.Get("X-Request-Id"))
 	s.WaitForOutput(`\d\d:\d\d:\d\d GET +/v1/boom/thunder 500 handler_failed \S+ ` + id + `\n` +
@@ -190,7 +190,7 @@ func TestEachRequestIsShownWithItsLogLines(t *testing.T) {
 		t.Errorf("a token, or a colour without a terminal:\n%s", log)
 	}
 	if got := s.Get("/v1/secret", s.App.Token("say")); got.Status != 200 {
-		t.Errorf("with a key that was made beside it: %d", got.Status)
+		t.Errorf("with a key that was created meanwhile: %d", got.Status)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestDevNamesTheProcessThatHasThePortOrTheData(t *testing.T) {
 	}
 	empty := &harness.App{T: t, Dir: t.TempDir()}
 	if got := empty.Run("dev"); got.Status != 3 || !strings.Contains(got.Stderr, "schema") {
-		t.Errorf("in a folder without an app: status %d\n%s", got.Status, got.Stderr)
+		t.Errorf("in a directory without an app: status %d\n%s", got.Status, got.Stderr)
 	}
 	if left, err := os.ReadDir(empty.Dir); err != nil || len(left) > 0 {
 		t.Errorf("it left %v there, %v", left, err)
@@ -343,7 +343,7 @@ func TestJSONOutputHasOneObjectPerLine(t *testing.T) {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Time == "" || e.Event == "" {
-			t.Errorf("%q is no event: %v", lines.Text(), err)
+			t.Errorf("%q is not an event: %v", lines.Text(), err)
 		}
 		seen[e.Event]++
 		switch e.Event {
@@ -355,18 +355,18 @@ func TestJSONOutputHasOneObjectPerLine(t *testing.T) {
 		case "request":
 			if r := e.Request; r.Method != "GET" || r.Path != "/v1/boom/x" || r.Status != 500 || r.Code != "handler_failed" ||
 				len(r.Log) < 2 || r.Log[0].Level != "warn" || r.Log[0].Text != "before it x" || len(r.RequestID) != 26 {
-				t.Errorf("a request is told as %s", lines.Text())
+				t.Errorf("the event of a request is %s", lines.Text())
 			}
 			a.Write("handlers/hello.ts", "nonsense(")
 		case "mistakes":
 			if len(e.List) != 1 || e.List[0].File != "handlers/hello.ts" || e.Message == "" {
-				t.Errorf("mistakes are told as %s", lines.Text())
+				t.Errorf("the event of the errors is %s", lines.Text())
 			}
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 		}
 	}
 	if err := cmd.Wait(); err != nil || stderr.String() != "" {
-		t.Errorf("it ended with %v, and said on stderr:\n%s", err, stderr.String())
+		t.Errorf("it ended with %v, and printed on stderr:\n%s", err, stderr.String())
 	}
 	for _, kind := range []string{"listening", "built", "serving", "request", "mistakes"} {
 		if seen[kind] != 1 {
@@ -431,6 +431,6 @@ func TestAModuleOfAnEarlierRunIsRemovedWithItsSource(t *testing.T) {
 	s := a.Start("dev")
 	s.WaitForBody("/v1/hello", "one")
 	if _, err := os.Stat(a.Path("build/little.wasm")); err == nil {
-		t.Error("build/little.wasm is still there: nothing is made of it any more")
+		t.Error("build/little.wasm was not removed, although its source is gone")
 	}
 }

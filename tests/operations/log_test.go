@@ -121,7 +121,7 @@ func TestDiscardedLogLinesAreCounted(t *testing.T) {
 	n := floodRequests()
 	flood(s, n)
 	_ = log.SetReadDeadline(time.Now().Add(harness.Timeout))
-	told, discarded := 0, 0
+	written, discarded := 0, 0
 	lines := bufio.NewScanner(log)
 	stopped := false
 	for lines.Scan() {
@@ -134,7 +134,7 @@ func TestDiscardedLogLinesAreCounted(t *testing.T) {
 		}
 		switch line.Msg {
 		case "request":
-			told++
+			written++
 		case "log lines discarded":
 			discarded += line.Lines
 		}
@@ -144,8 +144,8 @@ func TestDiscardedLogLinesAreCounted(t *testing.T) {
 		}
 	}
 	<-s.Ended
-	if s.Err != nil || discarded == 0 || told+discarded != n {
-		t.Errorf("%d requests: %d lines told, %d counted as discarded; ended with %v", n, told, discarded, s.Err)
+	if s.Err != nil || discarded == 0 || written+discarded != n {
+		t.Errorf("%d requests: %d lines written, %d counted as discarded; ended with %v", n, written, discarded, s.Err)
 	}
-	t.Logf("%d requests: %d lines told, %d discarded", n, told, discarded)
+	t.Logf("%d requests: %d lines written, %d discarded", n, written, discarded)
 }

@@ -82,8 +82,8 @@ func canaryForms() []string {
 	return forms
 }
 
-// leaks reports an error if a text contains a secret.
-func leaks(t *testing.T, where, text string) {
+// checkNoSecret reports an error if a text contains a secret.
+func checkNoSecret(t *testing.T, where, text string) {
 	t.Helper()
 	for _, form := range canaryForms() {
 		if i := strings.Index(text, form); i >= 0 {
@@ -138,7 +138,7 @@ func (k *keeper) use(s *harness.Server) {
 		if got.Status != status {
 			t.Errorf("%s %s: %d %s, want %d", method, path, got.Status, got.Body, status)
 		}
-		leaks(t, method+" "+path, fmt.Sprint(got.Header, got.Body))
+		checkNoSecret(t, method+" "+path, fmt.Sprint(got.Header, got.Body))
 	}
 	for path, headers := range signed {
 		send(204, "POST", path, body, headers...)
@@ -162,15 +162,15 @@ func (k *keeper) use(s *harness.Server) {
 	}
 }
 
-// told checks that a process wrote the texts, and no secret.
-func told(t *testing.T, where, text string, wants ...string) {
+// checkOutput checks that a process wrote the texts, and no secret.
+func checkOutput(t *testing.T, where, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		if !strings.Contains(text, want) {
-			t.Errorf("%s does not say %q: …%s", where, want, text[max(0, len(text)-2000):])
+			t.Errorf("%s does not contain %q: …%s", where, want, text[max(0, len(text)-2000):])
 		}
 	}
-	leaks(t, where, text)
+	checkNoSecret(t, where, text)
 }
 
 func TestNoSecretInAnyOutput(t *testing.T) {
@@ -185,7 +185,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 		if r.Status != 0 {
 			t.Errorf("%s: %d %s", args, r.Status, r.Stderr)
 		}
-		leaks(t, strings.Join(args, " "), r.Stdout+r.Stderr)
+		checkNoSecret(t, strings.Join(args, " "), r.Stdout+r.Stderr)
 	}
 
 	s := k.Serve()
@@ -207,16 +207,16 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	k.use(s)
 	for _, args := range [][]string{{"audit", "list"}, {"audit", "list", "--json"}, {"sessions", "list", "--all"}} {
 		r := k.Run(args...)
-		leaks(t, strings.Join(args, " "), r.Stdout+r.Stderr)
+		checkNoSecret(t, strings.Join(args, " "), r.Stdout+r.Stderr)
 	}
 	s.Stop()
-	told(t, "the log", s.Stderr.String(), "signature refused", "it is …", "secret IN_FILE is empty", "secret IN_FILE is not text", "handler fail: Error: it is …")
+	checkOutput(t, "the log", s.Stderr.String(), "signature refused", "it is …", "secret IN_FILE is empty", "secret IN_FILE is not text", "handler fail: Error: it is …")
 
 	s = k.Start("dev")
 	s.WaitForOutput("serving")
 	k.use(s)
 	s.Stop()
-	told(t, "dev", s.Stderr.String(), "it is …", "signature")
+	checkOutput(t, "dev", s.Stderr.String(), "it is …", "signature")
 
 	for _, folder := range []string{"data", "data/cache", "build", "types"} {
 		looked := 0
@@ -226,11 +226,11 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 			}
 			looked++
 			text, err := os.ReadFile(path)
-			leaks(t, path, string(text))
+			checkNoSecret(t, path, string(text))
 			return err
 		})
 		if err != nil || looked == 0 {
-			t.Errorf("%s: %d files were looked at, %v", folder, looked, err)
+			t.Errorf("%s: %d files were searched, %v", folder, looked, err)
 		}
 	}
 }
@@ -278,11 +278,11 @@ routes("/", auth: none, rateLimit: none) { POST /hook -> dump (verify: webhook(s
 					t.Errorf("serve: %d %s", r.Status, r.Stderr)
 				}
 				if args[0] == "check" && r.Status == 3 && strings.Contains(r.Stderr, "no value for") {
-					t.Errorf("%s: beside a mistake in the file: %s", args, r.Stderr)
+					t.Errorf("%s: beside an error in the file: %s", args, r.Stderr)
 				}
 				said += r.Stdout + r.Stderr
 			}
-			told(t, name, said, c.says)
+			checkOutput(t, name, said, c.says)
 		})
 	}
 }

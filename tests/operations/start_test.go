@@ -70,7 +70,7 @@ func TestFailedStartsSayWhatToFix(t *testing.T) {
 			}
 			for _, says := range row.says {
 				if !regexp.MustCompile("(?m)" + says).MatchString(r.Stderr) {
-					t.Errorf("stderr does not say %s:\n%s", says, r.Stderr)
+					t.Errorf("stderr does not match %s:\n%s", says, r.Stderr)
 				}
 			}
 			if regexp.MustCompile(`goroutine|\.go:\d|panic`).MatchString(r.Stderr) {
@@ -125,7 +125,7 @@ func TestSettingsComeFromFlagThenEnvironmentThenFile(t *testing.T) {
 	s.Stop()
 	for name, want := range map[string]bool{"fromenv": true, "fromfile": false, "data": false} {
 		if _, err := os.Stat(a.Path(name)); (err == nil) != want {
-			t.Errorf("folder %s: %v", name, err)
+			t.Errorf("directory %s: %v", name, err)
 		}
 	}
 	s = a.Serve("--data", a.Path("fromflag"))

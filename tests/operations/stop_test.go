@@ -157,7 +157,7 @@ func TestConnectionsLeaveFileDescriptorsForOperators(t *testing.T) {
 	}
 	began := time.Now()
 	if r := a.Run("api-keys", "revoke", key.ID); r.Status != 0 || time.Since(began) > harness.Timeout {
-		t.Errorf("revoke with all connections taken: %d after %s\n%s", r.Status, time.Since(began), r.Stderr)
+		t.Errorf("revoke while all connections are in use: %d after %s\n%s", r.Status, time.Since(began), r.Stderr)
 	}
 	if !strings.Contains(s.Stderr.String(), "max_connections") {
 		t.Errorf("the log does not say that there are fewer connections:\n%s", s.Stderr.String())

@@ -235,7 +235,7 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 	}
 
 	if r := a.Run("store", "salvage", "data/badger/inside.tar"); r.Status != 3 || !strings.Contains(r.Stderr, "data folder") {
-		t.Errorf("a salvage into the data folder: %d %s", r.Status, r.Stderr)
+		t.Errorf("a salvage into the data directory: %d %s", r.Status, r.Stderr)
 	}
 	a.Must("store", "salvage", "whole.tar")
 	dir := extract("whole.tar")

@@ -23,13 +23,13 @@ func fields(t testing.TB, object string) string {
 	dec := json.NewDecoder(strings.NewReader(object))
 	var names []string
 	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
-		t.Fatalf("no object: %s", object)
+		t.Fatalf("not a JSON object: %s", object)
 	}
 	for dec.More() {
 		name, err := dec.Token()
 		var value json.RawMessage
 		if err != nil || dec.Decode(&value) != nil {
-			t.Fatalf("no object: %s", object)
+			t.Fatalf("not a JSON object: %s", object)
 		}
 		names = append(names, name.(string))
 	}
@@ -94,7 +94,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 			t.Errorf("paid orders before any is: %s", page.Rows)
 		}
 		if p := s.Want(400, nil, "GET", "/v1/orders?status=lost", "", reader).Problem(t); !strings.Contains(p.Detail, "status") {
-			t.Errorf("a status that is none: %+v", p)
+			t.Errorf("an unknown status: %+v", p)
 		}
 		s.Want(400, nil, "GET", "/v1/orders?cursor=forged", "", reader)
 	})
@@ -786,7 +786,7 @@ func TestKeysOfARemovedScopeAreReported(t *testing.T) {
 	}
 	for end := time.Now().Add(harness.Timeout); !strings.Contains(s.Stderr.String(), "W600"); s.Get("/none", "") {
 		if time.Now().After(end) {
-			t.Fatalf("after a reload nothing tells of the key:\n%s", s.Stderr.String())
+			t.Fatalf("after the reload the log does not name the key:\n%s", s.Stderr.String())
 		}
 	}
 	a.Must("api-keys", "revoke", key.ID)
@@ -840,7 +840,7 @@ func TestRequestsContinueDuringSchemaChanges(t *testing.T) {
 	close(stop)
 	callers.Wait()
 	if got := s.Want(200, nil, "POST", "/op", `{"from":"Thing","where":[["added7","=",7]]}`, worker, "X-Op: count"); got.Body != fmt.Sprintf(`{"count":%d}`, made.Load()) {
-		t.Errorf("%d rows were made, %s are there", made.Load(), got.Body)
+		t.Errorf("%d rows were created, %s are stored", made.Load(), got.Body)
 	}
 }
 

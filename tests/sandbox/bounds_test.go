@@ -169,14 +169,14 @@ func TestTheBreakerOpensForOneCallerBeforeOthers(t *testing.T) {
 			t.Errorf("the caller whose requests took too long: %s", got)
 		}
 		if got := other("/work"); got != "200" {
-			t.Errorf("another one: %s", got)
+			t.Errorf("another caller: %s", got)
 		}
 	}
 	for n := range 4 {
 		strike(requestsFrom(s, t, fmt.Sprintf("127.0.0.%d", 10+n)))
 	}
 	if got := other("/work"); got != "503 handler_unavailable" {
-		t.Errorf("a handler that has failed for five callers: %s", got)
+		t.Errorf("after failures of five callers: %s", got)
 	}
 }
 

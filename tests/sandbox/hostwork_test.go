@@ -143,7 +143,7 @@ func TestCheckingABodyIsLimited(t *testing.T) {
 	}
 	t.Logf("checking the body of a caller without a credential used %s", open)
 	if got := s.Do("POST", "/form", `{"names":["aab"]}`); got.Status != 204 {
-		t.Errorf("a good body: %d %.300s", got.Status, got.Body)
+		t.Errorf("a valid body: %d %.300s", got.Status, got.Body)
 	}
 	if got := s.Do("POST", "/keyForm", body); harness.CheckAnswer(t, got) != "401 missing_credentials" {
 		t.Errorf("without a key: %d %.300s", got.Status, got.Body)

@@ -194,7 +194,7 @@ func TestABrowserSignsInCreatesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 	b.click("#key button")
 	token := b.said("key")
 	if asked := w.asked(); asked != "same-origin POST /_call/createKey, session true: 200" {
-		t.Fatalf("the browser asked\n%s\nand the page says %s", asked, harness.TokenForm.ReplaceAllString(token, "TOKEN"))
+		t.Fatalf("the browser requested\n%s\nand the page shows %s", asked, harness.TokenForm.ReplaceAllString(token, "TOKEN"))
 	}
 	s.Want(200, nil, "GET", "/api/v1/tasks", "", "X-API-Key: "+token)
 	b.open(home)
@@ -228,7 +228,7 @@ func TestABrowserSignsInCreatesAKeyAndIsRefusedFromOtherOrigins(t *testing.T) {
 				<-time.After(5 * time.Millisecond) // the browser sends a form after the script ends
 			}
 			if learnt != row.learns || asked != row.asked {
-				t.Errorf("%s: it learns %s and asked\n%s\nwant %s and\n%s", row.name, learnt, asked, row.learns, row.asked)
+				t.Errorf("%s: the page reads %s after requests\n%s\nwant %s and\n%s", row.name, learnt, asked, row.learns, row.asked)
 			}
 		}
 		b.open(home)

@@ -24,7 +24,7 @@ func TestAQuarantinedClockIsReportedAndCanBeAccepted(t *testing.T) {
 	status := func(cookie string) int { return s.Do("GET", "/v1/dump", "", "Cookie: "+cookie).Status }
 	made := a.Session("ada")
 	if status(made.Cookie) != 200 {
-		t.Errorf("a session made in quarantine: %d", status(made.Cookie))
+		t.Errorf("a session created in quarantine: %d", status(made.Cookie))
 	}
 	var shown struct{ Time, Clock, Quarantined string }
 	if err := json.Unmarshal([]byte(a.Must("clock", "show", "--json")), &shown); err != nil || shown.Quarantined == "" || shown.Time >= shown.Clock {
@@ -38,7 +38,7 @@ func TestAQuarantinedClockIsReportedAndCanBeAccepted(t *testing.T) {
 		t.Errorf("ready answers %d: %s", got.Status, got.Body)
 	}
 	if status(made.Cookie) != 401 {
-		t.Errorf("40 days later a session is good")
+		t.Errorf("a session is still valid 40 days later")
 	}
 	if status(a.Session("ada").Cookie) != 200 {
 		t.Error("a new session is refused")
@@ -67,6 +67,6 @@ func TestAQuarantinedClockIsReportedAndCanBeAccepted(t *testing.T) {
 	}
 	s = a.Serve()
 	if status(later.Cookie) != 401 || status(a.Session("ada").Cookie) != 200 {
-		t.Error("after going back a session of the time to come is good, or a new one is not")
+		t.Error("after setting the clock back, a session from the future is valid, or a new one is not")
 	}
 }

@@ -194,7 +194,7 @@ func TestABrowserHasOneSession(t *testing.T) {
 	me := func(cookie string) int { return s.Do("GET", "/me", "", "Cookie: "+cookie).Status }
 	was := s.Do("POST", "/twice", "{}").Cookie(t)
 	if live := sessionIDs(a); len(live) != 1 || me(was) != 200 {
-		t.Errorf("two sessions made for one browser leave %q, its cookie %d", live, me(was))
+		t.Errorf("two sessions created for one browser leave %q, its cookie answers %d", live, me(was))
 	}
 	for _, path := range []string{"/twiceIn", "/twice"} {
 		now := s.Do("POST", path, "{}", "Cookie: "+was).Cookie(t)
@@ -225,7 +225,7 @@ func TestTheAuditNamesTheSignedInUser(t *testing.T) {
 	}
 	want := map[string]int{`sessions.create user "ann", tenant "acme"`: 1, `sessions.revoke user "ann", tenant "acme"`: 1, `sessions.create user "ann"`: 2, `sessions.revoke user "ann"`: 1}
 	if fmt.Sprint(said) != fmt.Sprint(want) {
-		t.Errorf("the audit says %v, want %v", said, want)
+		t.Errorf("the audit has %v, want %v", said, want)
 	}
 }
 
@@ -388,7 +388,7 @@ func TestAConflictedRunLeavesNothingInTheResponse(t *testing.T) {
 	seen := map[string]bool{} // users
 	for ranAgain, end := 0, time.Now().Add(harness.Timeout); ranAgain == 0; {
 		if time.Now().After(end) {
-			t.Fatal("no request met another")
+			t.Fatal("no two requests had a conflict")
 		}
 		var callers sync.WaitGroup
 		answers := make([]harness.Answer, 8)

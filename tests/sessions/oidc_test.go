@@ -65,7 +65,7 @@ func (p *identityProvider) line() string {
 	p.t.Helper()
 	line, err := p.said.ReadString('\n')
 	if err != nil {
-		p.t.Fatalf("the identity provider says nothing: %v", err)
+		p.t.Fatalf("the identity provider printed nothing: %v", err)
 	}
 	return strings.TrimSpace(line)
 }
@@ -221,7 +221,7 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 		}
 		s.Want(200, nil, "GET", "/api/v1/tasks", "", "X-API-Key: "+key.Token)
 		if p := s.Want(403, nil, "POST", "/_call/createKey", `{"name":"bo's","scope":"tasks_read"}`, bearer(bo.Access)).Problem(t); p.Code != "insufficient_role" {
-			t.Errorf("a viewer makes a key: %+v", p)
+			t.Errorf("a viewer creates a key: %+v", p)
 		}
 	})
 	t.Run("programs come with every algorithm", func(t *testing.T) {

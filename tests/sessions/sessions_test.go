@@ -21,7 +21,7 @@ func TestSessionLifecycle(t *testing.T) {
 	status := func(cookie string) int { return s.Do("GET", "/v1/dump", "", "Cookie: "+cookie).Status }
 
 	if status(before.Cookie) != 200 || status(ada.Cookie) != 200 {
-		t.Errorf("made without and beside the server: %d, %d", status(before.Cookie), status(ada.Cookie))
+		t.Errorf("created without and with a running server: %d, %d", status(before.Cookie), status(ada.Cookie))
 	}
 	got := harness.ReadDump(t, s.Do("GET", "/v1/admin", "", "Cookie: theme=dark; "+ada.Cookie))
 	if auth := got.Context.Auth; auth["kind"] != "session" || auth["userId"] != "ada" || auth["tenant"] != "acme" || fmt.Sprint(auth["roles"]) != "[admin staff]" {
@@ -37,7 +37,7 @@ func TestSessionLifecycle(t *testing.T) {
 	deadline := time.Now().Add(harness.Timeout)
 	for status(short.Cookie) != 401 {
 		if time.Now().After(deadline) {
-			t.Fatal("a session of one second does not end")
+			t.Fatal("a session with a lifetime of one second does not expire")
 		}
 	}
 
@@ -234,7 +234,7 @@ func TestInvalidSessionsAreIndistinguishable(t *testing.T) {
 	deadline := time.Now().Add(harness.Timeout)
 	for s.Do("GET", "/v1/dump", "", "Cookie: "+short.Cookie).Status != 401 {
 		if time.Now().After(deadline) {
-			t.Fatal("a session of one second does not end")
+			t.Fatal("a session with a lifetime of one second does not expire")
 		}
 	}
 	var first string
@@ -371,7 +371,7 @@ func TestNoCookieInAnyOutput(t *testing.T) {
 	}
 	s.Stop()
 	if log := s.Stderr.String(); strings.Contains(log, canary) || strings.Contains(log, canary[4:34]) {
-		t.Errorf("the log holds the canary:\n%s", log)
+		t.Errorf("the log contains the canary:\n%s", log)
 	}
 	harness.AssertNotStored(t, a, canary)
 }
