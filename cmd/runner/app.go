@@ -15,6 +15,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
+	"runner.example/schema/syntax"
 )
 
 // app is the folder a command works on, with its configuration read.
@@ -95,10 +96,10 @@ func (a *app) compile() (*schema.Schema, []diag.Source, error) {
 // look reads and checks the schema, and finds what there is to say about it. A
 // schema with errors is nil; an error means that none can be read at all.
 func (a *app) look() (*schema.Schema, []diag.Source, diag.List, error) {
-	sources, err := compiler.Load(a.dir)
+	sources, err := syntax.Load(a.dir)
 	if err != nil {
 		f := &failure{status: statusInvalid, err: err}
-		if _, none := compiler.Files(a.dir); none != nil && !errors.Is(none, fs.ErrPermission) {
+		if _, none := syntax.Files(a.dir); none != nil && !errors.Is(none, fs.ErrPermission) {
 			f.hint = "name the app's folder with --app, or go there"
 		}
 		return nil, nil, nil, f

@@ -30,6 +30,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema/compiler"
+	"runner.example/schema/syntax"
 	"runner.example/store"
 )
 
@@ -174,7 +175,7 @@ type benchHost struct {
 func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func() error, err error) {
 	s, _ := compiler.Compile(nil, compiler.Options{})
 	var sources []diag.Source
-	if _, err := compiler.Load(a.dir); err == nil {
+	if _, err := syntax.Load(a.dir); err == nil {
 		if s, sources, err = a.compile(); err != nil {
 			return nil, nil, err
 		}

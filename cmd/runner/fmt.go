@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/internal/diag"
-	"runner.example/schema/compiler"
 	"runner.example/schema/syntax"
 )
 
@@ -98,7 +97,7 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 	var broken mistakes
 	changed := []string{}
 	for _, file := range files {
-		text, err := compiler.ReadFile(file)
+		text, err := syntax.ReadFile(file)
 		if err != nil {
 			return invalid("%w", err)
 		}
@@ -163,7 +162,7 @@ func schemaFiles(args []string) ([]string, error) {
 		case !info.IsDir():
 			files = append(files, arg)
 		default:
-			found, err := compiler.Files(arg)
+			found, err := syntax.Files(arg)
 			if err != nil {
 				return nil, invalid("%w", err)
 			}

@@ -8,6 +8,6 @@
 //	build.go      tree → model, if there are no errors
 //
 // Invariants: every error of an app is reported at once, at the place to fix. An error
-// does not cause others: what may depend on an unreadable part is not reported. Only
-// Load, Files and ReadFile read files. The package does not use the network or the clock.
+// does not cause others: what may depend on an unreadable part is not reported. The
+// package does not read files, and does not use the network or the clock.
 package compiler

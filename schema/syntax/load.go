@@ -1,4 +1,4 @@
-package compiler
+package syntax
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"runner.example/internal/diag"
-	"runner.example/schema/syntax"
 )
 
 // Load reads the *.schema files of the app directory dir, in name order. A source has the
@@ -50,7 +49,7 @@ func Files(dir string) ([]string, error) {
 }
 
 // ReadFile reads a schema file. If the file is too large, it reads only one byte more than
-// the limit, so that Compile can report it. It refuses files that are not regular files: a
+// the limit, so that Parse can report it. It refuses files that are not regular files: a
 // read of a pipe could block forever.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
@@ -65,7 +64,7 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, syntax.MaxFileBytes+1))
+	text, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}

@@ -1,4 +1,4 @@
-package compiler_test
+package syntax_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"runner.example/schema/compiler"
+	"runner.example/schema/syntax"
 )
 
 func TestLoadReadsTheSchemaFilesInNameOrder(t *testing.T) {
@@ -23,7 +23,7 @@ func TestLoadReadsTheSchemaFilesInNameOrder(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "c.schema"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	sources, err := compiler.Load(dir)
+	sources, err := syntax.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +38,10 @@ func TestLoadReadsTheSchemaFilesInNameOrder(t *testing.T) {
 
 func TestLoadFailsWithoutSchemaFiles(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), "has no *.schema file") {
+	if _, err := syntax.Load(dir); err == nil || !strings.Contains(err.Error(), "has no *.schema file") {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := compiler.Load(filepath.Join(dir, "gone")); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := syntax.Load(filepath.Join(dir, "gone")); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -51,14 +51,14 @@ func TestLoadReadsOnlyTheBeginningOfAHugeFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.schema"), bytes.Repeat([]byte(" "), 3<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sources, err := compiler.Load(dir)
+	sources, err := syntax.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := len(sources[0].Text); n > 1<<20+1 {
 		t.Errorf("read %d bytes", n)
 	}
-	if _, found := compiler.Compile(sources, compiler.Options{}); len(found) != 1 || found[0].Code != "E007" {
+	if _, found := syntax.Parse(sources[0]); len(found) != 1 || found[0].Code != "E007" {
 		t.Errorf("found %v, want E007", found)
 	}
 }
@@ -69,7 +69,7 @@ func TestLoadRefusesAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compiler.Load(dir); err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
+	if _, err := syntax.Load(dir); err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
 		t.Errorf("err = %v", err)
 	}
 }
