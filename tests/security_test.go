@@ -1,4 +1,4 @@
-package docs_test
+package tests
 
 import (
 	"os"
@@ -6,14 +6,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"runner.example/tests/harness"
 )
 
 // The page names tests with their directory: `TestA`, `TestB` (`directory`). Each of them
 // must exist.
 func TestTheTestsThatSecurityNamesExist(t *testing.T) {
-	page, err := os.ReadFile(harness.RepoFile("docs/security.md"))
+	page, err := os.ReadFile(filepath.Join(repoRoot(t), "docs/security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,12 +19,12 @@ func TestTheTestsThatSecurityNamesExist(t *testing.T) {
 	name := regexp.MustCompile("`([A-Za-z0-9/]+)`")
 	named := 0
 	for _, list := range group.FindAllStringSubmatch(string(page), -1) {
-		for _, folder := range name.FindAllStringSubmatch(list[2], -1) {
-			code := testCode(t, harness.RepoFile(folder[1]))
+		for _, directory := range name.FindAllStringSubmatch(list[2], -1) {
+			code := testCode(t, filepath.Join(repoRoot(t), directory[1]))
 			for _, test := range name.FindAllStringSubmatch(list[1], -1) {
 				named++
 				if !strings.Contains(code, "func "+test[1]+"(") {
-					t.Errorf("%s has no test %s", folder[1], test[1])
+					t.Errorf("%s has no test %s", directory[1], test[1])
 				}
 			}
 		}
@@ -36,8 +34,8 @@ func TestTheTestsThatSecurityNamesExist(t *testing.T) {
 	}
 }
 
-func testCode(t *testing.T, folder string) string {
-	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+func testCode(t *testing.T, directory string) string {
+	files, err := filepath.Glob(filepath.Join(directory, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
