@@ -43,9 +43,9 @@ const assemblyScriptSDK = "@runner/assemblyscript"
 
 // assemblyScript builds a directory of handlers/ with the compiler installed in it. Its
 // messages are added to the list.
-func (b *builder) assemblyScript(ctx context.Context, folder string) (*Module, error) {
-	source := "handlers/" + folder
-	dir := filepath.Join(b.options.Dir, "handlers", folder)
+func (b *builder) assemblyScript(ctx context.Context, name string) (*Module, error) {
+	source := "handlers/" + name
+	dir := filepath.Join(b.options.Dir, "handlers", name)
 	if _, err := exec.LookPath("node"); err != nil {
 		return nil, fmt.Errorf("%s is written in AssemblyScript, and the command node is missing: install Node.js 20 or later (nodejs.org)", source)
 	}
@@ -63,12 +63,12 @@ func (b *builder) assemblyScript(ctx context.Context, folder string) (*Module, e
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("%s has a package.json that names assemblyscript, but no *.ts: write the handlers there", source)
 	}
-	return b.fromFolder(folder, func(building string) (bool, error) {
+	return b.fromDirectory(name, func(building string) (bool, error) {
 		args := append([]string{filepath.Join("node_modules", "assemblyscript", "bin", "asc.js")}, entries...)
 		args = append(args, scriptOptions(dir, manifest)...)
-		said, ok, err := b.run(ctx, folder, scriptVariables, "node", append(args, "--outFile", building)...)
+		output, ok, err := b.run(ctx, name, scriptVariables, "node", append(args, "--outFile", building)...)
 		if err == nil {
-			b.noteScript(source, said, ok)
+			b.addScriptMessages(source, output, ok)
 		}
 		return ok, err
 	})
@@ -137,12 +137,12 @@ var (
 	scriptCount   = regexp.MustCompile(`^[0-9]+ (?:parse|compile|afterCompile) error\(s\)$`)
 )
 
-// noteScript adds the compiler's messages to the list; warnings only for the app's own
+// addScriptMessages adds the compiler's messages to the list; warnings only for the app's own
 // files.
-func (b *builder) noteScript(source, said string, ok bool) {
+func (b *builder) addScriptMessages(source, output string, ok bool) {
 	var severity, text, failure string
 	width, before := 1, len(b.found)
-	tell := func(span diag.Span, text string) {
+	report := func(span diag.Span, text string) {
 		if severity == "WARNING" {
 			b.found.Warnf("", span, "%s", text)
 		} else {
@@ -151,11 +151,11 @@ func (b *builder) noteScript(source, said string, ok bool) {
 	}
 	flush := func() {
 		if text != "" && severity == "ERROR" {
-			tell(diag.Span{File: source}, text)
+			report(diag.Span{File: source}, text)
 		}
 		text, width = "", 1
 	}
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, "\r\n")
 		if m := scriptMessage.FindStringSubmatch(line); m != nil {
 			flush()
@@ -167,9 +167,9 @@ func (b *builder) noteScript(source, said string, ok bool) {
 			col, _ := strconv.Atoi(m[3]) // in UTF-16 units, which equal columns in almost all code
 			switch {
 			case !strings.HasPrefix(m[1], "~lib/"):
-				tell(place(source+"/"+m[1], row, col, width), text)
+				report(place(source+"/"+m[1], row, col, width), text)
 			case severity == "ERROR":
-				tell(diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d:%d)", text, m[1], row, col))
+				report(diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d:%d)", text, m[1], row, col))
 			}
 			text, width = "", 1
 		} else if m := scriptFailure.FindStringSubmatch(line); m != nil && !scriptCount.MatchString(m[1]) {

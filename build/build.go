@@ -94,7 +94,7 @@ type DiagnosticsError struct {
 func (e *DiagnosticsError) Error() string { return e.List.Sorted()[0].String() }
 
 // ErrNothing means that the app has no sources to build.
-var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js and no directory with " + signs())
+var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js and no directory with " + markers())
 
 type builder struct {
 	options Options
@@ -133,7 +133,7 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 		return nil
 	}
 	if o.wants("handlers") {
-		if len(found.files) > 0 && slices.Contains(found.folders, o.Name) {
+		if len(found.files) > 0 && slices.Contains(found.directories, o.Name) {
 			return nil, nil, fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", o.Name)
 		}
 		m, err := b.ownModule(ctx, found)
@@ -141,22 +141,22 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 			return nil, nil, err
 		}
 	}
-	for _, folder := range found.folders {
-		source := "handlers/" + folder
+	for _, name := range found.directories {
+		source := "handlers/" + name
 		if !o.wants(source) {
 			continue
 		}
-		m, err := toolchainOf(filepath.Join(o.Dir, source)).module(b, ctx, folder)
+		m, err := toolchainOf(filepath.Join(o.Dir, source)).module(b, ctx, name)
 		if err := add(source, m, err); err != nil {
 			return nil, nil, err
 		}
 	}
-	told := &DiagnosticsError{List: b.found, Sources: sources(o.Dir, b.found)}
+	diagnostics := &DiagnosticsError{List: b.found, Sources: sources(o.Dir, b.found)}
 	switch {
 	case b.found.HasErrors():
-		return modules, nil, told
+		return modules, nil, diagnostics
 	case len(b.found) > 0:
-		return modules, told, nil
+		return modules, diagnostics, nil
 	}
 	return modules, nil, nil
 }
@@ -165,8 +165,8 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err error) {
 	var used []string
 	switch {
-	case len(found.odd) > 0:
-		b.found.Append(found.odd)
+	case len(found.unreadable) > 0:
+		b.found.Append(found.unreadable)
 		return nil, nil
 	case len(found.files) > 0:
 		if m, used, err = b.typeScript(ctx, found.files); err != nil {

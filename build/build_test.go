@@ -656,7 +656,7 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 		t.Errorf("nothing is kept: %v", err)
 	}
 	if bytes.Contains(first, []byte(w.dir)) {
-		t.Error("the module names the folder that it was built in")
+		t.Error("the module names the directory that it was built in")
 	}
 }
 

@@ -43,8 +43,8 @@ var rustLinking = []string{"-C", "link-arg=-zstack-size=262144"}
 
 // rust builds a crate in handlers/ with cargo. The compiler's messages are added to the
 // list.
-func (b *builder) rust(ctx context.Context, folder string) (*Module, error) {
-	source := "handlers/" + folder
+func (b *builder) rust(ctx context.Context, name string) (*Module, error) {
+	source := "handlers/" + name
 	dir, err := filepath.Abs(filepath.Join(b.options.Dir, source))
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", source, err)
@@ -53,20 +53,20 @@ func (b *builder) rust(ctx context.Context, folder string) (*Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is written in Rust, and %w", source, err)
 	}
-	return b.fromFolder(folder, func(building string) (bool, error) {
+	return b.fromDirectory(name, func(building string) (bool, error) {
 		target, err := b.lockTarget(ctx, dir)
 		if err != nil {
 			return false, fmt.Errorf("build %s: %w", source, err)
 		}
 		defer target.Close()
-		said, complaint, ok, err := b.cargo(ctx, tool, dir, filepath.Dir(target.Name()))
+		output, stderr, ok, err := b.cargo(ctx, tool, dir, filepath.Dir(target.Name()))
 		if err != nil {
 			return false, fmt.Errorf("build %s: %w", source, err)
 		}
-		found := b.noteCargo(source, dir, said)
+		found := b.addCargoMessages(source, dir, output)
 		switch {
 		case !ok && !found.errors:
-			b.found.Errorf("", diag.Span{File: source + "/Cargo.toml"}, "%s", cargoComplaint(complaint))
+			b.found.Errorf("", diag.Span{File: source + "/Cargo.toml"}, "%s", cargoError(stderr))
 			return false, nil
 		case !ok:
 			return false, nil
@@ -90,7 +90,7 @@ func (b *builder) rust(ctx context.Context, folder string) (*Module, error) {
 //
 // Cargo identifies a module by the name of its crate alone. An option with the crate's
 // directory prevents cargo from using the module of another app's crate with the same name.
-func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string) (said, complaint []byte, ok bool, err error) {
+func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string) (messages, stderr []byte, ok bool, err error) {
 	args := []string{"rustc", "--lib", "--release", "--target", rustTarget, "--quiet", "--message-format=json"}
 	if debianCrates(dir) {
 		args = append(args, "--config", `source.crates-io.replace-with="debian"`, "--config", `source.debian.directory="`+debianRegistry+`"`)
@@ -108,13 +108,13 @@ func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string)
 		}
 	}
 	cmd.WaitDelay = time.Second // for cargo's own child processes
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	var stdout, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &errOut
 	err = cmd.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended && ctx.Err() == nil {
-		return out.Bytes(), complaints.Bytes(), false, nil
+		return stdout.Bytes(), errOut.Bytes(), false, nil
 	}
-	return out.Bytes(), complaints.Bytes(), true, errors.Join(err, ctx.Err())
+	return stdout.Bytes(), errOut.Bytes(), true, errors.Join(err, ctx.Err())
 }
 
 // cargoTarget returns the directory for cargo's output: one cache directory for all apps,
@@ -126,7 +126,7 @@ func (b *builder) cargoTarget(dir string) string {
 	} else if target != "" {
 		return filepath.Join(dir, target)
 	}
-	if cache, err := filepath.Abs(b.options.CacheDir); b.options.CacheDir != "" && err == nil && ownFolder(cache) == nil {
+	if cache, err := filepath.Abs(b.options.CacheDir); b.options.CacheDir != "" && err == nil && ensurePrivateDir(cache) == nil {
 		return filepath.Join(cache, "cargo")
 	}
 	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "build", ".cargo")
@@ -214,11 +214,11 @@ func isProgram(path string) bool {
 func compiles(ctx context.Context, rustc, dir string) bool {
 	cmd := exec.CommandContext(ctx, rustc, "--print", "target-libdir", "--target", rustTarget)
 	cmd.Dir, cmd.Env = dir, environ()
-	said, err := cmd.Output()
+	output, err := cmd.Output()
 	if err != nil {
 		return false
 	}
-	found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(said)), "libstd-*.rlib"))
+	found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(output)), "libstd-*.rlib"))
 	return len(found) > 0
 }
 
@@ -238,22 +238,22 @@ func debianCrates(dir string) bool {
 	if fetched, _ := filepath.Glob(filepath.Join(home, "registry", "cache", "*", "*.crate")); len(fetched) > 0 {
 		return false
 	}
-	folders := []string{home}
+	directories := []string{home}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		folders = append(folders, filepath.Join(dir, ".cargo"))
+		directories = append(directories, filepath.Join(dir, ".cargo"))
 	}
-	for _, folder := range folders {
+	for _, directory := range directories {
 		for _, name := range []string{"config.toml", "config"} {
-			config, err := os.ReadFile(filepath.Join(folder, name))
+			config, err := os.ReadFile(filepath.Join(directory, name))
 			if err == nil && bytes.Contains(config, []byte("replace-with")) {
 				return false
 			}
 		}
 	}
-	return isFolder(debianRegistry)
+	return isDir(debianRegistry)
 }
 
-func isFolder(path string) bool {
+func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
@@ -295,11 +295,11 @@ type cargoFound struct {
 	errors bool
 }
 
-// noteCargo adds the compiler's messages to the list; warnings only for the app's own
+// addCargoMessages adds the compiler's messages to the list; warnings only for the app's own
 // files.
-func (b *builder) noteCargo(source, dir string, said []byte) (found cargoFound) {
+func (b *builder) addCargoMessages(source, dir string, output []byte) (found cargoFound) {
 	app := filepath.Dir(filepath.Dir(dir))
-	for line := range bytes.Lines(said) {
+	for line := range bytes.Lines(output) {
 		var m cargoMessage
 		if json.Unmarshal(line, &m) != nil {
 			continue // output of a macro or a build script
@@ -393,10 +393,10 @@ func (m *rustMessage) text() string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cargoComplaint returns cargo's own error in one line.
-func cargoComplaint(said []byte) string {
+// cargoError returns cargo's own error in one line.
+func cargoError(output []byte) string {
 	var parts []string
-	for line := range strings.Lines(string(said)) {
+	for line := range strings.Lines(string(output)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "error: ")
 		if line != "" && line != "Caused by:" && !strings.HasPrefix(line, "warning: ") {
 			parts = append(parts, line)
@@ -406,7 +406,7 @@ func cargoComplaint(said []byte) string {
 	switch {
 	case text == "":
 		return "cargo failed without a message: run cargo build there for details"
-	case strings.Contains(text, "network failure") && isFolder(debianRegistry):
+	case strings.Contains(text, "network failure") && isDir(debianRegistry):
 		return text + "; with CARGO_NET_OFFLINE=true the crates of Debian's packages are used"
 	case strings.Contains(text, "no library targets found"):
 		return `the crate has no library: write src/lib.rs, and add crate-type = ["cdylib"] under [lib]`

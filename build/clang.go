@@ -41,8 +41,8 @@ var (
 
 // cModule builds a directory of handlers/ in C, C++ or both, as a WASI reactor. The
 // compiler's messages are added to the list.
-func (b *builder) cModule(ctx context.Context, folder string) (*Module, error) {
-	source := "handlers/" + folder
+func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
+	source := "handlers/" + name
 	files, err := cSources(filepath.Join(b.options.Dir, source))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", source, err)
@@ -64,8 +64,8 @@ func (b *builder) cModule(ctx context.Context, folder string) (*Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is written in %s, and %w", source, map[bool]string{false: "C", true: "C++"}[cxx], err)
 	}
-	return b.fromFolder(folder, func(building string) (bool, error) {
-		r := cRun{b, ctx, folder, work, clang}
+	return b.fromDirectory(name, func(building string) (bool, error) {
+		r := cRun{b, ctx, name, work, clang}
 		good := true
 		var objects []string
 		for i, file := range files {
@@ -180,10 +180,10 @@ func libraries(cxx bool) []string {
 
 // cRun is the build of one directory.
 type cRun struct {
-	b            *builder
-	ctx          context.Context
-	folder, work string
-	clang        string
+	b          *builder
+	ctx        context.Context
+	name, work string
+	clang      string
 }
 
 // compile compiles one file to an object. The SDK's header is available, unless the
@@ -220,9 +220,9 @@ func isLinkerFlag(f string) bool {
 }
 
 func (r *cRun) run(args []string) (bool, error) {
-	said, ok, err := r.b.run(r.ctx, r.folder, []string{"LC_ALL=C"}, r.clang, args...)
+	output, ok, err := r.b.run(r.ctx, r.name, []string{"LC_ALL=C"}, r.clang, args...)
 	if err == nil {
-		r.note(said, ok)
+		r.addMessages(output, ok)
 	}
 	return ok, err
 }
@@ -234,13 +234,13 @@ var (
 	linkerMessage = regexp.MustCompile(`^\S*wasm-ld\S*: error: (?:\S+\.o: )?(.*)$`)
 )
 
-// note adds the messages of the compiler or the linker to the list. Places outside the app
+// addMessages adds the messages of the compiler or the linker to the list. Places outside the app
 // are part of the text.
-func (r *cRun) note(said string, ok bool) {
-	source := "handlers/" + r.folder
+func (r *cRun) addMessages(output string, ok bool) {
+	source := "handlers/" + r.name
 	before := len(r.b.found)
 	var rest []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
 		if m := cMessage.FindStringSubmatch(line); m != nil {
 			row, _ := strconv.Atoi(m[2])

@@ -78,7 +78,7 @@ func TestACDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(modules[0], modules[1]) {
-		t.Error("equal sources in two folders make different modules")
+		t.Error("equal sources in two directories make different modules")
 	}
 	if bytes.Contains(modules[0], []byte(os.TempDir()+"/")) {
 		t.Error("a path of this machine is in the module")

@@ -18,17 +18,17 @@ const memoryPages = 4096
 //
 // Cached code is executed unchecked, so the directory must belong to this user alone. The
 // compiler checks a checksum when it reads, and files are replaced as a whole.
-func engineConfig(folder string) (wazero.RuntimeConfig, wazero.CompilationCache) {
-	if folder != "" && ownFolder(folder) == nil {
-		if cache, err := wazero.NewCompilationCacheWithDir(folder); err == nil {
+func engineConfig(dir string) (wazero.RuntimeConfig, wazero.CompilationCache) {
+	if dir != "" && ensurePrivateDir(dir) == nil {
+		if cache, err := wazero.NewCompilationCacheWithDir(dir); err == nil {
 			return wazero.NewRuntimeConfig().WithCompilationCache(cache).WithMemoryLimitPages(memoryPages), cache
 		}
 	}
 	return wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(memoryPages), nil
 }
 
-// ownFolder creates a directory, or checks that no other user can write to it.
-func ownFolder(dir string) error {
+// ensurePrivateDir creates a directory, or checks that no other user can write to it.
+func ensurePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ type engine struct {
 
 // startEngine starts the engine; see engineConfig for the directory. Clock and randomness
 // are fixed, so that equal sources make equal modules.
-func startEngine(ctx context.Context, folder string, console func(level int, text string)) (*engine, error) {
+func startEngine(ctx context.Context, cacheDir string, console func(level int, text string)) (*engine, error) {
 	file, err := engineFile()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func startEngine(ctx context.Context, folder string, console func(level int, tex
 		return nil, fmt.Errorf("the JavaScript engine %w", err)
 	}
 	e := &engine{ctx: ctx, parsed: parsed, console: console}
-	config, cache := engineConfig(folder)
+	config, cache := engineConfig(cacheDir)
 	e.runtime, e.cache = wazero.NewRuntimeWithConfig(ctx, config), cache
 	if err := e.boot(file); err != nil {
 		return nil, errors.Join(err, e.close())
@@ -273,19 +273,19 @@ func (e *engine) text(handle uint64) string {
 
 // bytes copies the content of a typed array.
 func (e *engine) bytes(handle uint64) []byte {
-	room := e.place(make([]byte, 16))
-	defer func() { e.do("wasm_free", room) }()
-	buffer := e.do("qjs_get_typed_array_buffer", handle, room, room+4, room+8)
+	outputs := e.place(make([]byte, 16))
+	defer func() { e.do("wasm_free", outputs) }()
+	buffer := e.do("qjs_get_typed_array_buffer", handle, outputs, outputs+4, outputs+8)
 	defer func() { e.do("qjs_free_value", buffer) }()
 	if e.do("qjs_is_exception", buffer) != 0 {
 		return nil
 	}
-	at := e.do("qjs_get_array_buffer", buffer, room+12)
+	at := e.do("qjs_get_array_buffer", buffer, outputs+12)
 	if e.failed != nil {
 		return nil
 	}
-	offset, _ := e.module.Memory().ReadUint32Le(uint32(room))
-	length, _ := e.module.Memory().ReadUint32Le(uint32(room) + 4)
+	offset, _ := e.module.Memory().ReadUint32Le(uint32(outputs))
+	length, _ := e.module.Memory().ReadUint32Le(uint32(outputs) + 4)
 	b, _ := e.module.Memory().Read(uint32(at)+offset, length)
 	return slices.Clone(b)
 }
@@ -393,8 +393,8 @@ func (e *engine) thrown(value uint64) *thrown {
 		return &thrown{name: "thrown", message: e.text(value)}
 	}
 	if e.do("qjs_is_error", value) == 0 && e.runner != 0 { // reading it may throw again
-		told := e.text(e.apply(e.runner, e.property(e.runner, "trace"), value))
-		return &thrown{name: "thrown", message: strings.TrimPrefix(told, "thrown: ")}
+		text := e.text(e.apply(e.runner, e.property(e.runner, "trace"), value))
+		return &thrown{name: "thrown", message: strings.TrimPrefix(text, "thrown: ")}
 	}
 	member := func(name string) string { return e.text(e.property(value, name)) }
 	return &thrown{name: member("name"), message: member("message"), stack: member("stack")}

@@ -94,9 +94,9 @@ const (
 	argumentAt   = 72
 	rejectedAt   = 80
 	functionsAt  = 104
-	roomAt       = 128
-	roomBytes    = 8 << 10
-	scratchBytes = roomAt + roomBytes
+	outputAt     = 128
+	outputBytes  = 8 << 10
+	scratchBytes = outputAt + outputBytes
 	valueBytes   = 8
 	dispatchAt   = functionsAt
 	finishAt     = functionsAt + valueBytes
@@ -210,7 +210,7 @@ func (p *program) invoke(a *assembler) {
 //	u64 user data · at 8: u8 type, 0 is a clock · at 16: u32 clock, 1 is the
 //	monotonic one · at 24: u64 nanoseconds · at 40: u16 flags
 func (p *program) wait(a *assembler, n uint32) {
-	const subscription, event, events = roomAt, roomAt + 64, roomAt + 128
+	const subscription, event, events = outputAt, outputAt + 64, outputAt + 128
 	const millisecond = 1_000_000
 	a.get(n).i32(1).op(opI32GtS, opIf, noResult)
 	for at := uint32(0); at < 48; at += 4 {
@@ -339,12 +339,12 @@ func (p *program) bind(a *assembler, b binding) {
 		return
 	}
 	n := uint32(firstLocal + b.params())
-	room := p.takeArguments(a, b.function)
-	p.pass(a, b.function, func() { a.i32(p.scratch+roomAt, roomBytes) })
+	hasOutput := p.takeArguments(a, b.function)
+	p.pass(a, b.function, func() { a.i32(p.scratch+outputAt, outputBytes) })
 	if b.function.Result {
 		a.set(n)
 	}
-	if room {
+	if hasOutput {
 		p.read(a, b, n)
 	}
 	for i, param := range b.function.Params {
@@ -353,7 +353,7 @@ func (p *program) bind(a *assembler, b binding) {
 		}
 	}
 	switch {
-	case room:
+	case hasOutput:
 		a.get(n + 2)
 	case b.function.Result:
 		a.get(n).op(opI64FromU32)
@@ -366,7 +366,7 @@ func exception(a *assembler) { a.i64(kindException << 32) }
 
 // takeArguments converts the arguments into locals: numbers, or addresses of bytes. It
 // reports whether the function writes output.
-func (p *program) takeArguments(a *assembler, f abi.Function) (room bool) {
+func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
 	given := uint32(0)
 	for i, param := range f.Params {
 		local := uint32(firstLocal + i)
@@ -379,18 +379,18 @@ func (p *program) takeArguments(a *assembler, f abi.Function) (room bool) {
 			exception(a)
 			a.op(opReturn, opEnd)
 		case abi.Room:
-			room = true
+			hasOutput = true
 			continue
 		default:
 			panic(fmt.Sprintf("BUG: %s has a parameter of an unknown kind", f.Name))
 		}
 		given++
 	}
-	return room
+	return hasOutput
 }
 
 // pass calls the host with the converted arguments.
-func (p *program) pass(a *assembler, f abi.Function, room func()) {
+func (p *program) pass(a *assembler, f abi.Function, pushOutput func()) {
 	for i, param := range f.Params {
 		switch param.Kind {
 		case abi.Number:
@@ -398,7 +398,7 @@ func (p *program) pass(a *assembler, f abi.Function, room func()) {
 		case abi.Text, abi.Bytes:
 			a.get(uint32(firstLocal + i)).i32(p.slot(i)).load(0)
 		case abi.Room:
-			room()
+			pushOutput()
 		}
 	}
 	a.call(abi.Module + "." + f.Name)
@@ -413,13 +413,13 @@ func (p *program) read(a *assembler, b binding, n uint32) {
 	a.get(n).i32(0).op(opI32LtS, opIf, noResult)
 	a.get(n).op(opI64FromU32).set(result)
 	a.op(opElse)
-	a.get(n).i32(roomBytes).op(opI32GtS, opIf, noResult)
+	a.get(n).i32(outputBytes).op(opI32GtS, opIf, noResult)
 	a.get(n).call("wasm_malloc").set(more)
 	trapIf(a, func() { a.get(more).op(opI32Eqz) }) // out of memory: the host reports it
 	p.pass(a, b.function, func() { a.get(more, n) })
 	a.op(opDrop).get(bindingContext, more, n).call(value).set(result)
 	a.get(more).call("wasm_free").op(opElse)
-	a.get(bindingContext).i32(p.scratch + roomAt).get(n).call(value).set(result)
+	a.get(bindingContext).i32(p.scratch + outputAt).get(n).call(value).set(result)
 	a.op(opEnd, opEnd)
 }
 
@@ -427,9 +427,9 @@ func (p *program) read(a *assembler, b binding, n uint32) {
 func (p *program) random(a *assembler) {
 	const count = firstLocal
 	a.get(bindingArgs).loadValue(0).call("number").with(opLocalTee, count)
-	a.i32(roomBytes).op(opI32GtS, opIf, noResult).i32(roomBytes).set(count).op(opEnd)
-	trapIf(a, func() { a.i32(p.scratch + roomAt).get(count).call("wasi_snapshot_preview1.random_get") })
-	a.get(bindingContext).i32(p.scratch + roomAt).get(count).call("JS_NewUint8ArrayCopy")
+	a.i32(outputBytes).op(opI32GtS, opIf, noResult).i32(outputBytes).set(count).op(opEnd)
+	trapIf(a, func() { a.i32(p.scratch + outputAt).get(count).call("wasi_snapshot_preview1.random_get") })
+	a.get(bindingContext).i32(p.scratch + outputAt).get(count).call("JS_NewUint8ArrayCopy")
 }
 
 // convert creates a value from the bytes of another one.

@@ -13,16 +13,16 @@ import (
 
 // goModule builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
 // compiler's messages are added to the list.
-func (b *builder) goModule(ctx context.Context, folder string) (*Module, error) {
-	source := "handlers/" + folder
+func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
+	source := "handlers/" + name
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, fmt.Errorf("%s is written in Go, and the command go is missing: install Go 1.24 or later (go.dev/dl)", source)
 	}
-	return b.fromFolder(folder, func(building string) (bool, error) {
-		said, ok, err := b.run(ctx, folder, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"},
+	return b.fromDirectory(name, func(building string) (bool, error) {
+		output, ok, err := b.run(ctx, name, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"},
 			"go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", building, ".")
 		if err == nil && !ok {
-			b.noteGo(source, said)
+			b.addGoMessages(source, output)
 		}
 		return ok, err
 	})
@@ -31,12 +31,12 @@ func (b *builder) goModule(ctx context.Context, folder string) (*Module, error) 
 // A message of the compiler: ./orders.go:12:5: undefined: x
 var goMessage = regexp.MustCompile(`^(?:vet: )?(?:\./)?([^\s:]+\.go):(\d+)(?::(\d+))?: (.*)$`)
 
-// noteGo adds the toolchain's messages to the list. A message without a place is about the
+// addGoMessages adds the toolchain's messages to the list. A message without a place is about the
 // directory.
-func (b *builder) noteGo(source, said string) {
+func (b *builder) addGoMessages(source, output string) {
 	before := len(b.found)
 	var rest []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		goesOn := strings.HasPrefix(line, "\t") && len(b.found) > before
 		line = strings.TrimSpace(line)
 		if goesOn && line != "" { // a command to type: go get example.com/x

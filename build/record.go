@@ -18,11 +18,11 @@ import (
 const recordName = ".built"
 
 // record is the content of that file, by module file name.
-type record map[string]making
+type record map[string]origin
 
-// making is the origin of a module. A file with other content was put there by someone
-// else, and is kept.
-type making struct {
+// origin is the source of a built module. A file with another digest was not built from it,
+// and is kept.
+type origin struct {
 	Source string `json:"source"` // "handlers", or the directory handlers/<name>
 	SHA256 string `json:"sha256"` // hexadecimal
 }
@@ -63,7 +63,7 @@ func recordModule(dir, source string, m *Module) (removed []string, err error) {
 	}
 	r := readRecord(dir)
 	name := filepath.Base(m.File)
-	r[name] = making{source, sum}
+	r[name] = origin{source, sum}
 	removed, err = r.sweep(dir, func(other string) bool { return other != name && r[other].Source == source })
 	return removed, errors.Join(err, r.write(dir))
 }
@@ -73,7 +73,7 @@ func recordModule(dir, source string, m *Module) (removed []string, err error) {
 // are kept when there is no directory handlers, as in a deployed app.
 func Clean(dir string) (removed []string, err error) {
 	r := readRecord(dir)
-	if len(r) == 0 || !isFolder(filepath.Join(dir, "handlers")) {
+	if len(r) == 0 || !isDir(filepath.Join(dir, "handlers")) {
 		return nil, nil
 	}
 	all, err := Sources(dir)

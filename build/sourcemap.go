@@ -47,7 +47,7 @@ func (m sourceMap) standing() string {
 			out = append(out, ';')
 		}
 		begin, known := len(out), false
-		var told [5]int
+		var written [5]int
 		state[0] = 0
 		for segment := range strings.SplitSeq(text, ",") {
 			fields := readSegment(segment, &state)
@@ -57,14 +57,14 @@ func (m sourceMap) standing() string {
 			if len(out) > begin {
 				out = append(out, ',')
 			}
-			out = appendNumber(out, state[0]-told[0])
-			told[0] = state[0]
+			out = appendNumber(out, state[0]-written[0])
+			written[0] = state[0]
 			if fields < 4 || state[1] >= len(m.Sources) || isOurs(m.Sources[state[1]]) {
 				continue
 			}
 			for i := 1; i < 4; i++ {
-				out = appendNumber(out, state[i]-told[i])
-				told[i] = state[i]
+				out = appendNumber(out, state[i]-written[i])
+				written[i] = state[i]
 			}
 			known = true
 		}

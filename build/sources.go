@@ -14,11 +14,11 @@ import (
 
 // contents is the content of the directory handlers of an app.
 type contents struct {
-	// files are TypeScript and JavaScript files, folders the directories that a toolchain
+	// files are TypeScript and JavaScript files, directories the directories that a toolchain
 	// builds.
-	files, folders []string
-	// odd has the files that cannot be read.
-	odd diag.List
+	files, directories []string
+	// unreadable has the files that cannot be read.
+	unreadable diag.List
 	// libraries are directories with TypeScript and JavaScript files to import. strays are
 	// sources that nothing builds.
 	libraries, strays []string
@@ -57,8 +57,8 @@ func Sources(dir string) ([]string, error) {
 	if len(found.files) > 0 {
 		all = append(all, "handlers")
 	}
-	for _, folder := range found.folders {
-		all = append(all, "handlers/"+folder)
+	for _, name := range found.directories {
+		all = append(all, "handlers/"+name)
 	}
 	return all, nil
 }
@@ -79,7 +79,7 @@ func find(dir string) (found contents, err error) {
 		}
 	}
 	switch {
-	case len(found.files)+len(found.folders) > 0:
+	case len(found.files)+len(found.directories) > 0:
 		return found, nil
 	case len(found.strays) > 0:
 		return found, fmt.Errorf("%w: %s is not in such a directory", ErrNothing, found.strays[0])
@@ -96,13 +96,13 @@ func (c *contents) add(dir, name string) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir() && toolchainOf(path) != nil:
-		c.folders = append(c.folders, name)
+		c.directories = append(c.directories, name)
 	case err == nil && info.IsDir():
-		c.addFolder(path, name)
+		c.addDirectory(path, name)
 	case isScript(name):
 		c.files = append(c.files, source)
-		if why := unreadable(path, info, err); why != "" {
-			c.odd.Errorf("", diag.Span{File: source}, "%s", why)
+		if why := whyUnreadable(path, info, err); why != "" {
+			c.unreadable.Errorf("", diag.Span{File: source}, "%s", why)
 		}
 	default:
 		if _, ok := native[filepath.Ext(name)]; ok && err == nil {
@@ -111,8 +111,8 @@ func (c *contents) add(dir, name string) {
 	}
 }
 
-// addFolder adds a directory that no toolchain builds.
-func (c *contents) addFolder(path, name string) {
+// addDirectory adds a directory that no toolchain builds.
+func (c *contents) addDirectory(path, name string) {
 	switch name {
 	case "node_modules", "test", "tests", "__tests__", "testdata", "types":
 		return
@@ -139,9 +139,9 @@ func (c *contents) addFolder(path, name string) {
 	}
 }
 
-// unreadable says why a file, or the target of a link, cannot be read as a whole; empty
+// whyUnreadable says why a file, or the target of a link, cannot be read as a whole; empty
 // when it can.
-func unreadable(path string, info fs.FileInfo, err error) string {
+func whyUnreadable(path string, info fs.FileInfo, err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		if to, err := os.Readlink(path); err == nil {
 			return fmt.Sprintf("the link's target %s does not exist: correct the link, or remove it", to)
@@ -161,15 +161,15 @@ func unreadable(path string, info fs.FileInfo, err error) string {
 // warnUnused warns about sources that are not built: directories whose files no module
 // imports, and files where no toolchain looks.
 func (b *builder) warnUnused(found contents, used []string) {
-	for _, folder := range found.libraries {
-		if !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, folder+"/") }) {
-			b.found.Warnf("", diag.Span{File: folder}, "no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported")
+	for _, directory := range found.libraries {
+		if !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, directory+"/") }) {
+			b.found.Warnf("", diag.Span{File: directory}, "no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported")
 		}
 	}
 	for _, file := range found.strays {
 		text := "this file is not built: a handler in this language needs its own directory, handlers/<name>"
-		if sign := native[filepath.Ext(file)]; sign != "" {
-			text += ", with a " + sign
+		if marker := native[filepath.Ext(file)]; marker != "" {
+			text += ", with a " + marker
 		}
 		b.found.Warnf("", diag.Span{File: filepath.ToSlash(file)}, "%s", text)
 	}

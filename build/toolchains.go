@@ -16,13 +16,13 @@ import (
 // toolchain builds the module build/<name>.wasm from a directory handlers/<name> with the
 // tools of one language.
 type toolchain struct {
-	// sign describes such a directory in messages.
-	sign string
+	// marker describes such a directory in messages.
+	marker string
 	// builds reports whether a directory is written in this language.
 	builds func(dir string) bool
 	// module builds a directory of handlers/. Errors in the sources are added to the
 	// builder's list; then there is no module.
-	module func(b *builder, ctx context.Context, folder string) (*Module, error)
+	module func(b *builder, ctx context.Context, name string) (*Module, error)
 }
 
 // toolchains are all supported toolchains, in the order in which they are tried.
@@ -55,19 +55,19 @@ func has(patterns ...string) func(dir string) bool {
 	}
 }
 
-// signs lists the descriptions of all toolchains.
-func signs() string {
+// markers lists the descriptions of all toolchains.
+func markers() string {
 	all := make([]string, len(toolchains))
 	for i, t := range toolchains {
-		all[i] = t.sign
+		all[i] = t.marker
 	}
 	return strings.Join(all, " or ")
 }
 
-// fromFolder builds the module of a directory. compile gets the path to write to, and
+// fromDirectory builds the module of a directory. compile gets the path to write to, and
 // reports whether it succeeded. The module is moved into place only when it is complete and
 // can be loaded, because compilers write their output in pieces.
-func (b *builder) fromFolder(folder string, compile func(building string) (bool, error)) (*Module, error) {
+func (b *builder) fromDirectory(name string, compile func(building string) (bool, error)) (*Module, error) {
 	began := time.Now()
 	out, err := filepath.Abs(filepath.Join(b.options.Dir, "build"))
 	if err == nil {
@@ -76,7 +76,7 @@ func (b *builder) fromFolder(folder string, compile func(building string) (bool,
 	if err != nil {
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
-	building := filepath.Join(out, "."+folder+".building")
+	building := filepath.Join(out, "."+name+".building")
 	defer os.Remove(building) // already gone after success
 	if done, err := compile(building); err != nil || !done {
 		return nil, err
@@ -85,24 +85,24 @@ func (b *builder) fromFolder(folder string, compile func(building string) (bool,
 	if err != nil {
 		return nil, fmt.Errorf("read the module: %w", err)
 	}
-	if !b.loadable("handlers/"+folder, "build/"+folder+".wasm", module) {
+	if !b.loadable("handlers/"+name, "build/"+name+".wasm", module) {
 		return nil, nil
 	}
-	if err := os.Rename(building, filepath.Join(out, folder+".wasm")); err != nil {
+	if err := os.Rename(building, filepath.Join(out, name+".wasm")); err != nil {
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
 	return &Module{
-		File: filepath.Join("build", folder+".wasm"), Sources: []string{"handlers/" + folder},
+		File: filepath.Join("build", name+".wasm"), Sources: []string{"handlers/" + name},
 		Bytes: len(module), Took: time.Since(began),
 	}, nil
 }
 
-// run runs a command of a toolchain in handlers/<folder>, with additional environment
+// run runs a command of a toolchain in handlers/<name>, with additional environment
 // variables. It returns the output of both streams, and whether the command succeeded. An
 // error means that the command could not be run or was interrupted.
-func (b *builder) run(ctx context.Context, folder string, variables []string, command string, args ...string) (said string, ok bool, err error) {
+func (b *builder) run(ctx context.Context, name string, variables []string, command string, args ...string) (output string, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Dir = filepath.Join(b.options.Dir, "handlers", folder)
+	cmd.Dir = filepath.Join(b.options.Dir, "handlers", name)
 	cmd.Env = append(environ(), variables...)
 	cmd.WaitDelay = time.Second // for the command's own child processes
 	var both bytes.Buffer
@@ -112,7 +112,7 @@ func (b *builder) run(ctx context.Context, folder string, variables []string, co
 		return both.String(), false, nil
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("build handlers/%s: %w", folder, errors.Join(err, ctx.Err()))
+		return "", false, fmt.Errorf("build handlers/%s: %w", name, errors.Join(err, ctx.Err()))
 	}
 	return both.String(), true, nil
 }

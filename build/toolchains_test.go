@@ -28,16 +28,16 @@ func TestToolchainsDoNotGetTheAppsSecrets(t *testing.T) {
 	t.Setenv("RUNNER_SECRETS_STRIPE", "c4n4ry")
 	t.Setenv("RUNNER_SECRETS_OTHER_FILE", "/c4n4ry")
 	t.Setenv("OF_THE_USER", "kept")
-	for folder, file := range map[string]string{"go": "go.mod", "rust": "Cargo.toml", "c": "hello.c"} {
+	for directory, file := range map[string]string{"go": "go.mod", "rust": "Cargo.toml", "c": "hello.c"} {
 		dir := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(dir, "handlers", folder), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "handlers", directory), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "handlers", folder, file), []byte("module x\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "handlers", directory, file), []byte("module x\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"}); err == nil {
-			t.Fatalf("%s: a tool that fails made a module", folder)
+			t.Fatalf("%s: a tool that fails made a module", directory)
 		}
 	}
 	all, err := os.ReadFile(told)

@@ -158,7 +158,7 @@ func TestEqualGoSourcesMakeEqualModules(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(made[i], []byte(dir)) {
-			t.Error("the module names the folder that it was built in")
+			t.Error("the module names the directory that it was built in")
 		}
 	}
 	if !bytes.Equal(made[0], made[1]) {
@@ -203,14 +203,14 @@ func TestTimeOutsideHandlersIsFixed(t *testing.T) {
 func TestAMissingToolchainIsOneErrorLine(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	for folder, want := range map[string]string{
+	for directory, want := range map[string]string{
 		"go.mod":     "handlers/x is written in Go, and the command go is missing: install Go 1.24 or later",
 		"Cargo.toml": "handlers/x is written in Rust, and the command cargo is missing: install Rust 1.63 or later",
 	} {
-		dir := app(t, map[string]string{"handlers/x/" + folder: ""})
+		dir := app(t, map[string]string{"handlers/x/" + directory: ""})
 		_, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "n"})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: told %v, want %q in one line", folder, err, want)
+			t.Errorf("%s: told %v, want %q in one line", directory, err, want)
 		}
 	}
 }

@@ -96,18 +96,18 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 // in a request, values that will be the same in every request, and unhandled rejections.
 func (b *builder) warnEvaluation(e *engine, bundled *bundle) error {
 	if value := e.property(e.runner, "violation"); e.do("qjs_is_object", value) != 0 {
-		b.noteThrown(bundled, e.thrown(value), diag.Error)
+		b.addThrown(bundled, e.thrown(value), diag.Error)
 		return e.failed // later failures are consequences of this one
 	}
 	if value := e.property(e.runner, "frozen"); e.do("qjs_is_object", value) != 0 {
-		b.noteThrown(bundled, e.thrown(value), diag.Warning)
+		b.addThrown(bundled, e.thrown(value), diag.Warning)
 	}
 	lost, err := e.call(e.runner, "lost")
 	if err != nil {
 		return err
 	}
 	for i := range uint64(e.number(e.property(lost, "length"))) {
-		b.noteThrown(bundled, e.thrown(e.do("qjs_get_prop_uint32", lost, i)), diag.Error)
+		b.addThrown(bundled, e.thrown(e.do("qjs_get_prop_uint32", lost, i)), diag.Error)
 	}
 	return e.failed
 }
@@ -260,15 +260,15 @@ func (b *builder) notEvaluated(ctx context.Context, bundled *bundle, err error) 
 	case !ok:
 		return err
 	}
-	b.noteThrown(bundled, t, diag.Error)
+	b.addThrown(bundled, t, diag.Error)
 	return nil
 }
 
 // frame matches a place in the bundle, in a line of a stack trace.
 var frame = regexp.MustCompile(`\b` + regexp.QuoteMeta(bundleFile) + `:(\d+):(\d+)`)
 
-// noteThrown adds an exception to the list, with the innermost place in a file of the app.
-func (b *builder) noteThrown(bundled *bundle, t *thrown, severity diag.Severity) {
+// addThrown adds an exception to the list, with the innermost place in a file of the app.
+func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) {
 	span := diag.Span{File: bundled.files[0]}
 	for _, at := range frame.FindAllStringSubmatch(t.stack, -1) {
 		line, _ := strconv.Atoi(at[1])

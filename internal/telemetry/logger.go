@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options say what a logger writes.
+// Options configure a logger.
 type Options struct {
 	// Level is the lowest level that is written.
 	Level slog.Level
@@ -18,7 +18,7 @@ type Options struct {
 	Format string
 }
 
-// Validate reports a format that does not exist.
+// Validate returns an error for an unknown format.
 func (o Options) Validate() error {
 	switch o.Format {
 	case "", "json", "text":
@@ -27,9 +27,9 @@ func (o Options) Validate() error {
 	return fmt.Errorf(`log format %q: use "json" or "text"`, o.Format)
 }
 
-// NewLogger returns the logger of a process, which writes to w whole redacted
-// lines and nothing else; when w is a Redactor, that is what redacts them. Times are
-// UTC with milliseconds. An unknown format is JSON: Validate is there to refuse it.
+// NewLogger returns the logger of a process, which writes whole redacted lines to w. If w is
+// a Redactor, it redacts them. Times are UTC with milliseconds. An unknown format, which
+// Validate refuses, is JSON.
 func NewLogger(w io.Writer, opt Options) *slog.Logger {
 	handler := &slog.HandlerOptions{Level: opt.Level, ReplaceAttr: replace}
 	out, ok := w.(*Redactor)
@@ -50,14 +50,14 @@ func (o Options) Line(level slog.Level, text string, args ...any) []byte {
 	return line.Bytes()
 }
 
-// secretNames are attributes whose values never leave, in lower case.
+// secretNames are the names of attributes, in lower case, that are never written.
 var secretNames = map[string]bool{
 	"authorization": true, "proxy-authorization": true, "cookie": true, "set-cookie": true,
 	"x-api-key": true, "token": true, "password": true, "pepper": true,
 }
 
-// replace writes times as the rest of the runner does and hides what an
-// attribute's name says is secret.
+// replace formats times as the rest of the runner does, and hides attributes with secret
+// names.
 func replace(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindTime {
 		a.Value = slog.StringValue(a.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00"))

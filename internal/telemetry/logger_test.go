@@ -29,7 +29,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestJSONLinesHideWhatTheirNamesSayIsSecret(t *testing.T) {
+func TestJSONLinesHideAttributesWithSecretNames(t *testing.T) {
 	var out bytes.Buffer
 	log := telemetry.NewLogger(&out, telemetry.Options{})
 	log.With("Authorization", "Digest abc").Info("m", "token", 12, "at", time.Unix(1, 999).In(time.FixedZone("x", 3600)), "took", 1234567*time.Nanosecond)
@@ -57,7 +57,7 @@ func TestTextLinesAreRedacted(t *testing.T) {
 	}
 }
 
-func TestLevelsBelowTheGivenOneAreSilent(t *testing.T) {
+func TestLinesBelowTheLevelAreNotWritten(t *testing.T) {
 	var out bytes.Buffer
 	log := telemetry.NewLogger(&out, telemetry.Options{Level: slog.LevelWarn})
 	log.Info("no")
@@ -97,7 +97,7 @@ func TestEveryRecordIsOneWrite(t *testing.T) {
 	}
 }
 
-func TestATokenInPiecesIsFound(t *testing.T) {
+func TestATokenWrittenInPiecesIsHidden(t *testing.T) {
 	for size := 1; size < 50; size++ {
 		w := &writes{}
 		r := telemetry.NewRedactor(w, nil)
@@ -117,7 +117,7 @@ func TestATokenInPiecesIsFound(t *testing.T) {
 	}
 }
 
-func TestAnEndlessLineIsCutWithoutHalfAToken(t *testing.T) {
+func TestALongLineIsCutBeforeAToken(t *testing.T) {
 	for shift := range 60 {
 		w := &writes{}
 		r := telemetry.NewRedactor(w, nil)

@@ -10,35 +10,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunkBytes is how much a queue writes at once, and the least that it allocates.
+// chunkBytes is how much a queue writes at once, and its smallest allocation.
 const chunkBytes = 32 << 10
 
-// Queue is a writer whose callers do not wait for the reader of a pipe once Limit was
-// called. The caller writes what the pipe accepts at once. The rest waits in memory for
-// a goroutine that runs until it is written. Lines that do not fit in memory are
-// discarded and counted.
+// Queue is a writer. After Limit was called, its callers do not wait for the reader of a
+// pipe: a caller writes what the pipe accepts at once, and a goroutine writes the rest from
+// memory. Lines that do not fit in memory are discarded and counted.
 //
-// Each call of Write is to be whole lines. Queues may be used by any number of
-// goroutines.
+// Each call of Write must have whole lines. A Queue is safe for concurrent use.
 type Queue struct {
 	file *os.File
 	fd   int
-	// onDisk: no reader is waited for.
+	// onDisk: the file has no reader to wait for.
 	onDisk bool
-	// blind: the kernel cannot tell what the file takes at once.
-	blind bool
+	// blocking: the kernel does not support writes without waiting for this file.
+	blocking bool
 
 	mu      sync.Mutex
 	limit   int // 0: callers wait
 	report  func(lines int) []byte
-	chunks  [][]byte // waiting, the oldest first
+	chunks  [][]byte // to be written, the oldest first
 	spare   []byte   // an empty chunk
 	held    int      // capacity of chunks, and of the one that is being written
 	dropped int      // lines, since the last report
 	idle    chan struct{}
 }
 
-// NewQueue returns a Queue over file, whose callers wait until Limit is called.
+// NewQueue returns a Queue over file. Its callers wait until Limit is called.
 func NewQueue(file *os.File) *Queue {
 	q := &Queue{file: file, fd: int(file.Fd())}
 	info, err := file.Stat()
@@ -46,8 +44,8 @@ func NewQueue(file *os.File) *Queue {
 	return q
 }
 
-// Limit makes Write return at once: from now on at most limit bytes, and one line more,
-// wait in memory. After lines were discarded, Queue calls report with their number and
+// Limit makes Write return at once: from now on at most limit bytes, and one more line, are
+// kept in memory. After lines were discarded, the Queue calls report with their number and
 // writes the line that it returns. Writes to a file on disk wait as before.
 func (q *Queue) Limit(limit int, report func(lines int) []byte) {
 	q.mu.Lock()
@@ -57,16 +55,16 @@ func (q *Queue) Limit(limit int, report func(lines int) []byte) {
 	}
 }
 
-// Write takes over p, or discards it as a whole. It reports errors only before Limit.
+// Write writes or queues p, or discards it as a whole. It returns errors only before Limit.
 func (q *Queue) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.limit == 0:
 		return q.file.Write(p)
-	case q.idle == nil: // nothing waits that p would overtake
+	case q.idle == nil: // nothing is queued before p
 		if n := q.writeNow(p); n < len(p) {
-			q.add(p[n:]) // whatever its size: a part of the line may be out
+			q.add(p[n:]) // of any size: a part of the line may be written
 			q.idle = make(chan struct{})
 			go q.drain()
 		}
@@ -78,21 +76,21 @@ func (q *Queue) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeNow writes what the file takes without waiting.
+// writeNow writes what the file accepts without waiting.
 func (q *Queue) writeNow(p []byte) (n int) {
-	if q.blind {
+	if q.blocking {
 		return 0
 	}
 	n, err := unix.Pwritev2(q.fd, [][]byte{p}, -1, unix.RWF_NOWAIT)
 	if err == nil {
 		return n
 	}
-	// Pipes can since Linux 6.4, terminals cannot. Other errors are for drain to meet.
-	q.blind = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	// Pipes support this since Linux 6.4, terminals do not. drain meets other errors again.
+	q.blocking = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
 	return 0
 }
 
-// growth is how much more memory n bytes take.
+// growth returns how much more memory n bytes take.
 func (q *Queue) growth(n int) int {
 	if last := len(q.chunks) - 1; last >= 0 && len(q.chunks[last])+n <= cap(q.chunks[last]) {
 		return 0
@@ -113,7 +111,7 @@ func (q *Queue) add(p []byte) {
 	q.chunks[last] = append(q.chunks[last], p...)
 }
 
-// drain writes what waits, until nothing does.
+// drain writes until the queue is empty.
 func (q *Queue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +129,7 @@ func (q *Queue) drain() {
 		if q.dropped > 0 && err == nil {
 			line := q.report(q.dropped)
 			q.dropped = 0
-			q.chunks = append([][]byte{line}, q.chunks...) // it goes first, whether it fits or not
+			q.chunks = append([][]byte{line}, q.chunks...) // first, even over the limit
 			q.held += cap(line)
 		}
 	}
@@ -139,7 +137,7 @@ func (q *Queue) drain() {
 	q.idle, q.chunks = nil, nil
 }
 
-// Flush waits until everything is written, at most for wait.
+// Flush waits until the queue is empty, at most for wait.
 func (q *Queue) Flush(wait time.Duration) {
 	q.mu.Lock()
 	idle := q.idle

@@ -53,7 +53,7 @@ var ends = map[string]func(t *testing.T) (w, r *os.File){
 
 func discarded(lines int) []byte { return fmt.Appendf(nil, "%d discarded\n", lines) }
 
-func TestAQueueHoldsUpNoWriterAndCountsWhatItLoses(t *testing.T) {
+func TestAQueueDoesNotBlockWritersAndCountsDiscardedLines(t *testing.T) {
 	const all, limit = 20_000, 128 << 10
 	for name, open := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestAQueueHoldsUpNoWriterAndCountsWhatItLoses(t *testing.T) {
 	}
 }
 
-func TestAQueueLosesNothingOfAReaderThatReads(t *testing.T) {
+func TestAQueueDiscardsNothingWhileTheReaderReads(t *testing.T) {
 	w, r := ends["pipe"](t)
 	defer r.Close()
 	q := telemetry.NewQueue(w)
@@ -154,7 +154,7 @@ func TestAQueueOverAFileWritesEachLineAtOnce(t *testing.T) {
 	}
 }
 
-func TestALineByItself(t *testing.T) {
+func TestLineReturnsOneLine(t *testing.T) {
 	_, got, _ := strings.Cut(string(telemetry.Options{Format: "text", Level: slog.LevelError}.Line(slog.LevelWarn, "log lines discarded", "lines", 3)), " ")
 	if want := "level=WARN msg=\"log lines discarded\" lines=3\n"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -2,24 +2,24 @@ package telemetry
 
 import "bytes"
 
-// hidden stands where a secret was.
+// hidden replaces a secret.
 const hidden = "…"
 
-// minSecret is how many characters of base 62 behind a prefix are taken for a
-// token. A whole one has 36; its first 30 are the secret and the rest follows
-// from them, so that a token cut short is one too. Ids have 26.
+// minSecret is the number of base62 characters after a prefix from which they count as a
+// token. A whole token has 36, of which the first 30 are the secret; a token that was cut
+// short is hidden too. Ids have 26.
 const minSecret = 27
 
-// span is a part of a line that must not leave.
+// span is a part of a line that must not be written.
 type span struct{ from, to int }
 
-// Redact returns text with every secret in it replaced: text itself when there
-// is none, else a copy.
+// Redact returns text with every secret in it replaced: text itself if there is none,
+// otherwise a copy.
 //
-// A secret is a token (prefix_ and at least 27 letters or digits, the _ also
-// as %5F), a JWT, what follows "Bearer" or "Basic", and the value behind an
-// authorization, cookie or x-api-key name. Text may be JSON, key=value pairs
-// or HTTP: escapes and quotes end a value, they do not hide one.
+// A secret is a token (prefix_ and at least 27 letters or digits, the _ also as %5F), a
+// JWT, the text after "Bearer" or "Basic", and the value after an authorization, cookie or
+// x-api-key name. Text may be JSON, key=value pairs or HTTP: escapes and quotes end a
+// value, they do not hide one.
 func Redact(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -37,8 +37,8 @@ func Redact(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// next finds the first secret in text from an offset on. It looks at each
-// byte once for those that a secret has and most words have not.
+// next finds the first secret in text from an offset on. It reads each byte once, and looks
+// closer at those that are in every secret and in few words.
 func next(text []byte, from int) (span, bool) {
 	for i := from; i < len(text); i++ {
 		var s span
@@ -59,9 +59,8 @@ func next(text []byte, from int) (span, bool) {
 	return span{}, false
 }
 
-// token finds a token whose prefix ends at i: the secret part alone is hidden,
-// the prefix says whose it was. What looks like one may be in the middle of a
-// JWT's first part, and then is the whole JWT.
+// token finds a token with a prefix that ends at i. Only the secret part is hidden; the
+// prefix stays. If it is in the middle of the first part of a JWT, the whole JWT is hidden.
 func token(text []byte, i, done int) span {
 	if i == 0 || !isLowerOrDigit(text[i-1]) {
 		return span{}
@@ -84,8 +83,8 @@ func token(text []byte, i, done int) span {
 	return span{from, to}
 }
 
-// jwt finds three parts of base64url or more around the dot at i, the first of which
-// holds the beginning of a JSON object.
+// jwt finds at least three parts of base64url around the dot at i. The first of them must
+// contain the start of a JSON object.
 func jwt(text []byte, i, done int) span {
 	from, middle := i, i+1
 	for from > done && isBase64URL(text[from-1]) {
@@ -98,7 +97,7 @@ func jwt(text []byte, i, done int) span {
 	if middle == i+1 || middle == len(text) || text[middle] != '.' {
 		return span{}
 	}
-	if backslashes(text, from)%2 == 1 { // the first letters are an escape's, which stays whole
+	if backslashes(text, from)%2 == 1 { // the first letters belong to an escape, which is kept whole
 		if from++; text[from-1] == 'u' {
 			from += 4
 		}
@@ -114,7 +113,7 @@ func jwt(text []byte, i, done int) span {
 	return span{from, to}
 }
 
-// credential finds what follows "Bearer" or "Basic" at i. Shorter than eight
+// credential finds the text after "Bearer" or "Basic" at i. If it is shorter than eight
 // characters it is a word or a parameter such as realm.
 func credential(text []byte, i int) span {
 	var from int
@@ -134,11 +133,11 @@ func credential(text []byte, i int) span {
 	return span{start, to}
 }
 
-// header finds the value of a header that is named at i and followed by ":" or
-// "=", whatever quotes stand around name and value.
+// header finds the value of a header with its name at i, followed by ":" or "=", with any
+// quotes around name and value.
 //
-// A value in quotes ends with them. A value without ends with the string
-// or the line it stands in, and after "=" at a blank that no ";" leads to.
+// A value in quotes ends with them. A value without quotes ends with the string or the line
+// that contains it, and after "=" also at a blank that does not follow a ";".
 func header(text []byte, i int) span {
 	j := 0
 	for _, name := range []string{"authorization", "cookie", "x-api-key"} {
@@ -158,7 +157,7 @@ func header(text []byte, i int) span {
 			break
 		}
 	}
-	if !quoted { // a backslash before no quote begins an escape, which is part of the value
+	if !quoted { // a backslash without a quote begins an escape, which is part of the value
 		from -= backslashes(text, from)
 	}
 	to := from
@@ -181,10 +180,10 @@ func header(text []byte, i int) span {
 	return span{from, to}
 }
 
-// closes reports whether a quote behind n backslashes ends a value that was
-// opened behind depth of them, or a string that it stands in, and how many
-// belong to the quote. Each level of quoting turns k backslashes before a
-// quote into 2k+1 and a backslash that is text into two.
+// closes reports whether a quote after n backslashes ends a value that was opened after
+// depth of them, or a string that contains it, and how many of them belong to the quote.
+// Each level of quoting turns k backslashes before a quote into 2k+1, and a backslash in
+// the text into two.
 func closes(n, depth int) (own int, ends bool) {
 	for own = depth; own > 0; own = (own - 1) / 2 {
 		if n%(2*(own+1)) == own {
@@ -194,7 +193,7 @@ func closes(n, depth int) (own int, ends bool) {
 	return 0, n%2 == 0
 }
 
-// backslashes counts those right before i.
+// backslashes returns how many backslashes are right before i.
 func backslashes(text []byte, i int) (n int) {
 	for n < i && text[i-n-1] == '\\' {
 		n++
@@ -210,7 +209,7 @@ func hasFold(text []byte, word string) bool {
 	return bytes.EqualFold(text[:len(word)], []byte(word))
 }
 
-// run tells where the characters of a kind that begin at from end.
+// run returns the end of the run of characters of a kind at from.
 func run(text []byte, from int, kind func(byte) bool) int {
 	for from < len(text) && kind(text[from]) {
 		from++

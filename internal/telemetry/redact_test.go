@@ -18,7 +18,7 @@ const (
 	jwt    = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlLW9mLXRoZS1qd3Q"
 )
 
-func TestSecretsAreReplacedWhereverTheyStand(t *testing.T) {
+func TestSecretsAreReplacedAnywhereInALine(t *testing.T) {
 	rows := []struct{ in, want string }{
 		{"nothing to hide", "nothing to hide"},
 		{"key key_01jz8m3v6q2w4x5y7a8b9c0d1e of key", "key key_01jz8m3v6q2w4x5y7a8b9c0d1e of key"},

@@ -6,29 +6,27 @@ import (
 	"sync"
 )
 
-// maxLine is how much of a line is kept back while its end has not come. What
-// is longer is cut.
+// maxLine is how much of an incomplete line is kept. Longer ones are cut.
 const maxLine = 64 << 10
 
-// Redactor is a writer that lets whole lines through, redacted, each in one
-// write. What comes after the last line end is kept until the line is
-// complete or Flush says that it is; one that grows longer than 64 KiB while it
-// is kept is cut.
+// Redactor is a writer that passes on whole redacted lines, each in one write. A line
+// without an end is kept until it is complete or Flush is called. It is cut if it grows
+// longer than 64 KiB meanwhile.
 type Redactor struct {
 	mu     sync.Mutex
 	w      io.Writer
 	values *Values
 	rest   []byte
-	// cutting: the line was cut and what is left of it is dropped.
+	// cutting: the line was cut, and the rest of it is discarded.
 	cutting bool
 }
 
 // NewRedactor returns a Redactor that writes to w and hides the values, which may be nil,
-// beside what looks like a secret.
+// besides text with the form of a secret.
 func NewRedactor(w io.Writer, values *Values) *Redactor { return &Redactor{w: w, values: values} }
 
-// Write takes over p. It reports an error of the writer below, with all of p
-// taken: a log that cannot be written is no reason to write it twice.
+// Write passes on p. It returns the error of the underlying writer together with the whole
+// length of p, so that callers do not write p again.
 func (r *Redactor) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +46,7 @@ func (r *Redactor) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Flush ends a line that was begun.
+// Flush writes an incomplete line.
 func (r *Redactor) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +59,8 @@ func (r *Redactor) Flush() error {
 	return err
 }
 
-// keep adds to the line that has no end yet. One that grows too long loses its
-// last word with all that follows, since half a token is no longer known as one.
+// keep adds to the incomplete line. A line that is too long is cut before its last word,
+// because a part of a token cannot be recognized.
 func (r *Redactor) keep(part []byte) {
 	if r.cutting {
 		return

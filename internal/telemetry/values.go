@@ -11,20 +11,19 @@ import (
 	"sync/atomic"
 )
 
-// minValue is how many bytes a value has that is hidden: shorter ones are words too.
+// minValue is the smallest length of a value that is hidden: shorter ones may be words.
 const minValue = 8
 
-// Values are texts that no Redactor which knows them lets through, as they are or quoted:
-// an encoding such as base64 is another text. nil and the zero value have none. Any number
-// of goroutines may use them.
+// Values are texts that a Redactor hides, plain and quoted, but not in encodings such as
+// base64. nil and the zero value have none. They are safe for concurrent use.
 type Values struct {
 	mu    sync.Mutex
-	forms atomic.Pointer[[][]byte] // as they stand in a log, the longest first
+	forms atomic.Pointer[[][]byte] // their forms in a log, the longest first
 }
 
-// Add adds texts, each line of one for itself since logs are written by line. A line of
-// less than 8 bytes is not hidden. What was added stays: a secret that was replaced is
-// one still.
+// Add adds texts, each of their lines separately because logs are written by line. Lines of
+// less than 8 bytes are not hidden. Values are never removed: a replaced secret stays
+// secret.
 func (v *Values) Add(texts ...string) {
 	if v == nil {
 		return
@@ -50,7 +49,7 @@ func (v *Values) Add(texts ...string) {
 	v.forms.Store(&forms)
 }
 
-// hide returns text with every value in it replaced: text itself when there is none.
+// hide returns text with every value in it replaced: text itself if there is none.
 func (v *Values) hide(text []byte) []byte {
 	if v == nil {
 		return text
@@ -67,9 +66,9 @@ func (v *Values) hide(text []byte) []byte {
 	return text
 }
 
-// appendForms appends a line as logs hold it: as it is, with its backslashes doubled, as Go
-// quotes it and as a JSON string, by both habits about <, > and &; and each of these once
-// more as Go and as JSON quote it, for what a handler wrote in one of these forms.
+// appendForms appends the forms of a line in a log: plain, with doubled backslashes, quoted as
+// by Go, and as a JSON string with <, > and & escaped or not. It appends each of these also
+// quoted by Go and by JSON, for text that a handler wrote in one of these forms.
 func appendForms(forms [][]byte, line string) [][]byte {
 	for _, form := range [][]byte{
 		[]byte(line), []byte(strings.ReplaceAll(line, `\`, `\\`)), quotedAsGo(line), quoted(line, false), quoted(line, true),
@@ -79,19 +78,19 @@ func appendForms(forms [][]byte, line string) [][]byte {
 	return forms
 }
 
-// quotedAsGo is the inside of a string of Go.
+// quotedAsGo returns the inside of a Go string literal.
 func quotedAsGo(text string) []byte {
 	inside := strconv.Quote(text)
 	return []byte(inside[1 : len(inside)-1])
 }
 
-// quoted is the inside of a JSON string.
+// quoted returns the inside of a JSON string.
 func quoted(text string, html bool) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(html)
 	if err := enc.Encode(text); err != nil {
-		panic("BUG: a string is no JSON: " + err.Error())
+		panic("BUG: a string is not valid JSON: " + err.Error())
 	}
 	inside := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	return inside[1 : len(inside)-1]

@@ -11,7 +11,7 @@ import (
 	"runner.example/internal/telemetry"
 )
 
-func TestKnownValuesAreHiddenAsTheyStandInALog(t *testing.T) {
+func TestKnownValuesAreHiddenInAllTheirForms(t *testing.T) {
 	var values telemetry.Values
 	const plainValue, difficult = "correct horse", "p\"a\\ss<w>&rd\x01\u00a0ü"
 	const tokenLike = "whsec_" + secret + "+c4n4ry=="
@@ -56,7 +56,7 @@ func TestValuesMayBeAddedWhileLinesAreWritten(t *testing.T) {
 	all.Wait()
 }
 
-func TestALineIsNotCopiedWhereNoValueIsKnown(t *testing.T) {
+func TestALineWithoutValuesIsNotCopied(t *testing.T) {
 	for name, values := range map[string]*telemetry.Values{"nil": nil, "zero": {}} {
 		var out bytes.Buffer
 		r := telemetry.NewRedactor(&out, values)

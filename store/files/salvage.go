@@ -30,14 +30,6 @@ func (l *Loss) Overlaps(low, high []byte) bool {
 	return (l.High == nil || bytes.Compare(low, l.High) <= 0) && bytes.Compare(high, l.Low) >= 0
 }
 
-// String says which part of which file could not be read.
-func (l Loss) String() string {
-	if l.To == 0 {
-		return fmt.Sprintf("%s: %v", l.File, l.Cause)
-	}
-	return fmt.Sprintf("%s: bytes %d to %d: %v", l.File, l.From, l.To-1, l.Cause)
-}
-
 // Salvage reads the readable parts of damaged files: every block of a table and every
 // commit of a log with a right checksum. After a damaged part it searches for the next
 // readable one. It changes nothing.
