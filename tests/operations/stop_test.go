@@ -193,7 +193,7 @@ func TestAServerStopsWhenItsDataDirectoryIsGone(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("%s does not end\n%s", command, s.Stderr.String())
 		}
-		if code := s.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(s.Stderr.String(), "what was in it is lost") {
+		if code := s.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(s.Stderr.String(), "its content is lost") {
 			t.Errorf("%s ended with status %d\n%s", command, code, s.Stderr.String())
 		}
 	}
