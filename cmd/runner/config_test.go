@@ -84,7 +84,7 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 		{"size", "[front]\nbody = \"1Mb\"\n", `runner.toml:2:8: error: [front] body: "1Mb" is not a size: write one whole number and one unit of b, kb, mb or gb, such as 64kb`},
 		{"size too small", "[front]\nheader_bytes = \"1b\"\n", `runner.toml:2:16: error: [front] header_bytes: 1b is too small: it must be at least 1kb`},
 		{"memory that no sandbox can have", "[sandbox]\nmemory = \"4096mb\"\n", `runner.toml:2:10: error: [sandbox] memory must be from 64kb to less than 4096mb, in whole 64kb`},
-		{"less for all sandboxes than for one", "[sandbox]\nmemory = \"64mb\"\ntotal_memory = \"1mb\"\n", `runner.toml:3:16: error: [sandbox] total_memory must be [sandbox] memory at least`},
+		{"less for all sandboxes than for one", "[sandbox]\nmemory = \"64mb\"\ntotal_memory = \"1mb\"\n", `runner.toml:3:16: error: [sandbox] total_memory must be at least [sandbox] memory`},
 		{"size of no whole pages", "[sandbox]\nmemory = \"100kb\"\n", `runner.toml:2:10: error: [sandbox] memory: 100kb is not a multiple of 64kb, the size of a page of memory`},
 		{"count", "[front]\nheader_lines = 0\n", `runner.toml:2:16: error: [front] header_lines: 0 is outside 1..10000`},
 		{"negative count", "[front]\nmax_connections = -1\n", `runner.toml:2:19: error: [front] max_connections: -1 is outside 1..2147483647`},

@@ -63,16 +63,16 @@ const (
 	probeOfAll
 )
 
-// callerSeed makes what callers are called unknown to them.
+// callerSeed keeps callers from choosing identities with equal hashes.
 var callerSeed = maphash.MakeSeed()
 
-// callerOf is who calls, as rate limits tell callers apart.
+// callerOf is a hash of the caller's identity, which is the same as for rate limits.
 func callerOf(call *hostabi.Call) uint64 {
-	var room [64]byte
-	return maphash.Bytes(callerSeed, call.Caller.AppendIdentity(room[:0], call.Address))
+	var buf [64]byte
+	return maphash.Bytes(callerSeed, call.Caller.AppendIdentity(buf[:0], call.Address))
 }
 
-// admit says whether a request may run. Who was admitted tells the verdict.
+// admit reports whether a request may run. Each admitted request needs a verdict.
 func (b *breaker) admit(call *hostabi.Call) (probe, error) {
 	open, refused := b.open.Load(), b.refused.Load()
 	if !open && refused == nil {
@@ -88,7 +88,7 @@ func (b *breaker) admit(call *hostabi.Call) (probe, error) {
 	if b.open.Load() {
 		left := time.Until(b.until)
 		if c != nil {
-			left += coolDown // others go first, lest one caller keeps it open
+			left += coolDown // others go first, so that one caller cannot keep it open
 		}
 		return letThrough(left, &b.probing, probeOfAll)
 	}
@@ -107,8 +107,8 @@ func letThrough(left time.Duration, probing *bool, as probe) (probe, error) {
 	return noProbe, &Unavailable{fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds)}
 }
 
-// verdict is how a request of the handler ended: struck when it ran out of time
-// or of stack, judged when it ran at all.
+// verdict records how an admitted request ended. struck: it ran out of time or of stack;
+// judged: it ran at all.
 func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
 	if !struck && as == noProbe {
 		return
@@ -134,7 +134,7 @@ func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
 		}
 	default:
 		if b.open.Load() {
-			return // it was under way when the breaker opened
+			return // it was in progress when the breaker opened
 		}
 	}
 	if struck {
@@ -143,7 +143,7 @@ func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
 	b.updateRefused()
 }
 
-// find gives a caller who was struck.
+// find returns a caller that was struck; nil: it was not.
 func (b *breaker) find(id uint64) *struckCaller {
 	for i := range b.callers {
 		if b.callers[i].id == id {
@@ -175,7 +175,7 @@ func (b *breaker) strike(id uint64, now time.Time) {
 	}
 }
 
-// updateRefused gives admit the callers that the breaker is open to.
+// updateRefused updates the callers that the breaker is open to, for admit.
 func (b *breaker) updateRefused() {
 	var ids []uint64
 	for i := range b.callers {

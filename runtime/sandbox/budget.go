@@ -2,17 +2,16 @@ package sandbox
 
 import "sync/atomic"
 
-// budget bounds the memory of all guests together. Any goroutine may use it.
+// budget limits the memory of all guests together. Any goroutine may use it.
 type budget struct {
 	limit int64
 	used  atomic.Int64
-	// reclaim gives back what is not needed at the moment, until so much is free:
-	// nothing, if that cannot be.
+	// reclaim releases memory of idle sandboxes until n bytes are free, or none if that is
+	// not enough.
 	reclaim func(n int64)
 }
 
-// take takes n bytes, after idle sandboxes have given back theirs if need be,
-// and says whether they could be had.
+// take takes n bytes, after it reclaimed memory if necessary. It reports whether it could.
 func (b *budget) take(n int64) bool {
 	if b.tryTake(n) {
 		return true

@@ -8,15 +8,15 @@ import (
 	"runner.example/hostabi"
 )
 
-// commandName is the handler that a command is: its file's name, without what
-// comes before and after it.
+// commandName is the handler's name of a command: its file's name without the directory and
+// the extension.
 func commandName(file string) string {
 	return strings.TrimSuffix(filepath.Base(file), ".wasm")
 }
 
-// Command is the name of the handler that the module is as a command, by its
-// _start: CGI's way, in a sandbox that is as it was before _start. It is empty for
-// a module without one, and for one whose handlers include that name.
+// Command is the name of the handler that the module is as a command. _start runs as CGI
+// programs do, in a sandbox that is as it was before it. The name is empty if the module
+// does not export _start, or exports a handler with this name.
 func (m *Module) Command() string {
 	if len(m.handlers) == len(m.program.Handlers) {
 		return ""
@@ -24,9 +24,8 @@ func (m *Module) Command() string {
 	return m.handlers[len(m.handlers)-1]
 }
 
-// Offers gives the handlers of the module in a schema that names those for which
-// named is true: what it exports, or itself when it is a command and exports none
-// of them.
+// Offers returns the module's handlers for a schema that names those for which named returns
+// true: its exports, or the command if it is one and exports none of them.
 func (m *Module) Offers(named func(handler string) bool) []string {
 	command := m.Command()
 	if command == "" || slices.ContainsFunc(m.Handlers(), named) {
@@ -35,7 +34,7 @@ func (m *Module) Offers(named func(handler string) bool) []string {
 	return []string{command}
 }
 
-// export is the name of the function that a handler is.
+// export is the name of a handler's function.
 func (m *Module) export(handler int) string {
 	if handler == len(m.program.Handlers) {
 		return exportStart
@@ -43,8 +42,7 @@ func (m *Module) export(handler int) string {
 	return m.handlers[handler]
 }
 
-// invokeHandler runs a handler's function, for a command with all that comes
-// before and after it.
+// invokeHandler runs a handler's function, or a command's program.
 func (s *sandbox) invokeHandler(call *hostabi.Call, handler int) error {
 	f := s.functions[handler]
 	if f == nil {

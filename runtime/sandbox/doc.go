@@ -1,16 +1,13 @@
-// Package sandbox compiles WebAssembly modules and runs their handlers, each
-// request in a sandbox that is as the module's initialization left it.
+// Package sandbox compiles WebAssembly modules and runs their handlers. Each request finds
+// a sandbox in the state that the module's initialization left.
 //
-// An Engine holds the compiler, the host's functions and the places in which
-// guests run; a Module is one compiled file; Module.Run is one handler for one
-// request.
+// An Engine has the compiler, the host's functions and the limits of all guests. A Module
+// is one loaded file. Module.Run runs one handler for one request.
 //
-// Loading a module rewrites it (internal/wasm), so that it counts its fuel and
-// its stack and lets its globals be seen, compiles it, and runs its start
-// function, _initialize and runner_warm once. Its data and its names are taken out
-// before: modules that differ in those alone, as those of one engine for scripts
-// do, are compiled once, and share the code. What they leave is kept: the
-// memory as an image, a sealed file in memory, and the values of the globals.
+// Load rewrites a module (internal/wasm), so that it counts fuel, bounds its stack and
+// exports its globals. It compiles the module (runtime/compile), and runs its start
+// function, _initialize and runner_warm once. The result is kept as an image: the memory in
+// a sealed memory file, and the values of the globals.
 //
 //	               image (sealed, one for all)
 //	                │ private copies
@@ -18,36 +15,36 @@
 //	sandbox         sandbox          sandbox     one goroutine at a time each
 //	instance + memory + globals + functions
 //
-// After a request its sandbox is restored: pages that are no longer the image's
-// get its bytes back, memory that grew is taken back, globals are set. That costs
-// some microseconds, where a new instance costs far more, and leaves no byte and
-// no global of one request to the next. A module that those two do not tell
-// everything about (it writes to tables, drops segments, has globals that are
+// After a request its sandbox is restored: pages that were written get the image's bytes
+// back, memory that grew is released, globals are set. This takes some microseconds, far
+// less than a new instance, and leaves no byte and no global of one request to the next. A
+// module with other state (it writes to tables, drops segments, has globals that are
 // vectors or references) gets a new instance for each request.
 //
-// A module with a _start and none of the schema's handlers is a command, one
-// handler: _start runs in a sandbox that is as it was before it, and its exit ends
-// the run and not the sandbox.
+// A module with a _start and none of the schema's handlers is a command, which is one
+// handler. _start runs in a sandbox that is as it was before it. Its exit ends the run, not
+// the sandbox.
 //
-// A guest that computes for more than a moment goes on in turns, of which there
-// are fewer than processors. Handlers share them evenly; a handler's runs have
-// them one after the other, and one that cannot be done in time is refused. What the
-// host computes for a request counts as the guest's time, and is scheduled and ended as
-// the guest is: in host functions, whose loops use a cost.Meter, and as Work before and
-// after the run.
+// A guest that computes for more than a moment queues for a CPU slot (internal/cpuqueue).
+// What the host computes for a request counts as the guest's time, and is scheduled and
+// ended in the same way: in host functions, whose loops use a cost.Meter, and as Work
+// before and after the run.
 //
-// What always holds: a guest never runs uncounted, so at the end of a slice of
-// fuel the collector, the scheduler and its deadline get at it; it never runs
-// after that; it has no more memory than its limit, and all guests and images together
-// no more than theirs; no more guests run at once than there are places, of which
-// one handler leaves some to others, and waiting for one has an end; a guest that
-// waits for something else leaves its place meanwhile, as long as not too many do; a
-// sandbox in which the host failed is thrown away. What a trap says is the cause of a fault,
-// never its detail.
+// # Invariants
 //
-// Some of this rests on how the compiler and the kernel work inside. Each such
-// trick is proved when an Engine is made, and done without when the proof fails.
+//   - A guest always counts fuel. At the end of each slice of fuel the garbage collector and
+//     Go's scheduler can stop it, and its deadline is checked. It never runs after that.
+//   - A guest has no more memory than its limit, and all guests and images together no more
+//     than theirs.
+//   - No more guests run at once than there are instance slots. One handler leaves some of
+//     them to others, and the wait for one is limited. A guest that waits for something
+//     else gives its slot back meanwhile, within a limit.
+//   - A sandbox in which the host failed is discarded.
+//   - The text of a trap is the cause of a fault, never its detail.
 //
-// What never happens here: deciding what a handler may do (hostabi), or what
-// becomes of its answer and its writes (the corridor).
+// Some optimizations rely on how the compiler and the kernel work inside. Each is tested
+// when an Engine is made, and disabled if its test fails.
+//
+// The package does not decide what a handler may do (hostabi), nor what happens to its
+// answer and its writes (runtime).
 package sandbox

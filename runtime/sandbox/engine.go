@@ -36,38 +36,36 @@ type Options struct {
 	// TotalMemoryBytes is how much all sandboxes together may have, with what each
 	// module's initialization left; by default MemoryBytes for each of Instances.
 	TotalMemoryBytes int64
-	// Instances is how many guests may run at once; by default four for each
-	// CPU, and 16 at least. One handler alone may have three quarters of them.
-	// Eight times as many may wait for something beside them, with half of the
-	// memory of all.
+	// Instances is the number of instance slots: how many guests may run at once. By
+	// default four for each CPU, and 16 at least. One handler may have three quarters of
+	// them. Eight times as many guests may wait for something beside them, with half of
+	// the memory of all.
 	Instances int
-	// QueueWait is how long a request waits for a free place; 1 s by default.
+	// QueueWait is how long a request waits for an instance slot; 1 s by default.
 	QueueWait time.Duration
-	// NoBreaker lets handlers run however often they ran out of time.
+	// NoBreaker disables the circuit breakers of handlers that keep running out of time.
 	NoBreaker bool
-	// InitTime is how long a module may take for what comes before its first
-	// request; 10 s by default.
+	// InitTime is how long the initialization of a module may take; 10 s by default.
 	InitTime time.Duration
 	// CompileTime and CompileBytes are the processor time and the memory that
 	// compiling one module may take; 30 s and 768 MiB by default.
 	CompileTime  time.Duration
 	CompileBytes int64
 	// Compiler is the command that runs compile.Main with the arguments that follow it,
-	// for modules that may come near these bounds. Empty: such modules are refused if
-	// they are certain to pass them, and else compiled in this process.
+	// for modules that may come near these limits. Empty: such modules are refused if they
+	// certainly exceed the limits, and otherwise compiled in this process.
 	Compiler []string
-	// IdleTime is how long a sandbox may be idle before it gives memory back;
-	// 10 s by default. After six times as long it goes, but for one of a module.
+	// IdleTime is how long a sandbox may be idle before it releases memory; 10 s by
+	// default. After six times as long it is discarded, except one for each module.
 	IdleTime time.Duration
-	// CacheDir keeps what was compiled from one start to the next. What lies
-	// there is run as it is, so nobody else may write to it. Empty: every start
-	// compiles.
+	// CacheDir is the directory of compiled code. Code there is run without further
+	// checks, so no other user may write to it. Empty: there is no cache.
 	CacheDir string
-	// CacheBytes is the most that is kept there: what was not used for the longest
-	// goes first. 1 GiB by default.
+	// CacheBytes is the limit of the cache; the least recently used code is removed first.
+	// 1 GiB by default.
 	CacheBytes int64
-	// Logger gets what modules log before their first request, and what the
-	// Engine cannot do on this machine. It must be the redacting one; nil: nobody.
+	// Logger logs what modules log during their initialization, and the optimizations
+	// that are disabled on this machine. It must redact secrets; nil: nothing is logged.
 	Logger *slog.Logger
 	// Disable names optimizations (OptWatch and others) that are disabled, as if their
 	// self-test had failed.
@@ -118,7 +116,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Validate reports the first option that cannot be.
+// Validate reports the first option that is not valid.
 func (o Options) Validate() error {
 	switch o = o.filled(); {
 	case o.MemoryBytes < pageBytes || o.MemoryBytes >= 4<<30 || o.MemoryBytes%pageBytes != 0:
@@ -126,7 +124,7 @@ func (o Options) Validate() error {
 	case o.Instances < 0:
 		return fault.New(fault.Invalid, "[sandbox] instances must be positive")
 	case o.TotalMemoryBytes < o.MemoryBytes:
-		return fault.New(fault.Invalid, "[sandbox] total_memory must be [sandbox] memory at least")
+		return fault.New(fault.Invalid, "[sandbox] total_memory must be at least [sandbox] memory")
 	case o.QueueWait < 0:
 		return fault.New(fault.Invalid, "[sandbox] queue_wait must be positive")
 	case o.CacheBytes < 0:
@@ -152,16 +150,16 @@ type Engine struct {
 	cpu     *cpuqueue.Queue
 	memory  budget
 
-	beat  atomic.Int64 // counts quarters of IdleTime
-	stop  chan struct{}
-	ended sync.WaitGroup
+	idleTick atomic.Int64 // counts quarters of IdleTime
+	stop     chan struct{}
+	ended    sync.WaitGroup
 
 	mu      sync.Mutex
 	modules map[*Module]struct{}
 }
 
-// fuelModule is what rewritten modules import refill and stackUsed from. No guest can import
-// it: its own imports are checked before they are rewritten.
+// fuelModule is the module that rewritten modules import refill and stackUsed from. A guest
+// cannot import it: its imports are checked before it is rewritten.
 const fuelModule = "\x00runner"
 
 // The functions of fuelModule.
@@ -170,11 +168,11 @@ const (
 	stackFunction = "stack"
 )
 
-// guestConfig is for all instances: no name, so that there can be many, and no
-// start function, as we call it ourselves.
+// guestConfig is for all instances: no name, so that there can be many, and no start
+// function, as boot calls it.
 var guestConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 
-// New makes an Engine. Close it when none of its modules runs any more.
+// New makes an Engine. Close it.
 func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -220,7 +218,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	if err := e.test(ctx); err != nil {
 		return nil, err
 	}
-	e.ended.Go(e.tend)
+	e.ended.Go(e.tidyIdle)
 	return e, nil
 }
 
@@ -233,7 +231,7 @@ func (e *Engine) offer(ctx context.Context, module string, functions []hostabi.F
 	return e.provide(ctx, module, functions)
 }
 
-// provide makes functions available to what is compiled.
+// provide makes functions available to compiled modules.
 func (e *Engine) provide(ctx context.Context, module string, functions []hostabi.Function) error {
 	b := e.compiler.Runtime.NewHostModuleBuilder(module)
 	for _, f := range functions {
@@ -245,8 +243,7 @@ func (e *Engine) provide(ctx context.Context, module string, functions []hostabi
 	return nil
 }
 
-// Close frees what the Engine and its modules hold. It waits for runs that are
-// under way.
+// Close releases the Engine and its modules. It waits for runs in progress.
 func (e *Engine) Close(ctx context.Context) error {
 	close(e.stop)
 	e.ended.Wait()
@@ -274,8 +271,8 @@ func (e *Engine) loaded() []*Module {
 	return slices.Collect(maps.Keys(e.modules))
 }
 
-// tend gives back what idle sandboxes hold, until Close.
-func (e *Engine) tend() {
+// tidyIdle releases what idle sandboxes hold, until Close.
+func (e *Engine) tidyIdle() {
 	const quarters = 4
 	clock := time.NewTicker(max(1, e.options.IdleTime/quarters))
 	defer clock.Stop()
@@ -285,16 +282,15 @@ func (e *Engine) tend() {
 			return
 		case <-clock.C:
 		}
-		now := e.beat.Add(1)
+		now := e.idleTick.Add(1)
 		for _, m := range e.loaded() {
 			m.pool.tidy(now-quarters, now-6*quarters)
 		}
 	}
 }
 
-// reclaim gives back memory of idle sandboxes, of those first that have been
-// idle for the longest, until so much is free. It leaves them alone when all of
-// them have not enough.
+// reclaim discards idle sandboxes, the least recently used first, until n bytes are free. It
+// discards none if all of them together have too little.
 func (e *Engine) reclaim(n int64) {
 	modules := e.loaded()
 	var idle int64

@@ -10,28 +10,25 @@ import (
 	"runner.example/internal/cpuqueue"
 )
 
-// slice is how many units of fuel a guest gets at a time. A unit is a pass
-// through a loop or a call, and one more for every 64 ns that it takes at worst
-// (see internal/wasm), so by measurement a slice lasts from some 13 µs, in the
-// tightest loops, to 2 ms, when every load misses the caches; at its end the guest
-// calls refill, and only there (and in host calls) can the collector stop it, the
-// scheduler give its processor to others, or its time be over. A call of refill
-// takes 0.1 µs.
+// slice is how many units of fuel a guest gets at a time. A unit is a pass through a loop or
+// a call, and one more for every 64 ns that it takes at worst (see internal/wasm). Measured,
+// a slice lasts from 13 µs in the tightest loops to 2 ms when every load misses the caches.
+// At its end the guest calls refill, which takes 0.1 µs. Only there and in host calls can
+// the garbage collector and Go's scheduler stop the guest, and its time be over.
 const slice = 1 << 15
 
-// A page of memory that is touched for the first time costs 1.6 µs more than any
-// other (2.1 GHz EPYC), which the weight of an instruction does not have in it, or
-// all slices would be shorter than they need to be. So a slice is shortSlice while
-// there is more memory than smallMemory. A unit pays for two stores at most, so such
-// a slice spends 7 ms on new pages when it touches one in a pass, and 13 at worst;
-// a slice of small memory 3 ms. All slices that short would cost Go programs 6 %;
-// few handlers have more than smallMemory.
+// The first write to a page costs 1.6 µs (2.1 GHz EPYC), which the weight of an instruction
+// does not include: otherwise all slices would be too short. So a slice is shortSlice while
+// there is more memory than smallMemory. A unit stands for at most two stores. So such a
+// slice spends 7 ms on new pages if each pass touches one, and at worst 13 ms; a slice with
+// small memory 3 ms. If all slices were that short, Go programs would take 6 % longer; few
+// handlers have more than smallMemory.
 const (
 	shortSlice  = 1 << 12
 	smallMemory = 8 << 20
 )
 
-// nextSlice is how much fuel there is for the memory that the guest has.
+// nextSlice is the next slice's fuel for the guest's amount of memory.
 func (s *sandbox) nextSlice() int64 {
 	if s.memory.size > smallMemory {
 		return shortSlice
@@ -46,39 +43,38 @@ const (
 	yieldEvery = 5 * time.Millisecond
 )
 
-// measureEvery is how often the processor's clock is read: it costs two system
-// calls.
+// measureEvery is how often the thread's CPU time is read, which costs two system calls.
 const measureEvery = time.Millisecond
 
 // meter measures one run. Times are those of Options.Now.
 type meter struct {
 	slices  int           // granted
-	granted int64         // units in them, but for those taken back
+	granted int64         // their units, without those that were withdrawn
 	hosted  time.Duration // that host functions computed before the second slice
 	first   time.Duration
 
-	mark   time.Duration // up to here time was charged
+	mark   time.Duration // up to which time is charged
 	waited time.Duration // that the guest had waited then
 	thread int           // on which it ran then
 	cpu    time.Duration // of that thread
 }
 
-// refill is the host function that guests call when their fuel is spent, and when
-// their memory grows.
+// refill is the host function that a guest calls when its fuel is spent, and when its memory
+// grows.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	s := ctx.(*guest).sandbox
 	stack[0] = uint64(s.refill())
 }
 
-// refill returns how much fuel there is next. It ends the run, by a panic of
-// hostabi or with cpuqueue.ErrFull, when there is none.
+// refill returns the fuel of the next slice. If the run's time is over or the CPU queue is
+// full, it ends the run by a panic.
 func (s *sandbox) refill() uint32 {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.options.Now()
 	m.slices++
 	s.settleFuel()
 	next := s.nextSlice()
 	m.granted += next
-	if m.slices == 2 { // until now it was a short run, whose own time is too little to count
+	if m.slices == 2 { // until now the run was short, and its own time too little to count
 		m.first = now - m.hosted
 		m.remark(s.engine, now, call.Waited())
 		s.owed = 0
@@ -93,8 +89,8 @@ func (s *sandbox) refill() uint32 {
 	return uint32(next)
 }
 
-// Working is refill in the midst of a host function, which must end with the error. A
-// run that is short is not measured: nor is its host function, until it is none.
+// Working is refill within a host function, which must end with the error. While the run is
+// short, neither it nor its host functions are measured.
 func (s *sandbox) Working() error {
 	call, m, now := s.guest.Call(), &s.meter, s.engine.options.Now()
 	if m.slices == 1 {
@@ -116,17 +112,16 @@ func (s *sandbox) Working() error {
 	return call.Charge(spent)
 }
 
-// account is what one run, or other work for a request, has of the processors.
+// account is the CPU time of one run, or of other work for a request.
 type account struct {
 	engine *Engine
 	meter  meter
 	task   cpuqueue.Task
 }
 
-// measure gives the processor time to be charged at the moment, and has a turn taken
-// or passed on when one is due. waited is how long the work has waited for other
-// things. cpuqueue.ErrFull says that there is no use in waiting for a turn; when it is the
-// time of ctx that ends, the one who looks at the clock next ends the work.
+// measure returns the CPU time to charge now. It acquires or yields a CPU slot if that is
+// due. waited is how long the work has waited for other things. The only error is
+// cpuqueue.ErrFull: when ctx ends, the next check of the deadline ends the work.
 func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent time.Duration, err error) {
 	m := &a.meter
 	if now-m.mark >= measureEvery {
@@ -141,16 +136,15 @@ func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent
 	return spent, err
 }
 
-// settleFuel makes what is left of a slice not count as granted.
+// settleFuel no longer counts the rest of a slice as granted.
 func (s *sandbox) settleFuel() {
 	if left := api.DecodeI32(s.fuel.Get()); left > 0 {
 		s.meter.granted -= int64(left)
 	}
 }
 
-// Worked is told that host functions have computed for a while, which takes no
-// fuel: the slice ends, so that the guest's time is looked at where it is counted
-// next.
+// Worked is called after host functions have computed for a while, which takes no fuel. It
+// ends the slice, so that the guest's time is measured at its next fuel check.
 func (s *sandbox) Worked(d time.Duration) {
 	s.settleFuel()
 	s.fuel.Set(0)
@@ -159,8 +153,8 @@ func (s *sandbox) Worked(d time.Duration) {
 	}
 }
 
-// spent is the processor time since the mark: that of the thread, when the
-// guest is still on it, and never more than has passed.
+// spent is the CPU time since the mark: that of the thread, if the guest is still on it, and
+// at most the time that has passed.
 func (m *meter) spent(e *Engine, now, waited time.Duration) time.Duration {
 	passed := now - m.mark - (waited - m.waited)
 	if unix.Gettid() == m.thread {
@@ -174,16 +168,16 @@ func (m *meter) remark(e *Engine, now, waited time.Duration) {
 	m.thread, m.cpu = unix.Gettid(), e.options.CPUTime()
 }
 
-// threadTime is the processor time of the thread that calls it.
+// threadTime is the CPU time of the thread that calls it.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return 1<<63 - 1 // then the time that passed counts
+		return 1<<63 - 1 // then spent counts the time that has passed
 	}
 	return time.Duration(t.Nano())
 }
 
-// cpuDue reports whether the work must take a turn, or let others have theirs.
+// cpuDue reports whether the work must acquire or yield a CPU slot.
 func (a *account) cpuDue(now time.Duration) bool {
 	if t := &a.task; t.Running() {
 		return now-t.RunsSince() >= yieldEvery && a.engine.cpu.Contended()
@@ -191,7 +185,8 @@ func (a *account) cpuDue(now time.Duration) bool {
 	return now-a.meter.first >= longAfter
 }
 
-// acquireCPU fails with cpuqueue.ErrFull alone.
+// acquireCPU acquires a CPU slot, or yields it and acquires one again. The only error is
+// cpuqueue.ErrFull.
 func (a *account) acquireCPU(ctx context.Context) error {
 	q, t := a.engine.cpu, &a.task
 	if t.Running() {
@@ -202,16 +197,16 @@ func (a *account) acquireCPU(ctx context.Context) error {
 	return nil
 }
 
-// releaseCPU gives the turn back, if there is one. After a request that is when the
-// sandbox is restored: that takes its time, too, when much was touched.
+// releaseCPU releases the CPU slot, if there is one. After a request that is when the
+// sandbox is restored, which takes long, too, if many pages were written.
 func (a *account) releaseCPU() {
 	if a.task.Running() {
 		a.engine.cpu.Release(&a.task)
 	}
 }
 
-// Wait is told when the guest begins and ends to wait for something. Meanwhile
-// others have its turn, and its place; when it has waited, it waits for a place.
+// Wait is called when the guest begins and ends to wait for something. Meanwhile others have
+// its CPU slot and its instance slot. Afterwards the guest waits for an instance slot.
 func (s *sandbox) Wait(begins bool) {
 	slots, p := s.engine.slots, &s.parking
 	switch {

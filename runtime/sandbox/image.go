@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// osPage is the unit in which the kernel tells written memory from untouched.
+// osPage is the size of a page of the kernel, which tracks writes by page.
 var osPage = uint64(os.Getpagesize())
 
 // image is the memory that every request of a module finds: what the module's
-// initialization left. It lies in a file of memory that nobody can change any
-// more, of which all sandboxes of the module map private copies.
+// initialization left. It is a sealed memory file that no process can change. All sandboxes
+// of the module map private copies of it.
 type image struct {
 	fd      int
 	size    uint64 // bytes, in whole pages of the guest
@@ -21,8 +21,8 @@ type image struct {
 	charged int64 // bytes taken from the budget
 }
 
-// newImage takes a copy of memory, and what that needs from the budget. Pages of
-// zeros take no room.
+// newImage copies memory, and takes what that needs from the budget. Pages of zeros need
+// nothing.
 func newImage(memory []byte, b *budget) (_ *image, err error) {
 	filled := int64(0)
 	for at := uint64(0); at < uint64(len(memory)); at += osPage {
@@ -69,7 +69,7 @@ func newImage(memory []byte, b *budget) (_ *image, err error) {
 	return im, nil
 }
 
-// close gives the image back. Sandboxes that map it keep what they have.
+// close releases the image. Sandboxes that map it keep their copies.
 func (im *image) close() {
 	if im.view != nil {
 		if err := unix.Munmap(im.view); err != nil {

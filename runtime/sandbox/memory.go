@@ -8,19 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is the linear memory of one sandbox: address space for all that the
-// guest may ever have.
+// memory is the linear memory of one sandbox: address space for the most that the guest may
+// have.
 //
 //	0 ............ image.size ............ size ............ len(region)
-//	private copy of the image | zeros, as grown | not the guest's
+//	private copy of the image | zeros, as grown | not accessible to the guest
 //
-// The kernel gives pages as they are touched, and a page that was written once
-// stays the sandbox's own: restoring puts the right bytes back into it, which
-// costs far less than to fault it in again. All of it lies outside the Go heap,
-// so the collector neither scans nor copies it.
+// The kernel allocates pages when they are written, and a written page stays private to the
+// sandbox. A restore copies the image's bytes to it, which costs far less than another page
+// fault. The memory lies outside the Go heap, so the garbage collector does not scan it.
 type memory struct {
 	region []byte
-	most   uint64   // what the guest may have; the region may be longer
+	limit  uint64   // of the guest; the region may be longer
 	image  *image   // nil: the memory begins as zeros, and cannot be restored
 	watch  *watcher // nil: the page table tells which pages were written
 	budget *budget
@@ -29,32 +28,31 @@ type memory struct {
 	high    uint64 // the largest size since the last restore
 	reached uint64 // the largest size since pages were given back
 	charged int64  // bytes taken from the budget
-	tail    int64  // bytes behind the image that are still the sandbox's own
-	// shrinking makes the next Reallocate give the image's size, whatever is
-	// asked for.
+	tail    int64  // bytes of private pages behind the image
+	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
-	// refused is set when the guest asked for more than it may have.
+	// refused: the guest asked for more than it may have.
 	refused bool
 
 	scan scanner
 }
 
-// reserve maps a memory that may grow to most bytes.
-func (m *memory) reserve(most uint64, b *budget) error {
-	// An eighth of the address space of a process would already be a hundred
-	// thousand sandboxes; nothing of it is taken before it is touched.
-	region, err := unix.Mmap(-1, 0, int(max(most, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
+// reserve maps a memory that may grow to limit bytes.
+func (m *memory) reserve(limit uint64, b *budget) error {
+	// The address space of a process is large enough for some hundred thousand of these,
+	// and no page is allocated before it is written.
+	region, err := unix.Mmap(-1, 0, int(max(limit, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return fmt.Errorf("reserve %d KiB of memory for a sandbox: %w", most>>10, err)
+		return fmt.Errorf("reserve %d KiB of memory for a sandbox: %w", limit>>10, err)
 	}
-	// A huge page would be cleared whole for the first byte written to it.
-	_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // a kernel without them refuses
-	*m = memory{region: region, most: most, budget: b}
+	// The kernel would clear a whole huge page for the first byte that is written.
+	_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // fails if the kernel has no huge pages
+	*m = memory{region: region, limit: limit, budget: b}
 	return nil
 }
 
-// release gives the memory back. Nothing of the guest may run any more.
+// release unmaps the memory. The guest must not run any more.
 func (m *memory) release() {
 	if m.region == nil {
 		return
@@ -66,8 +64,7 @@ func (m *memory) release() {
 	*m = memory{}
 }
 
-// attach maps a private copy of the image at the memory's beginning, whatever
-// was there. The guest must have exactly as much memory as the image. w watches for changed
+// attach maps a private copy of the image over the memory's beginning. The guest must have exactly as much memory as the image. w watches for changed
 // pages, unless it is nil.
 func (m *memory) attach(im *image, w *watcher) error {
 	if m.size != im.size {
@@ -91,12 +88,12 @@ func (m *memory) attach(im *image, w *watcher) error {
 // Allocate hands the memory to the one instance it was reserved for.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// Reallocate gives the memory its new size in place; nil refuses.
+// Reallocate changes the size in place; nil: it is refused.
 func (m *memory) Reallocate(size uint64) []byte {
 	if m.shrinking {
 		size = m.image.size
 	}
-	if size > m.most || !m.charge(int64(size)) {
+	if size > m.limit || !m.charge(int64(size)) {
 		m.refused = true
 		return nil
 	}
@@ -104,12 +101,12 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.region[:size:size]
 }
 
-// Free does nothing: it is called while the guest is still being unwound, or,
-// when an instance could not be made, not at all. Who reserved releases.
+// Free does nothing: wazero calls it while the guest is still being unwound, or not at all
+// if an instance could not be made. The sandbox calls release.
 func (m *memory) Free() {}
 
-// cost is what a memory of so many bytes takes, with the pages behind the image
-// that are the sandbox's own: they lie within a memory that grew over them.
+// cost is what a memory of so many bytes takes of the budget, with the private pages behind
+// the image. A memory that grew includes those pages.
 func (m *memory) cost(size int64) int64 {
 	if m.image == nil {
 		return size + m.tail
@@ -117,7 +114,7 @@ func (m *memory) cost(size int64) int64 {
 	return max(size, int64(m.image.size)+m.tail)
 }
 
-// charge takes what a memory of so many bytes costs from the budget.
+// charge takes from the budget what a memory of so many bytes costs.
 func (m *memory) charge(size int64) bool {
 	more := m.cost(size) - m.charged
 	if more <= 0 {
@@ -130,7 +127,7 @@ func (m *memory) charge(size int64) bool {
 	return true
 }
 
-// settle gives back what was charged for memory that is no longer there.
+// settle returns to the budget what was charged for memory that is released.
 func (m *memory) settle() {
 	if less := m.charged - m.cost(int64(m.size)); less > 0 {
 		m.budget.give(less)
@@ -138,9 +135,9 @@ func (m *memory) settle() {
 	}
 }
 
-// restore makes all bytes those of the image again, and zeros behind it. The
-// guest must already have no more memory than the image. With more than keep
-// private pages all of them are given back to the kernel.
+// restore makes all bytes those of the image again, and zeros behind it. The memory must
+// have shrunk to the image's size before. If there are more than keep private pages, all of
+// them are released to the kernel.
 func (m *memory) restore(keep int) error {
 	m.refused, m.tail = false, 0
 	pages, err := m.scan.restore(m, keep)
@@ -155,11 +152,11 @@ func (m *memory) restore(keep int) error {
 	return nil
 }
 
-// trim restores by giving every page of the sandbox's own back.
+// trim restores the memory by releasing all private pages.
 func (m *memory) trim() error {
 	if m.reached > 0 {
 		if err := unix.Madvise(m.region[:m.reached], unix.MADV_DONTNEED); err != nil {
-			return fmt.Errorf("give memory back: %w", err)
+			return fmt.Errorf("release memory: %w", err)
 		}
 	}
 	if m.watch != nil && m.image.size > 0 { // the pages lost their marks

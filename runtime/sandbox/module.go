@@ -21,14 +21,14 @@ type Module struct {
 	engine   *Engine
 	program  *program
 	code     *compile.Code
-	handlers []string // those of the program; behind them the command, if it is one
+	handlers []string // the program's, then the command, if it is one
 	byName   map[string]int
 	states   []handlerState // as handlers
 	// initializing is the CPU queue of what runs before the first request.
 	initializing cpuqueue.Handler
 
-	// image and values are what the module's initialization left in memory and
-	// globals; without an image every request initializes its own sandbox.
+	// image and values are the memory and the globals after the initialization. Without an
+	// image each request initializes its own sandbox.
 	image  *image
 	values []uint64
 
@@ -36,9 +36,8 @@ type Module struct {
 	closing sync.Once
 }
 
-// Load checks and compiles a module, runs what comes before its first request
-// and keeps what that left. name is its file, for messages; every refusal is one
-// line that begins with it and says what to do.
+// Load checks and compiles a module, initializes it and keeps the image. name is its file,
+// for messages. Every error is one line that begins with name and says what to do.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
 	m, err := e.load(ctx, name, wasm)
 	if err != nil {
@@ -73,15 +72,14 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	return m, nil
 }
 
-// initialize runs what comes before the first request, keeps what it left, and
-// makes the first sandbox of it.
+// initialize runs the module's initialization, keeps the image, and makes the first sandbox.
 func (m *Module) initialize(load context.Context) error {
 	e := m.engine
 	ctx, cancel := context.WithTimeout(load, e.options.InitTime)
 	defer cancel()
-	said := &lastWord{Handler: e.options.Logger.Handler()}
+	last := &lastError{Handler: e.options.Logger.Handler()}
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &hostabi.Host{
-		Logger: slog.New(said),
+		Logger: slog.New(last),
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
 	}}}
 	call.Begin()
@@ -95,7 +93,7 @@ func (m *Module) initialize(load context.Context) error {
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse("takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers", e.options.InitTime)
 	case err != nil:
-		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), said.told())
+		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), last.suffix())
 	}
 	if len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
 		if e.optimizations.snapshot {
@@ -118,23 +116,22 @@ func (m *Module) initialize(load context.Context) error {
 }
 
 func noMemory() error {
-	return fault.Wrap(errNoMemory, fault.Overloaded, "there is no memory left for it: raise [sandbox] total_memory in runner.toml")
+	return fault.Wrap(errNoMemory, fault.Overloaded, "no memory is left for it: raise [sandbox] total_memory in runner.toml")
 }
 
-// lastWord remembers the last error that is logged: a guest that traps has often
-// said why.
-type lastWord struct {
+// lastError keeps the last error that is logged: a guest that traps often logs why.
+type lastError struct {
 	slog.Handler
 	text string
 }
 
 // Enabled implements slog.Handler.
-func (l *lastWord) Enabled(ctx context.Context, level slog.Level) bool {
+func (l *lastError) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError || l.Handler.Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
-func (l *lastWord) Handle(ctx context.Context, r slog.Record) error {
+func (l *lastError) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
 		l.text = r.Message
 	}
@@ -144,17 +141,17 @@ func (l *lastWord) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// told is what is added to the reason.
-func (l *lastWord) told() string {
+// suffix is what is added to the reason.
+func (l *lastError) suffix() string {
 	if l.text == "" {
 		return ""
 	}
 	return ", having logged: " + l.text
 }
 
-// keep makes the image of what is in s, and s the first of its sandboxes.
+// keep makes the image from s, and attaches it to s.
 func (m *Module) keep(s *sandbox) (err error) {
-	s.owed = 0 // by no request
+	s.owed = 0 // no request pays for it
 	m.values = make([]uint64, len(s.globals))
 	for i, g := range s.globals {
 		m.values[i] = g.Get()
@@ -175,12 +172,11 @@ func (m *Module) free(ctx context.Context) error {
 // Name is the module's file as it was given to Load.
 func (m *Module) Name() string { return m.name }
 
-// Handlers returns the names of the exports that can be handlers, sorted. The
-// slice is the Module's.
+// Handlers returns the sorted names of the exports that can be handlers. The caller must not
+// change the slice.
 func (m *Module) Handlers() []string { return m.program.Handlers }
 
-// Close gives back all that the module holds. It waits for the runs that are
-// under way and refuses those that come later.
+// Close releases the module. It waits for runs in progress and refuses later ones.
 func (m *Module) Close(ctx context.Context) (err error) {
 	m.closing.Do(func() {
 		for _, s := range m.pool.close() {

@@ -7,20 +7,20 @@ import (
 	"runner.example/internal/fault"
 )
 
-// pool keeps the sandboxes of a module that nobody uses. The one that came last
-// goes first: its memory is warm, and the others can be given back.
+// pool has the idle sandboxes of a module. The most recently used one is borrowed first:
+// its memory is warm, and the others can be released.
 type pool struct {
 	mu     sync.Mutex
 	idle   []*sandbox
 	lent   int
 	closed bool
-	empty  chan struct{} // closed when closed and none is lent
+	empty  chan struct{} // closed when the pool is closed and no sandbox is lent
 }
 
-var errClosed = fault.New(fault.NotReady, "what served this is closed; try again")
+var errClosed = fault.New(fault.NotReady, "the module is closed; try again")
 
-// borrow takes a sandbox out, nil when there is none and one has to be made.
-// Each borrow without an error has its giveBack.
+// borrow takes a sandbox out; nil: none is idle, and the caller makes one. Each borrow
+// without an error needs a giveBack.
 func (p *pool) borrow() (*sandbox, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,14 +38,14 @@ func (p *pool) borrow() (*sandbox, error) {
 	return s, nil
 }
 
-// add puts in a sandbox that was never lent.
+// add adds a sandbox that was never lent.
 func (p *pool) add(s *sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = append(p.idle, s)
 }
 
-// giveBack puts a sandbox in, or says with nil that there is none any more.
+// giveBack ends a borrow; nil: the sandbox was discarded.
 func (p *pool) giveBack(s *sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +62,7 @@ func (p *pool) checkEmptyLocked() {
 	}
 }
 
-// close waits until none is lent and returns what was left. It may be called
-// once.
+// close waits until no sandbox is lent, and returns the idle ones. It may be called once.
 func (p *pool) close() []*sandbox {
 	p.mu.Lock()
 	p.closed, p.empty = true, make(chan struct{})
@@ -73,8 +72,8 @@ func (p *pool) close() []*sandbox {
 	return p.idle
 }
 
-// takeIdle takes out the sandbox that was idle for the longest, if want agrees.
-// It must be given back or dropped like a borrowed one.
+// takeIdle borrows the least recently used sandbox for which want returns true; nil: there
+// is none.
 func (p *pool) takeIdle(want func(*sandbox) bool) *sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +90,7 @@ func (p *pool) takeIdle(want func(*sandbox) bool) *sandbox {
 	return nil
 }
 
-// charged is how much memory those take that are idle.
+// charged is the memory of the idle sandboxes.
 func (p *pool) charged() (sum int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +100,8 @@ func (p *pool) charged() (sum int64) {
 	return sum
 }
 
-// oldest is the beat of the last use of the sandbox that takeIdle takes, and
-// later than any when there is none.
+// oldest is the tick of the last use of the least recently used sandbox, and the largest
+// number if there is none.
 func (p *pool) oldest() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +111,7 @@ func (p *pool) oldest() int64 {
 	return p.idle[0].used
 }
 
-// putBack is giveBack for one that takeIdle took: it goes last again.
+// putBack is giveBack for a sandbox from takeIdle: it stays the least recently used one.
 func (p *pool) putBack(s *sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +122,7 @@ func (p *pool) putBack(s *sandbox) {
 	p.checkEmptyLocked()
 }
 
-// tidy gives back memory of sandboxes that have not been used since the given
-// beats: first the pages, then the sandbox; one is kept.
+// tidy trims and discards sandboxes that were not used since the given ticks, and keeps one.
 func (p *pool) tidy(trimBefore, dropBefore int64) {
 	for {
 		s := p.takeIdle(func(s *sandbox) bool { return !s.trimmed && s.used < trimBefore })

@@ -15,8 +15,7 @@ import (
 	"runner.example/runtime/compile"
 )
 
-// Exports with a meaning of their own. exportStart is what makes a module a
-// command.
+// Exports with a meaning. exportStart makes a module a command.
 const (
 	exportMemory     = "memory"
 	exportInitialize = "_initialize"
@@ -25,29 +24,28 @@ const (
 	exportReseed     = "runner_reseed"
 )
 
-// exportPrefix begins the names of what a rewritten module exports for us.
+// exportPrefix begins the names of the exports that rewriting adds.
 const exportPrefix = "\x00"
 
 // maxTable is how many entries a table may grow to.
 const maxTable = 1 << 16
 
-// program is a module made ready to be compiled, and what there is to know about
-// it.
+// program is a module that is rewritten to be compiled, and what the engine knows of it.
 type program struct {
-	// Source is the rewritten module: it counts its fuel and its stack, exports its
-	// mutable globals, and has neither data nor a start function. Nor has it names
-	// or memory of its own: modules that differ in those alone have one code.
+	// Source is the rewritten module: it counts its fuel and its stack and exports its
+	// mutable globals. It has no data, start function, names or memory size of its own, so
+	// modules that differ only in these share their code.
 	Source   compile.Source
 	Handlers []string
 	// Exports are the names that Source has for the module's functions.
 	Exports map[string]string
 	// Command: it exports _start.
 	Command bool
-	// First are the functions to run before the first request, in order.
+	// First are the functions of the initialization, in order.
 	First   []string
 	Reseeds bool
-	// Globals are the names of the mutable globals, Fuel and Depth those that
-	// were added.
+	// Globals are the names of the module's mutable globals, Fuel and Depth those of the
+	// added ones.
 	Globals     []string
 	Fuel, Depth string
 	Data        []wasm.DataSegment
@@ -57,8 +55,7 @@ type program struct {
 	Unfit []string
 }
 
-// prepare checks a module, rewrites it and has it compiled, unless its code is
-// there.
+// prepare checks, rewrites and compiles a module.
 func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *compile.Code, error) {
 	limits := wasm.DefaultLimits()
 	limits.Compile = e.options.CompileTime
@@ -95,8 +92,8 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 		Fuel:     &wasm.FuelImport{Module: fuelModule, Name: fuelFunction},
 		MaxStack: maxStack,
 		Stack:    &wasm.StackImport{Module: fuelModule, Name: stackFunction},
-		// The allocator refuses what is too much; beyond the maximum it would not
-		// be asked, not even by sandbox.shrink.
+		// The allocator refuses too much memory. Beyond the module's maximum wazero would
+		// not call it, not even for sandbox.shrink.
 		MemoryMaxPages: 1 << 16,
 		TableMax:       maxTable,
 		Prefix:         exportPrefix,
@@ -117,7 +114,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	return p, nil
 }
 
-// readExports finds the handlers and what runs before them.
+// readExports finds the handlers and the functions of the initialization.
 func (p *program) readExports(m *wasm.Module) error {
 	var memory, initialize, warm bool
 	for _, x := range m.Exports() {
@@ -160,7 +157,7 @@ func (p *program) readExports(m *wasm.Module) error {
 	return refuse("exports no handler: export a function () -> () for each, named as in the schema, or _start for a command")
 }
 
-// checkImports names every import that guests cannot have.
+// checkImports refuses imports that the host does not have, and names them.
 func (e *Engine) checkImports(m *wasm.Module) error {
 	var unknown []string
 	for _, i := range m.Imports() {
@@ -181,7 +178,7 @@ func (e *Engine) checkImports(m *wasm.Module) error {
 
 func qualified(i wasm.Import) string { return i.Module + "." + i.Name }
 
-// some names the first of many.
+// some lists the first of many names.
 func some(names []string) string {
 	const most = 6
 	var first []string
@@ -194,7 +191,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d others", strings.Join(first, ", "), len(names)-most)
 }
 
-// remedyOf says what to do about imports that nobody offers as they are.
+// remedyOf says what to do about imports that the host does not have.
 func remedyOf(imports ...string) string {
 	for _, name := range imports {
 		switch from, _, _ := strings.Cut(name, "."); from {
@@ -205,12 +202,12 @@ func remedyOf(imports ...string) string {
 		}
 	}
 	if !slices.ContainsFunc(imports, func(name string) bool { return !assemblyScript[name] }) {
-		return "AssemblyScript imports that by itself; build it as runner build does, with --use abort= and without seed and trace"
+		return "AssemblyScript adds these imports by default; build it as runner build does, with --use abort= and without seed and trace"
 	}
-	return "it was made for another host; a handler imports from " + abi.Module + " and " + hostabi.WASIModule + " alone"
+	return "it was made for another host; a handler imports only from " + abi.Module + " and " + hostabi.WASIModule
 }
 
-// assemblyScript is what its compiler imports unless it is told otherwise.
+// assemblyScript are the imports that its compiler adds by default.
 var assemblyScript = map[string]bool{"env.abort": true, "env.seed": true, "env.trace": true, "env.console.log": true}
 
 func sameTypes(a []wasm.ValueType, b []api.ValueType) bool {
@@ -227,7 +224,7 @@ func typeOf(f hostabi.Function) (t wasm.FuncType) {
 	return t
 }
 
-// signature shows a type: "(i32, i32) -> (i32)".
+// signature formats a type: "(i32, i32) -> (i32)".
 func signature(t wasm.FuncType) string {
 	list := func(types []wasm.ValueType) string {
 		names := make([]string, len(types))
@@ -239,7 +236,7 @@ func signature(t wasm.FuncType) string {
 	return fmt.Sprintf("%s -> %s", list(t.Params), list(t.Results))
 }
 
-// shown is how messages call a function that runs before the first request.
+// shown is the name of a function of the initialization in messages.
 func shown(name string) string {
 	if strings.HasPrefix(name, exportPrefix) {
 		return "its start function"
@@ -247,7 +244,7 @@ func shown(name string) string {
 	return name
 }
 
-// memoryBytes is the most that the module's memory may have.
+// memoryBytes is the limit of the module's memory.
 func (m *Module) memoryBytes() uint64 {
 	return min(uint64(m.engine.options.MemoryBytes), uint64(m.program.MaxPages)*pageBytes)
 }

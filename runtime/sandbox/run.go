@@ -11,22 +11,21 @@ import (
 	"runner.example/internal/fault"
 )
 
-// Run runs one handler in a sandbox that is as the module's initialization left
-// it, until the handler returns, fails, or the time of call.Context or the
-// processor time of the request's runs is over. nil says that it answered and
-// returned: the answer is call.Response. Otherwise the error is a *fault.Fault,
-// or an *Unavailable around one:
+// Run runs one handler in a sandbox that is as the module's initialization left it. The run
+// ends when the handler returns or fails, when call.Context ends, or when the request's CPU
+// time is spent. nil: the handler answered, and call.Response is the answer. Otherwise
+// call.Response must not be used, and the error is a *fault.Fault, or an *Unavailable
+// around one:
 //
 //	HandlerFailed       it trapped, exited or returned without an answer
 //	HandlerTimeout      its time was over
 //	HandlerOutOfMemory  it failed after it was refused more memory
-//	HandlerUnavailable  it has run out of time too often, for this caller or for all;
-//	                    nothing ran
-//	Overloaded          there was no place, no memory or no processor for it
-//	NotReady            the module is closed; nothing ran
+//	HandlerUnavailable  it ran out of time too often, for this caller or for all;
+//	                    it did not run
+//	Overloaded          it got no instance slot, no memory or no CPU slot in time
+//	NotReady            the module is closed; it did not run
 //
-// and the answer in call.Response must not be used. The call is begun and ended
-// here; nothing of it is touched after Run returned.
+// Run begins and ends the call, and does not use it after it returned.
 func (m *Module) Run(call *hostabi.Call, handler string) error {
 	return m.run(call, handler, nil)
 }
@@ -45,7 +44,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	}
 	ran := false
 	var outcome error        // of the guest
-	var queued time.Duration // in line for a place, after it had waited for something
+	var queued time.Duration // for an instance slot, after it had parked
 	began, spent := m.engine.options.Now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited() - queued
@@ -63,11 +62,10 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	if err != nil {
 		return err
 	}
-	// Whatever happens in between, the pool learns what became of it.
 	defer func() { m.takeBack(s, call, index, ran) }()
 	if s == nil && m.image != nil {
 		if s, err = m.clone(); err != nil {
-			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
+			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
 	}
 	if s == nil {
@@ -75,7 +73,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			usage.making = m.engine.options.Now()
 		}
 		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
-			return fault.Wrap(err, fault.Overloaded, "there is no room for another sandbox; try again")
+			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
 		outcome = err
 	}
@@ -106,9 +104,8 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 
 var errNoCPU = fault.New(fault.Overloaded, "the CPU queue is full; try again")
 
-// takeBack restores a sandbox after a request, or throws it away: one that makes
-// its own start for each request, one whose run did not come to an end, and one
-// that cannot be restored.
+// takeBack restores a sandbox after a request and returns it to the pool. It discards a
+// sandbox that has no image, one whose run panicked, and one that cannot be restored.
 func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool) {
 	switch {
 	case s == nil:
@@ -117,16 +114,16 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool)
 		s = nil
 	default:
 		s.releaseCPU()
-		s.used, s.trimmed = m.engine.beat.Load(), false
+		s.used, s.trimmed = m.engine.idleTick.Load(), false
 	}
 	m.pool.giveBack(s)
 }
 
-// judge says what became of a run that ended with err.
+// judge returns the fault of a run that ended with err.
 func judge(call *hostabi.Call, refused bool, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
 	if exited && exit.Status == 0 && call.Response.Status != 0 {
-		err, exited = nil, false // to exit well is a way to return
+		err, exited = nil, false // exit(0) after an answer counts as a return
 	}
 	switch {
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
@@ -145,10 +142,9 @@ func judge(call *hostabi.Call, refused bool, err error) error {
 	return nil
 }
 
-// struck reports whether a run ended in a way that its handler's breaker counts.
-// Of the time that was over, own is what the handler itself computed or waited:
-// one that mostly stood in line behind others is not to blame, nor is one whose
-// time was ended by others before it was late.
+// struck reports whether a run ended in a way that its handler's breaker counts. own is the
+// part of all its time in which the handler itself computed or waited. A run that mostly
+// queued behind others does not count, nor one that was cancelled.
 func struck(ctx context.Context, err error, own, all time.Duration) bool {
 	switch {
 	case errors.Is(err, hostabi.ErrTimeOver):

@@ -15,17 +15,16 @@ import (
 	"runner.example/internal/cpuqueue"
 )
 
-// keptPages is the most that a sandbox keeps of private memory between two
-// requests, in pages of the kernel: up to it, putting bytes back costs less
-// than touching the pages anew.
+// keptPages is the limit of private pages that a sandbox keeps between two requests. Up to
+// it, copying bytes back costs less than page faults.
 const keptPages = 1024
 
-// keptStack is the largest native stack that a function keeps between two
-// requests. It begins at 10 KiB and doubles.
+// keptStack is the limit of the native stack that a function keeps between two requests. A
+// stack begins with 10 KiB and doubles.
 const keptStack = 64 << 10
 
-// sandbox is one instance of a module with all that belongs to it. One goroutine
-// at a time may use it.
+// sandbox is an instance of a module with its memory and its state. One goroutine at a time
+// may use it.
 type sandbox struct {
 	account
 	module *Module
@@ -37,21 +36,21 @@ type sandbox struct {
 	fuel     api.MutableGlobal
 	depth    api.MutableGlobal
 	globals  []api.MutableGlobal // as in program.globals
-	// functions are those of the handlers, as far as they have been used: looking one up
-	// costs more than many a request.
+	// functions are those of the handlers; nil: not used yet. To look one up costs more
+	// than a small request.
 	functions []api.Function
-	reseed    api.Function // nil: the module has none
-	running   api.Function // nil: none does
-	steps     uint64       // of native stack that it has beyond maxStack
+	reseed    api.Function // nil: the module does not export it
+	running   api.Function // that the guest is in; nil: none
+	steps     uint64       // of native stack beyond maxStack; see stack.go
 
-	// owed is the processor time that making the sandbox took, until the call that
-	// it was made for has spent it: at the end of a slice, as all is spent.
+	// owed is the CPU time for making the sandbox, until it is charged to the call that it
+	// was made for.
 	owed time.Duration
-	// ended is how the guest's last function did, whatever a command makes of it.
+	// ended is how the guest's last function ended, before a command interprets it.
 	ended   error
 	parking parking
 
-	used    int64 // the beat of its last use
+	used    int64 // the Engine.idleTick of its last use
 	trimmed bool
 }
 
@@ -61,7 +60,7 @@ type guest struct {
 	sandbox *sandbox
 }
 
-// parking is where a run stands that gives its instance slot back while it waits.
+// parking is the state of a run that gives its instance slot back while it waits.
 type parking struct {
 	handler *handlerState // whose slot the run has; nil: it needs none
 	parked  bool
@@ -69,8 +68,8 @@ type parking struct {
 	waited  time.Duration // for a slot to go on, in this run
 }
 
-// instantiate makes an instance of a module: it has no memory yet, and nothing of
-// the guest has run.
+// instantiate makes an instance of a module. It has no memory yet, and no code of the guest
+// has run.
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s := &sandbox{account: account{engine: m.engine}, module: m, functions: make([]api.Function, len(m.handlers))}
 	s.task.Reset(&m.initializing, 0)
@@ -113,7 +112,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	return s, nil
 }
 
-// function is one that the module exports, nil if it does not.
+// function returns a function that the module exports; nil: there is none.
 func (s *sandbox) function(name string) api.Function {
 	if as, ok := s.module.program.Exports[name]; ok {
 		name = as
@@ -121,7 +120,7 @@ func (s *sandbox) function(name string) api.Function {
 	return s.instance.ExportedFunction(name)
 }
 
-// grow makes the memory so large, if it is smaller.
+// grow makes the memory at least so large.
 func (s *sandbox) grow(size uint64) error {
 	if more := int64(size-s.memory.size) / pageBytes; more > 0 {
 		if _, ok := s.linear.Grow(uint32(more)); !ok {
@@ -139,9 +138,8 @@ func (s *sandbox) global(name string) (api.MutableGlobal, error) {
 	return g, nil
 }
 
-// boot makes a sandbox in which everything has run that comes before the first
-// request. call is what that may ask of the host; errors of the guest say what
-// failed.
+// boot makes a sandbox and runs everything that comes before the first request. call serves
+// the host functions for it. Errors of the guest name the function that failed.
 func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	call.Initializing(true)
 	defer call.Initializing(false)
@@ -176,7 +174,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	return s, nil
 }
 
-// clone makes a sandbox that is as the template was when it was finished.
+// clone makes a sandbox from the image.
 func (m *Module) clone() (_ *sandbox, err error) {
 	s, err := m.instantiate(nil)
 	if err != nil {
@@ -197,8 +195,7 @@ func (m *Module) clone() (_ *sandbox, err error) {
 	return s, nil
 }
 
-// begin makes the sandbox run for call, in a lane: with fuel, and nothing
-// measured.
+// begin prepares a run for call: it gives fuel and resets what is measured.
 func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1, granted: s.nextSlice()}
@@ -211,15 +208,14 @@ func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	s.memory.refused = false
 }
 
-// end is the end of a run before the first request, however it ended.
+// end ends a run of the initialization.
 func (s *sandbox) end() {
 	s.releaseCPU()
-	s.giveSteps()
+	s.releaseSteps()
 	s.guest.Bind(nil)
 }
 
-// call runs one handler, after what the guest wants to do first in a request. The
-// turn that it may have had, it has still.
+// call runs one handler, after runner_reseed. If the run got a CPU slot, it keeps it.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	h := &s.module.states[handler]
 	s.begin(call, &h.cpu)
@@ -243,14 +239,14 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	return err
 }
 
-// overflowed tells the compiler's own trap of a native stack that is at its end,
-// which has no exported error: frames can be larger than they were counted.
+// overflowed reports whether an error is wazero's own trap at the end of the native stack,
+// which has no exported error. Frames can be larger than they were counted.
 func overflowed(err error) bool {
 	return strings.HasPrefix(strings.TrimPrefix(err.Error(), "wasm error: "), "stack overflow")
 }
 
-// restore makes the sandbox what it was before the run of handler, which ended
-// with err. When it fails the sandbox must be discarded.
+// restore returns the sandbox to its state before the run of handler, which ended with err.
+// If it fails, the sandbox must be discarded.
 func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 	optimizations := &s.engine.optimizations
 	if err != nil {
@@ -258,7 +254,7 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 			return errBroken
 		}
 	}
-	s.giveSteps()
+	s.releaseSteps()
 	if s.memory.size != s.module.image.size {
 		if !optimizations.shrink {
 			return errCannotShrink
@@ -280,8 +276,8 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 	return nil
 }
 
-// shrink takes back what the memory has grown. To wazero this is a growth by a
-// page for which the allocator returns less than there was.
+// shrink releases the memory that grew. To wazero this is a growth by a page for which the
+// allocator returns less than there was.
 func (s *sandbox) shrink() error {
 	s.memory.shrinking = true
 	_, ok := s.linear.Grow(1)
@@ -298,26 +294,26 @@ func (s *sandbox) resetGlobals() {
 	}
 }
 
-// trim gives back what an idle sandbox can do without.
+// trim releases the private pages and the functions of an idle sandbox.
 func (s *sandbox) trim() error {
 	clear(s.functions)
 	s.trimmed = true
 	return s.memory.trim()
 }
 
-// discard gives back all of the sandbox. Nothing of it may run any more.
+// discard releases the sandbox. Its code must not run any more.
 func (s *sandbox) discard() {
 	if s.instance != nil {
-		_ = s.instance.Close(context.Background()) // it has no resources of its own
+		_ = s.instance.Close(context.Background()) // an instance has no resources beyond its memory
 	}
 	s.memory.release()
-	s.giveSteps()
+	s.releaseSteps()
 	s.releaseCPU()
 }
 
 var (
 	errBroken       = errors.New("the host failed within the sandbox")
-	errCannotShrink = errors.New("the memory cannot be made smaller")
+	errCannotShrink = errors.New("the memory cannot shrink")
 	errStack        = errors.New("stack overflow: calls nest too deep")
-	errNoMemory     = errors.New("the memory for guests is used up")
+	errNoMemory     = errors.New("total_memory is used up")
 )

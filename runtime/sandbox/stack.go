@@ -8,21 +8,19 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// A guest's calls may take maxStack bytes of native stack: far more than programs
-// need that end, and little enough to have for every guest at once. Of interpreters,
-// whose calls take some kilobytes each, a recursion may take mostStack, in steps of
-// maxStack, as long as there is memory for guests left: a step costs stepBytes of
-// it, as stacks grow by doubling.
+// A guest's calls may take maxStack bytes of native stack: more than programs need that
+// end, and little enough for every guest at once. Calls of interpreters take some
+// kilobytes each, so a recursion may take up to mostStack, in steps of maxStack, while the
+// guests' memory lasts. A step costs stepBytes of it, as stacks grow by doubling.
 const (
 	maxStack  = 4 << 20
 	mostStack = 16 << 20
 	stepBytes = 2 * maxStack
 )
 
-// stackUsed is the host function that guests call when what their calls may take
-// of the native stack adds up to maxStack: in most cases they take a tenth. It
-// answers what is in use beyond the steps that were granted, or too much when that
-// cannot be known.
+// stackUsed is the host function that a guest calls when the static bounds of its calls'
+// frames add up to maxStack; most calls take a tenth of that. It returns what is in use
+// beyond the granted steps, or the maximum if that is not known.
 func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
 	s := ctx.(*guest).sandbox
 	used := s.engine.optimizations.stack.used(s.running)
@@ -36,13 +34,13 @@ func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = used - min(used, s.steps*maxStack)
 }
 
-// giveSteps gives back what a deep recursion was granted.
-func (s *sandbox) giveSteps() {
+// releaseSteps releases what a deep recursion was granted.
+func (s *sandbox) releaseSteps() {
 	s.engine.memory.give(int64(s.steps) * stepBytes)
 	s.steps = 0
 }
 
-// invoke calls a function of the guest, and keeps in mind which, and how it ended.
+// invoke calls a function of the guest, and records it and how it ended.
 func (s *sandbox) invoke(f api.Function) error {
 	s.running = f
 	s.ended = f.CallWithStack(&s.guest, nil)
@@ -60,7 +58,7 @@ type stackLayout struct {
 	reached    int
 }
 
-// findStack finds the stack of a function by its name.
+// findStack finds the fields of a function's native stack by their names.
 func findStack(f api.Function) (t stackLayout, ok bool) {
 	kind := reflect.TypeOf(f)
 	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
@@ -88,7 +86,7 @@ func findStack(f api.Function) (t stackLayout, ok bool) {
 	return t, ok
 }
 
-// size is how large a function's native stack is: 0 when it is not known.
+// size is the size of a function's native stack; 0: it is not known.
 func (t *stackLayout) size(f api.Function) int {
 	if v, ok := t.value(f); ok {
 		return v.Field(t.stack).Len()
@@ -96,8 +94,7 @@ func (t *stackLayout) size(f api.Function) int {
 	return 0
 }
 
-// used is how much of it is in use, in a call of the host: 0 when it is not
-// known.
+// used is how much of it is in use while the guest calls the host; 0: it is not known.
 func (t *stackLayout) used(f api.Function) uint64 {
 	v, ok := t.value(f)
 	if !ok {

@@ -8,12 +8,12 @@ import (
 	"runner.example/hostabi"
 )
 
-// Usage is what one run of a handler took.
+// Usage is what one run of a handler used.
 type Usage struct {
-	// Time is that of the guest alone, Restore that of making its sandbox as new
-	// again, or of making a new one.
+	// Time is that of the guest alone; Restore is that of restoring its sandbox or making a
+	// new one.
 	Time, Restore time.Duration
-	// Fuel counts passes through loops, calls, and what they weigh by 64 ns.
+	// Fuel counts passes through loops and calls, weighted by 64 ns.
 	Fuel int64
 	// ChangedPages are pages of memory that the run changed, PageBytes each;
 	// MemoryBytes is all the memory that it had.
@@ -23,7 +23,7 @@ type Usage struct {
 	HostCalls, MovedBytes int
 }
 
-// Measure is Run, and tells what it took. Measuring makes the run no faster.
+// Measure is Run and returns what the run used. It is slower than Run.
 func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
 	u := usage{}
 	err := m.run(call, handler, &u)
@@ -36,7 +36,7 @@ func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
 	return u.Usage, err
 }
 
-// usage is a Usage in the making; the times are those of Options.Now.
+// usage is a Usage that is being measured. Times are those of Options.Now.
 type usage struct {
 	Usage
 	making, began, ended time.Duration // making: 0 if no new sandbox was made

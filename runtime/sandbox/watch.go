@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher has the kernel mark the pages of a memory, so that those which were
-// written to since are told from the others without a look at each of them
-// (Linux 6.7: userfaultfd with asynchronous write protection). The first write
-// to a page takes its mark away; nobody is asked, and nobody waits.
+// watcher has the kernel mark the pages of a memory and clear the mark at the first write
+// (Linux 6.7: userfaultfd with asynchronous write protection). So the kernel finds the
+// written pages without looking at each page. The guest does not wait for a watcher.
 type watcher struct{ fd int }
 
 // The structures and numbers of userfaultfd(2), from linux/userfaultfd.h.
@@ -21,7 +20,7 @@ type (
 )
 
 const (
-	watchUserMode = 1 // faults of the kernel itself are none of ours
+	watchUserMode = 1 // without faults of the kernel itself
 
 	watchSetAPI    = 0xc018aa3f
 	watchRegister  = 0xc020aa00
@@ -30,7 +29,7 @@ const (
 	watchForWrites = 1 << 1
 	watchSet       = 1 << 0
 
-	// Any memory, pages that are not there yet, and no events.
+	// Any memory, pages that are not allocated yet, and no events.
 	watchFeatures = 1<<0 | 1<<12 | 1<<13 | 1<<15
 )
 
@@ -56,8 +55,7 @@ func (w *watcher) control(what uintptr, argument unsafe.Pointer) error {
 	return nil
 }
 
-// add begins to watch a mapping, all of which counts as not written to. It ends
-// when the mapping does.
+// add begins to watch a mapping, and marks all of it. It ends when the mapping is unmapped.
 func (w *watcher) add(b []byte) error {
 	r := watchRange{start: addressOf(b), len: uint64(len(b)), mode: watchForWrites}
 	if err := w.control(watchRegister, unsafe.Pointer(&r)); err != nil {
@@ -66,7 +64,7 @@ func (w *watcher) add(b []byte) error {
 	return w.mark(b)
 }
 
-// mark makes all of a watched mapping count as not written to again.
+// mark marks all pages of a watched mapping again.
 func (w *watcher) mark(b []byte) error {
 	p := watchProtect{start: addressOf(b), len: uint64(len(b)), mode: watchSet}
 	return w.control(watchMark, unsafe.Pointer(&p))

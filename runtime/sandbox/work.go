@@ -8,9 +8,9 @@ import (
 	"runner.example/internal/cost"
 )
 
-// Work is computation of the host for a request outside of the runs of its handler, such
-// as checking its body. It is measured and scheduled as the runs are. The zero Work is
-// ready to use, and may be begun again after its end. One goroutine at a time may use it.
+// Work is computation of the host for a request outside of its handler's runs, such as
+// checking its body. It is measured and scheduled like a run. The zero Work is ready to
+// use, and may be begun again after its end. One goroutine at a time may use it.
 type Work struct {
 	account account
 	meter   cost.Meter
@@ -24,7 +24,7 @@ type Work struct {
 
 // BeginWork begins work for a handler of the module, and returns the Meter that counts
 // it. The Meter's errors are faults: HandlerTimeout when ctx has ended or the work has
-// used cpu, Overloaded when it does not get a processor in time. End must always be
+// used cpu, Overloaded when it does not get a CPU slot in time. End must always be
 // called.
 func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu time.Duration) *cost.Meter {
 	if w.look == nil {
@@ -39,7 +39,7 @@ func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu tim
 	return &w.meter
 }
 
-// advance is asked once in a while. Short work is not measured, as short runs are not.
+// advance is called once in a while. Short work is not measured, like short runs.
 func (w *Work) advance() error {
 	a := &w.account
 	now := a.engine.options.Now()
@@ -64,7 +64,7 @@ func (w *Work) advance() error {
 	return nil
 }
 
-// End ends the work, and returns the processor time that it used.
+// End ends the work, and returns the CPU time that it used.
 func (w *Work) End() time.Duration {
 	a := &w.account
 	if now := a.engine.options.Now(); w.long {

@@ -34,7 +34,7 @@ routes("/v1", auth: none, rateLimit: none) {
 
 const (
 	notAModule = "is not a WebAssembly module: build it for wasm32-wasip1, or copy the right file"
-	otherHost  = "which guest ABI 1 does not have: it was made for another host; a handler imports from runner and wasi_snapshot_preview1 alone"
+	otherHost  = "which guest ABI 1 does not have: it was made for another host; a handler imports only from runner and wasi_snapshot_preview1"
 )
 
 func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
@@ -47,7 +47,7 @@ func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 		{"blake3", "imports …" + otherHost},
 		{"oniguruma", "imports …" + otherHost},
 		{"brotli", "imports wbg.…" + otherHost},
-		{"as-sha256", "imports env.abort, which guest ABI 1 does not have: AssemblyScript imports that by itself; build it as runner build does, with --use abort= and without seed and trace"},
+		{"as-sha256", "imports env.abort, which guest ABI 1 does not have: AssemblyScript adds these imports by default; build it as runner build does, with --use abort= and without seed and trace"},
 		{"source-map", "imports env.mapping_callback, " + otherHost},
 		{"llhttp", "imports env.wasm_on_headers_complete, env.wasm_on_message_begin, env.wasm_on_url, env.wasm_on_status, env.wasm_on_header_field, env.wasm_on_header_value and 2 others, " + otherHost},
 		{"quickjs", "imports env.host_get_timezone_offset, env.host_interrupt, env.host_promise_rejection, env.host_module_normalize, env.host_module_load, env.host_call, " + otherHost},
