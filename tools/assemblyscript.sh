@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Puts the compiler of AssemblyScript, which is an npm package of 100 MB, where the
-# tests' guests and the examples find it: once in the user's cache, and from there
-# as links into the folder node_modules of each.
+# Installs the AssemblyScript compiler, an npm package of 100 MB, in the user's cache, and
+# links it into node_modules of the tests' guests and the examples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/get.sh

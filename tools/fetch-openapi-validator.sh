@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Prints the folder with a validator of OpenAPI documents and one of JSON Schema, which
-# the tests check documents with. They are got from npm unless they are there already,
-# and kept outside of the tree.
+# Prints the directory of the validators of OpenAPI documents and JSON Schema that the tests
+# use. They are fetched from npm once, into the user's cache.
 set -euo pipefail
 . "$(dirname "$0")/get.sh"
 

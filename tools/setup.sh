@@ -1,43 +1,43 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go, make and curl, where it is missing: packages
-# of Debian 12 first, and then from npm what stands on them.
+# Installs what the tests need besides Go, make and curl: packages of Debian 12, then
+# packages of npm. It skips what is installed.
 set -euo pipefail
 . "$(dirname "$0")/get.sh"
 
-# One at a time: who comes second finds all of it there.
+# One process at a time installs.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests
 mkdir -p "$cache"
 exec 9> "$cache/setup.lock"
 if command -v flock > /dev/null; then
-  flock -n 9 || { say "another one is at work: waiting for it"; flock 9; }
+  flock -n 9 || { say "another process installs already: waiting for it"; flock 9; }
 fi
 
 missing=()
-lacks() { command -v "$1" >/dev/null || missing+=("${@:2}"); } # a command, and the packages that have it
+lacks() { command -v "$1" >/dev/null || missing+=("${@:2}"); } # a command, and its packages
 lacks git git
 lacks wat2wasm wabt
 lacks wrk wrk
 lacks chromium-headless-shell chromium-headless-shell
 lacks node nodejs # 18 or later
 lacks npm npm
-# For the race detector, and tests of C on this machine.
+# For the race detector, and for tests of C that run on this machine.
 lacks gcc gcc libc6-dev
 # C and C++ for WebAssembly, and sanitizers.
 c=(clang-22 lld-22 wasi-libc libclang-rt-22-dev-wasm32 libc++-22-dev-wasm32 libc++abi-22-dev-wasm32 libclang-rt-22-dev)
 dpkg -s "${c[@]}" >/dev/null 2>&1 || missing+=("${c[@]}")
-# Rust with the library for WebAssembly, and the crates that the SDK stands on.
+# Rust with its library for WebAssembly, and the crates that the SDK depends on.
 rust=(rustc cargo libstd-rust-dev-wasm32 lld-14 librust-serde-dev librust-serde-derive-dev librust-serde-json-dev)
 dpkg -s "${rust[@]}" >/dev/null 2>&1 || missing+=("${rust[@]}")
 
 if [ ${#missing[@]} -gt 0 ]; then
-  command -v apt-get >/dev/null || { say "install these by hand (their names are those of Debian 12): ${missing[*]}"; exit 1; }
+  command -v apt-get >/dev/null || { say "apt-get is missing: install these packages (names of Debian 12): ${missing[*]}"; exit 1; }
   sudo=()
   [ "$(id -u)" -eq 0 ] || sudo=(sudo)
   echo "installing ${missing[*]}"
-  wait=(-o DPkg::Lock::Timeout=600) # for who else installs something
-  retry "${sudo[@]}" apt-get update -qq 9>&- || say "the lists of packages are as old as they were"
+  wait=(-o DPkg::Lock::Timeout=600) # another process may be installing
+  retry "${sudo[@]}" apt-get update -qq 9>&- || say "could not update the package lists; using the present ones"
   retry "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install "${wait[@]}" -y -qq --no-install-recommends "${missing[@]}" 9>&- >/dev/null ||
-    { say "apt-get could not install ${missing[*]}: install them by hand (their names are those of Debian 12)"; exit 1; }
+    { say "apt-get could not install ${missing[*]}: install them by hand (names of Debian 12)"; exit 1; }
 fi
 
 "$(dirname "$0")/assemblyscript.sh"

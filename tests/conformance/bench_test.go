@@ -9,10 +9,10 @@ import (
 	"runner.example/store"
 )
 
-// BenchmarkCall runs three handlers of every guest in sandboxes that are warm: one
-// that answers a constant, one that reads JSON and writes some, one that hands on two
-// rows of four. bytes is the module's size; memory-KiB is what the sandbox has, pages
-// are those that a call changes and that are put back after it. Run it as
+// BenchmarkCall runs three handlers of every guest in warm sandboxes: one answers a constant,
+// one reads and writes JSON, one passes on two rows of four. bytes is the module's size,
+// memory-KiB the sandbox's memory, and pages the number of pages that a call changes and the
+// sandbox restores. Run it with
 //
 //	go test ./tests/conformance -run '^$' -bench Call -count 10
 func BenchmarkCall(b *testing.B) {

@@ -45,18 +45,18 @@ import (
 	"runner.example/sdk/rust/rusttest"
 	"runner.example/store"
 
-	// Compilers read it, and a change there is one of what is tested here.
+	// Compilers read these files, so the test must run again when one changes.
 	_ "runner.example/sdk/assemblyscript"
 )
 
 var update = flag.Bool("update", false, "write the traces of the guest that runs into testdata")
 
-// guests are the folders of guests/ by the folder of sdk/ that they try.
+// guests are the directories of guests/, by the SDK that they use.
 var guests = map[string][]string{
 	"go": {"go"}, "typescript": {"ts"}, "c": {"c", "cpp"}, "rust": {"rust"}, "assemblyscript": {"as"},
 }
 
-// languages are those whose guest is there.
+// languages are those that have a guest.
 func languages(t testing.TB) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir("guests")
@@ -105,8 +105,8 @@ func TestEverySDKLeavesTheSameTraces(t *testing.T) {
 	}
 }
 
-// tellsALackOfMemory sends JSON that there is no memory for: nothing is wrong with it,
-// and the answer must not say so.
+// tellsALackOfMemory sends valid JSON that does not fit in memory. The response must not
+// call it invalid.
 func (g *guest) tellsALackOfMemory(t *testing.T) {
 	for what, body := range map[string]string{
 		"a text":               `{"item":"` + strings.Repeat(`tea\n`, 5<<20) + `"}`,
@@ -142,12 +142,12 @@ func TestEveryHandlerIsAskedForByACase(t *testing.T) {
 	}
 	for _, r := range app.Routes {
 		if !asked[r.Handler] {
-			t.Errorf("no case asks for %s", r.Handler)
+			t.Errorf("no case calls %s", r.Handler)
 		}
 	}
 }
 
-// guest is one language's, in the sandbox.
+// guest is the guest of a language, loaded into the sandbox.
 type guest struct {
 	schema  *schema.Schema
 	sources []diag.Source
@@ -158,7 +158,7 @@ type guest struct {
 	modules map[string]*sandbox.Module // by handler
 }
 
-// signingKey is what senders sign with by Standard Webhooks.
+// signingKey signs deliveries of Standard Webhooks.
 const signingKey = "twenty-four bytes secret"
 
 var secrets = map[string]string{
@@ -166,7 +166,7 @@ var secrets = map[string]string{
 	"SIGNING": "whsec_" + base64.StdEncoding.EncodeToString([]byte(signingKey)),
 }
 
-// newGuest builds the guest of a language as the runner does.
+// newGuest builds the guest of a language as `runner build` does.
 func newGuest(t testing.TB, language string) *guest {
 	t.Helper()
 	g := &guest{modules: map[string]*sandbox.Module{}}
@@ -182,7 +182,7 @@ func newGuest(t testing.TB, language string) *guest {
 	return g
 }
 
-// load makes an engine, in a context that may listen to it, and loads the guest.
+// load creates an engine, whose context may have a listener, and loads the guest.
 func (g *guest) load(t testing.TB, ctx context.Context) {
 	t.Helper()
 	engine, err := sandbox.New(ctx, sandbox.Options{NoBreaker: true})
@@ -217,10 +217,10 @@ func (g *guest) load(t testing.TB, ctx context.Context) {
 	}
 }
 
-// buildGuest does what the command does.
+// buildGuest does what `runner build` does.
 func buildGuest(t testing.TB, dir string, app *schema.Schema) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(dir, "build")); err != nil { // nothing of before is tested
+	if err := os.RemoveAll(filepath.Join(dir, "build")); err != nil { // so that no old module is tested
 		t.Fatal(err)
 	}
 	rusttest.Setenv(t)
@@ -284,7 +284,7 @@ func readCase(t testing.TB, file string) *txtar.Archive {
 	return archive
 }
 
-// world is what the requests of one case share.
+// world is the state that the requests of a case share.
 type world struct {
 	*guest
 	store *store.Store
@@ -307,14 +307,14 @@ func (g *guest) conforms(t *testing.T, file string) {
 		case "trace":
 			merged := likeness(lines, want)
 			if diff := cmp.Diff(want, merged); diff != "" && !*update {
-				t.Errorf("request %d of %s leaves another trace (-want +got):\n%s\nthe log:\n%s", i, file, diff, w.log.String())
+				t.Errorf("request %d of %s has another trace (-want +got):\n%s\nthe log:\n%s", i, file, diff, w.log.String())
 			}
 			archive.Files[i].Data = []byte(strings.Join(merged, "\n") + "\n")
 			changed = changed || !slices.Equal(want, merged)
 		case "log":
 			for _, text := range want {
 				if !strings.Contains(w.log.String(), text) {
-					t.Errorf("%s: the log says nothing of %q:\n%s", file, text, w.log.String())
+					t.Errorf("%s: the log does not contain %q:\n%s", file, text, w.log.String())
 				}
 			}
 		default:
@@ -328,7 +328,7 @@ func (g *guest) conforms(t *testing.T, file string) {
 	}
 }
 
-// likeness puts lines of the file with an open end in place of those that fit.
+// likeness replaces lines of a trace by the lines of the file with an open end that they match.
 func likeness(lines, want []string) []string {
 	merged := slices.Clone(lines)
 	for i := range merged {
@@ -373,7 +373,7 @@ func (g *guest) newWorld(t testing.TB) *world {
 	return w
 }
 
-// newService starts the service that handlers call, as an app may that declares it.
+// newService starts the service that handlers may call.
 func (g *guest) newService(t testing.TB) (outbound.Origins, *outbound.Client) {
 	t.Helper()
 	service := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -400,8 +400,8 @@ func (g *guest) newService(t testing.TB) (outbound.Origins, *outbound.Client) {
 	return origins, outbound.New(outbound.Options{AllowPrivate: true, Roots: roots})
 }
 
-// serve runs a handler for a request in a transaction, as the runner does, and
-// gives its trace.
+// serve runs a handler for a request in a transaction, as the runner does, and returns its
+// trace.
 func (w *world) serve(t testing.TB, text string) []string {
 	t.Helper()
 	r := parseRequest(t, w.schema, w.router, text, w.trace.filled)
@@ -428,7 +428,7 @@ func (w *world) serve(t testing.TB, text string) []string {
 	return w.trace.take(failed)
 }
 
-// request is a request of a case with the handler that it leads to.
+// request is a request of a case with its handler.
 type request struct {
 	abi.Request
 	handler string
@@ -436,7 +436,7 @@ type request struct {
 	caller  caller.Caller
 }
 
-// parseRequest reads a request of a case; README.md says how they are written.
+// parseRequest reads a request of a case; README.md describes the form.
 func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text string, filled func(string) string) request {
 	t.Helper()
 	head, body, _ := strings.Cut(text, "\n\n")
@@ -447,7 +447,7 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	r := request{caller: callers[who]}
 	r.caller.SessionID = session
 	if _, known := callers[who]; !ok || !known {
-		t.Fatalf("%q is no request: write METHOD /target, and maybe as one of the callers", lines[0])
+		t.Fatalf("%q is not a request: write METHOD /target, optionally followed by a caller", lines[0])
 	}
 	path, query, _ := strings.Cut(target, "?")
 	r.Request = abi.Request{ID: "00000000000000000000000001", Method: []byte(method), Path: []byte(path), Body: unquote(t, strings.TrimSuffix(body, "\n"))}
@@ -474,8 +474,7 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	return r
 }
 
-// signature gives the headers of a delivery that is signed now, as Standard Webhooks
-// has them.
+// signature returns the headers of a Standard Webhooks delivery that is signed now.
 func signature(id string, body []byte) []abi.Pair {
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(signingKey))
@@ -487,7 +486,7 @@ func signature(id string, body []byte) []abi.Pair {
 	}
 }
 
-// callers are those of the requests.
+// callers are the callers that a case can name.
 var callers = map[string]caller.Caller{
 	"":        {Kind: caller.APIKey, KeyID: "key_1", Scope: "orders", Capability: "conformance.orders", Metadata: json.RawMessage(`{"plan":"gold","n":[1,2]}`)},
 	"orders":  {Kind: caller.APIKey, KeyID: "key_1", Scope: "orders", Capability: "conformance.orders"},
@@ -496,7 +495,7 @@ var callers = map[string]caller.Caller{
 	"nobody":  {},
 }
 
-// unquote gives the bytes that a body is written for.
+// unquote returns the bytes of a body, which the case writes with escapes.
 func unquote(t testing.TB, body string) []byte {
 	t.Helper()
 	var out []byte
@@ -508,7 +507,7 @@ func unquote(t testing.TB, body string) []byte {
 		}
 		b, err := strconv.ParseUint(rest[:min(2, len(rest))], 16, 8)
 		if err != nil {
-			t.Fatalf(`\x%.2s in a body is no byte: %v`, rest, err)
+			t.Fatalf(`\x%.2s in a body is not a byte: %v`, rest, err)
 		}
 		out, body = append(out, byte(b)), rest[2:]
 	}

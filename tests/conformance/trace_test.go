@@ -19,9 +19,8 @@ import (
 	"runner.example/hostabi/abi"
 )
 
-// recorder listens to the host's functions while they are called, which costs
-// nothing where nobody listens: it is asked for when an engine is made. One guest
-// runs at a time.
+// recorder listens to calls of the host's functions. An engine created without it has no
+// cost for that. One guest runs at a time.
 type recorder struct {
 	names map[string]string // of ids, in this case
 	lines []string
@@ -30,10 +29,10 @@ type recorder struct {
 	service string // its origin
 }
 
-// computed are the operations that touch nothing, and that an SDK may do by itself.
+// computed are the operations without effects, which an SDK may compute itself.
 var computed = []string{"digest", "hmac", "timingSafeEqual"}
 
-// listening makes engines whose host functions are listened to.
+// listening returns the context for an engine with the recorder.
 func (r *recorder) listening(ctx context.Context) context.Context {
 	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
 		func(f api.FunctionDefinition) experimental.FunctionListener {
@@ -44,7 +43,7 @@ func (r *recorder) listening(ctx context.Context) context.Context {
 		}))
 }
 
-// Before writes the line of a call, while what it points to is as it was.
+// Before writes the line of a call, before the call changes the guest's memory.
 func (r *recorder) Before(_ context.Context, m api.Module, f api.FunctionDefinition, words []uint64, _ experimental.StackIterator) {
 	r.quiet = false
 	number := func(word int) int { return int(api.DecodeI32(words[word])) }
@@ -97,14 +96,13 @@ func (r *recorder) After(_ context.Context, _ api.Module, _ api.FunctionDefiniti
 	}
 }
 
-// Abort is told when the run ends within a call; what comes of it shows.
+// Abort is called when the run ends within a call; the result shows what happened.
 func (r *recorder) Abort(context.Context, api.Module, api.FunctionDefinition, error) {}
 
-// begin forgets the ids of the case before.
+// begin starts a case: it removes the ids of the previous one.
 func (r *recorder) begin() { r.names, r.lines = map[string]string{}, nil }
 
-// take gives the lines since the last time. A failure is one line, however the
-// language fails.
+// take returns the lines since the last call. A failure is one line in every language.
 func (r *recorder) take(failed bool) []string {
 	lines := r.lines
 	r.lines = nil
@@ -126,7 +124,7 @@ var (
 	aPlace = regexp.MustCompile(`<id\d+>`)
 )
 
-// plain is a text without what differs from run to run.
+// plain replaces the parts of a text that differ from run to run.
 func (r *recorder) plain(text string) string {
 	text = anID.ReplaceAllStringFunc(text, func(id string) string {
 		if r.names[id] == "" {
@@ -137,7 +135,7 @@ func (r *recorder) plain(text string) string {
 	return aTime.ReplaceAllString(text, "<time>")
 }
 
-// filled puts ids in place of their names.
+// filled replaces names of ids by the ids.
 func (r *recorder) filled(text string) string {
 	text = strings.ReplaceAll(text, "<service>", r.service)
 	return aPlace.ReplaceAllStringFunc(text, func(name string) string {
@@ -150,7 +148,7 @@ func (r *recorder) filled(text string) string {
 	})
 }
 
-// body is JSON in one form, else a quoted string.
+// body returns JSON in canonical form, or a quoted string.
 func (r *recorder) body(text string) string {
 	if text == "" {
 		return ""
@@ -161,7 +159,7 @@ func (r *recorder) body(text string) string {
 	return r.json(text)
 }
 
-// json writes JSON in one form; what is none shows as it is.
+// json writes JSON in canonical form, and other text unchanged.
 func (r *recorder) json(text string) string {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -176,7 +174,7 @@ func (r *recorder) json(text string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// fetch writes the arguments of a request without what may be left out.
+// fetch writes the arguments of a request without optional members.
 func (r *recorder) fetch(text string) string {
 	var args map[string]any
 	if err := json.Unmarshal([]byte(text), &args); err != nil {
@@ -204,7 +202,7 @@ func (r *recorder) fetch(text string) string {
 	return r.json(string(again))
 }
 
-// same is a JSON value without what differs from run to run.
+// same replaces the parts of a JSON value that differ from run to run.
 func (r *recorder) same(value any, member string) any {
 	switch v := value.(type) {
 	case string:

@@ -1,5 +1,5 @@
-// Package arms compares the speed of two ways to do something: in turns, so that
-// a machine that others use too slows both alike.
+// Package arms compares the speed of two functions by measuring them in turns, so that other
+// load on the machine affects both.
 package arms
 
 import (
@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Alternate measures two arms in turns of each runs, for as long as b asks. It
-// reports, in ns for one run, the median of each under its name, and the ratio of
-// the second to the first: the median of neighbours, with the range in which nine
-// of ten lay.
+// Alternate measures two arms in turns of each runs, until b has its iterations. It reports
+// the median time of one run in ns under each arm's name, and the ratio of the second to the
+// first: the median of neighbouring turns, with the 5th and 95th percentile.
 func Alternate(b *testing.B, each int, names [2]string, arms [2]func()) {
 	b.Helper()
 	var times [2][]float64

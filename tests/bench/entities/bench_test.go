@@ -1,6 +1,6 @@
-// Package entities measures what rows cost against the same work done natively:
-// on a Badger without a schema, and on SQLite in process. It is a module of its
-// own, so that the runner does not depend on SQLite.
+// Package entities compares operations on rows with the same work on Badger without a schema
+// and on SQLite in the same process. It is a separate module, so that the runner does not
+// depend on SQLite.
 package entities
 
 import (
@@ -81,7 +81,7 @@ routes("/", auth: session) {
 
 const tenants = 10
 
-// world is a store with rows of a few tenants, and who asks for them.
+// world is a store with rows of a few tenants, and a caller.
 type world struct {
 	store *store.Store
 	model *entity.Model
@@ -159,7 +159,7 @@ func (w *world) fill(b *testing.B, rows int) {
 	}
 }
 
-// do runs one operation in a snapshot of its own.
+// do runs one operation in a new snapshot.
 func (w *world) do(b *testing.B, a *entity.Access, op string, args []byte, out *entity.Result) {
 	check(b, w.store.View(context.Background(), func(tx *store.Tx) error {
 		a.Reset(w.model, tx, &w.who, 0)
@@ -174,8 +174,7 @@ func check(b *testing.B, err error) {
 	}
 }
 
-// sqlite is the same table in SQLite, with its write-ahead log and every commit
-// synced.
+// sqlite is the same table in SQLite, with a write-ahead log and synced commits.
 func sqlite(b *testing.B, dir string, rows int) *sql.DB {
 	b.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "bench.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(60000)&_txlock=immediate")
@@ -206,7 +205,7 @@ func openBadger(b *testing.B, dir string) *badger.DB {
 	return db
 }
 
-// guest asks for a row by its id, or calls the host in vain, a hundred times.
+// guest gets a row by its id, or calls the host without work, a hundred times.
 const guest = `(module
   (import "runner" "call" (func $call (param i32 i32 i32 i32) (result i32)))
   (import "runner" "request_method" (func $method (param i32 i32) (result i32)))
@@ -225,8 +224,8 @@ const guest = `(module
       (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 100))))
     (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`
 
-// BenchmarkGet is a row by its id: in a handler, against Badger's own Get of the
-// same bytes; and what a host call without work costs.
+// BenchmarkGet compares getting a row by its id in a handler with Badger's Get of the same
+// bytes. It also measures a host call without work.
 func BenchmarkGet(b *testing.B) {
 	const calls = 100
 	w := newWorld(b, b.TempDir(), 10_000)
@@ -297,9 +296,8 @@ func (w *world) page(b *testing.B) func() {
 	}
 }
 
-// BenchmarkPage is twenty rows by an index, with the tenant and a policy over
-// each row, as JSON: against the same from SQLite, and against a loop over an
-// index kept by hand in Badger.
+// BenchmarkPage reads twenty rows by an index, with the tenant and a policy for each row, as
+// JSON. It compares this with SQLite and with a loop over an index kept by hand in Badger.
 func BenchmarkPage(b *testing.B) {
 	const rows = 100_000
 	w := newWorld(b, b.TempDir(), rows)
@@ -367,8 +365,7 @@ func BenchmarkPage(b *testing.B) {
 	})
 }
 
-// byHand writes the rows as JSON and an index over them, as one would without a
-// schema.
+// byHand writes the rows as JSON, with an index over them, without a schema.
 func byHand(b *testing.B, db *badger.DB, rows int) {
 	b.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -387,8 +384,8 @@ func byHand(b *testing.B, db *badger.DB, rows int) {
 	check(b, batch.Flush())
 }
 
-// BenchmarkTable is the same page out of a table and of a larger one: of two that
-// the store still has in memory, and of two that lie in its files.
+// BenchmarkTable compares the same page out of two tables of different size, both in memory
+// or both in files.
 func BenchmarkTable(b *testing.B) {
 	for _, row := range []struct{ rows, more int }{{10_000, 100_000}, {300_000, 1_000_000}} {
 		if testing.Short() && row.more > 100_000 {
@@ -401,8 +398,8 @@ func BenchmarkTable(b *testing.B) {
 	}
 }
 
-// together runs do by so many callers at once, for a while, and tells how often
-// it ran in a second.
+// together runs do with a number of concurrent callers, and returns how often it ran per
+// second.
 func together(callers int, length time.Duration, do func(caller, i int) error) (float64, error) {
 	var done atomic.Int64
 	var failed atomic.Pointer[error]
@@ -426,8 +423,8 @@ func together(callers int, length time.Duration, do func(caller, i int) error) (
 	return float64(done.Load()) / time.Since(start).Seconds(), nil
 }
 
-// BenchmarkInsert is one row a transaction, synced to the disk before it is
-// answered, by 1, 16 and 64 callers at once.
+// BenchmarkInsert inserts one row per transaction, synced before it returns, with 1, 16 and
+// 64 concurrent callers.
 func BenchmarkInsert(b *testing.B) {
 	const length = 300 * time.Millisecond
 	for _, callers := range []int{1, 16, 64} {
