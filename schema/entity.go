@@ -212,7 +212,7 @@ type Type struct {
 	Enum    *Enum       // EnumKind
 	Entity  *Entity     // Relation, ToMany
 	Object  *ObjectType // Object
-	// ExternalIDs: an identity provider makes the ids, because the entity is auth.user
+	// ExternalIDs: an identity provider creates the ids, because the entity is auth.user
 	// or auth.tenant. It is set on the ID field of the entity and on relations to it.
 	ExternalIDs bool
 }

@@ -109,7 +109,7 @@ func (c *inputChecker) reportMember(name, format string, args ...any) bool {
 	return more
 }
 
-// enter makes a member of the current object the current value, until leave.
+// enter descends into a member of the current object, until leave.
 func (c *inputChecker) enter(name string) (here int) {
 	here = len(c.path)
 	c.path = appendMember(c.path, name)

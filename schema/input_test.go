@@ -60,11 +60,11 @@ func TestCheckReportsAllErrorsOfAnInput(t *testing.T) {
 		{`{"number":"a"`, `: is not JSON: unexpected EOF`},
 		{`{"x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, `: must not be nested more than 64 levels deep`},
 	} {
-		var told []string
+		var got []string
 		for _, e := range typ.Check([]byte(tt.body), nil) {
-			told = append(told, e.Field+": "+e.Message)
+			got = append(got, e.Field+": "+e.Message)
 		}
-		if got := strings.Join(told, "; "); got != tt.want {
+		if got := strings.Join(got, "; "); got != tt.want {
 			t.Errorf("%.200q:\n%s, want\n%s", tt.body, got, tt.want)
 		}
 	}
@@ -220,8 +220,8 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"number":"a","total":1,"lines":[{"sku":"x"}]}`))
 	f.Add([]byte(deepAndTwice))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		mistakes := typ.Check(body, nil)
-		for _, e := range mistakes {
+		found := typ.Check(body, nil)
+		for _, e := range found {
 			if e.Message == "" {
 				t.Fatalf("%q: %+v", body, e)
 			}
@@ -230,11 +230,11 @@ func FuzzInput(f *testing.F) {
 		if string(bytes.TrimSpace(body)) == "null" {
 			return
 		}
-		if broken := schema.JSONError(body, nil); broken != nil && len(mistakes) == 0 {
+		if broken := schema.JSONError(body, nil); broken != nil && len(found) == 0 {
 			t.Fatalf("%q: no errors, but %+v", body, broken)
 		}
-		if (err == nil) != (len(mistakes) == 0) {
-			t.Fatalf("%q: as a body %v, as a value %v", body, mistakes, err)
+		if (err == nil) != (len(found) == 0) {
+			t.Fatalf("%q: as a body %v, as a value %v", body, found, err)
 		}
 	})
 }

@@ -63,7 +63,7 @@ type meteredText struct {
 	meter   *cost.Meter
 }
 
-// ReadRune gives the next character.
+// ReadRune returns the next character.
 func (r *meteredText) ReadRune() (rune, int, error) {
 	if r.rest == "" || r.meter.Spend(r.program) != nil {
 		return 0, 0, io.EOF

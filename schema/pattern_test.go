@@ -40,28 +40,28 @@ func TestAPatternMatchesTheSameWithAndWithoutAMeter(t *testing.T) {
 func TestCheckStopsWhenTheMeterFails(t *testing.T) {
 	form := mustCompile(t, patternForm).Type("Form")
 	long := strings.Repeat("a", 2000)
-	const most = 30 // those at the depth of brackets are the first 16
+	const limit = 30 // the first 16 calls are for the depth of brackets
 	over := errors.New("over")
 	for name, body := range map[string]string{
 		"patterns": `{"names":[` + strings.Repeat(`"`+long+`",`, 500) + `""]}`,
 		"tokens":   `{"any":[` + strings.Repeat(`[],`, 330_000) + `0]}`,
 		"unknown":  `{"none":[` + strings.Repeat("1,", 500_000) + `1]}`,
 	} {
-		looks := 0
+		calls := 0
 		var m cost.Meter
 		m.Reset(func() error {
-			if looks++; looks == most {
+			if calls++; calls == limit {
 				return over
 			}
 			return nil
 		})
 		began := time.Now()
 		form.Check([]byte(body), &m)
-		if m.Err() != over || looks != most {
-			t.Errorf("%s: %v after %d looks", name, m.Err(), looks)
+		if m.Err() != over || calls != limit {
+			t.Errorf("%s: %v after %d calls", name, m.Err(), calls)
 		}
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("%s: %d looks took %s", name, most, took)
+			t.Errorf("%s: %d calls took %s", name, limit, took)
 		}
 		if wrong := schema.JSONError([]byte(body), &m); m.Err() != over {
 			t.Errorf("%s: then %v", name, wrong)

@@ -19,7 +19,7 @@ const (
 	True
 )
 
-// String gives "false", "unknown" or "true".
+// String returns "false", "unknown" or "true".
 func (t Truth) String() string { return [...]string{"false", "unknown", "true"}[t] }
 
 // Not negates t; the negation of Unknown is Unknown.

@@ -38,7 +38,7 @@ func FieldTerm(row RowRole, f *Field) *Term {
 	return &Term{kind: fieldTerm, row: row, pos: f.Pos, field: f}
 }
 
-// MemberTerm is, in untyped mode, the member of a row that stands at pos in Rule.Names.
+// MemberTerm is, in untyped mode, the member of a row at index pos of Rule.Names.
 func MemberTerm(row RowRole, pos int) *Term { return &Term{kind: fieldTerm, row: row, pos: pos} }
 
 // HopTerm is the value of a field of the row that a row's relation refers to.

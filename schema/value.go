@@ -91,7 +91,7 @@ func DurationValue(seconds int64) Value { return Value{kind: KindDuration, num: 
 // SpanValue is a duration in whole milliseconds. Only rules use fractions of a second.
 func SpanValue(d time.Duration) Value { return Value{kind: KindDuration, num: d.Milliseconds()} }
 
-// BytesValue holds the bytes of s.
+// BytesValue has the bytes of s.
 func BytesValue(s string) Value { return Value{kind: KindBytes, text: s} }
 
 // JSONValue is a JSON value from the text of another JSON Value, in compact form. For other

@@ -48,19 +48,19 @@ func TestPrintShowsTheLineWithCaretsUnderTheSpan(t *testing.T) {
 			"ab {\n}\n", diag.Span{File: "a.schema", Start: diag.Pos{Line: 1, Col: 1}, End: diag.Pos{Line: 2, Col: 2}},
 			"a.schema:1:1: error[E1]: wrong\n    1 | ab {\n      | ^^^^\n",
 		},
-		"what steers a terminal is not printed": {
+		"control characters are not printed": {
 			"a\x1b[31m\u202eb\r\n", span("a.schema", 1, 1, 2),
 			"a.schema:1:1: error[E1]: wrong\n    1 | a\ufffd[31m\ufffdb\n      | ^\n",
 		},
-		"a place behind the text has no line to show": {
+		"a position after the text has no source line": {
 			"ab", span("a.schema", 7, 1, 2),
 			"a.schema:7:1: error[E1]: wrong\n",
 		},
-		"a file that is not at hand": {
+		"a file without source": {
 			"ab", span("runner.toml", 1, 2, 3),
 			"runner.toml:1:2: error[E1]: wrong\n",
 		},
-		"a file without a place": {
+		"a file without a position": {
 			"ab", diag.Span{File: "a.schema"},
 			"a.schema: error[E1]: wrong\n",
 		},

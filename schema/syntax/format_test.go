@@ -129,7 +129,7 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 }
 `,
 		},
-		"a comment line parts the columns of routes": {
+		"a comment line separates the columns of routes": {
 			"routes(\"/\") {\nGET /a -> a // first\nPOST /bb -> b\n// next\nDELETE /c -> c\n}",
 			"routes(\"/\") {\n  GET  /a  -> a // first\n  POST /bb -> b\n  // next\n  DELETE /c -> c\n}\n",
 		},
@@ -137,23 +137,23 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 			"// file\n\n\n\n// entity\nentity A { // open\n\n  // first\n\n\n  id: id, /* after */\n  /* before */ n: int\n  // last\n}\n// end",
 			"// file\n\n// entity\nentity A { // open\n  // first\n\n  id: id /* after */\n  /* before */ n: int\n  // last\n}\n// end\n",
 		},
-		"one blank line parts blocks": {
+		"one blank line separates blocks": {
 			"enum A { a }\nenum B { b }\nentity C {\nid: id }\nsecret S",
 			"enum A { a }\nenum B { b }\nentity C {\n  id: id\n}\n\nsecret S\n",
 		},
-		"commas and operators have one form": {
+		"commas and operators have a canonical form": {
 			"entity A { id: id, n: int,\n@@allow read when !a && b || c\n@@deny read when not(a) and b == -1}",
 			"entity A {\n  id: id\n  n: int\n  @@allow read when not a and b or c\n  @@deny read when not (a) and b == -1\n}\n",
 		},
-		"what is broken behind its bracket stays broken": {
+		"lists and blocks broken after the bracket stay broken": {
 			"enum A {\na b, c }\nenum B { a b\nc }\nroutes(\n\"/\", auth: none\n) {}",
 			"enum A {\n  a,\n  b,\n  c\n}\n\nenum B { a, b, c }\nroutes(\n  \"/\",\n  auth: none\n) {}\n",
 		},
-		"a rule stays broken at its words": {
+		"rules broken at keywords stay broken": {
 			"entity A { id: id\n@@allow read to session\nwhen a == 1 or\nb == 2 and c ==\n3 }",
 			"entity A {\n  id: id\n  @@allow read to session\n    when a == 1\n    or b == 2 and c == 3\n}\n",
 		},
-		"line ends and a byte order mark go": {
+		"carriage returns and a byte order mark are removed": {
 			"\ufeffapp x\r\n\r\nenum E {\r\n a }\r\n",
 			"app x\n\nenum E {\n  a\n}\n",
 		},

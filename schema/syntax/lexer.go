@@ -30,7 +30,7 @@ type token struct {
 	text string
 	span diag.Span
 	lit  *Literal
-	// doc holds the text of the /// lines before the token.
+	// doc is the text of the /// lines before the token.
 	doc string
 	// first reports that no token except a comma precedes this one on its line.
 	first bool

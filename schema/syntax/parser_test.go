@@ -164,7 +164,7 @@ func TestNestingIsLimitedTo64Levels(t *testing.T) {
 // A text of the maximum size must not take long or overflow the stack.
 func TestHostileTextsAreParsedInBoundedTime(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds: left out by -short")
+		t.Skip("takes seconds")
 	}
 	fill := func(head, piece, tail string) string {
 		return head + strings.Repeat(piece, (1<<20-len(head)-len(tail))/len(piece)) + tail
@@ -348,7 +348,7 @@ func TestOperatorsHaveTheirPrecedence(t *testing.T) {
 	} {
 		f := parseClean(t, "entity A { @@allow read when "+c.text+" }")
 		if got := brackets(f.Decls[0].(*syntax.EntityDecl).Policies[0].When); got != c.want {
-			t.Errorf("%s is understood as %s, want %s", c.text, got, c.want)
+			t.Errorf("%s is parsed as %s, want %s", c.text, got, c.want)
 		}
 	}
 }
