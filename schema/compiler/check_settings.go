@@ -10,30 +10,6 @@ import (
 	"runner.example/schema/syntax"
 )
 
-var (
-	partitions = []string{"key", "user", "tenant", "ip", "global"}
-	unitNames  = []string{"second", "minute", "hour", "day"}
-)
-
-// sizeText is a size in schema syntax: "64mb".
-func sizeText(n int64) string {
-	switch {
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%dmb", n>>20)
-	case n%(1<<10) == 0:
-		return fmt.Sprintf("%dkb", n>>10)
-	}
-	return fmt.Sprintf("%db", n)
-}
-
-// durationText is a duration in schema syntax: "60s".
-func durationText(d time.Duration) string {
-	if d%time.Second == 0 {
-		return fmt.Sprintf("%ds", d/time.Second)
-	}
-	return fmt.Sprintf("%dms", d.Milliseconds())
-}
-
 // settingsChecker checks the settings of routes, groups and functions.
 type settingsChecker struct {
 	*app
@@ -194,13 +170,19 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 	}
 }
 
+var partitions = []string{"key", "user", "tenant", "ip", "global"}
+
 func (c *settingsChecker) checkRates(v *syntax.RateValue) {
+	var units []string
+	for _, u := range schema.RateUnits {
+		units = append(units, u.Name)
+	}
 	for _, rate := range v.Rates {
 		if rate.Count != nil && rate.Count.Int < 1 {
 			c.errorf("E421", rate.Count.Loc, "the rate must be at least 1; to remove an inherited limit write rateLimit: none")
 		}
-		if unit := rate.Unit; unit.Name != "" && !slices.Contains(unitNames, unit.Name) {
-			c.errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.didYouMean(unit.Name, unitNames))
+		if unit := rate.Unit; unit.Name != "" && !slices.Contains(units, unit.Name) {
+			c.errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.didYouMean(unit.Name, units))
 		}
 		if by := rate.By; by != nil && by.Name != "" && !slices.Contains(partitions, by.Name) {
 			c.errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s", by.Name, c.didYouMean(by.Name, partitions))
@@ -296,8 +278,10 @@ func limitsOf(set settings) []schema.RateLimit {
 		if rate.Count != nil {
 			limit.Count = int(rate.Count.Int)
 		}
-		if i := slices.Index(unitNames, rate.Unit.Name); i >= 0 {
-			limit.Per = schema.RateUnits[i].Per
+		for _, u := range schema.RateUnits {
+			if u.Name == rate.Unit.Name {
+				limit.Per = u.Per
+			}
 		}
 		if rate.By != nil {
 			limit.By = rate.By.Name
@@ -327,4 +311,23 @@ func verifyOf(set settings) *schema.Verify {
 		built.Tolerance = v.Tolerance.Duration
 	}
 	return built
+}
+
+// sizeText is a size in schema syntax: "64mb".
+func sizeText(n int64) string {
+	switch {
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dmb", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%dkb", n>>10)
+	}
+	return fmt.Sprintf("%db", n)
+}
+
+// durationText is a duration in schema syntax: "60s".
+func durationText(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
 }
