@@ -17,20 +17,19 @@ import (
 	"time"
 )
 
-// Options are how a Client works. The zero value is that of a public server.
+// Options of a Client. The zero value is for a public server.
 type Options struct {
-	// AllowPrivate opens private and loopback addresses. Link-local ones and
-	// metadata services stay closed.
+	// AllowPrivate allows private and loopback addresses. Link-local ones and metadata
+	// services stay forbidden.
 	AllowPrivate bool
-	// Roots are whose certificates are trusted; nil: those that the system trusts.
+	// Roots are the trusted certificate authorities; nil: those of the system.
 	Roots *x509.CertPool
-	// Resolve finds the addresses of a name; nil: as the system does.
+	// Resolve finds the addresses of a name; nil: the system's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// MaxBody is the most bytes that an answer's body may have; 0: 5 MiB.
+	// MaxBody is the limit of a response's body in bytes; 0: 5 MiB.
 	MaxBody int
-	// Connections is how many are open at a time, used or kept for later; who needs
-	// another one waits. One origin alone, and one asker, may have three quarters of
-	// them. 0: 128.
+	// Connections is how many connections are open at a time, in use or idle; further
+	// requests wait. One origin, and one caller, may have three quarters of them. 0: 128.
 	Connections int
 }
 
@@ -45,12 +44,12 @@ const (
 	idleTime       = 60 * time.Second
 	hostIdle       = 16
 	firstBytes     = 32 << 10 // whatever an answer says that it will have
-	roomEvery      = 10 * time.Millisecond
+	retryEvery     = 10 * time.Millisecond
 
 	defaultConnections = 128
 )
 
-// Client sends requests. Close it.
+// Client sends requests. Any goroutine may use it. Close it.
 type Client struct {
 	options   Options
 	dialer    net.Dialer
@@ -59,7 +58,7 @@ type Client struct {
 	open      chan struct{} // holds one for each connection
 }
 
-// New returns a client. It makes connections when they are needed.
+// New returns a client, which connects when it sends a request.
 func New(options Options) *Client {
 	if options.Resolve == nil {
 		options.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -74,9 +73,8 @@ func New(options Options) *Client {
 	}
 	c := &Client{options: options, slots: newConnectionSlots(options.Connections), open: make(chan struct{}, options.Connections)}
 	c.dialer = net.Dialer{Control: c.control, FallbackDelay: -1}
-	// A service could keep a connection of HTTP/2 busy for as long as it likes, with
-	// nobody waiting for anything; one of HTTP/1.1 is closed at the first byte that
-	// nobody asked for.
+	// A service could keep an idle HTTP/2 connection busy for as long as it likes. An idle
+	// HTTP/1.1 connection is closed at the first byte that arrives.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	c.transport = &http.Transport{
@@ -93,30 +91,29 @@ func New(options Options) *Client {
 	return c
 }
 
-// Close closes the connections that nobody uses. Requests under way end with
-// their contexts.
+// Close closes idle connections. Requests in progress end with their contexts.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Response is an answer. Headers are in the order of their names, in lower case.
+// Response is a response. Its headers are sorted, with names in lower case.
 type Response struct {
-	// URL is where it came from, when the request was sent on to there; else empty.
+	// URL is the last URL of a request that was redirected; otherwise empty.
 	URL     string
 	Status  int
 	Headers []Header
 	Body    []byte
 }
 
-// Do sends a request, follows where it is sent on to, and reads the answer. asker
-// is whom the connection counts for. admit is told how many bytes of body have come,
-// before more are read, and may refuse them; nil: it does not. When ctx ends the
-// error is ctx's; else it is an *Error, Denied, TooLarge or Unavailable, the last also
-// when ctx's time was over before a connection was free.
-func (c *Client) Do(ctx context.Context, asker string, r *Request, admit func(bytes int) bool) (*Response, error) {
+// Do sends a request, follows redirects, and reads the response. The connection counts for
+// caller. admit is called with the number of bytes of body that have arrived, before more
+// are read, and may refuse them; nil: all are read. When ctx ends the error is that of ctx.
+// Otherwise it is an *Error: Denied, TooLarge or Unavailable, the last also if no
+// connection was free before the deadline of ctx.
+func (c *Client) Do(ctx context.Context, caller string, r *Request, admit func(bytes int) bool) (*Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // also of what is still dialled for it
+	defer cancel() // also dials for it that are still in progress
 	sent := r
 	for range maxRedirects + 1 {
-		response, next, err := c.once(ctx, asker, r, admit)
+		response, next, err := c.once(ctx, caller, r, admit)
 		if next == nil {
 			if response != nil && sent != r {
 				response.URL = r.url.String()
@@ -128,10 +125,10 @@ func (c *Client) Do(ctx context.Context, asker string, r *Request, admit func(by
 	return nil, refuse(Unavailable, "the answer redirects more than %d times", maxRedirects)
 }
 
-// once sends one request. It gives what came back, or the request that follows it.
-func (c *Client) once(ctx context.Context, asker string, r *Request, admit func(int) bool) (*Response, *Request, error) {
+// once sends one request. It returns the response, or the request of a redirect.
+func (c *Client) once(ctx context.Context, caller string, r *Request, admit func(int) bool) (*Response, *Request, error) {
 	origin, _ := originOf(r.url)
-	slot, err := c.slots.acquire(ctx, origin, asker)
+	slot, err := c.slots.acquire(ctx, origin, caller)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,11 +146,11 @@ func (c *Client) once(ctx context.Context, asker string, r *Request, admit func(
 		response, err := c.read(ctx, r, answer, admit)
 		return response, nil, err
 	}
-	_ = answer.Body.Close() // what it has of bytes is not waited for
+	_ = answer.Body.Close() // the rest of the body is not read
 	return nil, next, err
 }
 
-// read reads a whole answer.
+// read reads a whole response.
 func (c *Client) read(ctx context.Context, r *Request, answer *http.Response, admit func(int) bool) (*Response, error) {
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode < 200 {
@@ -183,7 +180,7 @@ func (c *Client) read(ctx context.Context, r *Request, answer *http.Response, ad
 			return nil, c.tooLarge()
 		case n > 0 && admit != nil && !admit(n):
 			return nil, refuse(TooLarge, "the answers have more bytes together than a request may get")
-		case ctx.Err() != nil: // the end may be one that we have made
+		case ctx.Err() != nil: // the end of the body may be the result of it
 			return nil, ctx.Err()
 		case err == io.EOF:
 			return out, nil
@@ -197,7 +194,7 @@ func (c *Client) tooLarge() error {
 	return refuse(TooLarge, "the answer has more than %d bytes", c.options.MaxBody)
 }
 
-// failed says in words for the guest why there is no answer.
+// failed returns the error for a request without a response.
 func (c *Client) failed(ctx context.Context, r *Request, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -218,11 +215,11 @@ func (c *Client) failed(ctx context.Context, r *Request, err error) error {
 
 var errUnreachable = errors.New("the address is not one that handlers may reach")
 
-// fetchKey is the key under which the context of a dial, which the transport would
-// let go on for others, has that of the fetch which it is for.
+// fetchKey is the key of the fetch's context in the context of its dial. The transport would
+// continue the dial for other fetches.
 type fetchKey struct{}
 
-// withFetch makes a context that also ends with the fetch.
+// withFetch returns a context that also ends with the fetch.
 func withFetch(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	fetch, ok := ctx.Value(fetchKey{}).(context.Context)
@@ -236,7 +233,7 @@ func withFetch(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// dial resolves a name, and connects to an address of it that may be reached.
+// dial resolves a name, and connects to one of its allowed addresses.
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := withFetch(ctx)
 	defer cancel()
@@ -255,7 +252,7 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &conn{Conn: socket, leave: sync.OnceFunc(func() { <-c.open })}, nil
 }
 
-// dialTLS is dial, and the handshake.
+// dialTLS is dial with a TLS handshake.
 func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -279,15 +276,14 @@ func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn
 	return secure, nil
 }
 
-// enter waits until there may be one connection more; those that nobody uses are
-// closed for it.
+// enter waits until another connection may be opened, and closes idle ones for it.
 func (c *Client) enter(ctx context.Context) error {
 	select {
 	case c.open <- struct{}{}:
 		return nil
 	default:
 	}
-	again := time.NewTicker(roomEvery)
+	again := time.NewTicker(retryEvery)
 	defer again.Stop()
 	for {
 		c.transport.CloseIdleConnections()
@@ -301,13 +297,13 @@ func (c *Client) enter(ctx context.Context) error {
 	}
 }
 
-// conn is a connection that counts.
+// conn is a connection that is counted until Close.
 type conn struct {
 	net.Conn
 	leave func()
 }
 
-// Close closes the connection, and makes room for another.
+// Close closes the connection, so that another one may be opened.
 func (c *conn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
@@ -351,7 +347,7 @@ func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	return may[:min(len(may), maxDialled)], nil
 }
 
-// dialOne gives an address its part of the time that is left.
+// dialOne dials an address with its share of the remaining time.
 func (c *Client) dialOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -361,7 +357,7 @@ func (c *Client) dialOne(ctx context.Context, network, address string, left int)
 	return c.dialer.DialContext(ctx, network, address)
 }
 
-// control looks at the address that a socket is about to connect to.
+// control checks the address that a socket is about to connect to.
 func (c *Client) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || !reachable(to.Addr(), c.options.AllowPrivate) {

@@ -11,23 +11,22 @@ import (
 	"syscall"
 )
 
-// Reason is why there is no answer.
+// Reason says why there is no response.
 type Reason string
 
 // The reasons.
 const (
-	// Invalid: the request is none.
+	// Invalid: the request is not valid.
 	Invalid Reason = "invalid"
-	// Denied: an origin, an address, a redirect or a header that is not allowed.
+	// Denied: an origin, an address, a redirect or a header is not allowed.
 	Denied Reason = "denied"
-	// TooLarge: a part of the request or the answer is.
+	// TooLarge: a part of the request or the response is too large.
 	TooLarge Reason = "too_large"
-	// Unavailable: there is no connection, no trust or no whole answer.
+	// Unavailable: no connection, no valid certificate, or an incomplete response.
 	Unavailable Reason = "unavailable"
 )
 
-// Kind is what went wrong with the connection. It is ours to say: nothing that the
-// other end sent is in it.
+// Kind is what failed on the connection. It has nothing that the remote end sent.
 type Kind string
 
 // The kinds.
@@ -48,7 +47,7 @@ type handshakeError struct{ cause error }
 func (e *handshakeError) Error() string { return "tls handshake: " + e.cause.Error() }
 func (e *handshakeError) Unwrap() error { return e.cause }
 
-// kindOf tells what err is of.
+// kindOf classifies err.
 func kindOf(err error) Kind {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
@@ -77,16 +76,16 @@ func kindOf(err error) Kind {
 	return KindProtocol
 }
 
-// Error is a request that has no answer.
+// Error is why a request has no response.
 type Error struct {
 	Reason Reason
-	// Detail is for whoever wrote the request.
+	// Detail is for the author of the handler.
 	Detail string
-	// Kind is for the log; empty when Detail says all.
+	// Kind is for the log; empty if Detail is enough.
 	Kind Kind
 }
 
-// Error gives the text for logs.
+// Error returns the text for logs.
 func (e *Error) Error() string {
 	if e.Kind == "" {
 		return e.Detail

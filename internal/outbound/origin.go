@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Origins are the places that handlers may call. The zero value has none.
+// Origins are the origins that handlers may call. The zero value has none.
 type Origins struct{ all []string }
 
-// ParseOrigins reads origins as a schema declares them: a scheme, a host and
-// perhaps a port, "https://api.example.com".
+// ParseOrigins parses origins as a schema declares them: a scheme, a host and an optional
+// port, "https://api.example.com".
 func ParseOrigins(texts []string) (Origins, error) {
 	var o Origins
 	for _, text := range texts {
@@ -29,8 +29,7 @@ func ParseOrigins(texts []string) (Origins, error) {
 	return o, nil
 }
 
-// check refuses what is no URL of a declared origin, and makes the URL's host
-// read as the origin's does.
+// check refuses a URL that is not of a declared origin, and normalizes its host and query.
 func (o Origins) check(u *url.URL) *Error {
 	origin, ok := originOf(u)
 	switch {
@@ -48,8 +47,8 @@ func (o Origins) check(u *url.URL) *Error {
 	return nil
 }
 
-// escapeQuery escapes what must not stand in a request line, as browsers do: unlike
-// a path, a query is sent as it is.
+// escapeQuery escapes what is not allowed in a request line, as browsers do. net/http escapes
+// a path, but sends a query unchanged.
 func escapeQuery(query string) string {
 	var out strings.Builder
 	for _, c := range []byte(query) {
@@ -62,8 +61,8 @@ func escapeQuery(query string) string {
 	return out.String()
 }
 
-// originOf writes a URL's origin in the one way that is compared: in lower case,
-// without a dot at the end of the name and without a port that the scheme implies.
+// originOf returns a URL's origin in canonical form: in lower case, without a dot at the end
+// of the name, and without the scheme's default port.
 func originOf(u *url.URL) (string, bool) {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if u.Scheme != "https" && u.Scheme != "http" || host == "" || u.Opaque != "" {
@@ -79,7 +78,7 @@ func originOf(u *url.URL) (string, bool) {
 	return origin, true
 }
 
-// shorten keeps a text of the guest's out of a message that has enough of it.
+// shorten cuts a text of the guest for a message.
 func shorten(s string) string {
 	const most = 300
 	if len(s) > most {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Header is one line of a request's or an answer's head.
+// Header is a header field of a request or a response.
 type Header struct{ Name, Value string }
 
-// Request is one that was checked.
+// Request is a request that was checked.
 type Request struct {
 	origins  Origins
 	method   string
@@ -22,27 +22,27 @@ type Request struct {
 	redirect Redirect
 }
 
-// Redirect is what becomes of an answer that sends a request elsewhere.
+// Redirect says what to do with a response that redirects.
 type Redirect string
 
-// The ways to go on; the zero value is Follow.
+// The zero value is Follow.
 const (
-	// Follow sends the request there.
+	// Follow sends the request to the new URL.
 	Follow Redirect = "follow"
-	// Manual keeps the answer.
+	// Manual returns the response.
 	Manual Redirect = "manual"
-	// Refuse makes it an Error, Unavailable.
+	// Refuse returns an Error, Unavailable.
 	Refuse Redirect = "error"
 )
 
-// WithRedirect is the request with such a way.
+// WithRedirect returns the request with another Redirect.
 func (r *Request) WithRedirect(way Redirect) *Request {
 	with := *r
 	with.redirect = way
 	return &with
 }
 
-// The bounds of a request's head.
+// The limits of a request's head.
 const (
 	maxURLBytes    = 8 << 10
 	maxHeaders     = 100
@@ -51,10 +51,9 @@ const (
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// NewRequest checks a request to one of the origins, in words for whoever wrote
-// it. The error is an *Error: Invalid, TooLarge, or Denied for an origin that
-// is not there and a header that may not be set. An empty method is GET. The body
-// is not copied.
+// NewRequest checks a request to one of the origins. The error is an *Error with a text for
+// the author of the handler: Invalid, TooLarge, or Denied for an origin that is not declared
+// and a header that handlers cannot set. An empty method is GET. The body is not copied.
 func NewRequest(origins Origins, method, target string, headers []Header, body []byte) (*Request, error) {
 	if method == "" {
 		method = "GET"
@@ -100,10 +99,9 @@ func (r *Request) setHeaders(headers []Header) error {
 	return nil
 }
 
-// isHosts says whether a header frames the message, or speaks for the connection
-// or for a proxy.
+// isHosts reports whether a header frames the message, or controls the connection or a proxy.
 func isHosts(name string) bool {
-	// Many servers take a "_" for a "-" (RFC 3875, section 4.1.18).
+	// Many servers read a "_" as a "-" (RFC 3875, section 4.1.18).
 	switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); lower {
 	case "host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive",
 		"expect", "http2-settings", "via", "forwarded", "x-real-ip":
@@ -129,7 +127,7 @@ func isValue(s string) bool {
 	return strings.Trim(s, " \t") == s && !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && r < ' ' || r == 0x7f })
 }
 
-// http makes the request that is sent.
+// http returns the request that is sent.
 func (r *Request) http(ctx context.Context) (*http.Request, error) {
 	h, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), bytes.NewReader(r.body))
 	if err != nil {
@@ -142,15 +140,15 @@ func (r *Request) http(ctx context.Context) (*http.Request, error) {
 	if h.Header.Get("User-Agent") == "" {
 		h.Header.Set("User-Agent", "runner")
 	}
-	// Nothing is unpacked here: who asks for a coding gets it as it is.
+	// Nothing is decompressed: a handler that asks for a coding gets the coded body.
 	if _, asked := h.Header["Accept-Encoding"]; !asked {
 		h.Header.Set("Accept-Encoding", "identity")
 	}
 	return h, nil
 }
 
-// redirected is the request that follows an answer which sends it elsewhere
-// (RFC 9110, section 15.4), nil when the answer is one to keep.
+// redirected returns the request that follows a redirect (RFC 9110, section 15.4); nil: the
+// response is final.
 func (r *Request) redirected(status int, location string) (*Request, error) {
 	next := *r
 	switch status {
@@ -174,7 +172,7 @@ func (r *Request) redirected(status int, location string) (*Request, error) {
 	}
 	u, err := r.url.Parse(location)
 	if err != nil || len(location) > maxURLBytes {
-		return nil, refuse(Unavailable, "the answer redirects to what is no url")
+		return nil, refuse(Unavailable, "the answer redirects to an invalid url")
 	}
 	if refused := r.origins.check(u); refused != nil {
 		return nil, refuse(Denied, "the answer redirects: %s", refused.Detail)
@@ -193,8 +191,8 @@ func (r *Request) redirected(status int, location string) (*Request, error) {
 	return &next, nil
 }
 
-// harmless are the headers that go along to another origin: none that could hold
-// a credential.
+// harmless returns the headers that are kept when the origin changes: none that may hold a
+// credential.
 func harmless(headers http.Header) http.Header {
 	kept := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "Content-Encoding", "Content-Language", "User-Agent"} {
