@@ -50,7 +50,7 @@ The orders example listens on $url
 
   keys:     $reader   for reports: reads orders
             $partner   for a partner: creates orders
-            $ops   for internal tools: may do everything
+            $ops   for internal tools
   session:  $cookie
 
 Try, in another terminal:

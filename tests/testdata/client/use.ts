@@ -1,5 +1,4 @@
-// Uses the generated client against a running server. It prints nothing when all is as
-// it should be.
+// Uses the generated client with a running server. It prints only errors.
 import { createClient, ProblemError, type schema } from "./client.ts";
 
 declare const process: { env: Record<string, string>; exitCode: number };

@@ -1,5 +1,5 @@
-// Each line with a mark at its end is a mistake that the type checker must find, and no
-// other line is one.
+// The type checker must report an error for each line that ends with a mark, and for no
+// other line.
 import { createClient, ProblemError, type Client, type schema } from "./client.ts";
 
 const client: Client = createClient({ apiKey: "desk_x", retries: 1 });

@@ -1,7 +1,6 @@
-;; A handler that answers what it was given, byte for byte, and a few that
-;; answer little. dump's body is a row of sections, each a little-endian length
-;; and that many bytes: method, path, params, query, headers (as request_pairs
-;; gives them), body, context.
+;; dump returns the request unchanged; the other handlers are small. dump's body is a
+;; sequence of sections, each a little-endian length and that many bytes: method, path,
+;; params, query, headers (in the form of request_pairs), body, context.
 (module
   (import "runner" "request_method" (func $request_method (param i32 i32) (result i32)))
   (import "runner" "request_path" (func $request_path (param i32 i32) (result i32)))
@@ -28,7 +27,7 @@
 
   (global $pos (mut i32) (i32.const 0))
 
-  ;; section closes the section whose $n bytes were just written behind its length
+  ;; section ends a section: it writes the length before its $n bytes
   (func $section (param $n i32)
     (i32.store (global.get $pos) (local.get $n))
     (global.set $pos (i32.add (global.get $pos) (i32.add (local.get $n) (i32.const 4)))))
@@ -66,7 +65,7 @@
       (i32.const 1024) (call $request_header (i32.const 32) (i32.const 4) (i32.const 1024) (i32.const 1024))
       (i32.const 4096) (call $request_body (i32.const 0) (i32.const 4096) (i32.const 1048576))))
 
-  ;; opFail, opKeep and opTrap run it and then do not succeed
+  ;; opFail, opKeep and opTrap run it and then fail
   (func (export "opFail")
     (drop (call $do))
     (drop (call $response_send (i32.const 400) (i32.const 0) (i32.const 0))))
@@ -79,7 +78,7 @@
     (drop (call $response_send (i32.const 200) (i32.const 0) (i32.const 0)))
     unreachable)
 
-  ;; op runs it and answers its result: 200, or 299 with the {code,message} of
+  ;; op runs it and returns its result: 200, or 299 with the {code,message} of
   ;; a failure
   (func (export "op")
     (local $status i32) (local $n i32)
@@ -90,7 +89,7 @@
     (drop (call $response_send (local.get $status) (i32.const 2097152) (local.get $n))))
 
   ;; setHeader sets the header named by x-name to x-value, answering 200 when
-  ;; the host took it and 299 when it refused
+  ;; the host accepts it and 299 when it refuses it
   (func (export "setHeader")
     (local $name i32) (local $value i32) (local $status i32)
     (local.set $name (call $request_header (i32.const 80) (i32.const 6) (i32.const 1024) (i32.const 1024)))

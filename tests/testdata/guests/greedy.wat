@@ -1,4 +1,4 @@
-;; Handlers that make the host work, for ever.
+;; Handlers that make the host work without end.
 (module
   (import "runner" "response_header" (func $response_header (param i32 i32 i32 i32) (result i32)))
   (import "runner" "call" (func $call (param i32 i32 i32 i32) (result i32)))

@@ -33,7 +33,7 @@
     (i32.add (i32.const 1) (call $deep (i32.add (local.get 0) (i32.const 1)))))
   (func (export "recurse") (drop (call $deep (i32.const 0))))
 
-  ;; tree takes for ever without a loop: each call makes two
+  ;; tree never ends, without a loop: each call makes two calls
   (func $branch (param i32) (result i32)
     (if (result i32) (i32.eqz (local.get 0))
       (then (i32.const 1))
@@ -54,19 +54,19 @@
   (func (export "exit1") (call $proc_exit (i32.const 1)))
   (func (export "exitAfterAnswer") (call $send (i32.const 200)) (call $proc_exit (i32.const 0)))
 
-  ;; grow takes memory until it gets no more, then traps as an allocator would
+  ;; grow allocates memory until it is refused, then traps like an allocator
   (func (export "grow")
     (loop $again (br_if $again (i32.ge_s (memory.grow (i32.const 16)) (i32.const 0))))
     unreachable)
 
-  ;; growAndAnswer takes what there is and answers all the same
+  ;; growAndAnswer allocates all available memory and then answers
   (func (export "growAndAnswer")
     (loop $again (br_if $again (i32.ge_s (memory.grow (i32.const 16)) (i32.const 0))))
     (call $send (i32.const 200)))
 
   (func (export "outOfBounds") (drop (i32.load (i32.const 0x7ffffff0))))
 
-  ;; pointers hands the host every kind of lie; each must be refused (a
+  ;; pointers passes invalid pointers to the host; each must be refused (a
   ;; negative number), else it answers 500 by itself
   (func $refused (param i32)
     (if (i32.ge_s (local.get 0) (i32.const 0)) (then unreachable)))
@@ -92,7 +92,7 @@
     (call $log (i32.const 1) (i32.const -1) (i32.const 100))
     (call $log (i32.const 77) (i32.const 0) (i32.const 4))
     (call $send (i32.const 200))
-    ;; a second answer is refused, the first one stands
+    ;; a second response is refused, and the first one is sent
     (call $refused (call $response_send (i32.const 201) (i32.const 0) (i32.const 0)))
     (call $refused (call $response_error (i32.const 404) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))))
 
@@ -115,7 +115,7 @@
     (call $refused (call $request_method (i32.const 1024) (i32.const 100)))
     (call $send (i32.const 200)))
 
-  ;; clean answers 200 when memory and globals are as they were compiled, and
+  ;; clean answers 200 when memory and globals have their initial values, and
   ;; leaves marks in both: a second request in the same sandbox would see them
   (func (export "clean")
     (local $i i32)

@@ -15,7 +15,7 @@
   (func $answer
     (drop (call $response_send (i32.const 200) (i32.const 0) (i32.const 0))))
 
-  ;; cached lets every cache keep the answer that signs in
+  ;; cached allows caches to store the response that signs in
   (func (export "cached")
     (drop (call $response_header (i32.const 64) (i32.const 13) (i32.const 80) (i32.const 18)))
     (drop (call $response_header (i32.const 112) (i32.const 17) (i32.const 80) (i32.const 18)))

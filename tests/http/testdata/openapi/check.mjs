@@ -1,4 +1,4 @@
-// Checks OpenAPI documents with validators that others wrote.
+// Checks OpenAPI documents with third-party validators.
 //
 //   node check.mjs <modules> mistakes <document>...   prints all mistakes, one per line
 //   node check.mjs <modules> judge <document>         reads a list of [schema, value] from stdin, where a

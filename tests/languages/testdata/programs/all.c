@@ -1,4 +1,4 @@
-// A CGI program: what it does is said by the path, GET /c/<what>.
+// A CGI program. The path, GET /c/<what>, selects what it does.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 extern char **environ;
 
-// What else the runner offers can be imported too.
+// A program may import the runner's other functions too.
 __attribute__((import_module("runner"), import_name("context"))) int runner_context(char *buf, int cap);
 
 static int runs;

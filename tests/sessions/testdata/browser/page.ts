@@ -1,5 +1,5 @@
-// The tracker's web page: its user signs up, makes keys, signs out, and signs in again by
-// a link that was mailed. What came of it stands in #said, whose data-of says of what.
+// The tracker's web page: the user signs up, creates keys, signs out, and signs in again with
+// a mailed link. #said shows the result of an action, and its data-of names the action.
 import { createClient, ProblemError } from "./client.ts";
 
 const client = createClient({ cookies: true });
@@ -28,8 +28,9 @@ on("signup", async (field) => {
   const { user } = await client.signup<{ org: string; user: string }>({ body });
   return `signed up as ${user}`;
 });
-// The token is behind the # of the link, which no server is sent, and the user clicks: a
-// link alone signs nobody in, neither a program that looks at mails nor somebody else's.
+// The token stands after the # of the link, which browsers do not send to a server, and the
+// user must click. So a program that opens links in mails does not use it up, and a link of
+// someone else does not sign in the user.
 const token = document.querySelector("#signin [name=token]") as HTMLInputElement;
 token.value = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);

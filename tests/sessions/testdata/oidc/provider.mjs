@@ -1,6 +1,6 @@
-// An identity provider on loopback: node provider.mjs <folder with oidc-provider>
-// It prints its issuer as soon as it listens. A line on stdin gives it new keys, beside
-// which it publishes those before; it prints a line when it signs with them.
+// An identity provider on loopback: node provider.mjs <directory of oidc-provider>
+// It prints its issuer when it listens. For each line on stdin it creates new keys, which it
+// publishes beside the old ones, and prints a line when it signs with them.
 import { generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:http";
 import { createInterface } from "node:readline";

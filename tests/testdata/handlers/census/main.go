@@ -1,4 +1,4 @@
-// Handlers that take every failed read for an absent row, as a careless app's do.
+// Handlers that treat every failed read as an absent row, as a careless app does.
 package main
 
 import runner "runner.example/sdk/go"
@@ -17,26 +17,26 @@ func exportFind() { runner.Handle(find) }
 //go:wasmexport add
 func exportAdd() { runner.Handle(add) }
 
-// Item is a row of the entity of that name.
+// Item is a row of the entity Item.
 type Item struct {
 	Name string `json:"name"`
 	N    int    `json:"n"`
 }
 
-// all answers how many rows a query finds, page by page, in the order of ?by=.
+// all returns the number of rows that a query finds, page by page, in the order of ?by=.
 func all(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	rows := []Item{}
 	_ = runner.Query("Item").OrderBy(req.Query("by"), req.Query("direction")).Limit(1000).All(ctx, &rows)
 	return runner.OK(len(rows)), nil
 }
 
-// count answers how many rows there are.
+// count returns the number of rows.
 func count(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	n, _ := runner.Query("Item").Count(ctx)
 	return runner.OK(n), nil
 }
 
-// find answers whether there is a row of that name.
+// find reports whether a row has the name.
 func find(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var row Item
 	if err := runner.Query("Item").Where("name", "=", req.Param("name")).First(ctx, &row); err != nil {
@@ -45,7 +45,7 @@ func find(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	return runner.OK("there"), nil
 }
 
-// add inserts a row of that name unless there is one.
+// add inserts a row with the name unless it exists.
 func add(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	if err := runner.Insert("Item", Item{Name: req.Param("name")}).Row(ctx, nil); err != nil {
 		return runner.OK("refused"), nil

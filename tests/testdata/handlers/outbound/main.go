@@ -26,7 +26,7 @@ func exportCountedFetch() { runner.Handle(countedFetch) }
 //go:wasmexport bump
 func exportBump() { runner.Handle(bump) }
 
-// fetchOne answers with what the URL in the body answers, or the host's code.
+// fetchOne requests the URL in the body, and returns the response or the host's code.
 func fetchOne(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	timeout, _ := time.ParseDuration(req.Query("timeout"))
 	response, err := ctx.Fetch(runner.FetchRequest{URL: string(req.RawBody()), Timeout: timeout})
@@ -37,7 +37,7 @@ func fetchOne(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	return runner.OK(map[string]any{"status": response.Status, "body": string(response.Body)}), err
 }
 
-// fetchAll fetches every line of the body, and answers with their bodies.
+// fetchAll requests the URLs in the lines of the body, and returns the responses' bodies.
 func fetchAll(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var requests []runner.FetchRequest
 	for _, line := range strings.Fields(string(req.RawBody())) {
@@ -53,7 +53,7 @@ func fetchAll(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	return runner.OK(bodies), nil
 }
 
-// busyFetch computes for so long that it does so in turns, and then fetches.
+// busyFetch computes for long enough to need a CPU slot, and then fetches.
 func busyFetch(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	sum := uint32(1)
 	for began := time.Now(); time.Since(began) < 20*time.Millisecond; {
@@ -79,7 +79,7 @@ func countedFetch(ctx *runner.Context, req *runner.Request) (runner.Response, er
 	return runner.OK(response.Status), err
 }
 
-// bump adds one to the only counter, which it makes when it is not there.
+// bump adds one to the only counter, which it creates if it is missing.
 func bump(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	var counters []counter
 	if err := runner.Query("Counter").All(ctx, &counters); err != nil {

@@ -1,5 +1,4 @@
-// Handlers that do several things with rows and keys in one request, written as
-// an app's are.
+// Handlers that change rows and keys in one request.
 package main
 
 import (
@@ -28,13 +27,13 @@ func exportEnter() { runner.Handle(enter) }
 //go:wasmexport uncaught
 func exportUncaught() { runner.Handle(uncaught) }
 
-// Counter is a row of the entity of that name.
+// Counter is a row of the entity Counter.
 type Counter struct {
 	ID string `json:"id"`
 	N  int    `json:"n"`
 }
 
-// increment adds one to a counter and makes a key that says which value it saw.
+// increment adds one to a counter, and creates a key whose name is the value.
 func increment(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var c Counter
 	if err := runner.Query("Counter").Where("name", "=", req.Param("name")).First(ctx, &c); err != nil {
@@ -48,7 +47,7 @@ func increment(ctx *runner.Context, req *runner.Request) (runner.Response, error
 	return runner.OK(c.N), err
 }
 
-// enter adds one to a counter and opens a session of the user who has that number.
+// enter adds one to a counter, and opens a session of the user with that number.
 func enter(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	ctx.Log().Info("enters")
 	var c Counter
@@ -64,7 +63,7 @@ func enter(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	return runner.OK(c.N).WithHeader("X-User", user), err
 }
 
-// order writes two rows and a key, and then answers as ?end= says.
+// order writes two rows and a key, and then ends as ?end= says.
 func order(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	name := req.Query("name")
 	if err := runner.Insert("Counter", []map[string]any{{"name": name + " 1"}, {"name": name + " 2"}}).Rows(ctx, nil); err != nil {
@@ -89,8 +88,8 @@ func order(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	return runner.NoContent(), nil
 }
 
-// transfer moves ?n= from one counter to another that must both be there, and
-// refuses to let one go below zero.
+// transfer moves ?n= from one counter to another. Both must exist, and none may go below
+// zero.
 func transfer(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	n, err := strconv.Atoi(req.Query("n"))
 	if err != nil {
@@ -123,8 +122,8 @@ func transfer(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	return runner.NoContent(), nil
 }
 
-// uncaught runs an operation that ?op= names with the body for its values, and
-// hands on whatever comes of it.
+// uncaught runs the operation that ?op= names with the body as its values, and returns its
+// error.
 func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	body := json.RawMessage(req.RawBody())
 	switch req.Query("op") {

@@ -1,5 +1,5 @@
-// What the types must let pass. An assignment to a type that is written out says
-// what a value is, no more and no less.
+// Code that must pass the type checker. An assignment to an explicit type states the exact
+// type of a value.
 
 import type { Item, Line, Order, OrderInput, State } from "@runner/schema";
 import {

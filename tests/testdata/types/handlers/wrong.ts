@@ -1,4 +1,4 @@
-// Mistakes, each on a line of its own with a part of what the type checker says of it.
+// Errors, one per line, each with a part of the type checker's message.
 
 import type { Ordr } from "@runner/schema"; //! has no exported member named 'Ordr'
 import { get, getContext, insert, query, remove, select, update } from "@runner/sdk";
