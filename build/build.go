@@ -98,6 +98,7 @@ var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js an
 
 type builder struct {
 	options Options
+	modules []*Module // built so far
 	found   diag.List
 }
 
@@ -114,30 +115,12 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 		return nil, nil, err
 	}
 	b := &builder{options: o}
-	add := func(source string, m *Module, err error) error {
-		if err != nil || m == nil {
-			return err
-		}
-		if err := m.write(o.Dir); err != nil {
-			return err
-		}
-		removed, err := recordModule(o.Dir, source, m)
-		o.reportRemoved(removed)
-		if err != nil {
-			return err
-		}
-		modules = append(modules, m)
-		if o.Built != nil {
-			o.Built(m)
-		}
-		return nil
-	}
 	if o.wants("handlers") {
 		if len(found.files) > 0 && slices.Contains(found.directories, o.Name) {
 			return nil, nil, fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", o.Name)
 		}
 		m, err := b.ownModule(ctx, found)
-		if err := add("handlers", m, err); err != nil {
+		if err := b.add("handlers", m, err); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -147,18 +130,38 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 			continue
 		}
 		m, err := toolchainOf(filepath.Join(o.Dir, source)).module(b, ctx, name)
-		if err := add(source, m, err); err != nil {
+		if err := b.add(source, m, err); err != nil {
 			return nil, nil, err
 		}
 	}
 	diagnostics := &DiagnosticsError{List: b.found, Sources: sources(o.Dir, b.found)}
 	switch {
 	case b.found.HasErrors():
-		return modules, nil, diagnostics
+		return b.modules, nil, diagnostics
 	case len(b.found) > 0:
-		return modules, diagnostics, nil
+		return b.modules, diagnostics, nil
 	}
-	return modules, nil, nil
+	return b.modules, nil, nil
+}
+
+// add writes a module that was built, unless there is none, and records its source.
+func (b *builder) add(source string, m *Module, err error) error {
+	if err != nil || m == nil {
+		return err
+	}
+	if err := m.write(b.options.Dir); err != nil {
+		return err
+	}
+	removed, err := recordModule(b.options.Dir, source, m)
+	b.options.reportRemoved(removed)
+	if err != nil {
+		return err
+	}
+	b.modules = append(b.modules, m)
+	if b.options.Built != nil {
+		b.options.Built(m)
+	}
+	return nil
 }
 
 // ownModule builds the module of the files in handlers/ itself, if there are any.

@@ -60,7 +60,7 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 		return Key{}, err
 	}
 	token := NewToken(a.Schema.APIKeys.Prefix)
-	r.Tokens = []tokenRecord{k.tokenRecord(token)}
+	r.Tokens = []tokenRecord{k.macs.record(token)}
 	return k.commit(tx, a, "apiKeys.create", r, now, token)
 }
 
@@ -126,7 +126,7 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 	if err != nil {
 		return Key{}, err
 	}
-	r.Tokens = append([]tokenRecord{k.tokenRecord(token)}, kept...)
+	r.Tokens = append([]tokenRecord{k.macs.record(token)}, kept...)
 	r.Rotated = now
 	return k.commit(tx, a, "apiKeys.rotate", r, now, token)
 }
@@ -210,8 +210,9 @@ func (k *Keystore) commit(tx *store.Tx, a Authority, action string, r *record, n
 	return key, err
 }
 
-func (k *Keystore) tokenRecord(token secret.Token) tokenRecord {
-	mac := k.macs.of([]byte(token.Reveal()))
+// record returns the record of a new token.
+func (m *macs) record(token secret.Token) tokenRecord {
+	mac := m.of([]byte(token.Reveal()))
 	return tokenRecord{MAC: mac[:], Hint: token.Hint()}
 }
 

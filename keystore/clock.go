@@ -52,7 +52,7 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	change := ClockChange{From: timeOf(k.clock.Now()), To: k.clock.Wall()}
 	if change.To.Before(change.From) {
 		from, to := change.From.UnixMilli(), change.To.UnixMilli()
-		later, revived, err := k.between(ctx, to, from)
+		later, revived, err := credentialsBetween(ctx, k.store, to, from)
 		if err != nil {
 			return change, err
 		}
@@ -62,7 +62,7 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 			}
 		}
 		for some := range slices.Chunk(revived, deadPerWrite) {
-			if err := k.reviveAll(ctx, some); err != nil {
+			if err := reviveAll(ctx, k.store, some); err != nil {
 				return change, err
 			}
 		}
@@ -81,10 +81,10 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	return change, nil
 }
 
-// between returns the ids of the keys and sessions that were created after to, in ms, and
+// credentialsBetween returns the ids of the keys and sessions that were created after to, in ms, and
 // of the older keys that expired from then up to from.
-func (k *Keystore) between(ctx context.Context, to, from int64) (later, revived []string, err error) {
-	err = k.store.View(ctx, func(tx *store.Tx) error {
+func credentialsBetween(ctx context.Context, st *store.Store, to, from int64) (later, revived []string, err error) {
+	err = st.View(ctx, func(tx *store.Tx) error {
 		for item, err := range tx.Scan([]byte(prefixKey), nil, false) {
 			if err != nil {
 				return err
@@ -145,8 +145,8 @@ func (k *Keystore) revokeKeyAt(tx *store.Tx, a Authority, id string, now int64) 
 }
 
 // reviveAll moves keys that are not expired any more back to the lists of live keys.
-func (k *Keystore) reviveAll(ctx context.Context, ids []string) error {
-	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+func reviveAll(ctx context.Context, st *store.Store, ids []string) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error {
 		for _, id := range ids {
 			r, err := read(tx, id)
 			if err == nil {

@@ -31,8 +31,8 @@ type deadKey struct {
 }
 
 // deadIdentity returns the identity of a token that is not in the index of live keys.
-func (k *Keystore) deadIdentity(mac [sha256.Size]byte) Identity {
-	n := k.dead.find(mac)
+func deadIdentity(dead *index[deadKey], mac [sha256.Size]byte) Identity {
+	n := dead.find(mac)
 	switch {
 	case n == nil:
 		return Identity{Refused: Unknown}
@@ -56,30 +56,30 @@ func (k *Keystore) loadKey(item store.Item, now int64) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.addDeadLocked(r.ID, r.end(), r.Revoked != 0, macs)
+	return addDead(k.dead, r.ID, r.end(), r.Revoked != 0, macs)
 }
 
 // loadListed remembers a dead key that is still in its tenant's list.
-func (k *Keystore) loadListed(item store.Item, now int64) error {
+func (u *upkeep) loadListed(item store.Item, now int64) error {
 	end, err := decodeTime(item.Value)
 	if err != nil {
 		return fmt.Errorf("read list of keys: %w", err)
 	}
 	if id := string(item.Key[max(0, len(item.Key)-len(keyIDs)-ulid.EncodedSize):]); now >= end {
-		k.upkeep.unmoved = append(k.upkeep.unmoved, id)
+		u.unmoved = append(u.unmoved, id)
 	}
 	return nil
 }
 
-// addDeadLocked adds a key's tokens to the index of dead ones.
-func (k *Keystore) addDeadLocked(id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
+// addDead adds the tokens of a key to the index of dead ones. The caller holds the lock.
+func addDead(dead *index[deadKey], id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
 	number, err := ulid.ParseStrict(strings.TrimPrefix(id, keyIDs))
 	if err != nil {
 		return fmt.Errorf("read id of key %s: %w", id, err)
 	}
 	d := &deadKey{number, ended, revoked}
 	for _, mac := range macs {
-		k.dead.put(mac, 0, d)
+		dead.put(mac, 0, d)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (k *Keystore) dropDead(ctx context.Context) error {
 	k.upkeep.unmoved = append(k.upkeep.unmoved, expired...) // Revoke has moved the others
 	for unmoved := &k.upkeep.unmoved; len(*unmoved) > 0; {
 		n := min(len(*unmoved), deadPerWrite)
-		if err := k.moveDead(ctx, (*unmoved)[:n], now); err != nil {
+		if err := moveDead(ctx, k.store, (*unmoved)[:n], now); err != nil {
 			return err
 		}
 		*unmoved = (*unmoved)[n:]
@@ -122,8 +122,8 @@ func (k *Keystore) deadAt(now int64) (all, expired []string) {
 }
 
 // moveDead moves keys that are dead at now to the lists of their tenants' dead keys.
-func (k *Keystore) moveDead(ctx context.Context, ids []string, now int64) error {
-	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+func moveDead(ctx context.Context, st *store.Store, ids []string, now int64) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error {
 		for _, id := range ids {
 			value, err := tx.Get(keyOf(id))
 			if errors.Is(err, store.ErrNotFound) {
@@ -168,7 +168,7 @@ func (k *Keystore) dropSome(ids []string) error {
 		if e.revoked != 0 {
 			ended = e.revoked
 		}
-		if err := k.addDeadLocked(id, ended, e.revoked != 0, known.macs); err != nil {
+		if err := addDead(k.dead, id, ended, e.revoked != 0, known.macs); err != nil {
 			return err
 		}
 		for _, mac := range known.macs { // after it is in the index of dead keys

@@ -189,7 +189,7 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 	mac := k.macs.of(token)
 	n := k.index.find(mac)
 	if n == nil {
-		return k.deadIdentity(mac), ErrInvalidToken
+		return deadIdentity(k.dead, mac), ErrInvalidToken
 	}
 	now, latest := k.clock.Read()
 	if reason := n.of.refusedAt(latest, n.until); reason != "" {
@@ -239,7 +239,7 @@ func (k *Keystore) load(ctx context.Context) error {
 				case prefixKey:
 					err = k.loadKey(item, now)
 				case prefixTenant:
-					err = k.loadListed(item, now)
+					err = k.upkeep.loadListed(item, now)
 				default:
 					err = k.follow(item.Version, item.Key, item.Value)
 				}
@@ -419,7 +419,7 @@ func (k *Keystore) writePending(ctx context.Context) error {
 	taken := k.uses.take()
 	for len(taken) > 0 {
 		n := min(len(taken), usesPerWrite)
-		if err := k.writeUses(ctx, taken[:n]); err != nil {
+		if err := writeUses(ctx, k.store, taken[:n]); err != nil {
 			for _, u := range taken {
 				k.uses.add(u)
 			}
@@ -430,8 +430,8 @@ func (k *Keystore) writePending(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keystore) writeUses(ctx context.Context, some []*use) error {
-	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+func writeUses(ctx context.Context, st *store.Store, some []*use) error {
+	_, err := st.Update(ctx, func(tx *store.Tx) error {
 		for _, u := range some {
 			if err := tx.Set(useKeyOf(u.id), encodeTime(u.last.Load())); err != nil {
 				return err
