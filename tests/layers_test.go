@@ -159,9 +159,6 @@ const (
 	maxMethods      = 60
 )
 
-// cyclicSDKs are the exceptions from the rule that files of an SDK have no import cycle.
-var cyclicSDKs = []string{"sdk/rust/src"}
-
 // tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
 // when what it names is within the limit.
 var tooLarge = map[string]int{
@@ -317,10 +314,8 @@ func TestFilesOfAnSDKImportEachOtherWithoutCycles(t *testing.T) {
 		if edges < 10 {
 			t.Errorf("%s: only %d imports found: is the pattern wrong?", sdk.dir, edges)
 		}
-		if cycle := cycleIn(imports); cycle != nil && !slices.Contains(cyclicSDKs, sdk.dir) {
+		if cycle := cycleIn(imports); cycle != nil {
 			t.Errorf("%s: files import each other in a cycle: %s", sdk.dir, strings.Join(cycle, " → "))
-		} else if cycle == nil && slices.Contains(cyclicSDKs, sdk.dir) {
-			t.Errorf("%s has no cycle any more: remove the exception", sdk.dir)
 		}
 	}
 }

@@ -1,23 +1,12 @@
 //! API keys, with the caller's authority.
 
-use crate::context::Context;
 use crate::host::Host;
-use crate::operation::{call, Outcome};
-use crate::sessions::Sessions;
-use crate::webhooks::Webhooks;
+use crate::host_error::Outcome;
+use crate::operation::call;
+use crate::time::{amount, seconds};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Map, Value};
 use std::time::Duration;
-
-/// Reaches the services of the runner with the caller's authority.
-pub struct Client<'a> {
-    /// The keys that the caller may issue.
-    pub api_keys: ApiKeys<'a>,
-    /// The sessions of the app's users.
-    pub sessions: Sessions<'a>,
-    /// What senders have signed.
-    pub webhooks: Webhooks<'a>,
-}
 
 /// Manages the keys that the caller may issue: those of its tenant whose scope's
 /// `@issue` rule lets it. Every other key is `not_found`.
@@ -111,45 +100,28 @@ pub struct ApiKeyPage {
 impl ApiKeys<'_> {
     /// Makes a key. The answer holds its token, which nothing shows again.
     pub fn create(&self, options: &ApiKeyOptions) -> Outcome<ApiKey> {
-        call("apiKeys.create", options).result(&self.context())
+        call("apiKeys.create", options).result_on(self.host)
     }
 
     /// Gives a key without its token.
     pub fn get(&self, id: &str) -> Outcome<ApiKey> {
-        call("apiKeys.get", json!({ "id": id })).result(&self.context())
+        call("apiKeys.get", json!({ "id": id })).result_on(self.host)
     }
 
     /// Gives one page of keys, without tokens.
     pub fn list(&self, filter: &ApiKeyFilter) -> Outcome<ApiKeyPage> {
-        call("apiKeys.list", filter).result(&self.context())
+        call("apiKeys.list", filter).result_on(self.host)
     }
 
     /// Gives the key a new token. Older ones live for the grace period, in whole seconds;
     /// with zero they are dead at once.
     pub fn rotate(&self, id: &str, grace_period: Duration) -> Outcome<ApiKey> {
         let args = json!({ "id": id, "gracePeriod": amount(grace_period) });
-        call("apiKeys.rotate", args).result(&self.context())
+        call("apiKeys.rotate", args).result_on(self.host)
     }
 
     /// Ends a key for good. It is idempotent.
     pub fn revoke(&self, id: &str) -> Outcome<ApiKey> {
-        call("apiKeys.revoke", json!({ "id": id })).result(&self.context())
+        call("apiKeys.revoke", json!({ "id": id })).result_on(self.host)
     }
-
-    fn context(&self) -> Context<'_> {
-        Context::new(self.host)
-    }
-}
-
-/// A time in the unit of the ABI. What is no whole number of seconds goes out as it is,
-/// for the host to refuse.
-fn amount(time: Duration) -> Value {
-    match time.subsec_nanos() {
-        0 => time.as_secs().into(),
-        _ => time.as_secs_f64().into(),
-    }
-}
-
-pub(crate) fn seconds<S: serde::Serializer>(time: &Option<Duration>, to: S) -> std::result::Result<S::Ok, S::Error> {
-    time.map(amount).serialize(to)
 }

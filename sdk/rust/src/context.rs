@@ -1,12 +1,12 @@
 //! What a handler knows and may do beside the request itself.
 
-use crate::apikeys::{ApiKeys, Client};
-use crate::host::Host;
+use crate::client::Client;
+use crate::host::{Host, Level};
+use crate::host_error::Outcome;
 use crate::once::Once;
-use crate::operation::{call, Outcome};
-use crate::sessions::Sessions;
+use crate::operation::{call, Operation};
 use crate::time::{parse_time, since_1970};
-use crate::webhooks::Webhooks;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -74,23 +74,9 @@ pub enum AuthKind {
     Other,
 }
 
-/// The levels of log lines, as numbered by the ABI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// For those who look for a mistake.
-    Debug = 0,
-    /// What happened.
-    Info = 1,
-    /// What somebody should look at.
-    Warn = 2,
-    /// What went wrong.
-    Error = 3,
-}
-
 impl<'a> Context<'a> {
     pub(crate) fn new(host: &'a dyn Host) -> Context<'a> {
-        let client = Client { api_keys: ApiKeys { host }, sessions: Sessions { host }, webhooks: Webhooks { host } };
-        Context { client, host, facts: Once::new() }
+        Context { client: Client::new(host), host, facts: Once::new() }
     }
 
     /// The id that stands on the answer and in the log.
@@ -173,5 +159,18 @@ impl<'a> Context<'a> {
             Ok(facts) => facts,
             Err(why) => panic!("read the request's context: {}", why),
         })
+    }
+}
+
+// Here and not in operation.rs, because a Context runs operations of its own.
+impl Operation {
+    /// Runs it and reads the result.
+    pub fn result<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
+        self.result_on(ctx.host)
+    }
+
+    /// Runs it without reading the result.
+    pub fn run(&self, ctx: &Context) -> Outcome<()> {
+        self.run_on(ctx.host).map(|_| ())
     }
 }

@@ -1,7 +1,8 @@
 //! Signatures, made by the runner.
 
 use crate::context::Context;
-use crate::operation::{call, Outcome};
+use crate::host_error::Outcome;
+use crate::operation::call;
 use serde::{Deserialize, Serialize};
 
 /// A hash function (FIPS 180-4).

@@ -1,51 +1,11 @@
 //! What can go wrong, and how it becomes an answer.
 
-use crate::abi::Code;
 use crate::response::Response;
 use std::error::Error as StdError;
 use std::fmt;
 
 /// What a handler returns.
 pub type Result<T = Response, E = Error> = std::result::Result<T, E>;
-
-/// A failed operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostError {
-    /// Why, for programs.
-    pub code: Code,
-    /// Why, for people; may be empty.
-    pub message: String,
-    /// Of an operation that is not the caller's to know of: neither on rows nor on keys,
-    /// sessions or webhooks.
-    pub(crate) inner: bool,
-}
-
-impl HostError {
-    /// An error as operations give it, for tests.
-    pub fn new(code: Code, message: impl Into<String>) -> HostError {
-        HostError { code, message: message.into(), inner: false }
-    }
-
-    /// The error as one of the operation of that name.
-    pub(crate) fn of(self, op: &str) -> HostError {
-        let callers = matches!(op, "query" | "get" | "count" | "insert" | "update" | "delete" | "webhooks.verify")
-            || op.starts_with("apiKeys.")
-            || op.starts_with("sessions.");
-        HostError { inner: !callers, ..self }
-    }
-}
-
-impl fmt::Display for HostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code.name())?;
-        if !self.message.is_empty() {
-            write!(f, ": {}", self.message)?;
-        }
-        Ok(())
-    }
-}
-
-impl StdError for HostError {}
 
 /// Says why a body could not be read as JSON.
 #[derive(Debug)]
@@ -65,7 +25,7 @@ impl StdError for BodyError {
 
 /// What ends a handler early: an answer, or any error of Rust's kind. Both come by `?`.
 ///
-/// A [`HostError`] of rows, keys, sessions or webhooks in it answers its own status
+/// A [`HostError`](crate::HostError) of rows, keys, sessions or webhooks in it answers its own status
 /// (`not_found` 404, `denied` 403, `conflict` 409, `unavailable` 503), a [`BodyError`] 400
 /// `invalid_json`; anything else 500 `handler_failed`, with the text in the server's log
 /// alone.

@@ -3,8 +3,9 @@
 use crate::abi::Code;
 use crate::context::Context;
 use crate::crypto::{data, unbase64, Data};
-use crate::error::HostError;
-use crate::operation::{decode, Outcome};
+use crate::host_error::{HostError, Outcome};
+use crate::operation::decode;
+use crate::time::seconds;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -87,7 +88,7 @@ impl FetchRequest {
             headers: &'a [(String, String)],
             #[serde(skip_serializing_if = "Option::is_none")]
             body: Option<Data<'a>>,
-            #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::apikeys::seconds")]
+            #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
             timeout: Option<Duration>,
             #[serde(skip_serializing_if = "Option::is_none")]
             redirect: Option<Redirect>,

@@ -1,9 +1,8 @@
 //! The host of a module that the runner runs: its imports.
 
 use crate::abi::{imports, Code};
-use crate::context::Level;
-use crate::error::HostError;
-use crate::host::{Done, Host, Kind, Part};
+use crate::host::{Done, Host, Kind, Level, Part};
+use crate::host_error::HostError;
 use serde::Deserialize;
 use std::time::Duration;
 

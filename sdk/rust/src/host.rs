@@ -2,9 +2,22 @@
 //! hosts exist: the imports of a module that the runner runs, the one of tests, and the
 //! one of handlers that are run to be warm.
 
-use crate::context::Level;
-use crate::error::HostError;
+use crate::abi::Code;
+use crate::host_error::HostError;
 use std::time::Duration;
+
+/// The levels of log lines, as numbered by the ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For those who look for a mistake.
+    Debug = 0,
+    /// What happened.
+    Info = 1,
+    /// What somebody should look at.
+    Warn = 2,
+    /// What went wrong.
+    Error = 3,
+}
 
 /// Names a family of request values, as numbered by the ABI.
 #[derive(Clone, Copy)]
@@ -88,13 +101,13 @@ impl Host for Blank {
         Ok(())
     }
     fn call(&self, _: &str, _: &[u8]) -> Done {
-        Err(HostError::new(crate::Code::Unavailable, ""))
+        Err(HostError::new(Code::Unavailable, ""))
     }
     fn start(&self, _: &str, _: &[u8]) -> std::result::Result<u32, HostError> {
-        Err(HostError::new(crate::Code::Unavailable, ""))
+        Err(HostError::new(Code::Unavailable, ""))
     }
     fn take(&self, _: u32) -> Done {
-        Err(HostError::new(crate::Code::Unavailable, ""))
+        Err(HostError::new(Code::Unavailable, ""))
     }
     fn result(&self) -> Vec<u8> {
         Vec::new()

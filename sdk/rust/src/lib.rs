@@ -53,6 +53,7 @@
 #[rustfmt::skip]
 mod abi;
 mod apikeys;
+mod client;
 mod context;
 mod crypto;
 mod error;
@@ -61,6 +62,7 @@ mod fetch;
 mod guest;
 mod hash;
 mod host;
+mod host_error;
 mod once;
 mod operation;
 mod query;
@@ -75,12 +77,15 @@ mod time;
 mod webhooks;
 
 pub use abi::Code;
-pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys, Client};
-pub use context::{Auth, AuthKind, Context, Level};
+pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys};
+pub use client::Client;
+pub use context::{Auth, AuthKind, Context};
 pub use crypto::{Algorithm, Digest, Key};
-pub use error::{BodyError, Error, HostError, Result};
+pub use error::{BodyError, Error, Result};
 pub use fetch::{FetchRequest, FetchResponse, Redirect};
 pub use hash::RandomState;
+pub use host::Level;
+pub use host_error::HostError;
 pub use operation::{call, Operation};
 pub use query::{and, field, get, not, or, query, select, Condition, Lookup, Page, Selection};
 pub use request::Request;

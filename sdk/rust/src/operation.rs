@@ -1,14 +1,10 @@
 //! Operations of the runner, as values.
 
 use crate::abi::Code;
-use crate::context::Context;
-use crate::error::HostError;
 use crate::host::{Host, Part};
-use crate::response::{Body, Content};
+use crate::host_error::{HostError, Outcome};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
-
-pub(crate) type Outcome<T> = std::result::Result<T, HostError>;
 
 /// An operation with its arguments that was not run yet: as the body of an answer the
 /// runner runs it and sends its result by itself.
@@ -45,19 +41,14 @@ impl Operation {
         Operation { op: op.into(), args: Err(why), part: Part::All }
     }
 
-    /// Runs it and reads the result.
-    pub fn result<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
-        self.run(ctx)?;
-        decode(&self.op, &ctx.host.result())
+    /// Runs it on a host and reads the result.
+    pub(crate) fn result_on<T: DeserializeOwned>(&self, host: &dyn Host) -> Outcome<T> {
+        self.run_on(host)?;
+        decode(&self.op, &host.result())
     }
 
-    /// Runs it and leaves the result.
-    pub fn run(&self, ctx: &Context) -> Outcome<()> {
-        self.leave(ctx.host).map(|_| ())
-    }
-
-    /// Runs it, and tells which part of the result is meant.
-    pub(crate) fn leave(&self, host: &dyn Host) -> Outcome<Part> {
+    /// Runs it on a host and returns which part of the result is the body of an answer.
+    pub(crate) fn run_on(&self, host: &dyn Host) -> Outcome<Part> {
         match &self.args {
             Ok(args) => host.call(&self.op, args).map(|_| self.part).map_err(|why| why.of(&self.op)),
             Err(why) => Err(why.clone()),
@@ -68,10 +59,4 @@ impl Operation {
 pub(crate) fn decode<T: DeserializeOwned>(op: &str, result: &[u8]) -> Outcome<T> {
     serde_json::from_slice(result)
         .map_err(|why| HostError::new(Code::Internal, format!("read the result of {}: {}", op, why)))
-}
-
-impl Body for Operation {
-    fn content(self) -> Content {
-        Content::Operation(self)
-    }
 }

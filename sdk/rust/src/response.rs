@@ -42,6 +42,12 @@ impl<T: Serialize> Body for T {
     }
 }
 
+impl Body for Operation {
+    fn content(self) -> Content {
+        Content::Operation(self)
+    }
+}
+
 /// Bytes that go out as they are. Without the header `content-type` they are said to
 /// be JSON.
 #[derive(Clone, Debug)]

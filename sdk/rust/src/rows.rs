@@ -2,9 +2,9 @@
 
 use crate::abi::Code;
 use crate::context::Context;
-use crate::error::HostError;
 use crate::host::Part;
-use crate::operation::{Operation, Outcome};
+use crate::host_error::{HostError, Outcome};
+use crate::operation::Operation;
 use crate::query::{field, Condition, Conditions, Counted};
 use crate::response::{Body, Content};
 use serde::de::DeserializeOwned;

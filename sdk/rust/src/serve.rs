@@ -1,9 +1,10 @@
 //! From a request to its answer.
 
 use crate::abi::Code;
-use crate::context::{Context, Level};
-use crate::error::{BodyError, HostError, Reason, Result};
-use crate::host::{Blank, Done, Host, Part};
+use crate::context::Context;
+use crate::error::{BodyError, Reason, Result};
+use crate::host::{Blank, Done, Host, Level, Part};
+use crate::host_error::HostError;
 use crate::request::Request;
 use crate::response::{Content, Response};
 use std::error::Error as StdError;
@@ -54,7 +55,7 @@ fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn 
     let status = response.status;
     // An operation that fails leaves no header behind.
     let part = match &response.content {
-        Content::Operation(operation) => operation.leave(host)?,
+        Content::Operation(operation) => operation.run_on(host)?,
         _ => Part::All,
     };
     for (name, value) in &response.headers {

@@ -1,8 +1,9 @@
 //! Sessions of the app's users.
 
-use crate::context::Context;
 use crate::host::Host;
-use crate::operation::{call, Outcome};
+use crate::host_error::Outcome;
+use crate::operation::call;
+use crate::time::seconds;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub struct SessionOptions {
     pub roles: Vec<String>,
     /// How long it lives, in whole seconds; at most the schema's `absolute`, which is
     /// what it is without.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::apikeys::seconds")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub ttl: Option<Duration>,
 }
 
@@ -45,13 +46,13 @@ impl Sessions<'_> {
     /// Signs a user in: the answer sets the cookie of a new session, when it commits.
     /// The session that the caller had ends.
     pub fn create(&self, options: &SessionOptions) -> Outcome<Session> {
-        call("sessions.create", options).result(&Context::new(self.host))
+        call("sessions.create", options).result_on(self.host)
     }
 
     /// Ends a session of the caller's; without an id the one that calls, whose cookie
     /// the answer takes back.
     pub fn revoke(&self, id: Option<&str>) -> Outcome<()> {
         let args: Value = id.map_or_else(|| json!({}), |id| json!({ "id": id }));
-        call("sessions.revoke", args).run(&Context::new(self.host))
+        call("sessions.revoke", args).run_on(self.host).map(|_| ())
     }
 }

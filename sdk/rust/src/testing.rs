@@ -25,10 +25,9 @@
 //! test.
 
 use crate::abi::Code;
-use crate::context::{Auth, Level};
-use crate::error::HostError;
-use crate::host::{Done, Host, Kind, Part};
-use crate::operation::Outcome;
+use crate::context::Auth;
+use crate::host::{Done, Host, Kind, Level, Part};
+use crate::host_error::{HostError, Outcome};
 use crate::serve::{serve, Handler};
 use crate::time::format_time;
 use serde::de::DeserializeOwned;

@@ -1,5 +1,7 @@
 //! Times as the runner writes them (RFC 3339, in UTC).
 
+use serde::Serialize;
+use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
 pub(crate) fn since_1970(time: Duration) -> SystemTime {
@@ -54,6 +56,19 @@ pub fn format_time(time: SystemTime) -> String {
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let (day, milliseconds) = (days + 1, time.subsec_millis());
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
+}
+
+/// A duration in seconds, the unit of the ABI. The host rejects fractions where it needs
+/// whole seconds.
+pub(crate) fn amount(time: Duration) -> Value {
+    match time.subsec_nanos() {
+        0 => time.as_secs().into(),
+        _ => time.as_secs_f64().into(),
+    }
+}
+
+pub(crate) fn seconds<S: serde::Serializer>(time: &Option<Duration>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    time.map(amount).serialize(to)
 }
 
 fn digits(text: &[u8]) -> Option<u64> {

@@ -1,8 +1,8 @@
 //! Webhooks on routes that do not say `verify:` themselves.
 
-use crate::context::Context;
 use crate::host::Host;
-use crate::operation::{call, Outcome};
+use crate::host_error::Outcome;
+use crate::operation::call;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -40,6 +40,6 @@ impl Webhooks<'_> {
     /// `denied`. It does not remember deliveries, as `verify:` does: one that comes
     /// twice passes twice.
     pub fn verify(&self, scheme: Scheme, secret: &str) -> Outcome<Delivery> {
-        call("webhooks.verify", json!({ "scheme": scheme, "secret": secret })).result(&Context::new(self.host))
+        call("webhooks.verify", json!({ "scheme": scheme, "secret": secret })).result_on(self.host)
     }
 }

@@ -1,0 +1,46 @@
+//! Errors of operations.
+
+use crate::abi::Code;
+use std::error::Error as StdError;
+use std::fmt;
+
+pub(crate) type Outcome<T> = std::result::Result<T, HostError>;
+
+/// A failed operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError {
+    /// Why, for programs.
+    pub code: Code,
+    /// Why, for people; may be empty.
+    pub message: String,
+    /// Of an operation that is not the caller's to know of: neither on rows nor on keys,
+    /// sessions or webhooks.
+    pub(crate) inner: bool,
+}
+
+impl HostError {
+    /// An error as operations give it, for tests.
+    pub fn new(code: Code, message: impl Into<String>) -> HostError {
+        HostError { code, message: message.into(), inner: false }
+    }
+
+    /// The error as one of the operation of that name.
+    pub(crate) fn of(self, op: &str) -> HostError {
+        let callers = matches!(op, "query" | "get" | "count" | "insert" | "update" | "delete" | "webhooks.verify")
+            || op.starts_with("apiKeys.")
+            || op.starts_with("sessions.");
+        HostError { inner: !callers, ..self }
+    }
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code.name())?;
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for HostError {}
