@@ -165,8 +165,7 @@ func exported(name string) string {
 	return name
 }
 
-// benchHost is what a handler finds on the other side: an empty store of its
-// own, in memory.
+// benchHost is the host of the measured handler, with an empty store in memory.
 type benchHost struct {
 	host  hostabi.Host
 	store *store.Store
