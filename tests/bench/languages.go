@@ -30,25 +30,25 @@ const guestsDir = "tests/bench/guests"
 
 // language has the measurements of one language. Its guest has the handlers of guestsDir.
 type language struct {
-	name, folder string
-	missing      error  // why there is no guest
-	path         string // of its module
-	size         int64
-	first, again []float64 // ms to load the module: compiled, and from the cache
-	module       *sandbox.Module
-	calls        map[string][]float64 // µs by handler, one median of each round
-	pages        map[string]int       // changed by a call
+	name, directory string
+	missing         error  // why there is no guest
+	path            string // of its module
+	size            int64
+	first, again    []float64 // ms to load the module: compiled, and from the cache
+	module          *sandbox.Module
+	calls           map[string][]float64 // µs by handler, one median of each round
+	pages           map[string]int       // changed by a call
 }
 
 func languages() []*language {
 	return []*language{
-		{name: "TypeScript", folder: "ts"},
-		{name: "Go", folder: "go"},
-		{name: "Rust", folder: "rust"},
-		{name: "C", folder: "c"},
-		{name: "C++", folder: "cpp"},
-		{name: "AssemblyScript", folder: "as"},
-		{name: "CGI program in C", folder: "cgi"},
+		{name: "TypeScript", directory: "ts"},
+		{name: "Go", directory: "go"},
+		{name: "Rust", directory: "rust"},
+		{name: "C", directory: "c"},
+		{name: "C++", directory: "cpp"},
+		{name: "AssemblyScript", directory: "as"},
+		{name: "CGI program in C", directory: "cgi"},
 	}
 }
 
@@ -144,8 +144,8 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 // build builds the guest's module as `runner build` does.
 func (l *language) build(ctx context.Context, app *schema.Schema) error {
 	l.calls, l.pages = map[string][]float64{}, map[string]int{}
-	dir := filepath.Join(guestsDir, l.folder)
-	if l.folder == "cgi" {
+	dir := filepath.Join(guestsDir, l.directory)
+	if l.directory == "cgi" {
 		l.path = filepath.Join(dir, "build", "program.wasm")
 		if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
 			return err
@@ -305,7 +305,7 @@ func measureIdle(all []*language) (metrics, error) {
 			if err != nil {
 				return nil, err
 			}
-			paths = append(paths, "guest-"+l.folder+"="+path)
+			paths = append(paths, "guest-"+l.directory+"="+path)
 		}
 	}
 	cmd := exec.Command("go", idleBenchmarks...)
@@ -351,7 +351,7 @@ func languageTable(all []*language, idle metrics) string {
 			fmt.Fprintf(&b, "| %s | not measured: cannot build it here | | | | | | |\n", l.name)
 			continue
 		}
-		sandbox := idle["Idle/guest-"+l.folder]
+		sandbox := idle["Idle/guest-"+l.directory]
 		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms | %.0f KiB, later %.0f |", l.name, l.size>>10,
 			median(l.first), median(l.again), sandbox["used-KiB"], sandbox["trimmed-KiB"])
 		var pages []string

@@ -69,7 +69,7 @@ func (s *shell) listens(printed string) bool {
 
 var listeningLine = regexp.MustCompile(`(?m)^listening on http://(127\.0\.0\.1:\d+)\n`)
 
-const endMark = "-- the folder now: "
+const endMark = "-- the directory now: "
 
 // run runs a block in the directory and environment that the last one left, and returns
 // its output.

@@ -13,7 +13,7 @@ import (
 
 // typed copies an app with its handlers, generates its types, and adds the tsconfig.json of
 // a new app.
-func typed(t *testing.T, folder string) *harness.App {
+func typed(t *testing.T, directory string) *harness.App {
 	t.Helper()
 	a := harness.NewApp(t, "", "")
 	a.Must("new", "fresh")
@@ -24,9 +24,9 @@ func typed(t *testing.T, folder string) *harness.App {
 	); err != nil {
 		t.Fatal(err)
 	}
-	schemas, err := filepath.Glob(filepath.Join(folder, "*.schema"))
+	schemas, err := filepath.Glob(filepath.Join(directory, "*.schema"))
 	if err != nil || len(schemas) == 0 {
-		t.Fatalf("no schema in %s: %v", folder, err)
+		t.Fatalf("no schema in %s: %v", directory, err)
 	}
 	for _, file := range schemas {
 		text, err := os.ReadFile(file)
@@ -35,7 +35,7 @@ func typed(t *testing.T, folder string) *harness.App {
 		}
 		a.Write(filepath.Base(file), string(text))
 	}
-	if err := os.CopyFS(a.Path("handlers"), os.DirFS(filepath.Join(folder, "handlers"))); err != nil {
+	if err := os.CopyFS(a.Path("handlers"), os.DirFS(filepath.Join(directory, "handlers"))); err != nil {
 		t.Fatal(err)
 	}
 	a.Must("generate", "types")
@@ -89,9 +89,9 @@ func TestExamplesAndNewAppsPassTheTypeChecker(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range examples {
-		folder := filepath.Dir(filepath.Dir(file))
-		if apps[folder] == nil {
-			apps[folder] = typed(t, folder)
+		directory := filepath.Dir(filepath.Dir(file))
+		if apps[directory] == nil {
+			apps[directory] = typed(t, directory)
 		}
 	}
 	if apps[harness.RepoFile("plugins/examples/orders")] == nil {

@@ -409,8 +409,8 @@ func TestOnlyTheChangedDirectoryIsBuilt(t *testing.T) {
 
 func TestRemovedOutputIsBuiltAgain(t *testing.T) {
 	s := harness.Develop(t)
-	for _, folder := range []string{"build", "types"} { // renamed at once, before either is built again
-		if err := os.Rename(s.App.Path(folder), filepath.Join(t.TempDir(), folder)); err != nil {
+	for _, directory := range []string{"build", "types"} { // renamed at once, before either is built again
+		if err := os.Rename(s.App.Path(directory), filepath.Join(t.TempDir(), directory)); err != nil {
 			t.Fatal(err)
 		}
 	}

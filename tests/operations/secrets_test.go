@@ -218,9 +218,9 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	s.Stop()
 	checkOutput(t, "dev", s.Stderr.String(), "it is …", "signature")
 
-	for _, folder := range []string{"data", "data/cache", "build", "types"} {
+	for _, directory := range []string{"data", "data/cache", "build", "types"} {
 		looked := 0
-		err := filepath.WalkDir(k.Path(folder), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(k.Path(directory), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
@@ -230,7 +230,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 			return err
 		})
 		if err != nil || looked == 0 {
-			t.Errorf("%s: %d files were searched, %v", folder, looked, err)
+			t.Errorf("%s: %d files were searched, %v", directory, looked, err)
 		}
 	}
 }

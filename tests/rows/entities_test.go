@@ -76,7 +76,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		t.Errorf("a total of 7 is kept as %q", second.Total)
 	}
 
-	t.Run("a grant's fields bound what is read", func(t *testing.T) {
+	t.Run("a grant limits the fields that are read", func(t *testing.T) {
 		var page orderPage
 		s.Want(200, &page, "GET", "/v1/orders", "", reader)
 		if len(page.Rows) != 2 || fields(t, string(page.Rows[0])) != "id number status total currency createdAt" {
@@ -104,7 +104,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	})
-	t.Run("what must be unique is a conflict", func(t *testing.T) {
+	t.Run("a duplicate of a unique field is a conflict", func(t *testing.T) {
 		body := fmt.Sprintf(`{"number":"A-1","partner":%q,"total":1}`, acme.ID)
 		p := s.Want(409, nil, "POST", "/v1/orders", body, partner).Problem(t)
 		if p.Code != "conflict" || !strings.Contains(p.Detail, "number") || strings.Contains(p.Detail, first.ID) {
@@ -112,10 +112,10 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		}
 		s.Want(409, nil, "POST", "/v1/partners", `{"code":"acme","name":"Another"}`, ops)
 	})
-	t.Run("a relation leads to a row that is there", func(t *testing.T) {
+	t.Run("a relation must name an existing row", func(t *testing.T) {
 		s.Want(404, nil, "POST", "/v1/orders", `{"number":"A-9","partner":"01arz3ndektsv4rrffq69g5fav","total":1}`, partner)
 	})
-	t.Run("an update changes what may be changed", func(t *testing.T) {
+	t.Run("an update changes only allowed fields", func(t *testing.T) {
 		var o orderRow
 		s.Want(200, &o, "PATCH", "/v1/orders/"+first.ID, `{"status":"open","total":"13.00"}`, partner)
 		if o.Status != "open" || o.Total != "13.00" || !o.UpdatedAt.After(first.UpdatedAt) || o.CreatedAt != first.CreatedAt {
@@ -175,7 +175,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
-	t.Run("webhooks that the schema knows are checked before the handler", func(t *testing.T) {
+	t.Run("declared webhooks are checked before the handler", func(t *testing.T) {
 		paid, shipped := place("A-4", "1"), place("A-5", "2")
 		stamp := fmt.Sprint(time.Now().Unix())
 		event := `{"type":"payment_intent.succeeded","data":{"object":{"id":"pi_1","metadata":{"order":"A-4"}}}}`
@@ -206,14 +206,14 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what a policy keeps is not deleted", func(t *testing.T) {
+	t.Run("a policy prevents deletion", func(t *testing.T) {
 		s.Want(403, nil, "DELETE", "/v1/orders/"+first.ID, "", ops)
 		s.Want(404, nil, "DELETE", "/v1/orders/01arz3ndektsv4rrffq69g5fav", "", ops)
 		third := place("A-3", `"1.00"`)
 		s.Want(204, nil, "DELETE", "/v1/orders/"+third.ID, "", ops)
 		s.Want(404, nil, "GET", "/v1/orders/"+third.ID, "", partner)
 	})
-	t.Run("sessions see what their role may", func(t *testing.T) {
+	t.Run("sessions read what their role may read", func(t *testing.T) {
 		for name, who := range map[string]string{"admin": admin, "staff": staff, "ops": ops} {
 			if got := s.Want(200, nil, "GET", "/v1/partners/acme", "", who); fields(t, got.Body) != "id code name active" {
 				t.Errorf("%s sees of a partner %s", name, got.Body)
@@ -411,7 +411,7 @@ func TestTheTrackerExampleIsolatesTenants(t *testing.T) {
 		s.Want(201, nil, "POST", "/api/v1/tasks", fmt.Sprintf(`{"project":%q,"title":"Hidden"}`, private.ID), writer)
 		s.Want(404, nil, "GET", "/api/projects/"+private.ID+"/tasks", "", red.member)
 	})
-	t.Run("a change stays within what the caller may write", func(t *testing.T) {
+	t.Run("a change is limited to what the caller may write", func(t *testing.T) {
 		s.Want(200, nil, "PATCH", "/api/v1/tasks/"+task.ID, `{"state":"doing","estimate":3}`, writer)
 		s.Want(400, nil, "PATCH", "/api/v1/tasks/"+task.ID, `{"estimate":1001}`, writer)
 		s.Want(404, nil, "PATCH", "/api/v1/tasks/"+task.ID, `{"assignee":"nobody"}`, writer)
@@ -728,8 +728,8 @@ func TestASchemaChangeIsActivatedOverRowsOrRefused(t *testing.T) {
 		if got := count(); got != `{"count":3}` {
 			t.Errorf("after the refused %s the old schema counts %s", code, got)
 		}
-		for _, folder := range []string{"data"} {
-			r := a.Run("check", "--against", folder)
+		for _, directory := range []string{"data"} {
+			r := a.Run("check", "--against", directory)
 			if r.Status != 3 || !strings.Contains(r.Stdout, "app.schema") || !strings.Contains(r.Stdout, "error["+code+"]") {
 				t.Errorf("check --against for %s: exit status %d\n%s%s", code, r.Status, r.Stdout, r.Stderr)
 			}

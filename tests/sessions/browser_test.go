@@ -34,7 +34,7 @@ type web struct {
 var apiPath = regexp.MustCompile(`^/(api|_call|signup|signin|signout)(/|$)`)
 
 // newWeb serves a directory and the server's app as tracker.example.
-func newWeb(t *testing.T, s *harness.Server, folder string) *web {
+func newWeb(t *testing.T, s *harness.Server, directory string) *web {
 	t.Helper()
 	to, err := url.Parse(s.URL)
 	if err != nil {
@@ -54,7 +54,7 @@ func newWeb(t *testing.T, s *harness.Server, folder string) *web {
 			return nil
 		},
 	}
-	files := http.FileServer(http.Dir(folder))
+	files := http.FileServer(http.Dir(directory))
 	front := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(r.Host, ":")
 		switch {

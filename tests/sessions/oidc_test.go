@@ -224,7 +224,7 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 			t.Errorf("a viewer creates a key: %+v", p)
 		}
 	})
-	t.Run("programs come with every algorithm", func(t *testing.T) {
+	t.Run("every algorithm is accepted", func(t *testing.T) {
 		for _, algorithm := range []string{"ES256", "EdDSA", "RS256", "PS256"} {
 			got := harness.ReadDump(t, s.Do("GET", "/probe", "", bearer(p.robot(algorithm, "urn:tracker"))))
 			if auth := got.Context.Auth; auth["userId"] != "robot-"+algorithm || fmt.Sprint(auth["roles"]) != "[admin]" {
@@ -232,7 +232,7 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what the provider issues for others is no session here", func(t *testing.T) {
+	t.Run("tokens that are not for this app are refused", func(t *testing.T) {
 		another := startIdentityProvider(t)
 		parts := strings.Split(ada.Access, ".")
 		for name, token := range map[string]string{
@@ -251,7 +251,7 @@ func TestTokensOfAnOpenIDProviderAreSessions(t *testing.T) {
 		}
 		s.Want(200, nil, "GET", "/probe", "", bearer(ada.Access))
 	})
-	t.Run("new keys of the provider are taken", func(t *testing.T) {
+	t.Run("new keys of the provider are accepted", func(t *testing.T) {
 		p.rotate()
 		fresh := p.login("ada").Access
 		if harness.Soak { // unknown keys are fetched once a minute

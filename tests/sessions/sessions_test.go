@@ -92,13 +92,13 @@ func TestRoutesAcceptOnlyTheirCredentials(t *testing.T) {
 		{"the cookie as a bearer", "POST", "/v1/any", []string{"Authorization: Bearer " + admin[len("__Host-session="):]}, "401 invalid_token"},
 		{"a session for either", "POST", "/v1/any", []string{"Cookie: " + admin}, "200"},
 		{"a key for either", "POST", "/v1/any", []string{bearer}, "200"},
-		{"a key beside a bad cookie", "POST", "/v1/any", []string{apiKey, "Cookie: " + stale}, "200"},
-		{"a bad key beside a good cookie", "POST", "/v1/any", []string{"X-API-Key: x", "Cookie: " + admin}, "401 invalid_token"},
+		{"a key beside an invalid cookie", "POST", "/v1/any", []string{apiKey, "Cookie: " + stale}, "200"},
+		{"an invalid key beside a valid cookie", "POST", "/v1/any", []string{"X-API-Key: x", "Cookie: " + admin}, "401 invalid_token"},
 		{"a good key beside a good cookie for sessions alone", "GET", "/v1/dump", []string{bearer, "Cookie: " + plain}, "401 invalid_token"},
 		{"a JWT beside a good cookie", "GET", "/v1/dump", []string{"Authorization: Bearer a.b.c", "Cookie: " + plain}, "401 invalid_token"},
 		{"a cookie where a key is asked", "GET", "/v1/key", []string{"Cookie: " + admin}, "401 missing_credentials"},
 		{"a cookie where nothing is asked", "GET", "/v1/open", []string{"Cookie: " + stale}, "200"},
-		{"no route goes first", "GET", "/v1/nowhere", []string{"Cookie: " + stale}, "404 route_not_found"},
+		{"the route is checked first", "GET", "/v1/nowhere", []string{"Cookie: " + stale}, "404 route_not_found"},
 	} {
 		got := s.Do(row.method, row.path, "", row.headers...)
 		text := fmt.Sprint(got.Status)

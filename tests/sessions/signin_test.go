@@ -76,7 +76,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 		signIn(401, older)
 		signIn(200, newer)
 	})
-	t.Run("not by what is no link, or too old", func(t *testing.T) {
+	t.Run("an invalid or expired link is refused", func(t *testing.T) {
 		token := link("red", "ann@example.com")
 		rows := a.Must("data", "list", "SignInLink", "--json")
 		var stored []struct{ ID, Digest string }
