@@ -343,7 +343,7 @@ func TestTheTrackerExampleIsolatesTenants(t *testing.T) {
 	}
 	red, blue := found("red"), found("blue")
 
-	t.Run("a signup is whole or nothing", func(t *testing.T) {
+	t.Run("a signup is committed completely or not at all", func(t *testing.T) {
 		if got := s.Want(409, nil, "POST", "/signup", `{"slug":"red","org":"Again","email":"new@example.com","name":"N"}`); got.Header.Get("Set-Cookie") != "" {
 			t.Error("a signup that failed signs in")
 		}
@@ -374,7 +374,7 @@ func TestTheTrackerExampleIsolatesTenants(t *testing.T) {
 		t.Errorf("a new task: %s", got.Body)
 	}
 
-	t.Run("another tenant's rows are not there", func(t *testing.T) {
+	t.Run("rows of another tenant are not found", func(t *testing.T) {
 		for _, row := range []struct{ method, path, body, who string }{
 			{"GET", "/api/projects/" + open.ID, "", blue.owner},
 			{"GET", "/api/projects/" + open.ID + "/tasks", "", blue.owner},
@@ -401,7 +401,7 @@ func TestTheTrackerExampleIsolatesTenants(t *testing.T) {
 			t.Errorf("red lists keys %v", keys.Keys)
 		}
 	})
-	t.Run("what is private is for its owner", func(t *testing.T) {
+	t.Run("private rows are visible only to their owner", func(t *testing.T) {
 		s.Want(200, nil, "GET", "/api/projects/"+private.ID, "", red.owner)
 		s.Want(404, nil, "GET", "/api/projects/"+private.ID, "", red.member)
 		var page orderPage
@@ -421,7 +421,7 @@ func TestTheTrackerExampleIsolatesTenants(t *testing.T) {
 		}
 		s.Want(403, nil, "POST", "/api/v1/tasks", fmt.Sprintf(`{"project":%q,"title":"x"}`, open.ID), blueReader)
 	})
-	t.Run("who signs out is out", func(t *testing.T) {
+	t.Run("a signed-out session is invalid", func(t *testing.T) {
 		in := "Cookie: " + a.Session("ada", "--tenant", blue.Org, "--role", "admin").Cookie
 		s.Want(200, nil, "POST", "/_call/listKeys", "", in)
 		s.Want(403, nil, "POST", "/signout", "", in, "Sec-Fetch-Site: cross-site")

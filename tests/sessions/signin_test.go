@@ -41,7 +41,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 		return got
 	}
 
-	t.Run("once", func(t *testing.T) {
+	t.Run("a link works once", func(t *testing.T) {
 		token := link("red", "ann@example.com")
 		got := signIn(200, token)
 		if !strings.Contains(got.Body, made.User) || !strings.Contains(got.Body, made.Org) {
@@ -50,7 +50,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 		s.Want(200, nil, "POST", "/_call/listKeys", "", "Cookie: "+got.Cookie(t))
 		signIn(401, token)
 	})
-	t.Run("by whichever of many requests is first", func(t *testing.T) {
+	t.Run("one of many requests at once uses the link", func(t *testing.T) {
 		token := link("red", "ann@example.com")
 		var in atomic.Int32
 		var callers sync.WaitGroup
@@ -70,7 +70,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 			t.Errorf("one link opens %d sessions", n)
 		}
 	})
-	t.Run("by the newest of a member's links", func(t *testing.T) {
+	t.Run("only the newest link of a member is valid", func(t *testing.T) {
 		older := link("red", "ann@example.com")
 		newer := link("red", "ann@example.com")
 		signIn(401, older)
@@ -89,7 +89,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 		a.Must("data", "update", "SignInLink", "--all", "--set", "expiresAt=2026-01-01T00:00:00.000Z")
 		signIn(401, token)
 	})
-	t.Run("with the role that the member has then, while it is one", func(t *testing.T) {
+	t.Run("the session has the member's present role", func(t *testing.T) {
 		token := link("red", "ann@example.com")
 		a.Must("data", "update", "Membership", "--all", "--set", "role=viewer")
 		s.Want(403, nil, "POST", "/_call/listKeys", "", "Cookie: "+signIn(200, token).Cookie(t))
@@ -97,7 +97,7 @@ func TestAMemberOfTheTrackerSignsInAgainByALink(t *testing.T) {
 		a.Must("data", "delete", "Membership", "--all")
 		signIn(401, token)
 	})
-	t.Run("and only the mailer makes links, for members", func(t *testing.T) {
+	t.Run("only the mailer creates links, and only for members", func(t *testing.T) {
 		const ann = `{"slug":"red","email":"ann@example.com"}`
 		s.Want(401, nil, "POST", "/signin-links", ann)
 		s.Want(403, nil, "POST", "/signin-links", ann, "X-API-Key: "+a.Token("signup"))
