@@ -43,7 +43,7 @@ const (
 	handshakeTime  = 5 * time.Second
 	idleTime       = 60 * time.Second
 	hostIdle       = 16
-	firstBytes     = 32 << 10 // whatever an answer says that it will have
+	firstBytes     = 32 << 10 // allocated at first, for any Content-Length
 	retryEvery     = 10 * time.Millisecond
 
 	defaultConnections = 128

@@ -13,15 +13,15 @@ type function struct {
 	start, end int    // of its body in the file: locals, code, closing end
 	code       int    // where its code begins
 	locals     int    // parameters included
-	weight     uint32 // of the heaviest way through its code outside of loops
+	weight     uint32 // of the heaviest path through its code outside of loops
 	frame      uint32 // bytes of native stack that a call of it takes at most
-	branches   int64  // how much it branches, in tenths of an if: see addCompileTime
-	edges      int64  // ways from one piece of code without branches to another
-	checks     int64  // instructions that may trap or call, which are such pieces once compiled
+	branches   int64  // in tenths of an if: see addCompileTime
+	edges      int64  // between basic blocks
+	checks     int64  // instructions that may trap or call, which end a basic block
 	calls      list   // in Module.calls: functions called directly, each once
 	indirect   list   // in Module.indirect: types called through tables, each once
 	hasCall    bool
-	bulk       bool // it has other bulk operations than fill and copy that are charged by their length
+	bulk       bool // it has bulk operations besides fill and copy that are charged by their length
 	loopFirst  bool // it reaches a loop before anything that branches or calls
 }
 
@@ -30,17 +30,17 @@ type list struct{ from, to int }
 // frame is an open block while code is read.
 type frame struct {
 	loop   int32  // in Module.loops, or -1
-	level  int32  // in coder.levels: what its code is weighed in
-	start  uint32 // of an if: the level's way at its condition
-	way    uint32 // the heaviest way that branches to its end
+	level  int32  // in coder.levels: where its weight is added
+	start  uint32 // of an if: the level's path at its condition
+	path   uint32 // the heaviest path that branches to its end
 	sets   int64  // that were seen when it began
-	values int32  // that a branch to it takes along
+	values int32  // that a branch to it passes
 }
 
 // level is the function or one of the loops around the code that is being read.
 type level struct {
-	way  uint32 // weight of the heaviest way from the last check to here
-	most uint32 // that way has weighed
+	path uint32 // weight of the heaviest path from the last check to here
+	most uint32 // that path has weighed
 }
 
 // coder reads the code section.
@@ -138,9 +138,8 @@ func (c *coder) readFunction(i int) {
 	f.calls.to, f.indirect.to = len(c.m.calls), len(c.m.indirect)
 }
 
-// What makes a function branch, in tenths of an if without else: loops and bulk
-// operations stand for what is added to them, too, and bulk operations are loops
-// once they are compiled.
+// Weights of branches, in tenths of an if without else. Those of loops and bulk operations
+// include the inserted checks. Compiled bulk operations are loops.
 const (
 	tenthsIf     = 10
 	tenthsBlock  = 5
@@ -150,8 +149,8 @@ const (
 	tenthsBulk   = 40
 )
 
-// What a compiler takes at most, by measurement (wazero v1.12, AMD EPYC, functions of one
-// kind of instruction in all sizes up to a minute).
+// The measured maximum costs of compiling (wazero v1.12, AMD EPYC, functions of one kind of
+// instruction, in all sizes up to a minute).
 const (
 	timePair    = 20 * time.Nanosecond // for each pair of branches
 	timeLocals  = time.Nanosecond      // for each branch and pair of locals
@@ -159,16 +158,16 @@ const (
 	timeCheck   = 25 * time.Microsecond
 	timeByte    = time.Microsecond // of code
 	bytesEdge   = 6 << 10
-	bytesPassed = 110 // for each value that an edge gives to a local
+	bytesPassed = 110 // for each value of a local that an edge passes
 	bytesCheck  = 8 << 10
 	bytesByte   = 200 // for each byte of code
 )
 
-// ErrCompileTime is what to do about a module that passes Limits.Compile; errors of Parse
-// end in it.
+// ErrCompileTime is at the end of Parse's error for a module that exceeds Limits.Compile. It
+// says what to do.
 var ErrCompileTime = errors.New("split functions with many branches and locals")
 
-// addCompileTime adds what a function would take to compile.
+// addCompileTime adds the cost of compiling a function.
 func (c *coder) addCompileTime(f *function, index int) {
 	ifs, locals := f.branches/10, int64(f.locals)
 	took := time.Duration(ifs*ifs)*timePair + time.Duration(locals*locals*ifs)*timeLocals
@@ -176,7 +175,7 @@ func (c *coder) addCompileTime(f *function, index int) {
 		c.refuse("would take more than %s to compile (function %d alone %s): %w",
 			c.m.limits.Compile, index, took.Round(time.Second/10), ErrCompileTime)
 	}
-	passed := f.edges * min(locals, c.native.sets) // each edge gives a value to each local that is set
+	passed := f.edges * min(locals, c.native.sets) // each edge passes a value of each local that is set
 	size := int64(f.end - f.code)
 	took += time.Duration(ifs*ifs)*timePair + time.Duration(passed)*timePassed + time.Duration(f.checks)*timeCheck + time.Duration(size)*timeByte
 	if took > c.longest {
@@ -186,7 +185,7 @@ func (c *coder) addCompileTime(f *function, index int) {
 	c.m.cost.Memory = max(c.m.cost.Memory, f.edges*bytesEdge+passed*bytesPassed+f.checks*bytesCheck+size*bytesByte)
 }
 
-// mayTrap tells of the instructions of one byte that may trap, calls among them.
+// mayTrap reports whether an instruction of one byte may trap. Calls may.
 func mayTrap(op byte) bool {
 	switch {
 	case op == opCall, op == opCallIndirect, op == opTableGet, op == opTableSet, op == opRefFunc, op == opMemoryGrow:
@@ -201,15 +200,15 @@ func mayTrap(op byte) bool {
 	return false
 }
 
-// Cost is what a module takes at most to be compiled, estimated from its functions. For
-// usual modules it is too high, by far.
+// Cost is an upper bound of the cost of compiling a module, estimated from its functions. For
+// usual modules it is far too high.
 type Cost struct {
 	Time     time.Duration // of one processor
 	Memory   int64         // bytes for each function that is compiled at a time
-	Heaviest int           // the function that takes longest
+	Heaviest int           // the function that takes the longest
 }
 
-// CompileCost tells what the module takes to be compiled.
+// CompileCost returns the cost of compiling the module.
 func (m *Module) CompileCost() Cost { return m.cost }
 
 // readInstructions decodes the code of a function to its closing end. stamp is
@@ -253,13 +252,13 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				}
 			case opElse:
 				straight = false
-				c.turn()
+				c.enterElse()
 			case opReturn:
 				straight = false
 				values += int64(results)
-				c.leave()
+				c.endPath()
 			case opUnreachable:
-				c.leave()
+				c.endPath()
 			}
 		case immLocal:
 			if i := r.u32(); r.err == nil && uint64(i) >= uint64(f.locals) {
@@ -278,13 +277,13 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			values += c.label()
 			straight = false
 			if op == opBr {
-				c.leave()
+				c.endPath()
 			}
 		case immBlock:
 			params, results := c.blockType()
 			values += int64(params) + int64(results)
 			n.values += int64(params) + int64(results)
-			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].way, sets: n.sets, values: results}
+			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets, values: results}
 			switch op {
 			case opLoop:
 				fr.loop, fr.level, fr.values = int32(len(m.loops)), int32(len(c.levels)), params
@@ -343,7 +342,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				}
 			}
 			straight = false
-			c.leave()
+			c.endPath()
 		case immGlobal:
 			i := r.u32()
 			switch {
@@ -422,7 +421,7 @@ func (c *coder) label() int64 {
 		return 0
 	}
 	to := &c.frames[len(c.frames)-1-int(depth)]
-	to.way = max(to.way, c.levels[to.level].way)
+	to.path = max(to.path, c.levels[to.level].path)
 	return 1 + int64(to.values)
 }
 

@@ -1,18 +1,16 @@
-// Package wasm reads and rewrites WebAssembly modules (Core 2.0): it says what
-// a module is made of, refuses what cannot or must not be run before a compiler
-// sees it, counts its work (fuel), bounds its stack, exports its mutable
-// globals, and takes its initial data out of it.
+// Package wasm parses and rewrites WebAssembly modules (Core 2.0). It refuses modules that
+// cannot be run before a compiler sees them. Rewriting makes a module count its work (fuel),
+// bounds its stack, exports its mutable globals, and removes its initial data.
 //
-// It runs nothing and knows no engine. It decodes every instruction and checks
-// every index and every length, but no types: that is left to the compiler,
-// which must still be asked. What is rewritten is valid exactly when the
-// original is, and means the same.
+// The package does not run modules, and does not depend on an engine. It decodes every
+// instruction and checks every index and every length, but not types: the compiler does. A
+// rewritten module is valid exactly if the original is, and means the same.
 //
-// Encodings that decoders are known to read differently (instruction prefixes
-// and block types of more bytes than needed) are refused, so that nothing can
-// be code for the compiler which was not code here.
+// Encodings that decoders are known to read differently (instruction prefixes and block types
+// of more bytes than needed) are refused. So the compiler cannot read code that was not code
+// here.
 //
-// Everything here but ReadFile is a function of its input alone, needs memory
-// linear in it, and may be called from any goroutine. A Module borrows the bytes
-// that it was parsed from, which must not change while it is in use.
+// All functions except ReadFile depend only on their input, need memory linear in it, and may
+// be called from any goroutine. A Module borrows the bytes that it was parsed from, which
+// must not change while it is in use.
 package wasm

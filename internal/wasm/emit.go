@@ -1,13 +1,13 @@
 package wasm
 
-// A bulk operation on more bytes or table elements than these (as shifts) costs
-// a unit for each so many of them; a smaller one counts as an instruction.
+// A bulk operation costs a unit for each 1<<bytesShift bytes or 1<<elementsShift table
+// elements. A smaller one counts as an instruction.
 const (
 	bytesShift    = 7
 	elementsShift = 4
 )
 
-// fuelCheck is what counts fuel down and refills it:
+// fuelCheck is the code that counts fuel and refills it:
 //
 //	fuel -= cost; if fuel < 0 { fuel = refill() }
 //
@@ -22,7 +22,7 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 	return [2][]byte{get, append(after, opEnd)}
 }
 
-// refillNow is what follows a growth of memory:
+// refillNow appends the code after a growth of memory:
 //
 //	fuel = refill()
 func (w *rewriter) refillNow(b []byte) []byte {
@@ -30,13 +30,11 @@ func (w *rewriter) refillNow(b []byte) []byte {
 	return appendU32(append(b, opGlobalSet), w.fuel)
 }
 
-// askForStack is what a function does at its entry that asks for stack, local
-// being one of its own:
+// askForStack appends the code at the entry of a function that asks for stack:
 //
 //	local = depth; depth += bytes; if depth > most { deeper(below) }
 //
-// and at its end: depth = local. Without a host that tells how much is used what
-// was added up counts, and it traps.
+// and at its end: depth = local. Without Options.Stack it traps instead of calling deeper.
 func (w *rewriter) askForStack(b []byte, local uint32, n need) []byte {
 	b = appendU32(append(b, opGlobalGet), w.depth)
 	b = appendU32(append(b, opLocalTee), local)
@@ -82,7 +80,7 @@ func (w *rewriter) codeSection() []byte {
 	return out
 }
 
-// charged tells whether the entry of a function counts fuel.
+// charged reports whether the entry of a function counts fuel.
 func (f *function) charged() bool { return f.weight > leafWeight || f.hasCall && !f.loopFirst }
 
 func (w *rewriter) emitFunction(b []byte, i int) []byte {
@@ -263,7 +261,7 @@ func (w *rewriter) bulk(b []byte, local uint32, shift int64) []byte {
 	return append(b, opEnd)
 }
 
-// bulkShift tells how the length of a 0xfc instruction is charged, 0 if it has
+// bulkShift returns how the length of a 0xfc instruction is charged, 0 if it has
 // none.
 func bulkShift(sub byte) int64 {
 	switch sub {
@@ -275,13 +273,13 @@ func bulkShift(sub byte) int64 {
 	return 0
 }
 
-// isCharged tells whether a length can be one that is charged; constant is what
+// isCharged reports whether a length may be charged; constant is what
 // it is, if it is not negative.
 func isCharged(shift, constant int64) bool {
 	return shift > 0 && (constant < 0 || constant > 1<<shift)
 }
 
-// skipNumber is the position behind a LEB128 number.
+// skipNumber is the position after a LEB128 number.
 func skipNumber(b []byte, pos int) int {
 	for b[pos] >= 0x80 {
 		pos++

@@ -37,7 +37,7 @@ func featureOf(op byte) (feature, bool) {
 	return feature{}, false
 }
 
-// uses are instructions whose effect is neither in memory nor in a global.
+// uses are instructions with effects outside of memory and globals.
 type uses uint16
 
 const (

@@ -1,24 +1,23 @@
 package wasm
 
-// need is what a function needs of the native stack, if it has to ask for it.
+// need is the native stack that a function needs, if it asks for it.
 type need struct {
 	asks  bool
-	bytes uint32 // of a call, and of all that it calls which do not ask
-	below uint32 // the latter alone
+	bytes uint32 // of a call, with the callees that do not ask
+	below uint32 // of the callees
 }
 
-// unasked is how many bytes of native stack a call may take, with all that it
-// calls, without a function among them that asks.
+// unasked is how many bytes of native stack a call may take, with its callees, if none of
+// them asks.
 const unasked = 32 << 10
 
-// needs tells which functions ask for the stack that they need: those that can be
-// active more than once at a time, being on a cycle of the call graph, and those
-// that together with what they call need much. A call through a table may go to
-// every function of the type that is in a table or can get there. The host is
-// taken not to call back into the module.
+// needs returns which functions ask for the stack that they need: functions on a cycle of
+// the call graph, and functions that need much with their callees. A call through a table
+// may reach each function of the type that is or can be in a table. The host does not call
+// back into the module.
 //
-// The nodes of the graph are the functions, imports first, and behind them the
-// types, for indirect calls: caller → type → every function of that type.
+// The nodes of the graph are the functions, imports first, then the types, for indirect
+// calls: caller → type → each function of that type.
 func (m *Module) needs() []need {
 	g := m.callGraph()
 	const unseen = 0
@@ -34,7 +33,7 @@ func (m *Module) needs() []need {
 	)
 	g.needs = make([]need, len(m.functions))
 	g.height = make([]uint32, nodes)
-	// Tarjan's strongly connected components, without recursion of its own.
+	// Tarjan's algorithm for strongly connected components, without recursion.
 	for root := range nodes {
 		if order[root] != unseen {
 			continue
@@ -67,7 +66,7 @@ func (m *Module) needs() []need {
 			if low[n] != order[n] {
 				continue
 			}
-			// n is the first of its component, which lies on top
+			// n is the first of its component, which is on top of the stack
 			first := len(opened) - 1
 			for opened[first] != n {
 				first--
@@ -83,8 +82,8 @@ func (m *Module) needs() []need {
 	return g.needs
 }
 
-// measure adds up what the functions of a component need. All that they call
-// outside of it was measured before.
+// measure adds up what the functions of a component need. Their callees outside of it are
+// already measured.
 func (g *graph) measure(component []uint32, cycle bool) {
 	functions := uint32(g.functionCount())
 	for _, n := range component { // types first: they only pass on
@@ -110,7 +109,7 @@ func (g *graph) measure(component []uint32, cycle bool) {
 	}
 }
 
-// highest is the most that what a node leads to takes without asking.
+// highest is the largest height of the nodes that a node leads to.
 func (g *graph) highest(node uint32) (height uint32) {
 	for i := uint32(0); ; i++ {
 		next, ok := g.edge(node, i)
@@ -124,14 +123,14 @@ func (g *graph) highest(node uint32) (height uint32) {
 // step is a node on the path from the root, and the next of its edges.
 type step struct{ node, edge uint32 }
 
-// graph is who calls whom.
+// graph is the call graph.
 type graph struct {
 	*Module
 	canon   []uint32 // the first type that is equal to each
 	members []uint32 // functions in tables, by type
 	begin   []uint32 // where each type's members begin; one more at the end
 	needs   []need
-	height  []uint32 // by node: what it takes, with all below, without asking
+	height  []uint32 // by node: the stack that it takes with its callees, without asking
 }
 
 func (m *Module) callGraph() *graph {

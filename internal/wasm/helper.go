@@ -1,12 +1,12 @@
 package wasm
 
-// helper is a function that is added behind the module's own.
+// helper is a function that is added after the module's own.
 type helper struct {
 	typeIndex uint32
 	body      []byte // locals, code, closing end
 }
 
-// addHelper adds a function of i32 parameters without results, and gives its
+// addHelper adds a function of i32 parameters without results, and returns its
 // index.
 func (w *rewriter) addHelper(params int, code []byte) uint32 {
 	t := FuncType{Params: make([]ValueType, params)}

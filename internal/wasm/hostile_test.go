@@ -107,7 +107,7 @@ func TestHostileModules(t *testing.T) {
 		{"customs past the limit", module(many(11, section(0, text("a"))...)), small, "more than 10 custom sections"},
 		{"custom without a name", module(section(0)), wasm.DefaultLimits(), "custom section"},
 		{"custom whose name lies", module(section(0, num(100), []byte("abc"))), wasm.DefaultLimits(), "100 bytes are announced"},
-		{"custom whose name is no text", module(section(0, text("\xff\xfe"))), wasm.DefaultLimits(), "no UTF-8"},
+		{"custom whose name is no text", module(section(0, text("\xff\xfe"))), wasm.DefaultLimits(), "not UTF-8"},
 		{"two name sections", module(section(0, text("name")), section(0, text("name"))), wasm.DefaultLimits(), "twice"},
 
 		{"body past the limit", code(many(1<<20, 1)...), wasm.DefaultLimits(), "has a function of 1024 KiB (number 0)"},
@@ -129,8 +129,8 @@ func TestHostileModules(t *testing.T) {
 		{"locals at many branches", withBody(slices.Concat([]byte{1}, num(9_999), []byte{0x7f}, many(2_000, 0x41, 0, 0x04, 0x40, 0x0b), []byte{0x0b})), wasm.DefaultLimits(), "to compile (function 0 alone"},
 
 		{"imported memory", module(section(2, []byte{1}, text("env"), text("memory"), []byte{2, 0, 1})), wasm.DefaultLimits(), "imports its memory (\"env.memory\"): build it so that it has and exports its own"},
-		{"imported table", module(section(2, []byte{1}, text("env"), text("t"), []byte{1, 0x70, 0, 1})), wasm.DefaultLimits(), "\"env.t\", which is no function"},
-		{"imported global", module(section(2, []byte{1}, text("env"), text("g"), []byte{3, 0x7f, 1})), wasm.DefaultLimits(), "\"env.g\", which is no function"},
+		{"imported table", module(section(2, []byte{1}, text("env"), text("t"), []byte{1, 0x70, 0, 1})), wasm.DefaultLimits(), "\"env.t\", which is not a function"},
+		{"imported global", module(section(2, []byte{1}, text("env"), text("g"), []byte{3, 0x7f, 1})), wasm.DefaultLimits(), "\"env.g\", which is not a function"},
 		{"shared memory", module(section(5, []byte{1, 3, 1, 2})), wasm.DefaultLimits(), "shared memory: build it without threads"},
 		{"64-bit memory", module(section(5, []byte{1, 4, 1})), wasm.DefaultLimits(), "64-bit memory: build it for wasm32"},
 		{"paged memory", module(section(5, []byte{1, 8, 1, 0})), wasm.DefaultLimits(), "custom page sizes"},

@@ -2,9 +2,9 @@ package wasm
 
 import "time"
 
-// Limits is what a module may be at most: its file, and what makes a compiler
-// or an instance cost far more than the file's size tells. All of them are
-// checked before memory is taken by a number that the module declares.
+// Limits of a module: of its file, and of all that can make compiling or running it cost far
+// more than the file's size suggests. They are checked before memory is allocated by a
+// number that the module declares.
 type Limits struct {
 	ModuleBytes   int // the file
 	Types         int
@@ -24,14 +24,13 @@ type Limits struct {
 	DataSegments  int
 	Customs       int // custom sections
 	NameEntries   int // a name section with more is dropped
-	// Compile is how long all functions would take to compile, estimated from
-	// their branches and locals: compilers need time and memory by the square of
-	// them.
+	// Compile is the time for compiling all functions, estimated from their branches and
+	// locals: compilers need time and memory by the square of them.
 	Compile time.Duration
 }
 
-// DefaultLimits fit what compilers make of handlers, with room: a Go program
-// has one table element for each of its functions.
+// DefaultLimits are far above what compilers generate for handlers. For example, a Go program
+// has one table element for each function.
 func DefaultLimits() Limits {
 	return Limits{
 		ModuleBytes:   32 << 20,

@@ -5,48 +5,43 @@ import (
 	"slices"
 )
 
-// Link says how a module that has run becomes another one, which begins where
-// the first one stands.
+// Link describes how a module that has run becomes a new module, which begins with the state
+// of the first one.
 type Link struct {
-	// Imports are functions that the added ones need; their names are
-	// "module.name".
+	// Imports are functions that the added functions call by the names "module.name".
 	Imports []Import
-	// Functions are added behind the module's own.
+	// Functions are added after the module's own.
 	Functions []Function
-	// Table names added functions that are put behind the entries of the module's
-	// one table, where code can call them by number.
+	// Table names added functions that are appended to the module's one table, where code
+	// can call them by number.
 	Table []string
-	// Memory is what the memory holds, whole pages; it replaces the data
-	// segments.
+	// Memory is the content of the memory, in whole pages. It replaces the data segments.
 	Memory []byte
-	// Globals are the values of the module's mutable globals, which are all of
-	// i32, in order.
+	// Globals are the values of the module's mutable globals in order. All must be i32.
 	Globals []uint32
 }
 
 // Function is a function that Link adds.
 type Function struct {
-	// Name is what Code calls it by, if it is called.
+	// Name is how Code refers to it.
 	Name string
-	// Replaces is the import, "module.name", whose place it takes: whatever
-	// called that calls it.
+	// Replaces is the import, "module.name", that it replaces in all calls.
 	Replaces string
-	// Export is the name that it is exported by; empty for none. Of the module's
-	// own exports only the memory stays.
+	// Export is the name of its export; empty: it is not exported. Of the module's own
+	// exports only the memory stays.
 	Export string
 	Type   FuncType
-	// Locals are those beside the parameters.
+	// Locals are the locals without the parameters.
 	Locals []ValueType
-	// Code gives the instructions without the closing end. index tells the
-	// number of a function: of an added one by its name, of an import by
-	// "module.name", of one of the module's own by the name that it was exported
-	// by. A name that there is not is told by Link.
+	// Code returns the instructions without the closing end. index returns the number of a
+	// function: an added one by its name, an import by "module.name", one of the module's
+	// own by the name of its export. If it does not exist, Link fails.
 	Code func(index func(name string) uint32) []byte
 }
 
-// Link writes the module anew as l asks. It is an error if the module has state
-// that l cannot tell: written tables, dropped segments, globals of other types.
-// The bytes are the caller's.
+// Link returns the new module. It is an error if the module has state that l does not
+// describe: written tables, dropped segments, globals of other types. The bytes belong to
+// the caller.
 func (m *Module) Link(l Link) ([]byte, error) {
 	if err := m.checkLink(l); err != nil {
 		return nil, err
@@ -58,7 +53,7 @@ func (m *Module) Link(l Link) ([]byte, error) {
 	return w.write(), nil
 }
 
-// linker is what a rewriter needs to link.
+// linker is the state of a rewriter that links.
 type linker struct {
 	Link
 	kept    []Import // of the module's imports
@@ -93,7 +88,7 @@ func (m *Module) checkLink(l Link) error {
 	return nil
 }
 
-// resolve gives every function its new number:
+// resolve assigns the new number of each function:
 //
 //	imports that stay · added imports · the module's own · added functions
 func (w *rewriter) resolve() error {
@@ -193,7 +188,7 @@ func (l *linker) importSection() []byte {
 	return b
 }
 
-// tableSection makes the table longer by what is added.
+// tableSection makes the table longer by the added entries.
 func (l *linker) tableSection(t Table) []byte {
 	added := uint32(len(l.entries))
 	if !t.HasMax {
@@ -202,7 +197,7 @@ func (l *linker) tableSection(t Table) []byte {
 	return appendU32(appendU32([]byte{1, byte(t.Type), 1}, t.Min+added), t.Max+added)
 }
 
-// element appends the segment that fills what is added to the table.
+// element appends the segment that fills the added entries.
 func (l *linker) element(b []byte, at uint32) []byte {
 	b = appendSigned(append(b, 0, opI32Const), int64(int32(at)))
 	b = appendU32(append(b, opEnd), uint32(len(l.entries)))
@@ -250,10 +245,10 @@ func (l *linker) exportSection(old, added []Export) []byte {
 	return b
 }
 
-// gap is how many zero bytes cost no more than a segment of their own.
+// gap is how many zero bytes cost no more than another segment.
 const gap = 8
 
-// dataSection holds what is not zero.
+// dataSection writes the bytes that are not zero.
 func (l *linker) dataSection() []byte {
 	count := uint32(0)
 	var b []byte
@@ -263,7 +258,7 @@ func (l *linker) dataSection() []byte {
 			at++
 			continue
 		}
-		end, zeros := at+1, 0 // end is behind the last byte that is not zero
+		end, zeros := at+1, 0 // end is after the last byte that is not zero
 		for i := end; i < len(memory) && zeros <= gap; i++ {
 			if memory[i] == 0 {
 				zeros++

@@ -62,14 +62,14 @@ func bytesOf(types []ValueType) []byte {
 	return b
 }
 
-// Import is a function that the module needs; nothing else can be imported.
+// Import is an imported function. Other imports are refused.
 type Import struct {
 	Module, Name string
 	Type         FuncType
 	typeIndex    uint32
 }
 
-// Kind is what an export is, by its byte in the binary format.
+// Kind is the kind of an export, by its byte in the binary format.
 type Kind byte
 
 // The kinds of exports.
@@ -80,7 +80,7 @@ const (
 	GlobalKind   Kind = 3
 )
 
-// Export is something that the module offers, with its index among its kind.
+// Export is an export, with its index among its kind.
 type Export struct {
 	Name  string
 	Kind  Kind
@@ -90,7 +90,7 @@ type Export struct {
 // Memory is the module's linear memory, in pages.
 type Memory struct {
 	MinPages, MaxPages uint32
-	HasMax             bool // else MaxPages is 65536, all that there can be
+	HasMax             bool // otherwise MaxPages is 65536, the most of all memories
 }
 
 // Table is a table of references.
@@ -107,8 +107,8 @@ type Global struct {
 	init    constant
 }
 
-// constant is an instruction that gives an initial value: one of the consts,
-// ref.null, ref.func or global.get.
+// constant is an instruction for an initial value: one of the consts, ref.null, ref.func or
+// global.get.
 type constant struct {
 	start, end int // in the file, the closing end included
 	op         byte
@@ -116,9 +116,8 @@ type constant struct {
 	value      int64  // of i32.const
 }
 
-// element is an element segment: its form (bit 0: not active, bit 1: has a
-// table index or is declarative, bit 2: its entries are constants) and where
-// its entries are.
+// element is an element segment. Bits of its form: 0: not active; 1: has a table index or is
+// declarative; 2: its entries are constants.
 type element struct {
 	form       uint32
 	table      uint32
@@ -139,8 +138,7 @@ type segment struct {
 	start, end int // of its bytes
 }
 
-// custom is a custom section: its name, where it is, its content after the name,
-// and the position (see sectionOrder) that it follows.
+// custom is a custom section. It follows the section with the rank after (see rank).
 type custom struct {
 	name       string
 	start, end int // whole content, name included
@@ -205,7 +203,7 @@ const (
 	sectionTag       = 13
 )
 
-// sectionOrder are the sections as they must follow one another.
+// sectionOrder is the required order of the sections.
 var sectionOrder = [...]byte{
 	sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal, sectionExport,
 	sectionStart, sectionElement, sectionDataCount, sectionCode, sectionData,
@@ -216,7 +214,7 @@ var sectionNames = [...]string{
 	"global section", "export section", "start section", "element section", "code section", "data section", "data count section",
 }
 
-// rank is a section's place in sectionOrder, from 1, or 0 if there is none such.
+// rank is a section's position in sectionOrder, from 1; 0: the section is unknown.
 func rank(id byte) int {
 	switch {
 	case id >= sectionType && id <= sectionElement:
@@ -231,9 +229,9 @@ func rank(id byte) int {
 	return 0
 }
 
-// Parse reads a module. Every refusal is one line that goes on after the name
-// of the module's file ("is …", "needs …") and says what is wrong where, or what
-// to do. The Module borrows the bytes.
+// Parse parses a module. Every error is one line that continues the name of the module's file
+// ("is …", "needs …") and says what is wrong and where, or what to do. The Module borrows the
+// bytes.
 func Parse(wasm []byte, limits Limits) (*Module, error) {
 	if err := checkHeader(wasm, limits); err != nil {
 		return nil, err
@@ -485,7 +483,7 @@ func (m *Module) readImports(r *reader) {
 			}
 			i.Type = m.types[i.typeIndex]
 		case 1, 3:
-			r.refuse("imports %.100q, which is no function: only functions can be imported", i.Module+"."+i.Name)
+			r.refuse("imports %.100q, which is not a function: only functions can be imported", i.Module+"."+i.Name)
 		case 2:
 			r.refuse("imports its memory (%.100q): build it so that it has and exports its own", i.Module+"."+i.Name)
 		case 4:
@@ -600,7 +598,7 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 		r.take(8)
 	case opVector:
 		if sub := r.byte(); sub != vecConst {
-			r.fail("an initial value that is no constant (%#x %#x)", c.op, sub)
+			r.fail("an initial value that is not a constant (%#x %#x)", c.op, sub)
 		}
 		r.take(16)
 	case opGlobalGet:
@@ -617,7 +615,7 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 		c.index = m.functionIndex(r)
 		m.addToTable(c.index)
 	default:
-		r.fail("an initial value that is no constant (%#x)", c.op)
+		r.fail("an initial value that is not a constant (%#x)", c.op)
 	}
 	if end := r.byte(); r.err == nil && end != opEnd {
 		switch end {

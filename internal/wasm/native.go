@@ -2,14 +2,13 @@ package wasm
 
 import "math"
 
-// native counts what a compiler may keep of a function on the native stack. It
-// gives each value that it has to keep a slot of its own, which no other value
-// gets after it (so does wazero v1.12), so what counts is not how many values live
-// at once, but how many there are. To be sure, every one is taken to be kept:
+// native counts the values that a compiler may keep on the native stack for a function. It
+// gives each such value a slot that no other value uses later (as wazero v1.12 does). So
+// all values count, not only those that live at once:
 //
 //	each local, and each result of an instruction, a block or a call
-//	each local once more at each place where ways with different values of it
-//	meet: at the end of a block, or the beginning of a loop, that sets it
+//	each local again wherever paths with different values of it join: at the end of
+//	a block or the beginning of a loop that sets it
 type native struct {
 	values int64
 	sets   int64 // instructions that set a local, so far
@@ -30,7 +29,7 @@ func (n *native) call(a arity) {
 	n.wide = n.wide || a.wide
 }
 
-// meet counts what is different after the ways through a block.
+// meet counts the values that differ after the paths through a block.
 func (n *native) meet(locals int, block frame) {
 	n.values += min(int64(locals), n.sets-block.sets) + 2
 }
@@ -50,8 +49,8 @@ func (c *coder) measureFrame(f *function, index int) {
 	f.frame = uint32(min(bytes, math.MaxInt32))
 }
 
-// nativeValues are how many values each instruction makes, apart from those of
-// calls and blocks, which have types of their own.
+// nativeValues is the number of values that each instruction makes. Calls and blocks have
+// types and are counted by them.
 var nativeValues = nativeTable()
 
 func nativeTable() (t [256]uint8) {

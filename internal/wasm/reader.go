@@ -26,7 +26,7 @@ func (r *reader) failAt(pos int, format string, args ...any) {
 	}
 }
 
-// refuse keeps a refusal of something that is well-formed: what, and what to do.
+// refuse records the refusal of a well-formed module, with what to do.
 func (r *reader) refuse(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
@@ -119,7 +119,7 @@ func (r *reader) count(what string, limit, size int) int {
 func (r *reader) name() string {
 	b := r.take(r.u32())
 	if !utf8.Valid(b) {
-		r.fail("a name is no UTF-8 text")
+		r.fail("a name is not UTF-8 text")
 		return ""
 	}
 	return string(b)

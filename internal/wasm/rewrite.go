@@ -5,88 +5,81 @@ import (
 	"strings"
 )
 
-// Options of Rewrite. The zero value asks for nothing: the result is the same
-// module in shortest form, without debug information.
+// Options of Rewrite. With the zero value the result is the same module in its shortest form,
+// without debug information.
 type Options struct {
-	// Fuel counts the module's work down and calls a host function when it is
-	// used up; nil counts nothing.
+	// Fuel counts the module's work, and calls a host function when the fuel is spent. nil:
+	// nothing is counted.
 	Fuel *FuelImport
-	// MaxStack is how many bytes of native stack, at most 1 GiB, calls may take
-	// at once; 0 leaves that to the engine. What a call takes is not known before
-	// it is compiled, so the module counts the most that it can be, for each
-	// function on a cycle of calls or with a large frame; the others together take
-	// no more than 32 KiB, which are not bounded. At the bound it asks Stack, if
-	// that is given, and goes on with what that says; without, or if that is too
-	// much, it traps with unreachable, and the exported depth is above MaxStack,
-	// which it never is otherwise. After a trap of any kind the depth is what it
-	// was there: the host must set it back to 0.
+	// MaxStack limits the native stack of all active calls, in bytes, at most 1 GiB; 0
+	// leaves it to the engine. The size of a frame is not known before compilation. So the
+	// module counts the largest possible frame of each function on a cycle of calls or with
+	// a large frame. Other functions together take at most 32 KiB, which are not counted.
+	// At the limit the module asks Stack, if given, and continues with its answer.
+	// Otherwise, or if that is too much, it traps with unreachable, and only then the
+	// exported depth is above MaxStack. After a trap the host must reset the depth to 0.
 	MaxStack uint32
 	Stack    *StackImport
-	// MemoryMaxPages replaces the declared maximum of the memory; 0 leaves it.
-	// Whoever raises it must refuse growth beyond the declared one himself.
+	// MemoryMaxPages replaces the declared maximum of the memory; 0 keeps it. A caller that
+	// raises it must refuse growth beyond the declared maximum.
 	MemoryMaxPages uint32
-	// TableMax is how far a table may grow that does not begin with more; 0
-	// leaves it as declared.
+	// TableMax is the limit to which a table may grow, unless it is larger at first; 0 keeps
+	// the declared one.
 	TableMax uint32
-	// Prefix, if not empty, exports what a host needs to bring an instance back
-	// to an earlier state, under names that begin with it: every mutable global,
-	// fuel, depth. No name that the module itself exports may begin with it.
+	// Prefix, if not empty, exports what a host needs to restore an instance, under names
+	// that begin with it: every mutable global, fuel, depth. The module's own exports must
+	// not begin with it.
 	Prefix string
-	// Detach takes the active data segments and the start function out of the
-	// module, for the host to apply once: instances that are brought to a later
-	// state anyhow are then made fast. It needs a Prefix.
+	// Detach removes the active data segments and the start function from the module. The
+	// host applies them once, so instances that are restored to a later state are made
+	// fast. It needs a Prefix.
 	Detach bool
-	// Alike leaves out what code does not depend on, so that modules which differ
-	// in their data, in the names of their exports and in how much memory they begin
-	// with become equal: functions are exported by Prefix and their number among the
-	// exports, and the memory begins with nothing, for the host to grow it to what
-	// Memory tells before anything runs. It needs Detach.
+	// Alike removes what code does not depend on. Modules become equal that differ only in
+	// their data, the names of their exports and the size of their memory: functions are
+	// exported as Prefix and a number, and the memory begins with no page. The host grows
+	// it to Memory's size before any code runs. It needs Detach.
 	Alike bool
 }
 
-// FuelImport names the host function () -> i32 that is called when fuel is used
-// up, and answers how much there is from then on (more than 0).
+// FuelImport names the host function () -> i32 that is called when the fuel is spent. It
+// returns the fuel from then on (more than 0).
 //
-// A unit is a pass through a loop or a call of a function, and one more for every
-// 64 ns that the heaviest way through it takes at worst (inner loops not
-// included), charged before it is run; code that takes much is charged in parts,
-// and a bulk operation one unit for every 128 bytes or 16 table elements.
-// So between two calls of the host there is at most a slice of units, and one
-// part of code or one bulk operation. When the host function is called the fuel is
-// negative: what was used beyond the last slice. It is also called whenever memory
-// was to grow, as the pages that come by that take time when they are touched; the
-// fuel is then what is left.
+// A unit is a pass through a loop or a call of a function, and one more for every 64 ns that
+// the heaviest path through it takes at worst, without inner loops. It is charged before the
+// code runs. Long code is charged in parts, and a bulk operation one unit for every 128
+// bytes or 16 table elements. So between two calls of the host there is at most a slice of
+// units, and one part of code or one bulk operation. When the host function is called, the
+// fuel is negative by what was used beyond the slice. The function is also called when
+// memory grows, as new pages take time when they are written; the fuel is then what is left.
 type FuelImport struct{ Module, Name string }
 
-// StackImport names the host function () -> i32 that answers how many bytes of
-// native stack are in use where it is called; more than there can be, if it does
-// not know.
+// StackImport names the host function () -> i32 that returns how many bytes of native stack
+// are in use at its call, or the maximum if it does not know.
 type StackImport struct{ Module, Name string }
 
-// Rewritten tells what Rewrite did. It holds no bytes of the module but Data's,
-// which are borrowed from the bytes that were parsed.
+// Rewritten is what Rewrite did. Only Data borrows from the bytes that were parsed.
 type Rewritten struct {
-	// Globals are the module's own mutable globals in order, each with the name
-	// that it is exported by.
+	// Globals are the module's own mutable globals in order, with the names of their
+	// exports.
 	Globals []ExportedGlobal
-	// Fuel and Depth are the names that the mutable i32 globals are exported by
-	// that hold the fuel left and the stack in use. Fuel begins at 0, so that
-	// the first check asks for a slice. Empty if there is none.
+	// Fuel and Depth are the names of the exported mutable i32 globals with the remaining
+	// fuel and the stack in use; empty: there is none. Fuel begins with 0, so that the first
+	// check asks for a slice.
 	Fuel, Depth string
-	// Start is the name that the start function is exported by, if it was
-	// detached and the module has one: () -> ().
+	// Start is the name of the export of the detached start function () -> (); empty: there
+	// is none.
 	Start string
-	// Exports are the names that functions are exported by, by those that they had.
-	// Nil if they are as they were.
+	// Exports are the new names of exported functions by their old names; nil: they did not
+	// change.
 	Exports map[string]string
-	// Data are the active data segments that were detached, to be written in
-	// this order; a segment that does not fit into the memory is a trap.
+	// Data are the detached active data segments, to be written in this order. A segment
+	// outside of the memory is a trap.
 	Data []DataSegment
-	// FuelChecks and StackChecks count what was inserted.
+	// FuelChecks and StackChecks count the inserted checks.
 	FuelChecks, StackChecks int
 }
 
-// ExportedGlobal is a mutable global and the name that it is exported by.
+// ExportedGlobal is a mutable global and the name of its export.
 type ExportedGlobal struct {
 	Name string
 	Type ValueType
@@ -98,8 +91,8 @@ type DataSegment struct {
 	Bytes  []byte
 }
 
-// Rewrite writes the module anew as the options ask. What it means does not
-// change but for that. The bytes are the caller's.
+// Rewrite returns a new module with the changes of the options, and otherwise with the same
+// meaning. The bytes belong to the caller.
 func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 	o.MaxStack = min(o.MaxStack, 1<<30)
 	w := &rewriter{m: m, Options: o, done: &Rewritten{}}
@@ -112,7 +105,7 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 type rewriter struct {
 	Options
 	m    *Module
-	link *linker // nil but for Link
+	link *linker // only for Link
 	done *Rewritten
 
 	addedIndexes
@@ -134,7 +127,7 @@ type addedIndexes struct {
 	fuel, depth              uint32 // globals
 }
 
-// prepare decides on the indices of what is added.
+// prepare assigns the indexes of all additions.
 func (w *rewriter) prepare() error {
 	m := w.m
 	if err := w.checkNames(); err != nil {
@@ -183,7 +176,7 @@ func (w *rewriter) addHelpers() {
 	}
 }
 
-// addImport adds a function () -> i32 to the imports, and gives its index.
+// addImport adds a function () -> i32 to the imports, and returns its index.
 func (w *rewriter) addImport(module, name string) uint32 {
 	w.added = append(w.added, Import{Module: module, Name: name, typeIndex: uint32(w.typeIndex(FuncType{Results: []ValueType{I32}}))})
 	return uint32(len(w.m.imports) + len(w.added) - 1)
@@ -238,7 +231,7 @@ func (w *rewriter) detach() error {
 		}
 		offset, ok := m.initialI32(s.offset)
 		if !ok {
-			return fmt.Errorf("has a data segment (number %d) whose place is no i32: build it with a current compiler", i)
+			return fmt.Errorf("has a data segment (number %d) whose offset is not an i32: build it with a current compiler", i)
 		}
 		w.done.Data = append(w.done.Data, DataSegment{offset, m.bytes[s.start:s.end:s.end]})
 	}
@@ -541,7 +534,7 @@ func (w *rewriter) elementSection() []byte {
 	return b
 }
 
-// dropsData tells whether the data section can go: it is detached, and no code
+// dropsData reports whether the data section can be removed: it is detached, and no code
 // names a segment.
 func (w *rewriter) dropsData() bool {
 	return w.Detach && w.m.uses&(usesMemoryInit|usesDataDrop) == 0

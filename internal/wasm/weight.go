@@ -1,16 +1,14 @@
 package wasm
 
-// What an instruction weighs is about how many nanoseconds it takes at worst: a
-// division of large numbers, a load that no cache holds, a jump that was not
-// foreseen, a call of the host within. A unit of fuel pays for 1<<unitShift of
-// them. What is typical takes far less, so a slice of fuel lasts less, which costs
-// little: it is refilled more often.
+// The weight of an instruction is about the number of nanoseconds that it takes at worst: a
+// division of large numbers, a load that misses the caches, a mispredicted branch. A unit
+// of fuel stands for 1<<unitShift of them. Typical code takes far less, so a slice of fuel
+// ends sooner. That costs little: it is refilled more often.
 //
-// The entry of a function or of a loop pays for the heaviest way through it that
-// meets no other check, and one unit more. Ways heavier than stretch get checks of
-// their own, of which each pays for a whole stretch behind it. Functions that
-// weigh no more than leafWeight and call nothing are not charged: the call to them
-// pays for that.
+// The entry of a function or of a loop is charged for the heaviest path through it up to
+// another check, and one unit more. A path heavier than stretch gets further checks, each
+// charged for a whole stretch after it. Functions that weigh at most leafWeight and call
+// nothing are not charged: the call is.
 const (
 	unitShift  = 6
 	stretch    = 4 << 10
@@ -18,22 +16,22 @@ const (
 
 	weightPlain     = 1
 	weightMemory    = 128 // a load that misses
-	weightStore     = 32  // stores need not be waited for
-	weightBranch    = 8   // that is not foreseen
+	weightStore     = 32  // the processor does not wait for stores
+	weightBranch    = 8   // mispredicted
 	weightCall      = 256 // and a function that is not charged
 	weightIndirect  = 384
-	weightHost      = 256 // what is done by the host's code
-	weightReference = 128 // to a function, which is looked up there, too
+	weightHost      = 256 // in the code of the host
+	weightReference = 128 // to a function, with its lookup by the host
 	weightBulk      = 128
 	weightVector    = 8
 	weightRoot      = 16
 )
 
-// units is what a way of the given weight costs.
+// units is the fuel for a path of the given weight.
 func units(weight uint32) uint32 { return 1 + weight>>unitShift }
 
-// weights are those of all instructions of one byte; those that begin others have
-// theirs in miscWeight and vectorWeight.
+// weights are those of the instructions of one byte. miscWeight and vectorWeight have those
+// of longer instructions.
 var weights = weightTable()
 
 func weightTable() (t [256]uint16) {
@@ -73,8 +71,8 @@ func weightTable() (t [256]uint16) {
 	return t
 }
 
-// miscWeight is that of a 0xfc instruction. A length that is not known, or large,
-// is paid for when it is.
+// miscWeight is the weight of a 0xfc instruction. A length that is large or not constant is
+// charged when the instruction runs.
 func miscWeight(sub byte) uint32 {
 	switch {
 	case sub < miscMemoryInit:
@@ -85,7 +83,7 @@ func miscWeight(sub byte) uint32 {
 	return weightBulk
 }
 
-// vectorWeight is that of a 0xfd instruction.
+// vectorWeight is the weight of a 0xfd instruction.
 func vectorWeight(sub byte) uint32 {
 	switch sub {
 	case 0xe3, 0xe7, 0xef, 0xf3: // sqrt, div
@@ -98,30 +96,29 @@ func vectorWeight(sub byte) uint32 {
 	return weightVector
 }
 
-// weigh adds an instruction to the way that leads to it, with a check before it
-// if the way would become too heavy.
+// weigh adds an instruction to the current path, with a check before it if the path would
+// become too heavy.
 func (c *coder) weigh(at int, weight uint32) {
 	l := &c.levels[len(c.levels)-1]
-	if l.way+weight > stretch {
+	if l.path+weight > stretch {
 		c.m.splits = append(c.m.splits, at)
-		l.way = 0
+		l.path = 0
 	}
-	l.way += weight
-	l.most = max(l.most, l.way)
+	l.path += weight
+	l.most = max(l.most, l.path)
 }
 
-// leave ends a way: what follows is reached from elsewhere, or never.
-func (c *coder) leave() { c.levels[len(c.levels)-1].way = 0 }
+// endPath ends the current path: the next instruction is reached by a branch, or never.
+func (c *coder) endPath() { c.levels[len(c.levels)-1].path = 0 }
 
-// turn goes from an if's first arm to its second.
-func (c *coder) turn() {
+// enterElse goes from an if's first arm to its second.
+func (c *coder) enterElse() {
 	top, l := &c.frames[len(c.frames)-1], &c.levels[len(c.levels)-1]
-	top.way = max(top.way, l.way)
-	l.way, top.start = top.start, 0
+	top.path = max(top.path, l.path)
+	l.path, top.start = top.start, 0
 }
 
-// close ends a block, where ways come together; a loop is left by its end only,
-// or by a branch to the end of another.
+// close ends a block, where paths join. Branches to a loop go to its beginning.
 func (c *coder) close(top frame) {
 	l := &c.levels[len(c.levels)-1]
 	if top.loop >= 0 {
@@ -129,5 +126,5 @@ func (c *coder) close(top frame) {
 		c.levels = c.levels[:len(c.levels)-1]
 		return
 	}
-	l.way = max(l.way, top.way, top.start)
+	l.path = max(l.path, top.path, top.start)
 }

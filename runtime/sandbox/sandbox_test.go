@@ -507,7 +507,7 @@ func TestHostileModules(t *testing.T) {
 		{"half a module", good[:len(good)/2], "is cut off or damaged"},
 		{"a module of 33 MiB", append([]byte("\x00asm\x01\x00\x00\x00"), make([]byte, 33<<20-8)...), "is 34603008 bytes large, and a module may have 33554432"},
 		{"imported memory", assembleText(t, `(module (import "env" "memory" (memory 1)) (func (export "h")))`), `imports its memory ("env.memory")`},
-		{"imported global", assembleText(t, `(module (import "env" "g" (global i32)) (func (export "h")))`), `imports "env.g", which is no function`},
+		{"imported global", assembleText(t, `(module (import "env" "g" (global i32)) (func (export "h")))`), `imports "env.g", which is not a function`},
 		{"shared memory", assembleText(t, `(module (memory (export "memory") 1 1 shared) (func (export "h")))`), "has a shared memory"},
 		{"64-bit memory", assembleText(t, `(module (memory (export "memory") i64 1) (func (export "h")))`), "has a 64-bit memory"},
 		{"no memory", assembleText(t, `(module (func (export "h")))`), `does not export its memory`},
