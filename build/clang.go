@@ -66,7 +66,7 @@ func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
 	}
 	return b.fromDirectory(name, func(building string) (bool, error) {
 		r := cRun{b, ctx, name, work, clang}
-		good := true
+		allCompiled := true
 		var objects []string
 		for i, file := range files {
 			object := filepath.Join(work, strconv.Itoa(i)+".o")
@@ -74,9 +74,9 @@ func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
 			if err != nil {
 				return false, err
 			}
-			objects, good = append(objects, object), good && ok
+			objects, allCompiled = append(objects, object), allCompiled && ok
 		}
-		if !good {
+		if !allCompiled {
 			return false, nil
 		}
 		return r.link(objects, building, cxx, own)

@@ -162,11 +162,10 @@ func (w *listWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Restore fills an empty store, to which nothing was ever written, from what
-// Backup wrote. It fails if a follower is registered already, since it would
-// miss what is restored, and if a byte of the backup has changed or is
-// missing: then the store holds no keys again. Nothing else may use the store
-// meanwhile.
+// Restore reads a backup into a store that has no commits. It fails if a follower is
+// registered, because it would miss the restored keys. It also fails if a byte of the backup
+// has changed or is missing; then the store has no keys afterwards. Nothing else may use the
+// store meanwhile.
 func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	var err error
 	if waiting := s.local.between(ctx, func() { err = s.restore(ctx, r) }); waiting != nil {
@@ -183,10 +182,10 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	s.followers.mu.Lock()
 	defer s.followers.mu.Unlock()
 	if s.machine.applied > 0 {
-		return fmt.Errorf("it holds %d commits already; restore into a new data directory", s.machine.applied)
+		return fmt.Errorf("it has %d commits: restore into a new data directory", s.machine.applied)
 	}
 	if len(s.followers.all) > 0 {
-		return errors.New("it is in use already; restore before anything follows the store")
+		return errors.New("it is in use: restore before a follower is registered")
 	}
 	mark := s.machine.mark
 	if err := mark.Set(datadir.Position{Restoring: true}); err != nil {
@@ -215,8 +214,8 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// reopenBadger has all that was loaded written into tables: the logs of memtables
-// hold commits in their order and nothing else.
+// reopenBadger makes Badger write the loaded keys to tables: the logs of memtables must have
+// only commits, in their order.
 func (s *Store) reopenBadger() error {
 	if s.dir == "" {
 		return nil
@@ -237,7 +236,7 @@ func (s *Store) load(ctx context.Context, r io.Reader) error {
 	loaded := make(chan error, 1)
 	go func() {
 		err := s.db.Load(lists, 1)
-		lists.CloseWithError(err) // so that the feeding ends
+		lists.CloseWithError(err) // ends loadFrames
 		loaded <- err
 	}()
 	err = s.loadFrames(in, feed)
@@ -248,11 +247,11 @@ func (s *Store) load(ctx context.Context, r io.Reader) error {
 	return err
 }
 
-// restoreAhead bounds what Badger has been given beside the log and has not written,
-// when one batch is under way and one is being gathered.
+// restoreAhead bounds what Badger has got and not yet written to its log: one batch that is
+// being written and one that is being collected.
 var restoreAhead = space.Use{Log: 32 << 20, Table: 32 << 20}
 
-// listDiskUse returns what a list of keys takes of Badger.
+// listDiskUse returns how much of Badger's files a list of keys takes.
 func listDiskUse(payload []byte) (r space.Use, err error) {
 	var list pb.KVList
 	if err := proto.Unmarshal(payload, &list); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkCommit measures durable read-modify-write transactions of a
-// 200-byte value, one of 20,000 keys, at 1, 16 and 64 writers, beside Badger
-// doing the same by itself.
+// 200-byte value, one of 20,000 keys, at 1, 16 and 64 writers, and Badger
+// alone doing the same.
 func BenchmarkCommit(b *testing.B) {
 	value := make([]byte, 200)
 	for _, writers := range []int{1, 16, 64} {
@@ -60,7 +60,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// spread has writers share b.N calls of commit.
+// spread distributes b.N calls of commit over writers.
 func spread(b *testing.B, writers int, commit func(key []byte) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -128,7 +128,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle measures what a request pays that touches nothing.
+// BenchmarkIdle measures the cost of a request without reads and writes.
 func BenchmarkIdle(b *testing.B) {
 	s := mustOpen(b, store.Options{})
 	ctx := b.Context()
@@ -140,8 +140,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen measures opening, writing once and closing: in memory as tests
-// of the rooms above do, on disk as a command beside no server does.
+// BenchmarkOpen measures opening, one write and closing: in memory, as in tests of other
+// packages, and on disk, as for a command without a server.
 func BenchmarkOpen(b *testing.B) {
 	for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {
 		b.Run(name, func(b *testing.B) {
@@ -159,7 +159,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkMark compares durable commits with those that write no mark, in turn.
+// BenchmarkMark compares durable commits with and without a mark, alternately.
 func BenchmarkMark(b *testing.B) {
 	const perRound = 8
 	for _, writers := range []int{1, 16, 64} {
@@ -185,7 +185,7 @@ func BenchmarkMark(b *testing.B) {
 			}
 			for n := 0; b.Loop(); n++ {
 				var took [2]time.Duration
-				for i := range stores { // each is first every other time
+				for i := range stores { // alternate which is first
 					i = (i + n) % 2
 					took[i] = round(stores[i], n)
 				}

@@ -32,7 +32,7 @@ func gate(t *testing.T, s *store.Store) (open func()) {
 	return sync.OnceFunc(func() { close(goOn); <-returned; stop() })
 }
 
-// queued waits until n commits wait behind the gate.
+// queued waits until n commits are queued after the gate.
 func queued(s *store.Store, n int) {
 	for s.Health().Waiting < n {
 		runtime.Gosched()
@@ -66,7 +66,7 @@ func TestQueuedCommitsBecomeOneEntry(t *testing.T) {
 // In a synctest bubble no wait for a turn ends early because the machine is slow.
 func TestOneOfConflictingTransactionsInAnEntryCommitsAndTheOthersRetryInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mustOpen(t, store.Options{Dir: t.TempDir()}) // a sync gives the others time to meet
+		s := mustOpen(t, store.Options{Dir: t.TempDir()}) // during a sync the others queue up
 		openGate := gate(t, s)
 		const writers = 64
 		var done sync.WaitGroup
@@ -288,7 +288,7 @@ func TestAFollowerThatRegistersDuringACommitGetsOrReadsIt(t *testing.T) {
 		found <- read(t, s, "gate")
 		stop()
 	}()
-	for range 1000 { // as long as it must wait, nothing more happens
+	for range 1000 { // while it waits, nothing else happens
 		runtime.Gosched()
 	}
 	openGate()

@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crashChild writes without end, and prints the name of each operation once it
-// was acknowledged. An operation adds one to a counter, writes its own key
-// and, now and then, a value of several pieces; all name the operation.
+// crashChild writes until it is killed, and prints the name of each operation when it is
+// acknowledged. An operation increments a counter, writes its own key and sometimes a value
+// of several pieces; all contain the name of the operation.
 func crashChild(dir, round string) {
 	s, err := store.Open(store.Options{Dir: dir, Window: 50})
 	if err != nil {
@@ -138,8 +138,8 @@ func runAndKill(t *testing.T, dir string, round, killAfter int) (acks []string) 
 	return acks
 }
 
-// checkCrashed checks that all acknowledged operations are there, and that each
-// operation that is there is whole.
+// checkCrashed checks that all acknowledged operations are in the store, and that each
+// operation in it is complete.
 func checkCrashed(t *testing.T, s *store.Store, acked map[string]bool) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx *store.Tx) error {

@@ -41,7 +41,7 @@ func inTables(t testing.TB, dir string, n int, log *slog.Logger) *store.Store {
 	return mustOpen(t, store.Options{Dir: dir, Logger: log})
 }
 
-// lines is a log for any number of goroutines.
+// lines is a log that is safe for concurrent use.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -143,7 +143,7 @@ func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
 	within("get", func(tx *store.Tx) error {
 		_, err := tx.Get([]byte("k0000"))
 		refused("the get itself", err)
-		return nil // a function that does not look at the error changes nothing
+		return nil // a function that ignores the error
 	})
 	for _, reverse := range []bool{false, true} {
 		within(fmt.Sprintf("scan, reverse %t", reverse), func(tx *store.Tx) error {
@@ -302,7 +302,7 @@ func TestACompactionKeepsDamagedTables(t *testing.T) {
 		t.Fatalf("tables: %q", before)
 	}
 	repair := damageBytes(t, before[0], "old")
-	go func() { _, _ = s.Versions() }() // compacts them, if it may
+	go func() { _, _ = s.Versions() }() // compacts them unless the scrubber stops it
 	eventually(t, "the compaction met no damage", func() bool { return !s.Health().Writable })
 	if err := s.Health().Reason; err == nil || !strings.Contains(err.Error(), before[0]) {
 		t.Errorf("health says %v, and %s is damaged", err, before[0])
@@ -369,8 +369,8 @@ func TestTheDamagedFileIsNamed(t *testing.T) {
 	})
 }
 
-// TestNoByteOfAnOpenTableHidesAKey changes bytes of blocks and of the index. Those of a
-// block's checksum are left out: the length of one is found by the checks of whole files.
+// TestNoByteOfAnOpenTableHidesAKey changes bytes of blocks and of the index, except those of
+// checksums: only the checks of whole files detect a changed length of a checksum.
 func TestNoByteOfAnOpenTableHidesAKey(t *testing.T) {
 	sequential(t)
 	tries := 100

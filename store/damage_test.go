@@ -165,7 +165,7 @@ func killedStore(t *testing.T) string {
 	return dir
 }
 
-// contents is all that can be read of a store.
+// contents returns all that can be read of a store.
 func contents(ctx context.Context, s *store.Store) (string, error) {
 	var b strings.Builder
 	err := s.View(ctx, func(tx *store.Tx) error {
@@ -255,8 +255,8 @@ func openDamaged(t *testing.T, whole saved, damage func(dir string)) (string, er
 	return got, err
 }
 
-// Zeros at the end of a table look like an index of no bytes with a right checksum. File
-// systems leave them after a loss of power.
+// Zeros at the end of a table look like an empty index with a right checksum. File systems
+// leave them after a loss of power.
 func TestATableThatEndsInZerosIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s := inTables(t, dir, 300, nil)
@@ -303,8 +303,7 @@ func TestATableThatEndsInZerosIsDamaged(t *testing.T) {
 	}
 }
 
-// A process that ends while a store is opened or closed leaves a log without a byte: in it
-// was nothing.
+// A process that ends while a store is opened or closed may leave an empty log.
 func TestAnEmptyLogIsNotDamage(t *testing.T) {
 	dir := t.TempDir()
 	if err := inTables(t, dir, 300, nil).Close(); err != nil {

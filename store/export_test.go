@@ -69,10 +69,10 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 // Chain returns the hash of all entries of the log, in hexadecimal digits.
 func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
 
-// LeaveMark makes commits from now on write no mark, as those of earlier runners.
+// LeaveMark makes later commits write no mark, as versions without marks do.
 func (s *Store) LeaveMark() { s.betweenEntries(func() { s.machine.mark = &datadir.Mark{} }) }
 
-// betweenEntries runs fn where the machine is touched.
+// betweenEntries runs fn on the goroutine that uses the machine.
 func (s *Store) betweenEntries(fn func()) {
 	if err := s.local.between(context.Background(), fn); err != nil {
 		panic(err)

@@ -126,7 +126,7 @@ func TestUnfinishedBlobsAreRemovedAtOpen(t *testing.T) {
 	}
 }
 
-// fill writes some of everything.
+// fill writes values and blobs of all kinds.
 func fill(t *testing.T, s *store.Store) {
 	t.Helper()
 	for i := range 30 {
@@ -252,7 +252,7 @@ func TestABackupUnderLoadIsOneSnapshot(t *testing.T) {
 	<-done
 }
 
-// A slow backup must keep the log's records of the window as of its beginning.
+// A slow backup must keep the log's records of the window at its start.
 func TestABackupMayTakeLongerThanTheWindow(t *testing.T) {
 	sequential(t)
 	o := store.Options{Dir: t.TempDir(), Window: 5}
@@ -414,7 +414,7 @@ func TestOpeningAuditsTheLog(t *testing.T) {
 	}
 }
 
-// The hashes are for good: a node of another version must come to the same.
+// The hashes must not change: nodes of other versions must compute the same.
 func TestTheSameEntriesGiveTheSameChain(t *testing.T) {
 	const want = "85944cfb349feecce9030f81da28f96ff49acd874ecc81526537e78f6d1b7228"
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
@@ -450,7 +450,7 @@ func TestVersionsOlderThanTheWindowAreDiscarded(t *testing.T) {
 }
 
 // overwrite makes commits that each write one of a few keys, closes the store,
-// which writes a table, and returns what it held.
+// which writes a table, and returns its content.
 func overwrite(t *testing.T, s *store.Store, keys, commits int) string {
 	t.Helper()
 	for i := range commits {

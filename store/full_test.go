@@ -26,7 +26,7 @@ type disk struct {
 // smallDisks are the file systems that tests fill.
 var smallDisks = []string{"tmpfs", "ext4"}
 
-// onSmallDisks runs test on file systems of so many bytes.
+// onSmallDisks runs test on file systems of that many bytes.
 func onSmallDisks(t *testing.T, kinds []string, size int64, test func(t *testing.T, d *disk)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) { test(t, mountDisk(t, kind, size)) })
@@ -66,7 +66,7 @@ func mountDisk(t *testing.T, kind string, size int64) *disk {
 	return &disk{t, dir}
 }
 
-// fill writes a file until not a byte more fits.
+// fill writes a file until the disk is full.
 func (d *disk) fill() {
 	f, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestWritesAreRefusedWhileOtherFilesFillTheDisk(t *testing.T) {
 	})
 }
 
-// A ramfs reserves nothing and does not tell how much is free.
+// A ramfs does not support reservation, and does not report its free space.
 func TestAStoreWorksOnAFileSystemWithoutReservation(t *testing.T) {
 	d := mountDisk(t, "ramfs", 0)
 	s := d.mustOpen()
@@ -333,7 +333,7 @@ func TestADiskThatFillsRepeatedlyLosesNoCommit(t *testing.T) {
 		for range rounds {
 			waitForCommits(t, s, 200+r.IntN(300))
 			d.fill()
-			for refusals := 0; refusals < 20; { // none passes once it is full
+			for refusals := 0; refusals < 20; { // until writes are refused reliably
 				if _, err := s.Update(t.Context(), setter("probe", "1")); err != nil {
 					refusals++
 				}
@@ -369,7 +369,7 @@ func TestADiskThatFillsRepeatedlyLosesNoCommit(t *testing.T) {
 	})
 }
 
-// waitForCommits returns after n more commits, or when it has taken long.
+// waitForCommits returns after n more commits, or after a time limit.
 func waitForCommits(t *testing.T, s *store.Store, n int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"runner.example/store"
 )
 
-// wrote opens the store in dir, makes commits, has more done to it and closes it.
+// wrote opens the store in dir, makes commits, calls more with it and closes it.
 func wrote(t *testing.T, dir string, commits int, more ...func(*store.Store)) {
 	t.Helper()
 	s, err := store.Open(store.Options{Dir: dir})
@@ -119,7 +119,7 @@ func TestALogThatEndsBeforeTheMarkIsRefused(t *testing.T) {
 	mustRefuse(t, dir, "commit 3 is the last that can be read, and commit 4 was acknowledged")
 }
 
-// After a loss of power the mark may be behind.
+// After a loss of power the mark may be older than the log.
 func TestTheLogMayBeAheadOfTheMark(t *testing.T) {
 	for _, ahead := range []int{0, 1, 2, 50} {
 		dir := t.TempDir()

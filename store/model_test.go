@@ -14,7 +14,7 @@ import (
 )
 
 // TestRandomTransactionsMatchAMap runs random transactions, one at a time,
-// on a store and on a map, and reopens the store on disk now and then.
+// on a store and on a map, and sometimes reopens the store on disk.
 func TestRandomTransactionsMatchAMap(t *testing.T) {
 	for kind, dir := range map[string]string{"disk": t.TempDir(), "memory": ""} {
 		t.Run(kind, func(t *testing.T) {
@@ -61,7 +61,7 @@ func (p *program) close() {
 	}
 }
 
-// Keys of few letters meet often; those with 0xff and 0x00 lie at the ends of
+// Keys of few letters are often equal; those with 0xff and 0x00 are at the ends of
 // prefixes.
 var (
 	keys     = rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 1, 4, -1)
@@ -72,7 +72,7 @@ var (
 	values   = rapid.OneOf(short, short, short, short, short, short, short, short, short, long)
 )
 
-// transaction runs one random transaction; some are given up.
+// transaction runs one random transaction; some end with an error.
 func (p *program) transaction() {
 	giveUp := errors.New("given up")
 	model := maps.Clone(p.model)

@@ -12,7 +12,7 @@ import (
 	"runner.example/store"
 )
 
-// filesBelow returns the files below dir with what is in them.
+// filesBelow returns the files below dir with their content.
 func filesBelow(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -49,8 +49,8 @@ func salvage(t testing.TB, dir string) *store.Salvaged {
 	return s
 }
 
-// TestSalvageReportsEveryLoss damages stores and compares what is salvaged with what
-// was in them: what is not right must be doubtful.
+// TestSalvageReportsEveryLoss damages stores and compares the salvaged keys with the
+// original ones: a wrong key must be doubtful.
 func TestSalvageReportsEveryLoss(t *testing.T) {
 	sequential(t)
 	tries := 25

@@ -269,8 +269,8 @@ func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *te
 	})
 }
 
-// Requests of seconds beside imports that never pause: each import is as large
-// as one may be, so that the window holds a few of them and more wait.
+// Transactions of seconds during continuous imports: each import has the largest size of a
+// transaction, so that the window has a few of them and more are queued.
 func TestLongTransactionsSurviveBulkCommitsOfOtherKeys(t *testing.T) {
 	sequential(t)
 	commits := store.Seq(12)
@@ -431,8 +431,8 @@ type act struct {
 }
 
 // TestRandomHistoriesAreSerializable runs random transactions
-// at once, and then again one by one on a map, in the order of the log. Each
-// must see what it saw.
+// concurrently, and then one by one on a map, in the order of the log. Each must read the
+// same again.
 func TestRandomHistoriesAreSerializable(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{Window: 2})
@@ -496,7 +496,7 @@ func randomActs(r *rand.Rand, id string) []act {
 	return acts
 }
 
-// perform runs the plan in tx, noting what is seen, and signs with id.
+// perform runs the plan in tx, records what it reads, and writes id.
 func perform(tx *store.Tx, plan []act, id string) error {
 	for i := range plan {
 		a := &plan[i]

@@ -31,8 +31,8 @@ func each(t *testing.T, test func(t *testing.T, open func(store.Options) *store.
 	}
 }
 
-// sequential leaves a test out of the short form, which is that of the race detector:
-// the test does one thing after the other, and takes long with it.
+// sequential skips a test with -short, which the race detector runs: the test has no
+// concurrency, and is slow with it.
 func sequential(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -64,7 +64,7 @@ func update(t testing.TB, s *store.Store, fn func(*store.Tx) error) store.Seq {
 	return seq
 }
 
-// put sets keys to values, given in turn.
+// put sets keys to values, given alternately.
 func put(t testing.TB, s *store.Store, pairs ...string) store.Seq {
 	t.Helper()
 	return update(t, s, func(tx *store.Tx) error {
@@ -259,7 +259,7 @@ func TestAScanSeesWritesOfItsLoopAheadOfIt(t *testing.T) {
 				}
 				got = append(got, string(item.Key))
 				switch string(item.Key) {
-				case "k2": // k1 lies behind going up, k3 ahead
+				case "k2": // ascending, k1 is passed already and k3 is ahead
 					err = errors.Join(tx.Set([]byte("k1"), nil), tx.Set([]byte("k3"), nil))
 				case "k3":
 					err = tx.Delete([]byte("k6"))
@@ -640,7 +640,7 @@ func copyDescriptors(t *testing.T, dir string) (n int) {
 	for _, e := range open {
 		path, err := os.Readlink("/proc/self/fd/" + e.Name())
 		if err != nil || !strings.HasPrefix(path, dir) {
-			continue // closed meanwhile, or of others
+			continue // closed meanwhile, or not below dir
 		}
 		fd, err := strconv.Atoi(e.Name())
 		if err != nil {

@@ -15,10 +15,10 @@ import (
 // Badger's write-ahead log of a memtable is a header and entries, then zeros:
 //
 //	key id, 8 | initial vector, 12 | entries
-//	entry = meta, 1 | user meta, 1 | length of key | length of value | end of life |
+//	entry = meta, 1 | user meta, 1 | length of key | length of value | expiry |
 //	        key | value | CRC-32C of all before, 4
 //
-// The lengths and the end of life are varints. A commit is entries with the bit
+// The lengths and the expiry are varints. A commit is entries with the bit
 // walTx in meta and one with walEnd, whose value is the version in digits.
 const (
 	LogExt  = ".mem"
@@ -135,7 +135,7 @@ func (w *wal) readTail(f *os.File) error {
 
 // findEnd returns the newest commit whose end is in b, 0 if there is none.
 func findEnd(b []byte) (newest uint64) {
-	const head = 5 // meta, user meta, two lengths and the end of life, a byte each
+	const head = 5 // meta, user meta, two lengths and the expiry, a byte each
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte(walEndKey))
 		if i < 0 {

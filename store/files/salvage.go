@@ -395,8 +395,8 @@ func (v *Salvage) mayBeEntry(b []byte) bool {
 		}
 		lengths[i], at = n, at+size
 	}
-	key, value, life := lengths[0], lengths[1], lengths[2]
-	if key <= walVersion || key > walMaxKey || value > uint64(v.MaxValueSize) || life != 0 || int(key+value) > len(b)-at {
+	key, value, expiry := lengths[0], lengths[1], lengths[2]
+	if key <= walVersion || key > walMaxKey || value > uint64(v.MaxValueSize) || expiry != 0 || int(key+value) > len(b)-at {
 		return false
 	}
 	return b[at] == walEndKey[0] || bytes.IndexByte(v.KeyStarts, b[at]) >= 0
