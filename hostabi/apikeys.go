@@ -8,7 +8,7 @@ import (
 	"runner.example/keystore"
 )
 
-// authority is in whose name an operation acts: the caller's, always.
+// authority returns the authority of an operation: always the caller's.
 func (c *Call) authority() keystore.Authority {
 	return keystore.Authority{
 		Schema:         c.Host.Schema,
@@ -74,8 +74,8 @@ func revokeAPIKey(c *Call, args *arguments) (any, error) {
 	return c.Host.Keystore.Revoke(c.Tx, c.authority(), id)
 }
 
-// optionalSeconds gives a time span that a guest says in whole seconds, and
-// whether it is there. What is longer than a Duration can be is as long as one.
+// optionalSeconds returns a time span in whole seconds, and whether it is present. A longer
+// one than a Duration can be is cut to that.
 func (a *arguments) optionalSeconds(name string) (time.Duration, bool) {
 	const most = math.MaxInt64 / int64(time.Second)
 	n, ok := a.optionalWhole(name)

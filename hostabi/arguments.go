@@ -18,32 +18,31 @@ import (
 	"runner.example/internal/fault"
 )
 
-// maxDepth is how deep JSON from a guest may nest, and maxMembers how many members an
-// operation's arguments may have: none knows so many.
+// maxDepth is how deep JSON from a guest may nest. maxMembers is how many members an
+// operation's arguments may have; no operation has as many.
 const (
 	maxDepth   = 64
 	maxMembers = 64
 )
 
-// tokenUnits is what reading a token of JSON costs, in units of a cost.Meter; its bytes
-// come on top.
+// tokenUnits is the cost of reading a token of JSON, in units of a cost.Meter, beside that
+// of its bytes.
 const tokenUnits = 64
 
-// arguments are the members of the one JSON object an operation is called with.
-// Each is asked for by name and type; the first mistake is kept, and what
-// nobody asked for is one. Members that are null count as left out. The texts
-// lie in the guest's memory: what outlives the host call is copied.
+// arguments are the members of the JSON object that an operation is called with. Each is
+// read by name and type. The first error is kept; a member that is never read is an error
+// too. A member that is null counts as absent. The texts are guest memory: what outlives
+// the host call must be copied.
 type arguments struct {
 	members map[string]jsontext.Value
 	meter   *cost.Meter
 	known   []string
-	mistake error
+	err     error
 }
 
-// readArguments reads the object; no text at all is the empty one. It refuses
-// what JSON from a guest must not hold, at any depth: invalid UTF-8, repeated
-// members, too much nesting, more than one value. m counts what is read here and of
-// the members; when it fails so does the reading.
+// readArguments reads the object; an empty text is an empty object. It refuses invalid
+// UTF-8, repeated members and too deep nesting at any depth, and more than one value. m
+// counts the work, that of reading members included; its error ends the reading.
 func readArguments(text []byte, m *cost.Meter) (*arguments, error) {
 	if len(text) == 0 {
 		return &arguments{}, nil
@@ -85,13 +84,13 @@ func readArguments(text []byte, m *cost.Meter) (*arguments, error) {
 	return a, nil
 }
 
-// reading reads tokens that a meter counts.
+// reading reads tokens, and a meter counts them.
 type reading struct {
 	*jsontext.Decoder
 	meter *cost.Meter
 }
 
-// readMember gives the text of the value that comes next.
+// readMember returns the text of the next value.
 func readMember(dec reading, text []byte) (jsontext.Value, error) {
 	start, depth := dec.InputOffset(), dec.StackDepth()
 	for {
@@ -104,7 +103,7 @@ func readMember(dec reading, text []byte) (jsontext.Value, error) {
 	}
 }
 
-// readRest reads on to the end of the one value that text is.
+// readRest reads to the end of the value, which must be the end of the text.
 func readRest(dec reading) error {
 	for {
 		if err := readToken(dec); err != nil {
@@ -141,7 +140,7 @@ func notJSON(err error) error {
 	return invalid("arguments are not JSON")
 }
 
-// take gives a member's JSON, nil when it is left out.
+// take returns a member's JSON, or nil if it is absent.
 func (a *arguments) take(name string) jsontext.Value {
 	a.known = append(a.known, name)
 	raw := a.members[name]
@@ -152,12 +151,12 @@ func (a *arguments) take(name string) jsontext.Value {
 }
 
 func (a *arguments) wrong(format string, args ...any) {
-	if a.mistake == nil {
-		a.mistake = invalid(format, args...)
+	if a.err == nil {
+		a.err = invalid(format, args...)
 	}
 }
 
-// text gives a string that must be there.
+// text returns a required string.
 func (a *arguments) text(name string) string {
 	s, ok := a.optionalText(name)
 	if !ok {
@@ -166,7 +165,7 @@ func (a *arguments) text(name string) string {
 	return s
 }
 
-// optionalText gives a string and whether it is there.
+// optionalText returns a string and whether it is present.
 func (a *arguments) optionalText(name string) (string, bool) {
 	raw := a.take(name)
 	if raw == nil {
@@ -181,7 +180,7 @@ func (a *arguments) optionalText(name string) (string, bool) {
 	return string(s), true
 }
 
-// optionalTexts gives a list of strings, nil when it is left out.
+// optionalTexts returns a list of strings, or nil if it is absent.
 func (a *arguments) optionalTexts(name string) []string {
 	raw := a.take(name)
 	if raw == nil {
@@ -194,7 +193,7 @@ func (a *arguments) optionalTexts(name string) []string {
 	return texts
 }
 
-// optionalWhole gives a whole number and whether it is there.
+// optionalWhole returns a whole number and whether it is present.
 func (a *arguments) optionalWhole(name string) (int64, bool) {
 	const most = 1 << 53 // beyond it a float64 is no longer exact
 	raw := a.take(name)
@@ -209,7 +208,7 @@ func (a *arguments) optionalWhole(name string) (int64, bool) {
 	return int64(n), true
 }
 
-// optionalObject gives a copy of the JSON of an object, nil when it is left out.
+// optionalObject returns a copy of the JSON of an object, or nil if it is absent.
 func (a *arguments) optionalObject(name string) json.RawMessage {
 	raw := a.take(name)
 	if raw != nil && raw[0] != '{' {
@@ -219,7 +218,7 @@ func (a *arguments) optionalObject(name string) json.RawMessage {
 	return json.RawMessage(bytes.Clone(raw))
 }
 
-// end returns the first mistake; call it when every member was asked for.
+// end returns the first error. Call it after all members are read.
 func (a *arguments) end() error {
 	names := make([]string, 0, len(a.members))
 	for name := range a.members {
@@ -227,7 +226,7 @@ func (a *arguments) end() error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if a.mistake != nil {
+		if a.err != nil {
 			break
 		}
 		if !slices.Contains(a.known, name) {
@@ -235,10 +234,10 @@ func (a *arguments) end() error {
 			a.wrong("unknown member %q%s; known: %s", shown, diag.DidYouMean(shown, a.known), strings.Join(a.known, ", "))
 		}
 	}
-	return a.mistake
+	return a.err
 }
 
-// shorten keeps a text of the guest's out of a message that has enough of it.
+// shorten cuts a text of the guest for a message.
 func shorten(text string) string {
 	const most = 100
 	if len(text) > most {

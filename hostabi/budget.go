@@ -6,29 +6,29 @@ import (
 	"runner.example/internal/cost"
 )
 
-// Limits bound what one run of a handler may ask of the host. A field that is
-// zero has its default.
+// Limits are what one run of a handler may ask of the host. A field that is zero has its
+// default.
 type Limits struct {
 	// HostCalls counts calls of functions of the module "runner".
 	HostCalls int
-	// MovedBytes counts bytes copied between guest and host, both ways; the
-	// request's body is read once without being counted.
+	// MovedBytes counts bytes copied between guest and host, in both directions. Reading
+	// the request's body once is free.
 	MovedBytes int
 	// StoreOps counts operations of call that reach the store.
 	StoreOps int
-	// Fetches counts requests that are sent to others.
+	// Fetches counts outbound requests.
 	Fetches int
-	// Rows counts rows that operations look at, found or not.
+	// Rows counts rows that operations read, whether they match or not.
 	Rows int
-	// ResponseBytes bounds the body of the answer.
+	// ResponseBytes is the longest body of an answer.
 	ResponseBytes int
 	LogLines      int
 	LogBytes      int
-	// CPU bounds the time on a processor of all runs for one request together.
+	// CPU is the processor time of all runs for one request together.
 	CPU time.Duration
 }
 
-// DefaultLimits returns the limits that hold where nothing else is said.
+// DefaultLimits returns the limits that apply where none is set.
 func DefaultLimits() Limits {
 	return Limits{
 		HostCalls:     1000,
@@ -43,7 +43,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// CPU is the limit of that name, or its default.
+// CPU returns the limit of that name, or its default.
 func (h *Host) CPU() time.Duration { return h.Limits.filled().CPU }
 
 func (l Limits) filled() Limits {
@@ -97,26 +97,24 @@ func (b *budget) reset(in *Input, checkWork func() error) {
 // AddCPU adds processor time that was used outside of the runs of the request.
 func (b *budget) AddCPU(cpu time.Duration) { b.cpu += cpu }
 
-// CPU is how long the runs for this request have been on a processor, and CPULeft how
-// long they still may.
+// CPU returns the processor time that the runs for this request have used.
 func (b *budget) CPU() time.Duration { return b.cpu }
 
-// CPULeft is described with CPU.
+// CPULeft returns the processor time that the runs for this request may still use.
 func (b *budget) CPULeft() time.Duration { return b.limits.CPU - b.cpu }
 
-// Waited is how long the guest has waited, in this run, for what needs no
+// Waited returns how long the guest has waited, in this run, for something that needs no
 // processor.
 func (b *budget) Waited() time.Duration { return b.waited }
 
-// HostCalls is how many functions of the module "runner" this run has called,
-// and Moved how many bytes they have copied beyond the request's body.
+// HostCalls returns how many functions of the module "runner" this run has called.
 func (b *budget) HostCalls() int { return b.hostCalls }
 
-// Moved is described with HostCalls.
+// Moved returns how many bytes this run has copied beyond the request's body.
 func (b *budget) Moved() int { return max(0, b.moved) }
 
-// move counts bytes that are about to be copied and says whether they may be;
-// when not, the budget counts as spent.
+// move counts n bytes that are about to be copied, and reports whether the limit permits
+// them. If not, later calls fail too.
 func (b *budget) move(n int) bool {
 	b.moved += n
 	return b.moved <= b.limits.MovedBytes

@@ -11,24 +11,24 @@ import (
 	"runner.example/schema"
 )
 
-// Host is what host functions work with: the rooms below and the limits of one
-// run. All runs of a release share one Host; nothing changes it.
+// Host is what host functions use: the packages below and the limits of one run. All runs
+// of a release share one Host, which must not be changed.
 type Host struct {
 	Keystore *keystore.Keystore
-	// Entities is how the active schema's rows lie in the store.
+	// Entities maps the rows of the active schema to the store.
 	Entities *entity.Model
-	// Schema is the active one: scopes are judged by it.
+	// Schema is the active schema. Scopes are checked by it.
 	Schema *schema.Schema
 	// Secrets are the declared secrets, and the only ones that guests can read.
 	Secrets secret.Values
-	// Origins are where guests can send requests to, by way of Outbound, which
-	// must be there when one is declared.
+	// Origins are the origins that guests can send requests to, through Outbound. Outbound
+	// must be set if there is any.
 	Origins  outbound.Origins
 	Outbound *outbound.Client
-	// Logger gets the guests' lines and the causes of internal failures. It
-	// must be the redacting one.
+	// Logger gets the guests' lines and the causes of internal errors. It must redact
+	// secrets.
 	Logger *slog.Logger
-	// Limits of one run; the zero value stands for DefaultLimits.
+	// Limits of one run; the zero value means DefaultLimits.
 	Limits Limits
 }
 
@@ -52,12 +52,11 @@ type Call struct {
 	program      program // of a command
 }
 
-// keptResultBytes is the most that a Call keeps, from run to run, for the results
-// of operations.
+// keptResultBytes is the largest buffer for results that a Call keeps between runs.
 const keptResultBytes = 64 << 10
 
-// Begin makes the Call ready for a run: no answer, full budgets, nothing of the
-// run before. The sandbox calls it.
+// Begin prepares the Call for a run: no answer, full budgets, no state of the previous
+// run. The sandbox calls it.
 func (c *Call) Begin() {
 	c.endPending()
 	if c.checkFunc == nil {
@@ -71,14 +70,12 @@ func (c *Call) Begin() {
 	c.program.reset()
 }
 
-// Initializing says whether the guest runs its own initialization, in which
-// every host call but log fails.
+// Initializing sets whether the guest runs its own initialization, in which every host
+// call but log fails.
 func (c *Call) Initializing(yes bool) { c.initializing = yes }
 
-// End ends the operations that are still under way, and writes out what the log
-// holds back: lines without an end, and how many were dropped. The sandbox calls
-// it when the guest does not run again; nothing that the run began goes on after
-// it.
+// End cancels the pending operations and waits for them. Then it logs incomplete lines and
+// the number of dropped ones. The sandbox calls it after the last guest code of a run.
 func (c *Call) End() {
 	c.endPending()
 	c.stdout.flush()

@@ -25,7 +25,7 @@ var hashes = map[string]func() hash.Hash{
 	"SHA-512": sha512.New,
 }
 
-// sumJSON is a digest or a signature, ready to be compared with either form.
+// sumJSON is a digest or a signature in both usual forms.
 type sumJSON struct {
 	Hex    string `json:"hex"`
 	Base64 string `json:"base64"`
@@ -48,7 +48,7 @@ func digest(_ *Call, args *arguments) (any, error) {
 	return sumOf(h.Sum(nil)), nil
 }
 
-// hashUnits is what hashing a byte costs.
+// hashUnits is the cost of hashing a byte.
 const hashUnits = 2
 
 // hashAll hashes data, a part at a time.
@@ -62,8 +62,8 @@ func hashAll(h hash.Hash, data []byte, m *cost.Meter) error {
 	return nil
 }
 
-// sign computes an HMAC (RFC 2104) with a key that is given, or with a declared
-// secret, which the guest then need not see.
+// sign computes an HMAC (RFC 2104) with a given key, or with a declared secret that the
+// guest does not see.
 func sign(c *Call, args *arguments) (any, error) {
 	algorithm := args.algorithm("algorithm")
 	name, named := args.optionalText("secret")
@@ -98,7 +98,7 @@ func sign(c *Call, args *arguments) (any, error) {
 	return sumOf(h.Sum(nil)), nil
 }
 
-// timingSafeEqual takes a time that depends on the lengths alone.
+// timingSafeEqual takes a time that depends only on the lengths.
 func timingSafeEqual(_ *Call, args *arguments) (any, error) {
 	a, b := args.data("a"), args.data("b")
 	if err := args.end(); err != nil {
@@ -109,7 +109,7 @@ func timingSafeEqual(_ *Call, args *arguments) (any, error) {
 	}{subtle.ConstantTimeCompare(a, b) == 1}, nil
 }
 
-// algorithm gives the hash function that a member names.
+// algorithm returns the hash function that a member names.
 func (a *arguments) algorithm(name string) func() hash.Hash {
 	algorithm, ok := hashes[a.text(name)]
 	if !ok {
@@ -119,7 +119,7 @@ func (a *arguments) algorithm(name string) func() hash.Hash {
 	return algorithm
 }
 
-// data gives bytes that must be there.
+// data returns required bytes.
 func (a *arguments) data(name string) []byte {
 	data, ok := a.optionalData(name)
 	if !ok {
@@ -128,11 +128,11 @@ func (a *arguments) data(name string) []byte {
 	return data
 }
 
-// optionalData gives a copy of bytes and whether they are there. They are written
-// as text, which stands for its UTF-8, or as {"base64":"…"} (RFC 4648, section 4).
+// optionalData returns a copy of bytes and whether they are present. They are written as
+// text, for its UTF-8, or as {"base64":"…"} (RFC 4648, section 4).
 func (a *arguments) optionalData(name string) ([]byte, bool) {
 	raw := a.take(name)
-	_ = a.meter.Spend(2 * len(raw)) // the operation ends at the next
+	_ = a.meter.Spend(2 * len(raw)) // its error ends the operation at the next
 	switch {
 	case raw == nil:
 		return nil, false

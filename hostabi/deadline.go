@@ -17,21 +17,21 @@ type Deadline struct {
 	stopped atomic.Bool
 
 	mu     sync.Mutex
-	timed  context.Context // made when somebody waits
+	timed  context.Context // made at the first wait
 	cancel context.CancelFunc
 }
 
-// NewDeadline returns a context that ends at that time, or with parent. Stop it
-// when nobody needs it any more.
+// NewDeadline returns a context that ends at that time, or with parent. Call Stop when it
+// is not needed any more.
 func NewDeadline(parent context.Context, at time.Time) *Deadline {
 	return &Deadline{parent: parent, at: at}
 }
 
-// Deadline is the instant it was made for.
+// Deadline returns the time at which it ends.
 func (d *Deadline) Deadline() (time.Time, bool) { return d.at, true }
 
-// Err says why it has ended, nil before that. It looks at the clock, so it may
-// say so a moment before Done is closed.
+// Err returns why it has ended, or nil before that. It reads the clock, so it may return
+// an error a moment before Done is closed.
 func (d *Deadline) Err() error {
 	if err := d.parent.Err(); err != nil {
 		return err
@@ -45,14 +45,13 @@ func (d *Deadline) Err() error {
 	return context.DeadlineExceeded
 }
 
-// Value has none.
+// Value returns nil.
 func (d *Deadline) Value(any) any { return nil }
 
-// Done is closed when it ends, or is stopped.
+// Done returns a channel that is closed when it ends or is stopped.
 func (d *Deadline) Done() <-chan struct{} { return d.wait().Done() }
 
-// AfterFunc is what package context asks for, so that contexts derived from this
-// one need no goroutine.
+// AfterFunc is called by package context, so that derived contexts need no goroutine.
 func (d *Deadline) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(d.wait(), f) }
 
 func (d *Deadline) wait() context.Context {
@@ -67,11 +66,11 @@ func (d *Deadline) wait() context.Context {
 	return d.timed
 }
 
-// Stop ends it and frees what waiting took.
+// Stop ends it and frees its timer.
 func (d *Deadline) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stopped.Store(true) // before Done is closed: who sees that asks why
+	d.stopped.Store(true) // before Done is closed, because Err is called after it
 	if d.cancel != nil {
 		d.cancel()
 	}

@@ -5,7 +5,7 @@ import (
 	"runner.example/internal/fault"
 )
 
-// Errno gives the number a guest sees for a fault of a host call.
+// Errno returns the number that a guest sees for a fault of a host call.
 func Errno(code fault.Code) abi.Errno {
 	if e, ok := errnos[code]; ok {
 		return e
@@ -13,8 +13,8 @@ func Errno(code fault.Code) abi.Errno {
 	return abi.Internal
 }
 
-// errnos holds every code, also those that only HTTP answers use: a room below
-// may come to answer a host call with any of them.
+// errnos has every code, also those that only HTTP answers use today: any package below
+// may return any of them.
 var errnos = map[fault.Code]abi.Errno{
 	fault.NotFound:    abi.NotFound,
 	fault.Invalid:     abi.Invalid,

@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// fetchTime is how long a fetch may take that does not say, maxTime what it, or
-	// a sleep, may ask for.
+	// fetchTime is the default timeout of a fetch, maxTime the longest of a fetch or a
+	// sleep.
 	fetchTime = 10 * time.Second
 	maxTime   = 60 * time.Second
-	// maxInFlight is how many requests of a run are under way at the same time; the
-	// others wait for them.
+	// maxInFlight is how many outbound requests of a run are in flight at the same time.
+	// Others wait.
 	maxInFlight = 16
-	// maxHeaderText bounds the JSON of a request's headers.
+	// maxHeaderText is the longest JSON of a request's headers.
 	maxHeaderText = 64 << 10
 )
 
-// fetch sends a request to one of the origins that the schema declares. The part
-// that waits has its own time; the request's bounds it, too.
+// fetch sends a request to one of the origins that the schema declares. It ends with its
+// own timeout or with the request's time.
 func fetch(c *Call, text []byte) (work, error) {
 	args, err := readArguments(text, &c.work)
 	if err != nil {
@@ -63,8 +63,8 @@ func fetch(c *Call, text []byte) (work, error) {
 	return f.fly, nil
 }
 
-// Sent reports whether a run for this request has sent an outbound request: then
-// the handler must not run again, for nobody knows what that has done.
+// Sent reports whether a run for this request has sent an outbound request. Then the
+// handler must not run again, because the request may have had an effect.
 func (c *Call) Sent() bool { return c.sent }
 
 // flight is one fetch, apart from the guest that wants it.
@@ -100,7 +100,7 @@ func (f flight) send(ctx context.Context) (*outbound.Response, error) {
 	return f.client.Do(ctx, f.asker, f.request, f.pending.reserve)
 }
 
-// faultOf gives the fault that an error of outbound is to a guest.
+// faultOf returns the fault that a guest sees for an error of outbound.
 func faultOf(err error) error {
 	e, ok := errors.AsType[*outbound.Error](err)
 	if !ok {
@@ -118,11 +118,11 @@ func faultOf(err error) error {
 	return fault.Wrap(e, code, "%s", e.Detail)
 }
 
-// failedBytes is what a line of logFailed takes in the log beside its values.
+// failedBytes is the size of a line of logFailed in the log beside its values.
 const failedBytes = len(`{"time":"2006-01-02T15:04:05.000Z","level":"WARN","msg":"fetch failed","requestId":"","cause":""}` + "\n")
 
-// logFailed writes, within the run's log budget, why a fetch has failed that went
-// out, if err is of one.
+// logFailed logs the cause, within the run's log budget, if err is of a fetch that was
+// sent.
 func (c *Call) logFailed(err error) {
 	e, ok := errors.AsType[*outbound.Error](err)
 	if !ok || e.Kind == "" {
@@ -172,8 +172,8 @@ func appendResponse(out []byte, r *outbound.Response, m *cost.Meter) ([]byte, er
 	return append(out, `"}}`...), nil
 }
 
-// isText says whether bytes are UTF-8 that JSON does not blow up: a control
-// character takes six bytes there.
+// isText reports whether bytes are UTF-8 with few control characters, which take six bytes
+// each in JSON.
 func isText(b []byte, m *cost.Meter) (bool, error) {
 	controls := 0
 	for part := range slices.Chunk(b, cost.Every) {
@@ -211,13 +211,13 @@ func appendQuoted(out, text []byte, m *cost.Meter) ([]byte, error) {
 	return append(out, '"'), nil
 }
 
-// optionalHeaders gives copies of headers that are written as [[name, value], …].
+// optionalHeaders returns copies of headers, which are written as [[name, value], …].
 func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
 	raw := a.take(name)
 	if raw == nil {
 		return nil
 	}
-	var pairs [][]*string // a null is none
+	var pairs [][]*string // null is not a string
 	wrong := len(raw) > maxHeaderText || json.Unmarshal(raw, &pairs) != nil
 	for _, pair := range pairs {
 		if wrong = wrong || len(pair) != 2 || pair[0] == nil || pair[1] == nil; wrong {
@@ -231,7 +231,7 @@ func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
 	return headers
 }
 
-// optionalTime gives a time that a guest says in seconds, which need not be whole.
+// optionalTime returns a time span in seconds, which may have a fraction.
 func (a *arguments) optionalTime(name string, otherwise, least, most time.Duration) time.Duration {
 	raw := a.take(name)
 	if raw == nil {

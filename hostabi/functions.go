@@ -31,7 +31,7 @@ func Functions() []Function {
 	return all
 }
 
-// body is what a host function does. A negative result is an errno.
+// body implements a host function. A negative result is an errno.
 type body func(c *Call, g guest) int32
 
 var bodies = map[string]body{
@@ -56,19 +56,18 @@ var bodies = map[string]body{
 	"log":                  logText,
 }
 
-// timed are the functions that compute for longer than a look at the clock takes,
-// with arguments that a guest can find; the budgets bound what the others do.
+// timed are the functions that some arguments make compute for longer than reading the
+// clock takes. The budgets limit the others.
 var timed = map[string]bool{
 	"call": true, "call_start": true, "call_take": true, "log": true, "context": true, "response_header": true, "response_error": true,
 	"fd_write": true, "fd_read": true, "environ_get": true, "poll_oneoff": true, "random_get": true,
 }
 
-// slow are the functions that may take long: each looks at the clock first.
+// slow are the functions that may take long: each checks the request's time first.
 var slow = map[string]bool{"call": true, "call_start": true, "call_wait": true, "call_take": true}
 
-// bind puts the checks that all functions share before run. An answer can be
-// given when a budget is spent, and a log has a budget of its own, so that it
-// tells what it dropped.
+// bind adds the checks that all functions share to run. A guest can answer when a budget
+// is spent. The log has its own budget, so that it can report how much it dropped.
 func bind(f abi.Function, run body) Function {
 	answering := strings.HasPrefix(f.Name, "response_")
 	logging := f.Name == "log"
@@ -103,20 +102,19 @@ func bind(f abi.Function, run body) Function {
 	return b
 }
 
-// guest is the other side of one host call: its memory and its arguments, i32
-// words in order.
+// guest is the memory and the arguments of one host call, as i32 words in order.
 type guest struct {
 	memory api.Memory
 	words  []uint64
 }
 
-// longest is the first length that no pointer comes with.
+// longest is more than the length of any buffer.
 const longest = 1 << 31
 
 func (g guest) number(word int) int32 { return api.DecodeI32(g.words[word]) }
 
-// bytes gives the memory that two words name; the slice is the guest's and
-// holds until the host call returns. A length of 0 needs no valid pointer.
+// bytes returns the memory that two words name. The slice is guest memory, valid until the
+// host call returns. With the length 0 any pointer is valid.
 func (g guest) bytes(word int) ([]byte, bool) {
 	at, n := api.DecodeU32(g.words[word]), api.DecodeU32(g.words[word+1])
 	if n == 0 {
@@ -128,42 +126,41 @@ func (g guest) bytes(word int) ([]byte, bool) {
 	return g.memory.Read(at, n)
 }
 
-// give writes a value into the room the guest offered, when it fits, and
-// returns its length.
-func (c *Call) give(room, value []byte) int32 {
-	if len(value) > len(room) {
+// give copies a value to the guest's buffer, if it fits, and returns its length.
+func (c *Call) give(buf, value []byte) int32 {
+	if len(value) > len(buf) {
 		return int32(len(value))
 	}
 	if !c.move(len(value)) {
 		return int32(abi.Limit)
 	}
-	c.copy(room, value)
+	c.copy(buf, value)
 	return int32(len(value))
 }
 
-// maxCopy is how much is copied at once.
+// maxCopy is how many bytes are copied between two checks of the meter.
 const maxCopy = 256 << 10
 
-// copy copies as much of value as there is room for.
-func (c *Call) copy(room, value []byte) {
-	n := min(len(room), len(value))
+// copy copies as much of value as fits in buf.
+func (c *Call) copy(buf, value []byte) {
+	n := min(len(buf), len(value))
 	for ; n > maxCopy && c.work.Spend(maxCopy/4) == nil; n -= maxCopy {
-		copy(room, value[:maxCopy])
-		room, value = room[maxCopy:], value[maxCopy:]
+		copy(buf, value[:maxCopy])
+		buf, value = buf[maxCopy:], value[maxCopy:]
 	}
-	copy(room[:min(n, maxCopy)], value)
+	copy(buf[:min(n, maxCopy)], value)
 }
 
-// givePiece writes what fits of value from offset on and returns how much there
-// was to write.
-func (c *Call) givePiece(room, value []byte, offset int32) int32 {
+// givePiece copies value from offset on as far as it fits, and returns the length of value
+// from offset on.
+func (c *Call) givePiece(buf, value []byte, offset int32) int32 {
 	if offset < 0 {
 		return int32(abi.Invalid)
 	}
 	rest := value[min(int(offset), len(value)):]
-	if !c.move(min(len(room), len(rest))) {
+	if !c.move(min(len(buf), len(rest))) {
 		return int32(abi.Limit)
 	}
-	c.copy(room, rest)
+	c.copy(buf, rest)
 	return int32(len(rest))
 }

@@ -79,41 +79,39 @@ func (g *Guest) Bind(call *Call) {
 	}
 }
 
-// Call is the one that was bound, nil without any.
+// Call returns the Call that is bound, or nil.
 func (g *Guest) Call() *Call { return g.call }
 
-// What a host function panics with to end a run: the guest is unwound and does
-// not run again. The sandbox stays usable after them.
+// A host function panics with these to end a run. The guest does not continue, and the
+// sandbox stays usable.
 var (
 	// ErrTimeOver: the request's time is over.
 	ErrTimeOver = errors.New("the request's time is over")
-	// ErrCPUSpent: the request's runs have had all the processor time that
-	// they may have.
+	// ErrCPUSpent: the request's runs have used all of their processor time.
 	ErrCPUSpent = errors.New("the request's processor time is spent")
 )
 
-// Exit is what proc_exit panics with, by pointer.
+// Exit is the value that proc_exit panics with, by pointer.
 type Exit struct{ Status uint32 }
 
 func (e *Exit) Error() string { return fmt.Sprintf("exited with status %d", e.Status) }
 
-// unwind ends the run with a panic that is meant.
+// unwind ends the run with an intended panic.
 func (c *Call) unwind(why error) {
 	c.inside = false
 	panic(why)
 }
 
-// HostFailed reports whether the last run ended within a host function, by a
-// panic that is none of the above: our mistake, after which nobody knows what
-// state the sandbox is in.
+// HostFailed reports whether the last run ended with an unintended panic of a host
+// function. That is a bug, and the state of the sandbox is unknown.
 func (c *Call) HostFailed() bool { return c.inside }
 
-// timeEvery is how many host calls may go by between two looks at the clock. A
-// guest that does nothing else is stopped by its fuel.
+// timeEvery is the number of host calls between two checks of the request's time. A guest
+// that makes no calls is stopped by its fuel.
 const timeEvery = 8
 
-// enter counts a host call and says whether it may go on; an answer may always
-// be given. slow calls look at the clock each time.
+// enter counts a host call and checks the limits, which do not stop a call that answers.
+// A slow call always checks the request's time.
 func (c *Call) enter(answering, slow bool) abi.Errno {
 	if slow || c.hostCalls%timeEvery == 0 {
 		c.checkTime()
@@ -136,15 +134,15 @@ func (c *Call) checkTime() {
 	}
 }
 
-// Spend takes processor time from the budget of the request's runs, and ends
-// the run, as host functions do, when that or the request's time is over.
+// Spend takes processor time from the budget of the request's runs. When that or the
+// request's time is over, it panics to end the run.
 func (c *Call) Spend(cpu time.Duration) {
 	if err := c.Charge(cpu); err != nil {
 		c.unwind(err)
 	}
 }
 
-// Charge is Spend for a host function that still runs, which must end with the error.
+// Charge is Spend for a running host function, which must end with the error.
 func (c *Call) Charge(cpu time.Duration) error {
 	if c.Context.Err() != nil {
 		return ErrTimeOver
@@ -166,14 +164,14 @@ func (c *Call) checkRun() error {
 	return c.sandbox.Working()
 }
 
-// checkWork ends the run when its work had to end.
+// checkWork ends the run if the meter has stopped the work.
 func (c *Call) checkWork() {
 	if err := c.work.Err(); err != nil {
 		c.unwind(err)
 	}
 }
 
-// sleep waits, and ends the run when its time is over before that.
+// sleep waits for d, and ends the run if the request's time is over before.
 func (c *Call) sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -183,8 +181,8 @@ func (c *Call) sleep(d time.Duration) {
 	await(c, timer.C)
 }
 
-// await waits for one value of ready, or its close, and ends the run when its
-// time is over before that.
+// await waits until ready has a value or is closed, and ends the run if the request's time
+// is over before.
 func await[T any](c *Call, ready <-chan T) {
 	select {
 	case <-ready:

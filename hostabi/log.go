@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// logBudget is what a run has written of its log.
+// logBudget counts what a run has logged.
 type logBudget struct {
-	lines, bytes int // as the log has them
+	lines, bytes int // as written to the log
 	spent        bool
 	dropped      int // lines after that
 }
 
-// admit counts a line of that size in the log, as one that is dropped when the budget does
-// not cover it, and all after it.
+// admit counts a line of that size, and reports whether the budget covers it. If not, this
+// line and all later ones are dropped.
 func (b *logBudget) admit(limits Limits, size int) bool {
 	if b.spent || b.bytes+size > limits.LogBytes {
 		b.spent = true
@@ -31,8 +31,8 @@ func (b *logBudget) admit(limits Limits, size int) bool {
 	return true
 }
 
-// logText is the function log. It has no result: a text outside guest memory is
-// dropped like one that is over the budget.
+// logText is the function log, which has no result. A text outside of guest memory is
+// dropped like one over the budget.
 func logText(c *Call, g guest) int32 {
 	text, ok := g.bytes(1)
 	if !ok {
@@ -52,15 +52,15 @@ func logText(c *Call, g guest) int32 {
 	return 0
 }
 
-// What a line takes in the log beside its text: in JSON, which is the longer format.
+// The size of a logged line beside its text, in JSON, which is the longer format.
 const (
 	lineBytes    = len(`{"time":"2006-01-02T15:04:05.000Z","level":"ERROR","msg":"","source":"guest"}` + "\n")
 	requestBytes = len(`,"requestId":"","route":"","attempt":1`)
 	cutMark      = "…"
 )
 
-// logLine writes one line of the guest's as far as its budget goes: the line
-// that spends it is cut, those after it are counted.
+// logLine writes one line of the guest within the budget: the line that exceeds it is cut,
+// later ones are only counted.
 func (c *Call) logLine(level slog.Level, text []byte) {
 	around := lineBytes
 	if r := c.Request; r != nil {
@@ -79,8 +79,8 @@ func (c *Call) logLine(level slog.Level, text []byte) {
 	c.write(level, line)
 }
 
-// fits returns how much of text fits in the log, with cutMark after it if that is not
-// all of it, and how many bytes it takes there.
+// fits returns how much of text fits in room bytes of the log, with cutMark after it unless
+// all of it fits, and how many bytes that takes.
 func fits(text []byte, room int) (end, size int) {
 	cut, cutSize := 0, len(cutMark)
 	for end < len(text) {
@@ -97,8 +97,8 @@ func fits(text []byte, room int) (end, size int) {
 	return end, size
 }
 
-// loggedSize returns how many bytes a rune takes in the log at most: printable escapes
-// some runes, and the log formats escape further ones.
+// loggedSize returns the most bytes that a rune takes in the log. printable escapes some
+// runes, and the log formats escape others.
 func loggedSize(r rune) int {
 	switch {
 	case r == '"' || r == '\\':
@@ -115,7 +115,7 @@ func loggedSize(r rune) int {
 	return len(`\U00000000`)
 }
 
-// logDropped tells, once, how many lines were dropped.
+// logDropped logs, once, how many lines were dropped.
 func (c *Call) logDropped() {
 	if n := c.log.dropped; n > 0 {
 		c.log.dropped = 0
@@ -134,9 +134,8 @@ func (c *Call) write(level slog.Level, text string) {
 	c.Host.Logger.LogAttrs(context.Background(), level, text, attrs...)
 }
 
-// printable shows text with its control characters written out (line ends and
-// changes of direction among them), so that no line of a guest's can end early,
-// steer a terminal or read as another.
+// printable escapes control characters, line ends and changes of direction, so that a
+// guest's line cannot end early, control a terminal, or look like another line.
 func printable(text []byte) string {
 	if bytes.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || !isClean(r) }) < 0 {
 		return string(text)
@@ -153,20 +152,20 @@ func printable(text []byte) string {
 	return b.String()
 }
 
-// isClean reports a rune that is shown as it is.
+// isClean reports whether a rune is logged unchanged.
 func isClean(r rune) bool {
 	return !unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
-// output cuts a stream into log lines. It holds a line back until its end, and
-// no more of it than the log would take.
+// output cuts a stream into log lines. It keeps a line until its end, and no
+// more of it than the log takes.
 type logStream struct {
 	call  *Call
 	level slog.Level
 	line  []byte
 }
 
-// Write never fails: what is over the budget is dropped and counted.
+// Write never fails. Lines over the budget are dropped and counted.
 func (o *logStream) Write(p []byte) (int, error) {
 	rest := p
 	for {
@@ -187,8 +186,8 @@ func (o *logStream) Write(p []byte) (int, error) {
 	}
 }
 
-// drop counts the lines that would end in p, all at once, and holds back as much
-// of the one after them as tells that there is one.
+// drop counts the lines that end in p, and keeps one byte of an incomplete last line, so
+// that flush counts it.
 func (o *logStream) drop(p []byte) {
 	if ends := bytes.Count(p, []byte("\n")); ends > 0 {
 		o.call.log.dropped += ends

@@ -12,18 +12,18 @@ import (
 	"runner.example/internal/fault"
 )
 
-// operation is one service operation of call. Its arguments are read to the end
-// before it does anything, so a call with a mistake in them changes nothing.
+// operation is one service operation of call. All of its arguments are checked before it
+// does anything, so a call with an invalid argument changes nothing.
 type operation struct {
-	// store: it is one of the run's store operations.
+	// store: it counts as a store operation of the run.
 	store bool
-	// data: its arguments hold a body, and may be as long as one.
+	// data: its arguments contain a body, and may be longer.
 	data bool
-	// run appends the result to out.JSON[:0]. The arguments are the guest's
-	// memory: they are not kept.
+	// run appends the result to out.JSON[:0]. The arguments are guest memory, valid until
+	// it returns.
 	run func(c *Call, name string, args []byte, out *entity.Result) error
-	// begin is there in place of run when the operation waits: it reads the
-	// arguments, and what it returns does the rest.
+	// begin replaces run in an operation that waits. It reads the arguments; the work that
+	// it returns does the rest.
 	begin func(c *Call, args []byte) (work, error)
 }
 
@@ -54,8 +54,8 @@ var operationTable = map[string]operation{
 	"sleep":           {begin: sleep},
 }
 
-// withArguments makes an operation of a function over the members of its
-// arguments, whose answer is written as JSON.
+// withArguments makes the run of an operation of a function that gets the members of the
+// arguments, and whose answer is written as JSON.
 func withArguments(run func(c *Call, args *arguments) (any, error)) func(*Call, string, []byte, *entity.Result) error {
 	return func(c *Call, _ string, args []byte, out *entity.Result) error {
 		in, err := readArguments(args, &c.work)
@@ -75,10 +75,10 @@ func withArguments(run func(c *Call, args *arguments) (any, error)) func(*Call, 
 const (
 	maxOpBytes       = 64
 	maxArgumentBytes = 256 << 10
-	maxDataBytes     = 2 << 20 // of operations with data: 1 MiB of it as base64, and room
+	maxDataBytes     = 2 << 20 // of operations with data: 1 MiB of it as base64, and the other arguments
 )
 
-// longest is how many bytes the operation's arguments may have.
+// longest returns how long the operation's arguments may be.
 func (op operation) longest() int {
 	if op.data {
 		return maxDataBytes
@@ -86,7 +86,7 @@ func (op operation) longest() int {
 	return maxArgumentBytes
 }
 
-// call runs one operation. Its result, or its error, is what call_result reads.
+// call runs one operation. call_result reads its result or its error.
 func call(c *Call, g guest) int32 {
 	name, op, args, err := c.asked(g)
 	if err == nil {
@@ -101,15 +101,14 @@ func call(c *Call, g guest) int32 {
 		return c.take(t)
 	}
 	if err := op.run(c, name, args, &c.result); err != nil {
-		c.checkTime() // it may be what stopped the operation
+		c.checkTime() // the request's time may have ended it
 		return c.fail(name, err)
 	}
 	c.called, c.succeeded = true, true
 	return int32(len(c.result.JSON))
 }
 
-// asked finds the operation that call and call_start are asked for. The arguments
-// are the guest's memory.
+// asked reads the parameters of call and call_start. The arguments are guest memory.
 func (c *Call) asked(g guest) (string, operation, []byte, error) {
 	name, ok1 := g.bytes(0)
 	args, ok2 := g.bytes(2)
@@ -118,7 +117,7 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 		op, known = operationTable[string(name)]
 	}
 	switch {
-	case len(name) > maxOpBytes || len(args) > op.longest(): // before anything looks at them
+	case len(name) > maxOpBytes || len(args) > op.longest(): // before they are read
 		return "", op, nil, fault.New(fault.TooLarge, "an operation's name may be %d bytes, its arguments %d", maxOpBytes, op.longest())
 	case !ok1 || !ok2 || !utf8.Valid(name):
 		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments do not lie in memory, or the operation is no text")
@@ -130,7 +129,7 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 	return string(name), op, args, nil
 }
 
-// countStoreOp counts an operation that reaches the store.
+// countStoreOp counts a store operation against its limit.
 func (c *Call) countStoreOp(op operation) error {
 	if !op.store {
 		return nil
@@ -149,8 +148,8 @@ func operationNames() []string {
 	return names
 }
 
-// fail makes err the result of a call and returns its errno. op is the
-// operation, once known.
+// fail makes err the result of a call and returns its errno. op is the operation, or empty
+// if it is not known.
 func (c *Call) fail(op string, err error) int32 {
 	f := fault.Of(err)
 	errno := Errno(f.Code)
@@ -173,7 +172,7 @@ func (c *Call) fail(op string, err error) int32 {
 	return int32(errno)
 }
 
-// internal logs a failure that no guest can do anything about.
+// internal logs an error that is not the guest's.
 func (c *Call) internal(act string, err error) abi.Errno {
 	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", slog.String("requestId", c.Request.ID),
 		slog.String("operation", act), slog.Any("error", err))

@@ -19,13 +19,12 @@ func (o *output) reset(c *Call) {
 	}
 }
 
-// SetCookie is the value of the header of that name by which the client gets the
-// session that the handler opened, or loses the one that it ended; empty where it did
-// neither. It is for an answer whose writes are committed.
+// SetCookie returns the value of the header Set-Cookie that passes the client the session
+// that the handler created, or removes the one that it revoked; empty if it did neither.
+// Send it only when the writes are committed.
 func (o *output) SetCookie() string { return o.setCookie }
 
-// KeepsWrites reports whether the handler asked that its writes are committed
-// whatever it answers.
+// KeepsWrites reports whether the handler asked to commit its writes with any answer.
 func (o *output) KeepsWrites() bool { return o.keepsWrites }
 
 // Overloaded reports whether there was no memory for the body of the answer.

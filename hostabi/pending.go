@@ -13,55 +13,55 @@ import (
 )
 
 const (
-	// maxPending is how many operations of a run may be started and not taken.
+	// maxPending is how many operations of a run may be pending.
 	maxPending = 64
-	// maxHeldBytes is what the results of those may have until no operation more
-	// is done for later.
+	// maxHeldBytes is the size of pending results from which no further operation can be
+	// started that has its result at once.
 	maxHeldBytes = 16 << 20
 )
 
-// work is the part of an operation that waits. Another goroutine does it, so it
-// touches nothing of the Call and nothing of the guest. It ends when its context
-// does.
+// work is the part of an operation that waits. It runs in another goroutine, so it touches
+// neither the Call nor the guest. It ends when its context does.
 type work func(context.Context) (answer, error)
 
-// answer appends its JSON; the meter counts what that takes.
+// answer appends the result as JSON. The meter counts that work.
 type answer func([]byte, *cost.Meter) ([]byte, error)
 
-// ticket is one operation that call_start has begun.
+// pendingOperation is one operation that call_start has started. The guest knows it by its
+// number, the ticket of the ABI.
 //
-//	started ──► done ──► told by call_wait ──► taken by call_take
-//	              └───────────────────────────────^
+//	started ──► done ──► reported by call_wait ──► taken by call_take
+//	              └───────────────────────────────────^
 type pendingOperation struct {
 	number   int
 	op       string
 	reported bool
 	taken    bool
 
-	done   chan struct{} // closed when what follows is set
+	done   chan struct{} // closed when the fields below are set
 	result entity.Result // of an operation that did not wait
 	answer answer        // of one that did
 	err    error
 }
 
-// tickets are those of one run. A Call that starts nothing has none.
+// pendingOperations are those of one run. A Call that starts none has no such value.
 type pendingOperations struct {
 	all        []*pendingOperation // by number; nil when taken
 	open       int                 // not taken
-	unreported int                 // neither told nor taken
+	unreported int                 // neither reported nor taken
 	held       int                 // bytes in results
 	ctx        context.Context
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
-	inFlight   chan struct{} // holds one for each fetch that is under way
-	bytesLeft  atomic.Int64  // bytes that fetches may still get
+	inFlight   chan struct{} // holds a value for each outbound request in flight
+	bytesLeft  atomic.Int64  // that fetches may still receive
 
 	mu    sync.Mutex
-	done  []*pendingOperation // in the order in which they were; some are taken
-	ready chan struct{}       // one, when done has become longer
+	done  []*pendingOperation // in the order of completion; some are taken
+	ready chan struct{}       // has a value when done has become longer
 }
 
-// issued gives the run's tickets, and makes room for them at the first.
+// pendingOps returns the run's pending operations, which it makes at the first call.
 func (c *Call) pendingOps() *pendingOperations {
 	if c.pending == nil {
 		c.pending = &pendingOperations{ready: make(chan struct{}, 1), inFlight: make(chan struct{}, maxInFlight)}
@@ -71,10 +71,10 @@ func (c *Call) pendingOps() *pendingOperations {
 	return c.pending
 }
 
-// admit counts bytes of answers: a run gets no more than it could read.
+// reserve counts bytes of fetched answers: a run receives no more than it can read.
 func (ops *pendingOperations) reserve(n int) bool { return ops.bytesLeft.Add(-int64(n)) >= 0 }
 
-// endTickets ends what is still under way, and waits for it.
+// endPending cancels the pending operations and waits for them.
 func (c *Call) endPending() {
 	if c.pending == nil {
 		return
@@ -89,9 +89,9 @@ func (c *Call) endPending() {
 	c.pending = nil
 }
 
-// callStart begins one operation. One that does not wait is done at once: what a
-// handler starts is done in the order in which it was started. A mistake in the
-// operation's arguments is told as its result.
+// callStart starts one operation. One that does not wait is completed at once, so these run
+// in the order in which the handler starts them. An error in the operation's arguments
+// becomes its result.
 func callStart(c *Call, g guest) int32 {
 	name, op, args, err := c.asked(g)
 	if err != nil {
@@ -113,7 +113,7 @@ func callStart(c *Call, g guest) int32 {
 		return int32(t.number)
 	}
 	if t.err = op.run(c, name, args, &t.result); t.err != nil {
-		c.checkTime() // it may be what stopped the operation
+		c.checkTime() // the request's time may have ended it
 	}
 	ops.held += len(t.result.JSON)
 	ops.finish(t)
@@ -135,12 +135,11 @@ func (ops *pendingOperations) finish(t *pendingOperation) {
 	ops.mu.Unlock()
 	select {
 	case ops.ready <- struct{}{}:
-	default: // somebody is told already
+	default: // it has a value
 	}
 }
 
-// begin reads the arguments of an operation that waits, and has another
-// goroutine do it.
+// begin reads the arguments of an operation that waits, and runs it in another goroutine.
 func (c *Call) begin(t *pendingOperation, op operation, args []byte) {
 	ops := c.pending
 	do, err := op.begin(c, args)
@@ -160,7 +159,7 @@ func (c *Call) begin(t *pendingOperation, op operation, args []byte) {
 	})
 }
 
-// callWait tells the ticket of the operation that was done first, each once.
+// callWait returns the number of the operation that completed first, each one once.
 func callWait(c *Call, _ guest) int32 {
 	ops := c.pending
 	for ops != nil && ops.unreported > 0 {
@@ -174,7 +173,7 @@ func callWait(c *Call, _ guest) int32 {
 	return int32(abi.NotFound)
 }
 
-// next takes the first ticket that is done and not taken off the list.
+// next removes operations from the list up to the first that is not taken, and returns it.
 func (ops *pendingOperations) next() *pendingOperation {
 	ops.mu.Lock()
 	defer ops.mu.Unlock()
@@ -188,8 +187,7 @@ func (ops *pendingOperations) next() *pendingOperation {
 	return nil
 }
 
-// callTake makes the outcome of a ticket's operation the last result, and waits
-// for it when there is none yet.
+// callTake waits for a pending operation, and makes its result the last result.
 func callTake(c *Call, g guest) int32 {
 	number := int(g.number(0))
 	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil {
@@ -211,10 +209,10 @@ func (c *Call) take(t *pendingOperation) int32 {
 	if err == nil && t.answer != nil {
 		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
 	}
-	t.result, t.answer = entity.Result{}, nil // which the list of those that are done may still hold
+	t.result, t.answer = entity.Result{}, nil // t may still be in ops.done
 	if err != nil {
 		c.logFailed(err)
-		c.checkTime() // it may be what stopped the operation
+		c.checkTime() // the request's time may have ended it
 		return c.fail(t.op, err)
 	}
 	c.result, c.called, c.succeeded = result, true, true

@@ -13,7 +13,7 @@ func requestMethod(c *Call, g guest) int32 { return c.giveTo(g, c.Request.Method
 
 func requestPath(c *Call, g guest) int32 { return c.giveTo(g, c.Request.Path) }
 
-// giveTo is give for a function whose only parameter is the room.
+// giveTo is give for a function whose only parameter is the buffer.
 func (c *Call) giveTo(g guest, value []byte) int32 {
 	room, ok := g.bytes(0)
 	if !ok {
@@ -28,14 +28,14 @@ func requestQuery(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Quer
 
 func requestHeader(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Headers) }
 
-// giveNamed gives the first value of a name.
+// giveNamed copies the first value of a name.
 func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
 	name, ok1 := g.bytes(0)
 	room, ok2 := g.bytes(2)
 	if !ok1 || !ok2 {
 		return int32(abi.Invalid)
 	}
-	if !c.move(len(name)) { // before anything looks at it
+	if !c.move(len(name)) { // before it is read
 		return int32(abi.Limit)
 	}
 	if !utf8.Valid(name) {
@@ -49,7 +49,7 @@ func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
 	return int32(abi.NotFound)
 }
 
-// requestPairs gives pair after pair:
+// requestPairs writes all pairs:
 //
 //	u32 len(name) · u32 len(value) · name · value     (little endian)
 func requestPairs(c *Call, g guest) int32 {
@@ -95,8 +95,8 @@ func requestBody(c *Call, g guest) int32 {
 	return c.givePiece(room, c.Request.Body, g.number(0))
 }
 
-// contextJSON is what context gives: everything a handler may know about its
-// caller, and nothing that could be used in the caller's place.
+// contextJSON is the result of context: everything that a handler may know of its caller,
+// and no credential.
 type contextJSON struct {
 	RequestID string   `json:"requestId"`
 	Route     string   `json:"route"`

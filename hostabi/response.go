@@ -10,7 +10,7 @@ import (
 	"runner.example/internal/fault"
 )
 
-// The bounds of an answer beside its body.
+// The limits of an answer beside its body.
 const (
 	maxHeaderLines  = 100
 	maxHeaderBytes  = 16 << 10
@@ -18,7 +18,7 @@ const (
 	maxCodeBytes    = 64
 )
 
-// largeBody is the longest body that lies in the heap when a Call has Bodies.
+// largeBody is the longest body in the heap when a Call has Bodies.
 const largeBody = 512 << 10
 
 func responseHeader(c *Call, g guest) int32 {
@@ -34,11 +34,11 @@ func responseHeader(c *Call, g guest) int32 {
 	return int32(errno)
 }
 
-// addHeader adds a copy of a header to the answer, unless it must not be there.
+// addHeader adds a copy of a header to the answer, if the handler may set it.
 func (c *Call) addHeader(name, value []byte) abi.Errno {
 	r := &c.Response
 	switch {
-	case len(name)+len(value) > maxHeaderBytes: // before anything looks at them
+	case len(name)+len(value) > maxHeaderBytes: // before they are read
 		return abi.TooLarge
 	case !utf8.Valid(name) || !utf8.Valid(value):
 		return abi.Invalid
@@ -65,8 +65,8 @@ func responseSend(c *Call, g guest) int32 {
 	return int32(errno)
 }
 
-// responseSendResult sends what the last operation gave, or a part of it. What
-// a failed one left is no result.
+// responseSendResult answers with the result of the last operation, or a part of it. A
+// failed operation has no result.
 func responseSendResult(c *Call, g guest) int32 {
 	var body []byte
 	switch g.number(1) {
@@ -85,7 +85,7 @@ func responseSendResult(c *Call, g guest) int32 {
 	return int32(c.send(g.number(0), body))
 }
 
-// send makes a copy of body the answer.
+// send makes a copy of body the body of the answer.
 func (c *Call) send(status int32, body []byte) abi.Errno {
 	r := &c.Response
 	switch {
@@ -123,7 +123,7 @@ func responseError(c *Call, g guest) int32 {
 	switch {
 	case !ok1 || !ok2 || r.Status != 0 || status < 400 || status > 599:
 		return int32(abi.Invalid)
-	case len(message) > maxMessageBytes: // before anything looks at it
+	case len(message) > maxMessageBytes: // before it is read
 		return int32(abi.TooLarge)
 	case len(code) > maxCodeBytes:
 		return int32(abi.Invalid)
@@ -140,7 +140,7 @@ func responseError(c *Call, g guest) int32 {
 	return 0
 }
 
-// codeOfStatus is the code of an error helper that names none.
+// codeOfStatus returns the code for an error answer without one.
 func codeOfStatus(status int) fault.Code {
 	switch status {
 	case 400:
@@ -171,14 +171,14 @@ func keepWrites(c *Call, _ guest) int32 {
 	return 0
 }
 
-// hostHeaders are set by the host alone: they frame the message, or say who
-// answered and how much a caller has left.
+// hostHeaders are set only by the host: they frame the message, or describe the server and
+// the caller's rate limit.
 var hostHeaders = map[string]bool{
 	"connection": true, "transfer-encoding": true, "content-length": true, "date": true, "server": true,
 	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "www-authenticate": true, "x-request-id": true,
 }
 
-// isHosts reports a header that the host alone sets on this answer.
+// isHosts reports whether only the host may set the header on this answer.
 func (c *Call) isHosts(name, value []byte) bool {
 	lower := strings.ToLower(string(name))
 	switch {
@@ -192,17 +192,16 @@ func (c *Call) isHosts(name, value []byte) bool {
 	return false
 }
 
-// setsCookie reports a value of Set-Cookie after which some browser would send a cookie
-// of that name. One without a name, "=name=x", comes back as "name=x" from some.
+// setsCookie reports whether some browser sends a cookie of that name after this value of
+// Set-Cookie. Some send one without a name, "=name=x", as "name=x".
 func setsCookie(value []byte, name string) bool {
 	pair, _, _ := bytes.Cut(value, []byte{';'})
 	first, _, _ := bytes.Cut(bytes.TrimLeft(pair, " \t="), []byte{'='})
 	return strings.EqualFold(string(bytes.TrimSpace(first)), name)
 }
 
-// headerAllowed reports whether a handler may send the header: a token for a
-// name, a value of printable text (RFC 9110, sections
-// 5.1 and 5.5).
+// headerAllowed reports whether the name is a token and the value is printable text (RFC
+// 9110, sections 5.1 and 5.5).
 func headerAllowed(name, value []byte) bool {
 	lower := strings.ToLower(string(name))
 	switch {
@@ -232,9 +231,8 @@ func isTokenByte(b byte) bool {
 
 func isValueByte(b byte) bool { return b == '\t' || b >= ' ' && b != 0x7f }
 
-// locationAllowed reports whether a redirect goes where it seems to: a path of
-// this server, or an absolute URL that names its scheme. "//host" and "/\host"
-// are other servers to a browser.
+// locationAllowed reports whether a redirect is a path of this server, or an absolute URL
+// with a scheme. To a browser "//host" and "/\host" are other servers.
 func locationAllowed(value []byte) bool {
 	if bytes.IndexByte(value, '\t') >= 0 {
 		return false
@@ -250,7 +248,7 @@ func locationAllowed(value []byte) bool {
 	return false
 }
 
-// isSingle reports whether an answer has at most one header of that name.
+// isSingle reports whether an answer may have only one header of that name.
 func isSingle(name []byte) bool {
 	return strings.EqualFold(string(name), "content-type") || strings.EqualFold(string(name), "location")
 }

@@ -9,10 +9,10 @@ import (
 // onRows runs an operation on rows, with the caller's authority and in the
 // request's transaction.
 func onRows(c *Call, op string, args []byte, out *entity.Result) error {
-	if !c.reachesRows {
+	if !c.rowsReady {
 		c.rows.Reset(c.Host.Entities, c.Tx, &c.Caller, c.limits.Rows)
 		c.rows.Context, c.rows.Work = c.Context, &c.work
-		c.reachesRows = true
+		c.rowsReady = true
 	}
 	err := c.rows.Do(op, args, out)
 	if errors.Is(err, entity.ErrOutdated) {
@@ -21,7 +21,6 @@ func onRows(c *Call, op string, args []byte, out *entity.Result) error {
 	return err
 }
 
-// Outdated reports that the schema was changed while the handler ran, so that
-// what it did with rows counts for nothing: the request belongs to the release
-// that is active now.
+// Outdated reports whether another schema was activated while the handler ran. Then its
+// writes must be discarded, and the request runs again on the active release.
 func (c *Call) Outdated() bool { return c.outdated }

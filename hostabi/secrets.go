@@ -5,7 +5,7 @@ import (
 	"runner.example/internal/secret"
 )
 
-// readSecret gives the value of a declared secret.
+// readSecret returns the value of a declared secret.
 func readSecret(c *Call, args *arguments) (any, error) {
 	name := args.text("name")
 	if err := args.end(); err != nil {
@@ -20,8 +20,7 @@ func readSecret(c *Call, args *arguments) (any, error) {
 	}{value.Reveal()}, nil
 }
 
-// secret gives a declared secret. What is configured but not declared is not
-// there.
+// secret returns a declared secret. One that is configured but not declared is denied.
 func (c *Call) secret(name string) (secret.Text, error) {
 	value, ok := c.Host.Secrets.Get(name)
 	if !ok {

@@ -11,11 +11,11 @@ import (
 	"runner.example/schema"
 )
 
-var errNoMint = fault.New(fault.Denied, "sessions are opened and ended where the route says `mints: session` alone")
+var errNotAllowed = fault.New(fault.Denied, "sessions are opened and ended where the route says `mints: session` alone")
 
-// createSession opens a session for the client of this request. The session that it
-// had ends, also one that this run has opened: the client keeps one cookie, and what a
-// user may do never changes under one id.
+// createSession creates a session for the client of this request. The session that it had
+// ends, also one that this run created: the client has one cookie, and the rights of a
+// session never change.
 func createSession(c *Call, args *arguments) (any, error) {
 	req := keystore.CreateSessionRequest{UserID: args.text("userId")}
 	req.Tenant, _ = args.optionalText("tenant")
@@ -27,7 +27,7 @@ func createSession(c *Call, args *arguments) (any, error) {
 		return nil, err
 	}
 	if !c.CreatesSession {
-		return nil, errNoMint
+		return nil, errNotAllowed
 	}
 	req.Replaces = cmp.Or(c.opened, c.ClientSession)
 	s, err := c.Host.Keystore.CreateSession(c.Tx, c.authority(), req)
@@ -42,15 +42,15 @@ func createSession(c *Call, args *arguments) (any, error) {
 	}{s.ID, s.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z")}, nil
 }
 
-// revokeSession ends a session of the caller's: the one of the id, or this one, whose
-// cookie goes as well.
+// revokeSession revokes a session of the caller: the one with the id, or this one, whose
+// cookie is removed too.
 func revokeSession(c *Call, args *arguments) (any, error) {
 	id, named := args.optionalText("id")
 	if err := args.end(); err != nil {
 		return nil, err
 	}
 	if !c.CreatesSession {
-		return nil, errNoMint
+		return nil, errNotAllowed
 	}
 	if !named {
 		if id = cmp.Or(c.opened, c.Caller.SessionID); id == "" {

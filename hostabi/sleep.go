@@ -7,8 +7,8 @@ import (
 	"runner.example/internal/cost"
 )
 
-// sleep waits. Started beside other operations it bounds what they take together,
-// or is the timer of a language that has timers.
+// sleep waits. Started beside other operations it is their common timeout, or the timer of
+// a language that has timers.
 func sleep(c *Call, text []byte) (work, error) {
 	args, err := readArguments(text, &c.work)
 	if err != nil {

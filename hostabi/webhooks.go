@@ -7,15 +7,15 @@ import (
 	"runner.example/webhook"
 )
 
-// verifyWebhook checks that this request is signed, as a route with verify: does for
-// its handler. It does not remember deliveries.
+// verifyWebhook checks the signature of this request, as a route with verify: does for its
+// handler. It does not record deliveries.
 func verifyWebhook(c *Call, args *arguments) (any, error) {
 	scheme, name := args.text("scheme"), args.text("secret")
 	if err := args.end(); err != nil {
 		return nil, err
 	}
 	value, err := c.secret(name)
-	if err != nil { // denied is what a sender is whose signature is wrong
+	if err != nil { // denied means a wrong signature
 		return nil, fault.New(fault.Invalid, "%s", fault.Of(err).Detail)
 	}
 	v, err := webhook.New(scheme, value, 0)
