@@ -161,7 +161,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatNobodyUsesMakesRoomForAnother(t *testing.T) {
+func TestAnIdleConnectionIsClosedForAnother(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {})
 	w.options.Connections = 1
 	c := w.client()
@@ -300,7 +300,7 @@ func TestSSRF(t *testing.T) {
 	})
 }
 
-func TestRedirectsStayWithinWhatIsDeclared(t *testing.T) {
+func TestRedirectsStayWithinDeclaredOrigins(t *testing.T) {
 	var w *world
 	type seen struct{ method, host, body, auth, key, accept, contentType string }
 	var got seen
@@ -367,7 +367,7 @@ func TestRedirectsStayWithinWhatIsDeclared(t *testing.T) {
 	}
 }
 
-func TestARequestSaysWhatBecomesOfARedirect(t *testing.T) {
+func TestARequestSaysHowToHandleARedirect(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Location", "https://elsewhere.example/?token=x")
 		rw.WriteHeader(http.StatusSeeOther)
@@ -430,7 +430,7 @@ func TestARedirectIsResolvedAndCheckedAgain(t *testing.T) {
 	}
 }
 
-func TestHeadersThatAreTheRunnersAreRefused(t *testing.T) {
+func TestReservedHeadersAreRefused(t *testing.T) {
 	w := newWorld(t, func(http.ResponseWriter, *http.Request) {})
 	many := make([]outbound.Header, 101)
 	for i := range many {
@@ -465,7 +465,7 @@ func TestHeadersThatAreTheRunnersAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnswersAreBounded(t *testing.T) {
+func TestResponsesAreLimited(t *testing.T) {
 	const most = 100_000
 	size, chunked, head := 0, false, 0
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -515,7 +515,7 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // What is packed can be far longer than what came, or take for ever to be nothing:
 // it is the guest's to unpack.
-func TestAPackedAnswerIsLeftAsItIs(t *testing.T) {
+func TestACompressedResponseIsNotDecompressed(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(make([]byte, 10<<20))
@@ -536,7 +536,7 @@ func TestAPackedAnswerIsLeftAsItIs(t *testing.T) {
 }
 
 // A service that offers HTTP/2 cannot have it spoken.
-func TestHTTP2IsNotSpoken(t *testing.T) {
+func TestHTTP2IsNotUsed(t *testing.T) {
 	for _, offers := range [][]string{{"h2", "http/1.1"}, {"h2"}} {
 		w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Proto) })
 		w.server.TLS.NextProtos = offers
@@ -657,7 +657,7 @@ func TestConnectionsAreShared(t *testing.T) {
 
 // A server that says how long its answer will be, and sends nothing of it, has had
 // nobody make room for that.
-func TestBytesThatAreOnlyPromisedTakeNoMemory(t *testing.T) {
+func TestContentLengthAllocatesNoMemory(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Length", fmt.Sprint(5<<20))
 		rw.(http.Flusher).Flush()
@@ -684,7 +684,7 @@ func TestBytesThatAreOnlyPromisedTakeNoMemory(t *testing.T) {
 	}
 }
 
-func TestTheBodyOfARedirectIsNotWaitedFor(t *testing.T) {
+func TestTheBodyOfARedirectIsNotRead(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/to" {
 			return
@@ -733,7 +733,7 @@ func TestTimeEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReachedIsUnavailable(t *testing.T) {
+func TestAnUnreachableServiceIsUnavailable(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		conn, _, _ := http.NewResponseController(rw).Hijack()
 		_ = conn.Close()
@@ -760,7 +760,7 @@ func TestWhatCannotBeReachedIsUnavailable(t *testing.T) {
 	says("a port that is closed", "gave no answer", err)
 }
 
-func TestHalfAnAnswerIsNone(t *testing.T) {
+func TestAnIncompleteResponseIsAnError(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Length", "100")
 		fmt.Fprint(rw, "half")
@@ -770,7 +770,7 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPReachesWhatIsDeclaredSo(t *testing.T) {
+func TestPlainHTTPIsUsedForOriginsDeclaredWithIt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "plain") }))
 	t.Cleanup(server.Close)
 	origins, err := outbound.ParseOrigins([]string{server.URL})
@@ -791,7 +791,7 @@ func TestPlainHTTPReachesWhatIsDeclaredSo(t *testing.T) {
 	}
 }
 
-func TestOriginsAreReadAsSchemasWriteThem(t *testing.T) {
+func TestOriginsAreParsedAsInSchemas(t *testing.T) {
 	for _, text := range []string{"https://a.example", "https://A.example:443", "https://a.example.", "http://10.0.0.1:8080", "https://[::1]"} {
 		if _, err := outbound.ParseOrigins([]string{text}); err != nil {
 			t.Errorf("%s: %v", text, err)

@@ -143,10 +143,10 @@ func trap(err error) string {
 	return line
 }
 
-// TestRewrittenModuleMeansWhatTheOriginalMeant runs generated modules in all
+// TestARewrittenModuleBehavesLikeTheOriginal runs generated modules in all
 // forms, and wants the same results, traps, memory and globals. RUNNER_SOAK=1
 // runs many more.
-func TestRewrittenModuleMeansWhatTheOriginalMeant(t *testing.T) {
+func TestARewrittenModuleBehavesLikeTheOriginal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}

@@ -13,7 +13,7 @@ import (
 
 // What lies in the place of a module is read without waiting, and no further than
 // a module may be long.
-func TestOnlyPlainFilesOfSomeSizeAreRead(t *testing.T) {
+func TestOnlyRegularFilesWithinTheLimitAreRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{

@@ -63,7 +63,7 @@ func TestFuelIsCountedByPassesThroughLoopsAndCalls(t *testing.T) {
 	}
 }
 
-func TestEveryRunawayEndsAtTheRefillThatSaysSo(t *testing.T) {
+func TestEveryEndlessGuestEndsAtARefill(t *testing.T) {
 	bytes, done := mustRewrite(t, watModule(t, runaways), everything)
 	for _, row := range []struct {
 		export string

@@ -17,9 +17,9 @@ const bulks = `(module
   (func (export "clear") (memory.fill (i32.const 100) (i32.const 0) (i32.const 200000)))
 )`
 
-// TestLargeBulkOperationsDoInPartsWhatTheyDidAtOnce compares memory after each of
+// TestLargeBulkOperationsInPartsHaveTheSameResult compares memory after each of
 // many, which overlap, end at the end of memory, or beyond it.
-func TestLargeBulkOperationsDoInPartsWhatTheyDidAtOnce(t *testing.T) {
+func TestLargeBulkOperationsInPartsHaveTheSameResult(t *testing.T) {
 	const size = 4 * wasm.PageBytes
 	original := watModule(t, bulks)
 	rewritten, done := mustRewrite(t, original, everything)
@@ -72,7 +72,7 @@ func TestLargeBulkOperationsDoInPartsWhatTheyDidAtOnce(t *testing.T) {
 	}
 }
 
-func TestNoMoreOfMemoryIsWrittenBetweenTwoChecksThanAChunk(t *testing.T) {
+func TestAtMostAChunkOfMemoryIsWrittenBetweenTwoChecks(t *testing.T) {
 	text := `(module (memory (export "memory") 1000)
 	  (func (export "fill") (memory.fill (i32.const 7) (i32.const 1) (i32.const 65000000)))
 	  (func (export "up") (memory.copy (i32.const 0) (i32.const 7) (i32.const 65000000)))

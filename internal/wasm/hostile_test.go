@@ -211,7 +211,7 @@ func TestModuleCutAnywhereIsRefused(t *testing.T) {
 	}
 }
 
-func TestAccessToWhatIsAddedIsRefused(t *testing.T) {
+func TestAccessToAddedFunctionsAndGlobalsIsRefused(t *testing.T) {
 	// The module's one global is number 0; fuel would be number 1, depth 2.
 	for index := byte(1); index < 4; index++ {
 		for _, body := range [][]byte{{0x41, 0, 0x24, index}, {0x23, index, 0x1a}} {

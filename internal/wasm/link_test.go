@@ -76,7 +76,7 @@ func exampleLink() wasm.Link {
 	}
 }
 
-func TestALinkedModuleGoesOnWhereTheFirstOneStood(t *testing.T) {
+func TestALinkedModuleBeginsWithTheStateOfTheFirstOne(t *testing.T) {
 	linked, err := mustParse(t, watModule(t, linkable)).Link(exampleLink())
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestALinkedModuleGoesOnWhereTheFirstOneStood(t *testing.T) {
 	}
 }
 
-func TestLinkRefusesWhatItCannotCarryOver(t *testing.T) {
+func TestLinkRefusesStateThatItDoesNotDescribe(t *testing.T) {
 	for _, row := range []struct {
 		name, module string
 		change       func(*wasm.Link)

@@ -102,9 +102,9 @@ func guestOf(function string) string {
 	  (func (export "run") (param i32) (call $f (local.get 0) ` + args + `)` + drops + `))`
 }
 
-// TestNoFrameIsLargerThanItIsTakenFor compares what functions are charged for a
+// TestNoFrameIsLargerThanItsBound compares what functions are charged for a
 // call of themselves with what it takes on the native stack.
-func TestNoFrameIsLargerThanItIsTakenFor(t *testing.T) {
+func TestNoFrameIsLargerThanItsBound(t *testing.T) {
 	ctx := context.Background()
 	for name, function := range frames {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +144,9 @@ func TestNoFrameIsLargerThanItIsTakenFor(t *testing.T) {
 // stackBytes is how large a function's native stack is.
 func stackBytes(f api.Function) int { return reflect.ValueOf(f).Elem().FieldByName("stack").Len() }
 
-// TestRecursionEndsWhereItsFramesFillTheStack runs each of the functions as deep as
+// TestRecursionEndsWhenTheStackIsFull runs each of the functions as deep as
 // the stack allows, and without end.
-func TestRecursionEndsWhereItsFramesFillTheStack(t *testing.T) {
+func TestRecursionEndsWhenTheStackIsFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -195,7 +195,7 @@ func TestRecursionEndsWhereItsFramesFillTheStack(t *testing.T) {
 	}
 }
 
-func TestAChainOfCallsIsBoundedLikeRecursion(t *testing.T) {
+func TestAChainOfCallsIsLimitedLikeRecursion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -226,7 +226,7 @@ func TestAChainOfCallsIsBoundedLikeRecursion(t *testing.T) {
 	}
 }
 
-func TestAFunctionWithAFrameThatNoStackHoldsIsRefused(t *testing.T) {
+func TestAFunctionWithATooLargeFrameIsRefused(t *testing.T) {
 	text := `(module (memory 1) (func (export "f") ` + times(1000, `(local $x# i32)`) + times(3000, `(loop `) +
 		times(1000, `(local.set $x# (i32.add (local.get $x#) (i32.load offset=@ (i32.const 0))))`) +
 		times(3000, `(br_if 0 (i32.load8_u (i32.const 0))))`) + `))`

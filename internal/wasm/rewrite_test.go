@@ -79,7 +79,7 @@ func factsOf(m *wasm.Module) (f facts) {
 	return f
 }
 
-func TestRewriteThatIsAskedForNothingChangesNothing(t *testing.T) {
+func TestRewriteWithoutOptionsChangesNothing(t *testing.T) {
 	modules := guests(t)
 	for seed := range uint64(30) {
 		modules["generated "+string(rune('a'+seed))] = generate(seed)
@@ -98,7 +98,7 @@ func TestRewriteThatIsAskedForNothingChangesNothing(t *testing.T) {
 	}
 }
 
-func TestParseTellsWhatAModuleIsMadeOf(t *testing.T) {
+func TestParseReportsThePartsOfAModule(t *testing.T) {
 	m := mustParse(t, watModule(t, `(module
 	  (import "env" "in" (func $in (param i32 i64) (result f32)))
 	  (memory (export "memory") 2 7)
@@ -127,7 +127,7 @@ func TestParseTellsWhatAModuleIsMadeOf(t *testing.T) {
 	}
 }
 
-func TestEligibilityNamesWhatMemoryAndGlobalsDoNotHold(t *testing.T) {
+func TestEligibilityNamesStateOutsideOfMemoryAndGlobals(t *testing.T) {
 	for _, row := range []struct{ code, want string }{
 		{"(table.set 0 (i32.const 0) (ref.null func))", "uses table.set"},
 		{"(drop (table.grow 0 (ref.null func) (i32.const 1)))", "uses table.grow"},
@@ -156,7 +156,7 @@ func TestEligibilityNamesWhatMemoryAndGlobalsDoNotHold(t *testing.T) {
 	}
 }
 
-func TestMemoryAndTablesGrowNoFurtherThanTheyMay(t *testing.T) {
+func TestMemoryAndTablesGrowOnlyToTheirLimits(t *testing.T) {
 	original := watModule(t, `(module
 	  (memory (export "memory") 1 100) (table $a 2 funcref) (table $b 2 5 funcref) (table $c 30 funcref)
 	  (func (export "memory_grow") (param i32) (result i32) (memory.grow (local.get 0)))
@@ -213,7 +213,7 @@ func TestNamesStayWithTheirFunctions(t *testing.T) {
 	}
 }
 
-func TestSectionsOfOthersAreKeptAndDebugInformationIsDropped(t *testing.T) {
+func TestUnknownSectionsAreKeptAndDebugInformationIsDropped(t *testing.T) {
 	original := module(
 		section(0, text("producers"), []byte("by hand")),
 		section(1, []byte{1, 0x60, 0, 0}),
@@ -304,7 +304,7 @@ func TestDetachedModuleKeepsThePassiveDataItsCodeNames(t *testing.T) {
 	}
 }
 
-func TestModulesThatDifferInDataNamesAndMemoryBecomeAlike(t *testing.T) {
+func TestModulesThatDifferInDataNamesAndMemoryBecomeEqual(t *testing.T) {
 	one := `(module (memory (export "memory") 1) (data (i32.const 8) "first")
 	  (func $f (export "first") (result i32) (i32.load8_u (i32.const 8))) (func (export "second") (drop (memory.grow (i32.const 1)))))`
 	other := `(module (memory (export "memory") 7) (data (i32.const 90000) "other")

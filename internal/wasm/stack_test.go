@@ -48,7 +48,7 @@ func stacked(t *testing.T, most uint32) (m api.Module, depth func() uint64, done
 	return m, m.ExportedGlobal(done.Depth).Get, done
 }
 
-func TestRecursionTrapsAtTheBound(t *testing.T) {
+func TestRecursionTrapsAtTheLimit(t *testing.T) {
 	const most = 1 << 20
 	for _, export := range []string{"self", "even", "indirect"} {
 		m, depth, _ := stacked(t, most)
@@ -62,7 +62,7 @@ func TestRecursionTrapsAtTheBound(t *testing.T) {
 	}
 }
 
-func TestTrapOfTheModuleIsToldFromTheBound(t *testing.T) {
+func TestATrapOfTheModuleDiffersFromTheStackLimit(t *testing.T) {
 	m, depth, _ := stacked(t, 1<<20)
 	if _, err := m.ExportedFunction("trap").Call(context.Background(), 1); err == nil {
 		t.Fatal("no trap")
@@ -72,7 +72,7 @@ func TestTrapOfTheModuleIsToldFromTheBound(t *testing.T) {
 	}
 }
 
-func TestEveryWayOutOfAFunctionGivesItsStackBack(t *testing.T) {
+func TestEveryExitOfAFunctionReleasesItsStack(t *testing.T) {
 	m, depth, _ := stacked(t, 1<<20)
 	for way := range uint64(3) {
 		results, err := m.ExportedFunction("count").Call(context.Background(), 1000, way)
@@ -85,7 +85,7 @@ func TestEveryWayOutOfAFunctionGivesItsStackBack(t *testing.T) {
 	}
 }
 
-func TestOnlyFunctionsOnACycleAreBounded(t *testing.T) {
+func TestOnlyFunctionsOnACycleAreCounted(t *testing.T) {
 	_, _, done := stacked(t, 1<<20)
 	// self, even and odd, indirect, count; plain is in the table of indirect's
 	// type, but calls none of them

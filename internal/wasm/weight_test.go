@@ -80,7 +80,7 @@ func chase(m api.Module, seed uint64) {
 	}
 }
 
-func TestLongCodeIsPaidForInPartsByWhatItWeighs(t *testing.T) {
+func TestLongCodeIsChargedInPartsByItsWeight(t *testing.T) {
 	const n, passes = 600, 5
 	for row, r := range heavy {
 		bytes, done := mustRewrite(t, watModule(t, heavyModule(row, n)), everything)
@@ -99,9 +99,9 @@ func TestLongCodeIsPaidForInPartsByWhatItWeighs(t *testing.T) {
 	}
 }
 
-// TestNoWayThroughCodeIsForNothing counts what is run of generated code, and
+// TestEveryPathThroughCodeIsCharged counts what is run of generated code, and
 // compares it with what was paid, whatever is left out by branches.
-func TestNoWayThroughCodeIsForNothing(t *testing.T) {
+func TestEveryPathThroughCodeIsCharged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}

@@ -111,7 +111,7 @@ func TestADamagedCacheIsNotUsed(t *testing.T) {
 
 // Code that was cut short before its sum was taken, as on a full disk, is made anew
 // like any other that is damaged.
-func TestCodeThatNeverWasWholeIsMadeAnew(t *testing.T) {
+func TestIncompleteCodeIsCompiledAgain(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
 	start(t, options, wasm)
@@ -147,7 +147,7 @@ func TestCodeThatNeverWasWholeIsMadeAnew(t *testing.T) {
 }
 
 // Something else in the place of compiled code is a miss like any other.
-func TestAFolderInThePlaceOfCodeIsAMiss(t *testing.T) {
+func TestADirectoryInPlaceOfCodeIsACacheMiss(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
 	start(t, options, wasm)
@@ -172,7 +172,7 @@ func TestAFolderInThePlaceOfCodeIsAMiss(t *testing.T) {
 }
 
 // Code that no list of sums names was not checked, so it is not run.
-func TestCodeWithoutItsSumIsNotUsed(t *testing.T) {
+func TestCodeWithoutAChecksumIsNotUsed(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
 	start(t, options, wasm)
@@ -196,7 +196,7 @@ func TestCodeWithoutItsSumIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestTheCacheTouchesNothingThatIsNotItsOwn(t *testing.T) {
+func TestTheCacheDoesNotTouchOtherFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "home")
 	options := sandbox.Options{CacheDir: dir, NoBreaker: true}
 	wasm := assemble(t, "cases")
@@ -246,7 +246,7 @@ func TestTheCacheTouchesNothingThatIsNotItsOwn(t *testing.T) {
 }
 
 // A cache that cannot be written to costs time and nothing else.
-func TestAModuleIsLoadedWithoutAPlaceToKeepIt(t *testing.T) {
+func TestAModuleIsLoadedIfTheCacheCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	e := newEngine(t, sandbox.Options{CacheDir: dir})
 	if err := os.RemoveAll(dir); err != nil {
@@ -259,7 +259,7 @@ func TestAModuleIsLoadedWithoutAPlaceToKeepIt(t *testing.T) {
 }
 
 // The cache has a bound; what was used last stays.
-func TestTheCacheForgetsWhatWasNotUsedForTheLongest(t *testing.T) {
+func TestTheCacheEvictsTheLeastRecentlyUsedCode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	modules := make([][]byte, 3)
 	for i := range modules {
@@ -316,7 +316,7 @@ func TestTheCacheForgetsWhatWasNotUsedForTheLongest(t *testing.T) {
 	}
 }
 
-func TestTheCacheIsItsOwnersAlone(t *testing.T) {
+func TestTheCacheIsPrivateToItsOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	start(t, sandbox.Options{CacheDir: dir, NoBreaker: true}, assemble(t, "cases"))
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {

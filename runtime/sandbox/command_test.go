@@ -34,7 +34,7 @@ const counting = `(module
 		(if (i32.eq (i32.load8_u (i32.const 0x200)) (i32.const 116)) (then (unreachable)))
 		(call $exit (i32.sub (i32.load8_u (i32.const 0x200)) (i32.const 48)))))`
 
-func TestACommandRunsAgainAndAgainInASandboxThatIsPutBack(t *testing.T) {
+func TestACommandRunsAgainInARestoredSandbox(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{Instances: 1}), assembleText(t, counting))
 	if m.Command() != "test" {
 		t.Fatalf("build/test.wasm is the command %q", m.Command())

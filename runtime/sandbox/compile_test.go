@@ -60,7 +60,7 @@ var (
 	broken = []byte{0x6a, 0x21, 0}                   // i32.add of nothing
 )
 
-func TestAModuleThatMayTakeLongIsCompiledByAHelper(t *testing.T) {
+func TestAModuleThatMayTakeLongIsCompiledInASeparateProcess(t *testing.T) {
 	for _, cache := range []string{filepath.Join(t.TempDir(), "cache"), ""} {
 		t.Setenv("TMPDIR", t.TempDir())
 		options := sandbox.Options{CacheDir: cache, CompileTime: 3 * time.Second, Compiler: itself(t)}
@@ -133,7 +133,7 @@ func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHelperEndsWithTheLoadThatItIsFor(t *testing.T) {
+func TestTheCompileProcessEndsWhenTheLoadIsCancelled(t *testing.T) {
 	e := newEngine(t, sandbox.Options{CompileTime: 10 * time.Second, CompileBytes: 1 << 20, Compiler: []string{"/bin/sh", "-c", "exec sleep 600"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

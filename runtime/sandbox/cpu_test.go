@@ -80,7 +80,7 @@ func TestARunKeepsItsCPUSlotUntilItsSandboxIsRestored(t *testing.T) {
 
 // With much memory, a guest can spend far longer on a unit of fuel than the unit stands
 // for. So it is interrupted sooner, and at once when its memory grows.
-func TestSlicesAreShortWhileThereIsMuchMemory(t *testing.T) {
+func TestSlicesAreShortWithMuchMemory(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, `(module
 		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
 		(memory (export "memory") 1)

@@ -38,7 +38,7 @@ const hostwork = `(module
 			(drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
 			(br_if 0 (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))))`
 
-func TestWhatTheHostComputesForAGuestIsTheGuestsTime(t *testing.T) {
+func TestHostFunctionsCountAsTheGuestsCPUTime(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hostwork))
 	for _, handler := range []string{"headers", "lines"} {
 		call := newCall(context.Background(), new(bytes.Buffer))
@@ -59,7 +59,7 @@ func TestWhatTheHostComputesForAGuestIsTheGuestsTime(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatHasTheHostComputeOpensItsBreaker(t *testing.T) {
+func TestCPUTimeOfHostFunctionsOpensABreaker(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, hostwork))
 	run := func() fault.Code {
 		call := newCall(context.Background(), new(bytes.Buffer))
@@ -99,7 +99,7 @@ const hashing = `(module
 
 // A host function ends in its midst when the handler's processor time is over, in the
 // first slice of fuel and later.
-func TestAHostFunctionEndsInItsMidst(t *testing.T) {
+func TestAHostFunctionEndsWhenTheCPUTimeIsSpent(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
 	run := func(handler string, cpu time.Duration) (*hostabi.Call, error) {
 		call := newCall(context.Background(), new(bytes.Buffer))
@@ -126,7 +126,7 @@ func TestAHostFunctionEndsInItsMidst(t *testing.T) {
 }
 
 // Work for a request beside its handler's runs is bounded like these.
-func TestWorkBesideTheRunsIsBounded(t *testing.T) {
+func TestWorkOutsideOfRunsIsLimited(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
 	var w sandbox.Work
 	work := func(ctx context.Context, cpu time.Duration) (used time.Duration, err error) {

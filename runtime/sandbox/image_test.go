@@ -11,7 +11,7 @@ import (
 
 // What modules hold before their first request is memory of theirs, as what they
 // have in a request is: it is bounded, and a closed module gives it back.
-func TestWhatModulesBeginWithCountsAsMemoryOfGuests(t *testing.T) {
+func TestImagesCountAsGuestMemory(t *testing.T) {
 	const page, filled = 64 << 10, 100
 	wasm := assembleText(t, `(module
 		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))

@@ -126,7 +126,7 @@ func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
 }
 
 // Many requests at once, of all kinds: each finds a pristine sandbox.
-func TestMixedRequestsNeverMeet(t *testing.T) {
+func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 	n := 4000
 	if testing.Short() {
 		n = 1000
@@ -172,9 +172,9 @@ func TestMixedRequestsNeverMeet(t *testing.T) {
 	}
 }
 
-// TestTwoRequestsNeverSeeTheSameChance: neither from the host nor from a state
+// TestTwoRequestsNeverSeeTheSameRandomNumbers: neither from the host nor from a state
 // of the guest's that runner_reseed makes anew.
-func TestTwoRequestsNeverSeeTheSameChance(t *testing.T) {
+func TestTwoRequestsNeverSeeTheSameRandomNumbers(t *testing.T) {
 	for _, disabled := range [][]string{nil, {sandbox.OptSnapshot}} {
 		m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), assemble(t, "cases"))
 		seen := map[string]bool{}
@@ -253,7 +253,7 @@ func TestAGoHandlerIsRestoredToo(t *testing.T) {
 	}
 }
 
-func TestARunInTheSteadyStateAllocatesNothing(t *testing.T) {
+func TestARunInASteadyStateAllocatesNothing(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "small"))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	allocs := testing.AllocsPerRun(5000, func() {

@@ -73,7 +73,7 @@ func TestRefillsAreAtMostASliceApart(t *testing.T) {
 	}
 }
 
-func TestProcessorTimeIsBoundedForAllRunsOfARequestTogether(t *testing.T) {
+func TestCPUTimeIsLimitedForAllRunsOfARequestTogether(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	call.Host.Limits.CPU = 20 * time.Millisecond
@@ -82,7 +82,9 @@ func TestProcessorTimeIsBoundedForAllRunsOfARequestTogether(t *testing.T) {
 		return m.Run(call, handler)
 	}
 	if err := run(1, "loop"); fault.CodeOf(err) != fault.HandlerTimeout || !errors.Is(err, hostabi.ErrCPUSpent) {
-		t.Errorf("a loop with 20 ms of processor time ends with %v", err)
+		t.Errorf("a loop with 20 ms of CPU time ends with %v", err)
+	} else if cause := fault.Of(err).Cause; !strings.Contains(cause.Error(), "handler used more than 20ms of CPU ([sandbox] cpu)") {
+		t.Errorf("the cause is %q", cause)
 	}
 	call.Request.Body = binary.LittleEndian.AppendUint32(nil, 5_000_000)
 	if err := run(2, "counted"); !errors.Is(err, hostabi.ErrCPUSpent) {
@@ -94,7 +96,7 @@ func TestProcessorTimeIsBoundedForAllRunsOfARequestTogether(t *testing.T) {
 	}
 }
 
-func TestWaitingIsNoProcessorTime(t *testing.T) {
+func TestWaitingIsNotCPUTime(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		m := load(t, newEngine(t, sandbox.Options{}), wasm)
@@ -134,7 +136,7 @@ func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
 	}
 }
 
-func TestTheStackOfADeepRecursionIsGivenBack(t *testing.T) {
+func TestTheStackOfADeepRecursionIsReleased(t *testing.T) {
 	e := newEngine(t, sandbox.Options{NoBreaker: true, QueueWait: plenty})
 	m := load(t, e, assemble(t, "cases"))
 	heap := func() int64 {
@@ -242,7 +244,7 @@ func callAs(who caller.Caller, address string, d time.Duration, m *sandbox.Modul
 	return m.Run(call, handler)
 }
 
-func TestABreakerOpensToTheCallerWhoStruckAlone(t *testing.T) {
+func TestABreakerOpensOnlyForTheCallerWhoseRequestsFail(t *testing.T) {
 	wasm := assemble(t, "cases")
 	const home, away = "192.0.2.1", "192.0.2.2"
 	for name, row := range map[string]struct {
@@ -287,7 +289,7 @@ func TestABreakerOpensToTheCallerWhoStruckAlone(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatFailsForFiveCallersIsClosedToAll(t *testing.T) {
+func TestAHandlerThatFailsForFiveCallersIsUnavailableToAll(t *testing.T) {
 	wasm := assemble(t, "cases")
 	at := func(n int) string { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}).String() }
 	synctest.Test(t, func(t *testing.T) {
@@ -378,7 +380,7 @@ func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
 
 // The compiler has a bound of its own on native stacks, far above ours; a guest
 // that reaches it all the same ran out of stack too.
-func TestTheCompilersOwnStackOverflowIsTakenForOne(t *testing.T) {
+func TestAStackOverflowOfTheCompilerIsRecognized(t *testing.T) {
 	ctx := context.Background()
 	for name, config := range map[string]wazero.RuntimeConfig{
 		"compiler": wazero.NewRuntimeConfigCompiler(), "interpreter": wazero.NewRuntimeConfigInterpreter(),
@@ -400,7 +402,7 @@ func TestTheCompilersOwnStackOverflowIsTakenForOne(t *testing.T) {
 	}
 }
 
-func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
+func TestIdleSandboxesReleaseTheirMemory(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{IdleTime: 10 * time.Second})
@@ -443,7 +445,7 @@ func TestIdleSandboxesGiveTheirMemoryBack(t *testing.T) {
 	})
 }
 
-func TestAllGuestsTogetherHaveABound(t *testing.T) {
+func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{MemoryBytes: 8 << 20, TotalMemoryBytes: 8 << 20})
@@ -488,7 +490,7 @@ func TestAllGuestsTogetherHaveABound(t *testing.T) {
 
 // What is idle makes room for others, but no more of it than they need, and none
 // when all of it would not be enough.
-func TestIdleSandboxesMakeRoomAsFarAsIsOfUse(t *testing.T) {
+func TestIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T) {
 	const page = 64 << 10
 	e := newEngine(t, sandbox.Options{MemoryBytes: 64 * page, TotalMemoryBytes: 64 * page, NoBreaker: true})
 	load16 := func(most string) *sandbox.Module {

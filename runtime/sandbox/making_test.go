@@ -25,7 +25,7 @@ func unfit(t *testing.T) []byte {
 }
 
 // A request for which a sandbox is made pays for that with its own processor time.
-func TestMakingASandboxIsTimeOfTheRequest(t *testing.T) {
+func TestMakingASandboxCountsAsCPUTimeOfTheRequest(t *testing.T) {
 	const step = time.Millisecond // that passes each time when a clock is read
 	tick := func() func() time.Duration {
 		var now time.Duration
@@ -46,7 +46,7 @@ func TestMakingASandboxIsTimeOfTheRequest(t *testing.T) {
 }
 
 // The first request of a module that can be restored does not pay for its loading.
-func TestLoadingIsTimeOfNoRequest(t *testing.T) {
+func TestLoadingCountsForNoRequest(t *testing.T) {
 	wasm := bytes.Replace(unfit(t), []byte("\x70\x01\xd0\x70\x0b"), []byte("\x70\x00\xd0\x70\x0b"), 1) // the global cannot change
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), wasm)
 	call := newCall(context.Background(), new(bytes.Buffer))
@@ -61,7 +61,7 @@ func TestLoadingIsTimeOfNoRequest(t *testing.T) {
 
 // A command that exits was unwound, as one that traps is, though it has answered:
 // where a function cannot be used again after that, it is looked up anew.
-func TestAFunctionThatExitedIsLookedUpAnewWhereItMustBe(t *testing.T) {
+func TestAFunctionThatExitedIsLookedUpAgainIfNecessary(t *testing.T) {
 	for _, row := range []struct {
 		disabled []string
 		body     string

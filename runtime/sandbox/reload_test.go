@@ -184,7 +184,7 @@ func TestAnOptimizationThatDoesNotWorkIsDisabledAndLogged(t *testing.T) {
 	}
 }
 
-func TestTheSelfTestIsWhatItsTextSays(t *testing.T) {
+func TestTheSelfTestMatchesItsSource(t *testing.T) {
 	embedded, err := os.ReadFile("selftest.wasm")
 	if err != nil {
 		t.Fatal(err)

@@ -126,8 +126,10 @@ func judge(call *hostabi.Call, refused bool, err error) error {
 		err, exited = nil, false // exit(0) after an answer counts as a return
 	}
 	switch {
-	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
+	case errors.Is(err, hostabi.ErrTimeOver):
 		return timedOut(err)
+	case errors.Is(err, hostabi.ErrCPUSpent):
+		return timedOut(usedUp(call.Host.CPU(), err))
 	case err == nil && call.Context.Err() != nil:
 		return timedOut(call.Context.Err())
 	case err != nil && refused:
@@ -153,6 +155,11 @@ func struck(ctx context.Context, err error, own, all time.Duration) bool {
 		return true
 	}
 	return false
+}
+
+// usedUp adds the limit of the CPU time to cause.
+func usedUp(limit time.Duration, cause error) error {
+	return fmt.Errorf("handler used more than %s of CPU ([sandbox] cpu): %w", limit, cause)
 }
 
 func failed(cause error) error {

@@ -108,7 +108,7 @@ func within(t testing.TB, d time.Duration, m *sandbox.Module, handler string) (*
 // plenty is more than any handler here needs, even on a busy machine.
 const plenty = time.Minute
 
-func TestAHandlerEndsInOneOfTheKnownWays(t *testing.T) {
+func TestEachEndOfAHandlerHasItsFaultCode(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 2 << 20}), assemble(t, "guest"))
 	for _, row := range []struct {
 		handler string
@@ -230,7 +230,7 @@ func TestAPanicOfTheHostIsAFailedHandler(t *testing.T) {
 	}
 }
 
-func TestLiesAboutPointersAreErrnos(t *testing.T) {
+func TestInvalidPointersAreErrnos(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "lies"))
 	call, err := within(t, plenty, m, "lies")
 	if err != nil || call.Response.Status != 200 || len(call.Response.Headers) != 0 {
@@ -238,7 +238,7 @@ func TestLiesAboutPointersAreErrnos(t *testing.T) {
 	}
 }
 
-func TestBeforeTheRequestOnlyTheLogWorks(t *testing.T) {
+func TestOnlyTheLogWorksDuringInitialization(t *testing.T) {
 	for _, disabled := range []string{"", sandbox.OptSnapshot} {
 		var log bytes.Buffer
 		logger := slog.New(slog.NewJSONHandler(&log, nil))
@@ -367,7 +367,7 @@ func mappedBytes(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-func TestAFullHouseIsOverloadedAfterTheQueuesWait(t *testing.T) {
+func TestARequestWithoutAnInstanceSlotIsRefusedAfterQueueWait(t *testing.T) {
 	wasm := assemble(t, "guest")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: time.Second})
@@ -471,7 +471,7 @@ func TestWASISurface(t *testing.T) {
 	}
 }
 
-func TestHandlersAreThePlainExportsWithAFreeName(t *testing.T) {
+func TestHandlersAreTheExportsWithoutParametersAndReservedNames(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
 	got := m.Handlers()
 	if !slices.IsSorted(got) || !slices.Contains(got, "hello") {
@@ -546,7 +546,7 @@ func TestHostileModules(t *testing.T) {
 	}
 }
 
-func TestALoadThatIsCancelledSaysSo(t *testing.T) {
+func TestACancelledLoadIsReported(t *testing.T) {
 	e := newEngine(t, sandbox.Options{})
 	wasm := assembleText(t, `(module (memory (export "memory") 1) (func (export "_initialize") (loop (br 0))) (func (export "h")))`)
 	ended, cancel := context.WithCancel(context.Background())
@@ -590,7 +590,7 @@ func TestMemoryGrow(t *testing.T) {
 	}
 }
 
-func TestAClosedModuleRunsNothing(t *testing.T) {
+func TestAClosedModuleRefusesRuns(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
 	for range 2 {
 		if err := m.Close(context.Background()); err != nil {
@@ -602,7 +602,7 @@ func TestAClosedModuleRunsNothing(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, o := range []sandbox.Options{{MemoryBytes: -1}, {MemoryBytes: 100_000}, {MemoryBytes: 5 << 30}, {Instances: -1}, {QueueWait: -1}} {
 		if _, err := sandbox.New(context.Background(), o); fault.CodeOf(err) != fault.Invalid {
 			t.Errorf("%+v: %v", o, err)

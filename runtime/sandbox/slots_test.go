@@ -15,7 +15,7 @@ import (
 
 // Guests that wait for something leave their places; however many requests some
 // handlers have, there are places for the others, and room to wait.
-func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
+func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: 10 * time.Second, NoBreaker: true})
@@ -67,7 +67,7 @@ func TestSleepingGuestsLeavePlacesToOthers(t *testing.T) {
 }
 
 // What guests hold of memory while they wait is bounded, and shared.
-func TestGuestsThatWaitLeaveMemoryToOthers(t *testing.T) {
+func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
 	slots := sandbox.NewSlots(16, 2000) // half of which is for those that wait
 	large, other := new(sandbox.Handler), new(sandbox.Handler)
 	rests := func(l *sandbox.Handler, memory int64, most int) (n int) {
@@ -96,7 +96,7 @@ func TestGuestsThatWaitLeaveMemoryToOthers(t *testing.T) {
 
 // A request that stood in line for a place for most of its time, after it had waited
 // for something, was not slow.
-func TestARequestThatGetsNoPlaceToGoOnIsRefused(t *testing.T) {
+func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 	wasm := assembleText(t, `(module
 		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
 		(memory (export "memory") 1)

@@ -59,7 +59,7 @@ func (w *Work) advance() error {
 	case w.ctx.Err() != nil:
 		return timedOut(hostabi.ErrTimeOver)
 	case w.used > w.cpu:
-		return timedOut(hostabi.ErrCPUSpent)
+		return timedOut(usedUp(w.cpu, hostabi.ErrCPUSpent))
 	}
 	return nil
 }
