@@ -62,9 +62,10 @@ type RunOptions struct {
 	Logger *slog.Logger
 	// Every is how often records are sealed and the head is logged.
 	Every time.Duration
-	// KeepRefused is how long counts of refused credentials are kept. They expire
-	// within a day after, or within KeepRefused if that is shorter.
-	KeepRefused time.Duration
+	// KeepRefused is how long counts of refused credentials are kept. They are removed
+	// within a day after that, or within KeepRefused if it is shorter. Records of changes
+	// are kept forever.
+	KeepRefused time.Duration `toml:"audit.keep_refused" default:"30d" min:"1h"`
 	// Now is the time by which they expire.
 	Now func() time.Time
 }

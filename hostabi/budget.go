@@ -4,50 +4,47 @@ import (
 	"time"
 
 	"runner.example/internal/cost"
+	"runner.example/internal/settings"
 )
 
-// Limits are what one run of a handler may ask of the host. A field that is zero has its
-// default.
+// Limits limit what one run of a handler may ask of the host. A field that is zero has its
+// default. Fields with a toml tag are settings (package settings).
 type Limits struct {
-	// HostCalls counts calls of functions of the module "runner".
-	HostCalls int
-	// MovedBytes counts bytes copied between guest and host, in both directions. Reading
-	// the request's body once is free.
-	MovedBytes int
-	// StoreOps counts operations of call that reach the store.
-	StoreOps int
-	// Fetches counts outbound requests.
-	Fetches int
-	// Rows counts rows that operations read, whether they match or not.
-	Rows int
-	// ResponseBytes is the longest body of an answer.
-	ResponseBytes int
-	LogLines      int
-	LogBytes      int
-	// CPU is the processor time of all runs for one request together.
-	CPU time.Duration
+	// HostCalls limits the calls of functions of the module "runner" in one request,
+	// MovedBytes the bytes copied between guest and host, without the first reading of the
+	// request's body, and StoreOps the operations on the store.
+	HostCalls  int `toml:"sandbox.host_calls" default:"1000" min:"1"`
+	MovedBytes int `toml:"sandbox.moved_bytes" unit:"size" default:"10mb" min:"1kb" max:"1gb"`
+	StoreOps   int `toml:"sandbox.store_operations" default:"200" min:"1"`
+	// Fetches limits the outbound requests of one request.
+	Fetches int `toml:"outbound.fetches" default:"50" min:"1" max:"10000"`
+	// Rows limits the rows that the operations of one request scan, matching or not.
+	Rows int `toml:"sandbox.rows" default:"100000" min:"1"`
+	// ResponseBytes limits the body of a handler's answer.
+	ResponseBytes int `toml:"sandbox.response" unit:"size" default:"8mb" min:"1kb" max:"1gb"`
+	// LogLines limits the log lines of one request, LogBytes their size in the log, with
+	// the fields around each text. Further lines are discarded and counted.
+	LogLines int `toml:"sandbox.log_lines" default:"64" min:"1"`
+	LogBytes int `toml:"sandbox.log_bytes" unit:"size" default:"16kb" min:"1b" max:"1mb"`
+	// CPU limits the processor time of one request in all its runs: in the handler, in the
+	// host on its behalf, and for the checks of its body and result. Beyond that the answer is
+	// 504. Waiting does not count.
+	CPU time.Duration `toml:"sandbox.cpu" default:"1s" min:"1ms" max:"1h"`
 }
 
-// DefaultLimits returns the limits that apply where none is set.
-func DefaultLimits() Limits {
-	return Limits{
-		HostCalls:     1000,
-		MovedBytes:    10 << 20,
-		StoreOps:      200,
-		Fetches:       50,
-		Rows:          100_000,
-		ResponseBytes: 8 << 20,
-		LogLines:      64,
-		LogBytes:      16 << 10,
-		CPU:           time.Second,
-	}
-}
+// DefaultLimits returns the default limits.
+func DefaultLimits() Limits { return defaultLimits }
+
+var defaultLimits = func() (l Limits) {
+	settings.SetDefaults(&l)
+	return l
+}()
 
 // CPU returns the limit of that name, or its default.
 func (h *Host) CPU() time.Duration { return h.Limits.filled().CPU }
 
 func (l Limits) filled() Limits {
-	d := DefaultLimits()
+	d := defaultLimits
 	fill := func(field *int, value int) {
 		if *field == 0 {
 			*field = value

@@ -25,14 +25,16 @@ type Options struct {
 	// Dir is the data directory, which must exist. It holds the clock file and, unless
 	// PepperFile is set, the pepper file.
 	Dir string
-	// PepperFile is the path of the pepper file; empty: pepper in Dir. For a new store
-	// it is created with mode 0600.
-	PepperFile string
+	// PepperFile is the path of the pepper, under which tokens are hashed; empty: the file
+	// "pepper" in the data directory. A relative path starts from the app directory. The
+	// file is created for a new store with mode 0600. Do not put it into a backup of the
+	// data directory.
+	PepperFile string `toml:"keystore.pepper_file"`
 	// Machine is the source of time; the zero value is the kernel.
 	Machine credtime.Machine
-	// KeepDead is how long a revoked or expired key can still be listed; 0:
-	// DefaultKeepDead.
-	KeepDead time.Duration
+	// KeepDead is how long a revoked or expired key is kept for listing before it is
+	// deleted.
+	KeepDead time.Duration `toml:"keystore.keep_dead" default:"90d" min:"1h" max:"36500d"`
 	// Logger gets what cannot be returned as an error; nil: it is discarded.
 	Logger *slog.Logger
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -40,13 +41,19 @@ type Options struct {
 	Limits  hostabi.Limits
 	// Outbound is for what handlers fetch.
 	Outbound outbound.Options
-	// MaxCounters bounds the rate limits' counters; 0: limit.DefaultMaxCounters.
-	MaxCounters int
-	// BodyBytes and Timeout hold for routes that say nothing: 1 MiB and 10 s.
-	BodyBytes int64
-	Timeout   time.Duration
-	// AccessLog writes a line for each answer.
-	AccessLog bool
+	// MaxCounters is the number of callers that rate limits count exactly; it limits their
+	// memory. Further ones are counted approximately (docs/operations.md, "Limits").
+	MaxCounters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
+	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
+	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
+	// Timeout limits the time of a handler on a route without `timeout:`; beyond that the
+	// answer is 504.
+	Timeout time.Duration `toml:"runtime.timeout" default:"10s" min:"1ms" max:"1h"`
+	// ShutdownTimeout limits the time of a shutdown. Requests in flight are cut off a second
+	// before its end.
+	ShutdownTimeout time.Duration `toml:"runtime.shutdown_timeout" default:"10s" max:"1h"`
+	// AccessLog writes one log line for every request.
+	AccessLog bool `toml:"telemetry.access_log" default:"false"`
 	// AccessDetail adds what a caller sent or is told to it: the path as it came,
 	// which can hold what nobody should keep, and what a refusal says. It is for
 	// the terminal of whoever writes the app.
@@ -76,12 +83,7 @@ type Runtime struct {
 // New returns a runtime that has nothing to serve yet: requests are refused
 // with not_ready until Activate.
 func New(opt Options) (*Runtime, error) {
-	if opt.BodyBytes == 0 {
-		opt.BodyBytes = 1 << 20
-	}
-	if opt.Timeout == 0 {
-		opt.Timeout = 10 * time.Second
-	}
+	opt.BodyBytes, opt.Timeout = cmp.Or(opt.BodyBytes, 1<<20), cmp.Or(opt.Timeout, 10*time.Second)
 	opt.Front.Logger, opt.Auth.Logger, opt.Sandbox.Logger = opt.Logger, opt.Logger, opt.Logger
 	opt.Front = opt.Front.WithDefaults()
 	if err := opt.Front.Validate(); err != nil {

@@ -27,9 +27,9 @@ type Seq uint64
 
 // Options configure a store. The zero value is a store in memory.
 type Options struct {
-	// Dir is the data directory, created if it does not exist; "" keeps everything in
-	// memory until Close.
-	Dir string
+	// Dir is the data directory, created if it does not exist. In the file, a relative path
+	// starts from the app directory. Flag: --data.
+	Dir string `toml:"store.dir" default:"data" nonempty:"true"`
 	// Clock is the source of Tx.Now and of nothing else; nil is time.Now.
 	Clock func() time.Time
 	// Logger gets the log lines of Badger and of the store; nil discards them.

@@ -49,6 +49,7 @@ var plan = map[string]layeredPackage{
 	"sdk/rust":           {0, nil}, // placed beside an app
 	"store":              {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
 	"keystore/credtime":  {1, nil},
+	"internal/settings":  {1, []string{"github.com/BurntSushi/toml"}},
 	"schema":             {1, nil},
 	"schema/syntax":      {1, nil},
 	"schema/compiler":    {2, nil},
@@ -67,8 +68,9 @@ var plan = map[string]layeredPackage{
 	"runtime/sandbox":    {5, []string{"github.com/tetratelabs/wazero"}},
 	"runtime":            {6, nil},
 	"admin":              {7, nil},
+	"config":             {7, nil},
 	"build":              {7, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
-	"cmd/runner":         {8, []string{"github.com/BurntSushi/toml", "github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
+	"cmd/runner":         {8, []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that

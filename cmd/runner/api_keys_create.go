@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/settings"
 )
 
 const createHelp = `Create an API key: prints its id, scope, name and end, then its token alone on
@@ -71,7 +72,7 @@ func (f createFlags) request() (admin.CreateKey, error) {
 	if f.expires == "" {
 		return request, nil
 	}
-	lifetime, err := parseDuration(f.expires, flagDurations)
+	lifetime, err := settings.ParseDuration(f.expires, settings.FlagDurations)
 	if err != nil {
 		return request, invalid("--expires: %v", err)
 	}

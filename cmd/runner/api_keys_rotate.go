@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/settings"
 )
 
 const rotateHelp = `Give a key a new token, printed once as by create. Older tokens die at once, or
@@ -22,7 +23,7 @@ func (c *cli) apiKeysRotateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := admin.RotateKey{ID: args[0]}
 			if grace != "" {
-				d, err := parseDuration(grace, flagDurations)
+				d, err := settings.ParseDuration(grace, settings.FlagDurations)
 				if err != nil {
 					return invalid("--grace-period: %v", err)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/config"
 	"runner.example/internal/diag"
 	"runner.example/keystore"
 	"runner.example/schema"
@@ -21,7 +22,7 @@ import (
 // app is the folder a command works on, with its configuration read.
 type app struct {
 	dir    string
-	config *config
+	config *config.Config
 	// data is the data folder.
 	data string
 	// doubts is what was found in the configuration. With an error in it compile
@@ -43,18 +44,15 @@ func (c *cli) openApp(cmd *cobra.Command) (*app, error) {
 func (c *cli) readApp(cmd *cobra.Command) (*app, error) {
 	path, given := c.configFile, cmd.Flags().Changed("config")
 	if !given {
-		path = filepath.Join(c.app, "runner.toml")
+		path = filepath.Join(c.app, config.FileName)
 	}
-	conf, found, err := readConfig(path, !given, c.environ)
+	conf, found, err := config.Load(path, !given, c.environ)
 	if err != nil {
 		return nil, &failure{status: statusInvalid, err: err}
 	}
-	a := &app{dir: c.app, config: conf, data: conf.store.dir, doubts: found}
-	switch {
-	case cmd.Flags().Changed("data"):
+	a := &app{dir: c.app, config: conf, data: conf.DataDir(c.app), doubts: found}
+	if cmd.Flags().Changed("data") {
 		a.data = c.data
-	case !filepath.IsAbs(a.data):
-		a.data = filepath.Join(c.app, a.data)
 	}
 	return a, nil
 }
@@ -62,11 +60,12 @@ func (c *cli) readApp(cmd *cobra.Command) (*app, error) {
 // keystoreOptions are what the settings say to the keystore. The path of the pepper is
 // as seen from here, empty when the keystore is to choose it.
 func (a *app) keystoreOptions() keystore.Options {
-	path := a.config.keystore.pepperFile
-	if path != "" && !filepath.IsAbs(path) {
-		path = filepath.Join(a.dir, path)
+	opt := a.config.Keystore
+	if path := opt.PepperFile; path != "" && !filepath.IsAbs(path) {
+		opt.PepperFile = filepath.Join(a.dir, path)
 	}
-	return keystore.Options{Dir: a.data, PepperFile: path, KeepDead: a.config.keystore.keepDead}
+	opt.Dir = a.data
+	return opt
 }
 
 // compile reads and checks the schema. When the schema or the configuration has
@@ -110,7 +109,7 @@ func (a *app) look() (*schema.Schema, []diag.Source, diag.List, error) {
 
 // strangers warns of values under [secrets] that the schema does not declare.
 func (a *app) strangers(s *schema.Schema) (found diag.List) {
-	for name, place := range a.config.secretPlaces {
+	for name, place := range a.config.SecretPlaces {
 		if !slices.Contains(s.Secrets, name) {
 			found.Warnf("", place, "the schema declares no secret %q%s", name, diag.DidYouMean(name, s.Secrets))
 		}
@@ -119,13 +118,9 @@ func (a *app) strangers(s *schema.Schema) (found diag.List) {
 }
 
 func (a *app) schemaOptions() compiler.Options {
-	return compiler.Options{
-		MaxBody:         a.config.front.maxBody,
-		MaxTimeout:      a.config.runtime.maxTimeout,
-		AllowPrivate:    a.config.outbound.allowPrivate,
-		InsecureCookies: a.config.auth.insecureCookies,
-		Dir:             a.dir,
-	}
+	opt := a.config.Schema
+	opt.Dir = a.dir
+	return opt
 }
 
 // checkCookies refuses to serve session cookies that any network may read where others
@@ -133,7 +128,7 @@ func (a *app) schemaOptions() compiler.Options {
 func (a *app) checkCookies(listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	addr, notAddress := netip.ParseAddr(host)
-	if !a.config.auth.insecureCookies || err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback()) {
+	if !a.config.Schema.InsecureCookies || err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback()) {
 		return nil
 	}
 	f := invalid("[auth] insecure_cookies is for loopback alone, and this server would listen on %s", listen)

@@ -143,7 +143,7 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		u, err := host.measure(ctx, module, call, handler, a.config.runtime.timeout)
+		u, err := host.measure(ctx, module, call, handler, a.config.Runtime.Timeout)
 		if err != nil {
 			f := fault.Of(err)
 			text, _, _ := strings.Cut(f.Error(), "\n")
@@ -199,7 +199,7 @@ func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func()
 	if err != nil {
 		return nil, nil, errors.Join(err, keys.Close(), st.Close())
 	}
-	client := outbound.New(a.outboundOptions())
+	client := outbound.New(a.config.Runtime.Outbound)
 	host := hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: c.logger(a), Limits: c.runtimeOptions(a).Limits,
 		Origins: origins, Outbound: client,

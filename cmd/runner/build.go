@@ -80,7 +80,7 @@ func (c *cli) build(ctx context.Context, a *app) error {
 	if err := refreshTypes(a.dir, s); err != nil {
 		return err
 	}
-	options := build.Options{Dir: a.dir, Name: name, CacheDir: engineCache(), MemoryBytes: a.config.sandbox.memory, Log: func(text string) { c.say("log: ", text) }}
+	options := build.Options{Dir: a.dir, Name: name, CacheDir: engineCache(), MemoryBytes: a.config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.say("log: ", text) }}
 	for _, r := range s.Routes {
 		options.Handlers = append(options.Handlers, r.Handler)
 	}

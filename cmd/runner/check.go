@@ -88,7 +88,7 @@ func (c *cli) compare(ctx context.Context, a *app, folder string, sources []diag
 // noteSecrets tells which secrets have no value. That is no mistake of the app:
 // the server may be started where they have.
 func (c *cli) noteSecrets(a *app, s *schema.Schema) {
-	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.config.secrets); err != nil {
+	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.config.Secrets); err != nil {
 		c.say("", "started from here, a server would refuse: "+oneLine(err))
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/build"
+	"runner.example/config"
 	"runner.example/runtime"
+	"runner.example/runtime/front"
 	"runner.example/schema"
 )
 
@@ -49,7 +50,7 @@ func (c *cli) devCommand() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
-				if err := checkListen(listen); err != nil {
+				if err := front.CheckListen(listen); err != nil {
 					return invalid("--listen: %v", err)
 				}
 			}
@@ -86,12 +87,12 @@ type dev struct {
 }
 
 func (c *cli) newDev(cmd *cobra.Command, listen string) *dev {
-	config := c.configFile
+	path := c.configFile
 	if !cmd.Flags().Changed("config") {
-		config = filepath.Join(c.app, configName)
+		path = filepath.Join(c.app, config.FileName)
 	}
 	return &dev{
-		c: c, cmd: cmd, listen: listen, log: newDevLog(c, c.app), files: newWatcher(c.app, config),
+		c: c, cmd: cmd, listen: listen, log: newDevLog(c, c.app), files: newWatcher(c.app, path),
 		waiting: map[string]bool{}, built: map[string]string{},
 	}
 }
@@ -245,7 +246,7 @@ func (d *dev) round(ctx context.Context, h *house, changed []string, began time.
 		return err
 	case latest.doubts.HasErrors():
 		return invalidConfiguration(latest)
-	case !sameSettings(latest.config, d.app.config):
+	case !latest.config.Equal(d.app.config):
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: starting again")
 		return errSettings
 	}
@@ -268,13 +269,6 @@ func (d *dev) round(ctx context.Context, h *house, changed []string, began time.
 	return nil
 }
 
-// sameSettings compares what two configurations say, wherever they say it.
-func sameSettings(a, b *config) bool {
-	x, y := *a, *b
-	x.secretPlaces, y.secretPlaces = nil, nil
-	return reflect.DeepEqual(x, y)
-}
-
 // mark notes which sources have to be built because of the files. The module of a
 // source that is gone goes too, if this run has made it.
 func (d *dev) mark(changed []string) error {
@@ -283,7 +277,7 @@ func (d *dev) mark(changed []string) error {
 		return err
 	}
 	for _, name := range changed {
-		if name == configName || name == typesName || strings.HasPrefix(name, "build/") || strings.HasSuffix(name, ".schema") {
+		if name == config.FileName || name == typesName || strings.HasPrefix(name, "build/") || strings.HasSuffix(name, ".schema") {
 			continue
 		}
 		of := "handlers"
@@ -366,7 +360,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		Log: func(text string) {
 			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, "log: "+harmless(text))
 		},
-		MemoryBytes: d.app.config.sandbox.memory,
+		MemoryBytes: d.app.config.Runtime.Sandbox.MemoryBytes,
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
 	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/internal/settings"
 	"runner.example/schema"
 )
 
@@ -46,8 +47,8 @@ func (c *cli) printRoutes(a *app, s *schema.Schema) error {
 	document := []routeRow{}
 	var rows [][]string
 	for _, r := range served(s) {
-		body := cmp.Or(r.BodyBytes, a.config.front.body)
-		timeout := cmp.Or(r.Timeout, a.config.runtime.timeout)
+		body := cmp.Or(r.BodyBytes, a.config.Runtime.BodyBytes)
+		timeout := cmp.Or(r.Timeout, a.config.Runtime.Timeout)
 		limits := []string{}
 		for _, l := range r.Limits {
 			limits = append(limits, l.String())
@@ -58,7 +59,7 @@ func (c *cli) printRoutes(a *app, s *schema.Schema) error {
 		})
 		rows = append(rows, []string{
 			r.Method, r.Path, r.Handler, r.Auth.String(), cmp.Or(strings.Join(limits, ", "), "none"),
-			formatSize(body), formatDuration(timeout),
+			settings.FormatSize(body), settings.FormatDuration(timeout),
 		})
 	}
 	if c.json {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,10 +18,9 @@ import (
 
 	"runner.example/admin"
 	"runner.example/audit"
+	"runner.example/config"
 	"runner.example/entity"
-	"runner.example/hostabi"
 	"runner.example/internal/fault"
-	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
@@ -57,10 +55,10 @@ func (c *cli) serveCommand() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
-				if err := checkListen(listen); err != nil {
+				if err := front.CheckListen(listen); err != nil {
 					return invalid("--listen: %v", err)
 				}
-				a.config.front.listen = listen
+				a.config.Runtime.Front.Listen = listen
 			}
 			return c.serve(cmd.Context(), a)
 		},
@@ -159,7 +157,7 @@ func (c *cli) withRooms(ctx context.Context, a *app, opt runtime.Options, logger
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	endAudit, err := followAudit(ctx, st, audit.RunOptions{
-		Logger: logger, Every: headEvery, KeepRefused: a.config.audit.keepRefused, Now: keys.Now,
+		Logger: logger, Every: headEvery, KeepRefused: a.config.Audit.KeepRefused, Now: keys.Now,
 	})
 	if err != nil {
 		return err
@@ -208,8 +206,8 @@ func (h *house) serve(ctx context.Context, a *app, l life) error {
 	running, failed := h.attend(ended, signals, l.over)
 
 	// Requests first: while they end, operators can still ask.
-	h.stopBy = time.Now().Add(a.config.runtime.shutdownTimeout)
-	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.startShutdown(a.config.runtime.shutdownTimeout))
+	h.stopBy = time.Now().Add(a.config.Runtime.ShutdownTimeout)
+	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.startShutdown(a.config.Runtime.ShutdownTimeout))
 	defer cancel()
 	if late := h.rt.Shutdown(wait); late != nil {
 		h.logger.Warn("requests were cut off: they took longer than [runtime] shutdown_timeout", "cause", late)
@@ -289,19 +287,15 @@ func (c *cli) boundLogQueue(a *app) {
 	if c.queue == nil {
 		return
 	}
-	opt := telemetry.Options{Format: a.config.telemetry.format}
-	c.queue.Limit(int(a.config.telemetry.queue), func(lines int) []byte {
+	opt := a.config.Telemetry
+	c.queue.Limit(opt.Queue, func(lines int) []byte {
 		return opt.Line(slog.LevelWarn, "log lines discarded", "lines", lines)
 	})
 }
 
 // logger is the server's. It redacts.
 func (c *cli) logger(a *app) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(a.config.telemetry.level)); err != nil {
-		panic("BUG: a level that the configuration accepts: " + err.Error())
-	}
-	return telemetry.NewLogger(c.stderr, telemetry.Options{Level: level, Format: a.config.telemetry.format})
+	return telemetry.NewLogger(c.stderr, a.config.Telemetry)
 }
 
 // checkWait is how long a command waits until all tables of the store have been checked.
@@ -428,44 +422,18 @@ func (a *app) reload(ctx context.Context, rt *runtime.Runtime, logger *slog.Logg
 	logger.Info("reloaded", "routes", len(latest.Schema.Routes), "modules", len(latest.Modules))
 }
 
-// runtimeOptions hands the configuration to the rooms it is for.
+// runtimeOptions returns the options of the runtime for the app.
 func (c *cli) runtimeOptions(a *app) runtime.Options {
-	conf := a.config
-	var proxies []netip.Prefix
-	for _, text := range conf.front.trustedProxies {
-		proxy, _ := parsePrefix(text) // the configuration checked it
-		proxies = append(proxies, proxy)
-	}
-	return runtime.Options{
-		Secrets: func(names []string) (secret.Values, error) {
-			return c.resolve(names, conf)
-		},
-		Front: front.Options{
-			Listen: conf.front.listen, Hosts: conf.front.hosts, TrustedProxies: proxies,
-			MaxHeaderBytes: int(conf.front.headerBytes), MaxHeaderLines: conf.front.headerLines,
-			MaxTargetBytes: int(conf.front.targetBytes), MaxBodyMemory: conf.front.bodyMemory,
-			MaxAnswerMemory: conf.front.answerMemory, MaxAnswerMemoryPerIP: conf.front.answerMemoryPerIP,
-			ReadTimeout: conf.front.readTimeout, WriteTimeout: conf.front.writeTimeout, IdleTimeout: conf.front.idleTimeout,
-			MaxConns: conf.front.maxConnections, MaxConnsPerIP: conf.front.maxConnectionsPerIP,
-		},
-		Sandbox: a.sandboxOptions(filepath.Join(a.data, "cache")),
-		Limits: hostabi.Limits{
-			HostCalls: conf.sandbox.hostCalls, MovedBytes: int(conf.sandbox.movedBytes), StoreOps: conf.sandbox.storeOperations, Rows: conf.sandbox.rows,
-			ResponseBytes: int(conf.sandbox.response), LogLines: conf.sandbox.logLines, LogBytes: int(conf.sandbox.logBytes),
-			CPU: conf.sandbox.cpu, Fetches: conf.outbound.fetches,
-		},
-		Outbound:    a.outboundOptions(),
-		MaxCounters: conf.limit.counters,
-		BodyBytes:   conf.front.body,
-		Timeout:     conf.runtime.timeout,
-		AccessLog:   conf.telemetry.accessLog,
-	}
+	opt := a.config.Runtime
+	opt.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, a.config) }
+	opt.Sandbox = a.sandboxOptions(filepath.Join(a.data, "cache"))
+	return opt
 }
 
 // resolve gives the values of the secrets that a schema declares. From then on the log
 // hides them.
-func (c *cli) resolve(names []string, conf *config) (secret.Values, error) {
-	values, err := secret.Resolve(names, c.lookupEnv, conf.secrets)
+func (c *cli) resolve(names []string, conf *config.Config) (secret.Values, error) {
+	values, err := secret.Resolve(names, c.lookupEnv, conf.Secrets)
 	if err != nil {
 		return values, fault.New(fault.Invalid, "%s", oneLine(err))
 	}
@@ -478,19 +446,10 @@ func (c *cli) resolve(names []string, conf *config) (secret.Values, error) {
 	return values, nil
 }
 
-func (a *app) outboundOptions() outbound.Options {
-	return outbound.Options{AllowPrivate: a.config.outbound.allowPrivate, MaxBody: int(a.config.outbound.answer)}
-}
-
-func (a *app) sandboxOptions(cache string) sandbox.Options { return a.config.sandboxOptions(cache) }
-
-func (c *config) sandboxOptions(cache string) sandbox.Options {
-	return sandbox.Options{
-		MemoryBytes: c.sandbox.memory, TotalMemoryBytes: c.sandbox.totalMemory,
-		Instances: c.sandbox.instances, QueueWait: c.sandbox.queueWait,
-		NoBreaker: !c.sandbox.breaker, CacheDir: cache,
-		CompileTime: c.sandbox.compileTimeout, CompileBytes: c.sandbox.compileMemory, Compiler: moduleCompiler(),
-	}
+func (a *app) sandboxOptions(cache string) sandbox.Options {
+	opt := a.config.SandboxOptions(cache)
+	opt.Compiler = moduleCompiler()
+	return opt
 }
 
 // lookupEnv is os.LookupEnv over the environment the program was started with.

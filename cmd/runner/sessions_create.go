@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/settings"
 )
 
 const createSessionHelp = `Create a session: prints its id, user, tenant, roles and end, then its cookie as
@@ -28,7 +29,7 @@ func (c *cli) sessionsCreateCommand() *cobra.Command {
 				return misused("runner sessions create: --user is missing")
 			}
 			if ttl != "" {
-				d, err := parseDuration(ttl, flagDurations)
+				d, err := settings.ParseDuration(ttl, settings.FlagDurations)
 				if err != nil {
 					return invalid("--ttl: %v", err)
 				}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"runner.example/config"
 )
 
 const (
@@ -49,9 +51,6 @@ type stamp struct {
 
 // typesName is what is generated of the schema for editors.
 const typesName = "types/schema.d.ts"
-
-// configName is what the configuration is called among the files, wherever it is.
-const configName = "runner.toml"
 
 func newWatcher(dir, config string) *watcher {
 	w := &watcher{dir: dir, config: config}
@@ -167,7 +166,7 @@ func (w *watcher) look() map[string]stamp {
 	w.ask(filepath.Join(w.dir, "build"))
 	w.ask(filepath.Dir(w.config))
 	w.ask(filepath.Join(w.dir, "types"))
-	note(configName, w.config)
+	note(config.FileName, w.config)
 	note(typesName, filepath.Join(w.dir, typesName)) // made by us, and again when it is gone
 	for _, pattern := range []string{"*.schema", "build/*.wasm"} {
 		found, _ := filepath.Glob(filepath.Join(w.dir, pattern)) // the patterns are sound

@@ -19,15 +19,16 @@ import (
 
 // Options of a Client. The zero value is for a public server.
 type Options struct {
-	// AllowPrivate allows private and loopback addresses. Link-local ones and metadata
-	// services stay forbidden.
-	AllowPrivate bool
+	// AllowPrivate permits private and loopback addresses, and http to them, for declared
+	// origins and the addresses of declared names. Link-local addresses and metadata
+	// services stay blocked.
+	AllowPrivate bool `toml:"outbound.allow_private" default:"false"`
 	// Roots are the trusted certificate authorities; nil: those of the system.
 	Roots *x509.CertPool
 	// Resolve finds the addresses of a name; nil: the system's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// MaxBody is the limit of a response's body in bytes; 0: 5 MiB.
-	MaxBody int
+	// MaxBody limits the body of an answer to an outbound request.
+	MaxBody int `toml:"outbound.answer" unit:"size" default:"5mb" min:"1kb" max:"1gb"`
 	// Connections is how many connections are open at a time, in use or idle; further
 	// requests wait. One origin, and one caller, may have three quarters of them. 0: 128.
 	Connections int

@@ -12,10 +12,13 @@ import (
 
 // Options configure a logger.
 type Options struct {
-	// Level is the lowest level that is written.
-	Level slog.Level
-	// Format is "json", one object a line, or "text", key=value pairs; empty: "json".
-	Format string
+	// Level is the lowest level that is written: debug, info, warn or error.
+	Level slog.Level `toml:"telemetry.level" default:"info" oneof:"debug|info|warn|error"`
+	// Format is json, one object a line, or text, key=value pairs.
+	Format string `toml:"telemetry.format" default:"json" oneof:"json|text"`
+	// Queue is how much of the log may wait in memory while its reader is slow. Further
+	// lines are discarded; a later line says how many.
+	Queue int `toml:"telemetry.queue" unit:"size" default:"1mb" min:"64kb" max:"1gb"`
 }
 
 // Validate returns an error for an unknown format.

@@ -1,100 +1,115 @@
 package front
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
+
+	"runner.example/internal/settings"
 )
 
-// Options says where and how strictly to listen. The zero value of each field
-// stands for the default its comment names; only Logger has to be set.
+// Options configure a Server. The zero value of each field means its default; only Logger is
+// required. Fields with a toml tag are settings (package settings).
 type Options struct {
-	// Listen is host:port; port 0 takes a free one. Default 127.0.0.1:8080.
-	Listen string
-	// Hosts are the values of Host that are served, without regard to case: a
-	// name stands for itself with any port, name:port for that port alone.
-	// Default: all.
-	Hosts []string
-	// TrustedProxies are the peers whose X-Forwarded-For is believed. Default:
-	// none.
-	TrustedProxies []netip.Prefix
+	// Listen is the address to listen on, host:port. Port 0 takes a free one. Flag:
+	// --listen.
+	Listen string `toml:"front.listen" default:"127.0.0.1:8080"`
+	// Hosts are the accepted values of the Host header, such as ["api.example.com"] for
+	// every port, or ["api.example.com:8443"] for one port. Upper and lower case are
+	// equal. Empty: all.
+	Hosts []string `toml:"front.hosts"`
+	// TrustedProxies are the networks whose X-Forwarded-For is used, such as
+	// ["10.0.0.0/8"].
+	TrustedProxies []netip.Prefix `toml:"front.trusted_proxies"`
 
-	// MaxHeaderBytes bounds the header lines of a request, MaxHeaderLines their
-	// number, MaxTargetBytes the path with its query. Default 16 KiB, 100, 8 KiB.
-	MaxHeaderBytes int
-	MaxHeaderLines int
-	MaxTargetBytes int
+	// MaxHeaderBytes limits the header lines of a request together, MaxHeaderLines their
+	// number; beyond that the answer is 431. MaxTargetBytes limits the path with its query;
+	// beyond that it is 414.
+	MaxHeaderBytes int `toml:"front.header_bytes" unit:"size" default:"16kb" min:"1kb" max:"1mb"`
+	MaxHeaderLines int `toml:"front.header_lines" default:"100" min:"1" max:"10000"`
+	MaxTargetBytes int `toml:"front.target_bytes" unit:"size" default:"8kb" min:"64b" max:"64kb"`
 
-	// MaxBodyMemory bounds what the bodies of all requests that are being read or
-	// served may take together, beyond the first 64 KiB of each. A body for which
-	// there is no room is fault.Overloaded. Default 256 MiB.
-	MaxBodyMemory int64
+	// MaxBodyMemory limits the memory of all bodies that are read or served, beyond the
+	// first 64kb of each. Beyond that the answer is 503.
+	MaxBodyMemory int64 `toml:"front.body_memory" unit:"size" default:"256mb" min:"1mb" max:"1024gb"`
 
-	// MaxAnswerMemory limits the memory of answers of more than 16 KiB that wait for
-	// their readers, MaxAnswerMemoryPerIP that of the answers to one client address (one
-	// /64 for IPv6). When a limit is exceeded, the slowest reader is disconnected. Behind
-	// a trusted proxy the client is the one that the proxy names; if it names none, only
-	// the first limit applies. Default 256 MiB, and three quarters of MaxAnswerMemory.
-	MaxAnswerMemory      int64
-	MaxAnswerMemoryPerIP int64
+	// MaxAnswerMemory limits the memory of answers that wait for slow clients,
+	// MaxAnswerMemoryPerIP that of the answers to one address (an IPv6 /64; 0b: three
+	// quarters of MaxAnswerMemory). Beyond that the slowest client is disconnected. Behind
+	// a trusted proxy the address is the client's that the proxy names; if it names none,
+	// only the first limit applies. Answers of 16kb or less do not count.
+	MaxAnswerMemory      int64 `toml:"front.answer_memory" unit:"size" default:"256mb" min:"1mb" max:"1024gb"`
+	MaxAnswerMemoryPerIP int64 `toml:"front.answer_memory_per_ip" unit:"size" max:"1024gb"`
 
-	// ReadTimeout is the time from the first byte of a request to the last of
-	// its body; WriteTimeout the time to take an answer; IdleTimeout the time a
-	// connection may wait for its next request. Default 10 s, 30 s, 60 s.
-	ReadTimeout  time.Duration
-	WriteTimeout time.Duration
-	IdleTimeout  time.Duration
+	// ReadTimeout limits the time from the first byte of a request to the last byte of its
+	// body; beyond that the answer is 408. WriteTimeout limits the time in which a client
+	// reads an answer, IdleTimeout the time that a connection waits for its next request.
+	ReadTimeout  time.Duration `toml:"front.read_timeout" default:"10s" min:"1ms" max:"1h"`
+	WriteTimeout time.Duration `toml:"front.write_timeout" default:"30s" min:"1ms" max:"1h"`
+	IdleTimeout  time.Duration `toml:"front.idle_timeout" default:"60s" min:"1ms" max:"24h"`
 
-	// MaxConns are the connections open at a time, or fewer where the process may
-	// not have as many files open: further ones wait in the kernel's queue. MaxConnsPerIP are those of one address (of one /64 for
-	// IPv6, and of a trusted proxy any number): further ones are closed
-	// unanswered. Default 10,000 and 7,500, so that no address has all of them.
-	MaxConns      int
-	MaxConnsPerIP int
+	// MaxConns limits the open connections, and is lowered when the process may open fewer
+	// files; further ones wait in the kernel's queue. MaxConnsPerIP limits those of one
+	// address (an IPv6 /64; 0: three quarters of MaxConns; not for trusted proxies);
+	// further ones are closed.
+	MaxConns      int `toml:"front.max_connections" default:"10000" min:"1"`
+	MaxConnsPerIP int `toml:"front.max_connections_per_ip"`
 
-	// Logger takes what happens to connections, panics, and the causes of
-	// refusals. It has to redact: causes may quote anything.
+	// Logger gets events of connections, panics, and the causes of refusals. It must
+	// redact, because causes may quote requests.
 	Logger *slog.Logger
 
-	// BeforeRefusal may add headers to the answer of a request that New's handle will
-	// not see, though its head could be read: its query is wrong. nil: nobody does.
+	// BeforeRefusal may add headers to the answer of a request that New's handle does not
+	// see although its head could be read: its query is invalid. May be nil.
 	BeforeRefusal func(*Exchange)
 }
 
 // WithDefaults returns a copy with every zero field set to its default.
 func (o Options) WithDefaults() Options {
-	set(&o.Listen, "127.0.0.1:8080")
-	set(&o.MaxHeaderBytes, 16<<10)
-	set(&o.MaxHeaderLines, 100)
-	set(&o.MaxTargetBytes, 8<<10)
-	set(&o.MaxBodyMemory, 256<<20)
-	set(&o.MaxAnswerMemory, 256<<20)
-	set(&o.MaxAnswerMemoryPerIP, max(1, o.MaxAnswerMemory/4*3))
-	set(&o.ReadTimeout, 10*time.Second)
-	set(&o.WriteTimeout, 30*time.Second)
-	set(&o.IdleTimeout, 60*time.Second)
-	set(&o.MaxConns, 10_000)
-	set(&o.MaxConnsPerIP, max(1, o.MaxConns/4*3))
+	settings.FillZero(&o)
+	o.MaxAnswerMemoryPerIP = cmp.Or(o.MaxAnswerMemoryPerIP, max(1, o.MaxAnswerMemory/4*3))
+	o.MaxConnsPerIP = cmp.Or(o.MaxConnsPerIP, max(1, o.MaxConns/4*3))
 	return o
 }
 
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+// CheckSetting checks an address to listen on and the accepted hosts.
+func (o *Options) CheckSetting(key, value string) error {
+	switch key {
+	case "front.listen":
+		return CheckListen(value)
+	case "front.hosts":
+		if !ValidHost([]byte(value)) {
+			return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com", value)
+		}
 	}
+	return nil
 }
 
-// Validate reports every value that cannot be, each under the name of its key.
-// It is for options that have their defaults.
+// CheckListen returns an error if s is not host:port.
+func CheckListen(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not an address to listen on: write host:port, such as 127.0.0.1:8080", s)
+	}
+	return nil
+}
+
+// Validate reports every invalid value under the name of its key. The options must have
+// their defaults.
 func (o Options) Validate() error {
 	var all []error
 	atLeast := func(key string, n, least int) {
 		if n < least {
-			all = append(all, fmt.Errorf("%s is %d, and has to be at least %d", key, n, least))
+			all = append(all, fmt.Errorf("%s is %d, but must be at least %d", key, n, least))
 		}
 	}
 	atLeast("header_bytes", o.MaxHeaderBytes, 256)
@@ -104,7 +119,7 @@ func (o Options) Validate() error {
 	atLeast("max_connections_per_ip", o.MaxConnsPerIP, 1)
 	positive := func(key string, d time.Duration) {
 		if d <= 0 {
-			all = append(all, fmt.Errorf("%s is %s, and has to be more than 0", key, d))
+			all = append(all, fmt.Errorf("%s is %s, but must be more than 0", key, d))
 		}
 	}
 	positive("read_timeout", o.ReadTimeout)
@@ -112,7 +127,7 @@ func (o Options) Validate() error {
 	positive("idle_timeout", o.IdleTimeout)
 	for _, h := range o.Hosts {
 		if !ValidHost([]byte(h)) {
-			all = append(all, fmt.Errorf("hosts has %q, which is no host name", h))
+			all = append(all, fmt.Errorf("hosts has %q, which is not a host name", h))
 		}
 	}
 	if o.Logger == nil {

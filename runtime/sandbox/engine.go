@@ -21,6 +21,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/compile"
 )
@@ -30,27 +31,31 @@ const pageBytes = wasm.PageBytes
 
 // Options of an Engine. The zero value takes every default.
 type Options struct {
-	// MemoryBytes is how much memory one sandbox may have, in whole pages of
-	// 64 KiB; 64 MiB by default.
-	MemoryBytes int64
-	// TotalMemoryBytes is how much all sandboxes together may have, with what each
-	// module's initialization left; by default MemoryBytes for each of Instances.
-	TotalMemoryBytes int64
-	// Instances is the number of instance slots: how many guests may run at once. By
-	// default four for each CPU, and 16 at least. One handler may have three quarters of
-	// them. Eight times as many guests may wait for something beside them, with half of
-	// the memory of all.
-	Instances int
-	// QueueWait is how long a request waits for an instance slot; 1 s by default.
-	QueueWait time.Duration
-	// NoBreaker disables the circuit breakers of handlers that keep running out of time.
-	NoBreaker bool
+	// MemoryBytes limits the memory of one handler. Beyond that it fails. A multiple of 64kb.
+	MemoryBytes int64 `toml:"sandbox.memory" unit:"size" default:"64mb" min:"64kb" max:"4gb" multiple:"64kb"`
+	// TotalMemoryBytes limits the memory of all handlers together (0b: MemoryBytes for each
+	// of Instances), including the memory that each module has before its first request.
+	// Idle memory is returned first. A reload needs memory for the old and the new modules
+	// for a moment, and is refused without it.
+	TotalMemoryBytes int64 `toml:"sandbox.total_memory" unit:"size" max:"4096gb"`
+	// Instances limits the handlers that run at once (0: four for each CPU, at least 16).
+	// One handler alone can have three quarters of them. Handlers that wait do not count;
+	// up to eight times as many may wait, with half of the total memory.
+	Instances int `toml:"sandbox.instances" max:"100000"`
+	// QueueWait limits the time that a request waits for a free sandbox; beyond that the
+	// answer is 503.
+	QueueWait time.Duration `toml:"sandbox.queue_wait" default:"1s" min:"1ms" max:"1m"`
+	// The circuit breaker refuses a caller's requests to a handler for a while, with 503,
+	// when five of them ran out of time or of stack within a minute, and those of all
+	// callers when this happened to five callers. Callers are distinguished as in rate
+	// limits.
+	NoBreaker bool `toml:"sandbox.breaker,not" default:"true"`
 	// InitTime is how long the initialization of a module may take; 10 s by default.
 	InitTime time.Duration
-	// CompileTime and CompileBytes are the processor time and the memory that
-	// compiling one module may take; 30 s and 768 MiB by default.
-	CompileTime  time.Duration
-	CompileBytes int64
+	// CompileTime limits the CPU time for compiling one module, CompileBytes the memory.
+	// Beyond that the module is refused.
+	CompileTime  time.Duration `toml:"sandbox.compile_timeout" default:"30s" min:"10ms" max:"1h"`
+	CompileBytes int64         `toml:"sandbox.compile_memory" unit:"size" default:"768mb" min:"64mb" max:"1024gb"`
 	// Compiler is the command that runs compile.Main with the arguments that follow it,
 	// for modules that may come near these limits. Empty: such modules are refused if they
 	// certainly exceed the limits, and otherwise compiled in this process.
@@ -76,26 +81,15 @@ type Options struct {
 }
 
 func (o Options) filled() Options {
-	if o.MemoryBytes == 0 {
-		o.MemoryBytes = 64 << 20
-	}
+	settings.FillZero(&o)
 	if o.Instances == 0 {
 		o.Instances = max(16, 4*runtime.GOMAXPROCS(0))
 	}
 	if o.TotalMemoryBytes == 0 {
 		o.TotalMemoryBytes = o.MemoryBytes * int64(max(o.Instances, 0))
 	}
-	if o.QueueWait == 0 {
-		o.QueueWait = time.Second
-	}
 	if o.InitTime == 0 {
 		o.InitTime = 10 * time.Second
-	}
-	if o.CompileTime == 0 {
-		o.CompileTime = 30 * time.Second
-	}
-	if o.CompileBytes == 0 {
-		o.CompileBytes = 768 << 20
 	}
 	if o.IdleTime == 0 {
 		o.IdleTime = 10 * time.Second

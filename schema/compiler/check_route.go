@@ -35,7 +35,7 @@ const maxRoutes = 2000
 
 // group is the context of a route: its groups' settings and prefixes.
 type group struct {
-	settings settings
+	settings routeSettings
 	// prefix has the segments of all enclosing prefixes. broken reports that one of them is
 	// not valid.
 	prefix []segment
@@ -148,7 +148,7 @@ func hasBody(method string) bool {
 }
 
 // effectiveAuth returns the effective auth mode, or false if there is none that could be read.
-func (c *routeChecker) effectiveAuth(set settings, span diag.Span, code, label string) (schema.Auth, bool) {
+func (c *routeChecker) effectiveAuth(set routeSettings, span diag.Span, code, label string) (schema.Auth, bool) {
 	switch {
 	case set.auth == nil && code == "E400":
 		c.errorf(code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
@@ -205,7 +205,7 @@ func appendNew(names []string, ids []syntax.Ident) []string {
 }
 
 // checkAccess checks settings that depend on the auth mode.
-func (c *routeChecker) checkAccess(set settings, auth schema.Auth, span diag.Span, label string) {
+func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span diag.Span, label string) {
 	if set.as != nil && set.as.Ref != nil {
 		c.usedScopes[set.as.Ref.Name] = true
 		if !auth.None {
@@ -259,12 +259,12 @@ func (c *routeChecker) checkFunctions() {
 			if first, twice := taken.add(f.Name); twice {
 				c.errorf("E501", f.Name.Loc, "function %q is already declared at %s", f.Name.Name, at(f.Name.Loc, first))
 			}
-			c.checkFunction(f, settings{}.with(block.Settings))
+			c.checkFunction(f, routeSettings{}.with(block.Settings))
 		}
 	}
 }
 
-func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in settings) {
+func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 	c.settings.checkSettings(d.Settings, onFunction)
 	c.fields.checkFields(d.Name.Name, d.Params)
 	if d.Result != nil {
@@ -289,7 +289,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in settings) {
 }
 
 // buildRoute builds a route without its path and auth mode.
-func buildRoute(d *syntax.RouteDecl, set settings) schema.Route {
+func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route := schema.Route{Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
 	route.BodyBytes, route.Timeout = boundsOf(set)
 	if hasBody(d.Method.Name) {

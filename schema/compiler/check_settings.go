@@ -16,15 +16,15 @@ type settingsChecker struct {
 	origins originChecker
 }
 
-// settings are the effective settings of a route, a group or a function, inherited ones
+// routeSettings are the effective settings of a route, a group or a function, inherited ones
 // included.
-type settings struct {
+type routeSettings struct {
 	auth, rate, as, body, timeout, input, verify, csrf, mints, cors *syntax.RouteSetting
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
 // settings are not inherited.
-func (s settings) with(list *syntax.RouteSettings) settings {
+func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 	s.as, s.mints = nil, nil
 	if list == nil {
 		return s
@@ -57,7 +57,7 @@ func (s settings) with(list *syntax.RouteSettings) settings {
 }
 
 // origins are the origins of cors:, nil if it is not set.
-func (s settings) origins() []string {
+func (s routeSettings) origins() []string {
 	if s.cors == nil || s.cors.Origins == nil {
 		return nil
 	}
@@ -268,7 +268,7 @@ func refOf(s *syntax.RouteSetting) string {
 	return s.Ref.Name
 }
 
-func limitsOf(set settings) []schema.RateLimit {
+func limitsOf(set routeSettings) []schema.RateLimit {
 	if set.rate == nil || set.rate.Rate == nil {
 		return nil
 	}
@@ -291,7 +291,7 @@ func limitsOf(set settings) []schema.RateLimit {
 	return limits
 }
 
-func boundsOf(set settings) (bodyBytes int64, timeout time.Duration) {
+func boundsOf(set routeSettings) (bodyBytes int64, timeout time.Duration) {
 	if set.body != nil && set.body.Amount != nil {
 		bodyBytes = set.body.Amount.Int
 	}
@@ -301,7 +301,7 @@ func boundsOf(set settings) (bodyBytes int64, timeout time.Duration) {
 	return bodyBytes, timeout
 }
 
-func verifyOf(set settings) *schema.Verify {
+func verifyOf(set routeSettings) *schema.Verify {
 	if set.verify == nil || set.verify.Verify == nil {
 		return nil
 	}

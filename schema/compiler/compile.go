@@ -1,26 +1,26 @@
 package compiler
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/settings"
 	"runner.example/schema"
 	"runner.example/schema/syntax"
 )
 
 // Options are the limits that a server sets for its schemas.
 type Options struct {
-	// MaxBody is the maximum of a route's body size, in bytes; zero is 64 MiB.
-	MaxBody int64
-	// MaxTimeout is the maximum of a route's timeout; zero is 60 s.
-	MaxTimeout time.Duration
+	// MaxBody limits `body:` of a route.
+	MaxBody int64 `toml:"front.max_body" unit:"size" default:"64mb" min:"1b" max:"1gb"`
+	// MaxTimeout limits `timeout:` of a route.
+	MaxTimeout time.Duration `toml:"runtime.max_timeout" default:"60s" min:"1ms" max:"1h"`
 	// AllowPrivate permits outbound origins with private addresses, and plain HTTP to them.
-	AllowPrivate bool
-	// InsecureCookies permits session cookies without the __Host- prefix.
-	InsecureCookies bool
+	AllowPrivate bool `toml:"outbound.allow_private" default:"false"`
+	// InsecureCookies permits session cookies without the __Host- prefix, on loopback only.
+	InsecureCookies bool `toml:"auth.insecure_cookies" default:"false"`
 	// Dir is the directory of relative file names in the schema; empty is the working
 	// directory.
 	Dir string
@@ -30,8 +30,7 @@ type Options struct {
 // It returns all diagnostics, sorted. The schema is nil if and only if one of them is an
 // error.
 func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
-	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
-	opt.MaxTimeout = cmp.Or(opt.MaxTimeout, time.Minute)
+	settings.FillZero(&opt)
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b diag.Source) int {
 		return strings.Compare(a.Name, b.Name)
 	})

@@ -1,5 +1,6 @@
-// Command gen writes notices.txt.gz: the licences of all that the runner is linked
-// of, taken from the module cache and the Go toolchain. Run it as
+// Command gen writes runner.toml of the repository, from the options of the packages, and
+// notices.txt.gz: the licences of everything that the runner is linked with, from the module
+// cache and the Go toolchain. Run it as
 //
 //	go generate ./cmd/runner
 package main
@@ -24,6 +25,13 @@ import (
 
 func main() {
 	log.SetFlags(0)
+	settings, err := runnerTOML("../..")
+	if err == nil {
+		err = os.WriteFile("../../runner.toml", settings, 0o644)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
 	text, err := notices("../..") // go generate runs in cmd/runner
 	if err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// unit is a suffix and how much it stands for, in nanoseconds or bytes.
-type unit struct {
+// Unit is a suffix and its amount, in nanoseconds or bytes.
+type Unit struct {
 	suffix string
 	size   int64
 }
 
-// The units of durations and sizes. Those of a settings file begin finer than
-// those of a flag.
+// The units of durations in flags and in settings, which may be shorter, and of sizes.
 var (
-	flagDurations = []unit{
+	FlagDurations = []Unit{
 		{"s", int64(time.Second)}, {"m", int64(time.Minute)}, {"h", int64(time.Hour)},
 		{"d", 24 * int64(time.Hour)}, {"w", 7 * 24 * int64(time.Hour)},
 	}
-	fileDurations = append([]unit{{"ms", int64(time.Millisecond)}}, flagDurations...)
-	sizes         = []unit{{"b", 1}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}}
+	SettingDurations = append([]Unit{{"ms", int64(time.Millisecond)}}, FlagDurations...)
+	sizes            = []Unit{{"b", 1}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}}
 )
 
-// parseDuration reads one whole number and one of units.
-func parseDuration(text string, units []unit) (time.Duration, error) {
+// ParseDuration parses one whole number with one of the units.
+func ParseDuration(text string, units []Unit) (time.Duration, error) {
 	n, ok := parseAmount(text, units)
 	if !ok && wellFormed(text, units) {
 		return 0, fmt.Errorf("%s is longer than can be counted", text)
@@ -38,8 +37,8 @@ func parseDuration(text string, units []unit) (time.Duration, error) {
 	return time.Duration(n), nil
 }
 
-// parseSize reads one whole number and one unit of b, kb, mb, gb.
-func parseSize(text string) (int64, error) {
+// ParseSize parses one whole number with b, kb, mb or gb.
+func ParseSize(text string) (int64, error) {
 	n, ok := parseAmount(text, sizes)
 	if !ok {
 		return 0, fmt.Errorf("%q is not a size: write one whole number and one unit of %s, such as 64kb", text, suffixes(sizes))
@@ -47,7 +46,7 @@ func parseSize(text string) (int64, error) {
 	return n, nil
 }
 
-func parseAmount(text string, units []unit) (int64, bool) {
+func parseAmount(text string, units []Unit) (int64, bool) {
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz")
 	if digits == "" || digits[0] < '0' || digits[0] > '9' {
 		return 0, false
@@ -64,13 +63,13 @@ func parseAmount(text string, units []unit) (int64, bool) {
 	return 0, false
 }
 
-// wellFormed reports whether text is a number of any length and one of units.
-func wellFormed(text string, units []unit) bool {
+// wellFormed reports whether text is a number of any length with one of the units.
+func wellFormed(text string, units []Unit) bool {
 	suffix := strings.TrimLeft(text, "0123456789")
-	return suffix != text && slices.ContainsFunc(units, func(u unit) bool { return u.suffix == suffix })
+	return suffix != text && slices.ContainsFunc(units, func(u Unit) bool { return u.suffix == suffix })
 }
 
-func suffixes(units []unit) string {
+func suffixes(units []Unit) string {
 	names := make([]string, len(units))
 	for i, u := range units {
 		names[i] = u.suffix
@@ -78,16 +77,16 @@ func suffixes(units []unit) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// formatDuration gives the text that parseDuration reads as d, in the largest
-// unit that leaves no rest but the week, which few people count in.
-func formatDuration(d time.Duration) string {
-	return formatAmount(int64(d), fileDurations[:len(fileDurations)-1])
+// FormatDuration returns the text that ParseDuration parses as d, in the largest unit without
+// a remainder, weeks excepted.
+func FormatDuration(d time.Duration) string {
+	return formatAmount(int64(d), SettingDurations[:len(SettingDurations)-1])
 }
 
-// formatSize gives the text that parseSize reads as n.
-func formatSize(n int64) string { return formatAmount(n, sizes) }
+// FormatSize returns the text that ParseSize parses as n.
+func FormatSize(n int64) string { return formatAmount(n, sizes) }
 
-func formatAmount(n int64, units []unit) string {
+func formatAmount(n int64, units []Unit) string {
 	for i := len(units) - 1; i > 0; i-- {
 		if u := units[i]; n != 0 && n%u.size == 0 {
 			return strconv.FormatInt(n/u.size, 10) + u.suffix

@@ -1,59 +1,32 @@
-package main
+package config_test
 
 import (
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"runner.example/config"
 	"runner.example/hostabi"
 	"runner.example/internal/diag"
 	"runner.example/runtime/front"
 )
 
-// repoFile is the runner.toml that documents every key.
-const repoFile = "../../runner.toml"
-
-func TestTheDocumentedFileSaysTheDefaults(t *testing.T) {
-	src, err := os.ReadFile(repoFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &reader{config: &config{}, places: map[string]diag.Span{}}
-	r.all = r.config.settings()
-	r.readFile("runner.toml", src)
-	if len(r.found) > 0 {
-		t.Fatalf("mistakes in it: %v", r.found)
-	}
-	want := defaults()
-	want.secrets, want.secretPlaces = map[string]string{}, map[string]diag.Span{}
-	if diff := cmp.Diff(want, r.config, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-		t.Errorf("the file differs from the defaults of the code (-code +file):\n%s", diff)
-	}
-	for _, s := range r.all {
-		if _, ok := r.places[s.name()]; !ok {
-			t.Errorf("the file does not have %s", s.name())
-		}
-	}
-}
-
-// read gives the config of a file with that text and the printed mistakes.
-func read(t *testing.T, text string, environ ...string) (*config, string) {
+// read returns the configuration of a file with that text, and the printed problems.
+func read(t *testing.T, text string, environ ...string) (*config.Config, string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
 	if err := os.WriteFile(filepath.Join(dir, "runner.toml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, found, err := readConfig("runner.toml", false, environ)
+	c, found, err := config.Load("runner.toml", false, environ)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +37,7 @@ func read(t *testing.T, text string, environ ...string) (*config, string) {
 	return c, out.String()
 }
 
-func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
+func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 	rows := []struct{ name, text, want string }{
 		{"key", "[front]\nlistn = \"x\"\n", `runner.toml:2:1: error: unknown key "listn" in [front] (did you mean "listen"?)`},
 		{"indented key", "[front]\n\t  listn = 1", `runner.toml:2:4: error: unknown key "listn" in [front] (did you mean "listen"?)`},
@@ -85,7 +58,7 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 		{"size too small", "[front]\nheader_bytes = \"1b\"\n", `runner.toml:2:16: error: [front] header_bytes: 1b is too small: it must be at least 1kb`},
 		{"memory that no sandbox can have", "[sandbox]\nmemory = \"4096mb\"\n", `runner.toml:2:10: error: [sandbox] memory must be from 64kb to less than 4096mb, in whole 64kb`},
 		{"less for all sandboxes than for one", "[sandbox]\nmemory = \"64mb\"\ntotal_memory = \"1mb\"\n", `runner.toml:3:16: error: [sandbox] total_memory must be at least [sandbox] memory`},
-		{"size of no whole pages", "[sandbox]\nmemory = \"100kb\"\n", `runner.toml:2:10: error: [sandbox] memory: 100kb is not a multiple of 64kb, the size of a page of memory`},
+		{"size of no whole pages", "[sandbox]\nmemory = \"100kb\"\n", `runner.toml:2:10: error: [sandbox] memory: 100kb is not a multiple of 64kb`},
 		{"count", "[front]\nheader_lines = 0\n", `runner.toml:2:16: error: [front] header_lines: 0 is outside 1..10000`},
 		{"negative count", "[front]\nmax_connections = -1\n", `runner.toml:2:19: error: [front] max_connections: -1 is outside 1..2147483647`},
 		{"bool", "[telemetry]\naccess_log = \"yes\"\n", `runner.toml:2:14: error: [telemetry] access_log: expected true or false, found a string`},
@@ -125,7 +98,7 @@ func TestEveryMistakeOfTheFileIsToldAtItsPlace(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentGoesBeforeTheFile(t *testing.T) {
+func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 	c, found := read(t, "[front]\nlisten = \"a:1\"\nhosts = [\"x\"]\n[secrets]\nA = \"b\"\n",
 		"RUNNER_FRONT_LISTEN=b:2", "RUNNER_FRONT_TRUSTED_PROXIES=10.0.0.0/8, 192.168.1.1",
 		"RUNNER_SANDBOX_MEMORY=1mb", "RUNNER_RUNTIME_TIMEOUT=250ms", "RUNNER_TELEMETRY_ACCESS_LOG=true",
@@ -133,23 +106,23 @@ func TestTheEnvironmentGoesBeforeTheFile(t *testing.T) {
 	if found != "" {
 		t.Fatal(found)
 	}
-	want := defaults()
-	want.front.listen = "b:2"
-	want.front.hosts = []string{"x"}
-	want.front.trustedProxies = []string{"10.0.0.0/8", "192.168.1.1"}
-	want.front.maxConnections = 7
-	want.sandbox.memory = 1 << 20
-	want.runtime.timeout = 250 * time.Millisecond
-	want.telemetry.accessLog = true
-	want.secrets = map[string]string{"A": "b"}
+	want := config.Default()
+	want.Runtime.Front.Listen = "b:2"
+	want.Runtime.Front.Hosts = []string{"x"}
+	want.Runtime.Front.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.168.1.1/32")}
+	want.Runtime.Front.MaxConns = 7
+	want.Runtime.Sandbox.MemoryBytes = 1 << 20
+	want.Runtime.Timeout = 250 * time.Millisecond
+	want.Runtime.AccessLog = true
+	want.Secrets = map[string]string{"A": "b"}
 	at := diag.Pos{Offset: 47, Line: 5, Col: 1}
-	want.secretPlaces = map[string]diag.Span{"A": {File: "runner.toml", Start: at, End: at}}
-	if diff := cmp.Diff(want, c, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-		t.Error(diff)
+	want.SecretPlaces = map[string]diag.Span{"A": {File: "runner.toml", Start: at, End: at}}
+	if !reflect.DeepEqual(want, c) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
 	}
 }
 
-func TestAMistakeInTheEnvironmentNamesTheVariable(t *testing.T) {
+func TestAnErrorInTheEnvironmentNamesTheVariable(t *testing.T) {
 	rows := []struct{ entry, want string }{
 		{"RUNNER_RUNTIME_TIMEOUT=10", `RUNNER_RUNTIME_TIMEOUT: error: [runtime] timeout: "10" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"RUNNER_FRONT_HEADER_LINES=many", `RUNNER_FRONT_HEADER_LINES: error: [front] header_lines: "many" is not a whole number`},
@@ -167,13 +140,13 @@ func TestAMistakeInTheEnvironmentNamesTheVariable(t *testing.T) {
 	}
 }
 
-func TestTheDefaultsAreThoseOfTheRooms(t *testing.T) {
-	opt := (&cli{}).runtimeOptions(&app{config: defaults()})
-	if diff := cmp.Diff(front.Options{}.WithDefaults(), opt.Front.WithDefaults(), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
-		t.Errorf("front (-room +configuration):\n%s", diff)
+func TestTheDefaultsAreThoseOfThePackages(t *testing.T) {
+	c := config.Default()
+	if diff := cmp.Diff(front.Options{}.WithDefaults(), c.Runtime.Front.WithDefaults()); diff != "" {
+		t.Errorf("front (-package +configuration):\n%s", diff)
 	}
-	if diff := cmp.Diff(hostabi.DefaultLimits(), opt.Limits); diff != "" {
-		t.Errorf("hostabi (-room +configuration):\n%s", diff)
+	if diff := cmp.Diff(hostabi.DefaultLimits(), c.Runtime.Limits); diff != "" {
+		t.Errorf("hostabi (-package +configuration):\n%s", diff)
 	}
 }
 
@@ -228,39 +201,42 @@ var changed = map[string]string{
 	"RUNNER_TELEMETRY_QUEUE":              "9mb",
 }
 
-func TestEverySettingIsHandedToItsRoom(t *testing.T) {
-	t.Chdir(t.TempDir())
-	usual := handedOn(t)
-	for _, s := range defaults().settings() {
-		value, ok := changed[s.variable()]
+func TestEverySettingChangesAnOption(t *testing.T) {
+	usual := fmt.Sprintf("%+v", load(t, ""))
+	for _, variable := range variables(t) {
+		value, ok := changed[variable]
 		if !ok {
-			t.Errorf("this test has no other value for %s", s.name())
+			t.Errorf("this test has no other value for %s", variable)
 			continue
 		}
-		if got := handedOn(t, s.variable()+"="+value); got == usual {
-			t.Errorf("nobody is told of %s", s.name())
+		c, problems := read(t, "", variable+"="+value)
+		if got := fmt.Sprintf("%+v", c); got == usual || strings.Contains(problems, "no setting has") {
+			t.Errorf("%s changes nothing: %s", variable, problems)
 		}
 	}
 }
 
-// handedOn tells all that the rooms get from a configuration, and from its
-// logger one line for each level.
-func handedOn(t *testing.T, environ ...string) string {
+// variables returns the variables of all settings in the generated file.
+func variables(t *testing.T) (all []string) {
 	t.Helper()
-	var log strings.Builder
-	c := &cli{app: ".", environ: environ, stderr: &log}
-	a, err := c.openApp(c.serveCommand())
-	if err != nil {
-		t.Fatal(err)
+	section := ""
+	for line := range strings.Lines(string(config.Template(func(reflect.Type, string) string { return "" }))) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "["); ok {
+			section = strings.TrimSuffix(name, "]")
+		} else if key, _, ok := strings.Cut(line, " = "); ok && !strings.HasPrefix(line, "#") {
+			all = append(all, "RUNNER_"+strings.ToUpper(section+"_"+key))
+		}
 	}
-	opt := c.runtimeOptions(a)
-	opt.Secrets = nil // a function, which prints as its address
-	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
-		c.logger(a).Log(t.Context(), level, "hello")
+	if len(all) != len(changed) {
+		t.Errorf("%d settings, %d in this test", len(all), len(changed))
 	}
-	lines := regexp.MustCompile(`"?time"?[:=]\S+?Z`).ReplaceAllString(log.String(), "")
-	return fmt.Sprintf("%+v\n%+v\n%s %s\n%s %d %s\n%s", opt, a.schemaOptions(), a.data, fmt.Sprint(a.keystoreOptions()),
-		a.config.runtime.shutdownTimeout, a.config.telemetry.queue, a.config.audit.keepRefused, lines)
+	return all
+}
+
+func load(t *testing.T, text string) *config.Config {
+	t.Helper()
+	c, _ := read(t, text)
+	return c
 }
 
 func TestAValueOfSecretsIsNeverShown(t *testing.T) {
