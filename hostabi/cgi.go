@@ -14,28 +14,27 @@ import (
 	"runner.example/internal/caller"
 )
 
-// program is a run of a command: a module without handlers, whose _start gets
-// the request as a CGI script does (RFC 3875): in environment variables and on
-// standard input, and answers on standard output.
+// program is a run of a command: a module without handlers. Its _start gets the request as a
+// CGI script does (RFC 3875), in environment variables and on standard input, and answers
+// on standard output.
 type program struct {
 	running bool
 	read    int // bytes of the request's body
-	// out is standard output; a write that would make it longer than most, which
-	// is more than any answer has, fails.
+	// out is standard output. A write that would make it longer than most fails; most is
+	// more than any answer has.
 	out  []byte
 	most int
-	// args and env are strings, each with a zero behind it.
+	// args and env are strings that end with a zero byte each.
 	args, env []byte
 }
 
-// maxHeaderBlock bounds the header lines of an answer, line ends and all.
+// maxHeaderBlock is the longest block of header lines of an answer, line ends included.
 const maxHeaderBlock = 32 << 10
 
-// keptOutputBytes is the most that a Call keeps, from run to run, for what
-// commands write.
+// keptOutputBytes is the largest buffer for output that a Call keeps between runs.
 const keptOutputBytes = 64 << 10
 
-// shownOutput is how much the log repeats of what is no answer.
+// shownOutput is how much of an output that is not an answer is logged.
 const shownOutput = 1 << 10
 
 func (p *program) reset() {
@@ -46,31 +45,31 @@ func (p *program) reset() {
 	*p = program{out: out, args: p.args[:0], env: p.env[:0]}
 }
 
-// Write takes what there is room for; fd_write sees to it that it is all.
+// Write never fails, because fd_write passes at most what fits.
 func (p *program) Write(b []byte) (int, error) {
 	p.out = append(p.out, b...)
 	return len(b), nil
 }
 
-// BeginProgram makes the run that of a command: from here on arguments (name
-// alone), environment, standard input and output are those of a CGI script. It
-// comes after Begin, when nothing runs any more that comes before the request.
+// BeginProgram makes the run that of a command: from now on arguments (only name),
+// environment, standard input and output are those of a CGI script. Call it after Begin
+// and after the guest's initialization.
 func (c *Call) BeginProgram(name string) {
 	p := &c.program
 	p.reset()
 	p.running = true
-	p.most = c.limits.ResponseBytes + maxHeaderBlock + 1 // what was cut here is too long for an answer
+	p.most = c.limits.ResponseBytes + maxHeaderBlock + 1 // an output of this length is too long for an answer
 	p.args = append(append(p.args, name...), 0)
 	c.describeRequest()
 }
 
-// EndProgram makes what a command wrote its answer, when it has ended well: its
-// run returned nil, or an Exit with status 0. Otherwise, and when that is no
-// answer, it says why, and what was written first becomes lines of the log.
+// EndProgram makes the output of a command its answer, if err, of its run, is nil or an Exit
+// with status 0. Otherwise, or if the output is not an answer, it returns why, and logs the
+// first part of the output.
 func (c *Call) EndProgram(err error) error {
 	c.program.running = false
 	if err = c.outcome(err); err != nil {
-		_, _ = c.stdout.Write(c.program.out[:min(len(c.program.out), shownOutput)]) // it never fails
+		_, _ = c.stdout.Write(c.program.out[:min(len(c.program.out), shownOutput)]) // never fails
 	}
 	if cap(c.program.out) > keptOutputBytes {
 		c.program.out = nil // the answer has a copy
@@ -94,8 +93,8 @@ func (c *Call) outcome(err error) error {
 	return nil
 }
 
-// set adds a variable. One that holds a zero would end there for the program, so
-// it has none.
+// set adds a variable, unless its value has a zero byte: for the program it would end
+// there.
 func (p *program) set(name string, value []byte) {
 	if bytes.IndexByte(value, 0) >= 0 {
 		return
@@ -104,8 +103,8 @@ func (p *program) set(name string, value []byte) {
 	p.env = append(append(p.env, value...), 0)
 }
 
-// describeRequest sets the variables of RFC 3875, section 4.1, and one for each
-// parameter of the path.
+// describeRequest sets the variables of RFC 3875, section 4.1, and one per path
+// parameter.
 func (c *Call) describeRequest() {
 	p, r := &c.program, c.Request
 	script, info := splitPath(r.Route, string(r.Path))
@@ -147,9 +146,9 @@ func (c *Call) describeRequest() {
 	}
 }
 
-// headerVariable is the variable of a header. Those that prove who a caller is
-// have none, whatever the route makes of them; nor has Proxy, which programs
-// would take for a setting of theirs, and a name that could be taken for another.
+// headerVariable returns the variable of a header. Credentials have none on any route. Proxy
+// has none, because programs would take it for a setting, nor has a name that could be
+// taken for another.
 func (c *Call) headerVariable(h abi.Pair) (name string, value []byte, ok bool) {
 	switch string(h.Name) {
 	case "content-type":
@@ -176,7 +175,7 @@ func (c *Call) headerVariable(h abi.Pair) (name string, value []byte, ok bool) {
 	return string(variable), value, len(value) > 0 || len(h.Value) == 0
 }
 
-// withoutCookie leaves the cookies of a name out (RFC 6265, section 4.2).
+// withoutCookie removes the cookies of a name (RFC 6265, section 4.2).
 func withoutCookie(cookies []byte, name string) []byte {
 	var kept [][]byte
 	for cookie := range bytes.SplitSeq(cookies, []byte{';'}) {
@@ -188,9 +187,8 @@ func withoutCookie(cookies []byte, name string) []byte {
 	return bytes.Join(kept, []byte("; "))
 }
 
-// splitPath takes what a route's template says before its first parameter for
-// the script and the rest, decoded, for the path that it is told. A template
-// without parameters is the script's alone.
+// splitPath returns the part of the path before the template's first parameter as the script,
+// and the rest, decoded, as the path info. Without parameters all is the script.
 func splitPath(template, path string) (script, info string) {
 	script, rest := "", path
 	for segment := range strings.SplitSeq(strings.TrimPrefix(template, "/"), "/") {
@@ -204,7 +202,7 @@ func splitPath(template, path string) (script, info string) {
 	return unescaped(script), unescaped(rest)
 }
 
-// unescaped decodes a path that the router has let pass.
+// unescaped decodes a path that the router has accepted.
 func unescaped(path string) string {
 	if plain, err := url.PathUnescape(path); err == nil {
 		return plain
@@ -212,8 +210,7 @@ func unescaped(path string) string {
 	return path
 }
 
-// serverOf is the name and the port that the request was directed to, by its
-// Host.
+// serverOf returns the name and the port of the server by the header Host.
 func serverOf(headers []abi.Pair) (host, port string) {
 	i := slices.IndexFunc(headers, func(h abi.Pair) bool { return string(h.Name) == "host" })
 	if i < 0 {
@@ -232,10 +229,9 @@ func serverOf(headers []abi.Pair) (host, port string) {
 	return whole, "80"
 }
 
-// answer makes the answer of what a command wrote (RFC 3875, section 6): header
-// lines, an empty line, the body. Where the RFC lets a redirect to a path of this
-// server be served at once, the client is sent there. Headers that are the host's
-// are left out (6.3.4).
+// answer makes the output of a command the answer (RFC 3875, section 6): header lines, an
+// empty line, the body. The RFC permits to serve a redirect to a local path at once; here
+// the client is redirected. Headers that only the host sets are skipped (6.3.4).
 func (c *Call) answer(out []byte) error {
 	status, body, err := c.answerHeaders(out)
 	if err != nil {
@@ -265,7 +261,7 @@ func (c *Call) answer(out []byte) error {
 	return nil
 }
 
-// answerHeaders takes the header lines. A status of 0 says that there was none.
+// answerHeaders reads the header lines. The status is 0 if there is none.
 func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 	if len(out) == 0 {
 		return 0, nil, errors.New("ended without an answer: it wrote nothing to standard output")
@@ -286,7 +282,7 @@ func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 			return 0, nil, fmt.Errorf("wrote line %d of standard output as %q, which is no header: begin with header lines and an empty line", n, shortened(line))
 		case !ended:
 			return 0, nil, errors.New("wrote header lines without an empty line behind them")
-		case len(value) == 0: // as if it were not there (6.3)
+		case len(value) == 0: // as if it were absent (6.3)
 		case strings.EqualFold(string(name), "status"):
 			if status != 0 {
 				return 0, nil, errors.New("wrote Status twice")
@@ -303,7 +299,7 @@ func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 	}
 }
 
-// statusOf is the code of "404 Not Found", 0 if there is none.
+// statusOf returns the code of "404 Not Found", or 0 if it is not valid.
 func statusOf(value []byte) int {
 	code, _, _ := bytes.Cut(value, []byte{' '})
 	n, err := strconv.ParseUint(string(code), 10, 16)
@@ -313,5 +309,5 @@ func statusOf(value []byte) int {
 	return int(n)
 }
 
-// shortened is what a message repeats of a program's own text.
+// shortened cuts a program's text for a message.
 func shortened(text []byte) []byte { return text[:min(len(text), 40)] }

@@ -15,14 +15,14 @@ import (
 	"runner.example/internal/cost"
 )
 
-// WASIModule is the name that guests import the functions of WASI from.
+// WASIModule is the module name that guests import the functions of WASI from.
 const WASIModule = "wasi_snapshot_preview1"
 
-// ClockGrain is as finely as a guest can see time: fine enough to measure its
-// own work, too coarse to measure its neighbours'.
+// ClockGrain is the resolution of the guest's clocks: fine enough to measure its own work,
+// too coarse to measure other guests.
 const ClockGrain = time.Millisecond
 
-// The numbers of WASI preview 1 that we answer with.
+// The errnos and file types of WASI preview 1 that are returned.
 const (
 	wasiOK     = 0
 	wasiBadFD  = 8
@@ -36,31 +36,29 @@ const (
 	wasiROnly  = 69
 	wasiSPipe  = 70
 
-	unknownFile     = 0 // a pipe is one
+	unknownFile     = 0 // of pipes
 	characterDevice = 2
 	directory       = 3
 )
 
-// maxPart is the most that one fd_write takes or one fd_read gives, as a pipe
-// would; who wants more is told how much it was and comes again.
+// maxPart is the most bytes that one fd_write or fd_read moves, as with a pipe. The guest
+// calls again for the rest.
 const maxPart = 64 << 10
 
-// maxParts is the most that one of them looks at of a list, as IOV_MAX has it.
+// maxParts is the most buffers that one of them uses of a list, as IOV_MAX.
 const maxParts = 1024
 
-// maxSubscriptions is the most that one poll_oneoff may wait for.
+// maxSubscriptions is the most subscriptions of one poll_oneoff.
 const maxSubscriptions = 256
 
-// WASI returns every function of WASI preview 1. Time and chance are real;
-// standard output and error are log lines, standard input is empty; files,
-// arguments, environment and sockets there are none. A command has its name for an
-// argument, its request and its answer as CGI scripts have them, and a root without
-// files. Nothing that a guest does here is remembered beyond its run, so nothing of it can meet the
-// next request.
+// WASI returns every function of WASI preview 1. Time and randomness are real. Standard
+// output and error are log lines, standard input is empty. There are no files, arguments,
+// environment variables or sockets. A command has its name as its argument, its request and
+// its answer as CGI scripts have them, and an empty root directory. No state outlives the
+// run, so none reaches the next request.
 //
-// Only the functions that do something look at their arguments. The others
-// answer badf for a file that is not open, and none but 0, 1, 2 and the root are,
-// else nosys.
+// Functions that do nothing return badf for a file that is not open, else nosys. Open are
+// only 0, 1, 2 and a command's root.
 func WASI() []Function {
 	w := &wasi{started: time.Now()}
 	var all []Function
@@ -96,7 +94,7 @@ func WASI() []Function {
 		{"fd_sync", "i", openFile},
 		{"fd_tell", "ii", noSeek},
 		{"fd_write", "iiii", writeOutput},
-		{"path_create_directory", "iii", noRoom},
+		{"path_create_directory", "iii", readOnly},
 		{"path_filestat_get", "iiiii", pathAttributes},
 		{"path_filestat_set_times", "iiiilli", noFile},
 		{"path_link", "iiiiiii", noFile},
@@ -132,7 +130,7 @@ func WASI() []Function {
 	return all
 }
 
-// wasiBody is what a function of WASI does; it returns an errno.
+// wasiBody implements a function of WASI. It returns an errno.
 type wasiBody func(c *Call, g guest) uint32
 
 func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
@@ -140,7 +138,7 @@ func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
 		gc := guestOf(ctx)
 		c := gc.call
 		c.inside = true
-		c.checkTime() // these calls are not counted, so each looks at the clock
+		c.checkTime() // these calls are not counted, so each checks the time
 		if timed {
 			gc.beginWork()
 		}
@@ -156,14 +154,14 @@ func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
 	}
 }
 
-// wasi is what the clocks count from.
+// wasi has the start of the monotonic clock.
 type wasi struct{ started time.Time }
 
 func nothing(*Call, guest) uint32 { return wasiOK }
 
 func noSystem(*Call, guest) uint32 { return wasiNoSys }
 
-// open reports whether the file of a word is one of the three there are.
+// open reports whether the file of a word is one of the three standard files.
 func (g guest) open(word int) bool { return api.DecodeU32(g.words[word]) <= 2 }
 
 func badFile(_ *Call, g guest) uint32 {
@@ -242,8 +240,8 @@ func (w *wasi) now(_ *Call, g guest) uint32 {
 	return errnoOf(g.put64(2, t))
 }
 
-// clock reads a clock in nanoseconds. The monotonic one begins at a second: some
-// take 0 for a clock that does not work.
+// clock reads a clock in nanoseconds. The monotonic one begins at one second, because some
+// libraries take 0 for an error.
 func (w *wasi) clock(id uint32) (uint64, bool) {
 	switch id {
 	case clockRealtime:
@@ -267,7 +265,7 @@ func fileStatus(c *Call, g guest) uint32 {
 		return wasiFault
 	}
 	clear(room)
-	if root { // libraries do not even ask for what they may not
+	if root { // libraries do not try what the rights exclude
 		room[0] = directory
 		binary.LittleEndian.PutUint64(room[8:], math.MaxUint64)
 		binary.LittleEndian.PutUint64(room[16:], math.MaxUint64)
@@ -283,8 +281,8 @@ func fileStatus(c *Call, g guest) uint32 {
 	return wasiOK
 }
 
-// fileAttributes writes a filestat: 64 bytes, all zero but the type at 16 and
-// the number of links at 24.
+// fileAttributes writes a filestat: 64 bytes, all zero except the type at 16 and the number
+// of links at 24.
 func fileAttributes(c *Call, g guest) uint32 {
 	switch {
 	case c.isRoot(g, 0):
@@ -305,9 +303,9 @@ func (g guest) putAttributes(word int, kind byte) uint32 {
 	return wasiOK
 }
 
-// fileType is that of the three files. To libraries a character device is a
-// terminal, to which they write line by line, and interpreters want to talk to it:
-// a command has pipes.
+// fileType returns the type of the three standard files. To libraries a character device is
+// a terminal, which they write to line by line. A command has pipes, because interpreters
+// would start an interactive session on a terminal.
 func (c *Call) fileType() byte {
 	if c.program.running {
 		return unknownFile
@@ -315,11 +313,11 @@ func (c *Call) fileType() byte {
 	return characterDevice
 }
 
-// parts is how many parts a read or a write names that are looked at.
+// parts returns how many buffers of a read or a write are used.
 func (g guest) parts() uint64 { return min(uint64(api.DecodeU32(g.words[2])), maxParts) }
 
-// part is one of the list of (u32 pointer, u32 length) that the second word
-// points to, cut to most bytes.
+// part returns a buffer of the list of (u32 pointer, u32 length) that the second word points
+// to, cut to most bytes.
 func (g guest) part(i uint64, most int) ([]byte, bool) {
 	at := uint64(api.DecodeU32(g.words[1])) + 8*i
 	if at > math.MaxUint32 {
@@ -332,8 +330,8 @@ func (g guest) part(i uint64, most int) ([]byte, bool) {
 	return g.memory.Read(uint32(pair), min(uint32(pair>>32), uint32(most)))
 }
 
-// writeOutput makes log lines of what is written; what a command writes to
-// standard output is its answer.
+// writeOutput logs what is written, line by line. A command's standard output is its
+// answer.
 func writeOutput(c *Call, g guest) uint32 {
 	var out io.Writer
 	most := maxPart
@@ -356,13 +354,13 @@ func writeOutput(c *Call, g guest) uint32 {
 		if !ok {
 			return wasiFault
 		}
-		_, _ = out.Write(part) // it never fails
+		_, _ = out.Write(part) // never fails
 		written += len(part)
 	}
 	return errnoOf(g.put32(3, uint32(written)))
 }
 
-// random fills memory as far as the request may still move bytes.
+// random fills memory, within the limit of moved bytes.
 func random(c *Call, g guest) uint32 {
 	room, ok := g.memory.Read(api.DecodeU32(g.words[0]), api.DecodeU32(g.words[1]))
 	if !ok {
@@ -375,12 +373,12 @@ func random(c *Call, g guest) uint32 {
 		if c.work.Spend(randomUnits*len(part)) != nil {
 			return wasiIO // the run ends
 		}
-		_, _ = rand.Read(part) // it never fails
+		_, _ = rand.Read(part) // never fails
 	}
 	return wasiOK
 }
 
-// randomUnits is what a byte of chance costs.
+// randomUnits is the cost of a random byte.
 const randomUnits = 2
 
 func exit(c *Call, g guest) uint32 {
@@ -407,9 +405,8 @@ const (
 	hangUp       = 1
 )
 
-// poll waits until the first of its clocks has come, as long as the request has
-// time. Files never make it wait: input is there or at its end, output takes
-// everything.
+// poll waits for the first of its clocks, or the end of the request's time. It never waits
+// for files: input is present or at its end, and output is always ready.
 func (w *wasi) poll(c *Call, g guest) uint32 {
 	n := api.DecodeU32(g.words[2])
 	if n == 0 || n > maxSubscriptions {
@@ -420,7 +417,7 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 	if !ok1 || !ok2 {
 		return wasiFault
 	}
-	in = bytes.Clone(in) // both may lie in one place
+	in = bytes.Clone(in) // in and out may overlap
 	due := make([]time.Duration, n)
 	for i := range due {
 		due[i] = w.wait(in[i*subscriptionBytes:])
@@ -437,15 +434,14 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 	return errnoOf(g.put32(3, uint32(events)))
 }
 
-// wait is how long it takes until a subscription has something to tell, 0 when
-// it has at once.
+// wait returns the time until a subscription has an event.
 func (w *wasi) wait(subscription []byte) time.Duration {
 	if subscription[8] != eventClock {
 		return 0
 	}
 	at := binary.LittleEndian.Uint64(subscription[24:])
 	if binary.LittleEndian.Uint16(subscription[40:])&absoluteTime != 0 {
-		now, _ := w.clock(binary.LittleEndian.Uint32(subscription[16:])) // 0 for another clock, which is an error at once
+		now, _ := w.clock(binary.LittleEndian.Uint32(subscription[16:])) // 0 for an unknown clock, which is an error at once
 		at -= min(at, now)
 	}
 	if binary.LittleEndian.Uint32(subscription[16:]) > clockMonotonic {
@@ -454,7 +450,7 @@ func (w *wasi) wait(subscription []byte) time.Duration {
 	return time.Duration(min(at, math.MaxInt64))
 }
 
-// writeEvent tells what a subscription has come to.
+// writeEvent writes the event of a subscription.
 func (c *Call) writeEvent(out, subscription []byte) {
 	clear(out)
 	copy(out, subscription[:8])

@@ -6,8 +6,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// What a command sees of WASI beyond what all guests do. Without one there are
-// no arguments, no variables, and standard input is empty.
+// The functions of WASI that do more for commands. Other guests have no arguments and no
+// variables, and their standard input is empty.
 
 func argumentSizes(c *Call, g guest) uint32   { return stringSizes(g, c.program.args) }
 func argumentStrings(c *Call, g guest) uint32 { return giveStrings(c, g, c.program.args) }
@@ -15,13 +15,13 @@ func argumentStrings(c *Call, g guest) uint32 { return giveStrings(c, g, c.progr
 func environmentSizes(c *Call, g guest) uint32   { return stringSizes(g, c.program.env) }
 func environmentStrings(c *Call, g guest) uint32 { return giveStrings(c, g, c.program.env) }
 
-// stringSizes says how many strings there are, and of how many bytes.
+// stringSizes writes the number of strings and of their bytes.
 func stringSizes(g guest, block []byte) uint32 {
 	return errnoOf(g.put32(0, uint32(bytes.Count(block, []byte{0}))) && g.put32(1, uint32(len(block))))
 }
 
-// giveStrings writes the strings where the second word points, and where each of
-// them is from the first on.
+// giveStrings writes the strings where the second word points, and the pointer to each of
+// them where the first word points.
 func giveStrings(c *Call, g guest, block []byte) uint32 {
 	if len(block) == 0 {
 		return wasiOK
@@ -45,8 +45,8 @@ func giveStrings(c *Call, g guest, block []byte) uint32 {
 	return wasiOK
 }
 
-// readInput is standard input: the request's body for a command, for others its
-// end. It gives as much at a time as a pipe would.
+// readInput reads standard input: the request's body of a command, else nothing. It returns
+// as much at a time as a pipe.
 func readInput(c *Call, g guest) uint32 {
 	if api.DecodeU32(g.words[0]) != 0 {
 		return wasiBadFD
@@ -72,13 +72,13 @@ func readInput(c *Call, g guest) uint32 {
 	return errnoOf(g.put32(3, uint32(read)))
 }
 
-// rootFile is the number that a command finds "/" open under: a folder in which
-// nothing is and nothing can be made. Without one, libraries have errors of their own
-// for every path, and programs do not take those for a file that is not there.
+// rootFile is the open directory "/" of a command. It is empty, and nothing can be created in
+// it. Without it libraries return other errors for every path, which programs do not
+// understand as a missing file.
 const rootFile = 3
 
-// isRoot reports whether the file of a word is the root. Nothing that is done to
-// it is remembered, so it is not closed either.
+// isRoot reports whether the file of a word is the root. It has no state, so closing it has no
+// effect.
 func (c *Call) isRoot(g guest, word int) bool {
 	return c.program.running && api.DecodeU32(g.words[word]) == rootFile
 }
@@ -90,7 +90,7 @@ func closeFile(c *Call, g guest) uint32 {
 	return openFile(c, g)
 }
 
-// rootSize writes a prestat: u32 0 for a folder · u32 length of its name.
+// rootSize writes a prestat: u32 0 for a directory · u32 length of its name.
 func rootSize(c *Call, g guest) uint32 {
 	if !c.isRoot(g, 0) {
 		return badFile(c, g)
@@ -108,7 +108,7 @@ func rootName(c *Call, g guest) uint32 {
 	return errnoOf(g.memory.WriteByte(api.DecodeU32(g.words[1]), '/'))
 }
 
-// listRoot says that there is no entry.
+// listRoot writes no entry.
 func listRoot(c *Call, g guest) uint32 {
 	if !c.isRoot(g, 0) {
 		return badFile(c, g)
@@ -116,7 +116,7 @@ func listRoot(c *Call, g guest) uint32 {
 	return errnoOf(g.put32(4, 0))
 }
 
-// noFile is for what needs a file that is there.
+// noFile is for functions that need an existing file.
 func noFile(c *Call, g guest) uint32 {
 	if !c.isRoot(g, 0) {
 		return badFile(c, g)
@@ -124,15 +124,15 @@ func noFile(c *Call, g guest) uint32 {
 	return wasiNoFile
 }
 
-// noRoom is for what makes a file.
-func noRoom(c *Call, g guest) uint32 {
+// readOnly is for functions that create a file.
+func readOnly(c *Call, g guest) uint32 {
 	if !c.isRoot(g, 0) {
 		return badFile(c, g)
 	}
 	return wasiROnly
 }
 
-// isDot reports whether the third and fourth word are the path of the root itself.
+// isDot reports whether the third and fourth words are the path of the root itself.
 func (g guest) isDot() bool {
 	at, n := api.DecodeU32(g.words[2]), api.DecodeU32(g.words[3])
 	b, ok := g.memory.ReadByte(at)
@@ -159,7 +159,7 @@ func openPath(c *Call, g guest) uint32 {
 	return wasiNoFile
 }
 
-// left is how much of the request's body standard input still has.
+// left returns how many bytes of the request's body standard input still has.
 func (c *Call) left() int {
 	if !c.program.running {
 		return 0
