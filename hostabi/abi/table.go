@@ -1,22 +1,22 @@
 package abi
 
-// Version is the version of the agreement. A module built for another one
-// imports a function that does not exist here, and is refused by that name.
+// Version is the version of the ABI. A module for a later one that imports a function that
+// does not exist here is refused with that name.
 const Version = 1
 
 // Module is the name that guests import the host's functions from.
 const Module = "runner"
 
-// Kind is what a parameter of a host function means. In the module's signature
-// a Number is one i32, everything else is two: where and how long.
+// Kind is the type of a parameter of a host function. In the module's signature a Number is
+// one i32; the others are two, a pointer and a length.
 type Kind uint8
 
 // The kinds of parameters.
 const (
-	Number Kind = iota // a plain number
+	Number Kind = iota // an integer
 	Text               // UTF-8 in guest memory: pointer, length
 	Bytes              // bytes in guest memory: pointer, length
-	Room               // where the host may write: pointer, capacity
+	Room               // a buffer that the host writes to: pointer, capacity
 )
 
 // Param is one parameter of a host function.
@@ -25,7 +25,7 @@ type Param struct {
 	Kind Kind
 }
 
-// Words is how many i32 the parameter takes in the module's signature.
+// Words returns how many i32 the parameter takes in the module's signature.
 func (p Param) Words() int {
 	if p.Kind == Number {
 		return 1
@@ -42,7 +42,7 @@ type Function struct {
 	Doc    string
 }
 
-// Words is how many i32 the function takes.
+// Words returns how many i32 the function takes.
 func (f Function) Words() int {
 	n := 0
 	for _, p := range f.Params {
@@ -57,7 +57,7 @@ func Functions() []Function {
 	room := Param{"buf", Room}
 	name := Param{"name", Text}
 	return []Function{
-		{"request_method", []Param{room}, true, "the method, as it came"},
+		{"request_method", []Param{room}, true, "the method, as received"},
 		{"request_path", []Param{room}, true, "the raw path without the query"},
 		{"request_param", []Param{name, room}, true, "one path parameter by name, decoded"},
 		{"request_query", []Param{name, room}, true, "the first query value of a name, decoded"},
@@ -72,18 +72,18 @@ func Functions() []Function {
 		{"response_error", []Param{{"status", Number}, {"code", Text}, {"message", Text}}, true,
 			"the answer is problem+json made by the host, status 400–599; an empty code becomes the one of the status"},
 		{"response_send_result", []Param{{"status", Number}, {"part", Number}}, true,
-			"the answer is the last `call`'s result without a trip through guest memory: part 0 all of it, 1 its `rows`, 2 its `row` or the first of its `rows`; `not_found` when there is none"},
+			"the answer is the result of the last `call`, not copied through guest memory: part 0 all of it, 1 its `rows`, 2 its `row` or the first of its `rows`; `not_found` when there is none"},
 		{"call", []Param{{"op", Text}, {"args", Bytes}}, true,
 			"one service operation, JSON in; returns the length of its JSON result, or an errno (the result is then `{code, message}`)"},
 		{"call_result", []Param{{"offset", Number}, room}, true,
 			"reads the last result, or the error's `{code, message}`; returns how many bytes remain from `offset`"},
 		{"call_start", []Param{{"op", Text}, {"args", Bytes}}, true,
-			"as `call`, for operations that wait: a ticket, 0 or more, at once; what does not wait is done then"},
+			"starts an operation and returns its ticket, 0 or more, at once; an operation that does not wait is completed before"},
 		{"call_wait", nil, true,
-			"waits until one of the operations that were started is done and returns its ticket, each once; `not_found` when there is none"},
+			"waits until a started operation is completed and returns its ticket, each once; `not_found` when there is none"},
 		{"call_take", []Param{{"ticket", Number}}, true,
-			"what `call` would have returned, once; waits for it when there is nothing yet; `call_result` then reads it"},
-		{"keep_writes", nil, false, "commit this request's writes whatever status it answers"},
+			"waits for a started operation and returns what `call` would have, once; `call_result` then reads the result"},
+		{"keep_writes", nil, false, "commits this request's writes with any status of the answer"},
 		{"log", []Param{{"level", Number}, {"text", Text}}, false, "0 debug, 1 info, 2 warn, 3 error; bounded per request"},
 	}
 }
@@ -91,8 +91,8 @@ func Functions() []Function {
 // Op is one operation of call.
 type Op struct {
 	Name string
-	// Args and Result are the shapes of the JSON: a name alone is required, one
-	// with "?" may be left out or null.
+	// Args and Result are the shapes of the JSON. A name with "?" may be absent or
+	// null; others are required.
 	Args, Result string
 }
 
@@ -123,9 +123,8 @@ func Ops() []Op {
 	}
 }
 
-// Errno is a failure as a guest sees it: a negative number where a length or 0
-// is expected. Numbers outside the table may come in a later version; a guest
-// treats them as Internal.
+// Errno is an error as a guest sees it: a negative number in place of a length or 0. A later
+// version may have further numbers; a guest treats them as Internal.
 type Errno int32
 
 // The errnos.
@@ -151,7 +150,7 @@ type ErrnoInfo struct {
 // Errnos returns all errnos, -1 first.
 func Errnos() []ErrnoInfo {
 	return []ErrnoInfo{
-		{NotFound, "not_found", "absent, or nothing the caller may know of"},
+		{NotFound, "not_found", "absent, or hidden from the caller"},
 		{Invalid, "invalid", "argument, pointer or JSON"},
 		{Denied, "denied", "grant, policy, not declared, not allowed here"},
 		{Conflict, "conflict", "unique, state"},
@@ -159,7 +158,7 @@ func Errnos() []ErrnoInfo {
 		{Limit, "limit", "a budget of the request is spent"},
 		{Unavailable, "unavailable", "store, network"},
 		{Deadline, "deadline", "the operation's own time"},
-		{Internal, "internal", "the host's mistake; its log says more"},
+		{Internal, "internal", "an error of the host; its log has the cause"},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Kind says how a caller proved who it is. The zero value is Anonymous.
+// Kind is how a caller was authenticated. The zero value is Anonymous.
 type Kind uint8
 
 // The kinds of callers.
@@ -17,38 +17,37 @@ const (
 	System                // an operator's command
 )
 
-// String gives the name that rules and handlers see: "anonymous", "session",
+// String returns the name that rules and handlers see: "anonymous", "session",
 // "apiKey" or "system".
 func (k Kind) String() string {
 	return [...]string{"anonymous", "session", "apiKey", "system"}[k]
 }
 
-// Caller is who a request comes from. Fields that the kind does not have are
-// zero. A Caller is not changed after authentication and may be read by any
+// Caller is the origin of a request. Fields that its kind does not have are zero. A Caller is not changed after authentication and may be read by any
 // goroutine.
 type Caller struct {
 	Kind   Kind
 	UserID string
 	Tenant string
 	Roles  []string
-	// SessionID is the id of a cookie session; empty for every other caller.
+	// SessionID is the id of a cookie session; empty for other callers.
 	SessionID string
 	// KeyID, Scope and Capability are set for Kind APIKey.
 	KeyID      string
 	Scope      string
 	Capability string
-	// As is the scope whose grants an anonymous caller acts under; empty without.
+	// As is the scope whose grants an anonymous caller has; empty if none.
 	As string
 	// Metadata is the key's JSON object; nil when it has none.
 	Metadata json.RawMessage
-	// Claims is the JSON object of what a JWT claims; nil for every other session.
+	// Claims is the JSON object of a JWT's claims; nil for other sessions.
 	Claims json.RawMessage
 	// Claimed is the same as rules see it: schema.ReadClaims made it.
 	Claimed map[string]any
 }
 
-// AppendIdentity appends to dst the name by which one caller is told from another: the
-// key id, else the user id, else the address. Names of different kinds are never equal.
+// AppendIdentity appends to dst a name that identifies the caller: the key id, else the user
+// id, else the address. Names of different kinds are never equal.
 func (c *Caller) AppendIdentity(dst []byte, address netip.Addr) []byte {
 	switch {
 	case c.KeyID != "":
@@ -59,8 +58,8 @@ func (c *Caller) AppendIdentity(dst []byte, address netip.Addr) []byte {
 	return AppendAddress(dst, address)
 }
 
-// AppendAddress appends the name of an address, of IPv6 that of its /64, which is what
-// one customer is given.
+// AppendAddress appends the name of an address, or of its /64 for IPv6, which one customer
+// usually has.
 func AppendAddress(dst []byte, address netip.Addr) []byte {
 	address = address.Unmap().WithZone("")
 	if address.Is6() {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Code is one way to fail. Its text is stable, snake_case, and part of the
-// public interface.
+// Code is the kind of a fault. Its text is stable, snake_case, and part of the public
+// interface.
 type Code string
 
-// The codes of refusals that the host answers to an HTTP request.
+// The codes with which the host itself answers an HTTP request.
 const (
 	RouteNotFound        Code = "route_not_found"
 	MethodNotAllowed     Code = "method_not_allowed"
@@ -39,8 +39,7 @@ const (
 	HandlerUnavailable   Code = "handler_unavailable"
 )
 
-// The codes that an error helper of a handler gets from its status when it
-// names none.
+// The codes of a handler's error answer without a code, by its status.
 const (
 	BadRequest   Code = "bad_request"
 	Unauthorized Code = "unauthorized"
@@ -75,14 +74,14 @@ func All() []Code {
 	}
 }
 
-// Fault is an error that someone can act on. Faults made once and kept in
-// variables may be returned by any number of goroutines: nothing changes one.
+// Fault is an error that the caller or the operator can act on. A Fault is immutable and
+// safe for concurrent use.
 type Fault struct {
 	Code Code
-	// Detail is for the caller: it names what is wrong and what to do, and
-	// holds nothing that the caller may not know.
+	// Detail is for the caller: it says what is wrong and what to do, and contains nothing
+	// that the caller may not know.
 	Detail string
-	// Cause is for the log alone; nil when Detail says all.
+	// Cause is only for the log; nil when Detail says all.
 	Cause error
 }
 
@@ -91,12 +90,12 @@ func New(code Code, format string, args ...any) *Fault {
 	return &Fault{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns a fault that says detail outside and keeps cause for the log.
+// Wrap returns a fault with a detail for the caller and a cause for the log.
 func Wrap(cause error, code Code, format string, args ...any) *Fault {
 	return &Fault{Code: code, Detail: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// Error gives the text for logs: the detail and the cause.
+// Error returns the text for logs: the detail and the cause.
 func (f *Fault) Error() string {
 	switch {
 	case f.Cause == nil:
@@ -107,11 +106,11 @@ func (f *Fault) Error() string {
 	return f.Detail + ": " + f.Cause.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// Of returns the fault in err's chain; an error without one is an Internal
-// fault with err as its cause and no detail. Of(nil) is nil.
+// Of returns the fault in err's chain. For an error without one it returns an Internal fault
+// with err as its cause and no detail. Of(nil) is nil.
 func Of(err error) *Fault {
 	if err == nil {
 		return nil
@@ -122,8 +121,7 @@ func Of(err error) *Fault {
 	return &Fault{Code: Internal, Cause: err}
 }
 
-// CodeOf returns the code of err's fault; Internal when it has none and ""
-// for nil.
+// CodeOf returns the code of err's fault, Internal if it has none, and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// masked stands for a value that is not shown.
+// masked is shown in place of a value.
 const masked = "…"
 
-// hidden keeps a value behind a pointer: when a verb does not fit a struct that
-// holds a secret, package fmt prints the struct's fields without asking their
-// methods, and of a pointer in there it prints the address.
+// hidden keeps a value behind a pointer. For a verb that does not apply to a struct, package
+// fmt prints the fields without calling their methods, but of a pointer only the address.
 type hidden struct{ value *string }
 
-// Reveal returns the value itself. It must not end up in a log or an error.
+// Reveal returns the value itself. It must not be logged or be part of an error.
 func (h hidden) Reveal() string {
 	if h.value == nil {
 		return ""
@@ -24,8 +23,8 @@ func (h hidden) Reveal() string {
 }
 
 // Text is a string that prints as "…" in every way Go prints, logs or encodes a
-// value. The zero value is the empty secret. A Text is immutable and not to be
-// compared with ==.
+// value. The zero value is the empty secret. A Text is immutable, and must
+// not be compared with ==.
 type Text struct{ hidden }
 
 // New returns value as a secret.
@@ -37,7 +36,7 @@ func (t Text) String() string { return masked }
 // GoString returns "…".
 func (t Text) GoString() string { return masked }
 
-// Format writes "…" whatever the verb.
+// Format writes "…" for every verb.
 func (t Text) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, masked) }
 
 // LogValue returns "…".
@@ -74,7 +73,7 @@ func (t Token) String() string { return t.Hint() }
 // GoString returns the hint.
 func (t Token) GoString() string { return t.Hint() }
 
-// Format writes the hint whatever the verb.
+// Format writes the hint for every verb.
 func (t Token) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, t.Hint()) }
 
 // LogValue returns the hint.

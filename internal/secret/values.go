@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxBytes is how large a secret's file may be.
+// maxBytes is the largest size of a secret's file.
 const maxBytes = 64 << 10
 
 // Values are the secrets that a schema declares, by name. The zero value has
@@ -25,8 +25,8 @@ func (v Values) Get(name string) (Text, bool) {
 	return t, ok
 }
 
-// Resolve finds the value of every declared secret, each in the first place
-// that has one:
+// Resolve finds the value of every declared secret, in the first of these sources that has
+// one:
 //
 //	the variable RUNNER_SECRETS_<NAME>
 //	the file that RUNNER_SECRETS_<NAME>_FILE names, less one newline at its end
@@ -35,7 +35,7 @@ func (v Values) Get(name string) (Text, bool) {
 // A value is text in UTF-8, of more than blanks; a file is at most 64 KiB, and no pipe
 // or device. The error names every secret that has none, and what to do; a path is not
 // shown, since it may be a value in the wrong variable. Entries of file that no schema
-// declares are not looked at.
+// declares are ignored.
 func Resolve(names []string, lookupEnv func(string) (string, bool), file map[string]string) (Values, error) {
 	texts := make(map[string]Text, len(names))
 	var missing []string
@@ -113,7 +113,7 @@ func read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// causeOf is an error of a file without its path.
+// causeOf returns an error of a file without its path.
 func causeOf(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
@@ -121,7 +121,7 @@ func causeOf(err error) error {
 	return errors.New("it cannot be read")
 }
 
-// check refuses what is no secret; guests get it as text.
+// check refuses a value that is not text of more than blanks, because guests get it as text.
 func check(value, name, where string) error {
 	switch {
 	case strings.TrimSpace(value) == "":

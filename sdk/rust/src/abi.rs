@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Code {
-    /// `not_found`: absent, or nothing the caller may know of
+    /// `not_found`: absent, or hidden from the caller
     NotFound,
     /// `invalid`: argument, pointer or JSON
     Invalid,
@@ -20,7 +20,7 @@ pub enum Code {
     Unavailable,
     /// `deadline`: the operation's own time
     Deadline,
-    /// `internal`: the host's mistake; its log says more
+    /// `internal`: an error of the host; its log has the cause
     Internal,
 }
 

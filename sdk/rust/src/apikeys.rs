@@ -19,7 +19,7 @@ pub struct ApiKeys<'a> {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// Names the key, and is no secret.
+    /// The id of the key; it is not a secret.
     pub id: String,
     /// The scope, as the schema names it.
     pub scope: String,

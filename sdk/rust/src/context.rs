@@ -1,4 +1,4 @@
-//! What a handler knows and may do beside the request itself.
+//! The context of a request: the caller, services and the log.
 
 use crate::client::Client;
 use crate::host::{Host, Level};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::time::SystemTime;
 
-/// What a handler knows and may do beside the request itself.
+/// The context of a request: the caller, services and the log.
 pub struct Context<'a> {
     /// Reaches the services of the runner with the caller's authority.
     pub client: Client<'a>,
@@ -30,12 +30,12 @@ struct Facts {
     auth: Auth,
 }
 
-/// Who calls, as the runner found out; it is the only place to learn it: no header
-/// tells. Only what this caller has is there.
+/// The caller, as the runner authenticated it. The headers do not contain it. Only the
+/// fields that this caller has are set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Auth {
-    /// What kind of caller it is.
+    /// The kind of the caller.
     pub kind: AuthKind,
     /// The user of a session.
     pub user_id: Option<String>,
@@ -49,9 +49,9 @@ pub struct Auth {
     pub scope: Option<String>,
     /// The stable id of that scope.
     pub capability: Option<String>,
-    /// What an API key was given to carry.
+    /// The metadata of an API key.
     pub metadata: Option<Map<String, Value>>,
-    /// What the caller's JWT claims; none of every other caller.
+    /// The claims of the caller's JWT; `None` for other callers.
     pub claims: Option<Map<String, Value>>,
 }
 
@@ -60,7 +60,7 @@ pub struct Auth {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum AuthKind {
-    /// Nobody has to say who they are on this route.
+    /// The route needs no authentication.
     #[default]
     Anonymous,
     /// A user.
@@ -69,7 +69,7 @@ pub enum AuthKind {
     ApiKey,
     /// An operator, who runs a function with `runner call`.
     System,
-    /// One that this SDK does not know.
+    /// A kind that this SDK does not know.
     #[serde(other)]
     Other,
 }
@@ -79,7 +79,7 @@ impl<'a> Context<'a> {
         Context { client: Client::new(host), host, facts: Once::new() }
     }
 
-    /// The id that stands on the answer and in the log.
+    /// The request id, which the answer and the log have too.
     pub fn request_id(&self) -> &str {
         &self.facts().request_id
     }
@@ -94,7 +94,7 @@ impl<'a> Context<'a> {
         parse_time(&self.facts().deadline).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
-    /// Who calls.
+    /// The caller.
     pub fn auth(&self) -> &Auth {
         &self.facts().auth
     }
@@ -112,14 +112,14 @@ impl<'a> Context<'a> {
         call("secret", Args { name }).result(self).map(|found: Found| found.value)
     }
 
-    /// Commits what this request writes whatever status it answers; by default a status
-    /// of 400 or above drops it.
+    /// Commits the writes of this request with any status. By default they are discarded
+    /// with a status of 400 or above.
     pub fn keep_writes(&self) {
         self.host.keep_writes();
     }
 
-    /// Writes to the server's log, under the request's id. Lines are bounded in number
-    /// and size for each request.
+    /// Writes to the server's log, with the request's id. The number and the size of lines
+    /// per request are limited.
     pub fn log(&self, level: Level, text: impl Display) {
         self.host.log(level, &text.to_string());
     }
@@ -149,7 +149,7 @@ impl<'a> Context<'a> {
         since_1970(self.host.now())
     }
 
-    /// Fills a buffer with bytes that nobody can guess.
+    /// Fills a buffer with random bytes that cannot be predicted.
     pub fn random(&self, into: &mut [u8]) {
         self.host.random(into);
     }
@@ -162,7 +162,7 @@ impl<'a> Context<'a> {
     }
 }
 
-// Here and not in operation.rs, because a Context runs operations of its own.
+// Here and not in operation.rs, because Context itself runs operations.
 impl Operation {
     /// Runs it and reads the result.
     pub fn result<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {

@@ -30,16 +30,16 @@ pub struct FetchRequest {
     redirect: Option<Redirect>,
 }
 
-/// What becomes of an answer that redirects.
+/// How a redirect is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Redirect {
-    /// The request is sent there, if the schema declares that origin too.
+    /// Follow it, if the schema declares its origin.
     Follow,
-    /// It is the answer.
+    /// Return it as the answer.
     Manual,
-    /// It is an error: `unavailable`.
+    /// Return the error `unavailable`.
     Error,
 }
 
@@ -67,13 +67,13 @@ impl FetchRequest {
         self
     }
 
-    /// Bounds the time, 60 s at most; without it, it is 10 s.
+    /// Sets the timeout, 60 s at most; the default is 10 s.
     pub fn timeout(mut self, timeout: Duration) -> FetchRequest {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Says what becomes of an answer that redirects; without it, it is followed.
+    /// Sets how a redirect is handled; by default it is followed.
     pub fn redirect(mut self, redirect: Redirect) -> FetchRequest {
         self.redirect = Some(redirect);
         self
@@ -126,8 +126,8 @@ impl FetchResponse {
 }
 
 impl Context<'_> {
-    /// Sends a request and waits for the answer, whatever its status. The error says why
-    /// there is none: `denied` (an origin that is not declared, an address that is not
+    /// Sends a request and returns the answer with any status. The error says why there is
+    /// none: `denied` (an origin that is not declared, an address that is not
     /// public, a header that is the runner's), `deadline` (the request's own time),
     /// `unavailable`, `too_large` or `limit`.
     ///
@@ -137,7 +137,7 @@ impl Context<'_> {
         self.host.call("fetch", &request.args()).and_then(|_| self.fetched()).map_err(|why| why.of("fetch"))
     }
 
-    /// Sends requests that are under way together, and waits for all. The answers are in
+    /// Sends requests concurrently, and waits for all. The answers are in
     /// the order of the requests.
     pub fn fetch_all(&self, requests: &[FetchRequest]) -> Vec<Outcome<FetchResponse>> {
         let tickets: Vec<_> = requests.iter().map(|request| self.host.start("fetch", &request.args())).collect();
@@ -150,7 +150,7 @@ impl Context<'_> {
     /// Reads the answer that is the last result.
     fn fetched(&self) -> Outcome<FetchResponse> {
         #[derive(Deserialize)]
-        struct Told {
+        struct Answer {
             status: u16,
             headers: Vec<(String, String)>,
             body: Octets,
@@ -161,7 +161,7 @@ impl Context<'_> {
             Text(String),
             Binary { base64: String },
         }
-        let Told { status, headers, body } = decode("fetch", &self.host.result())?;
+        let Answer { status, headers, body } = decode("fetch", &self.host.result())?;
         let body = match body {
             Octets::Text(text) => text.into_bytes(),
             Octets::Binary { base64 } => {

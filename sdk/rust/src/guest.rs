@@ -14,7 +14,7 @@ extern "C" {
     fn clock_time_get(clock: u32, precision: u64, time: *mut u64) -> i32;
 }
 
-/// Fills with bytes that nobody can guess.
+/// Fills a buffer with random bytes that cannot be predicted.
 pub(crate) fn random(into: &mut [u8]) {
     // Safety: the host writes into the slice alone.
     if unsafe { random_get(into.as_mut_ptr(), into.len()) } != 0 {
@@ -106,19 +106,19 @@ impl Host for Guest {
 }
 
 impl Guest {
-    /// What a call gave: with an errno the result tells more.
+    /// The outcome of a call. After an errno the result has the code and the message.
     fn called(&self, n: i32) -> Done {
         if n >= 0 {
             return Ok(());
         }
         #[derive(Deserialize)]
-        struct Told {
+        struct Failure {
             code: String,
             #[serde(default)]
             message: String,
         }
-        match serde_json::from_slice::<Told>(&self.result()) {
-            Ok(told) => Err(HostError::new(Code::from_name(&told.code), told.message)),
+        match serde_json::from_slice::<Failure>(&self.result()) {
+            Ok(failure) => Err(HostError::new(Code::from_name(&failure.code), failure.message)),
             Err(_) => done(n),
         }
     }
@@ -131,7 +131,7 @@ fn done(n: i32) -> Done {
     }
 }
 
-/// The host's texts are UTF-8, but for what a client sent otherwise.
+/// The host's texts are UTF-8, except where a client sent other bytes.
 fn text(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -139,8 +139,8 @@ fn text(bytes: Vec<u8>) -> String {
     }
 }
 
-/// Reads a value that the host gives whole: it tells the length, and writes nothing
-/// when there is no room for all of it. None when the value is absent.
+/// Reads a value that the host writes only if all of it fits; it returns the length.
+/// `None` if the value is absent.
 fn whole(read: impl Fn(*mut u8, usize) -> i32) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = Vec::with_capacity(256);
     loop {
@@ -158,8 +158,8 @@ fn whole(read: impl Fn(*mut u8, usize) -> i32) -> Option<Vec<u8>> {
     }
 }
 
-/// Reads a value that the host gives from an offset: it tells the rest from there, so
-/// asking with no room tells the length.
+/// Reads a value that the host writes from an offset. It returns the remaining length, so an
+/// empty buffer is for reading the length.
 fn pieces(read: impl Fn(u32, *mut u8, usize) -> i32) -> Vec<u8> {
     let length = read(0, std::ptr::null_mut(), 0).max(0) as usize;
     let mut bytes: Vec<u8> = Vec::with_capacity(length);

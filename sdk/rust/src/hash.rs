@@ -1,12 +1,12 @@
-//! Hash maps whose keys nobody can guess.
+//! Hash maps with random keys.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::BuildHasher;
 #[cfg(target_arch = "wasm32")]
 use std::hash::Hasher;
 
-/// Keys for a `HashMap` or a `HashSet` of what strangers send: they are new in every
-/// request, where those of the standard library are the same in every module.
+/// Keys for a `HashMap` or a `HashSet` of untrusted input. They are new in every request;
+/// those of the standard library are the same in every module.
 ///
 /// ```
 /// use runner_sdk::RandomState;
@@ -46,7 +46,7 @@ impl Default for RandomState {
 impl BuildHasher for RandomState {
     type Hasher = DefaultHasher;
 
-    /// A hasher whose state behind the key is unknown to who does not know the key.
+    /// A hasher whose state cannot be known without the key.
     fn build_hasher(&self) -> DefaultHasher {
         #[cfg(target_arch = "wasm32")]
         {

@@ -1,6 +1,5 @@
-//! The way from a handler down to the runner: the guest ABI in Rust's types. Three
-//! hosts exist: the imports of a module that the runner runs, the one of tests, and the
-//! one of handlers that are run to be warm.
+//! The guest ABI in Rust's types. There are three hosts: the imports of a module, the fake
+//! of tests, and the one of warm-up runs.
 
 use crate::abi::Code;
 use crate::host_error::HostError;
@@ -9,13 +8,13 @@ use std::time::Duration;
 /// The levels of log lines, as numbered by the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For those who look for a mistake.
+    /// For debugging.
     Debug = 0,
-    /// What happened.
+    /// Normal events.
     Info = 1,
-    /// What somebody should look at.
+    /// What an operator should look at.
     Warn = 2,
-    /// What went wrong.
+    /// Errors.
     Error = 3,
 }
 
@@ -27,7 +26,7 @@ pub(crate) enum Kind {
     Header = 2,
 }
 
-/// Names what `send_result` sends, as numbered by the ABI.
+/// The part that `send_result` sends, as numbered by the ABI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     All = 0,
@@ -53,11 +52,11 @@ pub(crate) trait Host {
     fn send_result(&self, status: u16, part: Part) -> Done;
     /// Runs one service operation: JSON in.
     fn call(&self, op: &str, args: &[u8]) -> Done;
-    /// Begins one, and gives its ticket.
+    /// Starts one, and returns its ticket.
     fn start(&self, op: &str, args: &[u8]) -> std::result::Result<u32, HostError>;
-    /// Waits for one that was begun; then it is as if it had been called.
+    /// Waits for one that was started; `result` is then its result.
     fn take(&self, ticket: u32) -> Done;
-    /// The JSON that the last call gave, when it did not fail.
+    /// The JSON result of the last call, if it did not fail.
     fn result(&self) -> Vec<u8>;
     fn keep_writes(&self);
     fn log(&self, level: Level, text: &str);

@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! A crate in the app's folder `handlers/orders`, of the crate type `cdylib`, becomes
+//! A crate in the app's directory `handlers/orders`, of the crate type `cdylib`, becomes
 //! the module `build/orders.wasm` by `runner build`. Its unit tests run natively, by
 //! `cargo test`: see [`testing`].
 //!
@@ -36,17 +36,16 @@
 //! and the runner enforces: [`query`], [`get`], [`insert`], [`update`], [`remove`].
 //! All that one request reads and writes is one transaction. It commits when the
 //! handler answers below 400; when another request got in between, the handler runs
-//! again, from a fresh start: what it does beside its operations has to bear being
-//! done twice.
+//! again from the start: its other effects must be safe to repeat.
 //!
-//! Every request runs in a sandbox of its own: statics hold at the start of each what
-//! they held when the module was made ready, and nothing that a request leaves in
-//! them is seen by another. What a request took from memory it need not give back.
+//! Every request runs in its own sandbox. Statics have the values that they had when the
+//! module was initialized; a request never sees what another one left in them. A request
+//! need not free its memory.
 //!
-//! A panic is written to the server's log with its place, and answers 500. Randomness
+//! A panic is logged with its location, and answers 500. Randomness
 //! and time come from [`Context::random`] and [`Context::now`]: on this target
 //! `SystemTime::now` panics, and the keys of `HashMap` are the same in every request
-//! and every module, so a map of what strangers send takes [`RandomState`].
+//! and every module, so use [`RandomState`] for maps of untrusted input.
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! A value that is made when it is first asked for.
+//! A value that is made at its first use.
 
 use std::cell::UnsafeCell;
 
-/// Holds nothing, and then one value for good. (`std::cell::OnceCell` came with Rust
+/// Holds no value, and then one that does not change. (`std::cell::OnceCell` came with Rust
 /// 1.70.)
 pub(crate) struct Once<T>(UnsafeCell<Option<T>>);
 
@@ -11,12 +11,11 @@ impl<T> Once<T> {
         Once(UnsafeCell::new(None))
     }
 
-    /// Gives the value, which `make` makes if there is none. If `make` itself asks, its
-    /// own value is dropped and the inner one stays.
+    /// Returns the value, which `make` makes if there is none. If `make` itself calls `get`,
+    /// the inner value stays and its own is dropped.
     pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
-        // Safety: the cell is not Sync. A reference is only given out to a value that is
-        // there, and a value that is there is never replaced; none is alive while the
-        // empty place is filled.
+        // Safety: the cell is not Sync. References exist only to a present value, which is
+        // never replaced; none exists while the value is set.
         unsafe {
             if (*self.0.get()).is_none() {
                 let value = make();

@@ -6,17 +6,17 @@ use crate::host_error::{HostError, Outcome};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// An operation with its arguments that was not run yet: as the body of an answer the
-/// runner runs it and sends its result by itself.
+/// An operation with its arguments, not run yet. As the body of an answer, the runner runs it
+/// and sends its result directly.
 #[derive(Clone, Debug)]
 pub struct Operation {
     op: String,
-    /// JSON, or why there is none.
+    /// JSON, or the error of writing it.
     args: Outcome<Vec<u8>>,
     part: Part,
 }
 
-/// An operation by its name, with the arguments that the guest ABI gives it.
+/// An operation by its name, with the arguments that the guest ABI describes.
 ///
 /// ```
 /// # use runner_sdk::*;

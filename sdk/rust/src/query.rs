@@ -27,8 +27,8 @@ use serde_json::Value;
 /// # }
 /// ```
 ///
-/// What the caller may not read is not there: it is neither counted nor found. A mistake
-/// in it, such as a field that the caller may not know of, is an error with the code
+/// Rows that the caller may not read are neither counted nor found. An invalid query, such as
+/// one with a field that is hidden from the caller, is an error with the code
 /// `invalid` that names it.
 #[derive(Clone, Debug)]
 pub struct Selection {
@@ -125,7 +125,7 @@ impl Selection {
         rows.into_iter().next().ok_or_else(none)
     }
 
-    /// Counts the rows, whatever the limit.
+    /// Counts the rows, without regard to the limit.
     pub fn count(&self, ctx: &Context) -> Outcome<u64> {
         let count: Counted = match self.conditions.list() {
             Ok(conditions) => {
@@ -257,7 +257,7 @@ enum Form {
     All(Vec<Value>),
 }
 
-/// Compares a field; [`Selection::filter`] tells the operators.
+/// Compares a field; [`Selection::filter`] lists the operators.
 pub fn field(name: impl Into<String>, operator: &str, value: impl Serialize) -> Condition {
     let name = name.into();
     Condition(match serde_json::to_value(value) {

@@ -11,16 +11,16 @@ pub struct Response {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// What an answer consists of.
+/// The content of an answer.
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum Content {
     Bytes(Vec<u8>),
-    /// What the runner sends by itself.
+    /// Its result, which the runner sends directly.
     Operation(Operation),
     /// The message of a failure.
     Message(String),
-    /// Why the body is no JSON.
+    /// Why the body cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
 
@@ -143,7 +143,7 @@ pub fn not_found(message: impl Into<String>) -> Response {
 
 /// Answers any other failure, 400 to 599. A status outside of that is the handler's
 /// fault and answers 500. The message is the problem's `detail`; when it is empty the
-/// runner puts a text of its own there.
+/// runner writes one.
 pub fn error(status: u16, message: impl Into<String>) -> Response {
     Response::new(status, Content::Message(message.into()))
 }

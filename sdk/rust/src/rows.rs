@@ -23,11 +23,11 @@ pub struct Insertion {
     values: Outcome<Value>,
 }
 
-/// Makes one row of an object (a struct, a map), or as many as a list has, at most
-/// 1,000. The runner fills in ids, defaults and the tenant, and takes no value for what
-/// is not the caller's to write.
+/// Inserts one row for an object (a struct, a map), or one for each object of a list, at
+/// most 1,000. The runner fills in ids, defaults and the tenant, and refuses values for
+/// fields that the caller may not write.
 ///
-/// A field of a struct that is `None` is sent as null; one that is to be left out says
+/// A field of a struct that is `None` is sent as null; to omit it use
 /// `#[serde(skip_serializing_if = "Option::is_none")]`.
 pub fn insert(entity: impl Into<String>, values: impl Serialize) -> Insertion {
     let entity = entity.into();
@@ -40,18 +40,18 @@ fn value(op: &str, entity: &str, values: impl Serialize) -> Outcome<Value> {
 }
 
 impl Insertion {
-    /// Inserts, and gives the new row (of several, the first).
+    /// Inserts, and returns the new row (of several, the first).
     pub fn row<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
         let none = || HostError::new(Code::NotFound, "there was nothing to insert");
         self.rows(ctx)?.into_iter().next().ok_or_else(none)
     }
 
-    /// Inserts, and gives the new rows.
+    /// Inserts, and returns the new rows.
     pub fn rows<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Vec<T>> {
         self.operation().result(ctx).map(|result: Rows<T>| result.rows)
     }
 
-    /// Inserts, and reads nothing.
+    /// Inserts, without reading the result.
     pub fn run(&self, ctx: &Context) -> Outcome<()> {
         self.operation().run(ctx)
     }
@@ -122,18 +122,18 @@ impl Change {
         self
     }
 
-    /// Says that all rows are meant when there is no condition.
+    /// Permits to run without a condition, on all rows.
     pub fn every(mut self) -> Change {
         self.conditions.every = true;
         self
     }
 
-    /// Updates, and tells how many rows there were.
+    /// Updates, and returns the number of rows.
     pub fn run(&self, ctx: &Context) -> Outcome<u64> {
         self.operation().result(ctx).map(|result: Counted| result.count)
     }
 
-    /// Updates, and gives the rows as they are then.
+    /// Updates, and returns the changed rows.
     pub fn rows<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Vec<T>> {
         self.operation().result(ctx).map(|result: Rows<T>| result.rows)
     }
@@ -202,13 +202,13 @@ impl Removal {
         self
     }
 
-    /// Says that all rows are meant when there is no condition.
+    /// Permits to run without a condition, on all rows.
     pub fn every(mut self) -> Removal {
         self.conditions.every = true;
         self
     }
 
-    /// Deletes, and tells how many rows there were.
+    /// Deletes, and returns the number of rows.
     pub fn run(&self, ctx: &Context) -> Outcome<u64> {
         #[derive(Serialize)]
         struct Args<'a> {

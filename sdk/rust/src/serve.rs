@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Runs a handler and sends its answer.
 
 use crate::abi::Code;
 use crate::context::Context;
@@ -12,7 +12,7 @@ use std::error::Error as StdError;
 /// Answers one request.
 pub type Handler = fn(&Context, &Request) -> Result;
 
-/// Runs the handler for the request at hand: the body of every export.
+/// Runs the handler for the current request: the body of every export.
 #[cfg(target_arch = "wasm32")]
 pub fn handle(name: &'static str, handler: Handler) {
     use crate::guest::Guest;
@@ -28,7 +28,7 @@ pub fn handle(name: &'static str, handler: Handler) {
     serve(&Guest, name, handler);
 }
 
-/// Outside of the runner there is no request at hand.
+/// Outside of the runner there is no request.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn handle(name: &'static str, _: Handler) {
     panic!("{} works inside the runner only: test its handler with runner_sdk::testing", name);
@@ -50,10 +50,10 @@ pub(crate) fn serve(host: &dyn Host, name: &str, handler: Handler) {
     }
 }
 
-/// Sends an answer, or tells why it could not be sent.
+/// Sends an answer, or returns why it could not be sent.
 fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn StdError>> {
     let status = response.status;
-    // An operation that fails leaves no header behind.
+    // Before the headers, so that a failed operation leaves none.
     let part = match &response.content {
         Content::Operation(operation) => operation.run_on(host)?,
         _ => Part::All,
@@ -69,7 +69,7 @@ fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn 
             accepted(host.send(status, &bytes), || format!("answer with status {} and {} bytes", status, bytes.len()))
         }
         Content::Operation(_) => match host.send_result(status, part) {
-            // That a query found no row is an error like that of a look-up.
+            // A query without a row fails as `get` does.
             Err(none) if part == Part::Row && none.code == Code::NotFound => Err(none.into()),
             sent => accepted(sent, || format!("answer with status {} and the last result", status)),
         },
@@ -77,14 +77,13 @@ fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn 
     }
 }
 
-/// A refused answer is the handler's own fault, whatever the code: as a text it has
-/// none.
+/// A refused answer is an error of the handler, so it becomes a text without a code.
 fn accepted(done: Done, act: impl FnOnce() -> String) -> std::result::Result<(), Box<dyn StdError>> {
     done.map_err(|why| format!("{}: {}", act(), why).into())
 }
 
-/// Answers for a handler that failed. The answer may be refused because one was sent
-/// before; then that one stands.
+/// Answers for a handler that failed. If an answer was sent before, the host refuses this
+/// one.
 fn fail(host: &dyn Host, name: &str, why: &(dyn StdError + 'static)) {
     let mut cause = Some(why);
     let mut text = String::new();
@@ -107,11 +106,11 @@ fn fail(host: &dyn Host, name: &str, why: &(dyn StdError + 'static)) {
                 return;
             }
         }
-        let told = error.to_string();
+        let message = error.to_string();
         if text.is_empty() {
-            text = told;
-        } else if !text.contains(&told) {
-            text = format!("{}: {}", text, told);
+            text = message;
+        } else if !text.contains(&message) {
+            text = format!("{}: {}", text, message);
         }
         cause = error.source();
     }

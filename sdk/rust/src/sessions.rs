@@ -18,7 +18,7 @@ pub struct Sessions<'a> {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionOptions {
-    /// Whom the session is of.
+    /// The user of the session.
     pub user_id: String,
     /// The tenant that the user belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct SessionOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// Names the session, and is no secret.
+    /// The id of the session; it is not a secret.
     pub id: String,
     /// When it ends by itself, in RFC 3339: see [`parse_time`](crate::parse_time).
     pub expires_at: String,
