@@ -209,6 +209,6 @@ func TestNoSlotIsLostOrHandedOutTwice(t *testing.T) {
 		total += takeAll(t, p, new(group))
 	}
 	if total != 4 {
-		t.Errorf("%d slots are there in the end, want 4", total)
+		t.Errorf("%d slots are free afterwards, want 4", total)
 	}
 }

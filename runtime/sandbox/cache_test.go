@@ -19,8 +19,8 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// start makes an engine with a cache, loads a module, sees that it works, and
-// tells how long loading took.
+// start makes an engine with a cache, loads a module and runs it. It returns how long loading
+// took.
 func start(t *testing.T, options sandbox.Options, wasm []byte) time.Duration {
 	t.Helper()
 	e, err := sandbox.New(context.Background(), options)
@@ -41,7 +41,7 @@ func start(t *testing.T, options sandbox.Options, wasm []byte) time.Duration {
 	return took
 }
 
-// kept lists the files in a folder.
+// kept lists the files in a directory.
 func kept(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -65,8 +65,8 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// Whatever byte of the cache is another, and wherever a file ends, the next start
-// makes what it needs anew: nothing is run that was not made here.
+// When any byte of the cache has changed or a file is cut off, the next start compiles the
+// module again, and does not run the damaged code.
 func TestADamagedCacheIsNotUsed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one thing after the other: nothing for the race detector")
@@ -109,8 +109,7 @@ func TestADamagedCacheIsNotUsed(t *testing.T) {
 	}
 }
 
-// Code that was cut short before its sum was taken, as on a full disk, is made anew
-// like any other that is damaged.
+// Code that was cut off before its checksum was taken, as on a full disk, is compiled again.
 func TestIncompleteCodeIsCompiledAgain(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
@@ -146,7 +145,6 @@ func TestIncompleteCodeIsCompiledAgain(t *testing.T) {
 	}
 }
 
-// Something else in the place of compiled code is a miss like any other.
 func TestADirectoryInPlaceOfCodeIsACacheMiss(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
@@ -171,7 +169,6 @@ func TestADirectoryInPlaceOfCodeIsACacheMiss(t *testing.T) {
 	}
 }
 
-// Code that no list of sums names was not checked, so it is not run.
 func TestCodeWithoutAChecksumIsNotUsed(t *testing.T) {
 	options := sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), NoBreaker: true}
 	wasm := assemble(t, "cases")
@@ -245,7 +242,6 @@ func TestTheCacheDoesNotTouchOtherFiles(t *testing.T) {
 	}
 }
 
-// A cache that cannot be written to costs time and nothing else.
 func TestAModuleIsLoadedIfTheCacheCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	e := newEngine(t, sandbox.Options{CacheDir: dir})
@@ -258,7 +254,7 @@ func TestAModuleIsLoadedIfTheCacheCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The cache has a bound; what was used last stays.
+// The cache has a limit; the most recently used code stays.
 func TestTheCacheEvictsTheLeastRecentlyUsedCode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	modules := make([][]byte, 3)
@@ -352,8 +348,7 @@ func TestTheCacheIsPrivateToItsOwner(t *testing.T) {
 	}
 }
 
-// Code belongs to all modules that have it: what they hold, and what they are asked
-// by, is nothing that a compiler needs to know.
+// Modules with equal code share it: data and names do not matter to the compiler.
 func TestModulesThatDifferInTheirDataAreCompiledOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	e := newEngine(t, sandbox.Options{CacheDir: dir})

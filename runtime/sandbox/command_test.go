@@ -12,9 +12,9 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// counting is a command that answers with how often it has run in its sandbox, by
-// a global and by memory, and exits with the status that the body begins with; a
-// body that begins with "r" lets it return, "t" trap.
+// counting is a command that answers how often it has run in its sandbox, by a global and by
+// memory. It exits with the status at the beginning of the body; with "r" it returns, with
+// "t" it traps.
 const counting = `(module
 	(import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
 	(import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))

@@ -14,8 +14,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// hostwork are guests that have the host compute for them, and take less fuel
-// for it than a slice has.
+// hostwork has guests that let the host compute, and use less fuel than a slice.
 const hostwork = `(module
 	(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
 	(import "runner" "response_header" (func $header (param i32 i32 i32 i32) (result i32)))
@@ -97,8 +96,8 @@ const hashing = `(module
 			(call $hash)
 			(br_if 0 (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))))`
 
-// A host function ends in its midst when the handler's processor time is over, in the
-// first slice of fuel and later.
+// A host function ends early when the handler's CPU time is spent, in the first slice of fuel
+// and later.
 func TestAHostFunctionEndsWhenTheCPUTimeIsSpent(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
 	run := func(handler string, cpu time.Duration) (*hostabi.Call, error) {
@@ -125,7 +124,7 @@ func TestAHostFunctionEndsWhenTheCPUTimeIsSpent(t *testing.T) {
 	}
 }
 
-// Work for a request beside its handler's runs is bounded like these.
+// Work for a request outside of its handler's runs is limited like these.
 func TestWorkOutsideOfRunsIsLimited(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
 	var w sandbox.Work

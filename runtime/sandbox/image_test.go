@@ -9,8 +9,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// What modules hold before their first request is memory of theirs, as what they
-// have in a request is: it is bounded, and a closed module gives it back.
+// The memory of images is limited like that of guests, and released when a module is closed.
 func TestImagesCountAsGuestMemory(t *testing.T) {
 	const page, filled = 64 << 10, 100
 	wasm := assembleText(t, `(module

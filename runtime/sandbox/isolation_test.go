@@ -17,10 +17,10 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// soak asks for the long forms of the tests.
+// soak selects the long forms of the tests.
 var soak = os.Getenv("RUNNER_SOAK") != ""
 
-// ways are the ends that a run of cases.wat can come to.
+// ways are the handlers of cases.wat that end in different ways, with their fault codes.
 var ways = map[string]fault.Code{
 	"normal":      "",
 	"hello":       "",
@@ -37,8 +37,7 @@ var ways = map[string]fault.Code{
 	"spin":        fault.HandlerTimeout,
 }
 
-// fallbacks are what the engine may have to do without, and how many sandboxes
-// it keeps then after a run whose memory grew.
+// fallbacks are sets of disabled optimizations.
 var fallbacks = map[string][]string{
 	"everything":         nil,
 	"pagemap":            {sandbox.OptWatch},
@@ -63,7 +62,7 @@ func runWay(t testing.TB, m *sandbox.Module, call *hostabi.Call, way, secret str
 	}
 }
 
-// dump gives all that a guest can see when a request begins.
+// dump returns all that a guest can see when a request begins.
 func dump(t testing.TB, m *sandbox.Module) []byte {
 	t.Helper()
 	call := newCall(context.Background(), new(bytes.Buffer))
@@ -73,9 +72,8 @@ func dump(t testing.TB, m *sandbox.Module) []byte {
 	return call.Response.Body
 }
 
-// After any end of a request the sandbox is as it was before, byte for byte,
-// whichever way the engine has to take; and a guest that looks at everything
-// finds nothing of the request.
+// After any end of a request the sandbox is as it was before, byte for byte, with each
+// fallback. A guest that reads everything finds nothing of the request.
 func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 	const canary = "rnk_CANARYcanaryCANARYcanary"
 	wasm := assemble(t, "cases")
@@ -104,8 +102,7 @@ func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 	}
 }
 
-// Sandboxes are used again, not made again, where that is possible: else the
-// test above would say nothing.
+// Sandboxes are reused if possible. Otherwise the test above would test nothing.
 func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true}), assemble(t, "cases"))
 	call := newCall(context.Background(), new(bytes.Buffer))
@@ -125,7 +122,7 @@ func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
 	}
 }
 
-// Many requests at once, of all kinds: each finds a pristine sandbox.
+// Many concurrent requests of all kinds each find a restored sandbox.
 func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 	n := 4000
 	if testing.Short() {
@@ -172,8 +169,8 @@ func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 	}
 }
 
-// TestTwoRequestsNeverSeeTheSameRandomNumbers: neither from the host nor from a state
-// of the guest's that runner_reseed makes anew.
+// Random numbers never repeat, neither those of the host nor those of a state in guest
+// memory that runner_reseed seeds again.
 func TestTwoRequestsNeverSeeTheSameRandomNumbers(t *testing.T) {
 	for _, disabled := range [][]string{nil, {sandbox.OptSnapshot}} {
 		m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), assemble(t, "cases"))
@@ -206,9 +203,8 @@ func TestTwoRequestsNeverSeeTheSameRandomNumbers(t *testing.T) {
 	}
 }
 
-// What the documentation of the SDK tells Go handlers to do holds: generators
-// seeded from crypto/rand, in the request or in runner_reseed, never repeat. That
-// of Go's runtime is out of reach.
+// As the SDK's documentation says, generators that are seeded from crypto/rand in the request
+// or in runner_reseed never repeat. That of Go's runtime cannot be seeded again.
 func TestTwoRequestsToAGoHandlerNeverSeeTheSameSequence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling Go takes long under the race detector")

@@ -21,7 +21,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// countdown is a context that ends at its n-th look; it counts them all.
+// countdown is a context that ends when Err is called for the n-th time. It counts the calls.
 type countdown struct {
 	context.Context
 	left, looks int
@@ -34,8 +34,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// Whatever a guest does without calling the host, it does not go on after the
-// first look at the clock that finds its time over.
+// A guest that does not call the host ends at the first refill after its deadline.
 func TestAGuestEndsAtTheFirstRefillAfterItsDeadline(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
 	for _, handler := range []string{"loop", "tree", "dive", "fill"} {
@@ -108,8 +107,7 @@ func TestWaitingIsNotCPUTime(t *testing.T) {
 	})
 }
 
-// A recursion may take more of the native stack than any guest has, for as much
-// of the memory for guests.
+// A recursion may take more native stack than each guest has, and takes guest memory for it.
 func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
 	wasm := assembleText(t, `(module
 		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
@@ -334,7 +332,7 @@ func TestAHandlerThatFailsForFiveCallersIsUnavailableToAll(t *testing.T) {
 	})
 }
 
-// A server that stops is no fault of the handlers that it stops.
+// When a server stops its handlers, their breakers do not count that.
 func TestARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
 	for range 10 {
@@ -347,7 +345,7 @@ func TestARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T) {
 	}
 }
 
-// cancelled is a context that is cancelled at its n-th look.
+// cancelled is a context that is cancelled when Err is called for the n-th time.
 type cancelled struct {
 	context.Context
 	cancel context.CancelFunc
@@ -378,8 +376,8 @@ func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
 	}
 }
 
-// The compiler has a bound of its own on native stacks, far above ours; a guest
-// that reaches it all the same ran out of stack too.
+// The compiler has its own limit of native stacks, far above that of the sandbox. A guest
+// that reaches it ran out of stack, too.
 func TestAStackOverflowOfTheCompilerIsRecognized(t *testing.T) {
 	ctx := context.Background()
 	for name, config := range map[string]wazero.RuntimeConfig{
@@ -488,8 +486,8 @@ func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
 	})
 }
 
-// What is idle makes room for others, but no more of it than they need, and none
-// when all of it would not be enough.
+// Idle sandboxes are discarded when others need their memory: not more than necessary, and
+// none if all of them have too little.
 func TestIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T) {
 	const page = 64 << 10
 	e := newEngine(t, sandbox.Options{MemoryBytes: 64 * page, TotalMemoryBytes: 64 * page, NoBreaker: true})
@@ -524,7 +522,7 @@ func TestIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T) {
 }
 
 // A guest that only computes does not stop the garbage collector. Without fuel the
-// collections would wait for the guests' end, which comes after them.
+// collections would wait for the end of the guests, and the test would hang.
 func TestSpinningGuestsDoNotStopTheCollector(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
 	ctx, stop := context.WithCancel(context.Background())

@@ -14,7 +14,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// unfit is a module that cannot be restored and has 8 MiB of data to begin with.
+// unfit is a module that cannot be restored and has 8 MiB of initial data.
 func unfit(t *testing.T) []byte {
 	return assembleText(t, `(module
 		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
@@ -24,7 +24,7 @@ func unfit(t *testing.T) []byte {
 		(func (export "hello") (drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`)
 }
 
-// A request for which a sandbox is made pays for that with its own processor time.
+// A request for which a sandbox is made is charged for that.
 func TestMakingASandboxCountsAsCPUTimeOfTheRequest(t *testing.T) {
 	const step = time.Millisecond // that passes each time when a clock is read
 	tick := func() func() time.Duration {
@@ -45,7 +45,7 @@ func TestMakingASandboxCountsAsCPUTimeOfTheRequest(t *testing.T) {
 	}
 }
 
-// The first request of a module that can be restored does not pay for its loading.
+// The first request of a module that can be restored is not charged for loading it.
 func TestLoadingCountsForNoRequest(t *testing.T) {
 	wasm := bytes.Replace(unfit(t), []byte("\x70\x01\xd0\x70\x0b"), []byte("\x70\x00\xd0\x70\x0b"), 1) // the global cannot change
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), wasm)
@@ -59,8 +59,8 @@ func TestLoadingCountsForNoRequest(t *testing.T) {
 	}
 }
 
-// A command that exits was unwound, as one that traps is, though it has answered:
-// where a function cannot be used again after that, it is looked up anew.
+// A command that exits was unwound like one that traps, though it has answered. If a function
+// cannot be reused after that, it is looked up again.
 func TestAFunctionThatExitedIsLookedUpAgainIfNecessary(t *testing.T) {
 	for _, row := range []struct {
 		disabled []string

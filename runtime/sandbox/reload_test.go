@@ -13,7 +13,7 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// resources are what a process holds that a leak would show in.
+// resources are the resources of the process that a leak would increase.
 type resources struct{ rss, mappings, files, goroutines int }
 
 func take(t testing.TB) (r resources) {
@@ -78,8 +78,8 @@ func TestReloadingAModuleLeaksNothing(t *testing.T) {
 	}
 }
 
-// Modules that memory and globals do not tell everything about are served all
-// the same, each request from an instance of its own.
+// A module with state outside of memory and globals is served, too, with a new instance for
+// each request.
 func TestAModuleThatCannotBeRestoredGetsAnInstanceForEachRequest(t *testing.T) {
 	for name, row := range map[string]struct{ wat, because string }{
 		"a table that is written to": {`

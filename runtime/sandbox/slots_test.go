@@ -13,8 +13,8 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// Guests that wait for something leave their places; however many requests some
-// handlers have, there are places for the others, and room to wait.
+// Guests that wait for something release their instance slots. However many requests some
+// handlers have, slots remain for the others, and for parked guests.
 func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
 	})
 }
 
-// What guests hold of memory while they wait is bounded, and shared.
+// The memory of parked guests is limited, and shared between handlers.
 func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
 	slots := sandbox.NewSlots(16, 2000) // half of which is for those that wait
 	large, other := new(sandbox.Handler), new(sandbox.Handler)
@@ -94,8 +94,8 @@ func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
 	}
 }
 
-// A request that stood in line for a place for most of its time, after it had waited
-// for something, was not slow.
+// A request that waited for an instance slot for most of its time, after it had parked, is
+// refused as overloaded and not as slow.
 func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 	wasm := assembleText(t, `(module
 		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
@@ -122,12 +122,12 @@ func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 		all.Go(func() { run("nap", 300*time.Millisecond, fault.Overloaded) })
 		synctest.Wait()
 		if e.Parked() != 1 {
-			t.Fatal("it does not wait without a place")
+			t.Fatal("it is not parked")
 		}
 		all.Go(func() { run("hold", 600*time.Millisecond, fault.HandlerTimeout) })
 		synctest.Wait()
 		if e.Parked() != 1 {
-			t.Fatal("the other one waits without a place, too")
+			t.Fatal("the other one is parked, too")
 		}
 		all.Wait()
 	})
