@@ -214,7 +214,7 @@ func TestHeadersOfTheRunnerAreThoseOfItsABI(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, list, found := strings.Cut(string(page), "absolute http(s) URL, and ")
-	list, _, ended := strings.Cut(list, ", which are the host's")
+	list, _, ended := strings.Cut(list, ", which only the host sets")
 	names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list, -1)
 	if !found || !ended || len(names) < 11 {
 		t.Fatalf("no list of headers in the page: %q", list)
