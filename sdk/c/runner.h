@@ -190,7 +190,7 @@ size_t runner_length(const runner_json *list);
 static inline runner_json *runner_items(const runner_json *list) { return list ? list->first : NULL; }
 
 /* Values, or what to take instead of another kind. */
-runner_text runner_as_text(const runner_json *value); /* absent when it is no string */
+runner_text runner_as_text(const runner_json *value); /* absent if it is not a string */
 int64_t runner_as_int(const runner_json *value, int64_t otherwise); /* also when it is no whole number, or too large */
 double runner_as_number(const runner_json *value, double otherwise);
 bool runner_as_bool(const runner_json *value, bool otherwise);
@@ -232,7 +232,7 @@ runner_json *runner_query_all(const char *name);
 
 /* ---- The context --------------------------------------------------------------- */
 
-/* Who calls, as the host found out; no header tells. What this caller has not is
+/* The caller, as the host authenticated it; not in the headers. What it has not is
  * absent. */
 typedef struct runner_caller {
   runner_text kind; /* "anonymous", "session", "apiKey", "system" (an operator) */
@@ -248,7 +248,7 @@ runner_text runner_request_id(void);
 runner_text runner_route(void);
 /* When the request's time is over (RFC 3339). */
 runner_text runner_deadline(void);
-/* Commits what this request writes whatever it answers. */
+/* Commits the writes of this request with any status. */
 void runner_keep_writes(void);
 /* The value of a secret that the schema declares. */
 runner_text runner_secret(const char *name);
@@ -342,7 +342,7 @@ runner_json *runner_page(runner_op *op, runner_text *next);
 /* The row of runner_get, the new one of runner_insert, the first one of a query.
  * Without any it fails with not_found. */
 runner_json *runner_row(runner_op *op);
-/* How many rows a query finds, whatever the limit; how many were changed or removed. */
+/* The rows that a query finds, without regard to the limit, or that were changed or removed. */
 int64_t runner_count(runner_op *op);
 /* Answers with the result as the host has it, without a trip through the handler. */
 runner_response runner_ok_rows(runner_op *op);
@@ -387,9 +387,9 @@ runner_json *runner_digest(const char *algorithm, runner_text data);
 /* An HMAC with a declared secret, which the handler need not see, or with a key. */
 runner_json *runner_hmac_with_secret(const char *algorithm, const char *secret, runner_text data);
 runner_json *runner_hmac(const char *algorithm, runner_text key, runner_text data);
-/* Whether they are equal, in a time that tells nothing but their lengths. */
+/* Whether they are equal, in a time that depends only on their lengths. */
 bool runner_timing_safe_equal(runner_text a, runner_text b);
-/* Bytes as operations take them: a string, or {"base64"} when they are no UTF-8. */
+/* Bytes as operations take them: a string, or {"base64"} when they are not UTF-8. */
 runner_json *runner_bytes(runner_text bytes);
 /* Bytes as operations give them, in either form; absent when they are none. */
 runner_text runner_as_bytes(const runner_json *value);

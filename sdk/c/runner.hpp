@@ -189,7 +189,7 @@ class Context {
   }
   /* The value of a secret that the schema declares. */
   std::string secret(const char *name) const { return text_of(runner_secret(name)).value_or(""); }
-  /* Commits what this request writes whatever it answers. */
+  /* Commits the writes of this request with any status. */
   void keep_writes() const { runner_keep_writes(); }
 };
 
@@ -320,7 +320,7 @@ class Change : public Filtered<Change> {
     runner_every(op_);
     return *this;
   }
-  /* Runs it, and tells how many rows there were. */
+  /* Runs it, and returns the number of rows. */
   std::int64_t run() { return runner_count(op_); }
   /* Runs it, and gives the rows as they are then. */
   Json rows() { return runner_rows(op_); }
@@ -379,7 +379,7 @@ struct FetchRequest {
    * which keeps it, or "error", which fails as unavailable. */
   std::string redirect = {};
 };
-/* Its answer, whatever the status; 0 when it failed. Header names are in lower case. */
+/* Its answer, with any status; 0 when it failed. Header names are in lower case. */
 struct FetchResponse {
   int status = 0;
   std::vector<std::pair<std::string, std::string>> headers = {};

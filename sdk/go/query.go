@@ -129,7 +129,7 @@ func (q Selection) First(ctx *Context, row any) error {
 	return nil
 }
 
-// Count counts the rows, whatever the limit; Select and OrderBy mean nothing to
+// Count counts the rows, without regard to the limit; Select and OrderBy mean nothing to
 // it.
 func (q Selection) Count(ctx *Context) (int, error) {
 	args, err := q.arguments(false)

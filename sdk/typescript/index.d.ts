@@ -182,7 +182,7 @@ declare module "@runner/sdk" {
     page(): Operation<{ rows: Chosen<R, F>[]; nextCursor: string | null }>;
     /** The first row; without any it is an error with the code `not_found`. */
     first(): Operation<Chosen<R, F>>;
-    /** How many rows there are, whatever the limit. */
+    /** The number of rows, without regard to the limit. */
     count(): Operation<number>;
   }
   /** Begins a query of an entity. */
@@ -308,7 +308,7 @@ declare module "@runner/sdk" {
     }>;
   }
 
-  /** Who calls, as the runner found out: no header tells. */
+  /** The caller, as the runner authenticated it; the headers do not contain it. */
   export interface Auth {
     /** "system" is an operator, who runs a function with `runner call`. */
     readonly kind: "anonymous" | "session" | "apiKey" | "system";
@@ -335,7 +335,7 @@ declare module "@runner/sdk" {
     readonly deadline: Date;
     /** The value of a secret that the schema declares. */
     secret(name: SecretName): Operation<string>;
-    /** Commits what this request writes whatever it answers; by default 400 and above drop it. */
+    /** Commits the writes of this request with any status; by default 400 and above discard them. */
     keepWrites(): void;
   }
   /** The context of the request at hand. */

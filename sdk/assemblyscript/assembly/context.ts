@@ -8,7 +8,7 @@ import { Source, text } from "./memory";
 import { Sessions } from "./sessions";
 import { Webhooks } from "./webhooks";
 
-/** Who calls, as the runner found out: no header tells. What a caller does not have is empty. */
+/** The caller, as the runner authenticated it; the headers do not contain it. Fields that a caller does not have are empty. */
 export class Auth {
   constructor(private json: string) {}
 
@@ -229,7 +229,7 @@ export class Context {
   secret(name: string): string {
     return parseJSON<string>(call("secret", fields().set("name", name).toString()).member("value"));
   }
-  /** Commits what this request writes whatever it answers; by default 400 and above drop it. */
+  /** Commits the writes of this request with any status; by default 400 and above discard them. */
   keepWrites(): void {
     keep_writes();
   }

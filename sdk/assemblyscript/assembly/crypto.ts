@@ -12,7 +12,7 @@ declare function clock_time_get(clock: i32, precision: i64, time: usize): i32;
 
 const time = memory.data(8);
 
-/** Random bytes that nobody can guess. */
+/** Random bytes that cannot be predicted. */
 export function randomBytes(length: i32): Uint8Array {
   const bytes = new Uint8Array(length);
   if (length > 0 && random_get(bytes.dataStart, length) != 0) throw new Error("randomBytes: there is no randomness here");

@@ -76,7 +76,7 @@ export class Fetch extends Operation {
     return this;
   }
 
-  /** Sends it and gives the answer, whatever its status. */
+  /** Sends it and returns the answer, with any status. */
   send(): FetchResponse {
     return new FetchResponse(this.run());
   }

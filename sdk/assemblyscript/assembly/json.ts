@@ -148,7 +148,7 @@ function past(text: string, at: i32): i32 {
 const deepest = 64;
 
 /**
- * Says what is wrong with a text that is to be JSON (RFC 8259), empty when nothing is.
+ * Returns why a text is not JSON (RFC 8259), empty if it is.
  * json-as takes well-formed texts for granted.
  */
 export function malformed(bytes: Uint8Array): string {
@@ -170,7 +170,7 @@ class Check {
     private end: usize,
   ) {}
 
-  /** Where the first mistake is, 0 when there is none, and behind the end when it is too deep. */
+  /** The position of the first error, 0 if there is none, and after the end if it is too deep. */
   document(): usize {
     let depth = 0;
     while (true) {
@@ -208,7 +208,7 @@ class Check {
     }
   }
 
-  /** The next byte that is no blank, -1 at the end. */
+  /** The next byte that is not a blank, -1 at the end. */
   private next(): i32 {
     while (this.at < this.end) {
       const c = load<u8>(this.at);

@@ -47,7 +47,7 @@ export function bytes(source: Source): Uint8Array {
   return all;
 }
 
-/** A value that the host gives in pieces: asking with no room tells its length. */
+/** A value that the host writes in parts: an empty buffer is for reading its length. */
 export function pieces(source: Source): Uint8Array {
   const n = read(source, null, 0, 0, 0);
   if (n <= 0) return new Uint8Array(0);

@@ -215,7 +215,7 @@ export class Selection extends Operation {
     return copy;
   }
 
-  /** How many rows there are, whatever the limit. */
+  /** The number of rows, without regard to the limit. */
   count(): i32 {
     return this.counted().run().count;
   }
@@ -372,14 +372,14 @@ export class Change extends Operation {
     return copy;
   }
 
-  /** All rows are meant when there is no condition. */
+  /** Permits to run without a condition, on all rows. */
   every(): Change {
     const copy = this.copy();
     copy.meansAll = true;
     return copy;
   }
 
-  /** Changes, and tells how many rows there were. */
+  /** Changes the rows, and returns their number. */
   count(): i32 {
     return this.run().count;
   }
@@ -439,14 +439,14 @@ export class Removal extends Operation {
     return copy;
   }
 
-  /** All rows are meant when there is no condition. */
+  /** Permits to run without a condition, on all rows. */
   every(): Removal {
     const copy = this.copy();
     copy.meansAll = true;
     return copy;
   }
 
-  /** Deletes, and tells how many rows there were. */
+  /** Deletes the rows, and returns their number. */
   count(): i32 {
     return this.run().count;
   }

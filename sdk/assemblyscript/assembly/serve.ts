@@ -62,7 +62,7 @@ function handOn(status: i32, operation: Operation): void {
   accepted(n, "answer with status " + status.toString() + " and the last result");
 }
 
-/** A refused answer is the handler's own fault, whatever the code. */
+/** A refused answer is an error of the handler, with any code. */
 function accepted(n: i32, act: string): void {
   if (n < 0) failed(act + ": " + errnoName(n));
 }

@@ -3,7 +3,7 @@
 
 type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
 
-// What a signal's maker does with it, and nobody else.
+// What only the maker of a signal does with it.
 let make: () => AbortSignal;
 let abort: (signal: AbortSignal, reason: unknown) => void;
 

@@ -1,4 +1,4 @@
-// Operations for which there is no function of their own.
+// Operations without a function of their own.
 
 import { Mark, type Operation, Whole } from "./host.ts";
 

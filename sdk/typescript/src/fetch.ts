@@ -172,7 +172,7 @@ export function installFetch(runner: Runner): void {
   });
 }
 
-/** What a fetch gives, or the reason of the signal. The request itself goes on: nobody can call it back. */
+/** The result of a fetch, or the reason of the signal. The request itself continues: it cannot be cancelled. */
 function unlessAborted<T>(signal: AbortSignal, fetched: Promise<T>): Promise<T> {
   return new Promise((done, failed) => {
     const stop = () => failed(signal.reason);

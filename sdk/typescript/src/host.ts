@@ -17,9 +17,9 @@ export interface Runner {
   /** The first thing that was done while there was none, and will be the same in every request. */
   frozen: Error | null;
   demand(what: string): void;
-  /** Called when a promise is rejected that nobody looks at (handled 0), and when somebody does after all (1). */
+  /** Called when a promise without a handler is rejected (handled 0), and when it gets a handler later (1). */
   rejected(promise: object, reason: unknown, handled: number): void;
-  /** Why promises were rejected that nobody looks at. */
+  /** The reasons of rejected promises without a handler. */
   lost(): unknown[];
   /** How many those are. */
   unseen: number;
@@ -103,7 +103,7 @@ export function failure(n: number, op: string): HostError {
 
 /**
  * The error without a stack, in which there would be none of the handlers' files: it
- * gets one where it is thrown next, and that is where somebody awaits it.
+ * gets one where it is thrown next, and that is where it is awaited.
  */
 export function placeless(error: HostError): HostError {
   const made = Error as { prepareStackTrace?: unknown };
@@ -142,7 +142,7 @@ export class Mark {
   }
 }
 
-/** The changes that were never run: somebody forgot to await them. */
+/** The changes that were never run, because they were never awaited. */
 export function forgotten(): string[] {
   const all: string[] = [];
   for (const mark of begun) if (!mark.run) all.push(mark.what);
@@ -160,7 +160,7 @@ export function forget(): void {
  */
 export abstract class Operation<T> implements PromiseLike<T> {
   /**
-   * Runs it, leaves the result with the host, and tells which part of it this is.
+   * Runs it, leaves the result with the host, and returns which part of it is the body.
    * Without doing anything it gives undefined when only perform makes the value.
    */
   abstract leave(): number | undefined;
@@ -171,7 +171,7 @@ export abstract class Operation<T> implements PromiseLike<T> {
   /** What it is, for people. */
   abstract get title(): string;
 
-  /** Within a body nothing awaits it, and its insides are nobody's business. */
+  /** Within a body it is not awaited, and its fields are private. */
   toJSON(): never {
     throw new TypeError(`${this.title} was not awaited, and only its result can be a part of a body: put await before it`);
   }

@@ -27,7 +27,7 @@ runner.trace = tracer(runner.sources, runner.mappings);
 runner.mappings = "";
 
 // What belongs to a request cannot be had while the module is built. The first
-// attempt is kept: whoever catches the error has made a mistake all the same.
+// attempt is kept: catching the error does not undo it.
 runner.demand = (what) => {
   if (runner.live) return;
   const error = new Error(

@@ -65,7 +65,7 @@ function kindOf(given: Function): string {
   return tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction" ? "generator" : "";
 }
 
-/** 0: it is over, and nobody has to be told anything. */
+/** 0: it has ended, without an error to report. */
 function dispatch(n: number): number {
   try {
     if (n < 0) {
@@ -131,7 +131,7 @@ function isFetched(value: any): value is Fetched {
   return typeof value === "object" && value !== null && value[Symbol.toStringTag] === "Response" && typeof value.bytes === "function";
 }
 
-/** A value that is no answer is that of ok. */
+/** A value that is not an answer becomes the body of ok. */
 function plain(value: unknown): Response {
   if (value === undefined) throw new Error("it returned nothing: return ok(…), noContent() or another helper's answer");
   return new Response(200, value);
@@ -249,7 +249,7 @@ class AnswerError extends Error {
   }
 }
 
-/** A refused answer is the handler's own fault, whatever the code. */
+/** A refused answer is an error of the handler, with any code. */
 function refused(n: number, act: string): never {
   throw new AnswerError(`${act}: ${errno(n)}`);
 }

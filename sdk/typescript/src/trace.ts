@@ -1,7 +1,7 @@
 // Stack traces in the words of the handlers' author: the engine names places in
 // the script that all files became; the source map says which places these are.
 
-/** Gives the function that tells an error in one line. */
+/** Returns the function that describes an error in one line. */
 export function tracer(sources: string[], mappings: string): (error: unknown, causes?: number) => string {
   const lines = mappings.split(";");
 

@@ -279,7 +279,7 @@ function punycode(label: string): string {
 
 const digit = (n: number) => "abcdefghijklmnopqrstuvwxyz0123456789"[n];
 
-/** What a URL does with its parameters, and nobody else. */
+/** What only a URL does with its parameters. */
 let attach: (params: URLSearchParams, changed: (query: string) => void) => void;
 let refill: (params: URLSearchParams, query: string) => void;
 
