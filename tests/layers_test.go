@@ -50,6 +50,7 @@ var plan = map[string]layeredPackage{
 	"store":              {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
 	"keystore/credtime":  {1, nil},
 	"internal/settings":  {1, []string{"github.com/BurntSushi/toml"}},
+	"internal/console":   {1, nil},
 	"schema":             {1, nil},
 	"schema/syntax":      {1, nil},
 	"schema/compiler":    {2, nil},
@@ -70,7 +71,9 @@ var plan = map[string]layeredPackage{
 	"admin":              {7, nil},
 	"config":             {7, nil},
 	"build":              {7, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
-	"cmd/runner":         {8, []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
+	"app":                {8, nil},
+	"node":               {9, nil},
+	"cmd/runner":         {11, []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/internal/console"
 	"runner.example/keystore"
 )
 
@@ -47,16 +48,16 @@ func (c *cli) newKey(key keystore.Key) fresh {
 			if !shown {
 				key.Token = keystore.Key{}.Token
 			}
-			if c.json {
-				return c.printJSON(key)
+			if c.JSON {
+				return c.PrintJSON(key)
 			}
-			text := pairs([][2]string{
+			text := console.Pairs([][2]string{
 				{"id", key.ID}, {"scope", key.Scope}, {"name", cmp.Or(key.Name, "-")}, {"expiresAt", exact(key.ExpiresAt, "never")},
 			})
 			if shown {
 				text += key.Token.Reveal() + "\n"
 			}
-			return c.print(text)
+			return c.Print(text)
 		},
 	}
 }

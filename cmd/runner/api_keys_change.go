@@ -33,10 +33,10 @@ func (c *cli) changeCommand(verb, short, done string, change func(*admin.Client,
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(key)
+				if c.JSON {
+					return c.PrintJSON(key)
 				}
-				return c.print(done + " " + key.ID + "\n")
+				return c.Print(done + " " + key.ID + "\n")
 			}})
 		},
 	}

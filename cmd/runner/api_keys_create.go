@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/internal/settings"
 )
 
@@ -56,16 +57,16 @@ func (c *cli) createKey(cmd *cobra.Command, f createFlags) error {
 func (f createFlags) request() (admin.CreateKey, error) {
 	switch {
 	case f.scope == "" && f.name == "":
-		return admin.CreateKey{}, misused("runner api-keys create: --scope and --name are missing")
+		return admin.CreateKey{}, console.Misused("runner api-keys create: --scope and --name are missing")
 	case f.scope == "":
-		return admin.CreateKey{}, misused("runner api-keys create: --scope is missing")
+		return admin.CreateKey{}, console.Misused("runner api-keys create: --scope is missing")
 	case f.name == "":
-		return admin.CreateKey{}, misused("runner api-keys create: --name is missing")
+		return admin.CreateKey{}, console.Misused("runner api-keys create: --name is missing")
 	}
 	request := admin.CreateKey{Scope: f.scope, Name: f.name, Tenant: f.tenant}
 	if f.metadata != "" {
 		if !json.Valid([]byte(f.metadata)) {
-			return request, invalid("--metadata is not JSON: write an object, such as '{\"team\": \"erp\"}'")
+			return request, console.Invalid("--metadata is not JSON: write an object, such as '{\"team\": \"erp\"}'")
 		}
 		request.Metadata = json.RawMessage(f.metadata)
 	}
@@ -74,7 +75,7 @@ func (f createFlags) request() (admin.CreateKey, error) {
 	}
 	lifetime, err := settings.ParseDuration(f.expires, settings.FlagDurations)
 	if err != nil {
-		return request, invalid("--expires: %v", err)
+		return request, console.Invalid("--expires: %v", err)
 	}
 	request.ExpiresIn = new(admin.SecondsOf(lifetime))
 	return request, nil

@@ -50,8 +50,8 @@ func allKeys(ctx context.Context, node *admin.Client, request admin.ListKeys) ([
 }
 
 func (c *cli) printKeys(keys []keystore.Key) error {
-	if c.json {
-		return c.printJSON(keys)
+	if c.JSON {
+		return c.PrintJSON(keys)
 	}
 	var rows [][]string
 	for _, key := range keys {
@@ -60,7 +60,7 @@ func (c *cli) printKeys(keys []keystore.Key) error {
 			readable(key.CreatedAt, "-"), readable(key.ExpiresAt, "never"), readable(key.LastUsedAt, "never"),
 		})
 	}
-	return c.printTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
+	return c.PrintTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
 }
 
 // readable gives a time for tables, in UTC; none stands for no time.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/internal/settings"
 )
 
@@ -25,7 +26,7 @@ func (c *cli) apiKeysRotateCommand() *cobra.Command {
 			if grace != "" {
 				d, err := settings.ParseDuration(grace, settings.FlagDurations)
 				if err != nil {
-					return invalid("--grace-period: %v", err)
+					return console.Invalid("--grace-period: %v", err)
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}

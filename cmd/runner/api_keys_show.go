@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/keystore"
 )
 
@@ -28,10 +29,10 @@ func (c *cli) apiKeysShowCommand() *cobra.Command {
 }
 
 func (c *cli) printKey(key keystore.Key) error {
-	if c.json {
-		return c.printJSON(key)
+	if c.JSON {
+		return c.PrintJSON(key)
 	}
-	return c.print(pairs([][2]string{
+	return c.Print(console.Pairs([][2]string{
 		{"id", key.ID},
 		{"scope", key.Scope},
 		{"capability", key.Capability},

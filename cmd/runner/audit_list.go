@@ -33,8 +33,8 @@ func (c *cli) auditListCommand() *cobra.Command {
 }
 
 func (c *cli) printAudit(entries []audit.Entry) error {
-	if c.json {
-		return c.printJSON(entries)
+	if c.JSON {
+		return c.PrintJSON(entries)
 	}
 	var rows [][]string
 	for _, e := range entries {
@@ -43,7 +43,7 @@ func (c *cli) printAudit(entries []audit.Entry) error {
 			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"), strconv.Itoa(max(e.Count, 1)),
 		})
 	}
-	return c.printTable([]string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS", "COUNT"}, rows, "there are no records")
+	return c.PrintTable([]string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS", "COUNT"}, rows, "there are no records")
 }
 
 func actorText(a audit.Actor) string {

@@ -26,13 +26,13 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(head)
+				if c.JSON {
+					return c.PrintJSON(head)
 				}
 				if request.Head != "" {
-					c.say("", "the chain is whole, and the given head is on it")
+					c.Say("", "the chain is whole, and the given head is on it")
 				}
-				return c.print(head.Head + "\n")
+				return c.Print(head.Head + "\n")
 			}})
 		},
 	}

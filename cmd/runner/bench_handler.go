@@ -20,9 +20,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
@@ -99,9 +101,9 @@ type benchResult struct {
 }
 
 // benchHandler runs the handler, a few times before it counts.
-func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, flags benchHandlerFlags) (_ *benchResult, err error) {
+func (c *cli) benchHandler(ctx context.Context, a *app.App, path, handler string, flags benchHandlerFlags) (_ *benchResult, err error) {
 	if flags.n < 1 || flags.n > 10_000_000 {
-		return nil, invalid("--runs: %d is outside 1..10000000", flags.n)
+		return nil, console.Invalid("--runs: %d is outside 1..10000000", flags.n)
 	}
 	request, err := readRequest(flags)
 	if err != nil {
@@ -109,14 +111,14 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 	}
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {
-		return nil, invalid("%s: %v", path, err)
+		return nil, console.Invalid("%s: %v", path, err)
 	}
 	host, close, err := c.benchHost(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, close()) }()
-	options := a.sandboxOptions("")
+	options := a.SandboxOptions("")
 	options.Logger, options.NoBreaker = host.host.Logger, true
 	engine, err := sandbox.New(ctx, options)
 	if err != nil {
@@ -133,8 +135,8 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		for _, name := range offered {
 			names = append(names, exported(name))
 		}
-		return nil, &failure{status: statusNotFound, err: fmt.Errorf("%s has no handler %q", path, handler),
-			hint: "its handlers are " + strings.Join(names, ", ")}
+		return nil, &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("%s has no handler %q", path, handler),
+			Hint: "its handlers are " + strings.Join(names, ", ")}
 	}
 	call := &hostabi.Call{Input: hostabi.Input{Host: &host.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
 	const warmUp = 10
@@ -143,7 +145,7 @@ func (c *cli) benchHandler(ctx context.Context, a *app, path, handler string, fl
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		u, err := host.measure(ctx, module, call, handler, a.config.Runtime.Timeout)
+		u, err := host.measure(ctx, module, call, handler, a.Config.Runtime.Timeout)
 		if err != nil {
 			f := fault.Of(err)
 			text, _, _ := strings.Cut(f.Error(), "\n")
@@ -171,15 +173,15 @@ type benchHost struct {
 	store *store.Store
 }
 
-func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func() error, err error) {
+func (c *cli) benchHost(ctx context.Context, a *app.App) (b *benchHost, close func() error, err error) {
 	s, _ := compiler.Compile(nil, compiler.Options{})
 	var sources []diag.Source
-	if _, err := syntax.Load(a.dir); err == nil {
-		if s, sources, err = a.compile(); err != nil {
+	if _, err := syntax.Load(a.Dir); err == nil {
+		if s, sources, err = a.Compile(); err != nil {
 			return nil, nil, err
 		}
 	}
-	values, err := c.resolve(s.Secrets, a.config)
+	values, err := c.resolve(s.Secrets, a.Config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,7 +201,7 @@ func (c *cli) benchHost(ctx context.Context, a *app) (b *benchHost, close func()
 	if err != nil {
 		return nil, nil, errors.Join(err, keys.Close(), st.Close())
 	}
-	client := outbound.New(a.config.Runtime.Outbound)
+	client := outbound.New(a.Config.Runtime.Outbound)
 	host := hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: c.logger(a), Limits: c.runtimeOptions(a).Limits,
 		Origins: origins, Outbound: client,
@@ -233,7 +235,7 @@ func readRequest(flags benchHandlerFlags) (*abi.Request, error) {
 	for _, p := range flags.params {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok {
-			return nil, invalid("--param: %q is not name=value", p)
+			return nil, console.Invalid("--param: %q is not name=value", p)
 		}
 		r.Params = append(r.Params, pairOf(name, value))
 	}
@@ -242,19 +244,19 @@ func readRequest(flags benchHandlerFlags) (*abi.Request, error) {
 	}
 	text, err := os.ReadFile(flags.request)
 	if err != nil {
-		return nil, invalid("read request: %v", err)
+		return nil, console.Invalid("read request: %v", err)
 	}
 	rest := bufio.NewReader(bytes.NewReader(text))
 	message, err := http.ReadRequest(rest)
 	if err != nil {
-		return nil, invalid("%s is not an HTTP/1.1 message: %v", flags.request, err)
+		return nil, console.Invalid("%s is not an HTTP/1.1 message: %v", flags.request, err)
 	}
 	framed := message.Header.Get("Content-Length") != "" || message.TransferEncoding != nil
 	if r.Body, err = io.ReadAll(message.Body); err == nil && !framed {
 		r.Body, err = io.ReadAll(rest) // a file that people write has no length
 	}
 	if err != nil {
-		return nil, invalid("%s: the body does not fit its headers: %v", flags.request, err)
+		return nil, console.Invalid("%s: the body does not fit its headers: %v", flags.request, err)
 	}
 	r.Method, r.Path = []byte(message.Method), []byte(message.URL.EscapedPath())
 	r.RawQuery = []byte(message.URL.RawQuery)
@@ -263,7 +265,7 @@ func readRequest(flags benchHandlerFlags) (*abi.Request, error) {
 		name, err1 := url.QueryUnescape(name)
 		value, err2 := url.QueryUnescape(value)
 		if err := cmp.Or(err1, err2); err != nil {
-			return nil, invalid("%s: the query: %v", flags.request, err)
+			return nil, console.Invalid("%s: the query: %v", flags.request, err)
 		}
 		if pair != "" {
 			r.Query = append(r.Query, pairOf(name, value))
@@ -303,8 +305,8 @@ func summarize(path, handler string, call *hostabi.Call, usages []sandbox.Usage)
 }
 
 func (c *cli) printBench(b *benchResult) error {
-	if c.json {
-		return c.printJSON(b)
+	if c.JSON {
+		return c.PrintJSON(b)
 	}
 	row := func(what string, s spread, show func(float64) string) []string {
 		return []string{what, show(s.Median), show(s.P99)}
@@ -313,7 +315,7 @@ func (c *cli) printBench(b *benchResult) error {
 	micros := func(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " µs" }
 	bytes := func(n float64) string { return whole(n/1024) + " KiB" }
 	pages := func(n float64) string { return fmt.Sprintf("%s (%s)", whole(n), bytes(n*float64(b.PageBytes))) }
-	err := c.printTable([]string{"PER CALL", "MEDIAN", "P99"}, [][]string{
+	err := c.PrintTable([]string{"PER CALL", "MEDIAN", "P99"}, [][]string{
 		row("time", b.TimeMicros, micros),
 		row("restoring", b.RestoreMicros, micros),
 		row("fuel", b.Fuel, whole),
@@ -323,7 +325,7 @@ func (c *cli) printBench(b *benchResult) error {
 		row("bytes moved", b.MovedBytes, whole),
 	}, "")
 	if err == nil {
-		c.say("", fmt.Sprintf("%d runs of %s in %s, each answering %d with %d bytes", b.Runs, exported(b.Handler), b.Module, b.Status, b.AnswerBytes))
+		c.Say("", fmt.Sprintf("%d runs of %s in %s, each answering %d with %d bytes", b.Runs, exported(b.Handler), b.Module, b.Status, b.AnswerBytes))
 	}
 	return err
 }

@@ -12,8 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/build"
-	"runner.example/schema"
+	"runner.example/internal/console"
 )
 
 const buildHelp = `Build the handlers of an app to modules in its folder build:
@@ -67,41 +68,41 @@ func (c *cli) buildCommand() *cobra.Command {
 	}
 }
 
-func (c *cli) build(ctx context.Context, a *app) error {
+func (c *cli) build(ctx context.Context, a *app.App) error {
 	c.writesApp()
-	s, sources, err := a.compile()
+	s, sources, err := a.Compile()
 	if err != nil {
 		return err
 	}
-	name, err := a.name(s)
+	name, err := a.Name(s)
 	if err != nil {
 		return err
 	}
-	if err := refreshTypes(a.dir, s); err != nil {
+	if err := refreshTypes(a.Dir, s); err != nil {
 		return err
 	}
-	options := build.Options{Dir: a.dir, Name: name, CacheDir: engineCache(), MemoryBytes: a.config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.say("log: ", text) }}
+	options := build.Options{Dir: a.Dir, Name: name, CacheDir: engineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.Say("log: ", text) }}
 	for _, r := range s.Routes {
 		options.Handlers = append(options.Handlers, r.Handler)
 	}
 	options.Built = func(m *build.Module) {
-		c.say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
+		c.Say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 	}
-	options.Removed = func(file string) { c.say("", "removed "+file+": what it was made of is gone") }
+	options.Removed = func(file string) { c.Say("", "removed "+file+": what it was made of is gone") }
 	modules, doubts, err := build.Build(ctx, options)
 	if err != nil {
 		return c.buildFailure(err)
 	}
 	if doubts != nil {
-		if err := c.printDiagnostics(c.stderr, doubts.Sources, doubts.List); err != nil {
+		if err := c.PrintDiagnostics(c.Stderr, doubts.Sources, doubts.List); err != nil {
 			return err
 		}
 	}
-	exports, err := build.Exports(a.dir, options.Handlers...)
+	exports, err := build.Exports(a.Dir, options.Handlers...)
 	if err != nil {
 		var all []error
-		for _, one := range parts(err) {
-			all = append(all, &failure{status: statusInvalid, err: one})
+		for _, one := range console.Parts(err) {
+			all = append(all, &console.Failure{Status: console.StatusInvalid, Err: one})
 		}
 		return errors.Join(append([]error{c.printBuilt(modules)}, all...)...)
 	}
@@ -109,11 +110,11 @@ func (c *cli) build(ctx context.Context, a *app) error {
 	if !unbound.HasErrors() {
 		return c.printBuilt(modules)
 	}
-	what := "the modules do not fit the schema: " + counted(unbound)
-	if c.json {
-		return errors.Join(c.printJSON(unbound), invalid("%s", what))
+	what := "the modules do not fit the schema: " + console.Counted(unbound)
+	if c.JSON {
+		return errors.Join(c.PrintJSON(unbound), console.Invalid("%s", what))
 	}
-	return errors.Join(c.printBuilt(modules), &mistakes{what: what, sources: sources, list: unbound})
+	return errors.Join(c.printBuilt(modules), &console.Problems{What: what, Sources: sources, List: unbound})
 }
 
 // engineCache is where what is made of the JavaScript engine is kept, empty where
@@ -126,52 +127,36 @@ func engineCache() string {
 	return filepath.Join(cache, "runner", "engine")
 }
 
-// name is the app's, as files can be called.
-func (a *app) name(s *schema.Schema) (string, error) {
-	if s.App != "" {
-		return s.App, nil
-	}
-	path, err := filepath.Abs(a.dir)
-	if err != nil {
-		return "", err
-	}
-	name := strings.Trim(notInNames.ReplaceAllString(filepath.Base(path), "-"), "-.")
-	if name == "" {
-		name = "app"
-	}
-	return name, nil
-}
-
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // buildFailure tells mistakes as check does: with --json they are the document.
 func (c *cli) buildFailure(err error) error {
 	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
-		what := "the handlers cannot be built: " + counted(wrong.List)
-		if !c.json {
-			return &mistakes{what: what, sources: wrong.Sources, list: wrong.List}
+		what := "the handlers cannot be built: " + console.Counted(wrong.List)
+		if !c.JSON {
+			return &console.Problems{What: what, Sources: wrong.Sources, List: wrong.List}
 		}
-		return errors.Join(c.printJSON(wrong.List), invalid("%s", what))
+		return errors.Join(c.PrintJSON(wrong.List), console.Invalid("%s", what))
 	}
 	if errors.Is(err, build.ErrNothing) {
-		return &failure{status: statusInvalid, err: err, hint: "write handlers/hello.ts, or name the app's folder"}
+		return &console.Failure{Status: console.StatusInvalid, Err: err, Hint: "write handlers/hello.ts, or name the app's folder"}
 	}
 	return err
 }
 
 func (c *cli) printBuilt(modules []*build.Module) error {
-	if c.json {
+	if c.JSON {
 		rows := make([]builtRow, len(modules))
 		for i, m := range modules {
 			rows[i] = builtRow{filepath.ToSlash(m.File), m.Sources, m.Handlers, m.Bytes, m.Took.Seconds()}
 		}
-		return c.printJSON(rows)
+		return c.PrintJSON(rows)
 	}
 	var rows [][]string
 	for _, m := range modules {
 		rows = append(rows, []string{m.File, someOf(m.Sources), fmt.Sprintf("%d KiB", m.Bytes>>10)})
 	}
-	return c.printTable([]string{"module", "of", "size"}, rows, "nothing was built")
+	return c.PrintTable([]string{"module", "of", "size"}, rows, "nothing was built")
 }
 
 // someOf names the first sources, those of packages last.
@@ -189,5 +174,5 @@ func someOf(sources []string) string {
 	if len(all) <= most {
 		return strings.Join(all, ", ")
 	}
-	return fmt.Sprintf("%s and %s", strings.Join(all[:most], ", "), plural(len(all)-most, "other file"))
+	return fmt.Sprintf("%s and %s", strings.Join(all[:most], ", "), console.Plural(len(all)-most, "other file"))
 }

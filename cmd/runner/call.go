@@ -15,6 +15,8 @@ import (
 	"golang.org/x/term"
 
 	"runner.example/admin"
+	"runner.example/app"
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/runtime"
 	"runner.example/schema"
@@ -63,7 +65,7 @@ func (c *cli) callCommand() *cobra.Command {
 				}
 			}
 			if len(request.Params) > maxParams {
-				return invalid("the parameters have more than %d MiB", maxParams>>20)
+				return console.Invalid("the parameters have more than %d MiB", maxParams>>20)
 			}
 			return c.withNode(cmd, errand{needsSchema: true, runs: true, do: func(ctx context.Context, node *admin.Client) error {
 				return c.call(ctx, node, request)
@@ -81,7 +83,7 @@ func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFu
 	answer, err := node.CallFunction(ctx, request)
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
-		return &failure{status: statusNotFound, err: err, hint: "functions are declared in the schema's functions block: runner call --help explains it"}
+		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "functions are declared in the schema's functions block: runner call --help explains it"}
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
@@ -95,15 +97,15 @@ func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFu
 
 // printCalled writes the answer: its body, as it came but for a person.
 func (c *cli) printCalled(answer *admin.Called) error {
-	if c.json {
-		return c.printJSON(struct {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			*admin.Called
 			Body any `json:"body"`
 		}{answer, bodyOf(answer.Body)})
 	}
-	out, isFile := c.stdout.(*os.File)
+	out, isFile := c.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(out.Fd())) {
-		return c.print(string(answer.Body))
+		return c.Print(string(answer.Body))
 	}
 	var indented bytes.Buffer
 	if json.Indent(&indented, answer.Body, "", "  ") != nil {
@@ -111,7 +113,7 @@ func (c *cli) printCalled(answer *admin.Called) error {
 		indented.Write(answer.Body)
 	}
 	if text := strings.TrimRight(harmless(indented.String()), "\n"); text != "" {
-		return c.print(text + "\n")
+		return c.Print(text + "\n")
 	}
 	return nil
 }
@@ -133,10 +135,10 @@ func bodyOf(body []byte) any {
 // callFailure says what a function answered that failed, with a line for each mistake
 // in the parameters.
 func callFailure(name string, answer *admin.Called) error {
-	f := &failure{status: statusFailed}
+	f := &console.Failure{Status: console.StatusFailed}
 	switch fault.Code(answer.Code) {
 	case fault.InvalidInput, fault.InvalidJSON, fault.BodyTooLarge:
-		f.status = statusInvalid
+		f.Status = console.StatusInvalid
 	}
 	var all []error
 	for _, wrong := range answer.Errors {
@@ -145,7 +147,7 @@ func callFailure(name string, answer *admin.Called) error {
 			about = "the parameters"
 		}
 		line := harmless(fmt.Sprintf("%s: %s %s", name, about, wrong.Message))
-		all = append(all, &failure{status: f.status, err: errors.New(line)})
+		all = append(all, &console.Failure{Status: f.Status, Err: errors.New(line)})
 	}
 	if len(all) > 0 {
 		return errors.Join(all...)
@@ -157,16 +159,16 @@ func callFailure(name string, answer *admin.Called) error {
 	if answer.Detail != "" {
 		text += ": " + answer.Detail
 	}
-	f.err = errors.New(harmless(text))
+	f.Err = errors.New(harmless(text))
 	if answer.Status >= 500 {
-		f.hint = "the log tells more under the requestId " + answer.RequestID
+		f.Hint = "the log tells more under the requestId " + answer.RequestID
 	}
 	return f
 }
 
 // functions makes what runs functions in this process, on the open store of local.
-func (c *cli) functions(ctx context.Context, a *app, local *admin.Local) (*runtime.Runtime, error) {
-	latest, err := a.read()
+func (c *cli) functions(ctx context.Context, a *app.App, local *admin.Local) (*runtime.Runtime, error) {
+	latest, err := a.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +182,7 @@ func (c *cli) functions(ctx context.Context, a *app, local *admin.Local) (*runti
 	if err != nil {
 		return nil, err
 	}
-	if err := latest.explain(rt.Load(ctx, latest.App, rows)); err != nil {
+	if err := latest.Explain(rt.Load(ctx, latest.App, rows)); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
 	return rt, nil

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/app"
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
-	"runner.example/runtime"
 	"runner.example/schema"
 )
 
@@ -46,18 +47,18 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 	if err != nil {
 		return err
 	}
-	s, sources, found, err := a.look()
-	found.Append(a.doubts)
+	s, sources, found, err := a.Check()
+	found.Append(a.Problems)
 	if s != nil {
-		found.Append(a.strangers(s))
-		if !a.doubts.HasErrors() { // else nobody knows what the file gives
+		found.Append(a.UnknownSecrets(s))
+		if !a.Problems.HasErrors() { // else nobody knows what the file gives
 			c.noteSecrets(a, s)
 		}
 	}
 	if modules && err == nil {
 		var unbound diag.List
 		// Without a schema, there is still the modules themselves to check.
-		unbound, err = a.checkModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
+		unbound, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
 		found.Append(unbound)
 	}
 	if cmd.Flags().Changed("against") && err == nil && s != nil {
@@ -72,10 +73,10 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 }
 
 // compare tells what the data in the folder says to the schema.
-func (c *cli) compare(ctx context.Context, a *app, folder string, sources []diag.Source) (changes diag.List, err error) {
+func (c *cli) compare(ctx context.Context, a *app.App, folder string, sources []diag.Source) (changes diag.List, err error) {
 	with := *a
-	with.data = folder
-	if err := with.checkData(); err != nil {
+	with.Data = folder
+	if err := with.CheckData(); err != nil {
 		return nil, err
 	}
 	err = c.onNode(ctx, &with, errand{do: func(ctx context.Context, client *admin.Client) (err error) {
@@ -87,9 +88,9 @@ func (c *cli) compare(ctx context.Context, a *app, folder string, sources []diag
 
 // noteSecrets tells which secrets have no value. That is no mistake of the app:
 // the server may be started where they have.
-func (c *cli) noteSecrets(a *app, s *schema.Schema) {
-	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.config.Secrets); err != nil {
-		c.say("", "started from here, a server would refuse: "+oneLine(err))
+func (c *cli) noteSecrets(a *app.App, s *schema.Schema) {
+	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.Config.Secrets); err != nil {
+		c.Say("", "started from here, a server would refuse: "+oneLine(err))
 	}
 }
 
@@ -99,36 +100,22 @@ func (c *cli) findings(sources []diag.Source, found diag.List, also error) error
 	switch {
 	case also != nil && len(found) == 0:
 		return also
-	case c.json:
-		err = c.printJSON(found)
+	case c.JSON:
+		err = c.PrintJSON(found)
 	default:
-		err = c.printDiagnostics(c.stdout, sources, found)
+		err = c.PrintDiagnostics(c.Stdout, sources, found)
 	}
 	switch {
 	case err != nil:
 		return err
 	case found.HasErrors():
-		return errors.Join(&failure{status: statusInvalid, err: errors.New(counted(found))}, also)
+		return errors.Join(&console.Failure{Status: console.StatusInvalid, Err: errors.New(console.Counted(found))}, also)
 	case also != nil:
 		return also
 	case len(found) > 0:
-		c.say("", counted(found)+", no error")
+		c.Say("", console.Counted(found)+", no error")
 	default:
-		c.say("", "nothing to complain about")
+		c.Say("", "nothing to complain about")
 	}
 	return nil
-}
-
-// checkModules compiles the modules and reports the routes without a handler.
-// An error says what is wrong with a module itself.
-func (a *app) checkModules(ctx context.Context, s *schema.Schema) (diag.List, error) {
-	modules, err := runtime.ReadModules(a.dir)
-	if err != nil {
-		return nil, err
-	}
-	err = runtime.CheckModules(ctx, a.sandboxOptions(""), runtime.App{Schema: s, Modules: modules})
-	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
-		return unbound.List, nil
-	}
-	return nil, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 )
 
 const clockHelp = `Show the time that keys and sessions are checked against (the credential time), or
@@ -42,10 +43,10 @@ func (c *cli) clockShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(now)
+				if c.JSON {
+					return c.PrintJSON(now)
 				}
-				return c.print(pairs([][2]string{
+				return c.Print(console.Pairs([][2]string{
 					{"time", exact(now.Time, "-")}, {"clock", exact(now.Wall, "-")}, {"quarantined", cmp.Or(now.Quarantined, "-")},
 				}))
 			}})
@@ -73,13 +74,13 @@ func (c *cli) clockAcceptCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(change)
+				if c.JSON {
+					return c.PrintJSON(change)
 				}
 				if change.Revoked > 0 {
-					c.say("", fmt.Sprintf("keys and sessions revoked because they were created after that time: %d", change.Revoked))
+					c.Say("", fmt.Sprintf("keys and sessions revoked because they were created after that time: %d", change.Revoked))
 				}
-				return c.print(change.To.Format(time.RFC3339) + "\n")
+				return c.Print(change.To.Format(time.RFC3339) + "\n")
 			}})
 		},
 	}

@@ -21,7 +21,7 @@ func (c *cli) schemaNames(of func(*schema.Schema) []string) cobra.CompletionFunc
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		s, _, err := a.compile()
+		s, _, err := a.Compile()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 )
 
@@ -53,7 +54,7 @@ func parseCondition(text string) (admin.Condition, error) {
 			return admin.Condition{Field: text[:name], Operator: op, Value: strings.TrimSpace(value)}, nil
 		}
 	}
-	return admin.Condition{}, invalid("--where %q: want a field, one of %s, and a value: --where \"total > 10\"", text, strings.Join(operators, " "))
+	return admin.Condition{}, console.Invalid("--where %q: want a field, one of %s, and a value: --where \"total > 10\"", text, strings.Join(operators, " "))
 }
 
 // parseOrder reads `field [asc|desc]` of an --order.
@@ -64,7 +65,7 @@ func parseOrder(text string) ([2]string, error) {
 	case len(words) == 2 && (words[1] == "asc" || words[1] == "desc"):
 		return [2]string{words[0], words[1]}, nil
 	}
-	return [2]string{}, invalid("--order %q: want a field and asc or desc: --order \"createdAt desc\"", text)
+	return [2]string{}, console.Invalid("--order %q: want a field and asc or desc: --order \"createdAt desc\"", text)
 }
 
 // rowFlags say which rows a command is about.
@@ -147,7 +148,7 @@ func (c *cli) dataListCommand() *cobra.Command {
 				return err
 			}
 			if limit < 1 {
-				return invalid("--limit must be at least 1")
+				return console.Invalid("--limit must be at least 1")
 			}
 			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				rows := []json.RawMessage{}
@@ -170,8 +171,8 @@ func (c *cli) dataListCommand() *cobra.Command {
 // printRows writes rows as a table whose columns are the fields of the first
 // ones, in their order.
 func (c *cli) printRows(entity string, rows []json.RawMessage) error {
-	if c.json {
-		return c.printJSON(rows)
+	if c.JSON {
+		return c.PrintJSON(rows)
 	}
 	var heading []string
 	column := map[string]int{}
@@ -199,7 +200,7 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 			table[i] = append(table[i], "")
 		}
 	}
-	return c.printTable(heading, table, "there are no such rows of "+entity)
+	return c.PrintTable(heading, table, "there are no such rows of "+entity)
 }
 
 func (c *cli) dataGetCommand() *cobra.Command {
@@ -212,13 +213,13 @@ func (c *cli) dataGetCommand() *cobra.Command {
 			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
 				if fault.CodeOf(err) == fault.NotFound {
-					return &failure{status: statusNotFound, err: err, hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}
+					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}
 				}
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(row)
+				if c.JSON {
+					return c.PrintJSON(row)
 				}
 				names, values, err := members(row)
 				if err != nil {
@@ -228,7 +229,7 @@ func (c *cli) dataGetCommand() *cobra.Command {
 				for i, name := range names {
 					lines = append(lines, [2]string{name, cell(values[i])})
 				}
-				return c.print(pairs(lines))
+				return c.Print(console.Pairs(lines))
 			}})
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 )
 
 const dataUpdateHelp = `Set fields of the rows that all the conditions hold for. A value is a string
@@ -36,7 +37,7 @@ func (f *changeFlags) request(entity string) (admin.ChangeRows, error) {
 	case err != nil:
 		return admin.ChangeRows{}, err
 	case f.all == (len(f.where) > 0):
-		return admin.ChangeRows{}, misused("say which rows with --where, or --all for every one")
+		return admin.ChangeRows{}, console.Misused("say which rows with --where, or --all for every one")
 	}
 	return admin.ChangeRows{Entity: entity, Where: list.Where}, nil
 }
@@ -73,12 +74,12 @@ func parseSet(list []string) (map[string]string, error) {
 		name, value, ok := strings.Cut(text, "=")
 		name = strings.TrimSpace(name)
 		if _, twice := set[name]; !ok || name == "" || twice {
-			return nil, invalid("--set %q: want field=value, each field once", text)
+			return nil, console.Invalid("--set %q: want field=value, each field once", text)
 		}
 		set[name] = value
 	}
 	if len(set) == 0 {
-		return nil, misused("say what to change: --set field=value")
+		return nil, console.Misused("say what to change: --set field=value")
 	}
 	return set, nil
 }
@@ -119,13 +120,13 @@ func (c *cli) changeRows(cmd *cobra.Command, request admin.ChangeRows, done stri
 		b.end(err)
 		if err != nil {
 			if total > 0 {
-				c.say("", fmt.Sprintf("%s %s before that", done, plural(total, "row")))
+				c.Say("", fmt.Sprintf("%s %s before that", done, console.Plural(total, "row")))
 			}
 			return err
 		}
-		if c.json {
-			return c.printJSON(map[string]int{"count": total})
+		if c.JSON {
+			return c.PrintJSON(map[string]int{"count": total})
 		}
-		return c.print(fmt.Sprintf("%s %s\n", done, plural(total, "row")))
+		return c.Print(fmt.Sprintf("%s %s\n", done, console.Plural(total, "row")))
 	}})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 )
 
 const dataExportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.
@@ -50,11 +51,11 @@ func (c *cli) dataExportCommand() *cobra.Command {
 }
 
 func (c *cli) exportTo(ctx context.Context, node *admin.Client, request admin.ListRows, path, format string) (err error) {
-	out := c.stdout
+	out := c.Stdout
 	if path != "" {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return invalid("--out: %w", err)
+			return console.Invalid("--out: %w", err)
 		}
 		defer func() {
 			if closed := file.Close(); err == nil {
@@ -70,13 +71,13 @@ func (c *cli) exportTo(ctx context.Context, node *admin.Client, request admin.Li
 	if err != nil || path == "" {
 		return err
 	}
-	if c.json {
-		return c.printJSON(struct {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Exported int    `json:"exported"`
 			File     string `json:"file"`
 		}{n, path})
 	}
-	return c.print(fmt.Sprintf("exported %s to %s\n", plural(n, "row"), path))
+	return c.Print(fmt.Sprintf("exported %s to %s\n", console.Plural(n, "row"), path))
 }
 
 func (c *cli) exportRows(ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {

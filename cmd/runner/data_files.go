@@ -16,6 +16,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 )
 
 // The formats of rows in files.
@@ -32,7 +33,7 @@ func formatOf(asked, path string) (string, error) {
 		return asked, nil
 	case "":
 	default:
-		return "", invalid("--format %s: want %s or %s", asked, formatLines, formatCSV)
+		return "", console.Invalid("--format %s: want %s or %s", asked, formatLines, formatCSV)
 	}
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".csv":
@@ -40,7 +41,7 @@ func formatOf(asked, path string) (string, error) {
 	case ".jsonl", ".ndjson", ".json", "":
 		return formatLines, nil
 	default:
-		return "", invalid("%s: cannot tell its format from %q: say --format %s or %s", path, ext, formatLines, formatCSV)
+		return "", console.Invalid("%s: cannot tell its format from %q: say --format %s or %s", path, ext, formatLines, formatCSV)
 	}
 }
 
@@ -245,11 +246,11 @@ type bar struct {
 // newBar begins a bar; a total of 0 is not known. Without a terminal it shows
 // nothing.
 func (c *cli) newBar(what string, total int64, units progress.Units) *bar {
-	if !c.terminal {
+	if !c.Terminal {
 		return &bar{}
 	}
 	b := &bar{writer: progress.NewWriter(), tracker: &progress.Tracker{Message: what, Total: total, Units: units}, done: make(chan struct{})}
-	b.writer.SetOutputWriter(c.stderr)
+	b.writer.SetOutputWriter(c.Stderr)
 	b.writer.SetUpdateFrequency(100 * time.Millisecond)
 	b.writer.Style().Visibility.ETA = true
 	b.writer.AppendTracker(b.tracker)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 )
 
 const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV whose first line names the fields.
@@ -63,7 +64,7 @@ func (c *cli) openInput(path string) (io.ReadCloser, int64, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, 0, invalid("import: %w", err)
+		return nil, 0, console.Invalid("import: %w", err)
 	}
 	info, err := file.Stat()
 	if err == nil && info.IsDir() {
@@ -71,7 +72,7 @@ func (c *cli) openInput(path string) (io.ReadCloser, int64, error) {
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, 0, invalid("import: %w", err)
+		return nil, 0, console.Invalid("import: %w", err)
 	}
 	return file, info.Size(), nil
 }
@@ -89,23 +90,23 @@ func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, i
 	if err == nil {
 		err = importAll(ctx, node, request, rows, &done)
 	} else {
-		err = invalid("%w", err)
+		err = console.Invalid("%w", err)
 	}
 	bar.end(err)
 	if err != nil {
 		if done.Inserted > 0 {
-			c.say("", fmt.Sprintf("%s imported before that; with --skip-existing rows with an id can be imported again", plural(done.Inserted, "row")))
+			c.Say("", fmt.Sprintf("%s imported before that; with --skip-existing rows with an id can be imported again", console.Plural(done.Inserted, "row")))
 		}
 		return err
 	}
-	if c.json {
-		return c.printJSON(done)
+	if c.JSON {
+		return c.PrintJSON(done)
 	}
-	text := fmt.Sprintf("imported %s", plural(done.Inserted, "row"))
+	text := fmt.Sprintf("imported %s", console.Plural(done.Inserted, "row"))
 	if done.Skipped > 0 {
 		text += fmt.Sprintf(", skipped %d", done.Skipped)
 	}
-	return c.print(text + "\n")
+	return c.Print(text + "\n")
 }
 
 func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowReader, done *imported) error {
@@ -131,7 +132,7 @@ func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows
 			done.Skipped += result.Skipped
 		}
 		if broken != nil {
-			return invalid("%w", broken)
+			return console.Invalid("%w", broken)
 		}
 		if len(batch) == 0 {
 			return nil
@@ -146,10 +147,10 @@ func refusedRows(name string, batch []*fileRow, refused []admin.RefusedRow) erro
 	var all []error
 	for i, row := range refused {
 		if i == maxRefused {
-			all = append(all, invalid("… and %d more", len(refused)-i))
+			all = append(all, console.Invalid("… and %d more", len(refused)-i))
 			break
 		}
-		all = append(all, invalid("%s:%d: %s", name, batch[row.Index].line, row.Message))
+		all = append(all, console.Invalid("%s:%d: %s", name, batch[row.Index].line, row.Message))
 	}
 	return errors.Join(all...)
 }

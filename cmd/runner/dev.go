@@ -17,8 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/build"
 	"runner.example/config"
+	"runner.example/internal/console"
+	"runner.example/node"
 	"runner.example/runtime"
 	"runner.example/runtime/front"
 	"runner.example/schema"
@@ -51,7 +54,7 @@ func (c *cli) devCommand() *cobra.Command {
 			}
 			if cmd.Flags().Changed("listen") {
 				if err := front.CheckListen(listen); err != nil {
-					return invalid("--listen: %v", err)
+					return console.Invalid("--listen: %v", err)
 				}
 			}
 			c.writesApp()
@@ -73,7 +76,7 @@ type dev struct {
 
 	// app has the settings that are at work, name and handlers are what its modules
 	// were last built for.
-	app      *app
+	app      *app.App
 	name     string
 	handlers []string
 	// waiting are the sources that have changed since they were built.
@@ -104,7 +107,7 @@ var errSettings = errors.New("the settings have changed")
 func (d *dev) run(ctx context.Context) error {
 	defer d.files.close()
 	if err := isFolder(d.c.app); err != nil {
-		return &failure{status: statusInvalid, err: fmt.Errorf("open the app's folder %q: %w", d.c.app, err), hint: "name the app's folder: runner dev <dir>"}
+		return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("open the app's folder %q: %w", d.c.app, err), Hint: "name the app's folder: runner dev <dir>"}
 	}
 	for served := false; ; {
 		err := d.start(ctx)
@@ -128,20 +131,20 @@ func (d *dev) start(ctx context.Context) error {
 	if err := d.settle(ctx); err != nil {
 		return err
 	}
-	if err := d.app.checkData(); err != nil {
+	if err := d.app.CheckData(); err != nil {
 		return err
 	}
 	over, again := make(chan struct{}), false
-	err := d.c.withRooms(ctx, d.app, d.options(), slog.New(d.log), func(h *house) error {
+	err := node.Run(ctx, d.app, d.options(), slog.New(d.log), d.c.exitNow, func(n *node.Node) error {
 		if strings.HasSuffix(d.listen, ":0") {
-			d.listen = h.ln.Addr().String() // it stays the same over new starts
+			d.listen = n.Listener.Addr().String() // it stays the same over new starts
 		}
-		return h.serve(ctx, d.app, life{over: over, begin: func() (end func()) {
+		return n.Serve(ctx, d.app, node.Hooks{Stop: over, Begin: func() (end func()) {
 			ctx, cancel := context.WithCancel(ctx)
 			var running sync.WaitGroup
 			running.Go(func() { d.tellSlow(ctx) })
 			running.Go(func() {
-				if again = d.attend(ctx, h); again {
+				if again = d.attend(ctx, n); again {
 					close(over)
 				}
 			})
@@ -165,13 +168,13 @@ func (d *dev) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, _, _, err := a.look(); err != nil {
+		if _, _, _, err := a.Check(); err != nil {
 			return err
 		}
-		if !a.doubts.HasErrors() {
+		if !a.Problems.HasErrors() {
 			d.app = a
-			if len(a.doubts) > 0 {
-				d.log.doubts(nil, a.doubts)
+			if len(a.Problems) > 0 {
+				d.log.doubts(nil, a.Problems)
 			}
 			return nil
 		}
@@ -182,8 +185,8 @@ func (d *dev) settle(ctx context.Context) error {
 	}
 }
 
-func invalidConfiguration(a *app) error {
-	return &mistakes{what: "the configuration is invalid: " + counted(a.doubts), list: a.doubts}
+func invalidConfiguration(a *app.App) error {
+	return &console.Problems{What: "the configuration is invalid: " + console.Counted(a.Problems), List: a.Problems}
 }
 
 // options are those of serve, for one who sits before it.
@@ -201,22 +204,22 @@ func (d *dev) options() runtime.Options {
 
 // tellSlow lets the log tell of requests that take long.
 func (d *dev) tellSlow(ctx context.Context) {
-	for sleep(ctx, slow/4) == nil {
+	for node.Sleep(ctx, slow/4) == nil {
 		d.log.overdue()
 	}
 }
 
 // attend builds and activates what the folder holds, and again whenever it has
 // changed, until ctx ends. It reports whether the settings have changed.
-func (d *dev) attend(ctx context.Context, h *house) (again bool) {
+func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 	began := time.Now()
-	sources, _ := build.Sources(d.app.dir) // the build tells
+	sources, _ := build.Sources(d.app.Dir) // the build tells
 	for _, source := range sources {
 		d.waiting[source] = true
 	}
 	d.announced = false
-	err := d.round(ctx, h, nil, began)
-	d.announce(h)
+	err := d.round(ctx, n, nil, began)
+	d.announce(n)
 	for {
 		switch {
 		case ctx.Err() != nil:
@@ -230,13 +233,13 @@ func (d *dev) attend(ctx context.Context, h *house) (again bool) {
 		if ended != nil {
 			return false
 		}
-		err = d.round(ctx, h, changed, at)
+		err = d.round(ctx, n, changed, at)
 	}
 }
 
 // round brings what is served up to date with the folder, in which the files have
 // changed. On an error what was served stays.
-func (d *dev) round(ctx context.Context, h *house, changed []string, began time.Time) error {
+func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began time.Time) error {
 	if err := d.mark(changed); err != nil {
 		return err
 	}
@@ -244,35 +247,35 @@ func (d *dev) round(ctx context.Context, h *house, changed []string, began time.
 	switch {
 	case err != nil:
 		return err
-	case latest.doubts.HasErrors():
+	case latest.Problems.HasErrors():
 		return invalidConfiguration(latest)
-	case !latest.config.Equal(d.app.config):
+	case !latest.Config.Equal(d.app.Config):
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: starting again")
 		return errSettings
 	}
-	s, sources, err := latest.compile()
+	s, sources, err := latest.Compile()
 	if err != nil {
 		return err
 	}
 	if err := d.build(ctx, s); err != nil {
 		return err
 	}
-	modules, err := runtime.ReadModules(latest.dir)
+	modules, err := runtime.ReadModules(latest.Dir)
 	if err != nil {
 		return err
 	}
-	now := &content{runtime.App{Schema: s, Sources: sources, Modules: modules}}
-	if err := now.activate(ctx, h.rt); err != nil {
+	now := &app.Content{App: runtime.App{Schema: s, Sources: sources, Modules: modules}}
+	if err := now.Activate(ctx, n.Runtime); err != nil {
 		return err
 	}
-	d.tellServing(h, now, changed, time.Since(began))
+	d.tellServing(n, now, changed, time.Since(began))
 	return nil
 }
 
 // mark notes which sources have to be built because of the files. The module of a
 // source that is gone goes too, if this run has made it.
 func (d *dev) mark(changed []string) error {
-	all, err := build.Sources(d.app.dir)
+	all, err := build.Sources(d.app.Dir)
 	if err != nil {
 		return err
 	}
@@ -292,7 +295,7 @@ func (d *dev) mark(changed []string) error {
 			delete(d.built, source)
 		}
 	}
-	removed, err := build.Clean(d.app.dir) // what runs before this one have made
+	removed, err := build.Clean(d.app.Dir) // what runs before this one have made
 	for _, module := range removed {
 		d.noteRemoved(module)
 	}
@@ -305,7 +308,7 @@ func (d *dev) mark(changed []string) error {
 		}
 	}
 	for _, source := range all { // one that has come, or whose module is gone
-		if module := d.built[source]; module == "" || !isFile(filepath.Join(d.app.dir, module)) {
+		if module := d.built[source]; module == "" || !isFile(filepath.Join(d.app.Dir, module)) {
 			d.waiting[source] = true
 		}
 	}
@@ -319,7 +322,7 @@ func isFile(path string) bool {
 
 // remove removes a module that this run has made.
 func (d *dev) remove(module string) {
-	if err := os.Remove(filepath.Join(d.app.dir, module)); err == nil {
+	if err := os.Remove(filepath.Join(d.app.Dir, module)); err == nil {
 		d.noteRemoved(module)
 	}
 	d.files.ours(filepath.ToSlash(module))
@@ -333,7 +336,7 @@ func (d *dev) noteRemoved(module string) {
 
 // build builds the sources that wait for it.
 func (d *dev) build(ctx context.Context, s *schema.Schema) error {
-	if err := refreshTypes(d.app.dir, s); err != nil {
+	if err := refreshTypes(d.app.Dir, s); err != nil {
 		return err
 	}
 	d.files.ours(typesName)
@@ -341,7 +344,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	for _, r := range s.Routes {
 		handlers = append(handlers, r.Handler)
 	}
-	name, err := d.app.name(s)
+	name, err := d.app.Name(s)
 	if err != nil {
 		return err
 	}
@@ -355,16 +358,16 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		d.log.event(devEvent{Event: "building", Changed: folders}, "building "+strings.Join(folders, ", "))
 	}
 	_, doubts, err := build.Build(ctx, build.Options{
-		Dir: d.app.dir, Name: name, Handlers: handlers, CacheDir: engineCache(),
+		Dir: d.app.Dir, Name: name, Handlers: handlers, CacheDir: engineCache(),
 		Only: func(source string) bool { return d.waiting[source] },
 		Log: func(text string) {
 			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, "log: "+harmless(text))
 		},
-		MemoryBytes: d.app.config.Runtime.Sandbox.MemoryBytes,
+		MemoryBytes: d.app.Config.Runtime.Sandbox.MemoryBytes,
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
 	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
-		return &mistakes{what: "the handlers cannot be built: " + counted(wrong.List), sources: wrong.Sources, list: wrong.List}
+		return &console.Problems{What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List}
 	}
 	if err != nil && !errors.Is(err, build.ErrNothing) {
 		return err
@@ -410,39 +413,39 @@ func (d *dev) noteBuilt(m *build.Module) {
 }
 
 // announce says where the server listens, once the first build is behind it.
-func (d *dev) announce(h *house) {
+func (d *dev) announce(n *node.Node) {
 	if d.announced {
 		return
 	}
 	d.announced = true
-	if d.c.json {
-		d.log.event(devEvent{Event: "listening", URL: h.local.URL}, "")
+	if d.c.JSON {
+		d.log.event(devEvent{Event: "listening", URL: n.Local.URL}, "")
 		return
 	}
-	_ = d.c.sayListening(h.local.URL) // a terminal that is gone ends nothing
+	_ = d.c.SayListening(n.Local.URL) // a terminal that is gone ends nothing
 }
 
 // tellServing says what is served now, and how to call it where that has changed.
-func (d *dev) tellServing(h *house, now *content, changed []string, took time.Duration) {
-	d.announce(h)
-	text := fmt.Sprintf("serving %s after %s", plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
+func (d *dev) tellServing(n *node.Node, now *app.Content, changed []string, took time.Duration) {
+	d.announce(n)
+	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
 	if len(changed) > 0 {
 		text = someOf(changed) + " changed: " + text
 	}
 	d.log.event(devEvent{
-		Event: "serving", Changed: changed, Routes: len(now.Schema.Routes), Seconds: took.Seconds(), URL: h.local.URL,
+		Event: "serving", Changed: changed, Routes: len(now.Schema.Routes), Seconds: took.Seconds(), URL: n.Local.URL,
 	}, text)
 	var rows [][]string
 	for _, r := range now.Schema.Routes {
-		rows = append(rows, []string{r.Method, h.local.URL + r.Path, r.Handler, r.Auth.String()})
+		rows = append(rows, []string{r.Method, n.Local.URL + r.Path, r.Handler, r.Auth.String()})
 	}
-	if d.c.json || slices.EqualFunc(rows, d.routes, slices.Equal) {
+	if d.c.JSON || slices.EqualFunc(rows, d.routes, slices.Equal) {
 		return
 	}
 	d.routes = rows
-	_ = d.c.printTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route") // a terminal that is gone ends nothing
+	_ = d.c.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route") // a terminal that is gone ends nothing
 	for _, line := range d.credentials(now.Schema) {
-		d.c.say("hint: ", line)
+		d.c.Say("hint: ", line)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/telemetry"
 )
@@ -89,7 +90,7 @@ type devState struct {
 }
 
 func newDevLog(c *cli, dir string) *devLog {
-	return &devLog{c: c, out: telemetry.NewRedactor(c.stdout, c.secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
+	return &devLog{c: c, out: telemetry.NewRedactor(c.Stdout, c.secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
 }
 
 // Enabled implements slog.Handler: what is not told is decided by where it is from.
@@ -211,16 +212,16 @@ func (l *devLog) event(e devEvent, text string) {
 
 // tell writes an event, or its text as a line of the program's.
 func (l *devLog) tell(e devEvent, text string) error {
-	if l.c.json {
+	if l.c.JSON {
 		return l.object(e)
 	}
 	if text != "" {
 		kind, rest, _ := strings.Cut(text, ": ")
 		switch kind {
 		case "error", "warning", "log", "hint":
-			l.c.say(kind+": ", rest)
+			l.c.Say(kind+": ", rest)
 		default:
-			l.c.say("", text)
+			l.c.Say("", text)
 		}
 	}
 	return nil
@@ -244,7 +245,7 @@ func stampText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.
 
 // request writes one request with what was said during it.
 func (l *devLog) request(at time.Time, a *devAnswer) error {
-	if l.c.json {
+	if l.c.JSON {
 		return l.object(devEvent{Time: stampText(at), Event: "request", Seconds: a.took.Seconds(), Request: a})
 	}
 	var out strings.Builder
@@ -331,7 +332,7 @@ func (l *devLog) withSource(text string) (string, bool) {
 	list.Errorf("", at, "%s", text)
 	var out strings.Builder
 	show := diag.Print
-	if l.c.colorOut {
+	if l.c.ColorOut {
 		show = diag.PrintColor
 	}
 	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list) != nil {
@@ -345,22 +346,22 @@ func (l *devLog) mistakes(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	hint := ""
-	for _, one := range parts(err) {
-		if !l.c.json {
+	for _, one := range console.Parts(err) {
+		if !l.c.JSON {
 			_, h := l.c.tell(one)
 			hint = h
 			continue
 		}
-		e := devEvent{Event: "failed", Message: textOf(one)}
-		if m, ok := errors.AsType[*mistakes](one); ok {
-			e.Event, e.Message, e.List = "mistakes", m.what, m.list
-		} else if f, ok := errors.AsType[*failure](one); ok {
-			e.Hint = f.hint
+		e := devEvent{Event: "failed", Message: TextOf(one)}
+		if m, ok := errors.AsType[*console.Problems](one); ok {
+			e.Event, e.Message, e.List = "mistakes", m.What, m.List
+		} else if f, ok := errors.AsType[*console.Failure](one); ok {
+			e.Hint = f.Hint
 		}
 		_ = l.object(e) // a terminal that is gone ends nothing
 	}
 	if hint != "" {
-		l.c.say("hint: ", hint)
+		l.c.Say("hint: ", hint)
 	}
 }
 
@@ -368,15 +369,15 @@ func (l *devLog) mistakes(err error) {
 func (l *devLog) doubts(sources []diag.Source, list diag.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.c.json {
-		_ = l.object(devEvent{Event: "mistakes", Message: counted(list), List: list})
+	if l.c.JSON {
+		_ = l.object(devEvent{Event: "mistakes", Message: console.Counted(list), List: list})
 		return
 	}
-	_ = l.c.printDiagnostics(l.c.stderr, sources, list) // a terminal that is gone ends nothing
+	_ = l.c.PrintDiagnostics(l.c.Stderr, sources, list) // a terminal that is gone ends nothing
 }
 
 func (l *devLog) paint(color, text string) string {
-	if !l.c.colorOut {
+	if !l.c.ColorOut {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"

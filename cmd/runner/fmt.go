@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/schema/syntax"
 )
@@ -46,15 +47,15 @@ func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
 	out, list := syntax.Format(src)
 	switch {
 	case list.HasErrors():
-		return &mistakes{what: "stdin was not formatted: " + counted(list), sources: []diag.Source{src}, list: list}
+		return &console.Problems{What: "stdin was not formatted: " + console.Counted(list), Sources: []diag.Source{src}, List: list}
 	case check && !bytes.Equal(out, text):
-		return &failure{status: statusFailed, err: fmt.Errorf("stdin is not in canonical form")}
+		return &console.Failure{Status: console.StatusFailed, Err: fmt.Errorf("stdin is not in canonical form")}
 	case check:
 		return nil
 	case show:
 		return c.printDiff("stdin", text, out)
 	}
-	return c.print(string(out))
+	return c.Print(string(out))
 }
 
 // readStdin reads all of stdin. The end of ctx, an interrupt, does not wait for
@@ -81,7 +82,7 @@ func (c *cli) readStdin(ctx context.Context) ([]byte, error) {
 // printDiff shows what formatting changes, in a form that patch takes.
 func (c *cli) printDiff(name string, old, formatted []byte) error {
 	_, changes, _ := bytes.Cut(diff.Diff(name, old, name+" (formatted)", formatted), []byte("\n"))
-	return c.print(string(changes)) // without its first line, "diff a b"
+	return c.Print(string(changes)) // without its first line, "diff a b"
 }
 
 // formatFiles formats every file before it writes one, so that the mistakes of
@@ -94,18 +95,18 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 	if err != nil {
 		return err
 	}
-	var broken mistakes
+	var broken console.Problems
 	changed := []string{}
 	for _, file := range files {
 		text, err := syntax.ReadFile(file)
 		if err != nil {
-			return invalid("%w", err)
+			return console.Invalid("%w", err)
 		}
 		src := diag.Source{Name: file, Text: text}
 		out, list := syntax.Format(src)
 		if list.HasErrors() {
-			broken.sources = append(broken.sources, src)
-			broken.list.Append(list)
+			broken.Sources = append(broken.Sources, src)
+			broken.List.Append(list)
 			continue
 		}
 		if bytes.Equal(out, text) {
@@ -116,18 +117,18 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 			return err
 		}
 	}
-	if c.json {
-		if err := c.printJSON(map[string][]string{"changed": changed}); err != nil {
+	if c.JSON {
+		if err := c.PrintJSON(map[string][]string{"changed": changed}); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(broken.list) > 0:
-		broken.what = plural(len(broken.sources), "file") + " not formatted: " + counted(broken.list)
+	case len(broken.List) > 0:
+		broken.What = console.Plural(len(broken.Sources), "file") + " not formatted: " + console.Counted(broken.List)
 		return &broken
 	case check && len(changed) > 0:
-		f := &failure{status: statusFailed, err: fmt.Errorf("%s not in canonical form", plural(len(changed), "file"))}
-		f.hint = "runner fmt rewrites them"
+		f := &console.Failure{Status: console.StatusFailed, Err: fmt.Errorf("%s not in canonical form", console.Plural(len(changed), "file"))}
+		f.Hint = "runner fmt rewrites them"
 		return f
 	}
 	return nil
@@ -136,7 +137,7 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 // deliver shows or writes one formatted file, and names it.
 func (c *cli) deliver(file string, old, formatted []byte, check, show bool) error {
 	switch {
-	case c.json && (check || show):
+	case c.JSON && (check || show):
 		return nil
 	case show:
 		return c.printDiff(file, old, formatted)
@@ -145,10 +146,10 @@ func (c *cli) deliver(file string, old, formatted []byte, check, show bool) erro
 			return err
 		}
 	}
-	if c.json {
+	if c.JSON {
 		return nil
 	}
-	return c.print(file + "\n")
+	return c.Print(file + "\n")
 }
 
 // schemaFiles are the files named by args; a folder stands for its schema files.
@@ -158,13 +159,13 @@ func schemaFiles(args []string) ([]string, error) {
 		info, err := os.Stat(arg)
 		switch {
 		case err != nil:
-			return nil, invalid("%w", err)
+			return nil, console.Invalid("%w", err)
 		case !info.IsDir():
 			files = append(files, arg)
 		default:
 			found, err := syntax.Files(arg)
 			if err != nil {
-				return nil, invalid("%w", err)
+				return nil, console.Invalid("%w", err)
 			}
 			files = append(files, found...)
 		}

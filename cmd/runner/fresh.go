@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/schema"
 )
 
@@ -49,23 +50,23 @@ func (c *cli) makeSecret(cmd *cobra.Command, out string, check func(*schema.Sche
 // the secret in there.
 func (c *cli) handOver(f fresh, file *secretFile) error {
 	lost := func(err error) error {
-		return &failure{
-			status: statusFailed,
-			err:    fmt.Errorf("hand over the %s of %s: %w", f.noun, f.id, err),
-			hint:   "nobody has it now: " + f.remedy,
+		return &console.Failure{
+			Status: console.StatusFailed,
+			Err:    fmt.Errorf("hand over the %s of %s: %w", f.noun, f.id, err),
+			Hint:   "nobody has it now: " + f.remedy,
 		}
 	}
 	if file != nil {
 		if err := file.write(f.secret); err != nil {
 			return lost(err)
 		}
-		c.say("", fmt.Sprintf("the %s is in %s and is not shown again", f.noun, file.path))
+		c.Say("", fmt.Sprintf("the %s is in %s and is not shown again", f.noun, file.path))
 	}
 	if err := f.print(file == nil); err != nil {
 		return lost(err)
 	}
 	if file == nil {
-		c.say("", fmt.Sprintf("this %s is shown once: keep it now", f.noun))
+		c.Say("", fmt.Sprintf("this %s is shown once: keep it now", f.noun))
 	}
 	return nil
 }
@@ -83,12 +84,12 @@ func newSecretFile(path string) (*secretFile, error) {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if os.IsExist(err) {
-		f := invalid("--out %s: the file is there already", path)
-		f.hint = "name a new file: no secret is written over another"
+		f := console.Invalid("--out %s: the file is there already", path)
+		f.Hint = "name a new file: no secret is written over another"
 		return nil, f
 	}
 	if err != nil {
-		return nil, invalid("--out: %w", err)
+		return nil, console.Invalid("--out: %w", err)
 	}
 	return &secretFile{path, file}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/generate"
+	"runner.example/internal/console"
 	"runner.example/schema"
 	"runner.example/sdk/typescript"
 )
@@ -48,15 +49,15 @@ func (c *cli) generateTypesCommand() *cobra.Command {
 			if out != "" {
 				written, err = []string{out}, writeIfChanged(out, generate.TypeScript(s))
 			} else {
-				written, err = writeTypes(a.dir, s)
+				written, err = writeTypes(a.Dir, s)
 			}
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(written)
+			if c.JSON {
+				return c.PrintJSON(written)
 			}
-			return c.print(strings.Join(written, "\n") + "\n")
+			return c.Print(strings.Join(written, "\n") + "\n")
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "write the schema's types alone, to this file")
@@ -81,7 +82,7 @@ func (c *cli) generateOpenAPICommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, server := range opt.Servers {
 				if !isServer(server) {
-					return invalid("--server: %q is no URL of a server: write one as https://api.example.com, or a path on the document's own server", server)
+					return console.Invalid("--server: %q is no URL of a server: write one as https://api.example.com, or a path on the document's own server", server)
 				}
 			}
 			return c.generateText(cmd, args, out, func(s *schema.Schema) []byte { return generate.OpenAPI(s, opt) })
@@ -141,14 +142,14 @@ func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text f
 		if err := writeIfChanged(out, made); err != nil {
 			return err
 		}
-		if c.json {
-			return c.printJSON([]string{out})
+		if c.JSON {
+			return c.PrintJSON([]string{out})
 		}
-		return c.print(out + "\n")
-	case c.json && !json.Valid(made):
-		return c.printJSON(string(made))
+		return c.Print(out + "\n")
+	case c.JSON && !json.Valid(made):
+		return c.PrintJSON(string(made))
 	}
-	return c.print(string(made))
+	return c.Print(string(made))
 }
 
 // writeTypes writes the folder types of an app, and gives its files. Those that are

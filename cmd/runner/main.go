@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"runner.example/app"
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/telemetry"
 	"runner.example/runtime/compile"
@@ -21,7 +23,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == compilerCommand {
+	if len(os.Args) > 1 && os.Args[1] == app.CompilerCommand {
 		os.Exit(compile.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	// A pipe that breaks is an error of the write that meets it, not the death
@@ -34,33 +36,15 @@ func main() {
 	queue := telemetry.NewQueue(os.Stderr)
 	stderr := telemetry.NewRedactor(queue, secrets) // an error may quote an argument, and that may be a token
 	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: stderr, queue: queue, environ: os.Environ(), secrets: secrets,
-		terminal: term.IsTerminal(int(os.Stderr.Fd())), umask: umask,
+		Console: console.Console{Stdout: os.Stdout, Stderr: stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd()))},
+		stdin:   os.Stdin, queue: queue, environ: os.Environ(), secrets: secrets, umask: umask,
 	}
-	c.color = c.terminal && os.Getenv("NO_COLOR") == ""
-	c.colorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+	c.Color = c.Terminal && os.Getenv("NO_COLOR") == ""
+	c.ColorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
 	_ = stderr.Flush() // nobody is left to be told
 	queue.Flush(max(time.Until(c.stopBy), flushTime))
 	os.Exit(status)
-}
-
-// compilerCommand is internal: a server starts this program with it to compile a module
-// within limits.
-const compilerCommand = "compile-module"
-
-// moduleCompiler returns the command line of sandbox.Options.Compiler: this program, even if
-// its file was replaced meanwhile.
-func moduleCompiler() []string {
-	const self = "/proc/self/exe"
-	if _, err := os.Stat(self); err == nil {
-		return []string{self, compilerCommand}
-	}
-	path, err := os.Executable()
-	if err != nil {
-		return nil // all modules are then compiled in this process
-	}
-	return []string{path, compilerCommand}
 }
 
 // flushTime is how long the process waits for the reader of stderr at its end when
@@ -70,8 +54,8 @@ const flushTime = 100 * time.Millisecond
 // cli is one run of the program: where it reads and writes, and what the
 // global flags say.
 type cli struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
+	console.Console
+	stdin io.Reader
 	// queue is the log queue that stderr writes to; nil: there is none.
 	queue   *telemetry.Queue
 	environ []string
@@ -79,14 +63,10 @@ type cli struct {
 	stopBy time.Time
 	// secrets are the values that stderr hides; nil: none.
 	secrets *telemetry.Values
-	// terminal reports that a person reads stderr on a terminal, color that they
-	// want colours there, colorOut that they do on stdout.
-	terminal, color, colorOut bool
 	// umask is the one that the program was started with.
 	umask int
 
 	app, data, configFile string
-	json                  bool
 }
 
 // exitNow ends the process at once. Only the log is flushed.
@@ -94,7 +74,7 @@ func (c *cli) exitNow() {
 	if c.queue != nil {
 		c.queue.Flush(flushTime)
 	}
-	os.Exit(statusFailed)
+	os.Exit(console.StatusFailed)
 }
 
 // run executes one command line and gives its exit status.
@@ -102,11 +82,11 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(c.stdin)
-	root.SetOut(c.stdout)
-	root.SetErr(c.stderr)
+	root.SetOut(c.Stdout)
+	root.SetErr(c.Stderr)
 	err := root.ExecuteContext(ctx)
 	if errors.Is(err, context.Canceled) {
-		err = &failure{status: statusInterrupted, err: errors.New("interrupted")}
+		err = &console.Failure{Status: console.StatusInterrupted, Err: errors.New("interrupted")}
 	}
 	return c.report(err)
 }
@@ -147,7 +127,7 @@ func (c *cli) root() *cobra.Command {
 	flags.StringVar(&c.app, "app", ".", "folder of the app")
 	flags.StringVar(&c.data, "data", "", "data folder (default: [store] dir, beside the app)")
 	flags.StringVar(&c.configFile, "config", "", "configuration file (default: runner.toml in the app's folder)")
-	flags.BoolVar(&c.json, "json", false, "print one JSON document")
+	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		c.newCommand(), c.devCommand(), c.serveCommand(), c.buildCommand(), c.generateCommand(), c.checkCommand(), c.fmtCommand(), c.routesCommand(),
 		c.callCommand(), c.benchHandlerCommand(), c.apiKeysCommand(), c.sessionsCommand(), c.dataCommand(), c.auditCommand(), c.storeCommand(), c.clockCommand(), c.versionCommand(),
@@ -174,7 +154,7 @@ func noEmptyFlags(cmd *cobra.Command) error {
 	var all []error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if flag.Value.Type() == "string" && flag.Value.String() == "" {
-			all = append(all, invalid("--%s: it must not be empty", flag.Name))
+			all = append(all, console.Invalid("--%s: it must not be empty", flag.Name))
 		}
 	})
 	return errors.Join(all...)
@@ -207,16 +187,16 @@ func (c *cli) onlySubcommands(cmd *cobra.Command) {
 		switch {
 		case len(args) > 0:
 			return unknownCommand(cmd, args[0])
-		case !c.json && !cmd.HasParent():
+		case !c.JSON && !cmd.HasParent():
 			return cmd.Help()
-		case !c.json:
-			cmd.SetOut(c.stderr)
+		case !c.JSON:
+			cmd.SetOut(c.Stderr)
 			if err := cmd.Help(); err != nil {
 				return err
 			}
 		}
-		f := misused("%s: it takes one of its commands", cmd.CommandPath())
-		f.hint = cmd.CommandPath() + " --help lists the commands"
+		f := console.Misused("%s: it takes one of its commands", cmd.CommandPath())
+		f.Hint = cmd.CommandPath() + " --help lists the commands"
 		return f
 	}
 }
@@ -228,22 +208,22 @@ func unknownCommand(parent *cobra.Command, word string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	f := misused("unknown command %q for %q%s", word, parent.CommandPath(), diag.DidYouMean(word, names))
-	f.hint = parent.CommandPath() + " --help lists the commands"
+	f := console.Misused("unknown command %q for %q%s", word, parent.CommandPath(), diag.DidYouMean(word, names))
+	f.Hint = parent.CommandPath() + " --help lists the commands"
 	return f
 }
 
 // flagError turns what the flag library says into our words.
 func flagError(cmd *cobra.Command, err error) error {
-	f := misused("%s: %s", cmd.CommandPath(), strings.TrimSuffix(err.Error(), "."))
+	f := console.Misused("%s: %s", cmd.CommandPath(), strings.TrimSuffix(err.Error(), "."))
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 		if s := diag.Suggest(missing.GetSpecifiedName(), names); s != "" {
-			f.err = errors.New(f.err.Error() + ` (did you mean "--` + s + `"?)`)
+			f.Err = errors.New(f.Err.Error() + ` (did you mean "--` + s + `"?)`)
 		}
 	}
-	f.hint = cmd.CommandPath() + " --help lists the flags"
+	f.Hint = cmd.CommandPath() + " --help lists the flags"
 	return f
 }
 
@@ -254,17 +234,17 @@ func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.Flags().Changed("app") && c.app != args[0] {
-		return misused("%s: the folder is given twice, as %q and as --app %q", cmd.CommandPath(), args[0], c.app)
+		return console.Misused("%s: the folder is given twice, as %q and as --app %q", cmd.CommandPath(), args[0], c.app)
 	}
 	if args[0] == "" {
-		return invalid("%s: the folder must not be empty: leave it out for the current one", cmd.CommandPath())
+		return console.Invalid("%s: the folder must not be empty: leave it out for the current one", cmd.CommandPath())
 	}
 	c.app = args[0]
 	return nil
 }
 
 // appSchema gives the app in the folder that a command is given, and its schema.
-func (c *cli) appSchema(cmd *cobra.Command, args []string) (*app, *schema.Schema, error) {
+func (c *cli) appSchema(cmd *cobra.Command, args []string) (*app.App, *schema.Schema, error) {
 	if err := c.appFolder(cmd, args); err != nil {
 		return nil, nil, err
 	}
@@ -272,7 +252,7 @@ func (c *cli) appSchema(cmd *cobra.Command, args []string) (*app, *schema.Schema
 	if err != nil {
 		return nil, nil, err
 	}
-	s, _, err := a.compile()
+	s, _, err := a.Compile()
 	return a, s, err
 }
 
@@ -282,8 +262,8 @@ func atMost(n int, what string) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		f := misused("%s: unexpected argument %q: it takes %s", cmd.CommandPath(), args[n], what)
-		f.hint = cmd.CommandPath() + " --help explains it"
+		f := console.Misused("%s: unexpected argument %q: it takes %s", cmd.CommandPath(), args[n], what)
+		f.Hint = cmd.CommandPath() + " --help explains it"
 		return f
 	}
 }
@@ -297,8 +277,8 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		if len(args) == n {
 			return nil
 		}
-		f := misused("%s: it takes %s", cmd.CommandPath(), what)
-		f.hint = cmd.UseLine()
+		f := console.Misused("%s: it takes %s", cmd.CommandPath(), what)
+		f.Hint = cmd.UseLine()
 		return f
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/store"
 )
@@ -272,7 +273,7 @@ func TestATokenThatNobodyReadIsToldAbout(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = closed, &stderr
 	err = cmd.Run()
 	_ = closed.Close()
-	if cmd.ProcessState.ExitCode() != statusFailed || !strings.Contains(stderr.String(), "runner: hint: nobody has it now: runner api-keys rotate key_") {
+	if cmd.ProcessState.ExitCode() != console.StatusFailed || !strings.Contains(stderr.String(), "runner: hint: nobody has it now: runner api-keys rotate key_") {
 		t.Errorf("%v, %s", err, &stderr)
 	}
 }
@@ -295,7 +296,7 @@ func TestACommandThatWaitsForTheStoreCanBeInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // the state tells
-	if got := cmd.ProcessState.ExitCode(); got != statusInterrupted || stderr.String() != "runner: error: interrupted\n" {
+	if got := cmd.ProcessState.ExitCode(); got != console.StatusInterrupted || stderr.String() != "runner: error: interrupted\n" {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
@@ -321,7 +322,7 @@ func TestAnInterruptEndsAFilterThatWaitsForItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // the state tells
-	if got := cmd.ProcessState.ExitCode(); got != statusInterrupted || stderr.String() != "runner: error: interrupted\n" {
+	if got := cmd.ProcessState.ExitCode(); got != console.StatusInterrupted || stderr.String() != "runner: error: interrupted\n" {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
@@ -330,12 +331,12 @@ func TestWhoMayNotReadAFileIsToldWhatToDo(t *testing.T) {
 	denied := &fs.PathError{Op: "open", Path: "a.schema", Err: syscall.EACCES}
 	for _, err := range []error{
 		denied,
-		invalid("read schema: %w", denied),
+		console.Invalid("read schema: %w", denied),
 		fault.Wrap(denied, fault.Invalid, "read the pepper file"),
 		errors.Join(fmt.Errorf("open store: %w", denied), errors.New("close")),
 	} {
 		var stderr strings.Builder
-		status := (&cli{stderr: &stderr}).report(err)
+		status := (&cli{Console: console.Console{Stderr: &stderr}}).report(err)
 		hint := "runner: hint: run the command as the user that the file or folder belongs to, or change its mode\n"
 		if status == 0 || strings.Count(stderr.String(), hint) != 1 {
 			t.Errorf("%v: status %d, %s", err, status, &stderr)
@@ -351,7 +352,7 @@ func TestACommandGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
 	app := holdStore(t)
 	cmd := exec.Command("runner", "api-keys", "list", "--app", app)
 	out, _ := cmd.CombinedOutput() // the state tells
-	if got := cmd.ProcessState.ExitCode(); got != statusUnreachable || !bytes.Contains(out, []byte("locked by pid "+strconv.Itoa(os.Getpid()))) {
+	if got := cmd.ProcessState.ExitCode(); got != console.StatusUnreachable || !bytes.Contains(out, []byte("locked by pid "+strconv.Itoa(os.Getpid()))) {
 		t.Errorf("status %d, %s", got, out)
 	}
 }
@@ -397,7 +398,7 @@ func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
 	}
 	_ = cmd.Wait() // the state tells
 	// With the store it comes as far as the module, which is none.
-	if got := cmd.ProcessState.ExitCode(); got != statusInvalid || !strings.Contains(stderr.String(), "build/a.wasm") {
+	if got := cmd.ProcessState.ExitCode(); got != console.StatusInvalid || !strings.Contains(stderr.String(), "build/a.wasm") {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
@@ -411,8 +412,8 @@ func TestAServerGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
 	writeModule(t, app)
 	cmd := exec.Command("runner", "serve", app, "--listen", "127.0.0.1:0")
 	out, _ := cmd.CombinedOutput() // the state tells
-	want := "locked by pid " + strconv.Itoa(os.Getpid()) + ": stop that process, or choose another folder with --data"
-	if got := cmd.ProcessState.ExitCode(); got != statusFailed || !bytes.Contains(out, []byte(want)) {
+	want := "locked by pid " + strconv.Itoa(os.Getpid()) + ": stop that process, or choose another directory with --data"
+	if got := cmd.ProcessState.ExitCode(); got != console.StatusFailed || !bytes.Contains(out, []byte(want)) {
 		t.Errorf("status %d, %s", got, out)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
 	"runner.example/sdk/assemblyscript"
@@ -77,7 +78,7 @@ func (c *cli) newCommand() *cobra.Command {
 			c.writesApp()
 			i := slices.IndexFunc(languages, func(l language) bool { return l.name == lang })
 			if i < 0 {
-				return misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
+				return console.Misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
 			}
 			return c.makeApp(args[0], &languages[i])
 		},
@@ -90,7 +91,7 @@ func (c *cli) newCommand() *cobra.Command {
 // makeApp writes the app, and prints the files.
 func (c *cli) makeApp(dir string, l *language) error {
 	if dir == "" {
-		return invalid("runner new: the folder must not be empty")
+		return console.Invalid("runner new: the folder must not be empty")
 	}
 	name, err := appName(dir)
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *cli) makeApp(dir string, l *language) error {
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.name))
 		if _, err := os.Lstat(path); err == nil { // one that may stay
-			c.say("", "left "+path+" as it is"+staying[f.name])
+			c.Say("", "left "+path+" as it is"+staying[f.name])
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -118,16 +119,16 @@ func (c *cli) makeApp(dir string, l *language) error {
 		}
 		written = append(written, path)
 	}
-	if c.json {
-		err = c.printJSON(written)
+	if c.JSON {
+		err = c.PrintJSON(written)
 	} else {
-		err = c.print(strings.Join(written, "\n") + "\n")
+		err = c.Print(strings.Join(written, "\n") + "\n")
 	}
 	first := l.first + "runner dev"
 	if filepath.Clean(dir) != "." {
 		first = "cd " + shellWord(dir) + ", then: " + first
 	}
-	c.say("hint: ", first+"; README.md tells more")
+	c.Say("hint: ", first+"; README.md tells more")
 	return err
 }
 
@@ -151,7 +152,7 @@ func inTheWay(dir string, files []appFile) error {
 			top, _, _ := strings.Cut(f.name, "/")
 			return top == name
 		})) {
-			return invalid("folder %q holds %s already: choose another one", dir, name)
+			return console.Invalid("folder %q holds %s already: choose another one", dir, name)
 		}
 	}
 	return nil

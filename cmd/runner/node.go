@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -13,19 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/app"
 	"runner.example/entity"
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/node"
 	"runner.example/schema"
 	"runner.example/store"
-)
-
-const (
-	// patience is how long a command waits for the store while a server starts
-	// or stops, and a server for a command.
-	patience = 5 * time.Second
-	// pause is how long it waits before it looks again.
-	pause = 25 * time.Millisecond
 )
 
 // errand is what a command does on the app's node.
@@ -48,15 +41,15 @@ func (c *cli) withNode(cmd *cobra.Command, work errand) error {
 	if err != nil {
 		return err
 	}
-	if err := a.checkData(); err != nil {
+	if err := a.CheckData(); err != nil {
 		return err
 	}
 	return flagged(cmd, c.onNode(cmd.Context(), a, work))
 }
 
-func (c *cli) onNode(ctx context.Context, a *app, work errand) error {
-	for end := time.Now().Add(patience); ; {
-		client, err := admin.Dial(ctx, a.data)
+func (c *cli) onNode(ctx context.Context, a *app.App, work errand) error {
+	for end := time.Now().Add(node.LockWait); ; {
+		client, err := admin.Dial(ctx, a.Data)
 		if err == nil {
 			err = work.do(ctx, client)
 			if !errors.Is(err, admin.ErrNoServer) {
@@ -73,7 +66,7 @@ func (c *cli) onNode(ctx context.Context, a *app, work errand) error {
 		if time.Now().After(end) {
 			return unreachable(a, err)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := node.Sleep(ctx, node.LockPoll); err != nil {
 			return err
 		}
 	}
@@ -88,7 +81,7 @@ var flagOf = map[string]string{
 // flagged lets an error about a field of the request, which begins with the
 // field's name, speak of the command's flag.
 func flagged(cmd *cobra.Command, err error) error {
-	all := parts(err)
+	all := console.Parts(err)
 	for i, one := range all {
 		f, ok := one.(*fault.Fault)
 		if !ok || f.Code != fault.Invalid {
@@ -102,49 +95,49 @@ func flagged(cmd *cobra.Command, err error) error {
 	return errors.Join(all...)
 }
 
-func unreachable(a *app, err error) error {
-	return &failure{
-		status: statusUnreachable,
-		err:    fmt.Errorf("reach the server on data folder %q: %w", a.data, err),
-		hint:   "run the command as the server's user, or stop the process that holds the folder",
+func unreachable(a *app.App, err error) error {
+	return &console.Failure{
+		Status: console.StatusUnreachable,
+		Err:    fmt.Errorf("reach the server on data folder %q: %w", a.Data, err),
+		Hint:   "run the command as the server's user, or stop the process that holds the folder",
 	}
 }
 
 // inProcess does the work on the store itself. The error matches
 // store.ErrLocked when another process has it.
-func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
-	s, err := a.schemaFor(work.needsSchema)
+func (c *cli) inProcess(ctx context.Context, a *app.App, work errand) (err error) {
+	s, err := schemaFor(a, work.needsSchema)
 	if err != nil {
 		return err
 	}
-	if !a.hasData() {
+	if !a.HasData() {
 		if work.check == nil {
-			return &failure{
-				status: statusNotFound, err: fmt.Errorf("there is no data folder %q", a.data),
-				hint: "serve the app or create a key to make it, or name another one with --data",
+			return &console.Failure{
+				Status: console.StatusNotFound, Err: fmt.Errorf("there is no data folder %q", a.Data),
+				Hint: "serve the app or create a key to make it, or name another one with --data",
 			}
 		}
 		if err := work.check(s); err != nil {
 			return err
 		}
-		c.say("", fmt.Sprintf("making a new data folder %q", a.data))
+		c.Say("", fmt.Sprintf("making a new data folder %q", a.Data))
 	}
-	st, err := store.Open(store.Options{Dir: a.data})
+	st, err := store.Open(store.Options{Dir: a.Data})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	if err := waitChecked(ctx, st); err != nil {
+	if err := node.WaitChecked(ctx, st); err != nil {
 		return err
 	}
-	keys, err := keystore.Open(ctx, st, a.keystoreOptions())
+	keys, err := keystore.Open(ctx, st, a.KeystoreOptions())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	local := &admin.Local{
 		Store: st, Keys: keys, Schema: func() *schema.Schema { return s },
-		Model: sync.OnceValues(func() (*entity.Model, error) { return a.entities(ctx, st, keys) }),
+		Model: sync.OnceValues(func() (*entity.Model, error) { return entities(ctx, a, st, keys) }),
 	}
 	if work.runs {
 		if local.Runtime, err = c.functions(ctx, a, local); err != nil {
@@ -157,47 +150,24 @@ func (c *cli) inProcess(ctx context.Context, a *app, work errand) (err error) {
 
 // entities tells how the rows in the store lie. A command changes no schema: the
 // one in the folder has to be the one that the rows obey.
-func (a *app) entities(ctx context.Context, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
-	s, _, err := a.compile()
+func entities(ctx context.Context, a *app.App, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
+	s, _, err := a.Compile()
 	if err != nil {
 		return nil, err
 	}
 	m, err := entity.Current(ctx, st, s, entity.Options{CursorKey: keys.Derive("cursors")})
 	if err == nil && m == nil {
-		err = fault.New(fault.Invalid, "the rows obey another schema than that in the app's folder: put the old one back, or serve the app to activate the new one (runner check --against %s tells what that takes)", a.data)
+		err = fault.New(fault.Invalid, "the rows obey another schema than that in the app's folder: put the old one back, or serve the app to activate the new one (runner check --against %s tells what that takes)", a.Data)
 	}
 	return m, err
 }
 
 // schemaFor compiles the schema. Without need a schema with mistakes is none;
 // but a folder that has neither a schema nor data is the wrong folder.
-func (a *app) schemaFor(need bool) (*schema.Schema, error) {
-	s, _, err := a.compile()
-	if err == nil || need || !a.hasData() {
+func schemaFor(a *app.App, need bool) (*schema.Schema, error) {
+	s, _, err := a.Compile()
+	if err == nil || need || !a.HasData() {
 		return s, err
 	}
 	return nil, nil
-}
-
-func (a *app) hasData() bool {
-	_, err := os.Stat(a.data)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// checkData refuses a data folder that is none.
-func (a *app) checkData() error {
-	if info, err := os.Stat(a.data); err == nil && !info.IsDir() {
-		return invalid("data folder %q is a file: name a folder with --data or [store] dir", a.data)
-	}
-	return nil
-}
-
-// sleep waits for d or the end of ctx, whose error it then returns.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/internal/settings"
 	"runner.example/schema"
 )
@@ -43,12 +44,12 @@ func (c *cli) routesCommand() *cobra.Command {
 	}
 }
 
-func (c *cli) printRoutes(a *app, s *schema.Schema) error {
+func (c *cli) printRoutes(a *app.App, s *schema.Schema) error {
 	document := []routeRow{}
 	var rows [][]string
 	for _, r := range served(s) {
-		body := cmp.Or(r.BodyBytes, a.config.Runtime.BodyBytes)
-		timeout := cmp.Or(r.Timeout, a.config.Runtime.Timeout)
+		body := cmp.Or(r.BodyBytes, a.Config.Runtime.BodyBytes)
+		timeout := cmp.Or(r.Timeout, a.Config.Runtime.Timeout)
 		limits := []string{}
 		for _, l := range r.Limits {
 			limits = append(limits, l.String())
@@ -62,10 +63,10 @@ func (c *cli) printRoutes(a *app, s *schema.Schema) error {
 			settings.FormatSize(body), settings.FormatDuration(timeout),
 		})
 	}
-	if c.json {
-		return c.printJSON(document)
+	if c.JSON {
+		return c.PrintJSON(document)
 	}
-	return c.printTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows, "the schema declares no route")
+	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows, "the schema declares no route")
 }
 
 // served are the routes of a schema and, behind them, those of its functions.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/internal/console"
 	"runner.example/keystore"
 )
 
@@ -34,17 +35,17 @@ func (c *cli) newSession(s keystore.Session) fresh {
 			if !shown {
 				s.Cookie = keystore.Session{}.Cookie
 			}
-			if c.json {
-				return c.printJSON(s)
+			if c.JSON {
+				return c.PrintJSON(s)
 			}
-			text := pairs([][2]string{
+			text := console.Pairs([][2]string{
 				{"id", s.ID}, {"userId", s.UserID}, {"tenant", cmp.Or(s.Tenant, "-")}, {"roles", rolesText(s)},
 				{"expiresAt", exact(s.ExpiresAt, "never")},
 			})
 			if shown {
 				text += cookie + "\n"
 			}
-			return c.print(text)
+			return c.Print(text)
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/internal/settings"
 )
 
@@ -26,12 +27,12 @@ func (c *cli) sessionsCreateCommand() *cobra.Command {
 		Args:    atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if request.UserID == "" {
-				return misused("runner sessions create: --user is missing")
+				return console.Misused("runner sessions create: --user is missing")
 			}
 			if ttl != "" {
 				d, err := settings.ParseDuration(ttl, settings.FlagDurations)
 				if err != nil {
-					return invalid("--ttl: %v", err)
+					return console.Invalid("--ttl: %v", err)
 				}
 				request.TTL = new(admin.SecondsOf(d))
 			}

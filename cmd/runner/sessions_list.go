@@ -49,8 +49,8 @@ func allSessions(ctx context.Context, node *admin.Client, request admin.ListSess
 }
 
 func (c *cli) printSessions(sessions []keystore.Session) error {
-	if c.json {
-		return c.printJSON(sessions)
+	if c.JSON {
+		return c.PrintJSON(sessions)
 	}
 	var rows [][]string
 	for _, s := range sessions {
@@ -59,5 +59,5 @@ func (c *cli) printSessions(sessions []keystore.Session) error {
 			readable(s.CreatedAt, "-"), readable(s.ExpiresAt, "-"), readable(s.LastSeenAt, "-"),
 		})
 	}
-	return c.printTable([]string{"ID", "USER", "TENANT", "ROLES", "STATUS", "CREATED", "EXPIRES", "LAST SEEN"}, rows, "there are no sessions")
+	return c.PrintTable([]string{"ID", "USER", "TENANT", "ROLES", "STATUS", "CREATED", "EXPIRES", "LAST SEEN"}, rows, "there are no sessions")
 }

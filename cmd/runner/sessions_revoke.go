@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 )
 
@@ -18,15 +19,15 @@ func (c *cli) sessionsRevokeCommand() *cobra.Command {
 			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
 				s, err := node.RevokeSession(ctx, args[0])
 				if fault.CodeOf(err) == fault.NotFound {
-					return &failure{status: statusNotFound, err: err, hint: "runner sessions list --all shows every session"}
+					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner sessions list --all shows every session"}
 				}
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(s)
+				if c.JSON {
+					return c.PrintJSON(s)
 				}
-				return c.print("revoked " + s.ID + "\n")
+				return c.Print("revoked " + s.ID + "\n")
 			}})
 		},
 	}

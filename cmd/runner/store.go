@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/entity"
+	"runner.example/internal/console"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -70,21 +71,21 @@ func (c *cli) storeSalvageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.checkData(); err != nil {
+			if err := a.CheckData(); err != nil {
 				return err
 			}
-			if !a.hasData() {
-				return &failure{status: statusNotFound, err: fmt.Errorf("there is no data folder %q", a.data), hint: "name another one with --data"}
+			if !a.HasData() {
+				return &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("there is no data folder %q", a.Data), Hint: "name another one with --data"}
 			}
-			s, _, err := a.compile()
+			s, _, err := a.Compile()
 			if err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // beside the file there are rows until it ends
 			defer stop()
-			report, err := c.salvage(ctx, a.data, args[0], s)
+			report, err := c.salvage(ctx, a.Data, args[0], s)
 			if errors.Is(err, store.ErrLocked) {
-				return &failure{status: statusFailed, err: err, hint: "stop the server first"}
+				return &console.Failure{Status: console.StatusFailed, Err: err, Hint: "stop the server first"}
 			}
 			if err != nil {
 				return err
@@ -152,13 +153,13 @@ func isBelow(dir, root string) (bool, error) {
 
 func (c *cli) salvage(ctx context.Context, data, path string, s *schema.Schema) (_ *salvaged, err error) {
 	if inside, err := isBelow(filepath.Dir(path), data); err != nil {
-		return nil, invalid("salvage: %w", err)
+		return nil, console.Invalid("salvage: %w", err)
 	} else if inside {
-		return nil, invalid("salvage: %q is in the data folder, in which nothing is changed: choose a file outside", path)
+		return nil, console.Invalid("salvage: %q is in the data folder, in which nothing is changed: choose a file outside", path)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, invalid("salvage: %w", err)
+		return nil, console.Invalid("salvage: %w", err)
 	}
 	defer func() {
 		err = errors.Join(err, file.Close())
@@ -215,9 +216,9 @@ func checkFreeSpace(data, work string) error {
 		return err
 	}
 	if free := int64(disk.Bavail) * disk.Bsize; free < need {
-		return &failure{
-			status: statusFailed, err: fmt.Errorf("%d MiB are free on the disk of the file, and %d MiB are needed", free>>20, need>>20),
-			hint: "name a file on another disk",
+		return &console.Failure{
+			Status: console.StatusFailed, Err: fmt.Errorf("%d MiB are free on the disk of the file, and %d MiB are needed", free>>20, need>>20),
+			Hint: "name a file on another disk",
 		}
 	}
 	return nil
@@ -335,8 +336,8 @@ func (r *salvagedRows) archive(out io.Writer) error {
 const maxLosses = 20
 
 func (c *cli) tellSalvaged(r *salvaged, path string) error {
-	if c.json {
-		if err := c.printJSON(r); err != nil {
+	if c.JSON {
+		if err := c.PrintJSON(r); err != nil {
 			return err
 		}
 	} else {
@@ -344,30 +345,30 @@ func (c *cli) tellSalvaged(r *salvaged, path string) error {
 		for _, e := range r.Entities {
 			table = append(table, []string{e.Name, fmt.Sprint(e.Rows), fmt.Sprint(e.Doubtful), fmt.Sprint(e.Unreadable)})
 		}
-		if err := c.printTable([]string{"ENTITY", "ROWS", "DOUBTFUL", "UNREADABLE"}, table, "there are no rows"); err != nil {
+		if err := c.PrintTable([]string{"ENTITY", "ROWS", "DOUBTFUL", "UNREADABLE"}, table, "there are no rows"); err != nil {
 			return err
 		}
 	}
 	if r.whole() {
-		c.say("", "everything could be read; it is in "+path)
+		c.Say("", "everything could be read; it is in "+path)
 		return nil
 	}
 	for i, l := range r.Losses {
 		if i == maxLosses {
-			c.say("", fmt.Sprintf("… and %d more, see report.json", len(r.Losses)-i))
+			c.Say("", fmt.Sprintf("… and %d more, see report.json", len(r.Losses)-i))
 			break
 		}
 		where := l.File
 		if l.To > 0 {
 			where += fmt.Sprintf(", bytes %d to %d", l.From, l.To-1)
 		}
-		c.say("cannot read ", where+": "+l.Cause)
+		c.Say("cannot read ", where+": "+l.Cause)
 	}
 	if r.RowsError != "" {
-		c.say("cannot write rows: ", r.RowsError)
+		c.Say("cannot write rows: ", r.RowsError)
 	}
-	return &failure{
-		status: statusFailed, err: fmt.Errorf("not everything could be read; the readable rows are in %s", path),
-		hint: "unpack it with tar -xf, check the doubtful rows, and import the rows into a new data folder with runner data import",
+	return &console.Failure{
+		Status: console.StatusFailed, Err: fmt.Errorf("not everything could be read; the readable rows are in %s", path),
+		Hint: "unpack it with tar -xf, check the doubtful rows, and import the rows into a new data folder with runner data import",
 	}
 }

@@ -31,10 +31,10 @@ func (c *cli) versionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(text)
+			if c.JSON {
+				return c.PrintJSON(text)
 			}
-			return c.print(text)
+			return c.Print(text)
 		},
 	}
 	cmd.Flags().BoolVar(&licences, "notices", false, "print the licences of the runner, and of all that is part of it and of modules that it makes")
@@ -56,10 +56,10 @@ func (c *cli) versionFlag(root *cobra.Command) {
 
 func (c *cli) printVersion() error {
 	v := buildVersion()
-	if c.json {
-		return c.printJSON(v)
+	if c.JSON {
+		return c.PrintJSON(v)
 	}
-	return c.print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
+	return c.Print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
 }
 
 // buildVersion reads what the compiler wrote into the binary.

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"runner.example/internal/console"
 )
 
 // writeFile gives a file its text, in one step where it is a regular file, which keeps
@@ -62,7 +64,7 @@ func writeIfChanged(path string, text []byte) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir(), os.IsPathSeparator(path[len(path)-1]):
-		return invalid("%q is a folder: name a file", path)
+		return console.Invalid("%q is a folder: name a file", path)
 	case err == nil && info.Mode().IsRegular():
 		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
 			return nil

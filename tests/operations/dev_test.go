@@ -277,7 +277,7 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 
 func TestDevNamesTheProcessThatHasThePortOrTheData(t *testing.T) {
 	s := harness.Develop(t)
-	if got := s.App.Run("dev", "--listen", "127.0.0.1:0"); got.Status != 1 || !strings.Contains(got.Stderr, "is served already, by pid "+fmt.Sprint(s.Cmd.Process.Pid)) {
+	if got := s.App.Run("dev", "--listen", "127.0.0.1:0"); got.Status != 1 || !strings.Contains(got.Stderr, "is in use by the server with pid "+fmt.Sprint(s.Cmd.Process.Pid)) {
 		t.Errorf("a second one on the same data: status %d\n%s", got.Status, got.Stderr)
 	}
 	if got := s.App.Run("dev", "--listen", s.Addr, "--data", "elsewhere"); got.Status != 1 || !strings.Contains(got.Stderr, "listen on "+s.Addr+": the port is in use") {

@@ -199,8 +199,8 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 		}
 		s.WaitUntil("a reload", func() bool { return strings.Count(s.Stderr.String(), says) > before })
 	}
-	reload("\n", "what was served before stays")
-	reload("\xff"+canary, "what was served before stays")
+	reload("\n", "reload failed; previous release kept")
+	reload("\xff"+canary, "reload failed; previous release kept")
 	k.use(s)
 	k.file = canary + " \"anew\""
 	reload(k.file, `"reloaded"`)

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"log"
@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// libraryBytes is the most that is told of a line of a library's.
+// libraryBytes is the maximum length of a logged line.
 const libraryBytes = 200
 
-// libraryLog writes what libraries have to say by way of package log. They quote
-// there what others have sent them, which may be anything: a token that came back,
-// lines that read like ours. So what is quoted is left out.
+// libraryLog logs what libraries write to package log. They may quote input there, such as a
+// token, or text that looks like our log. So quoted text is removed.
 type libraryLog struct{ logger *slog.Logger }
 
-// hearLibraries has logger get what is written to package log, in all the process.
+// hearLibraries makes logger the output of package log in the whole process.
 func hearLibraries(logger *slog.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(libraryLog{logger})
@@ -29,6 +28,6 @@ func (l libraryLog) Write(line []byte) (int, error) {
 	if len(text) > libraryBytes {
 		text = text[:libraryBytes] + "…"
 	}
-	l.logger.Warn("a library has something to say", "about", strings.ToValidUTF8(text, ""))
+	l.logger.Warn("library log", "about", strings.ToValidUTF8(text, ""))
 	return len(line), nil
 }

@@ -1,0 +1,111 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"runner.example/internal/diag"
+)
+
+// Console is where a command writes. Its methods may be called by one goroutine at a time.
+type Console struct {
+	// Stdout gets the answer, Stderr everything else.
+	Stdout, Stderr io.Writer
+	// JSON prints one JSON document instead of text.
+	JSON bool
+	// Terminal reports that Stderr is a terminal. Color is for Stderr, ColorOut for Stdout.
+	Terminal, Color, ColorOut bool
+}
+
+// Say writes one line about the program itself to stderr.
+func (c *Console) Say(kind, text string) {
+	if c.Color && kind == "error: " {
+		kind = "\x1b[1;31merror:\x1b[0m "
+	}
+	fmt.Fprintf(c.Stderr, "runner: %s%s\n", kind, strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
+}
+
+func (c *Console) PrintDiagnostics(w io.Writer, sources []diag.Source, list diag.List) error {
+	if c.Color && w == c.Stderr {
+		return diag.PrintColor(w, sources, list)
+	}
+	return diag.Print(w, sources, list)
+}
+
+// PrintJSON writes v as the one document of a --json answer.
+func (c *Console) PrintJSON(v any) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	return c.Print(out.String())
+}
+
+// Print writes the answer in one piece.
+func (c *Console) Print(text string) error {
+	_, err := io.WriteString(c.Stdout, text)
+	return err
+}
+
+// PrintTable writes aligned columns under a heading; with no rows it writes
+// nothing to stdout and says so on stderr.
+func (c *Console) PrintTable(heading []string, rows [][]string, none string) error {
+	if len(rows) == 0 {
+		c.Say("", none)
+		return nil
+	}
+	w := table.NewWriter()
+	w.SetStyle(table.Style{Name: "plain", Box: table.BoxStyle{PaddingRight: "  "}})
+	w.AppendHeader(cells(heading))
+	for _, row := range rows {
+		w.AppendRow(cells(row))
+	}
+	return c.Print(trimLines(w.Render()))
+}
+
+func cells(words []string) table.Row {
+	row := make(table.Row, len(words))
+	for i, word := range words {
+		row[i] = word
+	}
+	return row
+}
+
+// trimLines cuts the padding of the last column.
+func trimLines(s string) string {
+	var out strings.Builder
+	for line := range strings.Lines(s + "\n") {
+		out.WriteString(strings.TrimRight(line, " \n"))
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// Pairs writes names and values in two columns.
+func Pairs(rows [][2]string) string {
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row[0]))
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		fmt.Fprintf(&out, "%-*s  %s\n", width, row[0], row[1])
+	}
+	return out.String()
+}
+
+// SayListening prints the address of the server, on one line.
+func (c *Console) SayListening(url string) error {
+	if c.JSON {
+		return c.Print(fmt.Sprintf("{\"url\": %q}\n", url))
+	}
+	return c.Print("listening on " + url + "\n")
+}

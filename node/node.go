@@ -1,0 +1,175 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"runner.example/admin"
+	"runner.example/app"
+	"runner.example/audit"
+	"runner.example/keystore"
+	"runner.example/runtime"
+	"runner.example/runtime/front"
+)
+
+// headEvery is how often the head of the audit chain is logged.
+const headEvery = time.Minute
+
+// Node is a server with everything that it needs open.
+type Node struct {
+	Listener net.Listener
+	Runtime  *runtime.Runtime
+	Local    *admin.Local
+	Logger   *slog.Logger
+	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
+	StopBy   time.Time
+	exitNow  func()
+	deadline *time.Timer
+}
+
+// closeTime is the part of shutdown_timeout that is kept for closing the store, or half
+// of the timeout if that is less. A shutdown may always take that long.
+const closeTime = time.Second
+
+// startShutdown starts a timer that ends the process if it is not closed by StopBy: all
+// acknowledged commits are on disk, and the next start reads them. It returns when
+// requests are cut off.
+func (n *Node) startShutdown(timeout time.Duration) time.Time {
+	n.deadline = time.AfterFunc(max(timeout, closeTime), func() {
+		n.Logger.Error("shutdown timed out; store not closed, acknowledged commits are not lost", "limit", "[runtime] shutdown_timeout")
+		n.exitNow()
+	})
+	return n.StopBy.Add(-min(closeTime, timeout/2))
+}
+
+// shutdownDone stops the timer of startShutdown.
+func (n *Node) shutdownDone() {
+	if n.deadline != nil {
+		n.deadline.Stop()
+	}
+}
+
+// Run opens the store, the keystore, the audit, the listener and the runtime of an app,
+// calls do, and closes all of them in reverse order. exitNow ends the process when a
+// shutdown takes too long.
+func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logger, exitNow func(), do func(*Node) error) (err error) {
+	hearLibraries(logger)
+	if err := a.CheckCookies(opt.Front.Listen); err != nil {
+		return err
+	}
+	n := &Node{Logger: logger, exitNow: exitNow}
+	defer n.shutdownDone()
+	st, err := openStore(ctx, a, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := WaitChecked(ctx, st); err != nil {
+		return err
+	}
+	keyOptions := a.KeystoreOptions()
+	keyOptions.Logger = logger
+	keys, err := keystore.Open(ctx, st, keyOptions)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	endAudit, err := followAudit(ctx, st, audit.RunOptions{
+		Logger: logger, Every: headEvery, KeepRefused: a.Config.Audit.KeepRefused, Now: keys.Now,
+	})
+	if err != nil {
+		return err
+	}
+	defer endAudit()
+
+	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
+	ln, err := front.Listen(opt.Front)
+	if err != nil {
+		return err
+	}
+	defer ln.Close() // when serving never began
+	rt, err := runtime.New(opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	n.Listener, n.Runtime = ln, rt
+	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String()}
+	return do(n)
+}
+
+// Hooks are what a command does while the node serves.
+type Hooks struct {
+	// Begin is called when signals are handled. The function that it returns is called at
+	// shutdown, and ends what Begin has started.
+	Begin func() (end func())
+	// Stop stops the server when it is closed, as a signal does; may be nil.
+	Stop <-chan struct{}
+}
+
+// Serve serves clients, and operators on the admin socket, until a signal.
+func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
+	socket, err := admin.Listen(a.Data)
+	if err != nil {
+		return err
+	}
+	operators := admin.NewServer(n.Local, n.Logger)
+	ended := make(chan error, 2)
+	go func() { ended <- operators.Serve(socket) }()
+	go func() { ended <- n.Runtime.Serve(n.Listener) }()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	defer l.Begin()()
+	running, failed := n.wait(ended, signals, l.Stop)
+
+	// Requests end first: operators can ask meanwhile.
+	n.StopBy = time.Now().Add(a.Config.Runtime.ShutdownTimeout)
+	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), n.startShutdown(a.Config.Runtime.ShutdownTimeout))
+	defer cancel()
+	if late := n.Runtime.Shutdown(wait); late != nil {
+		n.Logger.Warn("requests cut off at shutdown", "cause", late)
+	}
+	_ = n.Listener.Close() // should serving not have begun yet
+	if late := operators.Shutdown(wait); late != nil {
+		n.Logger.Warn("operators cut off at shutdown", "cause", late)
+	}
+	for range running {
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// wait waits for a signal, for stop, or until one of the two servers fails. It returns how
+// many of them still run, and the error of the other one.
+func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}) (running int, failed error) {
+	select {
+	case s := <-signals:
+		lastSignal(signals)
+		n.Logger.Info("stopping", "signal", s.String())
+		return 2, nil
+	case <-over:
+		return 2, nil
+	case err := <-ended:
+		return 1, err
+	}
+}
+
+// lastSignal lets the next signal end the process, even if it has arrived already.
+func lastSignal(signals chan os.Signal) {
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signal.Stop(signals)
+	select {
+	case s := <-signals:
+		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+	default:
+	}
+}
