@@ -3,6 +3,7 @@ package build
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/tetratelabs/wazero"
@@ -41,4 +42,14 @@ func ensurePrivateDir(dir string) error {
 		return fmt.Errorf("%s can be written to by other users: change its owner or its mode", dir)
 	}
 	return nil
+}
+
+// EngineCache returns the user's cache directory for the compiled JavaScript engine, empty when
+// the user has none: then builds take longer.
+func EngineCache() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "runner", "engine")
 }

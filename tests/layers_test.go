@@ -73,7 +73,8 @@ var plan = map[string]layeredPackage{
 	"build":              {7, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
 	"app":                {8, nil},
 	"node":               {9, nil},
-	"cmd/runner":         {11, []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"}},
+	"dev":                {10, []string{"github.com/fsnotify/fsnotify"}},
+	"cmd/runner":         {11, []string{"github.com/spf13/cobra"}},
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that
@@ -168,7 +169,7 @@ const (
 // when what it names is within the limit.
 var tooLarge = map[string]int{
 	"fields of runtime/front.Exchange": 30,
-	"lines of cmd/runner":              7404,
+	"lines of cmd/runner":              4577,
 	"lines of entity":                  6961,
 	"methods of cmd/runner.cli":        112,
 }

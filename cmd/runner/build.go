@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,10 +76,10 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	if err := refreshTypes(a.Dir, s); err != nil {
+	if err := app.RefreshTypes(a.Dir, s); err != nil {
 		return err
 	}
-	options := build.Options{Dir: a.Dir, Name: name, CacheDir: engineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.Say("log: ", text) }}
+	options := build.Options{Dir: a.Dir, Name: name, CacheDir: build.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.Say("log: ", text) }}
 	for _, r := range s.Routes {
 		options.Handlers = append(options.Handlers, r.Handler)
 	}
@@ -117,16 +115,6 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 	return errors.Join(c.printBuilt(modules), &console.Problems{What: what, Sources: sources, List: unbound})
 }
 
-// engineCache is where what is made of the JavaScript engine is kept, empty where
-// there is no place for it: then builds take longer.
-func engineCache() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(cache, "runner", "engine")
-}
-
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // buildFailure tells mistakes as check does: with --json they are the document.
@@ -154,25 +142,7 @@ func (c *cli) printBuilt(modules []*build.Module) error {
 	}
 	var rows [][]string
 	for _, m := range modules {
-		rows = append(rows, []string{m.File, someOf(m.Sources), fmt.Sprintf("%d KiB", m.Bytes>>10)})
+		rows = append(rows, []string{m.File, console.FewOf(m.Sources), fmt.Sprintf("%d KiB", m.Bytes>>10)})
 	}
 	return c.PrintTable([]string{"module", "of", "size"}, rows, "nothing was built")
-}
-
-// someOf names the first sources, those of packages last.
-func someOf(sources []string) string {
-	const most = 3
-	var own, packages []string
-	for _, source := range sources {
-		if strings.HasPrefix(source, "node_modules/") {
-			packages = append(packages, source)
-		} else {
-			own = append(own, source)
-		}
-	}
-	all := append(own, packages...)
-	if len(all) <= most {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %s", strings.Join(all[:most], ", "), console.Plural(len(all)-most, "other file"))
 }

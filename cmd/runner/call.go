@@ -112,7 +112,7 @@ func (c *cli) printCalled(answer *admin.Called) error {
 		indented.Reset()
 		indented.Write(answer.Body)
 	}
-	if text := strings.TrimRight(harmless(indented.String()), "\n"); text != "" {
+	if text := strings.TrimRight(console.Harmless(indented.String()), "\n"); text != "" {
 		return c.Print(text + "\n")
 	}
 	return nil
@@ -146,7 +146,7 @@ func callFailure(name string, answer *admin.Called) error {
 		if about == "" {
 			about = "the parameters"
 		}
-		line := harmless(fmt.Sprintf("%s: %s %s", name, about, wrong.Message))
+		line := console.Harmless(fmt.Sprintf("%s: %s %s", name, about, wrong.Message))
 		all = append(all, &console.Failure{Status: f.Status, Err: errors.New(line)})
 	}
 	if len(all) > 0 {
@@ -159,7 +159,7 @@ func callFailure(name string, answer *admin.Called) error {
 	if answer.Detail != "" {
 		text += ": " + answer.Detail
 	}
-	f.Err = errors.New(harmless(text))
+	f.Err = errors.New(console.Harmless(text))
 	if answer.Status >= 500 {
 		f.Hint = "the log tells more under the requestId " + answer.RequestID
 	}

@@ -1,30 +1,17 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"maps"
-	"net"
-	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/app"
-	"runner.example/build"
 	"runner.example/config"
+	"runner.example/dev"
 	"runner.example/internal/console"
-	"runner.example/node"
-	"runner.example/runtime"
 	"runner.example/runtime/front"
-	"runner.example/schema"
 )
 
 const devHelp = `Build the app, serve it, and do so again whenever a file is saved: handlers, the
@@ -58,426 +45,38 @@ func (c *cli) devCommand() *cobra.Command {
 				}
 			}
 			c.writesApp()
-			return c.newDev(cmd, listen).run(cmd.Context())
+			path := c.configFile
+			if !cmd.Flags().Changed("config") {
+				path = filepath.Join(c.app, config.FileName)
+			}
+			return dev.Run(cmd.Context(), dev.Options{
+				Console: &c.Console, Secrets: c.secrets, Dir: c.app, ConfigFile: path, Listen: listen, Flags: c.globalFlags(cmd),
+				ReadApp:        func() (*app.App, error) { return c.readApp(cmd) },
+				RuntimeOptions: c.runtimeOptions, Tell: c.tell, ExitNow: c.exitNow,
+			})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: 127.0.0.1 and the port of [front] listen)")
 	return cmd
 }
 
-// dev is one run of `runner dev`. It belongs to one goroutine at a time; its log
-// does not.
-type dev struct {
-	c      *cli
-	cmd    *cobra.Command
-	listen string // of the command line
-	log    *devLog
-	files  *watcher
-
-	// app has the settings that are at work, name and handlers are what its modules
-	// were last built for.
-	app      *app.App
-	name     string
-	handlers []string
-	// waiting are the sources that have changed since they were built.
-	waiting map[string]bool
-	// built are the modules that this run has made, by their sources.
-	built map[string]string
-	// announced: this start has told where it listens. routes are those that were
-	// last shown.
-	announced bool
-	routes    [][]string
-}
-
-func (c *cli) newDev(cmd *cobra.Command, listen string) *dev {
-	path := c.configFile
-	if !cmd.Flags().Changed("config") {
-		path = filepath.Join(c.app, config.FileName)
-	}
-	return &dev{
-		c: c, cmd: cmd, listen: listen, log: newDevLog(c, c.app), files: newWatcher(c.app, path),
-		waiting: map[string]bool{}, built: map[string]string{},
-	}
-}
-
-// errSettings says that the settings have changed, which takes a new start.
-var errSettings = errors.New("the settings have changed")
-
-// run serves until a signal, and starts again when the settings have changed.
-func (d *dev) run(ctx context.Context) error {
-	defer d.files.close()
-	if err := isFolder(d.c.app); err != nil {
-		return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("open the app's folder %q: %w", d.c.app, err), Hint: "name the app's folder: runner dev <dir>"}
-	}
-	for served := false; ; {
-		err := d.start(ctx)
-		if errors.Is(err, errSettings) {
-			served = true
-			continue
-		}
-		if !served || err == nil || ctx.Err() != nil {
-			return err
-		}
-		d.log.mistakes(err)
-		if _, _, err := d.files.next(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// start serves with the settings as they are now. The error is errSettings when
-// they have changed meanwhile.
-func (d *dev) start(ctx context.Context) error {
-	if err := d.settle(ctx); err != nil {
-		return err
-	}
-	if err := d.app.CheckData(); err != nil {
-		return err
-	}
-	over, again := make(chan struct{}), false
-	err := node.Run(ctx, d.app, d.options(), slog.New(d.log), d.c.exitNow, func(n *node.Node) error {
-		if strings.HasSuffix(d.listen, ":0") {
-			d.listen = n.Listener.Addr().String() // it stays the same over new starts
-		}
-		return n.Serve(ctx, d.app, node.Hooks{Stop: over, Begin: func() (end func()) {
-			ctx, cancel := context.WithCancel(ctx)
-			var running sync.WaitGroup
-			running.Go(func() { d.tellSlow(ctx) })
-			running.Go(func() {
-				if again = d.attend(ctx, n); again {
-					close(over)
-				}
-			})
-			return func() {
-				cancel()
-				running.Wait()
-			}
-		}})
-	})
-	if err == nil && again {
-		return errSettings
-	}
-	return err
-}
-
-// settle reads the settings, and waits until there is no mistake in them. A folder
-// without a schema is the wrong one.
-func (d *dev) settle(ctx context.Context) error {
-	for {
-		a, err := d.c.readApp(d.cmd)
-		if err != nil {
-			return err
-		}
-		if _, _, _, err := a.Check(); err != nil {
-			return err
-		}
-		if !a.Problems.HasErrors() {
-			d.app = a
-			if len(a.Problems) > 0 {
-				d.log.doubts(nil, a.Problems)
-			}
-			return nil
-		}
-		d.log.mistakes(invalidConfiguration(a))
-		if _, _, err := d.files.next(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func invalidConfiguration(a *app.App) error {
-	return &console.Problems{What: "the configuration is invalid: " + console.Counted(a.Problems), List: a.Problems}
-}
-
-// options are those of serve, for one who sits before it.
-func (d *dev) options() runtime.Options {
-	opt := d.c.runtimeOptions(d.app)
-	opt.AccessLog, opt.AccessDetail = true, true
-	opt.Sandbox.NoBreaker = true                      // who tries a handler that fails wants to see it fail
-	_, port, _ := net.SplitHostPort(opt.Front.Listen) // the configuration checked it
-	opt.Front.Listen = cmp.Or(d.listen, net.JoinHostPort("127.0.0.1", port))
-	if len(opt.Front.Hosts) > 0 {
-		opt.Front.Hosts = append(slices.Clone(opt.Front.Hosts), "localhost", "127.0.0.1")
-	}
-	return opt
-}
-
-// tellSlow lets the log tell of requests that take long.
-func (d *dev) tellSlow(ctx context.Context) {
-	for node.Sleep(ctx, slow/4) == nil {
-		d.log.overdue()
-	}
-}
-
-// attend builds and activates what the folder holds, and again whenever it has
-// changed, until ctx ends. It reports whether the settings have changed.
-func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
-	began := time.Now()
-	sources, _ := build.Sources(d.app.Dir) // the build tells
-	for _, source := range sources {
-		d.waiting[source] = true
-	}
-	d.announced = false
-	err := d.round(ctx, n, nil, began)
-	d.announce(n)
-	for {
-		switch {
-		case ctx.Err() != nil:
-			return false
-		case errors.Is(err, errSettings):
-			return true
-		case err != nil:
-			d.log.mistakes(err)
-		}
-		changed, at, ended := d.files.next(ctx)
-		if ended != nil {
-			return false
-		}
-		err = d.round(ctx, n, changed, at)
-	}
-}
-
-// round brings what is served up to date with the folder, in which the files have
-// changed. On an error what was served stays.
-func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began time.Time) error {
-	if err := d.mark(changed); err != nil {
-		return err
-	}
-	latest, err := d.c.readApp(d.cmd)
-	switch {
-	case err != nil:
-		return err
-	case latest.Problems.HasErrors():
-		return invalidConfiguration(latest)
-	case !latest.Config.Equal(d.app.Config):
-		d.log.event(devEvent{Event: "settings"}, "the settings have changed: starting again")
-		return errSettings
-	}
-	s, sources, err := latest.Compile()
-	if err != nil {
-		return err
-	}
-	if err := d.build(ctx, s); err != nil {
-		return err
-	}
-	modules, err := runtime.ReadModules(latest.Dir)
-	if err != nil {
-		return err
-	}
-	now := &app.Content{App: runtime.App{Schema: s, Sources: sources, Modules: modules}}
-	if err := now.Activate(ctx, n.Runtime); err != nil {
-		return err
-	}
-	d.tellServing(n, now, changed, time.Since(began))
-	return nil
-}
-
-// mark notes which sources have to be built because of the files. The module of a
-// source that is gone goes too, if this run has made it.
-func (d *dev) mark(changed []string) error {
-	all, err := build.Sources(d.app.Dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range changed {
-		if name == config.FileName || name == typesName || strings.HasPrefix(name, "build/") || strings.HasSuffix(name, ".schema") {
-			continue
-		}
-		of := "handlers"
-		if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && slices.Contains(all, parts[0]+"/"+parts[1]) {
-			of = parts[0] + "/" + parts[1]
-		}
-		d.waiting[of] = true
-	}
-	for source, module := range d.built {
-		if !slices.Contains(all, source) {
-			d.remove(module)
-			delete(d.built, source)
-		}
-	}
-	removed, err := build.Clean(d.app.Dir) // what runs before this one have made
-	for _, module := range removed {
-		d.noteRemoved(module)
-	}
-	if err != nil {
-		return err
-	}
-	for source := range d.waiting {
-		if !slices.Contains(all, source) {
-			delete(d.waiting, source)
-		}
-	}
-	for _, source := range all { // one that has come, or whose module is gone
-		if module := d.built[source]; module == "" || !isFile(filepath.Join(d.app.Dir, module)) {
-			d.waiting[source] = true
-		}
-	}
-	return nil
-}
-
-func isFile(path string) bool {
-	_, there := stampOf(path)
-	return there
-}
-
-// remove removes a module that this run has made.
-func (d *dev) remove(module string) {
-	if err := os.Remove(filepath.Join(d.app.Dir, module)); err == nil {
-		d.noteRemoved(module)
-	}
-	d.files.ours(filepath.ToSlash(module))
-}
-
-// noteRemoved takes note of a module that was removed.
-func (d *dev) noteRemoved(module string) {
-	d.log.event(devEvent{Event: "removed", Module: filepath.ToSlash(module)}, "removed "+module+": what it was made of is gone")
-	d.files.ours(filepath.ToSlash(module))
-}
-
-// build builds the sources that wait for it.
-func (d *dev) build(ctx context.Context, s *schema.Schema) error {
-	if err := refreshTypes(d.app.Dir, s); err != nil {
-		return err
-	}
-	d.files.ours(typesName)
-	var handlers []string
-	for _, r := range s.Routes {
-		handlers = append(handlers, r.Handler)
-	}
-	name, err := d.app.Name(s)
-	if err != nil {
-		return err
-	}
-	if d.built["handlers"] != "" && (name != d.name || !slices.Equal(handlers, d.handlers)) {
-		d.waiting["handlers"] = true // what it is called, and which exports must be clear
-	}
-	if len(d.waiting) == 0 {
-		return nil
-	}
-	if folders := d.slowOnes(); len(folders) > 0 {
-		d.log.event(devEvent{Event: "building", Changed: folders}, "building "+strings.Join(folders, ", "))
-	}
-	_, doubts, err := build.Build(ctx, build.Options{
-		Dir: d.app.Dir, Name: name, Handlers: handlers, CacheDir: engineCache(),
-		Only: func(source string) bool { return d.waiting[source] },
-		Log: func(text string) {
-			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, "log: "+harmless(text))
-		},
-		MemoryBytes: d.app.Config.Runtime.Sandbox.MemoryBytes,
-		Built:       d.noteBuilt, Removed: d.noteRemoved,
-	})
-	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
-		return &console.Problems{What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List}
-	}
-	if err != nil && !errors.Is(err, build.ErrNothing) {
-		return err
-	}
-	if doubts != nil {
-		d.log.doubts(doubts.Sources, doubts.List)
-	}
-	d.name, d.handlers = name, handlers
-	return nil
-}
-
-// slowOnes are the sources to be built that other tools take their time with.
-func (d *dev) slowOnes() (folders []string) {
-	for source := range d.waiting {
-		if source != "handlers" {
-			folders = append(folders, source)
-		}
-	}
-	slices.Sort(folders)
-	return folders
-}
-
-// noteBuilt takes note of a module that was made.
-func (d *dev) noteBuilt(m *build.Module) {
-	source := "handlers"
-	if len(m.Sources) == 1 && d.waiting[m.Sources[0]] {
-		source = m.Sources[0]
-	} else {
-		d.files.also = nil
-		for _, file := range m.Sources {
-			if !strings.HasPrefix(file, "handlers/") {
-				d.files.also = append(d.files.also, file)
-				d.files.ours(file)
-			}
-		}
-	}
-	delete(d.waiting, source)
-	d.built[source] = m.File
-	file := filepath.ToSlash(m.File)
-	d.files.ours(file)
-	d.log.event(devEvent{Event: "built", Module: file, Bytes: m.Bytes, Seconds: m.Took.Seconds()},
-		fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
-}
-
-// announce says where the server listens, once the first build is behind it.
-func (d *dev) announce(n *node.Node) {
-	if d.announced {
-		return
-	}
-	d.announced = true
-	if d.c.JSON {
-		d.log.event(devEvent{Event: "listening", URL: n.Local.URL}, "")
-		return
-	}
-	_ = d.c.SayListening(n.Local.URL) // a terminal that is gone ends nothing
-}
-
-// tellServing says what is served now, and how to call it where that has changed.
-func (d *dev) tellServing(n *node.Node, now *app.Content, changed []string, took time.Duration) {
-	d.announce(n)
-	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
-	if len(changed) > 0 {
-		text = someOf(changed) + " changed: " + text
-	}
-	d.log.event(devEvent{
-		Event: "serving", Changed: changed, Routes: len(now.Schema.Routes), Seconds: took.Seconds(), URL: n.Local.URL,
-	}, text)
-	var rows [][]string
-	for _, r := range now.Schema.Routes {
-		rows = append(rows, []string{r.Method, n.Local.URL + r.Path, r.Handler, r.Auth.String()})
-	}
-	if d.c.JSON || slices.EqualFunc(rows, d.routes, slices.Equal) {
-		return
-	}
-	d.routes = rows
-	_ = d.c.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route") // a terminal that is gone ends nothing
-	for _, line := range d.credentials(now.Schema) {
-		d.c.Say("hint: ", line)
-	}
-}
-
-// credentials tells how to get what the routes ask for.
-func (d *dev) credentials(s *schema.Schema) (lines []string) {
-	where := ""
+// globalFlags returns the global flags of the command line, as a shell reads them.
+func (c *cli) globalFlags(cmd *cobra.Command) (text string) {
 	for _, flag := range []string{"app", "data", "config"} {
-		value := map[string]string{"app": d.c.app, "data": d.c.data, "config": d.c.configFile}[flag]
-		if value != "" && value != d.cmd.Flag(flag).DefValue {
-			where += " --" + flag + " " + shellWord(value)
+		value := map[string]string{"app": c.app, "data": c.data, "config": c.configFile}[flag]
+		if value != "" && value != cmd.Flag(flag).DefValue {
+			text += " --" + flag + " " + shellWord(value)
 		}
 	}
-	scopes, sessions := map[string]bool{}, false
-	for _, r := range s.Routes {
-		for _, scope := range r.Auth.Scopes {
-			scopes[scope] = true
-		}
-		sessions = sessions || r.Auth.Session
-	}
-	for _, scope := range slices.Sorted(maps.Keys(scopes)) {
-		lines = append(lines, "a key: runner api-keys create --scope "+scope+" --name dev"+where)
-	}
-	if sessions && s.Auth.Cookie != nil {
-		lines = append(lines, "a session: runner sessions create --user me"+where)
-	}
-	return lines
+	return text
 }
 
 // shellWord writes a word as a shell reads it.
 func shellWord(word string) string {
-	if notInNames.MatchString(strings.ReplaceAll(word, "/", "")) || word == "" {
+	if notInWords.MatchString(strings.ReplaceAll(word, "/", "")) || word == "" {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return word
 }
+
+var notInWords = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/schema/syntax"
@@ -142,7 +143,7 @@ func (c *cli) deliver(file string, old, formatted []byte, check, show bool) erro
 	case show:
 		return c.printDiff(file, old, formatted)
 	case !check:
-		if err := writeFile(file, formatted); err != nil {
+		if err := app.WriteFile(file, formatted); err != nil {
 			return err
 		}
 	}

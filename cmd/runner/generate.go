@@ -3,17 +3,14 @@ package main
 import (
 	"encoding/json"
 	"net/url"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/generate"
 	"runner.example/internal/console"
 	"runner.example/schema"
-	"runner.example/sdk/typescript"
 )
 
 const generateTypesHelp = `Write what editors and type checkers need to know of an app to its folder types:
@@ -47,9 +44,9 @@ func (c *cli) generateTypesCommand() *cobra.Command {
 			}
 			var written []string
 			if out != "" {
-				written, err = []string{out}, writeIfChanged(out, generate.TypeScript(s))
+				written, err = []string{out}, app.WriteIfChanged(out, generate.TypeScript(s))
 			} else {
-				written, err = writeTypes(a.Dir, s)
+				written, err = app.WriteTypes(a.Dir, s)
 			}
 			if err != nil {
 				return err
@@ -139,7 +136,7 @@ func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text f
 	made := text(s)
 	switch {
 	case out != "":
-		if err := writeIfChanged(out, made); err != nil {
+		if err := app.WriteIfChanged(out, made); err != nil {
 			return err
 		}
 		if c.JSON {
@@ -150,56 +147,4 @@ func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text f
 		return c.PrintJSON(string(made))
 	}
 	return c.Print(string(made))
-}
-
-// writeTypes writes the folder types of an app, and gives its files. Those that are
-// as they should be are not touched.
-func writeTypes(dir string, s *schema.Schema) (written []string, err error) {
-	files, err := typeFiles(s)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		path := filepath.Join(dir, filepath.FromSlash(f.name))
-		if err := writeIfChanged(path, f.text); err != nil {
-			return nil, err
-		}
-		written = append(written, path)
-	}
-	return written, nil
-}
-
-// typeFiles are the files of the folder types.
-func typeFiles(s *schema.Schema) (files []appFile, err error) {
-	files = append(files, appFile{"types/schema.d.ts", generate.TypeScript(s)})
-	for _, name := range []string{"sdk", "globals"} {
-		text, err := typescript.Declarations.ReadFile(strings.Replace(name, "sdk", "index", 1) + ".d.ts")
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, appFile{"types/runner-" + name + ".d.ts", text})
-	}
-	return files, nil
-}
-
-// refreshTypes writes the folder types of an app whose handlers are written in
-// TypeScript, or in JavaScript that a type checker is to look at.
-func refreshTypes(dir string, s *schema.Schema) error {
-	entries, err := os.ReadDir(filepath.Join(dir, "handlers"))
-	if err != nil {
-		return nil // there are none
-	}
-	wanted := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return slices.Contains([]string{".ts", ".mts", ".cts", ".tsx"}, filepath.Ext(e.Name()))
-	})
-	for _, config := range []string{"tsconfig.json", "jsconfig.json"} {
-		if _, err := os.Stat(filepath.Join(dir, config)); err == nil {
-			wanted = true
-		}
-	}
-	if !wanted {
-		return nil
-	}
-	_, err = writeTypes(dir, s)
-	return err
 }

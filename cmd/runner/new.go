@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
@@ -106,15 +107,15 @@ func (c *cli) makeApp(dir string, l *language) error {
 	}
 	var written []string
 	for _, f := range files {
-		path := filepath.Join(dir, filepath.FromSlash(f.name))
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if _, err := os.Lstat(path); err == nil { // one that may stay
-			c.Say("", "left "+path+" as it is"+staying[f.name])
+			c.Say("", "left "+path+" as it is"+staying[f.Name])
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("make the app: %w", err)
 		}
-		if err := os.WriteFile(path, f.text, 0o644); err != nil {
+		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
 			return fmt.Errorf("make the app: %w", err)
 		}
 		written = append(written, path)
@@ -137,7 +138,7 @@ func (c *cli) makeApp(dir string, l *language) error {
 var staying = map[string]string{"README.md": "", ".gitignore": ": data/ and build/ belong in it"}
 
 // inTheWay refuses a folder in which a new app would mix with what is there.
-func inTheWay(dir string, files []appFile) error {
+func inTheWay(dir string, files []app.File) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -148,8 +149,8 @@ func inTheWay(dir string, files []appFile) error {
 	for _, entry := range entries {
 		name := entry.Name()
 		_, stays := staying[name]
-		if !stays && (filepath.Ext(name) == ".schema" || slices.ContainsFunc(files, func(f appFile) bool {
-			top, _, _ := strings.Cut(f.name, "/")
+		if !stays && (filepath.Ext(name) == ".schema" || slices.ContainsFunc(files, func(f app.File) bool {
+			top, _, _ := strings.Cut(f.Name, "/")
 			return top == name
 		})) {
 			return console.Invalid("folder %q holds %s already: choose another one", dir, name)
@@ -158,13 +159,8 @@ func inTheWay(dir string, files []appFile) error {
 	return nil
 }
 
-type appFile struct {
-	name string
-	text []byte
-}
-
 // appFiles are the files of an app of that name.
-func (l *language) appFiles(name string) (files []appFile, err error) {
+func (l *language) appFiles(name string) (files []app.File, err error) {
 	for _, part := range l.parts {
 		if files, err = appendFiles(files, templates, "template/"+part, ""); err != nil {
 			return nil, err
@@ -172,17 +168,17 @@ func (l *language) appFiles(name string) (files []appFile, err error) {
 	}
 	for i := range files {
 		f := &files[i]
-		f.name = strings.TrimSuffix(f.name, ".tmpl")
-		switch f.name {
+		f.Name = strings.TrimSuffix(f.Name, ".tmpl")
+		switch f.Name {
 		case "gitignore":
-			f.name = ".gitignore"
+			f.Name = ".gitignore"
 		case "app.schema":
-			f.name = name + ".schema"
-			f.text = bytes.ReplaceAll(f.text, []byte("app hello\n"), []byte("app "+name+"\n"))
-			f.text = bytes.ReplaceAll(f.text, []byte(`"hello.greetings"`), []byte(`"`+name+`.greetings"`))
+			f.Name = name + ".schema"
+			f.Text = bytes.ReplaceAll(f.Text, []byte("app hello\n"), []byte("app "+name+"\n"))
+			f.Text = bytes.ReplaceAll(f.Text, []byte(`"hello.greetings"`), []byte(`"`+name+`.greetings"`))
 		case "README.md":
-			f.text = bytes.ReplaceAll(f.text, []byte("# hello\n"), []byte("# "+name+"\n"))
-			f.text = bytes.ReplaceAll(f.text, []byte("hello.schema"), []byte(name+".schema"))
+			f.Text = bytes.ReplaceAll(f.Text, []byte("# hello\n"), []byte("# "+name+"\n"))
+			f.Text = bytes.ReplaceAll(f.Text, []byte("hello.schema"), []byte(name+".schema"))
 		}
 	}
 	if l.sdk != nil {
@@ -195,7 +191,7 @@ func (l *language) appFiles(name string) (files []appFile, err error) {
 // appendFiles adds the files below a folder under their names in it. Tests are left
 // out with what they need, but for those of templates: an app is not asked to test
 // its SDK.
-func appendFiles(files []appFile, from fs.FS, root, prefix string) ([]appFile, error) {
+func appendFiles(files []app.File, from fs.FS, root, prefix string) ([]app.File, error) {
 	err := fs.WalkDir(from, root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -206,23 +202,23 @@ func appendFiles(files []appFile, from fs.FS, root, prefix string) ([]appFile, e
 			return nil
 		}
 		text, err := fs.ReadFile(from, path)
-		files = append(files, appFile{prefix + strings.TrimPrefix(strings.TrimPrefix(path, root), "/"), text})
+		files = append(files, app.File{Name: prefix + strings.TrimPrefix(strings.TrimPrefix(path, root), "/"), Text: text})
 		return err
 	})
 	return files, err
 }
 
 // typesOf are the files of the folder types of a new app.
-func typesOf(files []appFile) ([]appFile, error) {
+func typesOf(files []app.File) ([]app.File, error) {
 	for _, f := range files {
-		if !strings.HasSuffix(f.name, ".schema") {
+		if !strings.HasSuffix(f.Name, ".schema") {
 			continue
 		}
-		s, found := compiler.Compile([]diag.Source{{Name: f.name, Text: f.text}}, compiler.Options{})
+		s, found := compiler.Compile([]diag.Source{{Name: f.Name, Text: f.Text}}, compiler.Options{})
 		if s == nil {
 			panic("BUG: the schema of a new app: " + found.Sorted()[0].String())
 		}
-		return typeFiles(s)
+		return app.TypeFiles(s)
 	}
 	return nil, nil
 }

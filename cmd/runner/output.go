@@ -37,7 +37,7 @@ func (c *cli) tell(err error) (status int, hint string) {
 		c.Say("error: ", m.What)
 		return console.StatusInvalid, ""
 	}
-	c.Say("error: ", TextOf(err))
+	c.Say("error: ", console.TextOf(err))
 	status = console.StatusFailed
 	if errors.Is(err, store.ErrDamaged) {
 		return console.StatusInvalid, "keep the data folder as it is, and restore a backup into a new one; `runner store salvage` writes out what can be read"
@@ -51,16 +51,6 @@ func (c *cli) tell(err error) (status int, hint string) {
 		hint = "run the command as the user that the file or folder belongs to, or change its mode"
 	}
 	return status, hint
-}
-
-// textOf is what people are told. A fault that says enough keeps its cause to
-// itself: the server, which tells no cause over the socket, answers in the same
-// words.
-func TextOf(err error) string {
-	if f, ok := err.(*fault.Fault); ok && f.Detail != "" {
-		return f.Detail
-	}
-	return err.Error()
 }
 
 func isFailure(err error) bool {

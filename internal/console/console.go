@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 )
 
 // Console is where a command writes. Its methods may be called by one goroutine at a time.
@@ -108,4 +110,41 @@ func (c *Console) SayListening(url string) error {
 		return c.Print(fmt.Sprintf("{\"url\": %q}\n", url))
 	}
 	return c.Print("listening on " + url + "\n")
+}
+
+// Harmless returns text without terminal control characters; line ends and tabs are kept.
+func Harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+// FewOf names the first of several source files, those of packages last.
+func FewOf(sources []string) string {
+	const most = 3
+	var own, packages []string
+	for _, source := range sources {
+		if strings.HasPrefix(source, "node_modules/") {
+			packages = append(packages, source)
+		} else {
+			own = append(own, source)
+		}
+	}
+	all := append(own, packages...)
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %s", strings.Join(all[:most], ", "), Plural(len(all)-most, "other file"))
+}
+
+// TextOf returns the text of an error for people: of a fault its detail without the cause, as
+// the server sends it over the admin socket.
+func TextOf(err error) string {
+	if f, ok := err.(*fault.Fault); ok && f.Detail != "" {
+		return f.Detail
+	}
+	return err.Error()
 }

@@ -1,4 +1,4 @@
-package main
+package dev
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -76,7 +75,7 @@ const slow = 2 * time.Second
 // them go to stdout, what else the runner has to say goes to stderr; with --json
 // everything goes to stdout. Both are redacted. It may be used by any goroutine.
 type devLog struct {
-	c   *cli
+	opt Options
 	out io.Writer
 	dir string // of the app, whose source lines are shown
 	*devState
@@ -89,8 +88,8 @@ type devState struct {
 	open map[string]*devAnswer
 }
 
-func newDevLog(c *cli, dir string) *devLog {
-	return &devLog{c: c, out: telemetry.NewRedactor(c.Stdout, c.secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
+func newDevLog(opt Options, dir string) *devLog {
+	return &devLog{opt: opt, out: telemetry.NewRedactor(opt.Console.Stdout, opt.Secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
 }
 
 // Enabled implements slog.Handler: what is not told is decided by where it is from.
@@ -154,14 +153,14 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		a.refused = a.refused || r.Message == "request refused"
 		return nil
 	case text("source") == "guest":
-		return l.tell(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+harmless(r.Message))
+		return l.tell(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+console.Harmless(r.Message))
 	case r.Level >= slog.LevelWarn:
 		message := said(r.Message, attrs)
 		kind := "warning: "
 		if r.Level >= slog.LevelError {
 			kind = "error: "
 		}
-		return l.tell(devEvent{Event: "log", Level: level, Message: message}, kind+harmless(message))
+		return l.tell(devEvent{Event: "log", Level: level, Message: message}, kind+console.Harmless(message))
 	}
 	return nil
 }
@@ -212,16 +211,16 @@ func (l *devLog) event(e devEvent, text string) {
 
 // tell writes an event, or its text as a line of the program's.
 func (l *devLog) tell(e devEvent, text string) error {
-	if l.c.JSON {
+	if l.opt.Console.JSON {
 		return l.object(e)
 	}
 	if text != "" {
 		kind, rest, _ := strings.Cut(text, ": ")
 		switch kind {
 		case "error", "warning", "log", "hint":
-			l.c.Say(kind+": ", rest)
+			l.opt.Console.Say(kind+": ", rest)
 		default:
-			l.c.Say("", text)
+			l.opt.Console.Say("", text)
 		}
 	}
 	return nil
@@ -245,7 +244,7 @@ func stampText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.
 
 // request writes one request with what was said during it.
 func (l *devLog) request(at time.Time, a *devAnswer) error {
-	if l.c.JSON {
+	if l.opt.Console.JSON {
 		return l.object(devEvent{Time: stampText(at), Event: "request", Seconds: a.took.Seconds(), Request: a})
 	}
 	var out strings.Builder
@@ -265,7 +264,7 @@ func (l *devLog) request(at time.Time, a *devAnswer) error {
 		under(a.Detail)
 	}
 	if len(a.Errors) > 0 {
-		under(harmless(string(a.Errors)))
+		under(console.Harmless(string(a.Errors)))
 	}
 	_, err := io.WriteString(l.out, out.String())
 	return err
@@ -291,7 +290,7 @@ func (l *devLog) headline(a *devAnswer) string {
 	if a.Code != "" {
 		code = " " + a.Code
 	}
-	return fmt.Sprintf("%-6s %s %s%s %s %s", a.Method, harmless(a.Path), l.paint(color, strconv.Itoa(a.Status)), code,
+	return fmt.Sprintf("%-6s %s %s%s %s %s", a.Method, console.Harmless(a.Path), l.paint(color, strconv.Itoa(a.Status)), code,
 		a.took.Round(10*time.Microsecond), l.paint("2", a.RequestID))
 }
 
@@ -302,7 +301,7 @@ func (l *devLog) line(line devLine) string {
 			return text
 		}
 	}
-	text := harmless(strings.ReplaceAll(line.Text, `\n`, "\n"))
+	text := console.Harmless(strings.ReplaceAll(line.Text, `\n`, "\n"))
 	switch line.Level {
 	case "info":
 		return text
@@ -332,7 +331,7 @@ func (l *devLog) withSource(text string) (string, bool) {
 	list.Errorf("", at, "%s", text)
 	var out strings.Builder
 	show := diag.Print
-	if l.c.ColorOut {
+	if l.opt.Console.ColorOut {
 		show = diag.PrintColor
 	}
 	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list) != nil {
@@ -347,12 +346,12 @@ func (l *devLog) mistakes(err error) {
 	defer l.mu.Unlock()
 	hint := ""
 	for _, one := range console.Parts(err) {
-		if !l.c.JSON {
-			_, h := l.c.tell(one)
+		if !l.opt.Console.JSON {
+			_, h := l.opt.Tell(one)
 			hint = h
 			continue
 		}
-		e := devEvent{Event: "failed", Message: TextOf(one)}
+		e := devEvent{Event: "failed", Message: console.TextOf(one)}
 		if m, ok := errors.AsType[*console.Problems](one); ok {
 			e.Event, e.Message, e.List = "mistakes", m.What, m.List
 		} else if f, ok := errors.AsType[*console.Failure](one); ok {
@@ -361,7 +360,7 @@ func (l *devLog) mistakes(err error) {
 		_ = l.object(e) // a terminal that is gone ends nothing
 	}
 	if hint != "" {
-		l.c.Say("hint: ", hint)
+		l.opt.Console.Say("hint: ", hint)
 	}
 }
 
@@ -369,26 +368,16 @@ func (l *devLog) mistakes(err error) {
 func (l *devLog) doubts(sources []diag.Source, list diag.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.c.JSON {
+	if l.opt.Console.JSON {
 		_ = l.object(devEvent{Event: "mistakes", Message: console.Counted(list), List: list})
 		return
 	}
-	_ = l.c.PrintDiagnostics(l.c.Stderr, sources, list) // a terminal that is gone ends nothing
+	_ = l.opt.Console.PrintDiagnostics(l.opt.Console.Stderr, sources, list) // a terminal that is gone ends nothing
 }
 
 func (l *devLog) paint(color, text string) string {
-	if !l.c.ColorOut {
+	if !l.opt.Console.ColorOut {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
-}
-
-// harmless is text without what could steer a terminal; lines stay lines.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

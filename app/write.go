@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bytes"
@@ -12,11 +12,11 @@ import (
 	"runner.example/internal/console"
 )
 
-// writeFile gives a file its text, in one step where it is a regular file, which keeps
+// WriteFile gives a file its text, in one step where it is a regular file, which keeps
 // its mode, or a new one, which has what the umask leaves. Links stay and are followed.
 // What is no regular file, such as a pipe or a device, stays what it is and is written
 // to.
-func writeFile(path string, text []byte) error {
+func WriteFile(path string, text []byte) error {
 	err := writeTo(path, text)
 	if err != nil {
 		return fmt.Errorf("write %q: %w", path, err)
@@ -58,9 +58,9 @@ func writeTo(path string, text []byte) error {
 	return os.Rename(name, path)
 }
 
-// writeIfChanged writes a file and the folders that it needs. A regular file that has
+// WriteIfChanged writes a file and the folders that it needs. A regular file that has
 // the text already is left alone.
-func writeIfChanged(path string, text []byte) error {
+func WriteIfChanged(path string, text []byte) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir(), os.IsPathSeparator(path[len(path)-1]):
@@ -74,5 +74,5 @@ func writeIfChanged(path string, text []byte) error {
 			return fmt.Errorf("write %q: %w", path, err)
 		}
 	}
-	return writeFile(path, text)
+	return WriteFile(path, text)
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"io/fs"
@@ -25,7 +25,7 @@ func TestANewFileHasTheModeThatTheUmaskLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		for path, want := range map[string]fs.FileMode{filepath.Join(dir, want.String()): want, link: want, kept: 0o604} {
-			if err := writeFile(path, []byte("text")); err != nil {
+			if err := WriteFile(path, []byte("text")); err != nil {
 				t.Fatal(err)
 			}
 			if info, err := os.Stat(path); err != nil || info.Mode() != want {
