@@ -133,10 +133,10 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	}
 	x.status = status
 	r := &x.ctx.Response
-	r.SkipBody = x.headOnly
+	r.SkipBody = x.framing.headOnly
 	r.Header.SetStatusCode(status)
 	r.Header.SetBytesV("X-Request-Id", x.id[:])
-	if x.headOnly && !bodyless(status) {
+	if x.framing.headOnly && !bodyless(status) {
 		r.Header.SetContentLength(0) // stands when there is no body to count
 	}
 	if x.Private {

@@ -23,6 +23,14 @@ var (
 	errChunk  = fault.New(fault.InvalidRequest, "the chunks of the body are not as RFC 9112 has them, or have long extensions")
 )
 
+// requestBody is the body of a request.
+type requestBody struct {
+	bytes           []byte
+	begun, done     bool
+	expectsContinue bool  // the client waits for 100 Continue
+	claimed         int64 // bytes of the server's memory for large bodies
+}
+
 // ReadBody reads the body to its end into Request.Body: the exact bytes, never
 // inflated. One of more than limit bytes is fault.BodyTooLarge, when its length
 // was announced before any of it is read; one that comes too slowly
@@ -30,26 +38,26 @@ var (
 // for it is told to go on (100 Continue) only from here. After an error the
 // request can only be refused, and the connection will be closed.
 func (x *Exchange) ReadBody(limit int64) error {
-	if x.bodyDone {
-		x.Request.Body = x.body // something else may have stood there
+	if x.body.done {
+		x.Request.Body = x.body.bytes // something else may have stood there
 		return nil
 	}
-	if x.length > limit {
+	if x.framing.length > limit {
 		return tooLarge(limit)
 	}
-	x.bodyBegun = true
-	x.body = x.body[:0]
+	x.body.begun = true
+	x.body.bytes = x.body.bytes[:0]
 	var f *fault.Fault
-	if x.chunked {
+	if x.framing.chunked {
 		f = x.readChunks(limit)
 	} else {
-		f = x.readBytes(x.length)
+		f = x.readBytes(x.framing.length)
 	}
 	if f != nil {
 		return f
 	}
-	x.bodyDone = true
-	x.Request.Body = x.body
+	x.body.done = true
+	x.Request.Body = x.body.bytes
 	return nil
 }
 
@@ -60,22 +68,22 @@ func tooLarge(limit int64) *fault.Fault {
 // readBytes appends n more bytes to the body.
 func (x *Exchange) readBytes(n int64) *fault.Fault {
 	for n > 0 {
-		if len(x.body) == cap(x.body) {
-			room := max(int64(cap(x.body)), min(n, firstBodyBytes))
+		if len(x.body.bytes) == cap(x.body.bytes) {
+			room := max(int64(cap(x.body.bytes)), min(n, firstBodyBytes))
 			room = min(room, n)
 			if !x.claim(room) {
 				return errBodies
 			}
-			grown := make([]byte, len(x.body), int64(len(x.body))+room)
-			copy(grown, x.body)
-			x.body = grown
+			grown := make([]byte, len(x.body.bytes), int64(len(x.body.bytes))+room)
+			copy(grown, x.body.bytes)
+			x.body.bytes = grown
 		}
-		free := x.body[len(x.body):cap(x.body)]
+		free := x.body.bytes[len(x.body.bytes):cap(x.body.bytes)]
 		got, f := x.readSome(free[:min(int64(len(free)), n)])
 		if f != nil {
 			return f
 		}
-		x.body = x.body[:len(x.body)+got]
+		x.body.bytes = x.body.bytes[:len(x.body.bytes)+got]
 		n -= int64(got)
 	}
 	return nil
@@ -83,10 +91,10 @@ func (x *Exchange) readBytes(n int64) *fault.Fault {
 
 // claim takes room for a body that grows; the first bytes of each are free.
 func (x *Exchange) claim(n int64) bool {
-	if int64(len(x.body))+n <= firstBodyBytes {
+	if int64(len(x.body.bytes))+n <= firstBodyBytes {
 		return true
 	}
-	x.claimed += n
+	x.body.claimed += n
 	return x.srv.bodies.Add(n) <= x.srv.opt.MaxBodyMemory
 }
 
@@ -121,7 +129,7 @@ func (x *Exchange) readChunks(limit int64) *fault.Fault {
 			return errChunk
 		case size == 0:
 			return x.skipTrailers()
-		case size > limit-int64(len(x.body)):
+		case size > limit-int64(len(x.body.bytes)):
 			return tooLarge(limit)
 		}
 		if f := x.readBytes(size); f != nil {
@@ -207,10 +215,10 @@ func (x *Exchange) readLine(limit int) ([]byte, *fault.Fault) {
 // The answer before it is on the wire by now: fasthttp keeps one back only
 // while it has read ahead, and the restatement ends where it ends.
 func (x *Exchange) sendContinue() *fault.Fault {
-	if !x.expectsContinue {
+	if !x.body.expectsContinue {
 		return nil
 	}
-	x.expectsContinue = false
+	x.body.expectsContinue = false
 	c := x.conn
 	err := c.SetWriteDeadline(time.Now().Add(x.srv.opt.WriteTimeout))
 	if err == nil {

@@ -170,16 +170,16 @@ func readFault(err error, part string) *fault.Fault {
 // finish ends the exchange on the wire: the body is over, or could be skipped,
 // or the connection is closed.
 func (c *conn) finish(x *Exchange) {
-	whole := x.framed && c.skipBody(x)
-	if whole && x.keepAlive && !c.gate.closing() {
-		if x.minor == 0 {
+	whole := x.framing.known && c.skipBody(x)
+	if whole && x.framing.keepAlive && !c.gate.closing() {
+		if x.framing.minor == 0 {
 			x.ctx.Response.Header.Set("Connection", "keep-alive")
 		}
 		return
 	}
 	// A caller who asked for the end sends no more. Another may: its next request
 	// can be on its way, or be here unread.
-	if !whole || c.r < c.w || x.keepAlive {
+	if !whole || c.r < c.w || x.framing.keepAlive {
 		c.linger.Store(true)
 	}
 	x.ctx.Response.SetConnectionClose()
@@ -189,12 +189,12 @@ func (c *conn) finish(x *Exchange) {
 // another request. It passes over a body that is here and waits for nothing.
 func (c *conn) skipBody(x *Exchange) bool {
 	switch {
-	case x.bodyDone:
+	case x.body.done:
 		return true
-	case x.bodyBegun || x.chunked || x.length > int64(c.w-c.r):
+	case x.body.begun || x.framing.chunked || x.framing.length > int64(c.w-c.r):
 		return false
 	}
-	c.r += int(x.length)
+	c.r += int(x.framing.length)
 	return true
 }
 

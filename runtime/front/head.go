@@ -121,9 +121,20 @@ func requestLineSize(line []byte, opt *Options) *fault.Fault {
 	return nil
 }
 
+// framing is what the head says about the message and its connection.
+type framing struct {
+	known      bool // it is known where the body ends
+	minor      byte // of the HTTP version
+	headOnly   bool // HEAD: no body in the answer
+	chunked    bool
+	length     int64 // of a body that is not chunked
+	keepAlive  bool
+	closeAsked bool
+}
+
 // takeHead makes the exchange own a whole head and reads it.
 func (x *Exchange) takeHead(b []byte) {
-	x.head = append(x.head[:0], b...)
+	x.headers.raw = append(x.headers.raw[:0], b...)
 	x.refusal = x.parse()
 }
 
@@ -131,21 +142,21 @@ func (x *Exchange) takeHead(b []byte) {
 // of it is whether the answer may have a body.
 func (x *Exchange) refuseHead(b []byte, refusal *fault.Fault) {
 	x.refusal = refusal
-	x.headOnly = bytes.HasPrefix(b, []byte("HEAD "))
+	x.framing.headOnly = bytes.HasPrefix(b, []byte("HEAD "))
 }
 
 func (x *Exchange) parse() *fault.Fault {
-	end := bytes.IndexByte(x.head, '\n')
-	if f := x.parseRequestLine(x.head[:end-1]); f != nil {
+	end := bytes.IndexByte(x.headers.raw, '\n')
+	if f := x.parseRequestLine(x.headers.raw[:end-1]); f != nil {
 		return f
 	}
-	if f := x.parseHeaders(x.head[end+1 : len(x.head)-2]); f != nil {
+	if f := x.parseHeaders(x.headers.raw[end+1 : len(x.headers.raw)-2]); f != nil {
 		return f
 	}
 	if f := x.parseFraming(); f != nil {
 		return f
 	}
-	x.framed = true
+	x.framing.known = true
 	x.makeRoom()
 	return x.parseQuery()
 }
@@ -156,7 +167,7 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 	if !found || !found2 || !isToken(method) || len(target) == 0 {
 		return errRequestLine
 	}
-	x.headOnly = string(method) == "HEAD"
+	x.framing.headOnly = string(method) == "HEAD"
 	if len(version) != len("HTTP/1.1") || string(version[:5]) != "HTTP/" ||
 		!isDigit(version[5]) || version[6] != '.' || !isDigit(version[7]) {
 		return errRequestLine
@@ -164,7 +175,7 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 	if version[5] != '1' || version[7] > '1' {
 		return errVersion
 	}
-	x.minor = version[7] - '0'
+	x.framing.minor = version[7] - '0'
 	if !served(method) {
 		return errMethod
 	}
@@ -208,7 +219,7 @@ func (x *Exchange) parseHeaders(b []byte) *fault.Fault {
 			return errHeaderValue
 		}
 		lowerInPlace(name)
-		x.lines = append(x.lines, abi.Pair{Name: name, Value: value})
+		x.headers.lines = append(x.headers.lines, abi.Pair{Name: name, Value: value})
 	}
 	return nil
 }
@@ -224,8 +235,8 @@ func (x *Exchange) parseFraming() *fault.Fault {
 		*field = value // not nil, even when empty
 		return true
 	}
-	x.keepAlive = x.minor == 1
-	for _, l := range x.lines {
+	x.framing.keepAlive = x.framing.minor == 1
+	for _, l := range x.headers.lines {
 		ok := true
 		switch string(l.Name) {
 		case "host":
@@ -257,19 +268,19 @@ func (x *Exchange) parseFraming() *fault.Fault {
 		if err != nil {
 			return errLength
 		}
-		x.length = n
+		x.framing.length = n
 	case encoding != nil:
-		if x.minor == 0 || !equalFold(encoding, "chunked") {
+		if x.framing.minor == 0 || !equalFold(encoding, "chunked") {
 			return errEncoding
 		}
-		x.chunked = true
+		x.framing.chunked = true
 	}
-	x.bodyDone = !x.chunked && x.length == 0
-	if expect != nil && x.minor == 1 {
+	x.body.done = !x.framing.chunked && x.framing.length == 0
+	if expect != nil && x.framing.minor == 1 {
 		if !equalFold(expect, "100-continue") {
 			return errExpect
 		}
-		x.expectsContinue = !x.bodyDone
+		x.body.expectsContinue = !x.body.done
 	}
 	return x.checkHost(host)
 }
@@ -281,9 +292,9 @@ func (x *Exchange) parseConnection(value []byte) {
 		option = trimBlanks(option)
 		switch {
 		case equalFold(option, "close"):
-			x.keepAlive, x.closeAsked = false, true
+			x.framing.keepAlive, x.framing.closeAsked = false, true
 		case equalFold(option, "keep-alive"):
-			x.keepAlive = !x.closeAsked
+			x.framing.keepAlive = !x.framing.closeAsked
 		}
 	}
 }
@@ -301,7 +312,7 @@ func parseLength(b []byte) (int64, error) {
 func (x *Exchange) checkHost(host []byte) *fault.Fault {
 	hosts := x.srv.opt.Hosts
 	switch {
-	case len(host) == 0 && (x.minor == 1 || len(hosts) > 0):
+	case len(host) == 0 && (x.framing.minor == 1 || len(hosts) > 0):
 		return errNoHost
 	case len(host) == 0:
 		return nil

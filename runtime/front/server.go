@@ -102,7 +102,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	x.ctx = ctx
 	s.run(x)
 	c.finish(x)
-	s.bodies.Add(-x.claimed)
+	s.bodies.Add(-x.body.claimed)
 	x.freeMemory()
 	x.reset()
 	s.pool.Put(x)
@@ -119,7 +119,7 @@ func (s *Server) run(x *Exchange) {
 		}
 	}()
 	if x.refusal != nil {
-		if x.framed && s.opt.BeforeRefusal != nil {
+		if x.framing.known && s.opt.BeforeRefusal != nil {
 			s.opt.BeforeRefusal(x)
 		}
 		x.Refuse(x.refusal, Extra{})

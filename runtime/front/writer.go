@@ -64,7 +64,7 @@ func (b *answerBody) Close() error {
 // sendBody makes body, which belongs to the connection then, that of the answer.
 func (c *conn) sendBody(x *Exchange, body []byte) {
 	x.ctx.Response.SetBodyStream((*answerBody)(c), len(body)) // which ends what was there
-	if x.headOnly {
+	if x.framing.headOnly {
 		return
 	}
 	address := c.peer

@@ -1,0 +1,215 @@
+package front
+
+import (
+	"bytes"
+
+	"runner.example/hostabi/abi"
+)
+
+// headers are the header lines of a request, and what the handler sees of them.
+type headers struct {
+	raw   []byte     // a copy of the head; lines point into it
+	lines []abi.Pair // as they arrived, names in lower case
+	arena []byte     // decoded query pairs and joined lines
+
+	strip       bool   // StripCredentials was called
+	stripCookie string // with the name of this cookie
+}
+
+// Header gives the value of the last line of that name, in small letters, as it
+// came, and how many there are. The value belongs to the exchange.
+func (x *Exchange) Header(name string) (value []byte, lines int) {
+	for _, l := range x.headers.lines {
+		if string(l.Name) == name {
+			value, lines = l.Value, lines+1
+		}
+	}
+	return value, lines
+}
+
+// Cookie gives the value of the last cookie of that name (RFC 6265, section
+// 4.2), case and all, and how many there are. The value belongs to the exchange.
+func (x *Exchange) Cookie(name string) (value []byte, count int) {
+	for _, l := range x.headers.lines {
+		if string(l.Name) != "cookie" || !bytes.Contains(l.Value, []byte(name)) {
+			continue
+		}
+		for cookie := range bytes.SplitSeq(l.Value, []byte{';'}) {
+			if n, v := splitCookie(cookie); string(n) == name {
+				value, count = v, count+1
+			}
+		}
+	}
+	return value, count
+}
+
+// splitCookie gives name and value of one cookie. Cookie and joinCookies must
+// not differ in what they take for the session's.
+func splitCookie(cookie []byte) (name, value []byte) {
+	name, value, _ = bytes.Cut(cookie, []byte{'='})
+	return trimBlanks(name), trimBlanks(value)
+}
+
+// StripCredentials keeps Authorization, X-API-Key and the cookie of that name
+// (empty: no cookie) out of Request.Headers. It is called before BuildHeaders, on
+// every route that looks at credentials.
+func (x *Exchange) StripCredentials(sessionCookie string) {
+	x.headers.strip, x.headers.stripCookie = true, sessionCookie
+}
+
+// makeRoom readies the arena for the query and the headers. Both only shrink
+// what they take from the head, but for a ", " between joined lines; with the
+// room made once, nothing moves under the pairs.
+func (x *Exchange) makeRoom() {
+	room := len(x.headers.raw) + 2*len(x.headers.lines)
+	if cap(x.headers.arena) < room {
+		x.headers.arena = make([]byte, 0, room)
+	}
+	x.headers.arena = x.headers.arena[:0]
+}
+
+// BuildHeaders fills Request.Headers: lines of one name are joined at the place
+// of the first of them.
+func (x *Exchange) BuildHeaders() {
+	x.Request.Headers = x.Request.Headers[:0]
+	for i, l := range x.headers.lines {
+		if x.seenBefore(i) || x.hidden(l.Name) {
+			continue
+		}
+		value := l.Value
+		switch {
+		case string(l.Name) == "cookie":
+			if value = x.joinCookies(i); len(value) == 0 {
+				continue
+			}
+		case x.repeated(i):
+			value = x.joinLines(i)
+		}
+		x.Request.Headers = append(x.Request.Headers, abi.Pair{Name: l.Name, Value: value})
+	}
+}
+
+func (x *Exchange) seenBefore(i int) bool {
+	for _, l := range x.headers.lines[:i] {
+		if bytes.Equal(l.Name, x.headers.lines[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *Exchange) repeated(i int) bool {
+	for _, l := range x.headers.lines[i+1:] {
+		if bytes.Equal(l.Name, x.headers.lines[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// joinLines appends the values of all lines with the name of line i.
+func (x *Exchange) joinLines(i int) []byte {
+	start := len(x.headers.arena)
+	for _, l := range x.headers.lines[i:] {
+		if bytes.Equal(l.Name, x.headers.lines[i].Name) {
+			x.appendJoined(start, ", ", l.Value)
+		}
+	}
+	return x.headers.arena[start:len(x.headers.arena):len(x.headers.arena)]
+}
+
+// joinCookies does the same for cookies, which may lose the session's.
+func (x *Exchange) joinCookies(i int) []byte {
+	start := len(x.headers.arena)
+	for _, l := range x.headers.lines[i:] {
+		if string(l.Name) != "cookie" {
+			continue
+		}
+		if x.headers.stripCookie == "" || !bytes.Contains(l.Value, []byte(x.headers.stripCookie)) {
+			x.appendJoined(start, "; ", l.Value)
+			continue
+		}
+		for cookie := range bytes.SplitSeq(l.Value, []byte{';'}) {
+			cookie = trimBlanks(cookie)
+			if name, _ := splitCookie(cookie); string(name) != x.headers.stripCookie {
+				x.appendJoined(start, "; ", cookie)
+			}
+		}
+	}
+	return x.headers.arena[start:len(x.headers.arena):len(x.headers.arena)]
+}
+
+func (x *Exchange) appendJoined(start int, between string, value []byte) {
+	if len(x.headers.arena) > start {
+		x.headers.arena = append(x.headers.arena, between...)
+	}
+	x.headers.arena = append(x.headers.arena, value...)
+}
+
+// hidden says whether the handler does not see headers of this name.
+func (x *Exchange) hidden(name []byte) bool {
+	switch string(name) {
+	case "connection", "keep-alive", "proxy-authenticate", "proxy-authorization",
+		"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
+		return true
+	case "authorization", "x-api-key":
+		return x.headers.strip
+	}
+	return isReserved(name) || x.hasTwin(name) || x.connectionNames(name)
+}
+
+// isReserved takes x-runner-… for ours, with whatever stands for its dashes.
+func isReserved(name []byte) bool {
+	const ours = "x-runner-"
+	if len(name) < len(ours) {
+		return false
+	}
+	for i := range len(ours) {
+		if name[i] != ours[i] && (ours[i] != '-' || name[i] != '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// hasTwin says whether the name has a _ where another has a -: servers behind
+// servers are known to take one for the other.
+func (x *Exchange) hasTwin(name []byte) bool {
+	if bytes.IndexByte(name, '_') < 0 {
+		return false
+	}
+	for _, l := range x.headers.lines {
+		if isTwin(name, l.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func isTwin(name, other []byte) bool {
+	if len(name) != len(other) || bytes.Equal(name, other) {
+		return false
+	}
+	for i, c := range name {
+		if c != other[i] && (c != '_' || other[i] != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// connectionNames says whether Connection declares the header to be of this
+// hop alone.
+func (x *Exchange) connectionNames(name []byte) bool {
+	for _, l := range x.headers.lines {
+		if string(l.Name) != "connection" {
+			continue
+		}
+		for option := range bytes.SplitSeq(l.Value, []byte{','}) {
+			if option = trimBlanks(option); len(option) == len(name) && bytes.EqualFold(option, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
