@@ -23,19 +23,19 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// app is the folder a command works on, with its configuration read.
+// App is an app directory with its configuration.
 type App struct {
 	Dir    string
 	Config *config.Config
-	// data is the data folder.
+	// Data is the data directory.
 	Data string
-	// doubts is what was found in the configuration. With an error in it compile
-	// finds no schema, and settings with a mistake have their defaults.
+	// Problems are the diagnostics of the configuration. With an error in it Compile fails,
+	// and settings with an error have their defaults.
 	Problems diag.List
 }
 
-// keystoreOptions are what the settings say to the keystore. The path of the pepper is
-// as seen from here, empty when the keystore is to choose it.
+// KeystoreOptions returns the options of the keystore. The path of the pepper is relative
+// to the working directory, or empty for the default.
 func (a *App) KeystoreOptions() keystore.Options {
 	opt := a.Config.Keystore
 	if path := opt.PepperFile; path != "" && !filepath.IsAbs(path) {
@@ -45,8 +45,8 @@ func (a *App) KeystoreOptions() keystore.Options {
 	return opt
 }
 
-// compile reads and checks the schema. When the schema or the configuration has
-// errors, the error tells those of both.
+// Compile reads and checks the schema. The error has all errors of schema and
+// configuration.
 func (a *App) Compile() (*schema.Schema, []diag.Source, error) {
 	s, sources, found, err := a.Check()
 	bad := a.Problems.HasErrors()
@@ -69,14 +69,14 @@ func (a *App) Compile() (*schema.Schema, []diag.Source, error) {
 	return nil, nil, &console.Problems{What: what + console.Counted(found), Sources: sources, List: found}
 }
 
-// look reads and checks the schema, and finds what there is to say about it. A
-// schema with errors is nil; an error means that none can be read at all.
+// Check reads and checks the schema and returns all diagnostics. A schema with errors is
+// nil; an error means that no schema can be read.
 func (a *App) Check() (*schema.Schema, []diag.Source, diag.List, error) {
 	sources, err := syntax.Load(a.Dir)
 	if err != nil {
 		f := &console.Failure{Status: console.StatusInvalid, Err: err}
 		if _, none := syntax.Files(a.Dir); none != nil && !errors.Is(none, fs.ErrPermission) {
-			f.Hint = "name the app's folder with --app, or go there"
+			f.Hint = "name the app directory with --app, or change to it"
 		}
 		return nil, nil, nil, f
 	}
@@ -84,7 +84,7 @@ func (a *App) Check() (*schema.Schema, []diag.Source, diag.List, error) {
 	return s, sources, found, nil
 }
 
-// strangers warns of values under [secrets] that the schema does not declare.
+// UnknownSecrets warns about values under [secrets] that the schema does not declare.
 func (a *App) UnknownSecrets(s *schema.Schema) (found diag.List) {
 	for name, place := range a.Config.SecretPlaces {
 		if !slices.Contains(s.Secrets, name) {
@@ -100,16 +100,16 @@ func (a *App) SchemaOptions() compiler.Options {
 	return opt
 }
 
-// checkCookies refuses to serve session cookies that any network may read where others
-// than this machine could ask for them.
+// CheckCookies refuses session cookies without the __Host- prefix on other addresses than
+// loopback.
 func (a *App) CheckCookies(listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	addr, notAddress := netip.ParseAddr(host)
 	if !a.Config.Schema.InsecureCookies || err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback()) {
 		return nil
 	}
-	f := console.Invalid("[auth] insecure_cookies is for loopback alone, and this server would listen on %s", listen)
-	f.Hint = "take it out of runner.toml, or listen on 127.0.0.1"
+	f := console.Invalid("[auth] insecure_cookies is for loopback only, and this server would listen on %s", listen)
+	f.Hint = "remove it from runner.toml, or listen on 127.0.0.1"
 	return f
 }
 func (a *App) SandboxOptions(cache string) sandbox.Options {
@@ -118,7 +118,7 @@ func (a *App) SandboxOptions(cache string) sandbox.Options {
 	return opt
 }
 
-// compilerCommand is internal: a server starts this program with it to compile a module
+// CompilerCommand is internal: a server starts this program with it to compile a module
 // within limits.
 const CompilerCommand = "compile-module"
 
@@ -136,7 +136,7 @@ func moduleCompiler() []string {
 	return []string{path, CompilerCommand}
 }
 
-// name is the app's, as files can be called.
+// Name returns the app's name in a form for file names.
 func (a *App) Name(s *schema.Schema) (string, error) {
 	if s.App != "" {
 		return s.App, nil
@@ -159,16 +159,16 @@ func (a *App) HasData() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// checkData refuses a data folder that is none.
+// CheckData returns an error if the data directory is a file.
 func (a *App) CheckData() error {
 	if info, err := os.Stat(a.Data); err == nil && !info.IsDir() {
-		return console.Invalid("data folder %q is a file: name a folder with --data or [store] dir", a.Data)
+		return console.Invalid("data directory %q is a file: name a directory with --data or [store] dir", a.Data)
 	}
 	return nil
 }
 
-// CheckModules compiles the modules and reports the routes without a handler.
-// An error says what is wrong with a module itself.
+// CheckModules compiles the modules and returns the routes without a handler. An error is
+// about a module itself.
 func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, error) {
 	modules, err := runtime.ReadModules(a.Dir)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"runner.example/runtime"
 )
 
-// content is what an app's folder holds for serving: the schema, which compile
-// has checked, and the modules.
+// Content is what a server activates: the checked schema and the modules.
 type Content struct{ runtime.App }
 
 func (a *App) Read() (*Content, error) {
@@ -25,9 +24,8 @@ func (a *App) Read() (*Content, error) {
 	return &Content{runtime.App{Schema: s, Sources: sources, Modules: modules}}, nil
 }
 
-// fits tells what would keep a server from starting, as far as that can be known
-// soon and without a store: a start that fails had better leave no data folder
-// behind.
+// CheckStart returns errors that would prevent a server from starting, as far as they can
+// be found quickly and without a store. A failed start should not create a data directory.
 func (latest *Content) CheckStart(ctx context.Context, a *App, opt runtime.Options) error {
 	if err := a.CheckData(); err != nil {
 		return err
@@ -36,7 +34,7 @@ func (latest *Content) CheckStart(ctx context.Context, a *App, opt runtime.Optio
 		return err
 	}
 	if len(latest.Modules) > 0 {
-		return nil // the activation compiles them, and tells about them
+		return nil // the activation compiles them, and reports errors
 	}
 	return runtime.CheckModules(ctx, a.SandboxOptions(""), latest.App)
 }
@@ -45,13 +43,13 @@ func (latest *Content) Activate(ctx context.Context, rt *runtime.Runtime) error 
 	return latest.Explain(rt.Activate(ctx, latest.App))
 }
 
-// Explain shows the places in the schema that an activation complains about.
+// Explain adds the places in the schema to an error of an activation.
 func (latest *Content) Explain(err error) error {
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
-		return &console.Problems{What: "the modules do not fit the schema: " + console.Counted(unbound.List), Sources: latest.Sources, List: unbound.List}
+		return &console.Problems{What: "the modules do not match the schema: " + console.Counted(unbound.List), Sources: latest.Sources, List: unbound.List}
 	}
 	if change, ok := errors.AsType[*entity.ChangeError](err); ok {
-		return &console.Problems{What: "the schema does not fit the rows that are there: " + console.Counted(change.List), Sources: latest.Sources, List: change.List}
+		return &console.Problems{What: "existing rows violate the schema: " + console.Counted(change.List), Sources: latest.Sources, List: change.List}
 	}
 	return err
 }

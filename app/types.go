@@ -52,7 +52,7 @@ func TypeFiles(s *schema.Schema) (files []File, err error) {
 func RefreshTypes(dir string, s *schema.Schema) error {
 	entries, err := os.ReadDir(filepath.Join(dir, "handlers"))
 	if err != nil {
-		return nil // there are none
+		return nil // no handlers
 	}
 	wanted := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		return slices.Contains([]string{".ts", ".mts", ".cts", ".tsx"}, filepath.Ext(e.Name()))

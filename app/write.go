@@ -12,10 +12,9 @@ import (
 	"runner.example/internal/console"
 )
 
-// WriteFile gives a file its text, in one step where it is a regular file, which keeps
-// its mode, or a new one, which has what the umask leaves. Links stay and are followed.
-// What is no regular file, such as a pipe or a device, stays what it is and is written
-// to.
+// WriteFile writes a file: in one step if it is a regular file, which keeps its mode, or a
+// new one, whose mode depends on the umask. Links are followed. Other files, such as pipes
+// and devices, are written to.
 func WriteFile(path string, text []byte) error {
 	err := writeTo(path, text)
 	if err != nil {
@@ -29,7 +28,7 @@ func writeTo(path string, text []byte) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(path); err == nil { // a link to what is not there yet
+		if _, err := os.Lstat(path); err == nil { // a link whose target does not exist
 			return os.WriteFile(path, text, mode)
 		}
 	case err != nil:
@@ -47,7 +46,7 @@ func writeTo(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(name) // not there any more when all went well
+	defer os.Remove(name) // renamed after success
 	_, err = temp.Write(text)
 	if info != nil {
 		err = errors.Join(err, temp.Chmod(mode))
@@ -58,13 +57,13 @@ func writeTo(path string, text []byte) error {
 	return os.Rename(name, path)
 }
 
-// WriteIfChanged writes a file and the folders that it needs. A regular file that has
-// the text already is left alone.
+// WriteIfChanged writes a file, and creates its directories. A regular file with the same
+// content is not touched.
 func WriteIfChanged(path string, text []byte) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir(), os.IsPathSeparator(path[len(path)-1]):
-		return console.Invalid("%q is a folder: name a file", path)
+		return console.Invalid("%q is a directory: name a file", path)
 	case err == nil && info.Mode().IsRegular():
 		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
 			return nil

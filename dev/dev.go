@@ -46,30 +46,28 @@ type Options struct {
 	ExitNow func()
 }
 
-// dev is one run of `runner dev`. It belongs to one goroutine at a time; its log
-// does not.
+// dev is one run of `runner dev`. It belongs to one goroutine at a time; its log does not.
 type dev struct {
 	opt    Options
 	listen string // kept over restarts
 	log    *devLog
 	files  *watcher
 
-	// app has the settings that are at work, name and handlers are what its modules
-	// were last built for.
+	// app has the active settings. name and handlers are those of the last build.
 	app      *app.App
 	name     string
 	handlers []string
 	// waiting are the sources that have changed since they were built.
 	waiting map[string]bool
-	// built are the modules that this run has made, by their sources.
+	// built are the modules that this run has built, by source.
 	built map[string]string
-	// announced: this start has told where it listens. routes are those that were
-	// last shown.
+	// announced means that the address was printed since the start. routes are those that
+	// were printed last.
 	announced bool
 	routes    [][]string
 }
 
-// errSettings says that the settings have changed, which takes a new start.
+// errSettings means that the settings have changed, which requires a restart of the server.
 var errSettings = errors.New("the settings have changed")
 
 // Run builds and serves the app until a signal, and starts again when the settings have changed.
@@ -80,7 +78,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	defer d.files.close()
 	if err := isFolder(d.opt.Dir); err != nil {
-		return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("open the app's folder %q: %w", d.opt.Dir, err), Hint: "name the app's folder: runner dev <dir>"}
+		return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", d.opt.Dir, err), Hint: "name the app directory: runner dev <dir>"}
 	}
 	for served := false; ; {
 		err := d.start(ctx)
@@ -98,8 +96,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 }
 
-// start serves with the settings as they are now. The error is errSettings when
-// they have changed meanwhile.
+// start serves with the present settings. The error is errSettings when they have changed.
 func (d *dev) start(ctx context.Context) error {
 	if err := d.settle(ctx); err != nil {
 		return err
@@ -110,7 +107,7 @@ func (d *dev) start(ctx context.Context) error {
 	over, again := make(chan struct{}), false
 	err := node.Run(ctx, d.app, d.options(), slog.New(d.log), d.opt.ExitNow, func(n *node.Node) error {
 		if strings.HasSuffix(d.listen, ":0") {
-			d.listen = n.Listener.Addr().String() // it stays the same over new starts
+			d.listen = n.Listener.Addr().String() // the port stays the same over restarts
 		}
 		return n.Serve(ctx, d.app, node.Hooks{Stop: over, Begin: func() (end func()) {
 			ctx, cancel := context.WithCancel(ctx)
@@ -133,8 +130,8 @@ func (d *dev) start(ctx context.Context) error {
 	return err
 }
 
-// settle reads the settings, and waits until there is no mistake in them. A folder
-// without a schema is the wrong one.
+// settle reads the settings, and waits until they have no error. A directory without a
+// schema is an error.
 func (d *dev) settle(ctx context.Context) error {
 	for {
 		a, err := d.opt.ReadApp()
@@ -162,12 +159,12 @@ func invalidConfiguration(a *app.App) error {
 	return &console.Problems{What: "the configuration is invalid: " + console.Counted(a.Problems), List: a.Problems}
 }
 
-// options are those of serve, for one who sits before it.
+// options returns the options of `runner serve`, changed for development.
 func (d *dev) options() runtime.Options {
 	opt := d.opt.RuntimeOptions(d.app)
 	opt.AccessLog, opt.AccessDetail = true, true
-	opt.Sandbox.NoBreaker = true                      // who tries a handler that fails wants to see it fail
-	_, port, _ := net.SplitHostPort(opt.Front.Listen) // the configuration checked it
+	opt.Sandbox.NoBreaker = true                      // the developer wants to see every failure
+	_, port, _ := net.SplitHostPort(opt.Front.Listen) // checked by the configuration
 	opt.Front.Listen = cmp.Or(d.listen, net.JoinHostPort("127.0.0.1", port))
 	if len(opt.Front.Hosts) > 0 {
 		opt.Front.Hosts = append(slices.Clone(opt.Front.Hosts), "localhost", "127.0.0.1")
@@ -175,18 +172,18 @@ func (d *dev) options() runtime.Options {
 	return opt
 }
 
-// tellSlow lets the log tell of requests that take long.
+// tellSlow logs requests that take long.
 func (d *dev) tellSlow(ctx context.Context) {
 	for node.Sleep(ctx, slow/4) == nil {
 		d.log.overdue()
 	}
 }
 
-// attend builds and activates what the folder holds, and again whenever it has
-// changed, until ctx ends. It reports whether the settings have changed.
+// attend builds and activates the app, and again whenever files have changed, until ctx
+// ends. It reports whether the settings have changed.
 func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 	began := time.Now()
-	sources, _ := build.Sources(d.app.Dir) // the build tells
+	sources, _ := build.Sources(d.app.Dir) // the build reports the error
 	for _, source := range sources {
 		d.waiting[source] = true
 	}
@@ -210,8 +207,8 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 	}
 }
 
-// round brings what is served up to date with the folder, in which the files have
-// changed. On an error what was served stays.
+// round builds and activates the app after the files have changed. On an error the previous
+// release keeps serving.
 func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began time.Time) error {
 	if err := d.mark(changed); err != nil {
 		return err
@@ -223,7 +220,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	case latest.Problems.HasErrors():
 		return invalidConfiguration(latest)
 	case !latest.Config.Equal(d.app.Config):
-		d.log.event(devEvent{Event: "settings"}, "the settings have changed: starting again")
+		d.log.event(devEvent{Event: "settings"}, "the settings have changed: restarting")
 		return errSettings
 	}
 	s, sources, err := latest.Compile()
@@ -245,8 +242,8 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	return nil
 }
 
-// mark notes which sources have to be built because of the files. The module of a
-// source that is gone goes too, if this run has made it.
+// mark records which sources must be built because of the changed files. It removes the
+// module of a deleted source if this run has built it.
 func (d *dev) mark(changed []string) error {
 	all, err := build.Sources(d.app.Dir)
 	if err != nil {
@@ -268,7 +265,7 @@ func (d *dev) mark(changed []string) error {
 			delete(d.built, source)
 		}
 	}
-	removed, err := build.Clean(d.app.Dir) // what runs before this one have made
+	removed, err := build.Clean(d.app.Dir) // modules of earlier runs
 	for _, module := range removed {
 		d.noteRemoved(module)
 	}
@@ -280,7 +277,7 @@ func (d *dev) mark(changed []string) error {
 			delete(d.waiting, source)
 		}
 	}
-	for _, source := range all { // one that has come, or whose module is gone
+	for _, source := range all { // a new source, or one whose module is missing
 		if module := d.built[source]; module == "" || !isFile(filepath.Join(d.app.Dir, module)) {
 			d.waiting[source] = true
 		}
@@ -293,7 +290,7 @@ func isFile(path string) bool {
 	return there
 }
 
-// remove removes a module that this run has made.
+// remove deletes a module that this run has built.
 func (d *dev) remove(module string) {
 	if err := os.Remove(filepath.Join(d.app.Dir, module)); err == nil {
 		d.noteRemoved(module)
@@ -301,13 +298,13 @@ func (d *dev) remove(module string) {
 	d.files.ours(filepath.ToSlash(module))
 }
 
-// noteRemoved takes note of a module that was removed.
+// noteRemoved logs a deleted module.
 func (d *dev) noteRemoved(module string) {
-	d.log.event(devEvent{Event: "removed", Module: filepath.ToSlash(module)}, "removed "+module+": what it was made of is gone")
+	d.log.event(devEvent{Event: "removed", Module: filepath.ToSlash(module)}, "removed "+module+": its source was deleted")
 	d.files.ours(filepath.ToSlash(module))
 }
 
-// build builds the sources that wait for it.
+// build builds the waiting sources.
 func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	if err := app.RefreshTypes(d.app.Dir, s); err != nil {
 		return err
@@ -322,7 +319,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		return err
 	}
 	if d.built["handlers"] != "" && (name != d.name || !slices.Equal(handlers, d.handlers)) {
-		d.waiting["handlers"] = true // what it is called, and which exports must be clear
+		d.waiting["handlers"] = true // its name, and the names that must be exported once
 	}
 	if len(d.waiting) == 0 {
 		return nil
@@ -352,7 +349,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	return nil
 }
 
-// slowOnes are the sources to be built that other tools take their time with.
+// slowOnes returns the sources that other toolchains build, which may take long.
 func (d *dev) slowOnes() (folders []string) {
 	for source := range d.waiting {
 		if source != "handlers" {
@@ -363,7 +360,7 @@ func (d *dev) slowOnes() (folders []string) {
 	return folders
 }
 
-// noteBuilt takes note of a module that was made.
+// noteBuilt records and logs a module that was built.
 func (d *dev) noteBuilt(m *build.Module) {
 	source := "handlers"
 	if len(m.Sources) == 1 && d.waiting[m.Sources[0]] {
@@ -385,7 +382,7 @@ func (d *dev) noteBuilt(m *build.Module) {
 		fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 }
 
-// announce says where the server listens, once the first build is behind it.
+// announce prints the address of the server, after the first build.
 func (d *dev) announce(n *node.Node) {
 	if d.announced {
 		return
@@ -395,10 +392,10 @@ func (d *dev) announce(n *node.Node) {
 		d.log.event(devEvent{Event: "listening", URL: n.Local.URL}, "")
 		return
 	}
-	_ = d.opt.Console.SayListening(n.Local.URL) // a terminal that is gone ends nothing
+	_ = d.opt.Console.SayListening(n.Local.URL) // a closed terminal is ignored
 }
 
-// tellServing says what is served now, and how to call it where that has changed.
+// tellServing logs the new release, and prints its routes if they have changed.
 func (d *dev) tellServing(n *node.Node, now *app.Content, changed []string, took time.Duration) {
 	d.announce(n)
 	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
@@ -416,13 +413,13 @@ func (d *dev) tellServing(n *node.Node, now *app.Content, changed []string, took
 		return
 	}
 	d.routes = rows
-	_ = d.opt.Console.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route") // a terminal that is gone ends nothing
+	_ = d.opt.Console.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route") // a closed terminal is ignored
 	for _, line := range d.credentials(now.Schema) {
 		d.opt.Console.Say("hint: ", line)
 	}
 }
 
-// credentials tells how to get what the routes ask for.
+// credentials returns the commands that create the credentials of the routes.
 func (d *dev) credentials(s *schema.Schema) (lines []string) {
 	where := d.opt.Flags
 	scopes, sessions := map[string]bool{}, false

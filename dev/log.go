@@ -25,8 +25,8 @@ import (
 // devEvent is one line of `runner dev --json`.
 type devEvent struct {
 	Time string `json:"time"`
-	// Event is listening, building, built, removed, serving, settings, mistakes,
-	// failed, request or log.
+	// Event is listening, building, built, removed, serving, settings, mistakes, failed,
+	// request or log.
 	Event string `json:"event"`
 
 	URL     string     `json:"url,omitempty"`
@@ -42,13 +42,13 @@ type devEvent struct {
 	Request *devAnswer `json:"request,omitempty"`
 }
 
-// devAnswer is a request and what was said while it was served.
+// devAnswer is a request and its log lines.
 type devAnswer struct {
 	RequestID string          `json:"requestId"`
 	Method    string          `json:"method"`
 	Path      string          `json:"path"`
 	Route     string          `json:"route,omitempty"`
-	Status    int             `json:"status,omitempty"` // 0: it is still being served
+	Status    int             `json:"status,omitempty"` // 0: still being served
 	KeyID     string          `json:"keyId,omitempty"`
 	Code      string          `json:"code,omitempty"`
 	Detail    string          `json:"detail,omitempty"`
@@ -57,34 +57,34 @@ type devAnswer struct {
 
 	began time.Time
 	took  time.Duration
-	// refused: the runner has told why it did not serve it.
+	// refused means that a line of the runner has the reason of the refusal.
 	refused bool
 }
 
-// devLine is a line of the handler's, or what the runner says about it.
+// devLine is a line of the handler, or of the runner about it.
 type devLine struct {
 	Level   string `json:"level"`
 	Text    string `json:"text"`
 	attempt int64
 }
 
-// slow is how long a request may be served before what was said meanwhile is told.
+// slow is the time after which the log lines of a running request are printed.
 const slow = 2 * time.Second
 
-// devLog is the log of `runner dev`: requests with their handlers' lines under
-// them go to stdout, what else the runner has to say goes to stderr; with --json
-// everything goes to stdout. Both are redacted. It may be used by any goroutine.
+// devLog is the log of `runner dev`. Requests with their handlers' lines go to stdout,
+// other lines to stderr; with --json everything goes to stdout. Both are redacted. Any
+// goroutine may use it.
 type devLog struct {
 	opt Options
 	out io.Writer
-	dir string // of the app, whose source lines are shown
+	dir string // the app directory, for source lines
 	*devState
 	given []slog.Attr
 }
 
 type devState struct {
 	mu sync.Mutex
-	// open are the requests that are being served and of which something was said.
+	// open are the running requests with log lines.
 	open map[string]*devAnswer
 }
 
@@ -92,7 +92,7 @@ func newDevLog(opt Options, dir string) *devLog {
 	return &devLog{opt: opt, out: telemetry.NewRedactor(opt.Console.Stdout, opt.Secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
 }
 
-// Enabled implements slog.Handler: what is not told is decided by where it is from.
+// Enabled implements slog.Handler. Lines are selected by their source, not by their level.
 func (l *devLog) Enabled(context.Context, slog.Level) bool { return true }
 
 // WithAttrs implements slog.Handler.
@@ -102,7 +102,7 @@ func (l *devLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &with
 }
 
-// WithGroup implements slog.Handler. Names of groups are not told.
+// WithGroup implements slog.Handler. Groups are ignored.
 func (l *devLog) WithGroup(string) slog.Handler { return l }
 
 // Handle implements slog.Handler.
@@ -165,7 +165,7 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// said is a message of the runner's own, with the cause that it names.
+// said returns a message of the runner with its cause.
 func said(message string, attrs map[string]slog.Value) string {
 	if cause, ok := attrs["cause"]; ok {
 		if message == "request refused" {
@@ -190,26 +190,26 @@ func (l *devLog) answer(id string) *devAnswer {
 	return a
 }
 
-// overdue tells what was said during requests that take long.
+// overdue prints the log lines of requests that take long.
 func (l *devLog) overdue() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, a := range l.open {
 		if time.Since(a.began) > slow {
 			delete(l.open, id)
-			_ = l.request(time.Now(), a) // a terminal that is gone ends nothing
+			_ = l.request(time.Now(), a) // a closed terminal is ignored
 		}
 	}
 }
 
-// event tells something about the app; text is how people are told, nil not at all.
+// event logs an event of the app; text is its form for people, if not empty.
 func (l *devLog) event(e devEvent, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.tell(e, text) // a terminal that is gone ends nothing
+	_ = l.tell(e, text) // a closed terminal is ignored
 }
 
-// tell writes an event, or its text as a line of the program's.
+// tell writes an event, or its text as a message.
 func (l *devLog) tell(e devEvent, text string) error {
 	if l.opt.Console.JSON {
 		return l.object(e)
@@ -242,7 +242,7 @@ func (l *devLog) object(e devEvent) error {
 
 func stampText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// request writes one request with what was said during it.
+// request writes one request with its log lines.
 func (l *devLog) request(at time.Time, a *devAnswer) error {
 	if l.opt.Console.JSON {
 		return l.object(devEvent{Time: stampText(at), Event: "request", Seconds: a.took.Seconds(), Request: a})
@@ -256,7 +256,7 @@ func (l *devLog) request(at time.Time, a *devAnswer) error {
 	}
 	for i, line := range a.Log {
 		if i > 0 && line.attempt > a.Log[i-1].attempt {
-			under("run " + strconv.FormatInt(line.attempt, 10) + ": another request had changed what the one before had read")
+			under("run " + strconv.FormatInt(line.attempt, 10) + ": another request had changed what the previous run read")
 		}
 		under(l.line(line))
 	}
@@ -271,11 +271,11 @@ func (l *devLog) request(at time.Time, a *devAnswer) error {
 }
 
 func (l *devLog) headline(a *devAnswer) string {
-	if a.Status == 0 && a.refused { // before it had a path
+	if a.Status == 0 && a.refused { // refused before its path was known
 		return "refused " + l.paint("2", a.RequestID)
 	}
 	if a.Status == 0 {
-		return fmt.Sprintf("…      %s still being served %s", a.Route, l.paint("2", a.RequestID))
+		return fmt.Sprintf("…      %s still running %s", a.Route, l.paint("2", a.RequestID))
 	}
 	color := "32"
 	switch {
@@ -294,7 +294,7 @@ func (l *devLog) headline(a *devAnswer) string {
 		a.took.Round(10*time.Microsecond), l.paint("2", a.RequestID))
 }
 
-// line is one line of a handler's, an error with the source line that it names.
+// line returns one line of a handler; an error with the source line that it names.
 func (l *devLog) line(line devLine) string {
 	if line.Level == "error" {
 		if text, ok := l.withSource(line.Text); ok {
@@ -311,10 +311,10 @@ func (l *devLog) line(line devLine) string {
 	return l.paint("33", line.Level) + " " + text
 }
 
-// A place in a file of the app, as traces name it.
+// A place in a file of the app, as stack traces name it.
 var tracePlace = regexp.MustCompile(`(handlers/[^\s():]+|[^\s():]+\.(?:ts|js)):(\d+):(\d+)`)
 
-// withSource shows the source line that a trace begins with.
+// withSource adds the source line that a stack trace begins with.
 func (l *devLog) withSource(text string) (string, bool) {
 	m := tracePlace.FindStringSubmatch(text)
 	if m == nil || !filepath.IsLocal(m[1]) {
@@ -340,7 +340,7 @@ func (l *devLog) withSource(text string) (string, bool) {
 	return out.String(), true
 }
 
-// mistakes tells what keeps the app from being served as it is.
+// mistakes prints the errors that prevent a new release.
 func (l *devLog) mistakes(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -357,14 +357,14 @@ func (l *devLog) mistakes(err error) {
 		} else if f, ok := errors.AsType[*console.Failure](one); ok {
 			e.Hint = f.Hint
 		}
-		_ = l.object(e) // a terminal that is gone ends nothing
+		_ = l.object(e) // a closed terminal is ignored
 	}
 	if hint != "" {
 		l.opt.Console.Say("hint: ", hint)
 	}
 }
 
-// doubts shows warnings.
+// doubts prints warnings.
 func (l *devLog) doubts(sources []diag.Source, list diag.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -372,7 +372,7 @@ func (l *devLog) doubts(sources []diag.Source, list diag.List) {
 		_ = l.object(devEvent{Event: "mistakes", Message: console.Counted(list), List: list})
 		return
 	}
-	_ = l.opt.Console.PrintDiagnostics(l.opt.Console.Stderr, sources, list) // a terminal that is gone ends nothing
+	_ = l.opt.Console.PrintDiagnostics(l.opt.Console.Stderr, sources, list) // a closed terminal is ignored
 }
 
 func (l *devLog) paint(color, text string) string {

@@ -18,43 +18,43 @@ import (
 )
 
 const (
-	// quiet is how long files have to be left alone before they are read: editors
-	// write in several steps.
+	// quiet is how long files must be unchanged before they are read: editors write in
+	// several steps.
 	quiet = 15 * time.Millisecond
-	// restless is how long one waits for that at most.
+	// restless is the limit of that wait.
 	restless = 300 * time.Millisecond
-	// lookEvery is how often files are compared without a notice from the system:
-	// some file systems give none.
+	// lookEvery is the interval of comparisons without a notification: some file systems
+	// send none.
 	lookEvery    = time.Second
-	lookOftenest = 200 * time.Millisecond // where the system gives none at all
+	lookOftenest = 200 * time.Millisecond // if the system sends none at all
 )
 
-// watcher tells which files of an app have changed. What counts is how they differ
-// from the last look, so nothing is lost that happens between two of them; notices
-// from the system only say when to look. It belongs to one goroutine.
+// watcher finds the files of an app that have changed. It compares files with the last
+// comparison, so no change is lost; notifications of the system only trigger a comparison.
+// It belongs to one goroutine.
 type watcher struct {
 	dir    string
 	config string // path of the configuration
 	notice *fsnotify.Watcher
-	// seen is how the files were at the last look, by their names in the app.
+	// seen has the files of the last comparison, by their names in the app.
 	seen map[string]stamp
-	// also are files outside of handlers/ that modules are made of.
+	// also are files outside handlers/ that modules are built from.
 	also []string
 }
 
-// stamp tells one content of a file from another.
+// stamp identifies one version of a file.
 type stamp struct {
 	size     int64
 	modified time.Time
 	inode    uint64
 }
 
-// typesName is what is generated of the schema for editors.
+// typesName is the file of types that is generated from the schema.
 const typesName = "types/schema.d.ts"
 
 func newWatcher(dir, config string) *watcher {
 	w := &watcher{dir: dir, config: config}
-	w.notice, _ = fsnotify.NewWatcher() // without one it looks more often
+	w.notice, _ = fsnotify.NewWatcher() // without it files are compared more often
 	w.seen = w.look()
 	return w
 }
@@ -65,8 +65,8 @@ func (w *watcher) close() {
 	}
 }
 
-// next waits until files have changed and then are left alone for a moment. It
-// gives their names, and when it knew of the first.
+// next waits until files have changed and are unchanged for a moment. It returns their
+// names, and when it noticed the first one.
 func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err error) {
 	for {
 		at = time.Now()
@@ -84,7 +84,7 @@ func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err
 	}
 }
 
-// take gives the names of the files that have changed since the last look.
+// take returns the names of the files that have changed since the last comparison.
 func (w *watcher) take() (changed []string) {
 	now := w.look()
 	for name, s := range now {
@@ -102,7 +102,7 @@ func (w *watcher) take() (changed []string) {
 	return changed
 }
 
-// wait waits for a notice, or until it is time to look without.
+// wait waits for a notification, or for the next comparison.
 func (w *watcher) wait(ctx context.Context) error {
 	every, events, failures := lookOftenest, (chan fsnotify.Event)(nil), (chan error)(nil)
 	if w.notice != nil {
@@ -114,13 +114,13 @@ func (w *watcher) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-events:
-	case <-failures: // notices were lost, say
+	case <-failures: // for example, lost notifications
 	case <-timer.C:
 	}
 	return nil
 }
 
-// settle waits until there is quiet.
+// settle waits until files are unchanged for a moment.
 func (w *watcher) settle(ctx context.Context) error {
 	var events chan fsnotify.Event
 	if w.notice != nil {
@@ -145,7 +145,7 @@ func (w *watcher) settle(ctx context.Context) error {
 	}
 }
 
-// ours takes a file that this process has written, or removed, as it is now.
+// ours records the present version of a file that this process has written or deleted.
 func (w *watcher) ours(name string) {
 	if s, ok := stampOf(filepath.Join(w.dir, name)); ok {
 		w.seen[name] = s
@@ -154,7 +154,8 @@ func (w *watcher) ours(name string) {
 	}
 }
 
-// look reads how the files are, and asks for notices of their folders.
+// look reads the versions of all files, and subscribes to notifications of their
+// directories.
 func (w *watcher) look() map[string]stamp {
 	now := map[string]stamp{}
 	note := func(name, path string) {
@@ -167,9 +168,9 @@ func (w *watcher) look() map[string]stamp {
 	w.ask(filepath.Dir(w.config))
 	w.ask(filepath.Join(w.dir, "types"))
 	note(config.FileName, w.config)
-	note(typesName, filepath.Join(w.dir, typesName)) // made by us, and again when it is gone
+	note(typesName, filepath.Join(w.dir, typesName)) // generated here, and again when it is deleted
 	for _, pattern := range []string{"*.schema", "build/*.wasm"} {
-		found, _ := filepath.Glob(filepath.Join(w.dir, pattern)) // the patterns are sound
+		found, _ := filepath.Glob(filepath.Join(w.dir, pattern)) // the patterns are valid
 		for _, path := range found {
 			if name, err := filepath.Rel(w.dir, path); err == nil && !passing(filepath.Base(path)) {
 				note(filepath.ToSlash(name), path)
@@ -182,11 +183,11 @@ func (w *watcher) look() map[string]stamp {
 		note(name, path)
 	}
 	note(packages+"/"+installed, filepath.Join(w.dir, packages, installed))
-	handlers := filepath.Join(w.dir, "handlers") + string(filepath.Separator) // a link to a folder is one
+	handlers := filepath.Join(w.dir, "handlers") + string(filepath.Separator) // also follows a link to a directory
 	_ = filepath.WalkDir(handlers, func(path string, d fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(w.dir, path)
 		switch {
-		case err != nil: // gone meanwhile, or not to be read: the build tells
+		case err != nil: // deleted meanwhile or unreadable: the build reports it
 			return nil
 		case name != "handlers" && d.IsDir() && (passing(d.Name()) || made[d.Name()]):
 			if d.Name() == packages {
@@ -203,29 +204,29 @@ func (w *watcher) look() map[string]stamp {
 	return now
 }
 
-// ask asks for notices of a folder; to ask twice is no harm.
+// ask subscribes to notifications of a directory; it may be called again.
 func (w *watcher) ask(dir string) {
 	if w.notice != nil {
-		_ = w.notice.Add(dir) // what gives no notice is looked at all the same
+		_ = w.notice.Add(dir) // files without notifications are compared too
 	}
 }
 
-// npm writes the file installed in packages whenever it has changed what is there.
+// npm writes the file installed in packages after every change.
 const packages, installed = "node_modules", ".package-lock.json"
 
-// made are files and folders that toolchains write themselves.
+// made are files and directories that toolchains write.
 var made = map[string]bool{
 	packages: true, "target": true, "build": true, "dist": true,
 	"Cargo.lock": true, "go.sum": true, "package-lock.json": true,
 }
 
-// passing reports a name that editors give to what is there for a moment.
+// passing reports whether a name is that of an editor's temporary file.
 func passing(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
 		strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".swp") || name == "4913"
 }
 
-// stampOf looks at one file; without one there is no stamp.
+// stampOf returns the version of a file, and whether it exists.
 func stampOf(path string) (stamp, bool) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -238,11 +239,11 @@ func stampOf(path string) (stamp, bool) {
 	return s, true
 }
 
-// isFolder reports whether there is a folder at path; an error says why not.
+// isFolder returns an error if path is not a directory.
 func isFolder(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
-		err = errors.New("it is a file")
+		err = errors.New("not a directory")
 	}
 	return err
 }

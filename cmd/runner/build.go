@@ -86,7 +86,7 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 	options.Built = func(m *build.Module) {
 		c.Say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 	}
-	options.Removed = func(file string) { c.Say("", "removed "+file+": what it was made of is gone") }
+	options.Removed = func(file string) { c.Say("", "removed "+file+": its source was deleted") }
 	modules, doubts, err := build.Build(ctx, options)
 	if err != nil {
 		return c.buildFailure(err)
@@ -108,7 +108,7 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 	if !unbound.HasErrors() {
 		return c.printBuilt(modules)
 	}
-	what := "the modules do not fit the schema: " + console.Counted(unbound)
+	what := "the modules do not match the schema: " + console.Counted(unbound)
 	if c.JSON {
 		return errors.Join(c.PrintJSON(unbound), console.Invalid("%s", what))
 	}
@@ -127,7 +127,7 @@ func (c *cli) buildFailure(err error) error {
 		return errors.Join(c.PrintJSON(wrong.List), console.Invalid("%s", what))
 	}
 	if errors.Is(err, build.ErrNothing) {
-		return &console.Failure{Status: console.StatusInvalid, Err: err, Hint: "write handlers/hello.ts, or name the app's folder"}
+		return &console.Failure{Status: console.StatusInvalid, Err: err, Hint: "write handlers/hello.ts, or name the app directory"}
 	}
 	return err
 }

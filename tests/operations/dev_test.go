@@ -216,7 +216,7 @@ export async function nap() {
 	if got := <-answered; got.Status != 200 || got.Body != `"rested"` {
 		t.Errorf("it answers %d %s", got.Status, got.Body)
 	}
-	s.WaitForOutput(`… +/v1/nap/:name still being served [0-9a-z]{26}\n.*│ good night\n(?s:.*)GET +/v1/nap/ada 200 .*\n.*│ good morning\n`)
+	s.WaitForOutput(`… +/v1/nap/:name still running [0-9a-z]{26}\n.*│ good night\n(?s:.*)GET +/v1/nap/ada 200 .*\n.*│ good morning\n`)
 }
 
 func TestColorsAreUsedOnlyOnTerminals(t *testing.T) {
