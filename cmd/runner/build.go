@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -114,8 +113,6 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 	}
 	return errors.Join(c.printBuilt(modules), &console.Problems{What: what, Sources: sources, List: unbound})
 }
-
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // buildFailure tells mistakes as check does: with --json they are the document.
 func (c *cli) buildFailure(err error) error {
