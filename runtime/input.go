@@ -16,7 +16,7 @@ import (
 	"runner.example/schema"
 )
 
-// inputError tells every mistake of a body that does not fit its route's input.
+// inputError has every error of a body that does not match its route's input.
 type inputError struct {
 	*fault.Fault
 	errors []byte // JSON
@@ -60,7 +60,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 	return inv.filled, 0, cmp.Or(m.Err(), err)
 }
 
-// isJSON tells whether the headers say that the body is JSON as it is.
+// isJSON reports whether the headers declare a JSON body without a content encoding.
 func isJSON(headers []abi.Pair) (is bool) {
 	for _, h := range headers {
 		switch string(h.Name) {
@@ -87,8 +87,8 @@ func checkDepth(body []byte, m *cost.Meter) error {
 	return nil
 }
 
-// checkInput refuses a body that is not what input asks for. No body at all is an
-// empty object, as it is to handlers.
+// checkInput refuses a body that does not match input. An empty body counts as an empty
+// object, as it does for handlers.
 func checkInput(input *schema.ObjectType, body []byte, m *cost.Meter) error {
 	body = orEmpty(body)
 	if err := checkDepth(body, m); err != nil {
@@ -112,7 +112,7 @@ func checkInput(input *schema.ObjectType, body []byte, m *cost.Meter) error {
 	if err != nil {
 		return err
 	}
-	return &inputError{fault.New(fault.InvalidInput, "the body is no %s: see errors", input.Name), text}
+	return &inputError{fault.New(fault.InvalidInput, "request body does not match type %s; see errors", input.Name), text}
 }
 
 func brokenBody(e *schema.FieldError) error {
@@ -122,7 +122,7 @@ func brokenBody(e *schema.FieldError) error {
 	return fault.New(fault.InvalidJSON, "the body's member %q %s", e.Field, e.Message)
 }
 
-// orEmpty gives an empty object for no body and for null.
+// orEmpty returns an empty object for an empty body and for null.
 func orEmpty(body []byte) []byte {
 	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
 		return []byte("{}")
@@ -130,8 +130,8 @@ func orEmpty(body []byte) []byte {
 	return body
 }
 
-// checkResult refuses an answer that is not what its function declares; operators see
-// hidden fields too. What is wrong with it is for the log.
+// checkResult refuses an answer that does not match the declared result of its function;
+// operators see hidden fields too. Only the log has the errors.
 func checkResult(result *schema.Type, body []byte, who *caller.Caller, m *cost.Meter) error {
 	wrong := result.CheckResult(body, who.Kind == caller.System, m)
 	if m.Err() != nil {
@@ -144,5 +144,5 @@ func checkResult(result *schema.Type, body []byte, who *caller.Caller, m *cost.M
 	if err != nil {
 		return err
 	}
-	return fault.Wrap(fmt.Errorf("its result is no %s: %s", result, text), fault.HandlerFailed, "the handler failed")
+	return fault.Wrap(fmt.Errorf("the result does not match %s: %s", result, text), fault.HandlerFailed, "the handler failed")
 }

@@ -26,24 +26,24 @@ import (
 	"runner.example/webhook"
 )
 
-// App is what is activated: a checked schema and the modules with its handlers.
+// App is what Activate activates: a checked schema and the modules with its handlers.
 type App struct {
 	Schema *schema.Schema
-	// Sources are what the schema was compiled from. The store keeps them, so that
-	// the next schema can be compared with this one.
+	// Sources are the files that the schema was compiled from. The store keeps them, to
+	// compare the next schema with this one.
 	Sources []diag.Source
 	Modules []ModuleFile
 }
 
-// ModuleFile is one compiled module; Name is how messages call it.
+// ModuleFile is one compiled module; messages call it Name.
 type ModuleFile struct {
 	Name string
 	Wasm []byte
 }
 
-// ReadModules reads the modules of an app's folder: build/*.wasm, in name
-// order. It does not wait, whatever lies there: a fault with the code Invalid
-// names what is no file, or none that can be read, or larger than modules are.
+// ReadModules reads build/*.wasm of an app directory, in name order. It does not block on
+// pipes and devices. A fault with the code Invalid names a file that is not regular, cannot
+// be read, or is larger than modules may be.
 func ReadModules(dir string) ([]ModuleFile, error) {
 	names, err := fs.Glob(os.DirFS(dir), "build/*.wasm")
 	if err != nil {
@@ -60,18 +60,17 @@ func ReadModules(dir string) ([]ModuleFile, error) {
 	return modules, nil
 }
 
-// UnboundError tells every route and function whose handler is exported by no module.
+// UnboundError has every route and function whose handler no module exports.
 type UnboundError struct{ List diag.List }
 
 func (e *UnboundError) Error() string {
 	return e.List.Sorted()[0].String()
 }
 
-// Activate compiles the modules, binds every route to its handler and puts the
-// app in place of the one that is served, once the rows in the store obey its
-// schema. An error leaves that one serving and the store as it was; it is an
-// *UnboundError, an *entity.ChangeError, or a fault with the code Invalid that
-// says what is wrong with a module or a secret.
+// Activate compiles the modules, binds every route to its handler, activates the schema in
+// the store, and replaces the active release. After an error the previous release keeps
+// serving and the store is unchanged. The error is an *UnboundError, an
+// *entity.ChangeError, or a fault with the code Invalid about a module or a secret.
 func (r *Runtime) Activate(ctx context.Context, app App) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()
@@ -85,7 +84,7 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 	if err != nil {
 		return errors.Join(err, rel.close(ctx))
 	}
-	// The store has a new schema from here on: nothing may fail any more.
+	// The store has the new schema from here on: nothing may fail any more.
 	old := r.active.Swap(rel)
 	if old != nil {
 		r.retire(old)
@@ -95,8 +94,8 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 	return nil
 }
 
-// CheckModules compiles the modules and reports what Activate would refuse,
-// without a server.
+// CheckModules compiles the modules and reports what Activate would refuse, without a
+// server.
 func CheckModules(ctx context.Context, opt sandbox.Options, app App) (err error) {
 	engine, err := sandbox.New(ctx, opt)
 	if err != nil {
@@ -110,38 +109,37 @@ func CheckModules(ctx context.Context, opt sandbox.Options, app App) (err error)
 	return err
 }
 
-// release is one activated app. Nothing changes it but the count of its
-// visitors.
+// release is one activated app. Only its reference count changes.
 type release struct {
 	schema *schema.Schema
 	router *router.Router
-	// routes are those of the router, and behind them the functions that have no URL.
+	// routes are those of the router, followed by the functions that have no URL.
 	routes    []route
-	functions map[string]int // places in routes
+	functions map[string]int // indexes into routes
 	modules   []*sandbox.Module
 	host      hostabi.Host
-	cors      bool         // a route says cors:
-	cookie    string       // of sessions; "" where the app has none
-	tokens    *auth.Tokens // nil where the app takes none
-	// tending ends what is done for the release beside serving it.
+	cors      bool         // a route has cors:
+	cookie    string       // of sessions; "" if the app has none
+	tokens    *auth.Tokens // nil if the app accepts none
+	// tending stops the background tasks of the release.
 	tending context.CancelFunc
 
-	replaced chan struct{} // closed when it is no longer the active one
+	replaced chan struct{} // closed when another release is active
 
-	visitors atomic.Int64
-	retired  atomic.Bool
-	empty    chan struct{} // closed when retired and without visitors
-	emptied  sync.Once
+	refs      atomic.Int64
+	retired   atomic.Bool
+	empty     chan struct{} // closed when retired and no longer referenced
+	emptyOnce sync.Once
 }
 
-// route is a schema's route with what serving it needs.
+// route is a route of the schema with what serving it needs.
 type route struct {
 	*schema.Route
 	id        string // method and path
 	module    *sandbox.Module
-	input     *schema.ObjectType // that the body must fit; nil: any
-	fills     bool               // defaults into the body
-	result    *schema.Type       // that a 200 answer must be; nil: any
+	input     *schema.ObjectType // type of the body; nil: any
+	fills     bool               // defaults are filled into the body
+	result    *schema.Type       // type of a 200 answer; nil: any
 	verify    *webhook.Verifier  // of the body's signature; nil: none
 	limits    []*limit.Limit
 	policy    []byte // of the limits, for RateLimit-Policy
@@ -231,7 +229,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 	return rel, nil
 }
 
-// addFunctions adds the functions that are exposed, or those that are not.
+// addFunctions adds the functions that are exposed, or those that are not exposed.
 func (rel *release) addFunctions(exposed bool) {
 	for i := range rel.schema.Functions {
 		if f := &rel.schema.Functions[i]; f.Exposed == exposed {
@@ -241,7 +239,7 @@ func (rel *release) addFunctions(exposed bool) {
 	}
 }
 
-// bindVerifiers makes what checks signatures. All secrets that sign nothing are told
+// bindVerifiers creates the webhook verifiers. It reports all secrets that cannot be used
 // at once.
 func (rel *release) bindVerifiers() error {
 	var all []error
@@ -259,8 +257,8 @@ func (rel *release) bindVerifiers() error {
 	return errors.Join(all...)
 }
 
-// load compiles the modules of an app and checks that each route has its
-// handler in exactly one of them. On an error nothing stays open.
+// load compiles the modules of an app and checks that exactly one of them exports each
+// handler. After an error no module stays open.
 func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sandbox.Module, err error) {
 	defer func() {
 		if err != nil {
@@ -301,7 +299,7 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	return modules, nil
 }
 
-// handlersOf tells which handlers the routes and functions of a schema name.
+// handlersOf returns whether the routes and functions of a schema name a handler.
 func handlersOf(s *schema.Schema) func(name string) bool {
 	named := map[string]bool{}
 	for i := range s.Routes {
@@ -330,22 +328,22 @@ func (rel *release) close(ctx context.Context) error {
 }
 
 func (rel *release) leave() {
-	if rel.visitors.Add(-1) == 0 && rel.retired.Load() {
-		rel.emptied.Do(func() { close(rel.empty) })
+	if rel.refs.Add(-1) == 0 && rel.retired.Load() {
+		rel.emptyOnce.Do(func() { close(rel.empty) })
 	}
 }
 
-// drain waits for the visitors of a release that nobody enters any more.
+// drain waits until the requests of a replaced release have finished.
 func (rel *release) drain() {
-	rel.visitors.Add(1)
+	rel.refs.Add(1)
 	rel.retired.Store(true)
 	rel.leave()
 	<-rel.empty
 }
 
-// Load puts the app in place for Call, in a Runtime that serves no requests. It does not
-// change the store: rows describes the active schema's rows there. The errors are
-// Activate's.
+// Load makes the app available to Call, in a Runtime that serves no requests. It does not
+// change the store: rows describes the active schema's rows there. The errors are those of
+// Activate.
 func (r *Runtime) Load(ctx context.Context, app App, rows *entity.Model) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()
@@ -360,8 +358,8 @@ func (r *Runtime) Load(ctx context.Context, app App, rows *entity.Model) error {
 	return nil
 }
 
-// next waits until rel is replaced, which takes moments because the store has the next
-// schema already, and returns the active release; nil when there is none any more.
+// next waits until rel is replaced, which is soon because the store has the next schema
+// already. It returns the active release; nil if there is none.
 func (r *Runtime) next(rel *release) *release {
 	ctx, stop := context.WithTimeout(r.serving, maxSwap)
 	defer stop()

@@ -24,22 +24,22 @@ import (
 	"runner.example/store"
 )
 
-// Options are what a Runtime works with. Store, Keystore and Logger are
-// required; the rest have defaults.
+// Options configure a Runtime. Store, Keystore and Logger are required; the rest have
+// defaults.
 type Options struct {
 	Store    *store.Store
 	Keystore *keystore.Keystore
-	// Logger must redact: traps and causes are written to it.
+	// Logger must redact secrets: traps and causes are logged.
 	Logger *slog.Logger
-	// Secret gives the values of the secrets that a schema declares; every one
-	// without a value is named in the error. nil: there are none.
+	// Secrets returns the values of the secrets that a schema declares; its error names
+	// each secret without a value. nil: there are none.
 	Secrets func(names []string) (secret.Values, error)
 
 	Front   front.Options
 	Auth    auth.Options
 	Sandbox sandbox.Options
 	Limits  hostabi.Limits
-	// Outbound is for what handlers fetch.
+	// Outbound configures the requests that handlers send.
 	Outbound outbound.Options
 	// MaxCounters is the number of callers that rate limits count exactly; it limits their
 	// memory. Further ones are counted approximately (docs/operations.md, "Limits").
@@ -54,14 +54,13 @@ type Options struct {
 	ShutdownTimeout time.Duration `toml:"runtime.shutdown_timeout" default:"10s" max:"1h"`
 	// AccessLog writes one log line for every request.
 	AccessLog bool `toml:"telemetry.access_log" default:"false"`
-	// AccessDetail adds what a caller sent or is told to it: the path as it came,
-	// which can hold what nobody should keep, and what a refusal says. It is for
-	// the terminal of whoever writes the app.
+	// AccessDetail adds to that line the raw path, which may contain personal data, and the
+	// text of a refusal. It is for the developer's terminal.
 	AccessDetail bool
 }
 
-// Runtime serves one app at a time. Its methods may be called by any
-// goroutine; Close comes last.
+// Runtime serves one app at a time. Its methods may be called by any goroutine; Close is
+// called last.
 type Runtime struct {
 	opt      Options
 	front    *front.Server
@@ -73,15 +72,15 @@ type Runtime struct {
 
 	active     atomic.Pointer[release]
 	activating sync.Mutex
-	retired    sync.WaitGroup // releases whose last requests are still served
-	running    sync.WaitGroup // what New began
-	// serving ends when handlers may not go on any longer.
+	retired    sync.WaitGroup // replaced releases that still serve requests
+	running    sync.WaitGroup // goroutines that New started
+	// serving is cancelled when handlers must stop.
 	serving context.Context
 	cut     context.CancelFunc
 }
 
-// New returns a runtime that has nothing to serve yet: requests are refused
-// with not_ready until Activate.
+// New returns a runtime without an app: until Activate, requests are refused with
+// not_ready.
 func New(opt Options) (*Runtime, error) {
 	opt.BodyBytes, opt.Timeout = cmp.Or(opt.BodyBytes, 1<<20), cmp.Or(opt.Timeout, 10*time.Second)
 	opt.Front.Logger, opt.Auth.Logger, opt.Sandbox.Logger = opt.Logger, opt.Logger, opt.Logger
@@ -100,14 +99,14 @@ func New(opt Options) (*Runtime, error) {
 	r.front = front.New(opt.Front, r.serve)
 	r.serving, r.cut = context.WithCancel(context.Background())
 	r.running.Go(func() { r.auth.Run(r.serving) })
-	r.running.Go(func() { r.forgetDeliveries(r.serving) })
+	r.running.Go(func() { r.sweepDeliveries(r.serving) })
 	return r, nil
 }
 
-// Serve serves ln, which it closes, until Shutdown; then it returns nil.
+// Serve serves ln, and closes it, until Shutdown; then it returns nil.
 func (r *Runtime) Serve(ln net.Listener) error { return r.front.Serve(ln) }
 
-// Schema is the one that is served, nil before the first activation.
+// Schema returns the schema of the active app, nil before the first activation.
 func (r *Runtime) Schema() *schema.Schema {
 	if rel := r.active.Load(); rel != nil {
 		return rel.schema
@@ -115,8 +114,7 @@ func (r *Runtime) Schema() *schema.Schema {
 	return nil
 }
 
-// Entities is how the rows of the active app lie in the store; nil while there
-// is none.
+// Entities returns the model of the active app's rows, nil before the first activation.
 func (r *Runtime) Entities() (*entity.Model, error) {
 	if rel := r.active.Load(); rel != nil {
 		return rel.host.Entities, nil
@@ -124,8 +122,8 @@ func (r *Runtime) Entities() (*entity.Model, error) {
 	return nil, nil
 }
 
-// Shutdown stops accepting and lets requests that have begun finish. When ctx
-// ends first it stops their handlers and returns ctx's error.
+// Shutdown stops accepting and waits for the requests that have begun. If ctx ends first,
+// it stops their handlers and returns the error of ctx.
 func (r *Runtime) Shutdown(ctx context.Context) error {
 	err := r.front.Shutdown(ctx)
 	if err != nil {
@@ -134,7 +132,8 @@ func (r *Runtime) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close ends what New began. It comes after Serve has returned.
+// Close stops the background tasks and frees all resources. It is called after Serve has
+// returned.
 func (r *Runtime) Close() error {
 	r.cut()
 	r.running.Wait()
@@ -149,30 +148,30 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// enter gives the release that a request is served by, nil before the first
-// activation. Each enter has its leave.
+// enter returns the active release and counts a reference, which leave returns. It returns
+// nil before the first activation.
 func (r *Runtime) enter() *release {
 	for {
 		rel := r.active.Load()
 		if rel == nil {
 			return nil
 		}
-		rel.visitors.Add(1)
+		rel.refs.Add(1)
 		if rel == r.active.Load() {
 			return rel
 		}
-		rel.leave() // it was replaced between the two looks
+		rel.leave() // it was replaced between the two loads
 	}
 }
 
-// retire closes a release that was replaced when its last request has left.
+// retire closes a replaced release after its last request.
 func (r *Runtime) retire(rel *release) {
 	close(rel.replaced)
 	rel.tending()
 	r.retired.Go(func() {
 		rel.drain()
 		if err := rel.close(context.Background()); err != nil {
-			r.opt.Logger.Error("close a replaced release", "cause", err)
+			r.opt.Logger.Error("release not closed", "cause", err)
 		}
 	})
 }

@@ -10,11 +10,11 @@ import (
 	"runner.example/webhook"
 )
 
-// progressEvery is how often the log tells how far the building of indexes is.
+// progressEvery is the time between two log lines about an index build.
 const progressEvery = 5 * time.Second
 
-// tend does for a new release what need not be done before it serves: it builds
-// its indexes and warns of orphaned keys.
+// tend starts the background tasks of a new release: it refreshes the provider's keys,
+// warns about orphaned keys, and builds indexes.
 func (r *Runtime) tend(rel *release, sources []diag.Source) {
 	ctx, cancel := context.WithCancel(r.serving)
 	rel.tending = cancel
@@ -28,25 +28,24 @@ func (r *Runtime) tend(rel *release, sources []diag.Source) {
 		}
 		orphaned, err := r.opt.Keystore.OrphanedKeys(ctx, rel.schema, place)
 		if err != nil && ctx.Err() == nil {
-			r.opt.Logger.Error("compare keys with the schema", "cause", err)
+			r.opt.Logger.Error("key check failed", "cause", err)
 		}
 		for _, d := range orphaned {
 			r.opt.Logger.Warn("schema", "about", d.String())
 		}
-		if err := rel.host.Entities.BuildIndexes(ctx, r.tellProgress()); err != nil && ctx.Err() == nil {
-			r.opt.Logger.Error("build indexes: queries do without them until the next start", "cause", err)
+		if err := rel.host.Entities.BuildIndexes(ctx, r.logProgress()); err != nil && ctx.Err() == nil {
+			r.opt.Logger.Error("index build failed; queries fall back to scans", "cause", err)
 		}
 	})
 }
 
-// forgetDeliveries keeps the store free of deliveries that nobody asks for any more,
-// until ctx ends.
-func (r *Runtime) forgetDeliveries(ctx context.Context) {
+// sweepDeliveries deletes expired webhook deliveries from the store until ctx ends.
+func (r *Runtime) sweepDeliveries(ctx context.Context) {
 	ticker := time.NewTicker(webhook.SweepEvery)
 	defer ticker.Stop()
 	for {
 		if err := webhook.Sweep(ctx, r.opt.Store, r.opt.Keystore.Now()); err != nil && ctx.Err() == nil {
-			r.opt.Logger.Error("forget old deliveries", "cause", err)
+			r.opt.Logger.Error("delivery sweep failed", "cause", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -56,13 +55,14 @@ func (r *Runtime) forgetDeliveries(ctx context.Context) {
 	}
 }
 
-// tellProgress logs what it is told, seldom.
-func (r *Runtime) tellProgress() func(entity.Progress) {
+// logProgress returns a function that logs the progress of index builds, at most once in
+// progressEvery.
+func (r *Runtime) logProgress() func(entity.Progress) {
 	next := time.Now().Add(progressEvery)
 	return func(p entity.Progress) {
 		if now := time.Now(); p.Done || now.After(next) {
 			next = now.Add(progressEvery)
-			r.opt.Logger.Info("building an index", slog.String("entity", p.Entity), slog.String("fields", p.Fields),
+			r.opt.Logger.Info("index build", slog.String("entity", p.Entity), slog.String("fields", p.Fields),
 				slog.Int("rows", p.Rows), slog.Int("of", p.Total), slog.Bool("done", p.Done))
 		}
 	}

@@ -168,10 +168,9 @@ const (
 // tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
 // when what it names is within the limit.
 var tooLarge = map[string]int{
-	"fields of runtime/front.Exchange": 30,
-	"lines of cmd/runner":              4577,
-	"lines of entity":                  6961,
-	"methods of cmd/runner.cli":        112,
+	"lines of cmd/runner":       4577,
+	"lines of entity":           6961,
+	"methods of cmd/runner.cli": 112,
 }
 
 func TestPackagesStructsAndTypesAreSmall(t *testing.T) {

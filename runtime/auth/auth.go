@@ -68,17 +68,17 @@ const WrongKind keystore.Reason = "wrong_kind"
 
 // The refusals that are the same for every request.
 var (
-	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both there, or one of them twice")
+	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both present, or one of them twice")
 	errNoKey          = fault.New(fault.MissingCredentials, "this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
 	errNoneOfBoth     = fault.New(fault.MissingCredentials, "this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
 	errNoSession      = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
-	errTwoCookies     = fault.New(fault.InvalidRequest, "the session's cookie is there more than once")
-	errRole           = fault.New(fault.InsufficientRole, "the session is good, but its user has none of the roles that open this route")
+	errTwoCookies     = fault.New(fault.InvalidRequest, "the session cookie is present more than once")
+	errRole           = fault.New(fault.InsufficientRole, "the session is valid, but its user has none of the roles that this route requires")
 	errCrossOrigin    = fault.New(fault.CrossOrigin, "a page of another origin may not do this with its user's session (auth.origins lists those that may)")
 	errForeignSignIn  = fault.New(fault.CrossOrigin, "a page of another origin may not sign its user in or out here (auth.origins lists those that may)")
-	errScope          = fault.New(fault.InsufficientScope, "the API key is good, but not of a scope that opens this route")
-	errNoKeys         = fault.New(fault.Unavailable, "the identity provider's keys cannot be had now: wait as long as Retry-After says")
-	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: wait as long as Retry-After says")
+	errScope          = fault.New(fault.InsufficientScope, "the API key is valid, but does not have a scope that this route requires")
+	errNoKeys         = fault.New(fault.Unavailable, "JWKS unavailable: retry after the time in Retry-After")
+	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: retry after the time in Retry-After")
 )
 
 // Authenticator checks credentials.

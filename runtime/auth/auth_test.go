@@ -540,7 +540,7 @@ func TestACountThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	broken.Run(ctx)
-	if !strings.Contains(w.log.String(), "could not be written") {
+	if !strings.Contains(w.log.String(), "counts of refused credentials not written") {
 		t.Errorf("the log says nothing: %s", w.log.String())
 	}
 	w.auth.Run(ctx)

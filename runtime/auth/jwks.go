@@ -90,7 +90,7 @@ func newKeySource(place string, client *http.Client, logger *slog.Logger) *keySo
 	own := *client
 	own.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
-			return errors.New("the redirect leads away from https, or to no end")
+			return errors.New("redirected away from https, or too often")
 		}
 		return nil
 	}
@@ -166,7 +166,7 @@ func (s *keySource) attempt(now time.Time, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(s.ended, fetchTime)
 	defer cancel()
 	if err := s.fetch(ctx, now); err != nil && s.ended.Err() == nil {
-		s.logger.Warn("get the keys of the identity provider", "jwks", s.place, "cause", err)
+		s.logger.Warn("jwks refresh failed", "jwks", s.place, "cause", err)
 	}
 	s.mu.Lock()
 	s.pending = nil
@@ -206,7 +206,7 @@ func (s *keySource) fetch(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if len(keys) == 0 {
-		s.logger.Warn("the identity provider publishes no key that could verify a signature: nobody is signed in by its tokens", "jwks", s.place)
+		s.logger.Warn("jwks without usable keys; all tokens are rejected", "jwks", s.place)
 	}
 	s.set.Store(&keySet{keys: keys, fetched: now})
 	return nil
@@ -220,11 +220,11 @@ func readKeys(text []byte) ([]publicKey, error) {
 	}
 	switch err := json.Unmarshal(text, &document); {
 	case err != nil:
-		return nil, fmt.Errorf("it is no JWKS: %w", err)
+		return nil, fmt.Errorf("invalid JWKS: %w", err)
 	case document.Keys == nil:
-		return nil, errors.New("it is no JWKS: it has no keys")
+		return nil, errors.New("invalid JWKS: no member keys")
 	case len(document.Keys) > maxSetKeys:
-		return nil, fmt.Errorf("it has more than %d keys", maxSetKeys)
+		return nil, fmt.Errorf("more than %d keys", maxSetKeys)
 	}
 	var keys []publicKey
 	for _, raw := range document.Keys {
@@ -259,7 +259,7 @@ func (s *keySource) read(ctx context.Context) ([]byte, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the answer has status %d", answer.StatusCode)
+		return nil, fmt.Errorf("the response has status %d", answer.StatusCode)
 	}
 	return readBounded(answer.Body)
 }
@@ -270,7 +270,7 @@ func readKeyFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -283,7 +283,7 @@ func readKeyFile(path string) ([]byte, error) {
 func readBounded(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSetBytes+1))
 	if err == nil && len(text) > maxSetBytes {
-		err = fmt.Errorf("it has more than %d bytes", maxSetBytes)
+		err = fmt.Errorf("more than %d bytes", maxSetBytes)
 	}
 	return text, err
 }

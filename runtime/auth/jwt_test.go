@@ -708,7 +708,7 @@ func TestAProviderMayWithdrawAllItsKeys(t *testing.T) {
 		}
 		cancel()
 		<-done
-		if !strings.Contains(log.String(), "level=WARN msg=\"the identity provider publishes no key") {
+		if !strings.Contains(log.String(), "level=WARN msg=\"jwks without usable keys") {
 			t.Errorf("log: %s", log.String())
 		}
 	})
@@ -751,10 +751,10 @@ func TestAFileOfKeysIsReadAtOnce(t *testing.T) {
 	for name, tt := range map[string]struct{ path, want string }{
 		"good":    {set("good.json", string(key)), ""},
 		"missing": {filepath.Join(dir, "missing.json"), "no such file"},
-		"no JSON": {set("bad.json", "keys"), "no JWKS"},
-		"no set":  {set("none.json", "{}"), "no JWKS"},
+		"no JSON": {set("bad.json", "keys"), "invalid JWKS"},
+		"no set":  {set("none.json", "{}"), "invalid JWKS"},
 		"large":   {set("large.json", strings.Repeat(" ", 1<<20)+string(key)), "more than"},
-		"folder":  {dir, "no regular file"},
+		"folder":  {dir, "not a regular file"},
 	} {
 		w := newWorld(t)
 		w.schema = compile(t, strings.Replace(tokenApp, "https://login.example/keys", tt.path, 1))

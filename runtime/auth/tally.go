@@ -175,7 +175,7 @@ func (a *Authenticator) write(ctx context.Context) {
 	for counts := range slices.Chunk(a.tally.take(), countsPerWrite) {
 		if err := a.append(ctx, counts); err != nil {
 			a.tally.putBack(counts)
-			a.logger.Warn("counts of refused credentials could not be written; trying again in a minute", "cause", err)
+			a.logger.Warn("counts of refused credentials not written; retrying in a minute", "cause", err)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// peerOf is the address of the other end; the zero Addr when it has none.
+// peerOf returns the address of the peer; the zero Addr if it has none.
 func peerOf(nc net.Conn) netip.Addr {
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap().WithZone("")
@@ -14,7 +14,8 @@ func peerOf(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// addressBucket is what connections are counted by: an IPv6 customer has a /64.
+// addressBucket returns the address or network that connections are counted by: of IPv6 the
+// /64, which one customer has.
 func addressBucket(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		if p, err := a.Prefix(64); err == nil {
@@ -33,9 +34,9 @@ func trusted(proxies []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// clientOf walks the X-Forwarded-For lines from the right, the end that our
-// own proxies wrote: the first hop that is not one of them is the client. What
-// cannot be read ends the walk at the hop before, the last one known.
+// clientOf reads the X-Forwarded-For lines from the right, the end that trusted proxies
+// wrote. The first hop that is not a trusted proxy is the client. If a hop cannot be read,
+// the client is the hop to its right.
 func clientOf(peer netip.Addr, proxies []netip.Prefix, lines [][]byte) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -59,8 +60,7 @@ func clientOf(peer netip.Addr, proxies []netip.Prefix, lines [][]byte) netip.Add
 	return client
 }
 
-// parseHop takes an address as proxies write it: bare, in brackets, or with a
-// port.
+// parseHop parses an address as proxies write it: bare, in brackets, or with a port.
 func parseHop(b []byte) (netip.Addr, bool) {
 	if len(b) > 64 {
 		return netip.Addr{}, false

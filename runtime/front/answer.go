@@ -12,33 +12,33 @@ import (
 	"runner.example/internal/fault"
 )
 
-// keptBodyBytes is the most that a connection keeps for the body of an answer, of which
-// it makes a copy. It takes over larger ones.
+// keptBodyBytes is the largest body that is copied to the connection's buffer. Larger
+// bodies are taken over without a copy.
 const keptBodyBytes = 16 << 10
 
-// Extra is what the headers of a refusal say beside its code. Zero fields are
-// not sent.
+// Extra is what the headers of a refusal say beside its code. Zero fields are not sent.
 type Extra struct {
-	// Allow are the methods of the path, comma-separated, for 405.
+	// Allow lists the methods of the path, separated by commas, for 405.
 	Allow string
-	// Scope is what the route needs, for fault.InsufficientScope.
+	// Scope is the scope that the route needs, for fault.InsufficientScope.
 	Scope string
-	// RetryAfter is in seconds, for 429 and 503. Overloaded says 1 without it.
+	// RetryAfter is in seconds, for 429 and 503. 0: one second for Overloaded, else no
+	// header.
 	RetryAfter int
-	// Errors is the JSON of the problem's member "errors", nil without it.
+	// Errors is the JSON of the problem's member "errors"; nil: none.
 	Errors []byte
 }
 
-// AddHeader puts a header of the host's own on the answer, whichever it will
-// be. It is called before Send or Refuse; name and value are copied.
+// AddHeader adds a header of the host to the answer. It is called before Send or Refuse;
+// name and value are copied.
 func (x *Exchange) AddHeader(name string, value []byte) {
 	x.ctx.Response.Header.AddBytesV(name, value)
 }
 
-// Send makes r the answer: what an error helper filled becomes problem+json
-// with r's headers; an empty detail becomes the one of the code. Headers that could end a line or frame the message are
-// left out, whoever let them come this far. r is copied, but for a Body of more than
-// 16 KiB: that belongs to the exchange from then on, and r has none.
+// Send sends r. A response with a Code becomes problem+json with the headers of r; an empty
+// detail becomes that of the code. Headers that could end a line or frame the message are
+// dropped. r is copied, except a Body of more than 16 KiB: the exchange owns that from then
+// on, and r has none.
 func (x *Exchange) Send(r *abi.Response) {
 	h := x.answer(r.Status)
 	private, never := x.Private, x.NoStore || noStore(r.Status)
@@ -79,9 +79,8 @@ func (x *Exchange) Send(r *abi.Response) {
 	x.ctx.Response.SetBody(r.Body)
 }
 
-// Refuse makes err the answer: its code gives the status, its detail is told,
-// its cause is logged here and nowhere else. An error that is no fault is
-// fault.Internal.
+// Refuse sends err: its code decides the status, its detail is sent, and its cause is
+// logged here and nowhere else. An error that is not a fault is fault.Internal.
 func (x *Exchange) Refuse(err error, extra Extra) {
 	f := fault.Of(err)
 	row := refusalOf(f.Code)
@@ -126,10 +125,10 @@ func (x *Exchange) logCause(f *fault.Fault, status int) {
 		slog.String("cause", f.Cause.Error()))
 }
 
-// answer begins the answer: there is one for each exchange.
+// answer begins the answer. An exchange has one.
 func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	if x.status != 0 {
-		panic("BUG: front: a second answer")
+		panic("BUG: front: exchange answered twice")
 	}
 	x.status = status
 	r := &x.ctx.Response
@@ -137,7 +136,7 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	r.Header.SetStatusCode(status)
 	r.Header.SetBytesV("X-Request-Id", x.id[:])
 	if x.framing.headOnly && !bodyless(status) {
-		r.Header.SetContentLength(0) // stands when there is no body to count
+		r.Header.SetContentLength(0) // sent if there is no body to count
 	}
 	if x.Private {
 		r.Header.Add("Vary", "Authorization, Cookie")
@@ -145,7 +144,7 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	return &r.Header
 }
 
-// startOver forgets an answer that was begun, but not which pages may read it.
+// startOver discards an answer that was begun, except its CORS headers.
 func (x *Exchange) startOver() {
 	x.status = 0
 	h := &x.ctx.Response.Header
@@ -162,10 +161,9 @@ func (x *Exchange) startOver() {
 	}
 }
 
-// problem makes the body of a refusal (RFC 9457). Its type is always
-// about:blank, so its title is the status's own; code tells the kinds apart.
-// Its instance is the request's id and nothing of the request, whose path may
-// hold what nobody should repeat.
+// problem makes the body of a refusal (RFC 9457). Its type is always about:blank, so the
+// title is the phrase of the status; code distinguishes the kinds. Its instance is the
+// request's id, because the path may contain secrets.
 func (x *Exchange) problem(code, detail string, errors []byte) {
 	b := append(x.scratch[:0], `{"type":"about:blank","title":`...)
 	b = appendJSON(b, title(x.status))
@@ -193,8 +191,7 @@ func (x *Exchange) problem(code, detail string, errors []byte) {
 	x.ctx.Response.SetBody(x.scratch)
 }
 
-// title is the phrase of a status; one without a phrase is an error like
-// another.
+// title returns the phrase of a status; a status without a phrase has that of 500.
 func title(status int) string {
 	if text := fasthttp.StatusMessage(status); text != unknownStatus {
 		return text
@@ -204,7 +201,7 @@ func title(status int) string {
 
 var unknownStatus = fasthttp.StatusMessage(599)
 
-// challenge says how to authenticate (RFC 6750, section 3).
+// challenge adds WWW-Authenticate (RFC 6750, section 3).
 func (x *Exchange) challenge(problem, scope string) {
 	realm := x.Realm
 	if realm == "" {
@@ -237,29 +234,28 @@ func appendQuoted(b []byte, s string) []byte {
 	return b
 }
 
-// describesBody names the headers that belong to a body the host replaces.
+// describesBody reports whether the header describes a body that the host replaces.
 func describesBody(name []byte) bool {
 	return equalFold(name, "content-type") || equalFold(name, "content-encoding")
 }
 
-// noStore says whether answers of this status are never kept by anyone.
+// noStore reports whether answers of this status must never be cached.
 func noStore(status int) bool {
 	return status == 401 || status == 403 || status == 429
 }
 
-// forCaches names the headers that tell caches what to keep: those of all, and of one
-// operator's (RFC 9213).
+// forCaches reports whether the header instructs caches: all, or those of one operator (RFC
+// 9213).
 func forCaches(name []byte) bool {
 	const all = "cache-control"
 	return len(name) >= len(all) && equalFold(name[len(name)-len(all):], all) || equalFold(name, "surrogate-control")
 }
 
-// bodyless says whether answers of this status have neither body nor type.
+// bodyless reports whether answers of this status have neither body nor type.
 func bodyless(status int) bool { return status == 204 || status == 304 }
 
-// sendable is the last look at a header before the wire: a name is a token, a
-// value ends no line, and what frames or dates the message, or is the host's
-// to say, is not the handler's to set.
+// sendable is the last check of a header before it is sent: its name is a token, its value
+// cannot end a line, and it is not one that only the host sets.
 func sendable(name, value []byte) bool {
 	if !isToken(name) || !isFieldValue(value) {
 		return false

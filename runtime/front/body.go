@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// firstBodyBytes is what a body gets before it has sent more: a caller who
-	// announces a lot and sends little costs little.
+	// firstBodyBytes is the memory of a body before more of it arrives: a client that
+	// announces a large body and sends little costs little.
 	firstBodyBytes = 64 << 10
-	// maxChunkExtension is what may stand between the size of a chunk and the
-	// end of its line, from the semicolon on. Nobody needs any of it.
+	// maxChunkExtension limits what may follow the size of a chunk on its line, from the
+	// semicolon on. No known client needs it.
 	maxChunkExtension = 64
 	// maxChunkDigits keeps sizes below 2^60.
 	maxChunkDigits = 15
 )
 
 var (
-	errBodies = fault.New(fault.Overloaded, "there is no room for a body of this size at the moment")
-	errChunk  = fault.New(fault.InvalidRequest, "the chunks of the body are not as RFC 9112 has them, or have long extensions")
+	errBodies = fault.New(fault.Overloaded, "no memory for a body of this size at the moment")
+	errChunk  = fault.New(fault.InvalidRequest, "the chunks of the body do not follow RFC 9112, or have long extensions")
 )
 
 // requestBody is the body of a request.
@@ -32,14 +32,14 @@ type requestBody struct {
 }
 
 // ReadBody reads the body to its end into Request.Body: the exact bytes, never
-// inflated. One of more than limit bytes is fault.BodyTooLarge, when its length
-// was announced before any of it is read; one that comes too slowly
-// fault.RequestTimeout, a broken one fault.InvalidRequest. A caller who waits
-// for it is told to go on (100 Continue) only from here. After an error the
-// request can only be refused, and the connection will be closed.
+// decompressed. If it has more than limit bytes, the error is fault.BodyTooLarge, before
+// any of it is read if its length was announced. If it arrives too slowly, the error is
+// fault.RequestTimeout; if it is malformed, fault.InvalidRequest. A client that waits for
+// 100 Continue gets it from here. After an error the request can only be refused, and the
+// connection will be closed.
 func (x *Exchange) ReadBody(limit int64) error {
 	if x.body.done {
-		x.Request.Body = x.body.bytes // something else may have stood there
+		x.Request.Body = x.body.bytes // it may have been replaced
 		return nil
 	}
 	if x.framing.length > limit {
@@ -62,7 +62,7 @@ func (x *Exchange) ReadBody(limit int64) error {
 }
 
 func tooLarge(limit int64) *fault.Fault {
-	return fault.New(fault.BodyTooLarge, "the body of this request may be %d bytes", limit)
+	return fault.New(fault.BodyTooLarge, "the body is larger than %d bytes, the limit of this route", limit)
 }
 
 // readBytes appends n more bytes to the body.
@@ -89,7 +89,7 @@ func (x *Exchange) readBytes(n int64) *fault.Fault {
 	return nil
 }
 
-// claim takes room for a body that grows; the first bytes of each are free.
+// claim counts memory for a body that grows; the first bytes of each body are not counted.
 func (x *Exchange) claim(n int64) bool {
 	if int64(len(x.body.bytes))+n <= firstBodyBytes {
 		return true
@@ -98,8 +98,8 @@ func (x *Exchange) claim(n int64) bool {
 	return x.srv.bodies.Add(n) <= x.srv.opt.MaxBodyMemory
 }
 
-// readSome gives what the connection holds, else what the wire does: never a
-// byte more than p has room for, so nothing behind the body is touched.
+// readSome returns bytes that the connection has buffered, or else reads from the network:
+// never more than len(p), so nothing after the body is read.
 func (x *Exchange) readSome(p []byte) (int, *fault.Fault) {
 	c := x.conn
 	if c.r < c.w {
@@ -143,8 +143,8 @@ func (x *Exchange) readChunks(limit int64) *fault.Fault {
 	}
 }
 
-// chunkSize reads digits and an extension: a blank between them is how parsers
-// come to disagree, and is refused.
+// chunkSize parses the digits and the extension. Parsers disagree about a space between
+// them, so it is refused.
 func chunkSize(line []byte) (size int64, ok bool) {
 	digits, extension, extended := bytes.Cut(line, []byte{';'})
 	if len(digits) == 0 || len(digits) > maxChunkDigits {
@@ -163,8 +163,8 @@ func chunkSize(line []byte) (size int64, ok bool) {
 	return size, true
 }
 
-// skipTrailers reads the lines behind the last chunk and forgets them: no
-// header comes into being after the request was judged.
+// skipTrailers reads and discards the lines after the last chunk: no header is added after
+// the request was checked.
 func (x *Exchange) skipTrailers() *fault.Fault {
 	opt := &x.srv.opt
 	for left, lines := opt.MaxHeaderBytes, 0; ; lines++ {
@@ -183,8 +183,8 @@ func (x *Exchange) skipTrailers() *fault.Fault {
 	}
 }
 
-// readLine gives the next line of the body's framing without its CR LF; it is
-// valid until the next read. A line of more than limit bytes is errChunk.
+// readLine returns the next line of the body's framing without its CR LF, valid until the
+// next read. For a line of more than limit bytes the error is errChunk.
 func (x *Exchange) readLine(limit int) ([]byte, *fault.Fault) {
 	c := x.conn
 	for looked := 0; ; {
@@ -211,9 +211,9 @@ func (x *Exchange) readLine(limit int) ([]byte, *fault.Fault) {
 	}
 }
 
-// sendContinue tells a caller who asked for it, once, that the body is wanted.
-// The answer before it is on the wire by now: fasthttp keeps one back only
-// while it has read ahead, and the restatement ends where it ends.
+// sendContinue sends 100 Continue, once, to a client that waits for it. The answer before
+// it has been sent: fasthttp delays one only while it has more input, and the restatement
+// ends with its request.
 func (x *Exchange) sendContinue() *fault.Fault {
 	if !x.body.expectsContinue {
 		return nil

@@ -13,26 +13,25 @@ import (
 	"runner.example/internal/fault"
 )
 
-// restatement is what fasthttp is told of every request, whatever it was.
+// restatement is what fasthttp reads in place of each request.
 const restatement = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 const (
-	// inputBytes is what a connection keeps to read into while it waits; a
-	// head that needs more gets it for as long as it is served.
+	// inputBytes is the size of an idle connection's read buffer. A larger head gets a
+	// larger buffer while it is served.
 	inputBytes = 4 << 10
-	// lingerTime and lingerBytes bound the wait for a caller that still sends
-	// what nobody will read: to close at once would reset the connection, and
-	// the reset may overtake the answer.
+	// lingerTime and lingerBytes limit the wait for a client that still sends bytes which
+	// are discarded: closing at once would reset the connection, and the client might not
+	// read the answer.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
 )
 
-// conn reads one caller's bytes and shows fasthttp the restatement. Its reads
-// are made by one goroutine, that of the connection; Close may be called by
-// any, and twice.
+// conn reads the client's bytes and gives fasthttp the restatement. Only the connection's
+// goroutine reads; Close may be called by any goroutine, and twice.
 //
-//	in:  | served │ not yet looked at │ room │
-//	     0        r                   w      cap
+//	in:  | served │ not yet parsed │ free │
+//	     0        r                w      cap
 type conn struct {
 	net.Conn
 	gate    *gate
@@ -45,22 +44,21 @@ type conn struct {
 
 	// exchange is set from the end of a head until fasthttp calls serve.
 	exchange *Exchange
-	// begun says that fasthttp has had the first byte of the restatement and
-	// is owed the rest, once the head is whole.
+	// begun: fasthttp has had the first byte of the restatement, and gets the rest when the
+	// head is complete.
 	begun bool
-	// answer is a large one that is to be written.
+	// answer is a large answer to write.
 	answer largeAnswer
 
-	waiting atomic.Bool // for a first byte: Shutdown may cut the connection
-	linger  atomic.Bool // Close has to expect more from the caller
+	waiting atomic.Bool // for the first byte of a request: Shutdown may close the connection
+	linger  atomic.Bool // Close must expect more from the client
 	closed  atomic.Bool
 }
 
-// Read gives fasthttp the first byte of the restatement with the caller's
-// first byte, so that it goes from the idle deadline to the one for reading,
-// and the rest when the head is whole, or refused. What ends a connection
-// between requests, where there is no one to answer, is always io.EOF: fasthttp
-// has answers of its own for other errors.
+// Read gives fasthttp the first byte of the restatement with the client's first byte, so
+// that the read deadline replaces the idle deadline. The rest follows when the head is
+// complete, or refused. Errors between requests are always io.EOF: fasthttp would send
+// answers of its own for others.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.begun {
 		if c.wait() != nil {
@@ -71,14 +69,14 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 1, nil
 	}
 	if len(p) < len(restatement)-1 {
-		panic("BUG: front: fasthttp reads in pieces")
+		panic("BUG: front: fasthttp reads in parts")
 	}
 	c.begun = false
 	c.exchange = c.readExchange()
 	return copy(p, restatement[1:]), nil
 }
 
-// wait returns when there is something to read.
+// wait returns when there are bytes to read.
 func (c *conn) wait() error {
 	if c.r < c.w {
 		return nil
@@ -95,8 +93,8 @@ func (c *conn) wait() error {
 	return c.fill()
 }
 
-// readExchange reads a head to its end and makes an exchange of it, which
-// holds a refusal when the head is not to be served.
+// readExchange reads a head to its end into an exchange, which has a refusal if the head
+// cannot be served.
 func (c *conn) readExchange() *Exchange {
 	x := c.gate.srv.pool.Get().(*Exchange)
 	x.begin(c)
@@ -112,7 +110,7 @@ func (c *conn) readExchange() *Exchange {
 
 // readHead returns the length of the head that begins at r.
 func (c *conn) readHead() (n int, refusal *fault.Fault) {
-	// No panic may get from here into fasthttp, which has no recover.
+	// fasthttp does not recover from panics.
 	defer func() {
 		if cause := recover(); cause != nil {
 			refusal = fault.Wrap(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()), fault.Internal, "the request could not be read")
@@ -130,8 +128,7 @@ func (c *conn) readHead() (n int, refusal *fault.Fault) {
 	}
 }
 
-// fill reads what there is, at least one byte, behind w. The bytes between r
-// and w may move.
+// fill reads at least one byte after w. The bytes between r and w may move.
 func (c *conn) fill() error {
 	switch {
 	case c.in == nil:
@@ -159,7 +156,7 @@ func (c *conn) fill() error {
 	return io.ErrNoProgress
 }
 
-// readFault names what a failed read means to the caller.
+// readFault returns the client's fault for a failed read.
 func readFault(err error, part string) *fault.Fault {
 	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 		return fault.New(fault.RequestTimeout, "the %s of the request took too long to arrive", part)
@@ -167,8 +164,8 @@ func readFault(err error, part string) *fault.Fault {
 	return fault.New(fault.InvalidRequest, "the connection ended before the %s of the request did", part)
 }
 
-// finish ends the exchange on the wire: the body is over, or could be skipped,
-// or the connection is closed.
+// finish ends the exchange: the body was read, or can be skipped, or the connection is
+// closed.
 func (c *conn) finish(x *Exchange) {
 	whole := x.framing.known && c.skipBody(x)
 	if whole && x.framing.keepAlive && !c.gate.closing() {
@@ -177,16 +174,16 @@ func (c *conn) finish(x *Exchange) {
 		}
 		return
 	}
-	// A caller who asked for the end sends no more. Another may: its next request
-	// can be on its way, or be here unread.
+	// A client that asked to close sends no more. Another client may have sent its next
+	// request already.
 	if !whole || c.r < c.w || x.framing.keepAlive {
 		c.linger.Store(true)
 	}
 	x.ctx.Response.SetConnectionClose()
 }
 
-// skipBody reports whether the next byte of the connection is the first of
-// another request. It passes over a body that is here and waits for nothing.
+// skipBody skips a body that has arrived completely, and waits for nothing. It reports
+// whether the next byte of the connection begins another request.
 func (c *conn) skipBody(x *Exchange) bool {
 	switch {
 	case x.body.done:
@@ -198,7 +195,7 @@ func (c *conn) skipBody(x *Exchange) bool {
 	return true
 }
 
-// Close closes the connection and gives back its slot, once.
+// Close closes the connection and returns its slot, once.
 func (c *conn) Close() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
@@ -210,8 +207,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// drain tells the caller that nothing more will come, and reads on for a
-// moment until it has understood.
+// drain closes the sending side and reads until the client closes, or for lingerTime.
 func (c *conn) drain() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {

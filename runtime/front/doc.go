@@ -1,22 +1,20 @@
-// Package front is the door to the network: HTTP/1.1 in, HTTP/1.1 out. It
-// knows which status a fault becomes, and it is where borrowed bytes end: what
-// leaves it belongs to an Exchange and dies with it.
+// Package front speaks HTTP/1.1 with clients. It decides which status a fault becomes.
+// Bytes borrowed from fasthttp do not leave it: callers get bytes of an Exchange, which are
+// valid until its end.
 //
-// fasthttp runs the connections here (workers, deadlines, keep-alive, the head
-// of an answer) and never sees a byte of a caller. Each connection is wrapped:
+// fasthttp runs the connections (workers, deadlines, keep-alive, the head of an answer) and
+// never reads a byte of a client. Each connection is wrapped:
 //
 //	socket ──► conn ──────────► Exchange ──► handle
 //	            │ one head, scanned, bounded, parsed once
 //	            │ one body, framed by that head alone
 //	            └─► fasthttp: "GET / HTTP/1.1", always the same bytes
 //
-// So there is one parser and no second opinion about where a message ends,
-// which is what request smuggling lives from. A head that is refused is handed
-// on in the same way, with the refusal; every answer is made in one place.
+// So there is only one parser of where a message ends, which prevents request smuggling. A
+// refused head takes the same way, with its refusal; every answer is made in one place.
 //
-// What always holds: a connection serves one request at a time, in order; the
-// next head is not looked at before the last answer is written; a body that
-// was not read to its end closes the connection, unless all of it was already
-// here and could be skipped. Nothing here decides who may do what, and nothing
-// here logs a byte that came from a caller.
+// Invariants: A connection serves one request at a time, in order. The next head is not
+// parsed before the last answer is written. A body that was not read to its end closes the
+// connection, unless all of it had arrived and could be skipped. This package makes no
+// decision about authority, and logs no byte of a client.
 package front

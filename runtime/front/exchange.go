@@ -16,30 +16,29 @@ import (
 // keptBytes is the largest buffer of each kind that an idle exchange keeps.
 const keptBytes = 64 << 10
 
-// Credentials are what a request presents beside its cookies, not looked at.
-// The bytes belong to the exchange.
+// Credentials are what a request presents beside its cookies, unchecked. The exchange owns
+// the bytes.
 type Credentials struct {
-	// Authorization and APIKey are the values of the last header line of that
-	// name: of the only one when the count is 1.
+	// Authorization and APIKey are the values of the last header line of that name: of the
+	// only one if the count is 1.
 	Authorization, APIKey []byte
 	// AuthorizationLines and APIKeyLines count the lines.
 	AuthorizationLines, APIKeyLines int
 }
 
-// Exchange is one request and its answer. It belongs to handle, and so do all
-// bytes that it gives out, until handle returns; one goroutine at a time may
-// use it.
+// Exchange is one request and its answer. The exchange and all bytes that it returns are
+// valid until handle returns, for one goroutine at a time.
 type Exchange struct {
-	// Request has ID, Method, Path and Query from the start. Headers are filled
-	// by BuildHeaders, Body by ReadBody, Route and Params by whoever matches the
-	// route: Params is empty then and may be appended to.
+	// Request has ID, Method, Path and Query from the start. BuildHeaders fills Headers,
+	// ReadBody fills Body, and the router fills Route and Params; Params is empty before
+	// and may be appended to.
 	Request abi.Request
-	// Realm stands in every challenge of a 401 or 403. Empty: runner.
+	// Realm is that of the challenge in a 401 or 403. Empty: runner.
 	Realm string
-	// Private marks the answer of a route that asked for credentials: it gets
-	// Cache-Control: no-store, unless the answer says otherwise, and Vary.
+	// Private marks the answer of a route that needs credentials: it gets Vary, and
+	// Cache-Control: no-store unless it has another.
 	Private bool
-	// NoStore is the same whatever the answer says.
+	// NoStore replaces the answer's Cache-Control by no-store.
 	NoStore bool
 
 	srv  *Server
@@ -59,7 +58,7 @@ type Exchange struct {
 	memory  []byte // outside the heap, for the body of the answer
 }
 
-// begin makes the exchange that of a new request: it has an id, whatever comes.
+// begin starts a new request, which has an id even if its head cannot be read.
 func (x *Exchange) begin(c *conn) {
 	x.conn = c
 	var id ulid.ULID
@@ -71,7 +70,7 @@ func (x *Exchange) begin(c *conn) {
 	x.Request.ID = string(x.id[:])
 }
 
-// reset drops all that belonged to the request and keeps buffers of sane size.
+// reset drops all that belonged to the request and keeps buffers up to keptBytes.
 func (x *Exchange) reset() {
 	*x = Exchange{
 		srv:     x.srv,
@@ -93,8 +92,8 @@ func keep(b []byte) []byte {
 	return b[:0]
 }
 
-// Address is that of the client: of the peer, or what trusted proxies say of
-// theirs. It is the zero Addr for a peer that has none.
+// Address returns the client's address: that of the peer or, if the peer is a trusted
+// proxy, the one that it names. It is the zero Addr if the peer has none.
 func (x *Exchange) Address() netip.Addr {
 	if !x.conn.trusted {
 		return x.conn.peer
@@ -108,8 +107,8 @@ func (x *Exchange) Address() netip.Addr {
 	return clientOf(x.conn.peer, x.srv.opt.TrustedProxies, hops)
 }
 
-// Credentials gives what the request presents.
+// Credentials returns what the request presents.
 func (x *Exchange) Credentials() Credentials { return x.credentials }
 
-// Status is the answer's, 0 before there is one.
+// Status is the status of the answer, 0 before it.
 func (x *Exchange) Status() int { return x.status }

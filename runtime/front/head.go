@@ -9,46 +9,46 @@ import (
 	"runner.example/internal/fault"
 )
 
-// requestLineExtra is what a request line may hold beside its target.
+// requestLineExtra limits a request line beside its target.
 const requestLineExtra = 64
 
-// maxEmptyLines is how many empty lines may stand before a request line: a
-// few clients send one after a body (RFC 9112, section 2.2).
+// maxEmptyLines is the largest number of empty lines before a request line: a few clients
+// send one after a body (RFC 9112, section 2.2).
 const maxEmptyLines = 2
 
-// Refusals of heads that cannot be read. They quote nothing.
+// Refusals of heads that cannot be parsed. They quote nothing of the request.
 var (
-	errLineEnd     = fault.New(fault.InvalidRequest, "every line of the head has to end in CR LF, and CR stands nowhere else")
-	errRequestLine = fault.New(fault.InvalidRequest, "the first line has to be: method, target and HTTP version, with one blank between them")
+	errLineEnd     = fault.New(fault.InvalidRequest, "every line of the head must end in CR LF, and CR may not occur elsewhere")
+	errRequestLine = fault.New(fault.InvalidRequest, "the first line must be the method, the target and the HTTP version, separated by one space")
 	errVersion     = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are supported")
-	errMethod      = fault.New(fault.MethodNotImplemented, "the method is none of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
-	errTarget      = fault.New(fault.BadPath, "the target has to begin with / and hold no # and no control character")
-	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a blank: folded headers are not read")
-	errHeaderName  = fault.New(fault.InvalidRequest, "a header line does not begin with a name and a colon right after it")
-	errHeaderValue = fault.New(fault.InvalidRequest, "a header value holds a control character or is not UTF-8")
-	errTwice       = fault.New(fault.InvalidRequest, "Host, Content-Length, Transfer-Encoding and Expect may each stand there once")
-	errBothLengths = fault.New(fault.InvalidRequest, "Content-Length and Transfer-Encoding exclude each other")
-	errLength      = fault.New(fault.InvalidRequest, "Content-Length has to be one number in digits")
-	errEncoding    = fault.New(fault.InvalidRequest, "Transfer-Encoding may only be chunked, and only in HTTP/1.1")
-	errExpect      = fault.New(fault.InvalidRequest, "Expect may only be 100-continue")
-	errNoHost      = fault.New(fault.InvalidRequest, "HTTP/1.1 needs a Host header")
-	errHost        = fault.New(fault.InvalidRequest, "Host has to be a name, and a port if there is one")
-	errForeignHost = fault.New(fault.InvalidRequest, "this host is not served here")
+	errMethod      = fault.New(fault.MethodNotImplemented, "the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
+	errTarget      = fault.New(fault.BadPath, "the target must begin with / and must not contain # or control characters")
+	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a space: folded headers are not supported")
+	errHeaderName  = fault.New(fault.InvalidRequest, "a header line does not begin with a name followed by a colon")
+	errHeaderValue = fault.New(fault.InvalidRequest, "a header value contains a control character or is not UTF-8")
+	errTwice       = fault.New(fault.InvalidRequest, "Host, Content-Length, Transfer-Encoding and Expect may each occur once")
+	errBothLengths = fault.New(fault.InvalidRequest, "Content-Length and Transfer-Encoding cannot be combined")
+	errLength      = fault.New(fault.InvalidRequest, "Content-Length must be one decimal number")
+	errEncoding    = fault.New(fault.InvalidRequest, "Transfer-Encoding must be chunked, and requires HTTP/1.1")
+	errExpect      = fault.New(fault.InvalidRequest, "Expect must be 100-continue")
+	errNoHost      = fault.New(fault.InvalidRequest, "HTTP/1.1 requires a Host header")
+	errHost        = fault.New(fault.InvalidRequest, "Host must be a name or an address, with an optional port")
+	errForeignHost = fault.New(fault.InvalidRequest, "this server does not serve this host")
 )
 
-// headScan looks for the end of a head, line by line, and remembers where it
-// was: a byte is looked at once, however slowly it comes.
+// headScan searches the end of a head, line by line, and remembers how far it came: each
+// byte is examined once, however slowly it arrives.
 type headScan struct {
 	start int // of the request line
-	first int // of the first header line; 0: the request line is not whole
-	line  int // start of the line that is not whole yet
-	pos   int // what has been looked at
+	first int // of the first header line; 0: the request line is incomplete
+	line  int // start of the line that is incomplete
+	pos   int // bytes before it were examined
 	lines int // header lines
 	empty int // lines before the request line
 }
 
-// next returns the length of the head that b begins with, 0 when more is
-// needed. b is always the same bytes with more behind them.
+// next returns the length of the head that b begins with, 0 if more is needed. Each call
+// has the same bytes, with more after them.
 func (h *headScan) next(b []byte, opt *Options) (int, *fault.Fault) {
 	for {
 		i := bytes.IndexByte(b[h.pos:], '\n')
@@ -85,27 +85,26 @@ func (h *headScan) next(b []byte, opt *Options) (int, *fault.Fault) {
 	}
 }
 
-// partial refuses what cannot become a head any more, before all of it is here.
+// partial refuses an incomplete head that cannot become valid.
 func (h *headScan) partial(b []byte, opt *Options) *fault.Fault {
 	if h.first > 0 {
-		return h.headers(len(b)-len("\r\n"), opt) // which may be those that end the head
+		return h.headers(len(b)-len("\r\n"), opt) // the last two may end the head
 	}
 	line := b[h.start:]
 	if len(line) > 0 && !tokenByte[line[0]] && line[0] != '\r' {
-		return errRequestLine // a TLS handshake, say: it may never send a LF
+		return errRequestLine // such as a TLS handshake, which may never send LF
 	}
 	return requestLineSize(line, opt)
 }
 
 func (h *headScan) headers(end int, opt *Options) *fault.Fault {
 	if h.lines > opt.MaxHeaderLines || end-h.first > opt.MaxHeaderBytes {
-		return fault.New(fault.HeadersTooLarge, "the headers of a request may be %d bytes in %d lines", opt.MaxHeaderBytes, opt.MaxHeaderLines)
+		return fault.New(fault.HeadersTooLarge, "the headers of a request may have %d bytes in %d lines", opt.MaxHeaderBytes, opt.MaxHeaderLines)
 	}
 	return nil
 }
 
-// requestLineSize refuses a line that is too long, for its target if it has
-// one.
+// requestLineSize refuses a line that is too long, for its target if it has one.
 func requestLineSize(line []byte, opt *Options) *fault.Fault {
 	if len(line) <= opt.MaxTargetBytes {
 		return nil
@@ -114,7 +113,7 @@ func requestLineSize(line []byte, opt *Options) *fault.Fault {
 	target, _, _ := bytes.Cut(rest, []byte{' '})
 	switch {
 	case found && len(method) < requestLineExtra && len(target) > opt.MaxTargetBytes:
-		return fault.New(fault.URITooLong, "the target of a request may be %d bytes", opt.MaxTargetBytes)
+		return fault.New(fault.URITooLong, "the target of a request may have %d bytes", opt.MaxTargetBytes)
 	case len(line) > opt.MaxTargetBytes+requestLineExtra:
 		return errRequestLine
 	}
@@ -132,14 +131,14 @@ type framing struct {
 	closeAsked bool
 }
 
-// takeHead makes the exchange own a whole head and reads it.
+// takeHead copies a complete head to the exchange and parses it.
 func (x *Exchange) takeHead(b []byte) {
 	x.headers.raw = append(x.headers.raw[:0], b...)
 	x.refusal = x.parse()
 }
 
-// refuseHead takes a head that could not be read to its end: all that matters
-// of it is whether the answer may have a body.
+// refuseHead refuses a head that was not read to its end. It matters only whether the
+// answer may have a body.
 func (x *Exchange) refuseHead(b []byte, refusal *fault.Fault) {
 	x.refusal = refusal
 	x.framing.headOnly = bytes.HasPrefix(b, []byte("HEAD "))
@@ -192,7 +191,7 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 	return nil
 }
 
-// served says whether a schema can declare the method.
+// served reports whether a schema can declare the method.
 func served(method []byte) bool {
 	switch string(method) {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
@@ -201,7 +200,7 @@ func served(method []byte) bool {
 	return false
 }
 
-// parseHeaders fills lines; names become lower case in place.
+// parseHeaders fills lines; it changes names to lower case in place.
 func (x *Exchange) parseHeaders(b []byte) *fault.Fault {
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
@@ -224,15 +223,15 @@ func (x *Exchange) parseHeaders(b []byte) *fault.Fault {
 	return nil
 }
 
-// parseFraming reads the headers that say where the message ends and whether
-// the connection goes on.
+// parseFraming reads the headers that say where the message ends and whether the connection
+// stays open.
 func (x *Exchange) parseFraming() *fault.Fault {
 	var host, length, encoding, expect []byte
 	once := func(field *[]byte, value []byte) bool {
 		if *field != nil {
 			return false
 		}
-		*field = value // not nil, even when empty
+		*field = value // not nil even if empty
 		return true
 	}
 	x.framing.keepAlive = x.framing.minor == 1
@@ -285,8 +284,7 @@ func (x *Exchange) parseFraming() *fault.Fault {
 	return x.checkHost(host)
 }
 
-// parseConnection reads one Connection line: close wins over keep-alive, in
-// whatever order they stand.
+// parseConnection reads one Connection line: close wins over keep-alive in any order.
 func (x *Exchange) parseConnection(value []byte) {
 	for option := range bytes.SplitSeq(value, []byte{','}) {
 		option = trimBlanks(option)
@@ -299,7 +297,7 @@ func (x *Exchange) parseConnection(value []byte) {
 	}
 }
 
-// parseLength takes digits alone: no sign, no list, nothing that wraps.
+// parseLength accepts only digits: no sign, no list, no overflow.
 func parseLength(b []byte) (int64, error) {
 	for _, c := range b {
 		if !isDigit(c) {
@@ -329,8 +327,8 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 	return errForeignHost
 }
 
-// ValidHost reports whether b can be a Host: a name, an IPv4 address or an IPv6
-// address in brackets, and a port behind it if there is one.
+// ValidHost reports whether b can be a Host: a name, an IPv4 address or an IPv6 address in
+// brackets, with an optional port.
 func ValidHost(b []byte) bool {
 	name := withoutPort(b)
 	port := b[len(name):]
@@ -354,7 +352,7 @@ func ValidHost(b []byte) bool {
 	return true
 }
 
-// withoutPort cuts what stands behind the last colon outside of brackets.
+// withoutPort cuts off the last colon outside of brackets and what follows it.
 func withoutPort(b []byte) []byte {
 	if i := bytes.LastIndexByte(b, ':'); i >= 0 && i > bytes.LastIndexByte(b, ']') {
 		return b[:i]
@@ -380,8 +378,8 @@ func isToken(b []byte) bool {
 	return len(b) > 0
 }
 
-// isFieldValue refuses the bytes that end a line for someone: control
-// characters other than the tab.
+// isFieldValue refuses control characters other than the tab: some parsers end a line at
+// them.
 func isFieldValue(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -391,8 +389,8 @@ func isFieldValue(b []byte) bool {
 	return true
 }
 
-// trimBlanks cuts blanks and tabs at both ends. Unlike bytes.Trim it gives no
-// nil: a header without a value is still there.
+// trimBlanks cuts spaces and tabs from both ends. Unlike bytes.Trim it never returns nil: a
+// header without a value is still present.
 func trimBlanks(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
@@ -413,8 +411,8 @@ func lowerInPlace(b []byte) {
 	}
 }
 
-// equalFold compares ASCII without regard to case; Unicode has letters that
-// fold into ASCII ones, and none of them belongs here.
+// equalFold compares ASCII letters in either case. Unicode letters that fold to ASCII are
+// not equal to them.
 func equalFold(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false

@@ -16,8 +16,8 @@ type headers struct {
 	stripCookie string // with the name of this cookie
 }
 
-// Header gives the value of the last line of that name, in small letters, as it
-// came, and how many there are. The value belongs to the exchange.
+// Header returns the raw value of the last line of that name, in lower case, and the number
+// of such lines. The exchange owns the value.
 func (x *Exchange) Header(name string) (value []byte, lines int) {
 	for _, l := range x.headers.lines {
 		if string(l.Name) == name {
@@ -27,8 +27,8 @@ func (x *Exchange) Header(name string) (value []byte, lines int) {
 	return value, lines
 }
 
-// Cookie gives the value of the last cookie of that name (RFC 6265, section
-// 4.2), case and all, and how many there are. The value belongs to the exchange.
+// Cookie returns the value of the last cookie of that name (RFC 6265, section 4.2;
+// case-sensitive), and the number of such cookies. The exchange owns the value.
 func (x *Exchange) Cookie(name string) (value []byte, count int) {
 	for _, l := range x.headers.lines {
 		if string(l.Name) != "cookie" || !bytes.Contains(l.Value, []byte(name)) {
@@ -43,23 +43,23 @@ func (x *Exchange) Cookie(name string) (value []byte, count int) {
 	return value, count
 }
 
-// splitCookie gives name and value of one cookie. Cookie and joinCookies must
-// not differ in what they take for the session's.
+// splitCookie returns name and value of one cookie. Cookie and joinCookies must agree on
+// which cookie is the session's.
 func splitCookie(cookie []byte) (name, value []byte) {
 	name, value, _ = bytes.Cut(cookie, []byte{'='})
 	return trimBlanks(name), trimBlanks(value)
 }
 
-// StripCredentials keeps Authorization, X-API-Key and the cookie of that name
-// (empty: no cookie) out of Request.Headers. It is called before BuildHeaders, on
-// every route that looks at credentials.
+// StripCredentials removes Authorization, X-API-Key and the cookie of that name (empty: no
+// cookie) from Request.Headers. It is called before BuildHeaders on every route that checks
+// credentials.
 func (x *Exchange) StripCredentials(sessionCookie string) {
 	x.headers.strip, x.headers.stripCookie = true, sessionCookie
 }
 
-// makeRoom readies the arena for the query and the headers. Both only shrink
-// what they take from the head, but for a ", " between joined lines; with the
-// room made once, nothing moves under the pairs.
+// makeRoom allocates the arena for the query and the headers. What it gets is at most as
+// long as the head, except ", " between joined lines. So it never grows, and the pairs that
+// point into it stay valid.
 func (x *Exchange) makeRoom() {
 	room := len(x.headers.raw) + 2*len(x.headers.lines)
 	if cap(x.headers.arena) < room {
@@ -68,8 +68,8 @@ func (x *Exchange) makeRoom() {
 	x.headers.arena = x.headers.arena[:0]
 }
 
-// BuildHeaders fills Request.Headers: lines of one name are joined at the place
-// of the first of them.
+// BuildHeaders fills Request.Headers: lines of one name are joined, at the position of the
+// first.
 func (x *Exchange) BuildHeaders() {
 	x.Request.Headers = x.Request.Headers[:0]
 	for i, l := range x.headers.lines {
@@ -118,7 +118,7 @@ func (x *Exchange) joinLines(i int) []byte {
 	return x.headers.arena[start:len(x.headers.arena):len(x.headers.arena)]
 }
 
-// joinCookies does the same for cookies, which may lose the session's.
+// joinCookies does the same for cookies, without the stripped one.
 func (x *Exchange) joinCookies(i int) []byte {
 	start := len(x.headers.arena)
 	for _, l := range x.headers.lines[i:] {
@@ -146,7 +146,7 @@ func (x *Exchange) appendJoined(start int, between string, value []byte) {
 	x.headers.arena = append(x.headers.arena, value...)
 }
 
-// hidden says whether the handler does not see headers of this name.
+// hidden reports whether the handler does not see headers of this name.
 func (x *Exchange) hidden(name []byte) bool {
 	switch string(name) {
 	case "connection", "keep-alive", "proxy-authenticate", "proxy-authorization",
@@ -158,7 +158,7 @@ func (x *Exchange) hidden(name []byte) bool {
 	return isReserved(name) || x.hasTwin(name) || x.connectionNames(name)
 }
 
-// isReserved takes x-runner-… for ours, with whatever stands for its dashes.
+// isReserved reports whether the name begins with x-runner-, also with _ for -.
 func isReserved(name []byte) bool {
 	const ours = "x-runner-"
 	if len(name) < len(ours) {
@@ -172,8 +172,8 @@ func isReserved(name []byte) bool {
 	return true
 }
 
-// hasTwin says whether the name has a _ where another has a -: servers behind
-// servers are known to take one for the other.
+// hasTwin reports whether the name has a _ where the name of another line has a -: some
+// servers treat them as equal.
 func (x *Exchange) hasTwin(name []byte) bool {
 	if bytes.IndexByte(name, '_') < 0 {
 		return false
@@ -198,8 +198,7 @@ func isTwin(name, other []byte) bool {
 	return true
 }
 
-// connectionNames says whether Connection declares the header to be of this
-// hop alone.
+// connectionNames reports whether a Connection header declares the header to be hop-by-hop.
 func (x *Exchange) connectionNames(name []byte) bool {
 	for _, l := range x.headers.lines {
 		if string(l.Name) != "connection" {

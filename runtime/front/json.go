@@ -2,7 +2,7 @@ package front
 
 import "unicode/utf8"
 
-// appendJSON appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
+// appendJSON appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendJSON(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

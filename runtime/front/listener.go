@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Listen opens the address of the options. The error of an address that is
-// taken names it and both places to change it.
+// Listen opens the address of the options. The error of an address in use names it and both
+// ways to change it.
 func Listen(opt Options) (net.Listener, error) {
 	opt = opt.WithDefaults()
 	ln, err := net.Listen("tcp", opt.Listen)
@@ -30,8 +30,8 @@ func Listen(opt Options) (net.Listener, error) {
 	return nil, fmt.Errorf("listen on %s, set by --listen or [front] listen: %w", opt.Listen, err)
 }
 
-// gate is the listener that fasthttp sees: it accepts only with a free slot,
-// outlives a lack of file descriptors, and hands out wrapped connections.
+// gate is the listener that fasthttp gets: it accepts only if a slot is free, continues
+// when file descriptors run out, and returns wrapped connections.
 type gate struct {
 	net.Listener
 	srv   *Server
@@ -64,8 +64,8 @@ func newGate(ln net.Listener, srv *Server) *gate {
 	return g
 }
 
-// Accept gives the next connection that may be served, and net.ErrClosed after
-// Close: fasthttp takes any other error for the end of the server.
+// Accept returns the next connection to serve, and net.ErrClosed after Close: with any
+// other error fasthttp would stop the server.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case g.slots <- struct{}{}:
@@ -94,7 +94,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts the connection, or closes it when its address has enough.
+// admit counts the connection, or closes it if its address has too many.
 func (g *gate) admit(nc net.Conn) *conn {
 	c := &conn{Conn: nc, gate: g, peer: peerOf(nc)}
 	c.trusted = trusted(g.srv.opt.TrustedProxies, c.peer)
@@ -114,7 +114,7 @@ func (g *gate) admit(nc net.Conn) *conn {
 	return c
 }
 
-// release gives back what admit and Accept took.
+// release returns what admit and Accept took.
 func (g *gate) release(c *conn) {
 	bucket := addressBucket(c.peer)
 	g.mu.Lock()
@@ -133,7 +133,7 @@ func (g *gate) Close() error {
 	return err
 }
 
-// abort cuts the connections that which picks; their workers then close them.
+// abort closes the connections that which selects; their workers then release them.
 func (g *gate) abort(which func(*conn) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,7 +144,7 @@ func (g *gate) abort(which func(*conn) bool) {
 	}
 }
 
-// warn logs at most one line a second: what it tells of comes in floods.
+// warn logs at most one line a second, because these events come in floods.
 func (g *gate) warn(text string, attr slog.Attr) {
 	now := time.Now().Unix()
 	if last := g.lastWarning.Load(); last != now && g.lastWarning.CompareAndSwap(last, now) {

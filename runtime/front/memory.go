@@ -28,9 +28,8 @@ func (x *Exchange) freeMemory() {
 	}
 }
 
-// allocate takes whole pages for n bytes; nil: it may not, or there are none. They lie
-// outside of the heap, which would keep them until the next garbage collection and take
-// as much again until the one after.
+// allocate returns whole pages for n bytes; nil: the limit or the memory is exhausted. They
+// are outside the heap, which would keep them until the next garbage collection.
 func (b *backlog) allocate(n int) []byte {
 	n = (n + pageBytes - 1) / pageBytes * pageBytes
 	if !b.take(int64(n)) {

@@ -136,8 +136,8 @@ func (o Options) Validate() error {
 	return errors.Join(all...)
 }
 
-// reservedFiles stay free of connections: the store, the modules and the
-// operators' socket need some.
+// reservedFiles are file descriptors that connections cannot use: the store, the modules
+// and the admin socket need some.
 const reservedFiles = 256
 
 // withinFiles lowers MaxConns to what the process's limit of open files allows.

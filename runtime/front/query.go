@@ -12,12 +12,12 @@ import (
 const maxQueryPairs = 100
 
 var (
-	errQueryPairs = fault.New(fault.InvalidRequest, "a query may hold %d pairs", maxQueryPairs)
+	errQueryPairs = fault.New(fault.InvalidRequest, "a query may have %d pairs", maxQueryPairs)
 	errQuery      = fault.New(fault.InvalidRequest, "a %% in the query is not followed by two hexadecimal digits, or the query is not UTF-8 once decoded")
 )
 
-// parseQuery fills Request.Query. More than 100 pairs, or one that cannot be
-// decoded, is fault.InvalidRequest.
+// parseQuery fills Request.Query. More than 100 pairs, or one that cannot be decoded, are
+// fault.InvalidRequest.
 func (x *Exchange) parseQuery() *fault.Fault {
 	x.Request.Query = x.Request.Query[:0]
 	for rest := x.Request.RawQuery; len(rest) > 0; {
@@ -40,7 +40,7 @@ func (x *Exchange) parseQuery() *fault.Fault {
 	return nil
 }
 
-// decode appends what b says to the arena: %xx is a byte, + a blank.
+// decode appends the decoded b to the arena: %xx is a byte, + is a space.
 func (x *Exchange) decode(b []byte) (out []byte, ok bool) {
 	start := len(x.headers.arena)
 	for i := 0; i < len(b); i++ {

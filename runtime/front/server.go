@@ -23,15 +23,15 @@ type Server struct {
 	gate   atomic.Pointer[gate]
 	ended  atomic.Bool  // Shutdown was called
 	pool   sync.Pool    // of *Exchange
-	bodies atomic.Int64 // bytes that large bodies have taken
-	// backlog is what large answers have taken that wait for their readers.
+	bodies atomic.Int64 // memory that large bodies have claimed
+	// backlog limits the memory of large answers that wait for their readers.
 	backlog *backlog
 }
 
-// New returns a server that calls handle for every request it could read, on
-// the goroutine of the connection: handle answers by Send or Refuse, once, and
-// keeps nothing of the exchange after it has returned. A handle that panics or
-// does not answer is a 500 and a log line. The options have to be valid.
+// New returns a server that calls handle for every request that it could read, on the
+// connection's goroutine. handle answers with Send or Refuse, once, and keeps nothing of
+// the exchange after it has returned. If handle panics or does not answer, the answer is a
+// 500 and the panic is logged. The options must be valid.
 func New(opt Options, handle func(*Exchange)) *Server {
 	s := &Server{opt: opt.WithDefaults(), handle: handle}
 	if err := s.opt.Validate(); err != nil {
@@ -46,10 +46,10 @@ func New(opt Options, handle func(*Exchange)) *Server {
 		ReadTimeout:  s.opt.ReadTimeout,
 		WriteTimeout: s.opt.WriteTimeout,
 		IdleTimeout:  s.opt.IdleTimeout,
-		// The gate bounds connections. A worker outlives its connection by a
-		// moment, so fasthttp's own bound has to be higher.
+		// The gate limits connections. A worker outlives its connection for a moment, so
+		// fasthttp's own limit must be higher.
 		Concurrency: 2*s.opt.MaxConns + 16,
-		// fasthttp reads nothing but the restatement.
+		// fasthttp reads only the restatement.
 		ReadBufferSize:        64,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
@@ -58,12 +58,12 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	return s
 }
 
-// Serve accepts from ln, which it closes, until Shutdown, or not at all after
-// it; then it returns nil. It may be called once.
+// Serve accepts from ln, and closes it, until Shutdown; then it returns nil. After Shutdown
+// it accepts nothing. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
 	g := newGate(ln, s)
 	if !s.gate.CompareAndSwap(nil, g) {
-		panic("BUG: front: a server serves once")
+		panic("BUG: front: Serve called twice")
 	}
 	if s.ended.Load() {
 		return g.Close()
@@ -74,9 +74,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, closes what waits for a request, and lets requests
-// that have begun finish. When ctx ends first it cuts the rest off and returns
-// ctx's error.
+// Shutdown stops accepting, closes idle connections, and waits for the requests that have
+// begun. If ctx ends first, it closes their connections and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.ended.Store(true)
 	g := s.gate.Load()
@@ -91,7 +90,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return closed
 }
 
-// serve is what fasthttp calls for each head it was handed.
+// serve is fasthttp's handler: it is called for each restatement.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	c, ok := ctx.Conn().(*conn)
 	if !ok {
@@ -108,7 +107,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.pool.Put(x)
 }
 
-// run answers the exchange, whatever handle does.
+// run calls handle and makes sure that the exchange has an answer.
 func (s *Server) run(x *Exchange) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -136,8 +135,8 @@ var (
 	errUnanswered = &fault.Fault{Code: fault.HandlerFailed, Cause: errors.New("BUG: the request was not answered")}
 )
 
-// connLog takes fasthttp's own lines. Their arguments may quote a caller, so
-// only what is known to be harmless goes on.
+// connLog receives fasthttp's own log lines. Their arguments may quote a client, so only
+// known ones are passed on.
 type connLog struct{ log *slog.Logger }
 
 func (l connLog) Printf(_ string, args ...any) {

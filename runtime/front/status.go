@@ -2,12 +2,12 @@ package front
 
 import "runner.example/internal/fault"
 
-// refusal is what a fault's code becomes for the caller.
+// refusal is what the client gets for a fault's code.
 type refusal struct {
 	status int
-	// detail stands where a fault has none.
+	// detail is the text if the fault has none.
 	detail string
-	// fixed means that detail is always used: refusals of one kind must be equal.
+	// fixed: detail is always used, so that refusals of this code do not differ.
 	fixed bool
 }
 
@@ -57,7 +57,7 @@ var refusals = map[fault.Code]refusal{
 	fault.Internal:    {500, "internal error: the log has the cause under this requestId", false},
 }
 
-// refusalOf is the row of a code; a code that nobody declared is Internal.
+// refusalOf returns the row of a code; an unknown code is Internal.
 func refusalOf(code fault.Code) refusal {
 	if r, ok := refusals[code]; ok {
 		return r
@@ -65,11 +65,11 @@ func refusalOf(code fault.Code) refusal {
 	return refusals[fault.Internal]
 }
 
-// StatusOf is the status that a refusal with the code has.
+// StatusOf returns the HTTP status of a refusal with the code.
 func StatusOf(code fault.Code) int { return refusalOf(code).status }
 
-// detailOf is the detail of a code where nobody gave one. A handler may answer
-// with a code of its own; of that nothing more is known than that it failed.
+// detailOf returns the default detail of a code. Handlers may use codes of their own; their
+// detail says only that the request failed.
 func detailOf(code string) string {
 	if r, ok := refusals[fault.Code(code)]; ok {
 		return r.detail

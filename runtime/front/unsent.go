@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// compared is how many readers the slowest is chosen from, at random where there are
-// more: an exact choice among thousands would take longer than an answer.
+// compared is the number of readers that the slowest is chosen from, at random if there are
+// more: comparing thousands would take longer than an answer.
 const compared = 64
 
 // unsent is the part of a large answer that the kernel did not take at once.
 type unsent struct {
-	// address is the client's, or its network; the zero Addr: no share bounds it.
+	// address is the client's, or its network; the zero Addr: only the total limit applies.
 	address netip.Addr
 	since   time.Time
 	// acked counts the bytes that the client has acknowledged, from any goroutine.
 	acked func() uint64
-	begun uint64 // of these, before since
+	begun uint64 // acked before since
 	// reset ends the connection, from any goroutine.
 	reset func()
 
-	held int64 // guarded by backlog.mu, as is cut
+	held int64 // guarded by backlog.mu, like cut
 	cut  bool
 }
 
-// share is a bound and what is held of it.
+// share is a limit and what is used of it.
 type share struct {
 	limit  int64
 	held   int64
-	ending int64                // of held, what cut answers have not given back yet
-	all    map[*unsent]struct{} // those that are not cut
+	ending int64                // the part of held that disconnected answers will return
+	all    map[*unsent]struct{} // those that are not disconnected
 }
 
 // backlog limits the memory of all large answers, and of the unsent parts of those to one
 // address. An answer that does not wait for its reader takes no lock.
 type backlog struct {
-	used       atomic.Int64 // total.held, and what waits for no reader
+	used       atomic.Int64 // total.held, and memory of answers that do not wait
 	limit      int64
 	perAddress int64
 
@@ -68,11 +68,11 @@ func (b *backlog) take(n int64) bool {
 		used := b.used.Load()
 		switch made := used - b.total.held; {
 		case made > 0 && made+n > b.limit:
-			return false // cutting off all readers would not be enough
+			return false // disconnecting all readers would not be enough
 		case used-b.total.ending+n > b.limit && len(b.total.all) > 0:
 			b.cut(b.total.slowest(time.Now()))
 		case b.total.ending > 0:
-			b.freed.Wait() // shortly: the connections of those that are cut are closed
+			b.freed.Wait() // for a short time: the disconnected answers return their memory
 		default:
 			return false
 		}
@@ -92,11 +92,11 @@ func (b *backlog) tryTake(n int64) bool {
 	}
 }
 
-// giveBack is the end of n bytes that wait for no reader.
+// giveBack returns n bytes of an answer that does not wait.
 func (b *backlog) giveBack(n int64) { b.used.Add(-n) }
 
-// hold records that n bytes, which were taken, wait for their reader from now on. If its
-// address exceeds its limit, the slowest reader of that address is disconnected.
+// hold records that n taken bytes now wait for their reader. If its address exceeds its
+// limit, the slowest reader of that address is disconnected.
 func (b *backlog) hold(u *unsent, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *backlog) hold(u *unsent, n int64) {
 	}
 }
 
-// shares are those that u is counted in.
+// shares returns the shares that u counts in.
 func (b *backlog) shares(u *unsent) []*share {
 	if s := b.addresses[u.address]; s != nil {
 		return []*share{s, &b.total}
@@ -144,8 +144,8 @@ func (s *share) slowest(now time.Time) (u *unsent) {
 	return u
 }
 
-// speed is what the reader has taken in a second, with a page and a second for those that
-// had no time yet: of readers that take nothing, the one that waits longest is the slowest.
+// speed is the number of bytes that the reader took per second. A page and a second are
+// added, so that of readers that take nothing the one that waits longest is the slowest.
 func (u *unsent) speed(now time.Time) float64 {
 	taken := max(u.acked(), u.begun) - u.begun // the connection may be closed
 	return float64(taken+4096) / (now.Sub(u.since) + time.Second).Seconds()
@@ -160,7 +160,7 @@ func (b *backlog) cut(u *unsent) {
 	u.reset()
 }
 
-// free is the end of n bytes that u holds.
+// free returns n bytes that u holds.
 func (b *backlog) free(u *unsent, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +175,7 @@ func (b *backlog) free(u *unsent, n int64) {
 	b.freed.Broadcast()
 }
 
-// drop is the end of u, which holds nothing any more. It reports whether u was cut.
+// drop ends u, which holds nothing any more. It reports whether u was disconnected.
 func (b *backlog) drop(u *unsent) (cut bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

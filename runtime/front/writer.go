@@ -16,35 +16,36 @@ import (
 // freeBytes is how much of an unsent answer is written before its memory is freed.
 const freeBytes = 256 << 10
 
-var errNoMemory = errors.New("there is no memory for an answer that waits for its reader")
+var errNoMemory = errors.New("no memory for an answer that waits for its reader")
 
 // largeAnswer is an answer whose body is written by the connection, not by fasthttp.
 type largeAnswer struct {
 	body []byte
-	// memory is outside of the heap, and body lies in it; nil: it lies in the heap.
+	// memory is outside the heap and contains body; nil: body is in the heap.
 	memory []byte
-	// start is where memory begins that is not freed yet, done the end of what is written.
+	// start is the first byte of memory that is not freed, done the end of what was
+	// written.
 	start, done int
 	head        []byte
-	// headOver: what is written next is the end of the head. begun: writeAnswer was called.
+	// headOver: the next write ends the head. begun: writeAnswer was called.
 	headOver, begun bool
-	// address is what the bytes count for; the zero Addr: for none.
+	// address is what the bytes count for; the zero Addr: none.
 	address netip.Addr
 
 	backlog *backlog
-	unsent  *unsent // nil: it does not wait for its reader
+	unsent  *unsent // nil: the answer does not wait for its reader
 }
 
-// answerBody is the connection as the body of its answer, for fasthttp.
+// answerBody gives fasthttp the connection as the body of its answer.
 type answerBody conn
 
 // Read is never called, because of SupportsBodyWriteTo.
-func (*answerBody) Read([]byte) (int, error) { panic("BUG: front: the body of an answer is read") }
+func (*answerBody) Read([]byte) (int, error) { panic("BUG: front: body of an answer read") }
 
-// SupportsBodyWriteTo has fasthttp call WriteTo.
+// SupportsBodyWriteTo makes fasthttp call WriteTo.
 func (*answerBody) SupportsBodyWriteTo() bool { return true }
 
-// WriteTo writes the body behind the head. What w holds is the end of that, if anything.
+// WriteTo writes the body after the head. w may hold the end of the head.
 func (b *answerBody) WriteTo(w io.Writer) (int64, error) {
 	size := int64(len(b.answer.body))
 	b.answer.headOver = true
@@ -54,16 +55,16 @@ func (b *answerBody) WriteTo(w io.Writer) (int64, error) {
 	return size, (*conn)(b).writeAnswer()
 }
 
-// Close is the end of the body, written or not.
+// Close ends the body, written or not.
 func (b *answerBody) Close() error {
 	b.answer.free(len(b.answer.memory))
 	b.answer = largeAnswer{}
 	return nil
 }
 
-// sendBody makes body, which belongs to the connection then, that of the answer.
+// sendBody makes body that of the answer. The connection owns it from then on.
 func (c *conn) sendBody(x *Exchange, body []byte) {
-	x.ctx.Response.SetBodyStream((*answerBody)(c), len(body)) // which ends what was there
+	x.ctx.Response.SetBodyStream((*answerBody)(c), len(body)) // which closes the previous one
 	if x.framing.headOnly {
 		return
 	}
@@ -79,7 +80,7 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 	}
 }
 
-// Write writes the bytes of fasthttp, and after a head the body of its answer.
+// Write writes fasthttp's bytes, and after a head the body of its answer.
 func (c *conn) Write(p []byte) (int, error) {
 	a := &c.answer
 	if a.body == nil {
@@ -125,7 +126,7 @@ func (c *conn) writeAnswer() error {
 		c.warnCut()
 	}
 	if err != nil {
-		c.reset() // else the kernel keeps for minutes what it still has
+		c.reset() // otherwise the kernel would keep for minutes what it still has
 	}
 	return err
 }
@@ -147,8 +148,8 @@ func (c *conn) writeRest(raw syscall.RawConn) error {
 	return nil
 }
 
-// write writes what is left of the answer: all, or what the kernel takes without waiting.
-// The memory of what is written is freed.
+// write writes the rest of the answer: all of it, or what the kernel accepts without
+// waiting. The memory of what is written is freed.
 func (a *largeAnswer) write(raw syscall.RawConn, all bool) error {
 	var n int
 	var err error
@@ -178,7 +179,7 @@ func (a *largeAnswer) write(raw syscall.RawConn, all bool) error {
 	return nil
 }
 
-// leaveHeap moves the body to memory outside of the heap.
+// leaveHeap moves the body to memory outside the heap.
 func (a *largeAnswer) leaveHeap() error {
 	if a.memory != nil {
 		return nil
@@ -208,7 +209,7 @@ func (a *largeAnswer) free(end int) {
 	}
 }
 
-// reset closes the connection, and drops what the kernel holds for the client.
+// reset closes the connection and discards what the kernel holds for the client.
 func (c *conn) reset() {
 	if tcp, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
 		_ = tcp.SetLinger(0)
@@ -216,7 +217,7 @@ func (c *conn) reset() {
 	_ = c.Conn.Close()
 }
 
-// acked is how many bytes the other end has acknowledged; 0: it cannot be known.
+// acked returns how many bytes the client has acknowledged; 0: unknown.
 func acked(raw syscall.RawConn) (n uint64) {
 	if raw == nil {
 		return 0
