@@ -17,40 +17,38 @@ import (
 	"runner.example/store"
 )
 
-// Options are what an Authenticator works with beside store and keys.
+// Options configure an Authenticator.
 type Options struct {
-	// Logger is told of each refused credential; nil: nobody is.
+	// Logger logs each refused credential; nil: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Presented is what a request says about who sends it. Check keeps none of it.
+// Presented is what a request says about its sender. Check keeps none of it.
 type Presented struct {
-	// Authorization and APIKey are header values, meant when the count of their
-	// lines is 1.
+	// Authorization and APIKey are header values, used if the count of their lines is 1.
 	Authorization, APIKey           []byte
 	AuthorizationLines, APIKeyLines int
 	// Address is the client's.
 	Address   netip.Addr
 	RequestID string
 
-	// What follows matters only where sessions are accepted or opened.
+	// The fields below matter only where sessions are accepted or opened.
 
-	// Cookie is the value of the cookie that the schema names, meant when there
-	// is one of that name.
+	// Cookie is the value of the cookie that the schema names, used if there is exactly
+	// one.
 	Cookie  []byte
 	Cookies int
-	// Method and Host are the request's. Origin and FetchSite are the values of
-	// Origin and Sec-Fetch-Site, meant when the count of their lines is 1.
+	// Method and Host are the request's. Origin and FetchSite are the values of Origin and
+	// Sec-Fetch-Site, used if the count of their lines is 1.
 	Method, Host                []byte
 	Origin, FetchSite           []byte
 	OriginLines, FetchSiteLines int
 }
 
-// Refusal is a fault together with what its answer's headers have to say.
+// Refusal is a fault with values for the headers of its answer.
 type Refusal struct {
 	Fault *fault.Fault
-	// Scopes are those of which one would do, blanks between: set with
-	// InsufficientScope.
+	// Scopes are the accepted scopes, separated by spaces: set with InsufficientScope.
 	Scopes string
 	// RetryAfter is in seconds: set with RateLimited and Unavailable.
 	RetryAfter int
@@ -90,8 +88,7 @@ type Authenticator struct {
 	tally    tally
 }
 
-// New returns an authenticator of the keys. Run is what writes its counts to
-// the audit in st.
+// New returns an authenticator of the keys. Run writes its counts to the audit in st.
 func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 	return &Authenticator{
 		keys: keys, store: st,
@@ -99,20 +96,19 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 	}
 }
 
-// Check returns who calls the route under the schema s. The error is a
-// *fault.Fault or, where headers have more to say, a *Refusal of one. A good key
-// or session costs no allocation.
+// Check returns the caller of the route under the schema s. The error is a *fault.Fault or,
+// if headers need more values, a *Refusal. A valid key or session costs no allocation.
 //
-// Tokens are those of the schema, nil where it has no session jwt. A JWT signed with
-// a key that is not known yet waits a little for the provider's keys, and is not
-// refused for good as long as there are none.
+// tokens are those of the schema, nil if it has no session jwt. For a JWT signed with an
+// unknown key, Check waits a short time for the provider's keys; without any keys the
+// refusal is temporary.
 //
-// A credential in a header decides, and no cookie beside it is looked at. Whoever it is:
-// a route that opens sessions is not for pages of other origins, which could sign their
-// visitor in as somebody else.
+// A credential in a header decides, and then no cookie is examined. A route that opens
+// sessions refuses pages of other origins for every caller: they could sign their visitor
+// in as another user.
 //
-// The answer holds as long as the keystore's epoch, read before, stays the
-// same: check again when it has moved before the request is let in.
+// The result is valid as long as the keystore's epoch, read before, stays the same. If it
+// has changed before the request is admitted, check again.
 func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	who, err := a.identify(ctx, s, tokens, route, p, now)
 	if err == nil && route.CreatesSession && !route.CSRFOff && crossOrigin(s, &p) {
@@ -121,7 +117,7 @@ func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tok
 	return who, err
 }
 
-// identify is Check but for the origin of who signs in.
+// identify is Check without the check of the origin on routes that open sessions.
 func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	if route.Auth.None {
 		return anonymous(s, route), nil
@@ -143,8 +139,8 @@ func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *
 	return caller.Caller{}, errNoKey
 }
 
-// SessionOf gives the id of the session that the request's cookie is of, empty without a
-// good one: for a route that opens sessions and asks for none.
+// SessionOf returns the id of the session of the request's cookie, empty if it is not
+// valid: for a route that opens sessions and requires none.
 func (a *Authenticator) SessionOf(s *schema.Schema, p Presented) string {
 	if p.Cookies != 1 {
 		return ""
@@ -156,8 +152,8 @@ func (a *Authenticator) SessionOf(s *schema.Schema, p Presented) string {
 	return session.ID
 }
 
-// anonymous gives the caller of a route that asks for nothing: it acts under the
-// grants of the scope that the route names, if it names one.
+// anonymous returns the caller of a route without credentials. It has the grants of the
+// scope that the route names, if any.
 func anonymous(s *schema.Schema, route *schema.Route) caller.Caller {
 	if scope := s.Scope(route.As); scope != nil {
 		return caller.Caller{As: scope.Name, Capability: scope.System}
@@ -165,7 +161,7 @@ func anonymous(s *schema.Schema, route *schema.Route) caller.Caller {
 	return caller.Caller{}
 }
 
-// checkSession returns the user whose cookie the request has.
+// checkSession returns the user of the request's cookie.
 func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	if p.Cookies > 1 {
 		return caller.Caller{}, errTwoCookies
@@ -184,14 +180,14 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 	return caller.Caller{Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles, SessionID: session.ID}, nil
 }
 
-// checkJWT returns the user whom the bearer's JWT is about. It came in a header that
-// no page of another origin can send by itself, so nothing is asked about origins.
+// checkJWT returns the user of the bearer's JWT. A page of another origin cannot send this
+// header by itself, so origins are not checked.
 func (a *Authenticator) checkJWT(ctx context.Context, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
 	token, _ := p.credential()
 	who, reason := tokens.verify(ctx, token, now)
 	switch reason {
 	case "":
-	case noKeys: // nothing is wrong with the token, as far as anyone can tell
+	case noKeys: // it is unknown whether the token is valid
 		return caller.Caller{}, &Refusal{Fault: errNoKeys, RetryAfter: tokens.source.wait(now)}
 	default:
 		return caller.Caller{}, a.refuse(p, nil, "", reason, now)
@@ -202,13 +198,13 @@ func (a *Authenticator) checkJWT(ctx context.Context, tokens *Tokens, route *sch
 	return who, nil
 }
 
-// isJWT reports that the credential is a bearer with two dots.
+// isJWT reports whether the credential is a bearer token with two dots.
 func (p *Presented) isJWT() bool {
 	token, reason := p.credential()
 	return reason == WrongKind && token != nil
 }
 
-// hasOneOf reports whether one of the needed roles is there, or none is needed.
+// hasOneOf reports whether roles has one of needed, or needed is empty.
 func hasOneOf(roles, needed []string) bool {
 	for _, role := range needed {
 		if slices.Contains(roles, role) {
@@ -218,7 +214,7 @@ func hasOneOf(roles, needed []string) bool {
 	return len(needed) == 0
 }
 
-// checkKey returns the API key whose token is in the one header there is.
+// checkKey returns the API key of the token in the only header.
 func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Presented, now time.Time) (caller.Caller, error) {
 	token, reason := p.credential()
 	if reason == "" && len(route.Scopes) == 0 {
@@ -241,9 +237,8 @@ func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Present
 	}, nil
 }
 
-// credential gives the token of the one header line there is. The reason says
-// that it cannot be an API key: it is no bearer, or a JWT, which a bearer with
-// two dots is.
+// credential returns the token of the only header line. A reason means that it cannot be an
+// API key: it is not a bearer token, or a JWT (with two dots).
 func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 	if p.APIKeyLines > 0 {
 		return p.APIKey, ""
@@ -259,9 +254,8 @@ func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 	return token, ""
 }
 
-// refuse notes a credential that is not good, that of the key or session id if
-// it is known, and gives the answer: the same for all, until the address has had
-// too many.
+// refuse records a credential that is not valid, with the id of its key or session if
+// known, and returns the refusal: the same for all, until the address has had too many.
 func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keystore.Reason, now time.Time) error {
 	network := networkOf(p.Address)
 	wait, repeated := a.failures.add(network, now)
@@ -275,11 +269,11 @@ func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keys
 	return keystore.ErrInvalidToken
 }
 
-// isLogged tells whether the nth refusal of one network in a minute has a line in the
-// log: the first ones, and then ever fewer.
+// isLogged reports whether the nth refusal of one network in a minute is logged: the first
+// ones, then ever fewer.
 func isLogged(n int) bool { return n <= loggedEach || n&(n-1) == 0 }
 
-// log writes a line about a refused credential.
+// log logs a refused credential.
 func (a *Authenticator) log(p Presented, token []byte, id string, reason keystore.Reason, repeated int) {
 	attrs := []slog.Attr{
 		slog.String("requestId", p.RequestID),
@@ -302,8 +296,8 @@ func (a *Authenticator) log(p Presented, token []byte, id string, reason keystor
 	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "credential refused", attrs...)
 }
 
-// prefixOf gives what stands before the underscore of something that looks
-// like a token: "rnk".
+// prefixOf returns the text before the underscore of what looks like a token, such as
+// "rnk".
 func prefixOf(token []byte) string {
 	prefix, _, found := bytes.Cut(token, []byte("_"))
 	if !found || len(prefix) < 2 || len(prefix) > 8 {
@@ -317,18 +311,18 @@ func prefixOf(token []byte) string {
 	return string(prefix)
 }
 
-// networkOf gives whom failures are counted against: the address, of IPv6 the
-// /64, which is what one customer is given.
+// networkOf returns the network that failures are counted for: the address, or the /64 of
+// IPv6, which one customer has.
 func networkOf(address netip.Addr) netip.Addr {
 	address = address.Unmap().WithZone("")
 	if !address.Is6() {
 		return address
 	}
-	prefix, _ := address.Prefix(64) // fails for more bits than there are
+	prefix, _ := address.Prefix(64) // fails only for too many bits
 	return prefix.Addr()
 }
 
-// text writes an address, "" for none.
+// text returns the address as text, "" if there is none.
 func text(address netip.Addr) string {
 	if !address.IsValid() {
 		return ""

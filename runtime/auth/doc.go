@@ -1,14 +1,12 @@
-// Package auth finds out who calls: a request's credential in, a caller or a
-// refusal out.
+// Package auth authenticates requests: it takes a request's credential and returns a caller
+// or a refusal.
 //
-// Whatever is wrong with a credential, the refusal is one and the same; what
-// it was goes to the log, and as counts to the audit. Who fails too often from
-// one address is told to wait instead, which changes nothing for a good
-// credential from there. What a caller may do is decided elsewhere, but for
-// this: a key opens a route only when the active schema gives it a scope that
+// The refusal is the same for every credential that is not valid. The log has the reason,
+// and the audit has counts. After too many failures from one address, more failures get 429
+// instead; a valid credential from there is not affected. Package auth decides only one
+// question of authority: a key may use a route if the active schema gives it a scope that
 // the route names.
 //
-// An Authenticator may be used by any number of goroutines. It reads nothing
-// from the store; Run writes there, in the background. No credential is kept
-// or shown, not even in part but for its prefix.
+// An Authenticator may be used by any number of goroutines. It does not read the store; Run
+// writes there in the background. Of a credential only its prefix is kept or shown.
 package auth

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// maxFailures is how many refused credentials of one network are answered
-	// as such in a failureWindow.
+	// maxFailures is the number of refused credentials of one network that are answered
+	// with 401 in a failureWindow.
 	maxFailures   = 20
 	failureWindow = time.Minute
-	// loggedEach is how many refused credentials of one network have each a line in the
-	// log in a failureWindow.
+	// loggedEach is the number of refused credentials of one network that have a log line
+	// each in a failureWindow.
 	loggedEach = 5
-	// maxNetworks bounds the table, about 2 MiB. When all of it is in use, new
-	// networks are counted together.
+	// maxNetworks limits the table, to about 2 MiB. When it is full, new networks are
+	// counted together.
 	maxNetworks = 8192
 )
 
-// failures counts refused credentials by network: exactly, in a ring of time
-// stamps each. Good credentials never come here, so one lock does. The zero
-// value is ready.
+// failures counts refused credentials by network: exactly, in a ring of time stamps each.
+// Valid credentials do not come here, so one lock is enough. The zero value is ready to
+// use.
 type failures struct {
 	mu          sync.Mutex
 	start       time.Time // stamps count from here
@@ -36,14 +36,14 @@ type slot struct {
 	prev, next *slot
 	stamps     [maxFailures]time.Duration
 	head, len  int
-	// seen counts the failures since a time, those that were throttled too.
+	// seen counts the failures since a time, including throttled ones.
 	seen  int
 	since time.Duration
 }
 
-// add counts a failure at now. When the network has had too many, add tells in how many
-// seconds the next one will be answered as such. It tells as well how many the network
-// has had since about a minute.
+// add counts a failure at now. If the network has had too many, wait is the number of
+// seconds until the next one is answered with 401. repeated is the number of failures of
+// the network in about the last minute.
 func (f *failures) add(network netip.Addr, now time.Time) (wait, repeated int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,8 +73,8 @@ func (f *failures) add(network netip.Addr, now time.Time) (wait, repeated int) {
 	return 0, s.seen
 }
 
-// slotLocked finds or makes the network's slot. The one that was silent
-// longest makes room, if long enough.
+// slotLocked returns the network's slot. A new one replaces the slot that was inactive
+// longest, if that was long enough.
 func (f *failures) slotLocked(network netip.Addr, at time.Duration) *slot {
 	if s := f.slots[network]; s != nil {
 		return s

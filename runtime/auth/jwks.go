@@ -25,8 +25,8 @@ import (
 
 const (
 	refreshEvery = 15 * time.Minute // of a provider's keys
-	retryAfter   = time.Minute      // of an attempt to get them, whatever for
-	keepKeys     = 24 * time.Hour   // that cannot be refreshed
+	retryAfter   = time.Minute      // between attempts to fetch them, for any reason
+	keepKeys     = 24 * time.Hour   // without a successful refresh
 	fetchTime    = 10 * time.Second
 	requestWaits = 2 * time.Second // at most, for keys
 	maxSetBytes  = 1 << 20
@@ -34,27 +34,27 @@ const (
 	minRSABits   = 2048
 )
 
-// keySet is what a provider published at one time. Nothing changes it but what is
-// remembered about tokens.
+// keySet has the keys that a provider published at one time. Only its cache of tokens
+// changes.
 type keySet struct {
 	keys    []publicKey
 	fetched time.Time
 
-	// known holds what tokens that were verified with these keys say, by the SHA-256
-	// of the token, so that each is verified once. There are at most maxKnown.
+	// known has the contents of tokens that were verified with these keys, by the SHA-256
+	// of the token, so that each is verified once. It has at most maxKnown entries.
 	known sync.Map
 	count atomic.Int64
 }
 
-// publicKey is one that verifies signatures.
+// publicKey is a key that verifies signatures.
 type publicKey struct {
 	id         string
 	key        any      // *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
 	algorithms []string // that it may be used with
 }
 
-// find gives the key for a token. One that names none is for a set that has but one
-// key of its algorithm.
+// find returns the key for a token. A token without a key id matches only if the set has
+// exactly one key of its algorithm.
 func (s *keySet) find(id string, named bool, algorithm string) (found *publicKey) {
 	for i := range s.keys {
 		k := &s.keys[i]
@@ -69,7 +69,7 @@ func (s *keySet) find(id string, named bool, algorithm string) (found *publicKey
 	return found
 }
 
-// keySource has a provider's keys (JWKS, RFC 7517) and keeps them fresh.
+// keySource fetches a provider's keys (JWKS, RFC 7517) and refreshes them.
 type keySource struct {
 	place  string // a URL, or a file
 	client *http.Client
@@ -77,13 +77,13 @@ type keySource struct {
 
 	set atomic.Pointer[keySet]
 
-	ended    context.Context // when run has ended: nothing is begun any more
+	ended    context.Context // run has ended: no attempt may begin
 	end      context.CancelFunc
-	attempts sync.WaitGroup // under way; one at a time
+	attempts sync.WaitGroup // in progress; one at a time
 
 	mu      sync.Mutex
 	tried   time.Time
-	pending chan struct{} // closed when the attempt under way has ended
+	pending chan struct{} // closed when the current attempt has ended
 }
 
 func newKeySource(place string, client *http.Client, logger *slog.Logger) *keySource {
@@ -100,10 +100,10 @@ func newKeySource(place string, client *http.Client, logger *slog.Logger) *keySo
 	return s
 }
 
-// isFile reports that the keys are not fetched.
+// isFile reports whether the keys are read from a file.
 func (s *keySource) isFile() bool { return !strings.Contains(s.place, "://") }
 
-// run keeps the keys fresh until ctx ends. After that none are got.
+// run refreshes the keys until ctx ends. After that they are not fetched.
 func (s *keySource) run(ctx context.Context) {
 	defer s.attempts.Wait()
 	defer s.stop()
@@ -122,14 +122,14 @@ func (s *keySource) run(ctx context.Context) {
 	}
 }
 
-// stop ends the attempt under way, and lets none begin.
+// stop cancels the current attempt and prevents new ones.
 func (s *keySource) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end()
 }
 
-// current gives the last good set, nil when that is too old.
+// current returns the last valid set, nil if it is too old.
 func (s *keySource) current(now time.Time) *keySet {
 	set := s.set.Load()
 	if set == nil || now.Sub(set.fetched) > keepKeys {
@@ -138,9 +138,9 @@ func (s *keySource) current(now time.Time) *keySet {
 	return set
 }
 
-// refresh gets the keys anew, at most once in retryAfter for all who ask, and waits for
-// that no longer than limit; it is not ended by who asked and goes away. It reports
-// whether the set is as fresh as that now.
+// refresh fetches the keys, at most once in retryAfter for all callers, and waits at most
+// limit. The fetch continues when the caller goes away. refresh reports whether the set is
+// now up to date.
 func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration) bool {
 	s.mu.Lock()
 	if s.pending == nil && s.retryIn(now) <= 0 && s.ended.Err() == nil {
@@ -161,7 +161,7 @@ func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Durat
 	return s.isFresh(now)
 }
 
-// attempt gets the keys, and closes done when that has ended.
+// attempt fetches the keys, and closes done at its end.
 func (s *keySource) attempt(now time.Time, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(s.ended, fetchTime)
 	defer cancel()
@@ -174,8 +174,8 @@ func (s *keySource) attempt(now time.Time, done chan struct{}) {
 	close(done)
 }
 
-// retryIn is how long nobody gets the keys anew, not above zero when they may be. s.mu
-// is held, or nothing else uses s.
+// retryIn returns the time until the keys may be fetched again, zero or less if they may
+// now. s.mu is held, or nothing else uses s.
 func (s *keySource) retryIn(now time.Time) time.Duration {
 	if s.tried.IsZero() {
 		return 0
@@ -183,7 +183,7 @@ func (s *keySource) retryIn(now time.Time) time.Duration {
 	return retryAfter - now.Sub(s.tried)
 }
 
-// wait is in how many seconds who lacks the keys may come again.
+// wait returns the number of seconds for Retry-After while the keys are unavailable.
 func (s *keySource) wait(now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,7 @@ func (s *keySource) isFresh(now time.Time) bool {
 	return set != nil && now.Sub(set.fetched) < retryAfter
 }
 
-// fetch takes over what the provider publishes now.
+// fetch replaces the keys by what the provider publishes now.
 func (s *keySource) fetch(ctx context.Context, now time.Time) error {
 	text, err := s.read(ctx)
 	if err != nil {
@@ -212,8 +212,8 @@ func (s *keySource) fetch(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// readKeys gives the keys of a JWKS that can verify signatures. A key that cannot be
-// read, or is of a kind that is not known, is none of them (RFC 7517, section 5).
+// readKeys returns the keys of a JWKS that can verify signatures. Keys that cannot be read
+// or are of an unknown kind are skipped (RFC 7517, section 5).
 func readKeys(text []byte) ([]publicKey, error) {
 	var document struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -239,7 +239,7 @@ func readKeys(text []byte) ([]publicKey, error) {
 	return keys, nil
 }
 
-// isSame reports that the keys are one, published twice.
+// isSame reports whether the keys are equal, published twice.
 func (k publicKey) isSame(other publicKey) bool {
 	key, ok := k.key.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && k.id == other.id && key.Equal(other.key) && slices.Equal(k.algorithms, other.algorithms)
@@ -288,13 +288,13 @@ func readBounded(r io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// usable gives a key that is for signatures, and of a kind and size that one should
-// use. A set may hold others, for other purposes.
+// usable returns a key for signatures of a safe kind and size. A set may have keys for
+// other purposes.
 func usable(jwk jwkset.JWKMarshal) (publicKey, bool) {
 	if jwk.USE != "" && jwk.USE != jwkset.UseSig || len(jwk.KEYOPS) > 0 && !slices.Contains(jwk.KEYOPS, jwkset.KeyOpsVerify) {
 		return publicKey{}, false
 	}
-	// A certificate beside the key is not asked for and not fetched.
+	// A certificate beside the key is neither required nor fetched.
 	jwk.X5C, jwk.X5T, jwk.X5TS256, jwk.X5U = nil, "", "", ""
 	parsed, err := jwkset.NewJWKFromMarshal(jwk, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipKeyOps: true, SkipUse: true})
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	maxKnown      = 10_000
 )
 
-// The reasons to refuse a JWT that those of keys and sessions do not name.
+// Reasons to refuse a JWT, beside those for keys and sessions.
 const (
 	NotSigned   keystore.Reason = "signature" // or with an algorithm or a key that is not accepted
 	NotForUs    keystore.Reason = "audience"
@@ -38,8 +38,8 @@ const (
 	NotYet      keystore.Reason = "not_yet"
 )
 
-// noKeys says that nobody can tell whether a JWT is good: the provider's keys were
-// never had, or not for too long.
+// noKeys: it is unknown whether a JWT is valid, because the provider's keys are missing or
+// too old.
 const noKeys keystore.Reason = "no_keys"
 
 // Tokens verifies the JWTs (RFC 7519) of an app's identity provider, by the rules of
@@ -52,23 +52,23 @@ type Tokens struct {
 	allowed []string
 }
 
-// TokenOptions are what Tokens work with beside the schema.
+// TokenOptions configure Tokens.
 type TokenOptions struct {
 	// Client fetches the provider's keys; nil: http.DefaultClient.
 	Client *http.Client
-	// Logger is told when they cannot be had.
+	// Logger logs failed refreshes.
 	Logger *slog.Logger
-	// Before are those of the release before, nil without: keys of the same place are
-	// taken over.
+	// Before are the Tokens of the previous release, nil if there are none: keys of the
+	// same source are taken over.
 	Before *Tokens
 }
 
-// defaultAlgorithms are those that count where the schema names none.
+// defaultAlgorithms are accepted if the schema names none.
 var defaultAlgorithms = []string{"EdDSA", "ES256", "RS256", "PS256"}
 
-// NewTokens returns what verifies the JWTs that the schema's auth block describes,
-// nil when it describes none. Run gets the provider's keys; those of a file are read
-// here. The fault is Invalid: what decides whose tokens count must be there.
+// NewTokens returns the Tokens of the schema's auth block, nil if it has no session jwt.
+// Run fetches the provider's keys; keys of a file are read here. The error is a fault with
+// the code Invalid.
 func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
 	session := s.Auth.JWT
 	if session == nil {
@@ -100,17 +100,16 @@ func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
-// Run keeps the provider's keys fresh until ctx ends.
+// Run refreshes the provider's keys until ctx ends.
 func (t *Tokens) Run(ctx context.Context) { t.source.run(ctx) }
 
-// known is what a token says that was verified.
+// known is the content of a verified token.
 type known struct {
 	caller              caller.Caller
 	notBefore, notAfter time.Time
 }
 
-// verify returns the user whom the token is about, or why it is refused. The token is
-// not kept.
+// verify returns the user of the token, or the reason to refuse it. The token is not kept.
 func (t *Tokens) verify(ctx context.Context, token []byte, now time.Time) (caller.Caller, keystore.Reason) {
 	if len(token) > maxTokenBytes {
 		return caller.Caller{}, keystore.Malformed
@@ -157,8 +156,8 @@ func (t *Tokens) verify(ctx context.Context, token []byte, now time.Time) (calle
 	return k.caller, ""
 }
 
-// tokenHeader is what counts of a token's JOSE header. Whatever else may lead to a
-// key (jku, jwk, x5u, x5c) is not looked at.
+// tokenHeader is what matters of a token's JOSE header. Other members that lead to a key
+// (jku, jwk, x5u, x5c) are ignored.
 type tokenHeader struct {
 	Algorithm, KeyID string
 	named            bool // it has a KeyID
@@ -166,7 +165,7 @@ type tokenHeader struct {
 
 func (t *Tokens) header(token string) (h tokenHeader, reason keystore.Reason) {
 	first, _, _ := strings.Cut(token, ".")
-	var members map[string]json.RawMessage // a struct would take "ALG" for "alg"
+	var members map[string]json.RawMessage // a struct would accept "ALG" for "alg"
 	text, err := base64.RawURLEncoding.Strict().DecodeString(first)
 	if err == nil {
 		err = schema.CheckJSON(text)
@@ -174,7 +173,7 @@ func (t *Tokens) header(token string) (h tokenHeader, reason keystore.Reason) {
 	if err == nil {
 		err = json.Unmarshal(text, &members)
 	}
-	if _, critical := members["crit"]; err != nil || critical { // what must be understood is not (RFC 7515, section 4.1.11)
+	if _, critical := members["crit"]; err != nil || critical { // critical extensions are not supported (RFC 7515, section 4.1.11)
 		return h, keystore.Malformed
 	}
 	member := func(name string) (value string, there, ok bool) {
@@ -195,8 +194,8 @@ func (t *Tokens) header(token string) (h tokenHeader, reason keystore.Reason) {
 	return tokenHeader{algorithm, keyID, named}, ""
 }
 
-// isAccessToken reports a token's typ that tells who calls (RFC 7519, section 5.1; RFC
-// 9068, section 2.1), and not, say, who signed out.
+// isAccessToken reports whether typ is that of a token which identifies a caller (RFC 7519,
+// section 5.1; RFC 9068, section 2.1), and not, for example, of a logout token.
 func isAccessToken(typ string) bool {
 	const media = "application/"
 	if len(typ) > len(media) && strings.EqualFold(typ[:len(media)], media) {
@@ -205,7 +204,7 @@ func isAccessToken(typ string) bool {
 	return strings.EqualFold(typ, "JWT") || strings.EqualFold(typ, "at+jwt")
 }
 
-// check verifies the signature and what the token claims.
+// check verifies the signature and the claims.
 func (t *Tokens) check(token string, key *publicKey) (*known, keystore.Reason) {
 	middle := strings.SplitN(token, ".", 3)[1]
 	text, err := base64.RawURLEncoding.Strict().DecodeString(middle)
@@ -232,7 +231,7 @@ func (t *Tokens) check(token string, key *publicKey) (*known, keystore.Reason) {
 	}
 	who.Claims, who.Claimed = text, claimed
 	k := &known{caller: who}
-	expires, err := parsed.Claims.GetExpirationTime() // there is one: it was checked
+	expires, err := parsed.Claims.GetExpirationTime() // present: it was checked
 	if err != nil {
 		return nil, keystore.Malformed
 	}
@@ -243,7 +242,7 @@ func (t *Tokens) check(token string, key *publicKey) (*known, keystore.Reason) {
 	return k, ""
 }
 
-// callerOf makes the caller of what the token claims.
+// callerOf returns the caller of the claims.
 func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
 	who := caller.Caller{Kind: caller.Session}
 	var ok bool
@@ -282,7 +281,7 @@ func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
 	return who, true
 }
 
-// known appends a role that counts.
+// known appends a role if the schema declares it.
 func (t *Tokens) known(roles []string, role string) []string {
 	if role == "" || slices.Contains(roles, role) || !t.counts(role) {
 		return roles
@@ -290,8 +289,8 @@ func (t *Tokens) known(roles []string, role string) []string {
 	return append(roles, role)
 }
 
-// claimAt gives the claim of that name, or, where there is none, what the name leads
-// to with its dots as steps into objects.
+// claimAt returns the claim of that name. If there is none, the dots of the name are steps
+// into objects.
 func claimAt(claims map[string]any, name string) any {
 	if value, ok := claims[name]; ok {
 		return value
@@ -304,7 +303,7 @@ func claimAt(claims map[string]any, name string) any {
 	return claimAt(inner, rest)
 }
 
-// isName reports that a user or tenant may be called so.
+// isName reports whether s is valid as the name of a user or tenant.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxUserBytes && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

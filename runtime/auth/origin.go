@@ -7,19 +7,19 @@ import (
 	"runner.example/schema"
 )
 
-// crossOrigin reports whether a request that a cookie speaks for comes from a
-// page of another origin, as net/http.CrossOriginProtection decides it: safe
-// methods pass, and so does what the browser calls same-origin or a user's own
-// doing; without its word Origin has to name the Host. What has neither header is
-// no browser. Origins that the schema trusts pass always. It is stricter in two
-// things that no browser sends: a header twice, and Origin without any Host.
+// crossOrigin reports whether a request with a session cookie comes from a page of another
+// origin, by the rules of net/http.CrossOriginProtection. Safe methods pass, and requests
+// that the browser calls same-origin or started by the user. Without Sec-Fetch-Site, Origin
+// must match Host. A request with neither header is not from a browser. Origins that the
+// schema trusts always pass. Two things that no browser sends are refused: one of the
+// headers twice, and Origin without Host.
 func crossOrigin(s *schema.Schema, p *Presented) bool {
 	switch string(p.Method) {
 	case "GET", "HEAD", "OPTIONS":
 		return false
 	}
 	if p.OriginLines > 1 || p.FetchSiteLines > 1 {
-		return true // nobody knows which line to believe
+		return true // it is unknown which line is right
 	}
 	switch string(p.FetchSite) {
 	case "same-origin", "none":

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxSources bounds what is counted apart between two writes.
+	// maxSources limits the sources that are counted separately between two writes.
 	maxSources = 1024
-	// topSources is how many of them have an audit record of their own in a minute. The
+	// topSources is the number of sources that have an audit record each in a minute. The
 	// others are counted together, by reason.
 	topSources = 8
-	// maxWaiting bounds what waits to be written while the store takes nothing.
+	// maxWaiting limits the counts that wait while the store is unavailable.
 	maxWaiting = 2000
-	// countsPerWrite keeps one transaction small.
+	// countsPerWrite limits one transaction.
 	countsPerWrite = 500
 	writeEvery     = time.Minute
 	lastWrite      = 10 * time.Second
@@ -128,14 +128,14 @@ func (t *tally) putBack(counts []count) {
 	}
 }
 
-// count is one audit record to be.
+// count is one audit record to write.
 type count struct {
 	source
 	at time.Time
 	n  int
 }
 
-// record is the count as the audit has it.
+// record returns the audit record of the count.
 func (c count) record() audit.Record {
 	address := text(c.network)
 	if c.network.Is6() {
@@ -152,8 +152,8 @@ func (c count) record() audit.Record {
 	}
 }
 
-// Run writes the counts of refused credentials to the audit, once a minute and when
-// ctx ends. It returns after that last write; the store must be open till then.
+// Run writes the counts of refused credentials to the audit, once a minute and when ctx
+// ends. It returns after that last write; the store must be open until then.
 func (a *Authenticator) Run(ctx context.Context) {
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()

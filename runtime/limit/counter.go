@@ -6,24 +6,24 @@ type counter struct {
 	pool       *pool
 	slot       slot
 	caller     string
-	prev, next *counter // in its shard's order of last admission
+	prev, next *counter // in the order of the last admission in its shard
 
-	// stamps is a ring of what was admitted and still counts, oldest at head:
-	// one entry a request, or one a bucket with its count.
+	// stamps is a ring of the admitted requests that still count, the oldest at head: one
+	// entry per request, or one per bucket with its count.
 	stamps    []int64
 	counts    []uint32
 	head, len int
 	// used is the number of requests in the ring.
 	used int
-	// last is when the last one was admitted: stamps never go back.
+	// last is the time of the last admission: stamps never decrease.
 	last int64
-	// debt is counted in used until debtUntil: what the sketch of the pool said of the
-	// caller when this counter was made.
+	// debt is included in used until debtUntil: the estimate of the pool's sketch when this
+	// counter was created.
 	debt      int
 	debtUntil int64
 }
 
-// expire forgets what has left the window by now.
+// expire removes what is outside the window at now.
 func (c *counter) expire(now int64) {
 	if c.debt > 0 && now >= c.debtUntil {
 		c.used -= c.debt
@@ -42,7 +42,7 @@ func (c *counter) expire(now int64) {
 	}
 }
 
-// wait tells how long after now something leaves the window.
+// wait returns the time from now until an entry leaves the window.
 func (c *counter) wait(now int64) int64 {
 	switch {
 	case c.debt > 0 && c.len == 0:
@@ -55,8 +55,8 @@ func (c *counter) wait(now int64) int64 {
 	return c.stamps[c.head] + c.limit.per - now
 }
 
-// admit counts one request at now. A bucket is stamped with its end, so that
-// it leaves the window after the last request in it.
+// admit counts one request at now. A bucket is stamped with its end, so that it leaves the
+// window after its last request.
 func (c *counter) admit(now int64) {
 	now = max(now, c.last)
 	c.last = now
@@ -85,8 +85,8 @@ func (c *counter) admit(now int64) {
 	c.len++
 }
 
-// grow makes the full ring longer, up to what its limit can fill: a quiet
-// caller keeps a few entries, not a thousand.
+// grow enlarges a full ring, up to the size that its limit needs: a quiet caller has a few
+// entries, not a thousand.
 func (c *counter) grow() {
 	size := min(max(4, 2*len(c.stamps)), c.limit.entries())
 	stamps := make([]int64, size)
@@ -101,7 +101,7 @@ func (c *counter) grow() {
 	c.stamps, c.head = stamps, 0
 }
 
-// latest is the newest stamp, 0 without any.
+// latest returns the newest stamp, 0 if there is none.
 func (c *counter) latest() int64 {
 	if c.len == 0 {
 		return 0
@@ -109,7 +109,7 @@ func (c *counter) latest() int64 {
 	return c.stamps[(c.head+c.len-1)%len(c.stamps)]
 }
 
-// empty reports whether nothing counts any more at now.
+// empty reports whether nothing counts at now.
 func (c *counter) empty(now int64) bool {
 	return c.len == 0 || now-c.latest() >= c.limit.per
 }

@@ -9,20 +9,20 @@ import (
 	"runner.example/internal/caller"
 )
 
-// exact is the largest count that is kept as single time stamps.
+// exact is the largest limit that is counted with one time stamp per request.
 const exact = 1000
 
-// buckets is into how many parts the window of a larger count is cut.
+// buckets is the number of parts of the window of a larger limit.
 const buckets = 240
 
 // Spec is one declared limit: Count requests of one caller in any Per.
 type Spec struct {
-	// ID is the place of the declaration. Two limits with one Spec are one.
+	// ID is the place of the declaration. Equal Specs are one limit.
 	ID    string
 	Count int
 	Per   time.Duration
-	// By is "", "key", "user", "tenant", "ip" or "global": whose requests are
-	// counted together.
+	// By is "", "key", "user", "tenant", "ip" or "global": which requests are counted
+	// together.
 	By string
 }
 
@@ -32,28 +32,28 @@ type Limit struct {
 	per  int64 // nanoseconds
 	// bucket is the width of a bucket in nanoseconds, 0 for exact stamps.
 	bucket int64
-	// class is the place of this limit's lists in every shard.
+	// class is the index of this limit's lists in every shard.
 	class int
-	// salt spreads the limits of one caller over the shards.
+	// salt distributes the limits of one caller over the shards.
 	salt uint64
-	// pools are of callers that are known by a key, user or tenant, and of addresses.
+	// pools are for callers known by a key, user or tenant, and for addresses.
 	pools [2]pool
-	// policy and state are the texts before the parts that change.
+	// policy and state are the constant beginnings of the header values.
 	policy, state string
 }
 
-// pool is the callers of one limit that share a part of the memory. Known callers
-// never share with addresses, of which anyone may have many.
+// pool has the callers of one limit that share a part of the memory. Known callers never
+// share with addresses, because one client may have many addresses.
 type pool struct {
 	limit *Limit
-	// share is how many slots are for this pool alone, own how many of them are taken.
+	// share is the number of slots reserved for this pool, own the number of them in use.
 	share, own atomic.Int64
-	// sketches count the callers for whom there was no slot, by shard, whose locks
-	// guard them; nil where there are none.
+	// sketches count the callers without a slot, by shard, whose locks guard them; nil if
+	// there are none.
 	sketches [shards]*sketch
 }
 
-// poolOf gives the pool of a caller as AppendCaller names it.
+// poolOf returns the pool of a caller that AppendCaller named.
 func (lim *Limit) poolOf(caller []byte) *pool {
 	if len(caller) > 0 && caller[0] == 'a' {
 		return &lim.pools[1]
@@ -79,7 +79,7 @@ func newLimit(spec Spec) *Limit {
 	return lim
 }
 
-// unit names a window as schemas do.
+// unit returns the name of a window as schemas have it.
 func unit(per time.Duration) string {
 	switch per {
 	case time.Second:
@@ -94,8 +94,8 @@ func unit(per time.Duration) string {
 	return per.String()
 }
 
-// entries is how many entries a ring of this limit can ever need: with
-// buckets the one that is filling, one that is leaving, and all between.
+// entries returns the largest ring that this limit can need: with buckets, the one that is
+// filling, the one that is leaving, and all between.
 func (lim *Limit) entries() int {
 	if lim.bucket > 0 {
 		return buckets + 2
@@ -103,9 +103,9 @@ func (lim *Limit) entries() int {
 	return lim.spec.Count
 }
 
-// AppendCaller appends to dst the name under which this limit counts a
-// request: what By says, and where the caller has none of it, as without By,
-// the caller's identity. Names of different kinds are never equal.
+// AppendCaller appends to dst the name under which this limit counts a request: what By
+// says. Without By, or if the caller has no such value, it is the caller's identity. Names
+// of different kinds are never equal.
 func (lim *Limit) AppendCaller(dst []byte, who *caller.Caller, address netip.Addr) []byte {
 	switch {
 	case lim.spec.By == "global":
@@ -132,8 +132,8 @@ func AppendPolicy(dst []byte, uses []Use) []byte {
 	return dst
 }
 
-// AppendState appends the value of a RateLimit header: for each limit what
-// remains (r) and in how many seconds there will be more (t).
+// AppendState appends the value of a RateLimit header: for each limit the remaining
+// requests (r) and the seconds until there are more (t).
 func AppendState(dst []byte, uses []Use) []byte {
 	for i := range uses {
 		use := &uses[i]
@@ -148,8 +148,8 @@ func AppendState(dst []byte, uses []Use) []byte {
 	return dst
 }
 
-// RetryAfter tells in how many whole seconds, at least one, all the limits
-// that refused will have room again.
+// RetryAfter returns the whole seconds, at least one, until all limits that refused admit a
+// request again.
 func RetryAfter(uses []Use) int {
 	wait := int64(1)
 	for i := range uses {

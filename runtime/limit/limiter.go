@@ -10,38 +10,37 @@ import (
 	"time"
 )
 
-// shards is the number of locks that callers are spread over: the bits of a
-// word, so that a set of them is one.
+// shards is the number of locks that callers are distributed over: the bits of a word, so
+// that a set of them is one word.
 const shards = 64
 
-// DefaultMaxCounters bounds the counters of a Limiter that is not told
-// otherwise. A quiet caller's counter takes about 250 bytes; one that holds
-// its whole limit of 1,000 stamps takes 8 KiB.
+// DefaultMaxCounters is the default limit of counters. The counter of a quiet caller takes
+// about 250 bytes, one with 1,000 stamps 8 KiB.
 const DefaultMaxCounters = 1 << 16
 
-// sweepEvery is how much time lies between two searches of all shards for room, in
+// sweepEvery is the time between two searches of all shards for free memory, in
 // nanoseconds.
 const sweepEvery = int64(time.Millisecond)
 
-// Use is one limit asked for one caller: Take fills in what came of it.
+// Use is a request's use of one limit; Take fills in the result.
 type Use struct {
 	Limit *Limit
-	// Caller is whom to count for, as AppendCaller makes it. It is not kept.
+	// Caller is the name to count for, from AppendCaller. It is not kept.
 	Caller []byte
 
-	// Refused: this limit has no room for the request.
+	// Refused: the limit is used up.
 	Refused bool
-	// Remaining is how many more requests would pass now.
+	// Remaining is the number of requests that would be admitted now.
 	Remaining int
-	// Reset is how long until the oldest counted request leaves the window:
-	// when Refused, until one more would pass.
+	// Reset is the time until the oldest counted request leaves the window; if Refused,
+	// until one more would be admitted.
 	Reset time.Duration
 
 	counter *counter
 	hash    uint64
 	shard   uint8
-	slot    slot     // promised to a counter that is made when the request passes
-	found   estimate // what the sketch says of a caller without a counter
+	slot    slot     // reserved for a counter that is created if the request is admitted
+	found   estimate // the sketch's estimate for a caller without a counter
 }
 
 // slot is the part of the memory that a counter is in.
@@ -58,14 +57,13 @@ type Limiter struct {
 	start time.Time
 	seed  maphash.Seed
 	max   int64
-	// live is how many counters there are, those promised a slot included. shared is
-	// how many of them take none of the share of their pool.
+	// live is the number of counters, including reserved slots. shared is the number of
+	// them outside the share of their pool.
 	live, shared atomic.Int64
 	maxShared    atomic.Int64
 	shards       [shards]shard
 
-	// sweeping admits one search for room at a time; before fullUntil there is
-	// none to be found.
+	// sweeping is held by the only search for free memory; before fullUntil there is none.
 	sweeping  sync.Mutex
 	fullUntil atomic.Int64
 
@@ -74,8 +72,8 @@ type Limiter struct {
 	classes map[class]int
 }
 
-// class is what limits have in common whose counters become empty in the
-// order of their last admission.
+// class is what limits have in common whose counters become empty in the order of their
+// last admission.
 type class struct{ per, bucket int64 }
 
 // New returns a limiter of at most maxCounters counters (0: DefaultMaxCounters).
@@ -96,10 +94,9 @@ func New(now time.Time, maxCounters int) *Limiter {
 	return l
 }
 
-// Limit returns the limit of a spec. Asked again with the same spec it returns
-// the same one, so that a new release keeps the counters of what it did not
-// change. It panics unless count and window are positive; a count above
-// 2^31-1 is counted as that.
+// Limit returns the limit of a spec. For the same spec it returns the same limit, so that a
+// new release keeps the counters of unchanged limits. It panics unless count and window are
+// positive; a count above 2^31-1 is reduced to that.
 func (l *Limiter) Limit(spec Spec) *Limit {
 	if spec.Count < 1 || spec.Per < 1 {
 		panic(fmt.Sprintf("BUG: limiter given the limit %+v", spec))
@@ -123,8 +120,8 @@ func (l *Limiter) Limit(spec Spec) *Limit {
 	return lim
 }
 
-// shareLocked divides half of the slots between the pools of all limits; the other
-// half is for those that need more.
+// shareLocked divides half of the slots between the pools of all limits; the other half is
+// for pools that need more.
 func (l *Limiter) shareLocked() {
 	pools := int64(max(len(l.limits), 1) * len(Limit{}.pools))
 	share := max(l.max/2/pools, 1)
@@ -136,9 +133,8 @@ func (l *Limiter) shareLocked() {
 	l.maxShared.Store(max(l.max-pools*share, 0))
 }
 
-// Retain forgets every limit that is not among those given, with its counters: the
-// ones of releases that no request will begin in any more. Requests that still hold
-// one may finish with it.
+// Retain discards all other limits with their counters: those of releases that are no
+// longer active. Requests that still hold one may use it to their end.
 func (l *Limiter) Retain(limits []*Limit) {
 	keep := make(map[*Limit]bool, len(limits))
 	for _, lim := range limits {
@@ -165,24 +161,22 @@ func (l *Limiter) Retain(limits []*Limit) {
 	}
 }
 
-// Counters tells how many counters there are.
+// Counters returns the number of counters.
 func (l *Limiter) Counters() int { return int(l.live.Load()) }
 
-// Take asks all limits of one request at once: when each has room the request
-// is counted by all of them and Take reports true, else by none. It fills in
-// every use either way. No limit may be in uses twice. It allocates nothing
-// for callers that it knows.
+// Take checks all limits of one request at once. If each admits the request, all count it
+// and Take returns true; otherwise none counts it. Every use is filled in either way. No
+// limit may be in uses twice. For known callers it does not allocate.
 //
-// Times may come a little out of order from goroutines that race; they never
-// let more than the count through.
+// Times of concurrent goroutines may be slightly out of order; the limit is never exceeded.
 func (l *Limiter) Take(now time.Time, uses []Use) bool {
 	t := max(int64(now.Sub(l.start)), 0)
 	locked := l.lock(uses)
-	if !l.seat(t, uses) && t >= l.fullUntil.Load() {
+	if !l.findCounters(t, uses) && t >= l.fullUntil.Load() {
 		l.unlock(locked)
 		l.sweep(t)
 		l.lock(uses)
-		l.seat(t, uses)
+		l.findCounters(t, uses)
 	}
 	allowed := true
 	for i := range uses {
@@ -201,7 +195,7 @@ func (l *Limiter) Take(now time.Time, uses []Use) bool {
 	return allowed
 }
 
-// lock takes the shards of all uses in their order and returns the set.
+// lock locks the shards of all uses in order and returns the set.
 func (l *Limiter) lock(uses []Use) (set uint64) {
 	for i := range uses {
 		use := &uses[i]
@@ -215,22 +209,22 @@ func (l *Limiter) lock(uses []Use) (set uint64) {
 	return set
 }
 
-// unlock gives back the shards of a set.
+// unlock unlocks the shards of a set.
 func (l *Limiter) unlock(set uint64) {
 	for ; set != 0; set &= set - 1 {
 		l.shards[bits.TrailingZeros64(set)].mu.Unlock()
 	}
 }
 
-// seat finds the counter of every use or promises a slot to a new one. It
-// reports false when some use got neither and is left to the sketch of its pool;
-// asked again, it goes on from there.
-func (l *Limiter) seat(t int64, uses []Use) bool {
+// findCounters finds the counter of every use, or reserves a slot for a new one. It returns
+// false if a use got neither and must use the sketch of its pool; called again, it
+// continues from there.
+func (l *Limiter) findCounters(t int64, uses []Use) bool {
 	for i := range uses {
 		use := &uses[i]
 		use.counter = l.shards[use.shard].counters[key{use.Limit, string(use.Caller)}]
 		if use.counter != nil && use.slot != noSlot {
-			l.releaseSlot(use.counter.pool, use.slot) // another request made it meanwhile
+			l.releaseSlot(use.counter.pool, use.slot) // another request has created it meanwhile
 			use.slot = noSlot
 		}
 	}
@@ -240,7 +234,7 @@ func (l *Limiter) seat(t int64, uses []Use) bool {
 		if use.counter != nil || use.slot != noSlot {
 			continue
 		}
-		// Two go for one that comes, so that what fell idle does not stay.
+		// Two are removed for each new one, so that idle counters do not stay.
 		s := &l.shards[use.shard]
 		if l.evict(s, t, uses) {
 			l.evict(s, t, uses)
@@ -251,7 +245,7 @@ func (l *Limiter) seat(t int64, uses []Use) bool {
 	return all
 }
 
-// acquireSlot takes a slot for a counter of the pool, of the pool's share if it can.
+// acquireSlot takes a slot for a counter of the pool, from the pool's share if possible.
 func (l *Limiter) acquireSlot(p *pool) slot {
 	if l.live.Add(1) <= l.max {
 		if p.own.Add(1) <= p.share.Load() {
@@ -267,7 +261,7 @@ func (l *Limiter) acquireSlot(p *pool) slot {
 	return noSlot
 }
 
-// releaseSlot gives a slot back.
+// releaseSlot returns a slot.
 func (l *Limiter) releaseSlot(p *pool, from slot) {
 	if from == ownSlot {
 		p.own.Add(-1)
@@ -283,17 +277,17 @@ func (l *Limiter) remove(s *shard, c *counter) {
 	l.releaseSlot(c.pool, c.slot)
 }
 
-// sweep makes room in all shards. It takes their locks one by one: the caller
+// sweep removes empty counters in all shards. It takes their locks one by one; the caller
 // holds none.
 func (l *Limiter) sweep(t int64) {
 	if !l.sweeping.TryLock() {
-		return // another request does it
+		return // another request sweeps
 	}
 	defer l.sweeping.Unlock()
 	if t < l.fullUntil.Load() {
 		return
 	}
-	l.fullUntil.Store(math.MaxInt64) // counters made from here on lower it
+	l.fullUntil.Store(math.MaxInt64) // counters created from here on lower it
 	next := int64(math.MaxInt64)
 	for i := range l.shards {
 		s := &l.shards[i]
@@ -307,7 +301,7 @@ func (l *Limiter) sweep(t int64) {
 	l.emptyAt(max(next, t+sweepEvery))
 }
 
-// emptyAt notes that a counter may be empty at t.
+// emptyAt records that a counter may be empty at t.
 func (l *Limiter) emptyAt(t int64) {
 	for {
 		known := l.fullUntil.Load()
@@ -317,7 +311,7 @@ func (l *Limiter) emptyAt(t int64) {
 	}
 }
 
-// check fills in the use without counting it and reports whether it may pass.
+// check fills in the use without counting it and reports whether it may be admitted.
 func (l *Limiter) check(t int64, use *Use) bool {
 	use.Refused, use.Remaining, use.Reset = false, use.Limit.spec.Count, 0
 	if c := use.counter; c != nil {
@@ -359,8 +353,8 @@ func (l *Limiter) admit(t int64, use *Use) {
 	use.Reset = time.Duration(c.wait(t))
 }
 
-// evict removes one counter of s whose window is empty and that no use has
-// taken. It reports whether there was one.
+// evict removes one counter of s whose window is empty and that no use has. It reports
+// whether there was one.
 func (l *Limiter) evict(s *shard, t int64, uses []Use) bool {
 	for i := range s.lists {
 		for c := s.lists[i].first; c != nil && c.empty(t); c = c.next {

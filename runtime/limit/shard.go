@@ -13,7 +13,7 @@ type shard struct {
 	counters map[key]*counter
 	// lists hold the counters of each class in order of last admission.
 	lists []list
-	// sketches are those of all pools that have one here, of maxColumns together.
+	// sketches are those of all pools in this shard, with at most maxColumns together.
 	sketches   []*sketch
 	maxColumns int
 	_          [64]byte // keeps the locks of neighbours off one cache line
@@ -27,7 +27,7 @@ type key struct {
 // list is a chain of counters; the first is the first to become empty.
 type list struct{ first, last *counter }
 
-// add takes in a new counter.
+// add adds a new counter.
 func (s *shard) add(c *counter) {
 	for len(s.lists) <= c.limit.class {
 		s.lists = append(s.lists, list{})
@@ -44,13 +44,13 @@ func (s *shard) touch(c *counter) {
 	}
 }
 
-// remove drops c.
+// remove removes c.
 func (s *shard) remove(c *counter) {
 	delete(s.counters, key{c.limit, c.caller})
 	s.lists[c.limit.class].unlink(c)
 }
 
-// sketchOf finds or makes the sketch of a pool here. Its memory comes from the others:
+// sketchOf finds or creates the sketch of a pool here. Its memory is taken from the others:
 // all are as wide as fits.
 func (s *shard) sketchOf(p *pool, here uint8, t int64) *sketch {
 	if p.sketches[here] != nil {
@@ -67,7 +67,7 @@ func (s *shard) sketchOf(p *pool, here uint8, t int64) *sketch {
 	return sk
 }
 
-// dropSketches removes some.
+// dropSketches removes the sketches that drop selects.
 func (s *shard) dropSketches(drop func(*sketch) bool) {
 	s.sketches = slices.DeleteFunc(s.sketches, func(sk *sketch) bool {
 		if !drop(sk) {
@@ -78,8 +78,8 @@ func (s *shard) dropSketches(drop func(*sketch) bool) {
 	})
 }
 
-// nextEmpty tells when the first counter here will be empty, if nothing more
-// is counted.
+// nextEmpty returns the time when the first counter here will be empty if no more requests
+// are counted.
 func (s *shard) nextEmpty(t int64) int64 {
 	next := int64(math.MaxInt64)
 	for _, l := range s.lists {

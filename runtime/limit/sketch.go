@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// rows is how many cells count a caller, one in each row.
+	// rows is the number of cells that count a caller, one in each row.
 	rows = 4
-	// slices is into how many parts a window is cut; one more is kept, since the window
-	// begins within one.
+	// slicesPerWindow is the number of parts of a window; one more is kept, because the
+	// window begins within one.
 	slicesPerWindow = 3
 	slicesKept      = slicesPerWindow + 1
-	// columnsPerCounter is how wide the sketches may be, together, for each counter.
+	// columnsPerCounter limits the width of all sketches together, per counter.
 	columnsPerCounter = 4
 	// minColumns and maxColumns bound the width of one sketch.
 	minColumns, maxColumns = 64, 1 << 16
 )
 
-// columnsFor gives the columns that all sketches of a shard may have together: a power
-// of two.
+// columnsFor returns the columns that all sketches of a shard may have together: a power of
+// two.
 func columnsFor(counters int) int {
 	columns := (columnsPerCounter*counters + shards - 1) / shards
 	return min(max(1<<bits.Len(uint(columns-1)), minColumns), maxColumns)
@@ -40,7 +40,7 @@ type sketch struct {
 	width int64 // of a slice, in nanoseconds
 	mask  uint64
 	cells []cell // row after row
-	now   int64  // the newest slice seen
+	now   int64  // the newest slice so far
 	until int64  // when nothing here counts any more
 }
 
@@ -49,7 +49,7 @@ type cell struct {
 	counts [slicesKept]uint16
 }
 
-// estimate is what a sketch says of one caller.
+// estimate is what a sketch knows about one caller.
 type estimate struct {
 	count  int
 	counts [slicesKept]uint16 // of the newest slice first
@@ -65,10 +65,10 @@ func newSketch(p *pool, shard uint8, columns int) *sketch {
 	}
 }
 
-// advance moves on to the slice of t. Times that are late belong to the newest slice.
+// advance moves to the slice of t. Late times belong to the newest slice.
 func (s *sketch) advance(t int64) { s.now = max(s.now, t/s.width) }
 
-// cell gives the caller's cell in a row.
+// cell returns the caller's cell in a row.
 func (s *sketch) cell(hash uint64, row int) *cell {
 	// SplitMix64, whose bits do not depend on those that chose the shard.
 	hash += uint64(row+1) * 0x9e3779b97f4a7c15
@@ -78,7 +78,7 @@ func (s *sketch) cell(hash uint64, row int) *cell {
 	return &s.cells[uint64(row)*(s.mask+1)+hash&s.mask]
 }
 
-// at gives the counts of the cell as of a slice.
+// at returns the counts of the cell as of a slice.
 func (c *cell) at(slice uint32) (counts [slicesKept]uint16) {
 	if passed := slice - c.slice; passed < slicesKept {
 		copy(counts[passed:], c.counts[:])
@@ -86,7 +86,7 @@ func (c *cell) at(slice uint32) (counts [slicesKept]uint16) {
 	return counts
 }
 
-// estimate tells what is counted of the caller, or more.
+// estimate returns at least what was counted for the caller.
 func (s *sketch) estimate(hash uint64, t int64) estimate {
 	s.advance(t)
 	e := estimate{slice: s.now, width: s.width}
@@ -100,7 +100,7 @@ func (s *sketch) estimate(hash uint64, t int64) estimate {
 	}
 	for i, n := range e.counts {
 		e.count += int(n)
-		if n == math.MaxUint16 { // no cell counts further
+		if n == math.MaxUint16 { // cells do not count further
 			e.count = math.MaxInt32
 		}
 		if n > 0 && e.until == 0 {
@@ -110,11 +110,11 @@ func (s *sketch) estimate(hash uint64, t int64) estimate {
 	return e
 }
 
-// end tells when the slice i before the newest counts no more.
+// end returns when the slice i before the newest stops counting.
 func (e *estimate) end(i int) int64 { return (e.slice - int64(i) + slicesKept) * e.width }
 
-// wait tells how long after t the oldest slice leaves, or, when the limit is used up,
-// enough of them.
+// wait returns the time after t until the oldest slice leaves or, if the limit is used up,
+// enough slices.
 func (e estimate) wait(lim *Limit, t int64) int64 {
 	left, end := e.count, int64(0)
 	for i := slicesKept - 1; i >= 0; i-- {
@@ -129,7 +129,7 @@ func (e estimate) wait(lim *Limit, t int64) int64 {
 	return max(end-t, 0)
 }
 
-// add counts one request of the caller: its cells that hold the least go up.
+// add counts one request of the caller: the cells with its lowest count are increased.
 func (s *sketch) add(hash uint64, t int64) {
 	least := s.estimate(hash, t).counts[0]
 	s.until = (s.now + slicesKept) * s.width
@@ -143,8 +143,8 @@ func (s *sketch) add(hash uint64, t int64) {
 	}
 }
 
-// narrow makes the sketch at most so many columns wide. Two cells that become one hold
-// the larger count, which is still no less than that of each caller.
+// narrow reduces the sketch to at most that many columns. Two cells that become one keep
+// the larger count, which is not less than that of each caller.
 func (s *sketch) narrow(columns int) {
 	for have := int(s.mask) + 1; have > columns; have = int(s.mask) + 1 {
 		half := have / 2

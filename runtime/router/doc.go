@@ -1,11 +1,10 @@
-// Package router finds the route of a request: method and raw path in, index
-// of a route and its parameters out.
+// Package router finds the route of a request: from method and raw path, the index of a
+// route and its parameters.
 //
-// It matches the bytes of the target as they came and never a decoded path, so
-// that no proxy in front and no guest behind can read another route out of
-// them. Who may take a route, and what it does, is decided elsewhere by the
+// It matches the raw bytes of the target, never a decoded path, so that a proxy in front or
+// a guest behind cannot see another route in them. Authority is decided elsewhere, by the
 // index found here.
 //
-// A Router is pure and never changes after New: any number of goroutines may
-// use one. A Match belongs to one request at a time.
+// A Router never changes after New: any number of goroutines may use one. A Match belongs
+// to one request at a time.
 package router

@@ -16,7 +16,7 @@ const (
 
 var methodNames = [methods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// methodOf gives a method's place in methodNames, -1 for any other method.
+// methodOf returns the index of a method in methodNames, -1 for any other method.
 func methodOf(name []byte) int {
 	for i, m := range methodNames {
 		if string(name) == m {
@@ -26,8 +26,8 @@ func methodOf(name []byte) int {
 	return -1
 }
 
-// allowText lists the methods that a path answers when routes of the methods
-// in set have it: HEAD wherever GET is, OPTIONS always.
+// allowText lists the methods of a path that has routes of the methods in set: with GET
+// also HEAD, and always OPTIONS.
 func allowText(set int) string {
 	set |= 1 << options
 	if set&(1<<get) != 0 {

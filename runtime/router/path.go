@@ -5,13 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// wellFormed reports whether a route may ever see this path: origin-form, no
-// empty segment but the last, no "." or ".." however they are written, no
-// slash or backslash in disguise, no control character, valid percent-encoding
-// of valid UTF-8.
+// wellFormed reports whether a route may get this path: origin-form, no empty segment but
+// the last, no "." or ".." in any encoding, no encoded slash or backslash, no control
+// character, valid percent-encoding of valid UTF-8.
 //
-// A raw blank, "?" and "#" cannot stand in a path (RFC 3986, section 3.3):
-// whoever sent them meant something else by them than we would.
+// A raw space, "?" and "#" cannot occur in a path (RFC 3986, section 3.3): a client that
+// sends them means something else by them.
 func (m *Match) wellFormed(path []byte) bool {
 	if len(path) == 0 || path[0] != '/' {
 		return false
@@ -33,8 +32,8 @@ func (m *Match) wellFormed(path []byte) bool {
 	return ok && textAllowed(m.buf) && segmentsAllowed(m.buf)
 }
 
-// segmentsAllowed refuses "//" and dot segments in a decoded path. That no
-// slash came out of the decoding is for unescape to see to.
+// segmentsAllowed refuses "//" and dot segments in a decoded path. unescape has refused
+// encoded slashes.
 func segmentsAllowed(path []byte) bool {
 	for rest, more := path[1:], true; more; {
 		var segment []byte
@@ -51,8 +50,8 @@ func segmentsAllowed(path []byte) bool {
 	return true
 }
 
-// textAllowed refuses what is not UTF-8 and the control characters of Unicode,
-// C1 among them: U+0085 ends a line for some.
+// textAllowed refuses what is not UTF-8, and Unicode's control characters, including C1:
+// some parsers end a line at U+0085.
 func textAllowed(path []byte) bool {
 	for len(path) > 0 {
 		r, size := utf8.DecodeRune(path)
@@ -64,8 +63,8 @@ func textAllowed(path []byte) bool {
 	return true
 }
 
-// unescape appends raw, percent-decoded once, to dst. It reports false at an
-// invalid escape and at one that hides a slash or a backslash.
+// unescape appends raw, percent-decoded once, to dst. It returns false for an invalid
+// escape and for an encoded slash or backslash.
 func unescape(dst, raw []byte) ([]byte, bool) {
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
@@ -88,7 +87,7 @@ func unescape(dst, raw []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// unhex gives the value of a hexadecimal digit, -1 for anything else.
+// unhex returns the value of a hexadecimal digit, -1 for anything else.
 func unhex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

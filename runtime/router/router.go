@@ -12,32 +12,32 @@ import (
 // GET /files/*path.
 type Route struct{ Method, Path string }
 
-// Outcome says what a request's method and path lead to.
+// Outcome is the result of Match.
 type Outcome uint8
 
 // The outcomes of Match.
 const (
 	// NotFound: no route of any method has this path.
 	NotFound Outcome = iota
-	// Found: Match.Route takes the request.
+	// Found: Match.Route serves the request.
 	Found
 	// MethodNotAllowed: only routes of other methods have this path;
 	// Match.Allow names the methods that do.
 	MethodNotAllowed
 	// Options: the host answers an OPTIONS request itself, with Match.Allow.
 	Options
-	// BadPath: the path is one that no route may ever see.
+	// BadPath: the path breaks the rules of paths.
 	BadPath
 )
 
-// Match is what was found for one request. Use the same one again for the next
-// request: its buffers are kept. The zero value is ready.
+// Match is the result for one request. Reuse it for the next request: its buffers are kept.
+// The zero value is ready to use.
 type Match struct {
 	// Route is an index into the routes given to New, set when Found.
 	Route int
-	// Params are the decoded parameters of the route in order of its path. A
-	// rest is decoded as a whole and keeps its slashes. Values point into the
-	// target or into the Match: they are valid until either is used again.
+	// Params are the decoded parameters of the route in the order of its path. A rest
+	// parameter is decoded as a whole and keeps its slashes. Values point into the target
+	// or into the Match: they are valid until either is reused.
 	Params []abi.Pair
 	// Allow is the value of an Allow header, set when MethodNotAllowed or Options.
 	Allow string
@@ -46,7 +46,7 @@ type Match struct {
 	buf   []byte
 }
 
-// span is where one parameter stands in the target.
+// span is the position of one parameter in the target.
 type span struct{ from, to int }
 
 // Router holds the routes of one release.
@@ -56,9 +56,8 @@ type Router struct {
 	allow [1 << methods]string
 }
 
-// New makes a router of checked routes. It panics on a method or a template
-// that a schema cannot hold and on two routes of one shape: the schema's
-// checks refuse all of these before.
+// New returns a router of checked routes. It panics on a method or a template that a schema
+// cannot have, and on two routes of one shape: the compiler refuses all of these.
 func New(routes []Route) *Router {
 	r := &Router{}
 	for i, route := range routes {
@@ -74,13 +73,13 @@ func New(routes []Route) *Router {
 	return r
 }
 
-// Match finds the route for a method and a target without its query, and fills
-// m. It allocates nothing once m has grown to what its requests need.
+// Match finds the route for a method and a target without its query, and fills m. It does
+// not allocate once the buffers of m are large enough.
 //
-// A path that breaks the rules of paths is BadPath whether a route has it or
-// not. Among the routes of the method the one whose first differing segment is
-// more literal wins. Below /_call and /_health no parameter and no rest takes the
-// place of these segments. A HEAD without a HEAD route is served by the GET route.
+// A path that breaks the rules of paths is BadPath even if no route has it. Of the matching
+// routes of the method, the one with more literal text in the first differing segment wins.
+// Parameters and rests do not match the segments /_call and /_health. The GET route serves
+// HEAD if there is no HEAD route.
 func (r *Router) Match(method, target []byte, m *Match) Outcome {
 	m.Route, m.Params, m.Allow = 0, m.Params[:0], ""
 	if !m.wellFormed(target) {
@@ -110,7 +109,7 @@ func (r *Router) Match(method, target []byte, m *Match) Outcome {
 	return MethodNotAllowed
 }
 
-// find looks among the routes of one method and fills m when one matches.
+// find searches the routes of one method and fills m if one matches.
 func (r *Router) find(method int, target []byte, m *Match) bool {
 	m.spans = m.spans[:0]
 	leaf := r.trees[method].find(target, 1, m)
@@ -125,8 +124,8 @@ func (r *Router) find(method int, target []byte, m *Match) bool {
 	return true
 }
 
-// decode gives raw without its percent-encoding: raw itself when it has none,
-// else a part of m.buf.
+// decode returns raw percent-decoded: raw itself if nothing is encoded, else a part of
+// m.buf.
 func (m *Match) decode(raw []byte) []byte {
 	if bytes.IndexByte(raw, '%') < 0 {
 		return raw
@@ -136,24 +135,23 @@ func (m *Match) decode(raw []byte) []byte {
 	return m.buf[from:len(m.buf):len(m.buf)]
 }
 
-// node is the routes of one method that share the segments down to here. Which
-// part of a path a node has left to match depends on its depth alone, so a
-// search visits a node at most once however it backtracks.
+// node has the routes of one method that share the segments down to here. The part of a
+// path that is left at a node depends only on its depth, so a search visits each node at
+// most once, in spite of backtracking.
 type node struct {
 	static map[string]*node
 	param  *node
-	// end is the route whose template ends here, rest the one that takes all
-	// that is left.
+	// end is the route whose template ends here, rest the one with a rest parameter here.
 	end, rest *leaf
 }
 
-// leaf is the end of one route's template.
+// leaf is the end of a route's template.
 type leaf struct {
 	route int
 	names [][]byte
 }
 
-// add hangs the route of index i below n.
+// add adds the route of index i below n.
 func (n *node) add(path string, i int) {
 	l := &leaf{route: i}
 	for rest, more := path[1:], true; more; {
@@ -183,7 +181,7 @@ func (n *node) add(path string, i int) {
 	n.end = l
 }
 
-// child gives the node below n for a static segment, making it if need be.
+// child returns the node below n for a static segment, and creates it if necessary.
 func (n *node) child(segment string) *node {
 	if n.static == nil {
 		n.static = map[string]*node{}
@@ -194,9 +192,8 @@ func (n *node) child(segment string) *node {
 	return n.static[segment]
 }
 
-// find matches target from the segment that begins at from: literal first,
-// then a parameter, then a rest. It leaves the places of the parameters in
-// m.spans.
+// find matches target from the segment that begins at from: literal first, then a
+// parameter, then a rest. It records the positions of the parameters in m.spans.
 func (n *node) find(target []byte, from int, m *Match) *leaf {
 	to := len(target)
 	if i := bytes.IndexByte(target[from:], '/'); i >= 0 {
@@ -208,7 +205,7 @@ func (n *node) find(target []byte, from int, m *Match) *leaf {
 		}
 	}
 	if from == len(target) || from == 1 && isReserved(target[from:to]) {
-		return nil // nothing is left, and parameters are never empty; or it is not the app's
+		return nil // nothing is left, and parameters are never empty; or the path is reserved
 	}
 	if n.param != nil && to > from {
 		m.spans = append(m.spans, span{from, to})
@@ -223,8 +220,8 @@ func (n *node) find(target []byte, from int, m *Match) *leaf {
 	return n.rest
 }
 
-// isReserved reports a first segment of the host's own paths, however it is escaped,
-// which only a template that spells it takes.
+// isReserved reports whether the first segment is one of the host's own paths, however it
+// is encoded; only a template that spells it matches it.
 func isReserved(segment []byte) bool {
 	var buf [3 * len("_health")]byte
 	if len(segment) <= len(buf) && bytes.IndexByte(segment, '%') >= 0 {
@@ -233,7 +230,7 @@ func isReserved(segment []byte) bool {
 	return string(segment) == "_call" || string(segment) == "_health"
 }
 
-// onward goes on behind the segment that ended at to.
+// onward continues after the segment that ended at to.
 func (n *node) onward(target []byte, to int, m *Match) *leaf {
 	if to == len(target) {
 		return n.end
