@@ -352,7 +352,7 @@ func TestRulesUseTheClaimsOfTheToken(t *testing.T) {
 // The directory in which the server starts does not matter.
 func TestAKeySetFileIsRelativeToTheSchema(t *testing.T) {
 	a, key := harness.NewApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
-	for name, text := range map[string]string{"": "no such file", "junk": "no JWKS"} {
+	for name, text := range map[string]string{"": "no such file", "junk": "invalid JWKS"} {
 		if name != "" {
 			a.Write("keys.json", name)
 		}

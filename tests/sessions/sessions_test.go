@@ -382,7 +382,7 @@ func TestInsecureCookiesAreAllowedOnlyOnLoopback(t *testing.T) {
 	for _, listen := range []string{"192.0.2.1:8099", "0.0.0.0:0", ":0", "[::]:0", "runner.example:80"} {
 		for _, command := range []string{"serve", "dev"} {
 			got := a.Run(command, "--listen", listen)
-			if got.Status != 3 || !strings.Contains(got.Stderr, "insecure_cookies is for loopback alone") || !strings.Contains(got.Stderr, listen) {
+			if got.Status != 3 || !strings.Contains(got.Stderr, "insecure_cookies is for loopback only") || !strings.Contains(got.Stderr, listen) {
 				t.Errorf("%s on %s: status %d\n%s", command, listen, got.Status, got.Stderr)
 			}
 		}
