@@ -60,6 +60,7 @@ var plan = map[string]layeredPackage{
 	"keystore":           {3, nil},
 	"release":            {3, nil},
 	"webhook":            {3, nil},
+	"salvage":            {4, nil},
 	"hostabi":            {4, []string{"github.com/tetratelabs/wazero/api"}},
 	"runtime/compile":    {4, []string{"github.com/tetratelabs/wazero"}},
 	"runtime/front":      {5, []string{"github.com/valyala/fasthttp"}},
@@ -72,6 +73,8 @@ var plan = map[string]layeredPackage{
 	"config":             {7, nil},
 	"build":              {7, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
 	"app":                {8, nil},
+	"rowfile":            {8, nil},
+	"handlerbench":       {9, nil},
 	"node":               {9, nil},
 	"dev":                {10, []string{"github.com/fsnotify/fsnotify"}},
 	"cmd/runner":         {11, []string{"github.com/spf13/cobra"}},
@@ -168,9 +171,7 @@ const (
 // tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
 // when what it names is within the limit.
 var tooLarge = map[string]int{
-	"lines of cmd/runner":       4577,
-	"lines of entity":           6961,
-	"methods of cmd/runner.cli": 112,
+	"lines of entity": 6961,
 }
 
 func TestPackagesStructsAndTypesAreSmall(t *testing.T) {

@@ -15,15 +15,15 @@ const apiKeysHelp = `Manage the API keys of the app, beside a running server or 
 A token is shown once, when its key is created or rotated; nothing can show it
 again.`
 
-func (c *cli) apiKeysCommand() *cobra.Command {
+func apiKeysCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api-keys",
 		Short: "create, list, show, revoke, rotate, disable and enable API keys",
 		Long:  apiKeysHelp,
 	}
 	cmd.AddCommand(
-		c.apiKeysCreateCommand(), c.apiKeysListCommand(), c.apiKeysShowCommand(), c.apiKeysRotateCommand(),
-		c.apiKeysRevokeCommand(), c.apiKeysDisableCommand(), c.apiKeysEnableCommand(),
+		apiKeysCreateCommand(c), apiKeysListCommand(c), apiKeysShowCommand(c), apiKeysRotateCommand(c),
+		apiKeysRevokeCommand(c), apiKeysDisableCommand(c), apiKeysEnableCommand(c),
 	)
 	c.onlySubcommands(cmd)
 	return cmd

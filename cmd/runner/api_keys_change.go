@@ -9,20 +9,20 @@ import (
 	"runner.example/keystore"
 )
 
-func (c *cli) apiKeysRevokeCommand() *cobra.Command {
-	return c.changeCommand("revoke", "end a key for good, at once", "revoked", (*admin.Client).RevokeKey)
+func apiKeysRevokeCommand(c *cli) *cobra.Command {
+	return changeCommand(c, "revoke", "end a key for good, at once", "revoked", (*admin.Client).RevokeKey)
 }
 
-func (c *cli) apiKeysDisableCommand() *cobra.Command {
-	return c.changeCommand("disable", "take a key out of service", "disabled", (*admin.Client).DisableKey)
+func apiKeysDisableCommand(c *cli) *cobra.Command {
+	return changeCommand(c, "disable", "take a key out of service", "disabled", (*admin.Client).DisableKey)
 }
 
-func (c *cli) apiKeysEnableCommand() *cobra.Command {
-	return c.changeCommand("enable", "put a disabled key back into service", "enabled", (*admin.Client).EnableKey)
+func apiKeysEnableCommand(c *cli) *cobra.Command {
+	return changeCommand(c, "enable", "put a disabled key back into service", "enabled", (*admin.Client).EnableKey)
 }
 
 // changeCommand makes a command that changes the state of one key.
-func (c *cli) changeCommand(verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
+func changeCommand(c *cli, verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " <id>",
 		Short: short,

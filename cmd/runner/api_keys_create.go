@@ -22,7 +22,7 @@ type createFlags struct {
 	scope, name, expires, tenant, metadata, out string
 }
 
-func (c *cli) apiKeysCreateCommand() *cobra.Command {
+func apiKeysCreateCommand(c *cli) *cobra.Command {
 	var f createFlags
 	cmd := &cobra.Command{
 		Use:     "create --scope <scope> --name <name>",

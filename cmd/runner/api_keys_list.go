@@ -11,7 +11,7 @@ import (
 	"runner.example/keystore"
 )
 
-func (c *cli) apiKeysListCommand() *cobra.Command {
+func apiKeysListCommand(c *cli) *cobra.Command {
 	var request admin.ListKeys
 	cmd := &cobra.Command{
 		Use:   "list",

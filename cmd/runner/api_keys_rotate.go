@@ -13,7 +13,7 @@ import (
 const rotateHelp = `Give a key a new token, printed once as by create. Older tokens die at once, or
 live on for the grace period.`
 
-func (c *cli) apiKeysRotateCommand() *cobra.Command {
+func apiKeysRotateCommand(c *cli) *cobra.Command {
 	var grace, out string
 	cmd := &cobra.Command{
 		Use:     "rotate <id>",

@@ -11,7 +11,7 @@ import (
 	"runner.example/keystore"
 )
 
-func (c *cli) apiKeysShowCommand() *cobra.Command {
+func apiKeysShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <id>",
 		Short: "show all of a key but its token",

@@ -14,13 +14,13 @@ was changed, removed or put in since.
 Counts of refused credentials expire after [audit] keep_refused. Records of changes
 do not.`
 
-func (c *cli) auditCommand() *cobra.Command {
+func auditCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "list and verify the record of changes",
 		Long:  auditHelp,
 	}
-	cmd.AddCommand(c.auditListCommand(), c.auditVerifyCommand())
+	cmd.AddCommand(auditListCommand(c), auditVerifyCommand(c))
 	c.onlySubcommands(cmd)
 	return cmd
 }

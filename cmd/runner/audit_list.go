@@ -11,7 +11,7 @@ import (
 	"runner.example/audit"
 )
 
-func (c *cli) auditListCommand() *cobra.Command {
+func auditListCommand(c *cli) *cobra.Command {
 	var request admin.ListAudit
 	cmd := &cobra.Command{
 		Use:   "list",

@@ -12,7 +12,7 @@ const verifyHelp = `Compute the chain of the audit records again and print its h
 also check that a head written down earlier is on the chain. If counts of refused
 credentials have expired, use a head from after that.`
 
-func (c *cli) auditVerifyCommand() *cobra.Command {
+func auditVerifyCommand(c *cli) *cobra.Command {
 	var request admin.VerifyAudit
 	cmd := &cobra.Command{
 		Use:     "verify",

@@ -46,7 +46,7 @@ type builtRow struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-func (c *cli) buildCommand() *cobra.Command {
+func buildCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [dir]",
 		Short: "build the handlers to modules",

@@ -33,7 +33,7 @@ recorded in the audit.
 
 With --json the answer is an object with requestId, status, headers and body.`
 
-func (c *cli) callCommand() *cobra.Command {
+func callCommand(c *cli) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "call <function> [parameters]",

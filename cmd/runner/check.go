@@ -20,7 +20,7 @@ its place. With --modules, also check that build/*.wasm exports every handler;
 with --against, also what the rows and keys of a data folder say to the schema,
 beside a running server as well as without one.`
 
-func (c *cli) checkCommand() *cobra.Command {
+func checkCommand(c *cli) *cobra.Command {
 	var strict, modules bool
 	var against string
 	cmd := &cobra.Command{

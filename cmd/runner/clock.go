@@ -19,18 +19,18 @@ The credential time advances with the machine's uptime. A clock that jumps ahead
 more than a day is quarantined until it is right again, has run without further jumps
 for an hour, or is accepted with this command.`
 
-func (c *cli) clockCommand() *cobra.Command {
+func clockCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clock",
 		Short: "show or set the time that keys and sessions are checked against",
 		Long:  clockHelp,
 	}
-	cmd.AddCommand(c.clockShowCommand(), c.clockAcceptCommand())
+	cmd.AddCommand(clockShowCommand(c), clockAcceptCommand(c))
 	c.onlySubcommands(cmd)
 	return cmd
 }
 
-func (c *cli) clockShowCommand() *cobra.Command {
+func clockShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
 		Short:   "show the credential time and the machine's clock",
@@ -61,7 +61,7 @@ are long expired are deleted after a week.
 To set the time back, stop the server first. Keys and sessions created after the new
 time are revoked, because their lifetimes were counted from a future time.`
 
-func (c *cli) clockAcceptCommand() *cobra.Command {
+func clockAcceptCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "accept",
 		Short:   "set the credential time to the machine's clock",

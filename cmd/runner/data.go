@@ -11,6 +11,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/rowfile"
 )
 
 const dataHelp = `See, change and move the rows of the schema's entities, as an operator: no policy,
@@ -20,7 +21,7 @@ they change is recorded in the audit.
 Rows of a schema without entities do not say whose they are: there --tenant narrows
 list, get and export to the rows of one tenant, and import makes rows its own.`
 
-func (c *cli) dataCommand() *cobra.Command {
+func dataCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
 		Short: "list, show, change, import and export rows",
@@ -30,7 +31,7 @@ func (c *cli) dataCommand() *cobra.Command {
   runner data export Order --out orders.jsonl
   runner data import Order orders.csv`,
 	}
-	cmd.AddCommand(c.dataListCommand(), c.dataGetCommand(), c.dataUpdateCommand(), c.dataDeleteCommand(), c.dataImportCommand(), c.dataExportCommand())
+	cmd.AddCommand(dataListCommand(c), dataGetCommand(c), dataUpdateCommand(c), dataDeleteCommand(c), dataImportCommand(c), dataExportCommand(c))
 	c.onlySubcommands(cmd)
 	return cmd
 }
@@ -134,7 +135,7 @@ func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, e
 	}
 }
 
-func (c *cli) dataListCommand() *cobra.Command {
+func dataListCommand(c *cli) *cobra.Command {
 	var flags rowFlags
 	limit := 100
 	cmd := &cobra.Command{
@@ -178,7 +179,7 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 	column := map[string]int{}
 	var table [][]string
 	for _, row := range rows {
-		names, values, err := members(row)
+		names, values, err := rowfile.Members(row)
 		if err != nil {
 			return fmt.Errorf("read a row of %s: %w", entity, err)
 		}
@@ -191,7 +192,7 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 				heading = append(heading, name)
 				cells = append(cells, "")
 			}
-			cells[at] = cell(values[i])
+			cells[at] = rowfile.Cell(values[i])
 		}
 		table = append(table, cells)
 	}
@@ -203,7 +204,7 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 	return c.PrintTable(heading, table, "there are no such rows of "+entity)
 }
 
-func (c *cli) dataGetCommand() *cobra.Command {
+func dataGetCommand(c *cli) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "get <entity> <id>",
@@ -221,13 +222,13 @@ func (c *cli) dataGetCommand() *cobra.Command {
 				if c.JSON {
 					return c.PrintJSON(row)
 				}
-				names, values, err := members(row)
+				names, values, err := rowfile.Members(row)
 				if err != nil {
 					return fmt.Errorf("read a row of %s: %w", args[0], err)
 				}
 				var lines [][2]string
 				for i, name := range names {
-					lines = append(lines, [2]string{name, cell(values[i])})
+					lines = append(lines, [2]string{name, rowfile.Cell(values[i])})
 				}
 				return c.Print(console.Pairs(lines))
 			}})

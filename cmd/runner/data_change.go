@@ -42,7 +42,7 @@ func (f *changeFlags) request(entity string) (admin.ChangeRows, error) {
 	return admin.ChangeRows{Entity: entity, Where: list.Where}, nil
 }
 
-func (c *cli) dataUpdateCommand() *cobra.Command {
+func dataUpdateCommand(c *cli) *cobra.Command {
 	var flags changeFlags
 	var set []string
 	cmd := &cobra.Command{
@@ -84,7 +84,7 @@ func parseSet(list []string) (map[string]string, error) {
 	return set, nil
 }
 
-func (c *cli) dataDeleteCommand() *cobra.Command {
+func dataDeleteCommand(c *cli) *cobra.Command {
 	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:     "delete <entity>",
@@ -108,16 +108,16 @@ func (c *cli) dataDeleteCommand() *cobra.Command {
 func (c *cli) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
 	return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
-		b := c.newBar("rows of "+request.Entity, 0, progress.UnitsDefault)
+		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)
 		for more := true; more && err == nil; {
 			var batch admin.ChangedRows
 			batch, err = do(node, ctx, request)
 			total += batch.Count
-			b.add(int64(batch.Count))
+			b.Add(int64(batch.Count))
 			request.Cursor = batch.NextCursor
 			more = batch.NextCursor != ""
 		}
-		b.end(err)
+		b.End(err)
 		if err != nil {
 			if total > 0 {
 				c.Say("", fmt.Sprintf("%s %s before that", done, console.Plural(total, "row")))

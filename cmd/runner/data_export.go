@@ -12,15 +12,16 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/rowfile"
 )
 
 const dataExportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.
 
 Pages of 1,000 rows are read one after the other, each from one snapshot of the
-store. JSON lines lose nothing. In CSV what is null and what is an empty string look
+store. JSON lines lose nothing. In rowfile.CSV what is null and what is an empty string look
 alike, and line ends within texts become \n.`
 
-func (c *cli) dataExportCommand() *cobra.Command {
+func dataExportCommand(c *cli) *cobra.Command {
 	var flags rowFlags
 	var format, path string
 	cmd := &cobra.Command{
@@ -35,7 +36,7 @@ func (c *cli) dataExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			format, err := formatOf(format, path)
+			format, err := rowfile.FormatOf(format, path)
 			if err != nil {
 				return err
 			}
@@ -81,20 +82,20 @@ func (c *cli) exportTo(ctx context.Context, node *admin.Client, request admin.Li
 }
 
 func (c *cli) exportRows(ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {
-	var b *bar
+	var b *console.Bar
 	if shown {
-		b = c.newBar("exporting "+request.Entity, 0, progress.UnitsDefault)
+		b = c.NewBar("exporting "+request.Entity, 0, progress.UnitsDefault)
 	} else {
-		b = &bar{} // rows go to the same terminal
+		b = &console.Bar{} // rows go to the same terminal
 	}
-	defer func() { b.end(err) }()
-	w := newRowWriter(out, format)
-	request.Text = format == formatCSV
+	defer func() { b.End(err) }()
+	w := rowfile.NewWriter(out, format)
+	request.Text = format == rowfile.CSV
 	err = eachPage(ctx, node, request, 0, func(page *admin.RowPage) error {
 		rows := len(page.Rows) + len(page.Cells)
 		n += rows
-		b.add(int64(rows))
-		return w.write(page)
+		b.Add(int64(rows))
+		return w.Write(page)
 	})
-	return n, errors.Join(err, w.flush())
+	return n, errors.Join(err, w.Flush())
 }

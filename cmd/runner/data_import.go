@@ -12,20 +12,21 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/rowfile"
 )
 
-const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV whose first line names the fields.
+const dataImportHelp = `Insert the rows of a file: JSON lines, or rowfile.CSV whose first line names the fields.
 
 Rows may bring their id and the times that are set by themselves otherwise, so
 that what was exported can be imported. A row may lead to rows before it, or to
-others of its batch. In CSV an empty cell is null where the field may be, the empty
+others of its batch. In rowfile.CSV an empty cell is null where the field may be, the empty
 string where it is one, and else a member left out. Each batch of up to 500 rows is one transaction: after a refused row nothing
 of its batch is kept, and every mistake in the batch is told with its line.`
 
 // batchBytes is well below what one transaction may write, indexes included.
 const batchBytes = 1 << 20
 
-func (c *cli) dataImportCommand() *cobra.Command {
+func dataImportCommand(c *cli) *cobra.Command {
 	var format, tenant string
 	var skip bool
 	cmd := &cobra.Command{
@@ -36,7 +37,7 @@ func (c *cli) dataImportCommand() *cobra.Command {
   runner data import Order --format csv - < orders.csv`,
 		Args: exactly(2, "the name of an entity and a file, or - for the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			format, err := formatOf(format, args[1])
+			format, err := rowfile.FormatOf(format, args[1])
 			if err != nil {
 				return err
 			}
@@ -84,15 +85,15 @@ type imported struct {
 }
 
 func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
-	bar := c.newBar("importing "+request.Entity, size, progress.UnitsBytes)
-	rows, err := newRowReader(io.TeeReader(in, counter(bar.add)), path, format)
+	bar := c.NewBar("importing "+request.Entity, size, progress.UnitsBytes)
+	rows, err := rowfile.NewReader(io.TeeReader(in, counter(bar.Add)), path, format)
 	var done imported
 	if err == nil {
 		err = importAll(ctx, node, request, rows, &done)
 	} else {
 		err = console.Invalid("%w", err)
 	}
-	bar.end(err)
+	bar.End(err)
 	if err != nil {
 		if done.Inserted > 0 {
 			c.Say("", fmt.Sprintf("%s imported before that; with --skip-existing rows with an id can be imported again", console.Plural(done.Inserted, "row")))
@@ -109,16 +110,16 @@ func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, i
 	return c.Print(text + "\n")
 }
 
-func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowReader, done *imported) error {
+func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowfile.Reader, done *imported) error {
 	for {
-		batch, broken := rows.batch(admin.MaxImport, batchBytes)
+		batch, broken := rows.Batch(admin.MaxImport, batchBytes)
 		if len(batch) > 0 {
-			request.Header, request.Rows, request.Cells = rows.header, nil, nil
+			request.Header, request.Rows, request.Cells = rows.Header, nil, nil
 			for _, row := range batch {
-				if rows.header != nil {
-					request.Cells = append(request.Cells, row.cells)
+				if rows.Header != nil {
+					request.Cells = append(request.Cells, row.Cells)
 				} else {
-					request.Rows = append(request.Rows, row.object)
+					request.Rows = append(request.Rows, row.Object)
 				}
 			}
 			result, err := node.ImportRows(ctx, request)
@@ -126,7 +127,7 @@ func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows
 				return err
 			}
 			if len(result.Refused) > 0 {
-				return refusedRows(rows.name, batch, result.Refused)
+				return refusedRows(rows.Name, batch, result.Refused)
 			}
 			done.Inserted += result.Inserted
 			done.Skipped += result.Skipped
@@ -143,14 +144,14 @@ func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows
 // maxRefused is how many refused rows are told.
 const maxRefused = 20
 
-func refusedRows(name string, batch []*fileRow, refused []admin.RefusedRow) error {
+func refusedRows(name string, batch []*rowfile.Row, refused []admin.RefusedRow) error {
 	var all []error
 	for i, row := range refused {
 		if i == maxRefused {
 			all = append(all, console.Invalid("… and %d more", len(refused)-i))
 			break
 		}
-		all = append(all, console.Invalid("%s:%d: %s", name, batch[row.Index].line, row.Message))
+		all = append(all, console.Invalid("%s:%d: %s", name, batch[row.Index].Line, row.Message))
 	}
 	return errors.Join(all...)
 }

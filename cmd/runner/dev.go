@@ -28,7 +28,7 @@ It listens on 127.0.0.1, on the port of [front] listen, unless --listen says
 otherwise. The data is that of serve: the folder data, [store] dir or --data. An
 interrupt or SIGTERM ends it with status 0 once requests in flight have finished.`
 
-func (c *cli) devCommand() *cobra.Command {
+func devCommand(c *cli) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "dev [dir]",

@@ -20,7 +20,7 @@ const fmtHelp = `Print schema files in the one canonical form: those named, all 
 folder, or all of the app. Files are rewritten in place; "-" reads stdin and
 writes stdout. A file that cannot be parsed is left alone.`
 
-func (c *cli) fmtCommand() *cobra.Command {
+func fmtCommand(c *cli) *cobra.Command {
 	var check, show bool
 	cmd := &cobra.Command{
 		Use:   "fmt [file|dir|-]...",

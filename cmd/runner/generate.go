@@ -22,14 +22,14 @@ const generateTypesHelp = `Write what editors and type checkers need to know of 
 'runner build' does it by itself where handlers are written in TypeScript. With
 --out, the types of the schema alone are written, to that file.`
 
-func (c *cli) generateCommand() *cobra.Command {
+func generateCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "generate", Short: "write what others need to know of the schema"}
-	cmd.AddCommand(c.generateTypesCommand(), c.generateOpenAPICommand(), c.generateClientCommand())
+	cmd.AddCommand(generateTypesCommand(c), generateOpenAPICommand(c), generateClientCommand(c))
 	c.onlySubcommands(cmd)
 	return cmd
 }
 
-func (c *cli) generateTypesCommand() *cobra.Command {
+func generateTypesCommand(c *cli) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "types [dir]",
@@ -66,7 +66,7 @@ paths and parameters, who may call, the bodies of routes with input: and of func
 the results of functions, and the refusals that can happen. Comments of the schema that
 begin with /// are its descriptions.`
 
-func (c *cli) generateOpenAPICommand() *cobra.Command {
+func generateOpenAPICommand(c *cli) *cobra.Command {
 	var out string
 	var opt generate.OpenAPIOptions
 	cmd := &cobra.Command{
@@ -108,7 +108,7 @@ const generateClientHelp = `Write a client for the app in TypeScript: one file t
 for each route, by its handler's name, and for each exposed function, with the types of
 the schema. It runs wherever there is fetch: in browsers, Node.js, Deno and Bun.`
 
-func (c *cli) generateClientCommand() *cobra.Command {
+func generateClientCommand(c *cli) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "client [dir]",

@@ -64,7 +64,7 @@ var languages = []language{
 	{name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript", first: "npm install --prefix handlers/greetings; "},
 }
 
-func (c *cli) newCommand() *cobra.Command {
+func newCommand(c *cli) *cobra.Command {
 	var lang string
 	var names []string
 	for _, l := range languages {

@@ -28,7 +28,7 @@ type routeRow struct {
 	Declared string `json:"declared"`
 }
 
-func (c *cli) routesCommand() *cobra.Command {
+func routesCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "routes [dir]",
 		Short: "list the routes with their auth and limits",

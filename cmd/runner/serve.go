@@ -25,7 +25,7 @@ there is a mistake in them, what was served before stays.
 
 Once ready it prints where it listens. Its log goes to stderr.`
 
-func (c *cli) serveCommand() *cobra.Command {
+func serveCommand(c *cli) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "serve [dir]",

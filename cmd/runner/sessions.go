@@ -15,13 +15,13 @@ const sessionsHelp = `Manage the sessions of signed-in users, beside a running s
 The runner signs nobody in; a session made here is for tests, and for operators
 who have to see what a user sees. Its cookie is shown once.`
 
-func (c *cli) sessionsCommand() *cobra.Command {
+func sessionsCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "create, list and revoke sessions of users",
 		Long:  sessionsHelp,
 	}
-	cmd.AddCommand(c.sessionsCreateCommand(), c.sessionsListCommand(), c.sessionsRevokeCommand())
+	cmd.AddCommand(sessionsCreateCommand(c), sessionsListCommand(c), sessionsRevokeCommand(c))
 	c.onlySubcommands(cmd)
 	return cmd
 }

@@ -16,7 +16,7 @@ name=value alone on the last line. The cookie is shown this once.`
 const createSessionExample = `  runner sessions create --user ada --tenant acme --role admin
   runner sessions create --user ada --ttl 15m --out cookie.txt`
 
-func (c *cli) sessionsCreateCommand() *cobra.Command {
+func sessionsCreateCommand(c *cli) *cobra.Command {
 	var request admin.CreateSession
 	var ttl, out string
 	cmd := &cobra.Command{

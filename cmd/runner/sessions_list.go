@@ -10,7 +10,7 @@ import (
 	"runner.example/keystore"
 )
 
-func (c *cli) sessionsListCommand() *cobra.Command {
+func sessionsListCommand(c *cli) *cobra.Command {
 	var request admin.ListSessions
 	cmd := &cobra.Command{
 		Use:   "list",

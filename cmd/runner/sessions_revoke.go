@@ -10,7 +10,7 @@ import (
 	"runner.example/internal/fault"
 )
 
-func (c *cli) sessionsRevokeCommand() *cobra.Command {
+func sessionsRevokeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke <id>",
 		Short: "end a session for good, at once",

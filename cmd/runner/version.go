@@ -17,7 +17,7 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
-func (c *cli) versionCommand() *cobra.Command {
+func versionCommand(c *cli) *cobra.Command {
 	var licences bool
 	cmd := &cobra.Command{
 		Use:   "version",

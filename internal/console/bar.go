@@ -1,0 +1,52 @@
+package console
+
+import (
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+)
+
+// Bar is a progress bar on a terminal.
+type Bar struct {
+	writer  progress.Writer
+	tracker *progress.Tracker
+	done    chan struct{}
+}
+
+// NewBar starts a progress bar; a total of 0 is unknown. Without a terminal it shows nothing.
+func (c *Console) NewBar(what string, total int64, units progress.Units) *Bar {
+	if !c.Terminal {
+		return &Bar{}
+	}
+	b := &Bar{writer: progress.NewWriter(), tracker: &progress.Tracker{Message: what, Total: total, Units: units}, done: make(chan struct{})}
+	b.writer.SetOutputWriter(c.Stderr)
+	b.writer.SetUpdateFrequency(100 * time.Millisecond)
+	b.writer.Style().Visibility.ETA = true
+	b.writer.AppendTracker(b.tracker)
+	go func() {
+		defer close(b.done)
+		b.writer.Render()
+	}()
+	return b
+}
+
+// Add adds to the progress.
+func (b *Bar) Add(n int64) {
+	if b.tracker != nil {
+		b.tracker.Increment(n)
+	}
+}
+
+// End ends the bar; err is the outcome.
+func (b *Bar) End(err error) {
+	if b.tracker == nil {
+		return
+	}
+	if err != nil {
+		b.tracker.MarkAsErrored()
+	} else {
+		b.tracker.MarkAsDone()
+	}
+	b.writer.Stop()
+	<-b.done
+}
