@@ -10,10 +10,9 @@ import (
 	"runner.example/keystore"
 )
 
-const apiKeysHelp = `Manage the API keys of the app, beside a running server or without one.
+const apiKeysHelp = `Manage the API keys of the app, with or without a running server.
 
-A token is shown once, when its key is created or rotated; nothing can show it
-again.`
+A token is shown once, when its key is created or rotated; it cannot be shown again.`
 
 func apiKeysCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{

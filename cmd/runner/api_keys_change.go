@@ -10,15 +10,15 @@ import (
 )
 
 func apiKeysRevokeCommand(c *cli) *cobra.Command {
-	return changeCommand(c, "revoke", "end a key for good, at once", "revoked", (*admin.Client).RevokeKey)
+	return changeCommand(c, "revoke", "revoke a key permanently", "revoked", (*admin.Client).RevokeKey)
 }
 
 func apiKeysDisableCommand(c *cli) *cobra.Command {
-	return changeCommand(c, "disable", "take a key out of service", "disabled", (*admin.Client).DisableKey)
+	return changeCommand(c, "disable", "disable a key", "disabled", (*admin.Client).DisableKey)
 }
 
 func apiKeysEnableCommand(c *cli) *cobra.Command {
-	return changeCommand(c, "enable", "put a disabled key back into service", "enabled", (*admin.Client).EnableKey)
+	return changeCommand(c, "enable", "enable a disabled key", "enabled", (*admin.Client).EnableKey)
 }
 
 // changeCommand makes a command that changes the state of one key.

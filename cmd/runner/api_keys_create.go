@@ -11,8 +11,8 @@ import (
 	"runner.example/internal/settings"
 )
 
-const createHelp = `Create an API key: prints its id, scope, name and end, then its token alone on
-the last line. The token is shown this once.`
+const createHelp = `Create an API key. Prints its id, scope, name and end, then its token alone on the last
+line. The token is shown only this once.`
 
 const createExample = `  runner api-keys create --scope orders_read --name "Acme ERP" --expires 90d
   runner api-keys create --scope orders_read --name ci --out token.txt`
@@ -26,7 +26,7 @@ func apiKeysCreateCommand(c *cli) *cobra.Command {
 	var f createFlags
 	cmd := &cobra.Command{
 		Use:     "create --scope <scope> --name <name>",
-		Short:   "create a key and print its token, once",
+		Short:   "create a key and print its token once",
 		Long:    createHelp,
 		Example: createExample,
 		Args:    atMost(0, "flags alone"),
@@ -34,7 +34,7 @@ func apiKeysCreateCommand(c *cli) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.scope, "scope", "", "scope of the key, declared in the apiKeys block (required)")
-	flags.StringVar(&f.name, "name", "", "what people call the key (required)")
+	flags.StringVar(&f.name, "name", "", "name of the key for people (required)")
 	flags.StringVar(&f.expires, "expires", "", "lifetime, such as 90d (default: the schema's)")
 	flags.StringVar(&f.tenant, "tenant", "", "tenant whose rows the key reaches")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object kept with the key")

@@ -29,7 +29,7 @@ func apiKeysListCommand(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&request.Scope, "scope", "", "only keys of this scope")
 	completeFlag(cmd, "scope", c.schemaNames(scopeNames))
-	cmd.Flags().BoolVar(&request.All, "all", false, "expired and revoked ones too")
+	cmd.Flags().BoolVar(&request.All, "all", false, "include expired and revoked keys")
 	return cmd
 }
 

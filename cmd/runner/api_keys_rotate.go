@@ -10,14 +10,14 @@ import (
 	"runner.example/internal/settings"
 )
 
-const rotateHelp = `Give a key a new token, printed once as by create. Older tokens die at once, or
-live on for the grace period.`
+const rotateHelp = `Give a key a new token, printed once as by create. Older tokens are invalid at once, or
+after the grace period.`
 
 func apiKeysRotateCommand(c *cli) *cobra.Command {
 	var grace, out string
 	cmd := &cobra.Command{
 		Use:     "rotate <id>",
-		Short:   "give a key a new token and print it, once",
+		Short:   "give a key a new token and print it once",
 		Long:    rotateHelp,
 		Example: "  runner api-keys rotate key_01jz… --grace-period 24h",
 		Args:    exactlyOne("the id of a key"),
@@ -36,7 +36,7 @@ func apiKeysRotateCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&grace, "grace-period", "", "how long the old token lives on, such as 24h (default: not at all)")
+	cmd.Flags().StringVar(&grace, "grace-period", "", "how long the old token stays valid, such as 24h (default: not at all)")
 	cmd.Flags().StringVar(&out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 func apiKeysShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <id>",
-		Short: "show all of a key but its token",
+		Short: "show a key without its token",
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {

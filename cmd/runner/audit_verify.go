@@ -36,6 +36,6 @@ func auditVerifyCommand(c *cli) *cobra.Command {
 			}})
 		},
 	}
-	cmd.Flags().StringVar(&request.Head, "head", "", "a head written down earlier, as the log shows it: <count>:<hash>")
+	cmd.Flags().StringVar(&request.Head, "head", "", "a head that was kept, as the log shows it: <count>:<hash>")
 	return cmd
 }

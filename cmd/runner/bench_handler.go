@@ -10,20 +10,19 @@ import (
 	"runner.example/internal/secret"
 )
 
-const benchHandlerHelp = `Run one handler of a module again and again and show what a request of it takes:
-time, memory that it changes and that is put back afterwards, and fuel: passes
-through loops, calls, and what they take at worst by 64 ns.
+const benchHandlerHelp = `Run one handler of a module many times and show what a request takes: time, changed
+memory and the time to restore it, and fuel, which counts loops, calls and their cost in
+units of at most 64 ns.
 
-The request is one of an anonymous caller: GET / without --request, else the
-HTTP/1.1 message in a file, as it would be sent. What the handler writes to the
-store is dropped. The limits are those of the app's runner.toml, and the secrets
-those that its schema declares, if there is one.`
+The caller is anonymous. The request is GET / without --request, otherwise the HTTP/1.1
+message in a file. The handler's writes to the store are discarded. Limits come from the
+app's runner.toml, secrets from its schema if there is one.`
 
 func benchHandlerCommand(c *cli) *cobra.Command {
 	var opt handlerbench.Options
 	cmd := &cobra.Command{
 		Use:   "bench-handler <module> <export>",
-		Short: "show the time and the memory that a handler takes",
+		Short: "measure time and memory of a handler",
 		Long:  benchHandlerHelp,
 		Args:  exactly(2, "a module's file and the name of a handler in it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,8 +40,8 @@ func benchHandlerCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opt.Request, "request", "", "file with the request: an HTTP/1.1 message")
-	cmd.Flags().StringArrayVar(&opt.Params, "param", nil, "a parameter of the path: name=value (again for more)")
-	cmd.Flags().IntVarP(&opt.Runs, "runs", "n", 1000, "how often to run it")
+	cmd.Flags().StringArrayVar(&opt.Params, "param", nil, "a path parameter, name=value; may be repeated")
+	cmd.Flags().IntVarP(&opt.Runs, "runs", "n", 1000, "number of runs")
 	return cmd
 }
 

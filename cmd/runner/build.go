@@ -14,26 +14,26 @@ import (
 	"runner.example/internal/console"
 )
 
-const buildHelp = `Build the handlers of an app to modules in its folder build:
+const buildHelp = `Build the handlers of an app into modules in its directory build:
 
-  handlers/*.ts, *.js         all together become build/<app>.wasm, with nothing
-                              but this program; so do *.mts, *.cts, *.tsx, *.mjs,
-                              *.cjs and *.jsx, but no *.d.ts, *.test.ts, *.spec.ts
-  handlers/<name>/            becomes build/<name>.wasm, by the language's own
-                              toolchain: with a go.mod Go's, with a Cargo.toml
-                              cargo, with a package.json that names assemblyscript
-                              its compiler, with *.c, *.cc or *.cpp clang
+  handlers/*.ts, *.js         are built into one module, build/<app>.wasm, without other
+                              tools; so are *.mts, *.cts, *.tsx, *.mjs, *.cjs and *.jsx,
+                              but not *.d.ts, *.test.ts and *.spec.ts
+  handlers/<name>/            is built into build/<name>.wasm by the toolchain of its
+                              language: Go with a go.mod, cargo with a Cargo.toml, the
+                              AssemblyScript compiler with a package.json that names
+                              assemblyscript, clang with *.c, *.cc or *.cpp
 
-Any other build/*.wasm is served as it is, programs for WASI among them: they get
-a request and answer it as CGI scripts do.
+Any other build/*.wasm is served too, including WASI programs, which get a request and
+answer it like CGI programs.
 
-<app> is what the schema calls the app, else the name of its folder. Mistakes are
-told with their places; then, and when a route has no handler or two modules have
-it, the exit status is 3. A module that an earlier build has made of sources that are
-gone is removed. The first build of
-TypeScript takes 0.7 to 2 s, as it compiles the JavaScript engine; what comes of that
-is kept in your cache folder (runner/engine in $XDG_CACHE_HOME or ~/.cache), and later
-builds take less than 0.3 s.`
+<app> is the app name in the schema, otherwise the name of the directory. Errors are
+reported with their places. The exit status is 3 after an error, when a route has no
+handler, or when two modules export it. Modules of deleted sources are removed.
+
+The first build of TypeScript takes 0.7 to 2 s, because it compiles the JavaScript engine
+and stores it in your cache directory (runner/engine in $XDG_CACHE_HOME or ~/.cache).
+Later builds take less than 0.3 s.`
 
 // builtRow is one module of `runner build --json`.
 type builtRow struct {
@@ -49,9 +49,9 @@ type builtRow struct {
 func buildCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [dir]",
-		Short: "build the handlers to modules",
+		Short: "build the handlers into modules",
 		Long:  buildHelp,
-		Args:  atMost(1, "one folder"),
+		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err

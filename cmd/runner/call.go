@@ -22,16 +22,16 @@ import (
 	"runner.example/schema"
 )
 
-const callHelp = `Run a function of the schema as an operator, exposed or not, and print what it
-answers. The parameters are one JSON object, - reads it from stdin; they are checked
-and completed as those of POST /_call/<name> are, and so is the result.
+const callHelp = `Run a function of the schema as an operator, exposed or not, and print its answer. The
+parameters are one JSON object; - reads it from stdin. Parameters and result are checked
+as for POST /_call/<name>.
 
-No policy, grant, tenant or rate limit narrows what the function reaches; --tenant
-confines it to one tenant, whose its new rows are. It runs in the server, or here when
-there is none. What it writes holds if it answers less than 400; the call is then
-recorded in the audit.
+Policies, grants, tenants and rate limits do not restrict the function. --tenant restricts
+it to one tenant; rows that it creates belong to that tenant. It runs in the server, or in
+the command when there is no server. Its writes are committed if the answer is below 400,
+with an audit record of the call.
 
-With --json the answer is an object with requestId, status, headers and body.`
+With --json the output is an object with requestId, status, headers and body.`
 
 func callCommand(c *cli) *cobra.Command {
 	var tenant string
@@ -72,7 +72,7 @@ func callCommand(c *cli) *cobra.Command {
 			}})
 		},
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the only tenant that the function reaches (default: every one)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "restrict the function to this tenant (default: all tenants)")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -15,10 +16,10 @@ import (
 	"runner.example/schema"
 )
 
-const checkHelp = `Check the configuration and the schema of an app, and tell every mistake with
-its place. With --modules, also check that build/*.wasm exports every handler;
-with --against, also what the rows and keys of a data folder say to the schema,
-beside a running server as well as without one.`
+const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.
+With --modules, also check that build/*.wasm exports every handler. With --against, also
+compare the schema with the rows and keys of a data directory, with or without a running
+server.`
 
 func checkCommand(c *cli) *cobra.Command {
 	var strict, modules bool
@@ -27,7 +28,7 @@ func checkCommand(c *cli) *cobra.Command {
 		Use:   "check [dir]",
 		Short: "check the schema and the configuration",
 		Long:  checkHelp,
-		Args:  atMost(1, "one folder"),
+		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err
@@ -35,9 +36,9 @@ func checkCommand(c *cli) *cobra.Command {
 			return c.check(cmd, strict, modules, against)
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for errors")
+	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	cmd.Flags().BoolVar(&modules, "modules", false, "check the compiled modules too")
-	cmd.Flags().StringVar(&against, "against", "", "a data folder whose rows and keys the schema is compared with")
+	cmd.Flags().StringVar(&against, "against", "", "a data directory; compare the schema with its rows and keys")
 	return cmd
 }
 
@@ -51,7 +52,7 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 	found.Append(a.Problems)
 	if s != nil {
 		found.Append(a.UnknownSecrets(s))
-		if !a.Problems.HasErrors() { // else nobody knows what the file gives
+		if !a.Problems.HasErrors() { // otherwise the secrets of the file are unknown
 			c.noteSecrets(a, s)
 		}
 	}
@@ -69,7 +70,7 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 	if strict {
 		found = found.Strict()
 	}
-	return c.findings(sources, found, err)
+	return c.findings(s, sources, found, err)
 }
 
 // compare tells what the data in the folder says to the schema.
@@ -90,12 +91,12 @@ func (c *cli) compare(ctx context.Context, a *app.App, folder string, sources []
 // the server may be started where they have.
 func (c *cli) noteSecrets(a *app.App, s *schema.Schema) {
 	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.Config.Secrets); err != nil {
-		c.Say("", "started from here, a server would refuse: "+oneLine(err))
+		c.Say("", "runner serve will not start with this environment: "+oneLine(err))
 	}
 }
 
 // findings prints the list; also is what cannot stand in it, or nil.
-func (c *cli) findings(sources []diag.Source, found diag.List, also error) error {
+func (c *cli) findings(s *schema.Schema, sources []diag.Source, found diag.List, also error) error {
 	var err error
 	switch {
 	case also != nil && len(found) == 0:
@@ -115,7 +116,14 @@ func (c *cli) findings(sources []diag.Source, found diag.List, also error) error
 	case len(found) > 0:
 		c.Say("", console.Counted(found)+", no error")
 	default:
-		c.Say("", "nothing to complain about")
+		c.Say("", fmt.Sprintf("schema is valid (%s, %s, %s)", console.Plural(len(s.Routes), "route"), console.Plural(len(s.APIKeys.Scopes), "scope"), countEntities(len(s.Entities))))
 	}
 	return nil
+}
+
+func countEntities(n int) string {
+	if n == 1 {
+		return "1 entity"
+	}
+	return fmt.Sprintf("%d entities", n)
 }

@@ -14,12 +14,13 @@ import (
 	"runner.example/rowfile"
 )
 
-const dataHelp = `See, change and move the rows of the schema's entities, as an operator: no policy,
-grant or tenant narrows what these commands reach, hidden fields included. What
-they change is recorded in the audit.
+const dataHelp = `List, change, import and export the rows of the schema's entities as an operator. Policies,
+grants and tenants do not restrict these commands, and hidden fields are included. Changes
+are recorded in the audit.
 
-Rows of a schema without entities do not say whose they are: there --tenant narrows
-list, get and export to the rows of one tenant, and import makes rows its own.`
+In a schema without entities, rows do not say which tenant they belong to: --tenant
+restricts list, get and export to the rows of one tenant, and import assigns its rows to
+it.`
 
 func dataCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
@@ -76,13 +77,13 @@ type rowFlags struct {
 }
 
 func (f *rowFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value (again: all must hold)`)
-	cmd.Flags().StringArrayVar(&f.order, "order", nil, `field to order by, with asc or desc (again: where the first are equal)`)
+	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value; may be repeated, and all must match`)
+	cmd.Flags().StringArrayVar(&f.order, "order", nil, `field to order by, with asc or desc; may be repeated`)
 	addTenant(cmd, &f.tenant)
 }
 
 func addTenant(cmd *cobra.Command, tenant *string) {
-	cmd.Flags().StringVar(tenant, "tenant", "", "whose rows, where the schema declares no entities (default: everybody's)")
+	cmd.Flags().StringVar(tenant, "tenant", "", "rows of this tenant, in a schema without entities (default: all)")
 }
 
 // orNone is nil for a flag that was not given.
@@ -165,7 +166,7 @@ func dataListCommand(c *cli) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().IntVar(&limit, "limit", limit, "how many rows at most")
+	cmd.Flags().IntVar(&limit, "limit", limit, "maximum number of rows")
 	return cmd
 }
 

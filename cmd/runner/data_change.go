@@ -12,13 +12,12 @@ import (
 	"runner.example/internal/console"
 )
 
-const dataUpdateHelp = `Set fields of the rows that all the conditions hold for. A value is a string
-without quotes, or as in JSON; nothing behind the = is null where the field may be.
-No policy has a say, the rows' types and bounds have. Each 500 rows are one
-transaction.`
+const dataUpdateHelp = `Update the rows that match every --where condition. A value is a string without quotes, or
+JSON; nothing after the = is null in an optional field. Policies do not apply, but types and
+limits do. Each 500 rows are one transaction.`
 
-const dataDeleteHelp = `Delete the rows that all the conditions hold for, and with them what @onDelete says.
-No policy has a say. Each 500 rows are one transaction.`
+const dataDeleteHelp = `Delete the rows that match every --where condition, and the rows that @onDelete says.
+Policies do not apply. Each 500 rows are one transaction.`
 
 // changeFlags say which rows a command changes.
 type changeFlags struct {
@@ -27,7 +26,7 @@ type changeFlags struct {
 }
 
 func (f *changeFlags) add(cmd *cobra.Command, does string) {
-	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value (again: all must hold)`)
+	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value; may be repeated, and all must match`)
 	cmd.Flags().BoolVar(&f.all, "all", false, does+" every row")
 }
 
@@ -63,7 +62,7 @@ func dataUpdateCommand(c *cli) *cobra.Command {
 		},
 	}
 	flags.add(cmd, "change")
-	cmd.Flags().StringArrayVar(&set, "set", nil, "a field and its new value: field=value (again for more)")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "a field and its new value, field=value; may be repeated")
 	return cmd
 }
 

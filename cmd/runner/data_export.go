@@ -17,16 +17,16 @@ import (
 
 const dataExportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.
 
-Pages of 1,000 rows are read one after the other, each from one snapshot of the
-store. JSON lines lose nothing. In rowfile.CSV what is null and what is an empty string look
-alike, and line ends within texts become \n.`
+Pages of 1,000 rows are read one after the other, each from one snapshot of the store. JSON
+lines lose nothing. In CSV, null and the empty string look alike, and line ends within texts
+become \n.`
 
 func dataExportCommand(c *cli) *cobra.Command {
 	var flags rowFlags
 	var format, path string
 	cmd := &cobra.Command{
 		Use:   "export <entity>",
-		Short: "write rows to a file",
+		Short: "export rows to a file",
 		Long:  dataExportHelp,
 		Example: `  runner data export Order --out orders.csv
   runner data export Order --where "status = open" | wc -l`,
@@ -47,7 +47,7 @@ func dataExportCommand(c *cli) *cobra.Command {
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
-	cmd.Flags().StringVar(&path, "out", "", "file to write, made new with mode 0600 (default: the standard output)")
+	cmd.Flags().StringVar(&path, "out", "", "new file to write, mode 0600 (default: stdout)")
 	return cmd
 }
 

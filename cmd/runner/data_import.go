@@ -15,13 +15,14 @@ import (
 	"runner.example/rowfile"
 )
 
-const dataImportHelp = `Insert the rows of a file: JSON lines, or rowfile.CSV whose first line names the fields.
+const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV with field names in the first line.
 
-Rows may bring their id and the times that are set by themselves otherwise, so
-that what was exported can be imported. A row may lead to rows before it, or to
-others of its batch. In rowfile.CSV an empty cell is null where the field may be, the empty
-string where it is one, and else a member left out. Each batch of up to 500 rows is one transaction: after a refused row nothing
-of its batch is kept, and every mistake in the batch is told with its line.`
+Rows may contain their id and the times that are otherwise set automatically, so an export
+can be imported. A row may refer to rows before it, or to others of its batch. An empty cell
+of CSV is null in an optional field, the empty string in a text, and otherwise omitted.
+
+Each batch of up to 500 rows is one transaction. When a row is refused, nothing of its batch
+is written, and every error of the batch is reported with its line.`
 
 // batchBytes is well below what one transaction may write, indexes included.
 const batchBytes = 1 << 20
@@ -31,7 +32,7 @@ func dataImportCommand(c *cli) *cobra.Command {
 	var skip bool
 	cmd := &cobra.Command{
 		Use:   "import <entity> <file>",
-		Short: "insert the rows of a file",
+		Short: "import the rows of a file",
 		Long:  dataImportHelp,
 		Example: `  runner data import Order orders.jsonl
   runner data import Order --format csv - < orders.csv`,
@@ -52,8 +53,8 @@ func dataImportCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
-	cmd.Flags().BoolVar(&skip, "skip-existing", false, "pass over rows whose id is there already")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "whose the rows are to be, where the schema declares no entities (default: nobody's)")
+	cmd.Flags().BoolVar(&skip, "skip-existing", false, "ignore rows whose id exists")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "tenant of the rows, in a schema without entities (default: none)")
 	return cmd
 }
 
@@ -69,7 +70,7 @@ func (c *cli) openInput(path string) (io.ReadCloser, int64, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder", path)
+		err = fmt.Errorf("%s is a directory", path)
 	}
 	if err != nil {
 		_ = file.Close()

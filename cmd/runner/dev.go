@@ -14,27 +14,25 @@ import (
 	"runner.example/runtime/front"
 )
 
-const devHelp = `Build the app, serve it, and do so again whenever a file is saved: handlers, the
-schema, runner.toml, and modules that are put into build by hand. Only what has
-changed is built. With a mistake anywhere it is told with its place, and what was
-served goes on being served; so does a start: it waits for the first version that
-can be served.
+const devHelp = `Build and serve the app, and do so again after each save of handlers, schema, runner.toml or
+modules in build. Only what has changed is built. Errors are reported with file and line, and
+the last good release keeps serving. At startup, the server waits for the first good release.
 
-Each request is a line on stdout, with what its handler logs under it, and what a
-handler throws with its source line. With --json each is an object, and so is
-everything else. The request's path is shown as it came; tokens are not shown.
+Each request is a line on stdout, followed by the log lines of its handler; errors are shown
+with their source line. With --json every line is an object. The path of a request is shown
+unchanged; tokens are not shown.
 
-It listens on 127.0.0.1, on the port of [front] listen, unless --listen says
-otherwise. The data is that of serve: the folder data, [store] dir or --data. An
-interrupt or SIGTERM ends it with status 0 once requests in flight have finished.`
+It listens on 127.0.0.1 and the port of [front] listen, unless --listen is given. The data
+directory is that of serve. An interrupt or SIGTERM ends it with status 0 after the requests
+in flight.`
 
 func devCommand(c *cli) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "dev [dir]",
-		Short: "build and serve the app, again at each save",
+		Short: "build and serve the app, again after each save",
 		Long:  devHelp,
-		Args:  atMost(1, "one folder"),
+		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err

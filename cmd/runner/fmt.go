@@ -16,15 +16,15 @@ import (
 	"runner.example/schema/syntax"
 )
 
-const fmtHelp = `Print schema files in the one canonical form: those named, all of a named
-folder, or all of the app. Files are rewritten in place; "-" reads stdin and
-writes stdout. A file that cannot be parsed is left alone.`
+const fmtHelp = `Format schema files: those named, all of a named directory, or all of the app. Files are
+rewritten in place; "-" reads stdin and writes stdout. A file that cannot be parsed is not
+changed.`
 
 func fmtCommand(c *cli) *cobra.Command {
 	var check, show bool
 	cmd := &cobra.Command{
 		Use:   "fmt [file|dir|-]...",
-		Short: "print schema files in canonical form",
+		Short: "format schema files",
 		Long:  fmtHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
@@ -33,8 +33,8 @@ func fmtCommand(c *cli) *cobra.Command {
 			return c.formatFiles(args, check, show)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "change nothing; name the files that would change and exit with status 1")
-	cmd.Flags().BoolVar(&show, "diff", false, "change nothing; show what would change")
+	cmd.Flags().BoolVar(&check, "check", false, "do not write; list the files that would change and exit with status 1")
+	cmd.Flags().BoolVar(&show, "diff", false, "do not write; show the differences")
 	return cmd
 }
 

@@ -13,17 +13,17 @@ import (
 	"runner.example/schema"
 )
 
-const generateTypesHelp = `Write what editors and type checkers need to know of an app to its folder types:
+const generateTypesHelp = `Generate the types of an app for editors and type checkers into its directory types:
 
   schema.d.ts          the schema's entities, types and names
-  runner-sdk.d.ts      what handlers import from @runner/sdk
-  runner-globals.d.ts  what there is without an import
+  runner-sdk.d.ts      the module @runner/sdk
+  runner-globals.d.ts  the globals
 
-'runner build' does it by itself where handlers are written in TypeScript. With
---out, the types of the schema alone are written, to that file.`
+'runner build' does this for apps with handlers in TypeScript. With --out, only the types of
+the schema are written, to that file.`
 
 func generateCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "generate", Short: "write what others need to know of the schema"}
+	cmd := &cobra.Command{Use: "generate", Short: "generate types, clients and API documents from the schema"}
 	cmd.AddCommand(generateTypesCommand(c), generateOpenAPICommand(c), generateClientCommand(c))
 	c.onlySubcommands(cmd)
 	return cmd
@@ -33,9 +33,9 @@ func generateTypesCommand(c *cli) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "types [dir]",
-		Short: "write the schema's types for TypeScript",
+		Short: "generate types for editors and type checkers",
 		Long:  generateTypesHelp,
-		Args:  atMost(1, "one folder"),
+		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.writesApp()
 			a, s, err := c.appSchema(cmd, args)
@@ -57,25 +57,24 @@ func generateTypesCommand(c *cli) *cobra.Command {
 			return c.Print(strings.Join(written, "\n") + "\n")
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "write the schema's types alone, to this file")
+	cmd.Flags().StringVar(&out, "out", "", "write only the types of the schema, to this file")
 	return cmd
 }
 
-const generateOpenAPIHelp = `Write a document of OpenAPI 3.1 about the app's routes and exposed functions, as JSON:
-paths and parameters, who may call, the bodies of routes with input: and of functions,
-the results of functions, and the refusals that can happen. Comments of the schema that
-begin with /// are its descriptions.`
+const generateOpenAPIHelp = `Generate an OpenAPI 3.1 document of the app's routes and exposed functions, as JSON: paths and
+parameters, credentials, bodies of routes with input: and of functions, results of functions,
+and possible refusals. Comments of the schema that begin with /// are descriptions.`
 
 func generateOpenAPICommand(c *cli) *cobra.Command {
 	var out string
 	var opt generate.OpenAPIOptions
 	cmd := &cobra.Command{
 		Use:   "openapi [dir]",
-		Short: "write an OpenAPI document of the app",
+		Short: "generate an OpenAPI document",
 		Long:  generateOpenAPIHelp,
 		Example: `  runner generate openapi > openapi.json
   runner generate openapi --out docs/openapi.json --server https://api.example.com --api-version 1.4.0`,
-		Args: atMost(1, "one folder"),
+		Args: atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, server := range opt.Servers {
 				if !isServer(server) {
@@ -86,7 +85,7 @@ func generateOpenAPICommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "write to this file instead of stdout")
-	cmd.Flags().StringArrayVar(&opt.Servers, "server", nil, "a URL where the app is served; may be given several times")
+	cmd.Flags().StringArrayVar(&opt.Servers, "server", nil, "a URL of the app; may be repeated")
 	cmd.Flags().StringVar(&opt.Version, "api-version", "", "the version of the app's interface (default 0.0.0)")
 	return cmd
 }
@@ -104,19 +103,19 @@ func isServer(text string) bool {
 	return (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != ""
 }
 
-const generateClientHelp = `Write a client for the app in TypeScript: one file that imports nothing, with a method
-for each route, by its handler's name, and for each exposed function, with the types of
-the schema. It runs wherever there is fetch: in browsers, Node.js, Deno and Bun.`
+const generateClientHelp = `Generate a client for the app in TypeScript: one file without imports, with a method for each
+route, by its handler's name, and for each exposed function, with the types of the schema. It
+runs wherever fetch exists: in browsers, Node.js, Deno and Bun.`
 
 func generateClientCommand(c *cli) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "client [dir]",
-		Short: "write a TypeScript client of the app",
+		Short: "generate a TypeScript client",
 		Long:  generateClientHelp,
 		Example: `  runner generate client --out web/src/client.ts
   runner generate client plugins/examples/orders > client.ts`,
-		Args: atMost(1, "one folder"),
+		Args: atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.generateText(cmd, args, out, generate.Client)
 		},

@@ -97,17 +97,17 @@ func (c *cli) writesApp() { syscall.Umask(c.umask) }
 
 const rootHelp = `runner turns a schema file and a few WebAssembly modules into an HTTP service.
 
-An app is a folder: its *.schema files, an optional runner.toml, and compiled
-modules in build/*.wasm. Commands work on the app in the current folder.`
+An app is a directory: its *.schema files, an optional runner.toml, and compiled modules in
+build/*.wasm. Commands work on the app in the current directory.`
 
 const exitHelp = `
 Exit status:
   0    done
   1    failed
-  2    misused: an unknown command or flag, or a missing argument
+  2    usage: an unknown command or flag, or a missing argument
   3    the configuration, the schema or a value is invalid
   4    not found
-  5    the key's state forbids it
+  5    the key's state does not allow it
   6    server not reachable
   130  interrupted
 `
@@ -124,9 +124,9 @@ func (c *cli) root() *cobra.Command {
 	root.SetUsageTemplate(root.UsageTemplate() + exitHelp)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.app, "app", ".", "folder of the app")
-	flags.StringVar(&c.data, "data", "", "data folder (default: [store] dir, beside the app)")
-	flags.StringVar(&c.configFile, "config", "", "configuration file (default: runner.toml in the app's folder)")
+	flags.StringVar(&c.app, "app", ".", "app directory")
+	flags.StringVar(&c.data, "data", "", "data directory (default: [store] dir in the app directory)")
+	flags.StringVar(&c.configFile, "config", "", "configuration file (default: runner.toml in the app directory)")
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		newCommand(c), devCommand(c), serveCommand(c), buildCommand(c), generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
@@ -136,7 +136,7 @@ func (c *cli) root() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			cmd.Short = "print the script that lets a shell complete commands"
+			cmd.Short = "generate the completion script of a shell"
 			c.onlySubcommands(cmd)
 			for _, shell := range cmd.Commands() {
 				shell.Args = atMost(0, "no argument")
@@ -163,7 +163,7 @@ func noEmptyFlags(cmd *cobra.Command) error {
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]...",
-		Short: "explain a command",
+		Short: "show the help of a command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			about := root
 			for _, word := range args {
@@ -234,10 +234,10 @@ func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.Flags().Changed("app") && c.app != args[0] {
-		return console.Misused("%s: the folder is given twice, as %q and as --app %q", cmd.CommandPath(), args[0], c.app)
+		return console.Misused("%s: the directory is given twice, as %q and as --app %q", cmd.CommandPath(), args[0], c.app)
 	}
 	if args[0] == "" {
-		return console.Invalid("%s: the folder must not be empty: leave it out for the current one", cmd.CommandPath())
+		return console.Invalid("%s: the directory must not be empty: omit it for the current one", cmd.CommandPath())
 	}
 	c.app = args[0]
 	return nil

@@ -337,7 +337,7 @@ func TestWhoMayNotReadAFileIsToldWhatToDo(t *testing.T) {
 	} {
 		var stderr strings.Builder
 		status := (&cli{Console: console.Console{Stderr: &stderr}}).report(err)
-		hint := "runner: hint: run the command as the user that the file or folder belongs to, or change its mode\n"
+		hint := "runner: hint: run the command as the owner of the file or directory, or change its mode\n"
 		if status == 0 || strings.Count(stderr.String(), hint) != 1 {
 			t.Errorf("%v: status %d, %s", err, status, &stderr)
 		}

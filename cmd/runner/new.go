@@ -24,18 +24,18 @@ import (
 	"runner.example/sdk/rust"
 )
 
-const newHelp = `Make a folder with a complete little app: a schema, handlers, settings, a test, and
-a README.md that tells how to run them. The folder may hold other things, such as .git: nothing is overwritten, and a
-README.md or .gitignore that is there stays as it is.
+const newHelp = `Create a directory with a complete small app: a schema, handlers, settings, a test, and a
+README.md that says how to run them. The directory may contain other files, such as .git:
+nothing is overwritten, and an existing README.md or .gitignore is kept.
 
-  --lang ts     TypeScript, which the runner builds by itself
+  --lang ts     TypeScript, which the runner builds itself
   --lang go     Go, with its toolchain
   --lang rust   Rust, with cargo
   --lang c      C, with clang
   --lang as     AssemblyScript, with Node.js and npm
 
-The SDK of a language with a toolchain of its own is laid beside the handlers, in the
-folder sdk; for TypeScript there are types for editors, in the folder types.`
+The SDK of a language with a toolchain is copied into the directory sdk. For TypeScript there
+are types for editors in the directory types.`
 
 // templates are the apps that new makes. A file gitignore is .gitignore there: with
 // a dot it would not be embedded; a file *.tmpl has a name that would mean something
@@ -72,9 +72,9 @@ func newCommand(c *cli) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "new <dir>",
-		Short: "make a little app to begin with",
+		Short: "create a small app",
 		Long:  newHelp,
-		Args:  exactlyOne("the folder to be made"),
+		Args:  exactlyOne("the directory to create"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c.writesApp()
 			i := slices.IndexFunc(languages, func(l language) bool { return l.name == lang })
@@ -92,7 +92,7 @@ func newCommand(c *cli) *cobra.Command {
 // makeApp writes the app, and prints the files.
 func (c *cli) makeApp(dir string, l *language) error {
 	if dir == "" {
-		return console.Invalid("runner new: the folder must not be empty")
+		return console.Invalid("runner new: the directory must not be empty")
 	}
 	name, err := appName(dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func inTheWay(dir string, files []app.File) error {
 			top, _, _ := strings.Cut(f.Name, "/")
 			return top == name
 		})) {
-			return console.Invalid("folder %q holds %s already: choose another one", dir, name)
+			return console.Invalid("directory %q already contains %s: choose another one", dir, name)
 		}
 	}
 	return nil

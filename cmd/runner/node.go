@@ -98,8 +98,8 @@ func flagged(cmd *cobra.Command, err error) error {
 func unreachable(a *app.App, err error) error {
 	return &console.Failure{
 		Status: console.StatusUnreachable,
-		Err:    fmt.Errorf("reach the server on data folder %q: %w", a.Data, err),
-		Hint:   "run the command as the server's user, or stop the process that holds the folder",
+		Err:    fmt.Errorf("reach the server on data directory %q: %w", a.Data, err),
+		Hint:   "run the command as the server's user, or stop the process that uses the directory",
 	}
 }
 
@@ -113,14 +113,14 @@ func (c *cli) inProcess(ctx context.Context, a *app.App, work errand) (err error
 	if !a.HasData() {
 		if work.check == nil {
 			return &console.Failure{
-				Status: console.StatusNotFound, Err: fmt.Errorf("there is no data folder %q", a.Data),
+				Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data),
 				Hint: "serve the app or create a key to make it, or name another one with --data",
 			}
 		}
 		if err := work.check(s); err != nil {
 			return err
 		}
-		c.Say("", fmt.Sprintf("making a new data folder %q", a.Data))
+		c.Say("", fmt.Sprintf("creating data directory %q", a.Data))
 	}
 	st, err := store.Open(store.Options{Dir: a.Data})
 	if err != nil {
@@ -157,7 +157,7 @@ func entities(ctx context.Context, a *app.App, st *store.Store, keys *keystore.K
 	}
 	m, err := entity.Current(ctx, st, s, entity.Options{CursorKey: keys.Derive("cursors")})
 	if err == nil && m == nil {
-		err = fault.New(fault.Invalid, "the rows obey another schema than that in the app's folder: put the old one back, or serve the app to activate the new one (runner check --against %s tells what that takes)", a.Data)
+		err = fault.New(fault.Invalid, "the active schema of the store is not the one in the app directory: restore that one, or serve the app to activate the new one (runner check --against %s compares them)", a.Data)
 	}
 	return m, err
 }

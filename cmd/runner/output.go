@@ -40,7 +40,7 @@ func (c *cli) tell(err error) (status int, hint string) {
 	c.Say("error: ", console.TextOf(err))
 	status = console.StatusFailed
 	if errors.Is(err, store.ErrDamaged) {
-		return console.StatusInvalid, "keep the data folder as it is, and restore a backup into a new one; `runner store salvage` writes out what can be read"
+		return console.StatusInvalid, "leave the data directory unchanged, and restore a backup into a new one; `runner store salvage` writes the readable rows"
 	}
 	if f, ok := errors.AsType[*console.Failure](err); ok {
 		status, hint = f.Status, f.Hint
@@ -48,7 +48,7 @@ func (c *cli) tell(err error) (status int, hint string) {
 		status, hint = statusOf(f.Code), hintOf(f.Code)
 	}
 	if hint == "" && errors.Is(err, fs.ErrPermission) {
-		hint = "run the command as the user that the file or folder belongs to, or change its mode"
+		hint = "run the command as the owner of the file or directory, or change its mode"
 	}
 	return status, hint
 }

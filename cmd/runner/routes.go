@@ -12,8 +12,8 @@ import (
 	"runner.example/schema"
 )
 
-const routesHelp = `List the routes of the app, and the functions that have a URL, with the settings
-that hold for each: its own, those of its groups, or of the configuration.`
+const routesHelp = `List the routes of the app, and the functions that have a URL, with their effective settings:
+their own, those of their groups, or those of the configuration.`
 
 // routeRow is one route, or function that is exposed, of `runner routes --json`.
 type routeRow struct {
@@ -33,7 +33,7 @@ func routesCommand(c *cli) *cobra.Command {
 		Use:   "routes [dir]",
 		Short: "list the routes with their auth and limits",
 		Long:  routesHelp,
-		Args:  atMost(1, "one folder"),
+		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, s, err := c.appSchema(cmd, args)
 			if err != nil {

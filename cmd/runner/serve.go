@@ -19,11 +19,11 @@ import (
 	"runner.example/runtime/front"
 )
 
-const serveHelp = `Serve the app until SIGTERM or an interrupt: either ends it with status 0 once
-requests in flight have finished, a second one ends it at once. SIGHUP reads the schema and the modules again; when
-there is a mistake in them, what was served before stays.
+const serveHelp = `Serve the app until SIGTERM or an interrupt, which end it with status 0 after the requests in
+flight; a second one ends it at once. SIGHUP reloads the schema and the modules; on an error the
+previous release is kept.
 
-Once ready it prints where it listens. Its log goes to stderr.`
+When it is ready it prints where it listens. Its log goes to stderr.`
 
 func serveCommand(c *cli) *cobra.Command {
 	var listen string
@@ -31,7 +31,7 @@ func serveCommand(c *cli) *cobra.Command {
 		Use:   "serve [dir]",
 		Short: "serve the app",
 		Long:  serveHelp,
-		Args:  atMost(1, "one folder"),
+		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.appFolder(cmd, args); err != nil {
 				return err

@@ -10,10 +10,10 @@ import (
 	"runner.example/keystore"
 )
 
-const sessionsHelp = `Manage the sessions of signed-in users, beside a running server or without one.
+const sessionsHelp = `Manage the sessions of signed-in users, with or without a running server.
 
-The runner signs nobody in; a session made here is for tests, and for operators
-who have to see what a user sees. Its cookie is shown once.`
+The runner does not sign users in. A session created here is for tests, and for operators who
+need to see what a user sees. Its cookie is shown once.`
 
 func sessionsCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{

@@ -10,8 +10,8 @@ import (
 	"runner.example/internal/settings"
 )
 
-const createSessionHelp = `Create a session: prints its id, user, tenant, roles and end, then its cookie as
-name=value alone on the last line. The cookie is shown this once.`
+const createSessionHelp = `Create a session. Prints its id, user, tenant, roles and end, then its cookie as name=value
+alone on the last line. The cookie is shown only this once.`
 
 const createSessionExample = `  runner sessions create --user ada --tenant acme --role admin
   runner sessions create --user ada --ttl 15m --out cookie.txt`
@@ -21,7 +21,7 @@ func sessionsCreateCommand(c *cli) *cobra.Command {
 	var ttl, out string
 	cmd := &cobra.Command{
 		Use:     "create --user <id>",
-		Short:   "create a session and print its cookie, once",
+		Short:   "create a session and print its cookie once",
 		Long:    createSessionHelp,
 		Example: createSessionExample,
 		Args:    atMost(0, "flags alone"),
@@ -45,8 +45,8 @@ func sessionsCreateCommand(c *cli) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&request.UserID, "user", "", "id of the user who is signed in (required)")
 	flags.StringVar(&request.Tenant, "tenant", "", "the user's tenant")
-	flags.StringArrayVar(&request.Roles, "role", nil, "a role of the user; may be given again")
-	flags.StringVar(&ttl, "ttl", "", "how long the session may last, such as 12h (default: as long as the schema allows)")
+	flags.StringArrayVar(&request.Roles, "role", nil, "a role of the user; may be repeated")
+	flags.StringVar(&ttl, "ttl", "", "lifetime of the session, such as 12h (default: the maximum of the schema)")
 	flags.StringVar(&out, "out", "", "write the cookie to this new file, mode 0600, and not to stdout")
 	completeFlag(cmd, "role", c.schemaNames(roleNames))
 	return cmd

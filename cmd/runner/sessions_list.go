@@ -28,7 +28,7 @@ func sessionsListCommand(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&request.UserID, "user", "", "only sessions of this user")
 	cmd.Flags().StringVar(&request.Tenant, "tenant", "", "only sessions of users of this tenant")
-	cmd.Flags().BoolVar(&request.All, "all", false, "those that ended in the last day too")
+	cmd.Flags().BoolVar(&request.All, "all", false, "include sessions that ended in the last day")
 	return cmd
 }
 

@@ -13,7 +13,7 @@ import (
 func sessionsRevokeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke <id>",
-		Short: "end a session for good, at once",
+		Short: "revoke a session",
 		Args:  exactlyOne("the id of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {

@@ -27,8 +27,8 @@ func storeCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-const salvageHelp = `Read a damaged data folder and write the readable rows to a file. The folder is not
-changed. No other process may use it meanwhile.
+const salvageHelp = `Write the readable rows of a damaged data directory to a file. The directory is not changed.
+No other process may use it meanwhile.
 
 The file is a tar archive, for runner data import:
 
@@ -41,7 +41,7 @@ Rows of a tenant in a schema without entities are in <entity>@<tenant>.jsonl, fo
 import --tenant. API keys, sessions and the audit are not in the archive: a key whose
 revocation cannot be read would be accepted again.
 
-The schema in the app's folder must be the one that is activated in the store. Until it
+The schema in the app directory must be the active one of the store. Until it
 ends, the command needs free space next to the file: as much as the store takes, and
 256 MiB more.
 
@@ -64,7 +64,7 @@ func storeSalvageCommand(c *cli) *cobra.Command {
 				return err
 			}
 			if !a.HasData() {
-				return &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("there is no data folder %q", a.Data), Hint: "name another one with --data"}
+				return &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data), Hint: "name another one with --data"}
 			}
 			s, _, err := a.Compile()
 			if err != nil {
@@ -132,6 +132,6 @@ func (c *cli) tellSalvaged(r *salvage.Report, path string) error {
 	}
 	return &console.Failure{
 		Status: console.StatusFailed, Err: fmt.Errorf("not everything could be read; the readable rows are in %s", path),
-		Hint: "unpack it with tar -xf, check the doubtful rows, and import the rows into a new data folder with runner data import",
+		Hint: "unpack it with tar -xf, check the doubtful rows, and import the rows into a new data directory with runner data import",
 	}
 }

@@ -21,7 +21,7 @@ func versionCommand(c *cli) *cobra.Command {
 	var licences bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "tell which runner this is",
+		Short: "print version",
 		Args:  atMost(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			if !licences {
@@ -37,14 +37,14 @@ func versionCommand(c *cli) *cobra.Command {
 			return c.Print(text)
 		},
 	}
-	cmd.Flags().BoolVar(&licences, "notices", false, "print the licences of the runner, and of all that is part of it and of modules that it makes")
+	cmd.Flags().BoolVar(&licences, "notices", false, "print the licences of the runner, of its parts, and of parts of the modules that it builds")
 	return cmd
 }
 
 // versionFlag lets `runner --version` be `runner version`.
 func (c *cli) versionFlag(root *cobra.Command) {
 	var asked bool
-	root.Flags().BoolVar(&asked, "version", false, "tell which runner this is")
+	root.Flags().BoolVar(&asked, "version", false, "print version")
 	otherwise := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if asked && len(args) == 0 {
