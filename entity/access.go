@@ -18,56 +18,55 @@ import (
 	"runner.example/store"
 )
 
-// defaultMaxRows is how many rows an Access may touch unless it is told.
+// defaultMaxRows is the default limit of the rows that an Access may touch.
 const defaultMaxRows = 100_000
 
-// maxFreeRows is how many rows of untyped mode one operation may look at, since
-// no index helps it.
+// maxFreeRows is the number of rows of untyped mode that one operation may scan, because no
+// index serves it.
 const maxFreeRows = 10_000
 
-// Access is what one caller may do with rows in one transaction. It is for one
-// goroutine, and may be used again for another transaction after Reset.
+// Access is the authority of one caller over rows in one transaction. One goroutine may use
+// it; after Reset it may be used for another transaction.
 type Access struct {
 	Model  *Model
 	Tx     *store.Tx
 	Caller *caller.Caller
-	// MaxRows is how many rows it may touch, found or not, before it answers
-	// Limit; 0 is 100,000.
+	// MaxRows is the number of rows that it may touch, found or not; beyond it operations
+	// fail with Limit. 0 is 100,000.
 	MaxRows int
-	// Import lets a caller of kind system give ids and the times that the host
-	// sets, as rows have them that come from elsewhere.
+	// Import lets a caller of kind system set ids and the times that the host otherwise
+	// sets, for rows from elsewhere.
 	Import bool
-	// Context is asked at every row: when it has ended, operations fail with
-	// Deadline. Nil never ends.
+	// Context is checked at every row: when it has ended, operations fail with Deadline.
+	// Nil never ends.
 	Context context.Context
-	// Work counts what operations compute: when it fails they do, with Deadline, and
-	// the transaction must not be committed. Nil never does.
+	// Work meters what operations compute. When it fails, they fail with Deadline, and the
+	// transaction must not be committed. Nil never fails.
 	Work *cost.Meter
 
 	touched  int
 	checked  bool                // the generation was compared
-	snapshot uint64              // once checked: the last commit that is seen
+	snapshot uint64              // once checked: the last visible commit
 	inserted map[string]struct{} // keys of rows inserted in this transaction
-	entropy  io.Reader           // of ids
+	entropy  io.Reader           // for ids
 	hops     []hop
 	ahead    ahead
 
 	key  []byte // scratch
-	tail []byte // of a row that a rule asks for
+	tail []byte // of a row that a rule looks up
 	free [][]schema.Value
 }
 
-// Result is what an operation answers.
+// Result is the answer of an operation.
 type Result struct {
 	// JSON is the answer. Do appends to JSON[:0].
 	JSON []byte
-	// Rows is where the value of "rows" lies in JSON, Row where that of "row" or
-	// the first of "rows"; zero: there is none.
+	// Rows is the range of the value of "rows" in JSON, Row that of "row" or of the first
+	// row; zero: none.
 	Rows, Row [2]int
 }
 
-// Reset makes the Access one of another transaction, or of another run of the
-// same.
+// Reset prepares the Access for another transaction, or for another run of the same one.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
@@ -75,14 +74,14 @@ func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) 
 	a.ahead = ahead{}
 }
 
-// Touched is how many rows were touched since the Reset.
+// Touched returns the number of rows touched since Reset.
 func (a *Access) Touched() int { return a.touched }
 
-// Do runs one operation of the guest ABI: "query", "get", "count", "insert",
-// "update" or "delete". Its arguments are one JSON object, which is not kept, and
-// out is where the answer goes. Errors are faults: NotFound, Invalid, Denied,
-// Conflict, Limit, TooLarge, Deadline, Unavailable (of the store's, or
-// ErrOutdated). After an error nothing has changed, and out means nothing.
+// Do runs one operation of the guest ABI: "query", "get", "count", "insert", "update" or
+// "delete". The arguments are one JSON object, which is not kept; out gets the answer.
+// Errors are faults: NotFound, Invalid, Denied, Conflict, Limit, TooLarge, Deadline,
+// Unavailable (of the store, or ErrOutdated). After an error nothing has changed, and out
+// is undefined.
 func (a *Access) Do(op string, args []byte, out *Result) error {
 	out.JSON, out.Rows, out.Row = out.JSON[:0], [2]int{}, [2]int{}
 	kind, ok := operationOf(op)
@@ -109,7 +108,7 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.allowance = t.rights.importing
 	}
-	o := operating{Access: a, table: t, auth: &auth, out: out}
+	o := operation{Access: a, table: t, auth: &auth, out: out}
 	if kind == opInsert {
 		return o.insert(&read)
 	}
@@ -132,8 +131,8 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	}
 }
 
-// operating is one operation on its way.
-type operating struct {
+// operation is one running operation.
+type operation struct {
 	*Access
 	table *table
 	auth  *authority
@@ -141,14 +140,13 @@ type operating struct {
 	out   *Result
 }
 
-// scene is what rules see besides rows.
+// scene returns what rules can use beside rows.
 func (a *Access) scene() schema.Scene {
 	return schema.Scene{Caller: a.Caller, Now: a.Tx.Now(), Hop: a.hop, Exists: a.exists}
 }
 
-// check compares the model with what the store's rows obey, once in a
-// transaction: what an activation has changed meanwhile, the transaction fails
-// with, or conflicts with.
+// check compares the generation of the model with the store's, once in a transaction. After
+// an activation the transaction fails or conflicts.
 func (a *Access) check() error {
 	if a.checked {
 		return nil
@@ -168,7 +166,7 @@ func (a *Access) check() error {
 	return nil
 }
 
-// touch counts a row that is looked for or looked at.
+// touch counts a row that is looked up or scanned.
 func (a *Access) touch() error {
 	most := a.MaxRows
 	if most == 0 {
@@ -181,11 +179,11 @@ func (a *Access) touch() error {
 	return a.alive()
 }
 
-// What some work costs, in units of a cost.Meter.
+// Costs in units of a cost.Meter.
 const (
-	rowUnits      = 1000 // to find a row, or to write one
-	rowByteUnits  = 2    // to read and answer a byte of one
-	argumentUnits = 8    // to read a byte of arguments
+	rowUnits      = 1000 // finding or writing a row
+	rowByteUnits  = 2    // reading and answering a byte of a row
+	argumentUnits = 8    // reading a byte of arguments
 )
 
 // alive fails when the operation's time is over. It counts the work for one row.
@@ -210,7 +208,7 @@ func timeOver(err error) error {
 	return fault.Wrap(err, fault.Deadline, "the time of the request is over")
 }
 
-// storeFault makes what the store says a fault; what is one already, stays.
+// storeFault converts an error of the store to a fault; a fault is returned unchanged.
 func storeFault(err error) error {
 	if _, ok := errors.AsType[*fault.Fault](err); ok {
 		return err
@@ -218,8 +216,8 @@ func storeFault(err error) error {
 	return fault.Wrap(err, fault.Internal, "")
 }
 
-// newID makes an id: a ULID in small letters, of the transaction's time, each
-// greater than the one before.
+// newID returns a new id: a lower-case ULID of the transaction's time, greater than the
+// previous one.
 func (a *Access) newID() (string, error) {
 	if a.entropy == nil {
 		a.entropy = ulid.Monotonic(rand.Reader, 0)
@@ -233,7 +231,7 @@ func (a *Access) newID() (string, error) {
 
 // ---- rows ----
 
-// row is one row in memory. In a walk all of it is borrowed.
+// row is one row in memory. During a scan all of it is borrowed.
 type row struct {
 	tail   string
 	raw    string         // as stored
@@ -249,7 +247,7 @@ func (r *row) own(t *table) (row, error) {
 	return kept, nil
 }
 
-// decode fills in the values of a row that was found.
+// decode decodes the values of a row that was found.
 func (a *Access) decode(t *table, r *row) error {
 	if err := a.spend(rowByteUnits * len(r.raw)); err != nil {
 		return err
@@ -257,7 +255,7 @@ func (a *Access) decode(t *table, r *row) error {
 	return r.decode(t)
 }
 
-// decode fills in the values.
+// decode decodes the values.
 func (r *row) decode(t *table) error {
 	if err := t.decode(r.values, r.raw); err != nil {
 		return storeFault(err)
@@ -268,25 +266,25 @@ func (r *row) decode(t *table) error {
 	return nil
 }
 
-// object is, in untyped mode, the row as conditions and rules see it.
+// object returns, in untyped mode, the row as conditions and rules see it.
 func (t *table) object(values []schema.Value) freeRow {
 	return freeRow{id: values[freeID].Text(), object: borrowBytes(values[freeObject].Text())}
 }
 
-// borrow looks at bytes as a text: it is as good as long as they do not change.
+// borrow returns bytes as a string, which is valid until they change.
 func borrow(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// borrowBytes looks at a text as bytes, which must not be changed.
+// borrowBytes returns a string as bytes, which must not be changed.
 func borrowBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// rowKey is the key of a row, valid until the next call.
+// rowKey returns the key of a row, valid until the next call.
 func (a *Access) rowKey(t *table, tail string) []byte {
 	a.key = append(append(a.key[:0], t.prefix...), tail...)
 	return a.key
 }
 
-// read returns the row of that tail, false when there is none. It counts as
-// touched either way. The row is the caller's.
+// read returns the row with that tail, false when there is none. It counts as touched
+// either way. The caller owns the row.
 func (a *Access) read(t *table, tail string) (row, bool, error) {
 	r := row{tail: tail, values: make([]schema.Value, len(t.slots))}
 	found, err := a.readInto(t, &r)
@@ -305,19 +303,19 @@ func (a *Access) readInto(t *table, r *row) (bool, error) {
 	case err != nil:
 		return false, storeFault(err)
 	}
-	r.raw = borrow(raw) // which is ours
+	r.raw = borrow(raw) // owned by this function
 	return true, a.decode(t, r)
 }
 
-// bound returns the tenant that the caller is bound to in a table; false when
-// rows of any tenant are within reach, or the table has none.
+// bound returns the tenant that the caller is bound to in a table; false when rows of any
+// tenant can be reached, or the table has no tenants.
 func (a *Access) bound(t *table, anyTenant bool) (string, bool) {
 	return a.Caller.Tenant, t.tenant >= 0 && !anyTenant
 }
 
-// tails yields the tails of the rows that may have that id, as far as the caller
-// is concerned: that of its tenant or, for one who reaches every tenant, those of
-// all tenants that have one. There may be no row of such a tail.
+// tails yields the tails of the rows that may have that id and that the caller may reach:
+// that of its tenant or, for a caller of all tenants, those of all tenants that have one. A
+// row with such a tail may not exist.
 func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if tenant, bound := a.bound(t, anyTenant); bound || t.tenant < 0 {
@@ -336,7 +334,7 @@ func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, er
 				return
 			}
 		}
-		if none { // looked for, like a row that is not there
+		if none { // counted like a row that does not exist
 			if err := a.touch(); err != nil {
 				yield("", err)
 			}
@@ -344,9 +342,9 @@ func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, er
 	}
 }
 
-// theOne reads the row with that id that passes, false when there is none. Ids
-// that an identity provider made may be the same in several tenants: when more
-// than one of these passes, it cannot be told which is meant, a conflict.
+// theOne reads the row with that id that passes, false when there is none. Ids from an
+// identity provider may be equal in several tenants: when more than one of these passes,
+// the result is a conflict.
 func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*row) (bool, error)) (one row, found bool, err error) {
 	for tail, err := range a.tails(t, id, anyTenant) {
 		if err != nil {
@@ -370,10 +368,10 @@ func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*row) (
 }
 
 func severalTenants(t *table) error {
-	return fault.New(fault.Conflict, "several tenants have a %s with this id, and nothing says which is meant", t.name)
+	return fault.New(fault.Conflict, "several tenants have a %s with this id, and the tenant is not given", t.name)
 }
 
-// take lends room for a row's values; give takes it back.
+// take returns a buffer for a row's values; give returns it.
 func (a *Access) take(t *table) []schema.Value {
 	for i := len(a.free) - 1; i >= 0; i-- {
 		if free := a.free[i]; cap(free) >= len(t.slots) {
@@ -388,18 +386,18 @@ func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
 
 // ---- what rules look up ----
 
-// hop is a row that a rule has asked for.
+// hop is a row that a rule has looked up.
 type hop struct {
 	table  *table
 	tail   string
-	values []schema.Value // nil: there is none
+	values []schema.Value // nil: the row does not exist
 }
 
-// maxHops is how many such rows are remembered: those of a page's rows are often
-// the same.
+// maxHops is the number of such rows that are remembered: rows of one page often refer to
+// the same ones.
 const maxHops = 16
 
-// hop returns the value of a field of the row that a row's relation leads to.
+// hop returns the value of a field of the row that a row's relation refers to.
 func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
 	t := a.Model.tableNamed(relation.Type.Entity.Name)
 	tail, err := a.tailOfHop(t, from, relation, id)
@@ -431,10 +429,9 @@ func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, wan
 	return h.value(want), nil
 }
 
-// tailOfHop is the tail of the row that a row's relation leads to, empty when
-// there can be none. It is in the tenant of the row at hand, whoever asks; only
-// from a row that belongs to none may one who reaches every tenant come to any. It
-// is valid until the next call.
+// tailOfHop returns the tail of the row that a row's relation refers to, empty when there
+// is none. It is in the tenant of the referring row. Only from a row without a tenant can a
+// caller of all tenants reach any. It is valid until the next call.
 func (a *Access) tailOfHop(t *table, from []schema.Value, relation *schema.Field, id string) ([]byte, error) {
 	tenant, owner := a.Caller.Tenant, a.Model.owners[relation]
 	switch {
@@ -465,8 +462,8 @@ func (h *hop) value(want *schema.Field) schema.Value {
 	return h.values[want.Pos]
 }
 
-// exists searches for a row that makes x.Where true. Policies have no say in it,
-// but the tenant does: a caller without one finds nothing where rows have one.
+// exists searches for a row that makes x.Where true. Policies do not apply to it, but the
+// tenant does: a caller without a tenant finds nothing where rows have one.
 func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 	t := a.Model.tableNamed(x.Entity.Name)
 	inner := outer.InExists()
@@ -474,7 +471,7 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 	if tenant, bound := a.bound(t, anyTenant); bound && tenant == "" {
 		return false, nil
 	}
-	w := wanted{anyTenant: anyTenant}
+	w := planInput{anyTenant: anyTenant}
 	for _, equality := range x.Equal {
 		v, ok := equality.Value(&inner)
 		if !ok {
@@ -514,16 +511,16 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 	return false, nil
 }
 
-// ahead is what the operation on its way will do to rows of its table, as far as
-// it is decided. Rules see it: else a list of rows could be written of which
-// each would stand in the way of the next.
+// ahead is what the running operation will do to rows of its table, as far as it is
+// decided. Rules see it: otherwise a list of rows could be written whose rows exclude each
+// other.
 type ahead struct {
 	table *table
-	rows  map[string][]schema.Value // by tail, as they will be; nil: deleted
+	rows  map[string][]schema.Value // by tail, in their new form; nil: deleted
 	order []string                  // the tails
 }
 
-// of returns what becomes of a row; false when that is not decided.
+// of returns the new values of a row; false when they are not decided.
 func (a *ahead) of(t *table, tail string) ([]schema.Value, bool) {
 	if t != a.table {
 		return nil, false
@@ -532,7 +529,7 @@ func (a *ahead) of(t *table, tail string) ([]schema.Value, bool) {
 	return values, decided
 }
 
-// decide notes what becomes of a row, nil for nothing.
+// decide records the new values of a row, nil for a deletion.
 func (a *ahead) decide(tail string, values []schema.Value) {
 	if a.rows == nil {
 		a.rows = map[string][]schema.Value{}

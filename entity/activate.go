@@ -14,24 +14,23 @@ import (
 	"runner.example/store"
 )
 
-// maxActivations is how often an activation begins again because the first rows of
-// a table came between.
+// maxActivations is the number of attempts of an activation when the first rows of a table
+// are written meanwhile.
 const maxActivations = 5
 
-var errAgain = errors.New("the store's rows changed meanwhile")
+var errAgain = errors.New("the rows of the store have changed meanwhile")
 
-// Activate makes the store's rows obey the schema and returns its model. What the
-// rows do not fit is refused with a *ChangeError, and nothing has changed; else
-// the change is one transaction. Transactions of models made before then fail
-// with ErrOutdated.
+// Activate activates the schema for the store's rows and returns its model. A schema that
+// the rows violate is refused with a *ChangeError, and nothing has changed; otherwise the
+// change is one transaction. Transactions of earlier models then fail with ErrOutdated.
 //
-// Fields and entities are added without touching a row. New unique indexes are
-// built and verified before the change is made, while the old model goes on
-// serving; others are built by BuildIndexes, and until then not used. Where the
-// values of rows have a say, transactions of the old model fail with ErrOutdated
-// for the last moment of it, even if it is refused then. The sources are those of
-// the schema. Activations of one store must not run at the same time. When ctx ends
-// the activation does too, unless the change is on its way already: then it succeeds.
+// Fields and entities are added without touching a row. New unique indexes are built and
+// verified before the change, while the old model serves. Others are built by BuildIndexes,
+// and are not used until then. If values of rows must be checked, transactions of the old
+// model fail with ErrOutdated for the last moment of it, even if the change is refused
+// then. sources are those of the schema. Activations of one store must not run at the same
+// time. When ctx ends, the activation ends too, unless its change is already being
+// committed: then it succeeds.
 func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
 	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
 		return nil, fmt.Errorf("activate schema: %w", err)
@@ -44,7 +43,7 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []
 		case err == nil:
 			m, err := newModel(context.WithoutCancel(ctx), st, s, c, opt)
 			if err == nil && a.changed && opt.Logger != nil {
-				opt.Logger.Info("rows obey a changed schema", "generation", m.generation)
+				opt.Logger.Info("schema activated", "generation", m.generation)
 			}
 			return m, err
 		case errors.As(err, &refused):
@@ -55,22 +54,22 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []
 	}
 }
 
-// activation is one try.
+// activation is one attempt.
 type activation struct {
 	store   *store.Store
 	schema  *schema.Schema
 	sources []diag.Source
-	changed bool // what the rows obey
+	changed bool // the catalog has changed
 
 	mu sync.Mutex
-	// written are the keys of rows that were written and not caught up with.
+	// written has the keys of rows that were written and are not in the new indexes yet.
 	written map[string]bool
-	// entered are the rows written since the view as they stand in new unique
-	// indexes, by key; nil: not at all.
+	// entered has the rows written since the view as they are in new unique indexes, by
+	// key; nil: without an entry.
 	entered map[string]*row
 }
 
-// run returns the catalog that the rows obey now.
+// run returns the active catalog.
 func (a *activation) run(ctx context.Context) (c *catalog, err error) {
 	a.written, a.entered = map[string]bool{}, map[string]*row{}
 	stop := a.store.OnApply([]byte(spaceRows), func(_ store.Seq, ch store.Change) {
@@ -108,8 +107,8 @@ func (a *activation) run(ctx context.Context) (c *catalog, err error) {
 	return c, err
 }
 
-// reserve gives numbers to the new tables and indexes. Those that get entries
-// before the change is made are marked, so that they are dropped if it never is.
+// reserve assigns numbers to new tables and indexes. Indexes that get entries before the
+// change are marked, so that they are dropped if the change fails.
 func (a *activation) reserve(ctx context.Context, m *migration) error {
 	var first uint32
 	_, err := a.store.Update(ctx, func(tx *store.Tx) error {
@@ -131,7 +130,7 @@ func (a *activation) reserve(ctx context.Context, m *migration) error {
 	for i, number := range m.fresh {
 		*number = first + uint32(i)
 	}
-	for _, s := range m.surveys { // again, now that the indexes have prefixes
+	for _, s := range m.surveys { // again, because the indexes have prefixes now
 		if s.table, err = newTable(s.entry, s.entity); err != nil {
 			return err
 		}
@@ -139,28 +138,27 @@ func (a *activation) reserve(ctx context.Context, m *migration) error {
 	return nil
 }
 
-// What a mark in spaceDropped says.
+// The values of a mark in spaceDropped.
 const (
-	markReserved = 1 // by an activation that is not over
+	markReserved = 1 // by an activation that has not ended
 	markDropped  = 2
 )
 
-// buildBatch is how many entries are written at once, buildBytes about how many
-// bytes they may take, or the rows that are read for them.
+// buildBatch is the number of entries that are written at once, buildBytes about the number
+// of bytes of them, or of the rows that are read for them.
 const (
 	buildBatch = 1000
 	buildBytes = 4 << 20
 )
 
-// takeBatch is how many rows are taken into so many indexes at once: each leaves
-// one place in each of them and takes another, which fits a transaction however
-// long these are.
+// takeBatch is the number of rows whose entries in so many indexes are updated at once:
+// each row removes one entry and adds another in each index, which fit into a transaction.
 func takeBatch(indexes int) int {
 	return max(1, min(buildBatch/4, buildBytes/(2*maxEntryBytes*max(1, indexes))))
 }
 
-// buildUnique enters the rows of the view into the new unique indexes. It has
-// been found that no two have the same keys.
+// buildUnique writes the entries of the view's rows to the new unique indexes. Duplicates
+// were excluded before.
 func (a *activation) buildUnique(ctx context.Context, view *store.Tx, m *migration) error {
 	for _, s := range m.surveys {
 		for _, at := range s.unique {
@@ -202,11 +200,11 @@ func (a *activation) buildOne(ctx context.Context, view *store.Tx, s *survey, x 
 	return flush()
 }
 
-// catchUpRounds is how often what was written meanwhile is taken in before the
-// rows are held still for the rest.
+// catchUpRounds is the number of times that rows written meanwhile are added before writers
+// are stopped for the rest.
 const catchUpRounds = 20
 
-// catchUp takes in most of what was written since the view.
+// catchUp adds most of the rows written since the view.
 func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) error {
 	for range catchUpRounds {
 		left := 0
@@ -239,7 +237,7 @@ func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) 
 	return nil
 }
 
-// takeWritten takes the keys of a table's rows off the written ones.
+// takeWritten removes and returns the keys of a table's written rows.
 func (a *activation) takeWritten(t *table) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -262,17 +260,17 @@ func (a *activation) putBack(keys []string) {
 	}
 }
 
-// catchingUp is what came of taking in some rows.
+// catchingUp is the result of adding some rows.
 type catchingUp struct {
-	entered []*row // by the keys taken in
-	// misfits are the keys of rows that do not fit, and list says why. They may
-	// yet change, until the rows are held still.
+	entered []*row // by the keys that were added
+	// misfits are the keys of rows that violate the schema; list has the reasons. The rows
+	// may still change until writers are stopped.
 	misfits []string
 	list    diag.List
 }
 
-// takeIn brings the entries of some rows in the new unique indexes up to the
-// transaction's snapshot, and asks the rows what the survey asked the others.
+// takeIn updates the entries of some rows in the new unique indexes to the transaction's
+// snapshot, and checks the rows like the survey.
 func (a *activation) takeIn(tx, view *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
 	if err := a.takeOut(tx, view, s, keys); err != nil {
 		return step, err
@@ -301,7 +299,7 @@ func (a *activation) takeOut(tx, view *store.Tx, s *survey, keys []string) (err 
 	return nil
 }
 
-// enter puts the rows, which have no entries now, into the new unique indexes.
+// enter adds rows without entries to the new unique indexes.
 func (a *activation) enter(tx *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
 	for _, key := range keys {
 		is, err := rowAt(tx, s.table, key)
@@ -323,20 +321,20 @@ func (a *activation) enter(tx *store.Tx, s *survey, keys []string) (step catchin
 	return step, nil
 }
 
-// frozen is set in the generation while an activation holds the rows still: no
-// model is of such a generation.
+// frozen is set in the generation while an activation stops writers: no model has such a
+// generation.
 const frozen = 1 << 63
 
-// commit makes the change. Where the rows that there are have a say, they are held
-// still first: writers fail with ErrOutdated until it is over.
+// commit makes the change. If existing rows must be checked, writers are stopped first:
+// they fail with ErrOutdated until it is over.
 func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (err error) {
 	if len(m.surveys) > 0 {
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, letGo(context.WithoutCancel(ctx), a.store))
+				err = errors.Join(err, unfreeze(context.WithoutCancel(ctx), a.store))
 			}
 		}()
-		if err := holdStill(ctx, a.store, m.old.Generation); err != nil {
+		if err := freeze(ctx, a.store, m.old.Generation); err != nil {
 			return err
 		}
 	}
@@ -345,7 +343,7 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 			return err
 		}
 	}
-	if err := a.store.Barrier(ctx); err != nil { // the last time that ctx counts
+	if err := a.store.Barrier(ctx); err != nil { // ctx counts for the last time here
 		return err
 	}
 	_, err = a.store.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error {
@@ -367,9 +365,9 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 	return err
 }
 
-// takeRest takes in what was written and not caught up with, while the rows are
-// held still. All of it leaves its places before any of it takes one, so that rows
-// may have changed places.
+// takeRest adds the rows that were written and not added yet, while writers are stopped.
+// All old entries are removed before new ones are added, because rows may have exchanged
+// their values.
 func (a *activation) takeRest(ctx context.Context, view *store.Tx, s *survey) error {
 	keys := a.takeWritten(s.table)
 	batch := takeBatch(len(s.unique))
@@ -395,16 +393,16 @@ func (a *activation) takeRest(ctx context.Context, view *store.Tx, s *survey) er
 	return nil
 }
 
-// holdStill freezes the rows, which are of the generation.
-func holdStill(ctx context.Context, st *store.Store, generation uint64) error {
+// freeze stops writers; the rows have that generation.
+func freeze(ctx context.Context, st *store.Store, generation uint64) error {
 	_, err := st.Update(ctx, func(tx *store.Tx) error { return writeGeneration(tx, generation|frozen) })
 	return err
 }
 
-// letGo ends holdStill, of which nobody may know whether it was stored: it writes
-// the generation in any case, so that it conflicts with a freeze that is under way
-// and sees it then. A change that was stored, though its activation failed, stays.
-func letGo(ctx context.Context, st *store.Store) error {
+// unfreeze ends freeze, whose outcome may be unknown: it writes the generation in any case,
+// so that it conflicts with a freeze that is being committed, and then sees it. A change
+// that was committed although its activation failed is kept.
+func unfreeze(ctx context.Context, st *store.Store) error {
 	_, err := st.Update(ctx, func(tx *store.Tx) error {
 		generation, err := readNumber(tx, keyGeneration)
 		if err != nil {
@@ -415,8 +413,7 @@ func letGo(ctx context.Context, st *store.Store) error {
 	return err
 }
 
-// thaw ends what an activation began that held the rows still and never came to
-// its end.
+// thaw ends the freeze of an activation that did not end.
 func thaw(ctx context.Context, st *store.Store) error {
 	_, err := st.Update(ctx, func(tx *store.Tx) error {
 		generation, err := readNumber(tx, keyGeneration)
@@ -432,7 +429,7 @@ func writeGeneration(tx *store.Tx, generation uint64) error {
 	return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation))
 }
 
-// mark says which indexes have yet to be built, and which to be dropped.
+// mark records which indexes must be built, and which dropped.
 func (m *migration) mark(tx *store.Tx) error {
 	for _, number := range m.fresh {
 		if err := tx.Delete(numbered(spaceDropped, *number)); err != nil {
@@ -455,8 +452,8 @@ func (m *migration) mark(tx *store.Tx) error {
 	return nil
 }
 
-// enter asks a row what the survey asks and puts it into the new unique indexes,
-// unless it does not fit: then the list says why, and it is in none.
+// enter checks a row like the survey and adds it to the new unique indexes, unless it
+// violates the schema: then the list has the reason, and no index has an entry.
 func (s *survey) enter(tx *store.Tx, r *row, list *diag.List) error {
 	found := len(*list)
 	s.inspect(r.values, list)
@@ -502,7 +499,7 @@ func rowAt(tx *store.Tx, t *table, key string) (*row, error) {
 	return r, r.decode(t)
 }
 
-// newModel makes the model of a schema whose rows obey the catalog.
+// newModel returns the model of a schema with this catalog.
 func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog, opt Options) (*Model, error) {
 	m := &Model{
 		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{}, names: s.EntityNames(),
@@ -533,7 +530,7 @@ func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog
 	return m, nil
 }
 
-// connect tells the tables that t has relations to.
+// connect adds the tables that t has relations to.
 func (m *Model) connect(t *table) {
 	if t.entity == nil {
 		return
@@ -552,7 +549,7 @@ func (m *Model) connect(t *table) {
 	}
 }
 
-// leadsBy reports that the index is the one that every relation has.
+// leadsBy reports whether the index is the one of the relation in that slot.
 func (t *table) leadsBy(x *index, slot int) bool {
 	want := []indexColumn{{slot: slot}}
 	if t.tenant >= 0 && slot != t.tenant {

@@ -19,10 +19,10 @@ import (
 const maxDepth = 64
 
 // operation is what a handler can ask to be done with rows.
-type operation uint8
+type operationKind uint8
 
 const (
-	opQuery operation = iota
+	opQuery operationKind = iota
 	opGet
 	opCount
 	opInsert
@@ -69,22 +69,22 @@ var forms = [...]struct {
 }
 
 // operationOf finds the operation of that name.
-func operationOf(name string) (operation, bool) {
+func operationOf(name string) (operationKind, bool) {
 	for op, form := range forms {
 		if form.name == name {
-			return operation(op), true
+			return operationKind(op), true
 		}
 	}
 	return 0, false
 }
 
-func (op operation) String() string { return forms[op].name }
+func (op operationKind) String() string { return forms[op].name }
 
 // arguments are the members of an operation's one JSON object, told apart but
 // not yet looked into. Members that are null count as left out. They borrow the
 // text they were read from.
 type arguments struct {
-	op      operation
+	op      operationKind
 	entity  string
 	members [memberCount][]byte // nil: left out
 }
@@ -92,7 +92,7 @@ type arguments struct {
 // readArguments reads the shape of an operation's arguments. What it lets pass
 // is JSON that keeps all of the host's bounds, with the operation's members and
 // no others. The fault is Invalid.
-func readArguments(op operation, text []byte) (arguments, error) {
+func readArguments(op operationKind, text []byte) (arguments, error) {
 	a := arguments{op: op}
 	if err := checkJSON(text); err != nil {
 		return a, err

@@ -28,7 +28,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, compiler.Options
 	rights, cursors := newRights(s, "Bill"), newSealer([32]byte{})
 	who := &caller.Caller{Kind: caller.Session, UserID: "u1"}
 	for _, c := range []struct {
-		op   operation
+		op   operationKind
 		args string
 	}{
 		{opGet, `{"from":"Bill","id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`},

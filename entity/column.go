@@ -15,10 +15,10 @@ import (
 // column is a field as queries see it.
 type column struct {
 	name string
-	// pos is where rows hold the field: Field.Pos, in untyped mode the place
-	// among the names that the query is about.
+	// pos is the field's position in rows: Field.Pos, in untyped mode the position among
+	// the names of the query.
 	pos int
-	// typ is the field's; nil in untyped mode, where any value will do.
+	// typ is the field's type; nil in untyped mode, where any value is accepted.
 	typ *schema.Type
 }
 
@@ -36,8 +36,7 @@ func (c *column) sorts() bool {
 	return !c.isList() && !slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.ToMany, schema.Object}, c.kind())
 }
 
-// takes reports whether the operator goes with values of the column that are
-// not null.
+// takes reports whether the operator applies to values of the column that are not null.
 func (c *column) takes(op operator) bool {
 	kind := c.kind()
 	switch {
@@ -61,16 +60,15 @@ func isText(kind schema.TypeKind) bool {
 	return kind >= schema.ID && kind <= schema.URL || kind == schema.EnumKind || kind == schema.Relation
 }
 
-// readOperand reads the value that a comparison is with. The error is for a
-// person.
+// readOperand reads the value of a comparison. The error is for people.
 func (c *condition) readOperand(raw []byte) error {
 	switch {
 	case raw[0] == 'n' && (c.op == opEqual || c.op == opNotEqual):
 		return nil
 	case raw[0] == 'n':
-		return errors.New("null goes only with = and !=")
+		return errors.New("null is allowed only with = and !=")
 	case !c.column.takes(c.op):
-		return fmt.Errorf("this operator does not go with a field of type %s%s", c.column.typ, c.instead())
+		return fmt.Errorf("this operator does not apply to a field of type %s%s", c.column.typ, c.instead())
 	case c.op == opAmong:
 		return c.readAmong(raw)
 	case c.column.typ != nil && !c.column.typ.List && (c.op == opStartsWith || c.op == opContains), c.op == opStartsWith:
@@ -86,10 +84,10 @@ func (c *condition) readOperand(raw []byte) error {
 	return err
 }
 
-// instead tells what else can be asked.
+// instead suggests other operators.
 func (c *condition) instead() string {
 	if c.op == opEqual || c.op == opNotEqual {
-		return ", but for null"
+		return ", except for null"
 	}
 	return ""
 }
@@ -103,7 +101,7 @@ func (c *condition) readAmong(raw []byte) error {
 			return fmt.Errorf("the list is longer than %d", maxAmong)
 		}
 		if elem[0] == 'n' {
-			return fmt.Errorf("[%d]: null goes only with = and !=", i)
+			return fmt.Errorf("[%d]: null is allowed only with = and !=", i)
 		}
 		v, err := c.column.read(elem)
 		if err != nil {
@@ -118,7 +116,7 @@ func (c *condition) readAmong(raw []byte) error {
 	return nil
 }
 
-// read reads one value, not null, to compare the column's with.
+// read reads one value, not null, of the column's type.
 func (c *column) read(raw []byte) (schema.Value, error) {
 	if c.typ == nil {
 		return readFree(raw)
@@ -126,8 +124,7 @@ func (c *column) read(raw []byte) (schema.Value, error) {
 	return c.typ.ParseOperand(raw)
 }
 
-// readFree reads a value of untyped mode to compare with: a string, a number, a
-// bool.
+// readFree reads a value in untyped mode: a string, a number, a bool.
 func readFree(raw []byte) (schema.Value, error) {
 	if raw[0] == '[' || raw[0] == '{' {
 		return schema.Value{}, errors.New("must be a string, a number or a bool")
@@ -139,12 +136,12 @@ func readFree(raw []byte) (schema.Value, error) {
 	return v, nil
 }
 
-// elementUnits is what making a value of an element of a list costs.
+// elementUnits is the cost of creating a value of a list's element.
 const elementUnits = 100
 
-// freeValue makes a value of untyped mode from valid JSON. Numbers of any form
-// are equal by value. What cannot be compared (an object, a number beyond
-// floats) is null or JSON. When m fails, what it makes means nothing.
+// freeValue creates a value of untyped mode from valid JSON. Numbers of any form are equal
+// by value. Values without an order (an object, a number beyond floats) are null or JSON.
+// When m fails, the result is undefined.
 func freeValue(raw []byte, m *cost.Meter) schema.Value {
 	switch raw[0] {
 	case 'n':

@@ -14,24 +14,24 @@ import (
 	"runner.example/store"
 )
 
-// ChangeError says why the store's rows cannot obey a schema.
+// ChangeError says which rows violate a schema.
 type ChangeError struct {
-	// List points into the schema that was refused.
+	// List has places in the refused schema.
 	List diag.List
 }
 
-// Error names the first mistake and how many more there are.
+// Error returns the first error and the number of the others.
 func (e *ChangeError) Error() string {
 	sorted := e.List.Sorted()
-	text := "the stored rows do not fit the schema: " + sorted[0].String()
+	text := "existing rows violate the schema: " + sorted[0].String()
 	if more := len(sorted) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
 }
 
-// Compare returns what Activate would refuse, given the rows that are in the
-// store now. It writes nothing.
+// Compare returns what Activate would refuse with the present rows of the store. It writes
+// nothing.
 func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List, error) {
 	var list diag.List
 	err := st.View(ctx, func(tx *store.Tx) error {
@@ -46,36 +46,35 @@ func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List,
 	return list, err
 }
 
-// migration is the way from what the rows obey to what a schema asks of them.
+// migration is the difference between the active catalog and a schema.
 type migration struct {
 	schema   *schema.Schema
-	file     string // for what has no place in the schema any more
+	file     string // for errors without a place in the schema
 	now      time.Time
 	old, new *catalog
 	list     diag.List
 	changed  bool
-	// surveys are the tables whose rows have a say; empty are those that have to
-	// stay without rows until the change is made.
+	// surveys are the tables whose rows must be checked; empty are those that must stay
+	// without rows until the change.
 	surveys []*survey
 	empty   []uint32
-	// fresh are the numbers in new that have yet to be given; 0 until then.
+	// fresh are the numbers in new that are not assigned yet; 0 until then.
 	fresh []*uint32
-	// unbuilt and unique are new indexes of tables with rows: those to be built
-	// later and those to be built before. dropped are numbers of indexes that are
-	// no more.
+	// unbuilt and unique are new indexes of tables with rows: those built after the change,
+	// and those built before. dropped are numbers of indexes that are dropped.
 	unbuilt []*uint32
 	dropped []uint32
 }
 
-// survey is what the rows of one table are asked.
+// survey is what is checked in the rows of one table.
 type survey struct {
 	entity *schema.Entity
 	entry  *catalogTable
-	table  *table // with the new fields; indexes have their numbers only later
+	table  *table // with the new fields; indexes get their numbers later
 	nulls  []int  // slots that must have a value
 	enums  []enumSurvey
-	// unique are the new unique indexes, by their place among the table's;
-	// lengths are the new indexes whose entries may be too long.
+	// unique are the new unique indexes, by position among the table's; lengths are the new
+	// indexes whose entries may be too long.
 	unique, lengths []int
 }
 
@@ -84,8 +83,8 @@ type enumSurvey struct {
 	removed []string
 }
 
-// compare finds out what the schema changes and what of that is refused whatever
-// the rows hold. What depends on their values is left to the survey.
+// compare returns the changes of the schema, and what is refused regardless of the rows'
+// values. What depends on values is checked by the survey.
 func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
 	old, err := readCatalog(tx)
 	if err != nil {
@@ -106,7 +105,7 @@ func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
 	before, _ := json.Marshal(old.Tables)
 	after, _ := json.Marshal(m.new.Tables)
 	m.changed = string(before) != string(after)
-	for i := range m.new.Tables { // sorted now: the entries stay where they are
+	for i := range m.new.Tables { // sorted: the entries keep their positions
 		if err := m.findFresh(tx, &m.new.Tables[i]); err != nil {
 			return nil, err
 		}
@@ -114,7 +113,7 @@ func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
 	return m, nil
 }
 
-// fileOf names a file of the schema, to point at for what is in none any more.
+// fileOf returns a file of the schema, for errors about what is in none.
 func fileOf(s *schema.Schema, sources []diag.Source) string {
 	switch {
 	case len(sources) > 0:
@@ -127,7 +126,7 @@ func fileOf(s *schema.Schema, sources []diag.Source) string {
 	return ""
 }
 
-// hasRows reports that the table of that number has rows.
+// hasRows reports whether the table with that number has rows.
 func hasRows(tx *store.Tx, number uint32) (bool, error) {
 	for _, err := range tx.Scan(numbered(spaceRows, number), nil, false) {
 		return err == nil, err
@@ -135,7 +134,7 @@ func hasRows(tx *store.Tx, number uint32) (bool, error) {
 	return false, nil
 }
 
-// table makes the entry of a declared entity, or of one named in grants.
+// table adds the entry of a declared entity, or of one named in grants.
 func (m *migration) table(tx *store.Tx, name string) error {
 	e := m.schema.Entity(name)
 	have := m.old.table(name)
@@ -147,7 +146,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 			return err
 		}
 		if filled && have.Untyped != entry.Untyped {
-			m.list.Errorf("E601", m.spanOf(e), "%s holds rows that were written %s: export and delete them before", name, m.wayOf(have))
+			m.list.Errorf("E601", m.spanOf(e), "%s holds rows that were written %s: export and delete them first", name, m.wayOf(have))
 			return nil
 		}
 		if have.Untyped == entry.Untyped {
@@ -155,7 +154,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 		}
 	}
 	if e == nil {
-		entry.Indexes = []catalogIndex{{}} // by id, whatever the tenant
+		entry.Indexes = []catalogIndex{{}} // by id, in all tenants
 		if entry.Number != 0 {
 			entry.Indexes = have.Indexes
 		}
@@ -185,8 +184,8 @@ func (m *migration) spanOf(e *schema.Entity) diag.Span {
 	return e.Span
 }
 
-// fields makes the entries of an entity's fields. have is what its rows obey; nil
-// when there are none.
+// fields adds the entries of an entity's fields. have is the active entry; nil without
+// rows.
 func (m *migration) fields(entry, have *catalogTable, e *schema.Entity) {
 	for _, f := range e.Fields {
 		if f.Type.Kind == schema.ToMany {
@@ -219,7 +218,7 @@ func (m *migration) fields(entry, have *catalogTable, e *schema.Entity) {
 	}
 }
 
-// priorOf is the field's entry in the table as it was.
+// priorOf returns the field's active entry.
 func priorOf(have *catalogTable, f *schema.Field, e *schema.Entity) *catalogField {
 	if have == nil || have.Untyped {
 		return nil
@@ -232,12 +231,12 @@ func priorOf(have *catalogTable, f *schema.Field, e *schema.Entity) *catalogFiel
 	return nil
 }
 
-// added gives the rows that there are the value of a new field.
+// added sets the value of a new field in existing rows.
 func (m *migration) added(field, prior *catalogField, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
 		m.list.Errorf("E601", f.Span, "%s.%s was of type %s and %s has rows: add a field of another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
-	case f == e.Tenant: // told for the entity
+	case f == e.Tenant: // reported for the entity
 	case f.HasDefault:
 		field.Missing = appendKinded(nil, f.Default)
 	case f.DefaultNow || f.Created || f.Updated:
@@ -247,7 +246,7 @@ func (m *migration) added(field, prior *catalogField, f *schema.Field, e *schema
 	}
 }
 
-// compareFields finds what the rows that there are would not survive.
+// compareFields finds changes of fields that existing rows do not allow.
 func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
 	s := &survey{entity: e}
 	for i := range have.Fields {
@@ -255,7 +254,7 @@ func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
 		at := slices.IndexFunc(entry.Fields, func(f catalogField) bool { return f.Number == prior.Number })
 		if at < 0 {
 			if e.Field(prior.Name) == nil || e.Field(prior.Name).Type.Kind == schema.ToMany {
-				m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows before", e.Name, prior.Name, e.Name)
+				m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows first", e.Name, prior.Name, e.Name)
 			}
 			continue
 		}
@@ -277,7 +276,7 @@ func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
 	switch {
 	case have.Tenant == entry.Tenant:
 	case entry.Tenant == 0:
-		m.list.Errorf("E604", e.Span, "%s had a @tenant field, and rows of several tenants: keep it, or export and delete the rows before", e.Name)
+		m.list.Errorf("E604", e.Span, "%s had a @tenant field, and rows of several tenants: keep it, or export and delete the rows first", e.Name)
 	default:
 		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows that belong to no tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
 	}
@@ -286,8 +285,7 @@ func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
 	}
 }
 
-// indexes makes the entries of an entity's indexes; those that there were keep
-// their numbers.
+// indexes adds the entries of an entity's indexes; existing ones keep their numbers.
 func (m *migration) indexes(entry, have *catalogTable, e *schema.Entity) {
 	entry.Indexes = indexesOf(e, func(f *schema.Field) uint32 { return entry.field(f.Name).Number })
 	var prior []catalogIndex
@@ -307,13 +305,13 @@ func (m *migration) indexes(entry, have *catalogTable, e *schema.Entity) {
 	}
 }
 
-// same reports that the two are one index.
+// same reports whether the two are the same index.
 func (x *catalogIndex) same(y catalogIndex) bool {
 	return x.Unique == y.Unique && slices.Equal(x.Columns, y.Columns)
 }
 
-// removed looks at a table that the schema may have no more. The rows of untyped
-// ones stay where they are, until a grant names them again.
+// removed checks a table that the schema may not have any more. Rows of untyped ones stay
+// until a grant names them again.
 func (m *migration) removed(tx *store.Tx, have *catalogTable) error {
 	if slices.ContainsFunc(m.new.Tables, func(t catalogTable) bool { return t.Name == have.Name }) || m.schema.Entity(have.Name) != nil {
 		return nil
@@ -330,13 +328,13 @@ func (m *migration) removed(tx *store.Tx, have *catalogTable) error {
 	case have.Untyped:
 		m.new.Tables = append(m.new.Tables, *have)
 	default:
-		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep it, or export and delete them before", have.Name)
+		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep it, or export and delete them first", have.Name)
 	}
 	return nil
 }
 
-// findFresh notes the numbers that a table's entry lacks, and what its new
-// indexes ask of the rows.
+// findFresh records the numbers that a table's entry lacks, and what its new indexes
+// require of rows.
 func (m *migration) findFresh(tx *store.Tx, entry *catalogTable) error {
 	if entry.Number == 0 {
 		m.fresh = append(m.fresh, &entry.Number)
@@ -379,7 +377,7 @@ func (m *migration) findFresh(tx *store.Tx, entry *catalogTable) error {
 	return nil
 }
 
-// mayBeLong reports that an entry of the index may be longer than is stored.
+// mayBeLong reports whether an entry of the index may exceed the limit.
 func mayBeLong(x *catalogIndex, entry *catalogTable, e *schema.Entity) bool {
 	bytes := 0
 	for _, c := range x.Columns {
@@ -396,7 +394,7 @@ func mayBeLong(x *catalogIndex, entry *catalogTable, e *schema.Entity) bool {
 	return bytes > maxEntryBytes
 }
 
-// survey asks the rows what they have a say in, and adds to the list.
+// survey checks the rows, and adds to the list.
 func (m *migration) survey(tx *store.Tx) error {
 	if m.list.HasErrors() {
 		return nil
@@ -413,7 +411,7 @@ func (m *migration) survey(tx *store.Tx) error {
 	return nil
 }
 
-// eachRow visits all rows of a table. A row is borrowed.
+// eachRow calls visit for all rows of a table. A row is borrowed.
 func eachRow(tx *store.Tx, t *table, from []byte, visit func(*row) (bool, error)) error {
 	r := row{values: make([]schema.Value, len(t.slots))}
 	for item, err := range tx.Scan(t.prefix, from, false) {
@@ -459,22 +457,22 @@ func (s *survey) ask(tx *store.Tx, m *migration) error {
 	return nil
 }
 
-// maxFindings bounds what is told of one table's rows.
+// maxFindings is the number of errors reported for one table's rows.
 const maxFindings = 20
 
-// inspect reports what of a row does not fit, looked at alone.
+// inspect reports the errors of a single row.
 func (s *survey) inspect(values []schema.Value, list *diag.List) {
 	e, id := s.entity, values[s.table.id].Text()
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s is required now, and the row %s has none: fill it in before, or keep it optional", e.Name, f.Name, id)
+			list.Errorf("E602", f.Span, "%s.%s is required now, and the row %s lacks it: set it first, or keep it optional", e.Name, f.Name, id)
 		}
 	}
 	for _, enum := range s.enums {
 		if v := values[enum.slot]; holdsAny(v, enum.removed) {
 			f := e.Fields[enum.slot]
-			list.Errorf("E605", f.Span, "the row %s of %s has the value %s, which %s.%s has no more: keep it, or change the row before", id, e.Name, s.table.slots[enum.slot].field.Type.AppendJSON(nil, v), e.Name, f.Name)
+			list.Errorf("E605", f.Span, "the row %s of %s has the value %s, which %s.%s does not have any more: keep it, or change the row first", id, e.Name, s.table.slots[enum.slot].field.Type.AppendJSON(nil, v), e.Name, f.Name)
 		}
 	}
 	for _, at := range s.lengths {
@@ -485,14 +483,13 @@ func (s *survey) inspect(values []schema.Value, list *diag.List) {
 	}
 }
 
-// holdsAny reports that an enum's value, or one in a list of them, is among the
-// names.
+// holdsAny reports whether an enum's value, or one in a list, is among the names.
 func holdsAny(v schema.Value, names []string) bool {
 	return v.Kind() == schema.KindText && slices.Contains(names, v.Text()) ||
 		slices.ContainsFunc(v.List(), func(elem schema.Value) bool { return slices.Contains(names, elem.Text()) })
 }
 
-// repeated returns the numbers that are there more than once; it sorts them.
+// repeated returns the numbers that occur more than once; it sorts them.
 func repeated(list []uint64) map[uint64]bool {
 	slices.Sort(list)
 	twice := map[uint64]bool{}
@@ -504,8 +501,8 @@ func repeated(list []uint64) map[uint64]bool {
 	return twice
 }
 
-// tellRepeated looks again at the rows whose keys in a unique index may be the
-// same, and tells the first two that are.
+// tellRepeated compares the rows whose keys in a unique index may be equal, and reports the
+// first two that are.
 func (s *survey) tellRepeated(tx *store.Tx, m *migration, at int, seed maphash.Seed, twice map[uint64]bool) error {
 	x := s.table.indexes[at]
 	holder := map[string]string{}

@@ -13,7 +13,7 @@ import (
 	"runner.example/schema"
 )
 
-// What a condition may cost: it is run for every row that is looked at.
+// Limits of a condition, because it is evaluated for every scanned row.
 const (
 	maxNesting     = 16   // of or and not
 	maxComparisons = 256  // in one where
@@ -43,9 +43,8 @@ var comparisons = []string{"=", "!=", "<", "<=", ">", ">=", "in", "startsWith", 
 
 func (op operator) String() string { return comparisons[op] }
 
-// condition is what a row must meet: a comparison, or conditions under a
-// connective. It is two-valued: null equals null alone and has no order, so
-// every other comparison with it is false.
+// condition is a comparison, or conditions under a connective. It is two-valued: null
+// equals only null and has no order, so every other comparison with it is false.
 type condition struct {
 	op    operator
 	parts []condition // of a connective; opNot has one
@@ -56,8 +55,8 @@ type condition struct {
 	sorted []schema.Value // among in order, when it is long
 }
 
-// match reports whether a row meets the condition. The row holds its values at
-// the positions of the columns. When m fails meanwhile, what it reports means nothing.
+// match reports whether a row matches the condition. The row has its values at the
+// positions of the columns. When m fails, the result is undefined.
 func (c *condition) match(row []schema.Value, m *cost.Meter) bool {
 	switch c.op {
 	case opAnd:
@@ -80,9 +79,9 @@ func (c *condition) match(row []schema.Value, m *cost.Meter) bool {
 	return c.compare(row[c.column.pos], m)
 }
 
-// matches reports whether the row, with its values as conditions name them, meets the
+// matches reports whether the row, with its values as conditions name them, matches the
 // query's where.
-func (o *operating) matches(asked []schema.Value) (bool, error) {
+func (o *operation) matches(asked []schema.Value) (bool, error) {
 	ok := o.query.where.match(asked, o.Work)
 	return ok, o.spend(0)
 }
@@ -119,10 +118,10 @@ func (c *condition) compare(v schema.Value, m *cost.Meter) bool {
 	}
 }
 
-// listUnits is what comparing an element of a list costs.
+// listUnits is the cost of comparing an element of a list.
 const listUnits = 8
 
-// containsText is strings.Contains, one part after the other of a long text.
+// containsText is strings.Contains, in pieces of a long text.
 func containsText(text, part string, m *cost.Meter) bool {
 	step := max(cost.Every, len(part))
 	for {
@@ -151,9 +150,8 @@ func (c *condition) hasAmong(v schema.Value) bool {
 	return found
 }
 
-// compareValues is a total order of the values that orderBy knows, the one of
-// rows: null, false, true, numbers, texts, then what has no order (and is all
-// alike).
+// compareValues is a total order of the values that orderBy supports: null, false, true,
+// numbers, texts, then values without an order, which are equal.
 func compareValues(a, b schema.Value) int {
 	if order, ok := a.Compare(b); ok {
 		return order
@@ -170,7 +168,7 @@ func rank(v schema.Value) int {
 	case schema.KindInt, schema.KindFloat, schema.KindDecimal:
 		return 2
 	case schema.KindText, schema.KindTime, schema.KindDate, schema.KindDuration, schema.KindBytes:
-		return 3 // of one column they are of one kind
+		return 3 // values of one column have one kind
 	}
 	return 4
 }
@@ -180,16 +178,15 @@ func rank(v schema.Value) int {
 // What it is told are values of the column's type, but maybe none that a row can
 // hold: a text beyond all bounds, a decimal of other places.
 
-// span is a range that the values of a column must lie in, whatever else is
-// asked of them. Null lies in no span.
+// span is a range that the values of a column must be in. Null is in no span.
 type span struct {
-	low, high         schema.Value // null: no bound
-	lowOpen, highOpen bool         // the bound itself lies outside
-	prefix            string       // a text must begin with it; empty: with anything
+	low, high         schema.Value // null: unlimited
+	lowOpen, highOpen bool         // the limit itself is excluded
+	prefix            string       // a text must begin with it; may be empty
 }
 
-// equal returns the value, maybe null, that the column at pos must have in
-// every row that matches; false when the condition does not say.
+// equal returns the value, which may be null, that the column at pos must have in every
+// matching row; false when the condition does not say.
 func (c *condition) equal(pos int) (schema.Value, bool) {
 	for i := range c.must() {
 		if p := &c.must()[i]; p.op == opEqual && p.column.pos == pos {
@@ -199,8 +196,8 @@ func (c *condition) equal(pos int) (schema.Value, bool) {
 	return schema.Value{}, false
 }
 
-// oneOf returns the values that the column at pos must have one of, in order
-// and without repetitions; false when the condition does not say.
+// oneOf returns the values of which the column at pos must have one, sorted and without
+// duplicates; false when the condition does not say.
 func (c *condition) oneOf(pos int) ([]schema.Value, bool) {
 	for i := range c.must() {
 		if p := &c.must()[i]; p.op == opAmong && p.column.pos == pos {
@@ -212,8 +209,8 @@ func (c *condition) oneOf(pos int) ([]schema.Value, bool) {
 	return nil, false
 }
 
-// within returns the range that the column at pos must lie in; false when the
-// condition does not say. A row in the range still has to match.
+// within returns the range of the column at pos; false when the condition does not say. A
+// row in the range may still not match.
 func (c *condition) within(pos int) (span, bool) {
 	var s span
 	found := false
@@ -243,7 +240,7 @@ func (c *condition) within(pos int) (span, bool) {
 	return s, found
 }
 
-// must are conditions that all have to hold, connectives among them.
+// must returns conditions that must all be true, connectives among them.
 func (c *condition) must() []condition {
 	if c.op == opAnd {
 		return c.parts
@@ -253,13 +250,13 @@ func (c *condition) must() []condition {
 
 // ---- reading ----
 
-// conditions reads where.
+// conditions parses where.
 type conditions struct {
 	*reader
 	comparisons int
 }
 
-// list reads the list of conditions at the place called at.
+// list parses the list of conditions at the place named at.
 func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
 	all := condition{op: opAnd}
 	if raw[0] != '[' {
@@ -280,7 +277,7 @@ func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
 
 func place(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
-// condition reads [field, operator, value], ["or", …] or ["not", …].
+// condition parses [field, operator, value], ["or", …] or ["not", …].
 func (r *conditions) condition(raw []byte, at string, depth int) (condition, error) {
 	const form = `%s: a condition is [field, operator, value], ["or", …] or ["not", …]`
 	if raw[0] != '[' {
@@ -312,7 +309,7 @@ func (r *conditions) connective(word string, parts [][]byte, at string, depth in
 	c := condition{op: opOr}
 	switch {
 	case depth > maxNesting:
-		return c, invalid("%s: conditions nest deeper than %d", at, maxNesting)
+		return c, invalid("%s: conditions are nested more than %d levels deep", at, maxNesting)
 	case word == "not":
 		c.op = opNot
 		if len(parts) != 1 {
@@ -336,8 +333,8 @@ func (r *conditions) connective(word string, parts [][]byte, at string, depth in
 	return c, nil
 }
 
-// isListOfLists tells a list of conditions from one condition, which begins
-// with a string.
+// isListOfLists distinguishes a list of conditions from one condition, which begins with a
+// string.
 func isListOfLists(raw []byte) bool {
 	if raw[0] != '[' {
 		return false
@@ -369,7 +366,7 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) 
 	return c, nil
 }
 
-// short is a text for a message.
+// short shortens a text for a message.
 func short(raw []byte) string {
 	if len(raw) > 40 {
 		raw = append(bytes.ToValidUTF8(raw[:40], nil), "…"...)

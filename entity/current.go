@@ -8,9 +8,9 @@ import (
 	"runner.example/store"
 )
 
-// Current returns the model of the schema, if the store's rows obey it already or
-// there was never another. Unlike Activate it leaves rows that obey another schema
-// as they are: the model is nil then.
+// Current returns the model of the schema if it is the active one of the store, or if there
+// never was another. Unlike Activate it does not change rows of another schema: the model
+// is nil then.
 func Current(ctx context.Context, st *store.Store, s *schema.Schema, opt Options) (*Model, error) {
 	var c *catalog
 	fresh := false

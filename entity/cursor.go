@@ -13,21 +13,20 @@ import (
 	"runner.example/schema"
 )
 
-// A cursor names the last row of a page by the values it is ordered by:
+// A cursor contains the order values of the last row of a page:
 //
 //	base64url( 1 | nonce 12 | AES-256-GCM( [value of each order term, …] ) )
 //
-// The values are JSON. The additional data is the binding: a digest of who asked
-// for what, so that a cursor continues nothing but its own query for its own
-// caller. The nonce is a MAC of binding and values: equal pages have equal
-// cursors, and no nonce is used for two texts.
+// The values are JSON. The additional data is the binding: a digest of caller and query, so
+// that a cursor continues only its own query for its own caller. The nonce is a MAC of
+// binding and values: equal pages have equal cursors, and no nonce is used for two texts.
 const cursorVersion = 1
 
-// maxCursor bounds the text of a cursor. A page whose last row has longer values
-// to be ordered by cannot be continued.
+// maxCursor is the longest text of a cursor. A page whose last row has longer order values
+// cannot be continued.
 const maxCursor = 64 << 10
 
-// sealer makes and opens cursors. It is safe for concurrent use.
+// sealer encrypts and decrypts cursors. It is safe for concurrent use.
 type sealer struct {
 	aead     cipher.AEAD
 	nonceKey [sha256.Size]byte
@@ -63,8 +62,7 @@ func (s *sealer) seal(plain []byte, binding [32]byte) string {
 	return base64.RawURLEncoding.EncodeToString(box)
 }
 
-// open gives back what was sealed under the same binding; false for anything
-// else.
+// open decrypts what was encrypted with the same binding; false for anything else.
 func (s *sealer) open(text string, binding [32]byte) ([]byte, bool) {
 	box, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(box) < 1+s.aead.NonceSize() || box[0] != cursorVersion {
@@ -75,7 +73,7 @@ func (s *sealer) open(text string, binding [32]byte) ([]byte, bool) {
 	return plain, err == nil
 }
 
-// nextCursor names the place behind the row.
+// nextCursor returns the cursor after the row.
 func (q *query) nextCursor(row []schema.Value, cursors *sealer, who *caller.Caller) (string, error) {
 	plain := []byte{'['}
 	for i := range q.order {
@@ -84,19 +82,19 @@ func (q *query) nextCursor(row []schema.Value, cursors *sealer, who *caller.Call
 		}
 		v := row[q.order[i].pos]
 		if v.Kind() == schema.KindJSON || v.Kind() == schema.KindList {
-			v = schema.ListValue(nil) // untyped: these have no order, one is like another
+			v = schema.ListValue(nil) // untyped: such values have no order
 		}
 		plain = q.order[i].typ.AppendJSON(plain, v)
 	}
 	if len(plain) > maxCursor/2 {
-		return "", fault.New(fault.TooLarge, "orderBy: the values to go on from are longer than %d bytes: order by something shorter", maxCursor/2)
+		return "", fault.New(fault.TooLarge, "orderBy: the values of the cursor are longer than %d bytes: order by a shorter field", maxCursor/2)
 	}
 	return cursors.seal(append(plain, ']'), q.bindingTo(who)), nil
 }
 
 var errCursor error = fault.New(fault.Invalid, "cursor: this is not the cursor of a page of this query for this caller")
 
-// resume starts the query behind the place that a cursor names.
+// resume starts the query after the cursor.
 func (q *query) resume(raw []byte, cursors *sealer, who *caller.Caller) error {
 	text, ok := textOf(raw)
 	if !ok || len(text) > maxCursor {
@@ -116,7 +114,7 @@ func (q *query) resume(raw []byte, cursors *sealer, who *caller.Caller) error {
 	return nil
 }
 
-// readPlace reads the value of an order term, null among them.
+// readPlace reads the value of an order term, which may be null.
 func (t *orderTerm) readPlace(raw []byte) (schema.Value, error) {
 	if raw[0] == 'n' {
 		return schema.Value{}, nil
@@ -127,7 +125,7 @@ func (t *orderTerm) readPlace(raw []byte) (schema.Value, error) {
 	return t.typ.ParseOperand(raw)
 }
 
-// bindingTo is the digest of all that a cursor belongs to.
+// bindingTo returns the digest of caller and query.
 func (q *query) bindingTo(who *caller.Caller) [32]byte {
 	if q.binding != ([32]byte{}) {
 		return q.binding

@@ -8,13 +8,13 @@ import (
 	"runner.example/schema"
 )
 
-// maxFollowing bounds how many rows one delete may take along: those that go too
-// and those that lose a relation.
+// maxFollowing is the number of rows that one delete may affect: those deleted with it and
+// those whose relation is cleared.
 const maxFollowing = 10_000
 
-// delete removes the rows that the query finds, and does to the rows that lead to
-// them what the schema says.
-func (o *operating) delete() error {
+// delete deletes the rows that the query finds, and applies @onDelete to the rows that
+// refer to them.
+func (o *operation) delete() error {
 	var found []row
 	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
 	err := o.find(func(r *row) (bool, error) {
@@ -46,7 +46,7 @@ func (o *operating) delete() error {
 		if err := o.alive(); err != nil {
 			return err
 		}
-		if count > 0 { // those before it may have changed what its rules see
+		if count > 0 { // earlier deletions may have changed what its rules see
 			if may, err := o.mayDelete(r.values); err != nil {
 				return err
 			} else if !may {
@@ -75,8 +75,8 @@ func (o *operating) delete() error {
 	return nil
 }
 
-// mayDelete asks the authority about a row.
-func (o *operating) mayDelete(values []schema.Value) (bool, error) {
+// mayDelete checks the authority over a row.
+func (o *operation) mayDelete(values []schema.Value) (bool, error) {
 	if o.table.entity == nil {
 		return o.auth.mayDeleteFree(o.table.object(values))
 	}
@@ -86,12 +86,12 @@ func (o *operating) mayDelete(values []schema.Value) (bool, error) {
 // deletion is what one delete does to the rows of all tables.
 type deletion struct {
 	*Access
-	room
-	following int // rows taken along
+	byteBudget
+	following int // affected rows
 	removed   []removal
-	gone      map[string]bool // keys of removed
-	// cleared are the rows that lose a relation, by key; order holds the keys in
-	// the order found.
+	gone      map[string]bool // keys of deleted rows
+	// cleared are the rows whose relation is cleared, by key; order has the keys in the
+	// order found.
 	cleared map[string]*clearing
 	order   []string
 }
@@ -104,7 +104,7 @@ type removal struct {
 type clearing struct {
 	table *table
 	row
-	values []schema.Value // as they become
+	values []schema.Value // in their new form
 }
 
 func (d *deletion) remove(t *table, r row) {
@@ -115,9 +115,8 @@ func (d *deletion) remove(t *table, r row) {
 	}
 }
 
-// follow finds the rows that lead to removed ones, and those that lead to what is
-// removed thereby. The schema's author has said what becomes of them, so no rule
-// of theirs is asked.
+// follow finds the rows that refer to deleted ones, transitively. The schema says what
+// happens to them, so their rules are not checked.
 func (d *deletion) follow() error {
 	for i := 0; i < len(d.removed); i++ {
 		gone := d.removed[i]
@@ -129,7 +128,7 @@ func (d *deletion) follow() error {
 			}
 		}
 	}
-	for i := range d.removed { // now that it is known what goes
+	for i := range d.removed { // now the deleted rows are known
 		gone := &d.removed[i]
 		for k := range gone.table.referrers {
 			if from := &gone.table.referrers[k]; from.onDelete == schema.Restrict {
@@ -142,7 +141,7 @@ func (d *deletion) follow() error {
 	return nil
 }
 
-// leading is the plan of the rows that lead to one.
+// leading is the plan of the rows that refer to one.
 func (from *referrer) leading(to *removal) plan {
 	prefix := appendEntry(append([]byte{}, from.index.prefix...), to.values[to.table.id], false)
 	if to.table.tenant >= 0 && from.index.tenantColumn > 0 {
@@ -151,7 +150,7 @@ func (from *referrer) leading(to *removal) plan {
 	return plan{index: from.index, ranges: []keyRange{{prefix: prefix, lo: prefix}}}
 }
 
-// takeAlong removes the rows that lead to one, or clears their relation.
+// takeAlong deletes the rows that refer to one, or clears their relation.
 func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 	t := from.table
 	return d.walk(t, from.leading(gone), func(r *row) (bool, error) {
@@ -164,7 +163,7 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 			return true, nil
 		}
 		if d.following++; d.following > maxFollowing {
-			return false, fault.New(fault.Limit, "more than %d rows lead to what would be deleted: delete them first", maxFollowing)
+			return false, fault.New(fault.Limit, "more than %d rows refer to the deleted rows: delete them first", maxFollowing)
 		}
 		if err := d.keep(r); err != nil {
 			return false, err
@@ -185,7 +184,7 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 	})
 }
 
-// checkGone refuses the delete when a row that stays leads to one that goes.
+// checkGone refuses the delete when a row that stays refers to a deleted one.
 func (d *deletion) checkGone(gone *removal, from *referrer) error {
 	stays := false
 	err := d.walk(from.table, from.leading(gone), func(r *row) (bool, error) {
@@ -195,11 +194,11 @@ func (d *deletion) checkGone(gone *removal, from *referrer) error {
 	if err != nil || !stays {
 		return err
 	}
-	return fault.New(fault.Conflict, "%s.%s still leads to this %s: delete those rows first",
+	return fault.New(fault.Conflict, "%s.%s still refers to this %s: delete those rows first",
 		from.table.name, from.table.slots[from.slot].field.Name, gone.table.name)
 }
 
-// changes gathers what becomes of all rows.
+// changes collects the changes of all rows.
 func (d *deletion) changes() (*changes, error) {
 	c := &changes{}
 	for i := range d.removed {

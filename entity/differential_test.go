@@ -258,8 +258,8 @@ func (w *twin) seed(d dice) {
 	}
 	for _, e := range w.app.entities {
 		for range rows + d.IntN(4) {
-			if !w.requestOf(d, system, []func() operation{func() operation {
-				return operation{"insert", map[string]any{"into": e.name, "values": d.row(w.app, e, system, w.ids)}}
+			if !w.requestOf(d, system, []func() operationKind{func() operationKind {
+				return operationKind{"insert", map[string]any{"into": e.name, "values": d.row(w.app, e, system, w.ids)}}
 			}}, false) {
 				return
 			}
@@ -279,14 +279,14 @@ func (w *twin) ids(name string) []string {
 // request runs random operations in one transaction, which is given up or
 // committed.
 func (w *twin) request(d dice, who *caller.Caller, operations int, giveUp bool) bool {
-	var makers []func() operation
+	var makers []func() operationKind
 	for range operations {
-		makers = append(makers, func() operation { return d.operation(w.app, who, w.ids) })
+		makers = append(makers, func() operationKind { return d.operation(w.app, who, w.ids) })
 	}
 	return w.requestOf(d, who, makers, giveUp)
 }
 
-func (w *twin) requestOf(d dice, who *caller.Caller, makers []func() operation, giveUp bool) bool {
+func (w *twin) requestOf(d dice, who *caller.Caller, makers []func() operationKind, giveUp bool) bool {
 	w.Helper()
 	w.now = w.now.Add(time.Duration(1+d.IntN(5000)) * time.Millisecond)
 	before := w.db
@@ -334,7 +334,7 @@ func describe(c *caller.Caller) string {
 }
 
 // step runs one operation on both sides and compares the answers.
-func (w *twin) step(tx *store.Tx, a *entity.Access, ref *refRun, o operation) {
+func (w *twin) step(tx *store.Tx, a *entity.Access, ref *refRun, o operationKind) {
 	w.Helper()
 	w.history = append(w.history, "  "+o.String())
 	got := w.pages(a, o)
@@ -363,7 +363,7 @@ func (w *twin) step(tx *store.Tx, a *entity.Access, ref *refRun, o operation) {
 
 // pages runs a query to its last page and puts the pages together; it runs
 // other operations once.
-func (w *twin) pages(a *entity.Access, o operation) answer {
+func (w *twin) pages(a *entity.Access, o operationKind) answer {
 	w.Helper()
 	got := call(w, a, o.op, o.args)
 	if o.op != "query" || got.code != "" {

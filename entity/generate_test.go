@@ -573,12 +573,12 @@ type callerOf caller.Caller
 // ---- operations ----
 
 // operation is one call of a handler.
-type operation struct {
+type operationKind struct {
 	op   string
 	args map[string]any
 }
 
-func (o operation) String() string {
+func (o operationKind) String() string {
 	encoded, err := json.Marshal(o.args)
 	if err != nil {
 		panic(err)
@@ -589,24 +589,24 @@ func (o operation) String() string {
 // known gives ids of rows of an entity, for an operation to name.
 type known func(entity string) []string
 
-func (d dice) operation(a *refApp, who *caller.Caller, ids known) operation {
+func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind {
 	e := pick(d, a.entities...)
 	if e.named && d.percent(60) {
 		e = pick(d, a.entities[2:]...)
 	}
 	switch d.IntN(13) {
 	case 0, 1, 2, 3:
-		return operation{"insert", map[string]any{"into": e.name, "values": d.values(a, e, who, ids)}}
+		return operationKind{"insert", map[string]any{"into": e.name, "values": d.values(a, e, who, ids)}}
 	case 4, 5:
-		return operation{"update", map[string]any{"in": e.name, "set": d.set(a, e, ids), "where": d.targets(a, e, ids)}}
+		return operationKind{"update", map[string]any{"in": e.name, "set": d.set(a, e, ids), "where": d.targets(a, e, ids)}}
 	case 6:
-		return operation{"delete", map[string]any{"from": e.name, "where": d.targets(a, e, ids)}}
+		return operationKind{"delete", map[string]any{"from": e.name, "where": d.targets(a, e, ids)}}
 	case 7:
 		args := map[string]any{"from": e.name, "id": d.id(e.name, ids)}
 		d.selection(e, args)
-		return operation{"get", args}
+		return operationKind{"get", args}
 	case 8:
-		return operation{"count", map[string]any{"from": e.name, "where": d.conditions(a, e, ids)}}
+		return operationKind{"count", map[string]any{"from": e.name, "where": d.conditions(a, e, ids)}}
 	}
 	args := map[string]any{"from": e.name}
 	if d.percent(70) {
@@ -619,7 +619,7 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operation {
 	if d.percent(60) {
 		args["limit"] = 1 + d.IntN(4)
 	}
-	return operation{"query", args}
+	return operationKind{"query", args}
 }
 
 func (d dice) selection(e *refEntity, args map[string]any) {

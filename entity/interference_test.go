@@ -58,7 +58,7 @@ func (s *side) masked(text string) string {
 // run runs a program in one transaction and gives what it was told, byte for
 // byte. What meanwhile commits, before the program does, must not make it run
 // again.
-func (s *side) run(who *caller.Caller, maxRows int, program []operation, commit bool, meanwhile func()) (told []string) {
+func (s *side) run(who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (told []string) {
 	s.Helper()
 	_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
 		if tx.Attempt() > 1 {
@@ -91,7 +91,7 @@ func (s *side) run(who *caller.Caller, maxRows int, program []operation, commit 
 	return told
 }
 
-func (s *side) told(a *entity.Access, o operation) string {
+func (s *side) told(a *entity.Access, o operationKind) string {
 	s.Helper()
 	encoded, err := json.Marshal(o.args)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *side) told(a *entity.Access, o operation) string {
 }
 
 // nameNew gives symbols to the rows that an insert has made.
-func (s *side) nameNew(o operation) {
+func (s *side) nameNew(o operationKind) {
 	s.Helper()
 	if o.op != "insert" {
 		return
@@ -261,8 +261,8 @@ func (p *pair) sameRow(t *testing.T, d dice, e *refEntity) {
 	if f := e.tenantField(); f != nil {
 		values[f.name] = "t1"
 	}
-	o := operation{"insert", map[string]any{"into": e.name, "values": values}}
-	p.both(t, system, 0, []operation{o}, true, func() {})
+	o := operationKind{"insert", map[string]any{"into": e.name, "values": values}}
+	p.both(t, system, 0, []operationKind{o}, true, func() {})
 }
 
 // foreignRow puts a row of t2 into the crowded store, like rows of t1 in what
@@ -305,7 +305,7 @@ func (p *pair) foreign(who *caller.Caller, name string, values map[string]any) {
 
 // both runs a program in both stores and compares. Meanwhile happens to the
 // crowded one before the program has committed.
-func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operation, commit bool, meanwhile func()) (told []string) {
+func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (told []string) {
 	t.Helper()
 	if p.alone.now.Before(p.crowded.now) {
 		p.alone.now = p.crowded.now
@@ -363,7 +363,7 @@ func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
 	if d.percent(30) {
 		maxRows = 1 + d.IntN(30)
 	}
-	var program []operation
+	var program []operationKind
 	for len(program) < 1+d.IntN(5) {
 		o := d.operation(p.app, who, p.known)
 		if from, ok := o.args["from"].(string); ok && o.op == "delete" && p.sharedTarget(from) {
@@ -375,7 +375,7 @@ func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
 			for name, v := range o.args {
 				next[name] = v
 			}
-			program = append(program, operation{"query", next})
+			program = append(program, operationKind{"query", next})
 		}
 	}
 	count(answers, p.both(t, who, maxRows, program, d.percent(80), func() {
@@ -455,9 +455,9 @@ func TestAGlobalUniqueIndexIsNoWayToRowsOfOthers(t *testing.T) {
 	defer p.close()
 	none := func() {}
 	u1 := session("u1", "t1")
-	p.both(t, system, 0, []operation{{"insert", object("into", "User", "values", object("id", "u1"))}}, true, none)
+	p.both(t, system, 0, []operationKind{{"insert", object("into", "User", "values", object("id", "u1"))}}, true, none)
 	for n := range 5 {
-		p.both(t, u1, 0, []operation{{"insert", object("into", "Item", "values", object("code", fmt.Sprint("a", n), "n", n, "owner", "u1"))}}, true, none)
+		p.both(t, u1, 0, []operationKind{{"insert", object("into", "Item", "values", object("code", fmt.Sprint("a", n), "n", n, "owner", "u1"))}}, true, none)
 	}
 	for n := range 20 {
 		p.foreign(system, "Item", object("org", "t2", "code", fmt.Sprint("b", n), "n", n, "owner", "u1"))
@@ -468,13 +468,13 @@ func TestAGlobalUniqueIndexIsNoWayToRowsOfOthers(t *testing.T) {
 		list(list("n", ">=", 3)), list(list("owner", "=", "u1")), list(list("owner", "=", "u1"), list("n", "<", 2)),
 		list(list("id", "=", "!3")), list(list("id", "in", list("!3", "!4", "#2"))), list(list("id", ">", "#2")),
 	} {
-		program := []operation{{"count", object("from", "Item", "where", where)}}
+		program := []operationKind{{"count", object("from", "Item", "where", where)}}
 		for _, order := range []any{list(), list(list("code", "asc")), list(list("code", "desc")), list(list("n", "asc"), list("code", "asc")), list(list("owner", "desc"))} {
-			program = append(program, operation{"query", object("from", "Item", "where", where, "orderBy", order, "limit", 2)})
+			program = append(program, operationKind{"query", object("from", "Item", "where", where, "orderBy", order, "limit", 2)})
 		}
 		program = append(program,
-			operation{"update", object("in", "Item", "set", object("owner", nil), "where", where)},
-			operation{"delete", object("from", "Item", "where", where)})
+			operationKind{"update", object("in", "Item", "set", object("owner", nil), "where", where)},
+			operationKind{"delete", object("from", "Item", "where", where)})
 		p.both(t, u1, 0, program, false, none)
 	}
 }
@@ -507,8 +507,8 @@ func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
 	defer p.close()
 	for range 10 {
 		for _, name := range p.names {
-			p.both(t, session("u1", "t1"), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true, func() {})
-			p.both(t, session("u1", ""), 0, []operation{{"insert", object("into", name, "values", d.free())}}, true, func() {})
+			p.both(t, session("u1", "t1"), 0, []operationKind{{"insert", object("into", name, "values", d.free())}}, true, func() {})
+			p.both(t, session("u1", ""), 0, []operationKind{{"insert", object("into", name, "values", d.free())}}, true, func() {})
 			p.foreign(session("u2", "t2"), name, d.free())
 			p.foreign(session("u2", "t2"), name, d.free())
 		}
@@ -516,7 +516,7 @@ func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
 	for range programs {
 		who := pick(d, session("u1", "t1"), session("u3", "t1"), session("u1", ""), &caller.Caller{}, &caller.Caller{As: "some"},
 			&caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "some", Capability: "some", Tenant: "t1"})
-		var program []operation
+		var program []operationKind
 		for range 1 + d.IntN(4) {
 			program = append(program, d.freeOperation(pick(d, p.names...), p.known))
 		}
@@ -545,7 +545,7 @@ func (d dice) free() map[string]any {
 	return values
 }
 
-func (d dice) freeOperation(name string, ids known) operation {
+func (d dice) freeOperation(name string, ids known) operationKind {
 	symbol := unknownID
 	if there := ids(name); len(there) > 0 {
 		symbol = pick(d, there...)
@@ -556,15 +556,15 @@ func (d dice) freeOperation(name string, ids known) operation {
 	}
 	switch d.IntN(6) {
 	case 0:
-		return operation{"insert", object("into", name, "values", d.free())}
+		return operationKind{"insert", object("into", name, "values", d.free())}
 	case 1:
-		return operation{"update", object("in", name, "set", d.free(), "where", list(condition()))}
+		return operationKind{"update", object("in", name, "set", d.free(), "where", list(condition()))}
 	case 2:
-		return operation{"delete", object("from", name, "where", byID(symbol))}
+		return operationKind{"delete", object("from", name, "where", byID(symbol))}
 	case 3:
-		return operation{"get", object("from", name, "id", symbol)}
+		return operationKind{"get", object("from", name, "id", symbol)}
 	case 4:
-		return operation{"count", object("from", name, "where", list(condition(), condition()))}
+		return operationKind{"count", object("from", name, "where", list(condition(), condition()))}
 	}
-	return operation{"query", object("from", name, "where", list(condition()), "orderBy", list(list("n", pick(d, "asc", "desc"))), "limit", 1+d.IntN(5))}
+	return operationKind{"query", object("from", name, "where", list(condition()), "orderBy", list(list("n", pick(d, "asc", "desc"))), "limit", 1+d.IntN(5))}
 }

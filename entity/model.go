@@ -11,33 +11,32 @@ import (
 	"runner.example/store"
 )
 
-// ErrOutdated: the store's rows obey another schema than the model by now.
-// Nothing was done; the request belongs to the release that is active.
-var ErrOutdated error = fault.New(fault.Unavailable, "the schema was changed meanwhile; try again")
+// ErrOutdated means that another schema than the model's is active in the store. Nothing
+// was done; the request belongs to the active release.
+var ErrOutdated error = fault.New(fault.Unavailable, "the schema has changed meanwhile; try again")
 
-// Options say how a model works. The zero value will do for tests.
+// Options configure a model. The zero value is enough for tests.
 type Options struct {
-	// CursorKey seals the cursors of pages: those of one key can be continued
-	// under another model of that key.
+	// CursorKey encrypts the cursors of pages. They are valid under another model with the
+	// same key.
 	CursorKey [32]byte
-	// Logger is told when the rows obey a changed schema; nil discards it.
+	// Logger logs activations; nil discards them.
 	Logger *slog.Logger
 }
 
-// Model is a schema together with where its rows lie in a store. It is made by
-// Activate, immutable but for indexes that become built, and safe for concurrent
-// use.
+// Model is a schema with the layout of its rows in a store. It is created by Activate,
+// immutable except for indexes that become built, and safe for concurrent use.
 type Model struct {
 	schema     *schema.Schema
 	store      *store.Store
 	generation uint64
 	tables     map[string]*table
-	names      []string                 // of the tables, as the schema orders them
+	names      []string                 // of the tables, in the order of the schema
 	owners     map[*schema.Field]*table // of relations
 	cursors    *sealer
 }
 
-// table is one entity and where its rows lie.
+// table is one entity and the layout of its rows.
 type table struct {
 	name   string
 	entity *schema.Entity // nil in untyped mode
@@ -45,26 +44,26 @@ type table struct {
 	number uint32
 	prefix []byte // of the rows' keys
 
-	// slots are the places of a row in memory: of a declared entity those of
-	// Field.Pos, of an untyped one id, tenant and the JSON object.
+	// slots are the values of a row in memory: of a declared entity those of Field.Pos, of
+	// an untyped one id, tenant and the JSON object.
 	slots []slot
 	// stored are the slots of a stored row, in the order of their numbers.
 	stored []int
-	// byNumber gives the slot of a number, -1 for none.
+	// byNumber is the slot of a number, -1 for none.
 	byNumber []int
 	id       int // slot
 	tenant   int // slot; -1 without
 
 	indexes []*index
-	// locator finds rows by id whatever their tenant; nil without tenants.
+	// locator finds rows by id in all tenants; nil without tenants.
 	locator *index
-	// referrers are the relations that lead to this table.
+	// referrers are the relations that refer to this table.
 	referrers []referrer
-	// relations are the slots that lead to rows, the tenant left out.
+	// relations are the slots that refer to rows, except the tenant.
 	relations []relation
 }
 
-// slot is one place of a row in memory.
+// slot is one value of a row in memory.
 type slot struct {
 	number uint32 // of the field; 0: not stored
 	// missing is the value in rows that were written before the field was added.
@@ -81,13 +80,13 @@ const (
 	freeSlots
 )
 
-// relation is a slot that leads to a row of another table, or of the same.
+// relation is a slot that refers to a row of a table.
 type relation struct {
 	slot  int
 	table *table
 }
 
-// referrer is a relation seen from the table that it leads to.
+// referrer is a relation, seen from the table that it refers to.
 type referrer struct {
 	table    *table
 	slot     int
@@ -101,12 +100,11 @@ type index struct {
 	prefix  []byte // of its entries' keys
 	columns []indexColumn
 	unique  bool
-	// builtAt is the commit from which on every row has its entry, plus one: who
-	// sees less of the store must not read it. 0: writes keep it up and nobody reads
-	// it.
+	// builtAt is the commit from which on every row has its entry, plus one: a snapshot
+	// before it must not read the index. 0: writes maintain it, and it is not read.
 	builtAt atomic.Uint64
-	// tenantColumn is where the tenant stands among the columns, -1 when the
-	// entries end with it or the table has none.
+	// tenantColumn is the position of the tenant among the columns, -1 when the entries end
+	// with it or the table has none.
 	tenantColumn int
 }
 
@@ -115,13 +113,13 @@ type indexColumn struct {
 	desc bool
 }
 
-// idDesc reports that, where all columns are equal, the entries are in descending
-// order of the ids and tenants: so an index can be walked both ways.
+// idDesc reports whether entries with equal columns are in descending order of ids and
+// tenants: then an index can be scanned in both directions.
 func (x *index) idDesc() bool {
 	return len(x.columns) > 0 && x.columns[len(x.columns)-1].desc
 }
 
-// names are those of the index's columns, the tenant left out.
+// names returns the names of the index's columns, except the tenant.
 func (x *index) names(t *table) string {
 	var list []string
 	for _, c := range x.columns {
@@ -135,7 +133,7 @@ func (x *index) names(t *table) string {
 // tableNamed returns the table of an entity, nil when there is none.
 func (m *Model) tableNamed(name string) *table { return m.tables[name] }
 
-// Schema is what the model was made from.
+// Schema returns the schema of the model.
 func (m *Model) Schema() *schema.Schema { return m.schema }
 
 // entryKey appends the key of the row's entry in the index.
@@ -153,7 +151,7 @@ func (t *table) entryKey(dst []byte, x *index, values []schema.Value) []byte {
 	return t.entryEnd(dst, x, values)
 }
 
-// entryEnd appends what tells rows apart that are equal in all columns.
+// entryEnd appends what distinguishes rows with equal columns.
 func (t *table) entryEnd(dst []byte, x *index, values []schema.Value) []byte {
 	dst = appendEntry(dst, values[t.id], x.idDesc())
 	if t.tenant >= 0 && x.tenantColumn < 0 {
@@ -179,8 +177,7 @@ func (t *table) tailOf(dst []byte, values []schema.Value) []byte {
 	return t.tail(dst, tenant, values[t.id].Text())
 }
 
-// readTail puts what a tail says into a row's values, whose texts are parts of
-// it.
+// readTail sets the values that a tail contains; their texts are parts of it.
 func (t *table) readTail(values []schema.Value, tail string) error {
 	if t.tenant >= 0 {
 		tenant, rest, ok := cutTextEntry(tail)
@@ -194,10 +191,10 @@ func (t *table) readTail(values []schema.Value, tail string) error {
 	return nil
 }
 
-// isHeld reports that the slot's value stands in the key of the row.
+// isHeld reports whether the slot's value is in the key of the row.
 func (t *table) isHeld(slot int) bool { return slot == t.id || slot == t.tenant }
 
-// setStored finds out which slots a stored row has and in which order.
+// setStored sets the slots of a stored row and their order.
 func (t *table) setStored() {
 	highest := uint32(0)
 	for i, s := range t.slots {

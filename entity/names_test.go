@@ -40,7 +40,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 		{reader, fault.Conflict, "Note", `{"k":"l","open":"o"}`, "open: another Note has the same"},
 		{scoped, fault.Conflict, "Note", `{}`, "k, secret: another Note has the same"},
 		{reader, fault.Invalid, "Note", `{"k":"` + strings.Repeat("l", 20_000) + `"}`, "too long for an index: all indexed fields together may take 16384 bytes"},
-		{reader, fault.Invalid, "Needs", `{"n":1}`, "values: a field is required that the caller may not write"},
+		{reader, fault.Invalid, "Needs", `{"n":1}`, "values: the caller may not write a required field"},
 		{reader, fault.Invalid, "Needs", `{}`, "values.n: is required"},
 	} {
 		_, err := h.do(row.who, "insert", `{"into":"`+row.into+`","values":`+row.give+`}`)

@@ -6,7 +6,7 @@ import (
 	"runner.example/schema"
 )
 
-// orderTerm is one column to sort by.
+// orderTerm is one column of an order.
 type orderTerm struct {
 	column
 	desc bool
@@ -19,8 +19,7 @@ type orderTerm struct {
 // the order of their code points, enums in that of their names; desc turns all of
 // it round.
 
-// readOrder reads orderBy, nil when left out, and ends it with the id unless it
-// is in it.
+// readOrder parses orderBy, nil when omitted, and appends the id unless it is in it.
 func (r *reader) readOrder(raw []byte, q *query) error {
 	if raw != nil && raw[0] != '[' {
 		return invalid("orderBy: must be a list of [field, direction]")
@@ -45,7 +44,7 @@ func (r *reader) readOrder(raw []byte, q *query) error {
 		desc := q.written > 0 && q.order[q.written-1].desc
 		q.order = append(q.order, orderTerm{r.id, desc})
 	}
-	// Ids that an identity provider made may be the same in several tenants.
+	// Ids from an identity provider may be equal in several tenants.
 	if r.entity != nil && r.entity.Tenant != nil && r.anyTenant && !q.orders(r.entity.Tenant.Pos) {
 		last := &q.order[len(q.order)-1]
 		q.order = append(q.order, orderTerm{r.columns[r.entity.Tenant.Pos], last.desc})
@@ -66,17 +65,17 @@ func (r *reader) readTerm(raw []byte, at string) (orderTerm, error) {
 	}
 	column, err := r.column(words[0], at)
 	if err == nil && !column.sorts() {
-		err = invalid("%s: %s cannot be put in order", at, words[0])
+		err = invalid("%s: %s cannot be ordered", at, words[0])
 	}
 	return orderTerm{column, words[1] == "desc"}, err
 }
 
-// orders reports that one of the terms is about the column at pos.
+// orders reports whether one of the terms is the column at pos.
 func (q *query) orders(pos int) bool {
 	return slices.ContainsFunc(q.order, func(t orderTerm) bool { return t.pos == pos })
 }
 
-// compareRows orders two rows as the query asks.
+// compareRows compares two rows by the query's order.
 func (q *query) compareRows(a, b []schema.Value) int {
 	for i := range q.order {
 		t := &q.order[i]
@@ -95,8 +94,8 @@ func (t *orderTerm) compare(a, b schema.Value) int {
 	return order
 }
 
-// isAfter reports that the row comes after the place where the page before
-// ended; of a first page every row does.
+// isAfter reports whether the row comes after the end of the previous page; always true for
+// the first page.
 func (q *query) isAfter(row []schema.Value) bool {
 	for i, v := range q.after {
 		if order := q.order[i].compare(row[q.order[i].pos], v); order != 0 {

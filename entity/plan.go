@@ -9,26 +9,26 @@ import (
 	"runner.example/store"
 )
 
-// wanted is what is known about the rows that somebody looks for.
-type wanted struct {
+// planInput is what is known about the rows of a search.
+type planInput struct {
 	anyTenant bool
 	equal     []equalTo
-	where     *condition // nil: nothing more is known
-	// order is the order asked for, ending with the id; nil: any will do.
+	where     *condition // nil: nothing
+	// order is the requested order, ending with the id; nil: any.
 	order []orderTerm
-	// loose: the caller asked for no order, it is that of the ids.
+	// loose: no order was requested; it is the order of ids.
 	loose bool
 	after []schema.Value // of order; nil: from the start
 }
 
-// equalTo says what a slot must hold.
+// equalTo is the required value of a slot.
 type equalTo struct {
 	slot  int
 	value schema.Value
 }
 
-// at returns the value that the slot must have; false when that is not known.
-func (w *wanted) at(slot int) (schema.Value, bool) {
+// at returns the required value of a slot; false when it is unknown.
+func (w *planInput) at(slot int) (schema.Value, bool) {
 	for _, e := range w.equal {
 		if e.slot == slot {
 			return e.value, true
@@ -46,21 +46,21 @@ func (w *wanted) at(slot int) (schema.Value, bool) {
 	return schema.Value{}, false
 }
 
-// plan is a way to walk over all rows that may be wanted, and few others.
+// plan is a way to scan all rows that may match, and few others.
 type plan struct {
-	// points are the tails of the rows, when these are known by their ids.
+	// points are the tails of the rows, when their ids are known.
 	points []string
 	index  *index // nil: the rows' own keys
 	ranges []keyRange
-	// reverse walks the ranges from their end.
+	// reverse scans the ranges from their end.
 	reverse bool
-	// sorted: the rows come in the order asked for.
+	// sorted: the rows come in the requested order.
 	sorted bool
 	rank   int
 }
 
-// keyRange are the keys from lo up to and without hi, all of which begin with
-// prefix; a nil hi is no bound but the prefix.
+// keyRange has the keys from lo to before hi, all of which begin with prefix; a nil hi is
+// unlimited.
 type keyRange struct{ prefix, lo, hi []byte }
 
 // The ranks of plans. A plan in order stops after a page, one that is not has to
@@ -100,9 +100,8 @@ func rankOf(given int, narrowed, among, sorted, loose bool) int {
 	return rank
 }
 
-// plan chooses the way to the rows. It depends on what is wanted and on the
-// indexes that are built, never on rows.
-func (a *Access) plan(t *table, w *wanted) plan {
+// plan chooses the scan. It depends on the input and on the built indexes, never on rows.
+func (a *Access) plan(t *table, w *planInput) plan {
 	if p, ok := a.planPoints(t, w); ok {
 		return p
 	}
@@ -112,11 +111,11 @@ func (a *Access) plan(t *table, w *wanted) plan {
 			best, ok = p, true
 		}
 	}
-	return best // there is one: rows of any tenant have the locator
+	return best // there is one: rows of all tenants have the locator
 }
 
-// planPoints serves what names the ids of the rows.
-func (a *Access) planPoints(t *table, w *wanted) (plan, bool) {
+// planPoints serves inputs with the ids of the rows.
+func (a *Access) planPoints(t *table, w *planInput) (plan, bool) {
 	var ids []schema.Value
 	if id, ok := w.at(t.id); ok {
 		ids = []schema.Value{id}
@@ -143,8 +142,8 @@ func (a *Access) planPoints(t *table, w *wanted) (plan, bool) {
 	return p, true
 }
 
-// planRows walks over the rows of the table, or of the tenant.
-func (a *Access) planRows(t *table, w *wanted) (plan, bool) {
+// planRows scans the rows of the table, or of the tenant.
+func (a *Access) planRows(t *table, w *planInput) (plan, bool) {
 	tenant, bound := a.bound(t, w.anyTenant)
 	if t.tenant >= 0 && !bound {
 		return plan{}, false
@@ -163,8 +162,7 @@ func (a *Access) planRows(t *table, w *wanted) (plan, bool) {
 	return p, true
 }
 
-// resume cuts off what comes before the key, in the direction of the walk, and
-// the key itself.
+// resume removes the keys up to this one, in the direction of the scan.
 func (r *keyRange) resume(key []byte, reverse bool) {
 	if reverse {
 		r.below(key)
@@ -179,7 +177,7 @@ func (r *keyRange) from(key []byte) {
 	}
 }
 
-// below sets the upper bound unless there is a lower one; nil is none.
+// below sets the upper limit unless there is a lower one; nil is none.
 func (r *keyRange) below(key []byte) {
 	if key != nil && (r.hi == nil || bytes.Compare(key, r.hi) < 0) {
 		r.hi = key
@@ -188,7 +186,7 @@ func (r *keyRange) below(key []byte) {
 
 // planIndex tells how the index serves what is wanted; false when it cannot, or
 // not without looking at the rows of other tenants.
-func (a *Access) planIndex(t *table, x *index, w *wanted) (plan, bool) {
+func (a *Access) planIndex(t *table, x *index, w *planInput) (plan, bool) {
 	if built := x.builtAt.Load(); built == 0 || built > a.snapshot+1 {
 		return plan{}, false
 	}
@@ -367,7 +365,7 @@ func (r *keyRange) bound(edge []byte, above, open bool) {
 }
 
 // resume starts the plan behind the place where the page before ended.
-func (t *table) resume(p *plan, x *index, known int, prefix []byte, w *wanted) {
+func (t *table) resume(p *plan, x *index, known int, prefix []byte, w *planInput) {
 	key := slices.Clone(prefix)
 	value := func(slot int) (schema.Value, bool) {
 		for i := range w.order {

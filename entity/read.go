@@ -9,39 +9,39 @@ import (
 	"runner.example/schema"
 )
 
-// What one answer may hold.
+// Limits of one answer.
 const (
 	maxResultBytes = 16 << 20
-	// maxSortBytes bounds what is kept of rows that have to be sorted.
+	// maxSortBytes limits the memory of rows that must be sorted.
 	maxSortBytes = 2 * maxResultBytes
 )
 
-// maxIDBytes is the length of the longest id that a row can have.
+// maxIDBytes is the length of the longest id.
 const maxIDBytes = 64
 
-// mayRead reports that the caller may see the row.
-func (o *operating) mayRead(values []schema.Value) (bool, error) {
+// mayRead reports whether the caller may read the row.
+func (o *operation) mayRead(values []schema.Value) (bool, error) {
 	if o.table.entity == nil {
 		return o.auth.mayReadFree(o.table.object(values))
 	}
 	return o.auth.mayRead(values)
 }
 
-// asked are the row's values as conditions and orders name them.
-func (o *operating) asked(values []schema.Value) []schema.Value {
+// asked returns the row's values as conditions and orders name them.
+func (o *operation) asked(values []schema.Value) []schema.Value {
 	if o.table.entity == nil {
 		return o.table.object(values).appendValues(nil, o.query.names, o.Work)
 	}
 	return values
 }
 
-// wanted is what the query says about the rows it is about.
-func (o *operating) wanted(ordered bool) *wanted {
-	w := &wanted{anyTenant: o.auth.anyTenant, where: &o.query.where}
+// planInput returns what the query says about its rows.
+func (o *operation) planInput(ordered bool) *planInput {
+	w := &planInput{anyTenant: o.auth.anyTenant, where: &o.query.where}
 	if ordered {
 		w.order, w.after, w.loose = o.query.order, o.query.after, o.query.written == 0
 	}
-	if o.table.entity == nil { // members are no slots, but for the id
+	if o.table.entity == nil { // members have no slots, except the id
 		w.where = nil
 		if id, ok := o.query.where.equal(freeID); ok {
 			w.equal = []equalTo{{freeID, id}}
@@ -50,9 +50,9 @@ func (o *operating) wanted(ordered bool) *wanted {
 	return w
 }
 
-// search visits the rows that the caller may see and that meet the query's
-// where, with the values as it names them.
-func (o *operating) search(p plan, visit func(r *row, asked []schema.Value) (bool, error)) error {
+// search visits the rows that the caller may read and that match the query's where, with
+// the values as the query names them.
+func (o *operation) search(p plan, visit func(r *row, asked []schema.Value) (bool, error)) error {
 	looked := 0
 	return o.walk(o.table, p, func(r *row) (bool, error) {
 		if looked++; o.table.entity == nil && looked > maxFreeRows {
@@ -69,13 +69,13 @@ func (o *operating) search(p plan, visit func(r *row, asked []schema.Value) (boo
 	})
 }
 
-func (o *operating) tooManyFree() error {
-	return fault.New(fault.Limit, "more than %d rows of %s were looked at: declare it as an entity with an index", maxFreeRows, o.table.name)
+func (o *operation) tooManyFree() error {
+	return fault.New(fault.Limit, "more than %d rows of %s were scanned: declare it as an entity with an index", maxFreeRows, o.table.name)
 }
 
-// get answers one row by its id. No such row and one that the caller may not see
-// are told alike.
-func (o *operating) get() error {
+// get answers one row by its id. A row that does not exist and one that the caller may not
+// read give the same answer.
+func (o *operation) get() error {
 	none := notFound(o.table.name)
 	if len(o.query.id) > maxIDBytes {
 		return none
@@ -95,10 +95,10 @@ func (o *operating) get() error {
 	return nil
 }
 
-// count answers how many rows there are.
-func (o *operating) count() error {
+// count answers the number of rows.
+func (o *operation) count() error {
 	n := 0
-	err := o.search(o.plan(o.table, o.wanted(false)), func(*row, []schema.Value) (bool, error) {
+	err := o.search(o.plan(o.table, o.planInput(false)), func(*row, []schema.Value) (bool, error) {
 		n++
 		return true, nil
 	})
@@ -107,8 +107,8 @@ func (o *operating) count() error {
 }
 
 // list answers a page.
-func (o *operating) list() error {
-	p := o.plan(o.table, o.wanted(true))
+func (o *operation) list() error {
+	p := o.plan(o.table, o.planInput(true))
 	w := o.rowsOf()
 	if p.sorted {
 		return o.listSorted(p, w)
@@ -116,8 +116,8 @@ func (o *operating) list() error {
 	return o.listUnsorted(p, w)
 }
 
-// listSorted writes the rows as they come.
-func (o *operating) listSorted(p plan, w *rowWriter) error {
+// listSorted writes the rows in the order of the scan.
+func (o *operation) listSorted(p plan, w *rowWriter) error {
 	var last []schema.Value
 	more := false
 	err := o.search(p, func(r *row, asked []schema.Value) (bool, error) {
@@ -145,8 +145,8 @@ func (o *operating) listSorted(p plan, w *rowWriter) error {
 	return w.endPage(last)
 }
 
-// place copies what of a row the query orders by.
-func (o *operating) place(asked []schema.Value) []schema.Value {
+// place copies the values that the query orders by.
+func (o *operation) place(asked []schema.Value) []schema.Value {
 	place := make([]schema.Value, len(asked))
 	for i := range o.query.order {
 		pos := o.query.order[i].pos
@@ -155,7 +155,7 @@ func (o *operating) place(asked []schema.Value) []schema.Value {
 	return place
 }
 
-// ownText is a value whose text is its own and no part of a row.
+// ownText copies the text of a value.
 func ownText(v schema.Value) schema.Value {
 	switch v.Kind() {
 	case schema.KindText:
@@ -176,10 +176,10 @@ type kept struct {
 	json  []byte
 }
 
-// listUnsorted looks at all rows and keeps the first of them.
-func (o *operating) listUnsorted(p plan, w *rowWriter) error {
-	page := o.query.limit + 1 // one more tells whether another page follows
-	var rows []kept           // in order
+// listUnsorted scans all rows and keeps the first of them.
+func (o *operation) listUnsorted(p plan, w *rowWriter) error {
+	page := o.query.limit + 1 // one more shows whether another page follows
+	var rows []kept           // sorted
 	size := 0
 	err := o.search(p, func(r *row, asked []schema.Value) (bool, error) {
 		full := len(rows) == page
@@ -195,7 +195,7 @@ func (o *operating) listUnsorted(p plan, w *rowWriter) error {
 		})
 		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.values)})
 		if size += len(rows[at].json); size > maxSortBytes {
-			return false, fault.New(fault.Limit, "more than %d MiB of rows have to be sorted: select fewer fields, ask for a smaller limit, or let an index serve orderBy", maxSortBytes>>20)
+			return false, fault.New(fault.Limit, "more than %d MiB of rows must be sorted: select fewer fields, set a smaller limit, or add an index for orderBy", maxSortBytes>>20)
 		}
 		return true, nil
 	})
@@ -222,22 +222,22 @@ func (o *operating) listUnsorted(p plan, w *rowWriter) error {
 
 // rowWriter writes the "rows" of an answer.
 type rowWriter struct {
-	*operating
+	*operation
 	n int
 }
 
-// rowsOf begins "rows", behind whatever the answer has so far.
-func (o *operating) rowsOf() *rowWriter {
+// rowsOf begins "rows" after the present content of the answer.
+func (o *operation) rowsOf() *rowWriter {
 	if len(o.out.JSON) == 0 {
 		o.out.JSON = append(o.out.JSON, '{')
 	}
 	o.out.JSON = append(o.out.JSON, `"rows":`...)
 	o.out.Rows[0] = len(o.out.JSON)
 	o.out.JSON = append(o.out.JSON, '[')
-	return &rowWriter{operating: o}
+	return &rowWriter{operation: o}
 }
 
-// add writes a row with the fields that the query selects.
+// add writes a row with the selected fields.
 func (w *rowWriter) add(values []schema.Value) error {
 	w.begin()
 	w.out.JSON = w.appendRow(w.out.JSON, values)
@@ -264,7 +264,7 @@ func (w *rowWriter) done() error {
 	}
 	w.n++
 	if len(w.out.JSON) > maxResultBytes {
-		return fault.New(fault.TooLarge, "the rows are longer than %d MiB: select fewer fields, or ask for fewer rows", maxResultBytes>>20)
+		return fault.New(fault.TooLarge, "the rows are longer than %d MiB: select fewer fields, or request fewer rows", maxResultBytes>>20)
 	}
 	return nil
 }
@@ -275,8 +275,8 @@ func (w *rowWriter) end() {
 	w.out.Rows[1] = len(w.out.JSON)
 }
 
-// endPage closes the answer of a query; last is the row that another page goes
-// on from, nil when there is none.
+// endPage closes the answer of a query; last is the row after which another page begins,
+// nil when there is none.
 func (w *rowWriter) endPage(last []schema.Value) error {
 	w.end()
 	w.out.JSON = append(w.out.JSON, `,"nextCursor":`...)
@@ -293,7 +293,7 @@ func (w *rowWriter) endPage(last []schema.Value) error {
 }
 
 // appendRow appends the row as the query selects.
-func (o *operating) appendRow(dst []byte, values []schema.Value) []byte {
+func (o *operation) appendRow(dst []byte, values []schema.Value) []byte {
 	if o.table.entity == nil {
 		return o.table.appendObject(dst, values, o.query)
 	}
@@ -313,8 +313,8 @@ func (t *table) appendFields(dst []byte, values []schema.Value, positions []int)
 	return append(dst, '}')
 }
 
-// appendObject appends an untyped row as the query selects: the members asked
-// for, in this order, where it has them, or all that it may give.
+// appendObject appends an untyped row as the query selects: the requested members in this
+// order, or all that the caller may read.
 func (t *table) appendObject(dst []byte, values []schema.Value, q *query) []byte {
 	dst = append(dst, '{')
 	start := len(dst)

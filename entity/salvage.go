@@ -9,21 +9,20 @@ import (
 	"runner.example/store"
 )
 
-// StoredRow is a row as the store holds it. Its bytes are borrowed.
+// StoredRow is a row in the store. Its bytes are borrowed.
 type StoredRow struct {
 	Key    []byte // of the row in the store
 	Tenant string // "" without
 	JSON   []byte // an object of all fields, hidden ones included
-	Err    error  // why the row cannot be read; then there is no JSON
+	Err    error  // why the row cannot be read; then JSON is nil
 }
 
 // ErrNoCatalog means that the store has rows, but not the catalog that assigns them to
 // entities.
 var ErrNoCatalog = errors.New("the entity catalog cannot be read, and rows cannot be read without it")
 
-// EachRow calls fn for every row of every entity in a store that was salvaged, entity by
-// entity. It reads the rows alone: no index, and no other key but the catalog. The schema
-// must be the one that is activated in the store.
+// EachRow calls fn for every row of every entity in a salvaged store, entity by entity. It
+// reads only rows and the catalog. The schema must be the active one of the store.
 func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(entity string, row *StoredRow) error) error {
 	return st.View(ctx, func(tx *store.Tx) error {
 		m, err := compare(tx, s, "")
@@ -34,7 +33,7 @@ func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(ent
 			return noRows(tx)
 		}
 		if m.changed {
-			return errors.New("the schema in the app's folder is not the one that is activated in the store: put that one back")
+			return errors.New("the schema in the app directory is not the active one of the store: restore that one")
 		}
 		for _, name := range s.EntityNames() {
 			t, err := newTable(m.new.table(name), s.Entity(name))

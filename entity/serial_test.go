@@ -462,7 +462,7 @@ func TestARunThatWasOvertakenLeavesNothing(t *testing.T) {
 type recorded struct {
 	who     *caller.Caller
 	now     time.Time
-	program []operation
+	program []operationKind
 	answers []answer
 }
 

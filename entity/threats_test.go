@@ -80,18 +80,18 @@ func (w *twin) matrix(d dice) {
 	w.Helper()
 	for _, who := range everybody(w.app) {
 		for _, e := range w.app.entities {
-			one := func(o operation) bool {
-				return w.requestOf(d, who, []func() operation{func() operation { return o }}, true)
+			one := func(o operationKind) bool {
+				return w.requestOf(d, who, []func() operationKind{func() operationKind { return o }}, true)
 			}
 			for _, id := range w.ids(e.name) {
-				if !one(operation{"get", map[string]any{"from": e.name, "id": id}}) ||
-					!one(operation{"update", map[string]any{"in": e.name, "set": d.set(w.app, e, w.ids), "where": byID(id)}}) ||
-					!one(operation{"delete", map[string]any{"from": e.name, "where": byID(id)}}) {
+				if !one(operationKind{"get", map[string]any{"from": e.name, "id": id}}) ||
+					!one(operationKind{"update", map[string]any{"in": e.name, "set": d.set(w.app, e, w.ids), "where": byID(id)}}) ||
+					!one(operationKind{"delete", map[string]any{"from": e.name, "where": byID(id)}}) {
 					return
 				}
 			}
 			for range 3 {
-				if !one(operation{"insert", map[string]any{"into": e.name, "values": d.row(w.app, e, who, w.ids)}}) {
+				if !one(operationKind{"insert", map[string]any{"into": e.name, "values": d.row(w.app, e, who, w.ids)}}) {
 					return
 				}
 			}

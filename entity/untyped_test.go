@@ -26,7 +26,7 @@ var freeGrants = map[string]map[string]bool{
 	"Partner": {"query": true, "get": true, "count": true},
 }
 
-func (r *freeRun) do(who *caller.Caller, o operation, ids []string) (map[string]any, fault.Code) {
+func (r *freeRun) do(who *caller.Caller, o operationKind, ids []string) (map[string]any, fault.Code) {
 	var name string
 	for _, member := range []string{"from", "into", "in"} {
 		if v, ok := o.args[member].(string); ok {
@@ -200,7 +200,7 @@ func runFree(t *testing.T, d dice, answers map[string]int) {
 		}
 		want, code := map[string]any(nil), fault.Code("")
 		if o.op != "insert" || ids != nil || got.code == "" {
-			want, code = ref.do(who, operation{o.op, args}, ids)
+			want, code = ref.do(who, operationKind{o.op, args}, ids)
 		} else if who.Kind != caller.Session && who.Scope+who.As != "" && !freeGrants[o.args["into"].(string)]["insert"] {
 			code = fault.Denied
 		}

@@ -12,14 +12,13 @@ import (
 	"runner.example/store"
 )
 
-// maxWrongs bounds how much of what is wrong Verify tells.
+// maxWrongs is the number of errors that Verify reports.
 const maxWrongs = 20
 
-// Verify checks, in one snapshot, that rows and indexes agree: that every row can
-// be read and leads to rows that are there, that every built index has its entry
-// for every row, that every entry leads to a row that has it, and that nothing
-// lies in the store that the catalog does not know. The error tells what is wrong
-// first.
+// Verify checks in one snapshot that rows and indexes agree: every row can be read and its
+// relations refer to existing rows, every built index has an entry for every row, every
+// entry belongs to a row, and the store has nothing that is not in the catalog. The error
+// has the first errors.
 func Verify(ctx context.Context, st *store.Store) error {
 	return st.View(ctx, func(tx *store.Tx) error {
 		c, err := readCatalog(tx)
@@ -74,7 +73,7 @@ func (v *verification) table(entry *catalogTable) error {
 			case missing && !slices.Contains(v.unbuilt, x.number):
 				v.wrong("row %s of %s has no entry in index %d", r.values[t.id].Text(), t.name, x.number)
 			case !missing && string(tail) != r.tail:
-				v.wrong("the entry of row %s of %s in index %d leads to another row", r.values[t.id].Text(), t.name, x.number)
+				v.wrong("the entry of row %s of %s in index %d refers to another row", r.values[t.id].Text(), t.name, x.number)
 			}
 		}
 		return len(v.wrongs) < maxWrongs, v.relations(entry, t, r)
@@ -90,7 +89,7 @@ func (v *verification) table(entry *catalogTable) error {
 	return nil
 }
 
-// relations checks that the row's relations lead to rows.
+// relations checks that the row's relations refer to rows.
 func (v *verification) relations(entry *catalogTable, t *table, r *row) error {
 	for i := range entry.Fields {
 		target := v.tables[strings.TrimPrefix(entry.Fields[i].Type, "-> ")]
@@ -102,7 +101,7 @@ func (v *verification) relations(entry *catalogTable, t *table, r *row) error {
 			return err
 		}
 		if !found {
-			v.wrong("%s of row %s of %s leads to no row", entry.Fields[i].Name, r.values[t.id].Text(), t.name)
+			v.wrong("%s of row %s of %s refers to a row that does not exist", entry.Fields[i].Name, r.values[t.id].Text(), t.name)
 		}
 	}
 	return nil
@@ -128,7 +127,7 @@ func (v *verification) leads(t, target *table, r *row, id schema.Value) (bool, e
 	return err == nil, err
 }
 
-// entries checks that every entry leads to a row whose entry it is.
+// entries checks that every entry belongs to a row.
 func (v *verification) entries(t *table, x *index) error {
 	for item, err := range v.tx.Scan(x.prefix, nil, false) {
 		if err != nil {
@@ -139,7 +138,7 @@ func (v *verification) entries(t *table, x *index) error {
 		case err != nil:
 			return err
 		case r == nil:
-			v.wrong("an entry of index %d of %s leads to no row", x.number, t.name)
+			v.wrong("an entry of index %d of %s refers to a row that does not exist", x.number, t.name)
 		case string(t.entryKey(nil, x, r.values)) != string(item.Key):
 			v.wrong("index %d of %s has an entry for row %s that is not the row's", x.number, t.name, r.values[t.id].Text())
 		}
@@ -150,7 +149,7 @@ func (v *verification) entries(t *table, x *index) error {
 	return nil
 }
 
-// strays looks for rows and entries of numbers that the catalog does not have.
+// strays looks for rows and entries whose numbers are not in the catalog.
 func (v *verification) strays(c *catalog) error {
 	dropped, err := numbersIn(v.tx, spaceDropped, func([]byte) bool { return true })
 	if err != nil {
@@ -169,7 +168,7 @@ func (v *verification) strays(c *catalog) error {
 	return v.straysIn(spaceEntries, indexes)
 }
 
-// straysIn jumps from number to number.
+// straysIn seeks from number to number.
 func (v *verification) straysIn(space string, known []uint32) error {
 	for from := []byte(nil); ; {
 		var number uint32
@@ -187,7 +186,7 @@ func (v *verification) straysIn(space string, known []uint32) error {
 			return nil
 		}
 		if !slices.Contains(known, number) {
-			v.wrong("%s%d is in the store, but the catalog does not know it", space, number)
+			v.wrong("%s%d is in the store, but not in the catalog", space, number)
 		}
 		if from = after(numbered(space, number)); from == nil {
 			return nil

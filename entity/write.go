@@ -13,19 +13,19 @@ import (
 	"runner.example/store"
 )
 
-// maxChanged is how many rows one update or delete may find.
+// maxChanged is the number of rows that one update or delete may change.
 const maxChanged = 1000
 
-// maxKeptBytes bounds the rows, as they are stored, that an update or a delete has
-// in memory until all of it is decided: those found and those that follow them.
+// maxKeptBytes limits the stored bytes of rows that an update or a delete keeps in memory
+// until all of it is checked.
 const maxKeptBytes = 32 << 20
 
-// room counts the bytes of rows that are kept, before they are.
-type room struct{ bytes int }
+// byteBudget counts the bytes of rows that are kept, before they are.
+type byteBudget struct{ bytes int }
 
-func (k *room) keep(r *row) error {
+func (k *byteBudget) keep(r *row) error {
 	if k.bytes += len(r.raw); k.bytes > maxKeptBytes {
-		return fault.New(fault.Limit, "the rows to change or delete are longer than %d MiB together: fewer at a time", maxKeptBytes>>20)
+		return fault.New(fault.Limit, "the rows to change or delete are longer than %d MiB together: change fewer at a time", maxKeptBytes>>20)
 	}
 	return nil
 }
@@ -37,13 +37,13 @@ type change struct {
 	delete bool
 }
 
-// changes are those of one operation, gathered until all of it is checked: then
-// they are done at once, or none is.
+// changes are those of one operation, collected until all of it is checked, and then
+// applied together.
 type changes struct {
 	list  []change
 	bytes int
-	// entries are the keys in unique indexes that the operation takes or gives
-	// up: the tail of the row that has it then, empty for none.
+	// entries are the keys in unique indexes that the operation adds or removes: the tail
+	// of the row that has it then, empty for none.
 	entries map[string]string
 }
 
@@ -64,14 +64,14 @@ func (c *changes) enter(key []byte, tail string) {
 	c.entries[string(key)] = tail
 }
 
-// apply does the changes.
+// apply applies the changes.
 func (a *Access) apply(c *changes) error {
 	if !a.Tx.Fits(len(c.list), c.bytes) {
 		return store.ErrTooLarge
 	}
 	for i := range c.list {
 		if err := a.spend(rowUnits + len(c.list[i].value)); err != nil {
-			return err // with some of it done, which is never committed
+			return err // some of it may be done; the transaction is never committed
 		}
 		var err error
 		if ch := &c.list[i]; ch.delete {
@@ -87,8 +87,8 @@ func (a *Access) apply(c *changes) error {
 	return nil
 }
 
-// put gathers the change of a row from old, nil for none, to its new values, nil
-// for none: the row itself and its entries.
+// put collects the change of a row from old, nil for none, to its new values, nil for none:
+// the row and its entries.
 func (c *changes) put(t *table, tail string, old, values []schema.Value) {
 	key := append(slices.Clone(t.prefix), tail...)
 	if values == nil {
@@ -116,10 +116,10 @@ func (c *changes) put(t *table, tail string, old, values []schema.Value) {
 	}
 }
 
-// claim checks that the new values of a row keep every unique index, given what
-// the operation has changed before, and notes what they take. What the old ones
-// had must have been given up before.
-func (o *operating) claim(c *changes, tail string, values []schema.Value) error {
+// claim checks that the new values of a row violate no unique index, given the earlier
+// changes of the operation, and records their entries. Those of the old values must have
+// been removed before.
+func (o *operation) claim(c *changes, tail string, values []schema.Value) error {
 	t := o.table
 	for _, x := range t.indexes {
 		key := t.entryKey(o.key[:0], x, values)
@@ -146,9 +146,8 @@ func (o *operating) claim(c *changes, tail string, values []schema.Value) error 
 	return nil
 }
 
-// named begins a message with the fields of an index, as far as the caller knows
-// them; of others nothing is said.
-func (o *operating) named(x *index) string {
+// named begins a message with the fields of an index that the caller may know.
+func (o *operation) named(x *index) string {
 	for _, c := range x.columns {
 		if c.slot != o.table.tenant && !o.knows(c.slot) {
 			return ""
@@ -157,8 +156,8 @@ func (o *operating) named(x *index) string {
 	return x.names(o.table) + ": "
 }
 
-// knows reports that the caller may name the field: read it, or write it.
-func (o *operating) knows(slot int) bool {
+// knows reports whether the caller may name the field: read it or write it.
+func (o *operation) knows(slot int) bool {
 	for _, r := range []*right{o.auth.read, o.auth.insert, o.auth.update} {
 		if r != nil && r.fields[slot] {
 			return true
@@ -167,7 +166,7 @@ func (o *operating) knows(slot int) bool {
 	return false
 }
 
-// giveUp notes that the row leaves its places in the unique indexes.
+// giveUp records that the row's entries leave the unique indexes.
 func (c *changes) giveUp(t *table, values []schema.Value) {
 	for _, x := range t.indexes {
 		if x.unique && !x.hasNull(values) {
@@ -176,7 +175,7 @@ func (c *changes) giveUp(t *table, values []schema.Value) {
 	}
 }
 
-// hasNull reports that the row is one that a unique index does not bind.
+// hasNull reports whether a unique index does not apply to the row.
 func (x *index) hasNull(values []schema.Value) bool {
 	return slices.ContainsFunc(x.columns, func(c indexColumn) bool { return values[c.slot].IsNull() })
 }
@@ -184,7 +183,7 @@ func (x *index) hasNull(values []schema.Value) bool {
 // ---- insert ----
 
 // insert adds rows.
-func (o *operating) insert(args *arguments) error {
+func (o *operation) insert(args *arguments) error {
 	inputs, err := args.inputs(o.auth)
 	if err != nil {
 		return err
@@ -224,8 +223,8 @@ func (o *operating) insert(args *arguments) error {
 	return nil
 }
 
-// admit checks one new row and gathers its changes.
-func (o *operating) admit(r *row, in *input, c *changes, fresh map[string]struct{}) error {
+// admit checks one new row and collects its changes.
+func (o *operation) admit(r *row, in *input, c *changes, fresh map[string]struct{}) error {
 	t := o.table
 	for _, rel := range t.relations {
 		if err := o.checkTarget(rel, r.values, in.given, fresh); err != nil {
@@ -264,16 +263,16 @@ func (o *operating) admit(r *row, in *input, c *changes, fresh map[string]struct
 	return nil
 }
 
-// isGiven reports that the caller gave the row's id.
-func (o *operating) isGiven(in *input) bool {
+// isGiven reports whether the caller gave the row's id.
+func (o *operation) isGiven(in *input) bool {
 	if o.table.entity == nil {
 		return in.id != ""
 	}
 	return in.given[o.table.id]
 }
 
-// newRow completes what the caller gave for a row: id, tenant, times, defaults.
-func (o *operating) newRow(in *input, at string) ([]schema.Value, error) {
+// newRow completes the given values of a row: id, tenant, times, defaults.
+func (o *operation) newRow(in *input, at string) ([]schema.Value, error) {
 	t := o.table
 	tenant, bound := o.bound(t, o.auth.anyTenant)
 	if t.entity == nil {
@@ -305,13 +304,13 @@ func (o *operating) newRow(in *input, at string) ([]schema.Value, error) {
 		case !f.Type.Optional && o.knows(f.Pos):
 			return nil, invalid("%s.%s: is required", at, f.Name)
 		case !f.Type.Optional:
-			return nil, invalid("%s: a field is required that the caller may not write", at)
+			return nil, invalid("%s: the caller may not write a required field", at)
 		}
 	}
 	return values, nil
 }
 
-// instant is the moment as a value of the field's type.
+// instant returns the time as a value of the field's type.
 func instant(f *schema.Field, now time.Time) schema.Value {
 	if f.Type.Kind == schema.Date {
 		return schema.Today(now)
@@ -320,7 +319,7 @@ func instant(f *schema.Field, now time.Time) schema.Value {
 }
 
 // newObject is newRow of untyped mode.
-func (o *operating) newObject(in *input, tenant string) ([]schema.Value, error) {
+func (o *operation) newObject(in *input, tenant string) ([]schema.Value, error) {
 	id := in.id
 	if id == "" {
 		var err error
@@ -331,10 +330,10 @@ func (o *operating) newObject(in *input, tenant string) ([]schema.Value, error) 
 	return []schema.Value{schema.TextValue(id), schema.TextValue(tenant), schema.JSONValue(string(in.object))}, nil
 }
 
-// checkTarget checks that a relation, if it was given, leads to a row of the same
-// tenant that the caller may read or has inserted in this transaction. What
-// leads nowhere and what the caller may not see are told alike.
-func (o *operating) checkTarget(rel relation, values []schema.Value, given fieldSet, fresh map[string]struct{}) error {
+// checkTarget checks that a given relation refers to a row of the same tenant that the
+// caller may read or has inserted in this transaction. A row that does not exist and one
+// that the caller may not read give the same answer.
+func (o *operation) checkTarget(rel relation, values []schema.Value, given fieldSet, fresh map[string]struct{}) error {
 	v := values[rel.slot]
 	if v.IsNull() || !given[rel.slot] {
 		return nil
@@ -346,7 +345,7 @@ func (o *operating) checkTarget(rel relation, values []schema.Value, given field
 	switch {
 	case o.table.tenant >= 0:
 		tenant = values[o.table.tenant].Text()
-	case target.tenant >= 0 && auth.anyTenant: // from a row of no tenant into any
+	case target.tenant >= 0 && auth.anyTenant: // from a row without a tenant into any
 		_, found, err := o.theOne(target, v.Text(), true, func(r *row) (bool, error) {
 			if _, here := o.inserted[string(o.rowKey(target, r.tail))]; here {
 				return true, nil
@@ -380,7 +379,7 @@ func (o *operating) checkTarget(rel relation, values []schema.Value, given field
 	return nil
 }
 
-// orElse is err, or the fault if there is none.
+// orElse returns err, or the fault if err is nil.
 func orElse(err error, other *fault.Fault) error {
 	if err != nil {
 		return err
@@ -388,7 +387,7 @@ func orElse(err error, other *fault.Fault) error {
 	return other
 }
 
-func (o *operating) answerInserted(rows []row, inputs []input) error {
+func (o *operation) answerInserted(rows []row, inputs []input) error {
 	w := o.rowsOf()
 	for i := range rows {
 		if err := o.spend(rowUnits); err != nil {
@@ -407,14 +406,14 @@ func (o *operating) answerInserted(rows []row, inputs []input) error {
 	return nil
 }
 
-func (o *operating) appendInserted(values []schema.Value, in *input) error {
+func (o *operation) appendInserted(values []schema.Value, in *input) error {
 	t := o.table
 	if t.entity != nil {
 		positions, err := o.auth.returned(values, in.given)
 		o.out.JSON = t.appendFields(o.out.JSON, values, positions)
 		return err
 	}
-	// The caller wrote all of it but the id.
+	// The caller wrote all of it except the id.
 	var only []string
 	if read := o.auth.read; read != nil && read.only != nil {
 		only = append([]string{"id"}, o.auth.insert.only...)
@@ -435,7 +434,7 @@ type changed struct {
 }
 
 // update changes the rows that the query finds.
-func (o *operating) update(args *arguments) error {
+func (o *operation) update(args *arguments) error {
 	in, err := args.changes(o.auth)
 	if err != nil {
 		return err
@@ -466,12 +465,12 @@ func (o *operating) update(args *arguments) error {
 	return o.apply(c)
 }
 
-// findToUpdate returns the rows to change, by id, with their new values, each
-// checked but for unique indexes.
-func (o *operating) findToUpdate(in *input) ([]changed, error) {
+// findToUpdate returns the rows to change, by id, with their new values, checked except for
+// unique indexes.
+func (o *operation) findToUpdate(in *input) ([]changed, error) {
 	var found []changed
 	var firstMakes bool
-	var kept room
+	var kept byteBudget
 	err := o.find(func(r *row) (bool, error) {
 		values, err := o.updated(r.values, in)
 		if err != nil {
@@ -513,7 +512,7 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 			return nil, err
 		}
 		finds, makes := true, firstMakes
-		if len(found) > 1 { // those before it may have changed what its rules see
+		if len(found) > 1 { // earlier changes may have changed what its rules see
 			if finds, makes, err = o.mayUpdate(f.old, f.new); err != nil {
 				return nil, err
 			}
@@ -527,7 +526,7 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 			}
 		}
 		if !makes {
-			return nil, fault.New(fault.Denied, "the caller may not change this %s so", o.table.name)
+			return nil, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.name)
 		}
 		o.ahead.decide(f.tail, f.new)
 		rest = append(rest, f)
@@ -535,22 +534,22 @@ func (o *operating) findToUpdate(in *input) ([]changed, error) {
 	return rest, nil
 }
 
-// mayUpdate asks the authority about a row as it is and as it would become.
-func (o *operating) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
+// mayUpdate checks the authority over a row before and after the change.
+func (o *operation) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
 	if o.table.entity == nil {
 		return o.auth.mayUpdateFree(o.table.object(old), o.table.object(new))
 	}
 	return o.auth.mayUpdate(old, new)
 }
 
-func (o *operating) tooMany() error {
+func (o *operation) tooMany() error {
 	return fault.New(fault.Limit, "where: more than %d rows: change fewer at a time", maxChanged)
 }
 
-// find walks over the rows that an update or a delete may be about.
-func (o *operating) find(visit func(*row) (bool, error)) error {
+// find scans the rows that an update or a delete may affect.
+func (o *operation) find(visit func(*row) (bool, error)) error {
 	looked := 0
-	return o.walk(o.table, o.plan(o.table, o.wanted(false)), func(r *row) (bool, error) {
+	return o.walk(o.table, o.plan(o.table, o.planInput(false)), func(r *row) (bool, error) {
 		if looked++; o.table.entity == nil && looked > maxFreeRows {
 			return false, o.tooManyFree()
 		}
@@ -558,8 +557,8 @@ func (o *operating) find(visit func(*row) (bool, error)) error {
 	})
 }
 
-// updated are the values of a row after the update.
-func (o *operating) updated(old []schema.Value, in *input) ([]schema.Value, error) {
+// updated returns the values of a row after the update.
+func (o *operation) updated(old []schema.Value, in *input) ([]schema.Value, error) {
 	t := o.table
 	values := slices.Clone(old)
 	if t.entity == nil {
@@ -578,8 +577,8 @@ func (o *operating) updated(old []schema.Value, in *input) ([]schema.Value, erro
 	return values, nil
 }
 
-// mergeObjects gives the members of a compact JSON object, those that are set in
-// their place or behind them.
+// mergeObjects returns the members of a compact JSON object with the set ones, in their
+// place or at the end.
 func mergeObjects(old []byte, set *input) (string, error) {
 	merged, n := []byte{'{'}, 0
 	put := func(name string, raw []byte) {
@@ -609,16 +608,15 @@ func mergeObjects(old []byte, set *input) (string, error) {
 	return string(append(merged, '}')), nil
 }
 
-// What an untyped row may be, which grows with every update that names a new
-// member.
+// Limits of an untyped row, which grows with every update that adds a member.
 const (
 	maxFreeBytes   = 1 << 20
 	maxFreeMembers = 1000 // without the id
 )
 
-// answerUpdated answers how many rows there were and, to one who may read, those
-// that it may still read.
-func (o *operating) answerUpdated(rows []changed) error {
+// answerUpdated answers the number of rows and, if the caller may read, those that it may
+// still read.
+func (o *operation) answerUpdated(rows []changed) error {
 	o.answerCount(len(rows))
 	if o.auth.read == nil {
 		o.out.JSON = append(o.out.JSON, '}')
@@ -646,6 +644,6 @@ func (o *operating) answerUpdated(rows []changed) error {
 	return nil
 }
 
-func (o *operating) answerCount(n int) {
+func (o *operation) answerCount(n int) {
 	o.out.JSON = strconv.AppendInt(append(o.out.JSON, `{"count":`...), int64(n), 10)
 }
