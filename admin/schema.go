@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
@@ -29,7 +29,7 @@ func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request
 	if s == nil || len(request.Sources) == 0 {
 		return nil, fault.New(fault.Invalid, "the schema has mistakes: see runner check")
 	}
-	list, err := entity.Compare(ctx, l.Store, s)
+	list, err := catalog.Compare(ctx, l.Store, s)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/runtime"
 )
@@ -48,7 +48,7 @@ func (latest *Content) Explain(err error) error {
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
 		return &console.Problems{What: "the modules do not match the schema: " + console.Counted(unbound.List), Sources: latest.Sources, List: unbound.List}
 	}
-	if change, ok := errors.AsType[*entity.ChangeError](err); ok {
+	if change, ok := errors.AsType[*catalog.ChangeError](err); ok {
 		return &console.Problems{What: "existing rows violate the schema: " + console.Counted(change.List), Sources: latest.Sources, List: change.List}
 	}
 	return err

@@ -7,7 +7,10 @@ import (
 	"io"
 	"iter"
 	"strings"
-	"unsafe"
+
+	"runner.example/entity/catalog"
+	"runner.example/entity/layout"
+	"runner.example/entity/query"
 
 	"github.com/oklog/ulid/v2"
 
@@ -84,47 +87,47 @@ func (a *Access) Touched() int { return a.touched }
 // is undefined.
 func (a *Access) Do(op string, args []byte, out *Result) error {
 	out.JSON, out.Rows, out.Row = out.JSON[:0], [2]int{}, [2]int{}
-	kind, ok := operationOf(op)
+	kind, ok := query.OperationOf(op)
 	if !ok {
-		return invalid("unknown operation %q", op)
+		return query.Invalidf("unknown operation %q", op)
 	}
-	if err := a.spend(argumentUnits * len(args)); err != nil {
+	if err := a.spend(query.ArgumentUnits * len(args)); err != nil {
 		return err
 	}
-	read, err := readArguments(kind, args)
+	read, err := query.ReadArguments(kind, args)
 	if err != nil {
 		return err
 	}
-	t := a.Model.tableNamed(read.entity)
+	t := a.Model.tableNamed(read.Entity)
 	if t == nil {
-		return read.unknownEntity(a.Model.names)
+		return read.UnknownEntity(a.Model.names)
 	}
 	if err := a.check(); err != nil {
 		return err
 	}
 	a.ahead = ahead{table: t}
-	auth := t.rights.authority(a.scene())
-	auth.work = a.Work
+	auth := t.rights.For(a.scene())
+	auth.Work = a.Work
 	if a.Import && a.Caller.Kind == caller.System {
-		auth.allowance = t.rights.importing
+		auth.AllowImport()
 	}
 	o := operation{Access: a, table: t, auth: &auth, out: out}
-	if kind == opInsert {
+	if kind == query.OpInsert {
 		return o.insert(&read)
 	}
-	q, err := read.query(&auth, a.Model.cursors)
+	q, err := read.Query(&auth, a.Model.cursors)
 	if err != nil {
 		return err
 	}
 	o.query = q
 	switch kind {
-	case opGet:
+	case query.OpGet:
 		return o.get()
-	case opCount:
+	case query.OpCount:
 		return o.count()
-	case opUpdate:
+	case query.OpUpdate:
 		return o.update(&read)
-	case opDelete:
+	case query.OpDelete:
 		return o.delete()
 	default:
 		return o.list()
@@ -135,8 +138,8 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 type operation struct {
 	*Access
 	table *table
-	auth  *authority
-	query *query // nil in an insert
+	auth  *query.Authority
+	query *query.Query // nil in an insert
 	out   *Result
 }
 
@@ -151,7 +154,7 @@ func (a *Access) check() error {
 	if a.checked {
 		return nil
 	}
-	generation, err := readNumber(a.Tx, keyGeneration)
+	generation, err := catalog.ReadGeneration(a.Tx)
 	if err != nil {
 		return storeFault(err)
 	}
@@ -179,33 +182,26 @@ func (a *Access) touch() error {
 	return a.alive()
 }
 
-// Costs in units of a cost.Meter.
-const (
-	rowUnits      = 1000 // finding or writing a row
-	rowByteUnits  = 2    // reading and answering a byte of a row
-	argumentUnits = 8    // reading a byte of arguments
-)
+// rowByteUnits is the cost of reading and answering a byte of a row, in units of a
+// cost.Meter.
+const rowByteUnits = 2
 
 // alive fails when the operation's time is over. It counts the work for one row.
 func (a *Access) alive() error {
 	if a.Context != nil {
 		if err := a.Context.Err(); err != nil {
-			return timeOver(err)
+			return query.TimeOver(err)
 		}
 	}
-	return a.spend(rowUnits)
+	return a.spend(query.RowUnits)
 }
 
 // spend counts work.
 func (a *Access) spend(units int) error {
 	if err := a.Work.Spend(units); err != nil {
-		return timeOver(err)
+		return query.TimeOver(err)
 	}
 	return nil
-}
-
-func timeOver(err error) error {
-	return fault.Wrap(err, fault.Deadline, "the time of the request is over")
 }
 
 // storeFault converts an error of the store to a fault; a fault is returned unchanged.
@@ -231,86 +227,48 @@ func (a *Access) newID() (string, error) {
 
 // ---- rows ----
 
-// row is one row in memory. During a scan all of it is borrowed.
-type row struct {
-	tail   string
-	raw    string         // as stored
-	values []schema.Value // by slot
-}
-
-// own copies a borrowed row.
-func (r *row) own(t *table) (row, error) {
-	kept := row{strings.Clone(r.tail), strings.Clone(r.raw), make([]schema.Value, len(r.values))}
-	if err := kept.decode(t); err != nil {
-		return kept, err
-	}
-	return kept, nil
-}
-
 // decode decodes the values of a row that was found.
-func (a *Access) decode(t *table, r *row) error {
-	if err := a.spend(rowByteUnits * len(r.raw)); err != nil {
+func (a *Access) decode(t *table, r *layout.Row) error {
+	if err := a.spend(rowByteUnits * len(r.Raw)); err != nil {
 		return err
 	}
-	return r.decode(t)
+	return t.DecodeRow(r)
 }
-
-// decode decodes the values.
-func (r *row) decode(t *table) error {
-	if err := t.decode(r.values, r.raw); err != nil {
-		return storeFault(err)
-	}
-	if err := t.readTail(r.values, r.tail); err != nil {
-		return storeFault(err)
-	}
-	return nil
-}
-
-// object returns, in untyped mode, the row as conditions and rules see it.
-func (t *table) object(values []schema.Value) freeRow {
-	return freeRow{id: values[freeID].Text(), object: borrowBytes(values[freeObject].Text())}
-}
-
-// borrow returns bytes as a string, which is valid until they change.
-func borrow(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// borrowBytes returns a string as bytes, which must not be changed.
-func borrowBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // rowKey returns the key of a row, valid until the next call.
 func (a *Access) rowKey(t *table, tail string) []byte {
-	a.key = append(append(a.key[:0], t.prefix...), tail...)
+	a.key = append(append(a.key[:0], t.Prefix...), tail...)
 	return a.key
 }
 
 // read returns the row with that tail, false when there is none. It counts as touched
 // either way. The caller owns the row.
-func (a *Access) read(t *table, tail string) (row, bool, error) {
-	r := row{tail: tail, values: make([]schema.Value, len(t.slots))}
+func (a *Access) read(t *table, tail string) (layout.Row, bool, error) {
+	r := layout.Row{Tail: tail, Values: make([]schema.Value, len(t.Slots))}
 	found, err := a.readInto(t, &r)
 	return r, found, err
 }
 
 // readInto reads the row of r.tail.
-func (a *Access) readInto(t *table, r *row) (bool, error) {
+func (a *Access) readInto(t *table, r *layout.Row) (bool, error) {
 	if err := a.touch(); err != nil {
 		return false, err
 	}
-	raw, err := a.Tx.Get(a.rowKey(t, r.tail))
+	raw, err := a.Tx.Get(a.rowKey(t, r.Tail))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return false, nil
 	case err != nil:
 		return false, storeFault(err)
 	}
-	r.raw = borrow(raw) // owned by this function
+	r.Raw = layout.BorrowString(raw) // owned by this function
 	return true, a.decode(t, r)
 }
 
 // bound returns the tenant that the caller is bound to in a table; false when rows of any
 // tenant can be reached, or the table has no tenants.
 func (a *Access) bound(t *table, anyTenant bool) (string, bool) {
-	return a.Caller.Tenant, t.tenant >= 0 && !anyTenant
+	return a.Caller.Tenant, t.Tenant >= 0 && !anyTenant
 }
 
 // tails yields the tails of the rows that may have that id and that the caller may reach:
@@ -318,11 +276,11 @@ func (a *Access) bound(t *table, anyTenant bool) (string, bool) {
 // row with such a tail may not exist.
 func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if tenant, bound := a.bound(t, anyTenant); bound || t.tenant < 0 {
-			yield(string(t.tail(nil, tenant, id)), nil)
+		if tenant, bound := a.bound(t, anyTenant); bound || t.Tenant < 0 {
+			yield(string(t.Tail(nil, tenant, id)), nil)
 			return
 		}
-		prefix := appendEntry(append([]byte{}, t.locator.prefix...), schema.TextValue(id), false)
+		prefix := layout.AppendEntry(append([]byte{}, t.Locator.Prefix...), schema.TextValue(id), false)
 		none := true
 		for item, err := range a.Tx.Scan(prefix, nil, false) {
 			if err != nil {
@@ -345,7 +303,7 @@ func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, er
 // theOne reads the row with that id that passes, false when there is none. Ids from an
 // identity provider may be equal in several tenants: when more than one of these passes,
 // the result is a conflict.
-func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*row) (bool, error)) (one row, found bool, err error) {
+func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*layout.Row) (bool, error)) (one layout.Row, found bool, err error) {
 	for tail, err := range a.tails(t, id, anyTenant) {
 		if err != nil {
 			return one, false, err
@@ -368,18 +326,18 @@ func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*row) (
 }
 
 func severalTenants(t *table) error {
-	return fault.New(fault.Conflict, "several tenants have a %s with this id, and the tenant is not given", t.name)
+	return fault.New(fault.Conflict, "several tenants have a %s with this id, and the tenant is not given", t.Name)
 }
 
 // take returns a buffer for a row's values; give returns it.
 func (a *Access) take(t *table) []schema.Value {
 	for i := len(a.free) - 1; i >= 0; i-- {
-		if free := a.free[i]; cap(free) >= len(t.slots) {
+		if free := a.free[i]; cap(free) >= len(t.Slots) {
 			a.free = append(a.free[:i], a.free[i+1:]...)
-			return free[:len(t.slots)]
+			return free[:len(t.Slots)]
 		}
 	}
-	return make([]schema.Value, len(t.slots))
+	return make([]schema.Value, len(t.Slots))
 }
 
 func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
@@ -420,7 +378,7 @@ func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, wan
 		return schema.Value{}, err
 	}
 	if exists {
-		h.values = found.values
+		h.values = found.Values
 	}
 	if len(a.hops) == maxHops {
 		a.hops = a.hops[:copy(a.hops, a.hops[1:])]
@@ -435,10 +393,10 @@ func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, wan
 func (a *Access) tailOfHop(t *table, from []schema.Value, relation *schema.Field, id string) ([]byte, error) {
 	tenant, owner := a.Caller.Tenant, a.Model.owners[relation]
 	switch {
-	case t.tenant < 0:
-	case owner.tenant >= 0:
-		tenant = from[owner.tenant].Text()
-	case t.rights.of(a.Caller).anyTenant:
+	case t.Tenant < 0:
+	case owner.Tenant >= 0:
+		tenant = from[owner.Tenant].Text()
+	case t.rights.AnyTenantFor(a.Caller):
 		a.tail = a.tail[:0]
 		for tail, err := range a.tails(t, id, true) {
 			if err != nil {
@@ -451,7 +409,7 @@ func (a *Access) tailOfHop(t *table, from []schema.Value, relation *schema.Field
 		}
 		return a.tail, nil
 	}
-	a.tail = t.tail(a.tail[:0], tenant, id)
+	a.tail = t.Tail(a.tail[:0], tenant, id)
 	return a.tail, nil
 }
 
@@ -467,7 +425,7 @@ func (h *hop) value(want *schema.Field) schema.Value {
 func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 	t := a.Model.tableNamed(x.Entity.Name)
 	inner := outer.InExists()
-	anyTenant := t.rights.of(a.Caller).anyTenant
+	anyTenant := t.rights.AnyTenantFor(a.Caller)
 	if tenant, bound := a.bound(t, anyTenant); bound && tenant == "" {
 		return false, nil
 	}
@@ -486,11 +444,11 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 		found = truth == schema.True
 		return !found, err
 	}
-	err := a.walk(t, a.plan(t, &w), func(r *row) (bool, error) {
-		if _, decided := a.ahead.of(t, r.tail); decided {
+	err := a.walk(t, a.plan(t, &w), func(r *layout.Row) (bool, error) {
+		if _, decided := a.ahead.of(t, r.Tail); decided {
 			return true, nil
 		}
-		return look(r.values)
+		return look(r.Values)
 	})
 	if err != nil || found || t != a.ahead.table {
 		return found, err
@@ -498,7 +456,7 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 	tenant, bound := a.bound(t, anyTenant)
 	for _, tail := range a.ahead.order {
 		values := a.ahead.rows[tail]
-		if values == nil || bound && values[t.tenant].Text() != tenant {
+		if values == nil || bound && values[t.Tenant].Text() != tenant {
 			continue
 		}
 		if err := a.touch(); err != nil {

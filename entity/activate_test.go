@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema/compiler"
@@ -36,7 +37,7 @@ entity Item {
 func (h *house) refusals(text string) diag.List {
 	h.t.Helper()
 	err := h.activate(text)
-	var refused *entity.ChangeError
+	var refused *catalog.ChangeError
 	if err != nil && !errors.As(err, &refused) {
 		h.t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestWhatTheRowsDoNotFitIsRefused(t *testing.T) {
 			if s == nil {
 				t.Fatal(list)
 			}
-			asked, err := entity.Compare(context.Background(), h.store, s)
+			asked, err := catalog.Compare(context.Background(), h.store, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,8 +231,8 @@ func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
 	}
 	id := h.insert(clerk, "Item", `{"name":"n","size":8}`) // and goes into the index at once
 	h.verify()
-	var steps []entity.Progress
-	if err := h.model.BuildIndexes(context.Background(), func(p entity.Progress) { steps = append(steps, p) }); err != nil {
+	var steps []catalog.Progress
+	if err := h.model.BuildIndexes(context.Background(), func(p catalog.Progress) { steps = append(steps, p) }); err != nil {
 		t.Fatal(err)
 	}
 	last := steps[len(steps)-1]
@@ -264,14 +265,14 @@ func TestABuildThatWasStoppedGoesOnWhereItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := h.model.BuildIndexes(ctx, func(entity.Progress) { cancel() }); err == nil {
+	if err := h.model.BuildIndexes(ctx, func(catalog.Progress) { cancel() }); err == nil {
 		t.Fatal("the build was not stopped")
 	}
 	if err := h.activate(text); err != nil { // as after a restart
 		t.Fatal(err)
 	}
 	entered := 0
-	if err := h.model.BuildIndexes(context.Background(), func(p entity.Progress) { entered = p.Rows }); err != nil {
+	if err := h.model.BuildIndexes(context.Background(), func(p catalog.Progress) { entered = p.Rows }); err != nil {
 		t.Fatal(err)
 	}
 	if entered != 1500 {

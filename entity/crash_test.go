@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
 	"runner.example/store"
@@ -153,7 +154,7 @@ func crashAtStep(dir string) {
 		if err != nil {
 			panic(err)
 		}
-		if err := m.BuildIndexes(context.Background(), func(entity.Progress) {}); err != nil {
+		if err := m.BuildIndexes(context.Background(), func(catalog.Progress) {}); err != nil {
 			panic(err)
 		}
 		return m

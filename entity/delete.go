@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/entity/layout"
+	"runner.example/entity/query"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -15,12 +17,12 @@ const maxFollowing = 10_000
 // delete deletes the rows that the query finds, and applies @onDelete to the rows that
 // refer to them.
 func (o *operation) delete() error {
-	var found []row
+	var found []layout.Row
 	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
-	err := o.find(func(r *row) (bool, error) {
-		may, err := o.mayDelete(r.values)
+	err := o.find(func(r *layout.Row) (bool, error) {
+		may, err := o.mayDelete(r.Values)
 		if err == nil && may {
-			may, err = o.matches(o.asked(r.values))
+			may, err = o.matches(o.asked(r.Values))
 		}
 		if err != nil || !may {
 			return err == nil, err
@@ -31,15 +33,15 @@ func (o *operation) delete() error {
 		if err := d.keep(r); err != nil {
 			return false, err
 		}
-		kept, err := r.own(o.table)
+		kept, err := o.table.CloneRow(r)
 		found = append(found, kept)
 		return true, err
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(found, func(a, b row) int {
-		return strings.Compare(a.values[o.table.id].Text(), b.values[o.table.id].Text())
+	slices.SortFunc(found, func(a, b layout.Row) int {
+		return strings.Compare(a.Values[o.table.ID].Text(), b.Values[o.table.ID].Text())
 	})
 	count := 0
 	for _, r := range found {
@@ -47,14 +49,14 @@ func (o *operation) delete() error {
 			return err
 		}
 		if count > 0 { // earlier deletions may have changed what its rules see
-			if may, err := o.mayDelete(r.values); err != nil {
+			if may, err := o.mayDelete(r.Values); err != nil {
 				return err
 			} else if !may {
 				continue
 			}
 		}
 		count++
-		o.ahead.decide(r.tail, nil)
+		o.ahead.decide(r.Tail, nil)
 		d.remove(o.table, r)
 	}
 	if err := d.follow(); err != nil {
@@ -77,10 +79,10 @@ func (o *operation) delete() error {
 
 // mayDelete checks the authority over a row.
 func (o *operation) mayDelete(values []schema.Value) (bool, error) {
-	if o.table.entity == nil {
-		return o.auth.mayDeleteFree(o.table.object(values))
+	if o.table.Entity == nil {
+		return o.auth.MayDeleteUntyped(o.table.object(values))
 	}
-	return o.auth.mayDelete(values)
+	return o.auth.MayDelete(values)
 }
 
 // deletion is what one delete does to the rows of all tables.
@@ -98,17 +100,17 @@ type deletion struct {
 
 type removal struct {
 	table *table
-	row
+	layout.Row
 }
 
 type clearing struct {
 	table *table
-	row
+	layout.Row
 	values []schema.Value // in their new form
 }
 
-func (d *deletion) remove(t *table, r row) {
-	key := string(d.rowKey(t, r.tail))
+func (d *deletion) remove(t *table, r layout.Row) {
+	key := string(d.rowKey(t, r.Tail))
 	if !d.gone[key] {
 		d.gone[key] = true
 		d.removed = append(d.removed, removal{t, r})
@@ -143,9 +145,9 @@ func (d *deletion) follow() error {
 
 // leading is the plan of the rows that refer to one.
 func (from *referrer) leading(to *removal) plan {
-	prefix := appendEntry(append([]byte{}, from.index.prefix...), to.values[to.table.id], false)
-	if to.table.tenant >= 0 && from.index.tenantColumn > 0 {
-		prefix = appendEntry(prefix, to.values[to.table.tenant], false)
+	prefix := layout.AppendEntry(append([]byte{}, from.index.Prefix...), to.Values[to.table.ID], false)
+	if to.table.Tenant >= 0 && from.index.TenantColumn > 0 {
+		prefix = layout.AppendEntry(prefix, to.Values[to.table.Tenant], false)
 	}
 	return plan{index: from.index, ranges: []keyRange{{prefix: prefix, lo: prefix}}}
 }
@@ -153,8 +155,8 @@ func (from *referrer) leading(to *removal) plan {
 // takeAlong deletes the rows that refer to one, or clears their relation.
 func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 	t := from.table
-	return d.walk(t, from.leading(gone), func(r *row) (bool, error) {
-		key := string(d.rowKey(t, r.tail))
+	return d.walk(t, from.leading(gone), func(r *layout.Row) (bool, error) {
+		key := string(d.rowKey(t, r.Tail))
 		if d.gone[key] {
 			return true, nil
 		}
@@ -168,7 +170,7 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 		if err := d.keep(r); err != nil {
 			return false, err
 		}
-		kept, err := r.own(t)
+		kept, err := t.CloneRow(r)
 		if err != nil {
 			return false, err
 		}
@@ -176,7 +178,7 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 			d.remove(t, kept)
 			return true, nil
 		}
-		have := &clearing{table: t, row: kept, values: append([]schema.Value{}, kept.values...)}
+		have := &clearing{table: t, Row: kept, values: append([]schema.Value{}, kept.Values...)}
 		d.cleared[key] = have
 		d.order = append(d.order, key)
 		have.values[from.slot] = schema.Value{}
@@ -187,33 +189,33 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 // checkGone refuses the delete when a row that stays refers to a deleted one.
 func (d *deletion) checkGone(gone *removal, from *referrer) error {
 	stays := false
-	err := d.walk(from.table, from.leading(gone), func(r *row) (bool, error) {
-		stays = !d.gone[string(d.rowKey(from.table, r.tail))]
+	err := d.walk(from.table, from.leading(gone), func(r *layout.Row) (bool, error) {
+		stays = !d.gone[string(d.rowKey(from.table, r.Tail))]
 		return !stays, nil
 	})
 	if err != nil || !stays {
 		return err
 	}
 	return fault.New(fault.Conflict, "%s.%s still refers to this %s: delete those rows first",
-		from.table.name, from.table.slots[from.slot].field.Name, gone.table.name)
+		from.table.Name, from.table.Slots[from.slot].Field.Name, gone.table.Name)
 }
 
 // changes collects the changes of all rows.
 func (d *deletion) changes() (*changes, error) {
 	c := &changes{}
 	for i := range d.removed {
-		if err := d.spend(rowUnits); err != nil {
+		if err := d.spend(query.RowUnits); err != nil {
 			return nil, err
 		}
 		r := &d.removed[i]
-		c.put(r.table, r.tail, r.row.values, nil)
+		c.put(r.table, r.Tail, r.Row.Values, nil)
 	}
 	for _, key := range d.order {
-		if err := d.spend(rowUnits); err != nil {
+		if err := d.spend(query.RowUnits); err != nil {
 			return nil, err
 		}
 		if r := d.cleared[key]; !d.gone[key] {
-			c.put(r.table, r.tail, r.row.values, r.values)
+			c.put(r.table, r.Tail, r.Row.Values, r.values)
 		}
 	}
 	return c, nil

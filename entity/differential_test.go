@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -64,7 +65,7 @@ func (r *rig) activate(text string) {
 	if r.model, err = entity.Activate(context.Background(), r.store, s, sources, entity.Options{CursorKey: [32]byte{1, 2, 3}}); err != nil {
 		r.Fatalf("%v in\n%s", err, text)
 	}
-	if err := r.model.BuildIndexes(context.Background(), func(entity.Progress) {}); err != nil {
+	if err := r.model.BuildIndexes(context.Background(), func(catalog.Progress) {}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -72,7 +73,7 @@ func (r *rig) activate(text string) {
 // close checks the store and closes it.
 func (r *rig) close() {
 	r.Helper()
-	if err := entity.Verify(context.Background(), r.store); err != nil {
+	if err := catalog.Verify(context.Background(), r.store); err != nil {
 		r.Error(err)
 	}
 	if err := r.store.Close(); err != nil {

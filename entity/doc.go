@@ -1,38 +1,39 @@
-// Package entity keeps rows that obey the schema and lets a caller touch exactly
-// those that the schema lets it touch.
+// Package entity runs operations on rows, and gives a caller exactly the rows and fields that
+// the schema grants it.
 //
 // # The path of an operation
 //
-//	Access.Do(op, JSON) ─► arguments   closed shape, every name and value checked
-//	   │ authority                     what this caller may do with this entity
-//	   │ plan                          the index for where + order, a range of its keys
-//	   │ walk                          rows of that range: counted, decoded
-//	   │ authority, then where         row by row
+//	Access.Do(op, JSON) ─► query.ReadArguments   closed shape, every name and value checked
+//	   │ query.Authority                         what this caller may do with this entity
+//	   │ plan                                    the index for where + order, a range of its keys
+//	   │ walk                                    rows of that range: counted, decoded
+//	   │ authority, then where                   row by row
 //	   ▼
-//	read: rows written as JSON, up to the limit     write: checked whole, then buffered
+//	read: rows written as JSON, up to the limit     write: checked completely, then buffered
 //
-// # What always holds
+// Three packages below it do the parts: layout (the bytes in the store), catalog (activation
+// of schemas, index builds), query (arguments and authority).
 //
-//   - Every operation passes through one authority; what it may not see is, for
-//     it, not there: not found, not counted, not in the way of a filter. Keys of
-//     rows and entries begin with the tenant, so that nothing done for one tenant
-//     depends on the rows of another.
-//   - A row and its index entries change together, and only in the transaction of
-//     the caller. An operation that fails has changed nothing.
-//   - A transaction reads the generation of the catalog. When the schema has
-//     changed since the model was made, it fails with ErrOutdated and nothing was
-//     done.
-//   - Rows written before a field was added have, of that field, the value that
-//     the catalog recorded when it was added.
+// # Invariants
+//
+//   - Every operation passes through one authority. A row that the caller may not see is not
+//     found, not counted, and does not affect a filter. Keys of rows and entries begin with
+//     the tenant, so operations for one tenant do not depend on the rows of another.
+//   - A row and its index entries change together, and only in the caller's transaction. An
+//     operation that fails has changed nothing.
+//   - A transaction reads the generation of the catalog. When the schema has changed since
+//     the model was created, it fails with ErrOutdated, and nothing was done.
+//   - Rows written before a field was added have, for that field, the value that the catalog
+//     recorded when it was added.
 //
 // # What never happens here
 //
-// No network, no clock but the transaction's, no commit: a transaction belongs to
-// whoever called. What is touched is bounded before it is done.
+// No network, no clock but the transaction's, no commit: the caller owns the transaction.
+// Limits are checked before rows are touched.
 //
 // # Goroutines and bytes
 //
-// A Model is immutable (but for indexes that become built) and for any number of
-// goroutines; an Access is for one, within one transaction. Arguments are read
-// during Do and not kept; a Result's JSON belongs to the caller.
+// A Model is immutable except for indexes that become built, and safe for concurrent use. An
+// Access is for one goroutine, within one transaction. Arguments are read during Do and not
+// kept; the caller owns a Result's JSON.
 package entity

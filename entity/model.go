@@ -1,19 +1,22 @@
 package entity
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync/atomic"
 
-	"runner.example/internal/fault"
+	"runner.example/entity/catalog"
+	"runner.example/entity/layout"
+	"runner.example/entity/query"
+	"runner.example/internal/diag"
 	"runner.example/schema"
 	"runner.example/store"
 )
 
 // ErrOutdated means that another schema than the model's is active in the store. Nothing
 // was done; the request belongs to the active release.
-var ErrOutdated error = fault.New(fault.Unavailable, "the schema has changed meanwhile; try again")
+var ErrOutdated = catalog.ErrOutdated
 
 // Options configure a model. The zero value is enough for tests.
 type Options struct {
@@ -33,52 +36,35 @@ type Model struct {
 	tables     map[string]*table
 	names      []string                 // of the tables, in the order of the schema
 	owners     map[*schema.Field]*table // of relations
-	cursors    *sealer
+	cursors    *query.CursorSealer
 }
 
-// table is one entity and the layout of its rows.
+// table is one entity: the layout of its rows, and what the schema says about them.
 type table struct {
-	name   string
-	entity *schema.Entity // nil in untyped mode
-	rights *rights
-	number uint32
-	prefix []byte // of the rows' keys
-
-	// slots are the values of a row in memory: of a declared entity those of Field.Pos, of
-	// an untyped one id, tenant and the JSON object.
-	slots []slot
-	// stored are the slots of a stored row, in the order of their numbers.
-	stored []int
-	// byNumber is the slot of a number, -1 for none.
-	byNumber []int
-	id       int // slot
-	tenant   int // slot; -1 without
-
-	indexes []*index
-	// locator finds rows by id in all tenants; nil without tenants.
-	locator *index
+	*layout.Table
+	rights *query.Rights
+	labels []string // by slot: `"name":`; nil in untyped mode
 	// referrers are the relations that refer to this table.
 	referrers []referrer
 	// relations are the slots that refer to rows, except the tenant.
 	relations []relation
 }
 
-// slot is one value of a row in memory.
-type slot struct {
-	number uint32 // of the field; 0: not stored
-	// missing is the value in rows that were written before the field was added.
-	missing schema.Value
-	field   *schema.Field // nil in untyped mode
-	label   string        // `"name":`
+// newTable returns a table without rights and relations.
+func newTable(rows *layout.Table) *table {
+	t := &table{Table: rows}
+	if t.Entity != nil {
+		for _, s := range t.Slots {
+			t.labels = append(t.labels, string(query.AppendText(nil, s.Field.Name))+":")
+		}
+	}
+	return t
 }
 
-// The slots of an untyped row.
-const (
-	freeID = iota
-	freeTenant
-	freeObject
-	freeSlots
-)
+// object returns, in untyped mode, the row as conditions and rules see it.
+func (t *table) object(values []schema.Value) query.UntypedRow {
+	return query.UntypedRow{ID: values[layout.UntypedID].Text(), Object: layout.BorrowBytes(values[layout.UntypedObject].Text())}
+}
 
 // relation is a slot that refers to a row of a table.
 type relation struct {
@@ -90,44 +76,110 @@ type relation struct {
 type referrer struct {
 	table    *table
 	slot     int
-	index    *index
+	index    *layout.Index
 	onDelete schema.OnDelete
 }
 
-// index is one order of a table's rows.
-type index struct {
-	number  uint32
-	prefix  []byte // of its entries' keys
-	columns []indexColumn
-	unique  bool
-	// builtAt is the commit from which on every row has its entry, plus one: a snapshot
-	// before it must not read the index. 0: writes maintain it, and it is not read.
-	builtAt atomic.Uint64
-	// tenantColumn is the position of the tenant among the columns, -1 when the entries end
-	// with it or the table has none.
-	tenantColumn int
-}
-
-type indexColumn struct {
-	slot int
-	desc bool
-}
-
-// idDesc reports whether entries with equal columns are in descending order of ids and
-// tenants: then an index can be scanned in both directions.
-func (x *index) idDesc() bool {
-	return len(x.columns) > 0 && x.columns[len(x.columns)-1].desc
-}
-
-// names returns the names of the index's columns, except the tenant.
-func (x *index) names(t *table) string {
-	var list []string
-	for _, c := range x.columns {
-		if c.slot != t.tenant || len(x.columns) == 1 {
-			list = append(list, t.slots[c.slot].field.Name)
-		}
+// Activate activates the schema for the store's rows and returns its model: see
+// catalog.Activate. Transactions of earlier models then fail with ErrOutdated. Indexes that
+// are not built yet are built by BuildIndexes, and are not used until then.
+func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
+	c, changed, err := catalog.Activate(ctx, st, s, sources)
+	if err != nil {
+		return nil, err
 	}
-	return strings.Join(list, ", ")
+	m, err := newModel(context.WithoutCancel(ctx), st, s, c, opt)
+	if err == nil && changed && opt.Logger != nil {
+		opt.Logger.Info("schema activated", "generation", m.generation)
+	}
+	return m, err
+}
+
+// Current returns the model of the schema if it is the active one of the store, or if there
+// never was another. Unlike Activate it does not change rows of another schema: the model
+// is nil then.
+func Current(ctx context.Context, st *store.Store, s *schema.Schema, opt Options) (*Model, error) {
+	var match catalog.Match
+	err := st.View(ctx, func(tx *store.Tx) (err error) {
+		match, err = catalog.MatchSchema(tx, s)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("compare schema with rows: %w", err)
+	case match.Empty:
+		return Activate(ctx, st, s, nil, opt)
+	case match.Changed:
+		return nil, nil
+	}
+	return newModel(ctx, st, s, match.Catalog, opt)
+}
+
+// newModel returns the model of a schema with this catalog.
+func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog.Catalog, opt Options) (*Model, error) {
+	m := &Model{
+		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{}, names: s.EntityNames(),
+		cursors: query.NewCursorSealer(opt.CursorKey),
+	}
+	for _, name := range m.names {
+		rows, err := c.Layout(s, name)
+		if err != nil {
+			return nil, fmt.Errorf("activate schema: %w", err)
+		}
+		t := newTable(rows)
+		t.rights = query.NewRights(s, name)
+		m.tables[name] = t
+	}
+	for _, name := range m.names {
+		m.connect(m.tables[name])
+	}
+	if err := catalog.MarkBuilt(ctx, st, m.layouts()); err != nil {
+		return nil, fmt.Errorf("activate schema: %w", err)
+	}
+	return m, nil
+}
+
+// connect adds the tables that t has relations to.
+func (m *Model) connect(t *table) {
+	if t.Entity == nil {
+		return
+	}
+	for _, f := range t.Entity.Fields {
+		if f.Type.Kind != schema.Relation {
+			continue
+		}
+		target := m.tables[f.Type.Entity.Name]
+		m.owners[f] = t
+		if f.Pos != t.Tenant {
+			t.relations = append(t.relations, relation{f.Pos, target})
+		}
+		at := slices.IndexFunc(t.Indexes, func(x *layout.Index) bool { return t.isIndexOf(x, f.Pos) })
+		target.referrers = append(target.referrers, referrer{t, f.Pos, t.Indexes[at], f.OnDelete})
+	}
+}
+
+// isIndexOf reports whether the index is that of the relation in the slot.
+func (t *table) isIndexOf(x *layout.Index, slot int) bool {
+	want := []layout.Column{{Slot: slot}}
+	if t.Tenant >= 0 && slot != t.Tenant {
+		want = append(want, layout.Column{Slot: t.Tenant})
+	}
+	return !x.Unique && slices.Equal(x.Columns, want)
+}
+
+// layouts returns the tables in the order of the schema.
+func (m *Model) layouts() []*layout.Table {
+	var list []*layout.Table
+	for _, name := range m.names {
+		list = append(list, m.tables[name].Table)
+	}
+	return list
+}
+
+// BuildIndexes builds the indexes that are not built yet: see catalog.BuildIndexes. Any
+// goroutine may call it while the model serves. progress may be nil.
+func (m *Model) BuildIndexes(ctx context.Context, progress func(catalog.Progress)) error {
+	return catalog.BuildIndexes(ctx, m.store, m.generation, m.layouts(), progress)
 }
 
 // tableNamed returns the table of an entity, nil when there is none.
@@ -135,80 +187,3 @@ func (m *Model) tableNamed(name string) *table { return m.tables[name] }
 
 // Schema returns the schema of the model.
 func (m *Model) Schema() *schema.Schema { return m.schema }
-
-// entryKey appends the key of the row's entry in the index.
-func (t *table) entryKey(dst []byte, x *index, values []schema.Value) []byte {
-	dst = append(dst, x.prefix...)
-	whole := x.unique
-	for _, c := range x.columns {
-		v := values[c.slot]
-		whole = whole && !v.IsNull()
-		dst = appendEntry(dst, v, c.desc)
-	}
-	if whole {
-		return dst
-	}
-	return t.entryEnd(dst, x, values)
-}
-
-// entryEnd appends what distinguishes rows with equal columns.
-func (t *table) entryEnd(dst []byte, x *index, values []schema.Value) []byte {
-	dst = appendEntry(dst, values[t.id], x.idDesc())
-	if t.tenant >= 0 && x.tenantColumn < 0 {
-		dst = appendEntry(dst, values[t.tenant], x.idDesc())
-	}
-	return dst
-}
-
-// tail appends the tail of the row's key.
-func (t *table) tail(dst []byte, tenant, id string) []byte {
-	if t.tenant >= 0 {
-		dst = appendTextEntry(dst, tenant)
-	}
-	return append(dst, id...)
-}
-
-// tailOf appends the tail of a row's key from its values.
-func (t *table) tailOf(dst []byte, values []schema.Value) []byte {
-	tenant := ""
-	if t.tenant >= 0 {
-		tenant = values[t.tenant].Text()
-	}
-	return t.tail(dst, tenant, values[t.id].Text())
-}
-
-// readTail sets the values that a tail contains; their texts are parts of it.
-func (t *table) readTail(values []schema.Value, tail string) error {
-	if t.tenant >= 0 {
-		tenant, rest, ok := cutTextEntry(tail)
-		if !ok {
-			return errRow
-		}
-		values[t.tenant] = schema.TextValue(tenant)
-		tail = rest
-	}
-	values[t.id] = schema.TextValue(tail)
-	return nil
-}
-
-// isHeld reports whether the slot's value is in the key of the row.
-func (t *table) isHeld(slot int) bool { return slot == t.id || slot == t.tenant }
-
-// setStored sets the slots of a stored row and their order.
-func (t *table) setStored() {
-	highest := uint32(0)
-	for i, s := range t.slots {
-		if s.number > 0 && !t.isHeld(i) {
-			t.stored = append(t.stored, i)
-			highest = max(highest, s.number)
-		}
-	}
-	slices.SortFunc(t.stored, func(a, b int) int { return int(t.slots[a].number) - int(t.slots[b].number) })
-	t.byNumber = make([]int, highest+1)
-	for i := range t.byNumber {
-		t.byNumber[i] = -1
-	}
-	for _, i := range t.stored {
-		t.byNumber[t.slots[i].number] = i
-	}
-}

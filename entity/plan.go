@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"runner.example/entity/layout"
+	"runner.example/entity/query"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -13,9 +15,9 @@ import (
 type planInput struct {
 	anyTenant bool
 	equal     []equalTo
-	where     *condition // nil: nothing
+	where     *query.Condition // nil: nothing
 	// order is the requested order, ending with the id; nil: any.
-	order []orderTerm
+	order []query.OrderTerm
 	// loose: no order was requested; it is the order of ids.
 	loose bool
 	after []schema.Value // of order; nil: from the start
@@ -37,10 +39,10 @@ func (w *planInput) at(slot int) (schema.Value, bool) {
 	if w.where == nil {
 		return schema.Value{}, false
 	}
-	if v, ok := w.where.equal(slot); ok {
+	if v, ok := w.where.Equal(slot); ok {
 		return v, true
 	}
-	if list, ok := w.where.oneOf(slot); ok && len(list) == 1 {
+	if list, ok := w.where.OneOf(slot); ok && len(list) == 1 {
 		return list[0], true
 	}
 	return schema.Value{}, false
@@ -50,7 +52,7 @@ func (w *planInput) at(slot int) (schema.Value, bool) {
 type plan struct {
 	// points are the tails of the rows, when their ids are known.
 	points []string
-	index  *index // nil: the rows' own keys
+	index  *layout.Index // nil: the rows' own keys
 	ranges []keyRange
 	// reverse scans the ranges from their end.
 	reverse bool
@@ -106,7 +108,7 @@ func (a *Access) plan(t *table, w *planInput) plan {
 		return p
 	}
 	best, ok := a.planRows(t, w)
-	for _, x := range t.indexes {
+	for _, x := range t.Indexes {
 		if p, usable := a.planIndex(t, x, w); usable && (!ok || p.rank > best.rank) {
 			best, ok = p, true
 		}
@@ -117,26 +119,26 @@ func (a *Access) plan(t *table, w *planInput) plan {
 // planPoints serves inputs with the ids of the rows.
 func (a *Access) planPoints(t *table, w *planInput) (plan, bool) {
 	var ids []schema.Value
-	if id, ok := w.at(t.id); ok {
+	if id, ok := w.at(t.ID); ok {
 		ids = []schema.Value{id}
 	} else if w.where != nil {
-		ids, _ = w.where.oneOf(t.id)
+		ids, _ = w.where.OneOf(t.ID)
 	}
 	tenant, bound := a.bound(t, w.anyTenant)
-	if len(ids) == 0 || t.tenant >= 0 && !bound {
+	if len(ids) == 0 || t.Tenant >= 0 && !bound {
 		return plan{}, false
 	}
 	p := plan{points: []string{}, sorted: true}
 	for _, id := range ids {
 		if id.Kind() == schema.KindText {
-			p.points = append(p.points, string(t.tail(nil, tenant, id.Text())))
+			p.points = append(p.points, string(t.Tail(nil, tenant, id.Text())))
 		}
 	}
 	switch {
 	case len(p.points) < 2 || w.order == nil:
-	case w.order[0].pos != t.id:
+	case w.order[0].Pos != t.ID:
 		p.sorted = false
-	case w.order[0].desc:
+	case w.order[0].Desc:
 		slices.Reverse(p.points)
 	}
 	return p, true
@@ -145,15 +147,15 @@ func (a *Access) planPoints(t *table, w *planInput) (plan, bool) {
 // planRows scans the rows of the table, or of the tenant.
 func (a *Access) planRows(t *table, w *planInput) (plan, bool) {
 	tenant, bound := a.bound(t, w.anyTenant)
-	if t.tenant >= 0 && !bound {
+	if t.Tenant >= 0 && !bound {
 		return plan{}, false
 	}
-	prefix := t.tail(slices.Clone(t.prefix), tenant, "")
+	prefix := t.Tail(slices.Clone(t.Prefix), tenant, "")
 	r := keyRange{prefix: prefix}
 	p := plan{rank: rankAll}
-	if w.order == nil || w.order[0].pos == t.id {
+	if w.order == nil || w.order[0].Pos == t.ID {
 		p.sorted, p.rank = true, rankOrder
-		p.reverse = w.order != nil && w.order[0].desc
+		p.reverse = w.order != nil && w.order[0].Desc
 		if w.after != nil {
 			r.resume(append(slices.Clone(prefix), w.after[0].Text()...), p.reverse)
 		}
@@ -186,38 +188,38 @@ func (r *keyRange) below(key []byte) {
 
 // planIndex tells how the index serves what is wanted; false when it cannot, or
 // not without looking at the rows of other tenants.
-func (a *Access) planIndex(t *table, x *index, w *planInput) (plan, bool) {
-	if built := x.builtAt.Load(); built == 0 || built > a.snapshot+1 {
+func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool) {
+	if !x.IsBuiltAt(a.snapshot) {
 		return plan{}, false
 	}
 	tenant, bound := a.bound(t, w.anyTenant)
-	prefix := slices.Clone(x.prefix)
+	prefix := slices.Clone(x.Prefix)
 	equal, given, nulls := 0, 0, false
-	for _, c := range x.columns {
+	for _, c := range x.Columns {
 		v := schema.TextValue(tenant)
-		if !bound || c.slot != t.tenant {
+		if !bound || c.Slot != t.Tenant {
 			var ok bool
-			if v, ok = w.at(c.slot); !ok || !t.holds(c.slot, v) {
+			if v, ok = w.at(c.Slot); !ok || !t.holds(c.Slot, v) {
 				break
 			}
 			given++
 		}
-		prefix = appendEntry(prefix, v, c.desc)
+		prefix = layout.AppendEntry(prefix, v, c.Desc)
 		nulls = nulls || v.IsNull()
 		equal++
 	}
-	if bound && (x.tenantColumn < 0 || x.tenantColumn >= equal) {
+	if bound && (x.TenantColumn < 0 || x.TenantColumn >= equal) {
 		return plan{}, false
 	}
 	p := plan{index: x, ranges: []keyRange{{prefix: prefix, lo: prefix}}}
-	if x.unique && !nulls && equal == len(x.columns) {
+	if x.Unique && !nulls && equal == len(x.Columns) {
 		p.sorted, p.rank = true, rankOnlyRow
 		return p, true
 	}
-	if id, ok := w.at(t.id); ok && equal == len(x.columns) && !x.unique && t.holds(t.id, id) {
-		prefix = appendEntry(prefix, id, x.idDesc())
+	if id, ok := w.at(t.ID); ok && equal == len(x.Columns) && !x.Unique && t.holds(t.ID, id) {
+		prefix = layout.AppendEntry(prefix, id, x.IDDesc())
 		p.ranges[0] = keyRange{prefix: prefix, lo: prefix}
-		p.sorted = w.order == nil || !slices.ContainsFunc(w.order, func(o orderTerm) bool { return o.pos == t.tenant && o.desc != x.idDesc() })
+		p.sorted = w.order == nil || !slices.ContainsFunc(w.order, func(o query.OrderTerm) bool { return o.Pos == t.Tenant && o.Desc != x.IDDesc() })
 		p.rank = rankOnlyRow
 		return p, true
 	}
@@ -227,10 +229,10 @@ func (a *Access) planIndex(t *table, x *index, w *planInput) (plan, bool) {
 		p.sorted = false
 	}
 	p.rank = rankOf(given, ranged || among, among, p.sorted, w.loose)
-	if p.rank == rankAll && x != t.locator {
+	if p.rank == rankAll && x != t.Locator {
 		return plan{}, false
 	}
-	if p.sorted && w.after != nil && !among && !(x.unique && nulls) {
+	if p.sorted && w.after != nil && !among && !(x.Unique && nulls) {
 		t.resume(&p, x, equal, prefix, w)
 	}
 	return p, true
@@ -239,10 +241,10 @@ func (a *Access) planIndex(t *table, x *index, w *planInput) (plan, bool) {
 // holds reports that the value is one that the slot's rows could hold: then its
 // place among the entries is known.
 func (t *table) holds(slot int, v schema.Value) bool {
-	if v.IsNull() || slot == t.id || slot == t.tenant {
+	if v.IsNull() || slot == t.ID || slot == t.Tenant {
 		return v.IsNull() || v.Kind() == schema.KindText
 	}
-	f := t.slots[slot].field
+	f := t.Slots[slot].Field
 	switch f.Type.Kind {
 	case schema.Int:
 		return v.Kind() == schema.KindInt
@@ -259,7 +261,7 @@ func (t *table) holds(slot int, v schema.Value) bool {
 	case schema.Duration:
 		return v.Kind() == schema.KindDuration
 	}
-	return v.Kind() == schema.KindText && len(v.Text()) < maxEntryBytes
+	return v.Kind() == schema.KindText && len(v.Text()) < layout.MaxEntryBytes
 }
 
 // maxDecimalText is a decimal of 38 digits with a sign, a point and a zero in
@@ -277,28 +279,28 @@ func placesOf(digits string) int {
 
 // inOrder reports that the entries behind the first columns, which are known,
 // are in the order asked for, or in its reverse.
-func (t *table) inOrder(x *index, known int, order []orderTerm) (sorted, reverse bool) {
+func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (sorted, reverse bool) {
 	if order == nil {
 		return true, false
 	}
-	rest := slices.Clone(x.columns[known:])
-	rest = append(rest, indexColumn{t.id, x.idDesc()})
-	if t.tenant >= 0 && x.tenantColumn < 0 {
-		rest = append(rest, indexColumn{t.tenant, x.idDesc()})
+	rest := slices.Clone(x.Columns[known:])
+	rest = append(rest, layout.Column{Slot: t.ID, Desc: x.IDDesc()})
+	if t.Tenant >= 0 && x.TenantColumn < 0 {
+		rest = append(rest, layout.Column{Slot: t.Tenant, Desc: x.IDDesc()})
 	}
 	n := 0
 	for i := range order {
 		term := &order[i]
-		if slices.ContainsFunc(x.columns[:known], func(c indexColumn) bool { return c.slot == term.pos }) {
+		if slices.ContainsFunc(x.Columns[:known], func(c layout.Column) bool { return c.Slot == term.Pos }) {
 			continue
 		}
 		if n == len(rest) {
 			return true, reverse // no two rows are equal up to here
 		}
-		if rest[n].slot != term.pos || n > 0 && reverse != (rest[n].desc != term.desc) {
+		if rest[n].Slot != term.Pos || n > 0 && reverse != (rest[n].Desc != term.Desc) {
 			return false, false
 		}
-		reverse = rest[n].desc != term.desc
+		reverse = rest[n].Desc != term.Desc
 		n++
 	}
 	return true, reverse // the order ends where no two rows are equal
@@ -306,42 +308,42 @@ func (t *table) inOrder(x *index, known int, order []orderTerm) (sorted, reverse
 
 // narrow makes the plan's range one of the values that the first column behind
 // the known ones may have, or several of those that it must have one of.
-func (t *table) narrow(p *plan, x *index, known int, where *condition) (ranged, among bool) {
-	if where == nil || known == len(x.columns) {
+func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Condition) (ranged, among bool) {
+	if where == nil || known == len(x.Columns) {
 		return false, false
 	}
-	c, prefix := x.columns[known], p.ranges[0].prefix
-	if list, ok := where.oneOf(c.slot); ok {
+	c, prefix := x.Columns[known], p.ranges[0].prefix
+	if list, ok := where.OneOf(c.Slot); ok {
 		p.ranges = p.ranges[:0]
 		for _, v := range list {
-			if t.holds(c.slot, v) {
-				key := appendEntry(slices.Clone(prefix), v, c.desc)
+			if t.holds(c.Slot, v) {
+				key := layout.AppendEntry(slices.Clone(prefix), v, c.Desc)
 				p.ranges = append(p.ranges, keyRange{prefix: key, lo: key})
 			}
 		}
 		return false, true
 	}
-	s, ok := where.within(c.slot)
+	s, ok := where.Within(c.Slot)
 	if !ok {
 		return false, false
 	}
 	r := &p.ranges[0]
-	edge := func(v schema.Value) []byte { return appendEntry(slices.Clone(prefix), v, c.desc) }
-	start := []byte{entryValue}
-	if s.prefix != "" && len(s.prefix) < maxEntryBytes {
-		start = appendTextStart(start, s.prefix)
+	edge := func(v schema.Value) []byte { return layout.AppendEntry(slices.Clone(prefix), v, c.Desc) }
+	start := []byte{layout.EntryValue}
+	if s.Prefix != "" && len(s.Prefix) < layout.MaxEntryBytes {
+		start = layout.AppendTextStart(start, s.Prefix)
 	}
-	if c.desc {
-		invert(start)
+	if c.Desc {
+		layout.Invert(start)
 	}
 	start = append(slices.Clone(prefix), start...)
 	r.from(slices.Clone(start))
-	r.below(after(start))
-	if !s.low.IsNull() && t.holds(c.slot, s.low) {
-		r.bound(edge(s.low), c.desc, s.lowOpen)
+	r.below(layout.PrefixEnd(start))
+	if !s.Low.IsNull() && t.holds(c.Slot, s.Low) {
+		r.bound(edge(s.Low), c.Desc, s.LowOpen)
 	}
-	if !s.high.IsNull() && t.holds(c.slot, s.high) {
-		r.bound(edge(s.high), !c.desc, s.highOpen)
+	if !s.High.IsNull() && t.holds(c.Slot, s.High) {
+		r.bound(edge(s.High), !c.Desc, s.HighOpen)
 	}
 	return true, false
 }
@@ -357,7 +359,7 @@ func (r *keyRange) bound(edge []byte, above, open bool) {
 		}
 		return
 	}
-	if next := after(edge); above {
+	if next := layout.PrefixEnd(edge); above {
 		r.below(next)
 	} else if next != nil {
 		r.from(next)
@@ -365,33 +367,33 @@ func (r *keyRange) bound(edge []byte, above, open bool) {
 }
 
 // resume starts the plan behind the place where the page before ended.
-func (t *table) resume(p *plan, x *index, known int, prefix []byte, w *planInput) {
+func (t *table) resume(p *plan, x *layout.Index, known int, prefix []byte, w *planInput) {
 	key := slices.Clone(prefix)
 	value := func(slot int) (schema.Value, bool) {
 		for i := range w.order {
-			if w.order[i].pos == slot {
+			if w.order[i].Pos == slot {
 				return w.after[i], t.holds(slot, w.after[i])
 			}
 		}
 		return schema.Value{}, false
 	}
-	whole := x.unique
-	for _, c := range x.columns[known:] {
-		v, ok := value(c.slot)
+	whole := x.Unique
+	for _, c := range x.Columns[known:] {
+		v, ok := value(c.Slot)
 		if !ok {
 			return // every row is asked whether it comes after anyway
 		}
 		whole = whole && !v.IsNull()
-		key = appendEntry(key, v, c.desc)
+		key = layout.AppendEntry(key, v, c.Desc)
 	}
-	if !x.unique { // of a unique index, what the known columns hold is not known here
-		id, ok := value(t.id)
+	if !x.Unique { // of a unique index, what the known columns hold is not known here
+		id, ok := value(t.ID)
 		if !ok {
 			return
 		}
-		key = appendEntry(key, id, x.idDesc())
-		if tenant, ok := value(t.tenant); ok && x.tenantColumn < 0 {
-			key = appendEntry(key, tenant, x.idDesc())
+		key = layout.AppendEntry(key, id, x.IDDesc())
+		if tenant, ok := value(t.Tenant); ok && x.TenantColumn < 0 {
+			key = layout.AppendEntry(key, tenant, x.IDDesc())
 		}
 	} else if !whole {
 		return
@@ -403,10 +405,10 @@ func (t *table) resume(p *plan, x *index, known int, prefix []byte, w *planInput
 
 // walk visits the rows of a plan, each counted as touched, until visit says no.
 // A row is valid during the visit alone.
-func (a *Access) walk(t *table, p plan, visit func(*row) (bool, error)) error {
-	r := row{values: a.take(t)}
-	defer a.give(r.values)
-	for _, r.tail = range p.points {
+func (a *Access) walk(t *table, p plan, visit func(*layout.Row) (bool, error)) error {
+	r := layout.Row{Values: a.take(t)}
+	defer a.give(r.Values)
+	for _, r.Tail = range p.points {
 		found, err := a.readInto(t, &r)
 		if err != nil {
 			return err
@@ -426,7 +428,7 @@ func (a *Access) walk(t *table, p plan, visit func(*row) (bool, error)) error {
 	return nil
 }
 
-func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *row, visit func(*row) (bool, error)) (bool, error) {
+func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *layout.Row, visit func(*layout.Row) (bool, error)) (bool, error) {
 	if r.hi != nil && bytes.Compare(r.lo, r.hi) >= 0 {
 		return true, nil
 	}
@@ -464,19 +466,19 @@ func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *row, visit fun
 }
 
 // load reads the row that an item is, or leads to.
-func (a *Access) load(t *table, x *index, r *row, item store.Item) error {
+func (a *Access) load(t *table, x *layout.Index, r *layout.Row, item store.Item) error {
 	if x == nil {
-		r.tail, r.raw = borrow(item.Key[len(t.prefix):]), borrow(item.Value)
+		r.Tail, r.Raw = layout.BorrowString(item.Key[len(t.Prefix):]), layout.BorrowString(item.Value)
 		return a.decode(t, r)
 	}
-	r.tail = borrow(item.Value)
-	raw, err := a.Tx.Get(a.rowKey(t, r.tail))
+	r.Tail = layout.BorrowString(item.Value)
+	raw, err := a.Tx.Get(a.rowKey(t, r.Tail))
 	if errors.Is(err, store.ErrNotFound) {
-		err = errRow
+		err = layout.ErrDamaged
 	}
 	if err != nil {
 		return storeFault(err)
 	}
-	r.raw = borrow(raw)
+	r.Raw = layout.BorrowString(raw)
 	return a.decode(t, r)
 }

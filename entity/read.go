@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"runner.example/entity/layout"
+	"runner.example/entity/query"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -21,30 +23,37 @@ const maxIDBytes = 64
 
 // mayRead reports whether the caller may read the row.
 func (o *operation) mayRead(values []schema.Value) (bool, error) {
-	if o.table.entity == nil {
-		return o.auth.mayReadFree(o.table.object(values))
+	if o.table.Entity == nil {
+		return o.auth.MayReadUntyped(o.table.object(values))
 	}
-	return o.auth.mayRead(values)
+	return o.auth.MayRead(values)
 }
 
 // asked returns the row's values as conditions and orders name them.
 func (o *operation) asked(values []schema.Value) []schema.Value {
-	if o.table.entity == nil {
-		return o.table.object(values).appendValues(nil, o.query.names, o.Work)
+	if o.table.Entity == nil {
+		return o.table.object(values).AppendValues(nil, o.query.Names, o.Work)
 	}
 	return values
 }
 
+// matches reports whether the row, with its values as conditions name them, matches the
+// query's where.
+func (o *operation) matches(asked []schema.Value) (bool, error) {
+	ok := o.query.Where.Match(asked, o.Work)
+	return ok, o.spend(0)
+}
+
 // planInput returns what the query says about its rows.
 func (o *operation) planInput(ordered bool) *planInput {
-	w := &planInput{anyTenant: o.auth.anyTenant, where: &o.query.where}
+	w := &planInput{anyTenant: o.auth.AnyTenant, where: &o.query.Where}
 	if ordered {
-		w.order, w.after, w.loose = o.query.order, o.query.after, o.query.written == 0
+		w.order, w.after, w.loose = o.query.Order, o.query.After, o.query.RequestedTerms == 0
 	}
-	if o.table.entity == nil { // members have no slots, except the id
+	if o.table.Entity == nil { // members have no slots, except the id
 		w.where = nil
-		if id, ok := o.query.where.equal(freeID); ok {
-			w.equal = []equalTo{{freeID, id}}
+		if id, ok := o.query.Where.Equal(layout.UntypedID); ok {
+			w.equal = []equalTo{{layout.UntypedID, id}}
 		}
 	}
 	return w
@@ -52,16 +61,16 @@ func (o *operation) planInput(ordered bool) *planInput {
 
 // search visits the rows that the caller may read and that match the query's where, with
 // the values as the query names them.
-func (o *operation) search(p plan, visit func(r *row, asked []schema.Value) (bool, error)) error {
+func (o *operation) search(p plan, visit func(r *layout.Row, asked []schema.Value) (bool, error)) error {
 	looked := 0
-	return o.walk(o.table, p, func(r *row) (bool, error) {
-		if looked++; o.table.entity == nil && looked > maxFreeRows {
+	return o.walk(o.table, p, func(r *layout.Row) (bool, error) {
+		if looked++; o.table.Entity == nil && looked > maxFreeRows {
 			return false, o.tooManyFree()
 		}
-		if ok, err := o.mayRead(r.values); err != nil || !ok {
+		if ok, err := o.mayRead(r.Values); err != nil || !ok {
 			return err == nil, err
 		}
-		asked := o.asked(r.values)
+		asked := o.asked(r.Values)
 		if ok, err := o.matches(asked); err != nil || !ok {
 			return err == nil, err
 		}
@@ -70,17 +79,17 @@ func (o *operation) search(p plan, visit func(r *row, asked []schema.Value) (boo
 }
 
 func (o *operation) tooManyFree() error {
-	return fault.New(fault.Limit, "more than %d rows of %s were scanned: declare it as an entity with an index", maxFreeRows, o.table.name)
+	return fault.New(fault.Limit, "more than %d rows of %s were scanned: declare it as an entity with an index", maxFreeRows, o.table.Name)
 }
 
 // get answers one row by its id. A row that does not exist and one that the caller may not
 // read give the same answer.
 func (o *operation) get() error {
-	none := notFound(o.table.name)
-	if len(o.query.id) > maxIDBytes {
+	none := query.NotFound(o.table.Name)
+	if len(o.query.ID) > maxIDBytes {
 		return none
 	}
-	r, found, err := o.theOne(o.table, o.query.id, o.auth.anyTenant, func(r *row) (bool, error) { return o.mayRead(r.values) })
+	r, found, err := o.theOne(o.table, o.query.ID, o.auth.AnyTenant, func(r *layout.Row) (bool, error) { return o.mayRead(r.Values) })
 	if err != nil {
 		return err
 	}
@@ -89,7 +98,7 @@ func (o *operation) get() error {
 	}
 	o.out.JSON = append(o.out.JSON, `{"row":`...)
 	o.out.Row[0] = len(o.out.JSON)
-	o.out.JSON = o.appendRow(o.out.JSON, r.values)
+	o.out.JSON = o.appendRow(o.out.JSON, r.Values)
 	o.out.Row[1] = len(o.out.JSON)
 	o.out.JSON = append(o.out.JSON, '}')
 	return nil
@@ -98,7 +107,7 @@ func (o *operation) get() error {
 // count answers the number of rows.
 func (o *operation) count() error {
 	n := 0
-	err := o.search(o.plan(o.table, o.planInput(false)), func(*row, []schema.Value) (bool, error) {
+	err := o.search(o.plan(o.table, o.planInput(false)), func(*layout.Row, []schema.Value) (bool, error) {
 		n++
 		return true, nil
 	})
@@ -120,18 +129,18 @@ func (o *operation) list() error {
 func (o *operation) listSorted(p plan, w *rowWriter) error {
 	var last []schema.Value
 	more := false
-	err := o.search(p, func(r *row, asked []schema.Value) (bool, error) {
+	err := o.search(p, func(r *layout.Row, asked []schema.Value) (bool, error) {
 		switch {
-		case !o.query.isAfter(asked):
+		case !o.query.IsAfter(asked):
 			return true, nil
-		case w.n == o.query.limit:
+		case w.n == o.query.Limit:
 			more = true
 			return false, nil
 		}
-		if err := w.add(r.values); err != nil {
+		if err := w.add(r.Values); err != nil {
 			return false, err
 		}
-		if w.n == o.query.limit {
+		if w.n == o.query.Limit {
 			last = o.place(asked)
 		}
 		return true, nil
@@ -148,8 +157,8 @@ func (o *operation) listSorted(p plan, w *rowWriter) error {
 // place copies the values that the query orders by.
 func (o *operation) place(asked []schema.Value) []schema.Value {
 	place := make([]schema.Value, len(asked))
-	for i := range o.query.order {
-		pos := o.query.order[i].pos
+	for i := range o.query.Order {
+		pos := o.query.Order[i].Pos
 		place[pos] = ownText(asked[pos])
 	}
 	return place
@@ -178,12 +187,12 @@ type kept struct {
 
 // listUnsorted scans all rows and keeps the first of them.
 func (o *operation) listUnsorted(p plan, w *rowWriter) error {
-	page := o.query.limit + 1 // one more shows whether another page follows
+	page := o.query.Limit + 1 // one more shows whether another page follows
 	var rows []kept           // sorted
 	size := 0
-	err := o.search(p, func(r *row, asked []schema.Value) (bool, error) {
+	err := o.search(p, func(r *layout.Row, asked []schema.Value) (bool, error) {
 		full := len(rows) == page
-		if !o.query.isAfter(asked) || full && o.query.compareRows(asked, rows[page-1].place) >= 0 {
+		if !o.query.IsAfter(asked) || full && o.query.CompareRows(asked, rows[page-1].place) >= 0 {
 			return true, nil
 		}
 		if full {
@@ -191,9 +200,9 @@ func (o *operation) listUnsorted(p plan, w *rowWriter) error {
 			rows = rows[:page-1]
 		}
 		at, _ := slices.BinarySearchFunc(rows, asked, func(k kept, asked []schema.Value) int {
-			return o.query.compareRows(k.place, asked)
+			return o.query.CompareRows(k.place, asked)
 		})
-		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.values)})
+		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.Values)})
 		if size += len(rows[at].json); size > maxSortBytes {
 			return false, fault.New(fault.Limit, "more than %d MiB of rows must be sorted: select fewer fields, set a smaller limit, or add an index for orderBy", maxSortBytes>>20)
 		}
@@ -208,7 +217,7 @@ func (o *operation) listUnsorted(p plan, w *rowWriter) error {
 		last = rows[page-2].place
 	}
 	for i := range rows {
-		if err := o.spend(rowUnits + len(rows[i].json)); err != nil {
+		if err := o.spend(query.RowUnits + len(rows[i].json)); err != nil {
 			return err
 		}
 		if err := w.addJSON(rows[i].json); err != nil {
@@ -284,20 +293,20 @@ func (w *rowWriter) endPage(last []schema.Value) error {
 		w.out.JSON = append(w.out.JSON, `null}`...)
 		return nil
 	}
-	cursor, err := w.query.nextCursor(last, w.Model.cursors, w.Caller)
+	cursor, err := w.query.NextCursor(last, w.Model.cursors, w.Caller)
 	if err != nil {
 		return err
 	}
-	w.out.JSON = append(appendText(w.out.JSON, cursor), '}')
+	w.out.JSON = append(query.AppendText(w.out.JSON, cursor), '}')
 	return nil
 }
 
 // appendRow appends the row as the query selects.
 func (o *operation) appendRow(dst []byte, values []schema.Value) []byte {
-	if o.table.entity == nil {
-		return o.table.appendObject(dst, values, o.query)
+	if o.table.Entity == nil {
+		return o.query.AppendObject(dst, o.table.object(values))
 	}
-	return o.table.appendFields(dst, values, o.query.selected)
+	return o.table.appendFields(dst, values, o.query.Selected)
 }
 
 // appendFields appends an object of the fields at the positions.
@@ -307,49 +316,7 @@ func (t *table) appendFields(dst []byte, values []schema.Value, positions []int)
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		s := &t.slots[pos]
-		dst = s.field.Type.AppendJSON(append(dst, s.label...), values[pos])
-	}
-	return append(dst, '}')
-}
-
-// appendObject appends an untyped row as the query selects: the requested members in this
-// order, or all that the caller may read.
-func (t *table) appendObject(dst []byte, values []schema.Value, q *query) []byte {
-	dst = append(dst, '{')
-	start := len(dst)
-	put := func(name string, raw []byte) {
-		if len(dst) > start {
-			dst = append(dst, ',')
-		}
-		dst = append(append(appendText(dst, name), ':'), raw...)
-	}
-	id := appendText(nil, values[freeID].Text())
-	object := borrowBytes(values[freeObject].Text())
-	if q.members == nil {
-		if q.only == nil || slices.Contains(q.only, "id") {
-			put("id", id)
-		}
-		for name, raw := range membersOf(object) {
-			if q.only == nil || slices.Contains(q.only, name) {
-				put(name, raw)
-			}
-		}
-		return append(dst, '}')
-	}
-	found := make([][]byte, len(q.members))
-	for name, raw := range membersOf(object) {
-		if i, ok := q.memberAt[name]; ok {
-			found[i] = raw
-		}
-	}
-	if i, ok := q.memberAt["id"]; ok {
-		found[i] = id
-	}
-	for i, raw := range found {
-		if raw != nil {
-			put(q.members[i], raw)
-		}
+		dst = t.Slots[pos].Field.Type.AppendJSON(append(dst, t.labels[pos]...), values[pos])
 	}
 	return append(dst, '}')
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"runner.example/entity/catalog"
+	"runner.example/entity/layout"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -25,22 +27,22 @@ var ErrNoCatalog = errors.New("the entity catalog cannot be read, and rows canno
 // reads only rows and the catalog. The schema must be the active one of the store.
 func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(entity string, row *StoredRow) error) error {
 	return st.View(ctx, func(tx *store.Tx) error {
-		m, err := compare(tx, s, "")
+		match, err := catalog.MatchSchema(tx, s)
 		if err != nil {
 			return fmt.Errorf("compare schema with rows: %w", err)
 		}
-		if m.old.Generation == 0 {
+		if match.Empty {
 			return noRows(tx)
 		}
-		if m.changed {
+		if match.Changed {
 			return errors.New("the schema in the app directory is not the active one of the store: restore that one")
 		}
 		for _, name := range s.EntityNames() {
-			t, err := newTable(m.new.table(name), s.Entity(name))
+			rows, err := match.Catalog.Layout(s, name)
 			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return err
 			}
-			if err := t.eachStored(tx, func(row *StoredRow) error { return fn(name, row) }); err != nil {
+			if err := newTable(rows).eachStored(tx, func(row *StoredRow) error { return fn(name, row) }); err != nil {
 				return err
 			}
 		}
@@ -50,7 +52,7 @@ func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(ent
 
 // noRows fails if there are rows.
 func noRows(tx *store.Tx) error {
-	for _, err := range tx.Scan([]byte(spaceRows), nil, false) {
+	for _, err := range tx.Scan([]byte(layout.SpaceRows), nil, false) {
 		if err != nil {
 			return err
 		}
@@ -61,29 +63,29 @@ func noRows(tx *store.Tx) error {
 
 func (t *table) eachStored(tx *store.Tx, fn func(*StoredRow) error) error {
 	var positions []int
-	if t.entity != nil {
-		for _, f := range t.entity.Fields {
+	if t.Entity != nil {
+		for _, f := range t.Entity.Fields {
 			if f.Type.Kind != schema.ToMany {
 				positions = append(positions, f.Pos)
 			}
 		}
 	}
-	r := row{values: make([]schema.Value, len(t.slots))}
+	r := layout.Row{Values: make([]schema.Value, len(t.Slots))}
 	stored := &StoredRow{}
-	for item, err := range tx.Scan(t.prefix, nil, false) {
+	for item, err := range tx.Scan(t.Prefix, nil, false) {
 		if err != nil {
 			return err
 		}
-		r.tail, r.raw = borrow(item.Key[len(t.prefix):]), borrow(item.Value)
+		r.Tail, r.Raw = layout.BorrowString(item.Key[len(t.Prefix):]), layout.BorrowString(item.Value)
 		stored.Key, stored.Tenant, stored.JSON = item.Key, "", stored.JSON[:0]
-		if stored.Err = r.decode(t); stored.Err == nil {
-			if t.tenant >= 0 {
-				stored.Tenant = r.values[t.tenant].Text()
+		if stored.Err = t.DecodeRow(&r); stored.Err == nil {
+			if t.Tenant >= 0 {
+				stored.Tenant = r.Values[t.Tenant].Text()
 			}
-			if t.entity == nil {
-				stored.JSON = t.appendObject(stored.JSON, r.values, &query{})
+			if t.Entity == nil {
+				stored.JSON = t.object(r.Values).AppendJSON(stored.JSON, nil)
 			} else {
-				stored.JSON = t.appendFields(stored.JSON, r.values, positions)
+				stored.JSON = t.appendFields(stored.JSON, r.Values, positions)
 			}
 		}
 		if err := fn(stored); err != nil {

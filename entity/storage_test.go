@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -61,7 +62,7 @@ func (h *house) activate(text string) error {
 
 func (h *house) verify() {
 	h.t.Helper()
-	if err := entity.Verify(context.Background(), h.store); err != nil {
+	if err := catalog.Verify(context.Background(), h.store); err != nil {
 		h.t.Errorf("the store is not whole: %v", err)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"runner.example/entity/layout"
+	"runner.example/entity/query"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 	"runner.example/store"
@@ -23,8 +24,8 @@ const maxKeptBytes = 32 << 20
 // byteBudget counts the bytes of rows that are kept, before they are.
 type byteBudget struct{ bytes int }
 
-func (k *byteBudget) keep(r *row) error {
-	if k.bytes += len(r.raw); k.bytes > maxKeptBytes {
+func (k *byteBudget) keep(r *layout.Row) error {
+	if k.bytes += len(r.Raw); k.bytes > maxKeptBytes {
 		return fault.New(fault.Limit, "the rows to change or delete are longer than %d MiB together: change fewer at a time", maxKeptBytes>>20)
 	}
 	return nil
@@ -70,7 +71,7 @@ func (a *Access) apply(c *changes) error {
 		return store.ErrTooLarge
 	}
 	for i := range c.list {
-		if err := a.spend(rowUnits + len(c.list[i].value)); err != nil {
+		if err := a.spend(query.RowUnits + len(c.list[i].value)); err != nil {
 			return err // some of it may be done; the transaction is never committed
 		}
 		var err error
@@ -90,19 +91,19 @@ func (a *Access) apply(c *changes) error {
 // put collects the change of a row from old, nil for none, to its new values, nil for none:
 // the row and its entries.
 func (c *changes) put(t *table, tail string, old, values []schema.Value) {
-	key := append(slices.Clone(t.prefix), tail...)
+	key := append(slices.Clone(t.Prefix), tail...)
 	if values == nil {
 		c.remove(key)
 	} else {
-		c.set(key, t.appendRow(nil, values))
+		c.set(key, t.AppendRow(nil, values))
 	}
 	var before, now []byte
-	for _, x := range t.indexes {
+	for _, x := range t.Indexes {
 		if old != nil {
-			before = t.entryKey(before[:0], x, old)
+			before = t.EntryKey(before[:0], x, old)
 		}
 		if values != nil {
-			now = t.entryKey(now[:0], x, values)
+			now = t.EntryKey(now[:0], x, values)
 		}
 		if old != nil && values != nil && string(before) == string(now) {
 			continue
@@ -121,13 +122,13 @@ func (c *changes) put(t *table, tail string, old, values []schema.Value) {
 // been removed before.
 func (o *operation) claim(c *changes, tail string, values []schema.Value) error {
 	t := o.table
-	for _, x := range t.indexes {
-		key := t.entryKey(o.key[:0], x, values)
+	for _, x := range t.Indexes {
+		key := t.EntryKey(o.key[:0], x, values)
 		o.key = key
-		if len(key) > maxEntryBytes {
-			return invalid("%stoo long for an index: all indexed fields together may take %d bytes", o.named(x), maxEntryBytes)
+		if len(key) > layout.MaxEntryBytes {
+			return query.Invalidf("%stoo long for an index: all indexed fields together may take %d bytes", o.named(x), layout.MaxEntryBytes)
 		}
-		if !x.unique || x.hasNull(values) {
+		if !x.Unique || x.HasNull(values) {
 			continue
 		}
 		holder, known := c.entries[string(key)]
@@ -139,7 +140,7 @@ func (o *operation) claim(c *changes, tail string, values []schema.Value) error 
 			holder = string(raw)
 		}
 		if holder != "" && holder != tail {
-			return fault.New(fault.Conflict, "%sanother %s has the same", o.named(x), t.name)
+			return fault.New(fault.Conflict, "%sanother %s has the same", o.named(x), t.Name)
 		}
 		c.enter(key, tail)
 	}
@@ -147,19 +148,19 @@ func (o *operation) claim(c *changes, tail string, values []schema.Value) error 
 }
 
 // named begins a message with the fields of an index that the caller may know.
-func (o *operation) named(x *index) string {
-	for _, c := range x.columns {
-		if c.slot != o.table.tenant && !o.knows(c.slot) {
+func (o *operation) named(x *layout.Index) string {
+	for _, c := range x.Columns {
+		if c.Slot != o.table.Tenant && !o.knows(c.Slot) {
 			return ""
 		}
 	}
-	return x.names(o.table) + ": "
+	return x.Names(o.table.Table) + ": "
 }
 
 // knows reports whether the caller may name the field: read it or write it.
 func (o *operation) knows(slot int) bool {
-	for _, r := range []*right{o.auth.read, o.auth.insert, o.auth.update} {
-		if r != nil && r.fields[slot] {
+	for _, r := range []*query.Right{o.auth.Read, o.auth.Insert, o.auth.Update} {
+		if r != nil && r.Fields[slot] {
 			return true
 		}
 	}
@@ -168,36 +169,31 @@ func (o *operation) knows(slot int) bool {
 
 // giveUp records that the row's entries leave the unique indexes.
 func (c *changes) giveUp(t *table, values []schema.Value) {
-	for _, x := range t.indexes {
-		if x.unique && !x.hasNull(values) {
-			c.enter(t.entryKey(nil, x, values), "")
+	for _, x := range t.Indexes {
+		if x.Unique && !x.HasNull(values) {
+			c.enter(t.EntryKey(nil, x, values), "")
 		}
 	}
-}
-
-// hasNull reports whether a unique index does not apply to the row.
-func (x *index) hasNull(values []schema.Value) bool {
-	return slices.ContainsFunc(x.columns, func(c indexColumn) bool { return values[c.slot].IsNull() })
 }
 
 // ---- insert ----
 
 // insert adds rows.
-func (o *operation) insert(args *arguments) error {
-	inputs, err := args.inputs(o.auth)
+func (o *operation) insert(args *query.Arguments) error {
+	inputs, err := args.Inputs(o.auth)
 	if err != nil {
 		return err
 	}
-	rows := make([]row, len(inputs))
+	rows := make([]layout.Row, len(inputs))
 	for i := range inputs {
 		at := "values"
-		if args.members[memberValues][0] == '[' {
-			at = place(at, i)
+		if args.IsList() {
+			at = query.ElementPath(at, i)
 		}
-		if rows[i].values, err = o.newRow(&inputs[i], at); err != nil {
+		if rows[i].Values, err = o.newRow(&inputs[i], at); err != nil {
 			return err
 		}
-		rows[i].tail = string(o.table.tailOf(nil, rows[i].values))
+		rows[i].Tail = string(o.table.TailOf(nil, rows[i].Values))
 	}
 	c := &changes{}
 	fresh := map[string]struct{}{}
@@ -224,140 +220,132 @@ func (o *operation) insert(args *arguments) error {
 }
 
 // admit checks one new row and collects its changes.
-func (o *operation) admit(r *row, in *input, c *changes, fresh map[string]struct{}) error {
+func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[string]struct{}) error {
 	t := o.table
 	for _, rel := range t.relations {
-		if err := o.checkTarget(rel, r.values, in.given, fresh); err != nil {
+		if err := o.checkTarget(rel, r.Values, in.Given, fresh); err != nil {
 			return err
 		}
 	}
 	may, err := false, error(nil)
-	if t.entity == nil {
-		may, err = o.auth.mayInsertFree(t.object(r.values))
+	if t.Entity == nil {
+		may, err = o.auth.MayInsertUntyped(t.object(r.Values))
 	} else {
-		may, err = o.auth.mayInsert(r.values)
+		may, err = o.auth.MayInsert(r.Values)
 	}
 	if err != nil {
 		return err
 	}
 	if !may {
-		return fault.New(fault.Denied, "the caller may not insert this %s", t.name)
+		return fault.New(fault.Denied, "the caller may not insert this %s", t.Name)
 	}
-	key := string(o.rowKey(t, r.tail))
+	key := string(o.rowKey(t, r.Tail))
 	_, taken := fresh[key]
 	if o.isGiven(in) && !taken {
-		_, taken, err = o.read(t, r.tail)
+		_, taken, err = o.read(t, r.Tail)
 		if err != nil {
 			return err
 		}
 	}
 	if taken {
-		return fault.New(fault.Conflict, "id: another %s has the same", t.name)
+		return fault.New(fault.Conflict, "id: another %s has the same", t.Name)
 	}
-	if err := o.claim(c, r.tail, r.values); err != nil {
+	if err := o.claim(c, r.Tail, r.Values); err != nil {
 		return err
 	}
-	c.put(t, r.tail, nil, r.values)
+	c.put(t, r.Tail, nil, r.Values)
 	fresh[key] = struct{}{}
-	o.ahead.decide(r.tail, r.values)
+	o.ahead.decide(r.Tail, r.Values)
 	return nil
 }
 
 // isGiven reports whether the caller gave the row's id.
-func (o *operation) isGiven(in *input) bool {
-	if o.table.entity == nil {
-		return in.id != ""
+func (o *operation) isGiven(in *query.Input) bool {
+	if o.table.Entity == nil {
+		return in.ID != ""
 	}
-	return in.given[o.table.id]
+	return in.Given[o.table.ID]
 }
 
 // newRow completes the given values of a row: id, tenant, times, defaults.
-func (o *operation) newRow(in *input, at string) ([]schema.Value, error) {
+func (o *operation) newRow(in *query.Input, at string) ([]schema.Value, error) {
 	t := o.table
-	tenant, bound := o.bound(t, o.auth.anyTenant)
-	if t.entity == nil {
+	tenant, bound := o.bound(t, o.auth.AnyTenant)
+	if t.Entity == nil {
 		return o.newObject(in, tenant)
 	}
-	values := in.values
+	values := in.Values
 	now := o.Tx.Now()
-	for _, f := range t.entity.Fields {
-		if in.given[f.Pos] || f.Type.Kind == schema.ToMany {
+	for _, f := range t.Entity.Fields {
+		if in.Given[f.Pos] || f.Type.Kind == schema.ToMany {
 			continue
 		}
 		switch {
-		case f == t.entity.ID:
+		case f == t.Entity.ID:
 			id, err := o.newID()
 			if err != nil {
 				return nil, err
 			}
 			values[f.Pos] = schema.TextValue(id)
-		case f == t.entity.Tenant && bound:
+		case f == t.Entity.Tenant && bound:
 			values[f.Pos] = schema.TextValue(tenant)
-		case f == t.entity.Tenant:
-			return nil, invalid("%s.%s: is required: the caller has no tenant of its own", at, f.Name)
+		case f == t.Entity.Tenant:
+			return nil, query.Invalidf("%s.%s: is required: the caller has no tenant of its own", at, f.Name)
 		case f.Created, f.Updated:
 			values[f.Pos] = schema.Now(now)
 		case f.HasDefault:
 			values[f.Pos] = f.Default
 		case f.DefaultNow:
-			values[f.Pos] = instant(f, now)
+			values[f.Pos] = f.Type.Now(now)
 		case !f.Type.Optional && o.knows(f.Pos):
-			return nil, invalid("%s.%s: is required", at, f.Name)
+			return nil, query.Invalidf("%s.%s: is required", at, f.Name)
 		case !f.Type.Optional:
-			return nil, invalid("%s: the caller may not write a required field", at)
+			return nil, query.Invalidf("%s: the caller may not write a required field", at)
 		}
 	}
 	return values, nil
 }
 
-// instant returns the time as a value of the field's type.
-func instant(f *schema.Field, now time.Time) schema.Value {
-	if f.Type.Kind == schema.Date {
-		return schema.Today(now)
-	}
-	return schema.Now(now)
-}
-
 // newObject is newRow of untyped mode.
-func (o *operation) newObject(in *input, tenant string) ([]schema.Value, error) {
-	id := in.id
+func (o *operation) newObject(in *query.Input, tenant string) ([]schema.Value, error) {
+	id := in.ID
 	if id == "" {
 		var err error
 		if id, err = o.newID(); err != nil {
 			return nil, err
 		}
 	}
-	return []schema.Value{schema.TextValue(id), schema.TextValue(tenant), schema.JSONValue(string(in.object))}, nil
+	return []schema.Value{schema.TextValue(id), schema.TextValue(tenant), schema.JSONValue(string(in.Object))}, nil
 }
 
 // checkTarget checks that a given relation refers to a row of the same tenant that the
 // caller may read or has inserted in this transaction. A row that does not exist and one
 // that the caller may not read give the same answer.
-func (o *operation) checkTarget(rel relation, values []schema.Value, given fieldSet, fresh map[string]struct{}) error {
+func (o *operation) checkTarget(rel relation, values []schema.Value, given query.FieldSet, fresh map[string]struct{}) error {
 	v := values[rel.slot]
 	if v.IsNull() || !given[rel.slot] {
 		return nil
 	}
 	target := rel.table
-	none := fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.slots[rel.slot].field.Name, target.name)
-	auth := target.rights.authority(o.auth.scene)
+	none := fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name)
+	auth := target.rights.For(o.auth.Scene)
 	tenant := o.Caller.Tenant
 	switch {
-	case o.table.tenant >= 0:
-		tenant = values[o.table.tenant].Text()
-	case target.tenant >= 0 && auth.anyTenant: // from a row without a tenant into any
-		_, found, err := o.theOne(target, v.Text(), true, func(r *row) (bool, error) {
-			if _, here := o.inserted[string(o.rowKey(target, r.tail))]; here {
+	case o.table.Tenant >= 0:
+		tenant = values[o.table.Tenant].Text()
+	case target.Tenant >= 0 && auth.AnyTenant: // from a row without a tenant into any
+		_, found, err := o.theOne(target, v.Text(), true, func(r *layout.Row) (bool, error) {
+			if _, here := o.inserted[string(o.rowKey(target, r.Tail))]; here {
 				return true, nil
 			}
-			return auth.mayRead(r.values)
+			return auth.MayRead(r.Values)
 		})
 		if err != nil || !found {
 			return orElse(err, none)
 		}
 		return nil
 	}
-	tail := string(target.tail(nil, tenant, v.Text()))
+	tail := string(target.Tail(nil, tenant, v.Text()))
 	key := o.rowKey(target, tail)
 	_, here := o.inserted[string(key)]
 	if _, now := fresh[string(key)]; here || now {
@@ -368,12 +356,12 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given field
 		return err
 	}
 	if values, decided := o.ahead.of(target, tail); decided {
-		found.values, exists = values, values != nil
+		found.Values, exists = values, values != nil
 	}
-	if !exists || auth.read == nil {
+	if !exists || auth.Read == nil {
 		return none
 	}
-	if may, err := auth.mayRead(found.values); err != nil || !may {
+	if may, err := auth.MayRead(found.Values); err != nil || !may {
 		return orElse(err, none)
 	}
 	return nil
@@ -387,14 +375,14 @@ func orElse(err error, other *fault.Fault) error {
 	return other
 }
 
-func (o *operation) answerInserted(rows []row, inputs []input) error {
+func (o *operation) answerInserted(rows []layout.Row, inputs []query.Input) error {
 	w := o.rowsOf()
 	for i := range rows {
-		if err := o.spend(rowUnits); err != nil {
+		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
 		w.begin()
-		if err := o.appendInserted(rows[i].values, &inputs[i]); err != nil {
+		if err := o.appendInserted(rows[i].Values, &inputs[i]); err != nil {
 			return err
 		}
 		if err := w.done(); err != nil {
@@ -406,22 +394,22 @@ func (o *operation) answerInserted(rows []row, inputs []input) error {
 	return nil
 }
 
-func (o *operation) appendInserted(values []schema.Value, in *input) error {
+func (o *operation) appendInserted(values []schema.Value, in *query.Input) error {
 	t := o.table
-	if t.entity != nil {
-		positions, err := o.auth.returned(values, in.given)
+	if t.Entity != nil {
+		positions, err := o.auth.ReturnedFields(values, in.Given)
 		o.out.JSON = t.appendFields(o.out.JSON, values, positions)
 		return err
 	}
 	// The caller wrote all of it except the id.
 	var only []string
-	if read := o.auth.read; read != nil && read.only != nil {
-		only = append([]string{"id"}, o.auth.insert.only...)
-		if o.auth.insert.only == nil {
+	if read := o.auth.Read; read != nil && read.Only != nil {
+		only = append([]string{"id"}, o.auth.Insert.Only...)
+		if o.auth.Insert.Only == nil {
 			only = nil
 		}
 	}
-	o.out.JSON = t.appendObject(o.out.JSON, values, &query{only: only})
+	o.out.JSON = t.object(values).AppendJSON(o.out.JSON, only)
 	return nil
 }
 
@@ -434,8 +422,8 @@ type changed struct {
 }
 
 // update changes the rows that the query finds.
-func (o *operation) update(args *arguments) error {
-	in, err := args.changes(o.auth)
+func (o *operation) update(args *query.Arguments) error {
+	in, err := args.Changes(o.auth)
 	if err != nil {
 		return err
 	}
@@ -445,13 +433,13 @@ func (o *operation) update(args *arguments) error {
 	}
 	c := &changes{}
 	for i := range found {
-		if err := o.spend(rowUnits); err != nil {
+		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
 		c.giveUp(o.table, found[i].old)
 	}
 	for i := range found {
-		if err := o.spend(rowUnits); err != nil {
+		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
 		if err := o.claim(c, found[i].tail, found[i].new); err != nil {
@@ -467,20 +455,20 @@ func (o *operation) update(args *arguments) error {
 
 // findToUpdate returns the rows to change, by id, with their new values, checked except for
 // unique indexes.
-func (o *operation) findToUpdate(in *input) ([]changed, error) {
+func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 	var found []changed
 	var firstMakes bool
 	var kept byteBudget
-	err := o.find(func(r *row) (bool, error) {
-		values, err := o.updated(r.values, in)
+	err := o.find(func(r *layout.Row) (bool, error) {
+		values, err := o.updated(r.Values, in)
 		if err != nil {
 			return false, err
 		}
-		finds, makes, err := o.mayUpdate(r.values, values)
+		finds, makes, err := o.mayUpdate(r.Values, values)
 		if err != nil || !finds {
 			return err == nil, err
 		}
-		if ok, err := o.matches(o.asked(r.values)); err != nil || !ok {
+		if ok, err := o.matches(o.asked(r.Values)); err != nil || !ok {
 			return err == nil, err
 		}
 		if len(found) == maxChanged {
@@ -490,21 +478,21 @@ func (o *operation) findToUpdate(in *input) ([]changed, error) {
 			return false, err
 		}
 		firstMakes = makes
-		own, err := r.own(o.table)
+		own, err := o.table.CloneRow(r)
 		if err != nil {
 			return false, err
 		}
-		if values, err = o.updated(own.values, in); err != nil {
+		if values, err = o.updated(own.Values, in); err != nil {
 			return false, err
 		}
-		found = append(found, changed{own.tail, own.values, values})
+		found = append(found, changed{own.Tail, own.Values, values})
 		return true, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b changed) int {
-		return strings.Compare(a.old[o.table.id].Text(), b.old[o.table.id].Text())
+		return strings.Compare(a.old[o.table.ID].Text(), b.old[o.table.ID].Text())
 	})
 	rest := found[:0]
 	for _, f := range found {
@@ -521,12 +509,12 @@ func (o *operation) findToUpdate(in *input) ([]changed, error) {
 			continue
 		}
 		for _, rel := range o.table.relations {
-			if err := o.checkTarget(rel, f.new, in.given, nil); err != nil {
+			if err := o.checkTarget(rel, f.new, in.Given, nil); err != nil {
 				return nil, err
 			}
 		}
 		if !makes {
-			return nil, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.name)
+			return nil, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.Name)
 		}
 		o.ahead.decide(f.tail, f.new)
 		rest = append(rest, f)
@@ -536,10 +524,10 @@ func (o *operation) findToUpdate(in *input) ([]changed, error) {
 
 // mayUpdate checks the authority over a row before and after the change.
 func (o *operation) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
-	if o.table.entity == nil {
-		return o.auth.mayUpdateFree(o.table.object(old), o.table.object(new))
+	if o.table.Entity == nil {
+		return o.auth.MayUpdateUntyped(o.table.object(old), o.table.object(new))
 	}
-	return o.auth.mayUpdate(old, new)
+	return o.auth.MayUpdate(old, new)
 }
 
 func (o *operation) tooMany() error {
@@ -547,10 +535,10 @@ func (o *operation) tooMany() error {
 }
 
 // find scans the rows that an update or a delete may affect.
-func (o *operation) find(visit func(*row) (bool, error)) error {
+func (o *operation) find(visit func(*layout.Row) (bool, error)) error {
 	looked := 0
-	return o.walk(o.table, o.plan(o.table, o.planInput(false)), func(r *row) (bool, error) {
-		if looked++; o.table.entity == nil && looked > maxFreeRows {
+	return o.walk(o.table, o.plan(o.table, o.planInput(false)), func(r *layout.Row) (bool, error) {
+		if looked++; o.table.Entity == nil && looked > maxFreeRows {
 			return false, o.tooManyFree()
 		}
 		return visit(r)
@@ -558,18 +546,18 @@ func (o *operation) find(visit func(*row) (bool, error)) error {
 }
 
 // updated returns the values of a row after the update.
-func (o *operation) updated(old []schema.Value, in *input) ([]schema.Value, error) {
+func (o *operation) updated(old []schema.Value, in *query.Input) ([]schema.Value, error) {
 	t := o.table
 	values := slices.Clone(old)
-	if t.entity == nil {
-		merged, err := mergeObjects(borrowBytes(old[freeObject].Text()), in)
-		values[freeObject] = schema.JSONValue(merged)
+	if t.Entity == nil {
+		merged, err := in.Merge(layout.BorrowBytes(old[layout.UntypedObject].Text()))
+		values[layout.UntypedObject] = schema.JSONValue(merged)
 		return values, err
 	}
-	for _, f := range t.entity.Fields {
+	for _, f := range t.Entity.Fields {
 		switch {
-		case in.given[f.Pos]:
-			values[f.Pos] = in.values[f.Pos]
+		case in.Given[f.Pos]:
+			values[f.Pos] = in.Values[f.Pos]
 		case f.Updated:
 			values[f.Pos] = schema.Now(o.Tx.Now())
 		}
@@ -577,55 +565,18 @@ func (o *operation) updated(old []schema.Value, in *input) ([]schema.Value, erro
 	return values, nil
 }
 
-// mergeObjects returns the members of a compact JSON object with the set ones, in their
-// place or at the end.
-func mergeObjects(old []byte, set *input) (string, error) {
-	merged, n := []byte{'{'}, 0
-	put := func(name string, raw []byte) {
-		if n++; n > 1 {
-			merged = append(merged, ',')
-		}
-		merged = append(append(appendText(merged, name), ':'), raw...)
-	}
-	have := map[string]bool{}
-	for name, raw := range membersOf(old) {
-		if new, ok := set.members[name]; ok {
-			raw, have[name] = new, true
-		}
-		put(name, raw)
-	}
-	for name, raw := range membersOf(set.object) {
-		if !have[name] {
-			put(name, raw)
-		}
-	}
-	switch {
-	case n > maxFreeMembers:
-		return "", fault.New(fault.TooLarge, "the row would have more than %d fields", maxFreeMembers)
-	case len(merged) > maxFreeBytes:
-		return "", fault.New(fault.TooLarge, "the row would be longer than %d bytes", maxFreeBytes)
-	}
-	return string(append(merged, '}')), nil
-}
-
-// Limits of an untyped row, which grows with every update that adds a member.
-const (
-	maxFreeBytes   = 1 << 20
-	maxFreeMembers = 1000 // without the id
-)
-
 // answerUpdated answers the number of rows and, if the caller may read, those that it may
 // still read.
 func (o *operation) answerUpdated(rows []changed) error {
 	o.answerCount(len(rows))
-	if o.auth.read == nil {
+	if o.auth.Read == nil {
 		o.out.JSON = append(o.out.JSON, '}')
 		return nil
 	}
 	o.out.JSON = append(o.out.JSON, ',')
 	w := o.rowsOf()
 	for i := range rows {
-		if err := o.spend(rowUnits); err != nil {
+		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
 		may, err := o.mayRead(rows[i].new)

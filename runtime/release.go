@@ -70,7 +70,7 @@ func (e *UnboundError) Error() string {
 // Activate compiles the modules, binds every route to its handler, activates the schema in
 // the store, and replaces the active release. After an error the previous release keeps
 // serving and the store is unchanged. The error is an *UnboundError, an
-// *entity.ChangeError, or a fault with the code Invalid about a module or a secret.
+// *catalog.ChangeError, or a fault with the code Invalid about a module or a secret.
 func (r *Runtime) Activate(ctx context.Context, app App) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
 	"runner.example/webhook"
 )
@@ -57,9 +57,9 @@ func (r *Runtime) sweepDeliveries(ctx context.Context) {
 
 // logProgress returns a function that logs the progress of index builds, at most once in
 // progressEvery.
-func (r *Runtime) logProgress() func(entity.Progress) {
+func (r *Runtime) logProgress() func(catalog.Progress) {
 	next := time.Now().Add(progressEvery)
-	return func(p entity.Progress) {
+	return func(p catalog.Progress) {
 		if now := time.Now(); p.Done || now.After(next) {
 			next = now.Add(progressEvery)
 			r.opt.Logger.Info("index build", slog.String("entity", p.Entity), slog.String("fields", p.Fields),

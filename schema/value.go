@@ -104,6 +104,14 @@ func ListValue(elems []Value) Value { return Value{kind: KindList, list: &elems}
 // Now is the time of t as a value.
 func Now(t time.Time) Value { return TimeValue(t.UnixMilli()) }
 
+// Now returns the time as a value of the type: a date, or a time.
+func (t *Type) Now(now time.Time) Value {
+	if t.Kind == Date {
+		return Today(now)
+	}
+	return Now(now)
+}
+
 // Today is the date of t, in UTC, as a value.
 func Today(t time.Time) Value { return DateValue(floorDiv(t.Unix(), 24*60*60)) }
 

@@ -56,28 +56,31 @@ var plan = map[string]layeredPackage{
 	"schema/compiler":    {2, nil},
 	"audit":              {2, nil},
 	"generate":           {2, nil},
-	"entity":             {3, nil},
+	"entity/layout":      {2, nil},
+	"entity/query":       {2, nil},
+	"entity/catalog":     {3, nil},
+	"entity":             {4, nil},
 	"keystore":           {3, nil},
 	"release":            {3, nil},
 	"webhook":            {3, nil},
-	"salvage":            {4, nil},
-	"hostabi":            {4, []string{"github.com/tetratelabs/wazero/api"}},
-	"runtime/compile":    {4, []string{"github.com/tetratelabs/wazero"}},
-	"runtime/front":      {5, []string{"github.com/valyala/fasthttp"}},
-	"runtime/router":     {5, nil},
-	"runtime/auth":       {5, []string{"github.com/golang-jwt", "github.com/MicahParks", "github.com/lestrrat-go/jwx"}},
-	"runtime/limit":      {5, nil},
-	"runtime/sandbox":    {5, []string{"github.com/tetratelabs/wazero"}},
-	"runtime":            {6, nil},
-	"admin":              {7, nil},
-	"config":             {7, nil},
-	"build":              {7, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
-	"app":                {8, nil},
-	"rowfile":            {8, nil},
-	"handlerbench":       {9, nil},
-	"node":               {9, nil},
-	"dev":                {10, []string{"github.com/fsnotify/fsnotify"}},
-	"cmd/runner":         {11, []string{"github.com/spf13/cobra"}},
+	"salvage":            {5, nil},
+	"hostabi":            {5, []string{"github.com/tetratelabs/wazero/api"}},
+	"runtime/compile":    {5, []string{"github.com/tetratelabs/wazero"}},
+	"runtime/front":      {6, []string{"github.com/valyala/fasthttp"}},
+	"runtime/router":     {6, nil},
+	"runtime/auth":       {6, []string{"github.com/golang-jwt", "github.com/MicahParks", "github.com/lestrrat-go/jwx"}},
+	"runtime/limit":      {6, nil},
+	"runtime/sandbox":    {6, []string{"github.com/tetratelabs/wazero"}},
+	"runtime":            {7, nil},
+	"admin":              {8, nil},
+	"config":             {8, nil},
+	"build":              {8, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
+	"app":                {9, nil},
+	"rowfile":            {9, nil},
+	"handlerbench":       {10, nil},
+	"node":               {10, nil},
+	"dev":                {11, []string{"github.com/fsnotify/fsnotify"}},
+	"cmd/runner":         {12, []string{"github.com/spf13/cobra"}},
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that
@@ -170,9 +173,7 @@ const (
 
 // tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
 // when what it names is within the limit.
-var tooLarge = map[string]int{
-	"lines of entity": 6961,
-}
+var tooLarge = map[string]int{}
 
 func TestPackagesStructsAndTypesAreSmall(t *testing.T) {
 	root := repoRoot(t)

@@ -25,6 +25,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -102,7 +103,7 @@ func newWorld(b *testing.B, dir string, rows int) *world {
 	}
 	m, err := entity.Activate(context.Background(), st, s, sources, entity.Options{Logger: logger})
 	check(b, err)
-	check(b, m.BuildIndexes(context.Background(), func(entity.Progress) {}))
+	check(b, m.BuildIndexes(context.Background(), func(catalog.Progress) {}))
 	w := &world{store: st, model: m, who: caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t0", Roles: []string{"member"}}}
 	w.fill(b, rows)
 	return w

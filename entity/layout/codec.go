@@ -1,4 +1,4 @@
-package entity
+package layout
 
 import (
 	"encoding/binary"
@@ -27,7 +27,7 @@ import (
 // the model does not know is passed over. The id and the tenant stand in the key.
 const rowFormat = 1
 
-var errRow = errors.New("a stored row is damaged")
+var ErrDamaged = errors.New("a stored row is damaged")
 
 // appendValue appends the payload of a value.
 func appendValue(dst []byte, v schema.Value) []byte {
@@ -54,12 +54,12 @@ func appendValue(dst []byte, v schema.Value) []byte {
 	return dst
 }
 
-// appendRow appends a row's fields from its values by position.
-func (t *table) appendRow(dst []byte, values []schema.Value) []byte {
+// AppendRow appends a row's fields from its values by position.
+func (t *Table) AppendRow(dst []byte, values []schema.Value) []byte {
 	dst = append(dst, rowFormat)
 	for _, pos := range t.stored {
 		v := values[pos]
-		dst = binary.AppendUvarint(dst, uint64(t.slots[pos].number)<<4|uint64(v.Kind()))
+		dst = binary.AppendUvarint(dst, uint64(t.Slots[pos].Number)<<4|uint64(v.Kind()))
 		dst = appendValue(dst, v)
 	}
 	return dst
@@ -67,13 +67,13 @@ func (t *table) appendRow(dst []byte, values []schema.Value) []byte {
 
 // decode reads a row into values, one for each slot. The texts of the values are
 // parts of raw; the values of the key are left as they are.
-func (t *table) decode(values []schema.Value, raw string) error {
+func (t *Table) decode(values []schema.Value, raw string) error {
 	r := reading{rest: raw}
 	if r.byte() != rowFormat {
-		return errRow
+		return ErrDamaged
 	}
 	for _, pos := range t.stored {
-		values[pos] = t.slots[pos].missing
+		values[pos] = t.Slots[pos].Missing
 	}
 	for r.rest != "" && !r.broken {
 		tag := r.uvarint()
@@ -85,7 +85,7 @@ func (t *table) decode(values []schema.Value, raw string) error {
 		}
 	}
 	if r.broken {
-		return errRow
+		return ErrDamaged
 	}
 	return nil
 }
@@ -94,17 +94,17 @@ func (t *table) decode(values []schema.Value, raw string) error {
 // JSON can hold.
 const maxSeconds = 1 << 53
 
-// decodeValue reads one value with its kind in front, as appendKinded wrote it.
-func decodeValue(raw string) (schema.Value, error) {
+// DecodeValue reads one value with its kind in front, as appendKinded wrote it.
+func DecodeValue(raw string) (schema.Value, error) {
 	r := reading{rest: raw}
 	v := r.value(schema.ValueKind(r.byte()), 0)
 	if r.broken || r.rest != "" {
-		return schema.Value{}, fmt.Errorf("read value: %w", errRow)
+		return schema.Value{}, fmt.Errorf("read value: %w", ErrDamaged)
 	}
 	return v, nil
 }
 
-func appendKinded(dst []byte, v schema.Value) []byte {
+func AppendKinded(dst []byte, v schema.Value) []byte {
 	return appendValue(append(dst, byte(v.Kind())), v)
 }
 

@@ -1,4 +1,4 @@
-package entity
+package catalog
 
 import (
 	"encoding/binary"
@@ -9,33 +9,34 @@ import (
 	"strconv"
 	"strings"
 
+	"runner.example/entity/layout"
 	"runner.example/internal/diag"
 	"runner.example/schema"
 	"runner.example/store"
 )
 
-// catalog is what the rows in the store obey: the part of the schema last
+// Catalog is what the rows in the store obey: the part of the schema last
 // activated that they depend on, with the numbers that stand in keys and rows. A
 // number is never given twice.
-type catalog struct {
-	Generation uint64         `json:"generation"`
-	Tables     []catalogTable `json:"tables"`
+type Catalog struct {
+	Generation uint64       `json:"generation"`
+	Tables     []tableEntry `json:"tables"`
 }
 
-type catalogTable struct {
+type tableEntry struct {
 	Name   string `json:"name"`
 	Number uint32 `json:"number"`
 	// Untyped tables hold free JSON objects.
 	Untyped bool `json:"untyped,omitempty"`
 	// Tenant is the number of the @tenant field; 0 without.
-	Tenant    uint32         `json:"tenant,omitempty"`
-	ID        uint32         `json:"id,omitempty"`
-	NextField uint32         `json:"nextField"`
-	Fields    []catalogField `json:"fields,omitempty"`
-	Indexes   []catalogIndex `json:"indexes,omitempty"`
+	Tenant    uint32       `json:"tenant,omitempty"`
+	ID        uint32       `json:"id,omitempty"`
+	NextField uint32       `json:"nextField"`
+	Fields    []fieldEntry `json:"fields,omitempty"`
+	Indexes   []indexEntry `json:"indexes,omitempty"`
 }
 
-type catalogField struct {
+type fieldEntry struct {
 	Name   string `json:"name"`
 	Number uint32 `json:"number"`
 	// Type is what a change of makes old values unreadable: "decimal(2)",
@@ -49,7 +50,7 @@ type catalogField struct {
 	Missing []byte `json:"missing,omitempty"`
 }
 
-type catalogIndex struct {
+type indexEntry struct {
 	Number uint32 `json:"number"`
 	// Columns are numbers of fields, negative ones descending.
 	Columns []int64 `json:"columns,omitempty"`
@@ -60,9 +61,9 @@ type catalogIndex struct {
 
 // readCatalog returns what the store's rows obey; an empty catalog when nothing
 // was ever activated.
-func readCatalog(tx *store.Tx) (*catalog, error) {
-	c := &catalog{}
-	raw, err := tx.Get([]byte(keyCatalog))
+func readCatalog(tx *store.Tx) (*Catalog, error) {
+	c := &Catalog{}
+	raw, err := tx.Get([]byte(layout.KeyCatalog))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return c, nil
@@ -75,16 +76,20 @@ func readCatalog(tx *store.Tx) (*catalog, error) {
 	return c, nil
 }
 
+// ReadGeneration returns the generation of the active catalog, 0 without one. While an
+// activation stops writers, it is one that no catalog has.
+func ReadGeneration(tx *store.Tx) (uint64, error) { return readNumber(tx, layout.KeyGeneration) }
+
 // write stores the catalog and its generation.
-func (c *catalog) write(tx *store.Tx) error {
+func (c *Catalog) write(tx *store.Tx) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("write catalog of entities: %w", err)
 	}
-	if err := tx.Set([]byte(keyCatalog), raw); err != nil {
+	if err := tx.Set([]byte(layout.KeyCatalog), raw); err != nil {
 		return err
 	}
-	return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
+	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
 }
 
 // readNumber reads a big endian number of 4 or 8 bytes; a key that is missing
@@ -101,10 +106,10 @@ func readNumber(tx *store.Tx, key string) (uint64, error) {
 	case len(raw) == 4:
 		return uint64(binary.BigEndian.Uint32(raw)), nil
 	}
-	return 0, fmt.Errorf("read %s: %w", key, errRow)
+	return 0, fmt.Errorf("read %s: %w", key, layout.ErrDamaged)
 }
 
-func (c *catalog) table(name string) *catalogTable {
+func (c *Catalog) table(name string) *tableEntry {
 	for i := range c.Tables {
 		if c.Tables[i].Name == name {
 			return &c.Tables[i]
@@ -113,7 +118,7 @@ func (c *catalog) table(name string) *catalogTable {
 	return nil
 }
 
-func (t *catalogTable) field(name string) *catalogField {
+func (t *tableEntry) field(name string) *fieldEntry {
 	for i := range t.Fields {
 		if t.Fields[i].Name == name {
 			return &t.Fields[i]
@@ -149,18 +154,18 @@ func fits(stored, declared string) bool {
 // indexesOf are the indexes that an entity needs, without numbers, none twice:
 // the declared ones, which begin with the tenant, and one for each relation,
 // which the deleting of its target asks, whatever the tenant.
-func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []catalogIndex {
-	var list []catalogIndex
-	add := func(x catalogIndex) {
-		if !slices.ContainsFunc(list, func(y catalogIndex) bool { return x.same(y) }) {
+func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []indexEntry {
+	var list []indexEntry
+	add := func(x indexEntry) {
+		if !slices.ContainsFunc(list, func(y indexEntry) bool { return x.same(y) }) {
 			list = append(list, x)
 		}
 	}
 	if e.Tenant != nil {
-		add(catalogIndex{}) // by id, whatever the tenant
+		add(indexEntry{}) // by id, whatever the tenant
 	}
 	for _, declared := range e.Indexes {
-		x := catalogIndex{Unique: declared.Unique, span: declared.Span}
+		x := indexEntry{Unique: declared.Unique, span: declared.Span}
 		if e.Tenant != nil && !declared.Global {
 			x.Columns = append(x.Columns, int64(number(e.Tenant)))
 		}
@@ -179,7 +184,7 @@ func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []catalogInd
 		if f.Type.Kind != schema.Relation {
 			continue
 		}
-		x := catalogIndex{Columns: []int64{int64(number(f))}, span: f.Span}
+		x := indexEntry{Columns: []int64{int64(number(f))}, span: f.Span}
 		if e.Tenant != nil && f != e.Tenant {
 			x.Columns = append(x.Columns, int64(number(e.Tenant)))
 		}
@@ -188,75 +193,68 @@ func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []catalogInd
 	return list
 }
 
-// newTable makes the table that the catalog's entry describes, for a declared
-// entity, or for none: then its slots are the fields of the entry alone.
-func newTable(entry *catalogTable, e *schema.Entity) (*table, error) {
-	t := &table{name: entry.Name, entity: e, number: entry.Number, prefix: numbered(spaceRows, entry.Number), tenant: -1}
-	switch {
-	case entry.Untyped:
-		t.tenant = freeTenant
-		t.slots = make([]slot, freeSlots)
-		t.slots[freeObject] = slot{number: 1}
-	case e != nil:
-		for _, f := range e.Fields {
-			s := slot{field: f, label: string(appendText(nil, f.Name)) + ":"}
-			if have := entry.field(f.Name); have != nil {
-				if err := s.fill(have); err != nil {
-					return nil, err
-				}
-			}
-			t.slots = append(t.slots, s)
-		}
-		t.id = e.ID.Pos
-		if e.Tenant != nil {
-			t.tenant = e.Tenant.Pos
-		}
-	default:
-		for i := range entry.Fields {
-			s := slot{}
-			if err := s.fill(&entry.Fields[i]); err != nil {
-				return nil, err
-			}
-			switch s.number {
-			case entry.ID:
-				t.id = i
-			case entry.Tenant:
-				t.tenant = i
-			}
-			t.slots = append(t.slots, s)
-		}
-	}
-	t.setStored()
-	for i := range entry.Indexes {
-		t.addIndex(&entry.Indexes[i])
+// Layout returns the layout of the rows of an entity of the schema.
+func (c *Catalog) Layout(s *schema.Schema, name string) (*layout.Table, error) {
+	t, err := newLayout(c.table(name), s.Entity(name))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
 }
 
-func (s *slot) fill(have *catalogField) (err error) {
-	s.number = have.Number
-	if have.Missing != nil {
-		s.missing, err = decodeValue(string(have.Missing))
+// newLayout returns the layout that the catalog's entry describes, for a declared entity,
+// or for none: then its slots are the fields of the entry alone.
+func newLayout(entry *tableEntry, e *schema.Entity) (*layout.Table, error) {
+	t := &layout.Table{Name: entry.Name, Entity: e, Number: entry.Number, Prefix: layout.NumberedKey(layout.SpaceRows, entry.Number), Tenant: -1}
+	var slots []layout.Slot
+	switch {
+	case entry.Untyped:
+		t.Tenant = layout.UntypedTenant
+		slots = make([]layout.Slot, layout.UntypedSlots)
+		slots[layout.UntypedObject] = layout.Slot{Number: 1}
+	case e != nil:
+		for _, f := range e.Fields {
+			s, err := slotOf(entry.field(f.Name))
+			if err != nil {
+				return nil, err
+			}
+			s.Field = f
+			slots = append(slots, s)
+		}
+		t.ID = e.ID.Pos
+		if e.Tenant != nil {
+			t.Tenant = e.Tenant.Pos
+		}
+	default:
+		for i := range entry.Fields {
+			s, err := slotOf(&entry.Fields[i])
+			if err != nil {
+				return nil, err
+			}
+			switch s.Number {
+			case entry.ID:
+				t.ID = i
+			case entry.Tenant:
+				t.Tenant = i
+			}
+			slots = append(slots, s)
+		}
 	}
-	return err
+	t.SetSlots(slots)
+	for _, x := range entry.Indexes {
+		t.AddIndex(x.Number, x.Columns, x.Unique)
+	}
+	return t, nil
 }
 
-func (t *table) addIndex(entry *catalogIndex) {
-	x := &index{number: entry.Number, prefix: numbered(spaceEntries, entry.Number), unique: entry.Unique, tenantColumn: -1}
-	for _, c := range entry.Columns {
-		column := indexColumn{desc: c < 0}
-		for i := range t.slots {
-			if int64(t.slots[i].number) == c || int64(t.slots[i].number) == -c {
-				column.slot = i
-			}
-		}
-		if column.slot == t.tenant {
-			x.tenantColumn = len(x.columns)
-		}
-		x.columns = append(x.columns, column)
+// slotOf returns the slot of a field, which is nil when the field is not stored.
+func slotOf(f *fieldEntry) (s layout.Slot, err error) {
+	if f == nil {
+		return s, nil
 	}
-	if len(x.columns) == 0 {
-		t.locator = x
+	s.Number = f.Number
+	if f.Missing != nil {
+		s.Missing, err = layout.DecodeValue(string(f.Missing))
 	}
-	t.indexes = append(t.indexes, x)
+	return s, err
 }

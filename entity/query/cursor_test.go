@@ -1,4 +1,4 @@
-package entity_test
+package query_test
 
 import (
 	"encoding/base64"
@@ -9,20 +9,20 @@ import (
 
 	"pgregory.net/rapid"
 
-	"runner.example/entity"
+	"runner.example/entity/query"
 	"runner.example/internal/caller"
 	"runner.example/schema"
 )
 
 // resumed reads a query again with a cursor.
-func resumed(s *schema.Schema, who *caller.Caller, members, cursor string, key byte) (entity.Asked, error) {
-	return entity.AskWithKey(s, who, "query", fmt.Sprintf(`{"from":"Thing",%s,"cursor":%q}`, members, cursor), [32]byte{key})
+func resumed(s *schema.Schema, who *caller.Caller, members, cursor string, key byte) (query.Asked, error) {
+	return query.AskWithKey(s, who, "query", fmt.Sprintf(`{"from":"Thing",%s,"cursor":%q}`, members, cursor), [32]byte{key})
 }
 
 func TestACursorHoldsForItsQueryByItsCallerAlone(t *testing.T) {
 	s := compiled(t, querySchema)
 	const members = `"where":[["size",">",1]],"orderBy":[["title","asc"]]`
-	asked, err := entity.Ask(s, member, "query", `{"from":"Thing",`+members+`}`)
+	asked, err := query.Ask(s, member, "query", `{"from":"Thing",`+members+`}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestTwoKeysOfOneScopeDoNotShareCursors(t *testing.T) {
 	s := compiled(t, querySchema)
 	one, other := keyOf("every"), keyOf("every")
 	other.KeyID = "key_2"
-	asked, err := entity.Ask(s, one, "query", `{"from":"Thing","where":[]}`)
+	asked, err := query.Ask(s, one, "query", `{"from":"Thing","where":[]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestPagesHoldEveryRowOnceInOrder(t *testing.T) {
 			terms = append(terms, fmt.Sprintf(`["%s","%s"]`, name, rapid.SampledFrom([]string{"asc", "desc"}).Draw(t, "direction")))
 		}
 		members := `"orderBy":[` + strings.Join(terms, ",") + `]`
-		asked, err := entity.Ask(s, member, "query", `{"from":"Thing",`+members+`}`)
+		asked, err := query.Ask(s, member, "query", `{"from":"Thing",`+members+`}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestEqualRowsAreInTheOrderOfTheirIDsInTheLastDirection(t *testing.T) {
 	for order, want := range map[string]int{
 		``: -1, `["size","asc"]`: -1, `["size","desc"]`: 1, `["size","desc"],["title","asc"]`: -1, `["size","desc"],["id","asc"]`: -1, `["id","desc"],["size","asc"]`: 1,
 	} {
-		asked, err := entity.Ask(s, member, "query", `{"from":"Thing","orderBy":[`+order+`]}`)
+		asked, err := query.Ask(s, member, "query", `{"from":"Thing","orderBy":[`+order+`]}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,8 +177,8 @@ func TestEqualRowsAreInTheOrderOfTheirIDsInTheLastDirection(t *testing.T) {
 }
 
 func TestUntypedRowsAreOrderedByKindThenValue(t *testing.T) {
-	s := compiled(t, freeSchema)
-	asked, err := entity.Ask(s, member, "query", `{"from":"Thing","orderBy":[["x","asc"]]}`)
+	s := compiled(t, untypedSchema)
+	asked, err := query.Ask(s, member, "query", `{"from":"Thing","orderBy":[["x","asc"]]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestUntypedRowsAreOrderedByKindThenValue(t *testing.T) {
 		if i > 0 && asked.Compare(asked.FreeValues(fmt.Sprint("r", i-1), rising[i-1]), row) >= 0 {
 			t.Errorf("%s does not come before %s", rising[i-1], object)
 		}
-		again, err := entity.Ask(s, member, "query", fmt.Sprintf(`{"from":"Thing","orderBy":[["x","asc"]],"cursor":%q}`, asked.Cursor(row)))
+		again, err := query.Ask(s, member, "query", fmt.Sprintf(`{"from":"Thing","orderBy":[["x","asc"]],"cursor":%q}`, asked.Cursor(row)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestUntypedRowsAreOrderedByKindThenValue(t *testing.T) {
 
 func FuzzCursor(f *testing.F) {
 	s := compiled(f, querySchema)
-	asked, err := entity.Ask(s, member, "query", `{"from":"Thing"}`)
+	asked, err := query.Ask(s, member, "query", `{"from":"Thing"}`)
 	if err != nil {
 		f.Fatal(err)
 	}

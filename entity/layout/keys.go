@@ -1,4 +1,4 @@
-package entity
+package layout
 
 import (
 	"encoding/binary"
@@ -29,27 +29,27 @@ import (
 //	                                have it as a column
 const (
 	keyAll        = "entity/"
-	keyCatalog    = keyAll + "catalog"
-	keyGeneration = keyAll + "generation"
-	keyNext       = keyAll + "next"
-	spaceRows     = keyAll + "r"
-	spaceEntries  = keyAll + "i"
-	spaceUnbuilt  = keyAll + "b"
-	spaceDropped  = keyAll + "d"
+	KeyCatalog    = keyAll + "catalog"
+	KeyGeneration = keyAll + "generation"
+	KeyNext       = keyAll + "next"
+	SpaceRows     = keyAll + "r"
+	SpaceEntries  = keyAll + "i"
+	SpaceUnbuilt  = keyAll + "b"
+	SpaceDropped  = keyAll + "d"
 )
 
-// maxEntryBytes bounds an index entry's key, well below what the store takes.
-const maxEntryBytes = 16 << 10
+// MaxEntryBytes bounds an index entry's key, well below what the store takes.
+const MaxEntryBytes = 16 << 10
 
-// numbered makes the key, or the prefix, of a number in a space.
-func numbered(space string, number uint32) []byte {
+// NumberedKey makes the key, or the prefix, of a number in a space.
+func NumberedKey(space string, number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte(space), number)
 }
 
 // The first byte of a value in an entry. Null comes before everything.
 const (
 	entryNull  = 0
-	entryValue = 1
+	EntryValue = 1
 )
 
 // A text ends with endText; a NUL in it is written as escapedNUL, which is
@@ -60,19 +60,19 @@ const (
 	escapedNUL = "\x00\xff"
 )
 
-// appendEntry appends a value so that the order of the bytes is the order of the
+// AppendEntry appends a value so that the order of the bytes is the order of the
 // values of one column, null first; descending, the other way round. No value's
 // bytes begin another's.
-func appendEntry(dst []byte, v schema.Value, desc bool) []byte {
+func AppendEntry(dst []byte, v schema.Value, desc bool) []byte {
 	start := len(dst)
 	dst = appendAscending(dst, v)
 	if desc {
-		invert(dst[start:])
+		Invert(dst[start:])
 	}
 	return dst
 }
 
-func invert(b []byte) {
+func Invert(b []byte) {
 	for i := range b {
 		b[i] = ^b[i]
 	}
@@ -82,7 +82,7 @@ func appendAscending(dst []byte, v schema.Value) []byte {
 	if v.IsNull() {
 		return append(dst, entryNull)
 	}
-	dst = append(dst, entryValue)
+	dst = append(dst, EntryValue)
 	switch v.Kind() {
 	case schema.KindBool:
 		if v.Bool() {
@@ -107,12 +107,12 @@ func appendAscending(dst []byte, v schema.Value) []byte {
 
 // appendTextEntry appends a text and its end.
 func appendTextEntry(dst []byte, s string) []byte {
-	return append(appendTextStart(dst, s), endText...)
+	return append(AppendTextStart(dst, s), endText...)
 }
 
-// appendTextStart appends a text without its end: what all texts begin with
+// AppendTextStart appends a text without its end: what all texts begin with
 // that begin with s.
-func appendTextStart(dst []byte, s string) []byte {
+func AppendTextStart(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] == 0 {
 			dst = append(dst, escapedNUL...)
@@ -174,9 +174,9 @@ func appendDecimal(dst []byte, digits string) []byte {
 	return binary.BigEndian.AppendUint64(dst, lo)
 }
 
-// after gives the least key above all that begin with b, which it changes; nil
+// PrefixEnd gives the least key above all that begin with b, which it changes; nil
 // when there is none.
-func after(b []byte) []byte {
+func PrefixEnd(b []byte) []byte {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] != 0xff {
 			b[i]++

@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"bytes"
@@ -19,15 +19,15 @@ import (
 const maxDepth = 64
 
 // operation is what a handler can ask to be done with rows.
-type operationKind uint8
+type Operation uint8
 
 const (
-	opQuery operationKind = iota
-	opGet
-	opCount
-	opInsert
-	opUpdate
-	opDelete
+	opQuery Operation = iota
+	OpGet
+	OpCount
+	OpInsert
+	OpUpdate
+	OpDelete
 )
 
 // member is one that some operation's arguments have.
@@ -60,53 +60,53 @@ var forms = [...]struct {
 	required []member
 }{
 	opQuery:  {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor}, []member{memberFrom}},
-	opGet:    {"get", []member{memberFrom, memberID, memberSelect}, []member{memberFrom, memberID}},
-	opCount:  {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
-	opInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
+	OpGet:    {"get", []member{memberFrom, memberID, memberSelect}, []member{memberFrom, memberID}},
+	OpCount:  {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
+	OpInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
 	// A where that was forgotten must not touch every row: [] says that.
-	opUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
-	opDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},
+	OpUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
+	OpDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},
 }
 
-// operationOf finds the operation of that name.
-func operationOf(name string) (operationKind, bool) {
+// OperationOf finds the operation of that name.
+func OperationOf(name string) (Operation, bool) {
 	for op, form := range forms {
 		if form.name == name {
-			return operationKind(op), true
+			return Operation(op), true
 		}
 	}
 	return 0, false
 }
 
-func (op operationKind) String() string { return forms[op].name }
+func (op Operation) String() string { return forms[op].name }
 
-// arguments are the members of an operation's one JSON object, told apart but
+// Arguments are the members of an operation's one JSON object, told apart but
 // not yet looked into. Members that are null count as left out. They borrow the
 // text they were read from.
-type arguments struct {
-	op      operationKind
-	entity  string
+type Arguments struct {
+	op      Operation
+	Entity  string
 	members [memberCount][]byte // nil: left out
 }
 
-// readArguments reads the shape of an operation's arguments. What it lets pass
+// ReadArguments reads the shape of an operation's arguments. What it lets pass
 // is JSON that keeps all of the host's bounds, with the operation's members and
 // no others. The fault is Invalid.
-func readArguments(op operationKind, text []byte) (arguments, error) {
-	a := arguments{op: op}
+func ReadArguments(op Operation, text []byte) (Arguments, error) {
+	a := Arguments{op: op}
 	if err := checkJSON(text); err != nil {
 		return a, err
 	}
 	text = bytes.TrimLeft(text, jsonSpace)
 	if text[0] != '{' {
-		return a, invalid("arguments must be a JSON object")
+		return a, Invalidf("arguments must be a JSON object")
 	}
 	form := &forms[op]
 	for name, raw := range membersOf(text) {
 		m := member(slices.Index(memberNames[:], name))
 		if !slices.Contains(form.members, m) {
 			known := names(form.members)
-			return a, invalid("unknown member %q%s; known: %s", name, diag.DidYouMean(name, known), strings.Join(known, ", "))
+			return a, Invalidf("unknown member %q%s; known: %s", name, diag.DidYouMean(name, known), strings.Join(known, ", "))
 		}
 		if raw[0] != 'n' {
 			a.members[m] = raw
@@ -116,21 +116,24 @@ func readArguments(op operationKind, text []byte) (arguments, error) {
 		switch {
 		case a.members[m] != nil:
 		case m == memberWhere:
-			return a, invalid("member %q is missing: [] means every row", m)
+			return a, Invalidf("member %q is missing: [] means every row", m)
 		default:
-			return a, invalid("member %q is missing", m)
+			return a, Invalidf("member %q is missing", m)
 		}
 	}
 	var ok bool
-	if a.entity, ok = textOf(a.members[form.members[0]]); !ok {
-		return a, invalid("%s: must be the name of an entity", form.members[0])
+	if a.Entity, ok = textOf(a.members[form.members[0]]); !ok {
+		return a, Invalidf("%s: must be the name of an entity", form.members[0])
 	}
 	return a, nil
 }
 
-// unknownEntity is the refusal of an entity that the schema does not have.
-func (a *arguments) unknownEntity(known []string) error {
-	return invalid("%s: unknown entity %q%s", forms[a.op].members[0], a.entity, diag.DidYouMean(a.entity, known))
+// IsList reports whether the values of an insert are a list of rows.
+func (a *Arguments) IsList() bool { return a.members[memberValues][0] == '[' }
+
+// UnknownEntity is the refusal of an entity that the schema does not have.
+func (a *Arguments) UnknownEntity(known []string) error {
+	return Invalidf("%s: unknown entity %q%s", forms[a.op].members[0], a.Entity, diag.DidYouMean(a.Entity, known))
 }
 
 func names(members []member) []string {
@@ -141,7 +144,7 @@ func names(members []member) []string {
 	return list
 }
 
-func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+func Invalidf(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
 // ---- JSON ----
 
@@ -151,10 +154,10 @@ const jsonSpace = " \t\r\n"
 // invalid UTF-8, repeated members, too much nesting. The fault is Invalid.
 func checkJSON(text []byte) error {
 	if !utf8.Valid(text) {
-		return invalid("arguments are not UTF-8")
+		return Invalidf("arguments are not UTF-8")
 	}
 	if depthOf(text) > maxDepth {
-		return invalid("arguments nest deeper than %d", maxDepth)
+		return Invalidf("arguments nest deeper than %d", maxDepth)
 	}
 	if jsontext.Value(text).IsValid() {
 		return nil
@@ -163,15 +166,15 @@ func checkJSON(text []byte) error {
 	for {
 		_, err := dec.ReadToken()
 		if err == io.EOF {
-			return invalid("arguments are not JSON")
+			return Invalidf("arguments are not JSON")
 		}
 		wrong, ok := errors.AsType[*jsontext.SyntacticError](err)
 		switch {
 		case err == nil:
 		case ok && wrong.Err == jsontext.ErrDuplicateName:
-			return invalid("member %q is repeated", wrong.JSONPointer.LastToken())
+			return Invalidf("member %q is repeated", wrong.JSONPointer.LastToken())
 		default:
-			return invalid("arguments are not JSON")
+			return Invalidf("arguments are not JSON")
 		}
 	}
 }

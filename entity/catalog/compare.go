@@ -1,4 +1,4 @@
-package entity
+package catalog
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/entity/layout"
 	"runner.example/internal/diag"
 	"runner.example/schema"
 	"runner.example/store"
@@ -46,12 +47,28 @@ func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List,
 	return list, err
 }
 
+// Match is how a schema relates to the active catalog of a store.
+type Match struct {
+	Catalog *Catalog // of the schema
+	Empty   bool     // no schema was ever activated
+	Changed bool     // the schema is not the active one
+}
+
+// MatchSchema compares the schema with the active catalog. Rows are not checked.
+func MatchSchema(tx *store.Tx, s *schema.Schema) (Match, error) {
+	m, err := compare(tx, s, "")
+	if err != nil {
+		return Match{}, err
+	}
+	return Match{Catalog: m.new, Empty: m.old.Generation == 0, Changed: m.changed}, nil
+}
+
 // migration is the difference between the active catalog and a schema.
 type migration struct {
 	schema   *schema.Schema
 	file     string // for errors without a place in the schema
 	now      time.Time
-	old, new *catalog
+	old, new *Catalog
 	list     diag.List
 	changed  bool
 	// surveys are the tables whose rows must be checked; empty are those that must stay
@@ -69,9 +86,9 @@ type migration struct {
 // survey is what is checked in the rows of one table.
 type survey struct {
 	entity *schema.Entity
-	entry  *catalogTable
-	table  *table // with the new fields; indexes get their numbers later
-	nulls  []int  // slots that must have a value
+	entry  *tableEntry
+	table  *layout.Table // with the new fields; indexes get their numbers later
+	nulls  []int         // slots that must have a value
 	enums  []enumSurvey
 	// unique are the new unique indexes, by position among the table's; lengths are the new
 	// indexes whose entries may be too long.
@@ -90,7 +107,7 @@ func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &migration{schema: s, file: file, now: tx.Now(), old: old, new: &catalog{Generation: old.Generation}}
+	m := &migration{schema: s, file: file, now: tx.Now(), old: old, new: &Catalog{Generation: old.Generation}}
 	for _, name := range s.EntityNames() {
 		if err := m.table(tx, name); err != nil {
 			return nil, err
@@ -101,7 +118,7 @@ func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(m.new.Tables, func(a, b catalogTable) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.new.Tables, func(a, b tableEntry) int { return strings.Compare(a.Name, b.Name) })
 	before, _ := json.Marshal(old.Tables)
 	after, _ := json.Marshal(m.new.Tables)
 	m.changed = string(before) != string(after)
@@ -128,7 +145,7 @@ func fileOf(s *schema.Schema, sources []diag.Source) string {
 
 // hasRows reports whether the table with that number has rows.
 func hasRows(tx *store.Tx, number uint32) (bool, error) {
-	for _, err := range tx.Scan(numbered(spaceRows, number), nil, false) {
+	for _, err := range tx.Scan(layout.NumberedKey(layout.SpaceRows, number), nil, false) {
 		return err == nil, err
 	}
 	return false, nil
@@ -138,7 +155,7 @@ func hasRows(tx *store.Tx, number uint32) (bool, error) {
 func (m *migration) table(tx *store.Tx, name string) error {
 	e := m.schema.Entity(name)
 	have := m.old.table(name)
-	entry := catalogTable{Name: name, Untyped: e == nil, NextField: 1}
+	entry := tableEntry{Name: name, Untyped: e == nil, NextField: 1}
 	filled := false
 	if have != nil {
 		var err error
@@ -154,7 +171,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 		}
 	}
 	if e == nil {
-		entry.Indexes = []catalogIndex{{}} // by id, in all tenants
+		entry.Indexes = []indexEntry{{}} // by id, in all tenants
 		if entry.Number != 0 {
 			entry.Indexes = have.Indexes
 		}
@@ -170,7 +187,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 	return nil
 }
 
-func (m *migration) wayOf(have *catalogTable) string {
+func (m *migration) wayOf(have *tableEntry) string {
 	if have.Untyped {
 		return "before any entity was declared"
 	}
@@ -186,12 +203,12 @@ func (m *migration) spanOf(e *schema.Entity) diag.Span {
 
 // fields adds the entries of an entity's fields. have is the active entry; nil without
 // rows.
-func (m *migration) fields(entry, have *catalogTable, e *schema.Entity) {
+func (m *migration) fields(entry, have *tableEntry, e *schema.Entity) {
 	for _, f := range e.Fields {
 		if f.Type.Kind == schema.ToMany {
 			continue
 		}
-		field := catalogField{Name: f.Name, Type: typeName(&f.Type), Optional: f.Type.Optional}
+		field := fieldEntry{Name: f.Name, Type: typeName(&f.Type), Optional: f.Type.Optional}
 		if f.Type.Kind == schema.EnumKind {
 			field.Enum = f.Type.Enum.Values
 		}
@@ -212,14 +229,14 @@ func (m *migration) fields(entry, have *catalogTable, e *schema.Entity) {
 			entry.Tenant = field.Number
 		}
 	}
-	slices.SortFunc(entry.Fields, func(a, b catalogField) int { return int(a.Number) - int(b.Number) })
+	slices.SortFunc(entry.Fields, func(a, b fieldEntry) int { return int(a.Number) - int(b.Number) })
 	if have != nil {
 		m.compareFields(entry, have, e)
 	}
 }
 
 // priorOf returns the field's active entry.
-func priorOf(have *catalogTable, f *schema.Field, e *schema.Entity) *catalogField {
+func priorOf(have *tableEntry, f *schema.Field, e *schema.Entity) *fieldEntry {
 	if have == nil || have.Untyped {
 		return nil
 	}
@@ -232,26 +249,26 @@ func priorOf(have *catalogTable, f *schema.Field, e *schema.Entity) *catalogFiel
 }
 
 // added sets the value of a new field in existing rows.
-func (m *migration) added(field, prior *catalogField, f *schema.Field, e *schema.Entity) {
+func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
 		m.list.Errorf("E601", f.Span, "%s.%s was of type %s and %s has rows: add a field of another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
 	case f == e.Tenant: // reported for the entity
 	case f.HasDefault:
-		field.Missing = appendKinded(nil, f.Default)
+		field.Missing = layout.AppendKinded(nil, f.Default)
 	case f.DefaultNow || f.Created || f.Updated:
-		field.Missing = appendKinded(nil, instant(f, m.now))
+		field.Missing = layout.AppendKinded(nil, f.Type.Now(m.now))
 	case !f.Type.Optional:
 		m.list.Errorf("E602", f.Span, "%s.%s is new and required, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
 	}
 }
 
 // compareFields finds changes of fields that existing rows do not allow.
-func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
+func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	s := &survey{entity: e}
 	for i := range have.Fields {
 		prior := &have.Fields[i]
-		at := slices.IndexFunc(entry.Fields, func(f catalogField) bool { return f.Number == prior.Number })
+		at := slices.IndexFunc(entry.Fields, func(f fieldEntry) bool { return f.Number == prior.Number })
 		if at < 0 {
 			if e.Field(prior.Name) == nil || e.Field(prior.Name).Type.Kind == schema.ToMany {
 				m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows first", e.Name, prior.Name, e.Name)
@@ -286,9 +303,9 @@ func (m *migration) compareFields(entry, have *catalogTable, e *schema.Entity) {
 }
 
 // indexes adds the entries of an entity's indexes; existing ones keep their numbers.
-func (m *migration) indexes(entry, have *catalogTable, e *schema.Entity) {
+func (m *migration) indexes(entry, have *tableEntry, e *schema.Entity) {
 	entry.Indexes = indexesOf(e, func(f *schema.Field) uint32 { return entry.field(f.Name).Number })
-	var prior []catalogIndex
+	var prior []indexEntry
 	if have != nil && have.Number == entry.Number {
 		prior = have.Indexes
 	}
@@ -299,21 +316,21 @@ func (m *migration) indexes(entry, have *catalogTable, e *schema.Entity) {
 		}
 	}
 	for i := range prior {
-		if !slices.ContainsFunc(entry.Indexes, func(x catalogIndex) bool { return x.Number == prior[i].Number }) {
+		if !slices.ContainsFunc(entry.Indexes, func(x indexEntry) bool { return x.Number == prior[i].Number }) {
 			m.dropped = append(m.dropped, prior[i].Number)
 		}
 	}
 }
 
 // same reports whether the two are the same index.
-func (x *catalogIndex) same(y catalogIndex) bool {
+func (x *indexEntry) same(y indexEntry) bool {
 	return x.Unique == y.Unique && slices.Equal(x.Columns, y.Columns)
 }
 
 // removed checks a table that the schema may not have any more. Rows of untyped ones stay
 // until a grant names them again.
-func (m *migration) removed(tx *store.Tx, have *catalogTable) error {
-	if slices.ContainsFunc(m.new.Tables, func(t catalogTable) bool { return t.Name == have.Name }) || m.schema.Entity(have.Name) != nil {
+func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
+	if slices.ContainsFunc(m.new.Tables, func(t tableEntry) bool { return t.Name == have.Name }) || m.schema.Entity(have.Name) != nil {
 		return nil
 	}
 	filled, err := hasRows(tx, have.Number)
@@ -335,7 +352,7 @@ func (m *migration) removed(tx *store.Tx, have *catalogTable) error {
 
 // findFresh records the numbers that a table's entry lacks, and what its new indexes
 // require of rows.
-func (m *migration) findFresh(tx *store.Tx, entry *catalogTable) error {
+func (m *migration) findFresh(tx *store.Tx, entry *tableEntry) error {
 	if entry.Number == 0 {
 		m.fresh = append(m.fresh, &entry.Number)
 	}
@@ -377,21 +394,24 @@ func (m *migration) findFresh(tx *store.Tx, entry *catalogTable) error {
 	return nil
 }
 
+// unboundedTexts are the types whose values have no limit of their own.
+var unboundedTexts = []schema.TypeKind{schema.String, schema.Text, schema.Email, schema.URL}
+
 // mayBeLong reports whether an entry of the index may exceed the limit.
-func mayBeLong(x *catalogIndex, entry *catalogTable, e *schema.Entity) bool {
+func mayBeLong(x *indexEntry, entry *tableEntry, e *schema.Entity) bool {
 	bytes := 0
 	for _, c := range x.Columns {
 		for i := range entry.Fields {
 			if field := &entry.Fields[i]; int64(field.Number) == c || int64(field.Number) == -c {
 				t := &e.Field(field.Name).Type
-				if isText(t.Kind) && t.Kind != schema.ID && t.Kind != schema.Relation && t.Kind != schema.EnumKind && t.Kind != schema.UUID && t.MaxLen == 0 {
+				if t.MaxLen == 0 && slices.Contains(unboundedTexts, t.Kind) {
 					return true
 				}
 				bytes += 16 + 2*4*t.MaxLen
 			}
 		}
 	}
-	return bytes > maxEntryBytes
+	return bytes > layout.MaxEntryBytes
 }
 
 // survey checks the rows, and adds to the list.
@@ -401,44 +421,26 @@ func (m *migration) survey(tx *store.Tx) error {
 	}
 	for _, s := range m.surveys {
 		var err error
-		if s.table, err = newTable(s.entry, s.entity); err != nil {
+		if s.table, err = newLayout(s.entry, s.entity); err != nil {
 			return err
 		}
-		if err := s.ask(tx, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachRow calls visit for all rows of a table. A row is borrowed.
-func eachRow(tx *store.Tx, t *table, from []byte, visit func(*row) (bool, error)) error {
-	r := row{values: make([]schema.Value, len(t.slots))}
-	for item, err := range tx.Scan(t.prefix, from, false) {
-		if err != nil {
-			return err
-		}
-		r.tail, r.raw = borrow(item.Key[len(t.prefix):]), borrow(item.Value)
-		if err := r.decode(t); err != nil {
-			return fmt.Errorf("read rows of %s: %w", t.name, err)
-		}
-		if more, err := visit(&r); err != nil || !more {
+		if err := s.scan(tx, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *survey) ask(tx *store.Tx, m *migration) error {
+func (s *survey) scan(tx *store.Tx, m *migration) error {
 	seed := maphash.MakeSeed()
 	hashes := make([][]uint64, len(s.unique))
 	found := len(m.list)
 	var key []byte
-	err := eachRow(tx, s.table, nil, func(r *row) (bool, error) {
-		s.inspect(r.values, &m.list)
+	err := layout.ScanRows(tx, s.table, nil, func(r *layout.Row) (bool, error) {
+		s.inspect(r.Values, &m.list)
 		for i, at := range s.unique {
-			if x := s.table.indexes[at]; !x.hasNull(r.values) {
-				key = s.table.entryKey(key[:0], x, r.values)
+			if x := s.table.Indexes[at]; !x.HasNull(r.Values) {
+				key = s.table.EntryKey(key[:0], x, r.Values)
 				hashes[i] = append(hashes[i], maphash.Bytes(seed, key))
 			}
 		}
@@ -449,7 +451,7 @@ func (s *survey) ask(tx *store.Tx, m *migration) error {
 	}
 	for i, at := range s.unique {
 		if twice := repeated(hashes[i]); len(twice) > 0 {
-			if err := s.tellRepeated(tx, m, at, seed, twice); err != nil {
+			if err := s.reportRepeated(tx, m, at, seed, twice); err != nil {
 				return err
 			}
 		}
@@ -462,7 +464,7 @@ const maxFindings = 20
 
 // inspect reports the errors of a single row.
 func (s *survey) inspect(values []schema.Value, list *diag.List) {
-	e, id := s.entity, values[s.table.id].Text()
+	e, id := s.entity, values[s.table.ID].Text()
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
@@ -472,13 +474,13 @@ func (s *survey) inspect(values []schema.Value, list *diag.List) {
 	for _, enum := range s.enums {
 		if v := values[enum.slot]; holdsAny(v, enum.removed) {
 			f := e.Fields[enum.slot]
-			list.Errorf("E605", f.Span, "the row %s of %s has the value %s, which %s.%s does not have any more: keep it, or change the row first", id, e.Name, s.table.slots[enum.slot].field.Type.AppendJSON(nil, v), e.Name, f.Name)
+			list.Errorf("E605", f.Span, "the row %s of %s has the value %s, which %s.%s does not have any more: keep it, or change the row first", id, e.Name, s.table.Slots[enum.slot].Field.Type.AppendJSON(nil, v), e.Name, f.Name)
 		}
 	}
 	for _, at := range s.lengths {
-		x := s.table.indexes[at]
-		if len(s.table.entryKey(nil, x, values)) > maxEntryBytes {
-			list.Errorf("E603", s.entry.Indexes[at].span, "the row %s of %s is too long for the index of %s: all indexed fields together may take %d bytes", id, e.Name, x.names(s.table), maxEntryBytes)
+		x := s.table.Indexes[at]
+		if len(s.table.EntryKey(nil, x, values)) > layout.MaxEntryBytes {
+			list.Errorf("E603", s.entry.Indexes[at].span, "the row %s of %s is too long for the index of %s: all indexed fields together may take %d bytes", id, e.Name, x.Names(s.table), layout.MaxEntryBytes)
 		}
 	}
 }
@@ -501,22 +503,22 @@ func repeated(list []uint64) map[uint64]bool {
 	return twice
 }
 
-// tellRepeated compares the rows whose keys in a unique index may be equal, and reports the
+// reportRepeated compares the rows whose keys in a unique index may be equal, and reports the
 // first two that are.
-func (s *survey) tellRepeated(tx *store.Tx, m *migration, at int, seed maphash.Seed, twice map[uint64]bool) error {
-	x := s.table.indexes[at]
+func (s *survey) reportRepeated(tx *store.Tx, m *migration, at int, seed maphash.Seed, twice map[uint64]bool) error {
+	x := s.table.Indexes[at]
 	holder := map[string]string{}
-	return eachRow(tx, s.table, nil, func(r *row) (bool, error) {
-		if x.hasNull(r.values) {
+	return layout.ScanRows(tx, s.table, nil, func(r *layout.Row) (bool, error) {
+		if x.HasNull(r.Values) {
 			return true, nil
 		}
-		key := s.table.entryKey(nil, x, r.values)
+		key := s.table.EntryKey(nil, x, r.Values)
 		if !twice[maphash.Bytes(seed, key)] {
 			return true, nil
 		}
-		id := strings.Clone(r.values[s.table.id].Text())
+		id := strings.Clone(r.Values[s.table.ID].Text())
 		if other, taken := holder[string(key)]; taken {
-			s.tellSame(&m.list, at, other, id)
+			s.reportSame(&m.list, at, other, id)
 			return false, nil
 		}
 		holder[string(key)] = id
@@ -524,6 +526,6 @@ func (s *survey) tellRepeated(tx *store.Tx, m *migration, at int, seed maphash.S
 	})
 }
 
-func (s *survey) tellSame(list *diag.List, at int, one, other string) {
-	list.Errorf("E603", s.entry.Indexes[at].span, "the rows %s and %s of %s have the same %s: change one of them before it becomes unique", one, other, s.entity.Name, s.table.indexes[at].names(s.table))
+func (s *survey) reportSame(list *diag.List, at int, one, other string) {
+	list.Errorf("E603", s.entry.Indexes[at].span, "the rows %s and %s of %s have the same %s: change one of them before it becomes unique", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
 }

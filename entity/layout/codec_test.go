@@ -1,4 +1,4 @@
-package entity_test
+package layout_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"runner.example/entity"
+	"runner.example/entity/layout"
 	"runner.example/schema"
 )
 
@@ -89,7 +89,7 @@ func checkEntries(t interface {
 }, a, b schema.Value) {
 	t.Helper()
 	for _, desc := range []bool{false, true} {
-		x, y := entity.Entry(a, desc), entity.Entry(b, desc)
+		x, y := layout.Entry(a, desc), layout.Entry(b, desc)
 		want := wantOrder(a, b)
 		if desc {
 			want = -want
@@ -116,12 +116,12 @@ func FuzzKeysOfTexts(f *testing.F) {
 	f.Add("a\x00\x01", "a")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		checkEntries(t, schema.TextValue(a), schema.TextValue(b))
-		key := entity.Entry(schema.TextValue(a), false)
-		text, rest, ok := entity.TextEntry(string(key[1:]) + b)
+		key := layout.Entry(schema.TextValue(a), false)
+		text, rest, ok := layout.TextEntry(string(key[1:]) + b)
 		if !ok || text != a || rest != b {
 			t.Errorf("%q and %q come back as %q, %q, %v", a, b, text, rest, ok)
 		}
-		if text, rest, ok := entity.TextEntry(b); ok && len(text)+len(rest) > len(b)-2 { // whatever it is
+		if text, rest, ok := layout.TextEntry(b); ok && len(text)+len(rest) > len(b)-2 { // whatever it is
 			t.Errorf("%q holds %q and %q", b, text, rest)
 		}
 	})
@@ -156,19 +156,19 @@ func TestARowComesBackAsItWasStored(t *testing.T) {
 			numbers[i] = uint32(1 + (i*7)%n + i*(btoi(n%7 == 0))*n) // in some order, none twice
 			values[i] = genValue(rapid.SampledFrom(kinds).Draw(t, "kind")).Draw(t, "value")
 		}
-		raw := string(entity.EncodeRow(numbers, values))
-		got, err := entity.DecodeRow(numbers, schema.Value{}, raw)
+		raw := string(layout.EncodeRow(numbers, values))
+		got, err := layout.DecodeRow(numbers, schema.Value{}, raw)
 		if err != nil || !sameRow(got, values) {
 			t.Fatalf("%v comes back as %v (%v)", values, got, err)
 		}
 		// One who knows more fields finds the others missing, one who knows fewer
 		// passes them over.
 		missing := schema.TextValue("missing")
-		more, err := entity.DecodeRow(append(numbers[:n:n], 1000), missing, raw)
+		more, err := layout.DecodeRow(append(numbers[:n:n], 1000), missing, raw)
 		if err != nil || !sameRow(more, append(values[:n:n], missing)) {
 			t.Fatalf("with a field more: %v (%v)", more, err)
 		}
-		fewer, err := entity.DecodeRow(numbers[:n/2], missing, raw)
+		fewer, err := layout.DecodeRow(numbers[:n/2], missing, raw)
 		if err != nil || !sameRow(fewer, values[:n/2]) {
 			t.Fatalf("with fewer fields: %v (%v)", fewer, err)
 		}
@@ -176,17 +176,17 @@ func TestARowComesBackAsItWasStored(t *testing.T) {
 }
 
 func FuzzDamagedRows(f *testing.F) {
-	f.Add(string(entity.EncodeRow([]uint32{1, 2, 3}, []schema.Value{
+	f.Add(string(layout.EncodeRow([]uint32{1, 2, 3}, []schema.Value{
 		schema.TextValue("a"), schema.ListValue([]schema.Value{schema.IntValue(1), {}}), schema.FloatValue(1.5),
 	})))
 	f.Add("\x01\x1b\xff\xff\xff\xff\x0f")
 	f.Fuzz(func(t *testing.T, raw string) {
 		numbers := []uint32{1, 2, 3, 40}
-		values, err := entity.DecodeRow(numbers, schema.Value{}, raw)
+		values, err := layout.DecodeRow(numbers, schema.Value{}, raw)
 		if err != nil {
 			return
 		}
-		again, err := entity.DecodeRow(numbers, schema.Value{}, string(entity.EncodeRow(numbers, values)))
+		again, err := layout.DecodeRow(numbers, schema.Value{}, string(layout.EncodeRow(numbers, values)))
 		if err != nil || !sameRow(values, again) {
 			t.Errorf("%v comes back as %v (%v)", values, again, err)
 		}

@@ -4,23 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"runner.example/entity"
+	"runner.example/entity/catalog"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 	"runner.example/schema/compiler"
 	"runner.example/store"
 )
 
-// door is a store in memory that obeys a schema.
-type door struct {
+// database is a store in memory with an active schema.
+type database struct {
 	store *store.Store
 	model *entity.Model
 }
 
-func openDoor(t *testing.T, text string) *door {
+func openDatabase(t *testing.T, text string) *database {
 	t.Helper()
 	st, err := store.Open(store.Options{})
 	if err != nil {
@@ -36,19 +39,19 @@ func openDoor(t *testing.T, text string) *door {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := entity.Verify(context.Background(), st); err != nil {
+		if err := catalog.Verify(context.Background(), st); err != nil {
 			t.Error(err)
 		}
 		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &door{st, model}
+	return &database{st, model}
 }
 
 // do runs one operation in a transaction of its own and gives its answer, or its
 // fault as text.
-func (d *door) do(t *testing.T, who *caller.Caller, op, args string) string {
+func (d *database) do(t *testing.T, who *caller.Caller, op, args string) string {
 	t.Helper()
 	var out entity.Result
 	var failed error
@@ -68,7 +71,7 @@ func (d *door) do(t *testing.T, who *caller.Caller, op, args string) string {
 }
 
 // insert adds rows as an operator and gives the id of the first.
-func (d *door) insert(t *testing.T, name, values string) string {
+func (d *database) insert(t *testing.T, name, values string) string {
 	t.Helper()
 	answer := d.do(t, &caller.Caller{Kind: caller.System}, "insert", fmt.Sprintf(`{"into":%q,"values":%s}`, name, values))
 	var got struct{ Rows []struct{ ID string } }
@@ -78,10 +81,35 @@ func (d *door) insert(t *testing.T, name, values string) string {
 	return got.Rows[0].ID
 }
 
-// TestProbesOfAHiddenFieldAllAnswerAlike guesses at the value of a field that the
-// caller may not read: a right guess and a wrong one are told alike.
-func TestProbesOfAHiddenFieldAllAnswerAlike(t *testing.T) {
-	d := openDoor(t, querySchema)
+// schemaOf reads a schema of the tests of package query.
+func schemaOf(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("query/testdata/" + name + ".schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	member    = &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "f1", Roles: []string{"member"}}
+	anonymous = &caller.Caller{}
+)
+
+func keyOf(scope string) *caller.Caller {
+	return &caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Tenant: "f1", Scope: scope, Capability: scope}
+}
+
+// failure returns the code and text of a fault.
+func failure(err error) string {
+	f := fault.Of(err)
+	return string(f.Code) + ": " + f.Detail
+}
+
+// TestProbesOfAHiddenFieldGetEqualAnswers guesses the value of a field that the caller may
+// not read: a right guess and a wrong one get the same answer.
+func TestProbesOfAHiddenFieldGetEqualAnswers(t *testing.T) {
+	d := openDatabase(t, schemaOf(t, "thing"))
 	id := d.insert(t, "Thing", `{"firm":"f1","title":"x","secret":"kitten"}`)
 	d.insert(t, "Thing", `{"firm":"f1","title":"y","secret":"zebra"}`)
 	for _, who := range []*caller.Caller{member, keyOf("every"), keyOf("some")} {
@@ -111,7 +139,7 @@ func TestProbesOfAHiddenFieldAllAnswerAlike(t *testing.T) {
 // TestAnUpdateDoesNotTellWhatItsCallerMayNotRead: rows that could be changed but
 // not read are found by no guess at what they hold.
 func TestAnUpdateDoesNotTellWhatItsCallerMayNotRead(t *testing.T) {
-	d := openDoor(t, `
+	d := openDatabase(t, `
 auth { session cookie { idle: 30m } roles: [staff] user: Person }
 entity Person { id: id }
 entity Note { id: id
@@ -142,8 +170,8 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)
 	}
 }
 
-func TestACursorThroughTheDoorIsItsCallersOwn(t *testing.T) {
-	d := openDoor(t, querySchema)
+func TestACursorContinuesOnlyForItsCaller(t *testing.T) {
+	d := openDatabase(t, schemaOf(t, "thing"))
 	d.insert(t, "Thing", `[{"firm":"f1","title":"a","secret":"s"},{"firm":"f1","title":"b","secret":"s"},{"firm":"f1","title":"c","secret":"s"}]`)
 	const ask = `{"from":"Thing","select":["title"],"orderBy":[["title","desc"]],"limit":2`
 	var page struct {
@@ -168,8 +196,8 @@ func TestACursorThroughTheDoorIsItsCallersOwn(t *testing.T) {
 	}
 }
 
-func TestUntypedRowsAreAskedThroughTheDoorAsDeclaredOnesAre(t *testing.T) {
-	d := openDoor(t, freeSchema)
+func TestUntypedRowsAreQueriedLikeDeclaredOnes(t *testing.T) {
+	d := openDatabase(t, schemaOf(t, "untyped"))
 	d.do(t, member, "insert", `{"into":"Thing","values":[{"title":"a","size":1,"price":7},{"title":"b","size":3},{"title":"c","size":"3","price":9}]}`)
 	foreign := &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "f2"}
 	d.do(t, foreign, "insert", `{"into":"Thing","values":{"title":"d","size":4}}`)
@@ -186,7 +214,7 @@ func TestUntypedRowsAreAskedThroughTheDoorAsDeclaredOnesAre(t *testing.T) {
 		{keyOf("some"), "insert", `{"into":"Thing","values":{"title":"e","size":3}}`, `denied: the caller may not insert this Thing`},
 		{keyOf("all"), "update", `{"in":"Thing","set":{"price":1},"where":[["title","=","a"],["price","=",7.0]]}`, ``},
 		{keyOf("all"), "count", `{"from":"Thing","where":[["price","=",1]]}`, `{"count":1}`},
-		{nobody, "count", `{"from":"Thing"}`, `{"count":0}`},
+		{anonymous, "count", `{"from":"Thing"}`, `{"count":0}`},
 	} {
 		if got := d.do(t, c.who, c.op, c.args); got != c.want && (c.want != "" || !strings.Contains(got, `"count":1`)) {
 			t.Errorf("%s %s as %s %s: %s, expected %s", c.op, c.args, c.who.Kind, c.who.Scope, got, c.want)

@@ -1,4 +1,4 @@
-package entity
+package catalog
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 
+	"runner.example/entity/layout"
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -20,20 +22,24 @@ const maxActivations = 5
 
 var errAgain = errors.New("the rows of the store have changed meanwhile")
 
-// Activate activates the schema for the store's rows and returns its model. A schema that
-// the rows violate is refused with a *ChangeError, and nothing has changed; otherwise the
-// change is one transaction. Transactions of earlier models then fail with ErrOutdated.
+// ErrOutdated means that another schema is active in the store. Nothing
+// was done; the request belongs to the active release.
+var ErrOutdated error = fault.New(fault.Unavailable, "the schema has changed meanwhile; try again")
+
+// Activate activates the schema for the store's rows. It returns the catalog, and
+// whether it has changed. A schema that the rows violate is refused with a *ChangeError,
+// and nothing has changed; otherwise the change is one transaction.
 //
 // Fields and entities are added without touching a row. New unique indexes are built and
-// verified before the change, while the old model serves. Others are built by BuildIndexes,
-// and are not used until then. If values of rows must be checked, transactions of the old
-// model fail with ErrOutdated for the last moment of it, even if the change is refused
-// then. sources are those of the schema. Activations of one store must not run at the same
-// time. When ctx ends, the activation ends too, unless its change is already being
-// committed: then it succeeds.
-func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
+// verified before the change, while the old schema serves. Others are built by
+// BuildIndexes. If values of rows must be checked, transactions of the old schema fail with
+// ErrOutdated for the last moment of it, even if the change is refused then. sources are
+// those of the schema. Activations of one store must not run at the same time. When ctx
+// ends, the activation ends too, unless its change is already being committed: then it
+// succeeds.
+func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source) (c *Catalog, changed bool, err error) {
 	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
-		return nil, fmt.Errorf("activate schema: %w", err)
+		return nil, false, fmt.Errorf("activate schema: %w", err)
 	}
 	for try := 1; ; try++ {
 		a := activation{store: st, schema: s, sources: sources}
@@ -41,15 +47,11 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []
 		var refused *ChangeError
 		switch {
 		case err == nil:
-			m, err := newModel(context.WithoutCancel(ctx), st, s, c, opt)
-			if err == nil && a.changed && opt.Logger != nil {
-				opt.Logger.Info("schema activated", "generation", m.generation)
-			}
-			return m, err
+			return c, a.changed, nil
 		case errors.As(err, &refused):
-			return nil, refused
+			return nil, false, refused
 		case !errors.Is(err, errAgain) || try == maxActivations:
-			return nil, fmt.Errorf("activate schema: %w", err)
+			return nil, false, fmt.Errorf("activate schema: %w", err)
 		}
 	}
 }
@@ -66,13 +68,13 @@ type activation struct {
 	written map[string]bool
 	// entered has the rows written since the view as they are in new unique indexes, by
 	// key; nil: without an entry.
-	entered map[string]*row
+	entered map[string]*layout.Row
 }
 
 // run returns the active catalog.
-func (a *activation) run(ctx context.Context) (c *catalog, err error) {
-	a.written, a.entered = map[string]bool{}, map[string]*row{}
-	stop := a.store.OnApply([]byte(spaceRows), func(_ store.Seq, ch store.Change) {
+func (a *activation) run(ctx context.Context) (c *Catalog, err error) {
+	a.written, a.entered = map[string]bool{}, map[string]*layout.Row{}
+	stop := a.store.OnApply([]byte(layout.SpaceRows), func(_ store.Seq, ch store.Change) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.written[string(ch.Key)] = true
@@ -112,17 +114,17 @@ func (a *activation) run(ctx context.Context) (c *catalog, err error) {
 func (a *activation) reserve(ctx context.Context, m *migration) error {
 	var first uint32
 	_, err := a.store.Update(ctx, func(tx *store.Tx) error {
-		next, err := readNumber(tx, keyNext)
+		next, err := readNumber(tx, layout.KeyNext)
 		if err != nil {
 			return err
 		}
 		first = max(1, uint32(next))
 		for i := range m.fresh {
-			if err := tx.Set(numbered(spaceDropped, first+uint32(i)), []byte{markReserved}); err != nil {
+			if err := tx.Set(layout.NumberedKey(layout.SpaceDropped, first+uint32(i)), []byte{markReserved}); err != nil {
 				return err
 			}
 		}
-		return tx.Set([]byte(keyNext), binary.BigEndian.AppendUint32(nil, first+uint32(len(m.fresh))))
+		return tx.Set([]byte(layout.KeyNext), binary.BigEndian.AppendUint32(nil, first+uint32(len(m.fresh))))
 	})
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func (a *activation) reserve(ctx context.Context, m *migration) error {
 		*number = first + uint32(i)
 	}
 	for _, s := range m.surveys { // again, because the indexes have prefixes now
-		if s.table, err = newTable(s.entry, s.entity); err != nil {
+		if s.table, err = newLayout(s.entry, s.entity); err != nil {
 			return err
 		}
 	}
@@ -154,7 +156,7 @@ const (
 // takeBatch is the number of rows whose entries in so many indexes are updated at once:
 // each row removes one entry and adds another in each index, which fit into a transaction.
 func takeBatch(indexes int) int {
-	return max(1, min(buildBatch/4, buildBytes/(2*maxEntryBytes*max(1, indexes))))
+	return max(1, min(buildBatch/4, buildBytes/(2*layout.MaxEntryBytes*max(1, indexes))))
 }
 
 // buildUnique writes the entries of the view's rows to the new unique indexes. Duplicates
@@ -162,7 +164,7 @@ func takeBatch(indexes int) int {
 func (a *activation) buildUnique(ctx context.Context, view *store.Tx, m *migration) error {
 	for _, s := range m.surveys {
 		for _, at := range s.unique {
-			if err := a.buildOne(ctx, view, s, s.table.indexes[at]); err != nil {
+			if err := a.buildOne(ctx, view, s, s.table.Indexes[at]); err != nil {
 				return err
 			}
 		}
@@ -170,26 +172,29 @@ func (a *activation) buildUnique(ctx context.Context, view *store.Tx, m *migrati
 	return nil
 }
 
-func (a *activation) buildOne(ctx context.Context, view *store.Tx, s *survey, x *index) error {
-	c := &changes{}
+func (a *activation) buildOne(ctx context.Context, view *store.Tx, s *survey, x *layout.Index) error {
+	type entry struct{ key, tail []byte }
+	var batch []entry
+	bytes := 0
 	flush := func() error {
-		if len(c.list) == 0 {
+		if len(batch) == 0 {
 			return nil
 		}
 		_, err := a.store.Update(ctx, func(tx *store.Tx) error {
-			for _, ch := range c.list {
-				if err := tx.Set([]byte(ch.key), ch.value); err != nil {
+			for _, e := range batch {
+				if err := tx.Set(e.key, e.tail); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		c = &changes{}
+		batch, bytes = nil, 0
 		return err
 	}
-	err := eachRow(view, s.table, nil, func(r *row) (bool, error) {
-		c.set(s.table.entryKey(nil, x, r.values), []byte(r.tail))
-		if len(c.list) >= buildBatch || c.bytes > buildBytes {
+	err := layout.ScanRows(view, s.table, nil, func(r *layout.Row) (bool, error) {
+		e := entry{s.table.EntryKey(nil, x, r.Values), []byte(r.Tail)}
+		batch = append(batch, e)
+		if bytes += len(e.key) + len(e.tail); len(batch) >= buildBatch || bytes > buildBytes {
 			return true, flush()
 		}
 		return true, nil
@@ -212,9 +217,9 @@ func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) 
 			keys := a.takeWritten(s.table)
 			left += len(keys)
 			for some := range slices.Chunk(keys, takeBatch(len(s.unique))) {
-				var step catchingUp
+				var step catchUpStep
 				_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
-					step, err = a.takeIn(tx, view, s, some)
+					step, err = a.updateEntries(tx, view, s, some)
 					return err
 				})
 				if errors.Is(err, store.ErrConflict) { // they are being written: later
@@ -238,12 +243,12 @@ func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) 
 }
 
 // takeWritten removes and returns the keys of a table's written rows.
-func (a *activation) takeWritten(t *table) []string {
+func (a *activation) takeWritten(t *layout.Table) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var keys []string
 	for key := range a.written {
-		if strings.HasPrefix(key, string(t.prefix)) {
+		if strings.HasPrefix(key, string(t.Prefix)) {
 			keys = append(keys, key)
 			delete(a.written, key)
 		}
@@ -260,30 +265,30 @@ func (a *activation) putBack(keys []string) {
 	}
 }
 
-// catchingUp is the result of adding some rows.
-type catchingUp struct {
-	entered []*row // by the keys that were added
+// catchUpStep is the result of adding some rows.
+type catchUpStep struct {
+	entered []*layout.Row // by the keys that were added
 	// misfits are the keys of rows that violate the schema; list has the reasons. The rows
 	// may still change until writers are stopped.
 	misfits []string
 	list    diag.List
 }
 
-// takeIn updates the entries of some rows in the new unique indexes to the transaction's
+// updateEntries updates the entries of some rows in the new unique indexes to the transaction's
 // snapshot, and checks the rows like the survey.
-func (a *activation) takeIn(tx, view *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
-	if err := a.takeOut(tx, view, s, keys); err != nil {
+func (a *activation) updateEntries(tx, view *store.Tx, s *survey, keys []string) (step catchUpStep, err error) {
+	if err := a.removeEntries(tx, view, s, keys); err != nil {
 		return step, err
 	}
 	return a.enter(tx, s, keys)
 }
 
-// takeOut removes the entries of some rows from the new unique indexes.
-func (a *activation) takeOut(tx, view *store.Tx, s *survey, keys []string) (err error) {
+// removeEntries removes the entries of some rows from the new unique indexes.
+func (a *activation) removeEntries(tx, view *store.Tx, s *survey, keys []string) (err error) {
 	for _, key := range keys {
 		was, known := a.entered[key]
 		if !known {
-			if was, err = rowAt(view, s.table, key); err != nil {
+			if was, err = layout.ReadRow(view, s.table, key); err != nil {
 				return err
 			}
 		}
@@ -291,7 +296,7 @@ func (a *activation) takeOut(tx, view *store.Tx, s *survey, keys []string) (err 
 			continue
 		}
 		for _, at := range s.unique {
-			if err := tx.Delete(s.table.entryKey(nil, s.table.indexes[at], was.values)); err != nil {
+			if err := tx.Delete(s.table.EntryKey(nil, s.table.Indexes[at], was.Values)); err != nil {
 				return err
 			}
 		}
@@ -300,9 +305,9 @@ func (a *activation) takeOut(tx, view *store.Tx, s *survey, keys []string) (err 
 }
 
 // enter adds rows without entries to the new unique indexes.
-func (a *activation) enter(tx *store.Tx, s *survey, keys []string) (step catchingUp, err error) {
+func (a *activation) enter(tx *store.Tx, s *survey, keys []string) (step catchUpStep, err error) {
 	for _, key := range keys {
-		is, err := rowAt(tx, s.table, key)
+		is, err := layout.ReadRow(tx, s.table, key)
 		if err != nil {
 			return step, err
 		}
@@ -339,7 +344,7 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 		}
 	}
 	for _, s := range m.surveys {
-		if err := a.takeRest(ctx, view, s); err != nil {
+		if err := a.addRest(ctx, view, s); err != nil {
 			return err
 		}
 	}
@@ -365,20 +370,20 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 	return err
 }
 
-// takeRest adds the rows that were written and not added yet, while writers are stopped.
+// addRest adds the rows that were written and not added yet, while writers are stopped.
 // All old entries are removed before new ones are added, because rows may have exchanged
 // their values.
-func (a *activation) takeRest(ctx context.Context, view *store.Tx, s *survey) error {
+func (a *activation) addRest(ctx context.Context, view *store.Tx, s *survey) error {
 	keys := a.takeWritten(s.table)
 	batch := takeBatch(len(s.unique))
 	for some := range slices.Chunk(keys, batch) {
-		_, err := a.store.Update(ctx, func(tx *store.Tx) error { return a.takeOut(tx, view, s, some) })
+		_, err := a.store.Update(ctx, func(tx *store.Tx) error { return a.removeEntries(tx, view, s, some) })
 		if err != nil {
 			return err
 		}
 	}
 	for some := range slices.Chunk(keys, batch) {
-		var step catchingUp
+		var step catchUpStep
 		_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
 			step, err = a.enter(tx, s, some)
 			return err
@@ -404,7 +409,7 @@ func freeze(ctx context.Context, st *store.Store, generation uint64) error {
 // that was committed although its activation failed is kept.
 func unfreeze(ctx context.Context, st *store.Store) error {
 	_, err := st.Update(ctx, func(tx *store.Tx) error {
-		generation, err := readNumber(tx, keyGeneration)
+		generation, err := readNumber(tx, layout.KeyGeneration)
 		if err != nil {
 			return err
 		}
@@ -416,7 +421,7 @@ func unfreeze(ctx context.Context, st *store.Store) error {
 // thaw ends the freeze of an activation that did not end.
 func thaw(ctx context.Context, st *store.Store) error {
 	_, err := st.Update(ctx, func(tx *store.Tx) error {
-		generation, err := readNumber(tx, keyGeneration)
+		generation, err := readNumber(tx, layout.KeyGeneration)
 		if err != nil || generation&frozen == 0 {
 			return err
 		}
@@ -426,26 +431,26 @@ func thaw(ctx context.Context, st *store.Store) error {
 }
 
 func writeGeneration(tx *store.Tx, generation uint64) error {
-	return tx.Set([]byte(keyGeneration), binary.BigEndian.AppendUint64(nil, generation))
+	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, generation))
 }
 
 // mark records which indexes must be built, and which dropped.
 func (m *migration) mark(tx *store.Tx) error {
 	for _, number := range m.fresh {
-		if err := tx.Delete(numbered(spaceDropped, *number)); err != nil {
+		if err := tx.Delete(layout.NumberedKey(layout.SpaceDropped, *number)); err != nil {
 			return err
 		}
 	}
 	for _, number := range m.unbuilt {
-		if err := tx.Set(numbered(spaceUnbuilt, *number), nil); err != nil {
+		if err := tx.Set(layout.NumberedKey(layout.SpaceUnbuilt, *number), nil); err != nil {
 			return err
 		}
 	}
 	for _, number := range m.dropped {
-		if err := tx.Set(numbered(spaceDropped, number), []byte{markDropped}); err != nil {
+		if err := tx.Set(layout.NumberedKey(layout.SpaceDropped, number), []byte{markDropped}); err != nil {
 			return err
 		}
-		if err := tx.Delete(numbered(spaceUnbuilt, number)); err != nil {
+		if err := tx.Delete(layout.NumberedKey(layout.SpaceUnbuilt, number)); err != nil {
 			return err
 		}
 	}
@@ -454,106 +459,34 @@ func (m *migration) mark(tx *store.Tx) error {
 
 // enter checks a row like the survey and adds it to the new unique indexes, unless it
 // violates the schema: then the list has the reason, and no index has an entry.
-func (s *survey) enter(tx *store.Tx, r *row, list *diag.List) error {
+func (s *survey) enter(tx *store.Tx, r *layout.Row, list *diag.List) error {
 	found := len(*list)
-	s.inspect(r.values, list)
+	s.inspect(r.Values, list)
 	for _, at := range s.unique {
-		x := s.table.indexes[at]
-		if x.hasNull(r.values) {
+		x := s.table.Indexes[at]
+		if x.HasNull(r.Values) {
 			continue
 		}
-		holder, err := tx.Get(s.table.entryKey(nil, x, r.values))
+		holder, err := tx.Get(s.table.EntryKey(nil, x, r.Values))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			return err
 		default:
-			other := make([]schema.Value, len(s.table.slots))
-			if err := s.table.readTail(other, string(holder)); err != nil {
+			other := make([]schema.Value, len(s.table.Slots))
+			if err := s.table.ReadTail(other, string(holder)); err != nil {
 				return err
 			}
-			s.tellSame(list, at, other[s.table.id].Text(), r.values[s.table.id].Text())
+			s.reportSame(list, at, other[s.table.ID].Text(), r.Values[s.table.ID].Text())
 		}
 	}
 	if len(*list) > found {
 		return nil
 	}
 	for _, at := range s.unique {
-		if err := tx.Set(s.table.entryKey(nil, s.table.indexes[at], r.values), []byte(r.tail)); err != nil {
+		if err := tx.Set(s.table.EntryKey(nil, s.table.Indexes[at], r.Values), []byte(r.Tail)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// rowAt reads the row of a key, nil when there is none.
-func rowAt(tx *store.Tx, t *table, key string) (*row, error) {
-	raw, err := tx.Get([]byte(key))
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	r := &row{tail: key[len(t.prefix):], raw: borrow(raw), values: make([]schema.Value, len(t.slots))}
-	return r, r.decode(t)
-}
-
-// newModel returns the model of a schema with this catalog.
-func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog, opt Options) (*Model, error) {
-	m := &Model{
-		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{}, names: s.EntityNames(),
-		cursors: newSealer(opt.CursorKey),
-	}
-	for _, name := range m.names {
-		t, err := newTable(c.table(name), s.Entity(name))
-		if err != nil {
-			return nil, fmt.Errorf("activate schema: %s: %w", name, err)
-		}
-		t.rights = newRights(s, name)
-		m.tables[name] = t
-	}
-	for _, name := range m.names {
-		m.connect(m.tables[name])
-	}
-	unbuilt, err := m.unbuilt(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("activate schema: %w", err)
-	}
-	for _, t := range m.tables {
-		for _, x := range t.indexes {
-			if !slices.Contains(unbuilt, x.number) {
-				x.builtAt.Store(1)
-			}
-		}
-	}
-	return m, nil
-}
-
-// connect adds the tables that t has relations to.
-func (m *Model) connect(t *table) {
-	if t.entity == nil {
-		return
-	}
-	for _, f := range t.entity.Fields {
-		if f.Type.Kind != schema.Relation {
-			continue
-		}
-		target := m.tables[f.Type.Entity.Name]
-		m.owners[f] = t
-		if f.Pos != t.tenant {
-			t.relations = append(t.relations, relation{f.Pos, target})
-		}
-		at := slices.IndexFunc(t.indexes, func(x *index) bool { return t.leadsBy(x, f.Pos) })
-		target.referrers = append(target.referrers, referrer{t, f.Pos, t.indexes[at], f.OnDelete})
-	}
-}
-
-// leadsBy reports whether the index is the one of the relation in that slot.
-func (t *table) leadsBy(x *index, slot int) bool {
-	want := []indexColumn{{slot: slot}}
-	if t.tenant >= 0 && slot != t.tenant {
-		want = append(want, indexColumn{slot: t.tenant})
-	}
-	return !x.unique && slices.Equal(x.columns, want)
 }

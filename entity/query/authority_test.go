@@ -1,9 +1,9 @@
-package entity_test
+package query_test
 
 import (
 	"testing"
 
-	"runner.example/entity"
+	"runner.example/entity/query"
 	"runner.example/internal/caller"
 	"runner.example/schema"
 )
@@ -49,9 +49,9 @@ func TestARowPassesTenantDeniesAndOneAllow(t *testing.T) {
 		row[e.Field("total").Pos] = schema.IntValue(total)
 		return row
 	}
-	ask := func(who *caller.Caller, op, args string) entity.Asked {
+	ask := func(who *caller.Caller, op, args string) query.Asked {
 		t.Helper()
-		asked, err := entity.Ask(s, who, op, args)
+		asked, err := query.Ask(s, who, op, args)
 		if err != nil {
 			t.Fatalf("%s as %s %s: %v", op, who.Kind, who.Scope, err)
 		}
@@ -161,7 +161,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)
 		{caller.Caller{Kind: caller.Session, UserID: "u1"}, false}, // null != u1
 		{caller.Caller{Kind: caller.Session}, false},               // null != nobody is unknown
 	} {
-		asked, err := entity.Ask(s, &c.who, "query", `{"from":"Note"}`)
+		asked, err := query.Ask(s, &c.who, "query", `{"from":"Note"}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)
 		}
 	}
 	for tenant, want := range map[string]bool{"": false, "t1": false, "t2": true} {
-		asked, err := entity.Ask(s, &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: tenant}, "insert", `{"into":"Note","values":{}}`)
+		asked, err := query.Ask(s, &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: tenant}, "insert", `{"into":"Note","values":{}}`)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"runner.example/internal/caller"
@@ -8,10 +8,10 @@ import (
 // Asked is what came of reading an operation's arguments for a caller, as tests
 // see it.
 type Asked struct {
-	query  *query
-	inputs []input
-	auth   authority
-	seal   *sealer
+	query  *Query
+	inputs []Input
+	auth   Authority
+	seal   *CursorSealer
 }
 
 // Ask reads the arguments of an operation as Do does, up to where rows are looked
@@ -22,27 +22,27 @@ func Ask(s *schema.Schema, who *caller.Caller, op, args string) (Asked, error) {
 
 // AskWithKey is Ask with the key that cursors are sealed with.
 func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]byte) (Asked, error) {
-	kind, ok := operationOf(op)
+	kind, ok := OperationOf(op)
 	if !ok {
-		return Asked{}, invalid("unknown operation")
+		return Asked{}, Invalidf("unknown operation")
 	}
-	a, err := readArguments(kind, []byte(args))
+	a, err := ReadArguments(kind, []byte(args))
 	if err != nil {
 		return Asked{}, err
 	}
-	if s.Typed && s.Entity(a.entity) == nil {
-		return Asked{}, a.unknownEntity(s.EntityNames())
+	if s.Typed && s.Entity(a.Entity) == nil {
+		return Asked{}, a.UnknownEntity(s.EntityNames())
 	}
-	asked := Asked{auth: newRights(s, a.entity).authority(schema.Scene{Caller: who}), seal: newSealer(key)}
-	if kind == opInsert {
-		asked.inputs, err = a.inputs(&asked.auth)
+	asked := Asked{auth: NewRights(s, a.Entity).For(schema.Scene{Caller: who}), seal: NewCursorSealer(key)}
+	if kind == OpInsert {
+		asked.inputs, err = a.Inputs(&asked.auth)
 		return asked, err
 	}
-	if asked.query, err = a.query(&asked.auth, asked.seal); err != nil || kind != opUpdate {
+	if asked.query, err = a.Query(&asked.auth, asked.seal); err != nil || kind != OpUpdate {
 		return asked, err
 	}
-	set, err := a.changes(&asked.auth)
-	asked.inputs = []input{set}
+	set, err := a.Changes(&asked.auth)
+	asked.inputs = []Input{set}
 	return asked, err
 }
 
@@ -52,40 +52,40 @@ func (a Asked) Canonical() string { return string(a.query.appendJSON(nil)) }
 // Selected are the fields that rows are given back with.
 func (a Asked) Selected() []string {
 	var names []string
-	for _, pos := range a.query.selected {
+	for _, pos := range a.query.Selected {
 		names = append(names, a.auth.entity.Fields[pos].Name)
 	}
 	return names
 }
 
 // Match reports whether a row meets the where.
-func (a Asked) Match(row []schema.Value) bool { return a.query.where.match(row, nil) }
+func (a Asked) Match(row []schema.Value) bool { return a.query.Where.Match(row, nil) }
 
 // FreeValues are the values of an untyped row that Match looks at.
 func (a Asked) FreeValues(id, object string) []schema.Value {
-	return freeRow{id: id, object: []byte(object)}.appendValues(nil, a.query.names, nil)
+	return UntypedRow{ID: id, Object: []byte(object)}.AppendValues(nil, a.query.Names, nil)
 }
 
 // Compare orders two rows; IsAfter reports that one comes behind the cursor.
-func (a Asked) Compare(x, y []schema.Value) int { return a.query.compareRows(x, y) }
-func (a Asked) IsAfter(row []schema.Value) bool { return a.query.isAfter(row) }
-func (a Asked) Limit() int                      { return a.query.limit }
+func (a Asked) Compare(x, y []schema.Value) int { return a.query.CompareRows(x, y) }
+func (a Asked) IsAfter(row []schema.Value) bool { return a.query.IsAfter(row) }
+func (a Asked) Limit() int                      { return a.query.Limit }
 func (a Asked) Cursor(row []schema.Value) string {
-	return Must(a.query.nextCursor(row, a.seal, a.auth.scene.Caller))
+	return Must(a.query.NextCursor(row, a.seal, a.auth.Scene.Caller))
 }
-func (a Asked) MayRead(row []schema.Value) bool   { return Must(a.auth.mayRead(row)) }
-func (a Asked) MayInsert(row []schema.Value) bool { return Must(a.auth.mayInsert(row)) }
-func (a Asked) MayDelete(row []schema.Value) bool { return Must(a.auth.mayDelete(row)) }
+func (a Asked) MayRead(row []schema.Value) bool   { return Must(a.auth.MayRead(row)) }
+func (a Asked) MayInsert(row []schema.Value) bool { return Must(a.auth.MayInsert(row)) }
+func (a Asked) MayDelete(row []schema.Value) bool { return Must(a.auth.MayDelete(row)) }
 func (a Asked) MayReadFree(id, object string) bool {
-	return Must(a.auth.mayReadFree(freeRow{id, []byte(object)}))
+	return Must(a.auth.MayReadUntyped(UntypedRow{id, []byte(object)}))
 }
 func (a Asked) MayInsertFree(id, object string) bool {
-	return Must(a.auth.mayInsertFree(freeRow{id, []byte(object)}))
+	return Must(a.auth.MayInsertUntyped(UntypedRow{id, []byte(object)}))
 }
 
 // MayUpdate tells whether the old row is found and the new one may be made of it.
 func (a Asked) MayUpdate(old, new []schema.Value) (finds, makes bool) {
-	finds, makes, err := a.auth.mayUpdate(old, new)
+	finds, makes, err := a.auth.MayUpdate(old, new)
 	Must(0, err)
 	return finds, makes
 }
@@ -94,28 +94,28 @@ func (a Asked) MayUpdate(old, new []schema.Value) (finds, makes bool) {
 func (a Asked) Objects() []string {
 	var list []string
 	for _, in := range a.inputs {
-		list = append(list, string(in.object))
+		list = append(list, string(in.Object))
 	}
 	return list
 }
 
 // Written are the values to write, as an insert of them.
 func (a Asked) Written() string {
-	text := appendText([]byte(`{"into":`), a.auth.name)
+	text := AppendText([]byte(`{"into":`), a.auth.name)
 	text = append(text, `,"values":[`...)
 	for i, in := range a.inputs {
 		if i > 0 {
 			text = append(text, ',')
 		}
 		if a.auth.entity == nil {
-			text = append(text, in.object...)
+			text = append(text, in.Object...)
 			continue
 		}
 		text = append(text, '{')
 		for _, f := range a.auth.entity.Fields {
-			if in.given[f.Pos] {
-				text = append(appendText(text, f.Name), ':')
-				text = append(f.Type.AppendJSON(text, in.values[f.Pos]), ',')
+			if in.Given[f.Pos] {
+				text = append(AppendText(text, f.Name), ':')
+				text = append(f.Type.AppendJSON(text, in.Values[f.Pos]), ',')
 			}
 		}
 		if text[len(text)-1] == ',' {
@@ -128,11 +128,11 @@ func (a Asked) Written() string {
 
 // Promised reports that a row keeps what the planner is told of the column.
 func (a Asked) Promised(row []schema.Value, pos int) bool {
-	v, where := row[pos], &a.query.where
-	if want, ok := where.equal(pos); ok && !v.Equal(want) {
+	v, where := row[pos], &a.query.Where
+	if want, ok := where.Equal(pos); ok && !v.Equal(want) {
 		return false
 	}
-	if list, ok := where.oneOf(pos); ok {
+	if list, ok := where.OneOf(pos); ok {
 		found := false
 		for i, want := range list {
 			if i > 0 && compareValues(list[i-1], want) >= 0 {
@@ -144,16 +144,16 @@ func (a Asked) Promised(row []schema.Value, pos int) bool {
 			return false
 		}
 	}
-	s, ok := where.within(pos)
+	s, ok := where.Within(pos)
 	if !ok {
 		return true
 	}
-	low, high := compareValues(v, s.low), compareValues(v, s.high)
+	low, high := compareValues(v, s.Low), compareValues(v, s.High)
 	switch {
 	case v.IsNull(),
-		!s.low.IsNull() && (low < 0 || low == 0 && s.lowOpen),
-		!s.high.IsNull() && (high > 0 || high == 0 && s.highOpen),
-		len(v.Text()) < len(s.prefix) || v.Text()[:len(s.prefix)] != s.prefix:
+		!s.Low.IsNull() && (low < 0 || low == 0 && s.LowOpen),
+		!s.High.IsNull() && (high > 0 || high == 0 && s.HighOpen),
+		len(v.Text()) < len(s.Prefix) || v.Text()[:len(s.Prefix)] != s.Prefix:
 		return false
 	}
 	return true
@@ -161,9 +161,9 @@ func (a Asked) Promised(row []schema.Value, pos int) bool {
 
 // Tells reports that the planner is told something of the column.
 func (a Asked) Tells(pos int) bool {
-	_, equal := a.query.where.equal(pos)
-	_, among := a.query.where.oneOf(pos)
-	_, within := a.query.where.within(pos)
+	_, equal := a.query.Where.Equal(pos)
+	_, among := a.query.Where.OneOf(pos)
+	_, within := a.query.Where.Within(pos)
 	return equal || among || within
 }
 

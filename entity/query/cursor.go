@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"crypto/aes"
@@ -26,14 +26,14 @@ const cursorVersion = 1
 // cannot be continued.
 const maxCursor = 64 << 10
 
-// sealer encrypts and decrypts cursors. It is safe for concurrent use.
-type sealer struct {
+// CursorSealer encrypts and decrypts cursors. It is safe for concurrent use.
+type CursorSealer struct {
 	aead     cipher.AEAD
 	nonceKey [sha256.Size]byte
 }
 
-func newSealer(key [32]byte) *sealer {
-	s := &sealer{nonceKey: subkey(key, "cursor nonce")}
+func NewCursorSealer(key [32]byte) *CursorSealer {
+	s := &CursorSealer{nonceKey: subkey(key, "cursor nonce")}
 	sealing := subkey(key, "cursor sealing")
 	block, err := aes.NewCipher(sealing[:])
 	if err == nil {
@@ -52,7 +52,7 @@ func subkey(key [32]byte, purpose string) (sub [sha256.Size]byte) {
 	return sub
 }
 
-func (s *sealer) seal(plain []byte, binding [32]byte) string {
+func (s *CursorSealer) seal(plain []byte, binding [32]byte) string {
 	mac := hmac.New(sha256.New, s.nonceKey[:])
 	mac.Write(binding[:])
 	mac.Write(plain)
@@ -63,7 +63,7 @@ func (s *sealer) seal(plain []byte, binding [32]byte) string {
 }
 
 // open decrypts what was encrypted with the same binding; false for anything else.
-func (s *sealer) open(text string, binding [32]byte) ([]byte, bool) {
+func (s *CursorSealer) open(text string, binding [32]byte) ([]byte, bool) {
 	box, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(box) < 1+s.aead.NonceSize() || box[0] != cursorVersion {
 		return nil, false
@@ -73,18 +73,18 @@ func (s *sealer) open(text string, binding [32]byte) ([]byte, bool) {
 	return plain, err == nil
 }
 
-// nextCursor returns the cursor after the row.
-func (q *query) nextCursor(row []schema.Value, cursors *sealer, who *caller.Caller) (string, error) {
+// NextCursor returns the cursor after the row.
+func (q *Query) NextCursor(row []schema.Value, cursors *CursorSealer, who *caller.Caller) (string, error) {
 	plain := []byte{'['}
-	for i := range q.order {
+	for i := range q.Order {
 		if i > 0 {
 			plain = append(plain, ',')
 		}
-		v := row[q.order[i].pos]
+		v := row[q.Order[i].Pos]
 		if v.Kind() == schema.KindJSON || v.Kind() == schema.KindList {
 			v = schema.ListValue(nil) // untyped: such values have no order
 		}
-		plain = q.order[i].typ.AppendJSON(plain, v)
+		plain = q.Order[i].typ.AppendJSON(plain, v)
 	}
 	if len(plain) > maxCursor/2 {
 		return "", fault.New(fault.TooLarge, "orderBy: the values of the cursor are longer than %d bytes: order by a shorter field", maxCursor/2)
@@ -95,7 +95,7 @@ func (q *query) nextCursor(row []schema.Value, cursors *sealer, who *caller.Call
 var errCursor error = fault.New(fault.Invalid, "cursor: this is not the cursor of a page of this query for this caller")
 
 // resume starts the query after the cursor.
-func (q *query) resume(raw []byte, cursors *sealer, who *caller.Caller) error {
+func (q *Query) resume(raw []byte, cursors *CursorSealer, who *caller.Caller) error {
 	text, ok := textOf(raw)
 	if !ok || len(text) > maxCursor {
 		return errCursor
@@ -105,28 +105,28 @@ func (q *query) resume(raw []byte, cursors *sealer, who *caller.Caller) error {
 		return errCursor
 	}
 	for i, elem := range elementsOf(plain) {
-		v, err := q.order[i].readPlace(elem)
+		v, err := q.Order[i].readPlace(elem)
 		if err != nil {
 			return errCursor // the field's type has changed since
 		}
-		q.after = append(q.after, v)
+		q.After = append(q.After, v)
 	}
 	return nil
 }
 
 // readPlace reads the value of an order term, which may be null.
-func (t *orderTerm) readPlace(raw []byte) (schema.Value, error) {
+func (t *OrderTerm) readPlace(raw []byte) (schema.Value, error) {
 	if raw[0] == 'n' {
 		return schema.Value{}, nil
 	}
 	if t.typ == nil {
-		return freeValue(raw, nil), nil
+		return untypedValue(raw, nil), nil
 	}
 	return t.typ.ParseOperand(raw)
 }
 
 // bindingTo returns the digest of caller and query.
-func (q *query) bindingTo(who *caller.Caller) [32]byte {
+func (q *Query) bindingTo(who *caller.Caller) [32]byte {
 	if q.binding != ([32]byte{}) {
 		return q.binding
 	}
@@ -140,8 +140,8 @@ func (q *query) bindingTo(who *caller.Caller) [32]byte {
 	put(who.KeyID)
 	put(who.Scope)
 	put(who.As)
-	for i := range q.order {
-		text = append(text, byte(q.order[i].kind()))
+	for i := range q.Order {
+		text = append(text, byte(q.Order[i].kind()))
 	}
 	q.binding = sha256.Sum256(q.appendJSON(text))
 	return q.binding

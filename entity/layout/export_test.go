@@ -1,30 +1,31 @@
-package entity
+package layout
 
 import "runner.example/schema"
 
 // Entry is a value as it stands in the keys of an index.
-func Entry(v schema.Value, desc bool) []byte { return appendEntry(nil, v, desc) }
+func Entry(v schema.Value, desc bool) []byte { return AppendEntry(nil, v, desc) }
 
 // TextEntry cuts a text off the front of a key.
 func TextEntry(key string) (text, rest string, ok bool) { return cutTextEntry(key) }
 
-// rowOf is a table without keys, whose fields have the numbers.
-func rowOf(numbers []uint32, missing schema.Value) *table {
-	t := &table{id: -1, tenant: -1}
+// tableOf returns a table without keys, whose fields have the numbers.
+func tableOf(numbers []uint32, missing schema.Value) *Table {
+	t := &Table{ID: -1, Tenant: -1}
+	var slots []Slot
 	for _, n := range numbers {
-		t.slots = append(t.slots, slot{number: n, missing: missing})
+		slots = append(slots, Slot{Number: n, Missing: missing})
 	}
-	t.setStored()
+	t.SetSlots(slots)
 	return t
 }
 
 // EncodeRow is a stored row of the values of the fields with these numbers.
 func EncodeRow(numbers []uint32, values []schema.Value) []byte {
-	return rowOf(numbers, schema.Value{}).appendRow(nil, values)
+	return tableOf(numbers, schema.Value{}).AppendRow(nil, values)
 }
 
 // DecodeRow reads a stored row as one who knows the fields with these numbers.
 func DecodeRow(numbers []uint32, missing schema.Value, raw string) ([]schema.Value, error) {
 	values := make([]schema.Value, len(numbers))
-	return values, rowOf(numbers, missing).decode(values, raw)
+	return values, tableOf(numbers, missing).decode(values, raw)
 }

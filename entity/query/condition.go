@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"bytes"
@@ -43,50 +43,43 @@ var comparisons = []string{"=", "!=", "<", "<=", ">", ">=", "in", "startsWith", 
 
 func (op operator) String() string { return comparisons[op] }
 
-// condition is a comparison, or conditions under a connective. It is two-valued: null
+// Condition is a comparison, or conditions under a connective. It is two-valued: null
 // equals only null and has no order, so every other comparison with it is false.
-type condition struct {
+type Condition struct {
 	op    operator
-	parts []condition // of a connective; opNot has one
+	parts []Condition // of a connective; opNot has one
 
-	column column       // of a comparison
+	column Column       // of a comparison
 	value  schema.Value // but for in
 	among  []schema.Value
 	sorted []schema.Value // among in order, when it is long
 }
 
-// match reports whether a row matches the condition. The row has its values at the
+// Match reports whether a row matches the condition. The row has its values at the
 // positions of the columns. When m fails, the result is undefined.
-func (c *condition) match(row []schema.Value, m *cost.Meter) bool {
+func (c *Condition) Match(row []schema.Value, m *cost.Meter) bool {
 	switch c.op {
 	case opAnd:
 		for i := range c.parts {
-			if !c.parts[i].match(row, m) {
+			if !c.parts[i].Match(row, m) {
 				return false
 			}
 		}
 		return true
 	case opOr:
 		for i := range c.parts {
-			if c.parts[i].match(row, m) {
+			if c.parts[i].Match(row, m) {
 				return true
 			}
 		}
 		return false
 	case opNot:
-		return !c.parts[0].match(row, m)
+		return !c.parts[0].Match(row, m)
 	}
-	return c.compare(row[c.column.pos], m)
+	return c.compare(row[c.column.Pos], m)
 }
 
-// matches reports whether the row, with its values as conditions name them, matches the
-// query's where.
-func (o *operation) matches(asked []schema.Value) (bool, error) {
-	ok := o.query.where.match(asked, o.Work)
-	return ok, o.spend(0)
-}
-
-func (c *condition) compare(v schema.Value, m *cost.Meter) bool {
+func (c *Condition) compare(v schema.Value, m *cost.Meter) bool {
 	switch c.op {
 	case opEqual:
 		return v.Equal(c.value)
@@ -139,7 +132,7 @@ func containsText(text, part string, m *cost.Meter) bool {
 	}
 }
 
-func (c *condition) hasAmong(v schema.Value) bool {
+func (c *Condition) hasAmong(v schema.Value) bool {
 	if c.sorted == nil {
 		return slices.ContainsFunc(c.among, v.Equal)
 	}
@@ -178,29 +171,29 @@ func rank(v schema.Value) int {
 // What it is told are values of the column's type, but maybe none that a row can
 // hold: a text beyond all bounds, a decimal of other places.
 
-// span is a range that the values of a column must be in. Null is in no span.
-type span struct {
-	low, high         schema.Value // null: unlimited
-	lowOpen, highOpen bool         // the limit itself is excluded
-	prefix            string       // a text must begin with it; may be empty
+// Span is a range that the values of a column must be in. Null is in no span.
+type Span struct {
+	Low, High         schema.Value // null: unlimited
+	LowOpen, HighOpen bool         // the limit itself is excluded
+	Prefix            string       // a text must begin with it; may be empty
 }
 
-// equal returns the value, which may be null, that the column at pos must have in every
+// Equal returns the value, which may be null, that the column at pos must have in every
 // matching row; false when the condition does not say.
-func (c *condition) equal(pos int) (schema.Value, bool) {
+func (c *Condition) Equal(pos int) (schema.Value, bool) {
 	for i := range c.must() {
-		if p := &c.must()[i]; p.op == opEqual && p.column.pos == pos {
+		if p := &c.must()[i]; p.op == opEqual && p.column.Pos == pos {
 			return p.value, true
 		}
 	}
 	return schema.Value{}, false
 }
 
-// oneOf returns the values of which the column at pos must have one, sorted and without
+// OneOf returns the values of which the column at pos must have one, sorted and without
 // duplicates; false when the condition does not say.
-func (c *condition) oneOf(pos int) ([]schema.Value, bool) {
+func (c *Condition) OneOf(pos int) ([]schema.Value, bool) {
 	for i := range c.must() {
-		if p := &c.must()[i]; p.op == opAmong && p.column.pos == pos {
+		if p := &c.must()[i]; p.op == opAmong && p.column.Pos == pos {
 			list := slices.Clone(p.among)
 			slices.SortFunc(list, compareValues)
 			return slices.CompactFunc(list, schema.Value.Equal), true
@@ -209,28 +202,28 @@ func (c *condition) oneOf(pos int) ([]schema.Value, bool) {
 	return nil, false
 }
 
-// within returns the range of the column at pos; false when the condition does not say. A
+// Within returns the range of the column at pos; false when the condition does not say. A
 // row in the range may still not match.
-func (c *condition) within(pos int) (span, bool) {
-	var s span
+func (c *Condition) Within(pos int) (Span, bool) {
+	var s Span
 	found := false
 	for i := range c.must() {
 		p := &c.must()[i]
-		if p.column.pos != pos {
+		if p.column.Pos != pos {
 			continue
 		}
 		switch p.op {
 		case opGreater, opGreaterEqual:
-			if order, ok := p.value.Compare(s.low); !ok || order > 0 || order == 0 && p.op == opGreater {
-				s.low, s.lowOpen = p.value, p.op == opGreater
+			if order, ok := p.value.Compare(s.Low); !ok || order > 0 || order == 0 && p.op == opGreater {
+				s.Low, s.LowOpen = p.value, p.op == opGreater
 			}
 		case opLess, opLessEqual:
-			if order, ok := p.value.Compare(s.high); !ok || order < 0 || order == 0 && p.op == opLess {
-				s.high, s.highOpen = p.value, p.op == opLess
+			if order, ok := p.value.Compare(s.High); !ok || order < 0 || order == 0 && p.op == opLess {
+				s.High, s.HighOpen = p.value, p.op == opLess
 			}
 		case opStartsWith:
-			if len(p.value.Text()) > len(s.prefix) {
-				s.prefix = p.value.Text()
+			if len(p.value.Text()) > len(s.Prefix) {
+				s.Prefix = p.value.Text()
 			}
 		default:
 			continue
@@ -241,7 +234,7 @@ func (c *condition) within(pos int) (span, bool) {
 }
 
 // must returns conditions that must all be true, connectives among them.
-func (c *condition) must() []condition {
+func (c *Condition) must() []Condition {
 	if c.op == opAnd {
 		return c.parts
 	}
@@ -257,16 +250,16 @@ type conditions struct {
 }
 
 // list parses the list of conditions at the place named at.
-func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
-	all := condition{op: opAnd}
+func (r *conditions) list(raw []byte, at string, depth int) (Condition, error) {
+	all := Condition{op: opAnd}
 	if raw[0] != '[' {
-		return all, invalid("%s: must be a list of conditions", at)
+		return all, Invalidf("%s: must be a list of conditions", at)
 	}
 	for i, elem := range elementsOf(raw) {
-		if err := r.work.Spend(len(elem)); err != nil {
-			return all, timeOver(err)
+		if err := r.Work.Spend(len(elem)); err != nil {
+			return all, TimeOver(err)
 		}
-		part, err := r.condition(elem, place(at, i), depth)
+		part, err := r.condition(elem, ElementPath(at, i), depth)
 		if err != nil {
 			return all, err
 		}
@@ -275,13 +268,13 @@ func (r *conditions) list(raw []byte, at string, depth int) (condition, error) {
 	return all, nil
 }
 
-func place(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
+func ElementPath(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
 // condition parses [field, operator, value], ["or", …] or ["not", …].
-func (r *conditions) condition(raw []byte, at string, depth int) (condition, error) {
+func (r *conditions) condition(raw []byte, at string, depth int) (Condition, error) {
 	const form = `%s: a condition is [field, operator, value], ["or", …] or ["not", …]`
 	if raw[0] != '[' {
-		return condition{}, invalid(form, at)
+		return Condition{}, Invalidf(form, at)
 	}
 	var room [4][]byte
 	parts := room[:0]
@@ -289,37 +282,37 @@ func (r *conditions) condition(raw []byte, at string, depth int) (condition, err
 		parts = append(parts, elem)
 	}
 	if len(parts) == 0 {
-		return condition{}, invalid(form, at)
+		return Condition{}, Invalidf(form, at)
 	}
 	head, ok := textOf(parts[0])
 	if !ok {
-		return condition{}, invalid(form, at)
+		return Condition{}, Invalidf(form, at)
 	}
 	// A field may be called "or": then an operator follows, which is a string.
 	if connective := len(parts) == 1 || parts[1][0] == '['; connective && (head == "or" || head == "not") {
 		return r.connective(head, parts[1:], at, depth+1)
 	}
 	if len(parts) != 3 {
-		return condition{}, invalid(form, at)
+		return Condition{}, Invalidf(form, at)
 	}
 	return r.comparison(head, parts[1], parts[2], at)
 }
 
-func (r *conditions) connective(word string, parts [][]byte, at string, depth int) (condition, error) {
-	c := condition{op: opOr}
+func (r *conditions) connective(word string, parts [][]byte, at string, depth int) (Condition, error) {
+	c := Condition{op: opOr}
 	switch {
 	case depth > maxNesting:
-		return c, invalid("%s: conditions are nested more than %d levels deep", at, maxNesting)
+		return c, Invalidf("%s: conditions are nested more than %d levels deep", at, maxNesting)
 	case word == "not":
 		c.op = opNot
 		if len(parts) != 1 {
-			return c, invalid(`%s: "not" takes one condition`, at)
+			return c, Invalidf(`%s: "not" takes one condition`, at)
 		}
 	case len(parts) == 0:
-		return c, invalid(`%s: "or" needs a condition`, at)
+		return c, Invalidf(`%s: "or" needs a condition`, at)
 	}
 	for i, raw := range parts {
-		at := place(at, i+1)
+		at := ElementPath(at, i+1)
 		read := r.condition
 		if isListOfLists(raw) {
 			read = r.list
@@ -343,25 +336,25 @@ func isListOfLists(raw []byte) bool {
 	return first[0] == '[' || first[0] == ']'
 }
 
-func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) (condition, error) {
+func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) (Condition, error) {
 	if r.comparisons++; r.comparisons > maxComparisons {
-		return condition{}, invalid("%s: more than %d comparisons", at, maxComparisons)
+		return Condition{}, Invalidf("%s: more than %d comparisons", at, maxComparisons)
 	}
 	column, err := r.column(name, at)
 	if err != nil {
-		return condition{}, err
+		return Condition{}, err
 	}
 	word, _ := textOf(rawOp)
 	op := slices.Index(comparisons, word)
 	if op < 0 {
-		return condition{}, invalid("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
+		return Condition{}, Invalidf("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
 	}
-	c := condition{op: operator(op), column: column}
-	if err := r.work.Spend(argumentUnits * len(rawValue)); err != nil {
-		return c, timeOver(err)
+	c := Condition{op: operator(op), column: column}
+	if err := r.Work.Spend(ArgumentUnits * len(rawValue)); err != nil {
+		return c, TimeOver(err)
 	}
 	if err := c.readOperand(rawValue); err != nil {
-		return c, invalid("%s: %s %s: %v", at, name, word, err)
+		return c, Invalidf("%s: %s %s: %v", at, name, word, err)
 	}
 	return c, nil
 }
@@ -377,7 +370,7 @@ func short(raw []byte) string {
 // ---- writing ----
 
 // appendJSON appends the condition as it is written in a list of conditions.
-func (c *condition) appendJSON(dst []byte) []byte {
+func (c *Condition) appendJSON(dst []byte) []byte {
 	switch c.op {
 	case opAnd:
 		dst = append(dst, '[')
@@ -398,8 +391,8 @@ func (c *condition) appendJSON(dst []byte) []byte {
 		}
 		return append(dst, ']')
 	}
-	dst = appendText(append(dst, '['), c.column.name)
-	dst = appendText(append(dst, ','), c.op.String())
+	dst = AppendText(append(dst, '['), c.column.name)
+	dst = AppendText(append(dst, ','), c.op.String())
 	dst = append(dst, ',')
 	if c.op == opAmong {
 		return append(c.column.typ.AppendJSON(dst, schema.ListValue(c.among)), ']')
@@ -407,8 +400,8 @@ func (c *condition) appendJSON(dst []byte) []byte {
 	return append(c.column.typ.AppendJSON(dst, c.value), ']')
 }
 
-// appendText appends s, which is UTF-8, as a JSON string.
-func appendText(dst []byte, s string) []byte {
+// AppendText appends s, which is UTF-8, as a JSON string.
+func AppendText(dst []byte, s string) []byte {
 	dst, err := jsontext.AppendQuote(dst, s)
 	if err != nil {
 		panic("BUG: a text that is not UTF-8: " + err.Error())

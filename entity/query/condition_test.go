@@ -1,4 +1,4 @@
-package entity_test
+package query_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"runner.example/entity"
+	"runner.example/entity/query"
 	"runner.example/schema"
 )
 
@@ -61,7 +61,7 @@ func TestConditionsMeanWhatTheySay(t *testing.T) {
 		{`["or",[["size","=",10],["good","=",false]],[["size","=",1]]]`, false}, {`["or",[]]`, true}, {`["not",[]]`, false},
 		{`["not",[["size","=",10],["good","=",false]]]`, true}, {strings.Repeat(`["not",`, 16) + `["size","=",10]` + strings.Repeat("]", 16), true},
 	} {
-		asked, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[`+c.where+`]}`)
+		asked, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+c.where+`]}`)
 		if err != nil {
 			t.Errorf("%s: %v", c.where, err)
 		} else if got := asked.Match(row); got != c.want {
@@ -77,7 +77,7 @@ entity Word { id: id
   in: int?
   @@allow read to session }
 routes("/", auth: none, rateLimit: none) { GET / -> home }`)
-	asked, err := entity.Ask(s, member, "query", `{"from":"Word","where":[["or","=","x"],["not",["in",">",1]],["or",["or","=","y"],["in","=",null]]],"orderBy":[["or","asc"]]}`)
+	asked, err := query.Ask(s, member, "query", `{"from":"Word","where":[["or","=","x"],["not",["in",">",1]],["or",["or","=","y"],["in","=",null]]],"orderBy":[["or","asc"]]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestThePlannerIsToldNothingThatAMatchingRowDoesNotKeep(t *testing.T) {
 	s := compiled(t, querySchema)
 	told := 0
 	rapid.Check(t, func(t *rapid.T) {
-		asked, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[`+genWhere(t)+`]}`)
+		asked, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+genWhere(t)+`]}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestThePlannerIsToldNothingThatAMatchingRowDoesNotKeep(t *testing.T) {
 
 func TestMatchingAllocatesNothing(t *testing.T) {
 	s := compiled(t, querySchema)
-	asked, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[["title","startsWith","a"],["or",["size",">",1],["price","<","2.00"]],["state","in",["open","paid"]],["tags","contains","x"]]}`)
+	asked, err := query.Ask(s, member, "query", `{"from":"Thing","where":[["title","startsWith","a"],["or",["size",">",1],["price","<","2.00"]],["state","in",["open","paid"]],["tags","contains","x"]]}`)
 	if err != nil {
 		t.Fatal(err)
 	}

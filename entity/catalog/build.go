@@ -1,16 +1,18 @@
-package entity
+package catalog
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"runner.example/entity/layout"
 	"runner.example/store"
 )
 
-// Progress tells how far the building of an index is.
+// Progress is the progress of one index build.
 type Progress struct {
 	Entity string
 	// Fields are those of the index, joined by ", ".
@@ -20,35 +22,41 @@ type Progress struct {
 	Done        bool
 }
 
-// BuildIndexes enters the rows that there are into the indexes that were added,
-// and removes what is left of indexes that are no more. It works in small
-// transactions beside those that serve; stopped, it goes on where it was when it
-// is called again, by a model of the same or a later schema. When the schema is
-// changed it ends, since that is for the later model. An index is used from the
-// moment it is built. progress may be nil.
-func (m *Model) BuildIndexes(ctx context.Context, progress func(Progress)) error {
+// BuildIndexes adds existing rows to the indexes of the tables that are not built yet, and
+// removes the entries of dropped indexes. It works in small transactions beside those that
+// serve; stopped, it continues where it was when it is called again, for the same or a later
+// schema. When the generation is not the active one any more it ends, because the rest is
+// for the later schema. An index is used from the moment it is built. progress may be nil.
+func BuildIndexes(ctx context.Context, st *store.Store, generation uint64, tables []*layout.Table, progress func(Progress)) error {
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	for _, name := range m.names {
-		t := m.tables[name]
-		for _, x := range t.indexes {
-			if x.builtAt.Load() > 0 {
+	b := builder{st, generation, progress}
+	for _, t := range tables {
+		for _, x := range t.Indexes {
+			if x.IsBuilt() {
 				continue
 			}
-			err := m.build(ctx, t, x, progress)
+			err := b.build(ctx, t, x)
 			if errors.Is(err, ErrOutdated) {
 				return nil
 			}
 			if err != nil {
-				return fmt.Errorf("build index of %s over %s: %w", name, x.names(t), err)
+				return fmt.Errorf("build index of %s over %s: %w", t.Name, x.Names(t), err)
 			}
 		}
 	}
-	if err := dropAll(ctx, m.store, markDropped); err != nil {
+	if err := dropAll(ctx, st, markDropped); err != nil {
 		return fmt.Errorf("drop indexes: %w", err)
 	}
 	return nil
+}
+
+// builder builds the indexes of one generation.
+type builder struct {
+	store      *store.Store
+	generation uint64
+	progress   func(Progress)
 }
 
 // numbersIn returns the numbers of the keys in a space whose values are accepted.
@@ -65,19 +73,30 @@ func numbersIn(tx *store.Tx, space string, accept func(value []byte) bool) ([]ui
 	return numbers, nil
 }
 
-// unbuilt returns the numbers of the indexes that have yet to be built.
-func (m *Model) unbuilt(ctx context.Context) (numbers []uint32, err error) {
-	err = m.store.View(ctx, func(tx *store.Tx) error {
-		numbers, err = numbersIn(tx, spaceUnbuilt, func([]byte) bool { return true })
+// MarkBuilt marks the indexes of the tables that are built.
+func MarkBuilt(ctx context.Context, st *store.Store, tables []*layout.Table) error {
+	var unbuilt []uint32
+	err := st.View(ctx, func(tx *store.Tx) (err error) {
+		unbuilt, err = numbersIn(tx, layout.SpaceUnbuilt, func([]byte) bool { return true })
 		return err
 	})
-	return numbers, err
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		for _, x := range t.Indexes {
+			if !slices.Contains(unbuilt, x.Number) {
+				x.MarkBuilt(0)
+			}
+		}
+	}
+	return nil
 }
 
-func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Progress)) error {
-	p := Progress{Entity: t.name, Fields: x.names(t)}
-	err := m.store.View(ctx, func(tx *store.Tx) error {
-		for _, err := range tx.Scan(t.prefix, nil, false) {
+func (b *builder) build(ctx context.Context, t *layout.Table, x *layout.Index) error {
+	p := Progress{Entity: t.Name, Fields: x.Names(t)}
+	err := b.store.View(ctx, func(tx *store.Tx) error {
+		for _, err := range tx.Scan(t.Prefix, nil, false) {
 			if err != nil {
 				return err
 			}
@@ -90,8 +109,8 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 	}
 	for batch := buildBatch; !p.Done; {
 		var step buildStep
-		seq, err := m.store.Update(ctx, func(tx *store.Tx) (err error) {
-			step, err = m.buildSome(tx, t, x, batch)
+		seq, err := b.store.Update(ctx, func(tx *store.Tx) (err error) {
+			step, err = b.buildSome(tx, t, x, batch)
 			return err
 		})
 		switch {
@@ -110,9 +129,9 @@ func (m *Model) build(ctx context.Context, t *table, x *index, progress func(Pro
 		p.Rows += step.rows
 		p.Done = step.last
 		if p.Done {
-			x.builtAt.Store(uint64(max(seq, step.seen)) + 1)
+			x.MarkBuilt(max(seq, step.seen))
 		}
-		progress(p)
+		b.progress(p)
 	}
 	return nil
 }
@@ -141,19 +160,19 @@ type buildStep struct {
 
 // buildSome enters the next rows into the index and notes how far it came. The
 // rows are read, so a write to one of them at the same time is a conflict.
-func (m *Model) buildSome(tx *store.Tx, t *table, x *index, batch int) (step buildStep, err error) {
-	generation, err := readNumber(tx, keyGeneration)
+func (b *builder) buildSome(tx *store.Tx, t *layout.Table, x *layout.Index, batch int) (step buildStep, err error) {
+	generation, err := readNumber(tx, layout.KeyGeneration)
 	if err != nil {
 		return step, err
 	}
 	switch generation {
-	case m.generation:
-	case m.generation | frozen:
+	case b.generation:
+	case b.generation | frozen:
 		return step, errFrozen
 	default:
 		return step, ErrOutdated
 	}
-	mark := numbered(spaceUnbuilt, x.number)
+	mark := layout.NumberedKey(layout.SpaceUnbuilt, x.Number)
 	until, err := tx.Get(mark)
 	if errors.Is(err, store.ErrNotFound) {
 		step.seen, err = tx.Snapshot()
@@ -165,23 +184,23 @@ func (m *Model) buildSome(tx *store.Tx, t *table, x *index, batch int) (step bui
 	}
 	var from []byte
 	if len(until) > 0 {
-		from = append(append(append(from, t.prefix...), until...), 0)
+		from = append(append(append(from, t.Prefix...), until...), 0)
 	}
 	bytes, last := 0, []byte{}
 	step.last = true
-	err = eachRow(tx, t, from, func(r *row) (bool, error) {
+	err = layout.ScanRows(tx, t, from, func(r *layout.Row) (bool, error) {
 		if step.rows == batch || bytes > buildBytes {
 			step.last = false
 			return false, nil
 		}
-		key := t.entryKey(nil, x, r.values)
-		if !tx.Fits(2, len(key)+len(mark)+2*len(r.tail)) { // the entry, and how far it is
+		key := t.EntryKey(nil, x, r.Values)
+		if !tx.Fits(2, len(key)+len(mark)+2*len(r.Tail)) { // the entry, and how far it is
 			step.last = false
 			return false, nil
 		}
 		step.rows++
-		bytes += len(r.raw)
-		last = append(last[:0], r.tail...)
+		bytes += len(r.Raw)
+		last = append(last[:0], r.Tail...)
 		return true, tx.Set(key, last)
 	})
 	switch {
@@ -202,7 +221,7 @@ func dropAbandoned(ctx context.Context, st *store.Store) error {
 func dropAll(ctx context.Context, st *store.Store, mark byte) error {
 	var numbers []uint32
 	err := st.View(ctx, func(tx *store.Tx) (err error) {
-		numbers, err = numbersIn(tx, spaceDropped, func(value []byte) bool { return len(value) == 1 && value[0] == mark })
+		numbers, err = numbersIn(tx, layout.SpaceDropped, func(value []byte) bool { return len(value) == 1 && value[0] == mark })
 		return err
 	})
 	for _, number := range numbers {
@@ -218,9 +237,9 @@ func dropAll(ctx context.Context, st *store.Store, mark byte) error {
 
 // dropSome removes some entries of an index, and its mark with the last of them.
 func dropSome(tx *store.Tx, number uint32) (more bool, err error) {
-	mark := numbered(spaceDropped, number)
+	mark := layout.NumberedKey(layout.SpaceDropped, number)
 	n := 0
-	for item, err := range tx.Scan(numbered(spaceEntries, number), nil, false) {
+	for item, err := range tx.Scan(layout.NumberedKey(layout.SpaceEntries, number), nil, false) {
 		if err != nil {
 			return false, err
 		}

@@ -1,7 +1,8 @@
-package entity_test
+package query_test
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/entity"
+	"runner.example/entity/query"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -19,56 +20,12 @@ import (
 )
 
 // querySchema has a field of every kind and something to hide.
-const querySchema = `
-auth { session cookie { idle: 30m } roles: [admin, member] user: Person tenant: Firm }
-enum State { open, paid, gone }
-entity Firm { id: id
-  @@allow read to session }
-entity Person { id: id
-  name: string(1..40)
-  things: Thing[] @inverse(owner)
-  @@allow all to session }
-entity Thing {
-  id: id
-  firm: Firm @tenant
-  title: string(1..20)
-  note: text?
-  mail: email?
-  link: url?
-  code: uuid?
-  size: int?
-  ratio: float?
-  price: decimal(8,2)? @min(0)
-  good: bool?
-  at: time?
-  day: date?
-  lasts: duration?
-  data: json?
-  blob: bytes?
-  state: State?
-  owner: Person?
-  tags: string[]?
-  secret: string(1..20)? @hidden
-  fixed: int? @readonly
-  madeAt: time @created
-  @@allow read, insert, update, delete to session
-}
-apiKeys { scopes: {
-  some: @system("some") { @grant read on Thing fields (id, title, size) @grant insert, update on Thing fields (title, secret) },
-  blind: @system("blind") { @grant insert, update, delete on Thing },
-  teller: @system("teller") { @grant read, update on Thing fields (id, secret) where size != 3 },
-  every: @system("every") { @grant read, insert on Thing @allTenants }
-} }
-routes("/", auth: none, rateLimit: none) { GET / -> home }
-`
+//
+//go:embed testdata/thing.schema
+var querySchema string
 
-const freeSchema = `
-apiKeys { scopes: {
-  some: @system("some") { @grant read, insert on Thing fields (title, size) where size != 3 },
-  all: @system("all") { @grant read, write, delete on Thing }
-} }
-routes("/", auth: none, rateLimit: none) { GET / -> home }
-`
+//go:embed testdata/untyped.schema
+var untypedSchema string
 
 func compiled(t testing.TB, text string) *schema.Schema {
 	t.Helper()
@@ -177,7 +134,7 @@ func TestEveryRefusalNamesWhatIsWrong(t *testing.T) {
 		{"update", `{"in":"Thing","set":[],"where":[]}`, `invalid: set: must be an object`},
 		{"insert", `{"into":"Person","values":{"things":[]}}`, `invalid: values.things: a to-many relation is set by Thing.owner`},
 	} {
-		_, err := entity.Ask(s, member, c.op, c.args)
+		_, err := query.Ask(s, member, c.op, c.args)
 		if got := failure(err); got != c.want {
 			t.Errorf("%s %.200s\nsays     %s\nexpected %s", c.op, c.args, got, c.want)
 		}
@@ -187,7 +144,7 @@ func TestEveryRefusalNamesWhatIsWrong(t *testing.T) {
 func TestValuesToCompareWithAreOfTheFieldsTypeAndFreeOfItsBounds(t *testing.T) {
 	s := compiled(t, querySchema)
 	ask := func(condition string) string {
-		_, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[`+condition+`]}`)
+		_, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+condition+`]}`)
 		return failure(err)
 	}
 	for _, ok := range []string{
@@ -237,8 +194,8 @@ func TestHiddenFieldOracle(t *testing.T) {
 			{"update", `{"in":"Thing","set":{"NAME":"h"},"where":[]}`},
 		} {
 			const unknown = "nameless" // as near to no field as the hidden one is
-			_, err1 := entity.Ask(s, who, ask.op, strings.ReplaceAll(ask.args, "NAME", "secret"))
-			_, err2 := entity.Ask(s, who, ask.op, strings.ReplaceAll(ask.args, "NAME", unknown))
+			_, err1 := query.Ask(s, who, ask.op, strings.ReplaceAll(ask.args, "NAME", "secret"))
+			_, err2 := query.Ask(s, who, ask.op, strings.ReplaceAll(ask.args, "NAME", unknown))
 			got, want := failure(err1), strings.ReplaceAll(failure(err2), unknown, "secret")
 			writes := who.Scope == "some" && strings.Contains(ask.args, `{"NAME"`) // granted by name
 			if got != want && !writes || err1 == nil && !writes {
@@ -250,12 +207,12 @@ func TestHiddenFieldOracle(t *testing.T) {
 		}
 	}
 	// No slip of the pen leads there either.
-	_, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[["secre","=","x"]]}`)
+	_, err := query.Ask(s, member, "query", `{"from":"Thing","where":[["secre","=","x"]]}`)
 	if got := failure(err); strings.Contains(got, "secret") {
 		t.Errorf("the hidden field is suggested: %s", got)
 	}
 	// Who is granted it by name may ask.
-	if _, err := entity.Ask(s, keyOf("teller"), "query", `{"from":"Thing","where":[["secret","startsWith","a"]],"orderBy":[["secret","desc"]]}`); err != nil {
+	if _, err := query.Ask(s, keyOf("teller"), "query", `{"from":"Thing","where":[["secret","startsWith","a"]],"orderBy":[["secret","desc"]]}`); err != nil {
 		t.Error(err)
 	}
 }
@@ -274,7 +231,7 @@ func TestAKeyReadsAndWritesTheFieldsOfItsGrants(t *testing.T) {
 		{&caller.Caller{Kind: caller.Anonymous, As: "some", Tenant: "f1"}, []string{"id", "title", "size"}},
 		{&caller.Caller{Kind: caller.System}, slices.Insert(slices.Clone(all), len(all)-2, "secret")},
 	} {
-		asked, err := entity.Ask(s, c.who, "query", `{"from":"Thing"}`)
+		asked, err := query.Ask(s, c.who, "query", `{"from":"Thing"}`)
 		if err != nil {
 			t.Errorf("%s %s: %v", c.who.Kind, c.who.Scope, err)
 		} else if got := asked.Selected(); !slices.Equal(got, c.fields) {
@@ -303,19 +260,19 @@ func TestAKeyReadsAndWritesTheFieldsOfItsGrants(t *testing.T) {
 		{&caller.Caller{Kind: caller.System}, `{"title":"x","firm":"f7","secret":"s","fixed":3}`, ""},
 		{&caller.Caller{Kind: caller.System}, `{"id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`, "invalid: values.id: ids are made by the host and never given"},
 	} {
-		_, err := entity.Ask(s, c.who, "insert", `{"into":"Thing","values":`+c.args+`}`)
+		_, err := query.Ask(s, c.who, "insert", `{"into":"Thing","values":`+c.args+`}`)
 		if got := failure(err); got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s as %s %s: %q, expected %q", c.args, c.who.Kind, c.who.Scope, got, c.want)
 		}
 	}
 	// Ids of people come from elsewhere.
-	if _, err := entity.Ask(s, member, "insert", `{"into":"Person","values":{"id":"auth0|7","name":"x"}}`); err != nil {
+	if _, err := query.Ask(s, member, "insert", `{"into":"Person","values":{"id":"auth0|7","name":"x"}}`); err != nil {
 		t.Error(err)
 	}
-	if _, err := entity.Ask(s, member, "update", `{"in":"Person","set":{"id":"auth0|8"},"where":[]}`); fault.CodeOf(err) != fault.Invalid {
+	if _, err := query.Ask(s, member, "update", `{"in":"Person","set":{"id":"auth0|8"},"where":[]}`); fault.CodeOf(err) != fault.Invalid {
 		t.Errorf("an id is changed: %v", err)
 	}
-	if _, err := entity.Ask(s, keyOf("every"), "insert", `{"into":"Thing","values":{"firm":"not/an/id"}}`); fault.CodeOf(err) != fault.Invalid {
+	if _, err := query.Ask(s, keyOf("every"), "insert", `{"into":"Thing","values":{"firm":"not/an/id"}}`); fault.CodeOf(err) != fault.Invalid {
 		t.Errorf("a tenant of a form that no tenant has: %v", err)
 	}
 }
@@ -342,7 +299,7 @@ func TestWithoutAnyRightAnOperationIsDenied(t *testing.T) {
 		{&caller.Caller{Kind: caller.APIKey, Scope: "formerly", Capability: "some", Tenant: "f1"}, "query", `{"from":"Thing"}`, ""},
 		{&caller.Caller{Kind: caller.System}, "delete", `{"from":"Firm","where":[]}`, ""},
 	} {
-		_, err := entity.Ask(s, c.who, c.op, c.args)
+		_, err := query.Ask(s, c.who, c.op, c.args)
 		if got := failure(err); got != c.want {
 			t.Errorf("%s %s as %s %s%s: %q, expected %q", c.op, c.args, c.who.Kind, c.who.Scope, c.who.As, got, c.want)
 		}
@@ -356,11 +313,11 @@ func TestWithoutTheRightToReadOnlyTheIDCanBeNamed(t *testing.T) {
 		if strings.HasPrefix(op, `"from"`) {
 			kind = "delete"
 		}
-		if _, err := entity.Ask(s, keyOf("blind"), kind, `{`+op+`,"where":[["id","in",["a","b"]],["not",["id","=","c"]]]}`); err != nil {
+		if _, err := query.Ask(s, keyOf("blind"), kind, `{`+op+`,"where":[["id","in",["a","b"]],["not",["id","=","c"]]]}`); err != nil {
 			t.Errorf("%s by id: %v", kind, err)
 		}
 		for _, name := range []string{"title", "secret", "nothing"} {
-			_, err := entity.Ask(s, keyOf("blind"), kind, `{`+op+`,"where":[["id","=","a"],["`+name+`","=","x"]]}`)
+			_, err := query.Ask(s, keyOf("blind"), kind, `{`+op+`,"where":[["id","=","a"],["`+name+`","=","x"]]}`)
 			want := `invalid: where[1]: "` + name + `" cannot be named: without the right to read, only id can`
 			if got := failure(err); got != want {
 				t.Errorf("%s by %s: %q, expected %q", kind, name, got, want)
@@ -368,14 +325,14 @@ func TestWithoutTheRightToReadOnlyTheIDCanBeNamed(t *testing.T) {
 		}
 	}
 	// One who may read some fields can still tell rows apart by their id.
-	if _, err := entity.Ask(s, keyOf("some"), "update", `{"in":"Thing","set":{"title":"x"},"where":[["id","=","a"],["size","=",1]]}`); err != nil {
+	if _, err := query.Ask(s, keyOf("some"), "update", `{"in":"Thing","set":{"title":"x"},"where":[["id","=","a"],["size","=",1]]}`); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAMemberThatIsNullCountsAsLeftOut(t *testing.T) {
 	s := compiled(t, querySchema)
-	asked, err := entity.Ask(s, member, "query", `{"from":"Thing","select":null,"where":null,"orderBy":null,"limit":null,"cursor":null}`)
+	asked, err := query.Ask(s, member, "query", `{"from":"Thing","select":null,"where":null,"orderBy":null,"limit":null,"cursor":null}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +344,7 @@ func TestAMemberThatIsNullCountsAsLeftOut(t *testing.T) {
 // FuzzQueryAST: whatever is accepted is written again as what it was, means the
 // same when it is read again, and takes no member more.
 func FuzzQueryAST(f *testing.F) {
-	typed, free := compiled(f, querySchema), compiled(f, freeSchema)
+	typed, free := compiled(f, querySchema), compiled(f, untypedSchema)
 	for _, args := range []string{
 		`{"from":"Thing"}`,
 		`{"from":"Thing","where":[["size","=",1],["or",["title","in",["a","b"]],[["at",">","2026-01-31T12:00:00Z"],["price","<","1.50"]]],["not",["tags","contains","x"]]]}`,
@@ -400,7 +357,7 @@ func FuzzQueryAST(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args string) {
 		for _, s := range []*schema.Schema{typed, free} {
-			asked, err := entity.Ask(s, member, "query", args)
+			asked, err := query.Ask(s, member, "query", args)
 			if err != nil {
 				if f := fault.Of(err); f.Code != fault.Invalid || f.Detail == "" {
 					t.Fatalf("%s\nfails with %s", args, failure(err))
@@ -408,7 +365,7 @@ func FuzzQueryAST(f *testing.F) {
 				continue
 			}
 			canonical := asked.Canonical()
-			again, err := entity.Ask(s, member, "query", canonical)
+			again, err := query.Ask(s, member, "query", canonical)
 			if err != nil || again.Canonical() != canonical {
 				t.Fatalf("%s\nis written  %s\nthat is read %s %v", args, canonical, again.Canonical(), err)
 			}
@@ -422,7 +379,7 @@ func FuzzQueryAST(f *testing.F) {
 				}
 			}
 			more := strings.Replace(args, "{", `{"offset":0,`, 1)
-			if _, err := entity.Ask(s, member, "query", more); !strings.HasPrefix(failure(err), `invalid: unknown member "offset"`) {
+			if _, err := query.Ask(s, member, "query", more); !strings.HasPrefix(failure(err), `invalid: unknown member "offset"`) {
 				t.Fatalf("%s\nis accepted: %v", more, err)
 			}
 			if row := make([]schema.Value, 64); s.Typed && asked.Match(row) && !asked.Promised(row, 7) {
@@ -435,7 +392,7 @@ func FuzzQueryAST(f *testing.F) {
 // FuzzInsertArguments: values that are accepted are accepted again in the form in
 // which they are kept, and no field is among them that the caller may not write.
 func FuzzInsertArguments(f *testing.F) {
-	typed, free := compiled(f, querySchema), compiled(f, freeSchema)
+	typed, free := compiled(f, querySchema), compiled(f, untypedSchema)
 	for _, args := range []string{
 		`{"into":"Thing","values":{}}`,
 		`{"into":"Thing","values":[{"title":"x","size":1,"ratio":1e3,"price":12.5,"good":false,"note":null},{"tags":["a"],"data":{"a":[1,{"b":null}]}}]}`,
@@ -447,7 +404,7 @@ func FuzzInsertArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args string) {
 		for _, s := range []*schema.Schema{typed, free} {
-			asked, err := entity.Ask(s, member, "insert", args)
+			asked, err := query.Ask(s, member, "insert", args)
 			if err != nil {
 				if f := fault.Of(err); f.Code != fault.Invalid || f.Detail == "" {
 					t.Fatalf("%s\nfails with %s", args, failure(err))
@@ -455,7 +412,7 @@ func FuzzInsertArguments(f *testing.F) {
 				continue
 			}
 			written := asked.Written()
-			again, err := entity.Ask(s, member, "insert", written)
+			again, err := query.Ask(s, member, "insert", written)
 			if err != nil || again.Written() != written {
 				t.Fatalf("%s\nis kept as %s\nthat is read %s %v", args, written, again.Written(), err)
 			}
@@ -518,7 +475,7 @@ func sameValue(a, b any) bool {
 }
 
 func TestUntypedRowsAreComparedAsTheyAre(t *testing.T) {
-	s := compiled(t, freeSchema)
+	s := compiled(t, untypedSchema)
 	const row = `{"title":"abc","size":10,"half":0.5,"big":1e3,"yes":true,"no":null,"list":[1,"x",[2]],"object":{"a":1}}`
 	for _, c := range []struct {
 		condition string
@@ -535,7 +492,7 @@ func TestUntypedRowsAreComparedAsTheyAre(t *testing.T) {
 		{`["size","in",["10",10]]`, true}, {`["size","in",[]]`, false}, {`["size","startsWith","1"]`, false},
 		{`["or",["size","=",1],["title",">","abb"]]`, true}, {`["not",["size","=",10]]`, false},
 	} {
-		asked, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[`+c.condition+`]}`)
+		asked, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+c.condition+`]}`)
 		if err != nil {
 			t.Errorf("%s: %v", c.condition, err)
 		} else if got := asked.Match(asked.FreeValues("r1", row)); got != c.want {
@@ -543,16 +500,16 @@ func TestUntypedRowsAreComparedAsTheyAre(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`["x","=",[1]]`, `["x","=",{}]`, `["x","=",1e999]`, `["x","startsWith",1]`, `["x","in",[[1]]]`} {
-		if _, err := entity.Ask(s, member, "query", `{"from":"Thing","where":[`+bad+`]}`); fault.CodeOf(err) != fault.Invalid {
+		if _, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+bad+`]}`); fault.CodeOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }
 
 func TestGrantsBoundUntypedRowsToo(t *testing.T) {
-	s := compiled(t, freeSchema)
+	s := compiled(t, untypedSchema)
 	some := keyOf("some")
-	asked, err := entity.Ask(s, some, "query", `{"from":"Thing","where":[["size",">",1]]}`)
+	asked, err := query.Ask(s, some, "query", `{"from":"Thing","where":[["size",">",1]]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -567,12 +524,12 @@ func TestGrantsBoundUntypedRowsToo(t *testing.T) {
 		{"insert", `{"into":"Thing","values":{"id":"x"}}`, `invalid: values.id: ids are made by the host and never given`},
 		{"update", `{"in":"Thing","set":{},"where":[]}`, `denied: the scope "some" grants no update on Thing`},
 	} {
-		_, err := entity.Ask(s, some, c.op, c.args)
+		_, err := query.Ask(s, some, c.op, c.args)
 		if got := failure(err); got != c.want {
 			t.Errorf("%s %s: %q, expected %q", c.op, c.args, got, c.want)
 		}
 	}
-	asked, err = entity.Ask(s, some, "insert", `{"into":"Thing","values":[{"size" : 1.50, "title":"\u0061"},{}]}`)
+	asked, err = query.Ask(s, some, "insert", `{"into":"Thing","values":[{"size" : 1.50, "title":"\u0061"},{}]}`)
 	if got := asked.Objects(); err != nil || !slices.Equal(got, []string{`{"size":1.50,"title":"a"}`, `{}`}) {
 		t.Errorf("%q %v", got, err)
 	}
@@ -584,9 +541,9 @@ func TestGrantsBoundUntypedRowsToo(t *testing.T) {
 // TestLargeNumbersOfUntypedRowsStayDistinct: whole numbers are compared digit by
 // digit as far as 64 bits reach.
 func TestLargeNumbersOfUntypedRowsStayDistinct(t *testing.T) {
-	s := compiled(t, freeSchema)
+	s := compiled(t, untypedSchema)
 	n := new(big.Int).SetUint64(1<<62 + 1)
-	asked, err := entity.Ask(s, member, "query", fmt.Sprintf(`{"from":"Thing","where":[["n","=",%d]]}`, n))
+	asked, err := query.Ask(s, member, "query", fmt.Sprintf(`{"from":"Thing","where":[["n","=",%d]]}`, n))
 	if err != nil {
 		t.Fatal(err)
 	}

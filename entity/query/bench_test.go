@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"testing"
@@ -25,24 +25,24 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, compiler.Options
 	if s == nil {
 		b.Fatal(found)
 	}
-	rights, cursors := newRights(s, "Bill"), newSealer([32]byte{})
+	rights, cursors := NewRights(s, "Bill"), NewCursorSealer([32]byte{})
 	who := &caller.Caller{Kind: caller.Session, UserID: "u1"}
 	for _, c := range []struct {
-		op   operationKind
+		op   Operation
 		args string
 	}{
-		{opGet, `{"from":"Bill","id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`},
+		{OpGet, `{"from":"Bill","id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`},
 		{opQuery, `{"from":"Bill","select":["id","total"],"where":[["state","=","open"],["total",">",10]],"orderBy":[["madeAt","desc"]],"limit":20}`},
 	} {
 		b.Run(c.op.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				a, err := readArguments(c.op, []byte(c.args))
+				a, err := ReadArguments(c.op, []byte(c.args))
 				if err != nil {
 					b.Fatal(err)
 				}
-				auth := rights.authority(schema.Scene{Caller: who})
-				if _, err := a.query(&auth, cursors); err != nil {
+				auth := rights.For(schema.Scene{Caller: who})
+				if _, err := a.Query(&auth, cursors); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 	"runner.example/schema"
 )
 
-// rights is what callers may do with the rows of one entity, compiled once from
+// Rights is what callers may do with the rows of one entity, compiled once from
 // grants and policies. It is immutable and safe for concurrent use.
-type rights struct {
+type Rights struct {
 	schema *schema.Schema
 	name   string
 	entity *schema.Entity // nil in untyped mode
@@ -25,20 +25,20 @@ type rights struct {
 	// the scope's name.
 	keys, as map[string]*allowance
 
-	columns []column // by Field.Pos; nil in untyped mode
+	columns []Column // by Field.Pos; nil in untyped mode
 }
 
 // allowance is what one sort of callers may do, by action. Nil is nothing at
 // all.
 type allowance struct {
-	read, insert, update, delete *right
+	Read, Insert, Update, delete *Right
 	// anyTenant: rows of every tenant are within reach, and an insert has to
 	// name one.
-	anyTenant bool
+	AnyTenant bool
 }
 
-// right is what rows an action reaches and which of their fields.
-type right struct {
+// Right is what rows an action reaches and which of their fields.
+type Right struct {
 	// never: no row passes, some @@deny is without condition.
 	never bool
 	// always: every row passes the allows, some allow or grant is without
@@ -47,23 +47,23 @@ type right struct {
 	denies []*schema.Rule // each must be false
 	allows []*schema.Rule // one must be true, unless always
 
-	fields fieldSet
+	Fields FieldSet
 	// selected are the positions of fields without the to-many ones.
 	selected []int
-	// only bounds the fields in untyped mode; nil: all.
-	only []string
+	// Only bounds the fields in untyped mode; nil: all.
+	Only []string
 }
 
-// fieldSet is a set of fields by Field.Pos.
-type fieldSet []bool
+// FieldSet is a set of fields by Field.Pos.
+type FieldSet []bool
 
-// newRights compiles what the schema lets callers do with the entity of that
+// NewRights compiles what the schema lets callers do with the entity of that
 // name.
-func newRights(s *schema.Schema, name string) *rights {
-	r := &rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}}
+func NewRights(s *schema.Schema, name string) *Rights {
+	r := &Rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}}
 	if r.entity != nil {
 		for _, f := range r.entity.Fields {
-			r.columns = append(r.columns, column{name: f.Name, pos: f.Pos, typ: &f.Type})
+			r.columns = append(r.columns, Column{name: f.Name, Pos: f.Pos, typ: &f.Type})
 		}
 	}
 	r.system, r.within, r.importing = r.everything(false, true), r.everything(false, false), r.everything(true, true)
@@ -79,21 +79,21 @@ func newRights(s *schema.Schema, name string) *rights {
 // allowed compiles what a sort of callers may do: with a scope what its grants
 // say and no policy adds to, without one what policies allow. Denies hold for
 // both.
-func (r *rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
-	a := &allowance{anyTenant: scope != nil && scope.AllTenants}
+func (r *Rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
+	a := &allowance{AnyTenant: scope != nil && scope.AllTenants}
 	for action, into := range a.actions() {
-		var got *right
+		var got *Right
 		switch {
 		case scope != nil:
 			got = r.granted(scope, action)
 		case r.entity == nil:
-			got = &right{always: true} // untyped: every row of the tenant
+			got = &Right{always: true} // untyped: every row of the tenant
 		default:
 			got = r.permitted(action, who)
 		}
 		if got != nil {
 			r.deny(got, action, who)
-			r.bound(got, action, a.anyTenant)
+			r.bound(got, action, a.AnyTenant)
 		}
 		*into = got
 	}
@@ -103,40 +103,40 @@ func (r *rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
 
 // selectAll notes what a read gives back when nothing is named.
 func (a *allowance) selectAll(e *schema.Entity) {
-	if e == nil || a.read == nil {
+	if e == nil || a.Read == nil {
 		return
 	}
 	for _, f := range e.Fields {
-		if a.read.fields[f.Pos] && f.Type.Kind != schema.ToMany {
-			a.read.selected = append(a.read.selected, f.Pos)
+		if a.Read.Fields[f.Pos] && f.Type.Kind != schema.ToMany {
+			a.Read.selected = append(a.Read.selected, f.Pos)
 		}
 	}
 }
 
 // actions are the fields of an allowance by their action.
-func (a *allowance) actions() map[schema.ActionSet]**right {
-	return map[schema.ActionSet]**right{
-		schema.ActRead: &a.read, schema.ActInsert: &a.insert, schema.ActUpdate: &a.update, schema.ActDelete: &a.delete,
+func (a *allowance) actions() map[schema.ActionSet]**Right {
+	return map[schema.ActionSet]**Right{
+		schema.ActRead: &a.Read, schema.ActInsert: &a.Insert, schema.ActUpdate: &a.Update, schema.ActDelete: &a.delete,
 	}
 }
 
 // granted is what the scope's one grant of the action on the entity gives.
-func (r *rights) granted(scope *schema.Scope, action schema.ActionSet) *right {
+func (r *Rights) granted(scope *schema.Scope, action schema.ActionSet) *Right {
 	for i := range scope.Grants {
 		g := &scope.Grants[i]
 		if !g.Allows.Has(action) || !slices.Contains(g.Entities, r.name) {
 			continue
 		}
-		got := &right{}
+		got := &Right{}
 		got.allow(g.Rule(r.entity))
 		switch {
 		case g.Fields == nil:
 		case r.entity == nil:
-			got.only = g.Fields
+			got.Only = g.Fields
 		default:
-			got.fields = make(fieldSet, len(r.entity.Fields))
+			got.Fields = make(FieldSet, len(r.entity.Fields))
 			for _, name := range g.Fields {
-				got.fields[r.entity.Field(name).Pos] = true
+				got.Fields[r.entity.Field(name).Pos] = true
 			}
 		}
 		return got
@@ -145,21 +145,21 @@ func (r *rights) granted(scope *schema.Scope, action schema.ActionSet) *right {
 }
 
 // permitted is what the policies allow.
-func (r *rights) permitted(action schema.ActionSet, who *caller.Caller) *right {
-	var got *right
+func (r *Rights) permitted(action schema.ActionSet, who *caller.Caller) *Right {
+	var got *Right
 	for _, p := range r.entity.Policies {
 		if p.Deny || !p.Actions.Has(action) || !p.Concerns(who) {
 			continue
 		}
 		if got == nil {
-			got = &right{}
+			got = &Right{}
 		}
 		got.allow(p.When)
 	}
 	return got
 }
 
-func (g *right) allow(when *schema.Rule) {
+func (g *Right) allow(when *schema.Rule) {
 	if when == nil {
 		g.always = true
 		return
@@ -167,7 +167,7 @@ func (g *right) allow(when *schema.Rule) {
 	g.allows = append(g.allows, when)
 }
 
-func (r *rights) deny(got *right, action schema.ActionSet, who *caller.Caller) {
+func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
 	if r.entity == nil {
 		return
 	}
@@ -184,14 +184,14 @@ func (r *rights) deny(got *right, action schema.ActionSet, who *caller.Caller) {
 
 // bound fills in the fields that the action reaches: those a grant names, else
 // all but hidden ones; for writing none that the host alone sets.
-func (r *rights) bound(got *right, action schema.ActionSet, anyTenant bool) {
+func (r *Rights) bound(got *Right, action schema.ActionSet, anyTenant bool) {
 	if r.entity == nil {
 		return
 	}
-	if got.fields == nil {
-		got.fields = make(fieldSet, len(r.entity.Fields))
+	if got.Fields == nil {
+		got.Fields = make(FieldSet, len(r.entity.Fields))
 		for _, f := range r.entity.Fields {
-			got.fields[f.Pos] = !f.Hidden
+			got.Fields[f.Pos] = !f.Hidden
 		}
 	}
 	if action == schema.ActRead || action == schema.ActDelete {
@@ -202,35 +202,35 @@ func (r *rights) bound(got *right, action schema.ActionSet, anyTenant bool) {
 		switch {
 		case f == r.entity.ID && insert && r.idsAreGiven():
 		case f == r.entity.Tenant && insert && anyTenant:
-			got.fields[f.Pos] = true
+			got.Fields[f.Pos] = true
 		case r.isHosts(f):
-			got.fields[f.Pos] = false
+			got.Fields[f.Pos] = false
 		}
 	}
 }
 
 // isHosts reports that no guest sets the field.
-func (r *rights) isHosts(f *schema.Field) bool {
+func (r *Rights) isHosts(f *schema.Field) bool {
 	return f == r.entity.ID || f == r.entity.Tenant || f.ReadOnly || f.Created || f.Updated || f.Type.Kind == schema.ToMany
 }
 
 // idsAreGiven reports that an identity provider makes the ids of the rows.
-func (r *rights) idsAreGiven() bool {
+func (r *Rights) idsAreGiven() bool {
 	return r.name == r.schema.Auth.User || r.name == r.schema.Auth.Tenant
 }
 
 // everything is what operators may do: all, but for what the host sets, which
 // only an import brings with it. No row changes its id or tenant.
-func (r *rights) everything(importing, anyTenant bool) *allowance {
-	a := &allowance{anyTenant: anyTenant}
+func (r *Rights) everything(importing, anyTenant bool) *allowance {
+	a := &allowance{AnyTenant: anyTenant}
 	for action, into := range a.actions() {
-		got := &right{always: true}
+		got := &Right{always: true}
 		*into = got
 		if r.entity == nil {
 			continue
 		}
 		insert, write := action == schema.ActInsert, action != schema.ActRead
-		got.fields = make(fieldSet, len(r.entity.Fields))
+		got.Fields = make(FieldSet, len(r.entity.Fields))
 		for _, f := range r.entity.Fields {
 			reached := true
 			switch {
@@ -244,7 +244,7 @@ func (r *rights) everything(importing, anyTenant bool) *allowance {
 			case f.Type.Kind == schema.ToMany:
 				reached = false
 			}
-			got.fields[f.Pos] = reached
+			got.Fields[f.Pos] = reached
 		}
 	}
 	a.selectAll(r.entity)
@@ -254,7 +254,7 @@ func (r *rights) everything(importing, anyTenant bool) *allowance {
 // nothing is the allowance of keys whose scope is no more.
 var nothing = &allowance{}
 
-func (r *rights) of(who *caller.Caller) *allowance {
+func (r *Rights) of(who *caller.Caller) *allowance {
 	switch {
 	case who.Kind == caller.System && who.Tenant != "":
 		return r.within
@@ -278,36 +278,42 @@ func (r *rights) of(who *caller.Caller) *allowance {
 	return nothing
 }
 
+// AnyTenantFor reports whether the caller may reach rows of all tenants.
+func (r *Rights) AnyTenantFor(who *caller.Caller) bool { return r.of(who).AnyTenant }
+
 // ---- one caller ----
 
-// authority is what one caller may do with the rows of one entity, for one
+// Authority is what one caller may do with the rows of one entity, for one
 // goroutine within one transaction.
-type authority struct {
-	*rights
+type Authority struct {
+	*Rights
 	*allowance
-	// scene is what rules see besides rows: the caller, the time, other rows.
-	scene schema.Scene
-	work  *cost.Meter // of reading arguments; nil counts nothing
+	// Scene is what rules see besides rows: the caller, the time, other rows.
+	Scene schema.Scene
+	Work  *cost.Meter // of reading arguments; nil counts nothing
 }
 
-// authority is the caller's. The scene names the caller and holds no rows yet.
-func (r *rights) authority(scene schema.Scene) authority {
-	return authority{rights: r, allowance: r.of(scene.Caller), scene: scene}
+// For is the caller's. The scene names the caller and holds no rows yet.
+func (r *Rights) For(scene schema.Scene) Authority {
+	return Authority{Rights: r, allowance: r.of(scene.Caller), Scene: scene}
 }
+
+// AllowImport lets the caller set ids and times of inserted rows.
+func (a *Authority) AllowImport() { a.allowance = a.importing }
 
 // may returns the right to an action, nil and a Denied fault when the caller
 // has none at all.
-func (a *authority) may(action schema.ActionSet) (*right, error) {
-	got, verb := a.read, "read"
+func (a *Authority) may(action schema.ActionSet) (*Right, error) {
+	got, verb := a.Read, "read"
 	switch action {
 	case schema.ActInsert:
-		got, verb = a.insert, "insert"
+		got, verb = a.Insert, "insert"
 	case schema.ActUpdate:
-		got, verb = a.update, "update"
+		got, verb = a.Update, "update"
 	case schema.ActDelete:
 		got, verb = a.delete, "delete"
 	}
-	who := a.scene.Caller
+	who := a.Scene.Caller
 	switch {
 	case got != nil && a.tenantless():
 		return nil, fault.New(fault.Denied, "rows of %s belong to tenants, and the caller has none", a.name)
@@ -323,64 +329,64 @@ func (a *authority) may(action schema.ActionSet) (*right, error) {
 
 // tenantless reports that the entity's rows belong to tenants and the caller to
 // none.
-func (a *authority) tenantless() bool {
-	return a.entity != nil && a.entity.Tenant != nil && !a.anyTenant && a.scene.Caller.Tenant == ""
+func (a *Authority) tenantless() bool {
+	return a.entity != nil && a.entity.Tenant != nil && !a.AnyTenant && a.Scene.Caller.Tenant == ""
 }
 
-// mayRead reports whether the caller may see the row. Only the store fails.
-func (a *authority) mayRead(row []schema.Value) (bool, error) {
-	a.scene.Row, a.scene.Old, a.scene.New = row, nil, nil
-	return a.passes(a.read)
+// MayRead reports whether the caller may see the row. Only the store fails.
+func (a *Authority) MayRead(row []schema.Value) (bool, error) {
+	a.Scene.Row, a.Scene.Old, a.Scene.New = row, nil, nil
+	return a.passes(a.Read)
 }
 
-// mayInsert reports whether the caller may add the row.
-func (a *authority) mayInsert(row []schema.Value) (bool, error) {
-	a.scene.Row, a.scene.Old, a.scene.New = row, nil, row
-	return a.passes(a.insert)
+// MayInsert reports whether the caller may add the row.
+func (a *Authority) MayInsert(row []schema.Value) (bool, error) {
+	a.Scene.Row, a.Scene.Old, a.Scene.New = row, nil, row
+	return a.passes(a.Insert)
 }
 
 // mayFind reports whether an update or a delete may find the row at all. Without
 // any right to read it finds rows by id alone; with one it finds no row that a
 // query would not, else its where would tell what such rows hold.
-func (a *authority) mayFind(row []schema.Value) (bool, error) {
-	if a.read == nil {
+func (a *Authority) mayFind(row []schema.Value) (bool, error) {
+	if a.Read == nil {
 		return true, nil
 	}
-	return a.mayRead(row)
+	return a.MayRead(row)
 }
 
-// mayDelete reports whether the caller may find and remove the row.
-func (a *authority) mayDelete(row []schema.Value) (bool, error) {
+// MayDelete reports whether the caller may find and remove the row.
+func (a *Authority) MayDelete(row []schema.Value) (bool, error) {
 	if may, err := a.mayFind(row); err != nil || !may {
 		return false, err
 	}
-	a.scene.Row, a.scene.Old, a.scene.New = row, nil, nil
+	a.Scene.Row, a.Scene.Old, a.Scene.New = row, nil, nil
 	return a.passes(a.delete)
 }
 
-// mayUpdate reports whether an update may find the old row, and, if so, whether
+// MayUpdate reports whether an update may find the old row, and, if so, whether
 // it may make the new one of it. A row that is not found is passed over; one
 // that may not become what it should is an error.
-func (a *authority) mayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
+func (a *Authority) MayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
 	if finds, err = a.mayFind(old); err != nil || !finds {
 		return false, false, err
 	}
-	a.scene.Row, a.scene.Old, a.scene.New = old, old, new
-	if finds, err = a.passes(a.update); err != nil || !finds {
+	a.Scene.Row, a.Scene.Old, a.Scene.New = old, old, new
+	if finds, err = a.passes(a.Update); err != nil || !finds {
 		return false, false, err
 	}
-	a.scene.Row = new
-	makes, err = a.passes(a.update)
+	a.Scene.Row = new
+	makes, err = a.passes(a.Update)
 	return finds, makes, err
 }
 
 // passes asks the right about the scene.
-func (a *authority) passes(r *right) (bool, error) {
-	if r == nil || r.never || !a.inTenant(a.scene.Row) {
+func (a *Authority) passes(r *Right) (bool, error) {
+	if r == nil || r.never || !a.inTenant(a.Scene.Row) {
 		return false, nil
 	}
 	for _, rule := range r.denies {
-		if truth, err := rule.Eval(&a.scene); err != nil || truth != schema.False {
+		if truth, err := rule.Eval(&a.Scene); err != nil || truth != schema.False {
 			return false, err
 		}
 	}
@@ -388,7 +394,7 @@ func (a *authority) passes(r *right) (bool, error) {
 		return true, nil
 	}
 	for _, rule := range r.allows {
-		if truth, err := rule.Eval(&a.scene); err != nil || truth == schema.True {
+		if truth, err := rule.Eval(&a.Scene); err != nil || truth == schema.True {
 			return err == nil, err
 		}
 	}
@@ -397,11 +403,11 @@ func (a *authority) passes(r *right) (bool, error) {
 
 // inTenant reports that the row is of the caller's tenant. In untyped mode rows
 // have no tenant of their own: their keys do.
-func (a *authority) inTenant(row []schema.Value) bool {
-	if a.anyTenant || a.entity == nil || a.entity.Tenant == nil {
+func (a *Authority) inTenant(row []schema.Value) bool {
+	if a.AnyTenant || a.entity == nil || a.entity.Tenant == nil {
 		return true
 	}
-	tenant := a.scene.Caller.Tenant
+	tenant := a.Scene.Caller.Tenant
 	return tenant != "" && row[a.entity.Tenant.Pos].Text() == tenant
 }
 
@@ -409,38 +415,38 @@ func (a *authority) inTenant(row []schema.Value) bool {
 
 // readable finds a field that the caller may read, by name. One that is hidden
 // or not granted fails as one that does not exist does.
-func (a *authority) readable(r *right, name, at string) (*schema.Field, error) {
-	if f := a.entity.Field(name); f != nil && r.fields[f.Pos] {
+func (a *Authority) readable(r *Right, name, at string) (*schema.Field, error) {
+	if f := a.entity.Field(name); f != nil && r.Fields[f.Pos] {
 		return f, nil
 	}
-	return nil, invalid("%s: %s has no field %q that the caller may read%s", at, a.name, name, diag.DidYouMean(name, a.names(r)))
+	return nil, Invalidf("%s: %s has no field %q that the caller may read%s", at, a.name, name, diag.DidYouMean(name, a.names(r)))
 }
 
 // names are those of the fields that the right reaches.
-func (a *authority) names(r *right) []string {
+func (a *Authority) names(r *Right) []string {
 	if a.entity == nil {
-		return r.only
+		return r.Only
 	}
 	var list []string
 	for _, f := range a.entity.Fields {
-		if r.fields[f.Pos] {
+		if r.Fields[f.Pos] {
 			list = append(list, f.Name)
 		}
 	}
 	return list
 }
 
-// returned are the positions that an insert gives back of a row: what the caller
+// ReturnedFields are the positions that an insert gives back of a row: what the caller
 // may read of it or, of a row that it may not read, what it gave and what the
 // host made.
-func (a *authority) returned(row []schema.Value, given fieldSet) ([]int, error) {
-	if a.read != nil {
-		may, err := a.mayRead(row)
+func (a *Authority) ReturnedFields(row []schema.Value, given FieldSet) ([]int, error) {
+	if a.Read != nil {
+		may, err := a.MayRead(row)
 		if err != nil {
 			return nil, err
 		}
 		if may {
-			return a.read.selected, nil
+			return a.Read.selected, nil
 		}
 	}
 	var list []int

@@ -1,4 +1,4 @@
-package entity
+package query
 
 import (
 	"errors"
@@ -12,32 +12,32 @@ import (
 	"runner.example/schema"
 )
 
-// column is a field as queries see it.
-type column struct {
+// Column is a field as queries see it.
+type Column struct {
 	name string
-	// pos is the field's position in rows: Field.Pos, in untyped mode the position among
+	// Pos is the field's position in rows: Field.Pos, in untyped mode the position among
 	// the names of the query.
-	pos int
+	Pos int
 	// typ is the field's type; nil in untyped mode, where any value is accepted.
 	typ *schema.Type
 }
 
-func (c *column) kind() schema.TypeKind {
+func (c *Column) kind() schema.TypeKind {
 	if c.typ == nil {
 		return 0
 	}
 	return c.typ.Kind
 }
 
-func (c *column) isList() bool { return c.typ != nil && c.typ.List }
+func (c *Column) isList() bool { return c.typ != nil && c.typ.List }
 
 // sorts reports whether rows can be ordered by the column.
-func (c *column) sorts() bool {
+func (c *Column) sorts() bool {
 	return !c.isList() && !slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.ToMany, schema.Object}, c.kind())
 }
 
 // takes reports whether the operator applies to values of the column that are not null.
-func (c *column) takes(op operator) bool {
+func (c *Column) takes(op operator) bool {
 	kind := c.kind()
 	switch {
 	case c.typ == nil:
@@ -61,7 +61,7 @@ func isText(kind schema.TypeKind) bool {
 }
 
 // readOperand reads the value of a comparison. The error is for people.
-func (c *condition) readOperand(raw []byte) error {
+func (c *Condition) readOperand(raw []byte) error {
 	switch {
 	case raw[0] == 'n' && (c.op == opEqual || c.op == opNotEqual):
 		return nil
@@ -85,14 +85,14 @@ func (c *condition) readOperand(raw []byte) error {
 }
 
 // instead suggests other operators.
-func (c *condition) instead() string {
+func (c *Condition) instead() string {
 	if c.op == opEqual || c.op == opNotEqual {
 		return ", except for null"
 	}
 	return ""
 }
 
-func (c *condition) readAmong(raw []byte) error {
+func (c *Condition) readAmong(raw []byte) error {
 	if raw[0] != '[' {
 		return errors.New("the value must be a list")
 	}
@@ -117,19 +117,19 @@ func (c *condition) readAmong(raw []byte) error {
 }
 
 // read reads one value, not null, of the column's type.
-func (c *column) read(raw []byte) (schema.Value, error) {
+func (c *Column) read(raw []byte) (schema.Value, error) {
 	if c.typ == nil {
-		return readFree(raw)
+		return readUntyped(raw)
 	}
 	return c.typ.ParseOperand(raw)
 }
 
-// readFree reads a value in untyped mode: a string, a number, a bool.
-func readFree(raw []byte) (schema.Value, error) {
+// readUntyped reads a value in untyped mode: a string, a number, a bool.
+func readUntyped(raw []byte) (schema.Value, error) {
 	if raw[0] == '[' || raw[0] == '{' {
 		return schema.Value{}, errors.New("must be a string, a number or a bool")
 	}
-	v := freeValue(raw, nil)
+	v := untypedValue(raw, nil)
 	if v.IsNull() && raw[0] != 'n' {
 		return v, errors.New("is too large for a number")
 	}
@@ -139,10 +139,10 @@ func readFree(raw []byte) (schema.Value, error) {
 // elementUnits is the cost of creating a value of a list's element.
 const elementUnits = 100
 
-// freeValue creates a value of untyped mode from valid JSON. Numbers of any form are equal
+// untypedValue creates a value of untyped mode from valid JSON. Numbers of any form are equal
 // by value. Values without an order (an object, a number beyond floats) are null or JSON.
 // When m fails, the result is undefined.
-func freeValue(raw []byte, m *cost.Meter) schema.Value {
+func untypedValue(raw []byte, m *cost.Meter) schema.Value {
 	switch raw[0] {
 	case 'n':
 		return schema.Value{}
@@ -163,7 +163,7 @@ func freeValue(raw []byte, m *cost.Meter) schema.Value {
 				list = append(list, schema.JSONValue(string(elem)))
 				continue
 			}
-			list = append(list, freeValue(elem, m))
+			list = append(list, untypedValue(elem, m))
 		}
 		return schema.ListValue(list)
 	}

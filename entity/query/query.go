@@ -1,0 +1,619 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"runner.example/internal/cost"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/schema"
+)
+
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+	maxRows      = 1000 // of one insert
+	// maxSelected bounds the names in a select of untyped mode, where the schema
+	// does not; maxOrder the terms of an orderBy.
+	maxSelected = 256
+	maxOrder    = 16
+)
+
+// Query is what a query, get, count, update or delete asks for: names resolved
+// to positions, and nothing in it that the caller may not ask.
+type Query struct {
+	entity string
+	Where  Condition // opAnd
+	// Order ends with the row's id. Only written terms come from the caller.
+	Order          []OrderTerm
+	RequestedTerms int
+	Limit          int
+	// After holds the values of order in the last row of the page before; nil:
+	// from the start.
+	After []schema.Value
+	// Selected are the positions to give back, in this order.
+	Selected []int
+	// ID is the row that a get is about.
+	ID string
+
+	// Names are, in untyped mode, the members of a row that where and order look
+	// at: rows hold their values in this order. The id is the first.
+	Names []string
+	// members are, in untyped mode, those to give back, in this order; nil: all
+	// that only, unless nil, names.
+	members, only []string
+	memberAt      map[string]int // places in members
+
+	binding [32]byte // of cursors; zero: not yet computed
+}
+
+// reader resolves the names in a query's arguments.
+type reader struct {
+	*Authority
+	right *Right // bounds the names; nil: none but the id
+	id    Column
+	// idToo: the id may be named whatever the right says.
+	idToo bool
+	names *[]string // untyped mode
+}
+
+// Costs in units of a cost.Meter.
+const (
+	RowUnits      = 1000 // finding or writing a row
+	ArgumentUnits = 8    // reading a byte of arguments
+)
+
+// TimeOver converts the error of a cost.Meter to a fault.
+func TimeOver(err error) error {
+	return fault.Wrap(err, fault.Deadline, "the time of the request is over")
+}
+
+// Query reads the arguments of a query, get, count, update or delete of an
+// entity. Faults are Denied, when the caller has no right to the operation, and
+// Invalid.
+func (a *Arguments) Query(auth *Authority, cursors *CursorSealer) (*Query, error) {
+	action := schema.ActRead
+	switch a.op {
+	case OpUpdate:
+		action = schema.ActUpdate
+	case OpDelete:
+		action = schema.ActDelete
+	}
+	if _, err := auth.may(action); err != nil {
+		return nil, err
+	}
+	q := &Query{entity: auth.name, Where: Condition{op: opAnd}, Limit: defaultLimit}
+	r := &reader{Authority: auth, right: auth.Read, names: &q.Names, idToo: action != schema.ActRead}
+	if auth.entity != nil {
+		r.id = auth.columns[auth.entity.ID.Pos]
+	} else {
+		r.id, q.Names = Column{name: "id"}, []string{"id"}
+	}
+	if err := a.readID(q); err != nil {
+		return nil, err
+	}
+	if raw := a.members[memberWhere]; raw != nil {
+		in := conditions{reader: r}
+		var err error
+		if q.Where, err = in.list(raw, "where", 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readOrder(a.members[memberOrderBy], q); err != nil {
+		return nil, err
+	}
+	if err := a.readLimit(q); err != nil {
+		return nil, err
+	}
+	if err := r.readSelect(a.members[memberSelect], q); err != nil {
+		return nil, err
+	}
+	if raw := a.members[memberCursor]; raw != nil {
+		return q, q.resume(raw, cursors, auth.Scene.Caller)
+	}
+	return q, nil
+}
+
+func (a *Arguments) readID(q *Query) error {
+	raw := a.members[memberID]
+	if raw == nil {
+		return nil
+	}
+	var ok bool
+	if q.ID, ok = textOf(raw); !ok {
+		return Invalidf("id: must be a string")
+	}
+	return nil
+}
+
+func (a *Arguments) readLimit(q *Query) error {
+	raw := a.members[memberLimit]
+	if raw == nil {
+		return nil
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil || n < 1 || n > maxLimit {
+		return Invalidf("limit: must be a whole number from 1 to %d", maxLimit)
+	}
+	q.Limit = n
+	return nil
+}
+
+// column finds what a condition or an order names.
+func (r *reader) column(name, at string) (Column, error) {
+	if r.idToo && name == r.id.name {
+		return r.id, nil
+	}
+	if r.right == nil {
+		return Column{}, Invalidf("%s: %q cannot be named: without the right to read, only %s can", at, name, r.id.name)
+	}
+	if r.entity == nil {
+		return r.untypedColumn(name, at)
+	}
+	f, err := r.readable(r.right, name, at)
+	switch {
+	case err != nil:
+		return Column{}, err
+	case f.Type.Kind == schema.ToMany:
+		return Column{}, Invalidf("%s: %s.%s is a to-many relation: ask %s where %s is the row's id", at, r.Authority.name, name, f.Type.Entity.Name, f.Inverse.Name)
+	}
+	return r.columns[f.Pos], nil
+}
+
+// untypedColumn gives the place of a member of untyped rows.
+func (r *reader) untypedColumn(name, at string) (Column, error) {
+	if !r.right.reaches(name) {
+		return Column{}, r.noMember(name, at)
+	}
+	pos := slices.Index(*r.names, name)
+	if pos < 0 {
+		pos = len(*r.names)
+		*r.names = append(*r.names, name)
+	}
+	return Column{name: name, Pos: pos}, nil
+}
+
+// reaches reports that an untyped grant lets the member pass.
+func (g *Right) reaches(name string) bool {
+	return g.Only == nil || slices.Contains(g.Only, name)
+}
+
+func (r *reader) noMember(name, at string) error {
+	return Invalidf("%s: %s has no field %q that the caller may read%s", at, r.Authority.name, name, diag.DidYouMean(name, r.right.Only))
+}
+
+func (r *reader) readSelect(raw []byte, q *Query) error {
+	switch {
+	case r.right == nil:
+		return nil
+	case r.entity == nil:
+		q.only = r.right.Only
+	case raw == nil:
+		q.Selected = r.right.selected
+	}
+	if raw == nil {
+		return nil
+	}
+	if raw[0] != '[' {
+		return Invalidf("select: must be a list of fields")
+	}
+	q.Selected, q.members, q.memberAt = []int{}, []string{}, map[string]int{}
+	for i, elem := range elementsOf(raw) {
+		if i == maxSelected && r.entity == nil {
+			return Invalidf("select: more than %d fields", maxSelected)
+		}
+		at := ElementPath("select", i)
+		name, ok := textOf(elem)
+		if !ok {
+			return Invalidf("%s: must be the name of a field", at)
+		}
+		if err := r.selectOne(name, at, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) selectOne(name, at string, q *Query) error {
+	if r.entity == nil {
+		_, twice := q.memberAt[name]
+		switch {
+		case !r.right.reaches(name):
+			return r.noMember(name, at)
+		case twice:
+			return Invalidf("%s: %q is given twice", at, name)
+		}
+		q.memberAt[name] = len(q.members)
+		q.members = append(q.members, name)
+		return nil
+	}
+	f, err := r.readable(r.right, name, at)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(q.Selected, f.Pos):
+		return Invalidf("%s: %q is given twice", at, name)
+	case f.Type.Kind == schema.ToMany:
+		return Invalidf("%s: %s.%s is a to-many relation and cannot be selected: query %s", at, r.Authority.name, name, f.Type.Entity.Name)
+	}
+	q.Selected = append(q.Selected, f.Pos)
+	return nil
+}
+
+// appendJSON appends the query as arguments in their one canonical form,
+// without its select, limit and cursor: what a cursor is bound to.
+func (q *Query) appendJSON(dst []byte) []byte {
+	dst = AppendText(append(dst, `{"from":`...), q.entity)
+	dst = q.Where.appendJSON(append(dst, `,"where":`...))
+	dst = append(dst, `,"orderBy":[`...)
+	for i := range q.Order[:q.RequestedTerms] {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendText(append(dst, '['), q.Order[i].name)
+		if q.Order[i].Desc {
+			dst = append(dst, `,"desc"]`...)
+		} else {
+			dst = append(dst, `,"asc"]`...)
+		}
+	}
+	return append(dst, `]}`...)
+}
+
+// ---- what is written ----
+
+// Input is what a caller gives for one row.
+type Input struct {
+	// Values by Field.Pos; only those given count.
+	Values []schema.Value
+	Given  FieldSet
+	// Object is, in untyped mode, the compact JSON object without its id; id is
+	// the one that an import gave.
+	Object []byte
+	ID     string
+	// members are those of object, in the set of an update.
+	members map[string][]byte
+}
+
+// Inputs reads the values of an insert, checked field by field: types, bounds,
+// and that the caller may write them. What is missing is for the caller of this
+// to see. Faults are Denied and Invalid.
+func (a *Arguments) Inputs(auth *Authority) ([]Input, error) {
+	right, err := auth.may(schema.ActInsert)
+	if err != nil {
+		return nil, err
+	}
+	raw := a.members[memberValues]
+	switch raw[0] {
+	case '{':
+		in, err := auth.readInput(right, raw, "values")
+		return []Input{in}, err
+	case '[':
+	default:
+		return nil, Invalidf("values: must be an object or a list of objects")
+	}
+	var list []Input
+	for i, elem := range elementsOf(raw) {
+		if err := auth.Work.Spend(RowUnits); err != nil {
+			return nil, TimeOver(err)
+		}
+		at := ElementPath("values", i)
+		switch {
+		case i == maxRows:
+			return nil, Invalidf("values: more than %d rows", maxRows)
+		case elem[0] != '{':
+			return nil, Invalidf("%s: must be an object", at)
+		}
+		in, err := auth.readInput(right, elem, at)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// Changes reads the set of an update, checked as by inputs.
+func (a *Arguments) Changes(auth *Authority) (Input, error) {
+	right, err := auth.may(schema.ActUpdate)
+	if err != nil {
+		return Input{}, err
+	}
+	raw := a.members[memberSet]
+	if raw[0] != '{' {
+		return Input{}, Invalidf("set: must be an object")
+	}
+	in, err := auth.readInput(right, raw, "set")
+	if err == nil && auth.entity == nil {
+		in.members = maps.Collect(membersOf(in.Object))
+	}
+	return in, err
+}
+
+func (a *Authority) readInput(right *Right, object []byte, at string) (Input, error) {
+	if a.entity == nil {
+		return a.readUntypedInput(right, object, at)
+	}
+	in := Input{Values: make([]schema.Value, len(a.entity.Fields)), Given: make(FieldSet, len(a.entity.Fields))}
+	for name, raw := range membersOf(object) {
+		f, err := a.writable(right, name, at)
+		if err != nil {
+			return in, err
+		}
+		in.Values[f.Pos], err = f.Type.ParseMetered(raw, a.Work)
+		if over := a.Work.Spend(ArgumentUnits * len(raw)); over != nil {
+			return in, TimeOver(over)
+		}
+		if err != nil {
+			return in, Invalidf("%s.%s: %v", at, name, err)
+		}
+		in.Given[f.Pos] = true
+	}
+	return in, nil
+}
+
+// writable finds a field that the caller may set, by name. Why a field that the
+// caller may read cannot be set is told; any other fails as one that does not
+// exist does.
+func (a *Authority) writable(right *Right, name, at string) (*schema.Field, error) {
+	f := a.entity.Field(name)
+	if f != nil && right.Fields[f.Pos] {
+		return f, nil
+	}
+	if f != nil && a.Read != nil && a.Read.Fields[f.Pos] {
+		if why := a.whyHosts(f); why != "" {
+			return nil, Invalidf("%s.%s: %s", at, name, why)
+		}
+	}
+	return nil, Invalidf("%s: %s has no field %q that the caller may write%s", at, a.name, name, diag.DidYouMean(name, a.names(right)))
+}
+
+func (a *Authority) whyHosts(f *schema.Field) string {
+	switch {
+	case f == a.entity.ID:
+		return "ids are made by the host and never given"
+	case f == a.entity.Tenant:
+		return "the tenant is the caller's and never given"
+	case f.Created, f.Updated:
+		return "the host sets this time"
+	case f.ReadOnly:
+		return "the field is @readonly"
+	case f.Type.Kind == schema.ToMany:
+		return fmt.Sprintf("a to-many relation is set by %s.%s", f.Type.Entity.Name, f.Inverse.Name)
+	}
+	return ""
+}
+
+// ---- untyped mode ----
+
+// UntypedRow is a row of untyped mode: a JSON object, and its id.
+type UntypedRow struct {
+	ID     string
+	Object []byte
+}
+
+// AppendValues appends the values of the members called names. When m fails, they mean
+// nothing.
+func (r UntypedRow) AppendValues(dst []schema.Value, names []string, m *cost.Meter) []schema.Value {
+	_ = m.Spend(len(r.Object))
+	start := len(dst)
+	for _, name := range names {
+		v := schema.Value{}
+		if name == "id" {
+			v = schema.TextValue(r.ID)
+		}
+		dst = append(dst, v)
+	}
+	values := dst[start:]
+	var at map[string]int
+	if len(names) > fewNames {
+		at = make(map[string]int, len(names))
+		for i, name := range names {
+			at[name] = i
+		}
+	}
+	for name, raw := range membersOf(r.Object) {
+		i, ok := at[name]
+		if at == nil {
+			i = slices.Index(names, name)
+			ok = i >= 0
+		}
+		if ok && name != "id" {
+			values[i] = untypedValue(raw, m)
+		}
+	}
+	return dst
+}
+
+// fewNames are found one by one sooner than by a map.
+const fewNames = 8
+
+func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (Input, error) {
+	in := Input{Object: []byte{'{'}}
+	members := 0
+	for name, raw := range membersOf(object) {
+		if err := a.Work.Spend(ArgumentUnits * (len(name) + len(raw))); err != nil {
+			return in, TimeOver(err)
+		}
+		switch {
+		case name == "id" && a.allowance == a.importing:
+			id, err := (&schema.Type{Kind: schema.ID}).Parse(raw)
+			if err != nil {
+				return in, Invalidf("%s.id: %v", at, err)
+			}
+			in.ID = id.Text()
+			continue
+		case name == "id":
+			return in, Invalidf("%s.id: ids are made by the host and never given", at)
+		case !right.reaches(name):
+			return in, Invalidf("%s: %s has no field %q that the caller may write%s", at, a.name, name, diag.DidYouMean(name, right.Only))
+		}
+		if members++; members > maxUntypedMembers {
+			return in, Invalidf("%s: more than %d fields", at, maxUntypedMembers)
+		}
+		if members > 1 {
+			in.Object = append(in.Object, ',')
+		}
+		in.Object = append(AppendText(in.Object, name), ':')
+		var err error
+		if in.Object, err = jsontext.AppendFormat(in.Object, raw); err != nil {
+			return in, Invalidf("%s.%s: is not JSON", at, name)
+		}
+	}
+	in.Object = append(in.Object, '}')
+	return in, nil
+}
+
+// AppendObject appends a row as the query selects: the requested members in this order, or
+// all that the caller may read.
+func (q *Query) AppendObject(dst []byte, row UntypedRow) []byte {
+	if q.members == nil {
+		return row.AppendJSON(dst, q.only)
+	}
+	found := make([][]byte, len(q.members))
+	for name, raw := range membersOf(row.Object) {
+		if i, ok := q.memberAt[name]; ok {
+			found[i] = raw
+		}
+	}
+	if i, ok := q.memberAt["id"]; ok {
+		found[i] = AppendText(nil, row.ID)
+	}
+	dst = append(dst, '{')
+	start := len(dst)
+	for i, raw := range found {
+		if raw != nil {
+			dst = appendMember(dst, start, q.members[i], raw)
+		}
+	}
+	return append(dst, '}')
+}
+
+// AppendJSON appends the row with the members called only; nil: all.
+func (r UntypedRow) AppendJSON(dst []byte, only []string) []byte {
+	dst = append(dst, '{')
+	start := len(dst)
+	if only == nil || slices.Contains(only, "id") {
+		dst = appendMember(dst, start, "id", AppendText(nil, r.ID))
+	}
+	for name, raw := range membersOf(r.Object) {
+		if only == nil || slices.Contains(only, name) {
+			dst = appendMember(dst, start, name, raw)
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendMember appends a member of the object whose first member begins at start.
+func appendMember(dst []byte, start int, name string, raw []byte) []byte {
+	if len(dst) > start {
+		dst = append(dst, ',')
+	}
+	return append(append(AppendText(dst, name), ':'), raw...)
+}
+
+// Merge returns the members of a compact JSON object with those of the input, in their
+// place or at the end.
+func (in *Input) Merge(old []byte) (string, error) {
+	merged, n := []byte{'{'}, 0
+	put := func(name string, raw []byte) {
+		if n++; n > 1 {
+			merged = append(merged, ',')
+		}
+		merged = append(append(AppendText(merged, name), ':'), raw...)
+	}
+	have := map[string]bool{}
+	for name, raw := range membersOf(old) {
+		if new, ok := in.members[name]; ok {
+			raw, have[name] = new, true
+		}
+		put(name, raw)
+	}
+	for name, raw := range membersOf(in.Object) {
+		if !have[name] {
+			put(name, raw)
+		}
+	}
+	switch {
+	case n > maxUntypedMembers:
+		return "", fault.New(fault.TooLarge, "the row would have more than %d fields", maxUntypedMembers)
+	case len(merged) > maxUntypedBytes:
+		return "", fault.New(fault.TooLarge, "the row would be longer than %d bytes", maxUntypedBytes)
+	}
+	return string(append(merged, '}')), nil
+}
+
+// Limits of an untyped row, which grows with every update that adds a member.
+const (
+	maxUntypedBytes   = 1 << 20
+	maxUntypedMembers = 1000 // without the id
+)
+
+// MayReadUntyped is mayRead of untyped mode; so below.
+func (a *Authority) MayReadUntyped(row UntypedRow) (bool, error) {
+	return a.passesUntyped(a.Read, &row, nil, nil)
+}
+
+func (a *Authority) MayInsertUntyped(row UntypedRow) (bool, error) {
+	return a.passesUntyped(a.Insert, &row, nil, &row)
+}
+
+func (a *Authority) mayFindUntyped(row UntypedRow) (bool, error) {
+	return a.passesUntyped(cmp.Or(a.Read, everyRow), &row, nil, nil)
+}
+
+// everyRow is the right of those who find rows by id alone.
+var everyRow = &Right{always: true}
+
+func (a *Authority) MayDeleteUntyped(row UntypedRow) (bool, error) {
+	if may, err := a.mayFindUntyped(row); err != nil || !may {
+		return false, err
+	}
+	return a.passesUntyped(a.delete, &row, nil, nil)
+}
+
+func (a *Authority) MayUpdateUntyped(old, new UntypedRow) (finds, makes bool, err error) {
+	if finds, err = a.mayFindUntyped(old); err != nil || !finds {
+		return false, false, err
+	}
+	if finds, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !finds {
+		return false, false, err
+	}
+	makes, err = a.passesUntyped(a.Update, &new, &old, &new)
+	return finds, makes, err
+}
+
+// passesUntyped asks a grant's rules, each of which looks at members of its own.
+func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, error) {
+	if r == nil || r.always {
+		return r != nil, nil
+	}
+	for _, rule := range r.allows {
+		of := func(row *UntypedRow) []schema.Value {
+			if row == nil {
+				return nil
+			}
+			return row.AppendValues(make([]schema.Value, 0, len(rule.Names())), rule.Names(), a.Work)
+		}
+		a.Scene.Row, a.Scene.Old, a.Scene.New = of(row), of(old), of(new)
+		if err := a.Work.Err(); err != nil {
+			return false, TimeOver(err)
+		}
+		if truth, err := rule.Eval(&a.Scene); err != nil || truth == schema.True {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// NotFound is the answer to every id that leads to no row that the caller may
+// see, whether there is one or not.
+func NotFound(entity string) error {
+	return fault.New(fault.NotFound, "there is no %s with this id", entity)
+}
