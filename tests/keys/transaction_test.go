@@ -185,7 +185,7 @@ func TestAReloadUnderTrafficActivatesTheAppOrChangesNothing(t *testing.T) {
 		if got := s.Get(path, ""); got.Status != 200 {
 			t.Errorf("%s after its reload: %d", path, got.Status)
 		}
-		reload("routes(", "stays")
+		reload("routes(", "previous release kept")
 		if got := s.Get(path, ""); got.Status != 200 {
 			t.Errorf("%s after a reload that was refused: %d", path, got.Status)
 		}

@@ -234,7 +234,7 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 		t.Error("a file was left of a salvage that was refused")
 	}
 
-	if r := a.Run("store", "salvage", "data/badger/inside.tar"); r.Status != 3 || !strings.Contains(r.Stderr, "data folder") {
+	if r := a.Run("store", "salvage", "data/badger/inside.tar"); r.Status != 3 || !strings.Contains(r.Stderr, "data directory") {
 		t.Errorf("a salvage into the data directory: %d %s", r.Status, r.Stderr)
 	}
 	a.Must("store", "salvage", "whole.tar")

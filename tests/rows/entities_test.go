@@ -721,7 +721,7 @@ func TestASchemaChangeIsActivatedOverRowsOrRefused(t *testing.T) {
 		"E605": replaced("red, green, blue", "red, blue"),
 		"E604": strings.NewReplacer("app evolving", "app evolving\nauth { session cookie {} tenant: Org }\nentity Org { id: id }", "size: int?", "size: int?\n  org: Org @tenant").Replace(evolving),
 	} {
-		log := reload(schema, "stays")
+		log := reload(schema, "previous release kept")
 		if !strings.Contains(log, code) {
 			t.Errorf("%s: the log says\n%s", code, log)
 		}
