@@ -352,12 +352,12 @@ func TestRulesUseTheClaimsOfTheToken(t *testing.T) {
 // The directory in which the server starts does not matter.
 func TestAKeySetFileIsRelativeToTheSchema(t *testing.T) {
 	a, key := harness.NewApp(t, plansSchema, "", "echo"), newEdKey(t, "k1")
-	for name, text := range map[string]string{"": "no such file", "junk": "invalid JWKS"} {
-		if name != "" {
-			a.Write("keys.json", name)
+	for _, c := range []struct{ file, text string }{{"", "no such file"}, {"junk", "invalid JWKS"}} {
+		if c.file != "" {
+			a.Write("keys.json", c.file)
 		}
-		if got := a.Run("serve", "--listen", "127.0.0.1:0"); got.Status != 3 || !strings.Contains(got.Stderr, `jwks "keys.json"`) || !strings.Contains(got.Stderr, text) {
-			t.Errorf("%q: status %d\n%s", name, got.Status, got.Stderr)
+		if got := a.Run("serve", "--listen", "127.0.0.1:0"); got.Status != 3 || !strings.Contains(got.Stderr, `jwks "keys.json"`) || !strings.Contains(got.Stderr, c.text) {
+			t.Errorf("%q: status %d\n%s", c.file, got.Status, got.Stderr)
 		}
 	}
 	a.Write("keys.json", key.set())
