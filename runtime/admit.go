@@ -14,10 +14,6 @@ import (
 // admit finds the route, authenticates the caller and counts the request. It reports
 // whether the host itself has answered.
 func (r *Runtime) admit(rel *release, s *requestState, x *front.Exchange, now time.Time) (answered bool, err error) {
-	x.Realm = rel.schema.App
-	if string(x.Request.Method) == "OPTIONS" && rel.answerPreflight(s, x) {
-		return true, nil
-	}
 	if answered, err := rel.findRoute(s, x); answered || err != nil {
 		return answered, err
 	}
@@ -36,21 +32,25 @@ func (r *Runtime) admit(rel *release, s *requestState, x *front.Exchange, now ti
 }
 
 // readmit repeats on another release what depends on it: the route and the caller's
-// authority.
-func (r *Runtime) readmit(rel *release, s *requestState, x *front.Exchange, now time.Time) error {
-	x.Realm = rel.schema.App
+// authority. It reports whether the host itself has answered.
+func (r *Runtime) readmit(rel *release, s *requestState, x *front.Exchange, now time.Time) (answered bool, err error) {
 	if answered, err := rel.findRoute(s, x); answered || err != nil {
-		return err
+		return answered, err
 	}
-	return r.authenticate(rel, s, x, now)
+	return false, r.authenticate(rel, s, x, now)
 }
 
-// findRoute matches the request with the routes. It reports whether it has answered
-// OPTIONS for a path without such a route.
+// findRoute matches the request with the routes. It reports whether it has answered: a
+// CORS preflight, or OPTIONS for a path without such a route.
 func (rel *release) findRoute(s *requestState, x *front.Exchange) (answered bool, err error) {
+	x.Realm = rel.schema.App
 	s.route = nil
 	s.match.Params = x.Request.Params[:0]
-	switch rel.router.Match(x.Request.Method, x.Request.Path, &s.match) {
+	outcome := rel.router.Match(x.Request.Method, x.Request.Path, &s.match)
+	if rel.cors && string(x.Request.Method) == "OPTIONS" && rel.answerPreflight(s, x) {
+		return true, nil
+	}
+	switch outcome {
 	case router.Found:
 	case router.Options:
 		x.AddHeader("Allow", []byte(s.match.Allow))

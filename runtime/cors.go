@@ -17,19 +17,16 @@ const (
 // answerPreflight answers a CORS preflight: OPTIONS with an origin and a method, to a route
 // with cors:. It reports whether the request was one.
 func (rel *release) answerPreflight(s *requestState, x *front.Exchange) bool {
-	if !rel.cors {
-		return false
-	}
 	_, origins := x.Header("origin")
 	method, methods := x.Header("access-control-request-method")
-	s.match.Params = x.Request.Params[:0]
-	if origins != 1 || methods != 1 || rel.router.Match(method, x.Request.Path, &s.match) != router.Found {
+	if origins != 1 || methods != 1 {
 		return false
 	}
-	rt := &rel.routes[s.match.Route]
-	if rt.CORS == nil {
+	i, ok := s.match.RouteOf(method)
+	if !ok || rel.routes[i].CORS == nil {
 		return false
 	}
+	rt := &rel.routes[i]
 	if rt.allowOrigin(x) {
 		x.AddHeader("Access-Control-Allow-Methods", []byte(rt.Method))
 		if headers, lines := x.Header("access-control-request-headers"); lines == 1 {

@@ -68,15 +68,12 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 	}
 	defer func() { rel.leave() }()
 	answered, err := r.admit(rel, s, x, now)
-	if answered || err != nil {
-		return err
-	}
-	if err := x.ReadBody(s.route.bodyBytes); err != nil {
-		return err
-	}
-	s.body = x.Request.Body
-	for releases := 1; ; releases++ {
-		err := r.run(rel, s, x)
+	for releases := 1; !answered && err == nil; releases++ {
+		if err := x.ReadBody(s.route.bodyBytes); err != nil {
+			return err
+		}
+		s.body = x.Request.Body
+		err = r.run(rel, s, x)
 		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
 			return err
 		}
@@ -86,10 +83,9 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 		}
 		rel.leave()
 		rel = next
-		if err := r.readmit(rel, s, x, now); err != nil {
-			return err
-		}
+		answered, err = r.readmit(rel, s, x, now)
 	}
+	return err
 }
 
 // run checks the signature and the body, runs the handler, and sends its answer after the

@@ -338,6 +338,7 @@ func TestTheNextReleaseDecidesWhatTheRequestMayDo(t *testing.T) {
 		"another method":    {clerks, forClerks, "PUT /items -> add", "405 method_not_allowed", 0},
 		"another handler":   {clerks, forClerks, "POST /items -> fail", "422 {}", 0},
 		"another input":     {clerks, forClerks, "POST /items -> add (input: Renamed)", "400 invalid_input", 0},
+		"a smaller body":    {clerks, forClerks, "POST /items -> add (body: 8b)", "413 body_too_large", 0},
 		"another limit":     {clerks, forClerks, "POST /items -> add (rateLimit: 1/hour)", `200 {"ok":true}`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -355,6 +356,17 @@ func TestTheNextReleaseDecidesWhatTheRequestMayDo(t *testing.T) {
 			s.wantItems(c.items)
 		})
 	}
+}
+
+func TestTheNextReleaseMayAnswerOptionsItself(t *testing.T) {
+	s := newServer(t)
+	s.activate("", forClerks, "OPTIONS /items -> add")
+	s.changeSchema(forClerks, "PUT /items -> add")
+	resp, got := s.send("OPTIONS", "/items", s.key("clerk"), "")
+	if allow := resp.Header.Get("Allow"); got != "204 " || allow != "PUT, OPTIONS" {
+		t.Errorf("the answer is %q with Allow: %q", got, allow)
+	}
+	s.wantItems(0)
 }
 
 func TestAKeyRevokedWhileTheSchemaChangesIsRefused(t *testing.T) {

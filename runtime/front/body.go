@@ -36,9 +36,13 @@ type requestBody struct {
 // any of it is read if its length was announced. If it arrives too slowly, the error is
 // fault.RequestTimeout; if it is malformed, fault.InvalidRequest. A client that waits for
 // 100 Continue gets it from here. After an error the request can only be refused, and the
-// connection will be closed.
+// connection will be closed. A body that was read is not read again, but must keep to the
+// limit.
 func (x *Exchange) ReadBody(limit int64) error {
 	if x.body.done {
+		if int64(len(x.body.bytes)) > limit {
+			return tooLarge(limit)
+		}
 		x.Request.Body = x.body.bytes // it may have been replaced
 		return nil
 	}

@@ -44,6 +44,23 @@ type Match struct {
 
 	spans []span
 	buf   []byte
+	// routes has the route of each method in the set having. Both are set for OPTIONS
+	// requests and when no route has the method.
+	routes [methods]int
+	having int
+}
+
+// RouteOf returns the route that would serve the target of an OPTIONS request with another
+// method, after Match.
+func (m *Match) RouteOf(method []byte) (route int, ok bool) {
+	i := methodOf(method)
+	if i == head && m.having&(1<<head) == 0 {
+		i = get
+	}
+	if i < 0 || m.having&(1<<i) == 0 {
+		return 0, false
+	}
+	return m.routes[i], true
 }
 
 // span is the position of one parameter in the target.
@@ -81,31 +98,32 @@ func New(routes []Route) *Router {
 // Parameters and rests do not match the segments /_call and /_health. The GET route serves
 // HEAD if there is no HEAD route.
 func (r *Router) Match(method, target []byte, m *Match) Outcome {
-	m.Route, m.Params, m.Allow = 0, m.Params[:0], ""
+	m.Route, m.Params, m.Allow, m.having = 0, m.Params[:0], "", 0
 	if !m.wellFormed(target) {
 		return BadPath
 	}
 	own := methodOf(method)
-	if own >= 0 && r.find(own, target, m) {
+	found := own >= 0 && r.find(own, target, m) || own == head && r.find(get, target, m)
+	if found && own != options {
 		return Found
 	}
-	if own == head && r.find(get, target, m) {
-		return Found
-	}
-	set := 0
-	for other := range r.trees {
-		if m.spans = m.spans[:0]; r.trees[other].find(target, 1, m) != nil {
-			set |= 1 << other
+	for i := range r.trees {
+		m.spans = m.spans[:0]
+		if l := r.trees[i].find(target, 1, m); l != nil {
+			m.routes[i] = l.route
+			m.having |= 1 << i
 		}
 	}
 	switch {
-	case set == 0:
+	case found:
+		return Found
+	case m.having == 0:
 		return NotFound
-	case own == options:
-		m.Allow = r.allow[set]
+	}
+	m.Allow = r.allow[m.having]
+	if own == options {
 		return Options
 	}
-	m.Allow = r.allow[set]
 	return MethodNotAllowed
 }
 

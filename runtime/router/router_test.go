@@ -254,6 +254,22 @@ func TestRandomRoutesMatchTheSlowWay(t *testing.T) {
 	})
 }
 
+func TestAnOptionsRequestFindsTheRoutesOfOtherMethods(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := router.New(routesGen().Draw(t, "routes"))
+		target := "/" + rapid.SampledFrom([]string{"a", "a/b", "a/b/c", "ab", "_call", "", ".."}).Draw(t, "target")
+		var options, other router.Match
+		r.Match([]byte("OPTIONS"), []byte(target), &options)
+		for _, method := range []string{"GET", "HEAD", "POST", "OPTIONS", "BREW"} {
+			route, ok := options.RouteOf([]byte(method))
+			found := r.Match([]byte(method), []byte(target), &other) == router.Found
+			if ok != found || ok && route != other.Route {
+				t.Fatalf("%s of %s: route %d, %v; Match found %d, %v", method, target, route, ok, other.Route, found)
+			}
+		}
+	})
+}
+
 func FuzzRouteEqualsOracle(f *testing.F) {
 	for _, target := range []string{"/", "/a/b/d", "/a/%41/c", "/files/%2e%2e/x", "/deep/1/two/3/4", "//", "/a/\xC3%A9", "/%", "/_call/x", "/_health", "/%5Fcall/x", "/%5f%48ealth"} {
 		f.Add("GET", target)
