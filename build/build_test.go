@@ -382,6 +382,9 @@ func TestInfiniteRecursionIsACatchableError(t *testing.T) {
 // JavaScript's stack limit is reached before the native one, at which a handler only traps,
 // for every kind of recursion.
 func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	m := theWorld(t).module
 	var ways []string
 	if err := json.Unmarshal([]byte(ask(t, m, "deepWays", abi.Request{}).body), &ways); err != nil || len(ways) < 30 {
@@ -426,6 +429,9 @@ func TestTimersRunWhileAHandlerWaits(t *testing.T) {
 }
 
 func TestMemoryAndTimeAreLimited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	m := theWorld(t).module
 	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "out of memory at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
@@ -661,6 +667,9 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 }
 
 func TestACacheThatOtherUsersCanWriteToIsNotUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
 	open := t.TempDir()
 	if err := os.Chmod(open, 0o777); err != nil {

@@ -77,6 +77,9 @@ func crashOperation(s *store.Store, w, n int, op string) error {
 }
 
 func TestNoAcknowledgedCommitIsLostWhenTheProcessIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	dir := t.TempDir()
 	random := newRandom(t)()
 	acked := map[string]bool{} // over all rounds

@@ -87,6 +87,9 @@ func TestAVersionWithoutMarksMayContinueTheLog(t *testing.T) {
 }
 
 func TestTheMarkNamesTheAcknowledgedCommitsAfterAKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	dir := t.TempDir()
 	var killed string
 	wrote(t, dir, 0, func(s *store.Store) {
@@ -213,6 +216,9 @@ func copyOf(t *testing.T, dir string) string {
 }
 
 func TestAnInterruptedRestoreIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	s := mustOpen(t, store.Options{})
 	fill(t, s)
 	backup := backup(t, s)
