@@ -122,7 +122,7 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := local.Keys.Verify([]byte(made.Token.Reveal())); err != nil || id.ID != made.ID {
-		t.Fatalf("the token that came over the socket is of key %q, %v", id.ID, err)
+		t.Fatalf("the token from the socket belongs to key %q, %v", id.ID, err)
 	}
 	old, err := here.CreateKey(ctx, admin.CreateKey{Scope: "partner_sync", Name: "old"})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 	}
 	_, cookie, _ := strings.Cut(signed.Cookie.Reveal(), "=")
 	if id, err := local.Keys.VerifySession(local.Schema(), []byte(cookie)); err != nil || id.ID != signed.ID {
-		t.Fatalf("the cookie that came over the socket is of session %q, %v", id.ID, err)
+		t.Fatalf("the cookie from the socket belongs to session %q, %v", id.ID, err)
 	}
 
 	long := int64(1 << 62)
@@ -158,28 +158,28 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		{"create in an unknown scope", func(c *admin.Client) (any, error) {
 			return c.CreateKey(ctx, admin.CreateKey{Scope: "order_read", Name: "x"})
 		}},
-		{"create for ever and a day", func(c *admin.Client) (any, error) {
+		{"create with too long a lifetime", func(c *admin.Client) (any, error) {
 			return c.CreateKey(ctx, admin.CreateKey{Scope: "orders_read", Name: "x", ExpiresIn: &long})
 		}},
-		{"create with metadata that is no object", func(c *admin.Client) (any, error) {
+		{"create with metadata that is not an object", func(c *admin.Client) (any, error) {
 			return c.CreateKey(ctx, admin.CreateKey{Scope: "orders_read", Name: "x", Metadata: json.RawMessage(`[]`)})
 		}},
 		{"rotate a dead key", func(c *admin.Client) (any, error) { return c.RotateKey(ctx, admin.RotateKey{ID: old.ID}) }},
-		{"rotate with a grace too long", func(c *admin.Client) (any, error) {
+		{"rotate with too long a grace period", func(c *admin.Client) (any, error) {
 			return c.RotateKey(ctx, admin.RotateKey{ID: made.ID, GracePeriod: 1 << 30})
 		}},
 		{"revoke again", func(c *admin.Client) (any, error) { return c.RevokeKey(ctx, old.ID) }},
 		{"disable a dead key", func(c *admin.Client) (any, error) { return c.DisableKey(ctx, old.ID) }},
-		{"enable what is not disabled", func(c *admin.Client) (any, error) { return c.EnableKey(ctx, made.ID) }},
+		{"enable a key that is not disabled", func(c *admin.Client) (any, error) { return c.EnableKey(ctx, made.ID) }},
 		{"list sessions", func(c *admin.Client) (any, error) { return c.ListSessions(ctx, admin.ListSessions{UserID: "ada"}) }},
 		{"list too many sessions", func(c *admin.Client) (any, error) {
 			return c.ListSessions(ctx, admin.ListSessions{Limit: 1001})
 		}},
-		{"create a session for nobody", func(c *admin.Client) (any, error) { return c.CreateSession(ctx, admin.CreateSession{}) }},
+		{"create a session without a user", func(c *admin.Client) (any, error) { return c.CreateSession(ctx, admin.CreateSession{}) }},
 		{"create a session of an unknown role", func(c *admin.Client) (any, error) {
 			return c.CreateSession(ctx, admin.CreateSession{UserID: "ada", Roles: []string{"boss"}})
 		}},
-		{"create a session for ever and a day", func(c *admin.Client) (any, error) {
+		{"create a session with too long a lifetime", func(c *admin.Client) (any, error) {
 			return c.CreateSession(ctx, admin.CreateSession{UserID: "ada", TTL: &long})
 		}},
 		{"revoke a session", func(c *admin.Client) (any, error) {
@@ -221,7 +221,7 @@ func document(t *testing.T, v any) string {
 	return string(text)
 }
 
-func TestAKeysWholeLifeGoesOverTheSocket(t *testing.T) {
+func TestKeysAreCreatedChangedAndRevokedOverTheSocket(t *testing.T) {
 	dir := t.TempDir()
 	local := node(t, dir)
 	serve(t, dir, local)
@@ -245,23 +245,23 @@ func TestAKeysWholeLifeGoesOverTheSocket(t *testing.T) {
 	}
 	third := must(client.RotateKey(ctx, admin.RotateKey{ID: first.ID}))
 	if lives(first) || lives(second) || !lives(third) {
-		t.Error("a rotation without grace leaves old tokens alive, or kills the new one")
+		t.Error("a rotation without a grace period keeps old tokens valid, or the new one is invalid")
 	}
 	must(client.DisableKey(ctx, first.ID))
 	if lives(third) {
-		t.Error("the token of a disabled key lives")
+		t.Error("the token of a disabled key is valid")
 	}
 	must(client.EnableKey(ctx, first.ID))
 	if !lives(third) {
-		t.Error("the token of an enabled key is dead")
+		t.Error("the token of an enabled key is not valid")
 	}
 	must(client.RevokeKey(ctx, first.ID))
 	if lives(third) {
-		t.Error("the token of a revoked key lives")
+		t.Error("the token of a revoked key is valid")
 	}
 }
 
-func TestChangesAreRecordedWithTheUserWhoAsked(t *testing.T) {
+func TestChangesAreRecordedWithTheUidOfTheOperator(t *testing.T) {
 	dir := t.TempDir()
 	local := node(t, dir)
 	serve(t, dir, local)
@@ -294,11 +294,11 @@ func TestChangesAreRecordedWithTheUserWhoAsked(t *testing.T) {
 	}
 	head, err := client.VerifyAudit(ctx, admin.VerifyAudit{})
 	if err != nil || head.Count != 2 || !strings.HasSuffix(head.Head, entries[1].Hash) {
-		t.Errorf("the chain of 2 records ends in %+v, %v; the last record has %s", head, err, entries[1].Hash)
+		t.Errorf("the chain of 2 records has the head %+v, %v; the last record has %s", head, err, entries[1].Hash)
 	}
 }
 
-func TestTheSocketIsForItsOwnerAlone(t *testing.T) {
+func TestTheSocketHasMode0600(t *testing.T) {
 	dir := t.TempDir()
 	serve(t, dir, node(t, dir))
 	info, err := os.Stat(filepath.Join(dir, "runner.sock"))
@@ -310,13 +310,13 @@ func TestTheSocketIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestStrangersAreClosedUnanswered(t *testing.T) {
+func TestConnectionsOfOtherUsersAreClosedWithoutAnAnswer(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can be somebody else")
+		t.Skip("only root can become another user")
 	}
 	dir := t.TempDir()
 	serve(t, dir, node(t, dir))
-	// Open what the file system guards, so that the peer's uid alone decides.
+	// Give all users access to the file, so that only the uid of the peer decides.
 	path := filepath.Join(dir, "runner.sock")
 	for _, step := range []error{os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(path, 0o666)} {
 		if step != nil {
@@ -327,18 +327,18 @@ func TestStrangersAreClosedUnanswered(t *testing.T) {
 		t.Fatalf("the owner got %q, %v", answer, err)
 	}
 	answer, err := askAs(65534, path)
-	if errors.Is(err, errNobody) {
-		t.Skip("there is nobody else where root is the only user")
+	if errors.Is(err, errNoSuchUser) {
+		t.Skip("this user namespace has only root")
 	}
 	if err != nil || answer != "" {
-		t.Errorf("a stranger got %q, %v", answer, err)
+		t.Errorf("another user got %q, %v", answer, err)
 	}
 }
 
-// errNobody: there is no such user in this user namespace.
-var errNobody = errors.New("no such user")
+// errNoSuchUser means that this user namespace does not have the user.
+var errNoSuchUser = errors.New("no such user")
 
-// askAs asks for the status as the user uid and gives all that comes back.
+// askAs requests the status as the user uid and returns the whole answer.
 func askAs(uid int, path string) (string, error) {
 	type result struct {
 		answer string
@@ -346,7 +346,7 @@ func askAs(uid int, path string) (string, error) {
 	}
 	done := make(chan result)
 	go func() {
-		runtime.LockOSThread() // and never unlock: the thread ends with its uid
+		runtime.LockOSThread() // never unlocked: the thread ends with its uid
 		var r result
 		defer func() { done <- r }()
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -358,14 +358,14 @@ func askAs(uid int, path string) (string, error) {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
 			r.err = fmt.Errorf("become user %d: %w", uid, errno)
 			if errno == unix.EINVAL {
-				r.err = errNobody
+				r.err = errNoSuchUser
 			}
 			return
 		}
 		if r.err = unix.Connect(fd, &unix.SockaddrUnix{Name: path}); r.err != nil {
 			return
 		}
-		// A peer that closed already makes the write fail, and that is an answer.
+		// If the peer has closed the connection, the write fails; the read shows the result.
 		_ = unix.Sendto(fd, []byte("POST /status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}"), unix.MSG_NOSIGNAL, nil)
 		buf := make([]byte, 4096)
 		n, err := unix.Read(fd, buf)
@@ -378,7 +378,7 @@ func askAs(uid int, path string) (string, error) {
 	return r.answer, r.err
 }
 
-func TestALongFolderNameIsNoObstacle(t *testing.T) {
+func TestTheSocketWorksInALongDirectoryName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40), strings.Repeat("n", 200))
 	serve(t, dir, node(t, dir))
 	if _, err := connect(t, dir).Status(t.Context()); err != nil {
@@ -398,7 +398,7 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := admin.Dial(t.Context(), dir); !errors.Is(err, admin.ErrNoServer) {
-		t.Errorf("a socket that nobody accepts on: %v", err)
+		t.Errorf("a socket without a server: %v", err)
 	}
 	serve(t, dir, local)
 	if _, err := connect(t, dir).Status(t.Context()); err != nil {
@@ -406,7 +406,7 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
+func TestAFileThatIsNotASocketIsNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "runner.sock")
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
@@ -414,7 +414,7 @@ func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 	}
 	if ln, err := admin.Listen(dir); err == nil {
 		_ = ln.Close()
-		t.Error("it was replaced")
+		t.Error("the file was replaced")
 	} else if !strings.Contains(err.Error(), "move it away") {
 		t.Error(err)
 	}
@@ -423,7 +423,7 @@ func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestNoServerIsToldFromAFolderThatCannotBeRead(t *testing.T) {
+func TestAMissingServerAndAnUnreadableDirectoryAreDifferentErrors(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "none")} {
 		if _, err := admin.Dial(t.Context(), path); !errors.Is(err, admin.ErrNoServer) {
@@ -435,11 +435,11 @@ func TestNoServerIsToldFromAFolderThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := admin.Dial(t.Context(), file); err == nil || errors.Is(err, admin.ErrNoServer) {
-		t.Errorf("a file for a folder: %v", err)
+		t.Errorf("a file in place of a directory: %v", err)
 	}
 }
 
-func TestAServerThatStoppedLeavesNoSocket(t *testing.T) {
+func TestAServerRemovesItsSocketWhenItStops(t *testing.T) {
 	dir := t.TempDir()
 	stop := serve(t, dir, node(t, dir))
 	client := connect(t, dir)
@@ -455,7 +455,7 @@ func TestAServerThatStoppedLeavesNoSocket(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsOfferedCanBeAsked(t *testing.T) {
+func TestUnknownOperationsAndMethodsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	serve(t, dir, node(t, dir))
 	web := &http.Client{Transport: &http.Transport{

@@ -12,7 +12,7 @@ func (c *Client) Clock(ctx context.Context) (keystore.ClockState, error) {
 	return ask[keystore.ClockState](ctx, c, "clock.show", struct{}{})
 }
 
-// AcceptClock sets that time to the wall clock's. A node that serves refuses to set it back.
+// AcceptClock sets that time to the wall clock's. A node that serves does not set it back.
 func (c *Client) AcceptClock(ctx context.Context) (keystore.ClockChange, error) {
 	return ask[keystore.ClockChange](ctx, c, "clock.accept", struct{}{})
 }

@@ -19,30 +19,30 @@ import (
 	"runner.example/store"
 )
 
-// MaxImport is how many rows one ImportRows may bring: they are one transaction.
+// MaxImport is the most rows of one ImportRows: they are one transaction.
 const MaxImport = 500
 
-// operatorRows is how many rows one operation of an operator may touch: as many
-// as there are, until its context ends.
+// operatorRows is the most rows that one operation of an operator may read: there is no
+// limit but its context.
 const operatorRows = math.MaxInt
 
-// RowID names a row.
+// RowID identifies a row.
 type RowID struct {
 	Entity string `json:"entity"`
 	ID     string `json:"id"`
-	// Tenant is whose row it is, where the schema declares no entities.
+	// Tenant is the tenant of the row, in schemas without entities.
 	Tenant *string `json:"tenant,omitempty"`
 }
 
-// Condition holds a field against a value, which is written as on a command
-// line: a string without quotes, all else as in JSON.
+// Condition compares a field with a value. The value is written as on a command line: a
+// string without quotes, all else as in JSON.
 type Condition struct {
 	Field    string `json:"field"`
 	Operator string `json:"operator"`
 	Value    string `json:"value"`
 }
 
-// ListRows says which rows to list, in which order.
+// ListRows selects and orders rows.
 type ListRows struct {
 	Entity string      `json:"entity"`
 	Where  []Condition `json:"where,omitempty"`
@@ -51,15 +51,15 @@ type ListRows struct {
 	// Limit is 1-1000; 0: 100.
 	Limit  int    `json:"limit,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
-	// Text asks for rows of text, as ImportRows takes them.
+	// Text asks for rows as text, in the form of ImportRows.
 	Text bool `json:"text,omitempty"`
-	// Tenant asks for rows of one tenant alone, of none if it is empty, where the
-	// schema declares no entities: these rows do not say whose they are.
+	// Tenant selects the rows of one tenant, or those without a tenant if it is empty. It
+	// is for schemas without entities, whose rows do not contain their tenant.
 	Tenant *string `json:"tenant,omitempty"`
 }
 
-// RowPage is one page of rows, each a JSON object with every field; or, if text
-// was asked for, the names of the fields and the rows' values.
+// RowPage is one page of rows, each a JSON object with every field; or, as text, the names
+// of the fields and the values of the rows.
 type RowPage struct {
 	Rows       []json.RawMessage `json:"rows"`
 	Header     []string          `json:"header,omitempty"`
@@ -67,61 +67,60 @@ type RowPage struct {
 	NextCursor string            `json:"nextCursor"`
 }
 
-// ImportRows brings rows of one entity, all of them or none. They may bring
-// ids and the times that the host sets otherwise.
+// ImportRows inserts rows of one entity, all or none. They may have ids, and values for
+// fields that the host sets otherwise.
 type ImportRows struct {
 	Entity string `json:"entity"`
 	// Rows are JSON objects.
 	Rows []json.RawMessage `json:"rows,omitempty"`
-	// Header and Cells are rows of text in place of Rows: values as in Condition. An
-	// empty cell is null where the field may be, the empty string where it is one, and
-	// else a member left out.
+	// Header and Cells are rows as text, in place of Rows: values as in Condition. An empty
+	// cell is null in a nullable field, the empty string in a text field, and else a
+	// missing member.
 	Header []string   `json:"header,omitempty"`
 	Cells  [][]string `json:"cells,omitempty"`
-	// SkipExisting passes over rows whose id is there already.
+	// SkipExisting skips rows whose id exists.
 	SkipExisting bool `json:"skipExisting,omitempty"`
-	// Tenant is whose the rows are, where the schema declares no entities.
+	// Tenant is the tenant of the rows, in schemas without entities.
 	Tenant string `json:"tenant,omitempty"`
 }
 
-// ChangeRows says which rows to update or delete: a batch of them, in the order
-// of their ids.
+// ChangeRows selects rows to update or delete: one batch, in the order of their ids.
 type ChangeRows struct {
 	Entity string      `json:"entity"`
 	Where  []Condition `json:"where,omitempty"`
-	// Set are the new values of an update, as in Condition; nothing is null where
-	// the field may be.
+	// Set has the new values of an update, as in Condition; an empty value is null in a
+	// nullable field.
 	Set    map[string]string `json:"set,omitempty"`
 	Cursor string            `json:"cursor,omitempty"`
 }
 
-// ChangedRows is what became of a batch.
+// ChangedRows is the result of one batch.
 type ChangedRows struct {
 	Count int `json:"count"`
-	// NextCursor is empty when that was the last.
+	// NextCursor is empty after the last batch.
 	NextCursor string `json:"nextCursor"`
 }
 
-// Imported is what became of the rows. When any was refused, none was kept.
+// Imported is the result of an import. If a row was refused, none was inserted.
 type Imported struct {
 	Inserted int          `json:"inserted"`
 	Skipped  int          `json:"skipped"`
 	Refused  []RefusedRow `json:"refused"`
 }
 
-// RefusedRow says why a row cannot be kept.
+// RefusedRow is a row that cannot be inserted, with the reason.
 type RefusedRow struct {
-	// Index counts the rows of the request from 0.
+	// Index is the row's index in the request, from 0.
 	Index   int    `json:"index"`
 	Message string `json:"message"`
 }
 
-// Row gives one row.
+// Row returns one row.
 func (c *Client) Row(ctx context.Context, request RowID) (json.RawMessage, error) {
 	return ask[json.RawMessage](ctx, c, "data.get", request)
 }
 
-// ListRows gives one page of rows.
+// ListRows returns one page of rows.
 func (c *Client) ListRows(ctx context.Context, request ListRows) (RowPage, error) {
 	return ask[RowPage](ctx, c, "data.list", request)
 }
@@ -136,12 +135,12 @@ func (c *Client) UpdateRows(ctx context.Context, request ChangeRows) (ChangedRow
 	return ask[ChangedRows](ctx, c, "data.update", request)
 }
 
-// DeleteRows deletes a batch of rows in one transaction, with what @onDelete says.
+// DeleteRows deletes a batch of rows in one transaction, and follows @onDelete.
 func (c *Client) DeleteRows(ctx context.Context, request ChangeRows) (ChangedRows, error) {
 	return ask[ChangedRows](ctx, c, "data.delete", request)
 }
 
-// onRows runs one operation of the entities on behalf of an operator.
+// onRows runs one operation on rows for an operator.
 func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op string, args any) ([]byte, error) {
 	m, err := l.model()
 	if err != nil {
@@ -163,7 +162,7 @@ func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op stri
 
 func (l *Local) model() (*entity.Model, error) {
 	if l.Model == nil {
-		return nil, fault.New(fault.Unavailable, "the node serves no rows")
+		return nil, fault.New(fault.Unavailable, "this node has no rows")
 	}
 	m, err := l.Model()
 	if err == nil && m == nil {
@@ -172,8 +171,7 @@ func (l *Local) model() (*entity.Model, error) {
 	return m, err
 }
 
-// ofTenant makes the operator a caller who reaches the rows of one tenant alone,
-// where no entities are declared.
+// ofTenant restricts the operator to the rows of one tenant, in schemas without entities.
 func (l *Local) ofTenant(who *caller.Caller, tenant *string) error {
 	if tenant == nil {
 		return nil
@@ -183,7 +181,7 @@ func (l *Local) ofTenant(who *caller.Caller, tenant *string) error {
 	case err != nil:
 		return err
 	case m.Schema().Typed:
-		return fault.New(fault.Invalid, "tenant is for schemas without entities: here rows have a field for it, if any")
+		return fault.New(fault.Invalid, "tenant is for schemas without entities; here the entity may have a tenant field")
 	}
 	*who = caller.Caller{Kind: caller.Session, UserID: who.UserID, Tenant: *tenant}
 	return nil
@@ -242,7 +240,7 @@ func (l *Local) listRows(ctx context.Context, who keystore.Authority, args ListR
 	return page, err
 }
 
-// writeText puts text in place of the page's rows.
+// writeText replaces the page's rows by text.
 func (l *Local) writeText(name string, page *RowPage) error {
 	e, err := l.declared(name)
 	if err != nil {
@@ -270,7 +268,7 @@ func (l *Local) writeText(name string, page *RowPage) error {
 	return nil
 }
 
-// textOf writes a field's value as ParseText reads it; null is nothing.
+// textOf formats a field's value as ParseText reads it; null is the empty string.
 func textOf(f *schema.Field, value json.RawMessage) string {
 	var text string
 	switch {
@@ -282,7 +280,7 @@ func textOf(f *schema.Field, value json.RawMessage) string {
 	return string(value)
 }
 
-// declared returns the entity of that name, whose rows have declared fields.
+// declared returns the entity with that name. Its rows have declared fields.
 func (l *Local) declared(name string) (*schema.Entity, error) {
 	m, err := l.model()
 	if err != nil {
@@ -290,12 +288,12 @@ func (l *Local) declared(name string) (*schema.Entity, error) {
 	}
 	e := m.Schema().Entity(name)
 	if e == nil {
-		return nil, fault.New(fault.Invalid, "%s has no declared fields: its rows are moved as JSON lines, and changed by handlers alone", name)
+		return nil, fault.New(fault.Invalid, "%s has no declared fields: its rows are exported and imported as JSON lines, and changed only by handlers", name)
 	}
 	return e, nil
 }
 
-// changeBatch is how many rows one transaction of an operator changes.
+// changeBatch is the number of rows that one transaction of an operator changes.
 const changeBatch = 500
 
 func (l *Local) updateRows(ctx context.Context, who keystore.Authority, args ChangeRows) (done ChangedRows, err error) {
@@ -329,8 +327,8 @@ func (l *Local) deleteRows(ctx context.Context, who keystore.Authority, args Cha
 	})
 }
 
-// changeRows finds the next batch of rows and changes them, by the operation that
-// change gives for them.
+// changeRows finds the next batch of rows, and changes each by the operation that change
+// returns for it.
 func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *ChangeRows, action string, change func(ids []any) (string, map[string]any)) (done ChangedRows, err error) {
 	where, err := l.conditions(args.Entity, args.Where)
 	if err != nil {
@@ -373,7 +371,7 @@ func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *Ch
 	return done, err
 }
 
-// conditions gives the where of a query.
+// conditions returns the where of a query.
 func (l *Local) conditions(name string, list []Condition) ([]any, error) {
 	where := []any{}
 	for _, c := range list {
@@ -386,8 +384,8 @@ func (l *Local) conditions(name string, list []Condition) ([]any, error) {
 	return where, nil
 }
 
-// operand gives the JSON of a condition's value. What names no field is left for
-// the query to refuse.
+// operand returns the JSON of a condition's value. If the field is unknown, the query
+// refuses it.
 func (l *Local) operand(name string, c Condition) (json.RawMessage, error) {
 	m, err := l.model()
 	if err != nil {
@@ -456,11 +454,11 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args Imp
 	return done, err
 }
 
-// importAll inserts rows, those last whose relations lead to others of them.
+// importAll inserts rows; those that refer to others of the request come after these.
 func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *ImportRows, rows []json.RawMessage, done *Imported) (refused []RefusedRow, err error) {
 	open := []int{}
 	for i, row := range rows {
-		if row != nil { // else it is among the unreadable
+		if row != nil { // else it is in unreadable
 			open = append(open, i)
 		}
 	}
@@ -485,8 +483,7 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 	}
 }
 
-// isOfRow reports whether an error is the row's, so that the others can be
-// looked at too.
+// isOfRow reports whether an error concerns one row, so that the others can be checked too.
 func isOfRow(err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.Invalid, fault.Conflict, fault.Denied:
@@ -518,8 +515,8 @@ func (l *Local) importRow(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 	return nil
 }
 
-// rowsOf gives the rows of a request as JSON objects, nil for those that cannot
-// be made any.
+// rowsOf returns the rows of a request as JSON objects; a row that cannot be converted is
+// nil and in unreadable.
 func (l *Local) rowsOf(args *ImportRows) (rows []json.RawMessage, unreadable []RefusedRow, err error) {
 	if len(args.Rows)+len(args.Cells) > MaxImport {
 		return nil, nil, fault.New(fault.Invalid, "%d rows at once: at most %d", len(args.Rows)+len(args.Cells), MaxImport)
@@ -547,10 +544,10 @@ func (l *Local) rowsOf(args *ImportRows) (rows []json.RawMessage, unreadable []R
 	return rows, unreadable, nil
 }
 
-// objectOf makes a JSON object of one row of text, or says what is wrong.
+// objectOf converts one row of text to a JSON object, or returns what is wrong.
 func objectOf(fields []*schema.Field, cells []string) (json.RawMessage, string) {
 	if len(cells) != len(fields) {
-		return nil, fmt.Sprintf("%d cells, and there are %d columns", len(cells), len(fields))
+		return nil, fmt.Sprintf("%d cells, but there are %d columns", len(cells), len(fields))
 	}
 	var out bytes.Buffer
 	out.WriteByte('{')

@@ -10,38 +10,39 @@ import (
 	"runner.example/schema"
 )
 
-// CallFunction says which function to run.
+// CallFunction is a call of a function.
 type CallFunction struct {
 	Name string `json:"name"`
-	// Params is a JSON object of the parameters, as it came; nothing is an empty one.
+	// Params is a JSON object with the parameters, unchanged; empty is the same as {}.
 	Params []byte `json:"params,omitempty"`
-	// Tenant is the only one that the function reaches; empty: all.
+	// Tenant is the only tenant whose rows the function reaches; empty: all.
 	Tenant string `json:"tenant,omitempty"`
 }
 
-// Called is how a function answered. One that failed, or was refused by the host, has
-// a status of 400 or above.
+// Called is the answer of a function. If the function or the host refused the call, its
+// status is 400 or above.
 type Called struct {
 	RequestID string `json:"requestId"`
 	Status    int    `json:"status"`
-	// Code and Detail are those of a problem; empty for every other answer.
+	// Code and Detail are those of a problem document; empty for other answers.
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Errors are what is wrong with the parameters.
+	// Errors are the problems in the parameters.
 	Errors []schema.FieldError `json:"errors,omitempty"`
-	// Headers are names and values.
+	// Headers are pairs of name and value.
 	Headers [][2]string `json:"headers"`
 	Body    []byte      `json:"body"`
 }
 
-// CallFunction runs a function of the app, exposed or not. NotFound is an unknown one.
+// CallFunction runs a function of the app, exposed or not. The code is NotFound if it does
+// not exist.
 func (c *Client) CallFunction(ctx context.Context, request CallFunction) (Called, error) {
 	return ask[Called](ctx, c, "functions.call", request)
 }
 
 func (l *Local) callFunction(ctx context.Context, who keystore.Authority, args CallFunction) (called Called, err error) {
 	if l.Runtime == nil {
-		return called, fault.New(fault.Unavailable, "the node runs no functions")
+		return called, fault.New(fault.Unavailable, "this node runs no functions")
 	}
 	if err := keystore.CheckLine("tenant", args.Tenant); err != nil {
 		return called, err

@@ -24,82 +24,81 @@ import (
 	"runner.example/store"
 )
 
-// Local is a node in this process. Whoever filled it in owns the rooms and
-// closes them; a Local may be used from any goroutine.
+// Local is a node in this process. The creator of a Local owns its parts and closes them.
+// It is safe for concurrent use.
 type Local struct {
 	Store *store.Store
 	Keys  *keystore.Keystore
-	// Schema returns the active schema, nil while there is none: keys and
-	// sessions can be seen and revoked then, but not made.
+	// Schema returns the active schema, or nil. Without a schema, keys and sessions can be
+	// listed and revoked, but not created.
 	Schema func() *schema.Schema
-	// Model returns how the active schema's rows lie in the store; nil while there
-	// is none. It is asked by the operations on rows alone.
+	// Model returns the model of the active schema's rows, or nil. Only operations on rows
+	// call it.
 	Model func() (*entity.Model, error)
 	// Runtime runs functions; nil: the node runs none.
 	Runtime *runtime.Runtime
-	// URL is where the node serves; empty when it does not.
+	// URL is the address of the server; empty without one.
 	URL string
 }
 
-// Status is how a node is.
+// Status is the state of a node.
 type Status struct {
 	PID int `json:"pid"`
-	// App is the declared name of the app; empty without one.
+	// App is the declared name of the app, or empty.
 	App string `json:"app"`
 	URL string `json:"url"`
 }
 
-// CreateKey says what key to make.
+// CreateKey describes a new key.
 type CreateKey struct {
 	Scope string `json:"scope"`
 	Name  string `json:"name"`
-	// ExpiresIn is the lifetime in seconds; nil takes the schema's.
+	// ExpiresIn is the lifetime in seconds; nil means the schema's.
 	ExpiresIn *int64 `json:"expiresIn,omitempty"`
 	// Metadata is a JSON object; nil: none.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Tenant   string          `json:"tenant,omitempty"`
 }
 
-// RotateKey says which key gets a new token.
+// RotateKey names a key that gets a new token.
 type RotateKey struct {
 	ID string `json:"id"`
-	// GracePeriod is how long the old token lives on, in seconds.
+	// GracePeriod is how long the old token stays valid, in seconds.
 	GracePeriod int64 `json:"gracePeriod"`
 }
 
-// KeyID names a key.
+// KeyID identifies a key.
 type KeyID struct {
 	ID string `json:"id"`
 }
 
-// ListKeys says which keys to list; the zero value lists the first 100 live ones.
+// ListKeys selects keys; the zero value selects the first 100 active ones.
 type ListKeys struct {
 	Scope string `json:"scope,omitempty"`
-	// All lists expired and revoked keys too.
+	// All includes expired and revoked keys.
 	All    bool   `json:"all,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// ListAudit says which records to list.
+// ListAudit selects records.
 type ListAudit struct {
-	// From is the sequence number of the first; 0: as many of the newest as
-	// Limit says.
+	// From is the sequence number of the first record; 0: the newest Limit records.
 	From uint64 `json:"from,omitempty"`
 	// Limit is 1-10,000; 0: 100.
 	Limit int `json:"limit,omitempty"`
 }
 
-// VerifyAudit says what the chain is held against.
+// VerifyAudit names the head to verify the chain against.
 type VerifyAudit struct {
-	// Head is one written down earlier, as the log shows it; empty: none.
+	// Head is a head that was kept, as the log shows it, or empty.
 	Head string `json:"head,omitempty"`
 }
 
 // AuditHead is the end of the chain.
 type AuditHead struct {
 	Count uint64 `json:"count"`
-	// Head is what a later VerifyAudit can be given.
+	// Head can be given to a later VerifyAudit.
 	Head string `json:"head"`
 }
 
@@ -108,13 +107,13 @@ const (
 	maxRecords     = 10_000
 )
 
-// SecondsOf gives d in whole seconds, as requests want it.
+// SecondsOf returns d in whole seconds, as requests have it.
 func SecondsOf(d time.Duration) int64 { return int64(d / time.Second) }
 
-// operation does one thing on a node. Its arguments and its result are JSON.
+// operation is an operation on a node. Its arguments and its result are JSON.
 type operation func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
 
-// operations are all that can be asked, by the names that the audit uses too.
+// operations are all operations, by the names that the audit log uses too.
 var operations = map[string]operation{
 	"status":          with((*Local).status),
 	"apiKeys.create":  with((*Local).createKey),
@@ -140,26 +139,26 @@ var operations = map[string]operation{
 	"clock.accept":    with((*Local).acceptClock),
 }
 
-// with decodes the arguments of an operation. A member it does not know is
-// refused: it would ask for something that is then not done.
+// with decodes the arguments of an operation. An unknown member is refused: what it asks
+// for would silently not be done.
 func with[A, R any](do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) operation {
 	return func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
 		var args A
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&args); err != nil {
-			return nil, fault.New(fault.Invalid, "the arguments do not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
+			return nil, fault.New(fault.Invalid, "invalid arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
 		}
 		return do(l, ctx, who, args)
 	}
 }
 
-// do executes the operation of that name for the user uid and gives its result.
-// Every error is a fault whose detail says all.
+// do runs the operation with that name for the user uid and returns its result. Every error
+// is a fault with a detail.
 func (l *Local) do(ctx context.Context, uid uint32, name string, args []byte) ([]byte, error) {
 	op, ok := operations[name]
 	if !ok {
-		return nil, fault.New(fault.NotFound, "there is no operation %q: is the server older than the command?", name)
+		return nil, fault.New(fault.NotFound, "unknown operation %q: is the server older than the command?", name)
 	}
 	id, err := ulid.New(ulid.Now(), rand.Reader)
 	if err != nil {
@@ -176,7 +175,7 @@ func (l *Local) do(ctx context.Context, uid uint32, name string, args []byte) ([
 	return json.Marshal(result)
 }
 
-// explained gives the fault of err with a detail: an operator may know causes.
+// explained returns err as a fault with a detail: operators may see the causes.
 func explained(err error) error {
 	f := fault.Of(err)
 	if f.Detail != "" {
@@ -205,8 +204,8 @@ func (l *Local) createKey(ctx context.Context, who keystore.Authority, args Crea
 	return key, err
 }
 
-// Check tells what is wrong with a request that every node serving the schema
-// would refuse. The error is the one it would answer with.
+// Check returns the error with which every node with that schema would refuse the request,
+// or nil.
 func (r CreateKey) Check(s *schema.Schema) error {
 	request, err := r.request()
 	if err != nil {
@@ -239,7 +238,7 @@ func (l *Local) rotateKey(ctx context.Context, who keystore.Authority, args Rota
 	return key, err
 }
 
-// seconds reads a number of seconds, as whole as a duration can hold them.
+// seconds converts a number of seconds, and refuses what a duration cannot hold.
 func seconds(name string, n int64) (time.Duration, error) {
 	if n > math.MaxInt64/int64(time.Second) || n < math.MinInt64/int64(time.Second) {
 		return 0, fault.New(fault.Invalid, "%s is longer than 292 years", name)
@@ -263,7 +262,7 @@ func (l *Local) listKeys(ctx context.Context, who keystore.Authority, args ListK
 	return page, err
 }
 
-// change makes an operation of one that changes the state of a key.
+// change returns an operation that changes the state of one key.
 func change(do func(*keystore.Keystore, *store.Tx, keystore.Authority, string) (keystore.Key, error)) func(*Local, context.Context, keystore.Authority, KeyID) (keystore.Key, error) {
 	return func(l *Local, ctx context.Context, who keystore.Authority, args KeyID) (key keystore.Key, err error) {
 		_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
@@ -306,7 +305,7 @@ func (l *Local) verifyAudit(ctx context.Context, _ keystore.Authority, args Veri
 		head, err = audit.Verify(ctx, l.Store, want...)
 	}
 	if errors.Is(err, store.ErrDamaged) {
-		err = fault.New(fault.Invalid, "%v", err) // which the socket passes on
+		err = fault.New(fault.Invalid, "%v", err) // the socket passes on the text
 	}
 	return AuditHead{Count: head.Count, Head: head.String()}, err
 }

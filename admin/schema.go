@@ -12,22 +12,21 @@ import (
 	"runner.example/schema/compiler"
 )
 
-// CompareSchema is a schema to be held against what the node's store has.
+// CompareSchema is a schema to compare with the node's rows and keys.
 type CompareSchema struct {
 	Sources []diag.Source `json:"sources"`
 }
 
-// finding is a diagnostic as it goes over the socket, every part of its place
-// with it.
+// finding is a diagnostic as it is sent over the socket, with every part of its place.
 type finding diag.Diagnostic
 
 func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request CompareSchema) ([]finding, error) {
-	// Whoever asks has checked the schema, under bounds that the node may not have.
+	// The client has checked the schema, under limits that the node may not have.
 	s, _ := compiler.Compile(request.Sources, compiler.Options{
 		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
 	})
 	if s == nil || len(request.Sources) == 0 {
-		return nil, fault.New(fault.Invalid, "the schema has mistakes: see runner check")
+		return nil, fault.New(fault.Invalid, "the schema has errors: see runner check")
 	}
 	list, err := catalog.Compare(ctx, l.Store, s)
 	if err != nil {
@@ -44,8 +43,8 @@ func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request
 	return findings, nil
 }
 
-// CompareSchema tells what an activation of the schema would refuse or warn of,
-// given the rows and keys that are there. It changes nothing.
+// CompareSchema returns what an activation of the schema would refuse or warn about, given
+// the node's rows and keys. It changes nothing.
 func (c *Client) CompareSchema(ctx context.Context, request CompareSchema) (diag.List, error) {
 	findings, err := ask[[]finding](ctx, c, "schema.compare", request)
 	var list diag.List

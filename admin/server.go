@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// maxMessage bounds a request and an answer, in bytes.
+	// maxMessage is the limit of a request and of an answer, in bytes.
 	maxMessage = 16 << 20
-	// idle is how long a silent connection is kept.
+	// idle is how long an idle connection is kept.
 	idle = time.Minute
 )
 
-// Server answers operators who ask over the socket.
+// Server answers operators over the socket.
 type Server struct {
 	local  *Local
 	logger *slog.Logger
 	http   *http.Server
 }
 
-// NewServer returns a server that does what it is asked on local. The logger is
-// told what it could not do; nil: nobody is.
+// NewServer returns a server that runs operations on local. It logs operations that failed;
+// logger may be nil.
 func NewServer(local *Local, logger *slog.Logger) *Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -47,10 +47,10 @@ func NewServer(local *Local, logger *slog.Logger) *Server {
 	return s
 }
 
-// operatorKey is where a connection's context holds the uid of its peer.
+// operatorKey is the key of the peer's uid in the context of a connection.
 type operatorKey struct{}
 
-// Serve answers on ln, which Listen made, until Shutdown; then it returns nil.
+// Serve answers on ln, which Listen returned, until Shutdown; then it returns nil.
 func (s *Server) Serve(ln net.Listener) error {
 	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve operators on the socket: %w", err)
@@ -62,8 +62,8 @@ func (s *Server) Serve(ln net.Listener) error {
 // for operations in flight.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
-// ServeHTTP does the operation that the path names: POST /<operation> with the
-// arguments as JSON. The answer is the result, or a refusal with its code.
+// ServeHTTP runs the operation that the path names: POST /<operation> with the arguments as
+// JSON. The answer is the result, or a refusal with its code.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	result, err := s.do(r)
 	w.Header().Set("Content-Type", "application/json")
@@ -71,12 +71,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		result, _ = json.Marshal(s.refusal(r.Context(), err))
 	}
-	_, _ = w.Write(result) // who hung up gets no answer
+	_, _ = w.Write(result) // the client may have closed the connection
 }
 
 func (s *Server) do(r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPost {
-		return nil, fault.New(fault.Invalid, "operations are asked with POST, not %s", r.Method)
+		return nil, fault.New(fault.Invalid, "the method must be POST, not %s", r.Method)
 	}
 	args, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxMessage))
 	if err != nil {
@@ -85,14 +85,13 @@ func (s *Server) do(r *http.Request) ([]byte, error) {
 	return s.local.do(r.Context(), r.Context().Value(operatorKey{}).(uint32), strings.TrimPrefix(r.URL.Path, "/"), args)
 }
 
-// refusal is an error as it goes over the socket.
+// refusal is an error as it is sent over the socket.
 type refusal struct {
 	Code   fault.Code `json:"code"`
 	Detail string     `json:"detail"`
 }
 
-// refusal gives what an operator is told, and logs what a server should not
-// have failed to do.
+// refusal returns the error that an operator sees, and logs it if it is the server's fault.
 func (s *Server) refusal(ctx context.Context, err error) refusal {
 	f := fault.Of(err)
 	if f.Code == fault.Internal || f.Code == fault.Unavailable {

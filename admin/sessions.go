@@ -9,48 +9,47 @@ import (
 	"runner.example/store"
 )
 
-// CreateSession says what session to make.
+// CreateSession describes a new session.
 type CreateSession struct {
 	UserID string   `json:"userId"`
 	Tenant string   `json:"tenant,omitempty"`
 	Roles  []string `json:"roles,omitempty"`
-	// TTL is how long it may last, in seconds; nil takes the schema's.
+	// TTL is its lifetime in seconds; nil means the schema's.
 	TTL *int64 `json:"ttl,omitempty"`
 }
 
-// SessionID names a session.
+// SessionID identifies a session.
 type SessionID struct {
 	ID string `json:"id"`
 }
 
-// ListSessions says which sessions to list; the zero value lists the first 100
-// live ones.
+// ListSessions selects sessions; the zero value selects the first 100 active ones.
 type ListSessions struct {
 	UserID string `json:"userId,omitempty"`
 	Tenant string `json:"tenant,omitempty"`
-	// All lists expired and revoked sessions too, while they are kept.
+	// All includes expired and revoked sessions that are still stored.
 	All    bool   `json:"all,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// CreateSession makes a session; the answer has its cookie, once.
+// CreateSession creates a session; only this answer has its cookie.
 func (c *Client) CreateSession(ctx context.Context, request CreateSession) (keystore.Session, error) {
 	return ask[keystore.Session](ctx, c, "sessions.create", request)
 }
 
-// ListSessions gives one page of sessions.
+// ListSessions returns one page of sessions.
 func (c *Client) ListSessions(ctx context.Context, request ListSessions) (keystore.SessionPage, error) {
 	return ask[keystore.SessionPage](ctx, c, "sessions.list", request)
 }
 
-// RevokeSession ends a session for good; revoking a revoked one changes nothing.
+// RevokeSession revokes a session permanently; revoking a revoked one changes nothing.
 func (c *Client) RevokeSession(ctx context.Context, id string) (keystore.Session, error) {
 	return ask[keystore.Session](ctx, c, "sessions.revoke", SessionID{ID: id})
 }
 
-// Check tells what is wrong with a request that every node serving the schema
-// would refuse. The error is the one it would answer with.
+// Check returns the error with which every node with that schema would refuse the request,
+// or nil.
 func (r CreateSession) Check(s *schema.Schema) error {
 	request, err := r.request()
 	if err != nil {

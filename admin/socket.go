@@ -12,41 +12,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketName is the socket's name in the data folder.
+// socketName is the name of the socket in the data directory.
 const socketName = "runner.sock"
 
-// ErrNoServer says that no server answers for a data folder: there is no
-// socket, or the one there is was left behind by a server that died.
-var ErrNoServer = errors.New("no server is running on this data folder")
+// ErrNoServer means that no server answers for a data directory: the socket does not exist,
+// or a server that was killed has left it.
+var ErrNoServer = errors.New("no server is running on this data directory")
 
-// Listen opens the socket of the data folder dir for the server that holds its
-// store: whatever socket is there already was left by a dead one and is
-// replaced. Connections of other users than the process's own and root are
-// closed before they are accepted. Closing the listener removes the socket.
+// Listen opens the socket of the data directory dir for the server that has its store open.
+// A socket that another server has left there is replaced. Connections of users other than
+// the process's own and root are closed before they are accepted. Closing the listener
+// removes the socket.
 func Listen(dir string) (net.Listener, error) {
-	folder, path, err := socketPath(dir)
+	directory, path, err := socketPath(dir)
 	if err != nil {
 		return nil, err
 	}
 	ln, err := listen(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen on the socket %s of data folder %q: %w", socketName, dir, err), folder.Close())
+		return nil, errors.Join(fmt.Errorf("listen on the socket %s of data directory %q: %w", socketName, dir, err), directory.Close())
 	}
-	return &listener{UnixListener: ln, folder: folder}, nil
+	return &listener{UnixListener: ln, directory: directory}, nil
 }
 
 func listen(path string) (*net.UnixListener, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case err == nil && info.Mode().Type() != fs.ModeSocket:
-		return nil, errors.New("a file that is no socket has that name: move it away")
+		return nil, errors.New("a file that is not a socket has that name: move it away")
 	case err == nil:
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}
 	}
-	// Linux gives the file the mode of the socket it is bound from, so that it
-	// never exists with another one.
+	// Linux creates the socket's file with the mode of the socket, so it never exists with
+	// another one.
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var chmod error
 		err := raw.Control(func(fd uintptr) { chmod = unix.Fchmod(int(fd), 0o600) })
@@ -59,23 +59,23 @@ func listen(path string) (*net.UnixListener, error) {
 	return ln.(*net.UnixListener), nil
 }
 
-// socketPath gives a path to the socket that is short whatever the folder is
-// called: a socket's address holds 107 bytes. It is good while folder is open.
-func socketPath(dir string) (folder *os.File, path string, err error) {
-	folder, err = os.Open(dir)
+// socketPath returns a path to the socket that is short for every directory: the address of
+// a Unix socket holds 107 bytes. It is valid while directory is open.
+func socketPath(dir string) (directory *os.File, path string, err error) {
+	directory, err = os.Open(dir)
 	if err != nil {
 		return nil, "", err
 	}
-	return folder, fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketName), nil
+	return directory, fmt.Sprintf("/proc/self/fd/%d/%s", directory.Fd(), socketName), nil
 }
 
-// listener accepts the server's own user and root.
+// listener accepts connections of the server's own user and of root.
 type listener struct {
 	*net.UnixListener
-	folder *os.File
+	directory *os.File
 }
 
-// Accept waits for the next connection of a user who may ask.
+// Accept waits for the next connection of a permitted user.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -85,16 +85,16 @@ func (l *listener) Accept() (net.Conn, error) {
 		if uid, err := peer(conn); err == nil && mayAsk(uid) {
 			return &operatorConn{Conn: conn, uid: uid}, nil
 		}
-		_ = conn.Close() // a stranger is told nothing
+		_ = conn.Close() // other users get no answer
 	}
 }
 
 // Close stops listening and removes the socket.
 func (l *listener) Close() error {
-	return errors.Join(l.UnixListener.Close(), l.folder.Close())
+	return errors.Join(l.UnixListener.Close(), l.directory.Close())
 }
 
-// operatorConn is a connection of a user known by uid.
+// operatorConn is a connection with the uid of its peer.
 type operatorConn struct {
 	net.Conn
 	uid uint32
@@ -102,7 +102,7 @@ type operatorConn struct {
 
 func mayAsk(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// peer asks the kernel whose process is at the other end.
+// peer returns the uid of the process at the other end, from the kernel.
 func peer(conn *net.UnixConn) (uint32, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -119,17 +119,17 @@ func peer(conn *net.UnixConn) (uint32, error) {
 	return cred.Uid, nil
 }
 
-// dial connects to the socket of the data folder dir. The error matches
-// ErrNoServer when none answers.
+// dial connects to the socket of the data directory dir. The error matches ErrNoServer when
+// no server answers.
 func dial(ctx context.Context, dir string) (net.Conn, error) {
-	folder, path, err := socketPath(dir)
+	directory, path, err := socketPath(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoServer
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close()
+	defer directory.Close()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestANewFileHasTheModeThatTheUmaskLeaves(t *testing.T) {
+func TestANewFileHasTheModeOfTheUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := t.TempDir()
 	for umask, want := range map[int]fs.FileMode{0o002: 0o664, 0o027: 0o640, 0o077: 0o600} {

@@ -239,7 +239,7 @@ func load(t *testing.T, text string) *config.Config {
 	return c
 }
 
-func TestAValueOfSecretsIsNeverShown(t *testing.T) {
+func TestValuesOfSecretsAreNotInErrors(t *testing.T) {
 	const canary = "c4n4ry"
 	for _, text := range []string{
 		"[secrets]\nA = [\"" + canary + "\"]\n",

@@ -40,8 +40,8 @@ type Options struct {
 	// ReadApp reads the configuration of the app.
 	ReadApp        func() (*app.App, error)
 	RuntimeOptions func(*app.App) runtime.Options
-	// Tell prints an error, and returns its exit status and a hint.
-	Tell func(error) (status int, hint string)
+	// PrintError prints an error, and returns its exit status and a hint.
+	PrintError func(error) (status int, hint string)
 	// ExitNow ends the process at once.
 	ExitNow func()
 }

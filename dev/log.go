@@ -347,7 +347,7 @@ func (l *devLog) mistakes(err error) {
 	hint := ""
 	for _, one := range console.Parts(err) {
 		if !l.opt.Console.JSON {
-			_, h := l.opt.Tell(one)
+			_, h := l.opt.PrintError(one)
 			hint = h
 			continue
 		}

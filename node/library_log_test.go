@@ -39,7 +39,7 @@ func (w *told) String() string {
 
 // A service that goes on sending after its answer has the HTTP client write that to
 // package log, whole.
-func TestWhatLibrariesLogHoldsNothingThatOthersSent(t *testing.T) {
+func TestLibraryLogLinesDoNotQuoteInput(t *testing.T) {
 	out := &told{come: make(chan struct{})}
 	hearLibraries(telemetry.NewLogger(out, telemetry.Options{}))
 	t.Cleanup(func() {

@@ -28,8 +28,8 @@ func apiKeysCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// timeLayout is how times stand in JSON documents; what people read of one key
-// alone shows them in the same way.
+// timeLayout is the format of times in JSON documents and in the output of commands about
+// one key.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 func exact(t time.Time, none string) string {
@@ -39,9 +39,9 @@ func exact(t time.Time, none string) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// newKey hands over a key that was just created or rotated.
-func (c *cli) newKey(key keystore.Key) fresh {
-	return fresh{
+// newKey returns the secret of a key that was just created or rotated.
+func (c *cli) newKey(key keystore.Key) issuedSecret {
+	return issuedSecret{
 		id: key.ID, secret: key.Token.Reveal(), noun: "token", remedy: "runner api-keys rotate " + key.ID,
 		print: func(shown bool) error {
 			if !shown {

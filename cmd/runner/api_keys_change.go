@@ -21,14 +21,14 @@ func apiKeysEnableCommand(c *cli) *cobra.Command {
 	return changeCommand(c, "enable", "enable a disabled key", "enabled", (*admin.Client).EnableKey)
 }
 
-// changeCommand makes a command that changes the state of one key.
+// changeCommand returns a command that changes the state of one key.
 func changeCommand(c *cli, verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " <id>",
 		Short: short,
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
 				key, err := change(node, ctx, args[0])
 				if err != nil {
 					return err

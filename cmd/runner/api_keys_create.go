@@ -48,7 +48,7 @@ func (c *cli) createKey(cmd *cobra.Command, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.makeSecret(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (fresh, error) {
+	return c.issueSecret(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (issuedSecret, error) {
 		key, err := node.CreateKey(ctx, request)
 		return c.newKey(key), err
 	})

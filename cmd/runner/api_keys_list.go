@@ -18,7 +18,7 @@ func apiKeysListCommand(c *cli) *cobra.Command {
 		Short: "list the keys, without their tokens",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
 				keys, err := allKeys(ctx, node, request)
 				if err != nil {
 					return err
@@ -33,7 +33,7 @@ func apiKeysListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// allKeys follows the pages to the last.
+// allKeys reads all pages.
 func allKeys(ctx context.Context, node *admin.Client, request admin.ListKeys) ([]keystore.Key, error) {
 	keys := []keystore.Key{}
 	for {
@@ -63,7 +63,7 @@ func (c *cli) printKeys(keys []keystore.Key) error {
 	return c.PrintTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
 }
 
-// readable gives a time for tables, in UTC; none stands for no time.
+// readable formats a time for tables, in UTC; none stands for the zero time.
 func readable(t time.Time, none string) string {
 	if t.IsZero() {
 		return none

@@ -30,7 +30,7 @@ func apiKeysRotateCommand(c *cli) *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.makeSecret(cmd, out, nil, func(ctx context.Context, node *admin.Client) (fresh, error) {
+			return c.issueSecret(cmd, out, nil, func(ctx context.Context, node *admin.Client) (issuedSecret, error) {
 				key, err := node.RotateKey(ctx, request)
 				return c.newKey(key), err
 			})

@@ -17,7 +17,7 @@ func apiKeysShowCommand(c *cli) *cobra.Command {
 		Short: "show a key without its token",
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.Key(ctx, args[0])
 				if err != nil {
 					return err

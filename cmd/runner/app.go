@@ -10,8 +10,7 @@ import (
 	"runner.example/internal/console"
 )
 
-// openApp is readApp for a command that goes no further with a mistake in the
-// configuration.
+// openApp is readApp for commands that stop at a problem in the configuration.
 func (c *cli) openApp(cmd *cobra.Command) (*app.App, error) {
 	a, err := c.readApp(cmd)
 	if err == nil && a.Problems.HasErrors() {

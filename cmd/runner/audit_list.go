@@ -18,7 +18,7 @@ func auditListCommand(c *cli) *cobra.Command {
 		Short: "list the newest records, or those from a number on",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
 				entries, err := node.ListAudit(ctx, request)
 				if err != nil {
 					return err

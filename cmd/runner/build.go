@@ -39,8 +39,7 @@ Later builds take less than 0.3 s.`
 type builtRow struct {
 	Module  string   `json:"module"`
 	Sources []string `json:"sources"`
-	// Handlers are the functions that a module of TypeScript exports; null for
-	// other modules.
+	// Handlers are the functions that a TypeScript module exports; null for other modules.
 	Handlers []string `json:"handlers"`
 	Bytes    int      `json:"bytes"`
 	Seconds  float64  `json:"seconds"`
@@ -53,7 +52,7 @@ func buildCommand(c *cli) *cobra.Command {
 		Long:  buildHelp,
 		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appFolder(cmd, args); err != nil {
+			if err := c.appDir(cmd, args); err != nil {
 				return err
 			}
 			a, err := c.readApp(cmd)
@@ -86,12 +85,12 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 		c.Say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 	}
 	options.Removed = func(file string) { c.Say("", "removed "+file+": its source was deleted") }
-	modules, doubts, err := build.Build(ctx, options)
+	modules, warnings, err := build.Build(ctx, options)
 	if err != nil {
 		return c.buildFailure(err)
 	}
-	if doubts != nil {
-		if err := c.PrintDiagnostics(c.Stderr, doubts.Sources, doubts.List); err != nil {
+	if warnings != nil {
+		if err := c.PrintDiagnostics(c.Stderr, warnings.Sources, warnings.List); err != nil {
 			return err
 		}
 	}
@@ -114,7 +113,7 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 	return errors.Join(c.printBuilt(modules), &console.Problems{What: what, Sources: sources, List: unbound})
 }
 
-// buildFailure tells mistakes as check does: with --json they are the document.
+// buildFailure reports problems as check does: with --json they are the document.
 func (c *cli) buildFailure(err error) error {
 	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
 		what := "the handlers cannot be built: " + console.Counted(wrong.List)

@@ -67,7 +67,7 @@ func callCommand(c *cli) *cobra.Command {
 			if len(request.Params) > maxParams {
 				return console.Invalid("the parameters have more than %d MiB", maxParams>>20)
 			}
-			return c.withNode(cmd, errand{needsSchema: true, runs: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{needsSchema: true, runs: true, do: func(ctx context.Context, node *admin.Client) error {
 				return c.call(ctx, node, request)
 			}})
 		},
@@ -76,7 +76,8 @@ func callCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// maxParams is how much a command reads; a function may take less.
+// maxParams is the largest size of parameters that the command reads. A function may accept
+// less.
 const maxParams = 8 << 20
 
 func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFunction) error {
@@ -87,7 +88,7 @@ func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFu
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		return ctx.Err() // so it was not answered in time
+		return ctx.Err() // the deadline ended the wait
 	}
 	if err := c.printCalled(&answer); err != nil || answer.Status < 400 {
 		return err
@@ -95,7 +96,7 @@ func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFu
 	return callFailure(request.Name, &answer)
 }
 
-// printCalled writes the answer: its body, as it came but for a person.
+// printCalled writes the answer: its body unchanged, unless stdout is a terminal.
 func (c *cli) printCalled(answer *admin.Called) error {
 	if c.JSON {
 		return c.PrintJSON(struct {
@@ -118,8 +119,8 @@ func (c *cli) printCalled(answer *admin.Called) error {
 	return nil
 }
 
-// bodyOf is a body as a member of a document: its JSON, else a string, else base64;
-// null for none.
+// bodyOf returns a body as a member of a document: its JSON, else a string, else base64;
+// null for an empty one.
 func bodyOf(body []byte) any {
 	switch {
 	case len(body) == 0:
@@ -132,8 +133,8 @@ func bodyOf(body []byte) any {
 	return map[string][]byte{"base64": body}
 }
 
-// callFailure says what a function answered that failed, with a line for each mistake
-// in the parameters.
+// callFailure reports a function's error answer, with a line for each problem in the
+// parameters.
 func callFailure(name string, answer *admin.Called) error {
 	f := &console.Failure{Status: console.StatusFailed}
 	switch fault.Code(answer.Code) {
@@ -161,12 +162,13 @@ func callFailure(name string, answer *admin.Called) error {
 	}
 	f.Err = errors.New(console.Harmless(text))
 	if answer.Status >= 500 {
-		f.Hint = "the log tells more under the requestId " + answer.RequestID
+		f.Hint = "the log has more about requestId " + answer.RequestID
 	}
 	return f
 }
 
-// functions makes what runs functions in this process, on the open store of local.
+// functions returns a runtime that runs functions in this process, on the open store of
+// local.
 func (c *cli) functions(ctx context.Context, a *app.App, local *admin.Local) (*runtime.Runtime, error) {
 	latest, err := a.Read()
 	if err != nil {

@@ -30,7 +30,7 @@ func checkCommand(c *cli) *cobra.Command {
 		Long:  checkHelp,
 		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appFolder(cmd, args); err != nil {
+			if err := c.appDir(cmd, args); err != nil {
 				return err
 			}
 			return c.check(cmd, strict, modules, against)
@@ -42,7 +42,7 @@ func checkCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// check prints what it finds to stdout: here the mistakes are the answer.
+// check prints what it finds to stdout: the diagnostics are the command's result.
 func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) error {
 	a, err := c.readApp(cmd)
 	if err != nil {
@@ -52,13 +52,13 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 	found.Append(a.Problems)
 	if s != nil {
 		found.Append(a.UnknownSecrets(s))
-		if !a.Problems.HasErrors() { // otherwise the secrets of the file are unknown
+		if !a.Problems.HasErrors() { // if it has errors, the secrets of the file are unknown
 			c.noteSecrets(a, s)
 		}
 	}
 	if modules && err == nil {
 		var unbound diag.List
-		// Without a schema, there is still the modules themselves to check.
+		// Without a schema, the modules can still be checked.
 		unbound, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
 		found.Append(unbound)
 	}
@@ -73,29 +73,29 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 	return c.findings(s, sources, found, err)
 }
 
-// compare tells what the data in the folder says to the schema.
-func (c *cli) compare(ctx context.Context, a *app.App, folder string, sources []diag.Source) (changes diag.List, err error) {
+// compare compares the schema with the rows and keys in a data directory.
+func (c *cli) compare(ctx context.Context, a *app.App, dir string, sources []diag.Source) (changes diag.List, err error) {
 	with := *a
-	with.Data = folder
+	with.Data = dir
 	if err := with.CheckData(); err != nil {
 		return nil, err
 	}
-	err = c.onNode(ctx, &with, errand{do: func(ctx context.Context, client *admin.Client) (err error) {
+	err = c.onNode(ctx, &with, nodeTask{do: func(ctx context.Context, client *admin.Client) (err error) {
 		changes, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
 		return err
 	}})
 	return changes, err
 }
 
-// noteSecrets tells which secrets have no value. That is no mistake of the app:
-// the server may be started where they have.
+// noteSecrets lists the secrets without a value. That is not an error of the app: the
+// server may run in an environment that has them.
 func (c *cli) noteSecrets(a *app.App, s *schema.Schema) {
 	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.Config.Secrets); err != nil {
 		c.Say("", "runner serve will not start with this environment: "+oneLine(err))
 	}
 }
 
-// findings prints the list; also is what cannot stand in it, or nil.
+// findings prints the list; also is an error that is not a diagnostic, or nil.
 func (c *cli) findings(s *schema.Schema, sources []diag.Source, found diag.List, also error) error {
 	var err error
 	switch {

@@ -6,15 +6,15 @@ import (
 	"runner.example/schema"
 )
 
-// completeFlag gives a shell the values that a flag can have.
+// completeFlag completes the values of a flag.
 func completeFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic("BUG: " + err.Error())
 	}
 }
 
-// schemaNames gives a shell names that the app's schema declares; none while it has a
-// mistake.
+// schemaNames completes names that the app's schema declares. A schema with errors has
+// none.
 func (c *cli) schemaNames(of func(*schema.Schema) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		a, err := c.readApp(cmd)

@@ -37,10 +37,10 @@ func dataCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// operators are those of conditions, longest first where one begins another.
+// operators are those of conditions; an operator stands before its own prefixes.
 var operators = []string{"!=", "<=", ">=", "=", "<", ">", "startsWith", "contains"}
 
-// parseCondition reads `field operator value` of a --where.
+// parseCondition parses `field operator value` of a --where.
 func parseCondition(text string) (admin.Condition, error) {
 	text = strings.TrimSpace(text)
 	name := strings.IndexFunc(text, func(r rune) bool {
@@ -50,7 +50,7 @@ func parseCondition(text string) (admin.Condition, error) {
 		rest := strings.TrimSpace(text[name:])
 		for _, op := range operators {
 			value, ok := strings.CutPrefix(rest, op)
-			if !ok || op >= "a" && !strings.HasPrefix(value, " ") { // a word ends with a blank
+			if !ok || op >= "a" && !strings.HasPrefix(value, " ") { // a space must follow an operator that is a word
 				continue
 			}
 			return admin.Condition{Field: text[:name], Operator: op, Value: strings.TrimSpace(value)}, nil
@@ -59,7 +59,7 @@ func parseCondition(text string) (admin.Condition, error) {
 	return admin.Condition{}, console.Invalid("--where %q: want a field, one of %s, and a value: --where \"total > 10\"", text, strings.Join(operators, " "))
 }
 
-// parseOrder reads `field [asc|desc]` of an --order.
+// parseOrder parses `field [asc|desc]` of an --order.
 func parseOrder(text string) ([2]string, error) {
 	switch words := strings.Fields(text); {
 	case len(words) == 1:
@@ -70,7 +70,7 @@ func parseOrder(text string) ([2]string, error) {
 	return [2]string{}, console.Invalid("--order %q: want a field and asc or desc: --order \"createdAt desc\"", text)
 }
 
-// rowFlags say which rows a command is about.
+// rowFlags are the flags that select rows.
 type rowFlags struct {
 	where, order []string
 	tenant       string
@@ -86,7 +86,7 @@ func addTenant(cmd *cobra.Command, tenant *string) {
 	cmd.Flags().StringVar(tenant, "tenant", "", "rows of this tenant, in a schema without entities (default: all)")
 }
 
-// orNone is nil for a flag that was not given.
+// orNone returns nil for a flag that was not given.
 func orNone(tenant string) *string {
 	if tenant == "" {
 		return nil
@@ -113,7 +113,7 @@ func (f *rowFlags) request(entity string) (admin.ListRows, error) {
 	return request, nil
 }
 
-// eachPage asks for rows page by page, until there are no more or enough.
+// eachPage reads rows page by page, until there are no more or enough.
 func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int, do func(*admin.RowPage) error) error {
 	const most = 1000
 	for got := 0; ; {
@@ -152,7 +152,7 @@ func dataListCommand(c *cli) *cobra.Command {
 			if limit < 1 {
 				return console.Invalid("--limit must be at least 1")
 			}
-			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				rows := []json.RawMessage{}
 				err := eachPage(ctx, node, request, limit, func(page *admin.RowPage) error {
 					rows = append(rows, page.Rows...)
@@ -170,8 +170,8 @@ func dataListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// printRows writes rows as a table whose columns are the fields of the first
-// ones, in their order.
+// printRows writes rows as a table. Its columns are the fields of the first rows, in their
+// order.
 func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 	if c.JSON {
 		return c.PrintJSON(rows)
@@ -202,7 +202,7 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 			table[i] = append(table[i], "")
 		}
 	}
-	return c.PrintTable(heading, table, "there are no such rows of "+entity)
+	return c.PrintTable(heading, table, "there are no matching rows of "+entity)
 }
 
 func dataGetCommand(c *cli) *cobra.Command {
@@ -212,7 +212,7 @@ func dataGetCommand(c *cli) *cobra.Command {
 		Short: "show a row with all its fields",
 		Args:  exactly(2, "the name of an entity and the id of a row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
 				if fault.CodeOf(err) == fault.NotFound {
 					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}

@@ -19,7 +19,7 @@ limits do. Each 500 rows are one transaction.`
 const dataDeleteHelp = `Delete the rows that match every --where condition, and the rows that @onDelete says.
 Policies do not apply. Each 500 rows are one transaction.`
 
-// changeFlags say which rows a command changes.
+// changeFlags are the flags that select the rows to change.
 type changeFlags struct {
 	rowFlags
 	all bool
@@ -66,7 +66,7 @@ func dataUpdateCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// parseSet reads the field=value of each --set.
+// parseSet parses the field=value of each --set.
 func parseSet(list []string) (map[string]string, error) {
 	set := map[string]string{}
 	for _, text := range list {
@@ -103,9 +103,9 @@ func dataDeleteCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// changeRows asks for batch after batch, until there are no more.
+// changeRows changes rows in batches, until there are no more.
 func (c *cli) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
-	return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) (err error) {
+	return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)
 		for more := true; more && err == nil; {

@@ -40,7 +40,7 @@ func dataExportCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				return c.exportTo(ctx, node, request, path, format)
 			}})
 		},
@@ -63,7 +63,7 @@ func (c *cli) exportTo(ctx context.Context, node *admin.Client, request admin.Li
 				err = closed
 			}
 			if err != nil {
-				_ = os.Remove(path) // half an export looks like a whole one
+				_ = os.Remove(path) // a part of an export looks like a whole one
 			}
 		}()
 		out = file
@@ -86,7 +86,7 @@ func (c *cli) exportRows(ctx context.Context, node *admin.Client, request admin.
 	if shown {
 		b = c.NewBar("exporting "+request.Entity, 0, progress.UnitsDefault)
 	} else {
-		b = &console.Bar{} // rows go to the same terminal
+		b = &console.Bar{} // a progress bar would mix with the rows on the terminal
 	}
 	defer func() { b.End(err) }()
 	w := rowfile.NewWriter(out, format)

@@ -24,7 +24,7 @@ of CSV is null in an optional field, the empty string in a text, and otherwise o
 Each batch of up to 500 rows is one transaction. When a row is refused, nothing of its batch
 is written, and every error of the batch is reported with its line.`
 
-// batchBytes is well below what one transaction may write, indexes included.
+// batchBytes is well below the largest transaction, indexes included.
 const batchBytes = 1 << 20
 
 func dataImportCommand(c *cli) *cobra.Command {
@@ -47,7 +47,7 @@ func dataImportCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer in.Close()
-			return c.withNode(cmd, errand{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				return c.importFile(ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
 			}})
 		},
@@ -58,8 +58,7 @@ func dataImportCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// openInput opens a file, or the standard input for "-"; the size is 0 when it
-// is not known.
+// openInput opens a file, or the standard input for "-". The size is 0 when it is unknown.
 func (c *cli) openInput(path string) (io.ReadCloser, int64, error) {
 	if path == "-" {
 		return io.NopCloser(c.stdin), 0, nil
@@ -142,7 +141,7 @@ func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows
 	}
 }
 
-// maxRefused is how many refused rows are told.
+// maxRefused is the number of refused rows that are reported.
 const maxRefused = 20
 
 func refusedRows(name string, batch []*rowfile.Row, refused []admin.RefusedRow) error {
@@ -157,7 +156,7 @@ func refusedRows(name string, batch []*rowfile.Row, refused []admin.RefusedRow) 
 	return errors.Join(all...)
 }
 
-// counter tells how many bytes went by.
+// counter is called with the number of bytes read.
 type counter func(int64)
 
 func (c counter) Write(p []byte) (int, error) {

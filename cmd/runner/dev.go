@@ -34,7 +34,7 @@ func devCommand(c *cli) *cobra.Command {
 		Long:  devHelp,
 		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appFolder(cmd, args); err != nil {
+			if err := c.appDir(cmd, args); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
@@ -50,7 +50,7 @@ func devCommand(c *cli) *cobra.Command {
 			return dev.Run(cmd.Context(), dev.Options{
 				Console: &c.Console, Secrets: c.secrets, Dir: c.app, ConfigFile: path, Listen: listen, Flags: c.globalFlags(cmd),
 				ReadApp:        func() (*app.App, error) { return c.readApp(cmd) },
-				RuntimeOptions: c.runtimeOptions, Tell: c.tell, ExitNow: c.exitNow,
+				RuntimeOptions: c.runtimeOptions, PrintError: c.printError, ExitNow: c.exitNow,
 			})
 		},
 	}
@@ -58,7 +58,7 @@ func devCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// globalFlags returns the global flags of the command line, as a shell reads them.
+// globalFlags returns the global flags of the command line, quoted for a shell.
 func (c *cli) globalFlags(cmd *cobra.Command) (text string) {
 	for _, flag := range []string{"app", "data", "config"} {
 		value := map[string]string{"app": c.app, "data": c.data, "config": c.configFile}[flag]
@@ -69,7 +69,7 @@ func (c *cli) globalFlags(cmd *cobra.Command) (text string) {
 	return text
 }
 
-// shellWord writes a word as a shell reads it.
+// shellWord quotes a word for a shell.
 func shellWord(word string) string {
 	if notInWords.MatchString(strings.ReplaceAll(word, "/", "")) || word == "" {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

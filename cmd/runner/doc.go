@@ -1,11 +1,9 @@
-// Command runner is the door of the house: it reads runner.toml, opens the
-// rooms from the ground up, closes them in reverse, and lets operators work on
-// an app, one file per command.
+// Command runner is the command line: it reads runner.toml, opens the packages from the
+// lowest layer up and closes them in reverse order. Each subcommand has a file.
 //
-// stdout holds the answer and nothing else; everything else goes to stderr as
-// "runner: …" lines. The exit status says what kind of failure it was, as the
-// help text lists. What a command does to a node is done by package admin, in
-// this process or, while a server runs, in that one.
+// The answer goes to stdout; everything else goes to stderr, as lines "runner: …". The
+// help lists the exit statuses. Package admin does what a command does to a node: in this
+// process, or in the server while one runs.
 //
-// A token is printed once, by the command that made it, and by nothing else.
+// A token is printed once, by the command that created it.
 package main

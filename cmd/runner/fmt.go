@@ -38,7 +38,7 @@ func fmtCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// formatStdin is fmt as a filter.
+// formatStdin formats stdin to stdout.
 func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
 	text, err := c.readStdin(ctx)
 	if err != nil {
@@ -59,8 +59,7 @@ func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
 	return c.Print(string(out))
 }
 
-// readStdin reads all of stdin. The end of ctx, an interrupt, does not wait for
-// what may never come.
+// readStdin reads all of stdin. It returns when ctx ends, even if stdin stays open.
 func (c *cli) readStdin(ctx context.Context) ([]byte, error) {
 	var text []byte
 	read := make(chan error, 1)
@@ -80,14 +79,14 @@ func (c *cli) readStdin(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// printDiff shows what formatting changes, in a form that patch takes.
+// printDiff prints what formatting changes, as a unified diff.
 func (c *cli) printDiff(name string, old, formatted []byte) error {
 	_, changes, _ := bytes.Cut(diff.Diff(name, old, name+" (formatted)", formatted), []byte("\n"))
 	return c.Print(string(changes)) // without its first line, "diff a b"
 }
 
-// formatFiles formats every file before it writes one, so that the mistakes of
-// all are told at once.
+// formatFiles formats all files before it writes one, so that the errors of all are
+// reported at once.
 func (c *cli) formatFiles(args []string, check, show bool) error {
 	if len(args) == 0 {
 		args = []string{c.app}
@@ -135,7 +134,7 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 	return nil
 }
 
-// deliver shows or writes one formatted file, and names it.
+// deliver shows or writes one formatted file, and prints its name.
 func (c *cli) deliver(file string, old, formatted []byte, check, show bool) error {
 	switch {
 	case c.JSON && (check || show):
@@ -153,7 +152,7 @@ func (c *cli) deliver(file string, old, formatted []byte, check, show bool) erro
 	return c.Print(file + "\n")
 }
 
-// schemaFiles are the files named by args; a folder stands for its schema files.
+// schemaFiles returns the files named by args; a directory stands for its schema files.
 func schemaFiles(args []string) ([]string, error) {
 	var files []string
 	for _, arg := range args {

@@ -78,7 +78,7 @@ func generateOpenAPICommand(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, server := range opt.Servers {
 				if !isServer(server) {
-					return console.Invalid("--server: %q is no URL of a server: write one as https://api.example.com, or a path on the document's own server", server)
+					return console.Invalid("--server: %q is not the URL of a server: write one as https://api.example.com, or a path on the document's own server", server)
 				}
 			}
 			return c.generateText(cmd, args, out, func(s *schema.Schema) []byte { return generate.OpenAPI(s, opt) })
@@ -90,8 +90,8 @@ func generateOpenAPICommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// isServer reports a URL below which paths can stand: of http or https, or a path, and
-// nothing behind that.
+// isServer reports whether a URL can be a server's: http or https with a host, or a path,
+// without a query or a fragment.
 func isServer(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || strings.ContainsAny(text, "?#") || u.User != nil {
@@ -124,8 +124,8 @@ func generateClientCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// generateText writes what is made of the app's schema to a file, if one is named, or
-// to stdout: with --json, a text that is no JSON as a string.
+// generateText writes a text generated from the app's schema to a file, or to stdout if
+// none is named. With --json, text that is not JSON is written as a string.
 func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text func(*schema.Schema) []byte) error {
 	c.writesApp()
 	_, s, err := c.appSchema(cmd, args)

@@ -26,12 +26,12 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == app.CompilerCommand {
 		os.Exit(compile.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	// A pipe that breaks is an error of the write that meets it, not the death
-	// of a server whose log reader went away.
+	// A broken pipe is an error of a write; it must not end a server whose log reader has
+	// ended.
 	signal.Ignore(syscall.SIGPIPE)
-	umask := syscall.Umask(0o077) // the files of the store and what lies beside it are for their owner
+	umask := syscall.Umask(0o077) // files of the store, and those beside it, are for their owner only
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // the second interrupt is the system's own
+	context.AfterFunc(ctx, stop) // the second interrupt has its default effect
 	secrets := &telemetry.Values{}
 	queue := telemetry.NewQueue(os.Stderr)
 	stderr := telemetry.NewRedactor(queue, secrets) // an error may quote an argument, and that may be a token
@@ -42,28 +42,27 @@ func main() {
 	c.Color = c.Terminal && os.Getenv("NO_COLOR") == ""
 	c.ColorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
-	_ = stderr.Flush() // nobody is left to be told
+	_ = stderr.Flush() // there is no other place to report the error
 	queue.Flush(max(time.Until(c.stopBy), flushTime))
 	os.Exit(status)
 }
 
-// flushTime is how long the process waits for the reader of stderr at its end when
+// flushTime is how long the process waits for the reader of stderr before it ends, when
 // shutdown_timeout leaves no time for it.
 const flushTime = 100 * time.Millisecond
 
-// cli is one run of the program: where it reads and writes, and what the
-// global flags say.
+// cli is one run of the program: its input and output, and the global flags.
 type cli struct {
 	console.Console
 	stdin io.Reader
-	// queue is the log queue that stderr writes to; nil: there is none.
+	// queue is the log queue that stderr writes to, or nil.
 	queue   *telemetry.Queue
 	environ []string
-	// stopBy is when shutdown_timeout ends; zero: no signal has come.
+	// stopBy is when shutdown_timeout ends; zero until a signal has arrived.
 	stopBy time.Time
-	// secrets are the values that stderr hides; nil: none.
+	// secrets are the values that stderr hides, or nil.
 	secrets *telemetry.Values
-	// umask is the one that the program was started with.
+	// umask is the umask with which the program was started.
 	umask int
 
 	app, data, configFile string
@@ -77,7 +76,7 @@ func (c *cli) exitNow() {
 	os.Exit(console.StatusFailed)
 }
 
-// run executes one command line and gives its exit status.
+// run executes one command line and returns its exit status.
 func (c *cli) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
@@ -91,8 +90,8 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	return c.report(err)
 }
 
-// writesApp gives files the rights that the user's umask leaves: those of an app are no
-// secrets. What is one is made with a mode of its own.
+// writesApp restores the user's umask: files of an app are not secrets. Files that are
+// secrets are created with their own mode.
 func (c *cli) writesApp() { syscall.Umask(c.umask) }
 
 const rootHelp = `runner turns a schema file and a few WebAssembly modules into an HTTP service.
@@ -148,8 +147,8 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// noEmptyFlags refuses flags that were given the empty string, as a script does
-// whose variable is not set: what the flag is for would silently not be done.
+// noEmptyFlags refuses flags that are the empty string, as when a script's variable is not
+// set: what the flag is for would silently not be done.
 func noEmptyFlags(cmd *cobra.Command) error {
 	var all []error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -178,9 +177,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// onlySubcommands makes a command without work of its own refuse to run without one of
-// its commands, with its help on stderr, and a word that names none of them. The program
-// alone just shows its help.
+// onlySubcommands makes a command that only has subcommands fail without one, with its help
+// on stderr, and fail for an unknown one. The program alone shows its help.
 func (c *cli) onlySubcommands(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -195,7 +193,7 @@ func (c *cli) onlySubcommands(cmd *cobra.Command) {
 				return err
 			}
 		}
-		f := console.Misused("%s: it takes one of its commands", cmd.CommandPath())
+		f := console.Misused("%s: a subcommand is missing", cmd.CommandPath())
 		f.Hint = cmd.CommandPath() + " --help lists the commands"
 		return f
 	}
@@ -213,7 +211,7 @@ func unknownCommand(parent *cobra.Command, word string) error {
 	return f
 }
 
-// flagError turns what the flag library says into our words.
+// flagError rewords an error of the flag library.
 func flagError(cmd *cobra.Command, err error) error {
 	f := console.Misused("%s: %s", cmd.CommandPath(), strings.TrimSuffix(err.Error(), "."))
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -227,9 +225,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return f
 }
 
-// appFolder takes the folder that serve, check and their like are given as an
-// argument for the one of --app.
-func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
+// appDir sets --app to the directory that is the argument of serve, check and similar
+// commands.
+func (c *cli) appDir(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -243,9 +241,9 @@ func (c *cli) appFolder(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// appSchema gives the app in the folder that a command is given, and its schema.
+// appSchema returns the app in the directory of a command, and its schema.
 func (c *cli) appSchema(cmd *cobra.Command, args []string) (*app.App, *schema.Schema, error) {
-	if err := c.appFolder(cmd, args); err != nil {
+	if err := c.appDir(cmd, args); err != nil {
 		return nil, nil, err
 	}
 	a, err := c.readApp(cmd)
@@ -256,7 +254,7 @@ func (c *cli) appSchema(cmd *cobra.Command, args []string) (*app.App, *schema.Sc
 	return a, s, err
 }
 
-// atMost is cobra.MaximumNArgs in our words.
+// atMost is cobra.MaximumNArgs with our error text.
 func atMost(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= n {
@@ -268,10 +266,10 @@ func atMost(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// exactlyOne is cobra.ExactArgs(1) in our words.
+// exactlyOne is cobra.ExactArgs(1) with our error text.
 func exactlyOne(what string) cobra.PositionalArgs { return exactly(1, what) }
 
-// exactly is cobra.ExactArgs in our words.
+// exactly is cobra.ExactArgs with our error text.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {

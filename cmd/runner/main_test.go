@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"runner": main})
 }
 
-// TestScripts runs the real program as its users do.
+// TestScripts runs the real program, as users do.
 func TestScripts(t *testing.T) {
 	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
 		t.Skip("wat2wasm is missing: apt-get install wabt")
@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// status runs a program that has to end with the given status:
+// status runs a program and checks its exit status:
 //
 //	status 3 runner check
 func status(ts *testscript.TestScript, _ bool, args []string) {
@@ -82,7 +82,7 @@ func status(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// pick sets a variable to what a group of a pattern matches in stdout:
+// pick sets a variable to the group of a pattern that matches in stdout:
 //
 //	pick ID '^id +(key_\w+)$'
 func pick(ts *testscript.TestScript, _ bool, args []string) {
@@ -105,13 +105,12 @@ var masks = []struct {
 	{regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z`), "TIME"},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?Z`), "TIME"},
 	{regexp.MustCompile(`uid:\d+`), "UID"},
-	{regexp.MustCompile(`ACTOR {2,}`), "ACTOR  "}, // which is as wide as a UID
+	{regexp.MustCompile(`ACTOR {2,}`), "ACTOR  "}, // the column is as wide as the uid
 	{regexp.MustCompile(`pid \d+`), "PID"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 }
 
-// mask writes a file, or stdout or stderr, with everything that differs from
-// one run to the next replaced:
+// mask writes a file, or stdout or stderr, and replaces what differs between runs:
 //
 //	mask stdout got
 func mask(ts *testscript.TestScript, _ bool, args []string) {
@@ -126,14 +125,14 @@ func mask(ts *testscript.TestScript, _ bool, args []string) {
 type server struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
-	// log gets the lines of stderr and is closed behind the last.
+	// log has the lines of stderr; it is closed after the last one.
 	log chan string
 }
 
 type serverKey struct{}
 
-// up starts `runner serve` with the arguments, on a free port, and waits for
-// its line; $URL is then where it listens.
+// up starts `runner serve` with the arguments, on a free port, and waits until it prints
+// its address, which becomes $URL.
 func up(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
 	s.cmd = exec.Command("runner", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -148,7 +147,7 @@ func up(ts *testscript.TestScript, _ bool, args []string) {
 	stdout, err := s.cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(s.cmd.Start())
-	ts.Defer(func() { _ = s.cmd.Process.Kill() }) // one that was told to stop has done so already
+	ts.Defer(func() { _ = s.cmd.Process.Kill() }) // it may have ended already
 	s.log = make(chan string, 10_000)
 	go func() {
 		defer close(s.log)
@@ -194,8 +193,7 @@ func logged(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ended waits for the server to end with the given status, having printed
-// nothing more.
+// ended waits until the server has ended with the given status, without further output.
 func ended(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
 	rest, err := io.ReadAll(s.stdout)
@@ -203,13 +201,13 @@ func ended(ts *testscript.TestScript, _ bool, args []string) {
 	for line := range s.log {
 		ts.Logf("%s", line)
 	}
-	_ = s.cmd.Wait() // the state tells
+	_ = s.cmd.Wait() // the state has the result
 	if got := strconv.Itoa(s.cmd.ProcessState.ExitCode()); got != args[0] || len(rest) > 0 {
 		ts.Fatalf("the server ended with status %s, having printed %q", got, rest)
 	}
 }
 
-// request asks the server and expects a status; the body goes to the file body:
+// request sends a request and checks the status; the body goes to the file body:
 //
 //	request 200 GET $URL/v1/orders 'Authorization: Bearer '$TOKEN
 func request(ts *testscript.TestScript, _ bool, args []string) {
@@ -260,7 +258,7 @@ func TestABrokenPipeIsHarmless(t *testing.T) {
 	}
 }
 
-func TestATokenThatNobodyReadIsToldAbout(t *testing.T) {
+func TestATokenThatCannotBeWrittenIsReported(t *testing.T) {
 	app := t.TempDir()
 	write(t, filepath.Join(app, "a.schema"), keysSchema)
 	read, closed, err := os.Pipe()
@@ -273,7 +271,7 @@ func TestATokenThatNobodyReadIsToldAbout(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = closed, &stderr
 	err = cmd.Run()
 	_ = closed.Close()
-	if cmd.ProcessState.ExitCode() != console.StatusFailed || !strings.Contains(stderr.String(), "runner: hint: nobody has it now: runner api-keys rotate key_") {
+	if cmd.ProcessState.ExitCode() != console.StatusFailed || !strings.Contains(stderr.String(), "runner: hint: the secret is lost: runner api-keys rotate key_") {
 		t.Errorf("%v, %s", err, &stderr)
 	}
 }
@@ -295,13 +293,13 @@ func TestACommandThatWaitsForTheStoreCanBeInterrupted(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the state tells
+	_ = cmd.Wait() // the state has the result
 	if got := cmd.ProcessState.ExitCode(); got != console.StatusInterrupted || stderr.String() != "runner: error: interrupted\n" {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
 
-func TestAnInterruptEndsAFilterThatWaitsForItsInput(t *testing.T) {
+func TestAnInterruptEndsFmtWhileItReadsStdin(t *testing.T) {
 	read, input, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -314,20 +312,20 @@ func TestAnInterruptEndsAFilterThatWaitsForItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = read.Close()
-	// More than a pipe holds: once it is written, somebody has begun to read.
+	// More than a pipe holds: when it is written, the program has begun to read.
 	if _, err := input.Write(make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the state tells
+	_ = cmd.Wait() // the state has the result
 	if got := cmd.ProcessState.ExitCode(); got != console.StatusInterrupted || stderr.String() != "runner: error: interrupted\n" {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
 
-func TestWhoMayNotReadAFileIsToldWhatToDo(t *testing.T) {
+func TestAPermissionErrorHasAHint(t *testing.T) {
 	denied := &fs.PathError{Op: "open", Path: "a.schema", Err: syscall.EACCES}
 	for _, err := range []error{
 		denied,
@@ -344,20 +342,20 @@ func TestWhoMayNotReadAFileIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-func TestACommandGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
+func TestACommandFailsWhenTheStoreStaysLocked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
 	t.Parallel()
 	app := holdStore(t)
 	cmd := exec.Command("runner", "api-keys", "list", "--app", app)
-	out, _ := cmd.CombinedOutput() // the state tells
+	out, _ := cmd.CombinedOutput() // the state has the result
 	if got := cmd.ProcessState.ExitCode(); got != console.StatusUnreachable || !bytes.Contains(out, []byte("locked by pid "+strconv.Itoa(os.Getpid()))) {
 		t.Errorf("status %d, %s", got, out)
 	}
 }
 
-func TestACommandWaitsForTheStoreThatAnotherOneHolds(t *testing.T) {
+func TestACommandWaitsForALockedStore(t *testing.T) {
 	app := t.TempDir()
 	write(t, filepath.Join(app, "a.schema"), keysSchema)
 	st, err := store.Open(store.Options{Dir: filepath.Join(app, "data")})
@@ -377,7 +375,7 @@ func TestACommandWaitsForTheStoreThatAnotherOneHolds(t *testing.T) {
 	}
 }
 
-func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
+func TestAServerWaitsForALockedStore(t *testing.T) {
 	app := t.TempDir()
 	write(t, filepath.Join(app, "a.schema"), keysSchema)
 	writeModule(t, app)
@@ -396,14 +394,14 @@ func TestAServerWaitsForACommandThatHasTheStore(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the state tells
-	// With the store it comes as far as the module, which is none.
+	_ = cmd.Wait() // the state has the result
+	// With the store open, it reaches the module, which is invalid.
 	if got := cmd.ProcessState.ExitCode(); got != console.StatusInvalid || !strings.Contains(stderr.String(), "build/a.wasm") {
 		t.Errorf("status %d, %s", got, &stderr)
 	}
 }
 
-func TestAServerGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
+func TestAServerFailsWhenTheStoreStaysLocked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -411,14 +409,14 @@ func TestAServerGivesUpOnAStoreThatSomebodyHolds(t *testing.T) {
 	app := holdStore(t)
 	writeModule(t, app)
 	cmd := exec.Command("runner", "serve", app, "--listen", "127.0.0.1:0")
-	out, _ := cmd.CombinedOutput() // the state tells
+	out, _ := cmd.CombinedOutput() // the state has the result
 	want := "locked by pid " + strconv.Itoa(os.Getpid()) + ": stop that process, or choose another directory with --data"
 	if got := cmd.ProcessState.ExitCode(); got != console.StatusFailed || !bytes.Contains(out, []byte(want)) {
 		t.Errorf("status %d, %s", got, out)
 	}
 }
 
-// holdStore gives an app whose store this process has until the test ends.
+// holdStore returns an app whose store this process keeps open until the test ends.
 func holdStore(t *testing.T) (app string) {
 	t.Helper()
 	app = t.TempDir()
@@ -431,8 +429,8 @@ func holdStore(t *testing.T) (app string) {
 	return app
 }
 
-// watch returns a function that waits until somebody opens a file in the data
-// folder of app from now on: a command that looks whether the store is free.
+// watch returns a function that waits until a process opens a file in the data directory of
+// app: a command that checks whether the store is free.
 func watch(t *testing.T, app string) (seen func()) {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
@@ -458,7 +456,7 @@ func watch(t *testing.T, app string) (seen func()) {
 	}
 }
 
-// writeModule gives the app a module that cannot be compiled.
+// writeModule writes a module that cannot be compiled to the app.
 func writeModule(t *testing.T, app string) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(app, "build"), 0o700); err != nil {

@@ -37,22 +37,22 @@ nothing is overwritten, and an existing README.md or .gitignore is kept.
 The SDK of a language with a toolchain is copied into the directory sdk. For TypeScript there
 are types for editors in the directory types.`
 
-// templates are the apps that new makes. A file gitignore is .gitignore there: with
-// a dot it would not be embedded; a file *.tmpl has a name that would mean something
-// to the Go toolchain here.
+// templates are the apps that new creates. A file named gitignore becomes .gitignore: it
+// would not be embedded under that name. A file *.tmpl has a name that the Go toolchain
+// would interpret here.
 //
 //go:embed template
 var templates embed.FS
 
-// language is one that new makes an app in.
+// language is a language in which new creates an app.
 type language struct {
 	name string
-	// parts are the folders of template that the app is made of.
+	// parts are the directories of template with the files of the app.
 	parts []string
-	// sdk are files that are laid into the app's folder sdk/<sdkName>; nil: none.
+	// sdk are files that are copied to the app's directory sdk/<sdkName>, or nil.
 	sdk     fs.FS
 	sdkName string
-	// first is what has to be typed before the first build, if anything.
+	// first is the command to type before the first build, if any.
 	first string
 }
 
@@ -81,7 +81,7 @@ func newCommand(c *cli) *cobra.Command {
 			if i < 0 {
 				return console.Misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
 			}
-			return c.makeApp(args[0], &languages[i])
+			return c.createApp(args[0], &languages[i])
 		},
 	}
 	cmd.Flags().StringVar(&lang, "lang", "ts", "language of the handlers: "+strings.Join(names, ", "))
@@ -89,8 +89,8 @@ func newCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// makeApp writes the app, and prints the files.
-func (c *cli) makeApp(dir string, l *language) error {
+// createApp writes the app and prints the files.
+func (c *cli) createApp(dir string, l *language) error {
 	if dir == "" {
 		return console.Invalid("runner new: the directory must not be empty")
 	}
@@ -102,21 +102,21 @@ func (c *cli) makeApp(dir string, l *language) error {
 	if err != nil {
 		return err
 	}
-	if err := inTheWay(dir, files); err != nil {
+	if err := checkEmpty(dir, files); err != nil {
 		return err
 	}
 	var written []string
 	for _, f := range files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if _, err := os.Lstat(path); err == nil { // one that may stay
-			c.Say("", "left "+path+" as it is"+staying[f.Name])
+		if _, err := os.Lstat(path); err == nil { // it is kept
+			c.Say("", "kept "+path+kept[f.Name])
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("make the app: %w", err)
+			return fmt.Errorf("create the app: %w", err)
 		}
 		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
-			return fmt.Errorf("make the app: %w", err)
+			return fmt.Errorf("create the app: %w", err)
 		}
 		written = append(written, path)
 	}
@@ -129,26 +129,26 @@ func (c *cli) makeApp(dir string, l *language) error {
 	if filepath.Clean(dir) != "." {
 		first = "cd " + shellWord(dir) + ", then: " + first
 	}
-	c.Say("hint: ", first+"; README.md tells more")
+	c.Say("hint: ", first+"; see README.md")
 	return err
 }
 
-// staying are files that stay as they are in a folder that has them, with what the
-// user has to know then.
-var staying = map[string]string{"README.md": "", ".gitignore": ": data/ and build/ belong in it"}
+// kept are files that are kept if the directory has them, with what the user must know
+// then.
+var kept = map[string]string{"README.md": "", ".gitignore": ": data/ and build/ belong in it"}
 
-// inTheWay refuses a folder in which a new app would mix with what is there.
-func inTheWay(dir string, files []app.File) error {
+// checkEmpty refuses a directory whose files a new app would mix with.
+func checkEmpty(dir string, files []app.File) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("make the app: %w", err)
+		return fmt.Errorf("create the app: %w", err)
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		_, stays := staying[name]
+		_, stays := kept[name]
 		if !stays && (filepath.Ext(name) == ".schema" || slices.ContainsFunc(files, func(f app.File) bool {
 			top, _, _ := strings.Cut(f.Name, "/")
 			return top == name
@@ -159,7 +159,7 @@ func inTheWay(dir string, files []app.File) error {
 	return nil
 }
 
-// appFiles are the files of an app of that name.
+// appFiles returns the files of an app with that name.
 func (l *language) appFiles(name string) (files []app.File, err error) {
 	for _, part := range l.parts {
 		if files, err = appendFiles(files, templates, "template/"+part, ""); err != nil {
@@ -188,9 +188,8 @@ func (l *language) appFiles(name string) (files []app.File, err error) {
 	return append(files, types...), err
 }
 
-// appendFiles adds the files below a folder under their names in it. Tests are left
-// out with what they need, but for those of templates: an app is not asked to test
-// its SDK.
+// appendFiles adds the files below a directory. It leaves out the tests of SDKs, and what
+// only these need; tests of templates are kept.
 func appendFiles(files []app.File, from fs.FS, root, prefix string) ([]app.File, error) {
 	err := fs.WalkDir(from, root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -208,7 +207,7 @@ func appendFiles(files []app.File, from fs.FS, root, prefix string) ([]app.File,
 	return files, err
 }
 
-// typesOf are the files of the folder types of a new app.
+// typesOf returns the files of the directory types of a new app.
 func typesOf(files []app.File) ([]app.File, error) {
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name, ".schema") {
@@ -223,7 +222,7 @@ func typesOf(files []app.File) ([]app.File, error) {
 	return nil, nil
 }
 
-// appName makes a name as the schema can have it of a folder's.
+// appName returns the directory's name as a valid name of an app.
 func appName(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {

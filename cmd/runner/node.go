@@ -21,22 +21,22 @@ import (
 	"runner.example/store"
 )
 
-// errand is what a command does on the app's node.
-type errand struct {
-	// needsSchema: the work makes tokens. What must be possible with a broken
-	// schema, such as to revoke, does not need one.
+// nodeTask is what a command does on the app's node.
+type nodeTask struct {
+	// needsSchema: the task creates tokens. What must work with an invalid schema, such as
+	// a revocation, does not need one.
 	needsSchema bool
-	// runs: the work runs functions.
+	// runs: the task runs functions.
 	runs bool
-	// check tells what the schema says against the work; nil: the work needs a
-	// store that is there already.
+	// check checks the task against the schema before a data directory is created for it.
+	// nil: the task needs an existing store.
 	check func(*schema.Schema) error
 	do    func(context.Context, *admin.Client) error
 }
 
-// withNode does the work with a client of the app's node: of the running
-// server, or of the store opened here when there is none.
-func (c *cli) withNode(cmd *cobra.Command, work errand) error {
+// withNode runs the task with a client of the app's node: of the running server, or of the
+// store opened in this process when no server runs.
+func (c *cli) withNode(cmd *cobra.Command, task nodeTask) error {
 	a, err := c.openApp(cmd)
 	if err != nil {
 		return err
@@ -44,14 +44,14 @@ func (c *cli) withNode(cmd *cobra.Command, work errand) error {
 	if err := a.CheckData(); err != nil {
 		return err
 	}
-	return flagged(cmd, c.onNode(cmd.Context(), a, work))
+	return flagged(cmd, c.onNode(cmd.Context(), a, task))
 }
 
-func (c *cli) onNode(ctx context.Context, a *app.App, work errand) error {
+func (c *cli) onNode(ctx context.Context, a *app.App, task nodeTask) error {
 	for end := time.Now().Add(node.LockWait); ; {
 		client, err := admin.Dial(ctx, a.Data)
 		if err == nil {
-			err = work.do(ctx, client)
+			err = task.do(ctx, client)
 			if !errors.Is(err, admin.ErrNoServer) {
 				return err
 			}
@@ -59,7 +59,7 @@ func (c *cli) onNode(ctx context.Context, a *app.App, work errand) error {
 		if !errors.Is(err, admin.ErrNoServer) {
 			return unreachable(a, err)
 		}
-		err = c.inProcess(ctx, a, work)
+		err = c.inProcess(ctx, a, task)
 		if !errors.Is(err, store.ErrLocked) {
 			return err
 		}
@@ -72,14 +72,14 @@ func (c *cli) onNode(ctx context.Context, a *app.App, work errand) error {
 	}
 }
 
-// flagOf names the flag that gives a field of a request.
+// flagOf is the flag that sets a field of a request.
 var flagOf = map[string]string{
 	"expiresIn": "expires", "gracePeriod": "grace-period", "metadata": "metadata", "name": "name",
 	"scope": "scope", "tenant": "tenant", "limit": "limit", "userId": "user", "roles": "role", "ttl": "ttl",
 }
 
-// flagged lets an error about a field of the request, which begins with the
-// field's name, speak of the command's flag.
+// flagged rewords an error that begins with the name of a request's field: it names the
+// flag.
 func flagged(cmd *cobra.Command, err error) error {
 	all := console.Parts(err)
 	for i, one := range all {
@@ -103,21 +103,21 @@ func unreachable(a *app.App, err error) error {
 	}
 }
 
-// inProcess does the work on the store itself. The error matches
-// store.ErrLocked when another process has it.
-func (c *cli) inProcess(ctx context.Context, a *app.App, work errand) (err error) {
-	s, err := schemaFor(a, work.needsSchema)
+// inProcess runs the task on the store itself. The error matches store.ErrLocked when
+// another process has it open.
+func (c *cli) inProcess(ctx context.Context, a *app.App, task nodeTask) (err error) {
+	s, err := schemaFor(a, task.needsSchema)
 	if err != nil {
 		return err
 	}
 	if !a.HasData() {
-		if work.check == nil {
+		if task.check == nil {
 			return &console.Failure{
 				Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data),
-				Hint: "serve the app or create a key to make it, or name another one with --data",
+				Hint: "serve the app or create a key to create it, or name another one with --data",
 			}
 		}
-		if err := work.check(s); err != nil {
+		if err := task.check(s); err != nil {
 			return err
 		}
 		c.Say("", fmt.Sprintf("creating data directory %q", a.Data))
@@ -139,17 +139,17 @@ func (c *cli) inProcess(ctx context.Context, a *app.App, work errand) (err error
 		Store: st, Keys: keys, Schema: func() *schema.Schema { return s },
 		Model: sync.OnceValues(func() (*entity.Model, error) { return entities(ctx, a, st, keys) }),
 	}
-	if work.runs {
+	if task.runs {
 		if local.Runtime, err = c.functions(ctx, a, local); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, local.Runtime.Close()) }()
 	}
-	return work.do(ctx, local.Client())
+	return task.do(ctx, local.Client())
 }
 
-// entities tells how the rows in the store lie. A command changes no schema: the
-// one in the folder has to be the one that the rows obey.
+// entities returns the model of the rows in the store. A command changes no schema: the
+// schema in the app directory must be the active one.
 func entities(ctx context.Context, a *app.App, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
 	s, _, err := a.Compile()
 	if err != nil {
@@ -162,8 +162,8 @@ func entities(ctx context.Context, a *app.App, st *store.Store, keys *keystore.K
 	return m, err
 }
 
-// schemaFor compiles the schema. Without need a schema with mistakes is none;
-// but a folder that has neither a schema nor data is the wrong folder.
+// schemaFor compiles the schema. Unless it is needed, the schema is nil if it has errors.
+// But a directory that has neither a schema nor data is the wrong directory.
 func schemaFor(a *app.App, need bool) (*schema.Schema, error) {
 	s, _, err := a.Compile()
 	if err == nil || need || !a.HasData() {

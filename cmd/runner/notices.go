@@ -17,8 +17,8 @@ import (
 //go:embed notices.txt.gz
 var packedNotices []byte
 
-// notices gives the licences of the runner, of what is linked into it, and of the
-// engine that modules of TypeScript have inside.
+// notices returns the licences of the runner, of the packages linked into it, and of the
+// engine that TypeScript modules contain.
 func notices() (string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packedNotices))
 	if err != nil {

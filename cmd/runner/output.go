@@ -11,14 +11,14 @@ import (
 	"runner.example/store"
 )
 
-// report writes err for people and gives the exit status that belongs to it.
+// report prints err and returns its exit status.
 func (c *cli) report(err error) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) && !isFailure(err) {
-		return 0 // who reads only the first lines has what they wanted
+		return 0 // the reader has closed the pipe, as head does
 	}
 	status, hint := console.StatusFailed, ""
 	for _, one := range console.Parts(err) {
-		s, h := c.tell(one)
+		s, h := c.printError(one)
 		if status == console.StatusFailed {
 			status = s
 		}
@@ -30,8 +30,8 @@ func (c *cli) report(err error) int {
 	return status
 }
 
-// tell writes one error and gives its exit status and what to do about it.
-func (c *cli) tell(err error) (status int, hint string) {
+// printError prints one error, and returns its exit status and a hint.
+func (c *cli) printError(err error) (status int, hint string) {
 	if m, ok := errors.AsType[*console.Problems](err); ok {
 		c.PrintDiagnostics(c.Stderr, m.Sources, m.List)
 		c.Say("error: ", m.What)
@@ -73,7 +73,7 @@ func statusOf(code fault.Code) int {
 	return console.StatusFailed
 }
 
-// hintOf is what to type next where the code alone tells.
+// hintOf returns the next command to type, for codes that determine it.
 func hintOf(code fault.Code) string {
 	if code == fault.NotFound {
 		return "runner api-keys list --all shows every key"

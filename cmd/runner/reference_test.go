@@ -11,7 +11,7 @@ import (
 )
 
 // docs/cli.md is the help of all commands.
-func TestTheReferenceIsTheHelpOfAllCommands(t *testing.T) {
+func TestTheCommandReferenceIsGeneratedFromTheHelp(t *testing.T) {
 	const path = "../../docs/cli.md"
 	want := cliReference((&cli{}).root())
 	if *update {

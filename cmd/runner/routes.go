@@ -15,7 +15,7 @@ import (
 const routesHelp = `List the routes of the app, and the functions that have a URL, with their effective settings:
 their own, those of their groups, or those of the configuration.`
 
-// routeRow is one route, or function that is exposed, of `runner routes --json`.
+// routeRow is one route, or one exposed function, of `runner routes --json`.
 type routeRow struct {
 	Method         string   `json:"method"`
 	Path           string   `json:"path"`
@@ -24,7 +24,7 @@ type routeRow struct {
 	RateLimit      []string `json:"rateLimit"`
 	BodyBytes      int64    `json:"bodyBytes"`
 	TimeoutSeconds float64  `json:"timeoutSeconds"`
-	// Declared is the place of its line: "orders.schema:83:3".
+	// Declared is the place of its declaration: "orders.schema:83:3".
 	Declared string `json:"declared"`
 }
 
@@ -69,7 +69,7 @@ func (c *cli) printRoutes(a *app.App, s *schema.Schema) error {
 	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows, "the schema declares no route")
 }
 
-// served are the routes of a schema and, behind them, those of its functions.
+// served returns the routes of a schema, and after them those of its exposed functions.
 func served(s *schema.Schema) []schema.Route {
 	routes := slices.Clone(s.Routes)
 	for i := range s.Functions {

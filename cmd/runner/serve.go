@@ -33,7 +33,7 @@ func serveCommand(c *cli) *cobra.Command {
 		Long:  serveHelp,
 		Args:  atMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appFolder(cmd, args); err != nil {
+			if err := c.appDir(cmd, args); err != nil {
 				return err
 			}
 			a, err := c.readApp(cmd)
@@ -53,7 +53,7 @@ func serveCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// serve serves what the app's folder holds, until a signal.
+// serve serves the app until a signal arrives.
 func (c *cli) serve(ctx context.Context, a *app.App) error {
 	latest, err := a.Read()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *cli) serve(ctx context.Context, a *app.App) error {
 		}
 		defer func() { c.stopBy = n.StopBy }()
 		return n.Serve(ctx, a, node.Hooks{Begin: func() (end func()) {
-			end = node.ReloadOnSignal(ctx, a, n.Runtime, logger) // before the line is printed: its reader may signal at once
+			end = node.ReloadOnSignal(ctx, a, n.Runtime, logger) // before the address is printed: its reader may send a signal at once
 			if err := c.SayListening(n.Local.URL); err != nil {
 				logger.Warn("cannot print the address", "cause", err)
 			}
@@ -95,7 +95,7 @@ func (c *cli) boundLogQueue(a *app.App) {
 	})
 }
 
-// logger is the server's. It redacts.
+// logger returns the server's logger. It redacts secrets.
 func (c *cli) logger(a *app.App) *slog.Logger {
 	return telemetry.NewLogger(c.Stderr, a.Config.Telemetry)
 }
@@ -108,8 +108,7 @@ func (c *cli) runtimeOptions(a *app.App) runtime.Options {
 	return opt
 }
 
-// resolve gives the values of the secrets that a schema declares. From then on the log
-// hides them.
+// resolve returns the values of the schema's secrets. From then on the log hides them.
 func (c *cli) resolve(names []string, conf *config.Config) (secret.Values, error) {
 	values, err := secret.Resolve(names, c.lookupEnv, conf.Secrets)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *cli) resolve(names []string, conf *config.Config) (secret.Values, error
 	return values, nil
 }
 
-// lookupEnv is os.LookupEnv over the environment the program was started with.
+// lookupEnv is os.LookupEnv in the environment with which the program was started.
 func (c *cli) lookupEnv(name string) (string, bool) {
 	for _, entry := range c.environ {
 		if key, value, _ := strings.Cut(entry, "="); key == name {
@@ -134,5 +133,5 @@ func (c *cli) lookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// oneLine gives the text of an error that may be several.
+// oneLine returns the text of an error, which may have several lines.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -26,10 +26,10 @@ func sessionsCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// newSession hands over a session that was just created.
-func (c *cli) newSession(s keystore.Session) fresh {
+// newSession returns the secret of a session that was just created.
+func (c *cli) newSession(s keystore.Session) issuedSecret {
 	cookie := s.Cookie.Reveal()
-	return fresh{
+	return issuedSecret{
 		id: s.ID, secret: cookie, noun: "cookie", remedy: "runner sessions revoke " + s.ID + ", and create another",
 		print: func(shown bool) error {
 			if !shown {

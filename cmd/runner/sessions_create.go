@@ -36,7 +36,7 @@ func sessionsCreateCommand(c *cli) *cobra.Command {
 				}
 				request.TTL = new(admin.SecondsOf(d))
 			}
-			return c.makeSecret(cmd, out, request.Check, func(ctx context.Context, node *admin.Client) (fresh, error) {
+			return c.issueSecret(cmd, out, request.Check, func(ctx context.Context, node *admin.Client) (issuedSecret, error) {
 				s, err := node.CreateSession(ctx, request)
 				return c.newSession(s), err
 			})

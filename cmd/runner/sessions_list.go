@@ -17,7 +17,7 @@ func sessionsListCommand(c *cli) *cobra.Command {
 		Short: "list the sessions, without their cookies",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, errand{do: func(ctx context.Context, node *admin.Client) error {
+			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
 				sessions, err := allSessions(ctx, node, request)
 				if err != nil {
 					return err
@@ -32,7 +32,7 @@ func sessionsListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// allSessions follows the pages to the last.
+// allSessions reads all pages.
 func allSessions(ctx context.Context, node *admin.Client, request admin.ListSessions) ([]keystore.Session, error) {
 	sessions := []keystore.Session{}
 	for {

@@ -70,7 +70,7 @@ func storeSalvageCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // beside the file there are rows until it ends
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // rows lie beside the file until it is finished
 			defer stop()
 			var bar *console.Bar
 			var before int64
@@ -95,7 +95,7 @@ func storeSalvageCommand(c *cli) *cobra.Command {
 	}
 }
 
-// maxLosses is how many losses are told; the report has all.
+// maxLosses is the number of losses that are printed; the report has all.
 const maxLosses = 20
 
 func (c *cli) tellSalvaged(r *salvage.Report, path string) error {

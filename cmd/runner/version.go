@@ -41,7 +41,7 @@ func versionCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// versionFlag lets `runner --version` be `runner version`.
+// versionFlag makes `runner --version` the same as `runner version`.
 func (c *cli) versionFlag(root *cobra.Command) {
 	var asked bool
 	root.Flags().BoolVar(&asked, "version", false, "print version")
@@ -62,7 +62,7 @@ func (c *cli) printVersion() error {
 	return c.Print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
 }
 
-// buildVersion reads what the compiler wrote into the binary.
+// buildVersion reads the build information in the binary.
 func buildVersion() version {
 	v := version{Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -232,7 +232,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 			{[]string{"refuses"}, 1, `runner: error: refuses answered 409 error: October is closed already\n$`},
 			{[]string{"mints"}, 1, `runner: error: mints answered 403 `},
 			{[]string{"loop"}, 1, `runner: error: loop answered 504 handler_timeout: `},
-			{[]string{"wrong", `{"month":"2000-01"}`}, 1, `runner: error: wrong answered 500 handler_failed: the handler failed\nrunner: hint: the log tells more under the requestId \w{26}\n$`},
+			{[]string{"wrong", `{"month":"2000-01"}`}, 1, `runner: error: wrong answered 500 handler_failed: the handler failed\nrunner: hint: the log has more about requestId \w{26}\n$`},
 		} {
 			r := a.Run(append([]string{"call"}, row.args...)...)
 			if r.Status != row.status || r.Stdout != "" || !regexp.MustCompile(row.stderr).MatchString(r.Stderr) {
@@ -241,7 +241,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 		}
 		for name, cause := range map[string]string{"traps": `the ledger is torn.*"requestId":"%s"`, "trap": `"requestId":"%s".*unreachable`} {
 			r := a.Run("call", name)
-			said := regexp.MustCompile(`runner: error: ` + name + ` answered 500 handler_failed.*\nrunner: hint: the log tells more under the requestId (\w{26})\n$`).FindStringSubmatch(r.Stderr)
+			said := regexp.MustCompile(`runner: error: ` + name + ` answered 500 handler_failed.*\nrunner: hint: the log has more about requestId (\w{26})\n$`).FindStringSubmatch(r.Stderr)
 			if r.Status != 1 || said == nil {
 				t.Fatalf("%s: exit status %d, %s", name, r.Status, r.Stderr)
 			}

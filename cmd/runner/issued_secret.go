@@ -12,48 +12,47 @@ import (
 	"runner.example/schema"
 )
 
-// fresh is something that was just made and has a secret, to be shown once.
-type fresh struct {
+// issuedSecret is a secret that was just created, with its key or session. It is shown
+// once.
+type issuedSecret struct {
 	id     string
 	secret string
-	// noun is what the secret is called.
+	// noun is the kind of secret, such as "token".
 	noun string
-	// remedy is what to type when the secret was lost on the way.
+	// remedy is the command to run when the secret is lost.
 	remedy string
-	// print writes what was made and, when it is to be shown, the secret alone on
-	// the last line.
+	// print writes the key or session and, if shown, the secret alone on the last line.
 	print func(shown bool) error
 }
 
-// makeSecret does what makes a secret and hands it over. Before a store is made
-// for it, check judges the work by the schema; nil: a new store cannot do it. It
-// opens the file of --out first: what cannot be handed over had better not be
-// made.
-func (c *cli) makeSecret(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (fresh, error)) error {
+// issueSecret creates a secret and writes it. It opens the file of --out first: a secret
+// that cannot be written must not be created. If the data directory must be created first,
+// check checks the request against the schema; nil: a new store cannot do it.
+func (c *cli) issueSecret(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (issuedSecret, error)) error {
 	file, err := newSecretFile(out)
 	if err != nil {
 		return err
 	}
 	made := false
 	defer func() { file.close(made) }()
-	return c.withNode(cmd, errand{needsSchema: true, check: check, do: func(ctx context.Context, node *admin.Client) error {
+	return c.withNode(cmd, nodeTask{needsSchema: true, check: check, do: func(ctx context.Context, node *admin.Client) error {
 		f, err := do(ctx, node)
 		if err != nil {
 			return err
 		}
 		made = true
-		return c.handOver(f, file)
+		return c.writeSecret(f, file)
 	}})
 }
 
-// handOver writes what was made, with its secret or, when there is a file, with
-// the secret in there.
-func (c *cli) handOver(f fresh, file *secretFile) error {
+// writeSecret writes what was created, with its secret; the secret goes to the file if
+// there is one.
+func (c *cli) writeSecret(f issuedSecret, file *secretFile) error {
 	lost := func(err error) error {
 		return &console.Failure{
 			Status: console.StatusFailed,
-			Err:    fmt.Errorf("hand over the %s of %s: %w", f.noun, f.id, err),
-			Hint:   "nobody has it now: " + f.remedy,
+			Err:    fmt.Errorf("write the %s of %s: %w", f.noun, f.id, err),
+			Hint:   "the secret is lost: " + f.remedy,
 		}
 	}
 	if file != nil {
@@ -71,21 +70,21 @@ func (c *cli) handOver(f fresh, file *secretFile) error {
 	return nil
 }
 
-// secretFile is a new file that only its owner may read, waiting for a secret.
+// secretFile is a new file for a secret, with mode 0600.
 type secretFile struct {
 	path string
 	file *os.File
 }
 
-// newSecretFile makes the file of --out; without one there is none.
+// newSecretFile creates the file of --out; nil without --out.
 func newSecretFile(path string) (*secretFile, error) {
 	if path == "" {
 		return nil, nil
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if os.IsExist(err) {
-		f := console.Invalid("--out %s: the file is there already", path)
-		f.Hint = "name a new file: no secret is written over another"
+		f := console.Invalid("--out %s: the file exists", path)
+		f.Hint = "name a new file: a secret never replaces a file"
 		return nil, f
 	}
 	if err != nil {
@@ -102,8 +101,7 @@ func (t *secretFile) write(secret string) error {
 	return err
 }
 
-// close ends the file's use; one that was not to be is removed. A nil file
-// needs no closing.
+// close closes the file, and removes it unless keep is set. The file may be nil.
 func (t *secretFile) close(keep bool) {
 	if t == nil {
 		return
