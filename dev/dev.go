@@ -77,7 +77,7 @@ func Run(ctx context.Context, opt Options) error {
 		waiting: map[string]bool{}, built: map[string]string{},
 	}
 	defer d.files.close()
-	if err := isFolder(d.opt.Dir); err != nil {
+	if err := checkDirectory(d.opt.Dir); err != nil {
 		return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", d.opt.Dir, err), Hint: "name the app directory: runner dev <dir>"}
 	}
 	for served := false; ; {
@@ -112,7 +112,7 @@ func (d *dev) start(ctx context.Context) error {
 		return n.Serve(ctx, d.app, node.Hooks{Stop: over, Begin: func() (end func()) {
 			ctx, cancel := context.WithCancel(ctx)
 			var running sync.WaitGroup
-			running.Go(func() { d.tellSlow(ctx) })
+			running.Go(func() { d.logSlow(ctx) })
 			running.Go(func() {
 				if again = d.attend(ctx, n); again {
 					close(over)
@@ -144,7 +144,7 @@ func (d *dev) settle(ctx context.Context) error {
 		if !a.Problems.HasErrors() {
 			d.app = a
 			if len(a.Problems) > 0 {
-				d.log.doubts(nil, a.Problems)
+				d.log.warnings(nil, a.Problems)
 			}
 			return nil
 		}
@@ -172,8 +172,8 @@ func (d *dev) options() runtime.Options {
 	return opt
 }
 
-// tellSlow logs requests that take long.
-func (d *dev) tellSlow(ctx context.Context) {
+// logSlow logs requests that take long.
+func (d *dev) logSlow(ctx context.Context) {
 	for node.Sleep(ctx, slow/4) == nil {
 		d.log.overdue()
 	}
@@ -238,7 +238,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err := now.Activate(ctx, n.Runtime); err != nil {
 		return err
 	}
-	d.tellServing(n, now, changed, time.Since(began))
+	d.logServing(n, now, changed, time.Since(began))
 	return nil
 }
 
@@ -324,8 +324,8 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	if len(d.waiting) == 0 {
 		return nil
 	}
-	if folders := d.slowOnes(); len(folders) > 0 {
-		d.log.event(devEvent{Event: "building", Changed: folders}, "building "+strings.Join(folders, ", "))
+	if slow := d.slowSources(); len(slow) > 0 {
+		d.log.event(devEvent{Event: "building", Changed: slow}, "building "+strings.Join(slow, ", "))
 	}
 	_, doubts, err := build.Build(ctx, build.Options{
 		Dir: d.app.Dir, Name: name, Handlers: handlers, CacheDir: build.EngineCache(),
@@ -343,21 +343,21 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		return err
 	}
 	if doubts != nil {
-		d.log.doubts(doubts.Sources, doubts.List)
+		d.log.warnings(doubts.Sources, doubts.List)
 	}
 	d.name, d.handlers = name, handlers
 	return nil
 }
 
-// slowOnes returns the sources that other toolchains build, which may take long.
-func (d *dev) slowOnes() (folders []string) {
+// slowSources returns the sources that other toolchains build, which may take long.
+func (d *dev) slowSources() (slow []string) {
 	for source := range d.waiting {
 		if source != "handlers" {
-			folders = append(folders, source)
+			slow = append(slow, source)
 		}
 	}
-	slices.Sort(folders)
-	return folders
+	slices.Sort(slow)
+	return slow
 }
 
 // noteBuilt records and logs a module that was built.
@@ -395,8 +395,8 @@ func (d *dev) announce(n *node.Node) {
 	_ = d.opt.Console.SayListening(n.Local.URL) // a closed terminal is ignored
 }
 
-// tellServing logs the new release, and prints its routes if they have changed.
-func (d *dev) tellServing(n *node.Node, now *app.Content, changed []string, took time.Duration) {
+// logServing logs the new release, and prints its routes if they have changed.
+func (d *dev) logServing(n *node.Node, now *app.Content, changed []string, took time.Duration) {
 	d.announce(n)
 	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
 	if len(changed) > 0 {

@@ -153,14 +153,14 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		a.refused = a.refused || r.Message == "request refused"
 		return nil
 	case text("source") == "guest":
-		return l.tell(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+console.Harmless(r.Message))
+		return l.write(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+console.Harmless(r.Message))
 	case r.Level >= slog.LevelWarn:
 		message := said(r.Message, attrs)
 		kind := "warning: "
 		if r.Level >= slog.LevelError {
 			kind = "error: "
 		}
-		return l.tell(devEvent{Event: "log", Level: level, Message: message}, kind+console.Harmless(message))
+		return l.write(devEvent{Event: "log", Level: level, Message: message}, kind+console.Harmless(message))
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func said(message string, attrs map[string]slog.Value) string {
 		}
 		message += ": " + cause.String()
 	}
-	for _, name := range []string{"about", "optimization", "instead"} {
+	for _, name := range []string{"diagnostic", "text", "optimization", "instead"} {
 		if v, ok := attrs[name]; ok {
 			message += ": " + v.String()
 		}
@@ -206,11 +206,11 @@ func (l *devLog) overdue() {
 func (l *devLog) event(e devEvent, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.tell(e, text) // a closed terminal is ignored
+	_ = l.write(e, text) // a closed terminal is ignored
 }
 
-// tell writes an event, or its text as a message.
-func (l *devLog) tell(e devEvent, text string) error {
+// write writes an event, or its text as a message.
+func (l *devLog) write(e devEvent, text string) error {
 	if l.opt.Console.JSON {
 		return l.object(e)
 	}
@@ -364,8 +364,8 @@ func (l *devLog) mistakes(err error) {
 	}
 }
 
-// doubts prints warnings.
-func (l *devLog) doubts(sources []diag.Source, list diag.List) {
+// warnings prints warnings.
+func (l *devLog) warnings(sources []diag.Source, list diag.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opt.Console.JSON {

@@ -239,8 +239,8 @@ func stampOf(path string) (stamp, bool) {
 	return s, true
 }
 
-// isFolder returns an error if path is not a directory.
-func isFolder(path string) error {
+// checkDirectory returns an error if path is not a directory.
+func checkDirectory(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
 		err = errors.New("not a directory")

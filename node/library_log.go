@@ -28,6 +28,6 @@ func (l libraryLog) Write(line []byte) (int, error) {
 	if len(text) > libraryBytes {
 		text = text[:libraryBytes] + "…"
 	}
-	l.logger.Warn("library log", "about", strings.ToValidUTF8(text, ""))
+	l.logger.Warn("library log", "text", strings.ToValidUTF8(text, ""))
 	return len(line), nil
 }

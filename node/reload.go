@@ -45,7 +45,7 @@ func reload(ctx context.Context, a *app.App, rt *runtime.Runtime, logger *slog.L
 	}
 	if m, ok := errors.AsType[*console.Problems](err); ok {
 		for _, d := range m.List.Sorted() {
-			logger.Error("reload failed", "about", d.String())
+			logger.Error("reload failed", "diagnostic", d.String())
 		}
 	}
 	if err != nil {

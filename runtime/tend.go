@@ -31,7 +31,7 @@ func (r *Runtime) tend(rel *release, sources []diag.Source) {
 			r.opt.Logger.Error("key check failed", "cause", err)
 		}
 		for _, d := range orphaned {
-			r.opt.Logger.Warn("schema", "about", d.String())
+			r.opt.Logger.Warn("schema warning", "diagnostic", d.String())
 		}
 		if err := rel.host.Entities.BuildIndexes(ctx, r.logProgress()); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("index build failed; queries fall back to scans", "cause", err)

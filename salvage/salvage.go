@@ -172,13 +172,13 @@ func (r *salvagedRows) write(ctx context.Context, s *schema.Schema) error {
 			now = &Entity{Name: name}
 			r.report.Entities = append(r.report.Entities, now)
 		}
-		folder := "rows"
+		directory := "rows"
 		switch {
 		case row.Err != nil:
 			now.Unreadable++
 			return nil
 		case r.found.Doubtful(row.Key):
-			folder = "doubtful"
+			directory = "doubtful"
 			now.Doubtful++
 		default:
 			now.Rows++
@@ -186,7 +186,7 @@ func (r *salvagedRows) write(ctx context.Context, s *schema.Schema) error {
 		if !s.Typed && row.Tenant != "" {
 			name += "@" + url.PathEscape(row.Tenant)
 		}
-		return r.line(folder+"/"+name+".jsonl", row.JSON)
+		return r.line(directory+"/"+name+".jsonl", row.JSON)
 	})
 	for _, f := range r.files {
 		err = errors.Join(err, f.Flush(), f.file.Close())

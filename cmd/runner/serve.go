@@ -66,7 +66,7 @@ func (c *cli) serve(ctx context.Context, a *app.App) error {
 	c.boundLogQueue(a)
 	logger := c.logger(a)
 	for _, d := range append(a.UnknownSecrets(latest.Schema), a.Problems...).Sorted() {
-		logger.Warn("configuration", "about", d.String())
+		logger.Warn("configuration warning", "diagnostic", d.String())
 	}
 	return node.Run(ctx, a, opt, logger, c.exitNow, func(n *node.Node) error {
 		if err := latest.Activate(ctx, n.Runtime); err != nil {
