@@ -67,7 +67,7 @@ func verify(t *testing.T, st *store.Store, want ...audit.Head) audit.Head {
 	return head
 }
 
-func TestARecordIsReadAsItWasWritten(t *testing.T) {
+func TestARecordIsReadUnchanged(t *testing.T) {
 	st := openStore(t, "")
 	in := audit.Record{
 		RequestID: "01j9", Actor: audit.ActorOf(caller.Caller{Kind: caller.Session, UserID: "u1"}),
@@ -279,7 +279,7 @@ func TestTheHeadHasOnlyRecordsThatCanBeRead(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsWhatWasTamperedWith(t *testing.T) {
+func TestVerifyFindsChangedRecords(t *testing.T) {
 	keys := func(st *store.Store) [][]byte { return keysUnder(t, st, "audit/") }
 	for name, tamper := range map[string]func(*store.Tx, [][]byte) error{
 		"changed": func(tx *store.Tx, keys [][]byte) error {
@@ -337,7 +337,7 @@ func keysUnder(t *testing.T, st *store.Store, prefix string) (out [][]byte) {
 	return out
 }
 
-func TestAddingRecordsMakesNoTransactionConflict(t *testing.T) {
+func TestAddingRecordsCausesNoConflicts(t *testing.T) {
 	st := openStore(t, "")
 	tries := 0
 	update(t, st, func(tx *store.Tx) error {
@@ -359,7 +359,7 @@ func TestAddingRecordsMakesNoTransactionConflict(t *testing.T) {
 	}
 }
 
-func TestListGivesPagesInTheChainsOrder(t *testing.T) {
+func TestListReturnsPagesInTheOrderOfTheChain(t *testing.T) {
 	st := openStore(t, "")
 	for i := range 7 {
 		add(t, st, fmt.Sprint(i))
@@ -386,7 +386,7 @@ func TestListGivesPagesInTheChainsOrder(t *testing.T) {
 	}
 }
 
-func TestAHeadIsReadAsItIsWritten(t *testing.T) {
+func TestAHeadIsParsedAsPrinted(t *testing.T) {
 	st := openStore(t, "")
 	add(t, st, "x")
 	head := verify(t, st)

@@ -21,7 +21,7 @@ var writtenBefore = struct {
 	head: "3:dd8852c518f0e9e50e747e61d8ebcaf8f632af7f3cb44e142de7e0a7df558d5f",
 }
 
-func TestAnAuditOfAVersionBeforeVerifies(t *testing.T) {
+func TestAnAuditLogOfAnEarlierVersionVerifies(t *testing.T) {
 	st := openStore(t, t.TempDir())
 	update(t, st, func(tx *store.Tx) error {
 		for _, r := range writtenBefore.records {

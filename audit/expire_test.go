@@ -64,7 +64,7 @@ func mixed(t *testing.T, st *store.Store) {
 	add(t, st, "last")
 }
 
-func TestOldCountsOfRefusalsExpireAndNoOtherRecord(t *testing.T) {
+func TestOnlyOldCountsOfRefusalsExpire(t *testing.T) {
 	st := openStore(t, t.TempDir())
 	log := openLog(t, st)
 	mixed(t, st)
@@ -143,7 +143,7 @@ func TestACountFromTheFutureExpiresWithThoseBeforeIt(t *testing.T) {
 	verify(t, st, log.Head())
 }
 
-func TestAHeadFromBeforeAnExpiryProvesNothingAnyMore(t *testing.T) {
+func TestAHeadFromBeforeAnExpiryDoesNotVerify(t *testing.T) {
 	st := openStore(t, "")
 	log := openLog(t, st)
 	var heads []audit.Head

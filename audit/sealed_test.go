@@ -77,7 +77,7 @@ func TestSealingDoesNotChangeTheChain(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsWhatWasDoneToSealedRecords(t *testing.T) {
+func TestVerifyFindsChangesOfSealedRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		tamper func(*store.Tx, [][]byte) error
 		want   string

@@ -136,9 +136,9 @@ func TestProbesOfAHiddenFieldGetEqualAnswers(t *testing.T) {
 	}
 }
 
-// TestAnUpdateDoesNotTellWhatItsCallerMayNotRead: rows that could be changed but
+// TestAnUpdateDoesNotRevealHiddenFields: rows that could be changed but
 // not read are found by no guess at what they hold.
-func TestAnUpdateDoesNotTellWhatItsCallerMayNotRead(t *testing.T) {
+func TestAnUpdateDoesNotRevealHiddenFields(t *testing.T) {
 	d := openDatabase(t, `
 auth { session cookie { idle: 30m } roles: [staff] user: Person }
 entity Person { id: id }

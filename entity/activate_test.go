@@ -50,7 +50,7 @@ func (h *house) refusals(text string) diag.List {
 	return refused.List
 }
 
-func TestWhatTheRowsDoNotFitIsRefused(t *testing.T) {
+func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 	const before = `name: string(1..20)
   size: int?
   kind: Kind = small`
@@ -134,7 +134,7 @@ func TestARemovedEntityWithRowsIsRefused(t *testing.T) {
 	}
 }
 
-func TestUntypedRowsAreNotTakenForDeclaredOnes(t *testing.T) {
+func TestUntypedRowsAreNotReadAsDeclaredOnes(t *testing.T) {
 	const grants = `apiKeys { scopes: { s: @system("s") { @grant read on Item } } }`
 	h := moveIn(t, `auth { session cookie { idle: 30m } }`+grants)
 	h.insert(clerk, "Item", `{"a":1}`)
@@ -153,7 +153,7 @@ func TestUntypedRowsAreNotTakenForDeclaredOnes(t *testing.T) {
 	}
 }
 
-func TestRowsWrittenBeforeAFieldHaveItsFirstDefaultForGood(t *testing.T) {
+func TestRowsWrittenBeforeAFieldKeepItsFirstDefault(t *testing.T) {
 	h := moveIn(t, with("name: text"))
 	id := h.insert(clerk, "Item", `{"name":"old"}`)
 	if err := h.activate(with("name: text\n size: int = 1\n note: text?\n seen: time = now\n madeAt: time @created")); err != nil {
@@ -255,7 +255,7 @@ func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
 	h.verify()
 }
 
-func TestABuildThatWasStoppedGoesOnWhereItWas(t *testing.T) {
+func TestAStoppedIndexBuildContinuesWhereItStopped(t *testing.T) {
 	h := moveIn(t, with("size: int"))
 	for range 5 {
 		h.must(clerk, "insert", `{"into":"Item","values":[`+strings.TrimSuffix(strings.Repeat(`{"size":1},`, 500), ",")+`]}`)
@@ -281,7 +281,7 @@ func TestABuildThatWasStoppedGoesOnWhereItWas(t *testing.T) {
 	h.verify()
 }
 
-func TestRowsWrittenWhileIndexesAreBuiltAreInThem(t *testing.T) {
+func TestRowsWrittenDuringAnIndexBuildAreInTheIndex(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		t.Run(fmt.Sprint("unique ", unique), func(t *testing.T) {
 			h := moveIn(t, with("name: text\n size: int"))
@@ -345,7 +345,7 @@ func TestRowsWrittenWhileIndexesAreBuiltAreInThem(t *testing.T) {
 	}
 }
 
-func TestAnActivationThatWasCutOffLeavesNothing(t *testing.T) {
+func TestAnInterruptedActivationLeavesNothing(t *testing.T) {
 	for _, at := range []string{"entity/next", "entity/i", "entity/generation"} {
 		t.Run(at, func(t *testing.T) {
 			h := moveIn(t, with("size: int"))
@@ -384,7 +384,7 @@ func cancelAndYield(cancel func()) {
 	}
 }
 
-func TestAnActivationWhoseTimeEndsWhileItIsStoredSucceeds(t *testing.T) {
+func TestAnActivationCancelledDuringItsCommitSucceeds(t *testing.T) {
 	h := moveIn(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":1}`)
 	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(with("size: int @unique"))}}, compiler.Options{})
@@ -403,7 +403,7 @@ func TestAnActivationWhoseTimeEndsWhileItIsStoredSucceeds(t *testing.T) {
 	h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":1}}`, "size")
 }
 
-func TestAStartEndsWhatAKilledActivationHeldStill(t *testing.T) {
+func TestAStartUnfreezesRowsOfAKilledActivation(t *testing.T) {
 	h := moveIn(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":1}`)
 	_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {

@@ -31,7 +31,7 @@ func wide(from, to int, value string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-func TestUntypedRowsHaveAThousandFieldsAtMost(t *testing.T) {
+func TestUntypedRowsHaveAtMostAThousandFields(t *testing.T) {
 	h := freeHouse(t)
 	h.must(reader, "insert", `{"into":"Free","values":`+wide(0, 1000, "1")+`}`)
 	h.fails(reader, fault.Invalid, "insert", `{"into":"Free","values":[`+wide(0, 1001, "1")+`]}`, "values[0]", "1000")
@@ -44,7 +44,7 @@ func TestUntypedRowsHaveAThousandFieldsAtMost(t *testing.T) {
 	}
 }
 
-func TestAnUpdateKeepsThePlacesOfFieldsAndPutsNewOnesBehindThem(t *testing.T) {
+func TestAnUpdateKeepsTheOrderOfFieldsAndAppendsNewOnes(t *testing.T) {
 	h := freeHouse(t)
 	h.must(reader, "insert", `{"into":"Free","values":{"b":1,"a":2,"c":3}}`)
 	h.must(reader, "update", `{"in":"Free","set":{"z":9,"a":{"x":[1,"y"]},"y":8,"b":null},"where":[]}`)
@@ -58,7 +58,7 @@ func TestAnUpdateKeepsThePlacesOfFieldsAndPutsNewOnesBehindThem(t *testing.T) {
 	}
 }
 
-func TestSelectsAndOrdersHaveBounds(t *testing.T) {
+func TestSelectsAndOrdersHaveLimits(t *testing.T) {
 	h := freeHouse(t)
 	h.must(reader, "insert", `{"into":"Free","values":`+wide(0, 300, "1")+`}`)
 	names := func(n int) []string {
@@ -108,7 +108,7 @@ func (l *lives) Err() error {
 	return nil
 }
 
-func TestAnOperationEndsWithItsTimeAtTheNextRow(t *testing.T) {
+func TestAnOperationEndsAtTheFirstRowAfterItsDeadline(t *testing.T) {
 	typed := moveIn(t, `app a
 entity E {
   id: id
@@ -153,7 +153,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 }
 
 // A long text is searched in parts: what lies across two of them is found, too.
-func TestContainsFindsWhatLiesAcrossParts(t *testing.T) {
+func TestContainsFindsTextAcrossParts(t *testing.T) {
 	h := freeHouse(t)
 	for _, at := range []int{65_500, 65_535, 65_536, 65_537, 131_071, 131_072, 199_000} {
 		for _, length := range []int{1, 2, 40, 900} {

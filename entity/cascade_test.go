@@ -56,7 +56,7 @@ func deleting(h *house, p string) (touched int, err error) {
 	return touched, err
 }
 
-func TestADeleteKeepsNoMoreInMemoryThanItMay(t *testing.T) {
+func TestTheMemoryOfADeleteIsLimited(t *testing.T) {
 	sequential(t)
 	h := moveIn(t, family)
 	for _, name := range []string{"C", "D"} {
@@ -74,7 +74,7 @@ func TestADeleteKeepsNoMoreInMemoryThanItMay(t *testing.T) {
 	h.fails(reader, fault.Limit, "update", `{"in":"C","set":{"x":"a"},"where":[]}`, "MiB")
 }
 
-func TestADeleteStopsAtTheFirstRowTooMany(t *testing.T) {
+func TestADeleteStopsAtItsRowLimit(t *testing.T) {
 	sequential(t)
 	h := moveIn(t, family)
 	p := h.insert(reader, "P", "{}")

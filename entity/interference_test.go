@@ -449,7 +449,7 @@ entity Item {
 // An index over all tenants keeps what is unique apart; queries never go through
 // it, so that what they cost does not tell what others hold. (That a value is
 // taken, an insert tells: this is what global means.)
-func TestAGlobalUniqueIndexIsNoWayToRowsOfOthers(t *testing.T) {
+func TestAGlobalUniqueIndexDoesNotRevealRowsOfOtherTenants(t *testing.T) {
 	p := pairOf(t, coded)
 	p.names = []string{"User", "Item"}
 	defer p.close()

@@ -42,7 +42,7 @@ func fillLong(h *house, n int, pad string) {
 	}
 }
 
-func TestLongTextsBecomeUniqueAndStopBeingIt(t *testing.T) {
+func TestAUniqueIndexOverLongTextsCanBeAddedAndRemoved(t *testing.T) {
 	sequential(t)
 	h := moveIn(t, longTexts(""))
 	fillLong(h, 1005, strings.Repeat("p", 15000))
@@ -58,7 +58,7 @@ func TestLongTextsBecomeUniqueAndStopBeingIt(t *testing.T) {
 }
 
 // A NUL takes two bytes in an entry: the entries are longer than the rows.
-func TestAnIndexIsBuiltThatIsLargerThanItsRows(t *testing.T) {
+func TestAnIndexLargerThanItsRowsIsBuilt(t *testing.T) {
 	sequential(t)
 	h := moveIn(t, longTexts(""))
 	fillLong(h, 600, strings.Repeat(`\u0000`, 8000))
@@ -72,7 +72,7 @@ func TestAnIndexIsBuiltThatIsLargerThanItsRows(t *testing.T) {
 
 // What is left of an activation that was stopped is more than one transaction can
 // remove.
-func TestAnActivationThatWasStoppedIsInNobodysWay(t *testing.T) {
+func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
 	h := moveIn(t, longTexts(""))
 	fillLong(h, 1500, strings.Repeat("p", 15000))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,7 +102,7 @@ func TestAnActivationThatWasStoppedIsInNobodysWay(t *testing.T) {
 
 // Rows that are written while a unique index is made are taken in too, however
 // long their texts are, also those that took the places of others.
-func TestLongRowsWrittenDuringAnActivationAreTakenIn(t *testing.T) {
+func TestLongRowsWrittenDuringAnActivationAreIncluded(t *testing.T) {
 	h := moveIn(t, longTexts(""))
 	pad := strings.Repeat("p", 15000)
 	fillLong(h, 600, pad)

@@ -8,7 +8,7 @@ import (
 	"runner.example/internal/fault"
 )
 
-func TestMessagesNameNoFieldThatTheCallerDoesNotKnow(t *testing.T) {
+func TestErrorsDoNotNameFieldsHiddenFromTheCaller(t *testing.T) {
 	h := moveIn(t, `app a
 entity Note {
   id: id

@@ -104,7 +104,7 @@ func accounts(r *rig, n, each int) (ids []string) {
 	return ids
 }
 
-func TestHandlersNeitherMakeNorLoseMoney(t *testing.T) {
+func TestConcurrentTransfersKeepTheTotal(t *testing.T) {
 	seed := newSeed(t)
 	r := newRig(t, ledger)
 	defer r.close()
@@ -258,7 +258,7 @@ func (r *rig) during(first, other, last request) (runs int, err error) {
 	return runs, err
 }
 
-func TestTwoHandlersCannotBothGoOffCall(t *testing.T) {
+func TestWriteSkewBetweenHandlersIsPrevented(t *testing.T) {
 	r := newRig(t, ledger)
 	defer r.close()
 	ids := accounts(r, 2, 0)
@@ -306,7 +306,7 @@ func TestTwoHandlersCannotBothGoOffCall(t *testing.T) {
 
 // A handler that looks for a row and inserts it where there is none: no second
 // one can come between, whichever index the look goes through.
-func TestWhatAHandlerFoundMissingStaysMissing(t *testing.T) {
+func TestARowThatAHandlerFoundMissingStaysMissing(t *testing.T) {
 	looks := map[string]map[string]any{
 		"by index":         {"from": "Entry", "where": []any{[]any{"code", "=", "c"}}},
 		"by a full scan":   {"from": "Entry", "where": []any{[]any{"amount", "=", 7}}},
@@ -354,7 +354,7 @@ func TestWhatAHandlerFoundMissingStaysMissing(t *testing.T) {
 	}
 }
 
-func TestOfTwoInsertsOfOneUniqueValueOneConflicts(t *testing.T) {
+func TestOneOfTwoInsertsOfAUniqueValueConflicts(t *testing.T) {
 	r := newRig(t, ledger)
 	defer r.close()
 	insert := func(a *entity.Access) error {
@@ -388,7 +388,7 @@ func TestOfTwoInsertsOfOneUniqueValueOneConflicts(t *testing.T) {
 
 // A relation that one handler sets and the row at its end that another deletes:
 // never both.
-func TestNoRelationIsLeftWithoutItsEnd(t *testing.T) {
+func TestARelationNeverRefersToADeletedRow(t *testing.T) {
 	r := newRig(t, ledger)
 	defer r.close()
 	id := accounts(r, 1, 0)[0]
@@ -417,7 +417,7 @@ func TestNoRelationIsLeftWithoutItsEnd(t *testing.T) {
 
 // A handler that runs again leaves the effect of one run: what its first run
 // inserted, with the ids that it got, is nowhere.
-func TestARunThatWasOvertakenLeavesNothing(t *testing.T) {
+func TestAConflictedRunLeavesNothing(t *testing.T) {
 	r := newRig(t, ledger)
 	defer r.close()
 	ids := accounts(r, 2, 10)
@@ -466,10 +466,10 @@ type recorded struct {
 	answers []answer
 }
 
-// TestHistoriesAreThoseOfOneRequestAfterTheOther runs random programs of random
+// TestHistoriesAreSerializable runs random programs of random
 // callers at once and then, in the order of the log, on the reference: each
 // must have been told what it would have been told alone.
-func TestHistoriesAreThoseOfOneRequestAfterTheOther(t *testing.T) {
+func TestHistoriesAreSerializable(t *testing.T) {
 	seed := newSeed(t)
 	schemas := 8
 	if long() {

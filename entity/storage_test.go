@@ -176,7 +176,7 @@ entity Line {
 
 var clerk = &caller.Caller{Kind: caller.Session, UserID: "clerk"}
 
-func TestARowInsertedIsReadBackAsItWasWritten(t *testing.T) {
+func TestAnInsertedRowIsReadUnchanged(t *testing.T) {
 	h := moveIn(t, shop)
 	partner := h.insert(clerk, "Partner", `{"code":"acme"}`)
 	id := h.insert(clerk, "Order", fmt.Sprintf(`{"number":"1","partner":%q,"total":12.5,"note":"\u0000a\"ü","rank":-3}`, partner))
@@ -235,7 +235,7 @@ func TestAFailedOperationChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAUniqueFieldIsTakenOnce(t *testing.T) {
+func TestAUniqueValueExistsOnce(t *testing.T) {
 	h := moveIn(t, shop)
 	acme := h.insert(clerk, "Partner", `{"code":"acme"}`)
 	other := h.insert(clerk, "Partner", `{"code":"other"}`)
@@ -247,7 +247,7 @@ func TestAUniqueFieldIsTakenOnce(t *testing.T) {
 	h.must(clerk, "update", fmt.Sprintf(`{"in":"Partner","set":{"code":"acme"},"where":[["id","=",%q]]}`, other))
 }
 
-func TestRowsWithANullDoNotCollide(t *testing.T) {
+func TestNullsDoNotViolateAUniqueIndex(t *testing.T) {
 	h := moveIn(t, `
 auth { session cookie { idle: 30m } }
 entity Card { id: id
@@ -287,7 +287,7 @@ entity Doc { id: id
 	}
 }
 
-func TestDeletingFollowsWhatTheSchemaSays(t *testing.T) {
+func TestADeleteFollowsOnDeleteOfTheSchema(t *testing.T) {
 	h := moveIn(t, shop)
 	keep := h.insert(clerk, "Partner", `{"code":"keep"}`)
 	gone := h.insert(clerk, "Partner", `{"code":"gone"}`)
@@ -309,7 +309,7 @@ func TestDeletingFollowsWhatTheSchemaSays(t *testing.T) {
 	h.must(clerk, "delete", `{"from":"Partner","where":[]}`)
 }
 
-func TestADeleteOfBothEndsOfARelationPasses(t *testing.T) {
+func TestBothEndsOfARelationCanBeDeletedTogether(t *testing.T) {
 	h := moveIn(t, `
 auth { session cookie { idle: 30m } }
 entity Node { id: id
@@ -323,7 +323,7 @@ entity Node { id: id
 	}
 }
 
-func TestARelationLeadsToARowThatTheCallerMayReadOrHasJustInserted(t *testing.T) {
+func TestARelationMustReferToARowThatTheCallerMayReadOrHasInserted(t *testing.T) {
 	h := moveIn(t, `
 auth { session cookie { idle: 30m } tenant: Org }
 entity Org { id: id
@@ -361,7 +361,7 @@ entity Thing { id: id
 	}
 }
 
-func TestAnOperationIsBoundedInTheRowsItTouches(t *testing.T) {
+func TestAnOperationMayReadALimitedNumberOfRows(t *testing.T) {
 	h := moveIn(t, shop)
 	for i := range 20 {
 		h.insert(clerk, "Partner", fmt.Sprintf(`{"code":"%d"}`, i))
@@ -398,7 +398,7 @@ func TestAnUpdateOfTooManyRowsIsRefused(t *testing.T) {
 	}
 }
 
-func TestResultSpansHoldTheRows(t *testing.T) {
+func TestResultSpansContainTheRows(t *testing.T) {
 	h := moveIn(t, shop)
 	h.insert(clerk, "Partner", `{"code":"a"}`)
 	h.insert(clerk, "Partner", `{"code":"b"}`)
@@ -458,7 +458,7 @@ apiKeys { scopes: {
 	h.fails(a, fault.NotFound, "get", fmt.Sprintf(`{"from":"Note","id":%q}`, id))
 }
 
-func TestOldModelsAreTurnedAway(t *testing.T) {
+func TestAModelOfAnEarlierSchemaIsOutdated(t *testing.T) {
 	h := moveIn(t, shop)
 	old := h.model
 	if err := h.activate(strings.Replace(shop, "note: text?", "note: text?\n  more: text?", 1)); err != nil {
@@ -490,7 +490,7 @@ apiKeys { scopes: {
   sync: @system("sync") { @grant read, insert, delete on User, Task  @allTenants }
 } }`
 
-func TestTenantsMayHaveUsersOfTheSameID(t *testing.T) {
+func TestTenantsMayHaveUsersWithTheSameID(t *testing.T) {
 	h := moveIn(t, branches)
 	a, b := memberOf("a"), memberOf("b")
 	for _, who := range []*caller.Caller{a, b} {
@@ -513,7 +513,7 @@ func TestTenantsMayHaveUsersOfTheSameID(t *testing.T) {
 	}
 }
 
-func TestAKeyOverAllTenantsNamesTheTenant(t *testing.T) {
+func TestAnInsertWithAnAllTenantsKeyMustNameTheTenant(t *testing.T) {
 	h := moveIn(t, branches)
 	key := &caller.Caller{Kind: caller.APIKey, Scope: "sync", KeyID: "key_1"}
 	h.fails(key, fault.Invalid, "insert", `{"into":"User","values":{"name":"x"}}`, "values.org", "required")

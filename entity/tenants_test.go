@@ -85,7 +85,7 @@ func TestRulesFollowARelationWithinTheTenantOfItsRow(t *testing.T) {
 	}
 }
 
-func TestAnIDThatSeveralTenantsHaveIsAConflictAndNoGuess(t *testing.T) {
+func TestAnIDThatSeveralTenantsHaveIsAConflict(t *testing.T) {
 	h := sameIDs(t)
 	h.fails(everyAll, fault.Conflict, "get", `{"from":"User","id":"u"}`, "several tenants", "User")
 	h.fails(&caller.Caller{Kind: caller.System}, fault.Conflict, "insert", `{"into":"Post","values":{"author":"u"}}`, "several tenants")
@@ -100,7 +100,7 @@ func TestAnIDThatSeveralTenantsHaveIsAConflictAndNoGuess(t *testing.T) {
 	h.fails(everyAll, fault.NotFound, "get", `{"from":"User","id":"nobody"}`)
 }
 
-func TestAnOperatorWithATenantIsWithinIt(t *testing.T) {
+func TestAnOperatorWithATenantReachesOnlyThatTenant(t *testing.T) {
 	h := sameIDs(t)
 	all, a := &caller.Caller{Kind: caller.System}, &caller.Caller{Kind: caller.System, Tenant: "a"}
 	h.must(all, "insert", `{"into":"Note","values":[{"org":"a","v":1},{"org":"b","v":2}]}`)

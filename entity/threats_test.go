@@ -262,7 +262,7 @@ func TestHiddenFieldsAnswerAsFieldsThatDoNotExist(t *testing.T) {
 }
 
 // What a unique error says: which fields, and no value and no row of others.
-func TestAUniqueErrorTellsNothingOfOtherRows(t *testing.T) {
+func TestAUniqueErrorDoesNotRevealOtherRows(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
 	got := r.do(session("u1", "t1"), "insert", object("into", "Note", "values", object("owner", "u1", "title", "mine")))
@@ -337,7 +337,7 @@ func (r *rig) all(name string) []any {
 
 // No row gets to where its writer may not reach: not by insert, not by update,
 // not through a relation.
-func TestRowsAreNeitherPlantedNorMovedOut(t *testing.T) {
+func TestRowsCannotBeInsertedIntoOrMovedToOtherTenants(t *testing.T) {
 	r, mine, theirs := newDesk(t)
 	defer r.close()
 	u1, u2, admin := session("u1", "t1"), session("u2", "t1"), session("u1", "t1", "admin")
@@ -603,7 +603,7 @@ func TestRuleBudget(t *testing.T) {
 
 // What cannot be asked is refused with a word on what it is, and changes
 // nothing.
-func TestBadInputIsNamed(t *testing.T) {
+func TestInvalidInputIsReportedWithItsField(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
 	who := session("u1", "t1")
@@ -731,7 +731,7 @@ func TestBadInputIsNamed(t *testing.T) {
 }
 
 // A cursor goes on with its own query for its own caller, and nothing else.
-func TestACursorIsOfItsCallerAndItsQuery(t *testing.T) {
+func TestACursorOfAnotherCallerOrQueryIsRefused(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
 	for n := range 5 {
@@ -775,7 +775,7 @@ func TestACursorIsOfItsCallerAndItsQuery(t *testing.T) {
 
 // Without the right to read, an insert gives back what was given and what the
 // host made, an update and a delete a count, and only id can be named.
-func TestWhoMayNotReadIsToldWhatItWrote(t *testing.T) {
+func TestAnInsertWithoutReadAccessReturnsWhatWasWritten(t *testing.T) {
 	r := newRig(t, desk)
 	defer r.close()
 	who := session("u1", "t1")
@@ -832,7 +832,7 @@ entity Member {
 
 // A list of rows may be written where each of them may be, one after the other:
 // rules see those before it.
-func TestAListGivesNoMoreThanItsRowsOneByOne(t *testing.T) {
+func TestAListReturnsTheSameFieldsAsSingleReads(t *testing.T) {
 	r := newRig(t, club)
 	defer r.close()
 	who := session("u1", "t1")
@@ -894,7 +894,7 @@ func TestRulesSeeWhatTheTransactionHasWritten(t *testing.T) {
 
 // Pages that are asked for one after the other, while rows come and go: every
 // row that stays as it is is on one page, in order, and none is on two.
-func TestPagesGoOnWhileRowsComeAndGo(t *testing.T) {
+func TestPagingContinuesWhileRowsChange(t *testing.T) {
 	seed := newSeed(t)
 	for i, order := range []any{
 		list(list("v", "asc")), list(list("v", "desc")), list(list("w", "asc")), list(list("w", "desc"), list("v", "asc")), list(),
@@ -963,7 +963,7 @@ func TestPagesGoOnWhileRowsComeAndGo(t *testing.T) {
 
 // An operation that is too much for one transaction changes nothing, and leaves
 // the transaction as good as it was.
-func TestAnOperationThatIsTooMuchChangesNothing(t *testing.T) {
+func TestAnOperationOverItsLimitChangesNothing(t *testing.T) {
 	sequential(t)
 	r := newRig(t, desk)
 	defer r.close()

@@ -71,7 +71,7 @@ func (g *guest) input(first, second uint32) (all []byte) {
 
 func pair(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
 
-func TestACommandGetsItsRequestAsCGIScriptsDo(t *testing.T) {
+func TestACommandGetsItsRequestLikeACGIScript(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.call.Address = netip.MustParseAddr("192.0.2.7")
 	g.call.Caller = caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "read_only"}
@@ -103,7 +103,7 @@ func TestACommandGetsItsRequestAsCGIScriptsDo(t *testing.T) {
 	}
 }
 
-func TestTheServersNameAndPortAreThoseOfTheHost(t *testing.T) {
+func TestServerNameAndPortAreThoseOfTheHostHeader(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for _, row := range []struct{ host, name, port string }{
 		{"x", "x", "80"}, {"x:", "x", "80"}, {"x:81", "x", "81"}, {"[::1]", "[::1]", "80"}, {"[::1]:", "[::1]", "80"}, {"[::1]:82", "[::1]", "82"},
@@ -116,7 +116,7 @@ func TestTheServersNameAndPortAreThoseOfTheHost(t *testing.T) {
 	}
 }
 
-func TestTheSessionsCookieIsNoVariable(t *testing.T) {
+func TestTheSessionCookieIsNotInTheEnvironment(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.call.Host.Schema = &schema.Schema{Auth: schema.AuthSettings{Cookie: &schema.CookieSession{Name: "sid"}}}
 	g.call.Caller = caller.Caller{Kind: caller.Session, UserID: "ada"}
@@ -145,7 +145,7 @@ func TestTheSessionsCookieIsNoVariable(t *testing.T) {
 	}
 }
 
-func TestTheScriptIsTheRouteUpToItsFirstParameter(t *testing.T) {
+func TestScriptNameIsTheRouteUpToItsFirstParameter(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for _, row := range []struct{ route, path, script, info string }{
 		{"/", "/", "/", ""},
@@ -175,7 +175,7 @@ func TestTheScriptIsTheRouteUpToItsFirstParameter(t *testing.T) {
 	}
 }
 
-func TestTheBodyIsStandardInputHoweverItIsRead(t *testing.T) {
+func TestTheBodyIsStandardInput(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{MovedBytes: 1 << 16})
 	body := bytes.Repeat([]byte("0123456789abcdef"), 20_000) // more than may be moved otherwise
 	for _, parts := range [][2]uint32{{1, 0}, {0, 7}, {1000, 24}, {60_000, 60_000}} {
@@ -204,7 +204,7 @@ func TestTheBodyIsStandardInputHoweverItIsRead(t *testing.T) {
 	}
 }
 
-func TestWithoutACommandNothingOfTheRequestIsInTheEnvironment(t *testing.T) {
+func TestOnlyCommandsHaveTheRequestInTheEnvironment(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.program()
 	if err := g.call.EndProgram(nil); err == nil {
@@ -227,7 +227,7 @@ func TestWithoutACommandNothingOfTheRequestIsInTheEnvironment(t *testing.T) {
 // longestHeaders are as many bytes of header lines as may be written.
 var longestHeaders = "Content-Type: a/b\n" + strings.Repeat("Server: me\n", 2976) + "Server: mine\n\n"
 
-func TestWhatACommandWritesIsItsAnswer(t *testing.T) {
+func TestTheOutputOfACommandIsItsAnswer(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{ResponseBytes: 1000})
 	for _, row := range []struct {
 		out    string
@@ -297,9 +297,9 @@ func TestWhatACommandWritesIsItsAnswer(t *testing.T) {
 	}
 }
 
-// TestACommandSetsNeitherTheSessionNorOrigins: such lines are left out like other
+// TestACommandCannotSetSessionOrCORSHeaders: such lines are left out like other
 // headers of the host's.
-func TestACommandSetsNeitherTheSessionNorOrigins(t *testing.T) {
+func TestACommandCannotSetSessionOrCORSHeaders(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.call.Host.Schema = &schema.Schema{Auth: schema.AuthSettings{Cookie: &schema.CookieSession{Name: "__Host-session"}}}
 	const out = "Content-Type: a/b\nSet-Cookie: a=b\nSet-Cookie: __Host-session=x; Secure\nAccess-Control-Allow-Origin: *\n\n"
@@ -330,7 +330,7 @@ func (g *guest) printUntil(text string) {
 	}
 }
 
-func TestWritingEndsWhereNoAnswerCouldHoldIt(t *testing.T) {
+func TestOutputIsLimitedToTheLargestAnswer(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{ResponseBytes: 1000})
 	g.program()
 	const fBig = 22
@@ -353,7 +353,7 @@ func TestWritingEndsWhereNoAnswerCouldHoldIt(t *testing.T) {
 	}
 }
 
-func TestACommandThatFailsHasNoAnswerAndALogOfWhatItWrote(t *testing.T) {
+func TestTheOutputOfAFailedCommandIsLogged(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	trap := errors.New("unreachable")
 	for _, end := range []error{&hostabi.Exit{Status: 3}, trap} {
@@ -370,7 +370,7 @@ func TestACommandThatFailsHasNoAnswerAndALogOfWhatItWrote(t *testing.T) {
 	}
 }
 
-func TestACommandMayAnswerThroughTheGuestABIInstead(t *testing.T) {
+func TestACommandMayAnswerThroughTheGuestABI(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.program()
 	at, n := g.put("hello")
@@ -386,7 +386,7 @@ func TestACommandMayAnswerThroughTheGuestABIInstead(t *testing.T) {
 	}
 }
 
-func TestTheFilesOfACommandArePipesAndInputTellsWhatIsLeft(t *testing.T) {
+func TestTheFilesOfACommandArePipesAndInputHasASize(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for _, fd := range []uint64{0, 1, 2} {
 		g.call.Begin()
@@ -419,9 +419,9 @@ func TestTheFilesOfACommandArePipesAndInputTellsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestACommandHasARootWithoutFiles: what it opens is not there, as programs know it,
+// TestTheRootDirectoryOfACommandIsEmpty: what it opens is not there, as programs know it,
 // and nothing that it does makes a file.
-func TestACommandHasARootWithoutFiles(t *testing.T) {
+func TestTheRootDirectoryOfACommandIsEmpty(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const root, path, result, noFile, readOnly = 3, 1024, 4096, 44, 69
 	g.module.Memory().Write(path, []byte("etc/x"))

@@ -85,7 +85,7 @@ func TestTimingSafeEqualComparesBytes(t *testing.T) {
 	}
 }
 
-func TestCryptographyRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestUnknownAlgorithmsAreRefused(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const data = ` must be a string or {"base64":"…"}`
 	for _, row := range []struct{ op, args, message string }{
@@ -114,7 +114,7 @@ func TestCryptographyRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestArgumentsWithDataMayBeAsLongAsABody(t *testing.T) {
+func TestArgumentsWithDataMayBeAsLargeAsABody(t *testing.T) {
 	args := func(n int) string {
 		return `{"algorithm":"SHA-256","data":"` + strings.Repeat("x", n) + `"}`
 	}

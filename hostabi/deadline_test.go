@@ -9,7 +9,7 @@ import (
 	"runner.example/hostabi"
 )
 
-func TestADeadlineEndsAtItsInstant(t *testing.T) {
+func TestADeadlineEndsAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now().Add(time.Second)
 		d := hostabi.NewDeadline(context.Background(), at)
@@ -37,7 +37,7 @@ func TestADeadlineEndsAtItsInstant(t *testing.T) {
 	})
 }
 
-func TestADeadlineThatNobodyWaitsForCostsOneAllocation(t *testing.T) {
+func TestAnUnusedDeadlineAllocatesOnce(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	allocs := testing.AllocsPerRun(10_000, func() {
 		d := hostabi.NewDeadline(context.Background(), at)

@@ -74,7 +74,7 @@ func TestAGuestFetches(t *testing.T) {
 	}
 }
 
-func TestAFetchHasAClosedShape(t *testing.T) {
+func TestUnknownMembersOfAFetchAreRefused(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	var hits atomic.Int32
 	origin := g.serve(func(http.ResponseWriter, *http.Request) { hits.Add(1) })
@@ -115,7 +115,7 @@ func TestAFetchHasAClosedShape(t *testing.T) {
 	}
 }
 
-func TestAFetchSaysWhatBecomesOfARedirect(t *testing.T) {
+func TestAFetchSelectsHowARedirectIsHandled(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -132,7 +132,7 @@ func TestAFetchSaysWhatBecomesOfARedirect(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatHasSentARequestIsKnown(t *testing.T) {
+func TestTheHostRecordsThatARequestWasSent(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	origin := g.serve(func(http.ResponseWriter, *http.Request) {})
 	if _, n := g.op("fetch", `{"url":"`+origin+`"}`); n < 0 || !g.call.Sent() {
@@ -148,9 +148,9 @@ func TestAHandlerThatHasSentARequestIsKnown(t *testing.T) {
 	}
 }
 
-// TestFetchesAreUnderWayTogether has a server answer none of its requests before
+// TestFetchesRunConcurrently has a server answer none of its requests before
 // all have come, and then the last one first.
-func TestFetchesAreUnderWayTogether(t *testing.T) {
+func TestFetchesRunConcurrently(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const count = 8
 	var come sync.WaitGroup
@@ -187,7 +187,7 @@ func TestFetchesAreUnderWayTogether(t *testing.T) {
 	}
 }
 
-func TestFetchesAreBounded(t *testing.T) {
+func TestFetchesAreLimited(t *testing.T) {
 	t.Run("in number", func(t *testing.T) {
 		g := newGuest(t, hostabi.Limits{Fetches: 2})
 		origin := g.serve(func(http.ResponseWriter, *http.Request) {})
@@ -248,7 +248,7 @@ func (g *guest) opened(name, args string) (int32, int32) {
 	return ticket, g.raw("call_take", uint32(ticket))
 }
 
-func TestAFetchHasItsOwnTime(t *testing.T) {
+func TestAFetchHasItsOwnTimeout(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	origin := g.serve(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	result, n := g.op("fetch", `{"url":"`+origin+`","timeout":0.02}`)
@@ -260,7 +260,7 @@ func TestAFetchHasItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestAFetchsTimeHoldsTheWaitForItsTurn(t *testing.T) {
+func TestTheTimeoutOfAFetchIncludesItsWait(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	began := make(chan struct{}, 17)
 	origin := g.serve(func(_ http.ResponseWriter, r *http.Request) {
@@ -282,7 +282,7 @@ func TestAFetchsTimeHoldsTheWaitForItsTurn(t *testing.T) {
 	g.call.End()
 }
 
-func TestTheRequestsTimeEndsAFetch(t *testing.T) {
+func TestTheDeadlineOfTheRequestEndsAFetch(t *testing.T) {
 	for _, wait := range []string{"call", "call_wait", "call_take"} {
 		g := newGuest(t, hostabi.Limits{})
 		// The time is over when the fetch has come to the service.
@@ -321,7 +321,7 @@ func TestTheRequestsTimeEndsAFetch(t *testing.T) {
 	}
 }
 
-func TestNothingGoesOnAfterTheHandlerHasReturned(t *testing.T) {
+func TestPendingOperationsEndWithTheHandler(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	began, ended := make(chan struct{}, 40), make(chan struct{}, 40)
 	origin := g.serve(func(_ http.ResponseWriter, r *http.Request) {
@@ -344,9 +344,9 @@ func TestNothingGoesOnAfterTheHandlerHasReturned(t *testing.T) {
 	}
 }
 
-// TestTimeThatIsWaitedIsNotComputed has the host told of a wait, from its begin to
+// TestWaitingIsNotCountedAsCPUTime has the host told of a wait, from its begin to
 // its end, and of no work meanwhile.
-func TestTimeThatIsWaitedIsNotComputed(t *testing.T) {
+func TestWaitingIsNotCountedAsCPUTime(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const nap = 50 * time.Millisecond
 	origin := g.serve(func(http.ResponseWriter, *http.Request) { time.Sleep(nap) })
@@ -365,7 +365,7 @@ func TestTimeThatIsWaitedIsNotComputed(t *testing.T) {
 	}
 }
 
-func TestTheLogOfAFailedFetchHoldsNothingOfTheGuests(t *testing.T) {
+func TestTheLogOfAFailedFetchContainsNoDataOfTheGuest(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	origin := g.serve(func(w http.ResponseWriter, _ *http.Request) {
 		panic(http.ErrAbortHandler)
@@ -381,7 +381,7 @@ func TestTheLogOfAFailedFetchHoldsNothingOfTheGuests(t *testing.T) {
 
 // What a service sends in place of an answer is not logged, and a handler that meets
 // it again and again has its budget of lines.
-func TestTheLogOfAFailedFetchHoldsNothingOfTheServices(t *testing.T) {
+func TestTheLogOfAFailedFetchContainsNoDataOfTheService(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{LogLines: 10})
 	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -413,7 +413,7 @@ func TestTheLogOfAFailedFetchHoldsNothingOfTheServices(t *testing.T) {
 	}
 }
 
-func TestWithoutDeclaredOriginsNothingIsFetched(t *testing.T) {
+func TestWithoutDeclaredOriginsFetchesAreDenied(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	if result, n := g.op("fetch", `{"url":"https://example.com/"}`); n != denied {
 		t.Errorf("%d %v", n, result)

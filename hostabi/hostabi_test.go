@@ -289,7 +289,7 @@ const (
 	limit    = int32(abi.Limit)
 )
 
-func TestEveryFunctionOfTheTableIsThereWithItsSignature(t *testing.T) {
+func TestEveryFunctionOfTheTableExistsWithItsSignature(t *testing.T) {
 	table, have := abi.Functions(), hostabi.Functions()
 	if len(table) != len(have) {
 		t.Fatalf("%d functions in the table, %d in the host", len(table), len(have))
@@ -302,7 +302,7 @@ func TestEveryFunctionOfTheTableIsThereWithItsSignature(t *testing.T) {
 	}
 }
 
-func TestEveryOperationOfTheTableIsThere(t *testing.T) {
+func TestEveryOperationOfTheTableExists(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for _, op := range abi.Ops() {
 		result, n := g.op(op.Name, `{"no such member":1}`)
@@ -312,9 +312,9 @@ func TestEveryOperationOfTheTableIsThere(t *testing.T) {
 	}
 }
 
-// TestPointersThatLieAreInvalid calls every function with every pointer of it
+// TestPointersOutsideGuestMemoryAreInvalid calls every function with every pointer of it
 // wrong in every way, and the rest right.
-func TestPointersThatLieAreInvalid(t *testing.T) {
+func TestPointersOutsideGuestMemoryAreInvalid(t *testing.T) {
 	lies := [][2]uint32{
 		{memoryBytes, 1}, {memoryBytes - 1, 2}, {0, memoryBytes + 1}, {1 << 31, 1}, {0xffff_ffff, 1},
 		{16, 0xffff_ffff}, {0, 1 << 31}, {0xffff_ffff, 0xffff_ffff},
@@ -352,7 +352,7 @@ func TestPointersThatLieAreInvalid(t *testing.T) {
 	}
 }
 
-func TestAHostCallAfterTheRequestsTimeUnwindsTheGuest(t *testing.T) {
+func TestAHostCallAfterTheDeadlineUnwindsTheGuest(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	ctx, cancel := context.WithCancel(context.Background())
 	g.call.Context = ctx
@@ -370,7 +370,7 @@ func TestAHostCallAfterTheRequestsTimeUnwindsTheGuest(t *testing.T) {
 	}
 }
 
-func TestBeginForgetsTheRunBefore(t *testing.T) {
+func TestBeginResetsThePreviousRun(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{HostCalls: 10})
 	for range 20 {
 		g.raw("request_method", 0, 0)

@@ -108,7 +108,7 @@ func (g *guest) lines() (lines []logLine) {
 	return lines
 }
 
-func TestALogLineSaysWhoWroteIt(t *testing.T) {
+func TestALogLineNamesItsRequestAndHandler(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.call.Attempt = 3
 	for level, want := range map[int]string{-7: "DEBUG", 0: "DEBUG", 1: "INFO", 2: "WARN", 3: "ERROR", 99: "ERROR"} {
@@ -168,7 +168,7 @@ func TestLogFlood(t *testing.T) {
 
 // The budget is of what stands in the log: a text gains nothing by what has to be escaped
 // there, and neither do many short ones.
-func TestTheLogBudgetCountsBytesAsTheyAreWritten(t *testing.T) {
+func TestTheLogBudgetCountsWrittenBytes(t *testing.T) {
 	const limit = 4 << 10
 	texts := map[string]string{
 		"plain": "x", "quotes": `"`, "backslashes": `\`, "line ends": "\n", "controls": "\x01", "letters": "ü", "not UTF-8": "\xff",

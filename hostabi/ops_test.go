@@ -59,7 +59,7 @@ func TestAHandlerManagesTheKeysOfItsCaller(t *testing.T) {
 	}
 }
 
-func TestAuthorityIsTheCallersAndNoArgumentChangesIt(t *testing.T) {
+func TestArgumentsCannotChangeTheCallersAuthority(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	key, _ := g.op("apiKeys.create", `{"scope":"read_only"}`)
 	id := fmt.Sprintf(`{"id":%q}`, key["id"])
@@ -104,7 +104,7 @@ func TestUndeclaredSecret(t *testing.T) {
 	}
 }
 
-func TestArgumentsHaveAClosedShape(t *testing.T) {
+func TestUnknownMembersOfArgumentsAreRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
@@ -189,7 +189,7 @@ func TestTheLastResultStaysUntilTheNextCall(t *testing.T) {
 	}
 }
 
-func TestTheHostsOwnFailuresAreLoggedAndNotTold(t *testing.T) {
+func TestFailuresOfTheHostAreLoggedAndHiddenFromTheGuest(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.call.Caller.Metadata = []byte("{not json")
 	if _, n := g.get("context"); n != int32(abi.Internal) {

@@ -16,7 +16,7 @@ func (g *guest) take(ticket int32) (map[string]any, int32) {
 	return g.result("call_take", n), n
 }
 
-func TestWhatIsStartedIsDoneInItsOrder(t *testing.T) {
+func TestPendingOperationsRunInTheirOrder(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.do("call", "secret", `{"name":"SIGNING_KEY"}`)
 	create := g.do("call_start", "apiKeys.create", `{"scope":"read_only"}`)
@@ -51,7 +51,7 @@ func TestWhatIsStartedIsDoneInItsOrder(t *testing.T) {
 	}
 }
 
-func TestATicketIsTakenOnce(t *testing.T) {
+func TestAPendingOperationIsTakenOnce(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	if n := g.raw("call_wait"); n != notFound {
 		t.Errorf("call_wait with nothing started: %d", n)
@@ -78,7 +78,7 @@ func TestATicketIsTakenOnce(t *testing.T) {
 	}
 }
 
-func TestAMistakeInWhatIsStartedIsItsResult(t *testing.T) {
+func TestAnErrorOfAPendingOperationIsItsResult(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	ticket := g.do("call_start", "digest", `{"algorithm":"MD5","data":""}`)
 	if result, n := g.take(ticket); ticket != 0 || n != invalid || !strings.HasPrefix(fmt.Sprint(result["message"]), "digest: member") {
@@ -92,7 +92,7 @@ func TestAMistakeInWhatIsStartedIsItsResult(t *testing.T) {
 	}
 }
 
-func TestASleepIsATimerBesideOthers(t *testing.T) {
+func TestSleepsRunConcurrently(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	began := time.Now()
 	long := g.do("call_start", "sleep", `{"seconds":60}`)
@@ -117,7 +117,7 @@ func TestASleepIsATimerBesideOthers(t *testing.T) {
 	}
 }
 
-func TestTicketsAreBounded(t *testing.T) {
+func TestPendingOperationsAreLimited(t *testing.T) {
 	t.Run("in number", func(t *testing.T) {
 		g := newGuest(t, hostabi.Limits{})
 		for i := range 64 {

@@ -47,7 +47,7 @@ func TestAHandlerReadsItsRequest(t *testing.T) {
 	}
 }
 
-func TestAValueThatDoesNotFitIsNotWrittenAndTellsItsLength(t *testing.T) {
+func TestAValueLargerThanTheBufferReturnsOnlyItsLength(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	memory := g.module.Memory()
 	for _, row := range []struct {
@@ -87,7 +87,7 @@ func TestTheBodyIsReadInPieces(t *testing.T) {
 	}
 }
 
-func TestTheContextSaysWhoCallsAndUntilWhen(t *testing.T) {
+func TestTheContextHasTheCallerAndTheDeadline(t *testing.T) {
 	end := time.Date(2030, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	for _, row := range []struct {
 		who  caller.Caller

@@ -16,7 +16,7 @@ func headerText(r abi.Response) string {
 	return b.String()
 }
 
-func TestTheAnswersStatusAndBodyMustFit(t *testing.T) {
+func TestAnAnswerWithAnInvalidStatusOrBodyIsRefused(t *testing.T) {
 	for _, row := range []struct {
 		status int
 		body   string
@@ -69,7 +69,7 @@ func TestASecondAnswerIsInvalidAndTheFirstStays(t *testing.T) {
 	}
 }
 
-func TestTheLastResultIsSentAsItIs(t *testing.T) {
+func TestTheLastResultIsSentUnchanged(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{ResponseBytes: 100})
 	send := func(status, part int, want int32, why string) {
 		t.Helper()
@@ -110,7 +110,7 @@ func TestTheAnswerOutlivesGuestMemory(t *testing.T) {
 	}
 }
 
-func TestHeadersTheHostDoesNotLetPassAreDenied(t *testing.T) {
+func TestHeadersReservedForTheHostAreDenied(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for _, row := range []struct {
 		name, value string
@@ -141,7 +141,7 @@ func TestHeadersTheHostDoesNotLetPassAreDenied(t *testing.T) {
 	}
 }
 
-func TestLocationsThatLeadElsewhereThanTheySeemAreDenied(t *testing.T) {
+func TestMisleadingLocationsAreDenied(t *testing.T) {
 	for location, want := range map[string]int32{
 		"/": 0, "/a": 0, "/a?b=c#d": 0, "/a//b": 0, "https://example.com/": 0, "http://example.com": 0, "HTTPS://example.com": 0,
 		"/a b": 0, "/ü": 0,
@@ -169,7 +169,7 @@ func TestAnAnswerHasOneContentTypeAndOneLocation(t *testing.T) {
 	}
 }
 
-func TestHeadersHaveABound(t *testing.T) {
+func TestHeadersHaveALimit(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for i := range 101 {
 		want := int32(0)

@@ -12,7 +12,7 @@ import (
 	"runner.example/store"
 )
 
-func TestRowsAreReachedWithTheCallersAuthority(t *testing.T) {
+func TestRowsAreReadAndWrittenWithTheCallersAuthority(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	made, n := g.op("insert", `{"into":"Thing","values":[{"n":1},{"n":2}]}`)
 	rows, _ := made["rows"].([]any)
@@ -49,7 +49,7 @@ func TestRowsAreReachedWithTheCallersAuthority(t *testing.T) {
 	}
 }
 
-func TestMistakesInOperationsOnRowsAreNamed(t *testing.T) {
+func TestErrorsInOperationsOnRowsNameTheirCause(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for _, row := range []struct{ op, args, says string }{
 		{"query", `{"from":"Thin"}`, `query: from: unknown entity "Thin" (did you mean "Thing"?)`},
@@ -66,7 +66,7 @@ func TestMistakesInOperationsOnRowsAreNamed(t *testing.T) {
 	}
 }
 
-func TestRowsGoOutWithoutATripThroughTheGuest(t *testing.T) {
+func TestRowsAreSentWithoutACopyThroughTheGuest(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	send := func(op, args string, part int) string {
 		t.Helper()
@@ -132,7 +132,7 @@ func TestRowsAreCountedOverAllOperationsOfARun(t *testing.T) {
 
 // A release goes on serving while the next one is put in its place. What it would
 // do with rows in between counts for nothing.
-func TestAReleaseOlderThanTheRowsFindsOut(t *testing.T) {
+func TestAnOutdatedReleaseIsDetected(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	if got, n := g.op("count", `{"from":"Thing"}`); n < 0 || g.call.Outdated() {
 		t.Fatalf("before: %v", got)
@@ -168,7 +168,7 @@ func (d *dying) Err() error {
 	return nil
 }
 
-func TestAnOperationThatOutlastsTheRequestUnwindsTheGuest(t *testing.T) {
+func TestAnOperationPastTheDeadlineUnwindsTheGuest(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	if _, n := g.op("insert", `{"into":"Thing","values":[{"n":1},{"n":2},{"n":3},{"n":4},{"n":5},{"n":6},{"n":7},{"n":8}]}`); n < 0 {
 		t.Fatalf("insert: %d", n)

@@ -57,7 +57,7 @@ func (g *guest) at(offset, n uint32) []byte {
 	return b
 }
 
-func TestEveryFunctionOfPreview1IsThereAndNothingButTimeChanceAndLinesIsOffered(t *testing.T) {
+func TestAllFunctionsOfWASIPreview1ExistAndMostReturnAnError(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	if len(g.wasi) != 46 {
 		t.Errorf("%d functions, and preview 1 has 46", len(g.wasi))
@@ -126,7 +126,7 @@ func TestClocksStepByMilliseconds(t *testing.T) {
 	}
 }
 
-func TestRandomBytesAreNewEachTimeAndCountAsMoved(t *testing.T) {
+func TestRandomBytesDifferAndCountAsMovedBytes(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{MovedBytes: 10_000})
 	seen := map[string]bool{}
 	for range 100 {
@@ -146,7 +146,7 @@ func TestRandomBytesAreNewEachTimeAndCountAsMoved(t *testing.T) {
 	}
 }
 
-func TestAWriteTakesWhatAPipeWould(t *testing.T) {
+func TestAWriteAcceptsAsMuchAsAPipe(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{LogBytes: 1 << 20})
 	binary.LittleEndian.PutUint32(g.at(0, 4), 1024)
 	binary.LittleEndian.PutUint32(g.at(4, 4), 100_000)
@@ -197,7 +197,7 @@ func (g *guest) events() (list []string) {
 	return list
 }
 
-func TestPollWaitsForTheFirstClockAndForNoFile(t *testing.T) {
+func TestPollWaitsOnlyForClocks(t *testing.T) {
 	const clock, read, write = 0, 1, 2
 	const monotonic = 1
 	second := uint64(time.Second)

@@ -133,7 +133,7 @@ func TestDeadKeysOfATenantAreNotReadForAList(t *testing.T) {
 	}
 }
 
-func TestAListIsOfOneScopeWhenAsked(t *testing.T) {
+func TestAListCanBeRestrictedToOneScope(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	for _, scope := range []string{"orders_read", "orders_write", "orders_read", "minted"} {
@@ -203,7 +203,7 @@ func TestAPageInJSONHasAListAndACursorOrNull(t *testing.T) {
 	}
 }
 
-func TestAnOperatorWithATenantIsWithinIt(t *testing.T) {
+func TestAnOperatorWithATenantReachesOnlyThatTenant(t *testing.T) {
 	w := inMemory(t)
 	s := compile(t, typed)
 	all, a := operator(s), operator(s)

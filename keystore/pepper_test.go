@@ -12,7 +12,7 @@ import (
 	"runner.example/store"
 )
 
-func TestThePepperIsMadeOnceAndForItsOwnerAlone(t *testing.T) {
+func TestThePepperIsCreatedOnceWithMode0600(t *testing.T) {
 	w := onDisk(t)
 	path := filepath.Join(w.opt.Dir, "pepper")
 	info, err := os.Stat(path)

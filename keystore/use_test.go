@@ -12,7 +12,7 @@ import (
 	"runner.example/store"
 )
 
-func TestTheLastUseIsKnownAtOnceAndAfterARestart(t *testing.T) {
+func TestTheLastUseIsVisibleAtOnceAndAfterARestart(t *testing.T) {
 	w := onDisk(t)
 	op := operator(compile(t, typed))
 	used := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))

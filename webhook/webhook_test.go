@@ -147,7 +147,7 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsRememberedLongerThanItsSignatureIsTaken(t *testing.T) {
+func TestADeliveryIsRememberedLongerThanItsSignatureIsValid(t *testing.T) {
 	const tolerance = 2 * time.Minute
 	for _, vec := range vectors {
 		v, err := webhook.New(vec.scheme, secret.New(vec.secret), tolerance)
@@ -166,7 +166,7 @@ func TestADeliveryIsRememberedLongerThanItsSignatureIsTaken(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSignedNamesNoDelivery(t *testing.T) {
+func TestUnsignedHeadersDoNotIdentifyADelivery(t *testing.T) {
 	vec := vectors[1]
 	v := verifier(t, vec.scheme, vec.secret)
 	for _, id := range []string{"", "72d3162e-cc78-11e3-81ab-4c9367dc0958", "another"} {
@@ -177,7 +177,7 @@ func TestWhatIsNotSignedNamesNoDelivery(t *testing.T) {
 	}
 }
 
-func TestTimesAreDigitsAlone(t *testing.T) {
+func TestTimesConsistOfDigits(t *testing.T) {
 	for _, text := range []string{"-1", "+1614265330", " 1614265330", "1614265330 ", "1614265330.0", "1e9", "0x10", "", "99999999999999999999", "１６"} {
 		d := vectors[0].with("webhook-timestamp", text)
 		mac := hmac.New(sha256.New, must(base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
@@ -215,7 +215,7 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 	}
 }
 
-func TestSecretsThatSignNothingAreRefused(t *testing.T) {
+func TestInvalidSigningSecretsAreRefused(t *testing.T) {
 	for _, c := range []struct{ scheme, value string }{
 		{"standard", ""}, {"standard", "whsec_"}, {"standard", "not base64!"}, {"stripe", ""}, {"github", ""}, {"slack", ""},
 		{"svix", "whsec_AAAA"}, {"", "x"},
@@ -227,7 +227,7 @@ func TestSecretsThatSignNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsHandledOncePerRouteAndForgottenAfterItsTime(t *testing.T) {
+func TestADeliveryIsHandledOncePerRouteAndExpires(t *testing.T) {
 	st, err := store.Open(store.Options{})
 	if err != nil {
 		t.Fatal(err)

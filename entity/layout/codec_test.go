@@ -103,7 +103,7 @@ func checkEntries(t interface {
 	}
 }
 
-func TestKeysAreInTheOrderOfTheirValues(t *testing.T) {
+func TestKeysAreOrderedLikeTheirValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(indexedKinds).Draw(t, "kind")
 		checkEntries(t, genValue(kind).Draw(t, "a"), genValue(kind).Draw(t, "b"))
@@ -147,7 +147,7 @@ func sameRow(a, b []schema.Value) bool {
 	return len(a) == len(b)
 }
 
-func TestARowComesBackAsItWasStored(t *testing.T) {
+func TestAStoredRowIsDecodedUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := append([]schema.ValueKind{schema.KindList}, scalarKinds...)
 		n := rapid.IntRange(0, 12).Draw(t, "fields")

@@ -142,7 +142,7 @@ func TestARowPassesTenantDeniesAndOneAllow(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownLetsNobodyPass(t *testing.T) {
+func TestAnUnknownRuleResultDeniesAccess(t *testing.T) {
 	s := compiled(t, `
 auth { session cookie { idle: 30m } user: Person }
 entity Person { id: id }

@@ -27,7 +27,7 @@ func thing(t testing.TB, s *schema.Schema, values map[string]string) []schema.Va
 	return row
 }
 
-func TestConditionsMeanWhatTheySay(t *testing.T) {
+func TestConditionsMatchTheRowsTheyDescribe(t *testing.T) {
 	s := compiled(t, querySchema)
 	row := thing(t, s, map[string]string{
 		"title": `"Ärger"`, "size": `10`, "ratio": `0.5`, "price": `"12.50"`, "good": `true`, "at": `"2026-01-31T12:00:00Z"`,
@@ -70,7 +70,7 @@ func TestConditionsMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestAFieldMayBeCalledLikeAConnective(t *testing.T) {
+func TestAFieldMayHaveTheNameOfAConnective(t *testing.T) {
 	s := compiled(t, `auth { session cookie { idle: 30m } }
 entity Word { id: id
   or: string(1..9)?
@@ -147,9 +147,9 @@ func genThing(s *schema.Schema) *rapid.Generator[[]schema.Value] {
 	})
 }
 
-// TestThePlannerIsToldNothingThatAMatchingRowDoesNotKeep: an index range chosen
+// TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils: an index range chosen
 // by what a where says holds every row that matches.
-func TestThePlannerIsToldNothingThatAMatchingRowDoesNotKeep(t *testing.T) {
+func TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils(t *testing.T) {
 	s := compiled(t, querySchema)
 	told := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,7 +19,7 @@ func resumed(s *schema.Schema, who *caller.Caller, members, cursor string, key b
 	return query.AskWithKey(s, who, "query", fmt.Sprintf(`{"from":"Thing",%s,"cursor":%q}`, members, cursor), [32]byte{key})
 }
 
-func TestACursorHoldsForItsQueryByItsCallerAlone(t *testing.T) {
+func TestACursorIsValidOnlyForItsQueryAndItsCaller(t *testing.T) {
 	s := compiled(t, querySchema)
 	const members = `"where":[["size",">",1]],"orderBy":[["title","asc"]]`
 	asked, err := query.Ask(s, member, "query", `{"from":"Thing",`+members+`}`)

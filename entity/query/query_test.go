@@ -54,7 +54,7 @@ func failure(err error) string {
 	return string(f.Code) + ": " + f.Detail
 }
 
-func TestEveryRefusalNamesWhatIsWrong(t *testing.T) {
+func TestEveryRefusalNamesItsCause(t *testing.T) {
 	s := compiled(t, querySchema)
 	deep := func(n int) string {
 		return strings.Repeat(`["not",`, n) + `["size","=",1]` + strings.Repeat("]", n)
@@ -141,7 +141,7 @@ func TestEveryRefusalNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestValuesToCompareWithAreOfTheFieldsTypeAndFreeOfItsBounds(t *testing.T) {
+func TestComparedValuesHaveTheFieldsTypeButNotItsBounds(t *testing.T) {
 	s := compiled(t, querySchema)
 	ask := func(condition string) string {
 		_, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+condition+`]}`)
@@ -217,7 +217,7 @@ func TestHiddenFieldOracle(t *testing.T) {
 	}
 }
 
-func TestAKeyReadsAndWritesTheFieldsOfItsGrants(t *testing.T) {
+func TestAKeyReadsAndWritesOnlyTheFieldsOfItsGrants(t *testing.T) {
 	s := compiled(t, querySchema)
 	all := []string{"id", "firm", "title", "note", "mail", "link", "code", "size", "ratio", "price", "good", "at", "day", "lasts", "data", "blob", "state", "owner", "tags", "fixed", "madeAt"}
 	for _, c := range []struct {
@@ -306,7 +306,7 @@ func TestWithoutAnyRightAnOperationIsDenied(t *testing.T) {
 	}
 }
 
-func TestWithoutTheRightToReadOnlyTheIDCanBeNamed(t *testing.T) {
+func TestWithoutReadAccessOnlyTheIDCanBeSelected(t *testing.T) {
 	s := compiled(t, querySchema)
 	for _, op := range []string{`"in":"Thing","set":{"title":"x"}`, `"from":"Thing"`} {
 		kind := "update"
@@ -330,7 +330,7 @@ func TestWithoutTheRightToReadOnlyTheIDCanBeNamed(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsNullCountsAsLeftOut(t *testing.T) {
+func TestANullMemberIsTheSameAsAMissingOne(t *testing.T) {
 	s := compiled(t, querySchema)
 	asked, err := query.Ask(s, member, "query", `{"from":"Thing","select":null,"where":null,"orderBy":null,"limit":null,"cursor":null}`)
 	if err != nil {
@@ -474,7 +474,7 @@ func sameValue(a, b any) bool {
 	return err1 == nil && err2 == nil && p == q
 }
 
-func TestUntypedRowsAreComparedAsTheyAre(t *testing.T) {
+func TestUntypedRowsAreComparedByKindAndValue(t *testing.T) {
 	s := compiled(t, untypedSchema)
 	const row = `{"title":"abc","size":10,"half":0.5,"big":1e3,"yes":true,"no":null,"list":[1,"x",[2]],"object":{"a":1}}`
 	for _, c := range []struct {
@@ -506,7 +506,7 @@ func TestUntypedRowsAreComparedAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestGrantsBoundUntypedRowsToo(t *testing.T) {
+func TestGrantsLimitUntypedRowsToo(t *testing.T) {
 	s := compiled(t, untypedSchema)
 	some := keyOf("some")
 	asked, err := query.Ask(s, some, "query", `{"from":"Thing","where":[["size",">",1]]}`)

@@ -39,7 +39,7 @@ func TestNamesOfFunctionsAndOperationsAreUniqueAndWellFormed(t *testing.T) {
 	}
 }
 
-func TestAHeaderIsCopiedAndResetForgetsIt(t *testing.T) {
+func TestAHeaderIsCopiedAndClearedByReset(t *testing.T) {
 	var r abi.Response
 	name, value := []byte("x-a"), []byte("one")
 	for range 100 { // enough to move the bytes more than once

@@ -32,7 +32,7 @@ func TestAMeterAsksOnceInAWhileAndFailsFromThenOn(t *testing.T) {
 	}
 }
 
-func TestNoMeterNeverFails(t *testing.T) {
+func TestAMissingMeterNeverFails(t *testing.T) {
 	var m *cost.Meter
 	if m.Spend(1<<40) != nil || m.Err() != nil {
 		t.Error("it fails")

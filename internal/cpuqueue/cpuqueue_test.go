@@ -66,7 +66,7 @@ func (q queue) runWithin(limit time.Duration, h *cpuqueue.Handler, long time.Dur
 
 // With four times as many tasks as fit, as many are done as fit, even if a task needs most
 // of its time; the others are refused.
-func TestUnderOverloadAsManyTasksAreDoneAsFit(t *testing.T) {
+func TestUnderOverloadTheCapacityIsUsed(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	for _, slots := range []int{1, 2, 16} {
 		for _, each := range []time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 120 * time.Millisecond, 160 * time.Millisecond} {

@@ -118,7 +118,7 @@ func toldBy(err error) *outbound.Error {
 
 func reasonOf(err error) outbound.Reason { return toldBy(err).Reason }
 
-func TestARequestArrivesAsItWasWritten(t *testing.T) {
+func TestARequestIsSentUnchanged(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		rw.Header().Set("X-Two", "1")

@@ -77,7 +77,7 @@ func TestTokenShowsItsPrefixAndItsLastFourCharacters(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooShortForATokenShowsNothing(t *testing.T) {
+func TestATextTooShortForATokenIsHidden(t *testing.T) {
 	for _, value := range []string{"", "abc", "rnk_", "rnk_abcd", "rnk_abcdefghijklmno", strings.Repeat("x", 50)} {
 		if got := secret.NewToken(value).Hint(); got != "…" {
 			t.Errorf("hint of %q is %q", value, got)

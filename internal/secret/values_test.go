@@ -27,7 +27,7 @@ func writeFile(t *testing.T, content string) string {
 	return path
 }
 
-func TestASecretComesFromTheFirstPlaceThatHasIt(t *testing.T) {
+func TestASecretComesFromTheFirstSourceThatHasIt(t *testing.T) {
 	path := writeFile(t, "from a file\n")
 	all := map[string]string{"RUNNER_SECRETS_A": "from the environment", "RUNNER_SECRETS_A_FILE": path}
 	section := map[string]string{"A": "from runner.toml", "OTHER": ""}
@@ -89,7 +89,7 @@ func TestEveryMissingSecretIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnEmptySecretIsRefusedWhereverItStands(t *testing.T) {
+func TestAnEmptySecretIsRefusedFromEverySource(t *testing.T) {
 	for name, c := range map[string]struct {
 		env, section map[string]string
 		says         string
@@ -108,7 +108,7 @@ func TestAnEmptySecretIsRefusedWhereverItStands(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTextIsNoSecret(t *testing.T) {
+func TestASecretMustBeText(t *testing.T) {
 	for name, pairs := range map[string]map[string]string{
 		"the variable RUNNER_SECRETS_A":             {"RUNNER_SECRETS_A": "c4n4ry\xff"},
 		"the file that RUNNER_SECRETS_A_FILE names": {"RUNNER_SECRETS_A_FILE": writeFile(t, "c4n4ry\xc3\x28")},
@@ -120,7 +120,7 @@ func TestWhatIsNoTextIsNoSecret(t *testing.T) {
 	}
 }
 
-func TestASecretIsReadFromAPlainFileOfItsSizeAlone(t *testing.T) {
+func TestASecretFileMustBeARegularFileOfLimitedSize(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -141,7 +141,7 @@ func TestASecretIsReadFromAPlainFileOfItsSizeAlone(t *testing.T) {
 	}
 }
 
-func TestAValueInThePlaceOfItsFileIsNotShown(t *testing.T) {
+func TestAValueGivenAsAFileNameIsNotShown(t *testing.T) {
 	for _, value := range []string{"c4n4ry", "c4n4ry/c4n4ry", strings.Repeat("c4n4ry", 1000), "c4n4ry\x00"} {
 		_, err := secret.Resolve([]string{"A"}, env(map[string]string{"RUNNER_SECRETS_A_FILE": value}), nil)
 		if err == nil || strings.Contains(err.Error(), "c4n4ry") || !strings.Contains(err.Error(), "RUNNER_SECRETS_A_FILE") {
@@ -163,7 +163,7 @@ func TestASecretNamedLikeAFileVariableKeepsItsValue(t *testing.T) {
 	}
 }
 
-func TestUndeclaredSecretsAreNotThere(t *testing.T) {
+func TestUndeclaredSecretsAreNotAvailable(t *testing.T) {
 	values, err := secret.Resolve(nil, env(map[string]string{"RUNNER_SECRETS_A": "x"}), map[string]string{"A": "x"})
 	if err != nil {
 		t.Fatal(err)

@@ -163,7 +163,7 @@ func (w *world) check(path string, p auth.Presented) (caller.Caller, error) {
 	return w.auth.Check(context.Background(), w.schema, w.tokens, w.route(path), p, w.now)
 }
 
-func TestWhoShowsNothingIsToldWhatOpensTheRoute(t *testing.T) {
+func TestARequestWithoutCredentialsGetsAChallenge(t *testing.T) {
 	w := newWorld(t)
 	for path, want := range map[string][2]bool{"read": {false, true}, "user": {true, false}, "any": {true, true}} {
 		_, err := w.check(path, auth.Presented{Address: somewhere})
@@ -174,7 +174,7 @@ func TestWhoShowsNothingIsToldWhatOpensTheRoute(t *testing.T) {
 	}
 }
 
-func TestCredentialsArePresentedInOneOfTwoWays(t *testing.T) {
+func TestAKeyIsAcceptedInEitherOfTwoHeaders(t *testing.T) {
 	w := newWorld(t)
 	token := w.create(keystore.CreateRequest{Scope: "orders_read", Name: "n"}).Token.Reveal()
 	both := bearer("Bearer " + token)
@@ -228,7 +228,7 @@ func TestCredentialsArePresentedInOneOfTwoWays(t *testing.T) {
 	}
 }
 
-func TestAGoodKeyIsACallerOfTheActiveScope(t *testing.T) {
+func TestAValidKeyIsACallerOfTheActiveScope(t *testing.T) {
 	w := newWorld(t)
 	key := w.create(keystore.CreateRequest{Scope: "partner_sync", Name: "n", Tenant: "t1", Metadata: json.RawMessage(`{"a":1}`)})
 	want := caller.Caller{
@@ -394,7 +394,7 @@ func TestFailuresOfOneNetworkCountTogether(t *testing.T) {
 	}
 }
 
-func TestATableFullOfNetworksCountsStrangersTogether(t *testing.T) {
+func TestAFullTableCountsUnknownNetworksTogether(t *testing.T) {
 	w := newWorld(t)
 	fail := func(i int) fault.Code {
 		p := bearer("Bearer " + goodToken)
@@ -549,7 +549,7 @@ func TestACountThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 }
 
-func TestAGoodKeyCostsNoAllocation(t *testing.T) {
+func TestAValidKeyAllocatesNothing(t *testing.T) {
 	w := newWorld(t)
 	p := bearer("Bearer " + w.create(keystore.CreateRequest{Scope: "partner_sync", Name: "n"}).Token.Reveal())
 	route := w.route("both")

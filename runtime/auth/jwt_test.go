@@ -200,7 +200,9 @@ func (w *world) with(path, token string) (caller.Caller, error) {
 
 // Tokens end, and keys are fetched again, after a minute: in a bubble that does not
 // come while a slow machine signs.
-func TestATokenOfTheProviderIsItsUser(t *testing.T) { synctest.Test(t, testTokensOfTheProvider) }
+func TestATokenOfTheProviderAuthenticatesItsUser(t *testing.T) {
+	synctest.Test(t, testTokensOfTheProvider)
+}
 
 func testTokensOfTheProvider(t *testing.T) {
 	p := newProvider(t)
@@ -442,7 +444,7 @@ func TestKeysAreRefreshedAndKeptForADay(t *testing.T) {
 	})
 }
 
-func TestAKnownTokenEndsInTime(t *testing.T) {
+func TestACachedTokenExpires(t *testing.T) {
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTokenWorld(t, p)
@@ -460,7 +462,7 @@ func TestAKnownTokenEndsInTime(t *testing.T) {
 	})
 }
 
-func TestTokensNeedWhatDecidesWhoseCount(t *testing.T) {
+func TestTokensMustHaveTheClaimsOfTheirLimit(t *testing.T) {
 	for _, given := range []schema.JWTSession{
 		{Audience: audience, JWKS: issuer + "/keys"},
 		{Issuer: issuer, JWKS: issuer + "/keys"},
@@ -547,9 +549,9 @@ func TestRulesSeeWhatATokenClaims(t *testing.T) {
 	}
 }
 
-// TestKeysThatCannotBeHadAreNobodysFault: who comes while the provider is away for the
+// TestAnUnavailableKeySetIsNotAFailureOfTheClient: who comes while the provider is away for the
 // first time may come again, and is not taken for one who guesses.
-func TestKeysThatCannotBeHadAreNobodysFault(t *testing.T) {
+func TestAnUnavailableKeySetIsNotAFailureOfTheClient(t *testing.T) {
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {
 		p.setDown(true)
@@ -610,8 +612,8 @@ func TestRequestsWaitTwoSecondsForKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfASlowProviderCount: nobody waits for them, and they come all the same.
-func TestKeysOfASlowProviderCount(t *testing.T) {
+// TestKeysOfASlowProviderAreUsed: nobody waits for them, and they come all the same.
+func TestKeysOfASlowProviderAreUsed(t *testing.T) {
 	p := newProvider(t)
 	good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
 	synctest.Test(t, func(t *testing.T) {
@@ -639,8 +641,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestOneOddKeySpoilsNoOther: RFC 7517, section 5.
-func TestOneOddKeySpoilsNoOther(t *testing.T) {
+// TestAnUnsupportedKeyDoesNotAffectOthers: RFC 7517, section 5.
+func TestAnUnsupportedKeyDoesNotAffectOthers(t *testing.T) {
 	p := newProvider(t)
 	good := jwkOf("ec", p.ec.Public())
 	for name, odd := range map[string]any{
@@ -714,8 +716,8 @@ func TestAProviderMayWithdrawAllItsKeys(t *testing.T) {
 	})
 }
 
-// TestUndeclaredRolesOfATokenCountNowhereInTypedMode: as those of a cookie session.
-func TestUndeclaredRolesOfATokenCountNowhereInTypedMode(t *testing.T) {
+// TestUndeclaredRolesOfATokenAreIgnoredInTypedMode: as those of a cookie session.
+func TestUndeclaredRolesOfATokenAreIgnoredInTypedMode(t *testing.T) {
 	p := newProvider(t)
 	const entity = "entity Order { id: id  name: string  @@allow read to session }\n"
 	for _, tt := range []struct{ roles, entity, want string }{
@@ -733,8 +735,8 @@ func TestUndeclaredRolesOfATokenCountNowhereInTypedMode(t *testing.T) {
 	}
 }
 
-// TestAFileOfKeysIsReadAtOnce: one that is missing or bad lets no app begin.
-func TestAFileOfKeysIsReadAtOnce(t *testing.T) {
+// TestAKeySetFileIsReadAtStartup: one that is missing or bad lets no app begin.
+func TestAKeySetFileIsReadAtStartup(t *testing.T) {
 	p := newProvider(t)
 	dir := t.TempDir()
 	set := func(name, text string) string {

@@ -97,7 +97,7 @@ func TestACookieIsACallerOfKindSession(t *testing.T) {
 	}
 }
 
-func TestWhatASessionOpensAndWhatNot(t *testing.T) {
+func TestASessionOpensOnlySessionRoutes(t *testing.T) {
 	w := newPortal(t)
 	_, admin := w.session("admin")
 	_, guest := w.session("guest")
@@ -152,7 +152,7 @@ func TestWhatASessionOpensAndWhatNot(t *testing.T) {
 	}
 }
 
-func TestAnAppWithoutCookieSessionsTakesNone(t *testing.T) {
+func TestAnAppWithoutCookieSessionsAcceptsNone(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.check("user", cookie("")); fault.CodeOf(err) != fault.InvalidToken {
 		t.Errorf("%v, want an invalid token", err)
@@ -228,7 +228,7 @@ func TestARevokedSessionIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnonymousCallersActUnderTheScopeOfTheRoute(t *testing.T) {
+func TestAnonymousCallersHaveTheScopeOfTheRoute(t *testing.T) {
 	w := newPortal(t)
 	for path, want := range map[string]caller.Caller{"open": {}, "public": {As: "other", Capability: "other"}} {
 		if got, err := w.check(path, auth.Presented{}); err != nil || !cmp.Equal(want, got) {
@@ -237,7 +237,7 @@ func TestAnonymousCallersActUnderTheScopeOfTheRoute(t *testing.T) {
 	}
 }
 
-func TestAGoodSessionCostsNoAllocation(t *testing.T) {
+func TestAValidSessionAllocatesNothing(t *testing.T) {
 	w := newPortal(t)
 	_, p := w.session("guest", "staff")
 	p.Method, p.FetchSite, p.FetchSiteLines = []byte("POST"), []byte("same-origin"), 1
@@ -369,7 +369,7 @@ func TestCSRFMatrix(t *testing.T) {
 	}
 }
 
-func TestTheRoleIsAskedBeforeTheOrigin(t *testing.T) {
+func TestTheRoleIsCheckedBeforeTheOrigin(t *testing.T) {
 	w := newPortal(t)
 	_, p := w.session("guest")
 	p.Method, p.FetchSite, p.FetchSiteLines = []byte("POST"), []byte("cross-site"), 1

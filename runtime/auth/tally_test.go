@@ -92,7 +92,7 @@ func TestRefusalsFromManyAddressesAreFewRecords(t *testing.T) {
 }
 
 // A store that takes nothing must not let what waits grow, nor lose a count.
-func TestCountsThatWaitAreBounded(t *testing.T) {
+func TestPendingCountsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	gone, err := store.Open(store.Options{})
 	if err != nil {

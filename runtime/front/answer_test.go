@@ -116,7 +116,7 @@ func TestARefusalListsItsErrors(t *testing.T) {
 	}
 }
 
-func TestARefusalOnAPrivateRouteIsNotKept(t *testing.T) {
+func TestARefusalOnAPrivateRouteIsNotCacheable(t *testing.T) {
 	a := answered(t, func(x *front.Exchange) {
 		x.Private = true
 		x.Refuse(&fault.Fault{Code: fault.NotFound}, front.Extra{})
@@ -126,7 +126,7 @@ func TestARefusalOnAPrivateRouteIsNotKept(t *testing.T) {
 	}
 }
 
-func TestRefusalsOfOneKindCannotBeToldApart(t *testing.T) {
+func TestRefusalsOfOneKindAreIndistinguishable(t *testing.T) {
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		x.Refuse(fault.Wrap(errors.New("a cause"), fault.InvalidToken, "token %s", x.Request.Path), front.Extra{})
 	})
@@ -149,7 +149,7 @@ func TestRefusalsOfOneKindCannotBeToldApart(t *testing.T) {
 	}
 }
 
-func TestAnAnswerGoesOutAsTheHandlerMadeIt(t *testing.T) {
+func TestAnAnswerIsSentUnchanged(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		private bool
@@ -318,7 +318,7 @@ func token(s string) bool {
 	})
 }
 
-func TestAnErrorWithoutADetailGetsTheOneOfItsCode(t *testing.T) {
+func TestAnErrorWithoutADetailGetsThatOfItsCode(t *testing.T) {
 	for code, want := range map[string]string{
 		"bad_request":    "bad request",
 		"handler_failed": "the handler failed: the log has the cause under this requestId",
@@ -365,7 +365,7 @@ func FuzzProblemsAreJSON(f *testing.F) {
 	})
 }
 
-func TestRequestIDsAreLowerCaseULIDsAndNeverTheCallers(t *testing.T) {
+func TestRequestIDsAreULIDsOfTheServer(t *testing.T) {
 	seen := map[string]bool{}
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		seen[x.Request.ID] = true

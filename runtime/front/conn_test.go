@@ -65,7 +65,7 @@ func servedOnce(t *testing.T) {
 	s.play(second, 0)
 }
 
-func TestASlowRequestIsCutOffAndTold(t *testing.T) {
+func TestASlowRequestIsAnsweredWithTimeout(t *testing.T) {
 	const limit = 150 * time.Millisecond
 	bubble(t, front.Options{ReadTimeout: limit}, func(t *testing.T, dial func() net.Conn) {
 		for _, sent := range []string{"G", "GET / HTTP/1.1\r\nHost:", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab",
@@ -84,7 +84,7 @@ func TestASlowRequestIsCutOffAndTold(t *testing.T) {
 	})
 }
 
-func TestABytePerMomentBuysNoTime(t *testing.T) {
+func TestSlowBytesDoNotExtendTheTimeout(t *testing.T) {
 	const limit = 150 * time.Millisecond
 	bubble(t, front.Options{ReadTimeout: limit}, func(t *testing.T, dial func() net.Conn) {
 		nc := dial()
@@ -107,7 +107,7 @@ func TestABytePerMomentBuysNoTime(t *testing.T) {
 	})
 }
 
-func TestASilentConnectionIsClosedWithoutAWord(t *testing.T) {
+func TestAnIdleConnectionIsClosedWithoutAnAnswer(t *testing.T) {
 	const first, idle = 70 * time.Millisecond, 50 * time.Millisecond
 	bubble(t, front.Options{ReadTimeout: first, IdleTimeout: idle}, func(t *testing.T, dial func() net.Conn) {
 		silent := func(what string, r io.Reader, want time.Duration) {
@@ -128,7 +128,7 @@ func TestASilentConnectionIsClosedWithoutAWord(t *testing.T) {
 
 // Slow connections cost what they hold and nothing else: an honest caller is
 // served among them, and all of them end.
-func TestSlowConnectionsDoNotStandInTheWay(t *testing.T) {
+func TestSlowConnectionsDoNotBlockOthers(t *testing.T) {
 	bubble(t, front.Options{ReadTimeout: time.Second}, func(t *testing.T, dial func() net.Conn) {
 		const slow = 200
 		conns := make([]net.Conn, slow)
@@ -155,7 +155,7 @@ func TestSlowConnectionsDoNotStandInTheWay(t *testing.T) {
 	})
 }
 
-func TestABodyIsAskedForOnlyWhenItIsRead(t *testing.T) {
+func TestContinueIsSentOnlyWhenTheBodyIsRead(t *testing.T) {
 	const head = "POST %s HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n%s\r\n\r\n"
 	const goOn = "HTTP/1.1 100 Continue\r\n\r\n"
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
@@ -207,7 +207,7 @@ func TestABodyIsAskedForOnlyWhenItIsRead(t *testing.T) {
 
 // A caller in the middle of a large body still gets its answer in whole: to
 // close with bytes unread would be a reset, and drop what is on its way.
-func TestAnAnswerReachesACallerWhoStillSends(t *testing.T) {
+func TestAClientThatStillSendsGetsItsAnswer(t *testing.T) {
 	answer := strings.Repeat("a", 8<<20)
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		if err := x.ReadBody(10); err == nil {
@@ -225,7 +225,7 @@ func TestAnAnswerReachesACallerWhoStillSends(t *testing.T) {
 }
 
 // So does one whose next request comes while the server ends.
-func TestAnAnswerReachesACallerWhoSendsOnWhileTheServerEnds(t *testing.T) {
+func TestAClientThatStillSendsGetsItsAnswerDuringShutdown(t *testing.T) {
 	answer := strings.Repeat("a", 8<<20)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
@@ -260,7 +260,7 @@ func TestAnAnswerReachesACallerWhoSendsOnWhileTheServerEnds(t *testing.T) {
 	}
 }
 
-func TestABodyIsReadExactlyHoweverLargeItIs(t *testing.T) {
+func TestBodiesOfAllSizesAreReadExactly(t *testing.T) {
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		if err := x.ReadBody(1 << 20); err != nil {
 			x.Refuse(err, front.Extra{})
@@ -344,7 +344,7 @@ func lineWith(log, part string) string {
 	return ""
 }
 
-func TestTheCauseOfARefusalIsLoggedAndNotTold(t *testing.T) {
+func TestTheCauseOfARefusalIsLoggedAndNotSent(t *testing.T) {
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		x.Refuse(fault.Wrap(errors.New("disk on fire"), fault.Unavailable, "the store is away"), front.Extra{})
 	})
@@ -357,7 +357,7 @@ func TestTheCauseOfARefusalIsLoggedAndNotTold(t *testing.T) {
 	}
 }
 
-func TestNothingACallerSendsIsLogged(t *testing.T) {
+func TestDataOfAClientIsNotLogged(t *testing.T) {
 	const canary = "rnk_0123456789abcdefghijklmnopqrst012345"
 	s := serve(t, front.Options{MaxConnsPerIP: 50}, hello)
 	for _, raw := range []string{
@@ -394,7 +394,7 @@ func TestNothingACallerSendsIsLogged(t *testing.T) {
 	}
 }
 
-func TestShutdownLetsWhatHasBegunFinish(t *testing.T) {
+func TestShutdownWaitsForRunningRequests(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		if string(x.Request.Path) == "/slow" {
@@ -436,7 +436,7 @@ func TestShutdownLetsWhatHasBegunFinish(t *testing.T) {
 	}
 }
 
-func TestShutdownThatRunsOutOfTimeCutsTheRestOff(t *testing.T) {
+func TestShutdownClosesConnectionsWhenItsTimeEnds(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		close(begun)
@@ -505,7 +505,7 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-func TestOneAddressHasOnlyItsShareOfConnections(t *testing.T) {
+func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	s := serve(t, front.Options{MaxConns: 10, MaxConnsPerIP: 2}, hello)
 	var held []net.Conn
 	for range 2 {
@@ -537,7 +537,7 @@ func TestOneAddressHasOnlyItsShareOfConnections(t *testing.T) {
 }
 
 // An IPv6 caller has a /64 to call from, and one share for all of it.
-func TestOneIPv6NetworkHasOneShare(t *testing.T) {
+func TestConnectionsPerIPv6NetworkAreLimited(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := newStage()
 	startOn(t, s, front.Options{MaxConnsPerIP: 1}, func(x *front.Exchange) {
@@ -584,7 +584,7 @@ func TestAnAddressInUseIsOneClearError(t *testing.T) {
 }
 
 // An accept that fails for want of descriptors is no reason to stop serving.
-func TestServingOutlivesAFailedAccept(t *testing.T) {
+func TestServingContinuesAfterAFailedAccept(t *testing.T) {
 	s := &faltering{stage: newStage()}
 	s.left.Store(3)
 	startOn(t, s, front.Options{}, mirror)
@@ -605,7 +605,7 @@ func (f *faltering) Accept() (net.Conn, error) {
 	return f.stage.Accept()
 }
 
-func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
+func TestConcurrentClientsGetTheirOwnAnswers(t *testing.T) {
 	s := serve(t, front.Options{}, mirror)
 	var wait sync.WaitGroup
 	for i := range 8 {
@@ -624,7 +624,7 @@ func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
 	wait.Wait()
 }
 
-func TestOptionsNameWhatIsWrongWithThem(t *testing.T) {
+func TestInvalidOptionsAreNamed(t *testing.T) {
 	opt := front.Options{MaxHeaderBytes: 1, MaxHeaderLines: -1, MaxTargetBytes: -1, ReadTimeout: -1, WriteTimeout: -1, IdleTimeout: -1, MaxConns: -1, MaxConnsPerIP: -1, Hosts: []string{"a/b"}}.WithDefaults()
 	err := opt.Validate()
 	if err == nil {

@@ -72,7 +72,7 @@ func TestStrippedCredentialsAreNotInTheHeaders(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreGivenAsPresented(t *testing.T) {
+func TestCredentialsAreReturnedUnchanged(t *testing.T) {
 	s := newStage()
 	startOn(t, s, front.Options{}, func(x *front.Exchange) {
 		c := x.Credentials()

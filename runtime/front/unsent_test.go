@@ -154,7 +154,7 @@ func untilLeft(t *testing.T, conns []net.Conn, n int) (left []net.Conn) {
 	return left
 }
 
-func TestAnswersThatWaitHaveABoundForAllAndForEachAddress(t *testing.T) {
+func TestUnreadAnswersAreLimitedInAllAndPerAddress(t *testing.T) {
 	const answer, room = 8 << 20, 20 << 20 // for two of them
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	type group struct{ from, forwarded string }
@@ -217,7 +217,7 @@ func TestAnswersThatWaitHaveABoundForAllAndForEachAddress(t *testing.T) {
 }
 
 // Whatever is cut off when, no answer has a byte of another, and all memory is given back.
-func TestAnswersOfSlowReadersAreTheirOwn(t *testing.T) {
+func TestASlowReaderGetsItsOwnAnswer(t *testing.T) {
 	const room = 3 << 20
 	dial := slowly(t, front.Options{MaxAnswerMemory: room, MaxAnswerMemoryPerIP: room})
 	var all sync.WaitGroup
@@ -266,7 +266,7 @@ func (p pausing) Read(b []byte) (int, error) {
 	return p.Reader.Read(b[:min(len(b), 16<<10)])
 }
 
-func TestALargeAnswerBehindALongHeadIsWhole(t *testing.T) {
+func TestALargeAnswerWithALongHeadIsComplete(t *testing.T) {
 	for _, size := range []int{16 << 10, 16<<10 + 1, 100_000, 3 << 20} {
 		for _, method := range []string{"GET", "HEAD"} {
 			long := strings.Repeat("v", 9000)

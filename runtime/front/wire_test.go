@@ -256,7 +256,7 @@ var wireRows = []struct {
 	{"chunks that end early", "POST /a HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n3\nab", []string{"400 invalid_request"}},
 }
 
-func TestEveryByteOfAMessageDecidesWhatItIs(t *testing.T) {
+func TestMessagesAreParsedByteByByte(t *testing.T) {
 	s := newStage()
 	startOn(t, s, front.Options{}, mirror)
 	for _, row := range wireRows {
@@ -271,7 +271,7 @@ func TestEveryByteOfAMessageDecidesWhatItIs(t *testing.T) {
 	}
 }
 
-func TestABodyNobodyReadIsNeverARequest(t *testing.T) {
+func TestAnUnreadBodyIsNeverParsedAsARequest(t *testing.T) {
 	evil := "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n"
 	refuseAll := func(x *front.Exchange) {
 		if string(x.Request.Path) == "/second" || string(x.Request.Path) == "/evil" {
@@ -301,7 +301,7 @@ func TestABodyNobodyReadIsNeverARequest(t *testing.T) {
 
 // What we take for a request, net/http takes for the same request, at the same
 // place of the stream: two readers that disagree are a smuggler's tools.
-func FuzzWhatIsServedIsWhatNetHTTPReads(f *testing.F) {
+func FuzzRequestsAreParsedLikeNetHTTP(f *testing.F) {
 	for _, row := range wireRows {
 		f.Add(strings.ReplaceAll(strings.ReplaceAll(row.in, "\n", "\r\n"), `\N`, "\n"), 0)
 	}

@@ -32,7 +32,7 @@ func newGate(count int, per time.Duration) *gate {
 
 func (g *gate) at(d time.Duration) bool { return g.limiter.Take(start.Add(d), g.uses) }
 
-func TestTheNthPassesAndTheNextDoesNot(t *testing.T) {
+func TestTheNthRequestIsAllowedAndTheNextIsNot(t *testing.T) {
 	for _, count := range []int{1, 2, 600, 1000, 1001, 5000} {
 		g := newGate(count, time.Minute)
 		for i := range count {
@@ -114,7 +114,7 @@ func TestNeverMoreThanTheCountInAnyWindow(t *testing.T) {
 	})
 }
 
-func TestTimesOutOfOrderNeverLetMoreThrough(t *testing.T) {
+func TestTimesOutOfOrderNeverAllowMore(t *testing.T) {
 	for _, count := range []int{600, 1500} {
 		g := newGate(count, time.Minute)
 		edge := 40 * time.Minute / 240 // between two buckets
@@ -203,7 +203,7 @@ func TestTheSameSpecKeepsItsCountersAcrossReleases(t *testing.T) {
 	}
 }
 
-func TestOnlyCountersWithAnEmptyWindowMakeRoom(t *testing.T) {
+func TestOnlyCountersWithAnEmptyWindowAreEvicted(t *testing.T) {
 	const room = 4000
 	l := limit.New(start, room)
 	minute := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Minute})
@@ -262,7 +262,7 @@ func TestOnlyCountersWithAnEmptyWindowMakeRoom(t *testing.T) {
 	}
 }
 
-func TestACounterMakesNoRoomForAnotherOfTheSameRequest(t *testing.T) {
+func TestACounterIsNotEvictedByItsOwnRequest(t *testing.T) {
 	for i := range 500 { // callers, so that some have both counters in one shard
 		l := limit.New(start, 0)
 		who := fmt.Append(nil, "k", i)
@@ -279,7 +279,7 @@ func TestACounterMakesNoRoomForAnotherOfTheSameRequest(t *testing.T) {
 	}
 }
 
-func TestAStreamIntoEveryBucketIsCounted(t *testing.T) {
+func TestRequestsAreCountedWhenAllBucketsAreFull(t *testing.T) {
 	const count = 2400
 	g := newGate(count, time.Minute)
 	passed := 0
@@ -293,7 +293,7 @@ func TestAStreamIntoEveryBucketIsCounted(t *testing.T) {
 	}
 }
 
-func TestIdleCountersGoWhenOthersCome(t *testing.T) {
+func TestIdleCountersAreEvictedForNewOnes(t *testing.T) {
 	l := limit.New(start, 0)
 	lim := l.Limit(limit.Spec{ID: "1", Count: 5, Per: time.Second})
 	for i := range 100_000 {
@@ -305,9 +305,9 @@ func TestIdleCountersGoWhenOthersCome(t *testing.T) {
 	}
 }
 
-// TestAFullTableStaysWithinItsBounds lets random callers of random limits
+// TestAFullTableKeepsItsLimits lets random callers of random limits
 // come and go in a table too small for them.
-func TestAFullTableStaysWithinItsBounds(t *testing.T) {
+func TestAFullTableKeepsItsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		room := rapid.IntRange(1, 20).Draw(t, "room")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -341,7 +341,7 @@ func TestAFullTableStaysWithinItsBounds(t *testing.T) {
 	})
 }
 
-func TestRacingCallersNeverGetMoreThanTheCount(t *testing.T) {
+func TestConcurrentCallersNeverGetMoreThanTheLimit(t *testing.T) {
 	l := limit.New(time.Now(), 100)
 	fast := l.Limit(limit.Spec{ID: "1", Count: 700, Per: time.Hour})
 	wide := l.Limit(limit.Spec{ID: "2", Count: 1500, Per: time.Hour})

@@ -170,7 +170,7 @@ func TestCallersWithoutACounterAreCountedUpwards(t *testing.T) {
 	}
 }
 
-func TestAWaitAtAFullTableIsLongEnough(t *testing.T) {
+func TestRetryAfterOfAFullTableIsLongEnough(t *testing.T) {
 	l := limit.New(start, 1)
 	lim := l.Limit(limit.Spec{ID: "1", Count: 3, Per: time.Minute})
 	l.Take(start, []limit.Use{{Limit: l.Limit(limit.Spec{ID: "2", Count: 1, Per: time.Hour}), Caller: []byte("k")}})
@@ -196,8 +196,8 @@ func TestAWaitAtAFullTableIsLongEnough(t *testing.T) {
 	}
 }
 
-// TestSketchesOfMoreLimitsNarrowAndForgetNothing overflows one limit after the other.
-func TestSketchesOfMoreLimitsNarrowAndForgetNothing(t *testing.T) {
+// TestSketchesOfMoreLimitsGetNarrowerAndKeepTheirCounts overflows one limit after the other.
+func TestSketchesOfMoreLimitsGetNarrowerAndKeepTheirCounts(t *testing.T) {
 	const room, callers = 4096, 2000
 	l := limit.New(start, room)
 	var limits []*limit.Limit
@@ -236,9 +236,9 @@ func TestMemoryDoesNotGrowWithTheCallers(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// TestAReloadUnderAttackKeepsWhatItShould reloads with a limit more and a limit less
+// TestAReloadUnderAttackKeepsItsCounters reloads with a limit more and a limit less
 // while one is exhausted.
-func TestAReloadUnderAttackKeepsWhatItShould(t *testing.T) {
+func TestAReloadUnderAttackKeepsItsCounters(t *testing.T) {
 	const room = 2000
 	l := limit.New(start, room)
 	public := limit.Spec{ID: "1", Count: 5, Per: 24 * time.Hour}

@@ -32,7 +32,7 @@ var house = []router.Route{
 	17: {"GET", "/deep/:a/two/:b"},
 }
 
-func TestRequestsGoToTheMoreLiteralRoute(t *testing.T) {
+func TestTheMoreLiteralRouteWins(t *testing.T) {
 	r := router.New(house)
 	rows := []struct {
 		method, target string
@@ -103,7 +103,7 @@ func TestAnEncodedSegmentIsNotTheLiteralOne(t *testing.T) {
 	}
 }
 
-func TestPathsThatNoRouteMaySeeAreBadEvenWithoutARoute(t *testing.T) {
+func TestInvalidPathsAreBadEvenWithoutARoute(t *testing.T) {
 	r := router.New(house)
 	for _, target := range []string{
 		"", "*", "a/b", "http://host/a", "//host", "//", "/a//b", "/a//", "/files///x",
@@ -133,7 +133,7 @@ func TestNeitherAParameterNorARestIsEverEmpty(t *testing.T) {
 	}
 }
 
-func TestNoParameterAndNoRestTakesThePlaceOfAHostsPath(t *testing.T) {
+func TestParametersAndRestsDoNotMatchReservedPaths(t *testing.T) {
 	r := router.New([]router.Route{
 		{"GET", "/:page"}, {"POST", "/:a/:b"}, {"PUT", "/*all"}, {"POST", "/_call/make"}, {"OPTIONS", "/:a/:b"},
 	})
@@ -160,7 +160,7 @@ func TestNoParameterAndNoRestTakesThePlaceOfAHostsPath(t *testing.T) {
 	}
 }
 
-func TestAPathOfOtherMethodsNamesThem(t *testing.T) {
+func TestAPathOfOtherMethodsListsThem(t *testing.T) {
 	r := router.New(house)
 	rows := []struct {
 		method, target string
@@ -237,7 +237,7 @@ func routesGen() *rapid.Generator[[]router.Route] {
 	return rapid.Map(rapid.SliceOfN(route, 0, 40), distinct)
 }
 
-func TestRandomRoutesMatchTheSlowWay(t *testing.T) {
+func TestRandomRoutesAgreeWithANaiveRouter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		routes := routesGen().Draw(t, "routes")
 		r := router.New(routes)

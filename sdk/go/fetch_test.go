@@ -56,7 +56,7 @@ func TestCryptographyThatIsRefusedIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFetchIsWrittenAsTheABIHasIt(t *testing.T) {
+func TestAFetchHasTheFormOfTheABI(t *testing.T) {
 	var asked string
 	request := runnertest.Request{Calls: map[string]func(json.RawMessage) (any, error){
 		"fetch": func(args json.RawMessage) (any, error) {
@@ -86,7 +86,7 @@ func TestAFetchIsWrittenAsTheABIHasIt(t *testing.T) {
 	}
 }
 
-func TestSeveralFetchesAnswerInTheirOrder(t *testing.T) {
+func TestResultsOfFetchesHaveTheOrderOfTheFetches(t *testing.T) {
 	handler := func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 		results := ctx.FetchAll(runner.FetchRequest{URL: "1"}, runner.FetchRequest{URL: "no"}, runner.FetchRequest{URL: "3"})
 		var told *runner.HostError

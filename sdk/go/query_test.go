@@ -35,7 +35,7 @@ func sending(t *testing.T, answers map[string]any, body func(ctx *runner.Context
 	return sent, result
 }
 
-func TestOperationsAreSentAsTheyAreBuilt(t *testing.T) {
+func TestOperationsAreSentAsBuilt(t *testing.T) {
 	open := runner.Query("Order").Where("status", "=", "open")
 	rows := []struct {
 		run  func(ctx *runner.Context) error
@@ -107,7 +107,7 @@ func TestOperationsAreSentAsTheyAreBuilt(t *testing.T) {
 	}
 }
 
-func TestAStepLeavesTheSelectionAsItWas(t *testing.T) {
+func TestAStepDoesNotChangeTheSelection(t *testing.T) {
 	base := runner.Query("Order").Select("id").Where("a", "=", 1).Where("b", "=", 2).OrderBy("a").OrderBy("b").OrderBy("c")
 	_ = base.Where("c", "=", 3).Select("x").OrderBy("d").Limit(1)
 	first, second := base.Where("c", "=", 4), base.Where("c", "=", 5)
@@ -131,7 +131,7 @@ func TestAStepLeavesTheSelectionAsItWas(t *testing.T) {
 	}
 }
 
-func TestResultsAreReadIntoWhatTheHandlerGives(t *testing.T) {
+func TestResultsAreDecodedIntoTheHandlersValue(t *testing.T) {
 	two := map[string]any{"rows": []order{{"1", "1.00"}, {"2", "2.00"}}, "count": 2, "nextCursor": "more"}
 	sending(t, map[string]any{"query": two, "insert": two, "update": two, "delete": two, "count": two, "get": map[string]any{"row": order{"7", "7.00"}}},
 		func(ctx *runner.Context) (runner.Response, error) {
@@ -165,7 +165,7 @@ func TestResultsAreReadIntoWhatTheHandlerGives(t *testing.T) {
 		})
 }
 
-func TestAResultIsHandedOnWithoutBeingRead(t *testing.T) {
+func TestAResultCanBeSentWithoutDecoding(t *testing.T) {
 	some := map[string]any{"rows": []map[string]int{{"n": 1}, {"n": 2}}, "nextCursor": nil}
 	none := map[string]any{"rows": []int{}, "nextCursor": nil}
 	rows := []struct {
@@ -196,7 +196,7 @@ func TestAResultIsHandedOnWithoutBeingRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotFoundAnswers404(t *testing.T) {
+func TestANotFoundErrorAnswers404(t *testing.T) {
 	_, result := sending(t, map[string]any{"query": map[string]any{"rows": []int{}}}, func(ctx *runner.Context) (runner.Response, error) {
 		var row order
 		return runner.OK(row), runner.Query("Order").First(ctx, &row)
@@ -206,7 +206,7 @@ func TestWhatIsNotFoundAnswers404(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreNoJSONFailBeforeAnythingIsSent(t *testing.T) {
+func TestInvalidJSONFailsBeforeAnythingIsSent(t *testing.T) {
 	never := func() {}
 	for what, run := range map[string]func(ctx *runner.Context) error{
 		"where": func(ctx *runner.Context) error { return runner.Query("Order").Where("a", "=", never).All(ctx, nil) },

@@ -320,7 +320,7 @@ func TestAnOperationIsCalledByItsName(t *testing.T) {
 }
 
 // Of rows and keys a caller is told why; of anything else the log is.
-func TestWhatFailsBesideRowsAndKeysIsToldToTheLogAlone(t *testing.T) {
+func TestOtherErrorsAreOnlyLogged(t *testing.T) {
 	refuse := func(json.RawMessage) (any, error) {
 		return nil, &runner.HostError{Code: "denied", Message: "inside.example"}
 	}

@@ -11,7 +11,7 @@ import (
 	"runner.example/sdk/go/runnertest"
 )
 
-func TestSessionsAreOpenedAndEndedAsTheHandlerSays(t *testing.T) {
+func TestAHandlerOpensAndEndsSessions(t *testing.T) {
 	var sent []string
 	record := func(op string, result any) func(json.RawMessage) (any, error) {
 		return func(args json.RawMessage) (any, error) {

@@ -17,7 +17,7 @@ func TestTheTestsOfTheCratePass(t *testing.T) {
 	rusttest.Test(t, ".")
 }
 
-func TestWhatIsEmbeddedIsTheWholeCrate(t *testing.T) {
+func TestTheWholeCrateIsEmbedded(t *testing.T) {
 	for _, pattern := range []string{"Cargo.toml", "README.md", "src/*.rs", "src/*/*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {

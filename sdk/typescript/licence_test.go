@@ -7,7 +7,7 @@ import (
 )
 
 // An SDK that lies beside an app goes where the app goes, and its licence with it.
-func TestEverySDKHasTheLicenceBesideIt(t *testing.T) {
+func TestEverySDKHasALicenceFile(t *testing.T) {
 	want, err := os.ReadFile("../../LICENSE")
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func names(pattern, text string) (all []string) {
 	return slices.Compact(all)
 }
 
-func TestEditorsAreToldOfEverythingThatCanBeImportedAndNothingElse(t *testing.T) {
+func TestTheTypesDeclareExactlyTheExports(t *testing.T) {
 	there := names(`(?m)^export \{ (.*) \} from`, read(t, typescript.Sources.ReadFile, "src/index.ts"))
 	told := names(`(?m)^  export (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "index.d.ts"))
 	if len(there) < 20 || !slices.Equal(there, told) {
@@ -37,7 +37,7 @@ func TestEditorsAreToldOfEverythingThatCanBeImportedAndNothingElse(t *testing.T)
 	}
 }
 
-func TestEditorsAreToldOfEveryGlobal(t *testing.T) {
+func TestTheTypesDeclareEveryGlobal(t *testing.T) {
 	var all string
 	for _, name := range []string{"console", "encoding", "clone", "crypto", "fetch", "timers", "url"} {
 		all += read(t, typescript.Sources.ReadFile, "src/"+name+".ts")
@@ -51,7 +51,7 @@ func TestEditorsAreToldOfEveryGlobal(t *testing.T) {
 	}
 }
 
-func TestTheHelpersAreThoseOfTheOtherSDKs(t *testing.T) {
+func TestTheHelpersAreTheSameInAllSDKs(t *testing.T) {
 	told := read(t, typescript.Declarations.ReadFile, "index.d.ts")
 	for _, name := range []string{
 		"ok", "created", "noContent", "redirect", "badRequest", "unauthorized", "forbidden", "notFound", "error",

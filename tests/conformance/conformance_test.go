@@ -87,7 +87,7 @@ func TestEverySDKHasAGuest(t *testing.T) {
 	}
 }
 
-func TestEverySDKLeavesTheSameTraces(t *testing.T) {
+func TestEverySDKHasTheSameEffects(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) < 10 {
 		t.Fatalf("%d cases found: %v", len(cases), err)
@@ -127,7 +127,7 @@ func (g *guest) tellsALackOfMemory(t *testing.T) {
 	}
 }
 
-func TestEveryHandlerIsAskedForByACase(t *testing.T) {
+func TestEveryHandlerHasACase(t *testing.T) {
 	app, _ := readSchema(t)
 	asked := map[string]bool{}
 	cases, _ := filepath.Glob("testdata/*.txtar")
