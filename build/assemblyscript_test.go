@@ -182,9 +182,9 @@ func scriptModule(t testing.TB) *sandbox.Module {
 			"handlers/script/shop.test.ts": "this is no handler",
 			"handlers/script/readme.ts":    scriptExample(t),
 		})
-		modules, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n"})
-		if err != nil || doubts != nil || len(modules) != 1 {
-			t.Fatal(modules, doubts, err)
+		modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n"})
+		if err != nil || warnings != nil || len(modules) != 1 {
+			t.Fatal(modules, warnings, err)
 		}
 		scripts.module = load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
 	})

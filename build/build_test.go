@@ -468,7 +468,7 @@ func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
 	}
 	if strings.Contains(got.body+got.detail, "measure") {
-		t.Errorf("the caller is told: %s %s", got.body, got.detail)
+		t.Errorf("the caller sees: %s %s", got.body, got.detail)
 	}
 }
 
@@ -746,8 +746,8 @@ func TestErrorsHavePlaces(t *testing.T) {
 		{"an operation at the top, caught", "import { getContext } from \"@runner/sdk\";\nexport const a = () => 1;\nfunction key() {\n  try { return getContext().auth.keyId; } catch { return null; }\n}\nconst k = key();\n", `handlers/a.ts:4:16: error: getContext belongs to a request`},
 		{"an operation at the top, later", "import { query } from \"@runner/sdk\";\nexport const a = () => 1;\n(async () => {\n  await null;\n  await query(\"Order\");\n})();\n", `handlers/a.ts:`},
 		{"randomness at the top", "export const a = () => 1;\nconst id = crypto.randomUUID();\n", `handlers/a.ts:2:19: error: crypto.randomUUID belongs to a request`},
-		{"a rejection that nobody looks at", "export const a = () => 1;\nconst start = async () => { await null; throw new TypeError(\"no start\"); };\nstart();\n", `handlers/a.ts:2:51: error: TypeError: no start`},
-		{"an object that throws when it is told", "export const a = () => 1;\nthrow { toString() { throw 1; }, get name() { throw 2; }, toJSON() { throw 3; } };\n", `handlers/a.ts: error: thrown: an object`},
+		{"an unhandled rejection", "export const a = () => 1;\nconst start = async () => { await null; throw new TypeError(\"no start\"); };\nstart();\n", `handlers/a.ts:2:51: error: TypeError: no start`},
+		{"an object that throws when it is printed", "export const a = () => 1;\nthrow { toString() { throw 1; }, get name() { throw 2; }, toJSON() { throw 3; } };\n", `handlers/a.ts: error: thrown: an object`},
 		{"a style", "import \"./a.css\";\nexport const a = () => 1;\n", `handlers/a.ts:1:8: error: a file .css cannot be imported`},
 		{"a style of a module", "export const a = () => 1;\nimport * as x from \"./b.module.css\";\na(x);\n", `handlers/a.ts:2:20: error: a file .module.css cannot be imported`},
 		{"a computed import", "export const a = (x: string) =>\n  import(x);\n", `handlers/a.ts:2:3: error: the imported module must be known at build time`},
@@ -818,10 +818,10 @@ func TestRandomNumbersAtTheTopLevelAreWarnings(t *testing.T) {
 
 func TestLogLinesOfTheEvaluationAreReported(t *testing.T) {
 	dir := app(t, map[string]string{"handlers/a.ts": "console.log(\"built\", { at: new Date(0).getFullYear() });\nconsole.log(\"\\x1b[31m\\nrunner: error: ä\\t\\u202e\");\nexport const a = () => 1;\n"})
-	var told []string
-	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(text string) { told = append(told, text) }})
-	if err != nil || strings.Join(told, "|") != `built {at: 1970}|\x1b[31m\nrunner: error: ä`+"\t"+`\u202e` {
-		t.Errorf("told %q, %v", told, err)
+	var reported []string
+	_, _, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(text string) { reported = append(reported, text) }})
+	if err != nil || strings.Join(reported, "|") != `built {at: 1970}|\x1b[31m\nrunner: error: ä`+"\t"+`\u202e` {
+		t.Errorf("reported %q, %v", reported, err)
 	}
 }
 
@@ -900,10 +900,10 @@ func TestAGoDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
 		"handlers/plain/main.go": goHandler,
 	})
-	var told []string
-	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Built: func(m *build.Module) { told = append(told, filepath.ToSlash(m.File)) }})
-	if err != nil || warnings != nil || len(modules) != 2 || strings.Join(told, " ") != "build/n.wasm build/plain.wasm" {
-		t.Fatal(modules, warnings, err, told)
+	var reported []string
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Built: func(m *build.Module) { reported = append(reported, filepath.ToSlash(m.File)) }})
+	if err != nil || warnings != nil || len(modules) != 2 || strings.Join(reported, " ") != "build/n.wasm build/plain.wasm" {
+		t.Fatal(modules, warnings, err, reported)
 	}
 	exports, err := build.Exports(dir)
 	if err != nil || !strings.Contains(strings.Join(exports, " "), "fromGo") {

@@ -32,17 +32,17 @@ func crate(t *testing.T, name, manifest string, files map[string]string) (dir st
 
 const cdylib = "[lib]\ncrate-type = [\"cdylib\"]\n"
 
-// told builds an app and returns the modules, and the errors and warnings, one per line.
-func told(t *testing.T, dir string) (modules []*build.Module, lines []string) {
+// reported builds an app and returns the modules, and the errors and warnings, one per line.
+func reported(t *testing.T, dir string) (modules []*build.Module, lines []string) {
 	t.Helper()
-	modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
-	if mistakes, ok := errors.AsType[*build.DiagnosticsError](err); ok {
-		doubts = mistakes
+	modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
+	if problems, ok := errors.AsType[*build.DiagnosticsError](err); ok {
+		warnings = problems
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	if doubts != nil {
-		for _, d := range doubts.List.Sorted() {
+	if warnings != nil {
+		for _, d := range warnings.List.Sorted() {
 			lines = append(lines, d.String())
 		}
 	}
@@ -72,13 +72,13 @@ func TestRustErrorsHavePlaces(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			dir := crate(t, row.name, row.manifest, map[string]string{"handlers/" + row.name + "/src/lib.rs": row.source})
-			modules, lines := told(t, dir)
+			modules, lines := reported(t, dir)
 			fits := len(lines) == len(row.want)
 			for i := range min(len(lines), len(row.want)) {
 				fits = fits && regexp.MustCompile("^"+row.want[i]+"$").MatchString(lines[i])
 			}
 			if !fits {
-				t.Errorf("told\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(row.want, "\n"))
+				t.Errorf("reported\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(row.want, "\n"))
 			}
 			if built := row.name == "doubtful"; built != (len(modules) == 1) {
 				t.Errorf("%d modules", len(modules))
@@ -89,9 +89,9 @@ func TestRustErrorsHavePlaces(t *testing.T) {
 
 func TestARustBinaryWithoutALibraryIsRefused(t *testing.T) {
 	dir := crate(t, "a-binary", "", map[string]string{"handlers/a-binary/src/main.rs": "fn main() {}\n"})
-	_, lines := told(t, dir)
+	_, lines := reported(t, dir)
 	if want := []string{`handlers/a-binary/Cargo.toml: error: the crate has no library: write src/lib.rs, and add crate-type = ["cdylib"] under [lib]`}; !slices.Equal(lines, want) {
-		t.Errorf("told %q, want %q", lines, want)
+		t.Errorf("reported %q, want %q", lines, want)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestAnErrorInAWorkspaceHasItsPlaceInTheApp(t *testing.T) {
 		"Cargo.toml":                         "[workspace]\nmembers = [\"handlers/*\"]\n",
 		"handlers/of-a-workspace/src/lib.rs": "mod inner;\n", "handlers/of-a-workspace/src/inner.rs": "\nfn f() -> u8 { 256 }\n",
 	})
-	_, lines := told(t, dir)
+	_, lines := reported(t, dir)
 	if !slices.ContainsFunc(lines, func(line string) bool {
 		return strings.HasPrefix(line, "handlers/of-a-workspace/src/inner.rs:2:16: error")
 	}) {
-		t.Errorf("told %q", lines)
+		t.Errorf("reported %q", lines)
 	}
 }
 
@@ -129,9 +129,9 @@ func TestARustPanicFailsOneRequest(t *testing.T) {
 	}
 	rusttest.Setenv(t)
 	const dir = "testdata/rust" // a fixed directory is compiled only once
-	modules, lines := told(t, dir)
+	modules, lines := reported(t, dir)
 	if len(modules) != 1 || len(lines) > 0 {
-		t.Fatalf("built %v, told %q", modules, lines)
+		t.Fatalf("built %v, reported %q", modules, lines)
 	}
 	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
 	if err != nil {
@@ -172,9 +172,9 @@ func TestEqualRustSourcesMakeEqualModules(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
 		t.Setenv("CARGO_TARGET_DIR", t.TempDir())
-		modules, lines := told(t, dir)
+		modules, lines := reported(t, dir)
 		if len(modules) != 1 || len(lines) > 0 {
-			t.Fatalf("built %v, told %q", modules, lines)
+			t.Fatalf("built %v, reported %q", modules, lines)
 		}
 		var err error
 		if made[i], err = os.ReadFile(filepath.Join(dir, modules[0].File)); err != nil {
@@ -224,8 +224,8 @@ func TestCratesWithTheSameNameKeepTheirHandlers(t *testing.T) {
 	t.Setenv("CARGO_TARGET_DIR", t.TempDir())
 	for i, want := range []string{"first", "second", "first"} {
 		dir := dirs[i%2]
-		if modules, lines := told(t, dir); len(modules) != 1 || len(lines) > 0 {
-			t.Fatalf("built %v, told %q", modules, lines)
+		if modules, lines := reported(t, dir); len(modules) != 1 || len(lines) > 0 {
+			t.Fatalf("built %v, reported %q", modules, lines)
 		}
 		if names, err := build.Exports(dir); err != nil || !slices.Equal(names, []string{want}) {
 			t.Errorf("build %d exports %q, want %q (%v)", i, names, want, err)

@@ -31,23 +31,23 @@ func cFolder(t *testing.T, files map[string]string) (dir string) {
 }
 
 // cBuild builds an app and returns its errors and warnings as text, one per line.
-func cBuild(t *testing.T, dir string) (told []string) {
+func cBuild(t *testing.T, dir string) (reported []string) {
 	t.Helper()
-	_, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app"})
-	mistakes, ok := errors.AsType[*build.DiagnosticsError](err)
+	_, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "app"})
+	problems, ok := errors.AsType[*build.DiagnosticsError](err)
 	switch {
 	case ok:
-		doubts = mistakes
+		warnings = problems
 	case err != nil:
 		t.Fatal(err)
 	}
-	if doubts == nil {
+	if warnings == nil {
 		return nil
 	}
-	for _, d := range doubts.List.Sorted() {
-		told = append(told, d.String())
+	for _, d := range warnings.List.Sorted() {
+		reported = append(reported, d.String())
 	}
-	return told
+	return reported
 }
 
 const cHello = `#include "runner.h"
@@ -63,8 +63,8 @@ func TestACDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 	var modules [2][]byte
 	for i := range modules {
 		dir := cFolder(t, files)
-		if told := cBuild(t, dir); told != nil {
-			t.Fatal(strings.Join(told, "\n"))
+		if reported := cBuild(t, dir); reported != nil {
+			t.Fatal(strings.Join(reported, "\n"))
 		}
 		exports, err := build.Exports(dir)
 		if err != nil || !slices.Contains(exports, "hello") {
@@ -99,8 +99,8 @@ func TestTheHandlersInTheSDKReadmeBuild(t *testing.T) {
 		}
 	}
 	dir := cFolder(t, files)
-	if told := cBuild(t, dir); told != nil {
-		t.Fatal(strings.Join(told, "\n"))
+	if reported := cBuild(t, dir); reported != nil {
+		t.Fatal(strings.Join(reported, "\n"))
 	}
 	exports, err := build.Exports(dir)
 	for _, name := range []string{"createOrder", "listOrders", "listOrdersInCxx"} {
@@ -134,15 +134,15 @@ func TestCErrorsHavePlaces(t *testing.T) {
 			"handlers/native: error:": " undefined symbol: elsewhere",
 		}},
 	} {
-		told := cBuild(t, cFolder(t, row.files))
+		reported := cBuild(t, cFolder(t, row.files))
 		for place, want := range row.want {
-			i := slices.IndexFunc(told, func(line string) bool { return strings.HasPrefix(line, place) })
-			if i < 0 || !strings.HasPrefix(told[i], place+want) {
-				t.Errorf("told %q, want the first of %s to be %q", told, place, want)
+			i := slices.IndexFunc(reported, func(line string) bool { return strings.HasPrefix(line, place) })
+			if i < 0 || !strings.HasPrefix(reported[i], place+want) {
+				t.Errorf("reported %q, want the first of %s to be %q", reported, place, want)
 			}
 		}
-		if slices.ContainsFunc(told, func(line string) bool { return strings.Contains(line, "z.c") }) {
-			t.Errorf("of a file without a mistake: %q", told)
+		if slices.ContainsFunc(reported, func(line string) bool { return strings.Contains(line, "z.c") }) {
+			t.Errorf("of a file without a mistake: %q", reported)
 		}
 	}
 }

@@ -164,15 +164,15 @@ func TestHandlersFetch(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		var told bytes.Buffer
+		var reported bytes.Buffer
 		call := &hostabi.Call{Input: hostabi.Input{
-			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&told, nil)), Limits: patient, Origins: origins, Outbound: client},
+			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&reported, nil)), Limits: patient, Origins: origins, Outbound: client},
 			Request: &abi.Request{Method: []byte("GET"), Path: []byte("/")}, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 		}}
 		if err := m.Run(call, handler); err != nil {
 			t.Fatal(err)
 		}
-		return call.Response, told.String()
+		return call.Response, reported.String()
 	}
 	for _, row := range []struct{ handler, want string }{
 		{"one", `[false,418,"` + origin + `/echo?q=%C3%A4","POST 1 q=%C3%A4",["hé","text/plain;charset=UTF-8"],true,34,"TypeError"]`},
@@ -204,13 +204,13 @@ func TestHandlersFetch(t *testing.T) {
 		{"uncaught", "500 handler_failed", " at uncaught (handlers/f.ts:"},
 	} {
 		t.Run(row.handler, func(t *testing.T) {
-			response, told := run(t, row.handler)
+			response, reported := run(t, row.handler)
 			got := fmt.Sprint(response.Status)
 			for _, h := range response.Headers {
 				got += fmt.Sprintf(" %s: %s", h.Name, h.Value)
 			}
-			if got += " " + string(response.Body) + response.Code + response.Detail; got != row.want || !strings.Contains(told, row.log) || row.log == "" && told != "" {
-				t.Errorf("got %s\nwant %s\nand the log is %s", got, row.want, told)
+			if got += " " + string(response.Body) + response.Code + response.Detail; got != row.want || !strings.Contains(reported, row.log) || row.log == "" && reported != "" {
+				t.Errorf("got %s\nwant %s\nand the log is %s", got, row.want, reported)
 			}
 		})
 	}

@@ -50,8 +50,8 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 				files[name] = text
 			}
 			dir := app(t, files)
-			if _, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err != nil || doubts != nil {
-				t.Fatal(doubts, err)
+			if _, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err != nil || warnings != nil {
+				t.Fatal(warnings, err)
 			}
 			exports, err := build.Exports(dir)
 			if err != nil {

@@ -31,9 +31,9 @@ func TestEveryFileOfTypeScriptAndJavaScriptIsBuilt(t *testing.T) {
 		"handlers/lib/one.ts":           "export const one = 1;\n",
 		"handlers/test/more.ts":         "export const two = 2;\n",
 	})
-	modules, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	if err != nil || doubts != nil {
-		t.Fatal(doubts, err)
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Fatal(warnings, err)
 	}
 	if got := slices.Sorted(slices.Values(modules[0].Handlers)); strings.Join(got, "") != "abcdefgh" {
 		t.Errorf("the handlers are %v", got)
@@ -48,12 +48,12 @@ func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
 		"handlers/crate/main.rs":  "fn main() {}\n",
 		"handlers/crate/note.txt": "",
 	})
-	_, doubts, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	if err != nil || doubts == nil {
-		t.Fatal(doubts, err)
+	_, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || warnings == nil {
+		t.Fatal(warnings, err)
 	}
 	var all []string
-	for _, d := range doubts.List.Sorted() {
+	for _, d := range warnings.List.Sorted() {
 		all = append(all, d.String())
 	}
 	want := []string{
@@ -62,7 +62,7 @@ func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
 		"handlers/main.go: warning: this file is not built: a handler in this language needs its own directory, handlers/<name>, with a go.mod",
 	}
 	if !slices.Equal(all, want) {
-		t.Errorf("told %q", all)
+		t.Errorf("reported %q", all)
 	}
 }
 

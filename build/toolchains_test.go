@@ -10,13 +10,13 @@ import (
 )
 
 func TestToolchainsDoNotGetTheAppsSecrets(t *testing.T) {
-	told := filepath.Join(t.TempDir(), "environments")
+	reported := filepath.Join(t.TempDir(), "environments")
 	tools := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tools, "libstd-1.rlib"), nil, 0o644); err != nil { // the file that the search asks rustc for
 		t.Fatal(err)
 	}
 	for name, then := range map[string]string{"go": "exit 1", "cargo": "exit 1", "rustc": "echo " + tools, "clang": "exit 1"} {
-		script := "#!/bin/sh\n{ echo \"tool=" + name + "\"; /usr/bin/env; } >> " + told + "\n" + then + "\n"
+		script := "#!/bin/sh\n{ echo \"tool=" + name + "\"; /usr/bin/env; } >> " + reported + "\n" + then + "\n"
 		if err := os.WriteFile(filepath.Join(tools, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestToolchainsDoNotGetTheAppsSecrets(t *testing.T) {
 			t.Fatalf("%s: a tool that fails made a module", directory)
 		}
 	}
-	all, err := os.ReadFile(told)
+	all, err := os.ReadFile(reported)
 	if err != nil {
 		t.Fatal(err)
 	}

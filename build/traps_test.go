@@ -113,9 +113,9 @@ func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 	})
 	for language, dir := range map[string]string{"C": cFolder(t, map[string]string{"traps.c": cTraps}), "Go": goFolder(t)} {
 		t.Run(language, func(t *testing.T) {
-			modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
-			if err != nil || doubts != nil {
-				t.Fatal(doubts, err)
+			modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
+			if err != nil || warnings != nil {
+				t.Fatal(warnings, err)
 			}
 			m := load(t, engine, filepath.Join(dir, modules[0].File))
 			for _, handler := range []string{"recurses", "hoards"} {
@@ -150,9 +150,9 @@ func TestEqualGoSourcesMakeEqualModules(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
 		dir := goFolder(t) // another directory each time
-		modules, doubts, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
-		if err != nil || doubts != nil {
-			t.Fatal(doubts, err)
+		modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
+		if err != nil || warnings != nil {
+			t.Fatal(warnings, err)
 		}
 		if made[i], err = os.ReadFile(filepath.Join(dir, modules[0].File)); err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestAMissingToolchainIsOneErrorLine(t *testing.T) {
 		dir := app(t, map[string]string{"handlers/x/" + directory: ""})
 		_, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "n"})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: told %v, want %q in one line", directory, err, want)
+			t.Errorf("%s: reported %v, want %q in one line", directory, err, want)
 		}
 	}
 }

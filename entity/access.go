@@ -52,8 +52,8 @@ type Access struct {
 	snapshot uint64              // once checked: the last visible commit
 	inserted map[string]struct{} // keys of rows inserted in this transaction
 	entropy  io.Reader           // for ids
-	hops     []hop
-	ahead    ahead
+	hops     []relatedRow
+	pending  pendingRows
 
 	key  []byte // scratch
 	tail []byte // of a row that a rule looks up
@@ -74,7 +74,7 @@ func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) 
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
 	a.hops = a.hops[:0]
-	a.ahead = ahead{}
+	a.pending = pendingRows{}
 }
 
 // Touched returns the number of rows touched since Reset.
@@ -105,8 +105,8 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	a.ahead = ahead{table: t}
-	auth := t.rights.For(a.scene())
+	a.pending = pendingRows{table: t}
+	auth := t.rights.For(a.ruleInput())
 	auth.Work = a.Work
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.AllowImport()
@@ -143,9 +143,9 @@ type operation struct {
 	out   *Result
 }
 
-// scene returns what rules can use beside rows.
-func (a *Access) scene() schema.Scene {
-	return schema.Scene{Caller: a.Caller, Now: a.Tx.Now(), Hop: a.hop, Exists: a.exists}
+// ruleInput returns what rules can use beside rows.
+func (a *Access) ruleInput() schema.RuleInput {
+	return schema.RuleInput{Caller: a.Caller, Now: a.Tx.Now(), Related: a.related, Exists: a.exists}
 }
 
 // check compares the generation of the model with the store's, once in a transaction. After
@@ -344,27 +344,27 @@ func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
 
 // ---- what rules look up ----
 
-// hop is a row that a rule has looked up.
-type hop struct {
+// relatedRow is a row that a rule has looked up.
+type relatedRow struct {
 	table  *table
 	tail   string
 	values []schema.Value // nil: the row does not exist
 }
 
-// maxHops is the number of such rows that are remembered: rows of one page often refer to
+// maxRelated is the number of such rows that are remembered: rows of one page often refer to
 // the same ones.
-const maxHops = 16
+const maxRelated = 16
 
-// hop returns the value of a field of the row that a row's relation refers to.
-func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
+// related returns the value of a field of the row that a row's relation refers to.
+func (a *Access) related(from []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
 	t := a.Model.tableNamed(relation.Type.Entity.Name)
-	tail, err := a.tailOfHop(t, from, relation, id)
+	tail, err := a.tailOfRelated(t, from, relation, id)
 	if err != nil || len(tail) == 0 {
 		return schema.Value{}, err
 	}
-	if len(a.ahead.order) > 0 {
-		if values, decided := a.ahead.of(t, string(tail)); decided {
-			return (&hop{values: values}).value(want), nil
+	if len(a.pending.order) > 0 {
+		if values, decided := a.pending.of(t, string(tail)); decided {
+			return (&relatedRow{values: values}).value(want), nil
 		}
 	}
 	for i := range a.hops {
@@ -372,7 +372,7 @@ func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, wan
 			return h.value(want), nil
 		}
 	}
-	h := hop{table: t, tail: string(tail)}
+	h := relatedRow{table: t, tail: string(tail)}
 	found, exists, err := a.read(t, h.tail)
 	if err != nil {
 		return schema.Value{}, err
@@ -380,17 +380,17 @@ func (a *Access) hop(from []schema.Value, relation *schema.Field, id string, wan
 	if exists {
 		h.values = found.Values
 	}
-	if len(a.hops) == maxHops {
+	if len(a.hops) == maxRelated {
 		a.hops = a.hops[:copy(a.hops, a.hops[1:])]
 	}
 	a.hops = append(a.hops, h)
 	return h.value(want), nil
 }
 
-// tailOfHop returns the tail of the row that a row's relation refers to, empty when there
+// tailOfRelated returns the tail of the row that a row's relation refers to, empty when there
 // is none. It is in the tenant of the referring row. Only from a row without a tenant can a
 // caller of all tenants reach any. It is valid until the next call.
-func (a *Access) tailOfHop(t *table, from []schema.Value, relation *schema.Field, id string) ([]byte, error) {
+func (a *Access) tailOfRelated(t *table, from []schema.Value, relation *schema.Field, id string) ([]byte, error) {
 	tenant, owner := a.Caller.Tenant, a.Model.owners[relation]
 	switch {
 	case t.Tenant < 0:
@@ -413,7 +413,7 @@ func (a *Access) tailOfHop(t *table, from []schema.Value, relation *schema.Field
 	return a.tail, nil
 }
 
-func (h *hop) value(want *schema.Field) schema.Value {
+func (h *relatedRow) value(want *schema.Field) schema.Value {
 	if h.values == nil {
 		return schema.Value{}
 	}
@@ -422,9 +422,9 @@ func (h *hop) value(want *schema.Field) schema.Value {
 
 // exists searches for a row that makes x.Where true. Policies do not apply to it, but the
 // tenant does: a caller without a tenant finds nothing where rows have one.
-func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
+func (a *Access) exists(x *schema.Exists, outer *schema.RuleInput) (bool, error) {
 	t := a.Model.tableNamed(x.Entity.Name)
-	inner := outer.InExists()
+	inner := outer.ForExists()
 	anyTenant := t.rights.AnyTenantFor(a.Caller)
 	if tenant, bound := a.bound(t, anyTenant); bound && tenant == "" {
 		return false, nil
@@ -444,18 +444,18 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 		found = truth == schema.True
 		return !found, err
 	}
-	err := a.walk(t, a.plan(t, &w), func(r *layout.Row) (bool, error) {
-		if _, decided := a.ahead.of(t, r.Tail); decided {
+	err := a.scan(t, a.plan(t, &w), func(r *layout.Row) (bool, error) {
+		if _, decided := a.pending.of(t, r.Tail); decided {
 			return true, nil
 		}
 		return look(r.Values)
 	})
-	if err != nil || found || t != a.ahead.table {
+	if err != nil || found || t != a.pending.table {
 		return found, err
 	}
 	tenant, bound := a.bound(t, anyTenant)
-	for _, tail := range a.ahead.order {
-		values := a.ahead.rows[tail]
+	for _, tail := range a.pending.order {
+		values := a.pending.rows[tail]
 		if values == nil || bound && values[t.Tenant].Text() != tenant {
 			continue
 		}
@@ -469,17 +469,17 @@ func (a *Access) exists(x *schema.Exists, outer *schema.Scene) (bool, error) {
 	return false, nil
 }
 
-// ahead is what the running operation will do to rows of its table, as far as it is
+// pendingRows is what the running operation will do to rows of its table, as far as it is
 // decided. Rules see it: otherwise a list of rows could be written whose rows exclude each
 // other.
-type ahead struct {
+type pendingRows struct {
 	table *table
 	rows  map[string][]schema.Value // by tail, in their new form; nil: deleted
 	order []string                  // the tails
 }
 
 // of returns the new values of a row; false when they are not decided.
-func (a *ahead) of(t *table, tail string) ([]schema.Value, bool) {
+func (a *pendingRows) of(t *table, tail string) ([]schema.Value, bool) {
 	if t != a.table {
 		return nil, false
 	}
@@ -488,7 +488,7 @@ func (a *ahead) of(t *table, tail string) ([]schema.Value, bool) {
 }
 
 // decide records the new values of a row, nil for a deletion.
-func (a *ahead) decide(tail string, values []schema.Value) {
+func (a *pendingRows) decide(tail string, values []schema.Value) {
 	if a.rows == nil {
 		a.rows = map[string][]schema.Value{}
 	}

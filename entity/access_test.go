@@ -187,7 +187,7 @@ func TestACursorContinuesOnlyForItsCaller(t *testing.T) {
 		t.Errorf("the next page is %s", got)
 	}
 	if again := d.do(t, member, "query", ask+`}`); again != first {
-		t.Errorf("the same page is told differently:\n%s\n%s", first, again)
+		t.Errorf("the same page has different cursors:\n%s\n%s", first, again)
 	}
 	other := *member
 	other.UserID = "u2"

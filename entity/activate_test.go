@@ -34,7 +34,7 @@ entity Item {
 
 // refusals are the codes and messages of a refused activation; nil when it was
 // not.
-func (h *house) refusals(text string) diag.List {
+func (h *fixture) refusals(text string) diag.List {
 	h.t.Helper()
 	err := h.activate(text)
 	var refused *catalog.ChangeError
@@ -70,7 +70,7 @@ func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			h := moveIn(t, with(before))
+			h := newFixture(t, with(before))
 			id := h.insert(clerk, "Item", `{"name":"a"}`)
 			other := h.insert(clerk, "Item", `{"name":"b"}`)
 			model := h.model
@@ -121,7 +121,7 @@ func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 }
 
 func TestARemovedEntityWithRowsIsRefused(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	h.insert(clerk, "Partner", `{"code":"a"}`)
 	other := with("name: text")
 	got := h.refusals(other)
@@ -136,7 +136,7 @@ func TestARemovedEntityWithRowsIsRefused(t *testing.T) {
 
 func TestUntypedRowsAreNotReadAsDeclaredOnes(t *testing.T) {
 	const grants = `apiKeys { scopes: { s: @system("s") { @grant read on Item } } }`
-	h := moveIn(t, `auth { session cookie { idle: 30m } }`+grants)
+	h := newFixture(t, `auth { session cookie { idle: 30m } }`+grants)
 	h.insert(clerk, "Item", `{"a":1}`)
 	got := h.refusals(with("name: text?"))
 	if len(got) != 1 || got[0].Code != "E601" {
@@ -154,7 +154,7 @@ func TestUntypedRowsAreNotReadAsDeclaredOnes(t *testing.T) {
 }
 
 func TestRowsWrittenBeforeAFieldKeepItsFirstDefault(t *testing.T) {
-	h := moveIn(t, with("name: text"))
+	h := newFixture(t, with("name: text"))
 	id := h.insert(clerk, "Item", `{"name":"old"}`)
 	if err := h.activate(with("name: text\n size: int = 1\n note: text?\n seen: time = now\n madeAt: time @created")); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestRowsWrittenBeforeAFieldKeepItsFirstDefault(t *testing.T) {
 }
 
 func TestTheSameSchemaAgainChangesNothing(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	first := h.model
 	if err := h.activate("// another comment\n" + shop); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestTheSameSchemaAgainChangesNothing(t *testing.T) {
 }
 
 func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
-	h := moveIn(t, with("name: text\n size: int"))
+	h := newFixture(t, with("name: text\n size: int"))
 	const rows = 2500
 	for from := 0; from < rows; from += 500 {
 		var values []string
@@ -256,7 +256,7 @@ func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
 }
 
 func TestAStoppedIndexBuildContinuesWhereItStopped(t *testing.T) {
-	h := moveIn(t, with("size: int"))
+	h := newFixture(t, with("size: int"))
 	for range 5 {
 		h.must(clerk, "insert", `{"into":"Item","values":[`+strings.TrimSuffix(strings.Repeat(`{"size":1},`, 500), ",")+`]}`)
 	}
@@ -284,7 +284,7 @@ func TestAStoppedIndexBuildContinuesWhereItStopped(t *testing.T) {
 func TestRowsWrittenDuringAnIndexBuildAreInTheIndex(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		t.Run(fmt.Sprint("unique ", unique), func(t *testing.T) {
-			h := moveIn(t, with("name: text\n size: int"))
+			h := newFixture(t, with("name: text\n size: int"))
 			var ids []string
 			for i := range 1500 {
 				ids = append(ids, h.insert(clerk, "Item", fmt.Sprintf(`{"name":"n%d","size":%d}`, i, i)))
@@ -348,7 +348,7 @@ func TestRowsWrittenDuringAnIndexBuildAreInTheIndex(t *testing.T) {
 func TestAnInterruptedActivationLeavesNothing(t *testing.T) {
 	for _, at := range []string{"entity/next", "entity/i", "entity/generation"} {
 		t.Run(at, func(t *testing.T) {
-			h := moveIn(t, with("size: int"))
+			h := newFixture(t, with("size: int"))
 			for i := range 1200 {
 				h.insert(clerk, "Item", fmt.Sprintf(`{"size":%d}`, i))
 			}
@@ -385,7 +385,7 @@ func cancelAndYield(cancel func()) {
 }
 
 func TestAnActivationCancelledDuringItsCommitSucceeds(t *testing.T) {
-	h := moveIn(t, with("size: int"))
+	h := newFixture(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":1}`)
 	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(with("size: int @unique"))}}, compiler.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -404,7 +404,7 @@ func TestAnActivationCancelledDuringItsCommitSucceeds(t *testing.T) {
 }
 
 func TestAStartUnfreezesRowsOfAKilledActivation(t *testing.T) {
-	h := moveIn(t, with("size: int"))
+	h := newFixture(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":1}`)
 	_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 		generation, err := tx.Get([]byte("entity/generation"))

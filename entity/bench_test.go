@@ -13,8 +13,8 @@ import (
 )
 
 // filled is a shop with so many orders, whose rows lie on disk.
-func filled(b *testing.B, orders int) (h *house, id, partner string) {
-	h = moveIn(b, shop)
+func filled(b *testing.B, orders int) (h *fixture, id, partner string) {
+	h = newFixture(b, shop)
 	partner = h.insert(clerk, "Partner", `{"code":"a"}`)
 	other := h.insert(clerk, "Partner", `{"code":"b"}`)
 	for from := 0; from < orders; from += 1000 {

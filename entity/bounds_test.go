@@ -14,9 +14,9 @@ import (
 	"runner.example/store"
 )
 
-// freeHouse is a store whose schema declares no entities.
-func freeHouse(t *testing.T) *house {
-	return moveIn(t, `app a
+// untypedFixture is a store whose schema declares no entities.
+func untypedFixture(t *testing.T) *fixture {
+	return newFixture(t, `app a
 apiKeys { scopes: { s: @system("s") { @grant read, insert, update on Free } } }
 auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
@@ -32,7 +32,7 @@ func wide(from, to int, value string) string {
 }
 
 func TestUntypedRowsHaveAtMostAThousandFields(t *testing.T) {
-	h := freeHouse(t)
+	h := untypedFixture(t)
 	h.must(reader, "insert", `{"into":"Free","values":`+wide(0, 1000, "1")+`}`)
 	h.fails(reader, fault.Invalid, "insert", `{"into":"Free","values":[`+wide(0, 1001, "1")+`]}`, "values[0]", "1000")
 	h.fails(reader, fault.Invalid, "update", `{"in":"Free","set":`+wide(0, 1001, "1")+`,"where":[]}`, "set", "1000")
@@ -45,7 +45,7 @@ func TestUntypedRowsHaveAtMostAThousandFields(t *testing.T) {
 }
 
 func TestAnUpdateKeepsTheOrderOfFieldsAndAppendsNewOnes(t *testing.T) {
-	h := freeHouse(t)
+	h := untypedFixture(t)
 	h.must(reader, "insert", `{"into":"Free","values":{"b":1,"a":2,"c":3}}`)
 	h.must(reader, "update", `{"in":"Free","set":{"z":9,"a":{"x":[1,"y"]},"y":8,"b":null},"where":[]}`)
 	got := h.must(reader, "query", `{"from":"Free","select":["b","a","c","z","y","none"]}`)
@@ -59,7 +59,7 @@ func TestAnUpdateKeepsTheOrderOfFieldsAndAppendsNewOnes(t *testing.T) {
 }
 
 func TestSelectsAndOrdersHaveLimits(t *testing.T) {
-	h := freeHouse(t)
+	h := untypedFixture(t)
 	h.must(reader, "insert", `{"into":"Free","values":`+wide(0, 300, "1")+`}`)
 	names := func(n int) []string {
 		var list []string
@@ -109,7 +109,7 @@ func (l *lives) Err() error {
 }
 
 func TestAnOperationEndsAtTheFirstRowAfterItsDeadline(t *testing.T) {
-	typed := moveIn(t, `app a
+	typed := newFixture(t, `app a
 entity E {
   id: id
   n: int
@@ -117,7 +117,7 @@ entity E {
 }
 auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
-	for name, h := range map[string]*house{"E": typed, "Free": freeHouse(t)} {
+	for name, h := range map[string]*fixture{"E": typed, "Free": untypedFixture(t)} {
 		var rows []string
 		for i := range 60 {
 			rows = append(rows, fmt.Sprintf(`{"n":%d}`, i))
@@ -154,7 +154,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 
 // A long text is searched in parts: what lies across two of them is found, too.
 func TestContainsFindsTextAcrossParts(t *testing.T) {
-	h := freeHouse(t)
+	h := untypedFixture(t)
 	for _, at := range []int{65_500, 65_535, 65_536, 65_537, 131_071, 131_072, 199_000} {
 		for _, length := range []int{1, 2, 40, 900} {
 			text := strings.Repeat("-", at) + strings.Repeat("x", length) + strings.Repeat("-", 200_000-at-length)
@@ -178,7 +178,7 @@ func TestContainsFindsTextAcrossParts(t *testing.T) {
 
 // An operation ends when its meter fails, and asks it before it has computed for long.
 func TestAnOperationEndsWithItsMeter(t *testing.T) {
-	h := freeHouse(t)
+	h := untypedFixture(t)
 	text := strings.Repeat("a", 200_000)
 	for range 3 {
 		h.must(reader, "insert", `{"into":"Free","values":{"t":"`+text+`"}}`)

@@ -32,8 +32,8 @@ entity D {
 auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { GET /x -> x }`
 
-// bear inserts n rows that lead to p.
-func bear(h *house, name, p string, n int, text string) {
+// insertChild inserts n rows that lead to p.
+func insertChild(h *fixture, name, p string, n int, text string) {
 	h.t.Helper()
 	for at := 0; at < n; at += 200 {
 		var rows []string
@@ -45,7 +45,7 @@ func bear(h *house, name, p string, n int, text string) {
 }
 
 // deleting deletes a parent and returns how many rows were touched.
-func deleting(h *house, p string) (touched int, err error) {
+func deleting(h *fixture, p string) (touched int, err error) {
 	_, err = h.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
 		a.Reset(h.model, tx, reader, 0)
@@ -58,10 +58,10 @@ func deleting(h *house, p string) (touched int, err error) {
 
 func TestTheMemoryOfADeleteIsLimited(t *testing.T) {
 	sequential(t)
-	h := moveIn(t, family)
+	h := newFixture(t, family)
 	for _, name := range []string{"C", "D"} {
 		p := h.insert(reader, "P", "{}")
-		bear(h, name, p, 900, strings.Repeat("x", 40_000)) // 36 MB
+		insertChild(h, name, p, 900, strings.Repeat("x", 40_000)) // 36 MB
 		touched, err := deleting(h, p)
 		if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 850 {
 			t.Errorf("%s: %v after %d rows", name, err, touched)
@@ -76,9 +76,9 @@ func TestTheMemoryOfADeleteIsLimited(t *testing.T) {
 
 func TestADeleteStopsAtItsRowLimit(t *testing.T) {
 	sequential(t)
-	h := moveIn(t, family)
+	h := newFixture(t, family)
 	p := h.insert(reader, "P", "{}")
-	bear(h, "C", p, 12_000, "x")
+	insertChild(h, "C", p, 12_000, "x")
 	touched, err := deleting(h, p)
 	if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 10_010 {
 		t.Errorf("%v after %d rows", err, touched)

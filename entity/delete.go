@@ -56,7 +56,7 @@ func (o *operation) delete() error {
 			}
 		}
 		count++
-		o.ahead.decide(r.Tail, nil)
+		o.pending.decide(r.Tail, nil)
 		d.remove(o.table, r)
 	}
 	if err := d.follow(); err != nil {
@@ -124,7 +124,7 @@ func (d *deletion) follow() error {
 		gone := d.removed[i]
 		for k := range gone.table.referrers {
 			if from := &gone.table.referrers[k]; from.onDelete != schema.Restrict {
-				if err := d.takeAlong(&gone, from); err != nil {
+				if err := d.cascade(&gone, from); err != nil {
 					return err
 				}
 			}
@@ -143,8 +143,8 @@ func (d *deletion) follow() error {
 	return nil
 }
 
-// leading is the plan of the rows that refer to one.
-func (from *referrer) leading(to *removal) plan {
+// plan returns the plan for the rows that refer to one.
+func (from *referrer) plan(to *removal) plan {
 	prefix := layout.AppendEntry(append([]byte{}, from.index.Prefix...), to.Values[to.table.ID], false)
 	if to.table.Tenant >= 0 && from.index.TenantColumn > 0 {
 		prefix = layout.AppendEntry(prefix, to.Values[to.table.Tenant], false)
@@ -152,10 +152,10 @@ func (from *referrer) leading(to *removal) plan {
 	return plan{index: from.index, ranges: []keyRange{{prefix: prefix, lo: prefix}}}
 }
 
-// takeAlong deletes the rows that refer to one, or clears their relation.
-func (d *deletion) takeAlong(gone *removal, from *referrer) error {
+// cascade deletes the rows that refer to one, or clears their relation.
+func (d *deletion) cascade(gone *removal, from *referrer) error {
 	t := from.table
-	return d.walk(t, from.leading(gone), func(r *layout.Row) (bool, error) {
+	return d.scan(t, from.plan(gone), func(r *layout.Row) (bool, error) {
 		key := string(d.rowKey(t, r.Tail))
 		if d.gone[key] {
 			return true, nil
@@ -189,7 +189,7 @@ func (d *deletion) takeAlong(gone *removal, from *referrer) error {
 // checkGone refuses the delete when a row that stays refers to a deleted one.
 func (d *deletion) checkGone(gone *removal, from *referrer) error {
 	stays := false
-	err := d.walk(from.table, from.leading(gone), func(r *layout.Row) (bool, error) {
+	err := d.scan(from.table, from.plan(gone), func(r *layout.Row) (bool, error) {
 		stays = !d.gone[string(d.rowKey(from.table, r.Tail))]
 		return !stays, nil
 	})

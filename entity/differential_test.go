@@ -25,7 +25,7 @@ import (
 // long reports that the long forms of tests are asked for.
 func long() bool { return os.Getenv("RUNNER_SOAK") != "" }
 
-// rig is a store that obeys a schema, and a clock that moves when told.
+// rig is a store with an active schema, and a clock that the test sets.
 type rig struct {
 	testing.TB
 	store *store.Store
@@ -57,7 +57,7 @@ func newRig(t testing.TB, text string) *rig {
 	return r
 }
 
-// activate makes the store obey a schema, its indexes built.
+// activate activates a schema and builds its indexes.
 func (r *rig) activate(text string) {
 	r.Helper()
 	s, sources := compileText(r, text)
@@ -122,7 +122,7 @@ func call(t testing.TB, a *entity.Access, op string, args any) answer {
 	return answer{result: result}
 }
 
-// checkSpans checks that a result tells where its rows are.
+// checkSpans checks the positions of the rows in a result.
 func checkSpans(t testing.TB, out *entity.Result, result map[string]any) {
 	t.Helper()
 	same := func(what string, span [2]int, want any, there bool) {

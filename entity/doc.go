@@ -6,7 +6,7 @@
 //	Access.Do(op, JSON) ─► query.ReadArguments   closed shape, every name and value checked
 //	   │ query.Authority                         what this caller may do with this entity
 //	   │ plan                                    the index for where + order, a range of its keys
-//	   │ walk                                    rows of that range: counted, decoded
+//	   │ scan                                    rows of that range: counted, decoded
 //	   │ authority, then where                   row by row
 //	   ▼
 //	read: rows written as JSON, up to the limit     write: checked completely, then buffered

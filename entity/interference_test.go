@@ -15,7 +15,7 @@ import (
 	"runner.example/store"
 )
 
-// A side is one of two stores that obey one schema and are asked the same. One
+// A side is one of two stores with the same schema that get the same operations. One
 // of them holds the rows of another tenant too.
 type side struct {
 	*rig
@@ -55,10 +55,10 @@ func (s *side) masked(text string) string {
 	})
 }
 
-// run runs a program in one transaction and gives what it was told, byte for
+// run runs a program in one transaction and returns its results, byte for
 // byte. What meanwhile commits, before the program does, must not make it run
 // again.
-func (s *side) run(who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (told []string) {
+func (s *side) run(who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (observed []string) {
 	s.Helper()
 	_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
 		if tx.Attempt() > 1 {
@@ -68,7 +68,7 @@ func (s *side) run(who *caller.Caller, maxRows int, program []operationKind, com
 		var a entity.Access
 		a.Reset(s.model, tx, who, maxRows)
 		for _, o := range program {
-			told = append(told, s.told(&a, o))
+			observed = append(observed, s.observed(&a, o))
 		}
 		meanwhile()
 		if err := tx.Set([]byte("marker"), nil); err != nil {
@@ -80,18 +80,18 @@ func (s *side) run(who *caller.Caller, maxRows int, program []operationKind, com
 		return nil
 	})
 	if err != nil && commit {
-		told = append(told, "commit: "+string(fault.CodeOf(err)))
+		observed = append(observed, "commit: "+string(fault.CodeOf(err)))
 	}
 	for _, o := range program {
 		s.nameNew(o)
 	}
-	for i := range told {
-		told[i] = s.masked(told[i])
+	for i := range observed {
+		observed[i] = s.masked(observed[i])
 	}
-	return told
+	return observed
 }
 
-func (s *side) told(a *entity.Access, o operationKind) string {
+func (s *side) observed(a *entity.Access, o operationKind) string {
 	s.Helper()
 	encoded, err := json.Marshal(o.args)
 	if err != nil {
@@ -305,7 +305,7 @@ func (p *pair) foreign(who *caller.Caller, name string, values map[string]any) {
 
 // both runs a program in both stores and compares. Meanwhile happens to the
 // crowded one before the program has committed.
-func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (told []string) {
+func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (observed []string) {
 	t.Helper()
 	if p.alone.now.Before(p.crowded.now) {
 		p.alone.now = p.crowded.now
@@ -388,9 +388,9 @@ func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
 	return !t.Failed()
 }
 
-// count counts what was told by its sort.
-func count(answers map[string]int, told []string) {
-	for _, line := range told {
+// count counts results by their kind.
+func count(answers map[string]int, observed []string) {
+	for _, line := range observed {
 		outcome, _, _ := strings.Cut(line, " ")
 		if strings.HasPrefix(outcome, "{") {
 			outcome = "ok"

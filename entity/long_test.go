@@ -31,7 +31,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`
 var reader = &caller.Caller{Kind: caller.Session, UserID: "u"}
 
 // fillLong inserts n rows whose texts end with pad, as JSON has it.
-func fillLong(h *house, n int, pad string) {
+func fillLong(h *fixture, n int, pad string) {
 	h.t.Helper()
 	for i := 0; i < n; i += 15 {
 		var rows []string
@@ -44,7 +44,7 @@ func fillLong(h *house, n int, pad string) {
 
 func TestAUniqueIndexOverLongTextsCanBeAddedAndRemoved(t *testing.T) {
 	sequential(t)
-	h := moveIn(t, longTexts(""))
+	h := newFixture(t, longTexts(""))
 	fillLong(h, 1005, strings.Repeat("p", 15000))
 	for _, attributes := range []string{"@@unique(x)", ""} {
 		if err := h.activate(longTexts(attributes)); err != nil {
@@ -60,7 +60,7 @@ func TestAUniqueIndexOverLongTextsCanBeAddedAndRemoved(t *testing.T) {
 // A NUL takes two bytes in an entry: the entries are longer than the rows.
 func TestAnIndexLargerThanItsRowsIsBuilt(t *testing.T) {
 	sequential(t)
-	h := moveIn(t, longTexts(""))
+	h := newFixture(t, longTexts(""))
 	fillLong(h, 600, strings.Repeat(`\u0000`, 8000))
 	if err := h.activate(longTexts("@@index(x)")); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAnIndexLargerThanItsRowsIsBuilt(t *testing.T) {
 // What is left of an activation that was stopped is more than one transaction can
 // remove.
 func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
-	h := moveIn(t, longTexts(""))
+	h := newFixture(t, longTexts(""))
 	fillLong(h, 1500, strings.Repeat("p", 15000))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -103,7 +103,7 @@ func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
 // Rows that are written while a unique index is made are taken in too, however
 // long their texts are, also those that took the places of others.
 func TestLongRowsWrittenDuringAnActivationAreIncluded(t *testing.T) {
-	h := moveIn(t, longTexts(""))
+	h := newFixture(t, longTexts(""))
 	pad := strings.Repeat("p", 15000)
 	fillLong(h, 600, pad)
 	model := h.model

@@ -9,7 +9,7 @@ import (
 )
 
 func TestErrorsDoNotNameFieldsHiddenFromTheCaller(t *testing.T) {
-	h := moveIn(t, `app a
+	h := newFixture(t, `app a
 entity Note {
   id: id
   k: text = "k"

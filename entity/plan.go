@@ -65,10 +65,10 @@ type plan struct {
 // unlimited.
 type keyRange struct{ prefix, lo, hi []byte }
 
-// The ranks of plans. A plan in order stops after a page, one that is not has to
-// look at all rows of its ranges; equalities narrow these most. Where an order was
-// asked for, an index that has it and an equality comes first. Where none was, the
-// narrowest comes first: few rows are soon put in the order of their ids.
+// The ranks of plans. A plan in order stops after a page; one that is not must scan all
+// rows of its ranges. Equalities narrow the ranges most. If an order was requested, an
+// index with that order and an equality is best. Otherwise the narrowest is best: few rows
+// are quickly sorted by their ids.
 const (
 	rankAll     = 0
 	rankOrder   = 20 // 2 more with a range
@@ -113,7 +113,7 @@ func (a *Access) plan(t *table, w *planInput) plan {
 			best, ok = p, true
 		}
 	}
-	return best // there is one: rows of all tenants have the locator
+	return best // it exists: rows of all tenants have the locator
 }
 
 // planPoints serves inputs with the ids of the rows.
@@ -186,8 +186,8 @@ func (r *keyRange) below(key []byte) {
 	}
 }
 
-// planIndex tells how the index serves what is wanted; false when it cannot, or
-// not without looking at the rows of other tenants.
+// planIndex returns the plan that uses the index; false when the index does not serve the
+// input, or only by scanning rows of other tenants.
 func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool) {
 	if !x.IsBuiltAt(a.snapshot) {
 		return plan{}, false
@@ -238,8 +238,8 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 	return p, true
 }
 
-// holds reports that the value is one that the slot's rows could hold: then its
-// place among the entries is known.
+// holds reports whether rows can have the value in the slot. Only then is its position
+// among the entries known.
 func (t *table) holds(slot int, v schema.Value) bool {
 	if v.IsNull() || slot == t.ID || slot == t.Tenant {
 		return v.IsNull() || v.Kind() == schema.KindText
@@ -264,8 +264,8 @@ func (t *table) holds(slot int, v schema.Value) bool {
 	return v.Kind() == schema.KindText && len(v.Text()) < layout.MaxEntryBytes
 }
 
-// maxDecimalText is a decimal of 38 digits with a sign, a point and a zero in
-// front of it.
+// maxDecimalText is the length of a decimal of 38 digits with a sign, a point and a leading
+// zero.
 const maxDecimalText = 41
 
 func placesOf(digits string) int {
@@ -277,8 +277,8 @@ func placesOf(digits string) int {
 	return 0
 }
 
-// inOrder reports that the entries behind the first columns, which are known,
-// are in the order asked for, or in its reverse.
+// inOrder reports whether the entries after the known first columns are in the requested
+// order, or in its reverse.
 func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (sorted, reverse bool) {
 	if order == nil {
 		return true, false
@@ -303,11 +303,11 @@ func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (so
 		reverse = rest[n].Desc != term.Desc
 		n++
 	}
-	return true, reverse // the order ends where no two rows are equal
+	return true, reverse // the order ends at columns in which no two rows are equal
 }
 
-// narrow makes the plan's range one of the values that the first column behind
-// the known ones may have, or several of those that it must have one of.
+// narrow restricts the plan's range by the condition on the first column after the known
+// ones: to a range of values, or to several values.
 func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Condition) (ranged, among bool) {
 	if where == nil || known == len(x.Columns) {
 		return false, false
@@ -348,10 +348,10 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 	return true, false
 }
 
-// bound cuts the range off at the entries that begin with edge: above them, or
-// below. Open: they lie outside themselves.
+// bound cuts the range at the entries that begin with edge: it keeps those above, or those
+// below. Open excludes these entries.
 func (r *keyRange) bound(edge []byte, above, open bool) {
-	if above == open { // the edge itself is the bound
+	if above == open { // the edge itself is the limit
 		if above {
 			r.below(edge)
 		} else {
@@ -366,7 +366,7 @@ func (r *keyRange) bound(edge []byte, above, open bool) {
 	}
 }
 
-// resume starts the plan behind the place where the page before ended.
+// resume starts the plan after the end of the previous page.
 func (t *table) resume(p *plan, x *layout.Index, known int, prefix []byte, w *planInput) {
 	key := slices.Clone(prefix)
 	value := func(slot int) (schema.Value, bool) {
@@ -381,12 +381,12 @@ func (t *table) resume(p *plan, x *layout.Index, known int, prefix []byte, w *pl
 	for _, c := range x.Columns[known:] {
 		v, ok := value(c.Slot)
 		if !ok {
-			return // every row is asked whether it comes after anyway
+			return // every row is compared with the end of the page anyway
 		}
 		whole = whole && !v.IsNull()
 		key = layout.AppendEntry(key, v, c.Desc)
 	}
-	if !x.Unique { // of a unique index, what the known columns hold is not known here
+	if !x.Unique { // in a unique index, the values of the known columns are not known here
 		id, ok := value(t.ID)
 		if !ok {
 			return
@@ -401,11 +401,11 @@ func (t *table) resume(p *plan, x *layout.Index, known int, prefix []byte, w *pl
 	p.ranges[0].resume(key, p.reverse)
 }
 
-// ---- walking ----
+// ---- scanning ----
 
-// walk visits the rows of a plan, each counted as touched, until visit says no.
-// A row is valid during the visit alone.
-func (a *Access) walk(t *table, p plan, visit func(*layout.Row) (bool, error)) error {
+// scan calls visit for the rows of a plan, and counts each as touched, until visit returns
+// false. A row is valid only during the call.
+func (a *Access) scan(t *table, p plan, visit func(*layout.Row) (bool, error)) error {
 	r := layout.Row{Values: a.take(t)}
 	defer a.give(r.Values)
 	for _, r.Tail = range p.points {
@@ -421,14 +421,14 @@ func (a *Access) walk(t *table, p plan, visit func(*layout.Row) (bool, error)) e
 		}
 	}
 	for i := range p.ranges {
-		if more, err := a.walkRange(t, &p, &p.ranges[i], &r, visit); err != nil || !more {
+		if more, err := a.scanRange(t, &p, &p.ranges[i], &r, visit); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *layout.Row, visit func(*layout.Row) (bool, error)) (bool, error) {
+func (a *Access) scanRange(t *table, p *plan, r *keyRange, found *layout.Row, visit func(*layout.Row) (bool, error)) (bool, error) {
 	if r.hi != nil && bytes.Compare(r.lo, r.hi) >= 0 {
 		return true, nil
 	}
@@ -459,13 +459,13 @@ func (a *Access) walkRange(t *table, p *plan, r *keyRange, found *layout.Row, vi
 			return false, err
 		}
 	}
-	if empty { // looked for, like a row that is not there
+	if empty { // counted like a row that does not exist
 		return true, a.touch()
 	}
 	return true, nil
 }
 
-// load reads the row that an item is, or leads to.
+// load reads the row that an item is, or that an index entry refers to.
 func (a *Access) load(t *table, x *layout.Index, r *layout.Row, item store.Item) error {
 	if x == nil {
 		r.Tail, r.Raw = layout.BorrowString(item.Key[len(t.Prefix):]), layout.BorrowString(item.Value)

@@ -154,7 +154,7 @@ func (g gambler) query(tenant bool) string {
 }
 
 // pages are all pages of a query, and its count.
-func (h *house) pages(who *caller.Caller, query string) string {
+func (h *fixture) pages(who *caller.Caller, query string) string {
 	var all []string
 	for cursor := "null"; ; {
 		got := h.must(who, "query", fmt.Sprintf(`{"from":"Item",%s,"cursor":%s}`, query, cursor))
@@ -183,16 +183,16 @@ func TestResultsAreTheSameWithAndWithoutAnIndex(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for _, tenant := range []bool{false, true} {
 		g := &gambler{Rand: rand.New(rand.NewPCG(seed, 1)), orgs: []string{"o1", "o2"}}
-		houses := []*house{moveIn(t, indexed(tenant, ""))}
+		fixtures := []*fixture{newFixture(t, indexed(tenant, ""))}
 		for _, attributes := range attributeSets {
-			houses = append(houses, moveIn(t, indexed(tenant, attributes)))
+			fixtures = append(fixtures, newFixture(t, indexed(tenant, attributes)))
 		}
-		fill(t, g, houses, tenant)
+		fill(t, g, fixtures, tenant)
 		callers := []*caller.Caller{memberOf("o1"), memberOf("o2"), operator}
 		for range queries {
 			who, query := callers[g.IntN(3)], g.query(tenant)
-			want := houses[0].pages(who, query)
-			for i, h := range houses[1:] {
+			want := fixtures[0].pages(who, query)
+			for i, h := range fixtures[1:] {
 				if got := h.pages(who, query); got != want {
 					t.Fatalf("%s %s: under %s\ngot  %s\nwant %s", who.Kind, query, attributeSets[i], got, want)
 				}
@@ -201,11 +201,11 @@ func TestResultsAreTheSameWithAndWithoutAnIndex(t *testing.T) {
 	}
 }
 
-// fill puts the same rows into all houses. Where one has a unique index that a row
+// fill puts the same rows into all fixtures. Where one has a unique index that a row
 // breaks, none gets it.
-func fill(t *testing.T, g *gambler, houses []*house, tenant bool) {
+func fill(t *testing.T, g *gambler, fixtures []*fixture, tenant bool) {
 	t.Helper()
-	imported := func(h *house, name, values string) error {
+	imported := func(h *fixture, name, values string) error {
 		_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {
 			var a entity.Access
 			a.Reset(h.model, tx, operator, 0)
@@ -217,7 +217,7 @@ func fill(t *testing.T, g *gambler, houses []*house, tenant bool) {
 	for i := range 3 {
 		id := fmt.Sprintf("01j0000000000000000000000%d", i)
 		g.friends = append(g.friends, id)
-		for _, h := range houses {
+		for _, h := range fixtures {
 			if err := imported(h, "Friend", fmt.Sprintf(`{"id":%q}`, id)); err != nil {
 				t.Fatal(err)
 			}
@@ -229,12 +229,12 @@ func fill(t *testing.T, g *gambler, houses []*house, tenant bool) {
 		if tenant {
 			values += `,"org":` + g.value("org")
 		}
-		unique := houses[len(houses)-1]
+		unique := fixtures[len(fixtures)-1]
 		if err := imported(unique, "Item", values+"}"); err != nil {
 			continue
 		}
 		g.ids = append(g.ids, id)
-		for _, h := range houses[:len(houses)-1] {
+		for _, h := range fixtures[:len(fixtures)-1] {
 			if err := imported(h, "Item", values+"}"); err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func fill(t *testing.T, g *gambler, houses []*house, tenant bool) {
 }
 
 // touchedBy is how many rows a query touches.
-func (h *house) touchedBy(who *caller.Caller, args string) int {
+func (h *fixture) touchedBy(who *caller.Caller, args string) int {
 	h.t.Helper()
 	n := 0
 	err := h.in(who, func(a *entity.Access) error {
@@ -260,7 +260,7 @@ func (h *house) touchedBy(who *caller.Caller, args string) int {
 }
 
 func TestAPageReadsOnlyTheRangeOfItsIndex(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	var partners []string
 	for i := range 4 {
 		partners = append(partners, h.insert(clerk, "Partner", fmt.Sprintf(`{"code":"%d"}`, i)))

@@ -63,7 +63,7 @@ func (o *operation) planInput(ordered bool) *planInput {
 // the values as the query names them.
 func (o *operation) search(p plan, visit func(r *layout.Row, asked []schema.Value) (bool, error)) error {
 	looked := 0
-	return o.walk(o.table, p, func(r *layout.Row) (bool, error) {
+	return o.scan(o.table, p, func(r *layout.Row) (bool, error) {
 		if looked++; o.table.Entity == nil && looked > maxFreeRows {
 			return false, o.tooManyFree()
 		}

@@ -458,7 +458,7 @@ func TestAConflictedRunLeavesNothing(t *testing.T) {
 
 // ---- histories ----
 
-// recorded is a request that was committed, and what it was told.
+// recorded is a request that was committed, with its answers.
 type recorded struct {
 	who     *caller.Caller
 	now     time.Time
@@ -468,7 +468,7 @@ type recorded struct {
 
 // TestHistoriesAreSerializable runs random programs of random
 // callers at once and then, in the order of the log, on the reference: each
-// must have been told what it would have been told alone.
+// must have had the answers that it has alone.
 func TestHistoriesAreSerializable(t *testing.T) {
 	seed := newSeed(t)
 	schemas := 8

@@ -10,7 +10,7 @@ import (
 // An index is of no use to a transaction that sees less of the store than the
 // commit that finished it: it would find nothing there.
 func TestATransactionOlderThanAnIndexDoesNotUseIt(t *testing.T) {
-	h := moveIn(t, with("size: int"))
+	h := newFixture(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":7}`)
 	if err := h.activate(with("size: int @index")); err != nil {
 		t.Fatal(err)

@@ -18,21 +18,21 @@ import (
 	"runner.example/store"
 )
 
-// house is a store in memory whose rows obey a schema.
-type house struct {
+// fixture is a store in memory with an active schema.
+type fixture struct {
 	t     testing.TB
 	store *store.Store
 	model *entity.Model
 }
 
-// moveIn activates the schema over an empty store, which is verified at the end.
-func moveIn(t testing.TB, text string) *house {
+// newFixture activates the schema over an empty store, which is verified at the end.
+func newFixture(t testing.TB, text string) *fixture {
 	t.Helper()
 	st, err := store.Open(store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, store: st}
+	h := &fixture{t: t, store: st}
 	t.Cleanup(func() {
 		h.verify()
 		if err := st.Close(); err != nil {
@@ -46,7 +46,7 @@ func moveIn(t testing.TB, text string) *house {
 }
 
 // activate changes the schema. Indexes are not built.
-func (h *house) activate(text string) error {
+func (h *fixture) activate(text string) error {
 	h.t.Helper()
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
 	s, list := compiler.Compile(sources, compiler.Options{})
@@ -60,7 +60,7 @@ func (h *house) activate(text string) error {
 	return err
 }
 
-func (h *house) verify() {
+func (h *fixture) verify() {
 	h.t.Helper()
 	if err := catalog.Verify(context.Background(), h.store); err != nil {
 		h.t.Errorf("the store is not whole: %v", err)
@@ -68,7 +68,7 @@ func (h *house) verify() {
 }
 
 // in runs fn in a transaction of its own.
-func (h *house) in(who *caller.Caller, fn func(*entity.Access) error) error {
+func (h *fixture) in(who *caller.Caller, fn func(*entity.Access) error) error {
 	h.t.Helper()
 	_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
@@ -79,14 +79,14 @@ func (h *house) in(who *caller.Caller, fn func(*entity.Access) error) error {
 }
 
 // do runs one operation in a transaction of its own.
-func (h *house) do(who *caller.Caller, op, args string) (string, error) {
+func (h *fixture) do(who *caller.Caller, op, args string) (string, error) {
 	h.t.Helper()
 	var out entity.Result
 	err := h.in(who, func(a *entity.Access) error { return a.Do(op, []byte(args), &out) })
 	return string(out.JSON), err
 }
 
-func (h *house) must(who *caller.Caller, op, args string) string {
+func (h *fixture) must(who *caller.Caller, op, args string) string {
 	h.t.Helper()
 	out, err := h.do(who, op, args)
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *house) must(who *caller.Caller, op, args string) string {
 }
 
 // insert adds a row and returns its id.
-func (h *house) insert(who *caller.Caller, name, values string) string {
+func (h *fixture) insert(who *caller.Caller, name, values string) string {
 	h.t.Helper()
 	var out struct{ Rows []struct{ ID string } }
 	if err := json.Unmarshal([]byte(h.must(who, "insert", fmt.Sprintf(`{"into":%q,"values":%s}`, name, values))), &out); err != nil {
@@ -106,7 +106,7 @@ func (h *house) insert(who *caller.Caller, name, values string) string {
 }
 
 // rows are the objects that a query answers.
-func (h *house) rows(who *caller.Caller, args string) []map[string]any {
+func (h *fixture) rows(who *caller.Caller, args string) []map[string]any {
 	h.t.Helper()
 	var out struct{ Rows []map[string]any }
 	if err := json.Unmarshal([]byte(h.must(who, "query", args)), &out); err != nil {
@@ -117,7 +117,7 @@ func (h *house) rows(who *caller.Caller, args string) []map[string]any {
 
 // fails runs an operation that has to fail with the code and a text that holds
 // all of the words.
-func (h *house) fails(who *caller.Caller, code fault.Code, op, args string, words ...string) {
+func (h *fixture) fails(who *caller.Caller, code fault.Code, op, args string, words ...string) {
 	h.t.Helper()
 	out, err := h.do(who, op, args)
 	if err == nil {
@@ -177,7 +177,7 @@ entity Line {
 var clerk = &caller.Caller{Kind: caller.Session, UserID: "clerk"}
 
 func TestAnInsertedRowIsReadUnchanged(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	partner := h.insert(clerk, "Partner", `{"code":"acme"}`)
 	id := h.insert(clerk, "Order", fmt.Sprintf(`{"number":"1","partner":%q,"total":12.5,"note":"\u0000a\"ü","rank":-3}`, partner))
 	got := h.must(clerk, "get", fmt.Sprintf(`{"from":"Order","id":%q,"select":["number","partner","referrer","status","total","note","rank"]}`, id))
@@ -191,7 +191,7 @@ func TestAnInsertedRowIsReadUnchanged(t *testing.T) {
 }
 
 func TestIDsGrowWithinATransaction(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	var out struct{ Rows []struct{ ID string } }
 	values := strings.TrimSuffix(strings.Repeat(`{"code":"%d"},`, 200), ",")
 	var codes []any
@@ -209,7 +209,7 @@ func TestIDsGrowWithinATransaction(t *testing.T) {
 }
 
 func TestAFailedOperationChangesNothing(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	partner := h.insert(clerk, "Partner", `{"code":"acme"}`)
 	h.insert(clerk, "Order", fmt.Sprintf(`{"number":"1","partner":%q}`, partner))
 	order := func(number string) string { return fmt.Sprintf(`{"number":%q,"partner":%q}`, number, partner) }
@@ -236,7 +236,7 @@ func TestAFailedOperationChangesNothing(t *testing.T) {
 }
 
 func TestAUniqueValueExistsOnce(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	acme := h.insert(clerk, "Partner", `{"code":"acme"}`)
 	other := h.insert(clerk, "Partner", `{"code":"other"}`)
 	h.fails(clerk, fault.Conflict, "insert", `{"into":"Partner","values":{"code":"acme"}}`, "code")
@@ -248,7 +248,7 @@ func TestAUniqueValueExistsOnce(t *testing.T) {
 }
 
 func TestNullsDoNotViolateAUniqueIndex(t *testing.T) {
-	h := moveIn(t, `
+	h := newFixture(t, `
 auth { session cookie { idle: 30m } }
 entity Card { id: id
   code: string(1..9)? @unique
@@ -264,7 +264,7 @@ entity Card { id: id
 }
 
 func TestTenantsDoNotShareUniqueValuesUnlessTheSchemaSaysSo(t *testing.T) {
-	h := moveIn(t, `
+	h := newFixture(t, `
 auth { session cookie { idle: 30m } tenant: Org }
 entity Org { id: id
   @@allow read to session }
@@ -288,7 +288,7 @@ entity Doc { id: id
 }
 
 func TestADeleteFollowsOnDeleteOfTheSchema(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	keep := h.insert(clerk, "Partner", `{"code":"keep"}`)
 	gone := h.insert(clerk, "Partner", `{"code":"gone"}`)
 	order := h.insert(clerk, "Order", fmt.Sprintf(`{"number":"1","partner":%q,"referrer":%q}`, keep, gone))
@@ -310,7 +310,7 @@ func TestADeleteFollowsOnDeleteOfTheSchema(t *testing.T) {
 }
 
 func TestBothEndsOfARelationCanBeDeletedTogether(t *testing.T) {
-	h := moveIn(t, `
+	h := newFixture(t, `
 auth { session cookie { idle: 30m } }
 entity Node { id: id
   up: Node?
@@ -324,7 +324,7 @@ entity Node { id: id
 }
 
 func TestARelationMustReferToARowThatTheCallerMayReadOrHasInserted(t *testing.T) {
-	h := moveIn(t, `
+	h := newFixture(t, `
 auth { session cookie { idle: 30m } tenant: Org }
 entity Org { id: id
   @@allow read to session }
@@ -362,7 +362,7 @@ entity Thing { id: id
 }
 
 func TestAnOperationMayReadALimitedNumberOfRows(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	for i := range 20 {
 		h.insert(clerk, "Partner", fmt.Sprintf(`{"code":"%d"}`, i))
 	}
@@ -383,7 +383,7 @@ func TestAnOperationMayReadALimitedNumberOfRows(t *testing.T) {
 }
 
 func TestAnUpdateOfTooManyRowsIsRefused(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	for i := range 3 {
 		var values []string
 		for k := range 400 {
@@ -399,7 +399,7 @@ func TestAnUpdateOfTooManyRowsIsRefused(t *testing.T) {
 }
 
 func TestResultSpansContainTheRows(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	h.insert(clerk, "Partner", `{"code":"a"}`)
 	h.insert(clerk, "Partner", `{"code":"b"}`)
 	err := h.in(clerk, func(a *entity.Access) error {
@@ -427,7 +427,7 @@ func TestResultSpansContainTheRows(t *testing.T) {
 }
 
 func TestUntypedRowsBelongToTheTenantOfTheirWriter(t *testing.T) {
-	h := moveIn(t, `
+	h := newFixture(t, `
 auth { session cookie { idle: 30m } }
 apiKeys { scopes: {
   sync: @system("sync") { @grant read, write on Note },
@@ -459,7 +459,7 @@ apiKeys { scopes: {
 }
 
 func TestAModelOfAnEarlierSchemaIsOutdated(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	old := h.model
 	if err := h.activate(strings.Replace(shop, "note: text?", "note: text?\n  more: text?", 1)); err != nil {
 		t.Fatal(err)
@@ -491,7 +491,7 @@ apiKeys { scopes: {
 } }`
 
 func TestTenantsMayHaveUsersWithTheSameID(t *testing.T) {
-	h := moveIn(t, branches)
+	h := newFixture(t, branches)
 	a, b := memberOf("a"), memberOf("b")
 	for _, who := range []*caller.Caller{a, b} {
 		h.insert(who, "User", fmt.Sprintf(`{"id":"joe","name":%q}`, who.Tenant))
@@ -514,7 +514,7 @@ func TestTenantsMayHaveUsersWithTheSameID(t *testing.T) {
 }
 
 func TestAnInsertWithAnAllTenantsKeyMustNameTheTenant(t *testing.T) {
-	h := moveIn(t, branches)
+	h := newFixture(t, branches)
 	key := &caller.Caller{Kind: caller.APIKey, Scope: "sync", KeyID: "key_1"}
 	h.fails(key, fault.Invalid, "insert", `{"into":"User","values":{"name":"x"}}`, "values.org", "required")
 	h.insert(key, "User", `{"id":"u1","name":"x","org":"a"}`)
@@ -535,7 +535,7 @@ func TestAnInsertWithAnAllTenantsKeyMustNameTheTenant(t *testing.T) {
 }
 
 func TestAnImportKeepsIDsAndTimes(t *testing.T) {
-	h := moveIn(t, shop)
+	h := newFixture(t, shop)
 	partner := "01h00000000000000000000001"
 	bring := func(who *caller.Caller, name, values string) error {
 		return h.in(who, func(a *entity.Access) error {

@@ -7,10 +7,10 @@ import (
 	"runner.example/internal/fault"
 )
 
-// sameIDs is a house where two tenants have a user with the same id, who is the
+// sameIDs is a fixture where two tenants have a user with the same id, who is the
 // boss in one of them.
-func sameIDs(t *testing.T) *house {
-	h := moveIn(t, `app a
+func sameIDs(t *testing.T) *fixture {
+	h := newFixture(t, `app a
 auth {
   session cookie {}
   user: User
@@ -39,7 +39,7 @@ entity Post {
   @@allow all to session
 }
 apiKeys { scopes: {
-  hop: @system("h") {
+  every: @system("h") {
     @grant read, update, delete on Note where author.boss == true
     @grant read on Post where author.boss == true
     @grant read on User where boss == true
@@ -50,12 +50,12 @@ apiKeys { scopes: {
     @allTenants
   }
 } }
-routes("/", auth: apiKey(hop), rateLimit: none) { GET /x -> x }`)
+routes("/", auth: apiKey(every), rateLimit: none) { GET /x -> x }`)
 	operator := &caller.Caller{Kind: caller.System}
 	h.must(operator, "insert", `{"into":"Org","values":[{"id":"a"},{"id":"b"}]}`)
 	h.must(operator, "insert", `{"into":"User","values":{"id":"u","org":"a","boss":true}}`)
 	h.must(operator, "insert", `{"into":"Post","values":{"author":"u"}}`)
-	if got := h.must(everyHop, "count", `{"from":"Post"}`); got != `{"count":1}` {
+	if got := h.must(everyTenant, "count", `{"from":"Post"}`); got != `{"count":1}` {
 		t.Errorf("while one tenant has the author: %s", got)
 	}
 	h.must(operator, "insert", `{"into":"User","values":{"id":"u","org":"b"}}`)
@@ -63,21 +63,21 @@ routes("/", auth: apiKey(hop), rateLimit: none) { GET /x -> x }`)
 }
 
 var (
-	everyHop = &caller.Caller{Kind: caller.APIKey, Scope: "hop", Capability: "h", KeyID: "k"}
-	everyAll = &caller.Caller{Kind: caller.APIKey, Scope: "all", Capability: "i", KeyID: "l"}
+	everyTenant = &caller.Caller{Kind: caller.APIKey, Scope: "every", Capability: "h", KeyID: "k"}
+	everyAll    = &caller.Caller{Kind: caller.APIKey, Scope: "all", Capability: "i", KeyID: "l"}
 )
 
 func TestRulesFollowARelationWithinTheTenantOfItsRow(t *testing.T) {
 	h := sameIDs(t)
 	operator := &caller.Caller{Kind: caller.System}
 	h.must(operator, "insert", `{"into":"Note","values":[{"org":"a","author":"u","v":1},{"org":"b","author":"u","v":2},{"org":"a","author":"u","v":3},{"org":"b","author":"u","v":4}]}`)
-	if got := h.must(everyHop, "query", `{"from":"Note","select":["v"],"orderBy":[["v","asc"]]}`); got != `{"rows":[{"v":1},{"v":3}],"nextCursor":null}` {
+	if got := h.must(everyTenant, "query", `{"from":"Note","select":["v"],"orderBy":[["v","asc"]]}`); got != `{"rows":[{"v":1},{"v":3}],"nextCursor":null}` {
 		t.Errorf("the boss's notes: %s", got)
 	}
-	if got := h.must(everyHop, "update", `{"in":"Note","set":{"v":9},"where":[["v","<",3]]}`); got[:10] != `{"count":1` {
+	if got := h.must(everyTenant, "update", `{"in":"Note","set":{"v":9},"where":[["v","<",3]]}`); got[:10] != `{"count":1` {
 		t.Errorf("update: %s", got)
 	}
-	if got := h.must(everyHop, "delete", `{"from":"Note","where":[]}`); got != `{"count":2}` {
+	if got := h.must(everyTenant, "delete", `{"from":"Note","where":[]}`); got != `{"count":2}` {
 		t.Errorf("delete: %s", got)
 	}
 	if got := h.must(operator, "count", `{"from":"Note"}`); got != `{"count":2}` {
@@ -89,14 +89,14 @@ func TestAnIDThatSeveralTenantsHaveIsAConflict(t *testing.T) {
 	h := sameIDs(t)
 	h.fails(everyAll, fault.Conflict, "get", `{"from":"User","id":"u"}`, "several tenants", "User")
 	h.fails(&caller.Caller{Kind: caller.System}, fault.Conflict, "insert", `{"into":"Post","values":{"author":"u"}}`, "several tenants")
-	if got := h.must(everyHop, "get", `{"from":"User","id":"u","select":["org"]}`); got != `{"row":{"org":"a"}}` {
+	if got := h.must(everyTenant, "get", `{"from":"User","id":"u","select":["org"]}`); got != `{"row":{"org":"a"}}` {
 		t.Errorf("of two the caller sees one: %s", got)
 	}
 	member := &caller.Caller{Kind: caller.Session, UserID: "u", Tenant: "b"}
 	if got := h.must(member, "get", `{"from":"User","id":"u","select":["org"]}`); got != `{"row":{"org":"b"}}` {
 		t.Errorf("of its own tenant: %s", got)
 	}
-	h.fails(everyHop, fault.Conflict, "query", `{"from":"Post"}`, "several tenants")
+	h.fails(everyTenant, fault.Conflict, "query", `{"from":"Post"}`, "several tenants")
 	h.fails(everyAll, fault.NotFound, "get", `{"from":"User","id":"nobody"}`)
 }
 

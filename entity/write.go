@@ -167,8 +167,8 @@ func (o *operation) knows(slot int) bool {
 	return false
 }
 
-// giveUp records that the row's entries leave the unique indexes.
-func (c *changes) giveUp(t *table, values []schema.Value) {
+// removeEntries records that the row's entries leave the unique indexes.
+func (c *changes) removeEntries(t *table, values []schema.Value) {
 	for _, x := range t.Indexes {
 		if x.Unique && !x.HasNull(values) {
 			c.enter(t.EntryKey(nil, x, values), "")
@@ -255,7 +255,7 @@ func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[
 	}
 	c.put(t, r.Tail, nil, r.Values)
 	fresh[key] = struct{}{}
-	o.ahead.decide(r.Tail, r.Values)
+	o.pending.decide(r.Tail, r.Values)
 	return nil
 }
 
@@ -328,7 +328,7 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 	}
 	target := rel.table
 	none := fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name)
-	auth := target.rights.For(o.auth.Scene)
+	auth := target.rights.For(o.auth.Input)
 	tenant := o.Caller.Tenant
 	switch {
 	case o.table.Tenant >= 0:
@@ -355,7 +355,7 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 	if err != nil {
 		return err
 	}
-	if values, decided := o.ahead.of(target, tail); decided {
+	if values, decided := o.pending.of(target, tail); decided {
 		found.Values, exists = values, values != nil
 	}
 	if !exists || auth.Read == nil {
@@ -436,7 +436,7 @@ func (o *operation) update(args *query.Arguments) error {
 		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
-		c.giveUp(o.table, found[i].old)
+		c.removeEntries(o.table, found[i].old)
 	}
 	for i := range found {
 		if err := o.spend(query.RowUnits); err != nil {
@@ -516,7 +516,7 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		if !makes {
 			return nil, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.Name)
 		}
-		o.ahead.decide(f.tail, f.new)
+		o.pending.decide(f.tail, f.new)
 		rest = append(rest, f)
 	}
 	return rest, nil
@@ -537,7 +537,7 @@ func (o *operation) tooMany() error {
 // find scans the rows that an update or a delete may affect.
 func (o *operation) find(visit func(*layout.Row) (bool, error)) error {
 	looked := 0
-	return o.walk(o.table, o.plan(o.table, o.planInput(false)), func(r *layout.Row) (bool, error) {
+	return o.scan(o.table, o.plan(o.table, o.planInput(false)), func(r *layout.Row) (bool, error) {
 		if looked++; o.table.Entity == nil && looked > maxFreeRows {
 			return false, o.tooManyFree()
 		}

@@ -50,13 +50,13 @@ func TestRulesCompareClaims(t *testing.T) {
 		{`auth.claims.plan`, schema.Unknown},
 	} {
 		row, rules, _ := compileRules(t, tt.rule)
-		scene := schema.Scene{Caller: &caller.Caller{Kind: caller.Session, UserID: "ada", Claimed: claimed}, Row: make([]schema.Value, len(row.Fields))}
-		if got, err := rules[0].Eval(&scene); got != tt.want || err != nil {
+		input := schema.RuleInput{Caller: &caller.Caller{Kind: caller.Session, UserID: "ada", Claimed: claimed}, Row: make([]schema.Value, len(row.Fields))}
+		if got, err := rules[0].Eval(&input); got != tt.want || err != nil {
 			t.Errorf("%s: %v, %v, want %v", tt.rule, got, err, tt.want)
 		}
 		for _, who := range []*caller.Caller{{Kind: caller.Session, UserID: "ada"}, {Kind: caller.APIKey, KeyID: "k"}, {}} {
-			scene.Caller = who
-			if got, _ := rules[0].Eval(&scene); got != schema.Unknown {
+			input.Caller = who
+			if got, _ := rules[0].Eval(&input); got != schema.Unknown {
 				t.Errorf("%s of %v without claims: %v", tt.rule, who.Kind, got)
 			}
 		}

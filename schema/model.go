@@ -285,7 +285,7 @@ func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	case scope.Issue == nil:
 		return !s.Typed && by.Kind == caller.Session
 	}
-	truth, err := scope.Issue.Eval(&Scene{Caller: &by})
+	truth, err := scope.Issue.Eval(&RuleInput{Caller: &by})
 	return err == nil && truth == True
 }
 

@@ -40,10 +40,10 @@ func (t Truth) value() Value {
 	return BoolValue(t == True)
 }
 
-// Scene is the input of a rule. A value that it does not have is absent, and a comparison
-// with an absent value is unknown. A Scene may be reused for other rows: Eval keeps no
+// RuleInput is the input of a rule. A value that it does not have is absent, and a comparison
+// with an absent value is unknown. A RuleInput may be reused for other rows: Eval keeps no
 // reference to it.
-type Scene struct {
+type RuleInput struct {
 	// Caller is the caller of the request; nil if unknown.
 	Caller *caller.Caller
 	// Now is the time of the request; zero if unknown.
@@ -52,23 +52,23 @@ type Scene struct {
 	// update. Inside exists, Outer is the row that the rule is about. A row that does not
 	// exist is nil. In untyped mode the values are in the order of Rule.Names.
 	Row, Old, New, Outer []Value
-	// Hop returns the value of a field of the row that a row's relation refers to, null if
-	// there is no such row. If Hop is nil, such values are absent.
-	Hop func(row []Value, relation *Field, id string, want *Field) (Value, error)
+	// Related returns the value of a field of the row that a row's relation refers to, null if
+	// there is no such row. If Related is nil, such values are absent.
+	Related func(row []Value, relation *Field, id string, want *Field) (Value, error)
 	// Exists reports whether x.Where is true for a row of x.Entity in the current tenant.
-	// x.Where is evaluated with scene.InExists and its Row set. If Exists is nil, exists is
+	// x.Where is evaluated with input.ForExists and its Row set. If Exists is nil, exists is
 	// unknown.
-	Exists func(x *Exists, scene *Scene) (bool, error)
+	Exists func(x *Exists, input *RuleInput) (bool, error)
 }
 
-// InExists is the scene for the Where of an exists, without its Row.
-func (s *Scene) InExists() Scene {
+// ForExists is the input for the Where of an exists, without its Row.
+func (s *RuleInput) ForExists() RuleInput {
 	inner := *s
 	inner.Row, inner.Outer = nil, s.Row
 	return inner
 }
 
-// Rule is a compiled expression that is true, false or unknown for a scene. It is immutable
+// Rule is a compiled expression that is true, false or unknown for an input. It is immutable
 // and safe for concurrent use.
 type Rule struct {
 	top   Term
@@ -78,16 +78,16 @@ type Rule struct {
 // NewRule returns a rule. In untyped mode, names are the members of a row that top reads.
 func NewRule(top *Term, names []string) *Rule { return &Rule{top: *top, names: names} }
 
-// Names are, in untyped mode, the members of a row that the rule reads: the rows of a Scene
+// Names are, in untyped mode, the members of a row that the rule reads: the rows of a RuleInput
 // have the values of these members, in this order. In typed mode there are none.
 func (r *Rule) Names() []string { return r.names }
 
 // Eval evaluates the rule. The result is Unknown if it cannot be evaluated. Errors come only
-// from Hop and Exists; the result is then Unknown, and the caller must fail its operation.
+// from Related and Exists; the result is then Unknown, and the caller must fail its operation.
 // `and`, `or` and lists are evaluated from the left, and only as far as needed. Eval does
 // not allocate.
-func (r *Rule) Eval(s *Scene) (Truth, error) {
-	e := evaluation{scene: s}
+func (r *Rule) Eval(s *RuleInput) (Truth, error) {
+	e := evaluation{input: s}
 	t := e.truth(&r.top)
 	if e.err != nil {
 		return Unknown, e.err
@@ -112,11 +112,11 @@ type Equality struct {
 	value *Term
 }
 
-// Value is the value that the field must equal, given the scene of InExists. It returns
+// Value is the value that the field must equal, given the input of ForExists. It returns
 // false if the value is absent, or a claim that is not a text: then the exists is not true
 // for any row.
-func (q Equality) Value(s *Scene) (Value, bool) {
-	e := evaluation{scene: s}
+func (q Equality) Value(s *RuleInput) (Value, bool) {
+	e := evaluation{input: s}
 	v := e.value(q.value)
 	if q.value.kind == authTerm {
 		return v, v.kind == KindText
@@ -139,10 +139,10 @@ const (
 	binaryTerm // x op y
 )
 
-// RowRole selects a row of a Scene.
+// RowRole selects a row of a RuleInput.
 type RowRole uint8
 
-// The rows of a scene.
+// The rows of a input.
 const (
 	ThisRow RowRole = iota
 	OldRow
@@ -168,8 +168,8 @@ type Term struct {
 
 // evaluation is one evaluation of a rule.
 type evaluation struct {
-	scene *Scene
-	// err is the first error of Hop or Exists; neither is called after it.
+	input *RuleInput
+	// err is the first error of Related or Exists; neither is called after it.
 	err error
 }
 
@@ -189,10 +189,10 @@ func (e *evaluation) truth(n *Term) Truth {
 }
 
 func (e *evaluation) exists(x *Exists) Truth {
-	if e.scene.Exists == nil || e.err != nil {
+	if e.input.Exists == nil || e.err != nil {
 		return Unknown
 	}
-	found, err := e.scene.Exists(x, e.scene)
+	found, err := e.input.Exists(x, e.input)
 	if err != nil {
 		e.err = err
 		return Unknown
@@ -241,10 +241,10 @@ func (e *evaluation) value(n *Term) Value {
 	case hopTerm:
 		return e.hop(n)
 	case nowTerm:
-		if e.scene.Now.IsZero() {
+		if e.input.Now.IsZero() {
 			return absent
 		}
-		return Now(e.scene.Now)
+		return Now(e.input.Now)
 	case authTerm:
 		return e.auth(n)
 	case listTerm:
@@ -255,7 +255,7 @@ func (e *evaluation) value(n *Term) Value {
 	return absent
 }
 
-// at is the value of a field of a row of the scene.
+// at is the value of a field of a row of the input.
 func (e *evaluation) at(n *Term) Value {
 	row := e.row(n)
 	if n.pos >= len(row) {
@@ -264,17 +264,17 @@ func (e *evaluation) at(n *Term) Value {
 	return row[n.pos]
 }
 
-// row is the row of the scene that the term reads.
+// row is the row of the input that the term reads.
 func (e *evaluation) row(n *Term) []Value {
 	switch n.row {
 	case OldRow:
-		return e.scene.Old
+		return e.input.Old
 	case NewRow:
-		return e.scene.New
+		return e.input.New
 	case OuterRow:
-		return e.scene.Outer
+		return e.input.Outer
 	}
-	return e.scene.Row
+	return e.input.Row
 }
 
 func (e *evaluation) hop(n *Term) Value {
@@ -282,10 +282,10 @@ func (e *evaluation) hop(n *Term) Value {
 	switch {
 	case relation.kind == KindNull:
 		return relation
-	case relation.kind != KindText, e.scene.Hop == nil, e.err != nil:
+	case relation.kind != KindText, e.input.Related == nil, e.err != nil:
 		return absent
 	}
-	v, err := e.scene.Hop(e.row(n), n.field, relation.text, n.want)
+	v, err := e.input.Related(e.row(n), n.field, relation.text, n.want)
 	if err != nil {
 		e.err = err
 		return absent
@@ -294,7 +294,7 @@ func (e *evaluation) hop(n *Term) Value {
 }
 
 func (e *evaluation) auth(n *Term) Value {
-	by := e.scene.Caller
+	by := e.input.Caller
 	if by == nil {
 		return absent
 	}
@@ -351,7 +351,7 @@ func (v Value) isList() bool { return v.kind == KindList || v.kind == allRolesKi
 
 // haveRole reports whether v is one of the caller's roles.
 func (e *evaluation) haveRole(v Value) Truth {
-	return truthOf(v.kind == KindText && slices.Contains(e.scene.Caller.Roles, v.text))
+	return truthOf(v.kind == KindText && slices.Contains(e.input.Caller.Roles, v.text))
 }
 
 // in is `x in y`: x equals an element of y. As every comparison, it is unknown if x is

@@ -81,7 +81,7 @@ func fold(n *Term) *Term {
 	if !isConstant(n.x) || n.y != nil && !isConstant(n.y) {
 		return n
 	}
-	e := evaluation{scene: &Scene{}}
+	e := evaluation{input: &RuleInput{}}
 	return ConstantTerm(e.truth(n).value())
 }
 

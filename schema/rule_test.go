@@ -434,7 +434,7 @@ func member(x, list any) schema.Truth {
 	return found
 }
 
-// ---- random rules and scenes ----
+// ---- random rules and inputs ----
 
 type dice struct{ *rand.Rand }
 
@@ -708,9 +708,9 @@ func TestRulesAgreeWithANaiveInterpreter(t *testing.T) {
 		}
 		row, compiled, trees := compileRules(t, rules...)
 		for range 15 {
-			w, scene := d.scene(t, row)
+			w, input := d.input(t, row)
 			for i, rule := range compiled {
-				got, err := rule.Eval(scene)
+				got, err := rule.Eval(input)
 				if err != nil {
 					t.Fatalf("seed %d: %s: %v", seed, rules[i], err)
 				}
@@ -730,9 +730,9 @@ func TestRulesAgreeWithANaiveInterpreter(t *testing.T) {
 	}
 }
 
-// scene makes the same random scene for both interpreters. Its Exists also checks every
+// input makes the same random input for both interpreters. Its Exists also checks every
 // Equality.
-func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
+func (d dice) input(t *testing.T, row *schema.Entity) (naive, *schema.RuleInput) {
 	other, user := row.Field("rel").Type.Entity, row.Field("owner").Type.Entity
 	w := naive{others: map[string]record{}, rows: map[string]record{}, users: map[string]record{}, who: d.caller()}
 	values := map[string][]schema.Value{}
@@ -741,7 +741,7 @@ func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
 		w.rows[id], values["Row"+id] = d.record(t, row, id)
 	}
 	w.users["u1"], values["Useru1"] = d.record(t, user, "u1")
-	s := &schema.Scene{Caller: w.who}
+	s := &schema.RuleInput{Caller: w.who}
 	if d.IntN(4) > 0 {
 		s.Now = time.Date(2026, 1, 1, 0, 0, 0, 999_999, time.UTC)
 		w.now = s.Now
@@ -751,15 +751,15 @@ func (d dice) scene(t *testing.T, row *schema.Entity) (naive, *schema.Scene) {
 		w.old, s.Old = d.record(t, row, idA)
 		w.new, s.New = d.record(t, row, idA)
 	}
-	s.Hop = func(_ []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
+	s.Related = func(_ []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
 		found := values[relation.Type.Entity.Name+id]
 		if found == nil {
 			return schema.Value{}, nil
 		}
 		return found[want.Pos], nil
 	}
-	s.Exists = func(x *schema.Exists, at *schema.Scene) (bool, error) {
-		inner, exists := at.InExists(), false
+	s.Exists = func(x *schema.Exists, at *schema.RuleInput) (bool, error) {
+		inner, exists := at.ForExists(), false
 		for _, id := range []string{idA, idB} {
 			inner.Row = nil
 			met := true
@@ -787,22 +787,22 @@ func TestEvalReturnsErrorsOfHopAndExists(t *testing.T) {
 		`rel.n == 1`, `flag or rel.n == 1`, `flag and rel.n == 1`, `not (rel.n == 1)`,
 		`exists(Other where n == 1)`, `not exists(Other where n == 1)`, `n == 1 or exists(Other where n == 1) or true`, `rel == rel2`)
 	broken := errors.New("the store is broken")
-	scene := &schema.Scene{
+	input := &schema.RuleInput{
 		Row: make([]schema.Value, len(row.Fields)),
-		Hop: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {
+		Related: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {
 			return schema.Value{}, broken
 		},
-		Exists: func(*schema.Exists, *schema.Scene) (bool, error) { return true, broken },
+		Exists: func(*schema.Exists, *schema.RuleInput) (bool, error) { return true, broken },
 	}
-	scene.Row[row.Field("rel").Pos] = schema.TextValue(idA)
+	input.Row[row.Field("rel").Pos] = schema.TextValue(idA)
 	for _, tt := range []struct {
 		flag bool
 		want string // one letter for each rule: e an error, t true, f false
 	}{{true, "eteeeetf"}, {false, "eefeeetf"}} {
-		scene.Row[row.Field("flag").Pos] = schema.BoolValue(tt.flag)
+		input.Row[row.Field("flag").Pos] = schema.BoolValue(tt.flag)
 		got := ""
 		for _, rule := range rules {
-			truth, err := rule.Eval(scene)
+			truth, err := rule.Eval(input)
 			switch {
 			case err == broken && truth == schema.Unknown:
 				got += "e"
@@ -816,10 +816,10 @@ func TestEvalReturnsErrorsOfHopAndExists(t *testing.T) {
 			t.Errorf("flag %v: %s, want %s", tt.flag, got, tt.want)
 		}
 	}
-	scene.Hop, scene.Exists = nil, nil
+	input.Related, input.Exists = nil, nil
 	for i := range 6 {
-		scene.Row[row.Field("flag").Pos] = schema.Value{}
-		if truth, err := rules[i].Eval(scene); truth != schema.Unknown || err != nil {
+		input.Row[row.Field("flag").Pos] = schema.Value{}
+		if truth, err := rules[i].Eval(input); truth != schema.Unknown || err != nil {
 			t.Errorf("rule %d without a store: %v, %v", i, truth, err)
 		}
 	}
@@ -840,13 +840,13 @@ func TestExistsHasTheEqualitiesOfItsRule(t *testing.T) {
 	} {
 		_, rules, _ := compileRules(t, "exists(Other where "+rule+")")
 		var got []string
-		scene := &schema.Scene{Exists: func(x *schema.Exists, s *schema.Scene) (bool, error) {
+		input := &schema.RuleInput{Exists: func(x *schema.Exists, s *schema.RuleInput) (bool, error) {
 			for _, equal := range x.Equal {
 				got = append(got, equal.Field.Name)
 			}
 			return true, nil
 		}}
-		if truth, err := rules[0].Eval(scene); truth != schema.True || err != nil {
+		if truth, err := rules[0].Eval(input); truth != schema.True || err != nil {
 			t.Errorf("%s: %v, %v", rule, truth, err)
 		}
 		if strings.Join(got, " ") != want {
@@ -857,8 +857,8 @@ func TestExistsHasTheEqualitiesOfItsRule(t *testing.T) {
 
 func TestAnEqualityHasAValueOfTheFieldsKind(t *testing.T) {
 	_, rules, _ := compileRules(t, `exists(Other where n == 1.0 and d == 2 and s == auth.keyId and at == "2026-01-01T01:00:00+01:00" and c == outer.c)`)
-	scene := &schema.Scene{Caller: &caller.Caller{}, Exists: func(x *schema.Exists, s *schema.Scene) (bool, error) {
-		inner := s.InExists()
+	input := &schema.RuleInput{Caller: &caller.Caller{}, Exists: func(x *schema.Exists, s *schema.RuleInput) (bool, error) {
+		inner := s.ForExists()
 		var got []string
 		for _, equal := range x.Equal {
 			v, ok := equal.Value(&inner)
@@ -873,7 +873,7 @@ func TestAnEqualityHasAValueOfTheFieldsKind(t *testing.T) {
 		}
 		return false, nil
 	}}
-	if truth, err := rules[0].Eval(scene); truth != schema.False || err != nil {
+	if truth, err := rules[0].Eval(input); truth != schema.False || err != nil {
 		t.Errorf("%v, %v", truth, err)
 	}
 }
@@ -891,11 +891,11 @@ func TestAGrantHasARuleForEachEntity(t *testing.T) {
 		row := make([]schema.Value, len(e.Fields))
 		row[e.Field("n").Pos] = schema.IntValue(1)
 		for i, want := range []schema.Truth{schema.True, schema.Unknown} {
-			scene := &schema.Scene{Row: row}
+			input := &schema.RuleInput{Row: row}
 			if i == 0 {
-				scene.Old = row
+				input.Old = row
 			}
-			if got, err := grants[0].Rule(e).Eval(scene); got != want || err != nil {
+			if got, err := grants[0].Rule(e).Eval(input); got != want || err != nil {
 				t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 			}
 		}
@@ -930,7 +930,7 @@ func TestRulesInUntypedModeNameTheirMembers(t *testing.T) {
 		return row
 	}
 	// In untyped mode a relation is unknown, so the rule is never true.
-	if got, _ := rule.Eval(&schema.Scene{Row: free(`"open"`, "2", "[]")}); got != schema.Unknown {
+	if got, _ := rule.Eval(&schema.RuleInput{Row: free(`"open"`, "2", "[]")}); got != schema.Unknown {
 		t.Errorf("a rule with a.b: %v", got)
 	}
 	rule = grants[1].Rule(nil)
@@ -948,7 +948,7 @@ func TestRulesInUntypedModeNameTheirMembers(t *testing.T) {
 		{free(`"1.5"`, `"u1"`), "1.5", schema.False},
 		{free("1", "null"), "1", schema.False},
 	} {
-		got, err := rule.Eval(&schema.Scene{Caller: who, Row: tt.row, Old: free(tt.old, "null"), New: tt.row})
+		got, err := rule.Eval(&schema.RuleInput{Caller: who, Row: tt.row, Old: free(tt.old, "null"), New: tt.row})
 		if got != tt.want || err != nil {
 			t.Errorf("%v: %v, %v, want %v", tt.row, got, err, tt.want)
 		}
@@ -967,17 +967,17 @@ func TestEvalDoesNotAllocate(t *testing.T) {
 	if who.Claimed, err = schema.ReadClaims([]byte(`{"plan": "pro", "seats": 2.5, "groups": ["x", "y"]}`)); err != nil {
 		t.Fatal(err)
 	}
-	scene := &schema.Scene{
+	input := &schema.RuleInput{
 		Caller: who, Now: time.Now(),
-		Hop: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {
+		Related: func([]schema.Value, *schema.Field, string, *schema.Field) (schema.Value, error) {
 			return schema.IntValue(1), nil
 		},
-		Exists: func(*schema.Exists, *schema.Scene) (bool, error) { return true, nil },
+		Exists: func(*schema.Exists, *schema.RuleInput) (bool, error) { return true, nil },
 	}
 	for range 50 {
-		_, scene.Row = d.record(t, row, idA)
+		_, input.Row = d.record(t, row, idA)
 		for i, rule := range rules {
-			if n := testing.AllocsPerRun(20, func() { _, _ = rule.Eval(scene) }); n > 0 {
+			if n := testing.AllocsPerRun(20, func() { _, _ = rule.Eval(input) }); n > 0 {
 				t.Fatalf("rule %d: %v allocations", i, n)
 			}
 		}
@@ -993,13 +993,13 @@ entity Order { id: id owner: User status: Status total: decimal(12,2)
 }`
 	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
 	rule := s.Entity("Order").Policies[0].When
-	scene := &schema.Scene{
+	input := &schema.RuleInput{
 		Caller: &caller.Caller{Kind: caller.Session, UserID: "u1"},
 		Row:    []schema.Value{schema.TextValue(idA), schema.TextValue("u1"), schema.TextValue("paid"), schema.DecimalValue("12.50")},
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if truth, _ := rule.Eval(scene); truth != schema.True {
+		if truth, _ := rule.Eval(input); truth != schema.True {
 			b.Fatal(truth)
 		}
 	}

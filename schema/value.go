@@ -29,7 +29,7 @@ const (
 	KindList
 
 	// The other kinds are used only in rules.
-	absentKind   // a value that a scene does not have
+	absentKind   // a value that an input does not have
 	someRoleKind // auth.role: each of the caller's roles
 	allRolesKind // auth.roles: the list of them
 )

@@ -17,7 +17,7 @@ type Progress struct {
 	Entity string
 	// Fields are those of the index, joined by ", ".
 	Fields string
-	// Rows are those entered so far, of Total that there were at the start.
+	// Rows is the number of rows entered so far, Total the number at the start.
 	Rows, Total int
 	Done        bool
 }
@@ -117,7 +117,7 @@ func (b *builder) build(ctx context.Context, t *layout.Table, x *layout.Index) e
 		case errors.Is(err, store.ErrConflict) && batch > 1:
 			batch /= 2 // rows are being written here: take fewer at a time
 			continue
-		case errors.Is(err, errFrozen): // nothing can be written for a moment
+		case errors.Is(err, errFrozen): // nothing can be written until the activation has ended
 			if err := pause(ctx); err != nil {
 				return err
 			}
@@ -136,10 +136,10 @@ func (b *builder) build(ctx context.Context, t *layout.Table, x *layout.Index) e
 	return nil
 }
 
-// errFrozen: an activation holds the rows still.
-var errFrozen = errors.New("rows are held still")
+// errFrozen means that an activation has frozen the rows.
+var errFrozen = errors.New("rows are frozen")
 
-// pause waits for about as long as rows are held still.
+// pause waits about as long as rows are frozen.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(10 * time.Millisecond)
 	defer timer.Stop()
@@ -154,12 +154,12 @@ func pause(ctx context.Context) error {
 type buildStep struct {
 	rows int
 	last bool
-	// seen is what the step's transaction saw of the store.
+	// seen is the snapshot of the step's transaction.
 	seen store.Seq
 }
 
-// buildSome enters the next rows into the index and notes how far it came. The
-// rows are read, so a write to one of them at the same time is a conflict.
+// buildSome adds the next rows to the index and records how far it came. It reads the rows,
+// so a concurrent write to one of them is a conflict.
 func (b *builder) buildSome(tx *store.Tx, t *layout.Table, x *layout.Index, batch int) (step buildStep, err error) {
 	generation, err := readNumber(tx, layout.KeyGeneration)
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *builder) buildSome(tx *store.Tx, t *layout.Table, x *layout.Index, batc
 			return false, nil
 		}
 		key := t.EntryKey(nil, x, r.Values)
-		if !tx.Fits(2, len(key)+len(mark)+2*len(r.Tail)) { // the entry, and how far it is
+		if !tx.Fits(2, len(key)+len(mark)+2*len(r.Tail)) { // the entry, and the position
 			step.last = false
 			return false, nil
 		}
@@ -212,7 +212,7 @@ func (b *builder) buildSome(tx *store.Tx, t *layout.Table, x *layout.Index, batc
 	return step, tx.Set(mark, last)
 }
 
-// dropAbandoned removes what activations have left that never came to their end.
+// dropAbandoned removes what interrupted activations have left.
 func dropAbandoned(ctx context.Context, st *store.Store) error {
 	return dropAll(ctx, st, markReserved)
 }

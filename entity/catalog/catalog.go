@@ -15,9 +15,8 @@ import (
 	"runner.example/store"
 )
 
-// Catalog is what the rows in the store obey: the part of the schema last
-// activated that they depend on, with the numbers that stand in keys and rows. A
-// number is never given twice.
+// Catalog is the record of the active schema: the part that stored rows depend on, with the
+// numbers in keys and rows. A number is never assigned twice.
 type Catalog struct {
 	Generation uint64       `json:"generation"`
 	Tables     []tableEntry `json:"tables"`
@@ -26,9 +25,9 @@ type Catalog struct {
 type tableEntry struct {
 	Name   string `json:"name"`
 	Number uint32 `json:"number"`
-	// Untyped tables hold free JSON objects.
+	// Untyped tables hold JSON objects without declared fields.
 	Untyped bool `json:"untyped,omitempty"`
-	// Tenant is the number of the @tenant field; 0 without.
+	// Tenant is the number of the @tenant field; 0 without one.
 	Tenant    uint32       `json:"tenant,omitempty"`
 	ID        uint32       `json:"id,omitempty"`
 	NextField uint32       `json:"nextField"`
@@ -39,28 +38,27 @@ type tableEntry struct {
 type fieldEntry struct {
 	Name   string `json:"name"`
 	Number uint32 `json:"number"`
-	// Type is what a change of makes old values unreadable: "decimal(2)",
-	// "text[]", "-> Order".
+	// Type is the part of the type that old values depend on: "decimal(2)", "text[]", "->
+	// Order".
 	Type     string `json:"type"`
 	Optional bool   `json:"optional,omitempty"`
-	// Enum are the values that rows may hold.
+	// Enum are the values that rows may have.
 	Enum []string `json:"enum,omitempty"`
-	// Missing is the value of rows that were written before the field was added:
-	// a kind and its payload, nil for null.
+	// Missing is the value in rows that were written before the field was added: a kind and
+	// its payload, nil for null.
 	Missing []byte `json:"missing,omitempty"`
 }
 
 type indexEntry struct {
 	Number uint32 `json:"number"`
-	// Columns are numbers of fields, negative ones descending.
+	// Columns are numbers of fields, negative for descending ones.
 	Columns []int64 `json:"columns,omitempty"`
 	Unique  bool    `json:"unique,omitempty"`
 
 	span diag.Span // where it is declared; not stored
 }
 
-// readCatalog returns what the store's rows obey; an empty catalog when nothing
-// was ever activated.
+// readCatalog returns the active catalog; an empty one if no schema was ever activated.
 func readCatalog(tx *store.Tx) (*Catalog, error) {
 	c := &Catalog{}
 	raw, err := tx.Get([]byte(layout.KeyCatalog))
@@ -92,8 +90,7 @@ func (c *Catalog) write(tx *store.Tx) error {
 	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
 }
 
-// readNumber reads a big endian number of 4 or 8 bytes; a key that is missing
-// holds 0.
+// readNumber reads a big endian number of 4 or 8 bytes; 0 if the key does not exist.
 func readNumber(tx *store.Tx, key string) (uint64, error) {
 	raw, err := tx.Get([]byte(key))
 	switch {
@@ -127,7 +124,7 @@ func (t *tableEntry) field(name string) *fieldEntry {
 	return nil
 }
 
-// typeName is the part of a field's type that stored values depend on.
+// typeName returns the part of a field's type that stored values depend on.
 func typeName(t *schema.Type) string {
 	name := t.Kind.String()
 	switch t.Kind {
@@ -144,16 +141,16 @@ func typeName(t *schema.Type) string {
 	return name
 }
 
-// fits reports that values stored as one type are values of the other.
+// fits reports whether values stored as one type are values of the other.
 func fits(stored, declared string) bool {
 	from, list := strings.CutSuffix(stored, "[]")
 	to, toList := strings.CutSuffix(declared, "[]")
 	return list == toList && (from == to || to == "text" && (from == "email" || from == "url"))
 }
 
-// indexesOf are the indexes that an entity needs, without numbers, none twice:
-// the declared ones, which begin with the tenant, and one for each relation,
-// which the deleting of its target asks, whatever the tenant.
+// indexesOf returns the indexes that an entity needs, without numbers and duplicates: the
+// declared ones, which begin with the tenant, and one for each relation, which deletes of
+// its target use in all tenants.
 func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []indexEntry {
 	var list []indexEntry
 	add := func(x indexEntry) {
@@ -162,7 +159,7 @@ func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []indexEntry
 		}
 	}
 	if e.Tenant != nil {
-		add(indexEntry{}) // by id, whatever the tenant
+		add(indexEntry{}) // by id, in all tenants
 	}
 	for _, declared := range e.Indexes {
 		x := indexEntry{Unique: declared.Unique, span: declared.Span}

@@ -9,7 +9,7 @@ import (
 	"runner.example/schema"
 )
 
-// A row as the store holds it:
+// A row in the store:
 //
 //	row   = 0x01 { field }                      in the order of their numbers
 //	field = uvarint number<<4 | kind, payload
@@ -21,10 +21,10 @@ import (
 //	decimal, text, bytes, JSON  uvarint length, the bytes
 //	list             uvarint count, count × (kind byte, payload)
 //
-// Kinds are those of schema.Value. Every stored field of its entity has a place
-// in a row, null too; so a number that is missing is a field that came later
-// than the row, and has the value that the catalog gives such rows. A number that
-// the model does not know is passed over. The id and the tenant stand in the key.
+// Kinds are those of schema.Value. A row has every stored field of its entity, also those
+// that are null. So a missing number is a field that was added after the row was written;
+// it has the value that the catalog records for such rows. Numbers that the model does not
+// know are skipped. The id and the tenant are in the key.
 const rowFormat = 1
 
 var ErrDamaged = errors.New("a stored row is damaged")
@@ -54,7 +54,7 @@ func appendValue(dst []byte, v schema.Value) []byte {
 	return dst
 }
 
-// AppendRow appends a row's fields from its values by position.
+// AppendRow appends the fields of a row, given its values by position.
 func (t *Table) AppendRow(dst []byte, values []schema.Value) []byte {
 	dst = append(dst, rowFormat)
 	for _, pos := range t.stored {
@@ -65,8 +65,8 @@ func (t *Table) AppendRow(dst []byte, values []schema.Value) []byte {
 	return dst
 }
 
-// decode reads a row into values, one for each slot. The texts of the values are
-// parts of raw; the values of the key are left as they are.
+// decode reads a row into values, one for each slot. Texts are parts of raw; the values
+// that are in the key do not change.
 func (t *Table) decode(values []schema.Value, raw string) error {
 	r := reading{rest: raw}
 	if r.byte() != rowFormat {
@@ -90,11 +90,11 @@ func (t *Table) decode(values []schema.Value, raw string) error {
 	return nil
 }
 
-// maxSeconds is the longest duration: all that is written is a whole number that
-// JSON can hold.
+// maxSeconds is the limit of a duration, because every number that is written is a whole
+// number that JSON can represent.
 const maxSeconds = 1 << 53
 
-// DecodeValue reads one value with its kind in front, as appendKinded wrote it.
+// DecodeValue decodes a value that begins with its kind, as AppendKinded writes it.
 func DecodeValue(raw string) (schema.Value, error) {
 	r := reading{rest: raw}
 	v := r.value(schema.ValueKind(r.byte()), 0)
@@ -108,7 +108,7 @@ func AppendKinded(dst []byte, v schema.Value) []byte {
 	return appendValue(append(dst, byte(v.Kind())), v)
 }
 
-// reading takes values off the front of a text. Once broken it gives zeros.
+// reading decodes values from the start of a text. After an error it returns zeros.
 type reading struct {
 	rest   string
 	broken bool
@@ -149,7 +149,7 @@ func (r *reading) varint() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// value reads a payload; depth is how many lists are around it.
+// value reads a payload; depth is the number of lists around it.
 func (r *reading) value(kind schema.ValueKind, depth int) schema.Value {
 	switch kind {
 	case schema.KindNull:
@@ -205,7 +205,7 @@ func (r *reading) float() schema.Value {
 
 func (r *reading) list(depth int) schema.Value {
 	n := r.uvarint()
-	if n > uint64(len(r.rest)) || depth > 0 { // an element takes a byte at least; there are no lists of lists
+	if n > uint64(len(r.rest)) || depth > 0 { // an element takes at least a byte; a list does not contain lists
 		r.broken = true
 		return schema.Value{}
 	}

@@ -9,19 +9,19 @@ import (
 	"runner.example/schema"
 )
 
-// The store's keys of this room; numbers are big endian and come from the
-// catalog, so that names may be long.
+// The store's keys of rows. Numbers are big endian and assigned by the catalog, so that
+// names may be long.
 //
-//	entity/catalog                 what the rows obey, JSON
-//	entity/generation              u64, grows with every change of the catalog's shape
+//	entity/catalog                 the catalog of the active schema, JSON
+//	entity/generation              u64, grows with every change of the catalog
 //	entity/next                    u32 number for the next table or index
 //	entity/r <u32 table> <tail>    one row, see codec.go
-//	entity/i <u32 index> <entry>   the tail of the row that stands there
+//	entity/i <u32 index> <entry>   an index entry; the value is the tail of its row
 //	entity/b <u32 index>           not yet built, up to this tail
 //	entity/d <u32 index>           to be dropped with all its entries
 //
-// A tail tells rows of one table apart: the id, in tables with tenants the tenant
-// before it. So what is done for one tenant walks over its own keys alone.
+// A tail identifies a row of a table: the id, in tables with tenants after the tenant. So
+// operations for one tenant scan only its keys.
 //
 //	tail  = [tenant] id             tenant as a text of an entry, id bare
 //	entry = column … [id [tenant]]  the id is missing in unique indexes (but for
@@ -38,31 +38,29 @@ const (
 	SpaceDropped  = keyAll + "d"
 )
 
-// MaxEntryBytes bounds an index entry's key, well below what the store takes.
+// MaxEntryBytes is the limit of an index entry's key, well below the store's limit.
 const MaxEntryBytes = 16 << 10
 
-// NumberedKey makes the key, or the prefix, of a number in a space.
+// NumberedKey returns the key, or the prefix, of a number in a space.
 func NumberedKey(space string, number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte(space), number)
 }
 
-// The first byte of a value in an entry. Null comes before everything.
+// The first byte of a value in an entry. Null sorts first.
 const (
 	entryNull  = 0
 	EntryValue = 1
 )
 
-// A text ends with endText; a NUL in it is written as escapedNUL, which is
-// greater, so that no text's bytes begin another's and their order is that of
-// the texts.
+// A text ends with endText. A NUL in it is written as escapedNUL, which is greater: so no
+// text is a prefix of another, and the bytes sort like the texts.
 const (
 	endText    = "\x00\x01"
 	escapedNUL = "\x00\xff"
 )
 
-// AppendEntry appends a value so that the order of the bytes is the order of the
-// values of one column, null first; descending, the other way round. No value's
-// bytes begin another's.
+// AppendEntry appends a value so that the bytes sort like the values of one column: null
+// first, or, if desc, last. No value is a prefix of another.
 func AppendEntry(dst []byte, v schema.Value, desc bool) []byte {
 	start := len(dst)
 	dst = appendAscending(dst, v)
@@ -110,8 +108,8 @@ func appendTextEntry(dst []byte, s string) []byte {
 	return append(AppendTextStart(dst, s), endText...)
 }
 
-// AppendTextStart appends a text without its end: what all texts begin with
-// that begin with s.
+// AppendTextStart appends a text without its end: the prefix of all texts that begin with
+// s.
 func AppendTextStart(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] == 0 {
@@ -123,8 +121,8 @@ func AppendTextStart(dst []byte, s string) []byte {
 	return dst
 }
 
-// cutTextEntry reads what appendTextEntry appended; false when it is none. The
-// text is part of s unless it has a NUL.
+// cutTextEntry decodes what appendTextEntry appended; false if s does not begin with that.
+// The text is a part of s unless it has a NUL.
 func cutTextEntry(s string) (text, rest string, ok bool) {
 	escaped := false
 	for i := 0; i+1 < len(s); i++ {
@@ -148,9 +146,9 @@ func cutTextEntry(s string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// appendDecimal appends the digits of a decimal, at most 38, without their
-// point: as a 128-bit number with its sign bit flipped. The decimals of a column
-// have the same places, so that these are in the order of their values.
+// appendDecimal appends the digits of a decimal, at most 38, without the point, as a
+// 128-bit number with its sign bit flipped. Decimals of one column have the same places, so
+// the bytes sort like the values.
 func appendDecimal(dst []byte, digits string) []byte {
 	var hi, lo uint64
 	negative := false
@@ -174,8 +172,8 @@ func appendDecimal(dst []byte, digits string) []byte {
 	return binary.BigEndian.AppendUint64(dst, lo)
 }
 
-// PrefixEnd gives the least key above all that begin with b, which it changes; nil
-// when there is none.
+// PrefixEnd returns the least key above all that begin with b, nil if there is none. It
+// changes b.
 func PrefixEnd(b []byte) []byte {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] != 0xff {

@@ -38,7 +38,7 @@ func (t *Table) DecodeRow(r *Row) error {
 	return nil
 }
 
-// ScanRows calls visit for all rows of a table. A row is borrowed.
+// ScanRows calls visit for all rows of a table until it returns false. Rows are borrowed.
 func ScanRows(tx *store.Tx, t *Table, from []byte, visit func(*Row) (bool, error)) error {
 	r := Row{Values: make([]schema.Value, len(t.Slots))}
 	for item, err := range tx.Scan(t.Prefix, from, false) {

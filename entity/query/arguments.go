@@ -15,10 +15,10 @@ import (
 	"runner.example/internal/fault"
 )
 
-// maxDepth is how deep the JSON of arguments and rows may nest.
+// maxDepth is the limit of nesting in the JSON of arguments and rows.
 const maxDepth = 64
 
-// operation is what a handler can ask to be done with rows.
+// Operation is an operation on rows.
 type Operation uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	OpDelete
 )
 
-// member is one that some operation's arguments have.
+// member is a member of an operation's arguments.
 type member uint8
 
 const (
@@ -52,8 +52,8 @@ var memberNames = [memberCount]string{"from", "into", "in", "id", "select", "whe
 
 func (m member) String() string { return memberNames[m] }
 
-// forms are the shapes of the operations' arguments. The first member names the
-// entity.
+// forms are the members of each operation's arguments: the required ones, and all. The
+// first member names the entity.
 var forms = [...]struct {
 	name     string
 	members  []member
@@ -63,12 +63,12 @@ var forms = [...]struct {
 	OpGet:    {"get", []member{memberFrom, memberID, memberSelect}, []member{memberFrom, memberID}},
 	OpCount:  {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
 	OpInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
-	// A where that was forgotten must not touch every row: [] says that.
+	// A where that was omitted by mistake must not affect every row: [] does.
 	OpUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
 	OpDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},
 }
 
-// OperationOf finds the operation of that name.
+// OperationOf returns the operation with that name.
 func OperationOf(name string) (Operation, bool) {
 	for op, form := range forms {
 		if form.name == name {
@@ -80,18 +80,16 @@ func OperationOf(name string) (Operation, bool) {
 
 func (op Operation) String() string { return forms[op].name }
 
-// Arguments are the members of an operation's one JSON object, told apart but
-// not yet looked into. Members that are null count as left out. They borrow the
-// text they were read from.
+// Arguments are the members of an operation's JSON object, not parsed further. Null members
+// count as missing. They borrow the text from which they were read.
 type Arguments struct {
 	op      Operation
 	Entity  string
-	members [memberCount][]byte // nil: left out
+	members [memberCount][]byte // nil: missing
 }
 
-// ReadArguments reads the shape of an operation's arguments. What it lets pass
-// is JSON that keeps all of the host's bounds, with the operation's members and
-// no others. The fault is Invalid.
+// ReadArguments reads the members of an operation's arguments. The result is JSON within
+// the host's limits, with no members except those of the operation. The fault is Invalid.
 func ReadArguments(op Operation, text []byte) (Arguments, error) {
 	a := Arguments{op: op}
 	if err := checkJSON(text); err != nil {
@@ -131,7 +129,7 @@ func ReadArguments(op Operation, text []byte) (Arguments, error) {
 // IsList reports whether the values of an insert are a list of rows.
 func (a *Arguments) IsList() bool { return a.members[memberValues][0] == '[' }
 
-// UnknownEntity is the refusal of an entity that the schema does not have.
+// UnknownEntity is the error for an entity that is not in the schema.
 func (a *Arguments) UnknownEntity(known []string) error {
 	return Invalidf("%s: unknown entity %q%s", forms[a.op].members[0], a.Entity, diag.DidYouMean(a.Entity, known))
 }
@@ -150,8 +148,8 @@ func Invalidf(format string, args ...any) error { return fault.New(fault.Invalid
 
 const jsonSpace = " \t\r\n"
 
-// checkJSON refuses what the host does not read: what is not one JSON value,
-// invalid UTF-8, repeated members, too much nesting. The fault is Invalid.
+// checkJSON refuses text that is not one JSON value, invalid UTF-8, repeated members, and
+// too much nesting. The fault is Invalid.
 func checkJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return Invalidf("arguments are not UTF-8")
@@ -162,7 +160,7 @@ func checkJSON(text []byte) error {
 	if jsontext.Value(text).IsValid() {
 		return nil
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(text)) // once more, to say what is wrong
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text)) // parsed again for the error message
 	for {
 		_, err := dec.ReadToken()
 		if err == io.EOF {
@@ -179,7 +177,7 @@ func checkJSON(text []byte) error {
 	}
 }
 
-// depthOf is how deep brackets nest in text, JSON or not.
+// depthOf returns how deep brackets are nested in text, which may be invalid JSON.
 func depthOf(text []byte) int {
 	depth, most := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -196,8 +194,8 @@ func depthOf(text []byte) int {
 	return most
 }
 
-// stringEnd is where the string that begins at i ends, its quotes included; the
-// end of the text if it does not.
+// stringEnd returns the end of the string that begins at i, after its closing quote; the
+// end of the text if it is not closed.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -210,8 +208,8 @@ func stringEnd(text []byte, i int) int {
 	return len(text)
 }
 
-// membersOf yields the members of an object that is valid JSON, in order: each
-// name and the text of its value, which is part of object.
+// membersOf yields the members of an object that is valid JSON, in order: each name and the
+// text of its value, which is a part of object.
 func membersOf(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(name string, value []byte) bool) {
 		for rest := nextPart(object[1:]); rest[0] != '}'; {
@@ -227,8 +225,8 @@ func membersOf(object []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// elementsOf yields the elements of a list that is valid JSON, in order: each
-// one's index and text, which is part of list.
+// elementsOf yields the elements of a list that is valid JSON, in order: each index and
+// text, which is a part of list.
 func elementsOf(list []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		rest := nextPart(list[1:])
@@ -242,7 +240,7 @@ func elementsOf(list []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// nextPart skips blanks, a comma or a colon.
+// nextPart skips spaces, a comma or a colon.
 func nextPart(text []byte) []byte {
 	for i, c := range text {
 		switch c {
@@ -254,7 +252,7 @@ func nextPart(text []byte) []byte {
 	return nil
 }
 
-// valueEnd is where the value that text begins with ends.
+// valueEnd returns the end of the value at the start of text.
 func valueEnd(text []byte) int {
 	switch text[0] {
 	case '"':
@@ -281,8 +279,8 @@ func valueEnd(text []byte) int {
 	return len(text)
 }
 
-// textOf gives a copy of the string that raw, valid JSON, is; false if it is
-// none.
+// textOf returns a copy of the string that raw is; false if raw, valid JSON, is another
+// value.
 func textOf(raw []byte) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false

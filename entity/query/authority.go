@@ -10,55 +10,51 @@ import (
 	"runner.example/schema"
 )
 
-// Rights is what callers may do with the rows of one entity, compiled once from
-// grants and policies. It is immutable and safe for concurrent use.
+// Rights are what callers may do with the rows of one entity, compiled once from grants and
+// policies. It is immutable and safe for concurrent use.
 type Rights struct {
 	schema *schema.Schema
 	name   string
 	entity *schema.Entity // nil in untyped mode
 
 	session, anonymous *allowance
-	// system is for operators, within for those who name a tenant, importing for those
-	// who bring rows from elsewhere.
+	// system is for operators, within for operators that name a tenant, importing for
+	// imports.
 	system, within, importing *allowance
-	// keys and as are for API keys and for anonymous callers under a scope, by
-	// the scope's name.
+	// keys and as are for API keys and for anonymous callers with a scope, by the scope's
+	// name.
 	keys, as map[string]*allowance
 
 	columns []Column // by Field.Pos; nil in untyped mode
 }
 
-// allowance is what one sort of callers may do, by action. Nil is nothing at
-// all.
+// allowance is what callers of one kind may do, by action. A nil right permits nothing.
 type allowance struct {
 	Read, Insert, Update, delete *Right
-	// anyTenant: rows of every tenant are within reach, and an insert has to
-	// name one.
+	// AnyTenant: the caller reaches rows of every tenant, and an insert must name one.
 	AnyTenant bool
 }
 
-// Right is what rows an action reaches and which of their fields.
+// Right is which rows an action reaches, and which of their fields.
 type Right struct {
-	// never: no row passes, some @@deny is without condition.
+	// never: no row passes, because a @@deny has no condition.
 	never bool
-	// always: every row passes the allows, some allow or grant is without
-	// condition.
+	// always: every row passes the allows, because an allow or a grant has no condition.
 	always bool
-	denies []*schema.Rule // each must be false
-	allows []*schema.Rule // one must be true, unless always
+	denies []*schema.Rule // all must be false
+	allows []*schema.Rule // one must be true, unless always is set
 
 	Fields FieldSet
-	// selected are the positions of fields without the to-many ones.
+	// selected are the positions of the fields, except to-many relations.
 	selected []int
-	// Only bounds the fields in untyped mode; nil: all.
+	// Only restricts the fields in untyped mode; nil: all.
 	Only []string
 }
 
 // FieldSet is a set of fields by Field.Pos.
 type FieldSet []bool
 
-// NewRights compiles what the schema lets callers do with the entity of that
-// name.
+// NewRights compiles what the schema lets callers do with the entity of that name.
 func NewRights(s *schema.Schema, name string) *Rights {
 	r := &Rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}}
 	if r.entity != nil {
@@ -76,9 +72,8 @@ func NewRights(s *schema.Schema, name string) *Rights {
 	return r
 }
 
-// allowed compiles what a sort of callers may do: with a scope what its grants
-// say and no policy adds to, without one what policies allow. Denies hold for
-// both.
+// allowed compiles what callers of a kind may do. With a scope, its grants decide, and
+// policies add nothing; without one, policies decide. Denies apply to both.
 func (r *Rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
 	a := &allowance{AnyTenant: scope != nil && scope.AllTenants}
 	for action, into := range a.actions() {
@@ -87,7 +82,7 @@ func (r *Rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
 		case scope != nil:
 			got = r.granted(scope, action)
 		case r.entity == nil:
-			got = &Right{always: true} // untyped: every row of the tenant
+			got = &Right{always: true} // untyped mode: every row of the tenant
 		default:
 			got = r.permitted(action, who)
 		}
@@ -101,7 +96,7 @@ func (r *Rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
 	return a
 }
 
-// selectAll notes what a read gives back when nothing is named.
+// selectAll sets the fields that a read returns without a select.
 func (a *allowance) selectAll(e *schema.Entity) {
 	if e == nil || a.Read == nil {
 		return
@@ -113,14 +108,14 @@ func (a *allowance) selectAll(e *schema.Entity) {
 	}
 }
 
-// actions are the fields of an allowance by their action.
+// actions returns the rights of an allowance by action.
 func (a *allowance) actions() map[schema.ActionSet]**Right {
 	return map[schema.ActionSet]**Right{
 		schema.ActRead: &a.Read, schema.ActInsert: &a.Insert, schema.ActUpdate: &a.Update, schema.ActDelete: &a.delete,
 	}
 }
 
-// granted is what the scope's one grant of the action on the entity gives.
+// granted returns the right of the scope's grant of the action on the entity.
 func (r *Rights) granted(scope *schema.Scope, action schema.ActionSet) *Right {
 	for i := range scope.Grants {
 		g := &scope.Grants[i]
@@ -144,7 +139,7 @@ func (r *Rights) granted(scope *schema.Scope, action schema.ActionSet) *Right {
 	return nil
 }
 
-// permitted is what the policies allow.
+// permitted returns the right that the policies give.
 func (r *Rights) permitted(action schema.ActionSet, who *caller.Caller) *Right {
 	var got *Right
 	for _, p := range r.entity.Policies {
@@ -182,8 +177,8 @@ func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
 	}
 }
 
-// bound fills in the fields that the action reaches: those a grant names, else
-// all but hidden ones; for writing none that the host alone sets.
+// bound sets the fields that the action reaches: those that a grant names, or else all
+// except hidden ones; for writes without those that only the host sets.
 func (r *Rights) bound(got *Right, action schema.ActionSet, anyTenant bool) {
 	if r.entity == nil {
 		return
@@ -209,18 +204,18 @@ func (r *Rights) bound(got *Right, action schema.ActionSet, anyTenant bool) {
 	}
 }
 
-// isHosts reports that no guest sets the field.
+// isHosts reports whether only the host sets the field.
 func (r *Rights) isHosts(f *schema.Field) bool {
 	return f == r.entity.ID || f == r.entity.Tenant || f.ReadOnly || f.Created || f.Updated || f.Type.Kind == schema.ToMany
 }
 
-// idsAreGiven reports that an identity provider makes the ids of the rows.
+// idsAreGiven reports whether an identity provider assigns the ids of the rows.
 func (r *Rights) idsAreGiven() bool {
 	return r.name == r.schema.Auth.User || r.name == r.schema.Auth.Tenant
 }
 
-// everything is what operators may do: all, but for what the host sets, which
-// only an import brings with it. No row changes its id or tenant.
+// everything is what operators may do: everything, except fields that the host sets, which
+// only an import may write. The id and the tenant of a row never change.
 func (r *Rights) everything(importing, anyTenant bool) *allowance {
 	a := &allowance{AnyTenant: anyTenant}
 	for action, into := range a.actions() {
@@ -251,7 +246,7 @@ func (r *Rights) everything(importing, anyTenant bool) *allowance {
 	return a
 }
 
-// nothing is the allowance of keys whose scope is no more.
+// nothing is the allowance of keys whose scope was removed.
 var nothing = &allowance{}
 
 func (r *Rights) of(who *caller.Caller) *allowance {
@@ -283,26 +278,26 @@ func (r *Rights) AnyTenantFor(who *caller.Caller) bool { return r.of(who).AnyTen
 
 // ---- one caller ----
 
-// Authority is what one caller may do with the rows of one entity, for one
-// goroutine within one transaction.
+// Authority is what one caller may do with the rows of one entity, for one goroutine in one
+// transaction.
 type Authority struct {
 	*Rights
 	*allowance
-	// Scene is what rules see besides rows: the caller, the time, other rows.
-	Scene schema.Scene
-	Work  *cost.Meter // of reading arguments; nil counts nothing
+	// Input is the input of rules without rows: the caller, the time, access to other rows.
+	Input schema.RuleInput
+	Work  *cost.Meter // meters the reading of arguments; may be nil
 }
 
-// For is the caller's. The scene names the caller and holds no rows yet.
-func (r *Rights) For(scene schema.Scene) Authority {
-	return Authority{Rights: r, allowance: r.of(scene.Caller), Scene: scene}
+// For returns the authority of the caller of input, which has no rows yet.
+func (r *Rights) For(input schema.RuleInput) Authority {
+	return Authority{Rights: r, allowance: r.of(input.Caller), Input: input}
 }
 
 // AllowImport lets the caller set ids and times of inserted rows.
 func (a *Authority) AllowImport() { a.allowance = a.importing }
 
-// may returns the right to an action, nil and a Denied fault when the caller
-// has none at all.
+// may returns the right to an action. If the caller has none, it returns nil and a Denied
+// fault.
 func (a *Authority) may(action schema.ActionSet) (*Right, error) {
 	got, verb := a.Read, "read"
 	switch action {
@@ -313,7 +308,7 @@ func (a *Authority) may(action schema.ActionSet) (*Right, error) {
 	case schema.ActDelete:
 		got, verb = a.delete, "delete"
 	}
-	who := a.Scene.Caller
+	who := a.Input.Caller
 	switch {
 	case got != nil && a.tenantless():
 		return nil, fault.New(fault.Denied, "rows of %s belong to tenants, and the caller has none", a.name)
@@ -327,27 +322,26 @@ func (a *Authority) may(action schema.ActionSet) (*Right, error) {
 	return nil, fault.New(fault.Denied, "no @@allow of %s lets callers of kind %s %s", a.name, who.Kind, verb)
 }
 
-// tenantless reports that the entity's rows belong to tenants and the caller to
-// none.
+// tenantless reports whether the entity's rows belong to tenants and the caller has none.
 func (a *Authority) tenantless() bool {
-	return a.entity != nil && a.entity.Tenant != nil && !a.AnyTenant && a.Scene.Caller.Tenant == ""
+	return a.entity != nil && a.entity.Tenant != nil && !a.AnyTenant && a.Input.Caller.Tenant == ""
 }
 
-// MayRead reports whether the caller may see the row. Only the store fails.
+// MayRead reports whether the caller may read the row. Errors are the store's.
 func (a *Authority) MayRead(row []schema.Value) (bool, error) {
-	a.Scene.Row, a.Scene.Old, a.Scene.New = row, nil, nil
+	a.Input.Row, a.Input.Old, a.Input.New = row, nil, nil
 	return a.passes(a.Read)
 }
 
-// MayInsert reports whether the caller may add the row.
+// MayInsert reports whether the caller may insert the row.
 func (a *Authority) MayInsert(row []schema.Value) (bool, error) {
-	a.Scene.Row, a.Scene.Old, a.Scene.New = row, nil, row
+	a.Input.Row, a.Input.Old, a.Input.New = row, nil, row
 	return a.passes(a.Insert)
 }
 
-// mayFind reports whether an update or a delete may find the row at all. Without
-// any right to read it finds rows by id alone; with one it finds no row that a
-// query would not, else its where would tell what such rows hold.
+// mayFind reports whether an update or a delete may find the row. Without any right to
+// read, it finds rows by id only. With one, it finds only rows that a query would:
+// otherwise its where would reveal values of such rows.
 func (a *Authority) mayFind(row []schema.Value) (bool, error) {
 	if a.Read == nil {
 		return true, nil
@@ -355,38 +349,38 @@ func (a *Authority) mayFind(row []schema.Value) (bool, error) {
 	return a.MayRead(row)
 }
 
-// MayDelete reports whether the caller may find and remove the row.
+// MayDelete reports whether the caller may find and delete the row.
 func (a *Authority) MayDelete(row []schema.Value) (bool, error) {
 	if may, err := a.mayFind(row); err != nil || !may {
 		return false, err
 	}
-	a.Scene.Row, a.Scene.Old, a.Scene.New = row, nil, nil
+	a.Input.Row, a.Input.Old, a.Input.New = row, nil, nil
 	return a.passes(a.delete)
 }
 
-// MayUpdate reports whether an update may find the old row, and, if so, whether
-// it may make the new one of it. A row that is not found is passed over; one
-// that may not become what it should is an error.
+// MayUpdate reports whether an update may find the old row and, if so, whether it may
+// change it to the new one. A row that is not found is skipped; a forbidden change is an
+// error.
 func (a *Authority) MayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
 	if finds, err = a.mayFind(old); err != nil || !finds {
 		return false, false, err
 	}
-	a.Scene.Row, a.Scene.Old, a.Scene.New = old, old, new
+	a.Input.Row, a.Input.Old, a.Input.New = old, old, new
 	if finds, err = a.passes(a.Update); err != nil || !finds {
 		return false, false, err
 	}
-	a.Scene.Row = new
+	a.Input.Row = new
 	makes, err = a.passes(a.Update)
 	return finds, makes, err
 }
 
-// passes asks the right about the scene.
+// passes evaluates the right for the input.
 func (a *Authority) passes(r *Right) (bool, error) {
-	if r == nil || r.never || !a.inTenant(a.Scene.Row) {
+	if r == nil || r.never || !a.inTenant(a.Input.Row) {
 		return false, nil
 	}
 	for _, rule := range r.denies {
-		if truth, err := rule.Eval(&a.Scene); err != nil || truth != schema.False {
+		if truth, err := rule.Eval(&a.Input); err != nil || truth != schema.False {
 			return false, err
 		}
 	}
@@ -394,27 +388,27 @@ func (a *Authority) passes(r *Right) (bool, error) {
 		return true, nil
 	}
 	for _, rule := range r.allows {
-		if truth, err := rule.Eval(&a.Scene); err != nil || truth == schema.True {
+		if truth, err := rule.Eval(&a.Input); err != nil || truth == schema.True {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// inTenant reports that the row is of the caller's tenant. In untyped mode rows
-// have no tenant of their own: their keys do.
+// inTenant reports whether the row belongs to the caller's tenant. In untyped mode, rows
+// have no tenant field: their keys have the tenant.
 func (a *Authority) inTenant(row []schema.Value) bool {
 	if a.AnyTenant || a.entity == nil || a.entity.Tenant == nil {
 		return true
 	}
-	tenant := a.Scene.Caller.Tenant
+	tenant := a.Input.Caller.Tenant
 	return tenant != "" && row[a.entity.Tenant.Pos].Text() == tenant
 }
 
 // ---- fields ----
 
-// readable finds a field that the caller may read, by name. One that is hidden
-// or not granted fails as one that does not exist does.
+// readable returns the field with that name if the caller may read it. The error for a
+// hidden field, or one that is not granted, is the same as for one that does not exist.
 func (a *Authority) readable(r *Right, name, at string) (*schema.Field, error) {
 	if f := a.entity.Field(name); f != nil && r.Fields[f.Pos] {
 		return f, nil
@@ -422,7 +416,7 @@ func (a *Authority) readable(r *Right, name, at string) (*schema.Field, error) {
 	return nil, Invalidf("%s: %s has no field %q that the caller may read%s", at, a.name, name, diag.DidYouMean(name, a.names(r)))
 }
 
-// names are those of the fields that the right reaches.
+// names returns the names of the fields that the right reaches.
 func (a *Authority) names(r *Right) []string {
 	if a.entity == nil {
 		return r.Only
@@ -436,9 +430,9 @@ func (a *Authority) names(r *Right) []string {
 	return list
 }
 
-// ReturnedFields are the positions that an insert gives back of a row: what the caller
-// may read of it or, of a row that it may not read, what it gave and what the
-// host made.
+// ReturnedFields are the positions of the fields that an insert returns: those that the
+// caller may read or, if it may not read the row, those that it gave and those that the
+// host set.
 func (a *Authority) ReturnedFields(row []schema.Value, given FieldSet) ([]int, error) {
 	if a.Read != nil {
 		may, err := a.MayRead(row)

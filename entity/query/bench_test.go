@@ -41,7 +41,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, compiler.Options
 				if err != nil {
 					b.Fatal(err)
 				}
-				auth := rights.For(schema.Scene{Caller: who})
+				auth := rights.For(schema.RuleInput{Caller: who})
 				if _, err := a.Query(&auth, cursors); err != nil {
 					b.Fatal(err)
 				}

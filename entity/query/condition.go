@@ -168,8 +168,8 @@ func rank(v schema.Value) int {
 
 // ---- for the planner ----
 //
-// What it is told are values of the column's type, but maybe none that a row can
-// hold: a text beyond all bounds, a decimal of other places.
+// The planner gets values of the column's type, but a row may not be able to have them: a
+// text that is too long, a decimal with other places.
 
 // Span is a range that the values of a column must be in. Null is in no span.
 type Span struct {

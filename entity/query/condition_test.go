@@ -151,7 +151,7 @@ func genThing(s *schema.Schema) *rapid.Generator[[]schema.Value] {
 // by what a where says holds every row that matches.
 func TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils(t *testing.T) {
 	s := compiled(t, querySchema)
-	told := 0
+	observed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		asked, err := query.Ask(s, member, "query", `{"from":"Thing","where":[`+genWhere(t)+`]}`)
 		if err != nil {
@@ -162,15 +162,15 @@ func TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils(t *testing.T) {
 		for _, name := range []string{"title", "size", "price", "state", "good"} {
 			pos := s.Entity("Thing").Field(name).Pos
 			if asked.Tells(pos) {
-				told++
+				observed++
 			}
 			if matches && !asked.Promised(row, pos) {
 				t.Fatalf("%s of a matching row is not where the planner looks: %s", name, asked.Canonical())
 			}
 		}
 	})
-	if told == 0 {
-		t.Error("the planner was never told anything")
+	if observed == 0 {
+		t.Error("the planner never got a condition")
 	}
 }
 

@@ -9,5 +9,5 @@
 // concurrent use. An Authority and a Query belong to one goroutine and one transaction.
 //
 // The package reads no row from the store: rules that look up other rows do it through
-// schema.Scene.
+// schema.RuleInput.
 package query

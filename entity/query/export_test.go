@@ -33,7 +33,7 @@ func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]b
 	if s.Typed && s.Entity(a.Entity) == nil {
 		return Asked{}, a.UnknownEntity(s.EntityNames())
 	}
-	asked := Asked{auth: NewRights(s, a.Entity).For(schema.Scene{Caller: who}), seal: NewCursorSealer(key)}
+	asked := Asked{auth: NewRights(s, a.Entity).For(schema.RuleInput{Caller: who}), seal: NewCursorSealer(key)}
 	if kind == OpInsert {
 		asked.inputs, err = a.Inputs(&asked.auth)
 		return asked, err
@@ -71,7 +71,7 @@ func (a Asked) Compare(x, y []schema.Value) int { return a.query.CompareRows(x, 
 func (a Asked) IsAfter(row []schema.Value) bool { return a.query.IsAfter(row) }
 func (a Asked) Limit() int                      { return a.query.Limit }
 func (a Asked) Cursor(row []schema.Value) string {
-	return Must(a.query.NextCursor(row, a.seal, a.auth.Scene.Caller))
+	return Must(a.query.NextCursor(row, a.seal, a.auth.Input.Caller))
 }
 func (a Asked) MayRead(row []schema.Value) bool   { return Must(a.auth.MayRead(row)) }
 func (a Asked) MayInsert(row []schema.Value) bool { return Must(a.auth.MayInsert(row)) }
@@ -83,7 +83,7 @@ func (a Asked) MayInsertFree(id, object string) bool {
 	return Must(a.auth.MayInsertUntyped(UntypedRow{id, []byte(object)}))
 }
 
-// MayUpdate tells whether the old row is found and the new one may be made of it.
+// MayUpdate reports whether the caller may read the old row and update it to the new one.
 func (a Asked) MayUpdate(old, new []schema.Value) (finds, makes bool) {
 	finds, makes, err := a.auth.MayUpdate(old, new)
 	Must(0, err)
@@ -126,7 +126,7 @@ func (a Asked) Written() string {
 	return string(append(text, `]}`...))
 }
 
-// Promised reports that a row keeps what the planner is told of the column.
+// Promised reports that a row fulfils the condition that the planner gets for the column.
 func (a Asked) Promised(row []schema.Value, pos int) bool {
 	v, where := row[pos], &a.query.Where
 	if want, ok := where.Equal(pos); ok && !v.Equal(want) {
@@ -159,7 +159,7 @@ func (a Asked) Promised(row []schema.Value, pos int) bool {
 	return true
 }
 
-// Tells reports that the planner is told something of the column.
+// Tells reports that the planner gets a condition for the column.
 func (a Asked) Tells(pos int) bool {
 	_, equal := a.query.Where.Equal(pos)
 	_, among := a.query.Where.OneOf(pos)

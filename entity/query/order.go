@@ -12,12 +12,12 @@ type OrderTerm struct {
 	Desc bool
 }
 
-// Rows are ordered by the terms of orderBy and, where these are equal, by id in
-// the direction of the last of them, ascending without any: so one index serves
-// both directions. The last term of every query's order is the id (for those who
-// reach several tenants, the tenant), and no two rows are equal. Null comes before every value, false before true, texts are in
-// the order of their code points, enums in that of their names; desc turns all of
-// it round.
+// Rows are ordered by the terms of orderBy and, where these are equal, by id, in the
+// direction of the last term, or ascending without any. So one index serves both
+// directions. The last term of every order is the id (for callers that reach several
+// tenants, the tenant), so no two rows are equal. Null comes before every value, false
+// before true. Texts are ordered by code points, enums by their names. desc reverses all of
+// this.
 
 // readOrder parses orderBy, nil when omitted, and appends the id unless it is in it.
 func (r *reader) readOrder(raw []byte, q *Query) error {

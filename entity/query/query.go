@@ -19,36 +19,36 @@ const (
 	defaultLimit = 100
 	maxLimit     = 1000
 	maxRows      = 1000 // of one insert
-	// maxSelected bounds the names in a select of untyped mode, where the schema
-	// does not; maxOrder the terms of an orderBy.
+	// maxSelected is the limit of names in a select of untyped mode, where the schema has
+	// no limit; maxOrder is the limit of terms in an orderBy.
 	maxSelected = 256
 	maxOrder    = 16
 )
 
-// Query is what a query, get, count, update or delete asks for: names resolved
-// to positions, and nothing in it that the caller may not ask.
+// Query is a parsed query, get, count, update or delete: names are resolved to positions,
+// and it has nothing that the caller may not use.
 type Query struct {
 	entity string
 	Where  Condition // opAnd
-	// Order ends with the row's id. Only written terms come from the caller.
+	// Order ends with the row's id. Only its first terms come from the caller.
 	Order          []OrderTerm
 	RequestedTerms int
 	Limit          int
-	// After holds the values of order in the last row of the page before; nil:
-	// from the start.
+	// After has the values of order in the last row of the previous page; nil: from the
+	// start.
 	After []schema.Value
-	// Selected are the positions to give back, in this order.
+	// Selected are the positions of the fields to return, in order.
 	Selected []int
-	// ID is the row that a get is about.
+	// ID is the id of a get.
 	ID string
 
-	// Names are, in untyped mode, the members of a row that where and order look
-	// at: rows hold their values in this order. The id is the first.
+	// Names are, in untyped mode, the members of a row that where and order use: rows have
+	// their values in this order. The id is the first.
 	Names []string
-	// members are, in untyped mode, those to give back, in this order; nil: all
-	// that only, unless nil, names.
+	// members are, in untyped mode, the members to return, in order; nil: all. If only is
+	// not nil, others are never returned.
 	members, only []string
-	memberAt      map[string]int // places in members
+	memberAt      map[string]int // positions in members
 
 	binding [32]byte // of cursors; zero: not yet computed
 }
@@ -56,9 +56,9 @@ type Query struct {
 // reader resolves the names in a query's arguments.
 type reader struct {
 	*Authority
-	right *Right // bounds the names; nil: none but the id
+	right *Right // restricts the names; nil: only the id
 	id    Column
-	// idToo: the id may be named whatever the right says.
+	// idToo: the id may be named even if the right does not include it.
 	idToo bool
 	names *[]string // untyped mode
 }
@@ -74,9 +74,8 @@ func TimeOver(err error) error {
 	return fault.Wrap(err, fault.Deadline, "the time of the request is over")
 }
 
-// Query reads the arguments of a query, get, count, update or delete of an
-// entity. Faults are Denied, when the caller has no right to the operation, and
-// Invalid.
+// Query parses the arguments of a query, get, count, update or delete of an entity. Faults
+// are Denied, when the caller has no right to the operation, and Invalid.
 func (a *Arguments) Query(auth *Authority, cursors *CursorSealer) (*Query, error) {
 	action := schema.ActRead
 	switch a.op {
@@ -115,7 +114,7 @@ func (a *Arguments) Query(auth *Authority, cursors *CursorSealer) (*Query, error
 		return nil, err
 	}
 	if raw := a.members[memberCursor]; raw != nil {
-		return q, q.resume(raw, cursors, auth.Scene.Caller)
+		return q, q.resume(raw, cursors, auth.Input.Caller)
 	}
 	return q, nil
 }
@@ -145,13 +144,13 @@ func (a *Arguments) readLimit(q *Query) error {
 	return nil
 }
 
-// column finds what a condition or an order names.
+// column resolves a name in a condition or an order.
 func (r *reader) column(name, at string) (Column, error) {
 	if r.idToo && name == r.id.name {
 		return r.id, nil
 	}
 	if r.right == nil {
-		return Column{}, Invalidf("%s: %q cannot be named: without the right to read, only %s can", at, name, r.id.name)
+		return Column{}, Invalidf("%s: %q cannot be used: without the right to read, only %s can", at, name, r.id.name)
 	}
 	if r.entity == nil {
 		return r.untypedColumn(name, at)
@@ -166,7 +165,7 @@ func (r *reader) column(name, at string) (Column, error) {
 	return r.columns[f.Pos], nil
 }
 
-// untypedColumn gives the place of a member of untyped rows.
+// untypedColumn returns the column of a member of untyped rows.
 func (r *reader) untypedColumn(name, at string) (Column, error) {
 	if !r.right.reaches(name) {
 		return Column{}, r.noMember(name, at)
@@ -179,7 +178,7 @@ func (r *reader) untypedColumn(name, at string) (Column, error) {
 	return Column{name: name, Pos: pos}, nil
 }
 
-// reaches reports that an untyped grant lets the member pass.
+// reaches reports whether an untyped grant includes the member.
 func (g *Right) reaches(name string) bool {
 	return g.Only == nil || slices.Contains(g.Only, name)
 }
@@ -246,8 +245,8 @@ func (r *reader) selectOne(name, at string, q *Query) error {
 	return nil
 }
 
-// appendJSON appends the query as arguments in their one canonical form,
-// without its select, limit and cursor: what a cursor is bound to.
+// appendJSON appends the query in its canonical form, without select, limit and cursor: a
+// cursor is bound to it.
 func (q *Query) appendJSON(dst []byte) []byte {
 	dst = AppendText(append(dst, `{"from":`...), q.entity)
 	dst = q.Where.appendJSON(append(dst, `,"where":`...))
@@ -266,24 +265,24 @@ func (q *Query) appendJSON(dst []byte) []byte {
 	return append(dst, `]}`...)
 }
 
-// ---- what is written ----
+// ---- values to write ----
 
-// Input is what a caller gives for one row.
+// Input is the values of one row from a caller.
 type Input struct {
-	// Values by Field.Pos; only those given count.
+	// Values by Field.Pos; only those in Given are valid.
 	Values []schema.Value
 	Given  FieldSet
-	// Object is, in untyped mode, the compact JSON object without its id; id is
-	// the one that an import gave.
+	// Object is, in untyped mode, the compact JSON object without its id; id is the one
+	// that an import set.
 	Object []byte
 	ID     string
-	// members are those of object, in the set of an update.
+	// members are the members of object, in the set of an update.
 	members map[string][]byte
 }
 
-// Inputs reads the values of an insert, checked field by field: types, bounds,
-// and that the caller may write them. What is missing is for the caller of this
-// to see. Faults are Denied and Invalid.
+// Inputs parses the values of an insert and checks each field: its type, its limits, and
+// that the caller may write it. The caller of Inputs checks for missing fields. Faults are
+// Denied and Invalid.
 func (a *Arguments) Inputs(auth *Authority) ([]Input, error) {
 	right, err := auth.may(schema.ActInsert)
 	if err != nil {
@@ -319,7 +318,7 @@ func (a *Arguments) Inputs(auth *Authority) ([]Input, error) {
 	return list, nil
 }
 
-// Changes reads the set of an update, checked as by inputs.
+// Changes parses the set of an update, checked like Inputs.
 func (a *Arguments) Changes(auth *Authority) (Input, error) {
 	right, err := auth.may(schema.ActUpdate)
 	if err != nil {
@@ -358,9 +357,9 @@ func (a *Authority) readInput(right *Right, object []byte, at string) (Input, er
 	return in, nil
 }
 
-// writable finds a field that the caller may set, by name. Why a field that the
-// caller may read cannot be set is told; any other fails as one that does not
-// exist does.
+// writable returns the field with that name if the caller may set it. If the caller may
+// read the field, the error says why it cannot be set; otherwise it is the same as for a
+// field that does not exist.
 func (a *Authority) writable(right *Right, name, at string) (*schema.Field, error) {
 	f := a.entity.Field(name)
 	if f != nil && right.Fields[f.Pos] {
@@ -377,9 +376,9 @@ func (a *Authority) writable(right *Right, name, at string) (*schema.Field, erro
 func (a *Authority) whyHosts(f *schema.Field) string {
 	switch {
 	case f == a.entity.ID:
-		return "ids are made by the host and never given"
+		return "ids are set by the host"
 	case f == a.entity.Tenant:
-		return "the tenant is the caller's and never given"
+		return "the tenant is the caller's and cannot be set"
 	case f.Created, f.Updated:
 		return "the host sets this time"
 	case f.ReadOnly:
@@ -398,8 +397,8 @@ type UntypedRow struct {
 	Object []byte
 }
 
-// AppendValues appends the values of the members called names. When m fails, they mean
-// nothing.
+// AppendValues appends the values of the members with these names. When m fails, they are
+// undefined.
 func (r UntypedRow) AppendValues(dst []schema.Value, names []string, m *cost.Meter) []schema.Value {
 	_ = m.Spend(len(r.Object))
 	start := len(dst)
@@ -431,7 +430,7 @@ func (r UntypedRow) AppendValues(dst []schema.Value, names []string, m *cost.Met
 	return dst
 }
 
-// fewNames are found one by one sooner than by a map.
+// Up to fewNames names are found faster one by one than by a map.
 const fewNames = 8
 
 func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (Input, error) {
@@ -450,7 +449,7 @@ func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (In
 			in.ID = id.Text()
 			continue
 		case name == "id":
-			return in, Invalidf("%s.id: ids are made by the host and never given", at)
+			return in, Invalidf("%s.id: ids are set by the host", at)
 		case !right.reaches(name):
 			return in, Invalidf("%s: %s has no field %q that the caller may write%s", at, a.name, name, diag.DidYouMean(name, right.Only))
 		}
@@ -470,8 +469,8 @@ func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (In
 	return in, nil
 }
 
-// AppendObject appends a row as the query selects: the requested members in this order, or
-// all that the caller may read.
+// AppendObject appends the row with the selected members in order, or all that the caller
+// may read.
 func (q *Query) AppendObject(dst []byte, row UntypedRow) []byte {
 	if q.members == nil {
 		return row.AppendJSON(dst, q.only)
@@ -495,7 +494,7 @@ func (q *Query) AppendObject(dst []byte, row UntypedRow) []byte {
 	return append(dst, '}')
 }
 
-// AppendJSON appends the row with the members called only; nil: all.
+// AppendJSON appends the row with the members in only; nil: all.
 func (r UntypedRow) AppendJSON(dst []byte, only []string) []byte {
 	dst = append(dst, '{')
 	start := len(dst)
@@ -510,7 +509,7 @@ func (r UntypedRow) AppendJSON(dst []byte, only []string) []byte {
 	return append(dst, '}')
 }
 
-// appendMember appends a member of the object whose first member begins at start.
+// appendMember appends a member to the object that begins at start.
 func appendMember(dst []byte, start int, name string, raw []byte) []byte {
 	if len(dst) > start {
 		dst = append(dst, ',')
@@ -518,8 +517,8 @@ func appendMember(dst []byte, start int, name string, raw []byte) []byte {
 	return append(append(AppendText(dst, name), ':'), raw...)
 }
 
-// Merge returns the members of a compact JSON object with those of the input, in their
-// place or at the end.
+// Merge returns the members of a compact JSON object with those of the input: replaced in
+// place, or appended.
 func (in *Input) Merge(old []byte) (string, error) {
 	merged, n := []byte{'{'}, 0
 	put := func(name string, raw []byte) {
@@ -555,7 +554,7 @@ const (
 	maxUntypedMembers = 1000 // without the id
 )
 
-// MayReadUntyped is mayRead of untyped mode; so below.
+// MayReadUntyped is MayRead of untyped mode; likewise below.
 func (a *Authority) MayReadUntyped(row UntypedRow) (bool, error) {
 	return a.passesUntyped(a.Read, &row, nil, nil)
 }
@@ -568,7 +567,7 @@ func (a *Authority) mayFindUntyped(row UntypedRow) (bool, error) {
 	return a.passesUntyped(cmp.Or(a.Read, everyRow), &row, nil, nil)
 }
 
-// everyRow is the right of those who find rows by id alone.
+// everyRow is the right to find rows by id.
 var everyRow = &Right{always: true}
 
 func (a *Authority) MayDeleteUntyped(row UntypedRow) (bool, error) {
@@ -589,7 +588,7 @@ func (a *Authority) MayUpdateUntyped(old, new UntypedRow) (finds, makes bool, er
 	return finds, makes, err
 }
 
-// passesUntyped asks a grant's rules, each of which looks at members of its own.
+// passesUntyped evaluates a grant's rules; each reads its own members.
 func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, error) {
 	if r == nil || r.always {
 		return r != nil, nil
@@ -601,19 +600,19 @@ func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, er
 			}
 			return row.AppendValues(make([]schema.Value, 0, len(rule.Names())), rule.Names(), a.Work)
 		}
-		a.Scene.Row, a.Scene.Old, a.Scene.New = of(row), of(old), of(new)
+		a.Input.Row, a.Input.Old, a.Input.New = of(row), of(old), of(new)
 		if err := a.Work.Err(); err != nil {
 			return false, TimeOver(err)
 		}
-		if truth, err := rule.Eval(&a.Scene); err != nil || truth == schema.True {
+		if truth, err := rule.Eval(&a.Input); err != nil || truth == schema.True {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// NotFound is the answer to every id that leads to no row that the caller may
-// see, whether there is one or not.
+// NotFound is the error for an id of no row that the caller may read, whether the row
+// exists or not.
 func NotFound(entity string) error {
 	return fault.New(fault.NotFound, "there is no %s with this id", entity)
 }

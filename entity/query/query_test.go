@@ -246,19 +246,19 @@ func TestAKeyReadsAndWritesOnlyTheFieldsOfItsGrants(t *testing.T) {
 		{member, `{"title":"x","size":1,"data":{"a":[1]}}`, ""},
 		{member, `{"title":""}`, "invalid: values.title: "},
 		{member, `{"price":-1}`, "invalid: values.price: "},
-		{member, `{"id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`, "invalid: values.id: ids are made by the host and never given"},
-		{member, `{"firm":"f2"}`, "invalid: values.firm: the tenant is the caller's and never given"},
-		{member, `{"firm":"f1"}`, "invalid: values.firm: the tenant is the caller's and never given"},
+		{member, `{"id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`, "invalid: values.id: ids are set by the host"},
+		{member, `{"firm":"f2"}`, "invalid: values.firm: the tenant is the caller's and cannot be set"},
+		{member, `{"firm":"f1"}`, "invalid: values.firm: the tenant is the caller's and cannot be set"},
 		{member, `{"madeAt":"2026-01-31T12:00:00Z"}`, "invalid: values.madeAt: the host sets this time"},
 		{member, `{"fixed":1}`, "invalid: values.fixed: the field is @readonly"},
 		{keyOf("some"), `{"title":"x","secret":"y"}`, ""},
 		{keyOf("some"), `{"size":1}`, `invalid: values: Thing has no field "size" that the caller may write`},
-		{keyOf("some"), `{"id":"x"}`, "invalid: values.id: ids are made by the host and never given"},
+		{keyOf("some"), `{"id":"x"}`, "invalid: values.id: ids are set by the host"},
 		{keyOf("some"), `{"madeAt":null}`, `invalid: values: Thing has no field "madeAt" that the caller may write`},
 		{keyOf("blind"), `{"id":"x"}`, `invalid: values: Thing has no field "id" that the caller may write`},
 		{keyOf("every"), `{"title":"x","firm":"f7"}`, ""},
 		{&caller.Caller{Kind: caller.System}, `{"title":"x","firm":"f7","secret":"s","fixed":3}`, ""},
-		{&caller.Caller{Kind: caller.System}, `{"id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`, "invalid: values.id: ids are made by the host and never given"},
+		{&caller.Caller{Kind: caller.System}, `{"id":"01hzzzzzzzzzzzzzzzzzzzzzzz"}`, "invalid: values.id: ids are set by the host"},
 	} {
 		_, err := query.Ask(s, c.who, "insert", `{"into":"Thing","values":`+c.args+`}`)
 		if got := failure(err); got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
@@ -318,7 +318,7 @@ func TestWithoutReadAccessOnlyTheIDCanBeSelected(t *testing.T) {
 		}
 		for _, name := range []string{"title", "secret", "nothing"} {
 			_, err := query.Ask(s, keyOf("blind"), kind, `{`+op+`,"where":[["id","=","a"],["`+name+`","=","x"]]}`)
-			want := `invalid: where[1]: "` + name + `" cannot be named: without the right to read, only id can`
+			want := `invalid: where[1]: "` + name + `" cannot be used: without the right to read, only id can`
 			if got := failure(err); got != want {
 				t.Errorf("%s by %s: %q, expected %q", kind, name, got, want)
 			}
@@ -383,7 +383,7 @@ func FuzzQueryAST(f *testing.F) {
 				t.Fatalf("%s\nis accepted: %v", more, err)
 			}
 			if row := make([]schema.Value, 64); s.Typed && asked.Match(row) && !asked.Promised(row, 7) {
-				t.Fatalf("%s: the planner is told of size what the row of nulls does not keep", args)
+				t.Fatalf("%s: the planner gets a condition on size that the row of nulls does not fulfil", args)
 			}
 		}
 	})
@@ -521,7 +521,7 @@ func TestGrantsLimitUntypedRowsToo(t *testing.T) {
 		{"query", `{"from":"Thing","orderBy":[["titel","asc"]]}`, `invalid: orderBy[0]: Thing has no field "titel" that the caller may read (did you mean "title"?)`},
 		{"query", `{"from":"Thing","select":["price"]}`, `invalid: select[0]: Thing has no field "price" that the caller may read`},
 		{"insert", `{"into":"Thing","values":{"price":1}}`, `invalid: values: Thing has no field "price" that the caller may write`},
-		{"insert", `{"into":"Thing","values":{"id":"x"}}`, `invalid: values.id: ids are made by the host and never given`},
+		{"insert", `{"into":"Thing","values":{"id":"x"}}`, `invalid: values.id: ids are set by the host`},
 		{"update", `{"in":"Thing","set":{},"where":[]}`, `denied: the scope "some" grants no update on Thing`},
 	} {
 		_, err := query.Ask(s, some, c.op, c.args)

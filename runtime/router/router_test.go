@@ -10,8 +10,8 @@ import (
 	"runner.example/runtime/router"
 )
 
-// house is a set of routes with every kind of neighbourhood in it.
-var house = []router.Route{
+// sampleRoutes is a set of routes with every kind of neighbourhood in it.
+var sampleRoutes = []router.Route{
 	0:  {"GET", "/"},
 	1:  {"GET", "/a/b/d"},
 	2:  {"GET", "/a/:x/c"},
@@ -33,7 +33,7 @@ var house = []router.Route{
 }
 
 func TestTheMoreLiteralRouteWins(t *testing.T) {
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	rows := []struct {
 		method, target string
 		route          int
@@ -70,7 +70,7 @@ func TestTheMoreLiteralRouteWins(t *testing.T) {
 }
 
 func TestParametersAreDecodedOnceAfterTheMatch(t *testing.T) {
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	rows := []struct{ target, param string }{
 		{"/a/%41", "x=A"},
 		{"/a/%252F", "x=%2F"},
@@ -94,7 +94,7 @@ func TestParametersAreDecodedOnceAfterTheMatch(t *testing.T) {
 }
 
 func TestAnEncodedSegmentIsNotTheLiteralOne(t *testing.T) {
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	if got := ask(r, "POST", "/only/pos%74"); got.Outcome != router.MethodNotAllowed {
 		t.Errorf("POST /only/pos%%74 gave %v, want MethodNotAllowed", got)
 	}
@@ -104,7 +104,7 @@ func TestAnEncodedSegmentIsNotTheLiteralOne(t *testing.T) {
 }
 
 func TestInvalidPathsAreBadEvenWithoutARoute(t *testing.T) {
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	for _, target := range []string{
 		"", "*", "a/b", "http://host/a", "//host", "//", "/a//b", "/a//", "/files///x",
 		"/.", "/..", "/a/./b", "/a/../b", "/files/..", "/%2e", "/%2E%2e", "/.%2e/x", "/nowhere/%2e.",
@@ -122,7 +122,7 @@ func TestInvalidPathsAreBadEvenWithoutARoute(t *testing.T) {
 }
 
 func TestNeitherAParameterNorARestIsEverEmpty(t *testing.T) {
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	for _, target := range []string{"/a/", "/files/", "/deep/1/2/", "/files", "/a"} {
 		if got := ask(r, "GET", target); got.Outcome == router.Found {
 			t.Errorf("GET %s gave route %d with %v", target, got.Route, got.Params)
@@ -161,7 +161,7 @@ func TestParametersAndRestsDoNotMatchReservedPaths(t *testing.T) {
 }
 
 func TestAPathOfOtherMethodsListsThem(t *testing.T) {
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	rows := []struct {
 		method, target string
 		outcome        router.Outcome
@@ -183,7 +183,7 @@ func TestAPathOfOtherMethodsListsThem(t *testing.T) {
 			t.Errorf("%s %s (-want +got):\n%s", row.method, row.target, diff)
 		}
 	}
-	if got := ask(router.New(house[:12]), "OPTIONS", "/nowhere"); got.Outcome != router.NotFound {
+	if got := ask(router.New(sampleRoutes[:12]), "OPTIONS", "/nowhere"); got.Outcome != router.NotFound {
 		t.Errorf("OPTIONS of an unknown path gave %v, want NotFound", got)
 	}
 }
@@ -275,9 +275,9 @@ func FuzzRouteEqualsOracle(f *testing.F) {
 		f.Add("GET", target)
 		f.Add("OPTIONS", target)
 	}
-	r := router.New(house)
+	r := router.New(sampleRoutes)
 	f.Fuzz(func(t *testing.T, method, target string) {
-		if diff := cmp.Diff(oracle(house, method, target), ask(r, method, target)); diff != "" {
+		if diff := cmp.Diff(oracle(sampleRoutes, method, target), ask(r, method, target)); diff != "" {
 			t.Fatalf("%q %q (-slow +router):\n%s", method, target, diff)
 		}
 	})

@@ -41,7 +41,7 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	if p.Effect.Name != "deny" {
 		return
 	}
-	if truth, _ := buildRule(p.When, ruleBuilder{}).Eval(&schema.Scene{}); truth == schema.True {
+	if truth, _ := buildRule(p.When, ruleBuilder{}).Eval(&schema.RuleInput{}); truth == schema.True {
 		c.warnf("W229", head, "the `when` of this @@deny is always true (omit it if that is meant)")
 	}
 }

@@ -483,7 +483,7 @@ func checkModel(t *testing.T, s *schema.Schema) {
 		}
 		for _, p := range e.Policies {
 			if p.When != nil {
-				if _, err := p.When.Eval(&schema.Scene{}); err != nil || len(p.When.Names()) > 0 {
+				if _, err := p.When.Eval(&schema.RuleInput{}); err != nil || len(p.When.Names()) > 0 {
 					t.Errorf("entity %s: %v, %v", e.Name, err, p.When.Names())
 				}
 			}
