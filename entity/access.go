@@ -47,13 +47,13 @@ type Access struct {
 	// transaction must not be committed. Nil never fails.
 	Work *cost.Meter
 
-	touched  int
-	checked  bool                // the generation was compared
-	snapshot uint64              // once checked: the last visible commit
-	inserted map[string]struct{} // keys of rows inserted in this transaction
-	entropy  io.Reader           // for ids
-	hops     []relatedRow
-	pending  pendingRows
+	touched     int
+	checked     bool                // the generation was compared
+	snapshot    uint64              // once checked: the last visible commit
+	inserted    map[string]struct{} // keys of rows inserted in this transaction
+	entropy     io.Reader           // for ids
+	relatedRows []relatedRow
+	pending     pendingRows
 
 	key  []byte // scratch
 	tail []byte // of a row that a rule looks up
@@ -73,7 +73,7 @@ type Result struct {
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
-	a.hops = a.hops[:0]
+	a.relatedRows = a.relatedRows[:0]
 	a.pending = pendingRows{}
 }
 
@@ -367,8 +367,8 @@ func (a *Access) related(from []schema.Value, relation *schema.Field, id string,
 			return (&relatedRow{values: values}).value(want), nil
 		}
 	}
-	for i := range a.hops {
-		if h := &a.hops[i]; h.table == t && h.tail == string(tail) {
+	for i := range a.relatedRows {
+		if h := &a.relatedRows[i]; h.table == t && h.tail == string(tail) {
 			return h.value(want), nil
 		}
 	}
@@ -380,10 +380,10 @@ func (a *Access) related(from []schema.Value, relation *schema.Field, id string,
 	if exists {
 		h.values = found.Values
 	}
-	if len(a.hops) == maxRelated {
-		a.hops = a.hops[:copy(a.hops, a.hops[1:])]
+	if len(a.relatedRows) == maxRelated {
+		a.relatedRows = a.relatedRows[:copy(a.relatedRows, a.relatedRows[1:])]
 	}
-	a.hops = append(a.hops, h)
+	a.relatedRows = append(a.relatedRows, h)
 	return h.value(want), nil
 }
 

@@ -60,7 +60,7 @@ func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 		words        []string
 	}{
 		{"removed field", "name: string(1..20)\n kind: Kind = small", "E601", []string{"Item.size was removed"}},
-		{"retyped field", "name: string(1..20)\n size: text?\n kind: Kind = small", "E601", []string{"Item.size was of type int"}},
+		{"retyped field", "name: string(1..20)\n size: text?\n kind: Kind = small", "E601", []string{"type of Item.size was int"}},
 		{"field that became a list", "name: string(1..20)[]\n size: int?\n kind: Kind = small", "E601", []string{"Item.name"}},
 		{"new required field", before + "\n more: int", "E602", []string{"Item.more", "default"}},
 		{"optional field that became required", "name: string(1..20)\n size: int\n kind: Kind = small", "E602", []string{"Item.size", "ROW"}},

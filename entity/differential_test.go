@@ -279,15 +279,15 @@ func (w *twin) ids(name string) []string {
 
 // request runs random operations in one transaction, which is given up or
 // committed.
-func (w *twin) request(d dice, who *caller.Caller, operations int, giveUp bool) bool {
+func (w *twin) request(d dice, who *caller.Caller, operations int, abandon bool) bool {
 	var makers []func() operationKind
 	for range operations {
 		makers = append(makers, func() operationKind { return d.operation(w.app, who, w.ids) })
 	}
-	return w.requestOf(d, who, makers, giveUp)
+	return w.requestOf(d, who, makers, abandon)
 }
 
-func (w *twin) requestOf(d dice, who *caller.Caller, makers []func() operationKind, giveUp bool) bool {
+func (w *twin) requestOf(d dice, who *caller.Caller, makers []func() operationKind, abandon bool) bool {
 	w.Helper()
 	w.now = w.now.Add(time.Duration(1+d.IntN(5000)) * time.Millisecond)
 	before := w.db
@@ -304,14 +304,14 @@ func (w *twin) requestOf(d dice, who *caller.Caller, makers []func() operationKi
 				return errGivenUp
 			}
 		}
-		if giveUp {
+		if abandon {
 			return errGivenUp
 		}
 		return nil
 	})
 	switch {
 	case w.Failed():
-	case giveUp:
+	case abandon:
 		w.db = before
 		w.history = append(w.history, "given up")
 		if !errors.Is(err, errGivenUp) {

@@ -53,13 +53,13 @@ var attributeSets = []string{
 	"@@unique(text, size, good) @@unique(cost, mood desc) @@index(friend desc)",
 }
 
-type gambler struct {
+type rowGenerator struct {
 	*rand.Rand
 	orgs, friends, ids []string
 }
 
 // orNull gives null now and then.
-func (g gambler) orNull(text string) string {
+func (g rowGenerator) orNull(text string) string {
 	if g.IntN(6) == 0 {
 		return "null"
 	}
@@ -67,7 +67,7 @@ func (g gambler) orNull(text string) string {
 }
 
 // value makes one of few values of a field, so that many rows are alike.
-func (g gambler) value(field string) string {
+func (g rowGenerator) value(field string) string {
 	n := g.IntN(7) - 3
 	switch field {
 	case "id":
@@ -98,7 +98,7 @@ func (g gambler) value(field string) string {
 
 var itemFields = []string{"text", "size", "rate", "cost", "mood", "good", "at", "day", "lasts", "friend"}
 
-func (g gambler) row() string {
+func (g rowGenerator) row() string {
 	var members []string
 	for _, f := range itemFields {
 		v := g.value(f)
@@ -110,7 +110,7 @@ func (g gambler) row() string {
 	return strings.Join(members, ",")
 }
 
-func (g gambler) condition(fields []string) string {
+func (g rowGenerator) condition(fields []string) string {
 	f := fields[g.IntN(len(fields))]
 	ops := []string{"=", "=", "=", "!=", "in"}
 	switch f {
@@ -133,7 +133,7 @@ func (g gambler) condition(fields []string) string {
 	return fmt.Sprintf(`[%q,%q,%s]`, f, op, g.value(f))
 }
 
-func (g gambler) query(tenant bool) string {
+func (g rowGenerator) query(tenant bool) string {
 	fields := append([]string{"id"}, itemFields...)
 	if tenant {
 		fields = append(fields, "org")
@@ -182,7 +182,7 @@ func TestResultsAreTheSameWithAndWithoutAnIndex(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	for _, tenant := range []bool{false, true} {
-		g := &gambler{Rand: rand.New(rand.NewPCG(seed, 1)), orgs: []string{"o1", "o2"}}
+		g := &rowGenerator{Rand: rand.New(rand.NewPCG(seed, 1)), orgs: []string{"o1", "o2"}}
 		fixtures := []*fixture{newFixture(t, indexed(tenant, ""))}
 		for _, attributes := range attributeSets {
 			fixtures = append(fixtures, newFixture(t, indexed(tenant, attributes)))
@@ -203,7 +203,7 @@ func TestResultsAreTheSameWithAndWithoutAnIndex(t *testing.T) {
 
 // fill puts the same rows into all fixtures. Where one has a unique index that a row
 // breaks, none gets it.
-func fill(t *testing.T, g *gambler, fixtures []*fixture, tenant bool) {
+func fill(t *testing.T, g *rowGenerator, fixtures []*fixture, tenant bool) {
 	t.Helper()
 	imported := func(h *fixture, name, values string) error {
 		_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {

@@ -84,7 +84,7 @@ func (a *Access) apply(c *changes) error {
 			return storeFault(err)
 		}
 	}
-	a.hops = a.hops[:0]
+	a.relatedRows = a.relatedRows[:0]
 	return nil
 }
 

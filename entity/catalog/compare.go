@@ -163,7 +163,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 			return err
 		}
 		if filled && have.Untyped != entry.Untyped {
-			m.list.Errorf("E601", m.spanOf(e), "%s holds rows that were written %s: export and delete them first", name, m.wayOf(have))
+			m.list.Errorf("E601", m.spanOf(e), "%s has rows that were written %s: export and delete them first", name, m.wayOf(have))
 			return nil
 		}
 		if have.Untyped == entry.Untyped {
@@ -252,14 +252,14 @@ func priorOf(have *tableEntry, f *schema.Field, e *schema.Entity) *fieldEntry {
 func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
-		m.list.Errorf("E601", f.Span, "%s.%s was of type %s and %s has rows: add a field of another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
+		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
 	case f == e.Tenant: // reported for the entity
 	case f.HasDefault:
 		field.Missing = layout.AppendKinded(nil, f.Default)
 	case f.DefaultNow || f.Created || f.Updated:
 		field.Missing = layout.AppendKinded(nil, f.Type.Now(m.now))
 	case !f.Type.Optional:
-		m.list.Errorf("E602", f.Span, "%s.%s is new and required, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
+		m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
 	}
 }
 
@@ -293,9 +293,9 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	switch {
 	case have.Tenant == entry.Tenant:
 	case entry.Tenant == 0:
-		m.list.Errorf("E604", e.Span, "%s had a @tenant field, and rows of several tenants: keep it, or export and delete the rows first", e.Name)
+		m.list.Errorf("E604", e.Span, "the @tenant field of %s was removed, and rows belong to several tenants: keep the field, or export and delete the rows first", e.Name)
 	default:
-		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows that belong to no tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
+		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows without a tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
 	}
 	if s.nulls != nil || s.enums != nil {
 		m.surveys = append(m.surveys, s)
@@ -345,7 +345,7 @@ func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
 	case have.Untyped:
 		m.new.Tables = append(m.new.Tables, *have)
 	default:
-		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep it, or export and delete them first", have.Name)
+		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep the entity, or export and delete the rows first", have.Name)
 	}
 	return nil
 }
@@ -468,19 +468,19 @@ func (s *survey) inspect(values []schema.Value, list *diag.List) {
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s is required now, and the row %s lacks it: set it first, or keep it optional", e.Name, f.Name, id)
+			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: set the value first, or keep the field optional", e.Name, f.Name, id)
 		}
 	}
 	for _, enum := range s.enums {
 		if v := values[enum.slot]; holdsAny(v, enum.removed) {
 			f := e.Fields[enum.slot]
-			list.Errorf("E605", f.Span, "the row %s of %s has the value %s, which %s.%s does not have any more: keep it, or change the row first", id, e.Name, s.table.Slots[enum.slot].Field.Type.AppendJSON(nil, v), e.Name, f.Name)
+			list.Errorf("E605", f.Span, "row %s of %s has the value %s, which was removed from %s.%s: keep the value in the enum, or change the row first", id, e.Name, s.table.Slots[enum.slot].Field.Type.AppendJSON(nil, v), e.Name, f.Name)
 		}
 	}
 	for _, at := range s.lengths {
 		x := s.table.Indexes[at]
 		if len(s.table.EntryKey(nil, x, values)) > layout.MaxEntryBytes {
-			list.Errorf("E603", s.entry.Indexes[at].span, "the row %s of %s is too long for the index of %s: all indexed fields together may take %d bytes", id, e.Name, x.Names(s.table), layout.MaxEntryBytes)
+			list.Errorf("E603", s.entry.Indexes[at].span, "row %s of %s is too long for the index of %s: the indexed fields together may take %d bytes; shorten a value first", id, e.Name, x.Names(s.table), layout.MaxEntryBytes)
 		}
 	}
 }
@@ -527,5 +527,5 @@ func (s *survey) reportRepeated(tx *store.Tx, m *migration, at int, seed maphash
 }
 
 func (s *survey) reportSame(list *diag.List, at int, one, other string) {
-	list.Errorf("E603", s.entry.Indexes[at].span, "the rows %s and %s of %s have the same %s: change one of them before it becomes unique", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
+	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
 }

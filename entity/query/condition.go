@@ -276,8 +276,8 @@ func (r *conditions) condition(raw []byte, at string, depth int) (Condition, err
 	if raw[0] != '[' {
 		return Condition{}, Invalidf(form, at)
 	}
-	var room [4][]byte
-	parts := room[:0]
+	var buf [4][]byte
+	parts := buf[:0]
 	for _, elem := range elementsOf(raw) {
 		parts = append(parts, elem)
 	}
