@@ -209,14 +209,14 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"throwsAnswer", 404, "no such thing", ""},
 		{"rejectsAnswer", 200, `{"early":true}`, "x-early: 1"},
 		{"throwsTwice", 500, "", "handler throwsTwice: thrown: an object"},
-		{"throwsOdd", 500, "", "handler throwsOdd: thrown: an error that cannot be told"},
+		{"throwsOdd", 500, "", "handler throwsOdd: thrown: an error that cannot be described"},
 		{"secretThrown", 404, "of my own", ""},
-		{"secretInside", 500, "", "TypeError: secret was not awaited, and only its result can be a part of a body: put await before it"},
-		{"insertForgotten", 200, "1", `level=WARN msg="handler insertForgotten: an insert into Order was made and not run: put await before it"`},
-		{"changesForgotten", 200, "1", "handler changesForgotten: an update of Order was made and not run"},
-		{"changesForgotten", 200, "1", "handler changesForgotten: a removal from Order was made and not run"},
-		{"rowsInside", 500, "", "TypeError: a query of Order was not awaited, and only its result can be a part of a body"},
-		{"keyForgotten", 200, "1", "handler keyForgotten: apiKeys.revoke was made and not run: put await before it"},
+		{"secretInside", 500, "", "TypeError: secret was not awaited, and only its result can be part of a body: add await"},
+		{"insertForgotten", 200, "1", `level=WARN msg="handler insertForgotten: an insert into Order was never awaited, so nothing was written: add await"`},
+		{"changesForgotten", 200, "1", "handler changesForgotten: an update of Order was never awaited"},
+		{"changesForgotten", 200, "1", "handler changesForgotten: a removal from Order was never awaited"},
+		{"rowsInside", 500, "", "TypeError: a query of Order was not awaited, and only its result can be part of a body"},
+		{"keyForgotten", 200, "1", "handler keyForgotten: apiKeys.revoke was never awaited, so nothing was written: add await"},
 		{"big", 200, `"` + strings.Repeat("x", 100_000) + `"`, ""},
 	} {
 		t.Run(row.handler, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestAPromiseThatNeverSettlesFails(t *testing.T) {
 	m := theWorld(t).module
 	for _, handler := range []string{"never", "neverHalf"} {
 		got := ask(t, m, handler, abi.Request{})
-		if fault.CodeOf(got.err) != fault.HandlerFailed || !strings.Contains(got.log, "handler "+handler+": its promise never settled") {
+		if fault.CodeOf(got.err) != fault.HandlerFailed || !strings.Contains(got.log, "handler "+handler+": its promise can never settle") {
 			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
 		}
 	}
@@ -545,7 +545,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 
 func TestAnUnhandledRejectionIsLogged(t *testing.T) {
 	got := ask(t, theWorld(t).module, "forgets", abi.Request{})
-	want := "handler forgets: a promise was rejected, and nothing waits for it: Error: could not measure at failsLater (handlers/traps.ts:"
+	want := "handler forgets: unhandled rejection: Error: could not measure at failsLater (handlers/traps.ts:"
 	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
 		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
 	}
@@ -573,7 +573,7 @@ func TestConsoleHasTheUsualMethods(t *testing.T) {
 	for _, want := range []string{
 		`msg="Ann is 41 years and 3 days, {a: 1} % %s" `, `msg="100% 1 %s"`, `msg="[what throws when it is looked at]"`,
 		`msg="[what throws when it is looked at] {} {toString: 1}"`, `msg="[{a: 1}]"`, `msg="outer 1"`, `level=WARN msg="  inner"`, `msg="    innermost"`, `msg=outside`,
-		`msg="default: 1"`, `msg="default: 2"`, `msg="x: 1"`, ` ms 7"`, `level=WARN msg="there is no clock never: begin it with console.time"`,
+		`msg="default: 1"`, `msg="default: 2"`, `msg="x: 1"`, ` ms 7"`, `level=WARN msg="timer never does not exist: start it with console.time"`,
 		`level=ERROR msg="assertion failed: because 1"`, `level=DEBUG msg="trace: here at logsMore (handlers/traps.ts:`, `msg="" `,
 	} {
 		if !strings.Contains(got.log, want) {
@@ -610,7 +610,7 @@ func TestMethodsThatNeedIntlThrow(t *testing.T) {
 	m := theWorld(t).module
 	for _, what := range []string{"number", "options", "date", "compare", "numeric", "upper", "big"} {
 		got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
-		if !strings.HasPrefix(got.body, `"TypeError: `) || !strings.Contains(got.body, "there is no Intl") {
+		if !strings.HasPrefix(got.body, `"TypeError: `) || !strings.Contains(got.body, "Intl does not exist here") {
 			t.Errorf("%s answers %d %s", what, got.status, got.body)
 		}
 	}

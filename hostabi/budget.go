@@ -26,7 +26,7 @@ type Limits struct {
 	// the fields around each text. Further lines are discarded and counted.
 	LogLines int `toml:"sandbox.log_lines" default:"64" min:"1"`
 	LogBytes int `toml:"sandbox.log_bytes" unit:"size" default:"16kb" min:"1b" max:"1mb"`
-	// CPU limits the processor time of one request in all its runs: in the handler, in the
+	// CPU limits the CPU time of one request in all its runs: in the handler, in the
 	// host on its behalf, and for the checks of its body and result. Beyond that the answer is
 	// 504. Waiting does not count.
 	CPU time.Duration `toml:"sandbox.cpu" default:"1s" min:"1ms" max:"1h"`
@@ -91,13 +91,13 @@ func (b *budget) reset(in *Input, checkWork func() error) {
 	b.work.Reset(checkWork)
 }
 
-// AddCPU adds processor time that was used outside of the runs of the request.
+// AddCPU adds CPU time that was used outside of the runs of the request.
 func (b *budget) AddCPU(cpu time.Duration) { b.cpu += cpu }
 
-// CPU returns the processor time that the runs for this request have used.
+// CPU returns the CPU time that the runs for this request have used.
 func (b *budget) CPU() time.Duration { return b.cpu }
 
-// CPULeft returns the processor time that the runs for this request may still use.
+// CPULeft returns the CPU time that the runs for this request may still use.
 func (b *budget) CPULeft() time.Duration { return b.limits.CPU - b.cpu }
 
 // Waited returns how long the guest has waited, in this run, for something that needs no

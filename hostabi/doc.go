@@ -10,7 +10,7 @@
 //
 // An operation that waits (fetch, sleep) runs in its own goroutine, which touches neither
 // the Call nor the guest. While the guest waits for it, the guest has no CPU slot, and the
-// time does not count as processor time. At the end of a run its pending operations are
+// time does not count as CPU time. At the end of a run its pending operations are
 // cancelled and waited for.
 //
 // Invariants: any number that a guest passes to a function yields a result or an errno,

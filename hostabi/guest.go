@@ -87,8 +87,8 @@ func (g *Guest) Call() *Call { return g.call }
 var (
 	// ErrTimeOver: the request's time is over.
 	ErrTimeOver = errors.New("the request's time is over")
-	// ErrCPUSpent: the request's runs have used all of their processor time.
-	ErrCPUSpent = errors.New("the request's processor time is spent")
+	// ErrCPUSpent: the request's runs have used all of their CPU time.
+	ErrCPUSpent = errors.New("the request has used all of its CPU time")
 )
 
 // Exit is the value that proc_exit panics with, by pointer.
@@ -134,7 +134,7 @@ func (c *Call) checkTime() {
 	}
 }
 
-// Spend takes processor time from the budget of the request's runs. When that or the
+// Spend takes CPU time from the budget of the request's runs. When that or the
 // request's time is over, it panics to end the run.
 func (c *Call) Spend(cpu time.Duration) {
 	if err := c.Charge(cpu); err != nil {

@@ -44,7 +44,7 @@ type Input struct {
 	HostCORS bool
 	// Attempt counts the runs for this request from 1.
 	Attempt int
-	// Used is the processor time that the request used before its first run. It counts
+	// Used is the CPU time that the request used before its first run. It counts
 	// as time of its runs.
 	Used time.Duration
 	// Bodies allocates the bodies of large answers; nil: the heap is used.

@@ -117,12 +117,14 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 		op, known = operationTable[string(name)]
 	}
 	switch {
-	case len(name) > maxOpBytes || len(args) > op.longest(): // before they are read
-		return "", op, nil, fault.New(fault.TooLarge, "an operation's name may be %d bytes, its arguments %d", maxOpBytes, op.longest())
+	case len(name) > maxOpBytes: // before it is read
+		return "", op, nil, fault.New(fault.TooLarge, "the name of the operation is longer than %d bytes", maxOpBytes)
 	case !ok1 || !ok2 || !utf8.Valid(name):
-		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments do not lie in memory, or the operation is no text")
+		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments are outside of memory, or the operation is not text")
+	case len(args) > op.longest():
+		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, op.longest()>>10)
 	case !c.move(len(name) + len(args)):
-		return "", op, nil, fault.New(fault.Limit, "the request has moved more bytes between handler and host than it may")
+		return "", op, nil, fault.New(fault.Limit, "the request has moved too many bytes between handler and host")
 	case !known:
 		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames()))
 	}

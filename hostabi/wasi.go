@@ -219,7 +219,7 @@ func errnoOf(ok bool) uint32 {
 	return wasiFault
 }
 
-// The clocks of WASI. Those of processor time are not offered.
+// The clocks of WASI. Those of CPU time are not offered.
 const (
 	clockRealtime  = 0
 	clockMonotonic = 1

@@ -26,7 +26,7 @@ func threadTime(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// pieces calls a function and gives the processor time of the pieces of it between
+// pieces calls a function and gives the CPU time of the pieces of it between
 // which its owner was asked whether it may go on, in order of length. It ends the
 // function when it was asked so often; 0: never.
 func (g *guest) pieces(function string, words []uint32, most int) (all []time.Duration, ended bool) {

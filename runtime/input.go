@@ -24,15 +24,15 @@ type inputError struct {
 
 func (e *inputError) Unwrap() error { return e.Fault }
 
-// openCheckCPU is the processor time that checking a body may take on a route that asks
+// openCheckCPU is the CPU time that checking a body may take on a route that asks
 // for neither a credential nor a signature: any client makes the server spend it.
 const openCheckCPU = 100 * time.Millisecond
 
-var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of processor time, the limit for callers without a credential", openCheckCPU)
+var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that does not match the route's input or, if the route has no
 // input, a JSON body that is nested too deeply. It returns the body with its defaults, and
-// the processor time used: at most a request's, or openCheckCPU for open routes. It ends at
+// the CPU time used: at most a request's, or openCheckCPU for open routes. It ends at
 // the deadline.
 func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used time.Duration, err error) {
 	body := inv.input.body

@@ -43,7 +43,7 @@ type input struct {
 	hostCORS bool
 	// open: any client can make the host check a body.
 	open bool
-	// used is the processor time that the request has used before.
+	// used is the CPU time that the request has used before.
 	used time.Duration
 	// beforeRun and afterRun are called in the transaction of each run, if not nil:
 	// before the handler, and after it when its writes are to be committed.

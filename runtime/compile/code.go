@@ -16,7 +16,7 @@ import (
 
 // Options of a Compiler.
 type Options struct {
-	// Time and Bytes are the processor time and the memory that compiling one module may
+	// Time and Bytes are the CPU time and the memory that compiling one module may
 	// take.
 	Time  time.Duration
 	Bytes int64

@@ -1,5 +1,5 @@
 // Package compile compiles rewritten WebAssembly modules to native code, within limits of
-// processor time and memory, and keeps the code in a cache on disk.
+// CPU time and memory, and keeps the code in a cache on disk.
 //
 // A Compiler owns the runtime of wazero and its compilation cache. Modules whose rewritten
 // bytes are equal share one Code.

@@ -27,7 +27,7 @@ import (
 // The compiler cannot be stopped within a function, and the memory that it needs for one
 // can be thousands of times the size of its code. So modules that certainly need little
 // time and memory are compiled in this process. All others are compiled in a separate
-// process whose processor time and memory the kernel limits. It writes the code to the
+// process whose CPU time and memory the kernel limits. It writes the code to the
 // cache, where this process finds it. Without a cache the separate process only proves
 // that the module can be compiled within the limits.
 const (

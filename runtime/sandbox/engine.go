@@ -75,7 +75,7 @@ type Options struct {
 	// Disable names optimizations (OptWatch and others) that are disabled, as if their
 	// self-test had failed.
 	Disable []string
-	// Now is the clock, the time since any moment; CPUTime is the processor time of the
+	// Now is the clock, the time since any moment; CPUTime is the CPU time of the
 	// thread that calls it. By default those of the system.
 	Now, CPUTime func() time.Duration
 }

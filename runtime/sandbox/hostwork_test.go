@@ -53,7 +53,7 @@ func TestHostFunctionsCountAsTheGuestsCPUTime(t *testing.T) {
 		}
 		call.Host.Limits.CPU = 2 * hostabi.WorkedMost
 		if err := m.Run(call, handler); !errors.Is(err, hostabi.ErrCPUSpent) {
-			t.Errorf("%s with less processor time than that ends with %v", handler, err)
+			t.Errorf("%s with less CPU time than that ends with %v", handler, err)
 		}
 	}
 }

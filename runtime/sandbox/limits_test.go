@@ -102,7 +102,7 @@ func TestWaitingIsNotCPUTime(t *testing.T) {
 		call := newCall(context.Background(), new(bytes.Buffer))
 		call.Host.Limits.CPU = time.Second
 		if err := m.Run(call, "sleep"); err != nil {
-			t.Errorf("sleeping 5 s with 1 s of processor time: %v", err)
+			t.Errorf("sleeping 5 s with 1 s of CPU time: %v", err)
 		}
 	})
 }

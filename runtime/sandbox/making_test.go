@@ -41,7 +41,7 @@ func TestMakingASandboxCountsAsCPUTimeOfTheRequest(t *testing.T) {
 	}
 	call.Host.Limits.CPU = step / 2
 	if err := m.Run(call, "hello"); fault.CodeOf(err) != fault.HandlerTimeout || !errors.Is(err, hostabi.ErrCPUSpent) {
-		t.Errorf("with less processor time than that the run ends with %v", err)
+		t.Errorf("with less CPU time than that the run ends with %v", err)
 	}
 }
 

@@ -85,7 +85,7 @@ func load(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {
 	return m
 }
 
-// newCall is a run for a small request, with as much processor time as it likes; log
+// newCall is a run for a small request, with as much CPU time as it likes; log
 // gets what is logged.
 func newCall(ctx context.Context, log *bytes.Buffer) *hostabi.Call {
 	return &hostabi.Call{Input: hostabi.Input{

@@ -28,7 +28,7 @@
  *
  * TEXT. runner_text is bytes with their length; those that come from here have a
  * zero byte behind them, so .data is a C string too (with len the whole truth: a
- * caller can send zero bytes). What is absent has no data: runner_given() tells.
+ * caller can send zero bytes). An absent value has no data: see runner_given().
  *
  * MEMORY. All that is given here lives until the handler returns, and nothing is
  * to be freed. Every request begins with the memory that the module began with:
@@ -191,7 +191,7 @@ static inline runner_json *runner_items(const runner_json *list) { return list ?
 
 /* Values, or what to take instead of another kind. */
 runner_text runner_as_text(const runner_json *value); /* absent if it is not a string */
-int64_t runner_as_int(const runner_json *value, int64_t otherwise); /* also when it is no whole number, or too large */
+int64_t runner_as_int(const runner_json *value, int64_t otherwise); /* also if it is not a whole number, or too large */
 double runner_as_number(const runner_json *value, double otherwise);
 bool runner_as_bool(const runner_json *value, bool otherwise);
 static inline bool runner_is_null(const runner_json *value) { return !value || value->kind == RUNNER_NULL; }
@@ -199,7 +199,7 @@ static inline bool runner_is_null(const runner_json *value) { return !value || v
 /* How deep lists and objects may lie in each other. */
 #define RUNNER_DEPTH 64
 
-/* Reads JSON (RFC 8259). NULL when it is none: why, if not NULL, is told where. */
+/* Reads JSON (RFC 8259). NULL if it is not JSON: why, if not NULL, gets the place. */
 runner_json *runner_parse(runner_text text, const char **why);
 /* Writes JSON. */
 runner_text runner_print(const runner_json *value);
@@ -410,7 +410,7 @@ runner_json *runner_take(int ticket);
 
 /* The code of the failure, which is forgotten then: "not_found", "invalid", "denied",
  * "conflict", "too_large", "limit", "unavailable", "deadline", "internal" or, of a
- * body, "invalid_json". NULL when nothing failed. message, if not NULL, is told more. */
+ * body, "invalid_json". NULL if nothing failed. message, if not NULL, gets the message. */
 const char *runner_caught(runner_text *message);
 /* Whether something failed and was not caught. */
 bool runner_failed(void);
@@ -684,7 +684,7 @@ RUNNER_API bool runner_as_bool(const runner_json *value, bool otherwise) {
 
 typedef struct runner_reader {
   const char *at, *end;
-  const char *why; /* the first mistake */
+  const char *why; /* the first error */
   int levels;      /* how many more may lie in the value at hand */
 } runner_reader;
 
@@ -773,7 +773,7 @@ RUNNER_API bool runner_read_string(runner_reader *r, runner_text *out) {
     size_t n;
     if (c < 0x20) return runner_wrong(r, "a control character in a string"), false;
     if (c != '\\') {
-      if ((n = runner_utf8(r->at, (size_t)(r->end - r->at))) == 0) return runner_wrong(r, "a string that is no UTF-8"), false;
+      if ((n = runner_utf8(r->at, (size_t)(r->end - r->at))) == 0) return runner_wrong(r, "a string that is not UTF-8"), false;
       memcpy(to, r->at, n);
       to += n;
       r->at += n;
@@ -859,7 +859,7 @@ RUNNER_API runner_json *runner_read_word(runner_reader *r, const char *word, run
 RUNNER_API runner_json *runner_read(runner_reader *r) {
   runner_json *v;
   switch (runner_peek(r)) {
-    case -1: return runner_wrong(r, "there is no value");
+    case -1: return runner_wrong(r, "the value is missing");
     case '{': return runner_read_list(r, RUNNER_OBJECT, '}');
     case '[': return runner_read_list(r, RUNNER_ARRAY, ']');
     case '"':
@@ -876,7 +876,7 @@ RUNNER_API runner_json *runner_read(runner_reader *r) {
 
 RUNNER_API runner_json *runner_parse_to(int levels, runner_text text, const char **why) {
   runner_reader r = {text.data, text.data + text.len, NULL, levels};
-  runner_json *v = text.data ? runner_read(&r) : runner_wrong(&r, "there is no value");
+  runner_json *v = text.data ? runner_read(&r) : runner_wrong(&r, "the value is missing");
   if (v && runner_peek(&r) != -1) v = runner_wrong(&r, "there is something behind the value");
   if (!v && why) *why = runner_format("%s, at byte %zu", r.why, (size_t)(r.at - text.data) + 1);
   return v;
@@ -899,7 +899,7 @@ RUNNER_API void runner_write_string(runner_buffer *b, runner_text t) {
     }
     size_t n = runner_utf8(t.data + i, t.len - i);
     if (n) runner_append(b, t.data + i, n);
-    else runner_append(b, "\xef\xbf\xbd", 3); /* what is no UTF-8 has no place in JSON */
+    else runner_append(b, "\xef\xbf\xbd", 3); /* JSON must be UTF-8 */
     i += n ? n : 1;
   }
   runner_append(b, "\"", 1);
@@ -1041,7 +1041,7 @@ RUNNER_API runner_json *runner_query_all(const char *name) {
 RUNNER_API runner_json *runner_facts(void) {
   if (!runner_now.context) {
     runner_now.context = runner_parse(runner_take_whole(runner_read_context, NULL), NULL);
-    if (!runner_now.context) runner_panic("the host's context is no JSON");
+    if (!runner_now.context) runner_panic("the host's context is not JSON");
   }
   return runner_now.context;
 }
@@ -1111,8 +1111,8 @@ RUNNER_API bool runner_callers(const char *operation) {
 RUNNER_API bool runner_done(const char *operation, int32_t n) {
   if (n >= 0) return true;
   if (runner_now.failure) return false;
-  runner_json *told = runner_parse(runner_take_pieces(runner_host_call_result), NULL);
-  runner_note(runner_errno_name(n), runner_as_text(runner_member(told, "message")));
+  runner_json *failure = runner_parse(runner_take_pieces(runner_host_call_result), NULL);
+  runner_note(runner_errno_name(n), runner_as_text(runner_member(failure, "message")));
   runner_now.inner = !runner_callers(operation);
   return false;
 }
@@ -1127,7 +1127,7 @@ RUNNER_API bool runner_run(const char *operation, const runner_json *arguments) 
 /* Reads the result that the host has. Its rows may hold JSON that is as deep as may be. */
 RUNNER_API runner_json *runner_result(void) {
   runner_json *result = runner_parse_to(2 * RUNNER_DEPTH, runner_take_pieces(runner_host_call_result), NULL);
-  if (!result) runner_note("internal", runner_t("the host's result is no JSON"));
+  if (!result) runner_note("internal", runner_t("the host's result is not JSON"));
   return result;
 }
 

@@ -15,7 +15,7 @@
  * Nothing throws. A failed operation, or a body that is not JSON, fails the request:
  * the operations after it are not run and give nothing, and the failure is the
  * request's answer whatever the handler returns. runner::caught() gives it to a
- * handler that has something else to do. See runner.h, where the rest is told.
+ * handler that has something else to do. See runner.h, for the rest.
  */
 #ifndef RUNNER_HPP
 #define RUNNER_HPP

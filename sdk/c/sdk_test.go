@@ -24,7 +24,7 @@ func compile(t *testing.T, file string, flags ...string) string {
 	if testing.Short() {
 		t.Skip("compiles C: left out by -short")
 	}
-	if _, err := os.ReadFile(filepath.Join("testdata", file)); err != nil { // so that a change of it is no cached result
+	if _, err := os.ReadFile(filepath.Join("testdata", file)); err != nil { // so that a change of it invalidates the cached result
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "program")
@@ -41,7 +41,7 @@ func compile(t *testing.T, file string, flags ...string) string {
 		}
 		return out
 	}
-	t.Fatal("there is no clang: run tools/setup.sh")
+	t.Fatal("clang is missing: run tools/setup.sh")
 	return ""
 }
 
@@ -68,7 +68,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// read gives what became of a text, empty when it is no JSON.
+// read returns the text as the reader wrote it back, empty if it is not JSON.
 func (r *reader) read(text []byte) []byte {
 	r.t.Helper()
 	message := append(binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text...)

@@ -122,7 +122,7 @@ func (k APIKeys) key(op string, args map[string]any) (APIKey, error) {
 	return key, err
 }
 
-// seconds is d in the unit of the ABI. What is no whole number of seconds goes
+// seconds is d in the unit of the ABI. A duration that is not a whole number of seconds goes
 // out as it is, for the host to refuse.
 func seconds(d time.Duration) json.Number {
 	text, _ := json.Marshal(d.Seconds())

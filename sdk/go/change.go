@@ -67,13 +67,13 @@ func (u Change) Match(conditions ...Condition) Change {
 	return u
 }
 
-// Every says that all rows are meant when there is no condition.
+// Every selects all rows; without a condition it is required.
 func (u Change) Every() Change {
 	u.every = true
 	return u
 }
 
-// Run updates and tells how many rows there were.
+// Run updates the rows and returns their number.
 func (u Change) Run(ctx *Context) (int, error) { return u.Rows(ctx, nil) }
 
 // Rows is Run that also reads the rows as they are now into what rows points
@@ -115,13 +115,13 @@ func (r Removal) Match(conditions ...Condition) Removal {
 	return r
 }
 
-// Every says that all rows are meant when there is no condition.
+// Every selects all rows; without a condition it is required.
 func (r Removal) Every() Removal {
 	r.every = true
 	return r
 }
 
-// Run deletes and tells how many rows there were.
+// Run deletes the rows and returns their number.
 func (r Removal) Run(ctx *Context) (int, error) {
 	args, err := appendWhere(appendText([]byte(`{"from":`), r.entity), r.where, r.every)
 	if err != nil {

@@ -19,8 +19,8 @@
 //
 //	func main() {}
 //
-// and is compiled, in the folder handlers/orders of the app, to a reactor module
-// in the app's folder build:
+// and is compiled, in the directory handlers/orders of the app, to a reactor module
+// in the app's directory build:
 //
 //	cd handlers/orders && GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o ../../build/orders.wasm .
 //

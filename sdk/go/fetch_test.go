@@ -47,8 +47,8 @@ func TestCryptographyThatIsRefusedIsAnError(t *testing.T) {
 	} {
 		runnertest.Run(t, func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 			sum, err := do(ctx)
-			var told *runner.HostError
-			if !errors.As(err, &told) || told.Code != what || sum != nil {
+			var failure *runner.HostError
+			if !errors.As(err, &failure) || failure.Code != what || sum != nil {
 				t.Errorf("%x, %v, want %s", sum, err, what)
 			}
 			return runner.NoContent(), nil
@@ -89,8 +89,8 @@ func TestAFetchHasTheFormOfTheABI(t *testing.T) {
 func TestResultsOfFetchesHaveTheOrderOfTheFetches(t *testing.T) {
 	handler := func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 		results := ctx.FetchAll(runner.FetchRequest{URL: "1"}, runner.FetchRequest{URL: "no"}, runner.FetchRequest{URL: "3"})
-		var told *runner.HostError
-		if len(results) != 3 || string(results[0].Body) != "1" || string(results[2].Body) != "3" || !errors.As(results[1].Err, &told) || told.Code != "denied" {
+		var failure *runner.HostError
+		if len(results) != 3 || string(results[0].Body) != "1" || string(results[2].Body) != "3" || !errors.As(results[1].Err, &failure) || failure.Code != "denied" {
 			t.Errorf("%+v", results)
 		}
 		var number int

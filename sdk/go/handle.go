@@ -68,8 +68,8 @@ func send(h host.Host, r Response) error {
 // that of a look-up.
 func sendPart(h host.Host, status int, part Part) error {
 	err := h.SendResult(status, host.Part(part))
-	var told *host.Error
-	if errors.As(err, &told) && (told.Code != "not_found" || part != Row) {
+	var failure *host.Error
+	if errors.As(err, &failure) && (failure.Code != "not_found" || part != Row) {
 		return unexpected{fmt.Errorf("answer with status %d and the last result: %w", status, err)}
 	}
 	return err
@@ -78,8 +78,8 @@ func sendPart(h host.Host, status int, part Part) error {
 // refused says which part of an answer the host did not take and, as the host
 // itself gives a code alone, the reason that the rules have for that code.
 func refused(act string, err error, why *host.Error) error {
-	var told *host.Error
-	if errors.As(err, &told) && told.Message == "" && why != nil && why.Code == told.Code {
+	var failure *host.Error
+	if errors.As(err, &failure) && failure.Message == "" && why != nil && why.Code == failure.Code {
 		err = why
 	}
 	return unexpected{fmt.Errorf("%s: %w", act, err)}

@@ -8,7 +8,7 @@ package runner
 //	//go:wasmexport listOrders
 //	func exportListOrders() { runner.Handle(listOrders) }
 //
-// Outside of the runner there is no request at hand: native tests call the
+// Outside of the runner there is no request: native tests call the
 // handler through package runnertest.
 func Handle(Handler) {
 	panic("runner: Handle works inside the runner only; test handlers with package runnertest")

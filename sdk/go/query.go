@@ -20,7 +20,7 @@ import (
 //
 // Each step gives a new Selection and leaves the one it is called on as it was.
 // What the caller may not read is not there: it is neither counted nor found.
-// A mistake in it, such as a field that the caller may not know of, is an error
+// An invalid query, such as one with a field that the caller may not read, is an error
 // with the code invalid that names it.
 type Selection struct {
 	entity  string

@@ -21,7 +21,7 @@ func sending(t *testing.T, answers map[string]any, body func(ctx *runner.Context
 	for op, answer := range answers {
 		calls[op] = func(args json.RawMessage) (any, error) {
 			if !json.Valid(args) {
-				t.Errorf("%s is sent %s, which is no JSON", op, args)
+				t.Errorf("%s is sent %s, which is not JSON", op, args)
 			}
 			sent = append(sent, op+" "+string(args))
 			if err, ok := answer.(error); ok {

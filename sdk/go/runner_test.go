@@ -41,7 +41,7 @@ func TestEachHelperAnswersItsStatus(t *testing.T) {
 		{"notFound", runner.NotFound("m"), 404, "not_found", ""},
 		{"error", runner.Error(422, "m"), 422, "error", ""},
 		{"error with a status that is none", runner.Error(200, "m"), 500, "handler_failed", ""},
-		{"a body that is no JSON value", runner.OK(func() {}), 500, "handler_failed", ""},
+		{"a body that is not a JSON value", runner.OK(func() {}), 500, "handler_failed", ""},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestAnOperationIsCalledByItsName(t *testing.T) {
 	}
 }
 
-// Of rows and keys a caller is told why; of anything else the log is.
+// Only errors of rows and keys are sent to the client; all others are only logged.
 func TestOtherErrorsAreOnlyLogged(t *testing.T) {
 	refuse := func(json.RawMessage) (any, error) {
 		return nil, &runner.HostError{Code: "denied", Message: "inside.example"}
@@ -331,8 +331,8 @@ func TestOtherErrorsAreOnlyLogged(t *testing.T) {
 		if result.Status != want || strings.Contains(result.Message, "inside") != (want == 403) {
 			t.Errorf("%s answers %d %s, want %d", op, result.Status, result.Message, want)
 		}
-		if told := fmt.Sprint(result.Logs); strings.Contains(told, "inside.example") != (want == 500) {
-			t.Errorf("of %s the log says %s", op, told)
+		if logs := fmt.Sprint(result.Logs); strings.Contains(logs, "inside.example") != (want == 500) {
+			t.Errorf("of %s the log says %s", op, logs)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /**
  * The SDK for handlers written in TypeScript.
  *
- * A file in the app's folder `handlers` exports one function for each handler, named
+ * A file in the app's directory `handlers` exports one function for each handler, named
  * as in the schema (`POST /orders -> createOrder`):
  *
  * ```ts
@@ -119,7 +119,7 @@ declare module "@runner/sdk" {
 
   /**
    * The entities of the app's schema by name; the runner writes them to
-   * `types/schema.d.ts`. Of each it tells the `row` as it is read, what its fields
+   * `types/schema.d.ts`. For each it has the `row` as it is read, what its fields
    * are compared with (`where`), and what is written (`insert`, `update`). While
    * there are none, every name will do and rows are `any`.
    */

@@ -31,9 +31,9 @@ func names(pattern, text string) (all []string) {
 
 func TestTheTypesDeclareExactlyTheExports(t *testing.T) {
 	there := names(`(?m)^export \{ (.*) \} from`, read(t, typescript.Sources.ReadFile, "src/index.ts"))
-	told := names(`(?m)^  export (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "index.d.ts"))
-	if len(there) < 20 || !slices.Equal(there, told) {
-		t.Errorf("there is\n%v\nand the declarations have\n%v", there, told)
+	declared := names(`(?m)^  export (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "index.d.ts"))
+	if len(there) < 20 || !slices.Equal(there, declared) {
+		t.Errorf("there is\n%v\nand the declarations have\n%v", there, declared)
 	}
 }
 
@@ -43,21 +43,21 @@ func TestTheTypesDeclareEveryGlobal(t *testing.T) {
 		all += read(t, typescript.Sources.ReadFile, "src/"+name+".ts")
 	}
 	there := names(`\bdefine\("(\w+)",`, all)
-	told := names(`(?m)^declare (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "globals.d.ts"))
+	declared := names(`(?m)^declare (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "globals.d.ts"))
 	there = append(there, "atob", "btoa", "performance", "queueMicrotask") // the engine's own
 	slices.Sort(there)
-	if !slices.Equal(there, told) {
-		t.Errorf("there is\n%v\nand the declarations have\n%v", there, told)
+	if !slices.Equal(there, declared) {
+		t.Errorf("there is\n%v\nand the declarations have\n%v", there, declared)
 	}
 }
 
 func TestTheHelpersAreTheSameInAllSDKs(t *testing.T) {
-	told := read(t, typescript.Declarations.ReadFile, "index.d.ts")
+	declared := read(t, typescript.Declarations.ReadFile, "index.d.ts")
 	for _, name := range []string{
 		"ok", "created", "noContent", "redirect", "badRequest", "unauthorized", "forbidden", "notFound", "error",
 		"query", "select", "get", "insert", "update", "remove", "field", "and", "or", "not", "getContext",
 	} {
-		if !strings.Contains(told, "export function "+name+"(") && !strings.Contains(told, "export function "+name+"<") {
+		if !strings.Contains(declared, "export function "+name+"(") && !strings.Contains(declared, "export function "+name+"<") {
 			t.Errorf("there is no %s", name)
 		}
 	}

@@ -113,7 +113,7 @@ func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 func TestOnlyAChangeThatIsNeverAwaitedIsAWarning(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(200, "0", "POST", "/v1/changes", "", token)
-	if log := s.Stderr.String(); strings.Count(log, "was made and not run") != 1 || !strings.Contains(log, "handler changes: an insert into Order was made and not run: put await before it") {
+	if log := s.Stderr.String(); strings.Count(log, "was never awaited") != 1 || !strings.Contains(log, "handler changes: an insert into Order was never awaited, so nothing was written: add await") {
 		t.Errorf("the log is\n%s", log)
 	}
 }

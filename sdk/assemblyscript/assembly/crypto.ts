@@ -15,7 +15,7 @@ const time = memory.data(8);
 /** Random bytes that cannot be predicted. */
 export function randomBytes(length: i32): Uint8Array {
   const bytes = new Uint8Array(length);
-  if (length > 0 && random_get(bytes.dataStart, length) != 0) throw new Error("randomBytes: there is no randomness here");
+  if (length > 0 && random_get(bytes.dataStart, length) != 0) throw new Error("randomBytes: random numbers are not available");
   return bytes;
 }
 
@@ -34,7 +34,7 @@ export function randomUUID(): string {
 
 /** The time, in milliseconds since 1970. */
 export function now(): i64 {
-  if (clock_time_get(0, 0, time) != 0) throw new Error("now: there is no clock here");
+  if (clock_time_get(0, 0, time) != 0) throw new Error("now: the clock is not available");
   return <i64>(load<u64>(time) / 1000000);
 }
 

@@ -1,5 +1,5 @@
 // The way down: operations, and what becomes of a failed one. AssemblyScript has no
-// exceptions, so what nobody looks at answers and ends the request, as if it had
+// exceptions, so an error that the handler does not check answers and ends the request, as if it had
 // returned: WASI's proc_exit unwinds to the host.
 
 import { call as host_call, errnoName, log as host_log, response_error } from "./abi";
@@ -111,10 +111,10 @@ export function settled(op: string, n: i32): Outcome {
     last = outcome;
     return outcome;
   }
-  const told = decode(pieces(Source.Result));
-  const code = told.length > 0 ? parseJSON<string>(member(told, "code")) : "";
+  const failure = decode(pieces(Source.Result));
+  const code = failure.length > 0 ? parseJSON<string>(member(failure, "code")) : "";
   outcome.error = code.length > 0
-    ? new HostError(code, parseJSON<string>(member(told, "message")), op)
+    ? new HostError(code, parseJSON<string>(member(failure, "message")), op)
     : new HostError(errnoName(n), "", op);
   return outcome;
 }
@@ -123,7 +123,7 @@ export function settled(op: string, n: i32): Outcome {
 const rows: string[] = ["query", "get", "count", "insert", "update", "delete"];
 
 /**
- * Answers as a failed operation that nobody looked at does, and ends the request. What
+ * Answers with the error of a failed operation that the handler did not check, and ends the request. What
  * one on rows or keys says is for the caller, anything else for the log alone.
  */
 export function fail(error: HostError): void {

@@ -11,7 +11,7 @@ export const nil: JSON.Raw = new JSON.Raw("null");
  * there twice, which the runner refuses.
  */
 export class Fields {
-  /** Tells it from other classes, while it is compiled. */
+  /** Distinguishes it from other classes at compile time. */
   readonly isFields: bool = true;
   private text: string = "";
 

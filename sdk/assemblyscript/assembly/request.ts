@@ -85,7 +85,7 @@ export class RouteRequest {
    * The JSON body as a T: a class with `@json`, an array, `JSON.Obj` and so on. An
    * empty body and `null` give a T as `{}` does, so that a check for a field finds it
    * missing. One that is not JSON, or does not fit T, answers 400 `invalid_json` and
-   * ends the request; `isJSON` tells before.
+   * ends the request; check `isJSON` first.
    */
   body<T>(): T {
     const raw = this.rawBody;

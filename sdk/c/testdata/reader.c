@@ -1,7 +1,7 @@
 /*
  * Reads texts from its standard input and writes for each what the reader of JSON
  * and the writer make of it: both ways a little-endian length, then the bytes.
- * Nothing stands for what is no JSON. Base64 must give back every text, and
+ * Text that is not JSON gives an empty line. Base64 must give back every text, and
  * numbers what the text is in memory.
  */
 #include "runner.h"

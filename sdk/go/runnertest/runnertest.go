@@ -42,7 +42,7 @@ type Request struct {
 	Route   string
 	// Calls answers service operations by name ("query", "apiKeys.create"): it
 	// gets the arguments as JSON and gives the result, or an error: a
-	// *runner.HostError reaches the handler as it is. The guest ABI tells the
+	// *runner.HostError reaches the handler as it is. The guest ABI has the
 	// shapes of both.
 	Calls map[string]func(args json.RawMessage) (any, error)
 	// Secrets are the secrets the schema would declare.
@@ -275,7 +275,7 @@ func (f *fake) SendResult(status int, part host.Part) error {
 		}
 		if f.called != nil {
 			if err := json.Unmarshal(f.called, &result); err != nil {
-				return &host.Error{Code: "internal", Message: "the test's result is no object: " + err.Error()}
+				return &host.Error{Code: "internal", Message: "the test's result is not an object: " + err.Error()}
 			}
 		}
 		if body = result.Rows; part == host.Row {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Setenv makes cargo, and so what builds with it, keep all that it makes in one folder
+// Setenv makes cargo, and so what builds with it, keep all output in one directory
 // of the user's cache; and take crates from Debian's packages where those are, which
 // tools/setup.sh installs.
 func Setenv(t testing.TB) {
@@ -25,7 +25,7 @@ func Setenv(t testing.TB) {
 	}
 }
 
-// Test runs the tests of the crate in a folder, natively; those in its documentation,
+// Test runs the tests of the crate in a directory, natively; those in its documentation,
 // each of which is compiled by itself, when RUNNER_SOAK is 1. That there is no cargo is
 // a failure.
 func Test(t testing.TB, dir string) {

@@ -303,7 +303,7 @@ fn word(word: &str, conditions: impl IntoIterator<Item = Condition>) -> Conditio
 pub(crate) struct Conditions {
     forms: Vec<Value>,
     failed: Option<HostError>,
-    /// Every row is meant when there is no condition.
+    /// Selects every row; without a condition it is required.
     pub(crate) every: bool,
 }
 

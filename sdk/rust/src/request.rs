@@ -71,7 +71,7 @@ impl<'a> Request<'a> {
     }
 
     /// The JSON body as a `T`. An empty body and `null` are read as `{}`, so that the
-    /// check for a field, an `Option`, finds it missing; a `T` that is no object gets
+    /// check for a field, an `Option`, finds it missing; a `T` that is not an object gets
     /// `null`. A body that is not JSON, is nested more than 64 levels deep, or does not fit
     /// `T`, answers 400 `invalid_json` when the handler hands the error on.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, BodyError> {

@@ -172,7 +172,7 @@ impl Test {
     }
 
     /// Answers a service operation ("query", "apiKeys.create"): the closure gets the
-    /// arguments and gives the result, or an error. The guest ABI tells the shapes of
+    /// arguments and gives the result, or an error. The guest ABI has the shapes of
     /// both.
     pub fn on(mut self, op: &str, service: impl Fn(&Value) -> Outcome<Value> + 'static) -> Test {
         self.services.insert(op.into(), Box::new(service));
@@ -405,7 +405,7 @@ impl Fake {
 }
 
 /// Which answers the runner lets pass. The runner is the one that enforces them; here
-/// they are told before, to a unit test.
+/// they are reported earlier, to a unit test.
 mod rules {
     use super::{Code, Done, HostError};
 

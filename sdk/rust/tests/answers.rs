@@ -16,7 +16,7 @@ fn answer(handler: Handler) -> Answer {
     Test::new("GET", "/").run(handler)
 }
 
-/// A map that is no JSON object.
+/// A map that is not a JSON object.
 fn unwritable() -> BTreeMap<(u8, u8), u8> {
     BTreeMap::from([((1, 2), 3)])
 }

@@ -1,5 +1,5 @@
 // AbortController and AbortSignal (DOM Standard, section 3), as far as a fetch needs
-// them. There are no other events, so a listener is called with what little one has.
+// them. Other events do not exist; a listener gets an object with the type only.
 
 type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
 

@@ -17,7 +17,7 @@ export function installConsole(runner: Runner): void {
   };
   const since = (label: string, more: unknown[], over: boolean) => {
     const began = clocks.get(label);
-    if (began === undefined) return write(2, [`there is no clock ${label}: begin it with console.time`]);
+    if (began === undefined) return write(2, [`timer ${label} does not exist: start it with console.time`]);
     write(1, [`${label}: ${(performance.now() - began).toFixed(3)} ms`, ...more]);
     if (over) clocks.delete(label);
   };

@@ -57,7 +57,7 @@ class Headers {
 }
 
 function check(name: string): string {
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(String(name))) throw new TypeError(`Headers: ${JSON.stringify(String(name))} is no name of a header`);
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(String(name))) throw new TypeError(`Headers: ${JSON.stringify(String(name))} is not a valid header name`);
   return String(name).toLowerCase();
 }
 

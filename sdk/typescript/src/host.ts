@@ -23,7 +23,7 @@ export interface Runner {
   lost(): unknown[];
   /** How many those are. */
   unseen: number;
-  /** Tells an error in one line, with the places in the handlers' own files. */
+  /** Describes an error in one line, with the places in the handlers' own files. */
   trace(error: unknown): string;
   /** How many milliseconds there are until the next timer; undefined without one. */
   pause(): number | undefined;
@@ -95,9 +95,9 @@ export function run(op: string, args: unknown): void {
 
 /** What the host says of the call of an operation that failed with n. */
 export function failure(n: number, op: string): HostError {
-  const told = runner.host.call_result(0);
-  if (typeof told !== "string" || told === "") return new HostError(errno(n), "", op);
-  const { code, message } = JSON.parse(told);
+  const failure = runner.host.call_result(0);
+  if (typeof failure !== "string" || failure === "") return new HostError(errno(n), "", op);
+  const { code, message } = JSON.parse(failure);
   return new HostError(code, message, op);
 }
 
@@ -131,7 +131,7 @@ export const Row = 2;
 // The changes that this request has made, and not yet run.
 export const begun: Mark[] = [];
 
-/** Tells whether a change was run, and is one for all steps that it was made in. */
+/** Reports whether a change was run; shared by all steps that build it. */
 export class Mark {
   declare readonly what: string;
   declare run: boolean;
@@ -173,7 +173,7 @@ export abstract class Operation<T> implements PromiseLike<T> {
 
   /** Within a body it is not awaited, and its fields are private. */
   toJSON(): never {
-    throw new TypeError(`${this.title} was not awaited, and only its result can be a part of a body: put await before it`);
+    throw new TypeError(`${this.title} was not awaited, and only its result can be part of a body: add await`);
   }
 
   then<A = T, B = never>(

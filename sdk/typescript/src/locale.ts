@@ -17,7 +17,7 @@ function refuse(prototype: any, name: string, arity: number): void {
     [name](this: unknown, ...args: unknown[]): unknown {
       for (let i = arity; i < args.length; i++) {
         if (args[i] === undefined) continue;
-        throw new TypeError(`${name} takes no language and no options here: there is no Intl; format by yourself, or with a package`);
+        throw new TypeError(`${name} does not support a locale or options: Intl does not exist here; use a package`);
       }
       return Reflect.apply(method, this, args.slice(0, arity));
     },

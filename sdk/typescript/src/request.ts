@@ -82,7 +82,7 @@ export class RouteRequest {
     try {
       return JSON.parse(text) ?? {};
     } catch (error) {
-      if (!(error instanceof malformed)) throw error; // there is no memory for what it says
+      if (!(error instanceof malformed)) throw error; // without memory, its message cannot be read
       if (/^[ \t\r\n]*$/.test(text)) return {};
       throw new BodyError(`read the JSON body: ${(error as Error).message}`);
     }

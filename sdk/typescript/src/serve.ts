@@ -217,7 +217,7 @@ function noJSON(value: object): [is: string, remedy: string] | undefined {
   if (isThenable(value)) return ["a promise", "await it"];
   if (typeof (value as any).next === "function" && Symbol.iterator in value) return ["an iterator", "[...iterator] is a list"];
   if (Symbol.asyncIterator in value) return ["an iterator", "collect with for await what it gives"];
-  if (value instanceof WeakMap || value instanceof WeakSet) return [`a ${value.constructor.name}`, "nobody can tell what it holds"];
+  if (value instanceof WeakMap || value instanceof WeakSet) return [`a ${value.constructor.name}`, "its content cannot be read"];
   return undefined;
 }
 
@@ -254,9 +254,8 @@ function refused(n: number, act: string): never {
   throw new AnswerError(`${act}: ${errno(n)}`);
 }
 
-// What a failed operation that nobody caught answers, if it was one on rows or keys,
-// which are the caller's business: it is decided by what the caller may do. Anything
-// else is 500, and told in the log alone.
+// The answer to an error of an operation on rows or keys that the handler did not catch: it
+// depends on what the caller may do. Any other error is 500, and only the log has it.
 const answers: Record<string, [status: number, code: string]> = {
   not_found: [404, "not_found"],
   denied: [403, "forbidden"],
@@ -267,8 +266,8 @@ const answers: Record<string, [status: number, code: string]> = {
 const callers = /^(query|get|count|insert|update|delete|webhooks\.verify|(apiKeys|sessions)\..*)$/;
 
 function fail(error: unknown): void {
-  if (done) return; // of a timer's, the answer has left
-  forget(); // a change may have been left because of it
+  if (done) return; // an error of a timer: the answer is sent
+  forget(); // the error may be the reason that a change was not awaited
   if (error instanceof Response) {
     settle(error);
     return;
@@ -292,10 +291,10 @@ function fail(error: unknown): void {
 
 function isOutOfMemory(error: unknown): boolean {
   try {
-    // Where there is no room for the error, null is thrown.
+    // Without memory for the error, null is thrown.
     return error === null || (error instanceof Error && error.name === "InternalError" && error.message === "out of memory");
   } catch {
-    return false; // it throws when it is looked at
+    return false; // its getters throw
   }
 }
 
@@ -306,11 +305,11 @@ function finish(): number {
   if (!done && runner.await(pause)) return 1;
   if (pause !== undefined) return pause + 1;
   for (const reason of runner.lost().slice(0, 3)) {
-    host.log(3, `handler ${names[current]}: a promise was rejected, and nothing waits for it: ${runner.trace(reason)}`);
+    host.log(3, `handler ${names[current]}: unhandled rejection: ${runner.trace(reason)}`);
   }
   for (const what of forgotten().slice(0, 3)) {
-    host.log(2, `handler ${names[current]}: ${what} was made and not run: put await before it`);
+    host.log(2, `handler ${names[current]}: ${what} was never awaited, so nothing was written: add await`);
   }
-  if (!done) host.log(3, `handler ${names[current]}: its promise never settled: nothing is left that could settle it`);
+  if (!done) host.log(3, `handler ${names[current]}: its promise can never settle`);
   return trap ? -1 : 0;
 }

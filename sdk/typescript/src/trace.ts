@@ -1,5 +1,5 @@
-// Stack traces in the words of the handlers' author: the engine names places in
-// the script that all files became; the source map says which places these are.
+// Stack traces with places in the handlers' source files: the engine names places in the
+// bundled script, and the source map maps them.
 
 /** Returns the function that describes an error in one line. */
 export function tracer(sources: string[], mappings: string): (error: unknown, causes?: number) => string {
@@ -23,13 +23,13 @@ export function tracer(sources: string[], mappings: string): (error: unknown, ca
 
   function trace(error: unknown, causes = 0): string {
     try {
-      return error instanceof Error ? told(error, causes) : `thrown: ${describe(error)}`;
+      return error instanceof Error ? described(error, causes) : `thrown: ${describe(error)}`;
     } catch {
-      return "thrown: an error that cannot be told, as it throws when it is looked at";
+      return "thrown: an error that cannot be described, because its getters throw";
     }
   }
 
-  function told(error: Error, causes: number): string {
+  function described(error: Error, causes: number): string {
     let text = error.message ? `${error.name}: ${error.message}` : error.name;
     const code = (error as { code?: unknown }).code;
     if (error.name === "HostError" && code) text = error.message ? `${code}: ${error.message}` : `${code}`;
@@ -42,7 +42,7 @@ export function tracer(sources: string[], mappings: string): (error: unknown, ca
   return trace;
 }
 
-/** What was thrown instead of an error, and may be anything. */
+/** Describes a thrown value that is not an error. */
 function describe(value: unknown): string {
   try {
     return typeof value === "object" ? (JSON.stringify(value) ?? "an object") : String(value);
@@ -54,9 +54,9 @@ function describe(value: unknown): string {
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
- * Finds what a column is of in the mappings of a line (ECMA-426): segments by ",",
- * numbers in base64 VLQ, each the difference to the one before. A segment of one
- * number is of no place.
+ * Finds the segment of a column in the mappings of a line (ECMA-426): segments are separated
+ * by ","; numbers are base64 VLQ, each the difference to the previous one. A segment of one
+ * number has no place.
  */
 function find(line: string, column: number): number[] | null {
   const state = [0, 0, 0, 0, 0];

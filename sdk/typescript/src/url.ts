@@ -88,14 +88,14 @@ class URL {
       }
     }
     if (/[^\u0021-\u007e]|[ #%/:<>?@[\\\]^|]/.test(name.replace(/^\[.*\]$/, ""))) {
-      throw new TypeError(`URL: "${name}" is no host name`);
+      throw new TypeError(`URL: "${name}" is not a valid host`);
     }
     this.#host = name;
     this.#setPort(host[2] ?? "");
   }
 
   #setPort(port: string): void {
-    if (port !== "" && Number(port) > 65535) throw new TypeError(`URL: ${port} is no port`);
+    if (port !== "" && Number(port) > 65535) throw new TypeError(`URL: ${port} is not a valid port`);
     this.#port = port === "" || String(Number(port)) === ports[this.#scheme] ? "" : String(Number(port));
   }
 

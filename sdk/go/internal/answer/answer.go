@@ -1,6 +1,6 @@
 // Package answer knows which answers the runner lets pass: the rules of the
 // guest ABI for headers, statuses and sizes. The runner is the one that
-// enforces them; here they are told before, to a unit test, and afterwards, in
+// enforces them; here they are reported earlier, to a unit test, and afterwards, in
 // the log line of an answer that was refused.
 package answer
 

@@ -136,7 +136,7 @@ func whole(read func(buf unsafe.Pointer, capacity uint32) int32) []byte {
 }
 
 // pieces reads a value that the host gives from an offset: the answer is the
-// rest from there, so asking with no room tells the length.
+// rest from there, so a call with an empty buffer returns the length.
 func pieces(read func(offset uint32, buf unsafe.Pointer, capacity uint32) int32) []byte {
 	n := read(0, nil, 0)
 	if n <= 0 {

@@ -68,16 +68,16 @@ type Error struct {
 
 // Of gives err with the name of the operation that it is of.
 func Of(op string, err error) error {
-	told, ok := err.(*Error)
+	failure, ok := err.(*Error)
 	if !ok {
 		return err
 	}
-	named := *told
+	named := *failure
 	named.Op = op
 	return &named
 }
 
-// Answers tells whether the error may be the caller's to know, if nobody catches it:
+// Answers reports whether the client may see the error if the handler does not catch it:
 // one of the caller's rows and keys is, one of a secret or of another service is not.
 func (e *Error) Answers() bool {
 	switch e.Op {

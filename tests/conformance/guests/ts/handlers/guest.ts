@@ -1,5 +1,4 @@
-// The TypeScript SDK's guest of the conformance suite. What its handlers do is told
-// in tests/conformance/README.md.
+// The TypeScript SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 import {
   and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, noContent, not, notFound,
   ok, or, query, redirect, remove, type RouteRequest, select, unauthorized, update,

@@ -1,5 +1,5 @@
-// The AssemblyScript SDK's guest of the conformance suite. What its handlers do is
-// told in tests/conformance/README.md.
+// The AssemblyScript SDK's guest of the conformance suite. tests/conformance/README.md
+// describes its handlers.
 import {
   and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
   field, fields, Fields, forbidden, get, getContext, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,

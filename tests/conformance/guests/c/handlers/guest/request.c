@@ -1,5 +1,4 @@
-/* The C SDK's guest of the conformance suite. What its handlers do is told in
- * tests/conformance/README.md. */
+/* The C SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers. */
 #include "guest.h"
 
 RUNNER_HANDLER(echo) {

@@ -1,5 +1,4 @@
-// Command guest is the Go SDK's guest of the conformance suite. What its handlers
-// do is told in tests/conformance/README.md.
+// Command guest is the Go SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 package main
 
 import (

@@ -1,5 +1,4 @@
-//! The Rust SDK's guest of the conformance suite. What its handlers do is told in
-//! tests/conformance/README.md.
+//! The Rust SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 
 use runner_sdk::*;
 use serde::{Deserialize, Serialize};
