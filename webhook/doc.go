@@ -1,14 +1,18 @@
-// Package webhook knows how senders sign what they deliver, and which deliveries
-// were handled.
+// Package webhook verifies the signatures of webhook deliveries, and records which
+// deliveries were handled.
 //
-// What always holds: the signature is over the exact bytes of the body; all
-// comparisons take the same time wherever they differ; an empty secret signs
-// nothing; a delivery counts as handled only by the commit of the request that
-// handled it, so that one whose handling failed may come again.
+// # Invariants
 //
-// The store's keys of this room; a delivery is the first 16 bytes of the SHA-256 of
-// its route and its id:
+//   - A signature covers the exact bytes of the body.
+//   - Signatures are compared in constant time.
+//   - An empty secret is refused.
+//   - A delivery is handled only when the transaction of its request is committed. So a
+//     sender can repeat a delivery whose request failed.
 //
-//	webhook/handled/<delivery>                i64 until when that is known, in ms
-//	webhook/until/<i64 until, in ms><delivery>  empty; what Sweep walks over
+// # Keys in the store
+//
+// A delivery is the first 16 bytes of the SHA-256 of its route and its id:
+//
+//	webhook/handled/<delivery>                  i64 end of the record, in ms
+//	webhook/until/<i64 end, in ms><delivery>    empty; Sweep scans these
 package webhook

@@ -18,49 +18,48 @@ import (
 	"runner.example/internal/secret"
 )
 
-// DefaultTolerance is how far a delivery's time may be from ours, either way, where
-// nobody says otherwise. The schemes' own documents name it.
+// DefaultTolerance is the largest difference between a delivery's time and the host's
+// clock, if the route does not set one. The documents of the schemes recommend it.
 const DefaultTolerance = 5 * time.Minute
 
-// forgetAfter is how long deliveries are remembered beyond the time that their
-// signature is taken. Senders repeat one by themselves or on request within three days,
-// and no request lasts that long.
-const forgetAfter = 7 * 24 * time.Hour
+// keepAfter is how long a record is kept after the delivery's signature has expired.
+// Senders repeat a delivery within three days, and no request lasts that long.
+const keepAfter = 7 * 24 * time.Hour
 
-// Verifier checks the signatures of one scheme, made with one secret. It may be used
-// by any number of goroutines.
+// Verifier checks signatures of one scheme with one secret. It is safe for concurrent use.
 type Verifier struct {
 	scheme    scheme
 	key       []byte
 	tolerance time.Duration
 }
 
-// Delivery is what a sender has signed.
+// Delivery is a verified delivery.
 type Delivery struct {
-	// ID is the sender's name for it, where that is signed: when it is sent again, it
-	// is the same. Where a scheme signs none it is the signature.
+	// ID is the sender's id of the delivery, which is the same when it is sent again. If
+	// the scheme does not sign an id, it is the signature.
 	ID string
-	// Time is when it was sent, in whole seconds; zero where the scheme does not say.
+	// Time is when the delivery was sent, in whole seconds; zero if the scheme does not
+	// sign a time.
 	Time time.Time
-	// Until is when it need not be known any more that it was handled, by the clock
-	// that Verify was given.
+	// Until is when the record of the delivery expires, by the clock that was given to
+	// Verify.
 	Until time.Time
 }
 
-// Header gives the value of a header by its name in lower case, and whether there is
-// one. The bytes are borrowed for the length of a call.
+// Header returns the value of a header, whose name is in lower case, and whether the
+// request has it. The bytes are valid only during Verify.
 type Header func(name string) (value []byte, ok bool)
 
-// New returns a verifier. A tolerance of zero is DefaultTolerance. An unknown scheme
-// and a secret that cannot be one of it are errors; they never hold the secret.
+// New returns a verifier. A tolerance of zero is DefaultTolerance. An unknown scheme and an
+// invalid secret are errors, whose texts never contain the secret.
 func New(name string, value secret.Text, tolerance time.Duration) (*Verifier, error) {
 	s, ok := schemes[name]
 	if !ok {
-		return nil, fault.New(fault.Invalid, "%q is no signature scheme: use %s", name, strings.Join(slices.Sorted(maps.Keys(schemes)), ", "))
+		return nil, fault.New(fault.Invalid, "unknown signature scheme %q: use %s", name, strings.Join(slices.Sorted(maps.Keys(schemes)), ", "))
 	}
 	key, err := s.key(value.Reveal())
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the secret is none of the scheme %s: %s", name, err)
+		return nil, fault.New(fault.Invalid, "the secret is not valid for the scheme %s: %s", name, err)
 	}
 	if tolerance == 0 {
 		tolerance = DefaultTolerance
@@ -68,30 +67,30 @@ func New(name string, value secret.Text, tolerance time.Duration) (*Verifier, er
 	return &Verifier{scheme: s, key: key, tolerance: tolerance}, nil
 }
 
-// Verify checks the signature that the headers carry for the body. Without one the
-// error is a fault of the code MissingSignature; one that is wrong, or whose time is
-// further from now than the tolerance, is InvalidSignature. m counts the work; its error
-// is one of Verify's.
+// Verify checks the signature in the headers for the body. Without a signature the error is
+// a fault MissingSignature. It is InvalidSignature if the signature is wrong or its time
+// differs from now by more than the tolerance. m meters the work; Verify returns its error
+// too.
 func (v *Verifier) Verify(header Header, body []byte, now time.Time, m *cost.Meter) (Delivery, error) {
 	signed, err := v.scheme.read(header)
 	if err != nil {
 		return Delivery{}, err
 	}
-	d := Delivery{ID: signed.id, Until: now.Add(forgetAfter)}
+	d := Delivery{ID: signed.id, Until: now.Add(keepAfter)}
 	if v.scheme.timed {
-		seconds, err := strconv.ParseUint(signed.time, 10, 40) // digits alone: no sign, no blank
+		seconds, err := strconv.ParseUint(signed.time, 10, 40) // only digits: without a sign or spaces
 		if err != nil {
-			return Delivery{}, fault.New(fault.InvalidSignature, "the time of the signature is no number of seconds since 1970")
+			return Delivery{}, fault.New(fault.InvalidSignature, "the time of the signature is not a number of seconds since 1970")
 		}
 		d.Time = time.Unix(int64(seconds), 0).UTC()
-		d.Until = d.Time.Add(v.tolerance + forgetAfter)
+		d.Until = d.Time.Add(v.tolerance + keepAfter)
 		if age := time.Duration(now.Unix()-d.Time.Unix()) * time.Second; age > v.tolerance || age < -v.tolerance {
-			return Delivery{}, fault.New(fault.InvalidSignature, "the signature's time is more than %s from now: compare the clocks, or the delivery is an old one", v.tolerance)
+			return Delivery{}, fault.New(fault.InvalidSignature, "the time of the signature differs from now by more than %s: check both clocks; an old delivery must be sent again", v.tolerance)
 		}
 	}
 	mac := hmac.New(sha256.New, v.key)
 	mac.Write([]byte(signed.before))
-	for part := range slices.Chunk(body, cost.Every/2) { // a byte takes some 2 ns
+	for part := range slices.Chunk(body, cost.Every/2) { // about 2 ns for each byte
 		if err := m.Spend(2 * len(part)); err != nil {
 			return Delivery{}, err
 		}
@@ -107,29 +106,29 @@ func (v *Verifier) Verify(header Header, body []byte, now time.Time, m *cost.Met
 			return d, nil
 		}
 	}
-	return Delivery{}, errWrong
+	return Delivery{}, errMismatch
 }
 
-var errWrong = fault.New(fault.InvalidSignature, "no signature fits the body: compare the secret, and send the body as it was signed")
+var errMismatch = fault.New(fault.InvalidSignature, "the signature does not match the body: compare the secrets, and send the body exactly as it was signed")
 
-// scheme is one way to sign with HMAC-SHA-256.
+// scheme is a signature format over HMAC-SHA-256.
 type scheme struct {
-	// key makes the key of what the sender shows as the secret.
+	// key returns the HMAC key of a secret as the sender displays it.
 	key func(secret string) ([]byte, error)
-	// timed says that deliveries carry their time.
+	// timed: deliveries have a signed time.
 	timed bool
-	// read takes the headers apart.
+	// read parses the headers.
 	read func(Header) (signed, error)
-	// decode gives the bytes of a signature.
+	// decode decodes one signature.
 	decode func(string) ([]byte, error)
 }
 
-// signed is what the headers of a delivery say.
+// signed is the content of a delivery's headers.
 type signed struct {
 	id, time string
-	// before is what the sender signed before the body.
+	// before is the signed text before the body.
 	before string
-	// signatures are several while a secret is being replaced.
+	// signatures has several elements while a secret is being replaced.
 	signatures []string
 }
 
@@ -148,8 +147,8 @@ var schemes = map[string]scheme{
 					s.signatures = append(s.signatures, text)
 				}
 			}
-			if s.id == "" || strings.Contains(s.id, ".") { // else the border of id and time could be moved
-				return signed{}, fault.New(fault.InvalidSignature, "webhook-id is empty or holds a dot")
+			if s.id == "" || strings.Contains(s.id, ".") { // otherwise part of the id could be moved to the time
+				return signed{}, fault.New(fault.InvalidSignature, "webhook-id is empty or contains a dot")
 			}
 			return s, nil
 		},
@@ -185,7 +184,7 @@ var schemes = map[string]scheme{
 			if err != nil {
 				return signed{}, err
 			}
-			var s signed // x-github-delivery is not signed, so it names nothing
+			var s signed // x-github-delivery is not signed, so it is not used as the id
 			if text, ok := strings.CutPrefix(values[0], "sha256="); ok {
 				s.signatures = []string{text}
 			}
@@ -209,13 +208,14 @@ var schemes = map[string]scheme{
 	},
 }
 
-// all gives the headers that a scheme needs, and names the first that is missing.
+// all returns the values of the headers that a scheme requires. The error names the first
+// that is missing.
 func all(header Header, names ...string) ([]string, error) {
 	values := make([]string, len(names))
 	for i, name := range names {
 		value, ok := header(name)
 		if !ok || len(value) == 0 {
-			return nil, fault.New(fault.MissingSignature, "the request is not signed: it has no header %s", name)
+			return nil, fault.New(fault.MissingSignature, "the request is not signed: the header %s is missing", name)
 		}
 		values[i] = string(value)
 	}
@@ -229,12 +229,12 @@ func textSecret(text string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// base64Secret reads a secret of Standard Webhooks: whsec_ and base64.
+// base64Secret decodes a secret of Standard Webhooks: base64, usually after whsec_.
 func base64Secret(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("it is not whsec_ and base64")
+		return nil, fmt.Errorf("it is not base64 after whsec_")
 	case len(key) == 0:
 		return nil, errors.New("it is empty")
 	}

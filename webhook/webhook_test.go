@@ -17,7 +17,7 @@ import (
 	"runner.example/webhook"
 )
 
-// delivery is a request as a sender makes it.
+// delivery is a request as a sender sends it.
 type delivery struct {
 	headers map[string]string
 	body    string
@@ -41,8 +41,8 @@ func (d delivery) with(name, value string) delivery {
 	return delivery{headers, d.body}
 }
 
-// vector is a delivery with the secret and the time it was signed at: those of the
-// senders' own documents, stripe's that of the tests of stripe-dotnet.
+// vector is a delivery with its secret and the time of its signature. They are from the
+// senders' documents; that of stripe is from the tests of stripe-dotnet.
 type vector struct {
 	scheme, secret string
 	at             time.Time
@@ -89,10 +89,10 @@ func TestPublishedVectorsVerify(t *testing.T) {
 			continue
 		}
 		if d.ID != vec.id {
-			t.Errorf("%s: the delivery is called %q, not %q", vec.scheme, d.ID, vec.id)
+			t.Errorf("%s: the delivery's id is %q, want %q", vec.scheme, d.ID, vec.id)
 		}
 		if vec.scheme != "github" && !d.Time.Equal(vec.at) {
-			t.Errorf("%s: sent at %s, not %s", vec.scheme, d.Time, vec.at)
+			t.Errorf("%s: the delivery's time is %s, want %s", vec.scheme, d.Time, vec.at)
 		}
 	}
 }
@@ -108,18 +108,18 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 				t.Errorf("%s: %s: the error shows the secret: %v", vec.scheme, what, err)
 			}
 		}
-		for i := range len(vec.body) { // each byte counts
+		for i := range len(vec.body) { // every byte matters
 			body := []byte(vec.body)
 			body[i] ^= 1
 			refused(fmt.Sprintf("byte %d of the body changed", i), delivery{vec.headers, string(body)}, vec.at, fault.InvalidSignature)
 		}
-		refused("a blank after the body", delivery{vec.headers, vec.body + " "}, vec.at, fault.InvalidSignature)
+		refused("a space after the body", delivery{vec.headers, vec.body + " "}, vec.at, fault.InvalidSignature)
 		refused("no body", delivery{vec.headers, ""}, vec.at, fault.InvalidSignature)
 		signature := vec.headers[vec.signature]
 		for name := range vec.headers {
 			if name != "x-github-delivery" {
 				refused("no "+name, vec.with(name, ""), vec.at, fault.MissingSignature)
-				refused("rubbish in "+name, vec.with(name, "x"), vec.at, fault.InvalidSignature)
+				refused("garbage in "+name, vec.with(name, "x"), vec.at, fault.InvalidSignature)
 			}
 		}
 		refused("a shorter signature", vec.with(vec.signature, strings.Replace(signature, "1", "", 1)), vec.at, fault.InvalidSignature)
@@ -133,7 +133,7 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 			t.Errorf("%s: another secret: %v", vec.scheme, err)
 		}
 		if vec.scheme == "github" {
-			continue // it has no times
+			continue // the scheme has no times
 		}
 		for _, at := range []struct {
 			age time.Duration
@@ -160,7 +160,7 @@ func TestADeliveryIsRememberedLongerThanItsSignatureIsValid(t *testing.T) {
 				t.Fatal(err)
 			}
 			if last := vec.at.Add(tolerance + 7*24*time.Hour); d.Until.Before(last) && vec.scheme != "github" {
-				t.Errorf("%s, %s old: known until %s, want %s", vec.scheme, age, d.Until, last)
+				t.Errorf("%s, %s old: recorded until %s, want %s", vec.scheme, age, d.Until, last)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestTimesConsistOfDigits(t *testing.T) {
 		fmt.Fprintf(mac, "%s.%s.%s", d.headers["webhook-id"], text, d.body)
 		d = d.with("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 		if _, err := verifier(t, "standard", vectors[0].secret).Verify(d.header, []byte(d.body), vectors[0].at, nil); err == nil {
-			t.Errorf("time %q is taken", text)
+			t.Errorf("time %q is accepted", text)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 	}
 	two := vectors[3].with("stripe-signature", "t=1,"+vectors[3].headers["stripe-signature"])
 	if _, err := verifier(t, "stripe", vectors[3].secret).Verify(two.header, []byte(two.body), vectors[3].at, nil); err == nil {
-		t.Error("a signature with two times is taken")
+		t.Error("a signature with two times is accepted")
 	}
 }
 
@@ -249,7 +249,7 @@ func TestADeliveryIsHandledOncePerRouteAndExpires(t *testing.T) {
 		}
 	}
 	if handled("POST /hook", d) {
-		t.Error("handled before it came")
+		t.Error("handled before it was recorded")
 	}
 	record("POST /hook", d)
 	for _, c := range []struct {
@@ -261,14 +261,14 @@ func TestADeliveryIsHandledOncePerRouteAndExpires(t *testing.T) {
 		}
 	}
 
-	for i := range 2500 { // more than a sweep does in one transaction
+	for i := range 2500 { // more than one transaction of a sweep deletes
 		record("POST /hook", webhook.Delivery{ID: fmt.Sprint("old", i), Until: time.Now().Add(-time.Second)})
 		if i == 5 {
 			record("POST /hook", webhook.Delivery{ID: "old5", Until: until}) // again, with a later end
 		}
 	}
 	if handled("POST /hook", webhook.Delivery{ID: "old7"}) {
-		t.Error("one whose time is over counts as handled")
+		t.Error("an expired record counts as handled")
 	}
 	if err := webhook.Sweep(t.Context(), st, time.Now()); err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func FuzzVerify(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Nobody who fuzzes knows the secret.
+		// The fuzzer does not know the secret.
 		d := delivery{map[string]string{"webhook-id": "m", "webhook-timestamp": at, "webhook-signature": signature, "stripe-signature": signature,
 			"x-hub-signature-256": signature, "x-slack-request-timestamp": at, "x-slack-signature": signature}, body}
 		if _, err := v.Verify(d.header, []byte(body), time.Unix(1700000000, 0), nil); err == nil {

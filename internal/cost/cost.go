@@ -1,24 +1,24 @@
 package cost
 
-// Every is how many units of work a Meter counts between two calls of its owner. A unit
-// takes one or a few nanoseconds: a byte that is searched, a step of a pattern. So the
-// calls are about 50 to 500 µs apart.
+// Every is the number of units of work between two checks of a Meter. A unit takes one or a
+// few nanoseconds: a byte that is searched, a step of a pattern. So checks are about 50 to
+// 500 µs apart.
 const Every = 1 << 16
 
-// Meter counts work. A nil Meter counts nothing and never fails. One goroutine at a
-// time may use it.
+// Meter counts work. A nil Meter counts nothing and never fails. It is not safe for
+// concurrent use.
 type Meter struct {
-	left int // until the next look
-	look func() error
-	err  error
+	left  int // units until the next check
+	check func() error
+	err   error
 }
 
-// Reset resets the Meter. It calls look after every Every units; look may wait, and its
-// error ends the work.
-func (m *Meter) Reset(look func() error) { *m = Meter{left: Every, look: look} }
+// Reset resets the Meter. It calls check after every Every units. check may wait; its error
+// ends the work.
+func (m *Meter) Reset(check func() error) { *m = Meter{left: Every, check: check} }
 
-// Spend reports units of work that are about to be done. After an error, which all later
-// calls return too, the work must end.
+// Spend counts units of work that are about to be done. If it returns an error, the work
+// must end; all later calls return the same error.
 func (m *Meter) Spend(units int) error {
 	if m == nil {
 		return nil
@@ -26,22 +26,22 @@ func (m *Meter) Spend(units int) error {
 	if m.left -= units; m.left > 0 {
 		return nil
 	}
-	return m.lookAgain()
+	return m.checkNow()
 }
 
-// lookAgain is the rare part of Spend.
-func (m *Meter) lookAgain() error {
-	if m.err != nil || m.look == nil {
+// checkNow is the slow path of Spend, apart from it so that Spend can be inlined.
+func (m *Meter) checkNow() error {
+	if m.err != nil || m.check == nil {
 		return m.err
 	}
 	m.left = Every
-	if m.err = m.look(); m.err != nil {
-		m.left = 0 // all that follows fails
+	if m.err = m.check(); m.err != nil {
+		m.left = 0 // all later calls come here and fail
 	}
 	return m.err
 }
 
-// Err is the error of Spend, nil while there was none.
+// Err returns the error of Spend; nil if there was none.
 func (m *Meter) Err() error {
 	if m == nil {
 		return nil
