@@ -27,6 +27,7 @@ import (
 // know are skipped. The id and the tenant are in the key.
 const rowFormat = 1
 
+// ErrDamaged means that stored bytes cannot be decoded.
 var ErrDamaged = errors.New("a stored row is damaged")
 
 // appendValue appends the payload of a value.
@@ -104,6 +105,7 @@ func DecodeValue(raw string) (schema.Value, error) {
 	return v, nil
 }
 
+// AppendKinded appends a value with its kind in front, for DecodeValue.
 func AppendKinded(dst []byte, v schema.Value) []byte {
 	return appendValue(append(dst, byte(v.Kind())), v)
 }

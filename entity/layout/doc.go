@@ -4,7 +4,7 @@
 // of a row in memory it fills, and which indexes exist. codec.go draws the bytes of a row,
 // keys.go those of keys. The order of an index's keys is the order of its values.
 //
-// The package knows no caller and no policy, and writes nothing by itself.
+// The package does not depend on callers or policies, and does not write to the store.
 //
 // # Goroutines and bytes
 //

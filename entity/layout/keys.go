@@ -70,6 +70,7 @@ func AppendEntry(dst []byte, v schema.Value, desc bool) []byte {
 	return dst
 }
 
+// Invert inverts all bits, which reverses the order of entries.
 func Invert(b []byte) {
 	for i := range b {
 		b[i] = ^b[i]

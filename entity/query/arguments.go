@@ -78,6 +78,7 @@ func OperationOf(name string) (Operation, bool) {
 	return 0, false
 }
 
+// String returns the name of the operation, as handlers call it.
 func (op Operation) String() string { return forms[op].name }
 
 // Arguments are the members of an operation's JSON object, not parsed further. Null members
@@ -142,6 +143,7 @@ func names(members []member) []string {
 	return list
 }
 
+// Invalidf returns a fault Invalid.
 func Invalidf(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
 // ---- JSON ----

@@ -268,6 +268,7 @@ func (r *conditions) list(raw []byte, at string, depth int) (Condition, error) {
 	return all, nil
 }
 
+// ElementPath is the path of an element of the list at a path, for errors.
 func ElementPath(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
 // condition parses [field, operator, value], ["or", …] or ["not", …].

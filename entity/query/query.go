@@ -554,11 +554,12 @@ const (
 	maxUntypedMembers = 1000 // without the id
 )
 
-// MayReadUntyped is MayRead of untyped mode; likewise below.
+// MayReadUntyped is MayRead in untyped mode.
 func (a *Authority) MayReadUntyped(row UntypedRow) (bool, error) {
 	return a.passesUntyped(a.Read, &row, nil, nil)
 }
 
+// MayInsertUntyped is MayInsert in untyped mode.
 func (a *Authority) MayInsertUntyped(row UntypedRow) (bool, error) {
 	return a.passesUntyped(a.Insert, &row, nil, &row)
 }
@@ -570,6 +571,7 @@ func (a *Authority) mayFindUntyped(row UntypedRow) (bool, error) {
 // everyRow is the right to find rows by id.
 var everyRow = &Right{always: true}
 
+// MayDeleteUntyped is MayDelete in untyped mode.
 func (a *Authority) MayDeleteUntyped(row UntypedRow) (bool, error) {
 	if may, err := a.mayFindUntyped(row); err != nil || !may {
 		return false, err
@@ -577,6 +579,7 @@ func (a *Authority) MayDeleteUntyped(row UntypedRow) (bool, error) {
 	return a.passesUntyped(a.delete, &row, nil, nil)
 }
 
+// MayUpdateUntyped is MayUpdate in untyped mode.
 func (a *Authority) MayUpdateUntyped(old, new UntypedRow) (finds, makes bool, err error) {
 	if finds, err = a.mayFindUntyped(old); err != nil || !finds {
 		return false, false, err
