@@ -259,11 +259,11 @@ func TestTheHeadHasOnlyRecordsThatCanBeRead(t *testing.T) {
 	st := openStore(t, "")
 	log := openLog(t, st)
 	add(t, st, "before")
-	told := 0
+	applied := 0
 	defer st.OnApply([]byte("audit/"), func(store.Seq, store.Change) {
-		told++
+		applied++
 		if head := log.Head(); head.Count != 1 {
-			t.Errorf("while %d of 3 records are told, the head counts %d", told, head.Count)
+			t.Errorf("while %d of 3 records were applied, the head counts %d", applied, head.Count)
 		}
 	})()
 	update(t, st, func(tx *store.Tx) error {
@@ -274,8 +274,8 @@ func TestTheHeadHasOnlyRecordsThatCanBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	if head := log.Head(); told != 3 || head.Count != 4 || head != verify(t, st) {
-		t.Errorf("%d told, head %v", told, head)
+	if head := log.Head(); applied != 3 || head.Count != 4 || head != verify(t, st) {
+		t.Errorf("%d applied, head %v", applied, head)
 	}
 }
 

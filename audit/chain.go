@@ -99,7 +99,7 @@ func Verify(ctx context.Context, st *store.Store, want ...Head) (Head, error) {
 type verifier struct {
 	head Head
 	want []Head // those that are still to come, in order
-	// gaps are those passed that no checkpoint behind them has told of yet.
+	// gaps are the gaps passed so far that no later checkpoint has reported yet.
 	gaps map[Gap]bool
 	// late says that a wanted head is too old; unless the chain is broken, it is what
 	// is wrong.
@@ -175,8 +175,8 @@ func (v *verifier) row(r row) error {
 	return cmp.Or(v.checkpoint(r.value), v.compare())
 }
 
-// checkpoint checks that a record can be read, and notes which gaps it tells of; nil is
-// one that was read before and tells of none.
+// checkpoint checks that a record can be read, and notes which gaps it reports; nil is
+// a checkpoint that was read before and reports none.
 func (v *verifier) checkpoint(value []byte) error {
 	if value == nil {
 		return nil

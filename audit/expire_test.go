@@ -240,8 +240,8 @@ func replaceIn(tx *store.Tx, key []byte, old, next string) error {
 }
 
 // TestAForgedCheckpointDoesNotVerifyAnOlderHead changes a record before a gap, makes
-// the whole chain fit again up to the gap, and adds a checkpoint that says so. The head
-// from before that checkpoint is still on the chain, so it must not be believed.
+// the chain valid again up to the gap, and adds a checkpoint that confirms it. The head
+// from before that checkpoint is still on the chain, and must not verify.
 func TestAForgedCheckpointDoesNotVerifyAnOlderHead(t *testing.T) {
 	victim, double := openStore(t, ""), openStore(t, "")
 	log := openLog(t, victim)

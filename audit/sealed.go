@@ -215,7 +215,7 @@ func (l *Log) seal(tx *store.Tx) (sealed Head, more bool, err error) {
 	return sealed, more, nil
 }
 
-// dropLocked drops the records up to a sealed head from the tail, and tells how many.
+// dropLocked drops the records up to a sealed head from the tail, and returns how many.
 func (l *Log) dropLocked(sealed Head) int {
 	first := l.head.Count - uint64(len(l.tail)) // how many come before the tail
 	if sealed.Count <= first {

@@ -179,7 +179,7 @@ func scriptModule(t testing.TB) *sandbox.Module {
 			"handlers/script/package.json": scriptManifest,
 			"handlers/script/shop.ts":      scriptHandlers,
 			"handlers/script/lib/more.ts":  scriptElsewhere,
-			"handlers/script/shop.test.ts": "this is no handler",
+			"handlers/script/shop.test.ts": "this is not a handler",
 			"handlers/script/readme.ts":    scriptExample(t),
 		})
 		modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n"})
@@ -632,7 +632,7 @@ func TestAssemblyScriptWorksWithoutTheSDKAndWithAnAsconfig(t *testing.T) {
 		dir := scriptApp(t, map[string]string{
 			"handlers/script/package.json":  `{"devDependencies":{"assemblyscript":"0.28.20"}}`,
 			"handlers/script/asconfig.json": row.config,
-			"handlers/script/other.ts":      "this is no entry\n",
+			"handlers/script/other.ts":      "this is not an entry\n",
 			"handlers/script/assembly/index.ts": `@external("runner", "response_send")
 declare function send(status: i32, body: usize, length: i32): i32;
 export function bare(): void { const body = String.UTF8.encode("1"); send(200, changetype<usize>(body), body.byteLength); }

@@ -62,8 +62,8 @@ func bundleRuntime() (string, error) {
 }
 
 // bundleHandlers bundles the files, relative to dir, and everything that they import into
-// one script. The list has errors and warnings with their places; with an error in it there
-// is no bundle.
+// one script. The list has errors and warnings with their places; with an error in it the
+// bundle is nil.
 func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {

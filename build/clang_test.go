@@ -142,7 +142,7 @@ func TestCErrorsHavePlaces(t *testing.T) {
 			}
 		}
 		if slices.ContainsFunc(reported, func(line string) bool { return strings.Contains(line, "z.c") }) {
-			t.Errorf("of a file without a mistake: %q", reported)
+			t.Errorf("of a valid file: %q", reported)
 		}
 	}
 }

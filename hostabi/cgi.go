@@ -279,7 +279,7 @@ func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 		value = bytes.Trim(value, " \t")
 		switch {
 		case !ok || len(name) == 0 || !all(name, isTokenByte):
-			return 0, nil, fmt.Errorf("wrote line %d of standard output as %q, which is no header: begin with header lines and an empty line", n, shortened(line))
+			return 0, nil, fmt.Errorf("wrote line %d of standard output as %q, which is not a header: begin with header lines and an empty line", n, shortened(line))
 		case !ended:
 			return 0, nil, errors.New("wrote header lines without an empty line behind them")
 		case len(value) == 0: // as if it were absent (6.3)

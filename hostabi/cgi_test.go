@@ -135,13 +135,13 @@ func TestTheSessionCookieIsNotInTheEnvironment(t *testing.T) {
 			t.Errorf("%q: the environment is %q, want %q in it", cookies, env, want)
 		}
 		if !slices.Contains(env, "REMOTE_USER=ada") || !slices.Contains(env, "AUTH_TYPE=session") {
-			t.Errorf("the user is not told: %q", env)
+			t.Errorf("the user is missing: %q", env)
 		}
 	}
 	g.call.Caller = caller.Caller{Kind: caller.System, UserID: "uid:7"}
 	g.program()
 	if env := g.strings("environ_sizes_get", "environ_get"); !slices.Contains(env, "REMOTE_USER=uid:7") || !slices.Contains(env, "AUTH_TYPE=system") {
-		t.Errorf("the operator is not told: %q", env)
+		t.Errorf("the operator is missing: %q", env)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestOnlyCommandsHaveTheRequestInTheEnvironment(t *testing.T) {
 	}
 	g.print(1, "a line\n")
 	if !strings.Contains(g.log.String(), "a line") || g.call.Response.Status != 0 {
-		t.Errorf("standard output is no line of the log: %s", g.log)
+		t.Errorf("standard output is not in the log: %s", g.log)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestTheOutputOfACommandIsItsAnswer(t *testing.T) {
 		{"Content-Type: a/b\n\n" + strings.Repeat("x", 1000), 200, "content-type: a/b|" + strings.Repeat("x", 1000)},
 
 		{"", 0, "wrote nothing to standard output"},
-		{"hello world", 0, `line 1 of standard output as "hello world", which is no header`},
+		{"hello world", 0, `line 1 of standard output as "hello world", which is not a header`},
 		{"<html>a: b</html>\n\n", 0, "line 1"},
 		{"Content-Type: a/b\nno header\n\n", 0, "line 2"},
 		{"Content-Type: a/b\n X: folded\n\n", 0, "line 2"},
@@ -490,7 +490,7 @@ func TestTheRootDirectoryOfACommandIsEmpty(t *testing.T) {
 			t.Errorf("%s%v: %d, %x", c.name, c.words, errno, g.at(result, 64))
 		}
 	}
-	g.call.Begin() // a handler that is none has no root
+	g.call.Begin() // a handler that is not a command has no root
 	for _, c := range calls {
 		if errno := g.system(c.name, c.words...); errno != wasiBadFD {
 			t.Errorf("%s%v of a handler: %d", c.name, c.words, errno)
@@ -522,7 +522,7 @@ func FuzzProgramOutput(f *testing.F) {
 		r := &c.Response
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") || len(err.Error()) > 400 {
-				t.Errorf("%q is no line", err)
+				t.Errorf("%q is not a line", err)
 			}
 			return
 		}

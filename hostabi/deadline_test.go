@@ -73,5 +73,5 @@ func TestADeadlineThatIsStoppedHasEnded(t *testing.T) {
 	}
 	d = hostabi.NewDeadline(context.Background(), time.Now().Add(time.Hour))
 	d.Stop()
-	<-d.Done() // nobody waited before
+	<-d.Done() // Done was not called before
 }

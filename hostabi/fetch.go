@@ -43,9 +43,9 @@ func fetch(c *Call, text []byte) (work, error) {
 	headers := args.optionalHeaders("headers")
 	body, _ := args.optionalData("body")
 	timeout := args.optionalTime("timeout", fetchTime, time.Millisecond, maxTime)
-	redirect, told := args.optionalText("redirect")
+	redirect, given := args.optionalText("redirect")
 	way := outbound.Redirect(redirect)
-	if told && way != outbound.Follow && way != outbound.Manual && way != outbound.Refuse {
+	if given && way != outbound.Follow && way != outbound.Manual && way != outbound.Refuse {
 		args.wrong("member %q must be follow, manual or error", "redirect")
 	}
 	if err := args.end(); err != nil {

@@ -344,8 +344,8 @@ func TestPendingOperationsEndWithTheHandler(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNotCountedAsCPUTime has the host told of a wait, from its begin to
-// its end, and of no work meanwhile.
+// TestWaitingIsNotCountedAsCPUTime checks that a wait is reported to the host from its
+// begin to its end, and that no work is reported meanwhile.
 func TestWaitingIsNotCountedAsCPUTime(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const nap = 50 * time.Millisecond

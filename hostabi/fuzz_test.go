@@ -11,8 +11,8 @@ import (
 )
 
 // FuzzHostCall lets a guest with any memory call any functions with any
-// numbers: no call may panic, answer what is no answer, or write where the guest
-// offered no room.
+// numbers: no call may panic, return an invalid result, or write outside of
+// the buffer that the guest offered.
 func FuzzHostCall(f *testing.F) {
 	f.Add([]byte("apiKeys.create{\"scope\":\"read_only\"}"), []byte("\x0c\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x15\x00\x00\x00"))
 	f.Add([]byte("query{\"from\":\"Thing\",\"where\":[[\"n\",\"=\",1]]}"),

@@ -138,13 +138,13 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 	return g
 }
 
-// activate makes the store obey a schema.
+// activate activates a schema in the store.
 func activate(t testing.TB, st *store.Store, text string) (*schema.Schema, *entity.Model) {
 	t.Helper()
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
-	app, mistakes := compiler.Compile(sources, compiler.Options{})
-	if mistakes.HasErrors() {
-		t.Fatal(mistakes)
+	app, diagnostics := compiler.Compile(sources, compiler.Options{})
+	if diagnostics.HasErrors() {
+		t.Fatal(diagnostics)
 	}
 	model, err := entity.Activate(context.Background(), st, app, sources, entity.Options{})
 	if err != nil {

@@ -34,7 +34,7 @@ func TestPendingOperationsRunInTheirOrder(t *testing.T) {
 		}
 	}
 	if n := g.raw("call_wait"); n != notFound {
-		t.Errorf("call_wait when all were told: %d", n)
+		t.Errorf("call_wait when all were returned: %d", n)
 	}
 	if result, n := g.take(wrong); n != notFound || result["code"] != "not_found" || !strings.HasPrefix(result["message"].(string), "apiKeys.get") {
 		t.Errorf("a look-up of nothing: %d %v", n, result)
@@ -62,7 +62,7 @@ func TestAPendingOperationIsTakenOnce(t *testing.T) {
 		t.Errorf("taken without having waited: %d %v", n, result)
 	}
 	if n := g.raw("call_wait"); n != second {
-		t.Errorf("call_wait tells %d, want the one that was not taken", n)
+		t.Errorf("call_wait returns %d, want the one that was not taken", n)
 	}
 	if n := g.raw("call_wait"); n != notFound {
 		t.Errorf("call_wait: %d, want nothing", n)

@@ -33,7 +33,7 @@ func TestIssueMatrix(t *testing.T) {
 		{"operator", operator(s), "yyyyy"},
 		{"admin of a", session(s, "a", "u1", "admin"), "yy---"},
 		{"admin of b", session(s, "b", "u2", "admin"), "yy---"},
-		{"admin of nobody", session(s, "", "u3", "admin"), "yy---"},
+		{"admin without a tenant", session(s, "", "u3", "admin"), "yy---"},
 		{"staff of a", session(s, "a", "u4", "staff"), "y----"},
 		{"user of a", session(s, "a", "u5"), "-----"},
 		{"made-up role", session(s, "a", "u6", "administrator"), "-----"},
@@ -43,7 +43,7 @@ func TestIssueMatrix(t *testing.T) {
 		{"reader of a", apiKey(s, "a", "key_2", "orders_read", "orders.read"), "-----"},
 		{"untyped: operator", operator(plain), "y---y"},
 		{"untyped: user of a", session(plain, "a", "u1"), "y----"},
-		{"untyped: user of nobody", session(plain, "", "u1"), "y----"},
+		{"untyped: user without a tenant", session(plain, "", "u1"), "y----"},
 		{"untyped: key", apiKey(plain, "a", "key_3", "orders_read", "orders.read"), "-----"},
 		{"untyped: anonymous", keystore.Authority{Schema: plain}, "-----"},
 		{"without a schema", keystore.Authority{Caller: caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "a"}}, "-----"},
@@ -116,11 +116,11 @@ func (w *fixture) manage(a keystore.Authority, key keystore.Key) error {
 func TestCVE202561928(t *testing.T) {
 	w := inMemory(t)
 	s := compile(t, typed)
-	nobody := keystore.Authority{Schema: s}
+	anonymous := keystore.Authority{Schema: s}
 	for _, req := range []keystore.CreateRequest{
 		{Scope: "orders_read"}, {Scope: "orders_read", Tenant: "victim"}, {Scope: "orders_write", Metadata: []byte(`{"userId":"victim","tenant":"victim"}`)},
 	} {
-		_, err := w.create(nobody, req)
+		_, err := w.create(anonymous, req)
 		w.refuses(fault.Denied, err)
 	}
 	// With a session, the body still does not select a user.
@@ -143,7 +143,7 @@ func TestForeignKeyIdsNotFound(t *testing.T) {
 	s := compile(t, typed)
 	op := operator(s)
 	foreign := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", Tenant: "b"}))
-	nobodys := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
+	withoutTenant := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	higher := w.must(w.create(op, keystore.CreateRequest{Scope: "minter", Tenant: "a"}))
 	dead := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", Tenant: "b"}))
 	w.must(w.revoke(op, dead.ID))
@@ -152,7 +152,7 @@ func TestForeignKeyIdsNotFound(t *testing.T) {
 	_, err := w.get(admin, "key_01arz3ndektsv4rrffq69g5fav")
 	random := answer(err)
 	before := len(w.audit())
-	for _, key := range []keystore.Key{foreign, nobodys, higher, dead} {
+	for _, key := range []keystore.Key{foreign, withoutTenant, higher, dead} {
 		for name, call := range map[string]func() (keystore.Key, error){
 			"get":    func() (keystore.Key, error) { return w.get(admin, key.ID) },
 			"rotate": func() (keystore.Key, error) { return w.rotate(admin, key.ID, 0) },
@@ -173,7 +173,7 @@ func TestForeignKeyIdsNotFound(t *testing.T) {
 		t.Errorf("%d changes", after-before)
 	}
 	w.accepts(foreign)
-	w.accepts(nobodys)
+	w.accepts(withoutTenant)
 	w.accepts(higher)
 }
 

@@ -402,7 +402,7 @@ func TestUnknownIdsAreNotFound(t *testing.T) {
 func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 	s := compile(t, `apiKeys { maxPerTenant: 3, scopes: { s: @system("s") { @grant read on Order } } } routes("/", auth: apiKey(s)) { GET /o -> o }`)
 	w := inMemory(t)
-	acme, other, nobody := session(s, "acme", "u1"), session(s, "acm", "u1"), session(s, "", "u1")
+	acme, other, noTenant := session(s, "acme", "u1"), session(s, "acm", "u1"), session(s, "", "u1")
 	req := keystore.CreateRequest{Scope: "s", ExpiresIn: lasting(time.Hour)}
 	// All at once, and yet no more than three.
 	var made sync.Map
@@ -433,7 +433,7 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 	_, err = w.create(operator(s), named)
 	w.refuses(fault.Conflict, err)
 
-	for _, a := range []keystore.Authority{other, nobody} {
+	for _, a := range []keystore.Authority{other, noTenant} {
 		for range 3 {
 			w.must(w.create(a, req))
 		}
@@ -441,16 +441,16 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 		w.refuses(fault.Conflict, err)
 	}
 	last := session(s, "", "u2")
-	nobodys, err := w.list(nobody, keystore.Filter{})
-	if err != nil || len(nobodys.Keys) != 3 {
-		t.Fatalf("%d keys without a tenant, %v", len(nobodys.Keys), err)
+	listed, err := w.list(noTenant, keystore.Filter{})
+	if err != nil || len(listed.Keys) != 3 {
+		t.Fatalf("%d keys without a tenant, %v", len(listed.Keys), err)
 	}
 	for range 5 { // keys that an operator creates without a tenant do not count
 		w.must(w.create(operator(s), req))
 	}
 	_, err = w.create(last, req)
 	w.refuses(fault.Conflict, err)
-	w.must(w.revoke(nobody, nobodys.Keys[0].ID))
+	w.must(w.revoke(noTenant, listed.Keys[0].ID))
 	w.must(w.create(last, req))
 	_, err = w.create(last, req)
 	w.refuses(fault.Conflict, err)

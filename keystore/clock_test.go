@@ -72,7 +72,7 @@ func TestClockGoesBack(t *testing.T) {
 	w.rejects(short, keystore.KeyExpired)
 	w.accepts(long)
 	if !strings.Contains(log.String(), "clock set back") {
-		t.Error("the second fall of the clock is not told")
+		t.Error("the second backward jump of the clock is not logged")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestNoSequenceOfClockJumpsExtendsALifetime(t *testing.T) {
 	type event struct {
 		name string
 		do   func(*fixture)
-		// shortens: a believed jump ends what lives, as does time that was off.
+		// shortens: a trusted jump and time while the machine is off end credentials early.
 		shortens bool
 	}
 	events := []event{
@@ -201,19 +201,19 @@ func TestNoSequenceOfClockJumpsExtendsALifetime(t *testing.T) {
 	op := operator(compile(t, both))
 	for order := range orders {
 		w := inMemoryFor(t, t.TempDir())
-		var told []string
+		var applied []string
 		var made []credentials
-		shortened, doubted := false, false
+		shortened, quarantined := false, false
 		var plausible time.Duration // when the clock last was, in real time
 		check := func() {
-			shortened = shortened || doubted && w.clock.real-plausible >= time.Hour // and is believed
-			if doubted = w.keys.Ready() != nil; !doubted {
+			shortened = shortened || quarantined && w.clock.real-plausible >= time.Hour // the clock is trusted again
+			if quarantined = w.keys.Ready() != nil; !quarantined {
 				plausible = w.clock.real
 			}
 			for _, c := range made {
 				age, good := w.clock.real-c.made, w.accepted(op, c)
 				if age >= time.Hour && good != "none" || age < time.Hour && !shortened && good != "all" {
-					t.Errorf("%s: at the age of %v %s is valid", strings.Join(told, ", "), age, good)
+					t.Errorf("%s: at the age of %v %s is valid", strings.Join(applied, ", "), age, good)
 				}
 			}
 		}
@@ -221,16 +221,16 @@ func TestNoSequenceOfClockJumpsExtendsALifetime(t *testing.T) {
 			check()
 			if c, err := w.credentials(op, w.clock.real); err == nil {
 				if good := w.accepted(op, c); good != "all" {
-					t.Errorf("%s: of the new credentials %s is valid", strings.Join(told, ", "), good)
+					t.Errorf("%s: of the new credentials %s is valid", strings.Join(applied, ", "), good)
 				}
 				made = append(made, c)
 			} else if fault.CodeOf(err) != fault.Unavailable || w.keys.Ready() == nil {
-				t.Fatalf("%v: %v", told, err)
+				t.Fatalf("%v: %v", applied, err)
 			}
 			if i < length {
 				e := events[rest%len(events)]
 				rest /= len(events)
-				told, shortened = append(told, e.name), shortened || e.shortens
+				applied, shortened = append(applied, e.name), shortened || e.shortens
 				e.do(w)
 			}
 		}
@@ -301,8 +301,8 @@ func (w *fixture) kill() {
 
 func TestAQuarantinedClockIsTrustedAfterAnHourOrWhenAccepted(t *testing.T) {
 	for name, c := range map[string]struct {
-		do       func(*fixture)
-		believed bool
+		do      func(*fixture)
+		trusted bool
 	}{
 		"not before an hour": {func(w *fixture) { w.clock.advance(time.Hour - time.Second) }, false},
 		"after an hour":      {func(w *fixture) { w.clock.advance(time.Hour) }, true},
@@ -336,10 +336,10 @@ func TestAQuarantinedClockIsTrustedAfterAnHourOrWhenAccepted(t *testing.T) {
 				t.Errorf("ready says %v", reason)
 			}
 			c.do(w)
-			if !c.believed {
+			if !c.trusted {
 				w.accepts(key)
 				if w.keys.Ready() == nil {
-					t.Error("the clock is believed")
+					t.Error("the clock is trusted")
 				}
 				w.clock.step(-40*day - 8*time.Minute)
 				w.accepts(key)
@@ -370,7 +370,7 @@ func TestJumpsOfTheClockWithinAnHourAreAddedUp(t *testing.T) {
 		w.accepts(key)
 	}
 	if w.keys.Ready() == nil {
-		t.Error("a clock that went ahead by 41 days in steps is believed")
+		t.Error("a clock that went ahead by 41 days in steps is trusted")
 	}
 }
 
@@ -416,7 +416,7 @@ func TestTheServerStartsAfterTheMachineWasOffForLong(t *testing.T) {
 		w.refuses(fault.Unavailable, err)
 		_, err = w.rotate(a, long.ID, time.Hour)
 		w.refuses(fault.Unavailable, err)
-		w.reopen() // which ends no doubt
+		w.reopen() // the clock stays quarantined
 		_, err = w.create(a, keystore.CreateRequest{Scope: "orders_read"})
 		w.refuses(fault.Unavailable, err)
 		w.must(w.revoke(a, short.ID))
@@ -554,7 +554,7 @@ func TestAcceptingAnEarlierTimeRevokesCredentialsCreatedLater(t *testing.T) {
 	before := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(30 * day)}))
 	w.clock.step(400 * day)
 	_ = w.keys.Ready()
-	w.clock.advance(time.Hour) // and is believed
+	w.clock.advance(time.Hour) // the clock is trusted again
 	w.rejects(before, keystore.KeyExpired)
 	w.reopen() // which takes it out of memory
 	w.rejects(before, keystore.KeyExpired)

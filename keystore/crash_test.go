@@ -133,10 +133,10 @@ func crashChange(tx *store.Tx, keys *keystore.Keystore, a keystore.Authority, st
 
 // dieApplying kills the process while the store reports a commit.
 func dieApplying(st *store.Store, point string, written int) (stop func()) {
-	told := 0
+	applied := 0
 	return st.OnApply(nil, func(_ store.Seq, c store.Change) {
-		told++
-		if point == "applying" || point == "applied" && told == written {
+		applied++
+		if point == "applying" || point == "applied" && applied == written {
 			die()
 		}
 	})

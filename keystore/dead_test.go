@@ -167,7 +167,7 @@ func TestDeadKeysAreListedAndRefusedByReasonUntilTheSweep(t *testing.T) {
 		w.must(w.revoke(boss, revoked.ID))
 		used := w.must(w.get(op, revoked.ID)).LastUsedAt
 		if used.IsZero() {
-			t.Error("the use of a key is not told")
+			t.Error("the use of a key is not shown")
 		}
 		describe := func() (out string) {
 			for _, all := range []bool{false, true} {

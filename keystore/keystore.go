@@ -158,7 +158,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	}
 	sessionKey := k.Derive("sessions")
 	k.sessionMACs = newMACs(sessionKey[:])
-	// Follow first, then read: a commit in between is seen twice, and its version tells
+	// Follow first, then read: a commit in between is seen twice, and its version shows
 	// which is newer.
 	k.unhook = st.OnApply([]byte(prefixAll), k.apply)
 	if err := k.load(ctx); err != nil {

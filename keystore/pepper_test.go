@@ -61,7 +61,7 @@ func TestAnUnusablePepperFileIsRefused(t *testing.T) {
 			return os.WriteFile(p, []byte(strings.Repeat("ab", 32)+"\n"), 0o600)
 		}, "not the one that this store was created with"},
 		"missing": {os.Remove, "missing"},
-		"a folder": {func(p string) error {
+		"a directory": {func(p string) error {
 			if err := os.Remove(p); err != nil {
 				return err
 			}

@@ -225,7 +225,7 @@ func TestInvalidSessionRequestsAreRefused(t *testing.T) {
 		{"the longest", operator(sc), ttl(12 * time.Hour), "", ""},
 		{"any role where none is declared", operator(plain), role("boss"), "", ""},
 		{"by a user", other, good, fault.Denied, "mints: session"},
-		{"by nobody", keystore.Authority{Schema: sc}, good, fault.Denied, "mints: session"},
+		{"without a caller", keystore.Authority{Schema: sc}, good, fault.Denied, "mints: session"},
 		{"without a schema", operator(nil), good, fault.Invalid, "no schema"},
 		{"without a declared session", operator(compile(t, untyped)), good, fault.Invalid, "session cookie"},
 		{"without a user", operator(sc), keystore.CreateSessionRequest{}, fault.Invalid, "userId "},

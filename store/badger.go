@@ -91,7 +91,7 @@ func (l badgerLog) Errorf(f string, v ...any)   { l.line(slog.LevelError, f, v) 
 func (l badgerLog) Warningf(f string, v ...any) { l.line(slog.LevelWarn, f, v) }
 func (l badgerLog) Infof(f string, v ...any)    { l.line(slog.LevelDebug, f, v) }
 
-// Debugf drops the line. One line tells that a compaction has read its tables.
+// Debugf drops the line. One line reports that a compaction has read its tables.
 func (l badgerLog) Debugf(f string, _ ...any) {
 	if f == "Discard stats: %v" {
 		l.compacted()

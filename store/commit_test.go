@@ -282,9 +282,9 @@ func TestFollowersGetEachChangeInOrderBeforeItIsReadable(t *testing.T) {
 func TestAFollowerThatRegistersDuringACommitGetsOrReadsIt(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	openGate := gate(t, s)
-	told, found := false, make(chan string, 1)
+	called, found := false, make(chan string, 1)
 	go func() {
-		stop := s.OnApply(nil, func(store.Seq, store.Change) { told = true })
+		stop := s.OnApply(nil, func(store.Seq, store.Change) { called = true })
 		found <- read(t, s, "gate")
 		stop()
 	}()
@@ -292,7 +292,7 @@ func TestAFollowerThatRegistersDuringACommitGetsOrReadsIt(t *testing.T) {
 		runtime.Gosched()
 	}
 	openGate()
-	if got := <-found; got != "" && !told {
+	if got := <-found; got != "" && !called {
 		t.Errorf("neither called for the commit nor able to read it: %s", got)
 	}
 }

@@ -291,7 +291,7 @@ func TestATableThatEndsInZerosIsDamaged(t *testing.T) {
 			}
 			got := salvage(t, copied)
 			if len(got.Losses) == 0 {
-				t.Error("salvage tells of no loss")
+				t.Error("salvage reports no loss")
 			}
 			if keys := scanKeys(t, got.Store); strings.Contains(keys, "k0000") != row.keys {
 				t.Errorf("salvaged is %.100s", keys)

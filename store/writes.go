@@ -122,7 +122,7 @@ func (s *writeSet) first(lo, hi []byte) *write {
 	return w
 }
 
-// last returns the write of the largest key in [lo, hi); a nil hi is no bound.
+// last returns the write of the largest key in [lo, hi); a nil hi means unbounded.
 func (s *writeSet) last(lo, hi []byte) *write {
 	if s.keys == 0 {
 		return nil

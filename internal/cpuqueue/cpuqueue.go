@@ -204,9 +204,9 @@ func (q *Queue) Release(t *Task) {
 	q.free++
 }
 
-// Done tells the queue how a task ended, so that it learns what is usual: refused with
-// ErrFull, done (successfully), or neither. The task may keep its slot until what it used
-// is cleaned up.
+// Done records how a task ended, so that the queue learns how long tasks usually take:
+// refused with ErrFull, done (successfully), or neither. The task may keep its slot until
+// its resources are cleaned up.
 func (q *Queue) Done(t *Task, refused, done bool) {
 	h := t.handler
 	if t.running { // which only the caller changes now

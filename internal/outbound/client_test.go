@@ -572,7 +572,7 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 	}
 	defer ln.Close()
 	_, w.port, _ = net.SplitHostPort(ln.Addr().String())
-	const own = 4 * time.Second // less than a handshake may take that nobody ends
+	const own = 4 * time.Second // less than the limit of a handshake
 	took := own
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -655,8 +655,8 @@ func TestConnectionsAreShared(t *testing.T) {
 	}
 }
 
-// A server that says how long its answer will be, and sends nothing of it, has had
-// nobody make room for that.
+// A server announces a long answer and sends none of it. The client must not allocate
+// memory for the announced length.
 func TestContentLengthAllocatesNoMemory(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Length", fmt.Sprint(5<<20))
@@ -755,7 +755,7 @@ func TestAnUnreachableServiceIsUnavailable(t *testing.T) {
 	_, err = w.get(w.client(), w.url("example.com", "/"))
 	says("a stranger's certificate", "is not trusted", err)
 
-	w.resolve = func(string) []string { return []string{"127.9.9.9"} } // where nobody listens, on no port
+	w.resolve = func(string) []string { return []string{"127.9.9.9"} } // no server listens there
 	_, err = w.get(w.client(), w.url("example.com", "/"))
 	says("a port that is closed", "gave no answer", err)
 }

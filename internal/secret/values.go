@@ -39,23 +39,23 @@ func (v Values) Get(name string) (Text, bool) {
 func Resolve(names []string, lookupEnv func(string) (string, bool), file map[string]string) (Values, error) {
 	texts := make(map[string]Text, len(names))
 	var missing []string
-	var mistakes []error
+	var problems []error
 	for _, name := range names {
 		value, found, err := resolve(name, names, lookupEnv, file)
 		switch {
 		case err != nil:
-			mistakes = append(mistakes, err)
+			problems = append(problems, err)
 		case !found:
 			missing = append(missing, name)
 		}
 		texts[name] = New(value)
 	}
 	if len(missing) > 0 {
-		mistakes = append(mistakes, fmt.Errorf(
+		problems = append(problems, fmt.Errorf(
 			"no value for %s: set %s (or the same with _FILE to a file's path), or the name under [secrets] in runner.toml",
 			strings.Join(missing, ", "), variables(missing)))
 	}
-	if err := errors.Join(mistakes...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return Values{}, err
 	}
 	return Values{texts}, nil
@@ -101,7 +101,7 @@ func read(path string) ([]byte, error) {
 	case err != nil:
 		return nil, causeOf(err)
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no plain file: write the value into one")
+		return nil, errors.New("it is not a regular file: write the value into one")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	switch {

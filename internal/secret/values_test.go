@@ -130,7 +130,7 @@ func TestASecretFileMustBeARegularFileOfLimitedSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ path, says string }{
-		{pipe, "no plain file"}, {dir, "no plain file"}, {"/dev/zero", "no plain file"},
+		{pipe, "not a regular file"}, {dir, "not a regular file"}, {"/dev/zero", "not a regular file"},
 		{writeFile(t, strings.Repeat("x", 64<<10+1)), "64 KiB"},
 		{writeFile(t, strings.Repeat("x", 64<<10)), ""}, {link, ""},
 	} {

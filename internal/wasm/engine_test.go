@@ -37,8 +37,8 @@ type host struct {
 	quick  bool // refills are counted, and nothing else
 	spent  int  // fuel that was used before the last refill
 	debt   int  // the most by which a slice was overdrawn
-	// running is the function whose stack is told when the guest asks; nil tells
-	// that it has none.
+	// running is the function whose stack size is returned when the guest asks; if nil,
+	// the stack is reported as absent.
 	running api.Function
 	asked   int
 }
@@ -85,7 +85,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	return h
 }
 
-// call calls an export, and tells the guest of its stack.
+// call calls an export, and provides its stack size to the guest.
 func (h *host) call(m api.Module, export string, args ...uint64) ([]uint64, error) {
 	h.running = m.ExportedFunction(export)
 	defer func() { h.running = nil }()

@@ -27,7 +27,7 @@ func TestOnlyRegularFilesWithinTheLimitAreRead(t *testing.T) {
 		syscall.Mkfifo(at("pipe"), 0o600),
 		os.Symlink("/dev/zero", at("zeros")),
 		os.Symlink("/dev/tty", at("terminal")),
-		os.Mkdir(at("folder"), 0o700),
+		os.Mkdir(at("directory"), 0o700),
 		os.Symlink("nowhere", at("dangling")),
 	} {
 		if err != nil {
@@ -44,7 +44,7 @@ func TestOnlyRegularFilesWithinTheLimitAreRead(t *testing.T) {
 		{"pipe", "", "is a pipe, not a file"},
 		{"zeros", "", "is a device, not a file"},
 		{"terminal", "", "terminal"}, // without one it cannot even be opened
-		{"folder", "", "is a directory, not a file"},
+		{"directory", "", "is a directory, not a file"},
 		{"dangling", "", "no such file"},
 		{"nothing", "", "no such file"},
 	} {

@@ -68,9 +68,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// withoutCustom is a module without its custom sections, whose damage is no damage
-// of the module. The engine takes memory without measure for names, and refuses a
-// section without content at a module's end.
+// withoutCustom removes the custom sections: damage in them does not make a module
+// invalid. The engine takes unlimited memory for names, and refuses an empty section at
+// the end of a module.
 func withoutCustom(b []byte) []byte {
 	out := slices.Clone(b[:8])
 	for pos := 8; pos < len(b); {

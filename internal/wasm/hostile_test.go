@@ -107,7 +107,7 @@ func TestHostileModules(t *testing.T) {
 		{"customs past the limit", module(many(11, section(0, text("a"))...)), small, "more than 10 custom sections"},
 		{"custom without a name", module(section(0)), wasm.DefaultLimits(), "custom section"},
 		{"custom whose name lies", module(section(0, num(100), []byte("abc"))), wasm.DefaultLimits(), "100 bytes are announced"},
-		{"custom whose name is no text", module(section(0, text("\xff\xfe"))), wasm.DefaultLimits(), "not UTF-8"},
+		{"custom section whose name is not text", module(section(0, text("\xff\xfe"))), wasm.DefaultLimits(), "not UTF-8"},
 		{"two name sections", module(section(0, text("name")), section(0, text("name"))), wasm.DefaultLimits(), "twice"},
 
 		{"body past the limit", code(many(1<<20, 1)...), wasm.DefaultLimits(), "has a function of 1024 KiB (number 0)"},

@@ -119,7 +119,7 @@ func TestALinkedModuleBeginsWithTheStateOfTheFirstOne(t *testing.T) {
 			}
 			// 100 through inner is 100+1000+7, and then 1000 more.
 			if len(noted) != 2 || noted[0] != 2107 || noted[1] != 3 {
-				t.Errorf("the host is told %v", noted)
+				t.Errorf("the host received %v", noted)
 			}
 			if stored, _ := instance.Memory().ReadUint32Le(40000); stored != 2107 {
 				t.Errorf("it stores %d", stored)

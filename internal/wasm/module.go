@@ -786,7 +786,7 @@ func (m *Module) Functions() int { return len(m.functions) }
 // FunctionType is the type of the function of the given index, imports first.
 func (m *Module) FunctionType(index uint32) FuncType { return m.types[m.typeOf(index)] }
 
-// HasStart tells whether a function runs when the module is instantiated.
+// HasStart reports whether a function runs when the module is instantiated.
 func (m *Module) HasStart() bool { return m.start >= 0 }
 
 // CheckMemory says how a module that has more memory to begin with than the
@@ -825,8 +825,8 @@ func (m *Module) Eligibility() []string {
 	return reasons
 }
 
-// isDebug tells whether a custom section holds DWARF, whose code addresses
-// nothing that is rewritten keeps.
+// isDebug reports whether a custom section holds debug information. Its code addresses
+// are wrong after a rewrite.
 func (c custom) isDebug() bool {
 	return strings.HasPrefix(c.name, ".debug_") || c.name == "sourceMappingURL" || c.name == "external_debug_info"
 }

@@ -15,10 +15,9 @@ const (
 	namesData     = 9
 )
 
-// names writes the name section anew with the functions' new indices: parts of
-// it that are damaged or unknown are dropped, as names are no part of what a
-// module means. So are the names of labels where code was added, and those of
-// elements past the limit.
+// names rewrites the name section with the functions' new indices. Damaged and unknown
+// parts are dropped, since names do not change what a module does. Names of labels where
+// code was added are dropped too, and names of elements past the limit.
 func (w *rewriter) names(c custom) []byte {
 	r := &reader{bytes: w.m.bytes, pos: c.body, end: c.end}
 	left := w.m.limits.NameEntries

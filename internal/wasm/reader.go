@@ -15,7 +15,7 @@ type reader struct {
 	err   error
 }
 
-// fail keeps the first mistake: where, at which byte of the file, what.
+// fail keeps the first error, with its section and its byte in the file.
 func (r *reader) fail(format string, args ...any) {
 	r.failAt(r.pos, format, args...)
 }

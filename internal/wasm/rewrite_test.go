@@ -51,7 +51,7 @@ func TestRewrittenGuestsCompile(t *testing.T) {
 	}
 }
 
-// facts are what Parse tells of a module.
+// facts are the properties of a module that Parse returns.
 type facts struct {
 	Imports   []string
 	Exports   []wasm.Export

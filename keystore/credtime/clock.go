@@ -42,7 +42,7 @@ const (
 //     it is plausible again, has run without jumps for an hour, or is accepted by an
 //     operator. Jumps that add up to more than a day within an hour count as one.
 //   - After a restart without a reboot T continues by the uptime. After a reboot only
-//     the wall clock tells how long the machine was off: what it gained since the file
+//     the wall clock shows how long the machine was off: what it gained since the file
 //     was written counts, up to a day. If it gained more, it is trusted at once when the
 //     kernel reports that it is synchronized with a time server. Otherwise it is
 //     quarantined, and the time off is unknown: then a credential must be valid both at

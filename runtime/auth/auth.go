@@ -104,8 +104,8 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // refusal is temporary.
 //
 // A credential in a header decides, and then no cookie is examined. A route that opens
-// sessions refuses pages of other origins for every caller: they could sign their visitor
-// in as another user.
+// sessions refuses pages of other origins for every caller: such a page could sign
+// its user in as another user.
 //
 // The result is valid as long as the keystore's epoch, read before, stays the same. If it
 // has changed before the request is admitted, check again.

@@ -414,13 +414,13 @@ func TestAFullTableCountsUnknownNetworksTogether(t *testing.T) {
 			want = fault.RateLimited
 		}
 		if got := fail(room + i); got != want {
-			t.Fatalf("stranger %d: %s, want %s", i+1, got, want)
+			t.Fatalf("caller %d: %s, want %s", i+1, got, want)
 		}
 	}
 	w.now = w.now.Add(time.Minute)
 	for i := range 30 {
 		if got := fail(2*room + i); got != fault.InvalidToken {
-			t.Fatalf("stranger %d a minute later: %s", i+1, got)
+			t.Fatalf("caller %d a minute later: %s", i+1, got)
 		}
 	}
 }

@@ -59,7 +59,7 @@ type TokenOptions struct {
 	// Logger logs failed refreshes.
 	Logger *slog.Logger
 	// Before are the Tokens of the previous release, nil if there are none: keys of the
-	// same source are taken over.
+	// same source are reused.
 	Before *Tokens
 }
 

@@ -36,7 +36,7 @@ func FuzzToken(f *testing.F) {
 		_, err := w.auth.Check(context.Background(), w.schema, w.tokens, route, bearer("Bearer "+string(token)), time.Now())
 		switch code := fault.CodeOf(err); {
 		case err == nil && !made[string(token)]:
-			t.Errorf("a token that nobody signed is taken: %q", token)
+			t.Errorf("a token without a valid signature is accepted: %q", token)
 		case err != nil && code != fault.InvalidToken && code != fault.InvalidRequest && code != fault.MissingCredentials && code != fault.RateLimited:
 			t.Errorf("%q is refused with %q: %v", token, code, err)
 		}

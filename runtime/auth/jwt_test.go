@@ -246,8 +246,8 @@ func testTokensOfTheProvider(t *testing.T) {
 	}
 }
 
-// TestJWTAttacks has tokens that somebody without the provider's keys could make, or
-// that are not for this app. All are refused in the same way.
+// TestJWTAttacks sends tokens that an attacker without the provider's keys could make,
+// and tokens for other apps. All are refused in the same way.
 func TestJWTAttacks(t *testing.T) { synctest.Test(t, testJWTAttacks) }
 
 func testJWTAttacks(t *testing.T) {
@@ -366,7 +366,7 @@ func TestUnknownKeysFetchAtMostOnceAMinute(t *testing.T) {
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTokenWorld(t, p)
-		stranger := newProvider(t)
+		attacker := newProvider(t)
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -376,9 +376,9 @@ func TestUnknownKeysFetchAtMostOnceAMinute(t *testing.T) {
 			tokens = 1000
 		}
 		for i := range tokens {
-			token := sign(t, jwt.SigningMethodEdDSA, stranger.ed, claims(time.Now()), "kid", fmt.Sprint("k", i))
+			token := sign(t, jwt.SigningMethodEdDSA, attacker.ed, claims(time.Now()), "kid", fmt.Sprint("k", i))
 			if _, err := w.with("me", token); err == nil {
-				t.Fatal("a stranger's token is taken")
+				t.Fatal("a token of another provider is accepted")
 			}
 			time.Sleep(time.Second / 10)
 		}
@@ -418,7 +418,7 @@ func TestKeysAreRefreshedAndKeptForADay(t *testing.T) {
 			t.Error("a token that was known outlives its key")
 		}
 
-		fresh := newProvider(t) // a new key counts at once, though nobody has refreshed
+		fresh := newProvider(t) // a new key counts at once, before the next refresh
 		p.publish(jwkOf("ed", p.ed.Public()), jwkOf("new", fresh.ec.Public()))
 		time.Sleep(2 * time.Minute)
 		if _, err := w.with("me", sign(t, jwt.SigningMethodES256, fresh.ec, claims(time.Now()), "kid", "new")); err != nil {
@@ -485,7 +485,7 @@ func signText(t testing.TB, p *provider, header, payload string) string {
 	return text + "." + b64(signature)
 }
 
-// TestTokensAreReadStrictly: what two readers could read as two things is no token.
+// TestTokensAreReadStrictly: a token that two parsers could read differently is refused.
 func TestTokensAreReadStrictly(t *testing.T) {
 	p := newProvider(t)
 	w := newTokenWorld(t, p)
@@ -514,7 +514,7 @@ func TestTokensAreReadStrictly(t *testing.T) {
 		{"an algorithm of another case", `{"ALG":"ES256","kid":"ec"}`, payload(ada), false},
 		{"one of another case beside", `{"alg":"ES256","ALG":"none","kid":"ec"}`, payload(ada), true},
 		{"what is critical", `{"alg":"ES256","kid":"ec","crit":[]}`, payload(ada), false},
-		{"a kid that is no text", `{"alg":"ES256","kid":null}`, payload(ada), false},
+		{"a kid that is not a string", `{"alg":"ES256","kid":null}`, payload(ada), false},
 		{"a kid with an escape", `{"alg":"ES256","\u006bid":"x"}`, payload(ada), false},
 
 		{"typ JWT", typ(`"JWT"`), payload(ada), true},
@@ -526,7 +526,7 @@ func TestTokensAreReadStrictly(t *testing.T) {
 		{"typ secevent+jwt", typ(`"secevent+jwt"`), payload(ada), false},
 		{"typ dpop+jwt", typ(`"dpop+jwt"`), payload(ada), false},
 		{"an empty typ", typ(`""`), payload(ada), false},
-		{"a typ that is no text", typ("1"), payload(ada), false},
+		{"a typ that is not a string", typ("1"), payload(ada), false},
 		{"a typ that is null", typ("null"), payload(ada), false},
 	} {
 		who, err := w.with("me", signText(t, p, tt.header, tt.payload))
@@ -569,7 +569,7 @@ func TestAnUnavailableKeySetIsNotAFailureOfTheClient(t *testing.T) {
 			t.Errorf("%d fetches in half a minute", n)
 		}
 		if _, err := w.with("me", "e30.e30.e30"); fault.CodeOf(err) != fault.InvalidToken {
-			t.Errorf("what is no token meanwhile: %v", err)
+			t.Errorf("an invalid token meanwhile: %v", err)
 		}
 		p.setDown(false)
 		time.Sleep(30 * time.Second)
@@ -612,7 +612,7 @@ func TestRequestsWaitTwoSecondsForKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfASlowProviderAreUsed: nobody waits for them, and they come all the same.
+// TestKeysOfASlowProviderAreUsed: requests do not wait for the keys, and the fetch still completes.
 func TestKeysOfASlowProviderAreUsed(t *testing.T) {
 	p := newProvider(t)
 	good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
@@ -751,12 +751,12 @@ func TestAKeySetFileIsReadAtStartup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ path, want string }{
-		"good":    {set("good.json", string(key)), ""},
-		"missing": {filepath.Join(dir, "missing.json"), "no such file"},
-		"no JSON": {set("bad.json", "keys"), "invalid JWKS"},
-		"no set":  {set("none.json", "{}"), "invalid JWKS"},
-		"large":   {set("large.json", strings.Repeat(" ", 1<<20)+string(key)), "more than"},
-		"folder":  {dir, "not a regular file"},
+		"good":      {set("good.json", string(key)), ""},
+		"missing":   {filepath.Join(dir, "missing.json"), "no such file"},
+		"no JSON":   {set("bad.json", "keys"), "invalid JWKS"},
+		"no set":    {set("none.json", "{}"), "invalid JWKS"},
+		"large":     {set("large.json", strings.Repeat(" ", 1<<20)+string(key)), "more than"},
+		"directory": {dir, "not a regular file"},
 	} {
 		w := newWorld(t)
 		w.schema = compile(t, strings.Replace(tokenApp, "https://login.example/keys", tt.path, 1))

@@ -2,5 +2,5 @@
 
 package auth_test
 
-// raced: the race detector is on, and pools forget on purpose.
+// raced reports whether the race detector is on. Then a sync.Pool drops values at random.
 const raced = false

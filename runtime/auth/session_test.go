@@ -381,8 +381,8 @@ func TestTheRoleIsCheckedBeforeTheOrigin(t *testing.T) {
 	}
 }
 
-// Requests that are refused after their cookie was found good are no use of the
-// session: else a page elsewhere could keep it alive.
+// A request that is refused after its cookie was accepted does not count as a use of the
+// session: otherwise a page of another origin could keep the session alive.
 func TestARefusedRequestDoesNotKeepASessionAlive(t *testing.T) {
 	w := newPortal(t)
 	_, p := w.session("guest")

@@ -13,7 +13,7 @@ import (
 )
 
 // keptBodyBytes is the largest body that is copied to the connection's buffer. Larger
-// bodies are taken over without a copy.
+// bodies are sent without a copy.
 const keptBodyBytes = 16 << 10
 
 // Extra is what the headers of a refusal say beside its code. Zero fields are not sent.

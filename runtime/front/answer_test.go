@@ -162,7 +162,7 @@ func TestAnAnswerIsSentUnchanged(t *testing.T) {
 		{"no body", false, abi.Response{Status: 200}, "", map[string]string{"Content-Type": "", "Content-Length": "0"}},
 		{"no content", false, abi.Response{Status: 204, Headers: pairs("content-type", "text/plain", "x", "y"), Body: []byte("a")}, "", map[string]string{"Content-Type": "", "Content-Length": "", "X": "y"}},
 		{"not modified", false, abi.Response{Status: 304, Headers: pairs("etag", `"a"`)}, "", map[string]string{"Content-Type": "", "Content-Length": "", "Etag": `"a"`}},
-		{"a status nobody has named", false, abi.Response{Status: 299, Body: []byte("a")}, "a", nil},
+		{"a status without a standard name", false, abi.Response{Status: 299, Body: []byte("a")}, "a", nil},
 		{"a header twice", false, abi.Response{Status: 200, Headers: pairs("x", "a", "X", "b", "set-cookie", "c=1; Path=/", "set-cookie", "c=2; Path=/x")}, "", map[string]string{"X": "a|b", "Set-Cookie": "c=1; Path=/|c=2; Path=/x"}},
 		{"a private route", true, abi.Response{Status: 200, Body: []byte("a")}, "a", map[string]string{"Cache-Control": "no-store", "Vary": "Authorization, Cookie"}},
 		{"a private route that says otherwise", true, abi.Response{Status: 200, Headers: pairs("cache-control", "private, max-age=5", "vary", "Accept"), Body: []byte("a")}, "a", map[string]string{"Cache-Control": "private, max-age=5", "Vary": "Authorization, Cookie|Accept"}},

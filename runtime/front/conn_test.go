@@ -40,7 +40,7 @@ type piped struct{ net.Conn }
 
 func (piped) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7)} }
 
-// bubble serves pipes, in a bubble: a pause of the machine is no time there.
+// bubble serves pipes in a synctest bubble, where a pause of the machine takes no time.
 func bubble(t *testing.T, opt front.Options, test func(t *testing.T, dial func() net.Conn)) {
 	t.Helper()
 	servedOnce(t)
@@ -583,7 +583,7 @@ func TestAnAddressInUseIsOneClearError(t *testing.T) {
 	}
 }
 
-// An accept that fails for want of descriptors is no reason to stop serving.
+// A server continues after an accept that fails because no file descriptor is free.
 func TestServingContinuesAfterAFailedAccept(t *testing.T) {
 	s := &faltering{stage: newStage()}
 	s.left.Store(3)
@@ -643,7 +643,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 // The budget of a request that is served: its id, which outlives it.
 func TestAServedRequestAllocatesOnce(t *testing.T) {
 	if raceDetector {
-		t.Skip("pools forget at random under the race detector")
+		t.Skip("a sync.Pool drops values at random under the race detector")
 	}
 	answer := text(200, `{"hello":"world"}`)
 	s := serve(t, front.Options{}, func(x *front.Exchange) {

@@ -2,5 +2,6 @@
 
 package front_test
 
-// raceDetector says that pools forget at random, so allocations mean nothing.
+// raceDetector reports whether the race detector is on. Then a sync.Pool drops values at
+// random, so tests cannot count allocations.
 const raceDetector = true

@@ -29,7 +29,7 @@ func TestAHandlerSeesQueryAndHeadersInOneForm(t *testing.T) {
 		{"reserved names", "/", "X-Runner-User: me\r\nx_runner_user: me\r\nX-Runner_User: me\r\nX-Runners: 1\r\n", "x-runners=1"},
 		{"a twin", "/", "X_Forwarded_For: 1\r\nX-Forwarded_For: 2\r\nX-Forwarded-For: 3\r\n", "x-forwarded-for=3"},
 		{"no twin", "/", "X_Forwarded_For: 1\r\n", "x_forwarded_for=1"},
-		{"credentials pass where nobody asks for them", "/", "Authorization: Bearer a\r\nX-API-Key: b\r\nCookie: __Host-session=c\r\n", "authorization=Bearer a x-api-key=b cookie=__Host-session=c"},
+		{"credentials pass on a route without auth", "/", "Authorization: Bearer a\r\nX-API-Key: b\r\nCookie: __Host-session=c\r\n", "authorization=Bearer a x-api-key=b cookie=__Host-session=c"},
 	} {
 		got := summary(t, s.play("GET "+row.target+" HTTP/1.1\r\nHost: a\r\n"+row.headers+"\r\n", 0))
 		want := strings.ReplaceAll(fmt.Sprintf("200 GET / %s []", row.want), "  []", " []")

@@ -62,7 +62,7 @@ func serve(t testing.TB, opt front.Options, handle func(*front.Exchange)) *servi
 	return s
 }
 
-// startOn serves connections that are no sockets.
+// startOn serves connections of any listener, such as pipes.
 func startOn(t testing.TB, ln net.Listener, opt front.Options, handle func(*front.Exchange)) {
 	t.Helper()
 	opt.Logger = slog.New(slog.DiscardHandler)

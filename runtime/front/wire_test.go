@@ -217,7 +217,7 @@ var wireRows = []struct {
 	{"TRACE", "TRACE /a HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
 	{"CONNECT", "CONNECT a:443 HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
 	{"a method in small letters", "get /a HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
-	{"a method nobody knows", "BREW /a HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
+	{"an unknown method", "BREW /a HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
 	{"absolute form", "GET http://a/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
 	{"another scheme", "GET cb://a/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
 	{"authority form", "GET a:80 HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
@@ -235,7 +235,7 @@ var wireRows = []struct {
 	{"two Hosts", "GET / HTTP/1.1\nHost: a\nHost: a\n\n" + second, []string{"400 invalid_request"}},
 	{"a Host with a path", "GET / HTTP/1.1\nHost: a/b\n\n" + second, []string{"400 invalid_request"}},
 	{"a Host with a user", "GET / HTTP/1.1\nHost: a@b\n\n" + second, []string{"400 invalid_request"}},
-	{"an expectation nobody has", "POST / HTTP/1.1\nHost: a\nExpect: cake\nContent-Length: 1\n\na" + second, []string{"400 invalid_request"}},
+	{"an unknown expectation", "POST / HTTP/1.1\nHost: a\nExpect: cake\nContent-Length: 1\n\na" + second, []string{"400 invalid_request"}},
 	{"a head that ends early", "GET / HTTP/1.1\nHost: a\n", []string{"400 invalid_request"}},
 
 	{"a long chunk extension", "POST /a HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n1;" + strings.Repeat("x", 64) + "\na\n0\n\n" + second, []string{"400 invalid_request"}},
@@ -391,7 +391,7 @@ func TestTheClientIsTheLastHopThatTrustedProxiesSaw(t *testing.T) {
 		headers string
 		want    string
 	}{
-		{"nobody is trusted", nil, "X-Forwarded-For: 1.1.1.1\r\n", "192.0.2.7"},
+		{"no proxy is trusted", nil, "X-Forwarded-For: 1.1.1.1\r\n", "192.0.2.7"},
 		{"another is trusted", prefixes("10.0.0.0/8"), "X-Forwarded-For: 1.1.1.1\r\n", "192.0.2.7"},
 		{"the peer is trusted", prefixes("192.0.2.0/24"), "X-Forwarded-For: 1.1.1.1\r\n", "1.1.1.1"},
 		{"a forged hop before", prefixes("192.0.2.0/24"), "X-Forwarded-For: 9.9.9.9, 1.1.1.1\r\n", "1.1.1.1"},

@@ -247,7 +247,7 @@ func TestOnlyCountersWithAnEmptyWindowAreEvicted(t *testing.T) {
 			t.Errorf("%s lost its counter while its window was not empty: %s", who, got)
 		}
 	}
-	// What was counted without a counter is not forgotten by one.
+	// A new counter includes what was counted before it.
 	if take(minute, "other0", time.Minute-1) {
 		t.Error("a caller that had no counter passed three times in a minute")
 	}
@@ -364,7 +364,7 @@ func TestConcurrentCallersNeverGetMoreThanTheLimit(t *testing.T) {
 						mine.Add(1) // of at most 699: one is gone
 					}
 				}
-				if i%10 == 0 { // strangers keep the table full
+				if i%10 == 0 { // other callers keep the table full
 					l.Take(time.Now(), []limit.Use{{Limit: fast, Caller: fmt.Append(nil, "x", g, i)}})
 				}
 			}

@@ -23,7 +23,7 @@ func fill(l *limit.Limiter, lim *limit.Limit, kind string, from, n, count int, a
 	}
 }
 
-// passes tells how often the caller passes until it is refused.
+// passes counts how often the caller passes until it is refused.
 func passes(l *limit.Limiter, lim *limit.Limit, who string, at time.Duration) (n int) {
 	uses := []limit.Use{{Limit: lim, Caller: []byte(who)}}
 	for l.Take(start.Add(at), uses) {
@@ -158,7 +158,7 @@ func TestCallersWithoutACounterAreCountedUpwards(t *testing.T) {
 			case !allowed && c.alone && in(per*4/3) < count:
 				t.Fatalf("caller %d was refused with %d in the window and a third", who, in(per*4/3))
 			case !allowed && uses[0].Reset <= 0 || uses[0].Reset > per*4/3:
-				t.Fatalf("caller %d is told to wait %v", who, uses[0].Reset)
+				t.Fatalf("caller %d must wait %v", who, uses[0].Reset)
 			}
 			if allowed {
 				passed[who] = append(list, now)
@@ -190,7 +190,7 @@ func TestRetryAfterOfAFullTableIsLongEnough(t *testing.T) {
 			t.Fatalf("passed %v after %v, a nanosecond before it should", wait-1, at)
 		}
 		if !l.Take(start.Add(at+wait), uses) {
-			t.Fatalf("refused %v after %v, where it was told to come", wait, at)
+			t.Fatalf("refused %v after %v, the time that the header gave", wait, at)
 		}
 		at += wait
 	}

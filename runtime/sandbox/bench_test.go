@@ -19,7 +19,7 @@ import (
 	"runner.example/tests/bench/arms"
 )
 
-// buildGo compiles a folder of testdata into a module.
+// buildGo compiles a directory of testdata into a module.
 func buildGo(t testing.TB, name string) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name+".wasm")
@@ -77,9 +77,8 @@ func BenchmarkSteady(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle tells what an idle sandbox takes of the machine's memory: after
-// a request, and when it was idle for long. RUNNER_BENCH_MODULES names modules
-// besides, as name=path,…: programs, or with a handler hello.
+// BenchmarkIdle measures the memory of an idle sandbox: after a request, and after a long
+// idle time. RUNNER_BENCH_MODULES names more modules, as name=path,…: programs, or with a handler hello.
 func BenchmarkIdle(b *testing.B) {
 	const n = 300
 	type row struct {

@@ -103,7 +103,7 @@ func TestADamagedCacheIsNotUsed(t *testing.T) {
 				t.Fatalf("with byte %d of %s changed, %q are kept, want %q", i, filepath.Base(path), now, files)
 			}
 			if !bytes.Equal(read(t, path), whole) {
-				t.Errorf("%s was damaged, and not made anew", filepath.Base(path))
+				t.Errorf("%s was damaged and was not rebuilt", filepath.Base(path))
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func TestIncompleteCodeIsCompiledAgain(t *testing.T) {
 		start(t, options, wasm)
 		for _, path := range files {
 			if !bytes.Equal(read(t, path), whole[path]) {
-				t.Errorf("%s: %s was not made anew", name, filepath.Base(path))
+				t.Errorf("%s: %s was not rebuilt", name, filepath.Base(path))
 			}
 		}
 	}
@@ -307,7 +307,7 @@ func TestTheCacheEvictsTheLeastRecentlyUsedCode(t *testing.T) {
 	if len(gone) != 2 {
 		t.Errorf("%q are gone, want the two files of one module", gone)
 	}
-	if n := programs(size, 1); n != 3 { // it is made anew
+	if n := programs(size, 1); n != 3 { // it is rebuilt
 		t.Errorf("%d modules are kept, want 3", n)
 	}
 }
@@ -316,7 +316,7 @@ func TestTheCacheIsPrivateToItsOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	start(t, sandbox.Options{CacheDir: dir, NoBreaker: true}, assemble(t, "cases"))
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder's mode is %v (%v), want 0700", info.Mode(), err)
+		t.Errorf("the directory's mode is %v (%v), want 0700", info.Mode(), err)
 	}
 	for _, file := range kept(t, dir) {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 {

@@ -72,7 +72,7 @@ func TestAModuleThatMayTakeLongIsCompiledInASeparateProcess(t *testing.T) {
 		options.Compiler = []string{"/nothing/there"}
 		_, err := newEngine(t, options).Load(t.Context(), "large.wasm", wasm)
 		if kept := cache != ""; kept != (err == nil) {
-			t.Errorf("a second engine with the folder %q: %v", cache, err)
+			t.Errorf("a second engine with the directory %q: %v", cache, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "did not start: fork/exec /nothing/there") {
 			t.Errorf("the error is %v", err)

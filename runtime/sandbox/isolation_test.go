@@ -113,7 +113,7 @@ func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
 		}
 	}
 	call.Context = context.Background()
-	call.Host.Logger = nil // our own mistake: the host function panics
+	call.Host.Logger = nil // a bug of the host: the host function panics
 	if err := m.Run(call, "hostPanic"); fault.CodeOf(err) != fault.HandlerFailed {
 		t.Errorf("a panic of the host ends with %v", err)
 	}

@@ -21,7 +21,7 @@ type memory struct {
 	region []byte
 	limit  uint64   // of the guest; the region may be longer
 	image  *image   // nil: the memory begins as zeros, and cannot be restored
-	watch  *watcher // nil: the page table tells which pages were written
+	watch  *watcher // nil: the page table shows which pages were written
 	budget *budget
 
 	size    uint64 // what the guest has

@@ -67,7 +67,7 @@ func TestReloadingAModuleLeaksNothing(t *testing.T) {
 		return after.files > before.files+2 || after.mappings > before.mappings+20 || after.goroutines > before.goroutines+2 || after.rss > before.rss+64<<20
 	}
 	after := take(t)
-	for end := time.Now().Add(plenty); more(after) && time.Now().Before(end); after = take(t) { // the collector tells in a goroutine of its own what can go
+	for end := time.Now().Add(plenty); more(after) && time.Now().Before(end); after = take(t) { // finalizers run in another goroutine
 	}
 	t.Logf("%d reloads: %+v before, %+v after", rounds, before, after)
 	if more(after) {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mark is the commit mark: a file that names the newest entry of the log. It tells what
+// Mark is the commit mark: a file that names the newest entry of the log. It shows what
 // the log must hold when a store is opened: Badger does not notice that a log was cut
 // short.
 //

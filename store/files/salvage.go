@@ -21,7 +21,7 @@ type Loss struct {
 	From, To int64  // its bytes, up to and without To; both 0: the whole file
 	Cause    error
 	// The range of Badger keys that may have been there, from Low to High, both included;
-	// nil is no bound.
+	// nil means unbounded.
 	Low, High []byte
 }
 

@@ -256,7 +256,7 @@ func TestNoErrorAboutASecretShowsIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			k.App.Env = append(k.App.Env, "RUNNER_SECRETS_IN_FILE_FILE="+k.Path("pipe"))
-		}, "no plain file"},
+		}, "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeeper(t)
