@@ -87,23 +87,39 @@ var plan = map[string]layeredPackage{
 // check and measure, and changed copies of third-party modules.
 var outside = []string{"tests", "plugins", "sdk", "tools", "third_party"}
 
-func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
+// eachGoFile calls do for the Go files of the repository that are not tests. It leaves out
+// hidden directories, testdata, the dependencies of other languages, and the directories
+// without.
+func eachGoFile(t *testing.T, without []string, do func(path, rel string) error) {
+	t.Helper()
 	root := repoRoot(t)
-	seen := map[string]bool{}
+	skipped := []string{"testdata", "node_modules", "target"}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, _ := filepath.Rel(root, path)
+		name := d.Name()
 		if d.IsDir() {
-			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata" || slices.Contains(outside, rel)) {
+			if rel != "." && (strings.HasPrefix(name, ".") || slices.Contains(skipped, name) || slices.Contains(without, rel)) {
 				return filepath.SkipDir
 			}
 			return nil
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
+		return do(path, rel)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
+	root := repoRoot(t)
+	seen := map[string]bool{}
+	eachGoFile(t, outside, func(path, rel string) error {
 		pkg := filepath.ToSlash(filepath.Dir(rel))
 		if own, ok := strings.CutSuffix(pkg, "/gen"); ok { // a generator belongs to the package that it generates for
 			pkg = own
@@ -124,9 +140,6 @@ func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if len(seen) < 10 {
 		t.Errorf("only %d packages found below %s: is the walk broken?", len(seen), root)
 	}
@@ -178,26 +191,12 @@ var tooLarge = map[string]int{}
 func TestPackagesStructsAndTypesAreSmall(t *testing.T) {
 	root := repoRoot(t)
 	lines, fields, methods := map[string]int{}, map[string]int{}, map[string]int{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := d.Name()
-		if d.IsDir() {
-			if path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"testdata", "third_party", "node_modules", "target"}, name)) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
+	eachGoFile(t, []string{"third_party"}, func(path, rel string) error {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		rel, _ := filepath.Rel(root, filepath.Dir(path))
-		pkg := filepath.ToSlash(rel)
+		pkg := filepath.ToSlash(filepath.Dir(rel))
 		lines[pkg] += strings.Count(string(text), "\n")
 		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
 		if err != nil {
@@ -221,9 +220,6 @@ func TestPackagesStructsAndTypesAreSmall(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if len(lines) < 10 || len(fields) < 100 || len(methods) < 100 {
 		t.Errorf("only %d packages, %d structs and %d types with methods were found below %s", len(lines), len(fields), len(methods), root)
 	}

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,20 +44,7 @@ type logMessage struct{ text, level, pkg string }
 func TestLogMessagesAreConstantAndListed(t *testing.T) {
 	messages := map[logMessage][]string{} // to the names of its fields
 	root := repoRoot(t)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(root, path)
-		if d.IsDir() {
-			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata" || slices.Contains(outside, rel)) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
+	eachGoFile(t, outside, func(path, rel string) error {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -95,9 +81,6 @@ func TestLogMessagesAreConstantAndListed(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if len(messages) < 30 {
 		t.Errorf("only %d log messages were found: is the search broken?", len(messages))
 	}

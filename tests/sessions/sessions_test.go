@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -298,43 +296,7 @@ func TestRevokingASessionIsImmediate(t *testing.T) {
 	s := a.Serve()
 	for round := range rounds {
 		session := a.Session(fmt.Sprint("user ", round))
-		var revoked atomic.Bool
-		var late, served atomic.Int64
-		var hammering sync.WaitGroup
-		warm := make(chan struct{}, callers)
-		for range callers {
-			hammering.Go(func() {
-				for first := true; ; first = false {
-					after := revoked.Load() // before the request starts
-					got, err := s.Try("GET", "/v1/dump", "", "Cookie: "+session.Cookie)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if got.Status == 200 {
-						served.Add(1)
-						if after {
-							late.Add(1)
-						}
-					}
-					if first {
-						warm <- struct{}{}
-					}
-					if after {
-						return
-					}
-				}
-			})
-		}
-		for range callers {
-			<-warm
-		}
-		a.Must("sessions", "revoke", session.ID)
-		revoked.Store(true)
-		hammering.Wait()
-		if late.Load() > 0 || served.Load() == 0 {
-			t.Fatalf("round %d: %d requests served, %d of them started after revoke had returned", round, served.Load(), late.Load())
-		}
+		s.RevokeUnderLoad(callers, "Cookie: "+session.Cookie, func() { a.Must("sessions", "revoke", session.ID) })
 	}
 }
 
