@@ -7,8 +7,8 @@ import (
 	"runner.example/store"
 )
 
-// writtenBefore are records as a version wrote them that sealed none, and the head that
-// it computed of them.
+// writtenBefore are records of an earlier version, which did not seal records, and the
+// head that it computed.
 var writtenBefore = struct {
 	records [][2]string
 	head    string

@@ -128,7 +128,7 @@ func TestCountsAreKeptAsLongAsTheOptionSays(t *testing.T) {
 	})
 }
 
-// A clock that was far ahead once must not keep everything after it for ever.
+// A clock that was once far ahead must not keep all later records forever.
 func TestACountFromTheFutureExpiresWithThoseBeforeIt(t *testing.T) {
 	st := openStore(t, "")
 	log := openLog(t, st)

@@ -133,9 +133,8 @@ func TestVerifyFindsChangesOfSealedRecords(t *testing.T) {
 	}
 }
 
-// TestOpeningTakesNoLongerWithMoreRecords opens logs alternately, of which one has many
-// times as many records. They are first written as versions before
-// did, which sealed none.
+// TestOpeningTakesNoLongerWithMoreRecords alternately opens a short log and a much longer
+// one. Both are written as earlier versions wrote them, without sealing.
 func TestOpeningTakesNoLongerWithMoreRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")

@@ -498,8 +498,8 @@ func TestTheRootDirectoryOfACommandIsEmpty(t *testing.T) {
 	}
 }
 
-// FuzzProgramOutput: whatever a command writes is an answer that can be sent, with
-// the end of it as the body, or is refused in one line.
+// FuzzProgramOutput: any output of a command is either a valid answer, whose body is the
+// end of the output, or is refused with an error of one line.
 func FuzzProgramOutput(f *testing.F) {
 	f.Add([]byte("Content-Type: text/plain\nStatus: 201 Created\n\nhello"))
 	f.Add([]byte("Location: /x\r\n\r\n"))

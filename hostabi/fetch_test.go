@@ -148,8 +148,8 @@ func TestTheHostRecordsThatARequestWasSent(t *testing.T) {
 	}
 }
 
-// TestFetchesRunConcurrently has a server answer none of its requests before
-// all have come, and then the last one first.
+// TestFetchesRunConcurrently uses a server that waits for all requests, and then
+// answers the last one first.
 func TestFetchesRunConcurrently(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	const count = 8
@@ -310,7 +310,7 @@ func TestTheDeadlineOfTheRequestEndsAFetch(t *testing.T) {
 			case "call_wait":
 				ticket := g.do("call_start", "fetch", args)
 				g.raw("call_wait")
-				// The fetch may have ended, for want of time, before it was waited for.
+				// The deadline may have ended the fetch before call_wait.
 				g.raw("call_take", uint32(ticket))
 			case "call_take":
 				g.raw("call_take", uint32(g.do("call_start", "fetch", args)))

@@ -71,7 +71,7 @@ func TestHostCallBudget(t *testing.T) {
 	})
 }
 
-// spent checks that nothing but an answer can be had any more.
+// spent checks that every call fails except those that answer the request.
 func spent(t *testing.T, g *guest) {
 	t.Helper()
 	for _, f := range abi.Functions() {
@@ -166,8 +166,8 @@ func TestLogFlood(t *testing.T) {
 	})
 }
 
-// The budget is of what stands in the log: a text gains nothing by what has to be escaped
-// there, and neither do many short ones.
+// The budget counts bytes of the log. Neither characters that are escaped there nor many
+// short lines get around it.
 func TestTheLogBudgetCountsWrittenBytes(t *testing.T) {
 	const limit = 4 << 10
 	texts := map[string]string{

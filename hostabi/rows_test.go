@@ -113,7 +113,7 @@ func TestRowsAreSentWithoutACopyThroughTheGuest(t *testing.T) {
 
 func TestRowsAreCountedOverAllOperationsOfARun(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{Rows: 3})
-	for range 2 { // a run begins anew
+	for range 2 { // each run starts from the beginning
 		for i := range 5 {
 			want := notFound
 			if i >= 3 {
@@ -130,8 +130,8 @@ func TestRowsAreCountedOverAllOperationsOfARun(t *testing.T) {
 	}
 }
 
-// A release goes on serving while the next one is put in its place. What it would
-// do with rows in between counts for nothing.
+// A release continues to serve while the next one replaces it. Its operations on rows
+// after that must not be committed.
 func TestAnOutdatedReleaseIsDetected(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	if got, n := g.op("count", `{"from":"Thing"}`); n < 0 || g.call.Outdated() {
@@ -155,7 +155,7 @@ func TestAnOutdatedReleaseIsDetected(t *testing.T) {
 	}
 }
 
-// dying ends after it was asked so many times.
+// dying is a context that ends after a number of calls.
 type dying struct {
 	context.Context
 	left int

@@ -404,7 +404,7 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 	w := inMemory(t)
 	acme, other, noTenant := session(s, "acme", "u1"), session(s, "acm", "u1"), session(s, "", "u1")
 	req := keystore.CreateRequest{Scope: "s", ExpiresIn: lasting(time.Hour)}
-	// All at once, and yet no more than three.
+	// Concurrent requests create three keys at most.
 	var made sync.Map
 	var all sync.WaitGroup
 	for i := range 12 {
@@ -418,7 +418,7 @@ func TestATenantHasAtMostTheKeysTheSchemaAllows(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for { // a store under contention may have sent all of them away
+	for { // under contention, conflicts may have refused all of them
 		if _, err := w.create(acme, req); err != nil {
 			w.refuses(fault.Conflict, err)
 			break

@@ -234,7 +234,7 @@ func TestNoSequenceOfClockJumpsExtendsALifetime(t *testing.T) {
 				e.do(w)
 			}
 		}
-		for range 6 { // nothing but time
+		for range 6 { // only time passes
 			w.clock.advance(10 * time.Minute)
 			check()
 		}
@@ -547,7 +547,7 @@ func TestAClockFileWithAChangedByteIsRefused(t *testing.T) {
 	}
 }
 
-// An operator who takes the time back ends what was made in it.
+// When an operator sets the time back, credentials created after the new time are revoked.
 func TestAcceptingAnEarlierTimeRevokesCredentialsCreatedLater(t *testing.T) {
 	w := onDisk(t)
 	op := operator(compile(t, both))

@@ -196,8 +196,8 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// printed reads the child's output: the id that each step was about, and the
-// token or cookie that it made, empty for those that make none.
+// printed reads the child's output: the id that each step changed, and the
+// token or cookie that it created, or an empty string.
 func printed(t *testing.T, out []byte) (ids, tokens []string) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -211,8 +211,8 @@ func printed(t *testing.T, out []byte) (ids, tokens []string) {
 	return ids, tokens
 }
 
-// checkCrashed opens the data of a killed server and checks that exactly so many
-// steps were done.
+// checkCrashed opens the data of a killed server and checks that exactly that many
+// steps were committed.
 func checkCrashed(t *testing.T, dir string, ids, tokens []string, steps int) {
 	t.Helper()
 	w := &fixture{TB: t, clock: newClock(), opt: keystore.Options{Dir: dir}}

@@ -317,7 +317,7 @@ func TestNothingIsSweptSoonAfterAClockJump(t *testing.T) {
 	})
 }
 
-// The number that is kept agrees with what a walk over all keys would find.
+// The stored number of keys equals the number that a scan over all keys finds.
 func TestMaxPerTenantIsExactWhenKeysEnd(t *testing.T) {
 	const most = 3
 	few := compile(t, strings.Replace(typed, "maxGrace: 7d,", "maxGrace: 7d, maxPerTenant: 3,", 1))

@@ -90,7 +90,7 @@ type clock struct {
 	ms    atomic.Int64 // what the wall clock shows
 	up    atomic.Int64 // ms since the machine was started
 	boots int
-	// real is how long all went on, whatever the clocks show.
+	// real is the time that really passed, independent of the clocks.
 	real time.Duration
 	// synchronized: the wall clock follows a time server.
 	synchronized bool
@@ -119,7 +119,7 @@ func (c *clock) advance(d time.Duration) {
 	c.real += d
 }
 
-// reboot starts the machine anew after it was off for d.
+// reboot restarts the machine after it was off for d.
 func (c *clock) reboot(d time.Duration) {
 	c.ms.Add(d.Milliseconds())
 	c.up.Store(0)
@@ -250,7 +250,7 @@ func (w *fixture) list(a keystore.Authority, f keystore.Filter) (page keystore.P
 	return page, err
 }
 
-// must returns the key of a call that has to succeed.
+// must returns the key of a call that must succeed.
 func (w *fixture) must(key keystore.Key, err error) keystore.Key {
 	w.Helper()
 	if err != nil {

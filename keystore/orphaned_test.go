@@ -17,7 +17,7 @@ func TestOrphanedKeysAreNamedInAWarning(t *testing.T) {
 	for range 12 {
 		ids = append(ids, w.must(w.create(op, keystore.CreateRequest{Scope: "minter"})).ID)
 	}
-	slices.Sort(ids) // of one millisecond, they are in no other order
+	slices.Sort(ids) // ids of one millisecond have no order of creation
 	other := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_write"}))
 	w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
 	warnings := func(schema string) string {

@@ -65,7 +65,7 @@ func (w *fixture) listSessions(a keystore.Authority, f keystore.SessionFilter) (
 	return page, err
 }
 
-// mustSession returns the session of a call that has to succeed.
+// mustSession returns the session of a call that must succeed.
 func (w *fixture) mustSession(s keystore.Session, err error) keystore.Session {
 	w.Helper()
 	if err != nil {

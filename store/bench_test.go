@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkCommit measures durable read-modify-write transactions of a
-// 200-byte value, one of 20,000 keys, at 1, 16 and 64 writers, and Badger
-// alone doing the same.
+// 200-byte value, one of 20,000 keys, at 1, 16 and 64 writers, and the same
+// on Badger alone.
 func BenchmarkCommit(b *testing.B) {
 	value := make([]byte, 200)
 	for _, writers := range []int{1, 16, 64} {

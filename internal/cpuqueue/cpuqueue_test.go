@@ -199,8 +199,8 @@ func TestEndlessTasksLetOthersHaveTheirSlots(t *testing.T) {
 	})
 }
 
-// Handlers get as much of the slots as each other from the moment on when both want them:
-// one that had them alone before has nothing to make good.
+// Two handlers get equal shares of the slots from the moment when both want them. The
+// earlier use of one alone does not count against it.
 func TestHandlersShareSlotsEvenlyWhileBothWantThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1)

@@ -152,8 +152,8 @@ func TestAHolderThatReturnsGoesBeforeNewWaiters(t *testing.T) {
 	})
 }
 
-// A holder whose context ends may go on to clean up; until it has released its slot
-// there is none for others.
+// A holder whose context has ended may still clean up. Others do not get its slot until
+// it is released.
 func TestAHolderWhoseContextEndedReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, late, holds := fairqueue.New[*group](1), new(group), new(group)

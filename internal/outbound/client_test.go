@@ -24,7 +24,7 @@ import (
 	"runner.example/internal/outbound"
 )
 
-// world is a server on loopback, and names that lead to it.
+// world is a server on loopback, and host names that resolve to it.
 type world struct {
 	t       *testing.T
 	server  *httptest.Server
@@ -108,15 +108,15 @@ func (w *world) get(c *outbound.Client, target string) (*outbound.Response, erro
 	return c.Do(w.t.Context(), "asker", w.request("", target, ""), nil)
 }
 
-// toldBy is the Error in err, an empty one when there is none.
-func toldBy(err error) *outbound.Error {
+// errorOf returns the *Error in err, or an empty one.
+func errorOf(err error) *outbound.Error {
 	if e, ok := errors.AsType[*outbound.Error](err); ok {
 		return e
 	}
 	return &outbound.Error{}
 }
 
-func reasonOf(err error) outbound.Reason { return toldBy(err).Reason }
+func reasonOf(err error) outbound.Reason { return errorOf(err).Reason }
 
 func TestARequestIsSentUnchanged(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -155,7 +155,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 			t.Fatal(answer, err)
 		}
 	}
-	// net/http gives one up when who has written the request has not said so for 50 ms.
+	// net/http closes a connection if its writing goroutine does not report within 50 ms.
 	if n := w.conns.Load(); n > 5 {
 		t.Errorf("20 requests took %d connections", n)
 	}
@@ -250,7 +250,7 @@ func TestSSRF(t *testing.T) {
 			for address := range strings.FieldsSeq(c.addresses) {
 				w.resolve = func(string) []string { return []string{address} }
 				w.options.AllowPrivate = c.when == "always"
-				if _, err := w.get(w.client(), w.url("example.com", "/")); reasonOf(err) != outbound.Denied || strings.Contains(toldBy(err).Detail, address) {
+				if _, err := w.get(w.client(), w.url("example.com", "/")); reasonOf(err) != outbound.Denied || strings.Contains(errorOf(err).Detail, address) {
 					t.Errorf("%s, %s: %v", address, c.when, err)
 				}
 			}
@@ -513,8 +513,8 @@ func TestResponsesAreLimited(t *testing.T) {
 	}
 }
 
-// What is packed can be far longer than what came, or take for ever to be nothing:
-// it is the guest's to unpack.
+// A compressed body can expand to many times its size, or take long to decompress. The
+// guest decompresses it, within its own limits.
 func TestACompressedResponseIsNotDecompressed(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -599,8 +599,8 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 	}
 }
 
-// Neither a service that never answers nor a handler that asks for ever has all
-// connections.
+// Neither a service that never answers nor a handler that sends requests forever can
+// occupy all connections.
 func TestConnectionsAreShared(t *testing.T) {
 	for name, hangs := range map[string]struct {
 		askers []string
@@ -628,7 +628,7 @@ func TestConnectionsAreShared(t *testing.T) {
 				callers.Go(func() {
 					_, _ = c.Do(hanging, hangs.askers[i%len(hangs.askers)], w.request("", w.url(hangs.host(i), "/hang"), ""), nil)
 				})
-				if i < len(hangs.askers) { // who has none yet is let in where others are not
+				if i < len(hangs.askers) { // a handler without a connection is served before others
 					<-arrived
 				}
 			}
@@ -645,7 +645,7 @@ func TestConnectionsAreShared(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			_, err := c.Do(ctx, "a", w.request("", w.url(names[0], "/"), ""), nil)
-			if e := toldBy(err); e.Reason != outbound.Unavailable || !strings.HasPrefix(e.Detail, "no connection is free") {
+			if e := errorOf(err); e.Reason != outbound.Unavailable || !strings.HasPrefix(e.Detail, "no connection is free") {
 				t.Errorf("one more of those that hang: %v", err)
 			}
 			if len(arrived) > 0 {
@@ -741,7 +741,7 @@ func TestAnUnreachableServiceIsUnavailable(t *testing.T) {
 	w.server.TLS.NextProtos = []string{"http/1.1"}
 	says := func(what, want string, err error) {
 		t.Helper()
-		if reasonOf(err) != outbound.Unavailable || !strings.Contains(toldBy(err).Detail, want) || toldBy(err).Kind == "" {
+		if reasonOf(err) != outbound.Unavailable || !strings.Contains(errorOf(err).Detail, want) || errorOf(err).Kind == "" {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
@@ -765,7 +765,7 @@ func TestAnIncompleteResponseIsAnError(t *testing.T) {
 		rw.Header().Set("Content-Length", "100")
 		fmt.Fprint(rw, "half")
 	})
-	if answer, err := w.get(w.client(), w.url("example.com", "/")); reasonOf(err) != outbound.Unavailable || answer != nil || toldBy(err).Kind != outbound.KindReset {
+	if answer, err := w.get(w.client(), w.url("example.com", "/")); reasonOf(err) != outbound.Unavailable || answer != nil || errorOf(err).Kind != outbound.KindReset {
 		t.Errorf("%v %v", answer, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// What lies in the place of a module is read without waiting, and no further than
-// a module may be long.
+// ReadFile does not block on a file that is not regular, and reads at most as many bytes
+// as a module may have.
 func TestOnlyRegularFilesWithinTheLimitAreRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -82,8 +82,8 @@ func TestEveryEndlessGuestEndsAtARefill(t *testing.T) {
 	}
 }
 
-// Memory that has grown is touched next, which takes time of its own: the host
-// hears of it before that, and what was left of the slice is not lost to the count.
+// A guest writes to new memory after it grows, which takes time. The host is called before
+// that, and the rest of the slice stays counted.
 func TestTheHostIsAskedForFuelWhenMemoryGrows(t *testing.T) {
 	bytes, done := mustRewrite(t, watModule(t, `(module
 	  (memory (export "memory") 1)

@@ -27,9 +27,9 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzParse: any bytes are refused or accepted with one line and no panic, and
-// what is accepted can be written in every form; written as it is, it is the
-// same for ever.
+// FuzzParse: any bytes are either accepted, or refused with an error of one line, without
+// a panic. A second rewrite without options changes nothing, and every rewrite that
+// succeeds can be parsed.
 func FuzzParse(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -102,8 +102,8 @@ func guestOf(function string) string {
 	  (func (export "run") (param i32) (call $f (local.get 0) ` + args + `)` + drops + `))`
 }
 
-// TestNoFrameIsLargerThanItsBound compares what functions are charged for a
-// call of themselves with what it takes on the native stack.
+// TestNoFrameIsLargerThanItsBound compares the stack that a recursive call is charged
+// with the native stack that it takes.
 func TestNoFrameIsLargerThanItsBound(t *testing.T) {
 	ctx := context.Background()
 	for name, function := range frames {

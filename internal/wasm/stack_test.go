@@ -88,7 +88,7 @@ func TestEveryExitOfAFunctionReleasesItsStack(t *testing.T) {
 func TestOnlyFunctionsOnACycleAreCounted(t *testing.T) {
 	_, _, done := stacked(t, 1<<20)
 	// self, even and odd, indirect, count; plain is in the table of indirect's
-	// type, but calls none of them
+	// type, but calls no function in it
 	if done.StackChecks != 5 {
 		t.Errorf("%d functions are bounded, want 5", done.StackChecks)
 	}

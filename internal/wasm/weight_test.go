@@ -15,8 +15,8 @@ import (
 // stretch is the most that is paid for at once, in units: see the package.
 const stretch = 65
 
-// heavy is code without a loop or a call in it: instructions of a kind, each
-// needing the one before, with what it weighs and how often it is there.
+// heavy is code without loops and calls: instructions of one kind, each of which depends
+// on the one before, with their weight and their number.
 var heavy = []struct {
 	name, before, each, after string
 	weight                    int // of the instruction that gives the name
@@ -99,8 +99,8 @@ func TestLongCodeIsChargedInPartsByItsWeight(t *testing.T) {
 	}
 }
 
-// TestEveryPathThroughCodeIsCharged counts what is run of generated code, and
-// compares it with what was paid, whatever is left out by branches.
+// TestEveryPathThroughCodeIsCharged counts the instructions that generated code runs,
+// and compares the count with the fuel that was charged, also when branches skip code.
 func TestEveryPathThroughCodeIsCharged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")

@@ -549,8 +549,8 @@ func TestRulesSeeWhatATokenClaims(t *testing.T) {
 	}
 }
 
-// TestAnUnavailableKeySetIsNotAFailureOfTheClient: who comes while the provider is away for the
-// first time may come again, and is not taken for one who guesses.
+// TestAnUnavailableKeySetIsNotAFailureOfTheClient: a client whose token cannot be checked
+// because the provider is unavailable may try again, and is not counted as guessing.
 func TestAnUnavailableKeySetIsNotAFailureOfTheClient(t *testing.T) {
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -579,7 +579,8 @@ func TestAnUnavailableKeySetIsNotAFailureOfTheClient(t *testing.T) {
 	})
 }
 
-// TestRequestsWaitTwoSecondsForKeys, whether they fetch them or wait for who does.
+// TestRequestsWaitTwoSecondsForKeys: both the request that fetches the keys and those that
+// wait for that fetch.
 func TestRequestsWaitTwoSecondsForKeys(t *testing.T) {
 	p := newProvider(t)
 	good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")

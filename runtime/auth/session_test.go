@@ -51,7 +51,7 @@ func newPortal(t testing.TB) *world {
 	return w
 }
 
-// session makes a session and gives it with what a browser sends of it.
+// session creates a session and returns it with the credentials that a browser sends.
 func (w *world) session(roles ...string) (keystore.Session, auth.Presented) {
 	w.Helper()
 	operator := keystore.Authority{Schema: w.schema, Caller: caller.Caller{Kind: caller.System}}

@@ -37,8 +37,8 @@ func (l *logBook) String() string {
 	return l.buf.String()
 }
 
-// own is a loopback address of this process: a port of it that was closed is given
-// to no other.
+// own is a loopback address that only this process uses, so no other process can get a
+// port that was closed here.
 var own = fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>16&0x7f, os.Getpid()>>8&0xff, os.Getpid()&0xff)
 
 // serving runs a real server on a loopback port until the test ends.
@@ -105,7 +105,7 @@ type answer struct {
 	body string
 }
 
-// talk writes raw bytes to a connection of its own and reads every answer
+// talk writes raw bytes to a new connection and reads every answer
 // until the server closes, which it does at the latest when the caller is done.
 func (s *serving) talk(t testing.TB, raw string) []answer {
 	t.Helper()

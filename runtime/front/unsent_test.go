@@ -63,7 +63,8 @@ var pages = func() (all [256][]byte) {
 // pattern is what stands at i, which a page begins with.
 func pattern(seed, i int) []byte { return pages[byte(i/page+seed*7)] }
 
-// whole reads an answer and reports whether all of it came. What came has to be right.
+// whole reads an answer and reports whether it is complete. It fails the test if a byte is
+// wrong.
 func whole(t testing.TB, r io.Reader, seed int) bool {
 	t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(r), nil)

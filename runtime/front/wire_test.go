@@ -79,7 +79,7 @@ func (s *stage) Close() error {
 
 func (*stage) Addr() net.Addr { return &net.TCPAddr{} }
 
-// play gives all that the server writes to a caller who says raw.
+// play returns all bytes that the server writes to a client that sends raw.
 func (s *stage) play(raw string, step int) []byte {
 	return s.playFrom(net.IPv4(192, 0, 2, 7), raw, step)
 }
@@ -93,7 +93,7 @@ func (s *stage) playFrom(ip net.IP, raw string, step int) []byte {
 	return c.out.Bytes()
 }
 
-// mirror answers with what the request was taken for.
+// mirror answers with the request as it was parsed.
 func mirror(x *front.Exchange) {
 	x.BuildHeaders()
 	if err := x.ReadBody(1 << 10); err != nil {
@@ -115,8 +115,8 @@ func mirror(x *front.Exchange) {
 	x.Send(text(200, b.String()))
 }
 
-// summary is "status code" of each answer, or "status body" of one that is no
-// problem.
+// summary is "status code" of each answer, or "status body" of one that is not
+// a problem.
 func summary(t *testing.T, out []byte) []string {
 	t.Helper()
 	var all []string

@@ -211,8 +211,8 @@ func TestOnlyCountersWithAnEmptyWindowAreEvicted(t *testing.T) {
 	take := func(lim *limit.Limit, who string, d time.Duration) bool {
 		return l.Take(start.Add(d), []limit.Use{{Limit: lim, Caller: []byte(who)}})
 	}
-	// Each limit may have an eighth of the room for its keys alone, and both together
-	// half of it.
+	// Each limit may use an eighth of the counters for its own keys, and both together half
+	// of them.
 	const most = room * 3 / 4
 	for i := range most {
 		lim := minute
@@ -224,7 +224,7 @@ func TestOnlyCountersWithAnEmptyWindowAreEvicted(t *testing.T) {
 	if n := l.Counters(); n != most {
 		t.Fatalf("%d counters, want %d", n, most)
 	}
-	// Further keys have no counter of their own; they get what is theirs all the same.
+	// Further keys have no counter; they still get their full limit.
 	for i := range 20 {
 		who := fmt.Sprint("other", i)
 		if got := fmt.Sprint(take(minute, who, 0), take(minute, who, 0), take(minute, who, 0)); got != "true true false" {

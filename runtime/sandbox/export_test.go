@@ -157,7 +157,7 @@ type Slots struct{ s *instanceSlots }
 // Handler is one of a module without one.
 type Handler struct{ state handlerState }
 
-// NewSlots makes so many slots, for guests with so much memory.
+// NewSlots creates slots for guests of the given memory size.
 func NewSlots(count int, memory int64) Slots { return Slots{newInstanceSlots(count, memory)} }
 
 // Enter takes a slot.

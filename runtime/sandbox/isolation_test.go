@@ -131,7 +131,7 @@ func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 	if soak {
 		n = 1_000_000
 	}
-	// With a clock that stands still no run is long, so none is refused by the CPU queue.
+	// With a stopped clock no run is long, so none is refused by the CPU queue.
 	still := func() time.Duration { return 0 }
 	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true, Now: still}), assemble(t, "cases"))
 	want := slices.Clone(dump(t, m))
