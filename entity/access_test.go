@@ -49,8 +49,8 @@ func openDatabase(t *testing.T, text string) *database {
 	return &database{st, model}
 }
 
-// do runs one operation in a transaction of its own and gives its answer, or its
-// fault as text.
+// do runs one operation in its own transaction and returns its answer, or its fault as
+// text.
 func (d *database) do(t *testing.T, who *caller.Caller, op, args string) string {
 	t.Helper()
 	var out entity.Result
@@ -70,7 +70,7 @@ func (d *database) do(t *testing.T, who *caller.Caller, op, args string) string 
 	return string(out.JSON)
 }
 
-// insert adds rows as an operator and gives the id of the first.
+// insert inserts rows as an operator and returns the id of the first.
 func (d *database) insert(t *testing.T, name, values string) string {
 	t.Helper()
 	answer := d.do(t, &caller.Caller{Kind: caller.System}, "insert", fmt.Sprintf(`{"into":%q,"values":%s}`, name, values))
@@ -136,8 +136,8 @@ func TestProbesOfAHiddenFieldGetEqualAnswers(t *testing.T) {
 	}
 }
 
-// TestAnUpdateDoesNotRevealHiddenFields: rows that could be changed but
-// not read are found by no guess at what they hold.
+// TestAnUpdateDoesNotRevealHiddenFields: a caller that may change but not read rows cannot
+// find them by guessing values.
 func TestAnUpdateDoesNotRevealHiddenFields(t *testing.T) {
 	d := openDatabase(t, `
 auth { session cookie { idle: 30m } roles: [staff] user: Person }
@@ -166,7 +166,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)
 		}
 	}
 	if got := d.do(t, me, "delete", `{"from":"Note","where":[["id","=","`+theirs+`"]]}`); got != `{"count":0}` {
-		t.Errorf("a note out of sight is deleted: %s", got)
+		t.Errorf("an invisible note is deleted: %s", got)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestACursorContinuesOnlyForItsCaller(t *testing.T) {
 	other := *member
 	other.UserID = "u2"
 	if got := d.do(t, &other, "query", next); !strings.HasPrefix(got, "invalid: cursor: ") {
-		t.Errorf("another caller goes on with it: %s", got)
+		t.Errorf("another caller continues with it: %s", got)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"runner.example/store"
 )
 
-// with is a schema of one entity, with the fields and attributes.
+// with returns a schema of one entity with these fields and attributes.
 func with(fields string) string {
 	return `
 auth { session cookie { idle: 30m } tenant: Org }
@@ -32,8 +32,7 @@ entity Item {
 }`
 }
 
-// refusals are the codes and messages of a refused activation; nil when it was
-// not.
+// refusals returns the diagnostics of a refused activation; nil if it succeeds.
 func (h *fixture) refusals(text string) diag.List {
 	h.t.Helper()
 	err := h.activate(text)
@@ -64,7 +63,7 @@ func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 		{"field that became a list", "name: string(1..20)[]\n size: int?\n kind: Kind = small", "E601", []string{"Item.name"}},
 		{"new required field", before + "\n more: int", "E602", []string{"Item.more", "default"}},
 		{"optional field that became required", "name: string(1..20)\n size: int\n kind: Kind = small", "E602", []string{"Item.size", "ROW"}},
-		{"unique field that is not", before + "\n @@unique(kind)", "E603", []string{"ROW", "kind"}},
+		{"unique field with duplicates", before + "\n @@unique(kind)", "E603", []string{"ROW", "kind"}},
 		{"new tenant", before + "\n org: Org @tenant", "E604", []string{"Item.org"}},
 		{"removed enum value", "name: string(1..20)\n size: int?\n kind: Other = tiny", "E605", []string{`"small"`, "Item.kind", "ROW"}},
 	}
@@ -97,10 +96,10 @@ func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 				}
 				for _, word := range c.words {
 					if word == "ROW" && !strings.Contains(d.Message, id) && !strings.Contains(d.Message, other) {
-						t.Errorf("%q names no row", d.Message)
+						t.Errorf("%q does not name a row", d.Message)
 					}
 					if word != "ROW" && !strings.Contains(d.Message, word) {
-						t.Errorf("%q does not tell %q", d.Message, word)
+						t.Errorf("%q does not contain %q", d.Message, word)
 					}
 				}
 			}
@@ -193,7 +192,7 @@ func TestTheSameSchemaAgainChangesNothing(t *testing.T) {
 	if err := h.activate("// another comment\n" + shop); err != nil {
 		t.Fatal(err)
 	}
-	h.model = first // and so goes on serving
+	h.model = first // and continues to serve
 	h.insert(clerk, "Partner", `{"code":"a"}`)
 }
 
@@ -229,7 +228,7 @@ func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
 	if got := touched(); got != rows {
 		t.Errorf("before it is built %d rows are touched, want %d", got, rows)
 	}
-	id := h.insert(clerk, "Item", `{"name":"n","size":8}`) // and goes into the index at once
+	id := h.insert(clerk, "Item", `{"name":"n","size":8}`) // and is added to the index at once
 	h.verify()
 	var steps []catalog.Progress
 	if err := h.model.BuildIndexes(context.Background(), func(p catalog.Progress) { steps = append(steps, p) }); err != nil {
@@ -246,7 +245,7 @@ func TestANewIndexIsUsedOnceItIsBuilt(t *testing.T) {
 	if got := h.rows(clerk, fmt.Sprintf(`{"from":"Item","where":[["size","=",8],["id","=",%q]]}`, id)); len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
-	if err := h.activate(with("name: text\n size: int")); err != nil { // the index goes
+	if err := h.activate(with("name: text\n size: int")); err != nil { // the index is dropped
 		t.Fatal(err)
 	}
 	if err := h.model.BuildIndexes(context.Background(), nil); err != nil {
@@ -276,7 +275,7 @@ func TestAStoppedIndexBuildContinuesWhereItStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entered != 1500 {
-		t.Errorf("%d rows were entered, want the 1500 that were left", entered)
+		t.Errorf("%d rows were added, want the remaining 1500", entered)
 	}
 	h.verify()
 }
@@ -359,10 +358,10 @@ func TestAnInterruptedActivationLeavesNothing(t *testing.T) {
 			_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{})
 			stop()
 			if err == nil {
-				t.Fatal("the activation was not cut off")
+				t.Fatal("the activation was not interrupted")
 			}
 			h.verify()
-			h.insert(clerk, "Item", `{"size":1}`) // which the unique field would have refused
+			h.insert(clerk, "Item", `{"size":1}`) // which the unique field would have rejected
 			if got := h.refusals(text); len(got) != 1 || got[0].Code != "E603" {
 				t.Fatalf("got %v", got)
 			}
@@ -375,8 +374,8 @@ func TestAnInterruptedActivationLeavesNothing(t *testing.T) {
 	}
 }
 
-// cancelAndYield gives who waits for the commit that is being applied the time to
-// hear first that its context ended: then it does not know of the commit.
+// cancelAndYield cancels the context while a commit is being applied, and gives the waiter
+// time to see the end of its context before it learns of the commit.
 func cancelAndYield(cancel func()) {
 	cancel()
 	for range 1000 {
@@ -396,7 +395,7 @@ func TestAnActivationCancelledDuringItsCommitSucceeds(t *testing.T) {
 		t.Fatalf("%v, and its context: %v", err, ctx.Err())
 	}
 	if _, err := h.do(clerk, "insert", `{"into":"Item","values":{"size":1}}`); !errors.Is(err, entity.ErrOutdated) {
-		t.Errorf("of the schema before, got %v, want ErrOutdated", err)
+		t.Errorf("for the earlier schema: got %v, want ErrOutdated", err)
 	}
 	h.model = model
 	h.verify()
@@ -418,7 +417,7 @@ func TestAStartUnfreezesRowsOfAKilledActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.do(clerk, "count", `{"from":"Item"}`); !errors.Is(err, entity.ErrOutdated) {
-		t.Errorf("held still, got %v, want ErrOutdated", err)
+		t.Errorf("while frozen: got %v, want ErrOutdated", err)
 	}
 	if err := h.activate(with("size: int")); err != nil {
 		t.Fatal(err)

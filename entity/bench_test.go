@@ -12,7 +12,7 @@ import (
 	"runner.example/store"
 )
 
-// filled is a shop with so many orders, whose rows lie on disk.
+// filled returns a shop with a number of orders that are stored on disk.
 func filled(b *testing.B, orders int) (h *fixture, id, partner string) {
 	h = newFixture(b, shop)
 	partner = h.insert(clerk, "Partner", `{"code":"a"}`)
@@ -32,8 +32,8 @@ func filled(b *testing.B, orders int) (h *fixture, id, partner string) {
 	return h, id, partner
 }
 
-// BenchmarkOperations tells what operations cost inside a transaction that is
-// open, with the row in the store's memory.
+// BenchmarkOperations measures operations inside an open transaction, with the row in the
+// store's memory.
 func BenchmarkOperations(b *testing.B) {
 	h, id, partner := filled(b, 10_000)
 	for _, c := range []struct{ name, op, args string }{
@@ -48,7 +48,7 @@ func BenchmarkOperations(b *testing.B) {
 				a.Reset(h.model, tx, clerk, 1<<60)
 				started := time.Now()
 				var work cost.Meter
-				work.Reset(func() error { // as a sandbox looks at the clock
+				work.Reset(func() error { // like the sandbox, which reads the clock
 					if time.Since(started) > time.Hour {
 						return context.DeadlineExceeded
 					}

@@ -22,7 +22,7 @@ auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 }
 
-// wide is an object of the members from, up to and without to.
+// wide returns an object with the members from up to to, which is excluded.
 func wide(from, to int, value string) string {
 	var members []string
 	for i := from; i < to; i++ {
@@ -54,7 +54,7 @@ func TestAnUpdateKeepsTheOrderOfFieldsAndAppendsNewOnes(t *testing.T) {
 	}
 	whole := h.must(reader, "query", `{"from":"Free"}`)
 	if !strings.Contains(whole, `"b":null,"a":{"x":[1,"y"]},"c":3,"z":9,"y":8}`) {
-		t.Errorf("as it stands: %s", whole)
+		t.Errorf("unchanged: %s", whole)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSelectsAndOrdersHaveLimits(t *testing.T) {
 	}
 }
 
-// lives ends after it was asked so many times.
+// lives ends after a number of calls.
 type lives struct {
 	context.Context
 	left int
@@ -152,7 +152,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 	}
 }
 
-// A long text is searched in parts: what lies across two of them is found, too.
+// A long text is searched in parts: a match across two parts is found.
 func TestContainsFindsTextAcrossParts(t *testing.T) {
 	h := untypedFixture(t)
 	for _, at := range []int{65_500, 65_535, 65_536, 65_537, 131_071, 131_072, 199_000} {
@@ -176,7 +176,8 @@ func TestContainsFindsTextAcrossParts(t *testing.T) {
 	}
 }
 
-// An operation ends when its meter fails, and asks it before it has computed for long.
+// An operation ends when its meter fails, and checks the meter before it has computed for
+// long.
 func TestAnOperationEndsWithItsMeter(t *testing.T) {
 	h := untypedFixture(t)
 	text := strings.Repeat("a", 200_000)
@@ -200,7 +201,7 @@ func TestAnOperationEndsWithItsMeter(t *testing.T) {
 			return a.Do("count", []byte(`{"from":"Free","where":[["or"`+strings.Repeat(`,["not",["t","contains","a"]],["t","contains","b"]`, 100)+`]]}`), new(entity.Result))
 		})
 		if fault.CodeOf(err) != fault.Deadline || !errors.Is(err, over) || looks != last {
-			t.Errorf("after %d looks of %d: %v", looks, last, err)
+			t.Errorf("after %d checks of %d: %v", looks, last, err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"runner.example/store"
 )
 
-// family is a schema of parents and of children that follow them.
+// family is a schema of parents and of children that are deleted with them.
 const family = `app a
 entity P {
   id: id
@@ -32,7 +32,7 @@ entity D {
 auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { GET /x -> x }`
 
-// insertChild inserts n rows that lead to p.
+// insertChild inserts n rows that refer to p.
 func insertChild(h *fixture, name, p string, n int, text string) {
 	h.t.Helper()
 	for at := 0; at < n; at += 200 {

@@ -22,9 +22,8 @@ import (
 	"runner.example/store"
 )
 
-// The environment of a child that crashes: where its data is, and either the
-// step and the point of it at which it kills itself, or the round in which it
-// is killed from outside.
+// The environment of a child that crashes: its data directory, and either the step and the
+// point at which it kills itself, or the round in which it is killed from outside.
 const (
 	crashDir   = "ENTITY_CRASH_DIR"
 	crashStep  = "ENTITY_CRASH_STEP"
@@ -78,13 +77,13 @@ entity Line {
 }
 `
 
-// crashVersions are the schemas that a store goes through.
+// crashVersions are the schemas that are activated one after the other.
 var crashVersions = []string{
 	strings.Replace(crashSchema, "EXTRA", "", 1),
 	strings.Replace(crashSchema, "EXTRA", " @index\n  weight: int = 1 @index\n  @@index(note, number)\n  @@unique(number, note, batch)", 1),
 }
 
-// crashActions is the life of a few rows: each step is one transaction.
+// crashActions are the steps; each is one transaction.
 var crashActions = []struct {
 	op   string
 	args func(have map[string]string) map[string]any
@@ -118,26 +117,26 @@ var crashActions = []struct {
 	}},
 	{"activate", nil},
 	{"delete", func(have map[string]string) map[string]any {
-		return map[string]any{"from": "Batch", "where": byID(have["a"])} // takes 25 lines along
+		return map[string]any{"from": "Batch", "where": byID(have["a"])} // also deletes 25 lines
 	}},
 }
 
-// crashCounts are the numbers of batches, of lines, of lines that lead to a
-// second batch and of those without a note, after so many steps.
+// crashCounts are the numbers of batches, of lines, of lines that refer to a second batch
+// and of those without a note, after each step.
 var crashCounts = [][4]int{
 	{0, 0, 0, 0}, {3, 0, 0, 0}, {3, 30, 30, 0}, {3, 30, 30, 0}, {3, 30, 30, 20}, {3, 30, 30, 20},
 	{2, 30, 0, 20}, {2, 25, 0, 20}, {2, 25, 0, 20}, {1, 0, 0, 0},
 }
 
-// The points at which a step is cut off.
+// The points at which a step is interrupted.
 var crashPoints = []string{
-	"done",      // the operation has answered, nothing is committed
-	"applying",  // the store tells of the commit, of the first key that it wrote
-	"applied",   // and of the last one
+	"done",      // the operation has returned, nothing is committed
+	"applying",  // the store reports the first key of the commit
+	"applied",   // the store reports the last key
 	"committed", // the commit has returned
 }
 
-// crashAtStep is the main of a child that kills itself.
+// crashAtStep is the main function of a child that kills itself.
 func crashAtStep(dir string) {
 	st, err := store.Open(store.Options{Dir: dir})
 	if err != nil {
@@ -206,7 +205,7 @@ func crashOperation(st *store.Store, model *entity.Model, op string, args map[st
 	return err
 }
 
-// panicking is what a child has in place of a test.
+// panicking replaces testing.TB in a child.
 type panicking struct{ testing.TB }
 
 func (panicking) Helper()                      {}
@@ -214,8 +213,8 @@ func (panicking) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) 
 func (panicking) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
 func (panicking) Fatal(args ...any)            { panic(fmt.Sprint(args...)) }
 
-// dieApplying kills the process while the store tells of a commit: at its first
-// key, or once no more have come.
+// dieApplying kills the process while the store reports a commit: at its first key, or
+// after the last one.
 func dieApplying(st *store.Store, point string) (stop func()) {
 	if point != "applying" && point != "applied" {
 		return func() {}
@@ -229,8 +228,8 @@ func dieApplying(st *store.Store, point string) (stop func()) {
 	})
 }
 
-// TestCrashPointsOfRows kills a process at every point of every step; then the
-// step has happened whole or not at all, and no index is apart from its rows.
+// TestCrashPointsOfRows kills a process at every point of every step. The step then has
+// happened completely or not at all, and indexes agree with rows.
 func TestCrashPointsOfRows(t *testing.T) {
 	for i, step := range crashActions {
 		for _, point := range crashPoints {
@@ -256,13 +255,13 @@ func TestCrashPointsOfRows(t *testing.T) {
 	}
 }
 
-// checkSteps opens the data of a killed process and checks that exactly so many
-// steps were done.
+// checkSteps opens the data of a killed process and checks that exactly this number of
+// steps happened.
 func checkSteps(t *testing.T, dir string, done int) {
 	t.Helper()
 	r := openRig(t, dir, crashVersions[min(1, done/8)])
 	defer r.close()
-	r.activate(crashVersions[min(1, done/8)]) // once more: it changes nothing
+	r.activate(crashVersions[min(1, done/8)]) // a second activation changes nothing
 	count := func(name string, where ...any) int {
 		return int(r.must(system, "count", map[string]any{"from": name, "where": append([]any{}, where...)})["count"].(float64))
 	}
@@ -272,7 +271,7 @@ func checkSteps(t *testing.T, dir string, done int) {
 	}
 }
 
-// openRig opens a folder and activates a schema there.
+// openRig opens a data directory and activates a schema in it.
 func openRig(t testing.TB, dir, text string) *rig {
 	t.Helper()
 	r := &rig{TB: t, now: time.Now()}
@@ -289,10 +288,9 @@ func openRig(t testing.TB, dir, text string) *rig {
 
 const crashWriters = 6
 
-// crashUnderLoad is the main of a child that writes without end and prints each
-// batch once it was acknowledged. A batch is a row with as many lines as its
-// size says; every third batch is deleted with its lines, every other third is
-// renamed.
+// crashUnderLoad is the main function of a child that writes without end, and prints each
+// batch after its commit. A batch is a row with as many lines as its size. One of three
+// batches is deleted with its lines, another one renamed.
 func crashUnderLoad(dir, round string) {
 	st, err := store.Open(store.Options{Dir: dir, Window: 64})
 	if err != nil {
@@ -389,8 +387,8 @@ func TestRowsAreWholeWhenTheProcessIsKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// crashAfter runs a child, kills it after so many batches, and notes all that
-// it acknowledged.
+// crashAfter runs a child, kills it after a number of batches, and records those that it
+// printed.
 func crashAfter(t *testing.T, dir string, round, after int, acked map[string]string) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -407,7 +405,7 @@ func crashAfter(t *testing.T, dir string, round, after int, acked map[string]str
 	for n := 1; ; n++ {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // killed; a line cut short acknowledged nothing
+			break // killed; an incomplete line does not count
 		}
 		words := strings.Fields(line)
 		if len(words) != 3 || words[0] != "ack" {
@@ -452,7 +450,7 @@ func checkBatches(t *testing.T, dir string, acked map[string]string) {
 		id := row["batch"].(string)
 		lines[id]++
 		if row["note"] != notes[id] {
-			t.Errorf("a line of %q is noted %q", notes[id], row["note"])
+			t.Errorf("a line of %q has the note %q", notes[id], row["note"])
 		}
 	})
 	for id, size := range sizes {
@@ -462,7 +460,7 @@ func checkBatches(t *testing.T, dir string, acked map[string]string) {
 	}
 	for id := range lines {
 		if sizes[id] == 0 {
-			t.Errorf("%d lines of no batch", lines[id])
+			t.Errorf("%d lines without a batch", lines[id])
 		}
 	}
 	for name, fate := range acked {

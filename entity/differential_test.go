@@ -22,7 +22,7 @@ import (
 	"runner.example/store"
 )
 
-// long reports that the long forms of tests are asked for.
+// long reports whether the long forms of tests are requested.
 func long() bool { return os.Getenv("RUNNER_SOAK") != "" }
 
 // rig is a store with an active schema, and a clock that the test sets.
@@ -81,7 +81,7 @@ func (r *rig) close() {
 	}
 }
 
-// answer is what a call gave: its result, or its fault.
+// answer is the outcome of a call: its result, or its fault.
 type answer struct {
 	result map[string]any
 	code   fault.Code
@@ -146,7 +146,7 @@ func checkSpans(t testing.TB, out *entity.Result, result map[string]any) {
 	same("row", out.Row, row, one)
 }
 
-// update runs fn as a request of the caller that commits.
+// update runs fn as a request of the caller and commits.
 func (r *rig) update(who *caller.Caller, fn func(*entity.Access)) {
 	r.Helper()
 	r.now = r.now.Add(time.Second)
@@ -161,14 +161,14 @@ func (r *rig) update(who *caller.Caller, fn func(*entity.Access)) {
 	}
 }
 
-// do runs one operation as a request of its own.
+// do runs one operation as its own request.
 func (r *rig) do(who *caller.Caller, op string, args any) (got answer) {
 	r.Helper()
 	r.update(who, func(a *entity.Access) { got = call(r, a, op, args) })
 	return got
 }
 
-// must runs one operation that has to succeed.
+// must runs one operation that must succeed.
 func (r *rig) must(who *caller.Caller, op string, args any) map[string]any {
 	r.Helper()
 	got := r.do(who, op, args)
@@ -186,23 +186,23 @@ func (r *rig) insert(name string, values map[string]any) string {
 	return rows[0].(map[string]any)["id"].(string)
 }
 
-// ---- the engine and the reference, side by side ----
+// ---- engine and reference ----
 
 type twin struct {
 	*rig
 	app *refApp
 	db  refDB
-	// history is what was done, for a failure to tell.
+	// history lists the operations, for the message of a failure.
 	history []string
-	// agreed counts operations by what they answered.
+	// agreed counts operations by their answers.
 	agreed map[string]int
 }
 
 var errGivenUp = errors.New("given up")
 
-// TestTheEngineAgreesWithTheReference runs random programs of random callers
-// against random schemas: every result, fault, order and count, each page of a
-// query, and the rows that are there afterwards are those of the reference.
+// TestTheEngineAgreesWithTheReference runs random programs of random callers on random
+// schemas. Every result, fault, order and count, each page of a query, and the remaining
+// rows are those of the reference.
 func TestTheEngineAgreesWithTheReference(t *testing.T) {
 	seed := newSeed(t)
 	agreed := map[string]int{}
@@ -223,17 +223,17 @@ func TestTheEngineAgreesWithTheReference(t *testing.T) {
 		done++
 	}
 	t.Logf("%d schemas; answers: %v", done, agreed)
-	if t.Failed() || done < 10 { // what few programs do is chance
+	if t.Failed() || done < 10 { // a few programs may by chance not cover everything
 		return
 	}
 	for _, op := range []string{"insert", "update", "delete", "get", "query", "count"} {
 		if long() && agreed[op+" ok"] < done/4 {
-			t.Errorf("only %d of %s succeeded: the programs try too little", agreed[op+" ok"], op)
+			t.Errorf("only %d of %s succeeded: the programs cover too little", agreed[op+" ok"], op)
 		}
 	}
 	for _, code := range []fault.Code{fault.Denied, fault.Invalid, fault.NotFound, fault.Conflict} {
 		if long() && agreed["insert "+string(code)] == 0 {
-			t.Errorf("no insert answered %s: the programs try too little", code)
+			t.Errorf("no insert answered %s: the programs cover too little", code)
 		}
 	}
 }
@@ -251,11 +251,11 @@ func runTwin(t *testing.T, d dice, agreed map[string]int) {
 	}
 }
 
-// seed puts rows there as an operator.
+// seed inserts rows as an operator.
 func (w *twin) seed(d dice) {
 	rows := 3
 	if d.percent(4) {
-		rows = 40 // enough for ranges of an index to be ranges
+		rows = 40 // enough rows for index ranges to matter
 	}
 	for _, e := range w.app.entities {
 		for range rows + d.IntN(4) {
@@ -277,8 +277,7 @@ func (w *twin) ids(name string) []string {
 	return ids
 }
 
-// request runs random operations in one transaction, which is given up or
-// committed.
+// request runs random operations in one transaction, which is rolled back or committed.
 func (w *twin) request(d dice, who *caller.Caller, operations int, abandon bool) bool {
 	var makers []func() operationKind
 	for range operations {
@@ -334,7 +333,7 @@ func describe(c *caller.Caller) string {
 	return fmt.Sprintf("%s user=%q tenant=%q roles=%v scope=%q as=%q", c.Kind, c.UserID, c.Tenant, c.Roles, c.Scope, c.As)
 }
 
-// step runs one operation on both sides and compares the answers.
+// step runs one operation on both sides and compares the outcomes.
 func (w *twin) step(tx *store.Tx, a *entity.Access, ref *refRun, o operationKind) {
 	w.Helper()
 	w.history = append(w.history, "  "+o.String())
@@ -356,14 +355,13 @@ func (w *twin) step(tx *store.Tx, a *entity.Access, ref *refRun, o operationKind
 	case got.code != "":
 		outcome = string(got.code)
 		if got.detail == "" {
-			w.Errorf("%v: %s without a word", o, got.code)
+			w.Errorf("%v: %s without a message", o, got.code)
 		}
 	}
 	w.agreed[o.op+" "+outcome]++
 }
 
-// pages runs a query to its last page and puts the pages together; it runs
-// other operations once.
+// pages reads all pages of a query and joins them; it runs other operations once.
 func (w *twin) pages(a *entity.Access, o operationKind) answer {
 	w.Helper()
 	got := call(w, a, o.op, o.args)
@@ -405,8 +403,7 @@ func (w *twin) pages(a *entity.Access, o operationKind) answer {
 	}
 }
 
-// refArguments gives the arguments as the reference takes them: decoded, with
-// numbers as written.
+// refArguments decodes the arguments for the reference, with json.Number.
 func refArguments(t testing.TB, args map[string]any) map[string]any {
 	encoded, err := json.Marshal(args)
 	if err != nil {
@@ -421,7 +418,7 @@ func refArguments(t testing.TB, args map[string]any) map[string]any {
 	return out
 }
 
-// all gives every row of an entity with every field, as an operator sees them.
+// all returns every row of an entity with every field, as an operator sees them.
 func (w *twin) all(tx *store.Tx, e *refEntity) []any {
 	w.Helper()
 	var names []string
@@ -437,7 +434,7 @@ func (w *twin) all(tx *store.Tx, e *refEntity) []any {
 	return got.result["rows"].([]any)
 }
 
-// newIDs finds the ids that the host has just made, in order.
+// newIDs returns the ids that the host has just created, in order.
 func (w *twin) newIDs(tx *store.Tx, args map[string]any) (ids []string) {
 	name := args["into"].(string)
 	given := map[string]bool{}

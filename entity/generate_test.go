@@ -20,17 +20,17 @@ type dice struct {
 	*rand.Rand
 }
 
-// sequential leaves a test out of the short form, which is that of the race detector:
-// the test does one thing after the other, and takes long with it.
+// sequential skips a test in the short form, which the race detector uses: the test has no
+// concurrency and takes long with it.
 func sequential(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("one thing after the other: nothing for the race detector")
+		t.Skip("the test has no concurrency for the race detector")
 	}
 }
 
-// newSeed is the seed of a test: random, or that of ENTITY_TEST_SEED. It is
-// printed if the test fails.
+// newSeed returns the seed of a test: random, or ENTITY_TEST_SEED. It is printed if the
+// test fails.
 func newSeed(t testing.TB) uint64 {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("ENTITY_TEST_SEED"); text != "" {
@@ -42,7 +42,7 @@ func newSeed(t testing.TB) uint64 {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("to see this again: ENTITY_TEST_SEED=%d", seed)
+			t.Logf("to repeat this run: ENTITY_TEST_SEED=%d", seed)
 		}
 	})
 	return seed
@@ -54,7 +54,7 @@ func (d dice) percent(n int) bool { return d.IntN(100) < n }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
-// some gives each element with that chance.
+// some keeps each element with that probability.
 func some[T any](d dice, percent int, from []T) []T {
 	var out []T
 	for _, v := range from {
@@ -226,7 +226,7 @@ func (d dice) indexes(e *refEntity) {
 func (d dice) policies(a *refApp, e *refEntity) {
 	for _, action := range []string{"read", "insert", "update", "delete"} {
 		if d.percent(12) {
-			continue // nobody may
+			continue // no caller may
 		}
 		p := &refPolicy{actions: []string{action}}
 		if d.percent(20) {
@@ -276,7 +276,7 @@ func (d dice) grants(a *refApp, e *refEntity, s *refScope) {
 
 // ---- rules ----
 
-// scope is what a rule may name.
+// scope is the names that a rule may use.
 type ruleNames struct {
 	entity, outer *refEntity
 	old           bool
@@ -359,7 +359,7 @@ func (d dice) aboutCaller() *refExpr {
 	return binary("==", field("auth.scope"), text("k1"))
 }
 
-// operands are the fields that can be named, with the field that each is.
+// operands returns the names that can be used, with their fields.
 func (d dice) operand(a *refApp, in ruleNames) (string, *refField) {
 	e, prefix := in.entity, ""
 	if in.outer != nil && d.percent(30) {
@@ -453,7 +453,7 @@ func (d dice) identity(a *refApp, in ruleNames, x *refExpr, f *refField) *refExp
 	return binary(pick(d, "==", "!="), x, null())
 }
 
-// literal is a value of the field's kind, as rules write it.
+// literal returns a value of the field's type, as written in rules.
 func (d dice) literal(a *refApp, f *refField) *refExpr {
 	number := func(s string) *refExpr {
 		n, ok := new(big.Rat).SetString(s)
@@ -477,7 +477,7 @@ func (d dice) literal(a *refApp, f *refField) *refExpr {
 		return &refExpr{op: "lit", value: new(big.Rat).SetInt64(n), text: fmt.Sprintf("%ds", n)}
 	}
 	if f.kind == "string" || f.kind == "text" {
-		return text(d.word()) // rules have no escape for what else values hold
+		return text(d.word()) // rules cannot escape other characters
 	}
 	v, _ := d.value(a, f).(string)
 	return text(v)
@@ -491,7 +491,7 @@ func (d dice) word() string {
 
 func (d dice) small() int { return d.IntN(9) - 3 }
 
-// value is a value of the field in its one form, not null.
+// value returns a canonical value of the field, not null.
 func (d dice) value(a *refApp, f *refField) any {
 	if f.list {
 		out := []any{}
@@ -559,8 +559,8 @@ func (d dice) caller() *caller.Caller {
 	return c
 }
 
-// fit makes of a caller one that the app can have: the keys of a scope over
-// all tenants carry none.
+// fit changes a caller to one that the app can have: keys of a scope over all tenants have
+// no tenant.
 func (c *callerOf) fit(a *refApp) *caller.Caller {
 	if s := a.scope(c.Scope); s != nil && s.allTenants {
 		c.Tenant = ""
@@ -586,7 +586,7 @@ func (o operationKind) String() string {
 	return o.op + " " + string(encoded)
 }
 
-// known gives ids of rows of an entity, for an operation to name.
+// known returns ids of rows of an entity, for operations to use.
 type known func(entity string) []string
 
 func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind {
@@ -654,7 +654,7 @@ func (d dice) order(e *refEntity) []any {
 	return order
 }
 
-// unknownID is an id that no row has.
+// unknownID returns an unused id.
 const unknownID = "01hzzzzzzzzzzzzzzzzzzzzzzz"
 
 func (d dice) id(entity string, ids known) string {
@@ -736,7 +736,7 @@ func (d dice) condition(a *refApp, e *refEntity, ids known, depth int) []any {
 	return []any{f.name, op, value()}
 }
 
-// fieldValue is something to write to the field: seldom what it cannot take.
+// fieldValue returns a value to write to the field, rarely an invalid one.
 func (d dice) fieldValue(a *refApp, f *refField, ids known) any {
 	switch {
 	case f.optional && d.percent(20), d.percent(1):

@@ -15,16 +15,16 @@ import (
 	"runner.example/store"
 )
 
-// A side is one of two stores with the same schema that get the same operations. One
-// of them holds the rows of another tenant too.
+// A side is one of two stores with the same schema and the same operations. One of them
+// also has the rows of another tenant.
 type side struct {
 	*rig
-	// symbols name the ids that this side has made: "#3" is the fourth row of
-	// the tenant or of nobody on either side, "!3" one of the other tenant.
+	// symbols name the ids of this side: "#3" is the fourth row that is on both sides, "!3"
+	// a row of the other tenant.
 	symbols map[string]string // id: symbol
 	ids     map[string]string // symbol: id
 	made    int
-	cursor  string // of the last page that had one
+	cursor  string // of the last page that had a cursor
 }
 
 func newSide(t testing.TB, schema string) *side {
@@ -41,8 +41,8 @@ var (
 	anyCursor = regexp.MustCompile(`"nextCursor":"([^"]*)"`)
 )
 
-// masked is what was answered with ids by their symbols and cursors by their
-// length: ids and cursors are chance, everything else must be the same.
+// masked replaces ids by symbols and cursors by their length, because both are random.
+// Everything else must be equal.
 func (s *side) masked(text string) string {
 	text = anyCursor.ReplaceAllStringFunc(text, func(m string) string {
 		return fmt.Sprintf(`"nextCursor":%d`, len(m))
@@ -55,9 +55,8 @@ func (s *side) masked(text string) string {
 	})
 }
 
-// run runs a program in one transaction and returns its results, byte for
-// byte. What meanwhile commits, before the program does, must not make it run
-// again.
+// run runs a program in one transaction and returns its results exactly. meanwhile commits
+// before the program does, and must not make it run again.
 func (s *side) run(who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (observed []string) {
 	s.Helper()
 	_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
@@ -112,7 +111,7 @@ func (s *side) observed(a *entity.Access, o operationKind) string {
 	return fmt.Sprintf("%s, %d rows touched", out.JSON, a.Touched())
 }
 
-// nameNew gives symbols to the rows that an insert has made.
+// nameNew assigns symbols to the rows of an insert.
 func (s *side) nameNew(o operationKind) {
 	s.Helper()
 	if o.op != "insert" {
@@ -148,21 +147,20 @@ func (s *side) idsOf(tx *store.Tx, name string) (ids []string) {
 	return ids
 }
 
-// pair is a store without and one with the rows of tenant t2.
+// pair is a store with the rows of tenant t2 and one without.
 type pair struct {
 	app            *refApp
 	schema         string
 	names          []string // of the entities
 	alone, crowded *side
-	// symbols are the rows by entity that programs may name, those of the
-	// other tenant among them.
+	// symbols are the rows by entity that programs may name, also those of the other
+	// tenant.
 	symbols map[string][]string
 	count   int
 }
 
-// TestTenantNoninterference: whatever a handler of one tenant does, and
-// whatever it is answered, is the same to the byte with and without the rows of
-// another tenant: results, faults, texts, and how many rows were touched.
+// TestTenantNoninterference compares a store with the rows of another tenant and one
+// without: results, faults, texts and the number of rows touched are equal.
 func TestTenantNoninterference(t *testing.T) {
 	sequential(t)
 	seed := newSeed(t)
@@ -187,13 +185,13 @@ func TestTenantNoninterference(t *testing.T) {
 	t.Logf("answers: %v", answers)
 	for _, want := range []string{"ok", "not_found", "denied", "conflict", "limit", "invalid"} {
 		if long() && answers[want] < programs/100 {
-			t.Errorf("only %d answers were %s: the programs try too little", answers[want], want)
+			t.Errorf("only %d answers were %s: the programs cover too little", answers[want], want)
 		}
 	}
 }
 
-// tenantApp is a random app with tenant entities, of which nothing is unique
-// over all tenants by its own wish.
+// tenantApp is a random app with tenant entities and without declared indexes that are
+// unique across tenants.
 func tenantApp(d dice) *refApp {
 	for {
 		app := d.app()
@@ -246,7 +244,7 @@ func (p *pair) close() {
 
 func (p *pair) known(name string) []string { return p.symbols[name] }
 
-// sameRow puts one row of t1, or of nobody, into both stores.
+// sameRow inserts a row of t1, or of no tenant, into both stores.
 func (p *pair) sameRow(t *testing.T, d dice, e *refEntity) {
 	t.Helper()
 	mine := func(name string) (ids []string) {
@@ -265,8 +263,7 @@ func (p *pair) sameRow(t *testing.T, d dice, e *refEntity) {
 	p.both(t, system, 0, []operationKind{o}, true, func() {})
 }
 
-// foreignRow puts a row of t2 into the crowded store, like rows of t1 in what
-// it holds.
+// foreignRow inserts a row of t2, with values like those of t1, into the crowded store.
 func (p *pair) foreignRow(d dice, e *refEntity) {
 	foreign := func(name string) (ids []string) {
 		shared := p.app.entity(name).tenantField() == nil
@@ -292,19 +289,19 @@ func (p *pair) foreign(who *caller.Caller, name string, values map[string]any) {
 	args := anySymbol.ReplaceAllStringFunc(string(encoded), func(symbol string) string { return s.ids[symbol] })
 	got := s.do(who, "insert", []byte(args))
 	if got.code != "" {
-		return // a row that the schema does not take
+		return // the schema refuses this row
 	}
 	id := got.result["rows"].([]any)[0].(map[string]any)["id"].(string)
 	symbol := fmt.Sprintf("!%d", p.count)
 	p.count++
 	s.name(symbol, id)
-	// Where the row is not, its id is one of the same form that no row has.
+	// A store without the row gets an unused id of the same form.
 	p.alone.name(symbol, fmt.Sprintf("01%024d", p.count))
 	p.symbols[name] = append(p.symbols[name], symbol)
 }
 
-// both runs a program in both stores and compares. Meanwhile happens to the
-// crowded one before the program has committed.
+// both runs a program in both stores and compares the results. meanwhile runs in the
+// crowded store before the program commits.
 func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []operationKind, commit bool, meanwhile func()) (observed []string) {
 	t.Helper()
 	if p.alone.now.Before(p.crowded.now) {
@@ -329,8 +326,7 @@ func (p *pair) both(t *testing.T, who *caller.Caller, maxRows int, program []ope
 	return a
 }
 
-// learn takes the rows that both sides have named into the list that programs
-// choose from.
+// learn adds the rows that both sides have named to those that programs choose from.
 func (p *pair) learn(t *testing.T) {
 	t.Helper()
 	for _, s := range []*side{p.alone, p.crowded} {
@@ -352,7 +348,7 @@ func (p *pair) learn(t *testing.T) {
 	}
 }
 
-// program runs one random program of a caller of t1, or of one without tenant.
+// program runs a random program for a caller of t1, or for one without a tenant.
 func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
 	t.Helper()
 	who := d.caller()
@@ -399,9 +395,8 @@ func count(answers map[string]int, observed []string) {
 	}
 }
 
-// sharedTarget tells whether the entity belongs to no tenant and rows of
-// tenants may lead to it. What happens to these when such a row is deleted is
-// what the schema says with @onDelete, whosever they are.
+// sharedTarget reports whether the entity belongs to no tenant and rows of tenants may
+// refer to it. Deleting such a row affects them as @onDelete says, in every tenant.
 func (p *pair) sharedTarget(name string) bool {
 	if p.app.entity(name).tenantField() != nil {
 		return false
@@ -413,7 +408,7 @@ func (p *pair) sharedTarget(name string) bool {
 			}
 		}
 	}
-	// A cascade may get there by way of a third.
+	// A cascade may reach it through a third entity.
 	for _, e := range p.app.entities {
 		for _, f := range e.stored() {
 			if f.target == name && e.name != name && f.onDelete == "cascade" && p.sharedTarget(e.name) {
@@ -446,9 +441,9 @@ entity Item {
 }
 `
 
-// An index over all tenants keeps what is unique apart; queries never go through
-// it, so that what they cost does not tell what others hold. (That a value is
-// taken, an insert tells: this is what global means.)
+// A unique index over all tenants enforces uniqueness only. Queries do not use it, so their
+// cost does not depend on rows of other tenants. (An insert reveals that a value is taken:
+// that is what global means.)
 func TestAGlobalUniqueIndexDoesNotRevealRowsOfOtherTenants(t *testing.T) {
 	p := pairOf(t, coded)
 	p.names = []string{"User", "Item"}
@@ -492,8 +487,8 @@ apiKeys {
 }
 `
 
-// TestTenantNoninterferenceWithoutEntities is the same where the schema
-// declares no entity and rows are free.
+// TestTenantNoninterferenceWithoutEntities is the same test with a schema that declares no
+// entities.
 func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
 	seed := newSeed(t)
 	programs := 80
@@ -532,7 +527,7 @@ func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
 	t.Logf("answers: %v", answers)
 	for _, want := range []string{"ok", "not_found", "denied", "limit"} {
 		if long() && answers[want] == 0 {
-			t.Errorf("no answer was %s: the programs try too little", want)
+			t.Errorf("no answer was %s: the programs cover too little", want)
 		}
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"runner.example/store"
 )
 
-// longTexts is a schema of rows with texts that are almost as long as an index
-// takes.
+// longTexts is a schema of rows with texts that are almost as long as an index permits.
 func longTexts(attributes string) string {
 	return `app a
 entity L {
@@ -30,7 +29,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`
 
 var reader = &caller.Caller{Kind: caller.Session, UserID: "u"}
 
-// fillLong inserts n rows whose texts end with pad, as JSON has it.
+// fillLong inserts n rows whose texts end with pad, which is escaped for JSON.
 func fillLong(h *fixture, n int, pad string) {
 	h.t.Helper()
 	for i := 0; i < n; i += 15 {
@@ -70,8 +69,7 @@ func TestAnIndexLargerThanItsRowsIsBuilt(t *testing.T) {
 	}
 }
 
-// What is left of an activation that was stopped is more than one transaction can
-// remove.
+// A stopped activation leaves more than one transaction can remove.
 func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
 	h := newFixture(t, longTexts(""))
 	fillLong(h, 1500, strings.Repeat("p", 15000))
@@ -100,8 +98,8 @@ func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
 	}
 }
 
-// Rows that are written while a unique index is made are taken in too, however
-// long their texts are, also those that took the places of others.
+// Rows written during the build of a unique index are included, however long their texts
+// are, also if they replace others.
 func TestLongRowsWrittenDuringAnActivationAreIncluded(t *testing.T) {
 	h := newFixture(t, longTexts(""))
 	pad := strings.Repeat("p", 15000)

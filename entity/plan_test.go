@@ -44,7 +44,7 @@ entity Item {
 }`
 }
 
-// attributes are sets of indexes that the same rows are queried under.
+// attributes are sets of indexes for the same rows.
 var attributeSets = []string{
 	"@@index(size) @@index(text) @@index(rate, mood)",
 	"@@index(size desc) @@index(text, cost desc) @@index(good, at desc)",
@@ -58,7 +58,7 @@ type rowGenerator struct {
 	orgs, friends, ids []string
 }
 
-// orNull gives null now and then.
+// orNull sometimes returns null.
 func (g rowGenerator) orNull(text string) string {
 	if g.IntN(6) == 0 {
 		return "null"
@@ -66,7 +66,7 @@ func (g rowGenerator) orNull(text string) string {
 	return text
 }
 
-// value makes one of few values of a field, so that many rows are alike.
+// value returns one of a few values of a field, so that many rows are equal.
 func (g rowGenerator) value(field string) string {
 	n := g.IntN(7) - 3
 	switch field {
@@ -153,7 +153,7 @@ func (g rowGenerator) query(tenant bool) string {
 	return fmt.Sprintf(`"where":[%s],"orderBy":[%s],"limit":%d`, strings.Join(where, ","), strings.Join(order, ","), 1+g.IntN(20))
 }
 
-// pages are all pages of a query, and its count.
+// pages returns all pages of a query, and its count.
 func (h *fixture) pages(who *caller.Caller, query string) string {
 	var all []string
 	for cursor := "null"; ; {
@@ -201,8 +201,8 @@ func TestResultsAreTheSameWithAndWithoutAnIndex(t *testing.T) {
 	}
 }
 
-// fill puts the same rows into all fixtures. Where one has a unique index that a row
-// breaks, none gets it.
+// fill inserts the same rows into all fixtures. A row that violates a unique index in one
+// of them is inserted in none.
 func fill(t *testing.T, g *rowGenerator, fixtures []*fixture, tenant bool) {
 	t.Helper()
 	imported := func(h *fixture, name, values string) error {
@@ -245,7 +245,7 @@ func fill(t *testing.T, g *rowGenerator, fixtures []*fixture, tenant bool) {
 	}
 }
 
-// touchedBy is how many rows a query touches.
+// touchedBy returns how many rows a query touches.
 func (h *fixture) touchedBy(who *caller.Caller, args string) int {
 	h.t.Helper()
 	n := 0

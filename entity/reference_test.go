@@ -17,13 +17,12 @@ import (
 	"runner.example/internal/fault"
 )
 
-// The reference: what the language promises about rows and callers, over plain
-// maps and with loops for everything. It shares no code with the room that it
-// is compared with, knows no index, and copies the whole database wherever that
-// is the shortest way to say something.
+// The reference is a plain model of what the documentation promises about rows and callers,
+// made of maps and loops. It shares no code with the package that it is compared with, has
+// no indexes, and copies the whole database where that is simplest.
 
-// refApp is an app: what is printed as a schema for the one side and read as
-// it is by the other.
+// refApp is an app. It is printed as a schema for the engine, and used directly by the
+// reference.
 type refApp struct {
 	enums    map[string][]string
 	entities []*refEntity
@@ -265,7 +264,7 @@ func (e *refEntity) tenantField() *refField {
 	return nil
 }
 
-// stored are the fields that a row holds: all but to-many ones.
+// stored returns the fields that a row stores: all except to-many ones.
 func (e *refEntity) stored() []*refField {
 	var fields []*refField
 	for _, f := range e.fields {
@@ -278,8 +277,8 @@ func (e *refEntity) stored() []*refField {
 
 // ---- values ----
 
-// A refRow holds values as encoding/json decodes what the runner answers: nil,
-// bool, float64, string, []any, map[string]any.
+// A refRow has values as encoding/json decodes the engine's results: nil, bool, float64,
+// string, []any, map[string]any.
 type refRow = map[string]any
 
 type refDB map[string]map[string]refRow // entity, id
@@ -302,8 +301,8 @@ func (db refDB) put(e *refEntity, row refRow) {
 	db[e.name][row["id"].(string)] = row
 }
 
-// canonical gives the one form of a value of the field, false if it is none.
-// bounded: the field's bounds hold too. v is decoded with numbers as written.
+// canonical returns the canonical form of a value of the field; false if the value is not
+// valid. If bounded, the field's limits apply too. v is decoded with json.Number.
 func (a *refApp) canonical(f *refField, v any, bounded bool) (any, bool) {
 	if v == nil {
 		return nil, f.optional || !bounded
@@ -346,7 +345,7 @@ func (a *refApp) canonical(f *refField, v any, bounded bool) (any, bool) {
 	case "float":
 		n, err := number.Float64()
 		if n == 0 {
-			n = 0 // there is one zero
+			n = 0 // -0 is 0
 		}
 		return n, isNumber && err == nil && in(n)
 	case "decimal":
@@ -408,7 +407,7 @@ func refOrder(kind string, a, b any) int {
 
 // ---- rules ----
 
-// refTruth is three-valued: and is the least, or the greatest of two.
+// refTruth is three-valued: "and" is the least, "or" the greatest of two.
 type refTruth int
 
 const (
@@ -435,11 +434,11 @@ type refRun struct {
 	db  refDB
 	who *caller.Caller
 	now time.Time
-	// mine are the ids that were inserted in this transaction.
+	// mine has the ids of rows inserted in this transaction.
 	mine map[string]bool
 }
 
-// refScene is what a rule sees: rows, nil where there are none.
+// refScene is the input of a rule: rows, nil if they do not exist.
 type refScene struct {
 	entity        *refEntity
 	row, old, new refRow
@@ -540,8 +539,7 @@ func refAmong(v, list any) refTruth {
 	return found
 }
 
-// exists is true if the inner rule is of some row that the caller's tenant
-// has.
+// exists is true if the inner rule is true for a row of the caller's tenant.
 func (r *refRun) exists(x *refExpr, s refScene) refTruth {
 	inner := r.app.entity(x.entity)
 	for _, row := range r.db[x.entity] {
@@ -574,7 +572,7 @@ func (r *refRun) value(x *refExpr, s refScene) any {
 		head, rest, dotted := strings.Cut(x.path, ".")
 		entity := s.entity
 		if s.outerEntity != nil {
-			entity = s.outerEntity // whose old and new rows are meant
+			entity = s.outerEntity // old and new are those of the outer rule
 		}
 		switch {
 		case head == "auth":
@@ -597,7 +595,7 @@ func (r *refRun) value(x *refExpr, s refScene) any {
 	return refAbsent{}
 }
 
-// path is a field of the row, or of the row that a relation of it leads to.
+// path returns a field of the row, or of the row that its relation refers to.
 func (r *refRun) path(e *refEntity, row refRow, path string) any {
 	if row == nil {
 		return refAbsent{}
@@ -616,13 +614,13 @@ func (r *refRun) path(e *refEntity, row refRow, path string) any {
 	return refRuleValue(target.field(rest), there[rest])
 }
 
-// inTenant tells whether the row is of the caller's tenant, or of none.
+// inTenant reports whether the row belongs to the caller's tenant, or to no tenant.
 func (r *refRun) inTenant(e *refEntity, row refRow) bool {
 	f := e.tenantField()
 	return f == nil || r.everyTenant() || r.who.Tenant != "" && row[f.name] == r.who.Tenant
 }
 
-// refRuleValue makes numbers of whatever is one, so that they compare by value.
+// refRuleValue converts numbers, so that they compare by value.
 func refRuleValue(f *refField, v any) any {
 	switch v := v.(type) {
 	case nil:
@@ -678,9 +676,9 @@ func (r *refRun) auth(name string) any {
 	return refAbsent{}
 }
 
-// ---- who passes ----
+// ---- authority ----
 
-// byGrant is the scope whose grants decide, nil if policies do.
+// byGrant returns the scope whose grants decide, nil if policies decide.
 func (r *refRun) byGrant() *refScope {
 	switch {
 	case r.who.Kind == caller.APIKey:
@@ -725,7 +723,7 @@ func (r *refRun) applies(p *refPolicy, action string) bool {
 	return slices.Contains(p.to, kind) || slices.Contains(p.to, kind+"("+r.who.Scope+")")
 }
 
-// offered tells whether there is any grant or policy for the action at all.
+// offered reports whether any grant or policy permits the action.
 func (r *refRun) offered(e *refEntity, action string) bool {
 	switch {
 	case r.who.Kind == caller.System:
@@ -743,7 +741,7 @@ func (r *refRun) offered(e *refEntity, action string) bool {
 	return false
 }
 
-// passes tells whether the caller may do the action on the row.
+// passes reports whether the caller may apply the action to the row.
 func (r *refRun) passes(e *refEntity, action string, row, old, new refRow) bool {
 	if r.who.Kind == caller.System {
 		return true
@@ -773,7 +771,7 @@ func (r *refRun) reads(e *refEntity, row refRow) bool {
 	return r.offered(e, "read") && r.passes(e, "read", row, nil, nil)
 }
 
-// fields are those that the caller may read, or write with the action.
+// fields returns the fields that the caller may read, or write with the action.
 func (r *refRun) fields(e *refEntity, action string) []*refField {
 	var fields []*refField
 	for _, f := range e.stored() {
@@ -809,7 +807,7 @@ func refHas(fields []*refField, name string) *refField {
 
 // ---- operations ----
 
-// refAnswer is what an operation may answer: a result, or one of the faults.
+// refAnswer is the expected outcome of an operation: a result, or one of several faults.
 type refAnswer struct {
 	result map[string]any
 	faults []fault.Code
@@ -817,8 +815,8 @@ type refAnswer struct {
 
 func refFails(codes ...fault.Code) refAnswer { return refAnswer{faults: codes} }
 
-// do runs one operation. ids are what the host made for the rows of an insert;
-// of a query all pages are given at once.
+// do runs one operation. ids are those that the host created for an insert. All pages of a
+// query are returned at once.
 func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
 	name, _ := args[map[string]string{"insert": "into", "update": "in"}[op]].(string)
 	if name == "" {
@@ -830,7 +828,7 @@ func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
 	}
 	action := map[string]string{"query": "read", "get": "read", "count": "read"}[op]
 	if !r.offered(e, cmp.Or(action, op)) {
-		// What is wrong with the rest of the arguments may be said before.
+		// Errors in the other arguments may be reported first.
 		return refFails(fault.Denied, fault.Invalid)
 	}
 	switch op {
@@ -950,7 +948,7 @@ func (r *refRun) get(e *refEntity, args map[string]any) refAnswer {
 	return refAnswer{result: map[string]any{"row": refProject(row, fields)}}
 }
 
-// where gives the predicate of a list of conditions over some fields.
+// where returns the predicate of a list of conditions over some fields.
 func (r *refRun) where(e *refEntity, conditions any, fields []*refField) (func(refRow) bool, bool) {
 	list, _ := conditions.([]any)
 	var all []func(refRow) bool
@@ -1054,7 +1052,7 @@ func refSame(a, b any) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// set puts the given values into the row, false if one is not allowed.
+// set sets the given values in the row; false if one is not allowed.
 func (r *refRun) set(e *refEntity, row refRow, values map[string]any, action string) bool {
 	writable := r.fields(e, action)
 	for name, v := range values {
@@ -1117,9 +1115,8 @@ func (r *refRun) insert(e *refEntity, args map[string]any, ids []string) refAnsw
 		}
 		rows, given = append(rows, row), append(given, values)
 	}
-	// Rows may be looked at one after the other or all at once: what is wrong
-	// with any of them may be said, but of one row its right comes before what
-	// else there is.
+	// The engine may check rows one by one or all at once, so the error of any row may be
+	// reported. Within a row, rights are checked first.
 	var faults []fault.Code
 	for i, row := range rows {
 		if codes := r.rejects(e, row, given[i], "insert", nil); codes != nil {
@@ -1148,7 +1145,7 @@ func (r *refRun) insert(e *refEntity, args map[string]any, ids []string) refAnsw
 	return refAnswer{result: map[string]any{"rows": out}}
 }
 
-// insertAnswer is what an insert gives back of a row.
+// insertAnswer returns what an insert returns of a row.
 func (r *refRun) insertAnswer(e *refEntity, row refRow, given map[string]any) map[string]any {
 	if r.reads(e, row) {
 		return refProject(row, r.fields(e, "read"))
@@ -1162,8 +1159,8 @@ func (r *refRun) insertAnswer(e *refEntity, row refRow, given map[string]any) ma
 	return out
 }
 
-// rejects gives what is wrong with a row to be written, nil if nothing is: the
-// right to write it, and the relations that are set.
+// rejects returns the error for a row to be written, nil if there is none. It checks the
+// right to write and the relations.
 func (r *refRun) rejects(e *refEntity, row refRow, given map[string]any, action string, old refRow) (codes []fault.Code) {
 	if !r.passes(e, action, row, old, row) {
 		codes = append(codes, fault.Denied)
@@ -1186,8 +1183,8 @@ func (r *refRun) rejects(e *refEntity, row refRow, given map[string]any, action 
 	return codes
 }
 
-// collides tells whether another row has the same values where they are to be
-// unique; null is not equal to null there.
+// collides reports whether another row has the same values in unique fields. Null is not
+// equal to null there.
 func (r *refRun) collides(e *refEntity, row refRow) bool {
 	for _, u := range e.uniques {
 		fields := u.fields
@@ -1207,8 +1204,8 @@ func (r *refRun) collides(e *refEntity, row refRow) bool {
 	return false
 }
 
-// targets are the rows that an update or delete is about: of those that a query
-// would find. Without the right to read only id may be named.
+// targets returns the rows that an update or delete applies to, which a query would find.
+// Without the right to read, only the id may be named.
 func (r *refRun) targets(e *refEntity, args map[string]any) ([]refRow, bool) {
 	id := []*refField{e.field("id")}
 	fields := id
@@ -1228,7 +1225,7 @@ func (r *refRun) targets(e *refEntity, args map[string]any) ([]refRow, bool) {
 	return rows, true
 }
 
-// finds tells whether a change may be about the row, as far as reading goes.
+// finds reports whether the caller's right to read lets a change find the row.
 func (r *refRun) finds(e *refEntity, row refRow) bool {
 	return !r.offered(e, "read") || r.reads(e, row)
 }
@@ -1258,7 +1255,7 @@ func (r *refRun) update(e *refEntity, args map[string]any) refAnswer {
 			candidates = append(candidates, old)
 		}
 	}
-	// What was found is changed row by row, and rules see what came before.
+	// Rows are changed one by one, and rules see the earlier changes.
 	before := r.db
 	r.db = before.clone()
 	var rows []refRow
@@ -1307,7 +1304,7 @@ func (r *refRun) delete(e *refEntity, args map[string]any) refAnswer {
 	r.db = before.clone()
 	count := 0
 	doomed := map[string][]string{}
-	for _, row := range found { // row by row, and rules see what came before
+	for _, row := range found { // one by one; rules see the earlier changes
 		if !r.finds(e, row) || !r.passes(e, "delete", row, nil, nil) {
 			continue
 		}
@@ -1323,8 +1320,8 @@ func (r *refRun) delete(e *refEntity, args map[string]any) refAnswer {
 	return refAnswer{result: map[string]any{"count": float64(count)}}
 }
 
-// remove deletes rows and does to those that lead to them what their relations
-// say. It is false if one of these is restricted and stays.
+// remove deletes rows and applies onDelete to the rows that refer to them. It is false if a
+// restricted one remains.
 func (r *refRun) remove(doomed map[string][]string) bool {
 	gone := map[string]bool{}
 	for len(doomed) > 0 {
@@ -1350,7 +1347,7 @@ func (r *refRun) remove(doomed map[string][]string) bool {
 	return ok
 }
 
-// leadingTo finds the relations that lead to rows that are gone.
+// leadingTo returns the relations that refer to deleted rows.
 func (r *refRun) leadingTo(gone map[string]bool, each func(*refEntity, *refField, refRow)) {
 	for _, e := range r.app.entities {
 		for _, f := range e.stored() {

@@ -53,11 +53,11 @@ entity Ticket {
 
 var alice = &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1"}
 
-// request is a handler: what it does in one transaction of a caller. An error
-// gives the transaction up.
+// request is a handler: its operations in one transaction of a caller. An error rolls the
+// transaction back.
 type request func(a *entity.Access) error
 
-// try runs a handler as a request does, and says whether it committed.
+// try runs a handler like a request, and reports whether it committed.
 func (r *rig) try(who *caller.Caller, fn request) (bool, error) {
 	seq, err := r.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
@@ -70,7 +70,7 @@ func (r *rig) try(who *caller.Caller, fn request) (bool, error) {
 	return err == nil && seq != 0, err
 }
 
-// result runs one operation and gives its fault as an error.
+// result runs one operation and returns its fault as an error.
 func result(t testing.TB, a *entity.Access, op string, args map[string]any) (map[string]any, error) {
 	t.Helper()
 	got := call(t, a, op, args)
@@ -155,8 +155,8 @@ func TestConcurrentTransfersKeepTheTotal(t *testing.T) {
 		})
 	}
 	done.Wait()
-	// The entries tell the same story as the balances: every transfer happened
-	// once, however often its handler ran.
+	// The entries agree with the balances: every transfer happened once, however often its
+	// handler ran.
 	want := map[string]int{}
 	transfers := 0
 	moved.Range(func(any, any) bool { transfers++; return true })
@@ -183,7 +183,7 @@ func TestConcurrentTransfersKeepTheTotal(t *testing.T) {
 	}
 }
 
-// total sums all balances as a reader sees them.
+// total returns the sum of all balances as a reader sees them.
 func total(t testing.TB, r *rig) int {
 	sum := 0
 	err := r.store.View(context.Background(), func(tx *store.Tx) error {
@@ -237,8 +237,8 @@ func TestNoIncrementOfAHandlerIsLost(t *testing.T) {
 	}
 }
 
-// during runs a handler whose first run is overtaken by another one between
-// its first and its last part, and gives how often it ran.
+// during runs a handler. Another request commits between the first and the last part of its
+// first run. It returns the number of runs.
 func (r *rig) during(first, other, last request) (runs int, err error) {
 	r.Helper()
 	_, err = r.store.Update(context.Background(), func(tx *store.Tx) error {
@@ -291,7 +291,7 @@ func TestWriteSkewBetweenHandlersIsPrevented(t *testing.T) {
 		}
 		runs, err := r.during(see, func(a *entity.Access) error { return errors.Join(see(a), leave(ids[1])(a)) }, func(a *entity.Access) error {
 			if others != 0 {
-				others = 1 // as it saw before it was overtaken
+				others = 1 // the values that the first run read
 			}
 			return leave(ids[0])(a)
 		})
@@ -304,8 +304,8 @@ func TestWriteSkewBetweenHandlersIsPrevented(t *testing.T) {
 	}
 }
 
-// A handler that looks for a row and inserts it where there is none: no second
-// one can come between, whichever index the look goes through.
+// A handler looks for a row and inserts it if it is missing. No second row can be inserted
+// in between, whichever index the lookup uses.
 func TestARowThatAHandlerFoundMissingStaysMissing(t *testing.T) {
 	looks := map[string]map[string]any{
 		"by index":         {"from": "Entry", "where": []any{[]any{"code", "=", "c"}}},
@@ -314,7 +314,7 @@ func TestARowThatAHandlerFoundMissingStaysMissing(t *testing.T) {
 		"by a range":       {"from": "Entry", "where": []any{[]any{"code", ">=", "b"}, []any{"code", "<", "d"}}},
 		"by relation":      {"from": "Entry"}, // its where is set below
 		"by order":         {"from": "Entry", "orderBy": []any{[]any{"code", "desc"}}, "limit": 1, "where": []any{[]any{"code", ">", "b"}}},
-		"by the first":     {"from": "Entry", "limit": 1, "where": []any{[]any{"code", "in", []any{"a", "c"}}}},
+		"by the first row": {"from": "Entry", "limit": 1, "where": []any{[]any{"code", "in", []any{"a", "c"}}}},
 		"by a disjunction": {"from": "Entry", "where": []any{[]any{"or", []any{"code", "=", "c"}, []any{"amount", "=", 9}}}},
 	}
 	for name, look := range looks {
@@ -365,7 +365,7 @@ func TestOneOfTwoInsertsOfAUniqueValueConflicts(t *testing.T) {
 	if runs, err := r.during(insert, insert, nothing); runs != 2 || fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("%d runs, %v", runs, err)
 	}
-	// At once, and many.
+	// Many requests at once.
 	var done sync.WaitGroup
 	for range 8 {
 		done.Go(func() {
@@ -386,8 +386,7 @@ func TestOneOfTwoInsertsOfAUniqueValueConflicts(t *testing.T) {
 	}
 }
 
-// A relation that one handler sets and the row at its end that another deletes:
-// never both.
+// One handler sets a relation and another deletes its target: only one commits.
 func TestARelationNeverRefersToADeletedRow(t *testing.T) {
 	r := newRig(t, ledger)
 	defer r.close()
@@ -415,8 +414,8 @@ func TestARelationNeverRefersToADeletedRow(t *testing.T) {
 	}
 }
 
-// A handler that runs again leaves the effect of one run: what its first run
-// inserted, with the ids that it got, is nowhere.
+// A handler that runs again has the effect of one run. Nothing remains of the first run's
+// inserts and their ids.
 func TestAConflictedRunLeavesNothing(t *testing.T) {
 	r := newRig(t, ledger)
 	defer r.close()
@@ -458,7 +457,7 @@ func TestAConflictedRunLeavesNothing(t *testing.T) {
 
 // ---- histories ----
 
-// recorded is a request that was committed, with its answers.
+// recorded is a committed request with its answers.
 type recorded struct {
 	who     *caller.Caller
 	now     time.Time
@@ -466,9 +465,8 @@ type recorded struct {
 	answers []answer
 }
 
-// TestHistoriesAreSerializable runs random programs of random
-// callers at once and then, in the order of the log, on the reference: each
-// must have had the answers that it has alone.
+// TestHistoriesAreSerializable runs random programs of random callers concurrently, and
+// then in commit order on the reference: the answers must be equal.
 func TestHistoriesAreSerializable(t *testing.T) {
 	seed := newSeed(t)
 	schemas := 8
@@ -485,7 +483,7 @@ func TestHistoriesAreSerializable(t *testing.T) {
 	}
 	t.Logf("%d requests, %d of their operations refused, %d runs overtaken", committed, faults, again)
 	if committed == 0 || long() && (committed < 50*schemas || faults == 0 || again == 0) {
-		t.Errorf("%d requests committed, %d refusals, %d runs overtaken: too little happens", committed, faults, again)
+		t.Errorf("%d requests committed, %d refusals, %d runs overtaken: the programs cover too little", committed, faults, again)
 	}
 }
 
@@ -535,7 +533,7 @@ func runHistory(t *testing.T, d dice) (committed, faults, again int) {
 					rec.answers = nil
 					for _, o := range rec.program {
 						got := call(t, &a, o.op, o.args)
-						runtime.Gosched() // let others in between
+						runtime.Gosched() // yield to other requests
 						delete(got.result, "nextCursor")
 						rec.answers = append(rec.answers, got)
 					}
@@ -594,7 +592,7 @@ func runHistory(t *testing.T, d dice) (committed, faults, again int) {
 	return len(order), faults, int(overtaken.Load())
 }
 
-// idsIn are the ids of the rows of an answer.
+// idsIn returns the ids of the rows in an answer.
 func idsIn(result map[string]any) (ids []string) {
 	for _, row := range result["rows"].([]any) {
 		if id, ok := row.(map[string]any)["id"].(string); ok {

@@ -25,7 +25,8 @@ type fixture struct {
 	model *entity.Model
 }
 
-// newFixture activates the schema over an empty store, which is verified at the end.
+// newFixture activates the schema in an empty store. The store is verified when the test
+// ends.
 func newFixture(t testing.TB, text string) *fixture {
 	t.Helper()
 	st, err := store.Open(store.Options{})
@@ -63,11 +64,11 @@ func (h *fixture) activate(text string) error {
 func (h *fixture) verify() {
 	h.t.Helper()
 	if err := catalog.Verify(context.Background(), h.store); err != nil {
-		h.t.Errorf("the store is not whole: %v", err)
+		h.t.Errorf("the store is inconsistent: %v", err)
 	}
 }
 
-// in runs fn in a transaction of its own.
+// in runs fn in its own transaction.
 func (h *fixture) in(who *caller.Caller, fn func(*entity.Access) error) error {
 	h.t.Helper()
 	_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
@@ -78,7 +79,7 @@ func (h *fixture) in(who *caller.Caller, fn func(*entity.Access) error) error {
 	return err
 }
 
-// do runs one operation in a transaction of its own.
+// do runs one operation in its own transaction.
 func (h *fixture) do(who *caller.Caller, op, args string) (string, error) {
 	h.t.Helper()
 	var out entity.Result
@@ -105,7 +106,7 @@ func (h *fixture) insert(who *caller.Caller, name, values string) string {
 	return out.Rows[0].ID
 }
 
-// rows are the objects that a query answers.
+// rows returns the objects of a query's result.
 func (h *fixture) rows(who *caller.Caller, args string) []map[string]any {
 	h.t.Helper()
 	var out struct{ Rows []map[string]any }
@@ -115,8 +116,8 @@ func (h *fixture) rows(who *caller.Caller, args string) []map[string]any {
 	return out.Rows
 }
 
-// fails runs an operation that has to fail with the code and a text that holds
-// all of the words.
+// fails runs an operation that must fail with the code and a text that contains all of the
+// words.
 func (h *fixture) fails(who *caller.Caller, code fault.Code, op, args string, words ...string) {
 	h.t.Helper()
 	out, err := h.do(who, op, args)
@@ -130,7 +131,7 @@ func (h *fixture) fails(who *caller.Caller, code fault.Code, op, args string, wo
 	}
 	for _, word := range words {
 		if !strings.Contains(f.Detail, word) {
-			h.t.Errorf("%s %s: %q does not tell %q", op, args, f.Detail, word)
+			h.t.Errorf("%s %s: %q does not contain %q", op, args, f.Detail, word)
 		}
 	}
 }
@@ -186,7 +187,7 @@ func TestAnInsertedRowIsReadUnchanged(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if !schema.IsULID(id) {
-		t.Errorf("the id %q is no ULID", id)
+		t.Errorf("the id %q is not a ULID", id)
 	}
 }
 

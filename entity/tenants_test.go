@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/fault"
 )
 
-// sameIDs is a fixture where two tenants have a user with the same id, who is the
+// sameIDs returns a fixture in which two tenants have a user with the same id, who is the
 // boss in one of them.
 func sameIDs(t *testing.T) *fixture {
 	h := newFixture(t, `app a

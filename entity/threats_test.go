@@ -17,8 +17,8 @@ import (
 	"runner.example/store"
 )
 
-// TestPolicyMatrix asks for every action of every caller on every row and, for
-// updates, with every new value: what may be done is what the reference says.
+// TestPolicyMatrix tries each action of each caller on each row and, for updates, each new
+// value. The reference decides which are allowed.
 func TestPolicyMatrix(t *testing.T) {
 	sequential(t)
 	seed := newSeed(t)
@@ -35,7 +35,7 @@ func TestPolicyMatrix(t *testing.T) {
 		}
 		return all
 	}
-	for i := 0; i < schemas || i < 10*schemas && len(missing()) > 0; i++ { // one schema in fifty has no row that may not be updated
+	for i := 0; i < schemas || i < 10*schemas && len(missing()) > 0; i++ { // in one of fifty schemas every row may be updated
 		d := newDice(seed, uint64(i))
 		app := d.app()
 		w := &twin{rig: newRig(t, app.schema()), app: app, db: refDB{}, agreed: answers}
@@ -52,7 +52,7 @@ func TestPolicyMatrix(t *testing.T) {
 	}
 }
 
-// everybody is a caller of each sort that the app knows.
+// everybody returns a caller of each kind in the app.
 func everybody(app *refApp) (all []*caller.Caller) {
 	add := func(c caller.Caller) {
 		fitted := callerOf(c)
@@ -185,7 +185,7 @@ func key(scope, tenant string) *caller.Caller {
 	return &caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: scope, Capability: "desk." + scope, Tenant: tenant}
 }
 
-// newDesk is the desk with its users, two tenants' notes and their ids.
+// newDesk returns a desk with users, notes of two tenants, and their ids.
 func newDesk(t testing.TB) (r *rig, mine, theirs string) {
 	t.Helper()
 	r = newRig(t, desk)
@@ -208,8 +208,8 @@ func object(pairs ...any) map[string]any {
 	return m
 }
 
-// A hidden field answers as one that does not exist, wherever it is named, so
-// that probing letter by letter finds nothing.
+// A hidden field gets the same answers as a field that does not exist, so guessing its
+// value letter by letter fails.
 func TestHiddenFieldsAnswerAsFieldsThatDoNotExist(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
@@ -252,7 +252,7 @@ func TestHiddenFieldsAnswerAsFieldsThatDoNotExist(t *testing.T) {
 			t.Errorf("%s: %v", describe(who), got)
 		}
 	}
-	// A grant that names it opens it, and nothing else.
+	// A grant that names the field makes it readable, and only that field.
 	if got := r.do(key("wide", "t1"), "query", object("from", "Note", "where", list(list("secret", "startsWith", "ab")))); len(got.result["rows"].([]any)) != 1 {
 		t.Errorf("the grant that names the field: %v", got)
 	}
@@ -261,7 +261,7 @@ func TestHiddenFieldsAnswerAsFieldsThatDoNotExist(t *testing.T) {
 	}
 }
 
-// What a unique error says: which fields, and no value and no row of others.
+// A unique error names the fields, but no value and no row of others.
 func TestAUniqueErrorDoesNotRevealOtherRows(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
@@ -269,16 +269,16 @@ func TestAUniqueErrorDoesNotRevealOtherRows(t *testing.T) {
 	if got.code != fault.Conflict || !strings.Contains(got.detail, "title") || strings.Contains(got.detail, mine) {
 		t.Errorf("the same title again: %v", got)
 	}
-	// Another tenant's value is free.
+	// A value of another tenant is available.
 	r.must(session("u1", "t1"), "insert", object("into", "Note", "values", object("owner", "u1", "title", "theirs")))
-	// A row that may not be written does not tell what it would collide with.
+	// The error for a row that may not be written does not depend on duplicates.
 	got = r.do(session("u2", "t1"), "insert", object("into", "Note", "values", object("owner", "u1", "title", "mine")))
 	if got.code != fault.Denied {
 		t.Errorf("a row for another owner, its title taken: %v", got)
 	}
 	free := r.do(session("u2", "t1"), "insert", object("into", "Note", "values", object("owner", "u1", "title", "free")))
 	if got.String() != free.String() {
-		t.Errorf("a denied row tells whether its title is taken:\n%v\n%v", got, free)
+		t.Errorf("the error of a denied row depends on whether its title is taken:\n%v\n%v", got, free)
 	}
 }
 
@@ -309,13 +309,13 @@ func TestMassAssignment(t *testing.T) {
 	if after := r.all("Note"); !reflect.DeepEqual(before, after) {
 		t.Errorf("rows were\n%v\nand are\n%v", before, after)
 	}
-	// What the host fills in is the caller's tenant and the transaction's time.
+	// The host sets the caller's tenant and the transaction's time.
 	row := r.must(who, "insert", object("into", "Note", "values", object("owner", "u1", "title", "t")))["rows"].([]any)[0].(map[string]any)
 	now := r.now.Format(refTime)
 	if row["org"] != "t1" || row["createdAt"] != now || row["updatedAt"] != now || row["locked"] != false {
 		t.Errorf("the row is %v", row)
 	}
-	// A grant's fields bound what is written.
+	// The fields of a grant limit what is written.
 	got := r.do(key("narrow", "t1"), "update", object("in", "Note", "set", object("rank", 1), "where", byID(mine)))
 	if got.code != fault.Invalid && got.code != fault.Denied {
 		t.Errorf("a field that the grant does not name: %v", got)
@@ -329,14 +329,13 @@ func pairsOf(m map[string]any) (pairs []any) {
 	return pairs
 }
 
-// all gives an entity's rows as an operator sees them.
+// all returns an entity's rows as an operator sees them.
 func (r *rig) all(name string) []any {
 	r.Helper()
 	return r.must(system, "query", object("from", name, "limit", 1000))["rows"].([]any)
 }
 
-// No row gets to where its writer may not reach: not by insert, not by update,
-// not through a relation.
+// No insert, update or relation can place a row where its writer has no access.
 func TestRowsCannotBeInsertedIntoOrMovedToOtherTenants(t *testing.T) {
 	r, mine, theirs := newDesk(t)
 	defer r.close()
@@ -354,13 +353,13 @@ func TestRowsCannotBeInsertedIntoOrMovedToOtherTenants(t *testing.T) {
 		{"insert for another owner", u1, "insert", object("into", "Note", "values", object("owner", "u2", "title", "x")), fault.Denied},
 		{"one of two for another owner", u1, "insert", object("into", "Note", "values", list(object("owner", "u1", "title", "x"), object("owner", "u2", "title", "y"))), fault.Denied},
 		{"move out by update", u1, "update", object("in", "Note", "set", object("owner", "u2"), "where", byID(mine)), fault.Denied},
-		{"reopen what is closed", u1, "update", object("in", "Note", "set", object("state", "open"), "where", byID(shut)), ""},
+		{"reopen a closed one", u1, "update", object("in", "Note", "set", object("state", "open"), "where", byID(shut)), ""},
 		{"update of a row of another", u1, "update", object("in", "Note", "set", object("title", "x"), "where", byID(other)), ""},
 		{"delete of a row of another", u1, "delete", object("from", "Note", "where", byID(other)), ""},
 		{"update of a row of another tenant", admin, "update", object("in", "Note", "set", object("title", "x"), "where", byID(theirs)), ""},
 		{"relation to a row of another", u1, "insert", object("into", "Reply", "values", object("note", other, "text", "x")), fault.NotFound},
 		{"relation to a row of another tenant", admin, "insert", object("into", "Reply", "values", object("note", theirs, "text", "x")), fault.NotFound},
-		{"relation to no row", u2, "insert", object("into", "Reply", "values", object("note", unknownID, "text", "x")), fault.NotFound},
+		{"relation to a missing row", u2, "insert", object("into", "Reply", "values", object("note", unknownID, "text", "x")), fault.NotFound},
 		{"a key over all tenants, no tenant named", key("every", ""), "insert", object("into", "Note", "values", object("owner", "u1", "title", "x")), fault.Invalid},
 		{"a key whose grant does not reach the owner's row", key("narrow", "t1"), "insert", object("into", "Note", "values", object("owner", "u1", "title", "x")), fault.NotFound},
 		{"a session without a tenant", session("u1", ""), "insert", object("into", "Note", "values", object("owner", "u1", "title", "x")), fault.Denied},
@@ -377,7 +376,7 @@ func TestRowsCannotBeInsertedIntoOrMovedToOtherTenants(t *testing.T) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("rows were\n%v\nand are\n%v", before, after)
 	}
-	// A row may lead to one that was inserted before it in the same transaction.
+	// A relation may refer to a row inserted earlier in the same transaction.
 	r.update(u1, func(a *entity.Access) {
 		got := call(t, a, "insert", object("into", "Note", "values", object("owner", "u1", "title", "parent")))
 		id := got.result["rows"].([]any)[0].(map[string]any)["id"]
@@ -387,8 +386,8 @@ func TestRowsCannotBeInsertedIntoOrMovedToOtherTenants(t *testing.T) {
 	})
 }
 
-// An absent row, one of another tenant and one that the policies keep from the
-// caller answer alike, byte for byte, to every operation.
+// For every operation, a missing row, a row of another tenant and a row that policies hide
+// give the same answer, byte for byte.
 func TestExistenceIndistinguishable(t *testing.T) {
 	r, mine, theirs := newDesk(t)
 	defer r.close()
@@ -428,14 +427,14 @@ func TestExistenceIndistinguishable(t *testing.T) {
 			}
 		}
 	}
-	// And so does what the work costs: with room for one row, both end alike.
+	// The cost is the same too: with a limit of one row, both end alike.
 	for _, id := range []string{theirs, other, unknownID} {
 		_, err := r.store.Update(t.Context(), func(tx *store.Tx) error {
 			var a entity.Access
 			a.Reset(r.model, tx, session("u1", "t1"), 1)
 			first, second := call(t, &a, "get", object("from", "Note", "id", id)), call(t, &a, "get", object("from", "Note", "id", id))
 			if first.code != fault.NotFound || second.code != fault.Limit {
-				t.Errorf("two looks with room for one: %v, then %v", first, second)
+				t.Errorf("two lookups with a limit of one: %v, then %v", first, second)
 			}
 			return nil
 		})
@@ -445,8 +444,8 @@ func TestExistenceIndistinguishable(t *testing.T) {
 	}
 }
 
-// Who loses a right while a handler of his is under way has lost it: either the
-// handler came first, or it is refused.
+// A right that is removed while a handler runs has no effect afterwards: either the handler
+// committed first, or it is refused.
 func TestConcurrentPolicyFlip(t *testing.T) {
 	r, _, _ := newDesk(t)
 	defer r.close()
@@ -506,8 +505,8 @@ func TestConcurrentPolicyFlip(t *testing.T) {
 	}
 }
 
-// What a key may do is what its scope grants in the schema that is active now;
-// the key holds no rights. A key of a scope that is no more may do nothing.
+// A key may do what its scope grants in the active schema; the key stores no rights. A key
+// of a removed scope may do nothing.
 func TestScopeRenamedRemoved(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
@@ -517,13 +516,13 @@ func TestScopeRenamedRemoved(t *testing.T) {
 		t.Errorf("the scope reads %v", got)
 	}
 	old := r.model
-	// Other grants under the same name hold at once, as does a new field.
+	// Changed grants of the scope apply at once, also to a new field.
 	desk := strings.Replace(desk, "  rank: int = 0\n", "  rank: int = 0\n  extra: int?\n", 1)
 	r.activate(strings.Replace(desk, "@grant read on Note fields (id, title)\n      @grant insert", "@grant read on Note fields (id, title, extra)\n      @grant insert", 1))
 	if got := r.must(narrow, "get", get); len(got["row"].(map[string]any)) != 3 {
 		t.Errorf("the scope, with one field more, reads %v", got)
 	}
-	// A model that the store's rows have left behind decides nothing any more.
+	// A model of an earlier schema fails every operation.
 	_, err := r.store.Update(t.Context(), func(tx *store.Tx) error {
 		var a entity.Access
 		a.Reset(old, tx, narrow, 0)
@@ -531,20 +530,20 @@ func TestScopeRenamedRemoved(t *testing.T) {
 		return a.Do("get", encoded, &entity.Result{})
 	})
 	if err != entity.ErrOutdated {
-		t.Errorf("the model of before answers %v", err)
+		t.Errorf("the earlier model answers %v", err)
 	}
-	// Renamed, the capability kept: the key goes on.
+	// The scope is renamed and keeps its capability: the key keeps working.
 	r.activate(strings.Replace(desk, "narrow: @system", "slim: @system", 1))
 	if got := r.do(narrow, "get", get); got.code != "" {
 		t.Errorf("a key of a renamed scope: %v", got)
 	}
-	// Its name now is another scope's: of the name, not of the capability.
+	// Another scope has the old name: the capability decides, not the name.
 	swapped := strings.NewReplacer("narrow: @system", "wide: @system", "wide: @system", "narrow: @system").Replace(desk)
 	r.activate(swapped)
 	if got := r.must(narrow, "get", get); got["row"].(map[string]any)["secret"] != "abc" {
 		t.Errorf("a key whose name is another scope's reads %v", got)
 	}
-	// Gone, name and capability.
+	// Name and capability are removed.
 	r.activate(strings.Replace(strings.Replace(desk, "narrow: @system", "slim: @system", 1), "desk.narrow", "desk.slim", 1))
 	for op, args := range map[string]map[string]any{
 		"get": get, "query": object("from", "Note"), "count": object("from", "Note"),
@@ -552,13 +551,12 @@ func TestScopeRenamedRemoved(t *testing.T) {
 		"insert": object("into", "Note", "values", object("owner", "u1", "title", "x")),
 	} {
 		if got := r.do(narrow, op, args); got.code != fault.Denied {
-			t.Errorf("%s by a key of no scope: %v", op, got)
+			t.Errorf("%s by a key of a removed scope: %v", op, got)
 		}
 	}
 }
 
-// What rules look at counts: a rule that has to search for every row ends the
-// query at the budget, and not the runner.
+// Lookups of rules count: a rule that scans for every row ends the query at its row limit.
 func TestRuleBudget(t *testing.T) {
 	r := newRig(t, desk)
 	defer r.close()
@@ -571,7 +569,7 @@ func TestRuleBudget(t *testing.T) {
 	r.must(system, "insert", object("into", "Weight", "values", values))
 	values = nil
 	for n := range rows {
-		values = append(values, object("n", n, "m", 0)) // no weight is 0: each search goes to its end
+		values = append(values, object("n", n, "m", 0)) // no weight is 0, so each scan reads all rows
 	}
 	r.must(system, "insert", object("into", "Heavy", "values", values))
 	within := func(budget int) (got answer) {
@@ -579,9 +577,9 @@ func TestRuleBudget(t *testing.T) {
 			var a entity.Access
 			a.Reset(r.model, tx, who, budget)
 			got = call(t, &a, "count", object("from", "Heavy"))
-			// A budget that is spent stays spent.
+			// A limit that is reached stays reached.
 			if again := call(t, &a, "get", object("from", "Weight", "id", unknownID)); got.code == fault.Limit && again.code != fault.Limit {
-				t.Errorf("after the budget is spent: %v", again)
+				t.Errorf("after the limit is reached: %v", again)
 			}
 			return nil
 		})
@@ -595,14 +593,13 @@ func TestRuleBudget(t *testing.T) {
 			t.Errorf("with %d rows: %v, want %q", budget, got, code)
 		}
 	}
-	// The plain budget is 100,000 rows.
+	// The default limit is 100,000 rows.
 	if got := within(0); got.result["count"] != 0.0 {
-		t.Errorf("with the budget of every request: %v", got)
+		t.Errorf("with the default limit: %v", got)
 	}
 }
 
-// What cannot be asked is refused with a word on what it is, and changes
-// nothing.
+// An invalid operation is refused with an error that names the cause, and changes nothing.
 func TestInvalidInputIsReportedWithItsField(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
@@ -619,7 +616,7 @@ func TestInvalidInputIsReportedWithItsField(t *testing.T) {
 	for _, row := range []struct {
 		op   string
 		args any
-		word string // that the message has
+		word string // expected in the message
 	}{
 		{"query", object("from", "Nota"), "Nota"},
 		{"insert", object("into", "Nota", "values", object()), "Nota"},
@@ -710,9 +707,9 @@ func TestInvalidInputIsReportedWithItsField(t *testing.T) {
 		}
 	}
 	if got := r.do(who, "upsert", object()); got.code != fault.Invalid {
-		t.Errorf("an operation that there is not: %v", got)
+		t.Errorf("an unknown operation: %v", got)
 	}
-	// What is just within the bounds passes.
+	// Values at the limits are accepted.
 	if got := r.do(who, "query", []byte(deep(16))); got.code != "" {
 		t.Errorf("16 deep: %v", got)
 	}
@@ -725,12 +722,12 @@ func TestInvalidInputIsReportedWithItsField(t *testing.T) {
 	for _, name := range []string{"Log", "Outside"} {
 		got := r.do(session("u1", ""), "query", object("from", name))
 		if got.code != fault.Denied || !strings.Contains(got.detail, name) {
-			t.Errorf("an entity that offers no read: %v", got)
+			t.Errorf("an entity that permits no read: %v", got)
 		}
 	}
 }
 
-// A cursor goes on with its own query for its own caller, and nothing else.
+// A cursor continues only its own query for its own caller.
 func TestACursorOfAnotherCallerOrQueryIsRefused(t *testing.T) {
 	r, mine, _ := newDesk(t)
 	defer r.close()
@@ -750,19 +747,19 @@ func TestACursorOfAnotherCallerOrQueryIsRefused(t *testing.T) {
 		who  *caller.Caller
 		args map[string]any
 	}{
-		"another user":        {session("u2", "t1"), page("cursor", cursor)},
-		"another tenant":      {session("u1", "t2"), page("cursor", cursor)},
-		"a key":               {key("every", ""), page("cursor", cursor)},
-		"an operator":         {system, page("cursor", cursor)},
-		"another filter":      {u1, page("cursor", cursor, "where", list(list("rank", ">", 0)))},
-		"another order":       {u1, object("from", "Note", "orderBy", list(list("rank", "asc")), "cursor", cursor)},
-		"no order":            {u1, object("from", "Note", "cursor", cursor)},
-		"another entity":      {u1, object("from", "Reply", "cursor", cursor)},
-		"its end cut off":     {u1, page("cursor", cursor[:len(cursor)-2])},
-		"something appended":  {u1, page("cursor", cursor+"AA")},
-		"an empty one":        {u1, page("cursor", "")},
-		"an id for a cursor":  {u1, page("cursor", mine)},
-		"one letter is other": {u1, page("cursor", cursor[:9]+string(cursor[9]^1)+cursor[10:])},
+		"another user":       {session("u2", "t1"), page("cursor", cursor)},
+		"another tenant":     {session("u1", "t2"), page("cursor", cursor)},
+		"a key":              {key("every", ""), page("cursor", cursor)},
+		"an operator":        {system, page("cursor", cursor)},
+		"another filter":     {u1, page("cursor", cursor, "where", list(list("rank", ">", 0)))},
+		"another order":      {u1, object("from", "Note", "orderBy", list(list("rank", "asc")), "cursor", cursor)},
+		"no order":           {u1, object("from", "Note", "cursor", cursor)},
+		"another entity":     {u1, object("from", "Reply", "cursor", cursor)},
+		"its end cut off":    {u1, page("cursor", cursor[:len(cursor)-2])},
+		"something appended": {u1, page("cursor", cursor+"AA")},
+		"an empty one":       {u1, page("cursor", "")},
+		"an id for a cursor": {u1, page("cursor", mine)},
+		"one letter changed": {u1, page("cursor", cursor[:9]+string(cursor[9]^1)+cursor[10:])},
 	} {
 		if got := r.do(try.who, "query", try.args); got.code != fault.Invalid || !strings.Contains(got.detail, "cursor") {
 			t.Errorf("%s: %v", name, got)
@@ -773,8 +770,8 @@ func TestACursorOfAnotherCallerOrQueryIsRefused(t *testing.T) {
 	}
 }
 
-// Without the right to read, an insert gives back what was given and what the
-// host made, an update and a delete a count, and only id can be named.
+// Without the right to read, an insert returns the given and the generated values, updates
+// and deletes return a count, and only the id can be named.
 func TestAnInsertWithoutReadAccessReturnsWhatWasWritten(t *testing.T) {
 	r := newRig(t, desk)
 	defer r.close()
@@ -782,7 +779,7 @@ func TestAnInsertWithoutReadAccessReturnsWhatWasWritten(t *testing.T) {
 	row := r.must(who, "insert", object("into", "Log", "values", object("text", "a")))["rows"].([]any)[0].(map[string]any)
 	id, _ := row["id"].(string)
 	if len(row) != 2 || row["text"] != "a" || id == "" {
-		t.Errorf("the insert gives %v", row)
+		t.Errorf("the insert returns %v", row)
 	}
 	for op, args := range map[string]map[string]any{
 		"query": object("from", "Log"), "get": object("from", "Log", "id", id), "count": object("from", "Log"),
@@ -800,10 +797,10 @@ func TestAnInsertWithoutReadAccessReturnsWhatWasWritten(t *testing.T) {
 		}
 	}
 	if got := r.must(who, "update", object("in", "Log", "set", object("text", "b"), "where", byID(id))); !reflect.DeepEqual(got, map[string]any{"count": 1.0}) {
-		t.Errorf("the update gives %v", got)
+		t.Errorf("the update returns %v", got)
 	}
 	if got := r.must(who, "delete", object("from", "Log", "where", byID(id))); !reflect.DeepEqual(got, map[string]any{"count": 1.0}) {
-		t.Errorf("the delete gives %v", got)
+		t.Errorf("the delete returns %v", got)
 	}
 }
 
@@ -830,8 +827,8 @@ entity Member {
 }
 `
 
-// A list of rows may be written where each of them may be, one after the other:
-// rules see those before it.
+// A list of rows may be written if each may be written after the previous ones: rules see
+// the earlier rows.
 func TestAListReturnsTheSameFieldsAsSingleReads(t *testing.T) {
 	r := newRig(t, club)
 	defer r.close()
@@ -856,8 +853,7 @@ func TestAListReturnsTheSameFieldsAsSingleReads(t *testing.T) {
 	}
 }
 
-// Rules see what the transaction has written before, the rows at the ends of
-// relations among it.
+// Rules see what the transaction has written, also through relations.
 func TestRulesSeeWhatTheTransactionHasWritten(t *testing.T) {
 	r := newRig(t, club)
 	defer r.close()
@@ -882,7 +878,7 @@ func TestRulesSeeWhatTheTransactionHasWritten(t *testing.T) {
 			{"update", rename("d"), 1},
 			{"update", object("in", "Member", "set", object("boss", nil), "where", byID(id)), 1},
 			{"delete", object("from", "Member", "where", byID(boss)), 1},
-			{"update", rename("e"), 0}, // of no boss the rule is unknown, which a deny does not let pass
+			{"update", rename("e"), 0}, // without a boss the rule is unknown, and a deny that is unknown denies
 		} {
 			got := call(t, a, step.op, step.args)
 			if got.result["count"] != step.count {
@@ -892,8 +888,8 @@ func TestRulesSeeWhatTheTransactionHasWritten(t *testing.T) {
 	})
 }
 
-// Pages that are asked for one after the other, while rows come and go: every
-// row that stays as it is is on one page, in order, and none is on two.
+// Pages are read one by one while rows are inserted and deleted. Every row that does not
+// change is on exactly one page, in order.
 func TestPagingContinuesWhileRowsChange(t *testing.T) {
 	seed := newSeed(t)
 	for i, order := range []any{
@@ -961,8 +957,8 @@ func TestPagingContinuesWhileRowsChange(t *testing.T) {
 	}
 }
 
-// An operation that is too much for one transaction changes nothing, and leaves
-// the transaction as good as it was.
+// An operation that is too large for a transaction changes nothing, and the transaction
+// remains usable.
 func TestAnOperationOverItsLimitChangesNothing(t *testing.T) {
 	sequential(t)
 	r := newRig(t, desk)

@@ -13,8 +13,8 @@ import (
 	"runner.example/internal/fault"
 )
 
-// freeRun is the reference for a schema without entities: rows are JSON objects
-// that belong to the tenant of who wrote them.
+// freeRun is the reference for a schema without entities: rows are JSON objects that belong
+// to the writer's tenant.
 type freeRun struct {
 	rows map[string]map[string]map[string]any // entity, id
 	of   map[string]string                    // id: tenant
@@ -112,15 +112,15 @@ func (r *freeRun) do(who *caller.Caller, o operationKind, ids []string) (map[str
 	return object("rows", out), ""
 }
 
-// freeOpen is the rule of the scope's grant of update: state != "shut". Rules
-// compare no lists: of one it is unknown.
+// freeOpen is the rule of the scope's grant of update: state != "shut". Rules do not
+// compare lists: the result is unknown.
 func freeOpen(row map[string]any) bool {
 	_, many := row["state"].([]any)
 	return !many && row["state"] != "shut"
 }
 
-// freeMatch: what is not there is null, values of different types are unequal
-// and have no order.
+// freeMatch: a missing member is null; values of different types are unequal and not
+// ordered.
 func freeMatch(row map[string]any, c []any) bool {
 	if c[0] == "not" {
 		return !freeMatch(row, c[1].([]any))
@@ -138,8 +138,7 @@ func freeMatch(row map[string]any, c []any) bool {
 	return sameType && freeOrder(v, want) >= 0
 }
 
-// freeOrder: null, false, true, numbers, texts, and then all else, which is one
-// like another.
+// freeOrder: null, false, true, numbers, texts, then all other values, which are equal.
 func freeOrder(a, b any) int {
 	rank := func(v any) int {
 		switch v.(type) {
@@ -160,11 +159,11 @@ func freeOrder(a, b any) int {
 	return refOrder("", a, b)
 }
 
-// TestRowsWithoutEntitiesAgreeWithTheReference is the comparison with the
-// reference for a schema that declares no entity.
+// TestRowsWithoutEntitiesAgreeWithTheReference compares with the reference for a schema
+// that declares no entities.
 func TestRowsWithoutEntitiesAgreeWithTheReference(t *testing.T) {
-	// Anew after a while: a page looks at all rows, and a transaction may not look
-	// at so many.
+	// A new store from time to time: a page scans all rows, and a transaction has a row
+	// limit.
 	stores := 1
 	if long() {
 		stores = 20

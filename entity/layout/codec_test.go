@@ -12,7 +12,7 @@ import (
 	"runner.example/schema"
 )
 
-// genValue makes values of one column, null among them: the kind decides, decimals
+// genValue returns a value of one column, which may be null. kind is its kind; decimals
 // have two places.
 func genValue(kind schema.ValueKind) *rapid.Generator[schema.Value] {
 	return rapid.Custom(func(t *rapid.T) schema.Value {
@@ -57,7 +57,7 @@ func genDecimal(t *rapid.T) schema.Value {
 	return schema.DecimalValue(digits)
 }
 
-// indexedKinds are those that an index may have.
+// indexedKinds are the kinds that an index may have.
 var indexedKinds = []schema.ValueKind{
 	schema.KindBool, schema.KindInt, schema.KindFloat, schema.KindDecimal, schema.KindText,
 	schema.KindTime, schema.KindDate, schema.KindDuration,
@@ -98,7 +98,7 @@ func checkEntries(t interface {
 			t.Errorf("%v, %v, desc %v: the keys %x and %x compare as %d, the values as %d", a, b, desc, x, y, got, want)
 		}
 		if want != 0 && (bytes.HasPrefix(x, y) || bytes.HasPrefix(y, x)) {
-			t.Errorf("%v, %v, desc %v: of the keys %x and %x one begins the other", a, b, desc, x, y)
+			t.Errorf("%v, %v, desc %v: one of the keys %x and %x is a prefix of the other", a, b, desc, x, y)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestAStoredRowIsDecodedUnchanged(t *testing.T) {
 		n := rapid.IntRange(0, 12).Draw(t, "fields")
 		numbers, values := make([]uint32, n), make([]schema.Value, n)
 		for i := range n {
-			numbers[i] = uint32(1 + (i*7)%n + i*(btoi(n%7 == 0))*n) // in some order, none twice
+			numbers[i] = uint32(1 + (i*7)%n + i*(btoi(n%7 == 0))*n) // in any order, without duplicates
 			values[i] = genValue(rapid.SampledFrom(kinds).Draw(t, "kind")).Draw(t, "value")
 		}
 		raw := string(layout.EncodeRow(numbers, values))
@@ -161,8 +161,8 @@ func TestAStoredRowIsDecodedUnchanged(t *testing.T) {
 		if err != nil || !sameRow(got, values) {
 			t.Fatalf("%v comes back as %v (%v)", values, got, err)
 		}
-		// One who knows more fields finds the others missing, one who knows fewer
-		// passes them over.
+		// A model with more fields finds them missing; a model with fewer fields skips the
+		// others.
 		missing := schema.TextValue("missing")
 		more, err := layout.DecodeRow(append(numbers[:n:n], 1000), missing, raw)
 		if err != nil || !sameRow(more, append(values[:n:n], missing)) {

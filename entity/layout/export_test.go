@@ -2,10 +2,10 @@ package layout
 
 import "runner.example/schema"
 
-// Entry is a value as it stands in the keys of an index.
+// Entry is a value as stored in the keys of an index.
 func Entry(v schema.Value, desc bool) []byte { return AppendEntry(nil, v, desc) }
 
-// TextEntry cuts a text off the front of a key.
+// TextEntry decodes a text at the start of a key.
 func TextEntry(key string) (text, rest string, ok bool) { return cutTextEntry(key) }
 
 // tableOf returns a table without keys, whose fields have the numbers.
@@ -19,12 +19,12 @@ func tableOf(numbers []uint32, missing schema.Value) *Table {
 	return t
 }
 
-// EncodeRow is a stored row of the values of the fields with these numbers.
+// EncodeRow returns a stored row with these values, for fields with these numbers.
 func EncodeRow(numbers []uint32, values []schema.Value) []byte {
 	return tableOf(numbers, schema.Value{}).AppendRow(nil, values)
 }
 
-// DecodeRow reads a stored row as one who knows the fields with these numbers.
+// DecodeRow decodes a stored row for a model that has fields with these numbers.
 func DecodeRow(numbers []uint32, missing schema.Value, raw string) ([]schema.Value, error) {
 	values := make([]schema.Value, len(numbers))
 	return values, tableOf(numbers, missing).decode(values, raw)

@@ -9,8 +9,8 @@ import (
 	"runner.example/schema/compiler"
 )
 
-// BenchmarkReadArguments tells what it costs to read what a handler asks, before
-// any row is looked for.
+// BenchmarkReadArguments measures the reading of a handler's arguments, before rows are
+// scanned.
 func BenchmarkReadArguments(b *testing.B) {
 	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(`
 auth { session cookie { idle: 30m } }

@@ -11,7 +11,7 @@ import (
 	"runner.example/schema"
 )
 
-// thing makes a row of Thing of the values given by name; the others are null.
+// thing returns a row of Thing with the named values; the others are null.
 func thing(t testing.TB, s *schema.Schema, values map[string]string) []schema.Value {
 	t.Helper()
 	e := s.Entity("Thing")
@@ -147,8 +147,8 @@ func genThing(s *schema.Schema) *rapid.Generator[[]schema.Value] {
 	})
 }
 
-// TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils: an index range chosen
-// by what a where says holds every row that matches.
+// TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils: an index range chosen from a
+// where includes every matching row.
 func TestThePlannerGetsOnlyConditionsThatEveryMatchingRowFulfils(t *testing.T) {
 	s := compiled(t, querySchema)
 	observed := 0

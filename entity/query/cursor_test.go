@@ -14,7 +14,7 @@ import (
 	"runner.example/schema"
 )
 
-// resumed reads a query again with a cursor.
+// resumed parses a query again with a cursor.
 func resumed(s *schema.Schema, who *caller.Caller, members, cursor string, key byte) (query.Asked, error) {
 	return query.AskWithKey(s, who, "query", fmt.Sprintf(`{"from":"Thing",%s,"cursor":%q}`, members, cursor), [32]byte{key})
 }
@@ -33,7 +33,7 @@ func TestACursorIsValidOnlyForItsQueryAndItsCaller(t *testing.T) {
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || strings.Contains(string(plain), "secret") || strings.Contains(string(plain), "01hzzz") {
-		t.Errorf("the cursor %q %v tells what it holds", plain, err)
+		t.Errorf("the cursor %q %v reveals its content", plain, err)
 	}
 	for _, same := range []string{members, members + `,"limit":5`, members + `,"select":["id"]`, `"orderBy" : [["title", "asc"]], "where":[["size",">",1.0e0]]`} {
 		again, err := resumed(s, member, same, cursor, 1)
@@ -102,12 +102,12 @@ func TestTwoKeysOfOneScopeDoNotShareCursors(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := resumed(s, other, `"where":[]`, cursor, 1); err == nil {
-		t.Error("the other key goes on with it")
+		t.Error("the other key continues it")
 	}
 }
 
-// TestPagesHoldEveryRowOnceInOrder walks through random rows in random orders
-// with a cursor after each page.
+// TestPagesHoldEveryRowOnceInOrder reads random rows in random orders with a cursor after
+// each page.
 func TestPagesHoldEveryRowOnceInOrder(t *testing.T) {
 	s := compiled(t, querySchema)
 	e := s.Entity("Thing")
@@ -142,7 +142,7 @@ func TestPagesHoldEveryRowOnceInOrder(t *testing.T) {
 					break
 				}
 				if asked.Compare(row, rows[seen]) != 0 {
-					t.Fatalf("page %d does not go on where the one before ended", seen/size)
+					t.Fatalf("page %d does not continue where the last one ended", seen/size)
 				}
 				seen, n = seen+1, n+1
 			}
@@ -154,7 +154,7 @@ func TestPagesHoldEveryRowOnceInOrder(t *testing.T) {
 			}
 		}
 		if seen != len(rows) {
-			t.Fatalf("%d of %d rows were given", seen, len(rows))
+			t.Fatalf("%d of %d rows were returned", seen, len(rows))
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestUntypedRowsAreOrderedByKindThenValue(t *testing.T) {
 		}
 		for j, other := range rising {
 			if got := again.IsAfter(asked.FreeValues(fmt.Sprint("r", j), other)); got != (j > i) {
-				t.Errorf("behind %s: %s is %v", object, other, got)
+				t.Errorf("after %s: %s is %v", object, other, got)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := resumed(s, member, `"where":[]`, text, 1); err == nil && text != cursor {
-			t.Errorf("%q is taken for a cursor", text)
+			t.Errorf("%q is accepted as a cursor", text)
 		}
 	})
 }

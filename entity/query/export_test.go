@@ -5,8 +5,7 @@ import (
 	"runner.example/schema"
 )
 
-// Asked is what came of reading an operation's arguments for a caller, as tests
-// see it.
+// Asked is the parsed form of an operation's arguments for a caller, for tests.
 type Asked struct {
 	query  *Query
 	inputs []Input
@@ -14,8 +13,7 @@ type Asked struct {
 	seal   *CursorSealer
 }
 
-// Ask reads the arguments of an operation as Do does, up to where rows are looked
-// for.
+// Ask parses the arguments of an operation like Do, but does not scan rows.
 func Ask(s *schema.Schema, who *caller.Caller, op, args string) (Asked, error) {
 	return AskWithKey(s, who, op, args, [32]byte{1})
 }
@@ -46,10 +44,10 @@ func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]b
 	return asked, err
 }
 
-// Canonical is the query's one form.
+// Canonical returns the query's canonical form.
 func (a Asked) Canonical() string { return string(a.query.appendJSON(nil)) }
 
-// Selected are the fields that rows are given back with.
+// Selected are the fields that are returned.
 func (a Asked) Selected() []string {
 	var names []string
 	for _, pos := range a.query.Selected {
@@ -61,12 +59,12 @@ func (a Asked) Selected() []string {
 // Match reports whether a row meets the where.
 func (a Asked) Match(row []schema.Value) bool { return a.query.Where.Match(row, nil) }
 
-// FreeValues are the values of an untyped row that Match looks at.
+// FreeValues are the values of an untyped row that Match uses.
 func (a Asked) FreeValues(id, object string) []schema.Value {
 	return UntypedRow{ID: id, Object: []byte(object)}.AppendValues(nil, a.query.Names, nil)
 }
 
-// Compare orders two rows; IsAfter reports that one comes behind the cursor.
+// Compare orders two rows; IsAfter reports whether a row comes after the cursor.
 func (a Asked) Compare(x, y []schema.Value) int { return a.query.CompareRows(x, y) }
 func (a Asked) IsAfter(row []schema.Value) bool { return a.query.IsAfter(row) }
 func (a Asked) Limit() int                      { return a.query.Limit }
@@ -99,7 +97,7 @@ func (a Asked) Objects() []string {
 	return list
 }
 
-// Written are the values to write, as an insert of them.
+// Written are the values to write, as the JSON of an insert.
 func (a Asked) Written() string {
 	text := AppendText([]byte(`{"into":`), a.auth.name)
 	text = append(text, `,"values":[`...)
@@ -126,7 +124,8 @@ func (a Asked) Written() string {
 	return string(append(text, `]}`...))
 }
 
-// Promised reports that a row fulfils the condition that the planner gets for the column.
+// Promised reports whether a row fulfils the condition that the planner gets for the
+// column.
 func (a Asked) Promised(row []schema.Value, pos int) bool {
 	v, where := row[pos], &a.query.Where
 	if want, ok := where.Equal(pos); ok && !v.Equal(want) {
@@ -136,7 +135,7 @@ func (a Asked) Promised(row []schema.Value, pos int) bool {
 		found := false
 		for i, want := range list {
 			if i > 0 && compareValues(list[i-1], want) >= 0 {
-				return false // not in order
+				return false // not ordered
 			}
 			found = found || v.Equal(want)
 		}
@@ -159,7 +158,7 @@ func (a Asked) Promised(row []schema.Value, pos int) bool {
 	return true
 }
 
-// Tells reports that the planner gets a condition for the column.
+// Tells reports whether the planner gets a condition for the column.
 func (a Asked) Tells(pos int) bool {
 	_, equal := a.query.Where.Equal(pos)
 	_, among := a.query.Where.OneOf(pos)
@@ -167,7 +166,7 @@ func (a Asked) Tells(pos int) bool {
 	return equal || among || within
 }
 
-// Must gives v; it panics with err.
+// Must returns v; it panics with err.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

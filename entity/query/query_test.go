@@ -19,7 +19,7 @@ import (
 	"runner.example/schema/compiler"
 )
 
-// querySchema has a field of every kind and something to hide.
+// querySchema has a field of every kind and a hidden one.
 //
 //go:embed testdata/thing.schema
 var querySchema string
@@ -171,9 +171,8 @@ func TestComparedValuesHaveTheFieldsTypeButNotItsBounds(t *testing.T) {
 	}
 }
 
-// TestHiddenFieldOracle probes for a field that the caller may not read, letter
-// by letter, everywhere where a name can stand: each answer is the one for a
-// field that does not exist.
+// TestHiddenFieldOracle probes for a hidden field, letter by letter, wherever a name is
+// allowed: each answer is the one for a field that does not exist.
 func TestHiddenFieldOracle(t *testing.T) {
 	s := compiled(t, querySchema)
 	for _, who := range []*caller.Caller{member, keyOf("some"), keyOf("every"), {Kind: caller.Session, UserID: "u1", Tenant: "f1", Roles: []string{"admin"}}} {
@@ -193,25 +192,25 @@ func TestHiddenFieldOracle(t *testing.T) {
 			{"insert", `{"into":"Thing","values":{"NAME":"g"}}`},
 			{"update", `{"in":"Thing","set":{"NAME":"h"},"where":[]}`},
 		} {
-			const unknown = "nameless" // as near to no field as the hidden one is
+			const unknown = "nameless" // as similar to existing fields as the hidden one is
 			_, err1 := query.Ask(s, who, ask.op, strings.ReplaceAll(ask.args, "NAME", "secret"))
 			_, err2 := query.Ask(s, who, ask.op, strings.ReplaceAll(ask.args, "NAME", unknown))
 			got, want := failure(err1), strings.ReplaceAll(failure(err2), unknown, "secret")
 			writes := who.Scope == "some" && strings.Contains(ask.args, `{"NAME"`) // granted by name
 			if got != want && !writes || err1 == nil && !writes {
-				t.Errorf("%s %s as %s %s\nsays %s\nbut  %s of a field that is not there", ask.op, ask.args, who.Kind, who.Scope, got, want)
+				t.Errorf("%s %s as %s %s\nsays %s\nbut  %s for a field that does not exist", ask.op, ask.args, who.Kind, who.Scope, got, want)
 			}
 			if !writes && strings.Count(got, "secret") > 1 {
 				t.Errorf("%s hints at the field", got)
 			}
 		}
 	}
-	// No slip of the pen leads there either.
+	// A misspelt name does not suggest it either.
 	_, err := query.Ask(s, member, "query", `{"from":"Thing","where":[["secre","=","x"]]}`)
 	if got := failure(err); strings.Contains(got, "secret") {
 		t.Errorf("the hidden field is suggested: %s", got)
 	}
-	// Who is granted it by name may ask.
+	// A caller whose grant names it may use it.
 	if _, err := query.Ask(s, keyOf("teller"), "query", `{"from":"Thing","where":[["secret","startsWith","a"]],"orderBy":[["secret","desc"]]}`); err != nil {
 		t.Error(err)
 	}
@@ -265,7 +264,7 @@ func TestAKeyReadsAndWritesOnlyTheFieldsOfItsGrants(t *testing.T) {
 			t.Errorf("%s as %s %s: %q, expected %q", c.args, c.who.Kind, c.who.Scope, got, c.want)
 		}
 	}
-	// Ids of people come from elsewhere.
+	// Ids of users come from elsewhere.
 	if _, err := query.Ask(s, member, "insert", `{"into":"Person","values":{"id":"auth0|7","name":"x"}}`); err != nil {
 		t.Error(err)
 	}
@@ -273,7 +272,7 @@ func TestAKeyReadsAndWritesOnlyTheFieldsOfItsGrants(t *testing.T) {
 		t.Errorf("an id is changed: %v", err)
 	}
 	if _, err := query.Ask(s, keyOf("every"), "insert", `{"into":"Thing","values":{"firm":"not/an/id"}}`); fault.CodeOf(err) != fault.Invalid {
-		t.Errorf("a tenant of a form that no tenant has: %v", err)
+		t.Errorf("a tenant with an impossible id: %v", err)
 	}
 }
 
@@ -324,7 +323,7 @@ func TestWithoutReadAccessOnlyTheIDCanBeSelected(t *testing.T) {
 			}
 		}
 	}
-	// One who may read some fields can still tell rows apart by their id.
+	// A caller that may read some fields can name the id too.
 	if _, err := query.Ask(s, keyOf("some"), "update", `{"in":"Thing","set":{"title":"x"},"where":[["id","=","a"],["size","=",1]]}`); err != nil {
 		t.Error(err)
 	}
@@ -341,8 +340,8 @@ func TestANullMemberIsTheSameAsAMissingOne(t *testing.T) {
 	}
 }
 
-// FuzzQueryAST: whatever is accepted is written again as what it was, means the
-// same when it is read again, and takes no member more.
+// FuzzQueryAST: an accepted query has a canonical form that means the same when it is
+// parsed again, and uses only readable fields.
 func FuzzQueryAST(f *testing.F) {
 	typed, free := compiled(f, querySchema), compiled(f, untypedSchema)
 	for _, args := range []string{
@@ -389,8 +388,8 @@ func FuzzQueryAST(f *testing.F) {
 	})
 }
 
-// FuzzInsertArguments: values that are accepted are accepted again in the form in
-// which they are kept, and no field is among them that the caller may not write.
+// FuzzInsertArguments: accepted values are accepted again in their stored form, and contain
+// only fields that the caller may write.
 func FuzzInsertArguments(f *testing.F) {
 	typed, free := compiled(f, querySchema), compiled(f, untypedSchema)
 	for _, args := range []string{
@@ -437,8 +436,8 @@ func decoded(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// sameAST compares what was given with what was written. Values that have more
-// than one form are compared by a second reading alone.
+// sameAST compares the input with the canonical form. Values with several forms are
+// compared only by parsing again.
 func sameAST(given, written any) bool {
 	x, ok1 := given.([]any)
 	y, ok2 := written.([]any)
@@ -514,7 +513,7 @@ func TestGrantsLimitUntypedRowsToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !asked.MayReadFree("r1", `{"size":4}`) || asked.MayReadFree("r1", `{"size":3}`) || !asked.MayReadFree("r1", `{"size":"3"}`) || !asked.MayReadFree("r1", `{}`) {
-		t.Error("the grant's where does not bound what is read")
+		t.Error("the grant's where does not limit what is read")
 	}
 	for _, c := range []struct{ op, args, want string }{
 		{"query", `{"from":"Thing","where":[["price","=",1]]}`, `invalid: where[0]: Thing has no field "price" that the caller may read`},
@@ -534,12 +533,12 @@ func TestGrantsLimitUntypedRowsToo(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	if !asked.MayInsertFree("", `{"size":1}`) || asked.MayInsertFree("", `{"size":3}`) {
-		t.Error("the grant's where does not bound what is written")
+		t.Error("the grant's where does not limit what is written")
 	}
 }
 
-// TestLargeNumbersOfUntypedRowsStayDistinct: whole numbers are compared digit by
-// digit as far as 64 bits reach.
+// TestLargeNumbersOfUntypedRowsStayDistinct: integers of up to 64 bits are compared
+// exactly.
 func TestLargeNumbersOfUntypedRowsStayDistinct(t *testing.T) {
 	s := compiled(t, untypedSchema)
 	n := new(big.Int).SetUint64(1<<62 + 1)
@@ -548,7 +547,7 @@ func TestLargeNumbersOfUntypedRowsStayDistinct(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !asked.Match(asked.FreeValues("r", fmt.Sprintf(`{"n":%d}`, n))) || asked.Match(asked.FreeValues("r", fmt.Sprintf(`{"n":%d}`, n.Sub(n, big.NewInt(1))))) {
-		t.Error("two numbers are taken for one")
+		t.Error("two different numbers are equal")
 	}
 	if !bytes.Contains([]byte(asked.Canonical()), []byte("4611686018427387905")) {
 		t.Errorf("it is written %s", asked.Canonical())
