@@ -342,7 +342,7 @@ func (a *Access) take(t *table) []schema.Value {
 
 func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
 
-// ---- what rules look up ----
+// ---- lookups of rules ----
 
 // relatedRow is a row that a rule has looked up.
 type relatedRow struct {
@@ -469,9 +469,8 @@ func (a *Access) exists(x *schema.Exists, outer *schema.RuleInput) (bool, error)
 	return false, nil
 }
 
-// pendingRows is what the running operation will do to rows of its table, as far as it is
-// decided. Rules see it: otherwise a list of rows could be written whose rows exclude each
-// other.
+// pendingRows has the changes that the running operation has decided for rows of its table.
+// Rules see them: otherwise one list could insert rows that the rules forbid together.
 type pendingRows struct {
 	table *table
 	rows  map[string][]schema.Value // by tail, in their new form; nil: deleted

@@ -82,7 +82,7 @@ func (o *operation) tooManyFree() error {
 	return fault.New(fault.Limit, "more than %d rows of %s were scanned: declare it as an entity with an index", maxFreeRows, o.table.Name)
 }
 
-// get answers one row by its id. A row that does not exist and one that the caller may not
+// get returns one row by its id. A row that does not exist and one that the caller may not
 // read give the same answer.
 func (o *operation) get() error {
 	none := query.NotFound(o.table.Name)
@@ -104,7 +104,7 @@ func (o *operation) get() error {
 	return nil
 }
 
-// count answers the number of rows.
+// count returns the number of rows.
 func (o *operation) count() error {
 	n := 0
 	err := o.search(o.plan(o.table, o.planInput(false)), func(*layout.Row, []schema.Value) (bool, error) {
@@ -115,7 +115,7 @@ func (o *operation) count() error {
 	return err
 }
 
-// list answers a page.
+// list returns a page.
 func (o *operation) list() error {
 	p := o.plan(o.table, o.planInput(true))
 	w := o.rowsOf()
@@ -227,7 +227,7 @@ func (o *operation) listUnsorted(p plan, w *rowWriter) error {
 	return w.endPage(last)
 }
 
-// ---- answers ----
+// ---- results ----
 
 // rowWriter writes the "rows" of an answer.
 type rowWriter struct {

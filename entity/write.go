@@ -565,7 +565,7 @@ func (o *operation) updated(old []schema.Value, in *query.Input) ([]schema.Value
 	return values, nil
 }
 
-// answerUpdated answers the number of rows and, if the caller may read, those that it may
+// answerUpdated returns the number of rows and, if the caller may read, those that it may
 // still read.
 func (o *operation) answerUpdated(rows []changed) error {
 	o.answerCount(len(rows))

@@ -232,7 +232,7 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		var made harness.APIKey
 		s.Want(200, &made, "POST", "/_call/createPartnerKey", `{"scope":"orders_read","name":"mine"}`, admin)
 		if p := s.Want(400, nil, "POST", "/_call/createPartnerKey", `{"name":""}`, admin).Problem(t); p.Code != "invalid_input" {
-			t.Errorf("a key of no scope: %+v", p)
+			t.Errorf("a key without a scope: %+v", p)
 		}
 		for _, wrong := range []string{`"orders_read","expiresIn":-1`, `"none"`} {
 			s.Want(400, nil, "POST", "/_call/createPartnerKey", `{"name":"x","scope":`+wrong+`}`, admin)
@@ -747,25 +747,25 @@ func TestASchemaChangeIsActivatedOverRowsOrRefused(t *testing.T) {
 		t.Errorf("the new index finds %s", got)
 	}
 	if r := a.Run("check", "--against", "data"); r.Status != 0 {
-		t.Errorf("check of what is served: exit status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
+		t.Errorf("check of the active schema: exit status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
 	s.Stop()
 
 	a.Write("app.schema", evolving) // without weight, note and black
 	r := a.Run("serve", "--listen", "127.0.0.1:0")
 	if r.Status != 3 || strings.Count(r.Stderr, "error[E601]") != 2 {
-		t.Errorf("a start with a schema that does not fit: exit status %d\n%s", r.Status, r.Stderr)
+		t.Errorf("a start with a refused schema: exit status %d\n%s", r.Status, r.Stderr)
 	}
 	if r := a.Run("check", "--against", "data"); r.Status != 3 || !strings.Contains(r.Stdout, "error[E601]") {
 		t.Errorf("check without a server: exit status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
 	if r := a.Run("check", "--against", "nowhere"); r.Status != 4 {
-		t.Errorf("check against no data: exit status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
+		t.Errorf("check against a missing data directory: exit status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
 	a.Write("app.schema", more)
 	s = a.Serve()
 	if got := count(); got != `{"count":4}` {
-		t.Errorf("after all that there are %s", got)
+		t.Errorf("after all changes there are %s", got)
 	}
 }
 
