@@ -83,7 +83,7 @@ func tail(tx *store.Tx, see func(key string, value []byte)) ([]link, error) {
 }
 
 // Verify reads every record from the first to the last, computes the chain and returns
-// its head. The error says which record was changed, removed or put in, as far as the records
+// its head. The error says which record was changed, removed or inserted, as far as the records
 // themselves show it, or where a head in want, written down earlier, is not on the
 // chain. ErrExpired matches when a wanted head is older than the checkpoint of records
 // that Expire removed before it, and so proves nothing any more about what came before
@@ -198,7 +198,7 @@ func isCheckpoint(value []byte) bool { return bytes.Contains(value, []byte(`"rem
 func (v *verifier) compare() error {
 	for len(v.want) > 0 && v.want[0].Count == v.head.Count {
 		if v.want[0] != v.head {
-			return fmt.Errorf("audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or put in", v.head.Count, v.head, v.want[0])
+			return fmt.Errorf("audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or inserted", v.head.Count, v.head, v.want[0])
 		}
 		if len(v.gaps) > 0 {
 			v.expired(v.head)

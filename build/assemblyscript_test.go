@@ -186,7 +186,7 @@ func scriptModule(t testing.TB) *sandbox.Module {
 		if err != nil || warnings != nil || len(modules) != 1 {
 			t.Fatal(modules, warnings, err)
 		}
-		scripts.module = load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
+		scripts.module = load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
 	})
 	if scripts.module == nil {
 		t.Fatal("the module could not be made: see the first test that failed")
@@ -543,7 +543,7 @@ func TestEqualAssemblyScriptSourcesMakeEqualModules(t *testing.T) {
 	if two := buildEarly(t); len(one) == 0 || !bytes.Equal(one, two) {
 		t.Errorf("they have %d and %d bytes and are not the same", len(one), len(two))
 	}
-	_, err := theWorld(t).engine.Load(context.Background(), "build/script.wasm", one)
+	_, err := builtApp(t).engine.Load(context.Background(), "build/script.wasm", one)
 	if err == nil || !strings.Contains(err.Error(), "having logged: operations are for handlers") {
 		t.Errorf("what asks for rows outside of handlers is loaded with %v", err)
 	}
@@ -642,7 +642,7 @@ export function bare(): void { const body = String.UTF8.encode("1"); send(200, c
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
+		m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
 		defer m.Close(context.Background())
 		if got := ask(t, m, "bare", abi.Request{}); got.status != 200 || got.body != "1" {
 			t.Errorf("answers %d %s %v", got.status, got.body, got.err)

@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// theWorld builds and loads testdata/app on the first call.
-func theWorld(t testing.TB) *world {
+// builtApp builds and loads testdata/app on the first call.
+func builtApp(t testing.TB) *world {
 	t.Helper()
 	once.Do(func() {
 		dir, err := os.MkdirTemp("", "runner-build-")
@@ -163,7 +163,7 @@ func app(t testing.TB, files map[string]string) string {
 }
 
 func TestAHandlersResultIsTheResponse(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for _, row := range []struct {
 		handler string
 		status  int
@@ -239,7 +239,7 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 }
 
 func TestTheRequestReachesTheHandlerUnchanged(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	long := strings.Repeat("ä", 10_000)
 	got := ask(t, m, "request", abi.Request{
 		Method: []byte("PUT"), Path: []byte("/x/%C3%B6"),
@@ -266,7 +266,7 @@ func TestTheRequestReachesTheHandlerUnchanged(t *testing.T) {
 }
 
 func TestABodyIsJSONOrRefused(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for _, row := range []struct {
 		handler, body string
 		status        int
@@ -300,7 +300,7 @@ func nested(levels int) string {
 }
 
 func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for what, body := range map[string]string{
 		"numbers": "[" + strings.Repeat("1,", 4<<20) + "1]",
 		"objects": "[" + strings.Repeat(`{"a":1},`, 1<<20) + "1]",
@@ -316,7 +316,7 @@ func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
 // A response may repeat the client's input, so the check whether a value has a JSON form
 // must be linear in its depth and size. Only responses with empty objects are checked.
 func TestCheckingAnAnswerIsLinear(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for _, handler := range []string{"okDeep", "okWide"} {
 		fuel := func(n int, last string) int64 {
 			request := abi.Request{Body: fmt.Appendf(nil, `{"n":%d,"last":%s}`, n, last)}
@@ -336,7 +336,7 @@ func TestCheckingAnAnswerIsLinear(t *testing.T) {
 }
 
 func TestRandomnessIsNewInEveryRequest(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	seen := map[string]bool{}
 	for range 20 {
 		got := ask(t, m, "random", abi.Request{})
@@ -354,7 +354,7 @@ func TestRandomnessIsNewInEveryRequest(t *testing.T) {
 }
 
 func TestEveryRequestStartsFromTheEvaluatedState(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for range 3 {
 		if got := ask(t, m, "counts", abi.Request{}); got.body != "[1,1]" {
 			t.Fatalf("a request counts %s", got.body)
@@ -363,7 +363,7 @@ func TestEveryRequestStartsFromTheEvaluatedState(t *testing.T) {
 }
 
 func TestInfiniteRecursionIsACatchableError(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	if got := ask(t, m, "deepCaught", abi.Request{}); got.body != `["RangeError",true]` {
 		t.Errorf("caught: %d %s %v", got.status, got.body, got.err)
 	}
@@ -385,7 +385,7 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	m := theWorld(t).module
+	m := builtApp(t).module
 	var ways []string
 	if err := json.Unmarshal([]byte(ask(t, m, "deepWays", abi.Request{}).body), &ways); err != nil || len(ways) < 30 {
 		t.Fatalf("%d ways: %v", len(ways), err)
@@ -401,7 +401,7 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 }
 
 func TestAPromiseThatNeverSettlesFails(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for _, handler := range []string{"never", "neverHalf"} {
 		got := ask(t, m, handler, abi.Request{})
 		if fault.CodeOf(got.err) != fault.HandlerFailed || !strings.Contains(got.log, "handler "+handler+": its promise can never settle") {
@@ -411,7 +411,7 @@ func TestAPromiseThatNeverSettlesFails(t *testing.T) {
 }
 
 func TestTimersRunWhileAHandlerWaits(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	if got := ask(t, m, "waits", abi.Request{}); got.body != `[["first","second","third"],3,true]` {
 		t.Errorf("answers %d %s %v\n%s", got.status, got.body, got.err, got.log)
 	}
@@ -432,7 +432,7 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	m := theWorld(t).module
+	m := builtApp(t).module
 	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "out of memory at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
 	}
@@ -455,7 +455,7 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 }
 
 func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	got := ask(t, m, "fails", abi.Request{})
 	if want := "handler fails: TypeError: cannot read property 'length' of undefined at lengthOf (handlers/lib/length.ts:4:10), fails (handlers/traps.ts:"; !strings.Contains(got.log, want) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
@@ -544,18 +544,18 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 }
 
 func TestAnUnhandledRejectionIsLogged(t *testing.T) {
-	got := ask(t, theWorld(t).module, "forgets", abi.Request{})
+	got := ask(t, builtApp(t).module, "forgets", abi.Request{})
 	want := "handler forgets: unhandled rejection: Error: could not measure at failsLater (handlers/traps.ts:"
 	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
 		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
 	}
-	if got := ask(t, theWorld(t).module, "rejects", abi.Request{}); strings.Contains(got.log, "nothing waits") {
+	if got := ask(t, builtApp(t).module, "rejects", abi.Request{}); strings.Contains(got.log, "nothing waits") {
 		t.Errorf("one that was answered for is logged too:\n%s", got.log)
 	}
 }
 
 func TestConsoleWritesToTheLog(t *testing.T) {
-	got := ask(t, theWorld(t).module, "logs", abi.Request{})
+	got := ask(t, builtApp(t).module, "logs", abi.Request{})
 	for _, want := range []string{
 		"level=DEBUG msg=debug ",
 		`level=INFO msg="text 1 null undefined {a: [1, \"x\"], \"b-c\": Map {1 => {d: 2n}}} 1970-01-01T00:00:00.000Z /x/g"`,
@@ -569,7 +569,7 @@ func TestConsoleWritesToTheLog(t *testing.T) {
 }
 
 func TestConsoleHasTheUsualMethods(t *testing.T) {
-	got := ask(t, theWorld(t).module, "logsMore", abi.Request{})
+	got := ask(t, builtApp(t).module, "logsMore", abi.Request{})
 	for _, want := range []string{
 		`msg="Ann is 41 years and 3 days, {a: 1} % %s" `, `msg="100% 1 %s"`, `msg="[what throws when it is looked at]"`,
 		`msg="[what throws when it is looked at] {} {toString: 1}"`, `msg="[{a: 1}]"`, `msg="outer 1"`, `level=WARN msg="  inner"`, `msg="    innermost"`, `msg=outside`,
@@ -587,7 +587,7 @@ func TestConsoleHasTheUsualMethods(t *testing.T) {
 
 // Details of a failed operation other than on rows and keys are only for the log.
 func TestAnUncaughtOperationErrorIsLoggedWithItsPlace(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	got := ask(t, m, "secretUncaught", abi.Request{})
 	if got.status != 500 || got.code != "handler_failed" || got.detail != "" {
 		t.Errorf("answers %d %s %q", got.status, got.code, got.detail)
@@ -607,7 +607,7 @@ func TestAnUncaughtOperationErrorIsLoggedWithItsPlace(t *testing.T) {
 }
 
 func TestMethodsThatNeedIntlThrow(t *testing.T) {
-	m := theWorld(t).module
+	m := builtApp(t).module
 	for _, what := range []string{"number", "options", "date", "compare", "numeric", "upper", "big"} {
 		got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
 		if !strings.HasPrefix(got.body, `"TypeError: `) || !strings.Contains(got.body, "Intl does not exist here") {
@@ -620,7 +620,7 @@ func TestMethodsThatNeedIntlThrow(t *testing.T) {
 }
 
 func TestTheUsualGlobalsExist(t *testing.T) {
-	if got := ask(t, theWorld(t).module, "platform", abi.Request{}); got.status != 200 || got.body != "[]" {
+	if got := ask(t, builtApp(t).module, "platform", abi.Request{}); got.status != 200 || got.body != "[]" {
 		t.Errorf("what, what it is, what it should be: %d %s %v\n%s", got.status, got.body, got.err, got.log)
 	}
 }
@@ -629,7 +629,7 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	w := theWorld(t)
+	w := builtApp(t)
 	first, err := os.ReadFile(filepath.Join(w.dir, w.built.File))
 	if err != nil {
 		t.Fatal(err)
@@ -723,7 +723,7 @@ func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
 	if got := strings.Join(modules[0].Sources, " "); got != "handlers/a.ts node_modules/forms/browser.js node_modules/older/index.js" {
 		t.Errorf("it is made of %s", got)
 	}
-	m := load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
+	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
 	defer m.Close(context.Background())
 	if got := ask(t, m, "a", abi.Request{}); got.body != `"browserproduction"` {
 		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
@@ -913,7 +913,7 @@ func TestAGoDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 	if err != nil || int(info.Size()) != modules[1].Bytes {
 		t.Errorf("%d bytes, %v, want %d", info.Size(), err, modules[1].Bytes)
 	}
-	m := load(t, theWorld(t).engine, filepath.Join(dir, modules[1].File))
+	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[1].File))
 	defer m.Close(context.Background())
 	if got := ask(t, m, "fromGo", abi.Request{}); got.body != `"go"` {
 		t.Errorf("answers %d %s %v", got.status, got.body, got.err)

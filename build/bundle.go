@@ -24,11 +24,11 @@ const (
 	entryFile   = "runner-entry.js"
 )
 
-// sdkName is the module that handlers import. sdkFolder is the directory of its files in
+// sdkName is the module that handlers import. sdkDirectory is the directory of its files in
 // source maps; it does not exist in the app.
 const (
-	sdkName   = "@runner/sdk"
-	sdkFolder = "runner-sdk"
+	sdkName      = "@runner/sdk"
+	sdkDirectory = "runner-sdk"
 )
 
 // bundle is the handlers' sources as one script.
@@ -133,8 +133,8 @@ func options(o api.BuildOptions) api.BuildOptions {
 
 // sdkPlugin provides the SDK's files, which are embedded in this program.
 func sdkPlugin() api.Plugin {
-	const namespace = sdkFolder
-	return api.Plugin{Name: sdkFolder, Setup: func(b api.PluginBuild) {
+	const namespace = sdkDirectory
+	return api.Plugin{Name: sdkDirectory, Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `^@runner/sdk(/|$)`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 			file := strings.TrimPrefix(strings.TrimPrefix(args.Path, sdkName), "/")
 			if file == "" {

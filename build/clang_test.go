@@ -14,8 +14,8 @@ import (
 	"runner.example/sdk/c"
 )
 
-// cFolder writes files into handlers/native of a new app.
-func cFolder(t *testing.T, files map[string]string) (dir string) {
+// cDirectory writes files into handlers/native of a new app.
+func cDirectory(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles C: left out by -short")
@@ -62,7 +62,7 @@ func TestACDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 	}
 	var modules [2][]byte
 	for i := range modules {
-		dir := cFolder(t, files)
+		dir := cDirectory(t, files)
 		if reported := cBuild(t, dir); reported != nil {
 			t.Fatal(strings.Join(reported, "\n"))
 		}
@@ -98,7 +98,7 @@ func TestTheHandlersInTheSDKReadmeBuild(t *testing.T) {
 			}
 		}
 	}
-	dir := cFolder(t, files)
+	dir := cDirectory(t, files)
 	if reported := cBuild(t, dir); reported != nil {
 		t.Fatal(strings.Join(reported, "\n"))
 	}
@@ -134,7 +134,7 @@ func TestCErrorsHavePlaces(t *testing.T) {
 			"handlers/native: error:": " undefined symbol: elsewhere",
 		}},
 	} {
-		reported := cBuild(t, cFolder(t, row.files))
+		reported := cBuild(t, cDirectory(t, row.files))
 		for place, want := range row.want {
 			i := slices.IndexFunc(reported, func(line string) bool { return strings.HasPrefix(line, place) })
 			if i < 0 || !strings.HasPrefix(reported[i], place+want) {
@@ -148,7 +148,7 @@ func TestCErrorsHavePlaces(t *testing.T) {
 }
 
 func TestAMissingClangIsOneErrorLine(t *testing.T) {
-	dir := cFolder(t, map[string]string{"hello.c": cHello})
+	dir := cDirectory(t, map[string]string{"hello.c": cHello})
 	empty := t.TempDir()
 	t.Setenv("PATH", empty)
 	t.Setenv("WASI_SDK_PATH", "")

@@ -77,7 +77,7 @@ func (m sourceMap) standing() string {
 
 // isOurs reports whether a source belongs to the SDK or is the generated entry script.
 func isOurs(source string) bool {
-	return strings.HasPrefix(source, sdkFolder+":") || source == entryFile
+	return strings.HasPrefix(source, sdkDirectory+":") || source == entryFile
 }
 
 // appendNumber appends n in base64 VLQ.

@@ -84,8 +84,8 @@ func fine() {
 func main() {}
 `
 
-// goFolder creates an app whose directory handlers/traps has a module with the SDK.
-func goFolder(t *testing.T) string {
+// goDirectory creates an app whose directory handlers/traps has a module with the SDK.
+func goDirectory(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("compiles Go: left out by -short")
 	}
@@ -111,7 +111,7 @@ func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for language, dir := range map[string]string{"C": cFolder(t, map[string]string{"traps.c": cTraps}), "Go": goFolder(t)} {
+	for language, dir := range map[string]string{"C": cDirectory(t, map[string]string{"traps.c": cTraps}), "Go": goDirectory(t)} {
 		t.Run(language, func(t *testing.T) {
 			modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
 			if err != nil || warnings != nil {
@@ -149,7 +149,7 @@ func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 func TestEqualGoSourcesMakeEqualModules(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
-		dir := goFolder(t) // another directory each time
+		dir := goDirectory(t) // another directory each time
 		modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
 		if err != nil || warnings != nil {
 			t.Fatal(warnings, err)
@@ -180,7 +180,7 @@ func TestTimeOutsideHandlersIsFixed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := load(t, theWorld(t).engine, filepath.Join(dir, modules[0].File))
+		m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
 		got := ask(t, m, "times", abi.Request{})
 		if err := m.Close(context.Background()); err != nil {
 			t.Error(err)

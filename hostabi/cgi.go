@@ -88,7 +88,7 @@ func (c *Call) outcome(err error) error {
 	case c.Response.Status == 0:
 		return c.answer(p.out)
 	case len(p.out) > 0:
-		return errors.New("answered through response_send, and on standard output as well: leave one of them out")
+		return errors.New("answered through response_send and also on standard output: use only one of them")
 	}
 	return nil
 }
@@ -241,9 +241,9 @@ func (c *Call) answer(out []byte) error {
 	moved := hasHeader(c.Response.Headers, []byte("location"))
 	switch {
 	case len(body) > 0 && !typed:
-		return errors.New("wrote a body and no Content-Type")
+		return errors.New("wrote a body without a Content-Type header")
 	case status == 0 && !typed && !moved:
-		return errors.New("wrote none of Content-Type, Location and Status")
+		return errors.New("wrote header lines without Content-Type, Location or Status")
 	case status == 0 && moved:
 		status = 302
 	case status == 0:
@@ -255,7 +255,7 @@ func (c *Call) answer(out []byte) error {
 	case errno != 0 && bodiless(int32(status)):
 		return fmt.Errorf("wrote a body, which Status: %d cannot have", status)
 	case errno != 0:
-		return fmt.Errorf("wrote Status: %d, which is none from 200 to 599", status)
+		return fmt.Errorf("wrote Status: %d, which is not between 200 and 599", status)
 	}
 	c.moved += len(out)
 	return nil
@@ -281,14 +281,14 @@ func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 		case !ok || len(name) == 0 || !all(name, isTokenByte):
 			return 0, nil, fmt.Errorf("wrote line %d of standard output as %q, which is not a header: begin with header lines and an empty line", n, shortened(line))
 		case !ended:
-			return 0, nil, errors.New("wrote header lines without an empty line behind them")
+			return 0, nil, errors.New("wrote header lines without an empty line after them")
 		case len(value) == 0: // as if it were absent (6.3)
 		case strings.EqualFold(string(name), "status"):
 			if status != 0 {
 				return 0, nil, errors.New("wrote Status twice")
 			}
 			if status = statusOf(value); status == 0 {
-				return 0, nil, fmt.Errorf("wrote Status: %q: write three digits, and a blank before more", shortened(value))
+				return 0, nil, fmt.Errorf("wrote Status: %q: write three digits, then a space before any text", shortened(value))
 			}
 		case c.isHosts(name, value):
 		default:

@@ -252,19 +252,19 @@ func TestTheOutputOfACommandIsItsAnswer(t *testing.T) {
 		{"Content-Type: a/b\n X: folded\n\n", 0, "line 2"},
 		{"Content-Type: a/b", 0, "without an empty line"},
 		{"Content-Type: a/b\n", 0, "line 2"},
-		{"\nhello", 0, "no Content-Type"},
-		{"\n", 0, "none of Content-Type, Location and Status"},
-		{"X-One: 1\n\n", 0, "none of Content-Type"},
-		{"Status: 200\n\nhello", 0, "no Content-Type"},
+		{"\nhello", 0, "without a Content-Type"},
+		{"\n", 0, "without Content-Type, Location or Status"},
+		{"X-One: 1\n\n", 0, "without Content-Type"},
+		{"Status: 200\n\nhello", 0, "without a Content-Type"},
 		{"Status: 204\nContent-Type: a/b\n\nhello", 0, "which Status: 204 cannot have"},
 		{"Status: 205\nContent-Type: a/b\n\nhello", 0, "which Status: 205 cannot have"},
 		{"Status: fine\n\n", 0, "write three digits"},
 		{"Status: 99\n\n", 0, "write three digits"},
 		{"Status: 2000\n\n", 0, "write three digits"},
-		{"Status: 200OK\n\n", 0, `Status: "200OK": write three digits, and a blank before more`},
+		{"Status: 200OK\n\n", 0, `Status: "200OK": write three digits, then a space before any text`},
 		{"Status: 200\nStatus: 200\n\n", 0, "Status twice"},
-		{"Status: 100\n\n", 0, "none from 200 to 599"},
-		{"Status: 600\n\n", 0, "none from 200 to 599"},
+		{"Status: 100\n\n", 0, "not between 200 and 599"},
+		{"Status: 600\n\n", 0, "not between 200 and 599"},
 		{"Content-Type: a/b\nContent-Type: a/b\n\n", 0, "header Content-Type, which cannot be sent: invalid"},
 		{"Location: //other.example\n\n", 0, "header Location, which cannot be sent: denied"},
 		{"Location: javascript:alert(1)\n\n", 0, "header Location, which cannot be sent: denied"},
@@ -381,7 +381,7 @@ func TestACommandMayAnswerThroughTheGuestABI(t *testing.T) {
 	g.program()
 	g.raw("response_send", 200, at, n)
 	g.print(1, "Content-Type: text/plain\n\n")
-	if err := g.call.EndProgram(nil); err == nil || !strings.Contains(err.Error(), "leave one of them out") {
+	if err := g.call.EndProgram(nil); err == nil || !strings.Contains(err.Error(), "use only one of them") {
 		t.Errorf("two answers: %v", err)
 	}
 }

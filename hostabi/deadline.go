@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Deadline is a context that ends at an instant or with its parent. Most requests end long
-// before their deadline, so it starts a timer only when a caller asks for Done. It has no
-// values. Any number of goroutines may use it.
+// Deadline is a context that ends at an instant or with its parent. It has no values. It
+// starts a timer only when Done is called. Any number of goroutines may use it.
 type Deadline struct {
 	parent context.Context
 	at     time.Time

@@ -85,7 +85,6 @@ func (g *Guest) Call() *Call { return g.call }
 // A host function panics with these to end a run. The guest does not continue, and the
 // sandbox stays usable.
 var (
-	// ErrTimeOver: the request's time is over.
 	ErrTimeOver = errors.New("the request's time is over")
 	// ErrCPUSpent: the request's runs have used all of their CPU time.
 	ErrCPUSpent = errors.New("the request has used all of its CPU time")

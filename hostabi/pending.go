@@ -100,9 +100,9 @@ func callStart(c *Call, g guest) int32 {
 	ops := c.pendingOps()
 	switch {
 	case ops.open >= maxPending:
-		return c.fail("", fault.New(fault.Limit, "a request may have %d operations started: take the result of one first", maxPending))
+		return c.fail("", fault.New(fault.Limit, "a request may have %d pending operations: take the result of one first", maxPending))
 	case op.begin == nil && ops.held >= maxHeldBytes:
-		return c.fail("", fault.New(fault.Limit, "the results of operations that were started have more than %d MiB: take one first", maxHeldBytes>>20))
+		return c.fail("", fault.New(fault.Limit, "the results of pending operations are larger than %d MiB: take one first", maxHeldBytes>>20))
 	}
 	if err := c.countStoreOp(op); err != nil {
 		return c.fail("", err)
@@ -191,7 +191,7 @@ func (ops *pendingOperations) next() *pendingOperation {
 func callTake(c *Call, g guest) int32 {
 	number := int(g.number(0))
 	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil {
-		return c.fail("", fault.New(fault.Invalid, "there is no ticket %d, or it was taken", number))
+		return c.fail("", fault.New(fault.Invalid, "ticket %d is unknown, or its result was already taken", number))
 	}
 	return c.take(c.pending.all[number])
 }

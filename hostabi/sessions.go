@@ -11,7 +11,7 @@ import (
 	"runner.example/schema"
 )
 
-var errNotAllowed = fault.New(fault.Denied, "sessions are opened and ended where the route says `mints: session` alone")
+var errNotAllowed = fault.New(fault.Denied, "sessions can be created and ended only on routes with `mints: session`")
 
 // createSession creates a session for the client of this request. The session that it had
 // ends, also one that this run created: the client has one cookie, and the rights of a

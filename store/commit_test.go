@@ -63,7 +63,7 @@ func TestQueuedCommitsBecomeOneEntry(t *testing.T) {
 	})
 }
 
-// In a synctest bubble no wait for a turn ends early because the machine is slow.
+// In a synctest bubble a slow machine cannot end a wait in the queue early.
 func TestOneOfConflictingTransactionsInAnEntryCommitsAndTheOthersRetryInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustOpen(t, store.Options{Dir: t.TempDir()}) // during a sync the others queue up

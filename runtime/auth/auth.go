@@ -68,7 +68,7 @@ const WrongKind keystore.Reason = "wrong_kind"
 var (
 	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both present, or one of them twice")
 	errNoKey          = fault.New(fault.MissingCredentials, "this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
-	errNoneOfBoth     = fault.New(fault.MissingCredentials, "this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
+	errNoKeyOrSession = fault.New(fault.MissingCredentials, "this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
 	errNoSession      = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
 	errTwoCookies     = fault.New(fault.InvalidRequest, "the session cookie is present more than once")
 	errRole           = fault.New(fault.InsufficientRole, "the session is valid, but its user has none of the roles that this route requires")
@@ -134,7 +134,7 @@ func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *
 	case len(route.Auth.Scopes) == 0:
 		return caller.Caller{}, errNoSession
 	case route.Auth.Session:
-		return caller.Caller{}, errNoneOfBoth
+		return caller.Caller{}, errNoKeyOrSession
 	}
 	return caller.Caller{}, errNoKey
 }

@@ -313,7 +313,7 @@ func TestAHandlerThatFailsForFiveCallersIsUnavailableToAll(t *testing.T) {
 		for n := range 9 {
 			ends(n, plenty, fault.HandlerUnavailable)
 		}
-		// Who struck does not keep the others out: they are let through first.
+		// Callers that struck do not block the others, which are admitted first.
 		time.Sleep(10 * time.Second)
 		ends(1, time.Second, fault.HandlerUnavailable)
 		strike(9)
@@ -324,7 +324,7 @@ func TestAHandlerThatFailsForFiveCallersIsUnavailableToAll(t *testing.T) {
 		for n := range 9 {
 			ends(n, plenty, "")
 		}
-		// Where there are no others, they are let through themselves.
+		// Without other callers, those that struck are admitted.
 		strike(1, 2, 3, 4, 5)
 		time.Sleep(20 * time.Second)
 		ends(1, plenty, "")

@@ -85,8 +85,8 @@ func load(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {
 	return m
 }
 
-// newCall is a run for a small request, with as much CPU time as it likes; log
-// gets what is logged.
+// newCall returns the Call of a small request without a CPU limit; log receives its log
+// lines.
 func newCall(ctx context.Context, log *bytes.Buffer) *hostabi.Call {
 	return &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
@@ -189,8 +189,8 @@ func TestEveryRequestFindsAFreshSandbox(t *testing.T) {
 	}
 }
 
-// TestGuestCannotSeeCredential: what one request left in memory, another cannot
-// find, not even in memory that only grew.
+// TestGuestCannotSeeCredential: a request cannot find data of another one in memory, not
+// even in memory that has just grown.
 func TestGuestCannotSeeCredential(t *testing.T) {
 	const canary = "rnk_CANARYcanaryCANARYcanary"
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
@@ -215,8 +215,8 @@ func TestGuestCannotSeeCredential(t *testing.T) {
 	}
 }
 
-// A host without a logger is our own mistake: the host function panics, and
-// that must end no more than this request.
+// A host without a logger is a bug of the host: the host function panics. Only this
+// request may fail.
 func TestAPanicOfTheHostIsAFailedHandler(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "guest"))
 	call := newCall(context.Background(), nil)
@@ -340,8 +340,8 @@ func TestAThousandRunsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// settled counts goroutines when those that only have to end have done so, or
-// there are no more than so many.
+// settled returns the number of goroutines, after it has waited for ending ones until at
+// most enough are left.
 func settled(enough int) int {
 	n := runtime.NumGoroutine()
 	for range 10_000 {
@@ -561,8 +561,8 @@ func TestACancelledLoadIsReported(t *testing.T) {
 	}
 }
 
-// TestMemoryGrow: neither memory nor tables grow past their bounds, whatever
-// maximum the module declares.
+// TestMemoryGrow: neither memory nor tables grow past their limits, even if the module
+// declares a larger maximum.
 func TestMemoryGrow(t *testing.T) {
 	e := newEngine(t, sandbox.Options{MemoryBytes: 2 << 20})
 	for name, limits := range map[string]string{"no maximum": "1", "a high maximum": "1 1000000000", "a low maximum": "1 20"} {

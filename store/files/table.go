@@ -129,7 +129,7 @@ func (t *Table) check() error {
 		at += int64(n)
 	}
 	if at != t.BlockBytes {
-		return InFile(t.File.Name(), fmt.Errorf("bytes %d to %d are in no block", at, t.BlockBytes))
+		return InFile(t.File.Name(), fmt.Errorf("bytes %d to %d do not belong to a block", at, t.BlockBytes))
 	}
 	return nil
 }
