@@ -181,14 +181,17 @@ func firstKey(ms uint64) []byte {
 // seal seals a batch of records in tx and returns the head after it, and whether
 // there are more.
 func (l *Log) seal(tx *store.Tx) (sealed Head, more bool, err error) {
+	l.mu.Lock()
+	readable := l.head.Count // before the snapshot of tx, which has no later records
+	l.mu.Unlock()
 	if sealed, err = lastSealed(tx); err != nil {
 		return sealed, false, err
 	}
 	l.mu.Lock()
 	l.dropLocked(sealed) // after a commit whose outcome was not known
-	batch := l.tail[:min(len(l.tail), sealBatch)]
-	more = len(batch) < len(l.tail)
 	first := l.head.Count - uint64(len(l.tail))
+	batch := l.tail[:min(len(l.tail), sealBatch, int(max(readable, first)-first))]
+	more = len(batch) < len(l.tail)
 	l.mu.Unlock()
 	if first != sealed.Count && len(batch) > 0 {
 		return sealed, false, fmt.Errorf("audit chain is broken: %d records are sealed, %d were", sealed.Count, first)
