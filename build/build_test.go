@@ -688,7 +688,7 @@ func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
 		"handlers/a.ts":      "export const one = () => 1;\nexport const number = 5;\nexport default () => 1;\nexport function _hidden() {}\nexport function runner_x() {}\nexport function both() {}\n",
 		"handlers/b.js":      "export async function two() {}\nexport function memory() {}\nexport function both() {}\n",
 		"handlers/c.d.ts":    "export function three(): void;\n",
-		"handlers/d.test.ts": "throw new Error('a test is no handler');\n",
+		"handlers/d.test.ts": "throw new Error('a test is not a handler');\n",
 		"handlers/lib/e.ts":  "export function four() {}\n",
 	})
 	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"one", "two"}})

@@ -59,7 +59,7 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 			}
 			for want := range strings.FieldsSeq(row.handlers) {
 				if !slices.Contains(exports, want) {
-					t.Errorf("there is no handler %s among %q", want, exports)
+					t.Errorf("handler %s is missing among %q", want, exports)
 				}
 			}
 		})

@@ -213,7 +213,7 @@ func TestEveryFaultHasAnErrno(t *testing.T) {
 	for _, code := range fault.All() {
 		got := hostabi.Errno(code)
 		if !known[got] {
-			t.Errorf("%s is %d, which is no errno", code, got)
+			t.Errorf("%s is %d, which is not an errno", code, got)
 		}
 		if same, ok := names[code]; ok && got != same {
 			t.Errorf("%s is %s, want the errno of its name", code, got)

@@ -729,7 +729,7 @@ func TestTimeEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := w.client().Do(ctx, "asker", w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
-		t.Errorf("a name that takes for ever: %v", err)
+		t.Errorf("a name lookup that never ends: %v", err)
 	}
 }
 

@@ -521,7 +521,7 @@ func TestHostileModules(t *testing.T) {
 			"imports dprint.host_write, env.abort, which guest ABI 1 does not have: it was made for another host; a handler imports only from runner and wasi_snapshot_preview1"},
 		{"AssemblyScript's imports", assembleText(t, `(module (import "env" "abort" (func (param i32 i32 i32 i32))) (memory (export "memory") 1) (func (export "h")))`), "AssemblyScript adds these imports by default"},
 		{"many unknown imports", assembleText(t, `(module `+manyImports(40)+` (memory (export "memory") 1) (func (export "h")))`), "imports env.i0, env.i1, env.i2, env.i3, env.i4, env.i5 and 34 others"},
-		{"imports that are no text", assembleText(t, `(module (import "e\1b[31mv" "a\u{202e}b" (func)) (import "env" "`+strings.Repeat("x", 5000)+`" (func)) (memory (export "memory") 1) (func (export "h")))`),
+		{"imports that are not text", assembleText(t, `(module (import "e\1b[31mv" "a\u{202e}b" (func)) (import "env" "`+strings.Repeat("x", 5000)+`" (func)) (memory (export "memory") 1) (func (export "h")))`),
 			`imports "e\x1b[31mv.a\u202eb", "env.` + strings.Repeat("x", 96) + `", which guest ABI 1`},
 		{"an extension of WASI", assembleText(t, `(module (import "wasi_snapshot_preview1" "sock_accept" (func (param i32 i32) (result i32))) (memory (export "memory") 1) (func (export "h")))`),
 			"imports wasi_snapshot_preview1.sock_accept as (i32, i32) -> (i32), which is (i32, i32, i32) -> (i32) in guest ABI 1: build it for wasm32-wasip1"},
