@@ -65,12 +65,17 @@ func TestASchemaThatRowsViolateIsRefused(t *testing.T) {
 		{"optional field that became required", "name: string(1..20)\n size: int\n kind: Kind = small", "E602", []string{"Item.size", "ROW"}},
 		{"unique field with duplicates", before + "\n @@unique(kind)", "E603", []string{"ROW", "kind"}},
 		{"new tenant", before + "\n org: Org @tenant", "E604", []string{"Item.org"}},
+		{"shorter text", "name: string(1..3)\n size: int?\n kind: Kind = small", "E606", []string{"Item.name", "ROW", "at most 3 characters"}},
+		{"longer text", "name: string(7..20)\n size: int?\n kind: Kind = small", "E606", []string{"Item.name", "ROW", "at least 7 characters"}},
+		{"new pattern", "name: string(1..20) @pattern(\"^[a-z]+$\")\n size: int?\n kind: Kind = small", "E606", []string{"Item.name", "ROW", "must match"}},
+		{"higher minimum", "name: string(1..20)\n size: int? @min(1000)\n kind: Kind = small", "E606", []string{"Item.size", "ROW", "at least 1000"}},
+		{"lower maximum", "name: string(1..20)\n size: int(0..10)?\n kind: Kind = small", "E606", []string{"Item.size", "ROW", "at most 10"}},
 		{"removed enum value", "name: string(1..20)\n size: int?\n kind: Other = tiny", "E605", []string{`"small"`, "Item.kind", "ROW"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			h := newFixture(t, with(before))
-			id := h.insert(clerk, "Item", `{"name":"a"}`)
+			id := h.insert(clerk, "Item", `{"name":"Lamp 1","size":20}`)
 			other := h.insert(clerk, "Item", `{"name":"b"}`)
 			model := h.model
 			text := strings.Replace(with(c.fields), "enum Kind", "enum Other { tiny }\nenum Kind", 1)

@@ -636,6 +636,33 @@ func (t *Type) check(v Value, m *cost.Meter) error {
 	return nil
 }
 
+// CheckBounds returns an error if v, a value of the type's kind, is not within its bounds:
+// those of its length and digits, @min, @max and @pattern.
+func (t *Type) CheckBounds(v Value) error {
+	switch {
+	case v.IsNull():
+		return nil
+	case t.List:
+		elem := *t
+		elem.List = false
+		for i, v := range v.List() {
+			if err := elem.CheckBounds(v); err != nil {
+				return fmt.Errorf("%w, at position %d of the list", err, i+1)
+			}
+		}
+		return nil
+	case t.Kind == Decimal:
+		if _, err := t.decimalFrom(v.text, true); err != nil {
+			return err
+		}
+	case t.LongestText() > 0 && !t.HasMaxLen:
+		if utf8.RuneCountInString(v.text) > t.LongestText() {
+			return fmt.Errorf("must be at most %s", characters(t.LongestText()))
+		}
+	}
+	return t.check(v, nil)
+}
+
 func (t *Type) checkLength(s string) error {
 	if !t.HasMaxLen || len(s) <= t.MaxLen && len(s) >= t.MinLen*utf8.UTFMax {
 		return nil

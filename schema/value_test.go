@@ -587,3 +587,53 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+func TestCheckBoundsAgreesWithParse(t *testing.T) {
+	row := mustCompile(t, `
+entity Row {
+  id: id
+  name: string(2..4)?
+  names: string(2..4)[]?
+  code: text(1..9) @pattern("^[a-z]+$")
+  size: int(1..10)?
+  share: float? @min(0.5) @max(1.5)
+  price: decimal(5, 2)? @min(-1.5)
+  day: date? @max("2026-01-31")
+  mail: email?
+}`).Entity("Row")
+	for _, tt := range []struct{ field, raw, want string }{
+		{"name", `null`, ""},
+		{"name", `"äbcd"`, ""},
+		{"name", `"a"`, "must be at least 2 characters"},
+		{"name", `"abcde"`, "must be at most 4 characters"},
+		{"names", `["ab","abcde"]`, "must be at most 4 characters, at position 2 of the list"},
+		{"names", `[]`, ""},
+		{"code", `"abc"`, ""},
+		{"code", `"ABC"`, "must match ^[a-z]+$"},
+		{"size", `10`, ""},
+		{"size", `11`, "must be at most 10"},
+		{"share", `0.25`, "must be at least 0.5"},
+		{"price", `"999.99"`, ""},
+		{"price", `"1000"`, "must have at most 3 digits before the decimal point"},
+		{"price", `-2`, "must be at least -1.5"},
+		{"day", `"2026-02-01"`, "must be at most 2026-01-31"},
+		{"mail", `"` + strings.Repeat("a", 64) + "@" + strings.Repeat("b.", 90) + `example"`, ""},
+	} {
+		f := row.Field(tt.field)
+		wide := schema.Type{Kind: f.Type.Kind, List: f.Type.List, Optional: true, Digits: schema.MaxDigits, Places: f.Type.Places}
+		v, err := wide.Parse([]byte(tt.raw))
+		if err != nil {
+			t.Fatalf("%s: %s: %v", tt.field, tt.raw, err)
+		}
+		got := ""
+		if err := f.Type.CheckBounds(v); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s: %q, want %q", tt.field, tt.raw, got, tt.want)
+		}
+		if _, err := f.Type.Parse([]byte(tt.raw)); (err == nil) != (got == "") && tt.raw != "null" {
+			t.Errorf("%s: %s: Parse says %v, CheckBounds %q", tt.field, tt.raw, err, got)
+		}
+	}
+}

@@ -44,6 +44,8 @@ type fieldEntry struct {
 	Optional bool   `json:"optional,omitempty"`
 	// Enum are the values that rows may have.
 	Enum []string `json:"enum,omitempty"`
+	// Bounds are the limits of values; earlier versions recorded none.
+	Bounds bounds `json:"bounds,omitzero"`
 	// Missing is the value in rows that were written before the field was added: a kind and
 	// its payload, nil for null.
 	Missing []byte `json:"missing,omitempty"`

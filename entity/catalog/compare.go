@@ -89,6 +89,7 @@ type survey struct {
 	entry  *tableEntry
 	table  *layout.Table // with the new fields; indexes get their numbers later
 	nulls  []int         // slots that must have a value
+	bounds []int         // slots whose values have narrower bounds
 	enums  []enumSurvey
 	// unique are the new unique indexes, by position among the table's; lengths are the new
 	// indexes whose entries may be too long.
@@ -208,7 +209,7 @@ func (m *migration) fields(entry, have *tableEntry, e *schema.Entity) {
 		if f.Type.Kind == schema.ToMany {
 			continue
 		}
-		field := fieldEntry{Name: f.Name, Type: typeName(&f.Type), Optional: f.Type.Optional}
+		field := fieldEntry{Name: f.Name, Type: typeName(&f.Type), Optional: f.Type.Optional, Bounds: boundsOf(&f.Type)}
 		if f.Type.Kind == schema.EnumKind {
 			field.Enum = f.Type.Enum.Values
 		}
@@ -280,6 +281,9 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 		if prior.Optional && !now.Optional {
 			s.nulls = append(s.nulls, pos)
 		}
+		if now.Bounds.narrows(prior.Bounds, &e.Fields[pos].Type) {
+			s.bounds = append(s.bounds, pos)
+		}
 		var removed []string
 		for _, value := range prior.Enum {
 			if now.Enum != nil && !slices.Contains(now.Enum, value) {
@@ -297,7 +301,7 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	default:
 		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows without a tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
 	}
-	if s.nulls != nil || s.enums != nil {
+	if s.nulls != nil || s.bounds != nil || s.enums != nil {
 		m.surveys = append(m.surveys, s)
 	}
 }
@@ -469,6 +473,12 @@ func (s *survey) inspect(values []schema.Value, list *diag.List) {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
 			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: set the value first, or keep the field optional", e.Name, f.Name, id)
+		}
+	}
+	for _, slot := range s.bounds {
+		f := e.Fields[slot]
+		if err := f.Type.CheckBounds(values[slot]); err != nil {
+			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first", e.Name, f.Name, id, err)
 		}
 	}
 	for _, enum := range s.enums {

@@ -719,6 +719,7 @@ func TestASchemaChangeIsActivatedOverRowsOrRefused(t *testing.T) {
 		"E602": replaced("size: int?", "size: int?\n  weight: int"),
 		"E603": replaced("name: string(1..40)", "name: string(1..40) @unique"),
 		"E605": replaced("red, green, blue", "red, blue"),
+		"E606": replaced("name: string(1..40)", "name: string(2..40)"),
 		"E604": strings.NewReplacer("app evolving", "app evolving\nauth { session cookie {} tenant: Org }\nentity Org { id: id }", "size: int?", "size: int?\n  org: Org @tenant").Replace(evolving),
 	} {
 		log := reload(schema, "previous release kept")
