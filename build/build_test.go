@@ -400,6 +400,20 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 	}
 }
 
+// The limit of host calls refuses the operation and leaves its message, which is read at no
+// cost; so are the messages of the operations before.
+func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
+	m := builtApp(t).module
+	const spent = "a request may call the host 1000 times"
+	got := ask(t, m, "callsForever", abi.Request{})
+	if got.status != 500 || !strings.Contains(got.log, "handler callsForever: limit: "+spent+" at callsForever (handlers/traps.ts:") {
+		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
+	}
+	if got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}}); !strings.Contains(got.log, "handler callsForever: limit: the request has used its budget of host calls") {
+		t.Errorf("a request that is read then: %d %v\n%s", got.status, got.err, got.log)
+	}
+}
+
 func TestAPromiseThatNeverSettlesFails(t *testing.T) {
 	m := builtApp(t).module
 	for _, handler := range []string{"never", "neverHalf"} {
@@ -415,8 +429,17 @@ func TestTimersRunWhileAHandlerWaits(t *testing.T) {
 	if got := ask(t, m, "waits", abi.Request{}); got.body != `[["first","second","third"],3,true]` {
 		t.Errorf("answers %d %s %v\n%s", got.status, got.body, got.err, got.log)
 	}
-	if got := ask(t, m, "answersFirst", abi.Request{}); got.body != "1" || got.log != "" {
-		t.Errorf("after the answer: %s %v\n%s", got.body, got.err, got.log)
+	const discarded = ": it still ran when the handler had answered, and was discarded: await it or call clear"
+	for handler, want := range map[string]string{
+		"answersFirst":      "level=WARN msg=\"handler answersFirst: setTimeout" + discarded + "Timeout at answersFirst (handlers/traps.ts:",
+		"answersAtInterval": "level=WARN msg=\"handler answersAtInterval: setInterval" + discarded + "Interval at answersAtInterval (handlers/traps.ts:",
+	} {
+		if got := ask(t, m, handler, abi.Request{}); got.body != "1" || !strings.Contains(got.log, want) || strings.Count(got.log, "\n") != 1 {
+			t.Errorf("%s: %s %v, want one line with %q\n%s", handler, got.body, got.err, want, got.log)
+		}
+	}
+	if got := ask(t, m, "answersAtTimeout", abi.Request{}); got.body != "1" || got.log != "" {
+		t.Errorf("AbortSignal.timeout: %s %v\n%s", got.body, got.err, got.log)
 	}
 	if got := ask(t, m, "failsInTimer", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "Error: in a timer at") {
 		t.Errorf("a timer that throws: %d %v\n%s", got.status, got.err, got.log)

@@ -72,11 +72,18 @@ func bind(f abi.Function, run body) Function {
 	answering := strings.HasPrefix(f.Name, "response_")
 	logging := f.Name == "log"
 	slow, timed := slow[f.Name], timed[f.Name]
+	reading := f.Name == "call_result"
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {
 		gc := guestOf(ctx)
 		c := gc.call
 		c.inside = true
-		result := int32(c.enter(answering, slow))
+		result := int32(0)
+		if !reading || c.unread == 0 {
+			result = int32(c.enter(answering, slow))
+		}
+		if slow && result == int32(abi.Limit) {
+			c.refuse()
+		}
 		if result == 0 || logging {
 			if timed {
 				gc.beginWork()

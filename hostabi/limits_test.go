@@ -26,6 +26,26 @@ func TestHostCallBudget(t *testing.T) {
 		}
 		spent(t, g)
 	})
+	t.Run("errors", func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{HostCalls: 10})
+		for i := range 20 {
+			result, n := g.op("secret", `{"name":"NOPE"}`)
+			want := denied
+			if i >= 10 {
+				want = limit
+			}
+			if n != want || result["message"] == "" {
+				t.Fatalf("call %d: %d %v, want %d", i+1, n, result, want)
+			}
+			if want == limit && result["message"] != "a request may call the host 10 times" {
+				t.Fatalf("the message is %q", result["message"])
+			}
+		}
+		if n := g.raw("call_result", 0, room, roomBytes); n != limit {
+			t.Errorf("the message, a second time: %d, want limit", n)
+		}
+		spent(t, g)
+	})
 	t.Run("bytes", func(t *testing.T) {
 		g := newGuest(t, hostabi.Limits{MovedBytes: 1000})
 		g.call.Request.Body = make([]byte, 300)
@@ -76,6 +96,9 @@ func spent(t *testing.T, g *guest) {
 	t.Helper()
 	for _, f := range abi.Functions() {
 		answers := strings.HasPrefix(f.Name, "response_")
+		if f.Name == "call_result" {
+			g.result(f.Name, -1) // the message of call, before it in the table
+		}
 		if n := g.raw(f.Name, make([]uint32, f.Words())...); f.Result && !answers && n != limit {
 			t.Errorf("%s: %d, want limit", f.Name, n)
 		}

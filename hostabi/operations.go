@@ -12,12 +12,14 @@ type operations struct {
 	result      entity.Result // of the last operation
 	called      bool          // there was an operation
 	succeeded   bool          // the last one did not fail
+	unread      int           // bytes of the last one's error that the guest may read at no cost
+	refused     bool          // the result says which budget of calls is spent
 	pending     *pendingOperations
 }
 
 // reset prepares for a run, which may be the first one for a request.
 func (o *operations) reset(firstRun bool) {
-	o.rowsReady, o.outdated, o.called, o.succeeded = false, false, false, false
+	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
 	o.sent = o.sent && !firstRun
 	o.contextText, o.result = o.contextText[:0], entity.Result{JSON: o.result.JSON[:0]}
 	if cap(o.result.JSON) > keptResultBytes {

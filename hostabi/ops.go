@@ -104,7 +104,7 @@ func call(c *Call, g guest) int32 {
 		c.checkTime() // the request's time may have ended it
 		return c.fail(name, err)
 	}
-	c.called, c.succeeded = true, true
+	c.called, c.succeeded, c.unread = true, true, 0
 	return int32(len(c.result.JSON))
 }
 
@@ -124,7 +124,7 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 	case len(args) > op.longest():
 		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, op.longest()>>10)
 	case !c.move(len(name) + len(args)):
-		return "", op, nil, fault.New(fault.Limit, "the request has moved too many bytes between handler and host")
+		return "", op, nil, errMoved
 	case !known:
 		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames()))
 	}
@@ -170,9 +170,25 @@ func (c *Call) fail(op string, err error) int32 {
 		text = nil // two strings are always JSON
 	}
 	c.result = entity.Result{JSON: append(c.result.JSON[:0], text...)}
-	c.called, c.succeeded = true, false
+	c.called, c.succeeded, c.unread = true, false, len(text)
 	return int32(errno)
 }
+
+// refuse makes the spent budget the result of a call. The text is written once: a guest may
+// go on calling.
+func (c *Call) refuse() {
+	switch {
+	case c.refused:
+		c.unread = len(c.result.JSON)
+	case c.hostCalls > c.limits.HostCalls:
+		c.fail("", fault.New(fault.Limit, "a request may call the host %d times", c.limits.HostCalls))
+	default:
+		c.fail("", errMoved)
+	}
+	c.refused = true
+}
+
+var errMoved = fault.New(fault.Limit, "the request has moved too many bytes between handler and host")
 
 // internal logs an error that is not the guest's.
 func (c *Call) internal(act string, err error) abi.Errno {
@@ -188,6 +204,11 @@ func callResult(c *Call, g guest) int32 {
 		return int32(abi.Invalid)
 	case !c.called:
 		return int32(abi.NotFound)
+	case c.unread > 0 && g.number(0) >= 0: // neither a call nor moved bytes
+		rest := c.result.JSON[min(int(g.number(0)), len(c.result.JSON)):]
+		c.unread = max(0, c.unread-min(len(room), len(rest)))
+		c.copy(room, rest)
+		return int32(len(rest))
 	}
 	return c.givePiece(room, c.result.JSON, g.number(0))
 }

@@ -215,6 +215,6 @@ func (c *Call) take(t *pendingOperation) int32 {
 		c.checkTime() // the request's time may have ended it
 		return c.fail(t.op, err)
 	}
-	c.result, c.called, c.succeeded = result, true, true
+	c.result, c.called, c.succeeded, c.unread = result, true, true, 0
 	return int32(len(c.result.JSON))
 }

@@ -1,6 +1,8 @@
 // AbortController and AbortSignal (DOM Standard, section 3), as far as a fetch needs
 // them. Other events do not exist; a listener gets an object with the type only.
 
+import { startInternal } from "./timers.ts";
+
 type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
 
 // What only the maker of a signal does with it.
@@ -59,7 +61,7 @@ export class AbortSignal {
   }
   static timeout(milliseconds: number): AbortSignal {
     const signal = make();
-    setTimeout(() => abort(signal, failure("TimeoutError", `${milliseconds} ms are over`)), milliseconds);
+    startInternal("AbortSignal.timeout", () => abort(signal, failure("TimeoutError", `${milliseconds} ms are over`)), milliseconds);
     return signal;
   }
   static any(signals: Iterable<AbortSignal>): AbortSignal {

@@ -29,6 +29,9 @@ export interface Runner {
   pause(): number | undefined;
   /** Runs the next timer, if it is time. */
   wake(): void;
+  /** How many timers of the handler run, and the first of them, as an error with its place. */
+  timers: number;
+  timer(): Error | undefined;
   /** Begins an operation that goes on beside the handler. */
   begin(op: string, args: unknown): Promise<any>;
   /** Waits until one of those is done, or so many milliseconds; false says that none is under way. */
@@ -86,6 +89,12 @@ export function errno(n: number): string {
   return runner.errnos[n] ?? "internal";
 }
 
+/** What a host function that is not an operation has refused. */
+export function refusal(n: number): HostError {
+  const code = errno(n);
+  return new HostError(code, code === "limit" ? "the request has used its budget of host calls or of moved bytes" : "");
+}
+
 /** Runs an operation and leaves its result with the host. */
 export function run(op: string, args: unknown): void {
   runner.demand(op);
@@ -119,7 +128,7 @@ export function placeless(error: HostError): HostError {
 /** The result of the operation that was run last. */
 export function result(): any {
   const text = runner.host.call_result(0);
-  if (typeof text === "number") throw new HostError(errno(text));
+  if (typeof text === "number") throw refusal(text);
   return JSON.parse(text);
 }
 

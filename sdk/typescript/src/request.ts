@@ -1,7 +1,7 @@
 // The request at hand. What it is made of is fetched from the host when it is
 // asked for, and kept.
 
-import { errno, HostError, runner } from "./host.ts";
+import { refusal, runner } from "./host.ts";
 
 /** A body that is not JSON; it answers 400 invalid_json. */
 export class BodyError extends Error {
@@ -22,7 +22,7 @@ const shortest = 2 * (maxDepth + 1);
 type Values = Record<string, string>;
 
 const text = (given: string | number): string => {
-  if (typeof given === "number") throw new HostError(errno(given));
+  if (typeof given === "number") throw refusal(given);
   return given;
 };
 
@@ -54,7 +54,7 @@ export class RouteRequest {
     if (this.#queryAll === undefined) {
       const all: Record<string, string[]> = Object.create(null);
       const pairs = host.request_pairs(1);
-      if (typeof pairs === "number") throw new HostError(errno(pairs));
+      if (typeof pairs === "number") throw refusal(pairs);
       for (let i = 0; i < pairs.length; i += 2) (all[pairs[i]] ??= []).push(pairs[i + 1]);
       this.#queryAll = all;
     }
@@ -66,7 +66,7 @@ export class RouteRequest {
   get rawBody(): Uint8Array {
     if (this.#raw === undefined) {
       const bytes = host.request_body_bytes(0);
-      if (typeof bytes === "number") throw new HostError(errno(bytes));
+      if (typeof bytes === "number") throw refusal(bytes);
       this.#raw = bytes;
     }
     return this.#raw;
@@ -93,7 +93,7 @@ export class RouteRequest {
 function collect(kind: number, values: Values): Values {
   // With var, as each use of let and const is checked.
   var pairs = host.request_pairs(kind) as string[];
-  if (pairs.length === undefined) throw new HostError(errno(pairs as unknown as number));
+  if (pairs.length === undefined) throw refusal(pairs as unknown as number);
   for (var i = 0; i < pairs.length; i += 2) {
     var name = pairs[i];
     if (values[name] === undefined) values[name] = pairs[i + 1];

@@ -22,6 +22,7 @@ const runner = globalThis.__runner;
 runner.live = false;
 runner.violation = null;
 runner.unseen = 0;
+runner.timers = 0;
 runner.frozen = null;
 runner.trace = tracer(runner.sources, runner.mappings);
 runner.mappings = "";

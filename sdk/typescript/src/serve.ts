@@ -77,7 +77,7 @@ function dispatch(n: number): number {
   } catch (error) {
     fail(error);
   }
-  return done && !trap && runner.unseen === 0 && (begun.length === 0 || forgotten().length === 0) ? 0 : 1;
+  return done && !trap && runner.unseen === 0 && runner.timers === 0 && (begun.length === 0 || forgotten().length === 0) ? 0 : 1;
 }
 
 /** Answers with what a handler gave, once it is there. */
@@ -268,6 +268,7 @@ const callers = /^(query|get|count|insert|update|delete|webhooks\.verify|(apiKey
 function fail(error: unknown): void {
   if (done) return; // an error of a timer: the answer is sent
   forget(); // the error may be the reason that a change was not awaited
+  runner.timers = 0; // or that a timer still runs
   if (error instanceof Response) {
     settle(error);
     return;
@@ -300,7 +301,7 @@ function isOutOfMemory(error: unknown): boolean {
 
 /** -1: trap. 0: it is over. n: wait n-1 milliseconds and go on. */
 function finish(): number {
-  if (done && !trap && runner.unseen === 0 && forgotten().length === 0) return 0;
+  if (done && !trap && runner.unseen === 0 && runner.timers === 0 && forgotten().length === 0) return 0;
   const pause = done ? undefined : runner.pause();
   if (!done && runner.await(pause)) return 1;
   if (pause !== undefined) return pause + 1;
@@ -310,6 +311,7 @@ function finish(): number {
   for (const what of forgotten().slice(0, 3)) {
     host.log(2, `handler ${names[current]}: ${what} was never awaited, so nothing was written: add await`);
   }
+  if (runner.timers > 0) host.log(2, `handler ${names[current]}: ${runner.trace(runner.timer())}`);
   if (!done) host.log(3, `handler ${names[current]}: its promise can never settle`);
   return trap ? -1 : 0;
 }

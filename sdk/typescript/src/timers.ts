@@ -9,7 +9,12 @@ interface Timer {
   due: number;
   every: number | null;
   does: () => unknown;
+  /** Where a handler started it; undefined of a timer of the runtime's own. */
+  started: Error | undefined;
 }
+
+/** Starts a timer that may be left running when the handler answers. */
+export let startInternal: (name: string, does: () => unknown, after: number) => void;
 
 export function installTimers(runner: Runner): void {
   const timers = new Map<number, Timer>();
@@ -19,10 +24,21 @@ export function installTimers(runner: Runner): void {
     runner.demand(name);
     if (typeof does !== "function") throw new TypeError(`${name}: it takes a function`);
     const pause = Math.min(Math.max(Number(after) || 0, repeats ? 1 : 0), 0x7fffffff);
-    timers.set(++last, { id: last, due: Date.now() + pause, every: repeats ? pause : null, does: () => does(...values) });
+    return add(pause, repeats ? pause : null, () => does(...values), new Error());
+  };
+  const add = (pause: number, every: number | null, does: () => unknown, started?: Error): number => {
+    timers.set(++last, { id: last, due: Date.now() + pause, every, does, started });
+    if (started) runner.timers++;
     return last;
   };
-  const stop = (id?: number) => void timers.delete(id as number);
+  const stop = (id?: number): void => {
+    if (timers.get(id as number)?.started) runner.timers--;
+    timers.delete(id as number);
+  };
+  startInternal = (name, does, after) => {
+    runner.demand(name);
+    add(after, null, does);
+  };
 
   define("setTimeout", (does: unknown, after?: number, ...values: unknown[]) => start("setTimeout", does, after, false, values));
   define("setInterval", (does: unknown, after?: number, ...values: unknown[]) => start("setInterval", does, after, true, values));
@@ -42,8 +58,17 @@ export function installTimers(runner: Runner): void {
   runner.wake = () => {
     const timer = next();
     if (!timer || timer.due > Date.now()) return; // the wait was cut short
-    if (timer.every === null) timers.delete(timer.id);
+    if (timer.every === null) stop(timer.id);
     else timer.due = Date.now() + timer.every;
     timer.does();
+  };
+  runner.timer = () => {
+    for (const { every, started } of timers.values()) {
+      if (!started) continue;
+      const [name, clear] = every === null ? ["setTimeout", "clearTimeout"] : ["setInterval", "clearInterval"];
+      started.name = name;
+      started.message = `it still ran when the handler had answered, and was discarded: await it or call ${clear}`;
+      return started;
+    }
   };
 }

@@ -1,4 +1,4 @@
-import { ok, type RouteRequest } from "@runner/sdk";
+import { getContext, HostError, ok, type RouteRequest } from "@runner/sdk";
 import { lengthOf } from "./lib/length.ts";
 
 let visits = 0;
@@ -119,6 +119,20 @@ export async function neverHalf() {
   return ok(1);
 }
 
+/** Calls the host until it refuses. */
+export async function callsForever(req: RouteRequest) {
+  const { read } = req.query;
+  for (;;) {
+    try {
+      await getContext().secret("NOPE");
+    } catch (error) {
+      if ((error as HostError).code !== "limit") continue;
+      if (read) req.text();
+      throw error;
+    }
+  }
+}
+
 export function hoards() {
   const all = [];
   for (;;) all.push(new Uint8Array(1 << 20).fill(1));
@@ -169,6 +183,16 @@ export async function waits() {
 }
 export function answersFirst() {
   setTimeout(() => console.log("too late"), 1);
+  return ok(1);
+}
+export function answersAtTimeout() {
+  AbortSignal.timeout(1000);
+  return ok(1);
+}
+export async function answersAtInterval() {
+  await pause(1);
+  setInterval(() => {}, 5);
+  setTimeout(() => {}, 5);
   return ok(1);
 }
 export async function failsInTimer() {
