@@ -110,9 +110,9 @@ func (b *budget) HostCalls() int { return b.hostCalls }
 // Moved returns how many bytes this run has copied beyond the request's body.
 func (b *budget) Moved() int { return max(0, b.moved) }
 
-// move counts n bytes that are about to be copied, and reports whether the limit permits
+// countMoved counts n bytes that are about to be copied, and reports whether the limit permits
 // them. If not, later calls fail too.
-func (b *budget) move(n int) bool {
+func (b *budget) countMoved(n int) bool {
 	b.moved += n
 	return b.moved <= b.limits.MovedBytes
 }

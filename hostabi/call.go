@@ -42,7 +42,7 @@ type Call struct {
 	Response abi.Response
 
 	budget
-	operations
+	operationState
 	output
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
@@ -64,7 +64,7 @@ func (c *Call) Begin() {
 	}
 	c.Response.Reset()
 	c.budget.reset(&c.Input, c.checkFunc)
-	c.operations.reset(c.Attempt <= 1)
+	c.operationState.reset(c.Attempt <= 1)
 	c.output.reset(c)
 	c.initializing, c.inside = false, false
 	c.program.reset()

@@ -22,7 +22,7 @@ type Function struct {
 func Functions() []Function {
 	var all []Function
 	for _, f := range abi.Functions() {
-		run, ok := bodies[f.Name]
+		run, ok := implementations[f.Name]
 		if !ok {
 			panic("BUG: host function " + f.Name + " has no body")
 		}
@@ -31,10 +31,10 @@ func Functions() []Function {
 	return all
 }
 
-// body implements a host function. A negative result is an errno.
-type body func(c *Call, g guest) int32
+// implementation implements a host function. A negative result is an errno.
+type implementation func(c *Call, g guest) int32
 
-var bodies = map[string]body{
+var implementations = map[string]implementation{
 	"request_method":       requestMethod,
 	"request_path":         requestPath,
 	"request_param":        requestParam,
@@ -68,7 +68,7 @@ var slow = map[string]bool{"call": true, "call_start": true, "call_wait": true, 
 
 // bind adds the checks that all functions share to run. A guest can answer when a budget
 // is spent. The log has its own budget, so that it can report how much it dropped.
-func bind(f abi.Function, run body) Function {
+func bind(f abi.Function, run implementation) Function {
 	answering := strings.HasPrefix(f.Name, "response_")
 	logging := f.Name == "log"
 	slow, timed := slow[f.Name], timed[f.Name]
@@ -115,8 +115,8 @@ type guest struct {
 	words  []uint64
 }
 
-// longest is more than the length of any buffer.
-const longest = 1 << 31
+// tooLong is more than the length of any buffer.
+const tooLong = 1 << 31
 
 func (g guest) number(word int) int32 { return api.DecodeI32(g.words[word]) }
 
@@ -127,18 +127,18 @@ func (g guest) bytes(word int) ([]byte, bool) {
 	if n == 0 {
 		return nil, true
 	}
-	if n >= longest {
+	if n >= tooLong {
 		return nil, false
 	}
 	return g.memory.Read(at, n)
 }
 
-// give copies a value to the guest's buffer, if it fits, and returns its length.
-func (c *Call) give(buf, value []byte) int32 {
+// copyOut copies a value to the guest's buffer, if it fits, and returns its length.
+func (c *Call) copyOut(buf, value []byte) int32 {
 	if len(value) > len(buf) {
 		return int32(len(value))
 	}
-	if !c.move(len(value)) {
+	if !c.countMoved(len(value)) {
 		return int32(abi.Limit)
 	}
 	c.copy(buf, value)
@@ -158,14 +158,14 @@ func (c *Call) copy(buf, value []byte) {
 	copy(buf[:min(n, maxCopy)], value)
 }
 
-// givePiece copies value from offset on as far as it fits, and returns the length of value
+// copyPiece copies value from offset on as far as it fits, and returns the length of value
 // from offset on.
-func (c *Call) givePiece(buf, value []byte, offset int32) int32 {
+func (c *Call) copyPiece(buf, value []byte, offset int32) int32 {
 	if offset < 0 {
 		return int32(abi.Invalid)
 	}
 	rest := value[min(int(offset), len(value)):]
-	if !c.move(min(len(buf), len(rest))) {
+	if !c.countMoved(min(len(buf), len(rest))) {
 		return int32(abi.Limit)
 	}
 	c.copy(buf, rest)

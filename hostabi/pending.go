@@ -47,9 +47,9 @@ type pendingOperation struct {
 // pendingOperations are those of one run. A Call that starts none has no such value.
 type pendingOperations struct {
 	all        []*pendingOperation // by number; nil when taken
-	open       int                 // not taken
+	untaken    int                 // not taken
 	unreported int                 // neither reported nor taken
-	held       int                 // bytes in results
+	heldBytes  int                 // bytes in results
 	ctx        context.Context
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
@@ -93,15 +93,15 @@ func (c *Call) endPending() {
 // in the order in which the handler starts them. An error in the operation's arguments
 // becomes its result.
 func callStart(c *Call, g guest) int32 {
-	name, op, args, err := c.asked(g)
+	name, op, args, err := c.readOperation(g)
 	if err != nil {
 		return c.fail("", err)
 	}
 	ops := c.pendingOps()
 	switch {
-	case ops.open >= maxPending:
+	case ops.untaken >= maxPending:
 		return c.fail("", fault.New(fault.Limit, "a request may have %d pending operations: take the result of one first", maxPending))
-	case op.begin == nil && ops.held >= maxHeldBytes:
+	case op.begin == nil && ops.heldBytes >= maxHeldBytes:
 		return c.fail("", fault.New(fault.Limit, "the results of pending operations are larger than %d MiB: take one first", maxHeldBytes>>20))
 	}
 	if err := c.countStoreOp(op); err != nil {
@@ -115,7 +115,7 @@ func callStart(c *Call, g guest) int32 {
 	if t.err = op.run(c, name, args, &t.result); t.err != nil {
 		c.checkTime() // the request's time may have ended it
 	}
-	ops.held += len(t.result.JSON)
+	ops.heldBytes += len(t.result.JSON)
 	ops.finish(t)
 	return int32(t.number)
 }
@@ -123,7 +123,7 @@ func callStart(c *Call, g guest) int32 {
 func (ops *pendingOperations) start(op string) *pendingOperation {
 	t := &pendingOperation{number: len(ops.all), op: op, done: make(chan struct{})}
 	ops.all = append(ops.all, t)
-	ops.open++
+	ops.untaken++
 	ops.unreported++
 	return t
 }
@@ -200,8 +200,8 @@ func (c *Call) take(t *pendingOperation) int32 {
 	await(c, t.done)
 	ops := c.pending
 	ops.all[t.number], t.taken = nil, true
-	ops.open--
-	ops.held -= len(t.result.JSON)
+	ops.untaken--
+	ops.heldBytes -= len(t.result.JSON)
 	if !t.reported {
 		ops.unreported--
 	}

@@ -19,7 +19,7 @@ func (c *Call) giveTo(g guest, value []byte) int32 {
 	if !ok {
 		return int32(abi.Invalid)
 	}
-	return c.give(room, value)
+	return c.copyOut(room, value)
 }
 
 func requestParam(c *Call, g guest) int32 { return c.giveNamed(g, c.Request.Params) }
@@ -35,7 +35,7 @@ func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
 	if !ok1 || !ok2 {
 		return int32(abi.Invalid)
 	}
-	if !c.move(len(name)) { // before it is read
+	if !c.countMoved(len(name)) { // before it is read
 		return int32(abi.Limit)
 	}
 	if !utf8.Valid(name) {
@@ -43,7 +43,7 @@ func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
 	}
 	for _, p := range pairs {
 		if bytes.Equal(p.Name, name) {
-			return c.give(room, p.Value)
+			return c.copyOut(room, p.Value)
 		}
 	}
 	return int32(abi.NotFound)
@@ -75,7 +75,7 @@ func requestPairs(c *Call, g guest) int32 {
 	if size > len(room) {
 		return int32(size)
 	}
-	if !c.move(size) {
+	if !c.countMoved(size) {
 		return int32(abi.Limit)
 	}
 	out := room[:0]
@@ -92,7 +92,7 @@ func requestBody(c *Call, g guest) int32 {
 	if !ok {
 		return int32(abi.Invalid)
 	}
-	return c.givePiece(room, c.Request.Body, g.number(0))
+	return c.copyPiece(room, c.Request.Body, g.number(0))
 }
 
 // contextJSON is the result of context: everything that a handler may know of its caller,
@@ -120,7 +120,7 @@ func requestContext(c *Call, g guest) int32 {
 	if len(c.contextText) == 0 {
 		text, err := json.Marshal(c.describe())
 		if err != nil {
-			return int32(c.internal("describe the request's context", err))
+			return int32(c.logInternal("describe the request's context", err))
 		}
 		c.contextText = append(c.contextText, text...)
 	}

@@ -6,9 +6,9 @@ import (
 	"runner.example/entity"
 )
 
-// onRows runs an operation on rows, with the caller's authority and in the
+// runRowOperation runs an operation on rows, with the caller's authority and in the
 // request's transaction.
-func onRows(c *Call, op string, args []byte, out *entity.Result) error {
+func runRowOperation(c *Call, op string, args []byte, out *entity.Result) error {
 	if !c.rowsReady {
 		c.rows.Reset(c.Host.Entities, c.Tx, &c.Caller, c.limits.Rows)
 		c.rows.Context, c.rows.Work = c.Context, &c.work

@@ -366,7 +366,7 @@ func random(c *Call, g guest) uint32 {
 	if !ok {
 		return wasiFault
 	}
-	if !c.move(len(room)) {
+	if !c.countMoved(len(room)) {
 		return wasiInval
 	}
 	for part := range slices.Chunk(room, cost.Every/randomUnits) {

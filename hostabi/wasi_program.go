@@ -33,7 +33,7 @@ func giveStrings(c *Call, g guest, block []byte) uint32 {
 	switch {
 	case !ok1 || !ok2:
 		return wasiFault
-	case !c.move(len(pointers) + len(room)):
+	case !c.countMoved(len(pointers) + len(room)):
 		return wasiIO
 	}
 	copy(room, block)
@@ -65,7 +65,7 @@ func readInput(c *Call, g guest) uint32 {
 		}
 		read += copy(room, rest[read:])
 	}
-	if !c.move(read) {
+	if !c.countMoved(read) {
 		return wasiIO
 	}
 	p.read += read

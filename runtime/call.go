@@ -55,11 +55,11 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 	defer cancel()
 	defer context.AfterFunc(r.serving, cancel)()
 	started := time.Now()
-	rel := r.enter()
+	rel := r.acquire()
 	if rel == nil {
 		return nil, errNotReady
 	}
-	defer func() { rel.leave() }()
+	defer func() { rel.unref() }()
 	var inv invocation
 	defer inv.end()
 	for releases := 1; ; releases++ {
@@ -69,11 +69,11 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 		}
 		err = r.callFunction(ctx, rel, rt, &inv, c)
 		if errors.Is(err, entity.ErrOutdated) && releases < maxReleases {
-			next := r.next(rel)
+			next := r.awaitNext(rel)
 			if next == nil {
 				return nil, errNotReady
 			}
-			rel.leave()
+			rel.unref()
 			rel = next
 			continue
 		}

@@ -40,11 +40,11 @@ func (rel *release) answerPreflight(s *requestState, x *front.Exchange) bool {
 
 // allowRefusal adds CORS headers to a refusal before routing, so that pages can read it.
 func (r *Runtime) allowRefusal(x *front.Exchange) {
-	rel := r.enter()
+	rel := r.acquire()
 	if rel == nil {
 		return
 	}
-	defer rel.leave()
+	defer rel.unref()
 	if !rel.cors {
 		return
 	}

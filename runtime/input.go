@@ -56,7 +56,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 	if err := checkInput(rt.input, body, m); err != nil || !rt.fills {
 		return body, 0, err
 	}
-	inv.filled, err = rt.input.Fill(inv.filled[:0], orEmpty(body), time.Now(), m)
+	inv.filled, err = rt.input.Fill(inv.filled[:0], orEmptyObject(body), time.Now(), m)
 	return inv.filled, 0, cmp.Or(m.Err(), err)
 }
 
@@ -90,7 +90,7 @@ func checkDepth(body []byte, m *cost.Meter) error {
 // checkInput refuses a body that does not match input. An empty body counts as an empty
 // object, as it does for handlers.
 func checkInput(input *schema.ObjectType, body []byte, m *cost.Meter) error {
-	body = orEmpty(body)
+	body = orEmptyObject(body)
 	if err := checkDepth(body, m); err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func brokenBody(e *schema.FieldError) error {
 	return fault.New(fault.InvalidJSON, "the body's member %q %s", e.Field, e.Message)
 }
 
-// orEmpty returns an empty object for an empty body and for null.
-func orEmpty(body []byte) []byte {
+// orEmptyObject returns an empty object for an empty body and for null.
+func orEmptyObject(body []byte) []byte {
 	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
 		return []byte("{}")
 	}

@@ -90,7 +90,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 	}
 	in.request.Body = body
 	call.Context, call.Host, call.Request, call.Caller = inv.deadline, &rel.host, in.request, *in.caller
-	call.SentBody, call.Address, call.Bodies = orNone(in.body), in.address, in.answerMemory
+	call.SentBody, call.Address, call.Bodies = nonNil(in.body), in.address, in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.Used = in.used + used
 	_, err = r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
@@ -104,7 +104,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 				return err
 			}
 		}
-		if err := rt.run(call, &inv.work); err != nil {
+		if err := rt.runOnce(call, &inv.work); err != nil {
 			return err
 		}
 		if in.afterRun != nil {
@@ -115,17 +115,17 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 	return storeFault(err)
 }
 
-// orNone returns an empty body instead of nil, which means another body to hostabi.
-func orNone(body []byte) []byte {
+// nonNil returns an empty body instead of nil, which means another body to hostabi.
+func nonNil(body []byte) []byte {
 	if body == nil {
 		return []byte{}
 	}
 	return body
 }
 
-// run runs the handler once in the transaction of call. The error is errWritesDiscarded
+// runOnce runs the handler once in the transaction of call. The error is errWritesDiscarded
 // for an answer whose writes must not be committed.
-func (rt *route) run(call *hostabi.Call, w *sandbox.Work) error {
+func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 	err := rt.module.Run(call, rt.Handler)
 	switch {
 	case call.Outdated():
@@ -166,7 +166,7 @@ func (r *Runtime) verifyDelivery(ctx context.Context, rel *release, rt *route, i
 	in.beforeRun = func(tx *store.Tx) error {
 		handled, err := inv.delivery.Handled(tx, rt.id, r.opt.Keystore.Now())
 		if err == nil && handled {
-			err = errHandled
+			err = errDuplicateDelivery
 		}
 		return err
 	}

@@ -26,8 +26,8 @@ var (
 
 // Results of an invocation that are not failures.
 var (
-	errHandled         = errors.New("the delivery was handled before")
-	errWritesDiscarded = errors.New("the handler answered an error: its writes are discarded")
+	errDuplicateDelivery = errors.New("the delivery was handled before")
+	errWritesDiscarded   = errors.New("the handler answered an error: its writes are discarded")
 )
 
 // refusalDetails returns what the headers of a refusal say.

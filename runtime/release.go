@@ -90,7 +90,7 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		r.retire(old)
 	}
 	r.limiter.Retain(rel.limits())
-	r.tend(rel, app.Sources)
+	r.startBackground(rel, app.Sources)
 	return nil
 }
 
@@ -122,14 +122,14 @@ type release struct {
 	cookie    string       // of sessions; "" if the app has none
 	tokens    *auth.Tokens // nil if the app accepts none
 	// tending stops the background tasks of the release.
-	tending context.CancelFunc
+	stopBackground context.CancelFunc
 
 	replaced chan struct{} // closed when another release is active
 
-	refs      atomic.Int64
-	retired   atomic.Bool
-	empty     chan struct{} // closed when retired and no longer referenced
-	emptyOnce sync.Once
+	refs        atomic.Int64
+	retired     atomic.Bool
+	drained     chan struct{} // closed when retired and no longer referenced
+	drainedOnce sync.Once
 }
 
 // route is a route of the schema with what serving it needs.
@@ -177,7 +177,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		functions: map[string]int{},
 		modules:   modules,
 		replaced:  make(chan struct{}),
-		empty:     make(chan struct{}),
+		drained:   make(chan struct{}),
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: values, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins, Outbound: r.client,
@@ -186,7 +186,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 	if declared := app.Schema.Auth.Cookie; declared != nil {
 		rel.cookie = declared.Name
 	}
-	exporters, named := map[string]*sandbox.Module{}, handlersOf(app.Schema)
+	exporters, named := map[string]*sandbox.Module{}, namesHandler(app.Schema)
 	for _, m := range modules {
 		for _, name := range m.Offers(named) {
 			exporters[name] = m
@@ -271,7 +271,7 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	if len(app.Modules) == 0 {
 		return nil, fault.New(fault.Invalid, "no module in build/: compile the handlers to build/*.wasm")
 	}
-	named := handlersOf(app.Schema)
+	named := namesHandler(app.Schema)
 	exporters := map[string]string{}
 	var exports []string
 	var all []error
@@ -299,8 +299,8 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	return modules, nil
 }
 
-// handlersOf returns whether the routes and functions of a schema name a handler.
-func handlersOf(s *schema.Schema) func(name string) bool {
+// namesHandler returns whether the routes and functions of a schema name a handler.
+func namesHandler(s *schema.Schema) func(name string) bool {
 	named := map[string]bool{}
 	for i := range s.Routes {
 		named[s.Routes[i].Handler] = true
@@ -327,9 +327,9 @@ func (rel *release) close(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-func (rel *release) leave() {
+func (rel *release) unref() {
 	if rel.refs.Add(-1) == 0 && rel.retired.Load() {
-		rel.emptyOnce.Do(func() { close(rel.empty) })
+		rel.drainedOnce.Do(func() { close(rel.drained) })
 	}
 }
 
@@ -337,8 +337,8 @@ func (rel *release) leave() {
 func (rel *release) drain() {
 	rel.refs.Add(1)
 	rel.retired.Store(true)
-	rel.leave()
-	<-rel.empty
+	rel.unref()
+	<-rel.drained
 }
 
 // Load makes the app available to Call, in a Runtime that serves no requests. It does not
@@ -351,21 +351,21 @@ func (r *Runtime) Load(ctx context.Context, app App, rows *entity.Model) error {
 	if err != nil {
 		return err
 	}
-	rel.host.Entities, rel.tending = rows, func() {}
+	rel.host.Entities, rel.stopBackground = rows, func() {}
 	if old := r.active.Swap(rel); old != nil {
 		r.retire(old)
 	}
 	return nil
 }
 
-// next waits until rel is replaced, which is soon because the store has the next schema
+// awaitNext waits until rel is replaced, which is soon because the store has the next schema
 // already. It returns the active release; nil if there is none.
-func (r *Runtime) next(rel *release) *release {
-	ctx, stop := context.WithTimeout(r.serving, maxSwap)
+func (r *Runtime) awaitNext(rel *release) *release {
+	ctx, stop := context.WithTimeout(r.serving, maxActivationWait)
 	defer stop()
 	select {
 	case <-rel.replaced:
 	case <-ctx.Done():
 	}
-	return r.enter()
+	return r.acquire()
 }

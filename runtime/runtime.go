@@ -73,10 +73,10 @@ type Runtime struct {
 	active     atomic.Pointer[release]
 	activating sync.Mutex
 	retired    sync.WaitGroup // replaced releases that still serve requests
-	running    sync.WaitGroup // goroutines that New started
+	background sync.WaitGroup // goroutines that New started
 	// serving is cancelled when handlers must stop.
-	serving context.Context
-	cut     context.CancelFunc
+	serving      context.Context
+	stopHandlers context.CancelFunc
 }
 
 // New returns a runtime without an app: until Activate, requests are refused with
@@ -97,9 +97,9 @@ func New(opt Options) (*Runtime, error) {
 	r.requests.New = func() any { return new(requestState) }
 	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)
-	r.serving, r.cut = context.WithCancel(context.Background())
-	r.running.Go(func() { r.auth.Run(r.serving) })
-	r.running.Go(func() { r.sweepDeliveries(r.serving) })
+	r.serving, r.stopHandlers = context.WithCancel(context.Background())
+	r.background.Go(func() { r.auth.Run(r.serving) })
+	r.background.Go(func() { r.sweepDeliveries(r.serving) })
 	return r, nil
 }
 
@@ -127,7 +127,7 @@ func (r *Runtime) Entities() (*entity.Model, error) {
 func (r *Runtime) Shutdown(ctx context.Context) error {
 	err := r.front.Shutdown(ctx)
 	if err != nil {
-		r.cut()
+		r.stopHandlers()
 	}
 	return err
 }
@@ -135,8 +135,8 @@ func (r *Runtime) Shutdown(ctx context.Context) error {
 // Close stops the background tasks and frees all resources. It is called after Serve has
 // returned.
 func (r *Runtime) Close() error {
-	r.cut()
-	r.running.Wait()
+	r.stopHandlers()
+	r.background.Wait()
 	if rel := r.active.Swap(nil); rel != nil {
 		r.retire(rel)
 	}
@@ -148,9 +148,9 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// enter returns the active release and counts a reference, which leave returns. It returns
+// acquire returns the active release and counts a reference, which unref returns. It returns
 // nil before the first activation.
-func (r *Runtime) enter() *release {
+func (r *Runtime) acquire() *release {
 	for {
 		rel := r.active.Load()
 		if rel == nil {
@@ -160,14 +160,14 @@ func (r *Runtime) enter() *release {
 		if rel == r.active.Load() {
 			return rel
 		}
-		rel.leave() // it was replaced between the two loads
+		rel.unref() // it was replaced between the two loads
 	}
 }
 
 // retire closes a replaced release after its last request.
 func (r *Runtime) retire(rel *release) {
 	close(rel.replaced)
-	rel.tending()
+	rel.stopBackground()
 	r.retired.Go(func() {
 		rel.drain()
 		if err := rel.close(context.Background()); err != nil {

@@ -31,8 +31,8 @@ type requestState struct {
 // rows changes.
 const maxReleases = 3
 
-// maxSwap is how long a request waits until an outdated release is replaced.
-const maxSwap = time.Second
+// maxActivationWait is how long a request waits until an outdated release is replaced.
+const maxActivationWait = time.Second
 
 // serve answers one request.
 func (r *Runtime) serve(x *front.Exchange) {
@@ -62,35 +62,35 @@ func (s *requestState) begin() {
 // meanwhile, the handler runs again on the next release: without counting the request
 // again, but with the authority that the caller has there.
 func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) error {
-	rel := r.enter()
+	rel := r.acquire()
 	if rel == nil {
 		return errNotReady
 	}
-	defer func() { rel.leave() }()
+	defer func() { rel.unref() }()
 	answered, err := r.admit(rel, s, x, now)
 	for releases := 1; !answered && err == nil; releases++ {
 		if err := x.ReadBody(s.route.bodyBytes); err != nil {
 			return err
 		}
 		s.body = x.Request.Body
-		err = r.run(rel, s, x)
+		err = r.respond(rel, s, x)
 		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
 			return err
 		}
-		next := r.next(rel)
+		next := r.awaitNext(rel)
 		if next == nil {
 			return errNotReady
 		}
-		rel.leave()
+		rel.unref()
 		rel = next
 		answered, err = r.readmit(rel, s, x, now)
 	}
 	return err
 }
 
-// run checks the signature and the body, runs the handler, and sends its answer after the
+// respond checks the signature and the body, runs the handler, and sends its answer after the
 // commit.
-func (r *Runtime) run(rel *release, s *requestState, x *front.Exchange) error {
+func (r *Runtime) respond(rel *release, s *requestState, x *front.Exchange) error {
 	rt := s.route
 	x.BuildHeaders()
 	s.input = input{
@@ -111,7 +111,7 @@ func (r *Runtime) run(rel *release, s *requestState, x *front.Exchange) error {
 			x.AddHeader("Set-Cookie", []byte(cookie))
 		}
 	case errWritesDiscarded:
-	case errHandled:
+	case errDuplicateDelivery:
 		s.call.Response = noContent
 	default:
 		return err

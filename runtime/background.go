@@ -13,15 +13,15 @@ import (
 // progressEvery is the time between two log lines about an index build.
 const progressEvery = 5 * time.Second
 
-// tend starts the background tasks of a new release: it refreshes the provider's keys,
+// startBackground starts the background tasks of a new release: it refreshes the provider's keys,
 // warns about orphaned keys, and builds indexes.
-func (r *Runtime) tend(rel *release, sources []diag.Source) {
+func (r *Runtime) startBackground(rel *release, sources []diag.Source) {
 	ctx, cancel := context.WithCancel(r.serving)
-	rel.tending = cancel
+	rel.stopBackground = cancel
 	if rel.tokens != nil {
-		r.running.Go(func() { rel.tokens.Run(ctx) })
+		r.background.Go(func() { rel.tokens.Run(ctx) })
 	}
-	r.running.Go(func() {
+	r.background.Go(func() {
 		var place diag.Span
 		if len(sources) > 0 {
 			place.File = sources[0].Name

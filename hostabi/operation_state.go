@@ -2,8 +2,8 @@ package hostabi
 
 import "runner.example/entity"
 
-// operations is the state of a run's operations on rows, keys and other services.
-type operations struct {
+// operationState is the state of a run's operations on rows, keys and other services.
+type operationState struct {
 	rows        entity.Access
 	rowsReady   bool          // rows is set up for this run
 	outdated    bool          // the schema of the rows has changed meanwhile
@@ -18,7 +18,7 @@ type operations struct {
 }
 
 // reset prepares for a run, which may be the first one for a request.
-func (o *operations) reset(firstRun bool) {
+func (o *operationState) reset(firstRun bool) {
 	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
 	o.sent = o.sent && !firstRun
 	o.contextText, o.result = o.contextText[:0], entity.Result{JSON: o.result.JSON[:0]}

@@ -15,10 +15,10 @@ import (
 // operation is one service operation of call. All of its arguments are checked before it
 // does anything, so a call with an invalid argument changes nothing.
 type operation struct {
-	// store: it counts as a store operation of the run.
-	store bool
-	// data: its arguments contain a body, and may be longer.
-	data bool
+	// countsAsStoreOp: it counts as a store operation of the run.
+	countsAsStoreOp bool
+	// mayCarryBody: its arguments contain a body, and may be longer.
+	mayCarryBody bool
 	// run appends the result to out.JSON[:0]. The arguments are guest memory, valid until
 	// it returns.
 	run func(c *Call, name string, args []byte, out *entity.Result) error
@@ -28,29 +28,29 @@ type operation struct {
 }
 
 var operationTable = map[string]operation{
-	"query":  {store: true, run: onRows},
-	"get":    {store: true, run: onRows},
-	"count":  {store: true, run: onRows},
-	"insert": {store: true, run: onRows},
-	"update": {store: true, run: onRows},
-	"delete": {store: true, run: onRows},
+	"query":  {countsAsStoreOp: true, run: runRowOperation},
+	"get":    {countsAsStoreOp: true, run: runRowOperation},
+	"count":  {countsAsStoreOp: true, run: runRowOperation},
+	"insert": {countsAsStoreOp: true, run: runRowOperation},
+	"update": {countsAsStoreOp: true, run: runRowOperation},
+	"delete": {countsAsStoreOp: true, run: runRowOperation},
 
-	"apiKeys.create": {store: true, run: withArguments(createAPIKey)},
-	"apiKeys.get":    {store: true, run: withArguments(getAPIKey)},
-	"apiKeys.list":   {store: true, run: withArguments(listAPIKeys)},
-	"apiKeys.rotate": {store: true, run: withArguments(rotateAPIKey)},
-	"apiKeys.revoke": {store: true, run: withArguments(revokeAPIKey)},
+	"apiKeys.create": {countsAsStoreOp: true, run: withArguments(createAPIKey)},
+	"apiKeys.get":    {countsAsStoreOp: true, run: withArguments(getAPIKey)},
+	"apiKeys.list":   {countsAsStoreOp: true, run: withArguments(listAPIKeys)},
+	"apiKeys.rotate": {countsAsStoreOp: true, run: withArguments(rotateAPIKey)},
+	"apiKeys.revoke": {countsAsStoreOp: true, run: withArguments(revokeAPIKey)},
 
-	"sessions.create": {store: true, run: withArguments(createSession)},
-	"sessions.revoke": {store: true, run: withArguments(revokeSession)},
+	"sessions.create": {countsAsStoreOp: true, run: withArguments(createSession)},
+	"sessions.revoke": {countsAsStoreOp: true, run: withArguments(revokeSession)},
 
 	"webhooks.verify": {run: withArguments(verifyWebhook)},
 
 	"secret":          {run: withArguments(readSecret)},
-	"digest":          {run: withArguments(digest), data: true},
-	"hmac":            {run: withArguments(sign), data: true},
-	"timingSafeEqual": {run: withArguments(timingSafeEqual), data: true},
-	"fetch":           {begin: fetch, data: true},
+	"digest":          {run: withArguments(digest), mayCarryBody: true},
+	"hmac":            {run: withArguments(sign), mayCarryBody: true},
+	"timingSafeEqual": {run: withArguments(timingSafeEqual), mayCarryBody: true},
+	"fetch":           {begin: fetch, mayCarryBody: true},
 	"sleep":           {begin: sleep},
 }
 
@@ -78,9 +78,9 @@ const (
 	maxDataBytes     = 2 << 20 // of operations with data: 1 MiB of it as base64, and the other arguments
 )
 
-// longest returns how long the operation's arguments may be.
-func (op operation) longest() int {
-	if op.data {
+// maxArguments returns how long the operation's arguments may be.
+func (op operation) maxArguments() int {
+	if op.mayCarryBody {
 		return maxDataBytes
 	}
 	return maxArgumentBytes
@@ -88,7 +88,7 @@ func (op operation) longest() int {
 
 // call runs one operation. call_result reads its result or its error.
 func call(c *Call, g guest) int32 {
-	name, op, args, err := c.asked(g)
+	name, op, args, err := c.readOperation(g)
 	if err == nil {
 		err = c.countStoreOp(op)
 	}
@@ -108,8 +108,8 @@ func call(c *Call, g guest) int32 {
 	return int32(len(c.result.JSON))
 }
 
-// asked reads the parameters of call and call_start. The arguments are guest memory.
-func (c *Call) asked(g guest) (string, operation, []byte, error) {
+// readOperation reads the parameters of call and call_start. The arguments are guest memory.
+func (c *Call) readOperation(g guest) (string, operation, []byte, error) {
 	name, ok1 := g.bytes(0)
 	args, ok2 := g.bytes(2)
 	op, known := operation{}, false
@@ -121,9 +121,9 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 		return "", op, nil, fault.New(fault.TooLarge, "the name of the operation is longer than %d bytes", maxOpBytes)
 	case !ok1 || !ok2 || !utf8.Valid(name):
 		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments are outside of memory, or the operation is not text")
-	case len(args) > op.longest():
-		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, op.longest()>>10)
-	case !c.move(len(name) + len(args)):
+	case len(args) > op.maxArguments():
+		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, op.maxArguments()>>10)
+	case !c.countMoved(len(name) + len(args)):
 		return "", op, nil, errMoved
 	case !known:
 		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames()))
@@ -133,7 +133,7 @@ func (c *Call) asked(g guest) (string, operation, []byte, error) {
 
 // countStoreOp counts a store operation against its limit.
 func (c *Call) countStoreOp(op operation) error {
-	if !op.store {
+	if !op.countsAsStoreOp {
 		return nil
 	}
 	if c.storeOps++; c.storeOps > c.limits.StoreOps {
@@ -157,7 +157,7 @@ func (c *Call) fail(op string, err error) int32 {
 	errno := Errno(f.Code)
 	message := f.Detail
 	if errno == abi.Internal {
-		c.internal(op, err)
+		c.logInternal(op, err)
 		message = "the host failed; its log says more under this request's id"
 	} else if op != "" && message != "" {
 		message = op + ": " + message
@@ -190,8 +190,8 @@ func (c *Call) refuse() {
 
 var errMoved = fault.New(fault.Limit, "the request has moved too many bytes between handler and host")
 
-// internal logs an error that is not the guest's.
-func (c *Call) internal(act string, err error) abi.Errno {
+// logInternal logs an error that is not the guest's.
+func (c *Call) logInternal(act string, err error) abi.Errno {
 	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", slog.String("requestId", c.Request.ID),
 		slog.String("operation", act), slog.Any("error", err))
 	return abi.Internal
@@ -210,5 +210,5 @@ func callResult(c *Call, g guest) int32 {
 		c.copy(room, rest)
 		return int32(len(rest))
 	}
-	return c.givePiece(room, c.result.JSON, g.number(0))
+	return c.copyPiece(room, c.result.JSON, g.number(0))
 }
