@@ -486,7 +486,7 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 // isOfRow reports whether an error concerns one row, so that the others can be checked too.
 func isOfRow(err error) bool {
 	switch fault.CodeOf(err) {
-	case fault.Invalid, fault.Conflict, fault.Denied:
+	case fault.Invalid, fault.Conflict, fault.Denied, fault.TooLarge:
 		return true
 	}
 	return false

@@ -17,7 +17,7 @@ import (
 
 const (
 	// maxMessage is the limit of a request and of an answer, in bytes.
-	maxMessage = 16 << 20
+	maxMessage = 64 << 20
 	// idle is how long an idle connection is kept.
 	idle = time.Minute
 )

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"runner.example/entity"
+	"runner.example/entity/layout"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/store"
@@ -42,6 +43,36 @@ func TestUntypedRowsHaveAtMostAThousandFields(t *testing.T) {
 	if len(row) != 1001 || row["k0000"] != 2.0 || row["k0999"] != 2.0 {
 		t.Errorf("%d members, %v", len(row), row["k0999"])
 	}
+}
+
+func TestARowHasAtMostOneMebibyte(t *testing.T) {
+	t.Run("untyped", func(t *testing.T) {
+		h := untypedFixture(t)
+		text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+		largest := 0 // length of the longest text that fits beside the row's other bytes
+		for n := layout.MaxRowBytes; largest == 0; n-- {
+			if _, err := h.do(reader, "insert", `{"into":"Free","values":{"a":`+text(n)+`}}`); err == nil {
+				largest = n
+			} else if fault.CodeOf(err) != fault.TooLarge || n < layout.MaxRowBytes-200 {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+		}
+		h.must(reader, "update", `{"in":"Free","set":{"a":`+text(largest/2)+`},"where":[]}`)
+		h.must(reader, "update", `{"in":"Free","set":{"b":`+text(largest-largest/2-12)+`},"where":[]}`)
+		h.fails(reader, fault.TooLarge, "update", `{"in":"Free","set":{"c":"another"},"where":[]}`, "1048576")
+	})
+	t.Run("declared", func(t *testing.T) {
+		h := newFixture(t, `app a
+entity Note { id: id a: text(0..2000000) b: text(0..2000000) = "" @@allow read, write when true }
+apiKeys { scopes: { s: @system("s") { @grant read, write on Note } } }
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
+		half, whole := strings.Repeat("x", layout.MaxRowBytes/2), strings.Repeat("x", layout.MaxRowBytes)
+		h.must(reader, "insert", `{"into":"Note","values":{"a":"`+whole[100:]+`"}}`)
+		h.fails(reader, fault.TooLarge, "insert", `{"into":"Note","values":{"a":"`+whole+`"}}`, "the Note would have 10485", "1048576")
+		h.must(reader, "update", `{"in":"Note","set":{"a":"`+half+`"},"where":[]}`)
+		h.fails(reader, fault.TooLarge, "update", `{"in":"Note","set":{"b":"`+half+`"},"where":[]}`, "the Note would have 10485")
+	})
 }
 
 func TestAnUpdateKeepsTheOrderOfFieldsAndAppendsNewOnes(t *testing.T) {

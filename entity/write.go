@@ -89,13 +89,15 @@ func (a *Access) apply(c *changes) error {
 }
 
 // put collects the change of a row from old, nil for none, to its new values, nil for none:
-// the row and its entries.
-func (c *changes) put(t *table, tail string, old, values []schema.Value) {
+// the row and its entries. It returns the stored length of the new row.
+func (c *changes) put(t *table, tail string, old, values []schema.Value) (stored int) {
 	key := append(slices.Clone(t.Prefix), tail...)
 	if values == nil {
 		c.remove(key)
 	} else {
-		c.set(key, t.AppendRow(nil, values))
+		raw := t.AppendRow(nil, values)
+		stored = len(raw)
+		c.set(key, raw)
 	}
 	var before, now []byte
 	for _, x := range t.Indexes {
@@ -115,6 +117,15 @@ func (c *changes) put(t *table, tail string, old, values []schema.Value) {
 			c.set(now, []byte(tail))
 		}
 	}
+	return stored
+}
+
+// checkRowSize checks the stored length of a row that the caller writes.
+func checkRowSize(t *table, stored int) error {
+	if stored > layout.MaxRowBytes {
+		return fault.New(fault.TooLarge, "the %s would have %d bytes: a row may have %d", t.Name, stored, layout.MaxRowBytes)
+	}
+	return nil
 }
 
 // claim checks that the new values of a row violate no unique index, given the earlier
@@ -253,7 +264,9 @@ func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[
 	if err := o.claim(c, r.Tail, r.Values); err != nil {
 		return err
 	}
-	c.put(t, r.Tail, nil, r.Values)
+	if err := checkRowSize(t, c.put(t, r.Tail, nil, r.Values)); err != nil {
+		return err
+	}
 	fresh[key] = struct{}{}
 	o.pending.decide(r.Tail, r.Values)
 	return nil
@@ -445,7 +458,9 @@ func (o *operation) update(args *query.Arguments) error {
 		if err := o.claim(c, found[i].tail, found[i].new); err != nil {
 			return err
 		}
-		c.put(o.table, found[i].tail, found[i].old, found[i].new)
+		if err := checkRowSize(o.table, c.put(o.table, found[i].tail, found[i].old, found[i].new)); err != nil {
+			return err
+		}
 	}
 	if err := o.answerUpdated(found); err != nil {
 		return err

@@ -114,7 +114,7 @@ func TestUnknownAlgorithmsAreRefused(t *testing.T) {
 	}
 }
 
-func TestArgumentsWithDataMayBeAsLargeAsABody(t *testing.T) {
+func TestArgumentsWithDataOrRowsMayBeLarge(t *testing.T) {
 	args := func(n int) string {
 		return `{"algorithm":"SHA-256","data":"` + strings.Repeat("x", n) + `"}`
 	}
@@ -128,5 +128,15 @@ func TestArgumentsWithDataMayBeAsLargeAsABody(t *testing.T) {
 	}
 	if result, n := g.op("secret", args(1<<20)); n != tooLarge {
 		t.Errorf("1 MiB for an operation without data: %d %v", n, result)
+	}
+	for _, op := range []string{"insert", "update"} {
+		g := newGuest(t, hostabi.Limits{MovedBytes: 32 << 20})
+		g.module.Memory().Grow(256)
+		if result, n := g.op(op, args(7<<20)); n == tooLarge || n == limit {
+			t.Errorf("%s with 7 MiB: %d %v", op, n, result)
+		}
+		if result, n := g.op(op, args(8<<20)); n != tooLarge {
+			t.Errorf("%s with more than 8 MiB: %d %v", op, n, result)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package hostabi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -17,8 +18,8 @@ import (
 type operation struct {
 	// countsAsStoreOp: it counts as a store operation of the run.
 	countsAsStoreOp bool
-	// mayCarryBody: its arguments contain a body, and may be longer.
-	mayCarryBody bool
+	// maxArguments is the limit of its arguments in bytes; 0 means maxArgumentBytes.
+	maxArguments int
 	// run appends the result to out.JSON[:0]. The arguments are guest memory, valid until
 	// it returns.
 	run func(c *Call, name string, args []byte, out *entity.Result) error
@@ -31,8 +32,8 @@ var operationTable = map[string]operation{
 	"query":  {countsAsStoreOp: true, run: runRowOperation},
 	"get":    {countsAsStoreOp: true, run: runRowOperation},
 	"count":  {countsAsStoreOp: true, run: runRowOperation},
-	"insert": {countsAsStoreOp: true, run: runRowOperation},
-	"update": {countsAsStoreOp: true, run: runRowOperation},
+	"insert": {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"update": {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
 	"delete": {countsAsStoreOp: true, run: runRowOperation},
 
 	"apiKeys.create": {countsAsStoreOp: true, run: withArguments(createAPIKey)},
@@ -47,10 +48,10 @@ var operationTable = map[string]operation{
 	"webhooks.verify": {run: withArguments(verifyWebhook)},
 
 	"secret":          {run: withArguments(readSecret)},
-	"digest":          {run: withArguments(digest), mayCarryBody: true},
-	"hmac":            {run: withArguments(sign), mayCarryBody: true},
-	"timingSafeEqual": {run: withArguments(timingSafeEqual), mayCarryBody: true},
-	"fetch":           {begin: fetch, mayCarryBody: true},
+	"digest":          {run: withArguments(digest), maxArguments: maxDataBytes},
+	"hmac":            {run: withArguments(sign), maxArguments: maxDataBytes},
+	"timingSafeEqual": {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},
+	"fetch":           {begin: fetch, maxArguments: maxDataBytes},
 	"sleep":           {begin: sleep},
 }
 
@@ -76,15 +77,8 @@ const (
 	maxOpBytes       = 64
 	maxArgumentBytes = 256 << 10
 	maxDataBytes     = 2 << 20 // of operations with data: 1 MiB of it as base64, and the other arguments
+	maxRowBytes      = 8 << 20 // of operations with rows: one of 1 MiB whose text is all escaped, or several
 )
-
-// maxArguments returns how long the operation's arguments may be.
-func (op operation) maxArguments() int {
-	if op.mayCarryBody {
-		return maxDataBytes
-	}
-	return maxArgumentBytes
-}
 
 // call runs one operation. call_result reads its result or its error.
 func call(c *Call, g guest) int32 {
@@ -121,8 +115,8 @@ func (c *Call) readOperation(g guest) (string, operation, []byte, error) {
 		return "", op, nil, fault.New(fault.TooLarge, "the name of the operation is longer than %d bytes", maxOpBytes)
 	case !ok1 || !ok2 || !utf8.Valid(name):
 		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments are outside of memory, or the operation is not text")
-	case len(args) > op.maxArguments():
-		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, op.maxArguments()>>10)
+	case len(args) > cmp.Or(op.maxArguments, maxArgumentBytes):
+		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, cmp.Or(op.maxArguments, maxArgumentBytes)>>10)
 	case !c.countMoved(len(name) + len(args)):
 		return "", op, nil, errMoved
 	case !known:

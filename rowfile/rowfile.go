@@ -100,8 +100,8 @@ func (r *Row) size() int {
 	return n
 }
 
-// MaxRowBytes is the longest line of JSON lines.
-const MaxRowBytes = 1 << 20
+// maxLineBytes is the longest line of JSON lines: a row of 1 MiB whose text is all escaped.
+const maxLineBytes = 8 << 20
 
 // NewReader returns a reader of rows in that format; name is for errors.
 func NewReader(in io.Reader, name, format string) (*Reader, error) {
@@ -111,7 +111,7 @@ func NewReader(in io.Reader, name, format string) (*Reader, error) {
 	}
 	if format == Lines {
 		lines := bufio.NewScanner(buffered)
-		lines.Buffer(nil, MaxRowBytes)
+		lines.Buffer(nil, maxLineBytes)
 		return &Reader{Name: name, lines: lines}, nil
 	}
 	r := csv.NewReader(buffered)
@@ -162,7 +162,7 @@ func (r *Reader) read() (*Row, error) {
 	}
 	switch err := r.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes", r.Name, r.line+1, MaxRowBytes)
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d MiB", r.Name, r.line+1, maxLineBytes>>20)
 	case err != nil:
 		return nil, err
 	}

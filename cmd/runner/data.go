@@ -113,15 +113,20 @@ func (f *rowFlags) request(entity string) (admin.ListRows, error) {
 	return request, nil
 }
 
-// eachPage reads rows page by page, until there are no more or enough.
+// eachPage reads rows page by page, until there are no more or enough. Pages are smaller
+// where the rows are too long for one answer.
 func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int, do func(*admin.RowPage) error) error {
-	const most = 1000
+	most := 1000
 	for got := 0; ; {
 		request.Limit = most
 		if enough > 0 {
 			request.Limit = min(most, enough-got)
 		}
 		page, err := node.ListRows(ctx, request)
+		if fault.CodeOf(err) == fault.TooLarge && request.Limit > 1 {
+			most = request.Limit / 2
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -55,6 +55,9 @@ func appendValue(dst []byte, v schema.Value) []byte {
 	return dst
 }
 
+// MaxRowBytes is the limit of a stored row's length, as AppendRow returns it.
+const MaxRowBytes = 1 << 20
+
 // AppendRow appends the fields of a row, given its values by position.
 func (t *Table) AppendRow(dst []byte, values []schema.Value) []byte {
 	dst = append(dst, rowFormat)

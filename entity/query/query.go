@@ -539,20 +539,15 @@ func (in *Input) Merge(old []byte) (string, error) {
 			put(name, raw)
 		}
 	}
-	switch {
-	case n > maxUntypedMembers:
+	if n > maxUntypedMembers {
 		return "", fault.New(fault.TooLarge, "the row would have more than %d fields", maxUntypedMembers)
-	case len(merged) > maxUntypedBytes:
-		return "", fault.New(fault.TooLarge, "the row would be longer than %d bytes", maxUntypedBytes)
 	}
 	return string(append(merged, '}')), nil
 }
 
-// Limits of an untyped row, which grows with every update that adds a member.
-const (
-	maxUntypedBytes   = 1 << 20
-	maxUntypedMembers = 1000 // without the id
-)
+// maxUntypedMembers is the number of members of an untyped row, without the id. The row
+// grows with every update that adds one.
+const maxUntypedMembers = 1000
 
 // MayReadUntyped is MayRead in untyped mode.
 func (a *Authority) MayReadUntyped(row UntypedRow) (bool, error) {

@@ -101,6 +101,7 @@ func TestEverySDKHasTheSameEffects(t *testing.T) {
 				t.Run(name, func(t *testing.T) { g.conforms(t, file) })
 			}
 			t.Run("memory", g.tellsALackOfMemory)
+			t.Run("large row", g.handlesALargeRow)
 		})
 	}
 }
@@ -123,6 +124,28 @@ func (g *guest) tellsALackOfMemory(t *testing.T) {
 		err := g.modules["body"].Run(call, "body")
 		if fault.CodeOf(err) != fault.HandlerOutOfMemory {
 			t.Errorf("%s of %d MiB answers %d %q (%v)", what, len(body)>>20, call.Response.Status, call.Response.Code, err)
+		}
+	}
+}
+
+// handlesALargeRow inserts, reads and updates a row of nearly 1 MiB, the limit of a row.
+func (g *guest) handlesALargeRow(t *testing.T) {
+	w := g.newWorld(t)
+	item := strings.Repeat("tea, \"é\"\n", 1<<20/10-20)
+	text, err := json.Marshal(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []struct{ line, want string }{
+		{"POST /orders\n\n{\"item\":" + string(text) + "}", "send 201 "},
+		{"GET /names/<id1>", "send 200 "},
+		{"PATCH /orders/<id1>", "send 200 "},
+	} {
+		w.log.Reset()
+		lines := w.serve(t, request.line)
+		last := lines[len(lines)-1]
+		if !strings.HasPrefix(last, request.want) || !strings.Contains(last, string(text)) {
+			t.Errorf("%.20q ends with %.200s\n%s", request.line, last, w.log.String())
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestProgramsInAnyLanguageAreHandlers(t *testing.T) {
 		t.Errorf("a redirect: %d, %q, %q", got.Status, got.Header.Get("Location"), got.Body)
 	}
 	for what, cause := range map[string]string{
-		"words": `no header: begin with header lines`,
+		"words": `not a header: begin with header lines`,
 		"fail":  "handler exited with status 3",
 		"abort": "unreachable",
 		"flood": "a body of more than 8388608 bytes",
