@@ -39,8 +39,10 @@ type JWTSession struct {
 	Issuer, Audience, JWKS string
 	// Algorithms are the declared ones; nil if the schema names none.
 	Algorithms []string
-	// Tenant and Roles name the claims with these values; empty if not declared.
-	Tenant, Roles string
+	// Tenant and Roles are the paths of the claims with these values; nil if not declared.
+	// One name is that of a claim, or has dots between the names of nested claims. Several
+	// are the names of nested claims, from outside to inside.
+	Tenant, Roles []string
 }
 
 // Enum is a closed list of names.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -249,7 +250,7 @@ func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
 	if who.UserID, ok = claims["sub"].(string); !ok || !isName(who.UserID) {
 		return who, false
 	}
-	if t.session.Tenant != "" {
+	if t.session.Tenant != nil {
 		switch tenant := claimAt(claims, t.session.Tenant).(type) {
 		case nil: // a user without a tenant
 		case string:
@@ -260,7 +261,7 @@ func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
 			return who, false
 		}
 	}
-	if t.session.Roles == "" {
+	if t.session.Roles == nil {
 		return who, true
 	}
 	switch roles := claimAt(claims, t.session.Roles).(type) {
@@ -274,6 +275,10 @@ func (t *Tokens) callerOf(claims jwt.MapClaims) (caller.Caller, bool) {
 				return who, false
 			}
 			who.Roles = t.known(who.Roles, name)
+		}
+	case map[string]any: // the roles are the names of its members
+		for _, role := range slices.Sorted(maps.Keys(roles)) {
+			who.Roles = t.known(who.Roles, role)
 		}
 	default:
 		return who, false
@@ -289,9 +294,21 @@ func (t *Tokens) known(roles []string, role string) []string {
 	return append(roles, role)
 }
 
-// claimAt returns the claim of that name. If there is none, the dots of the name are steps
+// claimAt returns the claim at a path of the schema, nil if there is none.
+func claimAt(claims map[string]any, path []string) any {
+	if len(path) == 1 {
+		return dottedClaim(claims, path[0])
+	}
+	inner, _ := claims[path[0]].(map[string]any)
+	for _, name := range path[1 : len(path)-1] {
+		inner, _ = inner[name].(map[string]any)
+	}
+	return inner[path[len(path)-1]]
+}
+
+// dottedClaim returns the claim of that name. If there is none, the dots of the name are steps
 // into objects.
-func claimAt(claims map[string]any, name string) any {
+func dottedClaim(claims map[string]any, name string) any {
 	if value, ok := claims[name]; ok {
 		return value
 	}
@@ -300,7 +317,7 @@ func claimAt(claims map[string]any, name string) any {
 	if !dotted || !ok {
 		return nil
 	}
-	return claimAt(inner, rest)
+	return dottedClaim(inner, rest)
 }
 
 // isName reports whether s is valid as the name of a user or tenant.

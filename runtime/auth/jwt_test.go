@@ -736,6 +736,39 @@ func TestUndeclaredRolesOfATokenAreIgnoredInTypedMode(t *testing.T) {
 	}
 }
 
+func TestRolesOfATokenMayBeNestedAndMembersOfAnObject(t *testing.T) {
+	p := newProvider(t)
+	type object = map[string]any
+	nested := object{"my.client": object{"roles": []string{"org:admin"}}, "my": object{"client": object{"roles": []string{"staff"}}}}
+	for _, tt := range []struct {
+		path  string
+		roles any
+		want  string
+	}{
+		{`"roles"`, object{"staff": object{"2001": "acme.example"}, "other": object{}, "org:admin": true}, "[org:admin staff]"},
+		{`"roles"`, object{}, "[]"},
+		{`"roles", "my.client", "roles"`, nested, "[org:admin]"},
+		{`"roles", "my", "client", "roles"`, nested, "[staff]"},
+		{`"roles.my.client.roles"`, nested, "[staff]"},
+		{`"roles", "none", "roles"`, nested, "[]"},
+		{`"roles", "my.client"`, []string{"staff"}, "[]"},
+		{`"none", "my.client"`, "staff", "[]"},
+	} {
+		text := strings.NewReplacer(`claim("roles")`, "claim("+tt.path+")", "[admin, staff]", `["org:admin", staff]`, "session(admin)", `session("org:admin")`).Replace(tokenApp)
+		w := newWorld(t)
+		w.schema = compile(t, text)
+		w.useTokens(p, nil)
+		token := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now(), "roles", tt.roles), "kid", "ec")
+		who, err := w.with("me", token)
+		if err != nil || fmt.Sprint(who.Roles) != tt.want {
+			t.Errorf("claim(%s) of %v: %v, %v, want %s", tt.path, tt.roles, who.Roles, err, tt.want)
+		}
+		if _, err := w.with("admin", token); (err == nil) != strings.Contains(tt.want, "org:admin") {
+			t.Errorf("claim(%s): session(\"org:admin\"): %v", tt.path, err)
+		}
+	}
+}
+
 // TestAKeySetFileIsReadAtStartup: one that is missing or bad lets no app begin.
 func TestAKeySetFileIsReadAtStartup(t *testing.T) {
 	p := newProvider(t)

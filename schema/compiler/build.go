@@ -389,7 +389,10 @@ func textsOf(v syntax.SettingValue) []string {
 	return texts
 }
 
-// claimOf returns the name in claim("name").
-func claimOf(v syntax.SettingValue) string {
-	return v.(*syntax.NameSetting).Args[0].(*syntax.Literal).Text
+// claimOf returns the names in claim("name", …).
+func claimOf(v syntax.SettingValue) (path []string) {
+	for _, arg := range v.(*syntax.NameSetting).Args {
+		path = append(path, arg.(*syntax.Literal).Text)
+	}
+	return path
 }

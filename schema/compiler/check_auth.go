@@ -53,7 +53,7 @@ func (c *authChecker) checkAuth() {
 
 func (c *authChecker) declareRoles(v syntax.SettingValue) {
 	taken := seenNames{}
-	for _, role := range c.nameList(v) {
+	for _, role := range c.roleList(v) {
 		if first, twice := taken.add(role); twice {
 			c.errorf("E211", role.Loc, "role %q is already declared at %s", role.Name, at(role.Loc, first))
 			continue
@@ -150,7 +150,7 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 				c.checkAlgorithm(alg)
 			}
 		case "roles", "tenant":
-			if name, ok := c.claim(s.Value); ok {
+			for _, name := range c.claim(s.Value) {
 				c.nonBlank("the claim of "+s.Name.Name, name)
 			}
 		}

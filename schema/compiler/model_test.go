@@ -2,6 +2,7 @@ package compiler_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +223,27 @@ func TestPoliciesApplyToTheirAudience(t *testing.T) {
 	}
 }
 
+func TestRolesMayBeStringsAndClaimsMayBeNested(t *testing.T) {
+	s := mustCompile(t, `auth {
+  session jwt {
+    issuer: "https://id.example.com", audience: "shop", jwks: "keys.json",
+    roles: claim("resource_access", "my.client", "roles"), tenant: claim("org.id")
+  }
+  roles: [admin, "staff", "org:admin", "Orders.Admin", "orders-admin"]
+}
+entity Note { id: id @@allow read to session when auth.role == "org:admin" or auth.role in ["Orders.Admin", "orders-admin"] }
+routes("/", auth: session("org:admin", "admin")) { GET /x -> x }`)
+	if want := []string{"admin", "staff", "org:admin", "Orders.Admin", "orders-admin"}; !slices.Equal(s.Auth.Roles, want) {
+		t.Errorf("roles %q, want %q", s.Auth.Roles, want)
+	}
+	if want := []string{"org:admin", "admin"}; !slices.Equal(s.Routes[0].Auth.Roles, want) {
+		t.Errorf("the route accepts %q, want %q", s.Routes[0].Auth.Roles, want)
+	}
+	if want := []string{"resource_access", "my.client", "roles"}; !slices.Equal(s.Auth.JWT.Roles, want) || !slices.Equal(s.Auth.JWT.Tenant, []string{"org.id"}) {
+		t.Errorf("roles are at %q, the tenant at %q", s.Auth.JWT.Roles, s.Auth.JWT.Tenant)
+	}
+}
+
 func TestAuthSettingsHaveTheirDefaults(t *testing.T) {
 	s, _ := compiler.Compile([]diag.Source{readExample(t, "orders.schema")}, compiler.Options{})
 	want := schema.AuthSettings{
@@ -229,7 +251,7 @@ func TestAuthSettingsHaveTheirDefaults(t *testing.T) {
 		Cookie: &schema.CookieSession{Name: "__Host-session", Idle: 30 * time.Minute, Absolute: 12 * time.Hour, SameSite: "lax"},
 		JWT: &schema.JWTSession{
 			Issuer: "https://id.example.com", Audience: "orders-api", JWKS: "https://id.example.com/.well-known/jwks.json",
-			Algorithms: []string{"EdDSA", "ES256"}, Roles: "roles",
+			Algorithms: []string{"EdDSA", "ES256"}, Roles: []string{"roles"},
 		},
 	}
 	if diff := cmp.Diff(want, s.Auth); diff != "" {

@@ -1,7 +1,10 @@
 package compiler
 
 import (
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"runner.example/schema/syntax"
 )
@@ -61,14 +64,14 @@ func (r *report) bareName(v syntax.SettingValue, what string) (syntax.Ident, boo
 	return name.Name, name.Name.Name != ""
 }
 
-// claim requires claim("name") and returns its argument.
-func (r *report) claim(v syntax.SettingValue) (syntax.SettingValue, bool) {
+// claim requires claim("name", …) and returns its arguments.
+func (r *report) claim(v syntax.SettingValue) []syntax.SettingValue {
 	name, ok := v.(*syntax.NameSetting)
-	if !ok || name.Name.Name != "claim" || len(name.Args) != 1 {
+	if !ok || name.Name.Name != "claim" || len(name.Args) == 0 {
 		r.expected(v, `claim("…")`)
-		return nil, false
+		return nil
 	}
-	return name.Args[0], true
+	return name.Args
 }
 
 // nameList requires a list of names.
@@ -89,6 +92,33 @@ func (r *report) nameList(v syntax.SettingValue) []syntax.Ident {
 	}
 	return names
 }
+
+// roleList requires a list of roles: names or strings.
+func (r *report) roleList(v syntax.SettingValue) []syntax.Ident {
+	list, ok := v.(*syntax.ListSetting)
+	if !ok {
+		r.expected(v, "a list of roles in brackets")
+		return nil
+	}
+	var roles []syntax.Ident
+	for _, elem := range list.Elems {
+		lit, ok := elem.(*syntax.Literal)
+		switch {
+		case !ok || lit.Kind != syntax.StringLit:
+			if name, ok := r.bareName(elem, "a role: a name or a string"); ok {
+				roles = append(roles, name)
+			}
+		case strings.TrimSpace(lit.Text) == "" || utf8.RuneCountInString(lit.Text) > maxRole || strings.ContainsFunc(lit.Text, unicode.IsControl):
+			r.errorf("E100", lit.Loc, "expected a role of 1 to %d characters without control characters, found %s", maxRole, lit.Raw)
+		default:
+			roles = append(roles, syntax.Ident{Node: lit.Node, Name: lit.Text})
+		}
+	}
+	return roles
+}
+
+// maxRole is the length of the longest role, in characters.
+const maxRole = 120
 
 // stringList requires a list of strings.
 func (r *report) stringList(v syntax.SettingValue) []*syntax.Literal {

@@ -339,10 +339,27 @@ func (c *cursor) atIdent() bool { return c.tok.kind == tokIdent }
 
 // names reads a list of names in parentheses, at least one.
 func (c *cursor) names(what string) []Ident {
+	return c.nameList(what, c.atIdent, c.ident)
+}
+
+// roleNames is names for roles, which may also be strings.
+func (c *cursor) roleNames() []Ident {
+	starts := func() bool { return c.atIdent() || c.tok.kind == tokString }
+	return c.nameList("a role", starts, func(what string) (Ident, bool) {
+		if c.tok.kind != tokString || c.tok.bad || c.tok.lit.Text == "" {
+			return c.ident(what)
+		}
+		name := Ident{Node{c.tok.span}, c.tok.lit.Text}
+		c.next()
+		return name, true
+	})
+}
+
+func (c *cursor) nameList(what string, starts func() bool, read func(string) (Ident, bool)) []Ident {
 	var names []Ident
 	errs := len(c.errs)
-	closer := c.list(")", c.atIdent, func() bool {
-		name, ok := c.ident(what)
+	closer := c.list(")", starts, func() bool {
+		name, ok := read(what)
 		if ok {
 			names = append(names, name)
 		}

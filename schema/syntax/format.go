@@ -688,7 +688,7 @@ func (p *printer) authMode(m *AuthMode) {
 	p.emit(m.Kind.Name)
 	switch {
 	case len(m.Names) > 0:
-		p.list("(", ")", len(m.Names), func(i int) { p.emit(m.Names[i].Name) })
+		p.list("(", ")", len(m.Names), func(int) { p.emit(p.tokens[p.done].source()) })
 	case len(m.Modes) > 0:
 		p.list("(", ")", len(m.Modes), func(i int) { p.authMode(m.Modes[i]) })
 	}

@@ -149,6 +149,10 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 			"enum A {\na b, c }\nenum B { a b\nc }\nroutes(\n\"/\", auth: none\n) {}",
 			"enum A {\n  a,\n  b,\n  c\n}\n\nenum B { a, b, c }\nroutes(\n  \"/\",\n  auth: none\n) {}\n",
 		},
+		"roles stay names or strings": {
+			`routes("/", auth: session("admin","org:admin", "a\\\"b")) { GET /->x }`,
+			"routes(\"/\", auth: session(\"admin\", \"org:admin\", \"a\\\\\\\"b\")) {\n  GET / -> x\n}\n",
+		},
 		"rules broken at keywords stay broken": {
 			"entity A { id: id\n@@allow read to session\nwhen a == 1 or\nb == 2 and c ==\n3 }",
 			"entity A {\n  id: id\n  @@allow read to session\n    when a == 1\n    or b == 2 and c == 3\n}\n",

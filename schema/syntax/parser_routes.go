@@ -287,7 +287,7 @@ func (p *parser) authMode() (*AuthMode, bool) {
 	switch m.Kind.Name {
 	case "session":
 		if p.is("(") {
-			m.Names = p.names("a role")
+			m.Names = p.roleNames()
 			m.Broken = len(m.Names) == 0
 		}
 	case "apiKey":

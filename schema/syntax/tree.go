@@ -401,7 +401,7 @@ type AuthMode struct {
 	Node
 	// Kind is one of the four words.
 	Kind Ident
-	// Names are roles of session, scopes of apiKey.
+	// Names are roles of session, which may be strings, or scopes of apiKey.
 	Names []Ident
 	// Modes are those of anyOf, except modes that could not be read.
 	Modes []*AuthMode
