@@ -13,6 +13,7 @@ import (
 	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/schema/format"
 	"runner.example/schema/syntax"
 )
 
@@ -45,7 +46,7 @@ func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
 		return err
 	}
 	src := diag.Source{Name: "stdin", Text: text}
-	out, list := syntax.Format(src)
+	out, list := format.Format(src)
 	switch {
 	case list.HasErrors():
 		return &console.Problems{What: "stdin was not formatted: " + console.Counted(list), Sources: []diag.Source{src}, List: list}
@@ -103,7 +104,7 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 			return console.Invalid("%w", err)
 		}
 		src := diag.Source{Name: file, Text: text}
-		out, list := syntax.Format(src)
+		out, list := format.Format(src)
 		if list.HasErrors() {
 			broken.Sources = append(broken.Sources, src)
 			broken.List.Append(list)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -24,7 +25,7 @@ func (r *report) checkActions(actions []syntax.Ident, known []string) {
 			continue
 		}
 		twice := false
-		for _, part := range actionParts(a.Name) {
+		for _, part := range model.ActionParts(a.Name) {
 			twice = twice || given[part]
 			given[part] = true
 		}
@@ -32,17 +33,6 @@ func (r *report) checkActions(actions []syntax.Ident, known []string) {
 			r.warnf("W305", a.Loc, "action %q is given twice", a.Name)
 		}
 	}
-}
-
-// actionParts are the single actions that a word means.
-func actionParts(action string) []string {
-	switch action {
-	case "write":
-		return []string{"insert", "update"}
-	case "all":
-		return []string{"read", "insert", "update", "delete"}
-	}
-	return []string{action}
 }
 
 // onlyUpdates reports whether all actions can be updates, which have an old and a new row.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -177,16 +178,11 @@ func (c *authChecker) nonBlank(what string, v syntax.SettingValue) (*syntax.Lite
 func (c *authChecker) checkKeySet(location *syntax.Literal) {
 	u, err := url.Parse(location.Text)
 	switch {
-	case isFileName(location.Text):
+	case model.IsFileName(location.Text):
 	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
 		c.errorf("E530", location.Loc, "jwks: %q is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Text)
 	}
-}
-
-// isFileName reports whether location is a file name: not a URL, and not meant to be one.
-func isFileName(location string) bool {
-	return !strings.Contains(location, ":") && !strings.HasPrefix(location, "//")
 }
 
 // isLoopback reports whether host is a loopback address or localhost.

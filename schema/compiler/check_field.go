@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"runner.example/schema"
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -159,7 +160,7 @@ func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.Fiel
 		return // reported
 	}
 	t := schema.Type{Kind: schema.BuiltinKind(f.Type.Name.Name)}
-	setBounds(&t, f.Type.Args)
+	model.SetBounds(&t, f.Type.Args)
 	switch longest := t.LongestText(); {
 	case longest == 0 && !t.HasMaxLen:
 		name := f.Type.Name.Name
@@ -216,7 +217,7 @@ func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingValue) {
 	switch v := v.(type) {
 	case *syntax.NameSetting:
-		if values := namesOf(enum.Values); !slices.Contains(values, v.Name.Name) {
+		if values := model.Names(enum.Values); !slices.Contains(values, v.Name.Name) {
 			c.errorf("E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
 		}
 	case *syntax.Literal:
@@ -227,7 +228,7 @@ func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingV
 // valueOf is the value of a literal. A string is converted to a time, a date or a decimal if
 // t is that type.
 func valueOf(t *syntax.TypeRef, lit *syntax.Literal) schema.Value {
-	v := literalValue(lit)
+	v := model.Value(lit)
 	if lit.Kind != syntax.StringLit {
 		return v
 	}
@@ -312,7 +313,7 @@ func mismatchRange(t *syntax.TypeRef, lit *syntax.Literal) string {
 		}
 		return ""
 	}
-	value := literalValue(lit)
+	value := model.Value(lit)
 	below, _ := value.Compare(schema.IntValue(t.Args.First.Int))
 	above, _ := value.Compare(schema.IntValue(t.Args.Second.Int))
 	if below < 0 || above > 0 {

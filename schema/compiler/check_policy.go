@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"runner.example/schema"
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -41,7 +42,7 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	if p.Effect.Name != "deny" {
 		return
 	}
-	if truth, _ := buildRule(p.When, ruleBuilder{}).Eval(&schema.RuleInput{}); truth == schema.True {
+	if truth, _ := model.Rule(p.When).Eval(&schema.RuleInput{}); truth == schema.True {
 		c.warnf("W229", head, "the `when` of this @@deny is always true (omit it if that is meant)")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -307,7 +308,7 @@ func (c *ruleChecker) typeOfField(f *syntax.FieldDecl) exprType {
 		t.kind, t.entity = idKind, name
 		return t
 	case *syntax.EnumDecl:
-		t.kind, t.words, t.of = enumKind, namesOf(d.Values), "enum "+name
+		t.kind, t.words, t.of = enumKind, model.Names(d.Values), "enum "+name
 		return t
 	}
 	switch name {

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"runner.example/schema"
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -204,7 +205,7 @@ func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.Grant
 			if !slices.Contains(grantActions, action.Name) {
 				continue // reported
 			}
-			for _, part := range actionParts(action.Name) {
+			for _, part := range model.ActionParts(action.Name) {
 				mine[entity.Name][part] = true
 				if granted[entity.Name][part] && !reported[part] {
 					reported[part] = true
@@ -247,20 +248,12 @@ func buildScope(d *syntax.ScopeDecl) *schema.Scope {
 		scope.System = d.System.Text
 	}
 	for _, grant := range d.Grants {
-		built := schema.Grant{Actions: namesOf(grant.Actions), Entities: namesOf(grant.Entities)}
-		built.Allows = actionSet(built.Actions)
+		built := schema.Grant{Actions: model.Names(grant.Actions), Entities: model.Names(grant.Entities)}
+		built.Allows = model.Actions(built.Actions)
 		if grant.HasFields {
-			built.Fields = namesOf(grant.Fields)
+			built.Fields = model.Names(grant.Fields)
 		}
 		scope.Grants = append(scope.Grants, built)
 	}
 	return scope
-}
-
-func namesOf(ids []syntax.Ident) []string {
-	names := make([]string, 0, len(ids))
-	for _, id := range ids {
-		names = append(names, id.Name)
-	}
-	return names
 }

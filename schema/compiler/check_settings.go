@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner.example/schema"
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -61,7 +62,7 @@ func (s routeSettings) origins() []string {
 	if s.cors == nil || s.cors.Origins == nil {
 		return nil
 	}
-	return textsOf(s.cors.Origins)
+	return model.Texts(s.cors.Origins)
 }
 
 // isWord reports whether a setting has that word as its value.

@@ -8,6 +8,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/settings"
 	"runner.example/schema"
+	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
 
@@ -65,7 +66,8 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	if found.HasErrors() {
 		return nil, found
 	}
-	build(a)
+	a.schema.Auth.Roles, a.schema.Auth.User, a.schema.Auth.Tenant = a.roleNames, a.user, a.tenant
+	model.Build(a.schema, a.decls, opt.Dir)
 	return a.schema, found
 }
 

@@ -1,11 +1,12 @@
-// Package compiler turns the schema files of an app into the model (schema.Schema).
+// Package compiler checks the schema files of an app and reports diagnostics.
 //
-// Compile parses all files of an app, checks them together and builds the model.
+// Compile parses all files of an app, checks them together and builds the model
+// (schema.Schema).
 //
 //	syntax.Parse  text → tree, one file at a time
 //	names.go      declarations by name, over all files
 //	check_*.go    one checker for each part of the language
-//	build.go      tree → model, if there are no errors
+//	model.Build   tree → model, if there are no errors
 //
 // Invariants: every error of an app is reported at once, at the place to fix. An error
 // does not cause others: what may depend on an unreadable part is not reported. The

@@ -11,7 +11,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
-	"runner.example/schema/syntax"
+	"runner.example/schema/format"
 )
 
 func referencePage(t *testing.T) string {
@@ -26,7 +26,7 @@ func referencePage(t *testing.T) string {
 func TestTheReferenceListsAllDiagnosticsInOrder(t *testing.T) {
 	var codes []string
 	var files []string
-	for _, pattern := range []string{"*.go", "../*.go", "../syntax/*.go"} {
+	for _, pattern := range []string{"*.go", "../*.go", "../syntax/*.go", "../format/*.go", "../model/*.go"} {
 		matches, err := filepath.Glob(pattern)
 		if err != nil || len(matches) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -81,7 +81,7 @@ func TestExamplesOfTheReferenceAreValidAndFormatted(t *testing.T) {
 			t.Errorf("%s\n%s", m[1], found.Sorted()[0])
 			continue
 		}
-		text, found := syntax.Format(src)
+		text, found := format.Format(src)
 		if found.HasErrors() || string(text) != m[1] {
 			t.Errorf("the formatted example is\n%s", text)
 		}

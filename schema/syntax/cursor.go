@@ -11,13 +11,11 @@ import (
 // read. Methods that return ok report an error themselves; on false the caller skips to
 // where it can continue.
 type cursor struct {
-	lex  lexer
-	file *File
-	tok  token // the current token
-	prev token // the one before it
-	// tokens are all tokens read, without commas.
-	tokens []token
-	depth  int
+	lex   lexer
+	file  *File
+	tok   token // the current token
+	prev  token // the one before it
+	depth int
 	// tooDeep reports that the excess of nesting was reported.
 	tooDeep bool
 	// inside is "routes" or "functions" in such a block: there this word does not begin a
@@ -38,7 +36,7 @@ func (c *cursor) next() {
 
 func (c *cursor) record() {
 	if c.tok.kind != tokEOF && !c.is(",") {
-		c.tokens = append(c.tokens, c.tok)
+		c.file.Tokens = append(c.file.Tokens, Token{Node{c.tok.span}, c.tok.source()})
 	}
 }
 
@@ -127,13 +125,9 @@ func (c *cursor) found() string {
 	case tokEOF:
 		return "the end of the file"
 	case tokString, tokNumber:
-		return c.tok.lit.Raw
-	case tokAt:
-		return fmt.Sprintf("%q", "@"+c.tok.text)
-	case tokAtAt:
-		return fmt.Sprintf("%q", "@@"+c.tok.text)
+		return c.tok.source()
 	}
-	return fmt.Sprintf("%q", c.tok.text)
+	return fmt.Sprintf("%q", c.tok.source())
 }
 
 func (c *cursor) expect(mark string) bool {

@@ -39,6 +39,19 @@ type token struct {
 	bad bool
 }
 
+// source is the token as written.
+func (t token) source() string {
+	switch t.kind {
+	case tokString, tokNumber:
+		return t.lit.Raw
+	case tokAt:
+		return "@" + t.text
+	case tokAtAt:
+		return "@@" + t.text
+	}
+	return t.text
+}
+
 // lexer splits text into tokens, one at a time. A copy of it is a saved state.
 type lexer struct {
 	file string

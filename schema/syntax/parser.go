@@ -18,33 +18,24 @@ const (
 // Parse reads one file. It always returns a tree of what it could read, and all lexical and
 // syntax errors, unsorted. It accepts any bytes and never panics.
 func Parse(src diag.Source) (*File, diag.List) {
-	p := parse(src)
-	return p.file, p.diags()
-}
-
-// parser is a recursive descent parser. A method named after a production starts at the
-// first token of that production.
-type parser struct {
-	exprParser
-}
-
-func parse(src diag.Source) *parser {
 	p := &parser{}
 	p.cursor = cursor{lex: newLexer(src), file: &File{Name: src.Name, Size: len(src.Text)}, lastErr: -1}
 	if !p.readable(src) {
 		p.file.Broken = true
-		return p
+		return p.file, p.errs
 	}
 	p.next()
 	for p.tok.kind != tokEOF {
 		p.topLevel()
 	}
 	p.file.Comments = p.lex.comments
-	return p
+	return p.file, append(append(diag.List(nil), p.lex.diags...), p.errs...)
 }
 
-func (p *parser) diags() diag.List {
-	return append(append(diag.List(nil), p.lex.diags...), p.errs...)
+// parser is a recursive descent parser. A method named after a production starts at the
+// first token of that production.
+type parser struct {
+	exprParser
 }
 
 // readable checks the size and the encoding of the whole file.

@@ -28,11 +28,19 @@ type File struct {
 	Decls []Decl
 	// Comments are all comments of the file in order, doc comments included.
 	Comments []Comment
+	// Tokens are all tokens in order, without commas, which are optional in blocks.
+	Tokens []Token
 	// Broken reports that a part was skipped that may declare names. A name that seems to
 	// be missing may be declared there.
 	Broken bool
 	// Size is the length of the source in bytes.
 	Size int
+}
+
+// Token is one token as written, with its quotes or its @.
+type Token struct {
+	Node
+	Text string
 }
 
 // Comment is one comment as written, with its slashes.

@@ -1,4 +1,4 @@
-package syntax
+package format
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"runner.example/internal/diag"
+	"runner.example/schema/syntax"
 )
 
 // Format returns the text of src in canonical form: the same declarations and comments in
@@ -17,15 +18,16 @@ import (
 // `when`, `where` and `fields`. Formatting is idempotent. If src has errors, the result is
 // nil and the list has them.
 func Format(src diag.Source) ([]byte, diag.List) {
-	ps := parse(src)
-	if diags := ps.diags(); len(diags) > 0 {
+	file, diags := syntax.Parse(src)
+	if len(diags) > 0 {
 		return nil, diags
 	}
-	p := &printer{tokens: ps.tokens, comments: ps.file.Comments, closers: closers(ps.tokens)}
-	p.file(ps.file)
-	if p.out.Len() > MaxFileBytes {
-		ps.errs.Errorf("E007", ps.wholeFile(), "the formatted file would be larger than 1 MiB")
-		return nil, ps.errs
+	p := &printer{tokens: file.Tokens, comments: file.Comments, closers: closers(file.Tokens)}
+	p.file(file)
+	if p.out.Len() > syntax.MaxFileBytes {
+		top := diag.Pos{Line: 1, Col: 1}
+		diags.Errorf("E007", diag.Span{File: src.Name, Start: top, End: top}, "the formatted file would be larger than 1 MiB")
+		return nil, diags
 	}
 	return p.out.Bytes(), nil
 }
@@ -45,9 +47,9 @@ const (
 // two tokens as in the source.
 type printer struct {
 	out      bytes.Buffer
-	tokens   []token
+	tokens   []syntax.Token
 	closers  map[int]int // opening bracket → closing bracket, as indices of tokens
-	comments []Comment
+	comments []syntax.Comment
 	done     int // tokens written
 	indent   int
 	gap      gap
@@ -60,14 +62,14 @@ type printer struct {
 	apart bool
 }
 
-func closers(tokens []token) map[int]int {
+func closers(tokens []syntax.Token) map[int]int {
 	pairs := make(map[int]int)
 	var open []int
 	for i, t := range tokens {
 		switch {
-		case t.is("{"), t.is("("), t.is("["):
+		case t.Text == "{", t.Text == "(", t.Text == "[":
 			open = append(open, i)
-		case t.is("}"), t.is(")"), t.is("]"):
+		case t.Text == "}", t.Text == ")", t.Text == "]":
 			pairs[open[len(open)-1]] = i
 			open = open[:len(open)-1]
 		}
@@ -81,27 +83,14 @@ func closers(tokens []token) map[int]int {
 // of it.
 func (p *printer) emit(text string) {
 	t := p.tokens[p.done]
-	if text != t.source() && !(text == string(OpOr) && t.is("||") || text == string(OpAnd) && t.is("&&") || text == "not" && t.is("!")) {
-		panic("BUG: printing " + text + " where the source has " + t.source())
+	if text != t.Text && !(text == string(syntax.OpOr) && t.Text == "||" || text == string(syntax.OpAnd) && t.Text == "&&" || text == "not" && t.Text == "!") {
+		panic("BUG: printing " + text + " where the source has " + t.Text)
 	}
-	p.flushComments(t.span.Start.Offset)
-	p.writeGap(t.span.Start.Line)
+	p.flushComments(t.Loc.Start.Offset)
+	p.writeGap(t.Loc.Start.Line)
 	p.out.WriteString(text)
-	p.srcLine = t.span.End.Line
+	p.srcLine = t.Loc.End.Line
 	p.done++
-}
-
-// source is the token as written.
-func (t token) source() string {
-	switch t.kind {
-	case tokString, tokNumber:
-		return t.lit.Raw
-	case tokAt:
-		return "@" + t.text
-	case tokAtAt:
-		return "@@" + t.text
-	}
-	return t.text
 }
 
 // comma writes a comma, which the source may not have.
@@ -118,9 +107,9 @@ func (p *printer) line() { p.gap = gapLine }
 func (p *printer) wrap(later bool) {
 	p.space()
 	next := p.tokens[p.done]
-	broken := next.span.Start.Line > p.tokens[p.done-1].span.End.Line
+	broken := next.Loc.Start.Line > p.tokens[p.done-1].Loc.End.Line
 	if later {
-		broken = broken || p.tokens[p.done+1].span.Start.Line > next.span.End.Line
+		broken = broken || p.tokens[p.done+1].Loc.Start.Line > next.Loc.End.Line
 	}
 	if broken {
 		p.gap = gapWrap
@@ -181,8 +170,8 @@ func newLine(due gap) gap {
 }
 
 // gapAfter sets the gap after a comment that was written when due was the pending gap.
-func (p *printer) gapAfter(c Comment, due gap) {
-	continues := p.done < len(p.tokens) && p.tokens[p.done].span.Start.Line == c.Loc.End.Line
+func (p *printer) gapAfter(c syntax.Comment, due gap) {
+	continues := p.done < len(p.tokens) && p.tokens[p.done].Loc.Start.Line == c.Loc.End.Line
 	switch {
 	case strings.HasPrefix(c.Text, "//"), c.OwnLine && !continues:
 		p.gap = newLine(due)
@@ -199,7 +188,7 @@ func (p *printer) open(bracket string, always bool) (lines bool) {
 	at := p.done
 	p.emit(bracket)
 	end := p.closers[at]
-	from, to := p.tokens[at].span, p.tokens[end].span
+	from, to := p.tokens[at].Loc, p.tokens[end].Loc
 	noted := false
 	for _, c := range p.comments {
 		if c.Loc.Start.Offset > to.Start.Offset {
@@ -208,7 +197,7 @@ func (p *printer) open(bracket string, always bool) (lines bool) {
 		noted = noted || c.OwnLine || strings.HasPrefix(c.Text, "//")
 	}
 	empty := end == at+1
-	lines = noted || !empty && (always || p.tokens[at+1].span.Start.Line > from.End.Line)
+	lines = noted || !empty && (always || p.tokens[at+1].Loc.Start.Line > from.End.Line)
 	if lines {
 		p.indent++
 		p.opened = true
@@ -221,7 +210,7 @@ func (p *printer) open(bracket string, always bool) (lines bool) {
 func (p *printer) close(bracket string, lines bool) {
 	if lines {
 		p.line()
-		p.flushComments(p.tokens[p.done].span.Start.Offset)
+		p.flushComments(p.tokens[p.done].Loc.Start.Offset)
 		p.indent--
 		p.opened = true // no blank line before it
 		p.line()
@@ -273,7 +262,7 @@ func (p *printer) list(open, closer string, n int, elem func(i int)) {
 
 // ---- declarations ----
 
-func (p *printer) file(f *File) {
+func (p *printer) file(f *syntax.File) {
 	for i, d := range f.Decls {
 		p.line()
 		p.decl(d)
@@ -286,38 +275,38 @@ func (p *printer) file(f *File) {
 	}
 }
 
-func (p *printer) decl(d Decl) {
+func (p *printer) decl(d syntax.Decl) {
 	switch d := d.(type) {
-	case *AppDecl:
+	case *syntax.AppDecl:
 		p.emit("app")
 		p.spaced(d.Name.Name)
-	case *SecretDecl:
+	case *syntax.SecretDecl:
 		p.emit("secret")
 		p.spaced(d.Name.Name)
-	case *OutboundDecl:
+	case *syntax.OutboundDecl:
 		p.emit("outbound")
 		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
-	case *AuthDecl:
+	case *syntax.AuthDecl:
 		p.auth(d)
-	case *EnumDecl:
+	case *syntax.EnumDecl:
 		p.emit("enum")
 		p.spaced(d.Name.Name)
 		p.block(len(d.Values), false, ",", ",", func(i int) { p.emit(d.Values[i].Name) })
-	case *TypeDecl:
+	case *syntax.TypeDecl:
 		p.emit("type")
 		p.spaced(d.Name.Name)
 		p.block(len(d.Fields), false, ",", "", func(i int) { p.field(d.Fields[i]) })
-	case *EntityDecl:
+	case *syntax.EntityDecl:
 		p.entity(d)
-	case *APIKeysDecl:
+	case *syntax.APIKeysDecl:
 		p.apiKeys(d)
-	case *FunctionsDecl:
+	case *syntax.FunctionsDecl:
 		p.emit("functions")
 		if d.Settings != nil {
 			p.settings(d.Settings)
 		}
 		p.block(len(d.Functions), true, "", "", func(i int) { p.function(d.Functions[i]) })
-	case *RoutesDecl:
+	case *syntax.RoutesDecl:
 		p.routes(d)
 	}
 }
@@ -340,7 +329,7 @@ func inOrder(parts []part) []part {
 	return parts
 }
 
-func (p *printer) auth(d *AuthDecl) {
+func (p *printer) auth(d *syntax.AuthDecl) {
 	var parts []part
 	for _, s := range d.Sessions {
 		parts = append(parts, part{s.Loc.Start.Offset, func() { p.session(s) }})
@@ -353,7 +342,7 @@ func (p *printer) auth(d *AuthDecl) {
 	p.block(len(parts), true, "", "", func(i int) { parts[i].print() })
 }
 
-func (p *printer) session(d *SessionDecl) {
+func (p *printer) session(d *syntax.SessionDecl) {
 	p.emit("session")
 	p.spaced(d.Kind.Name)
 	if d.Cookie != nil {
@@ -362,20 +351,20 @@ func (p *printer) session(d *SessionDecl) {
 	p.block(len(d.Settings), false, ",", ",", func(i int) { p.setting(d.Settings[i]) })
 }
 
-func (p *printer) setting(s *Setting) {
+func (p *printer) setting(s *syntax.Setting) {
 	p.emit(s.Name.Name)
 	p.emit(":")
 	p.space()
 	p.value(s.Value)
 }
 
-func (p *printer) value(v SettingValue) {
+func (p *printer) value(v syntax.SettingValue) {
 	switch v := v.(type) {
-	case *Literal:
+	case *syntax.Literal:
 		p.literal(v)
-	case *ListSetting:
+	case *syntax.ListSetting:
 		p.list("[", "]", len(v.Elems), func(i int) { p.value(v.Elems[i]) })
-	case *NameSetting:
+	case *syntax.NameSetting:
 		p.emit(v.Name.Name)
 		if v.Call {
 			p.list("(", ")", len(v.Args), func(i int) { p.value(v.Args[i]) })
@@ -383,7 +372,7 @@ func (p *printer) value(v SettingValue) {
 	}
 }
 
-func (p *printer) literal(l *Literal) {
+func (p *printer) literal(l *syntax.Literal) {
 	raw := l.Raw
 	if strings.HasPrefix(raw, "-") {
 		p.emit("-")
@@ -392,7 +381,7 @@ func (p *printer) literal(l *Literal) {
 	p.emit(raw)
 }
 
-func (p *printer) field(f *FieldDecl) {
+func (p *printer) field(f *syntax.FieldDecl) {
 	p.emit(f.Name.Name)
 	p.emit(":")
 	p.space()
@@ -414,7 +403,7 @@ func (p *printer) field(f *FieldDecl) {
 	}
 }
 
-func (p *printer) typeRef(t *TypeRef) {
+func (p *printer) typeRef(t *syntax.TypeRef) {
 	p.emit(t.Name.Name)
 	if a := t.Args; a != nil {
 		p.emit("(")
@@ -438,7 +427,7 @@ func (p *printer) typeRef(t *TypeRef) {
 	}
 }
 
-func (p *printer) entity(d *EntityDecl) {
+func (p *printer) entity(d *syntax.EntityDecl) {
 	var parts []part
 	for _, f := range d.Fields {
 		parts = append(parts, part{f.Loc.Start.Offset, func() { p.field(f) }})
@@ -455,7 +444,7 @@ func (p *printer) entity(d *EntityDecl) {
 	p.block(len(parts), true, "", "", func(i int) { parts[i].print() })
 }
 
-func (p *printer) entityAttr(a *EntityAttr) {
+func (p *printer) entityAttr(a *syntax.EntityAttr) {
 	p.emit("@@" + a.Name.Name)
 	p.list("(", ")", len(a.Columns), func(i int) {
 		p.emit(a.Columns[i].Name.Name)
@@ -469,7 +458,7 @@ func (p *printer) entityAttr(a *EntityAttr) {
 }
 
 // names writes names separated by commas, without brackets.
-func (p *printer) names(names []Ident) {
+func (p *printer) names(names []syntax.Ident) {
 	for i, n := range names {
 		if i > 0 {
 			p.comma()
@@ -478,7 +467,7 @@ func (p *printer) names(names []Ident) {
 	}
 }
 
-func (p *printer) policy(d *PolicyDecl) {
+func (p *printer) policy(d *syntax.PolicyDecl) {
 	p.emit("@@" + d.Effect.Name)
 	p.names(d.Actions)
 	if len(d.To) > 0 {
@@ -500,14 +489,14 @@ func (p *printer) policy(d *PolicyDecl) {
 }
 
 // rule writes a word (when, where) and an expression.
-func (p *printer) rule(word string, x Expr) {
+func (p *printer) rule(word string, x syntax.Expr) {
 	p.wrap(false)
 	p.emit(word)
 	p.space()
 	p.expr(x)
 }
 
-func (p *printer) apiKeys(d *APIKeysDecl) {
+func (p *printer) apiKeys(d *syntax.APIKeysDecl) {
 	var parts []part
 	for _, s := range d.Settings {
 		parts = append(parts, part{s.Loc.Start.Offset, func() { p.setting(s) }})
@@ -524,7 +513,7 @@ func (p *printer) apiKeys(d *APIKeysDecl) {
 	p.block(len(parts), true, "", ",", func(i int) { parts[i].print() })
 }
 
-func (p *printer) scope(s *ScopeDecl) {
+func (p *printer) scope(s *syntax.ScopeDecl) {
 	var parts []part
 	for _, g := range s.Grants {
 		parts = append(parts, part{g.Loc.Start.Offset, func() { p.grant(g) }})
@@ -546,7 +535,7 @@ func (p *printer) scope(s *ScopeDecl) {
 	p.block(len(parts), false, "", "", func(i int) { parts[i].print() })
 }
 
-func (p *printer) grant(g *GrantDecl) {
+func (p *printer) grant(g *syntax.GrantDecl) {
 	p.emit("@grant")
 	p.names(g.Actions)
 	p.spaced("on")
@@ -562,7 +551,7 @@ func (p *printer) grant(g *GrantDecl) {
 	}
 }
 
-func (p *printer) function(f *FunctionDecl) {
+func (p *printer) function(f *syntax.FunctionDecl) {
 	if f.Expose {
 		p.emit("@expose")
 		p.space()
@@ -582,7 +571,7 @@ func (p *printer) function(f *FunctionDecl) {
 
 // ---- routes ----
 
-func (p *printer) routes(d *RoutesDecl) {
+func (p *printer) routes(d *syntax.RoutesDecl) {
 	p.emit("routes")
 	p.list("(", ")", 1+len(d.Settings.List), func(i int) {
 		if i == 0 {
@@ -594,9 +583,9 @@ func (p *printer) routes(d *RoutesDecl) {
 	columns := p.columns(d.Items)
 	p.block(len(d.Items), true, "", "", func(i int) {
 		switch item := d.Items[i].(type) {
-		case *RouteDecl:
+		case *syntax.RouteDecl:
 			p.route(item, columns[i])
-		case *RoutesDecl:
+		case *syntax.RoutesDecl:
 			p.routes(item)
 		}
 	})
@@ -607,12 +596,12 @@ type widths struct{ method, path int }
 
 // columns returns the column widths of each route. Neighbouring routes share them: those
 // without a blank line, a comment line or a group between them.
-func (p *printer) columns(items []RouteItem) []widths {
+func (p *printer) columns(items []syntax.RouteItem) []widths {
 	columns := make([]widths, len(items))
 	for from := 0; from < len(items); {
 		to, w := from, widths{}
 		for ; to < len(items); to++ {
-			r, ok := items[to].(*RouteDecl)
+			r, ok := items[to].(*syntax.RouteDecl)
 			if !ok || to > from && p.separated(items[to-1].Span(), r.Loc) {
 				break
 			}
@@ -630,7 +619,7 @@ func (p *printer) columns(items []RouteItem) []widths {
 // separated reports that two neighbours will not be on consecutive lines.
 func (p *printer) separated(a, b diag.Span) bool {
 	line := a.End.Line
-	i, _ := slices.BinarySearchFunc(p.comments, a.End.Offset, func(c Comment, at int) int {
+	i, _ := slices.BinarySearchFunc(p.comments, a.End.Offset, func(c syntax.Comment, at int) int {
 		return cmp.Compare(c.Loc.Start.Offset, at)
 	})
 	for _, c := range p.comments[i:] {
@@ -645,7 +634,7 @@ func (p *printer) separated(a, b diag.Span) bool {
 	return b.Start.Line > line+1
 }
 
-func (p *printer) route(r *RouteDecl, w widths) {
+func (p *printer) route(r *syntax.RouteDecl, w widths) {
 	p.emit(r.Method.Name)
 	p.pad(1 + w.method - len(r.Method.Name))
 	p.emit(r.Path.Raw)
@@ -658,11 +647,11 @@ func (p *printer) route(r *RouteDecl, w widths) {
 	}
 }
 
-func (p *printer) settings(s *RouteSettings) {
+func (p *printer) settings(s *syntax.RouteSettings) {
 	p.list("(", ")", len(s.List), func(i int) { p.routeSetting(s.List[i]) })
 }
 
-func (p *printer) routeSetting(s *RouteSetting) {
+func (p *printer) routeSetting(s *syntax.RouteSetting) {
 	p.emit(s.Name.Name)
 	p.emit(":")
 	p.space()
@@ -684,17 +673,17 @@ func (p *printer) routeSetting(s *RouteSetting) {
 	}
 }
 
-func (p *printer) authMode(m *AuthMode) {
+func (p *printer) authMode(m *syntax.AuthMode) {
 	p.emit(m.Kind.Name)
 	switch {
 	case len(m.Names) > 0:
-		p.list("(", ")", len(m.Names), func(int) { p.emit(p.tokens[p.done].source()) })
+		p.list("(", ")", len(m.Names), func(int) { p.emit(p.tokens[p.done].Text) })
 	case len(m.Modes) > 0:
 		p.list("(", ")", len(m.Modes), func(i int) { p.authMode(m.Modes[i]) })
 	}
 }
 
-func (p *printer) rateValue(v *RateValue) {
+func (p *printer) rateValue(v *syntax.RateValue) {
 	switch {
 	case v.None:
 		p.emit("none")
@@ -705,7 +694,7 @@ func (p *printer) rateValue(v *RateValue) {
 	}
 }
 
-func (p *printer) rate(r *Rate) {
+func (p *printer) rate(r *syntax.Rate) {
 	p.literal(r.Count)
 	p.emit("/")
 	p.emit(r.Unit.Name)
@@ -715,7 +704,7 @@ func (p *printer) rate(r *Rate) {
 	}
 }
 
-func (p *printer) verify(v *VerifyValue) {
+func (p *printer) verify(v *syntax.VerifyValue) {
 	p.emit("webhook")
 	n := 2
 	if v.Tolerance != nil {
@@ -738,48 +727,48 @@ func (p *printer) verify(v *VerifyValue) {
 
 // ---- rules ----
 
-func (p *printer) expr(x Expr) {
+func (p *printer) expr(x syntax.Expr) {
 	switch x := x.(type) {
-	case *Literal:
+	case *syntax.Literal:
 		p.literal(x)
-	case *NullExpr:
+	case *syntax.NullExpr:
 		p.emit("null")
-	case *NowExpr:
+	case *syntax.NowExpr:
 		p.emit("now")
-	case *NameExpr:
+	case *syntax.NameExpr:
 		p.emit(x.Parts[0].Name)
 		for _, part := range x.Parts[1:] {
 			p.emit(".")
 			p.emit(part.Name)
 		}
-	case *ListExpr:
+	case *syntax.ListExpr:
 		p.list("[", "]", len(x.Elems), func(i int) { p.expr(x.Elems[i]) })
-	case *ParenExpr:
+	case *syntax.ParenExpr:
 		p.emit("(")
 		p.expr(x.X)
 		p.emit(")")
-	case *ExistsExpr:
+	case *syntax.ExistsExpr:
 		p.emit("exists")
 		p.emit("(")
 		p.emit(x.Entity.Name)
 		p.rule("where", x.Where)
 		p.emit(")")
-	case *NotExpr:
+	case *syntax.NotExpr:
 		p.emit("not")
 		p.space()
 		p.expr(x.X)
-	case *BinaryExpr:
+	case *syntax.BinaryExpr:
 		p.binary(x)
 	}
 }
 
-func (p *printer) binary(x *BinaryExpr) {
+func (p *printer) binary(x *syntax.BinaryExpr) {
 	p.expr(x.X)
 	switch x.Op {
-	case OpAnd, OpOr:
+	case syntax.OpAnd, syntax.OpOr:
 		p.wrap(true)
 		p.emit(string(x.Op))
-	case OpNotIn:
+	case syntax.OpNotIn:
 		p.spaced("not")
 		p.spaced("in")
 	default:

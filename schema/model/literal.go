@@ -1,4 +1,4 @@
-package compiler
+package model
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// literalValue is the value of a literal.
-func literalValue(l *syntax.Literal) schema.Value {
+// Value is the value of a literal.
+func Value(l *syntax.Literal) schema.Value {
 	switch l.Kind {
 	case syntax.StringLit:
 		return schema.TextValue(l.Text)

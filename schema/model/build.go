@@ -1,8 +1,9 @@
-package compiler
+package model
 
 import (
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"runner.example/internal/caller"
@@ -12,29 +13,34 @@ import (
 
 // builder builds the entities, types and rules of the model. The declarations have no errors.
 type builder struct {
-	*app
+	schema *schema.Schema
+	decls  []syntax.Decl
+	// dir is the directory of relative file names.
+	dir   string
 	enums map[string]*schema.Enum
 	types map[string]*schema.ObjectType
 }
 
-// build completes the model.
-func build(a *app) {
-	b := builder{a, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
+// Build completes the model s from the declarations of an app, which have no errors. Before,
+// s has what checking them found: the routes, functions, scopes and secrets, and in Auth the
+// roles, the user and the tenant. File names in the declarations are relative to dir.
+func Build(s *schema.Schema, decls []syntax.Decl, dir string) {
+	b := builder{s, decls, dir, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
 	b.declare()
-	for _, d := range a.decls {
+	for _, d := range decls {
 		switch d := d.(type) {
 		case *syntax.TypeDecl:
 			b.types[d.Name.Name].Fields = b.fields(d.Fields)
 		case *syntax.EntityDecl:
-			b.entityFields(a.schema.Entity(d.Name.Name), d)
+			b.entityFields(s.Entity(d.Name.Name), d)
 		case *syntax.AuthDecl:
 			b.auth(d)
 		}
 	}
-	for _, d := range a.decls {
+	for _, d := range decls {
 		switch d := d.(type) {
 		case *syntax.EntityDecl:
-			b.entityReferences(a.schema.Entity(d.Name.Name), d)
+			b.entityReferences(s.Entity(d.Name.Name), d)
 		case *syntax.APIKeysDecl:
 			b.rulesOfScopes(d)
 		case *syntax.FunctionsDecl:
@@ -48,7 +54,7 @@ func (b *builder) declare() {
 	for _, d := range b.decls {
 		switch d := d.(type) {
 		case *syntax.EnumDecl:
-			enum := &schema.Enum{Name: d.Name.Name, Doc: d.Doc, Values: namesOf(d.Values), Span: d.Loc}
+			enum := &schema.Enum{Name: d.Name.Name, Doc: d.Doc, Values: Names(d.Values), Span: d.Loc}
 			b.enums[enum.Name] = enum
 			b.schema.Enums = append(b.schema.Enums, enum)
 		case *syntax.TypeDecl:
@@ -109,16 +115,18 @@ func (b *builder) typeOf(ref *syntax.TypeRef) schema.Type {
 	default:
 		t.Kind = schema.BuiltinKind(name)
 		t.ExternalIDs = t.Kind == schema.ID // the entity is not known
-		setBounds(&t, ref.Args)
+		SetBounds(&t, ref.Args)
 	}
 	return t
 }
 
 // hasExternalIDs reports whether an identity provider creates the entity's ids.
-func (b *builder) hasExternalIDs(entity string) bool { return entity == b.user || entity == b.tenant }
+func (b *builder) hasExternalIDs(entity string) bool {
+	return entity == b.schema.Auth.User || entity == b.schema.Auth.Tenant
+}
 
-// setBounds sets the bounds of a type from its arguments.
-func setBounds(t *schema.Type, args *syntax.TypeArgs) {
+// SetBounds sets the bounds of a type from its arguments.
+func SetBounds(t *schema.Type, args *syntax.TypeArgs) {
 	if args == nil {
 		return
 	}
@@ -138,7 +146,7 @@ func setBounds(t *schema.Type, args *syntax.TypeArgs) {
 
 // bound is the value of @min or @max.
 func (b *builder) bound(t *schema.Type, lit *syntax.Literal) schema.Value {
-	v := literalValue(lit)
+	v := Value(lit)
 	if v.Kind() != schema.KindText {
 		return v
 	}
@@ -176,7 +184,7 @@ func (b *builder) setDefault(f *schema.Field, v syntax.SettingValue) {
 
 // fromLiteral converts a checked literal to a value of the type.
 func fromLiteral(t *schema.Type, lit *syntax.Literal) schema.Value {
-	v := literalValue(lit)
+	v := Value(lit)
 	var err error
 	switch {
 	case t.Kind == schema.JSON:
@@ -202,7 +210,7 @@ func jsonOf(l *syntax.Literal) []byte {
 	if l.Kind == syntax.DurationLit {
 		return schema.IntValue(int64(l.Duration / time.Second)).AppendPlain(nil)
 	}
-	return literalValue(l).AppendPlain(nil)
+	return Value(l).AppendPlain(nil)
 }
 
 func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
@@ -248,7 +256,7 @@ func (b *builder) entityReferences(e *schema.Entity, d *syntax.EntityDecl) {
 var kinds = map[string]caller.Kind{"session": caller.Session, "apiKey": caller.APIKey, "anonymous": caller.Anonymous}
 
 func (b *builder) policy(e *schema.Entity, d *syntax.PolicyDecl) *schema.Policy {
-	p := &schema.Policy{Deny: d.Effect.Name == "deny", Actions: actionSet(namesOf(d.Actions)), Span: d.Loc}
+	p := &schema.Policy{Deny: d.Effect.Name == "deny", Actions: Actions(Names(d.Actions)), Span: d.Loc}
 	for _, kind := range d.To {
 		to := schema.Audience{Kind: kinds[kind.Name.Name]}
 		if kind.Scope != nil {
@@ -262,10 +270,11 @@ func (b *builder) policy(e *schema.Entity, d *syntax.PolicyDecl) *schema.Policy 
 	return p
 }
 
-func actionSet(words []string) schema.ActionSet {
+// Actions is the set of the actions that words mean.
+func Actions(words []string) schema.ActionSet {
 	var set schema.ActionSet
 	for _, word := range words {
-		for _, part := range actionParts(word) {
+		for _, part := range ActionParts(word) {
 			set |= map[string]schema.ActionSet{"read": schema.ActRead, "insert": schema.ActInsert, "update": schema.ActUpdate, "delete": schema.ActDelete}[part]
 		}
 	}
@@ -318,10 +327,9 @@ func (b *builder) functions(d *syntax.FunctionsDecl) {
 // auth sets the settings of the auth block.
 func (b *builder) auth(d *syntax.AuthDecl) {
 	auth := &b.schema.Auth
-	auth.Roles, auth.User, auth.Tenant = b.roleNames, b.user, b.tenant
 	for _, s := range d.Settings {
 		if s.Name.Name == "origins" {
-			auth.Origins = textsOf(s.Value)
+			auth.Origins = Texts(s.Value)
 		}
 	}
 	for _, session := range d.Sessions {
@@ -329,8 +337,8 @@ func (b *builder) auth(d *syntax.AuthDecl) {
 			auth.Cookie = cookieSession(session)
 		} else {
 			auth.JWT = jwtSession(session)
-			if isFileName(auth.JWT.JWKS) && !filepath.IsAbs(auth.JWT.JWKS) {
-				auth.JWT.JWKS = filepath.Join(b.opt.Dir, auth.JWT.JWKS)
+			if IsFileName(auth.JWT.JWKS) && !filepath.IsAbs(auth.JWT.JWKS) {
+				auth.JWT.JWKS = filepath.Join(b.dir, auth.JWT.JWKS)
 			}
 		}
 	}
@@ -365,7 +373,7 @@ func jwtSession(d *syntax.SessionDecl) *schema.JWTSession {
 		case "jwks":
 			s.JWKS = set.Value.(*syntax.Literal).Text
 		case "algorithms":
-			s.Algorithms = textsOf(set.Value)
+			s.Algorithms = Texts(set.Value)
 		case "tenant":
 			s.Tenant = claimOf(set.Value)
 		case "roles":
@@ -375,8 +383,34 @@ func jwtSession(d *syntax.SessionDecl) *schema.JWTSession {
 	return s
 }
 
-// textsOf returns the strings or the names of a list.
-func textsOf(v syntax.SettingValue) []string {
+// ActionParts are the single actions that a word means.
+func ActionParts(action string) []string {
+	switch action {
+	case "write":
+		return []string{"insert", "update"}
+	case "all":
+		return []string{"read", "insert", "update", "delete"}
+	}
+	return []string{action}
+}
+
+// IsFileName reports whether the location of a key set is a file name: not a URL, and not
+// meant to be one.
+func IsFileName(location string) bool {
+	return !strings.Contains(location, ":") && !strings.HasPrefix(location, "//")
+}
+
+// Names returns the names as written.
+func Names(ids []syntax.Ident) []string {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, id.Name)
+	}
+	return names
+}
+
+// Texts returns the strings or the names of a list.
+func Texts(v syntax.SettingValue) []string {
 	var texts []string
 	for _, elem := range v.(*syntax.ListSetting).Elems {
 		switch elem := elem.(type) {

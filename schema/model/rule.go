@@ -1,4 +1,4 @@
-package compiler
+package model
 
 import (
 	"slices"
@@ -18,6 +18,10 @@ type ruleBuilder struct {
 	// names collects the members that a rule reads in untyped mode; nil in typed mode.
 	names *[]string
 }
+
+// Rule builds a rule from a checked expression without the entity that it is about: its names
+// are members of any row.
+func Rule(e syntax.Expr) *schema.Rule { return buildRule(e, ruleBuilder{}) }
 
 // buildRule builds a rule from a checked expression. Names that cannot be resolved are absent.
 func buildRule(e syntax.Expr, b ruleBuilder) *schema.Rule {
@@ -40,7 +44,7 @@ func (b ruleBuilder) compile(e syntax.Expr) *schema.Term {
 	case *syntax.ParenExpr:
 		return b.compile(e.X)
 	case *syntax.Literal:
-		return schema.ConstantTerm(literalValue(e))
+		return schema.ConstantTerm(Value(e))
 	case *syntax.NullExpr:
 		return schema.ConstantTerm(schema.Value{})
 	case *syntax.NowExpr:
@@ -68,7 +72,7 @@ func (b ruleBuilder) list(e *syntax.ListExpr) *schema.Term {
 }
 
 func (b ruleBuilder) name(e *syntax.NameExpr) *schema.Term {
-	path := namesOf(e.Parts)
+	path := Names(e.Parts)
 	switch head := path[0]; {
 	case head == "auth":
 		switch {
