@@ -173,6 +173,13 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"okBody", 200, `{"a":1}`, ""},
 		{"okNothing", 200, `null`, ""},
 		{"okText", 200, `"text"`, ""},
+		{"asText", 200, "grüße\ufffd", "content-type: text/plain; charset=utf-8\n"},
+		{"asPage", 410, "<h1>gone</h1>", "content-type: text/html; charset=utf-8\n"},
+		{"noText", 200, "", "content-type: text/plain; charset=utf-8\n"},
+		{"csv", 200, "a,b\n", "Content-Type: text/csv\n"},
+		{"csvLater", 200, "a,b\n", "content-type: text/csv\n"},
+		{"problem", 200, `"json"`, "content-type: application/problem+json; charset=utf-8\n"},
+		{"rowsAsCSV", 200, "[1]", "content-type: text/csv\n"},
 		{"okBytes", 200, "\xff\x00\x01", "content-type: application/octet-stream"},
 		{"okNoBytes", 200, "", ""},
 		{"createdAt", 201, `{"id":7}`, "location: /orders/7"},
@@ -221,10 +228,7 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 	} {
 		t.Run(row.handler, func(t *testing.T) {
 			got := ask(t, m, row.handler, abi.Request{})
-			text := got.body
-			if got.status >= 400 {
-				text = got.detail
-			}
+			text := got.body + got.detail // a response has one of them
 			if got.err != nil || got.status != row.status || text != row.body && row.body != "" {
 				t.Errorf("answers %d %.200q (%v), want %d %.200q\n%s", got.status, text, got.err, row.status, row.body, got.log)
 			}

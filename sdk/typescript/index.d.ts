@@ -73,14 +73,19 @@ declare module "@runner/sdk" {
   export type Handler = (req: RouteRequest) => unknown;
 
   /**
-   * Answers 200. The body goes out as JSON, an `ArrayBuffer` or a view of one as it
-   * is; what JSON has no form for, as a `Map`, makes the answer 500. An operation that
-   * was not awaited is run, and the runner sends its result without handing it to the
-   * handler, which is fastest: `return ok(query("Order").limit(20))`.
+   * Answers 200. The body is sent as JSON, an `ArrayBuffer` or a view of one unchanged. A
+   * string is sent unchanged too if `withHeader` sets a content type other than JSON. What
+   * JSON has no form for, as a `Map`, makes the answer 500. An operation that was not
+   * awaited is run, and the runner sends its result without handing it to the handler,
+   * which is fastest: `return ok(query("Order").limit(20))`.
    */
   export function ok(body?: unknown): Response;
   /** Answers 201, with the `Location` of what was created if it is given. An empty one is none. */
   export function created(body?: unknown, location?: string): Response;
+  /** Answers with plain text: `text/plain; charset=utf-8`. */
+  export function text(body: string, status?: number): Response;
+  /** Answers with a page: `text/html; charset=utf-8`. Escape the values that callers have sent. */
+  export function html(body: string, status?: number): Response;
   /** Answers 204. */
   export function noContent(): Response;
   /** Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL. */

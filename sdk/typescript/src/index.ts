@@ -6,4 +6,4 @@ export { hmac, timingSafeEqual } from "./crypto.ts";
 export { HostError } from "./host.ts";
 export { and, field, get, insert, not, or, query, remove, select, update } from "./query.ts";
 export { BodyError } from "./request.ts";
-export { badRequest, created, error, forbidden, noContent, notFound, ok, redirect, unauthorized } from "./response.ts";
+export { badRequest, created, error, forbidden, html, noContent, notFound, ok, redirect, text, unauthorized } from "./response.ts";

@@ -1,4 +1,4 @@
-// Answers, made by nine helpers.
+// Answers, made by helpers.
 
 import { Operation } from "./host.ts";
 
@@ -39,6 +39,10 @@ export function created(body: unknown = null, location?: string): Response {
   const response = new Response(201, body);
   return location ? response.withHeader("location", location) : response;
 }
+
+const typed = (type: string, body: unknown, status: number) => new Response(status, String(body), undefined, [["content-type", type]]);
+export const text = (body: string, status = 200) => typed("text/plain; charset=utf-8", body, status);
+export const html = (body: string, status = 200) => typed("text/html; charset=utf-8", body, status);
 
 export const noContent = () => new Response(204, undefined);
 

@@ -154,7 +154,14 @@ function send(response: Response): void {
     handOn(status, body);
     return;
   }
-  sendBody(status, body);
+  if (typeof body === "string" && hasTextType(headers)) deliver(status, body.toWellFormed());
+  else sendBody(status, body);
+}
+
+/** Whether the content type is one whose text is not JSON. */
+function hasTextType(headers: Response["headers"]): boolean {
+  const type = headers?.find(([name]) => name.toLowerCase() === "content-type");
+  return type !== undefined && !/[/+]json\s*(;|$)/i.test(type[1]);
 }
 
 function sendBody(status: number, body: any): void {
@@ -162,8 +169,12 @@ function sendBody(status: number, body: any): void {
   var made = body?.constructor;
   var text = made === Object || made === Array ? written(body, false) : encode(status, body);
   if (text === undefined) throw new TypeError(`a ${typeof body} cannot be a body`);
-  var n = host.response_send(status, text);
-  if (n < 0) refused(n, `answer with status ${status} and ${text.length} characters`);
+  deliver(status, text);
+}
+
+function deliver(status: number, body: string | Uint8Array): void {
+  var n = host.response_send(status, body);
+  if (n < 0) refused(n, `answer with status ${status} and ${body.length} characters`);
 }
 
 function encode(status: number, body: unknown): string | Uint8Array {

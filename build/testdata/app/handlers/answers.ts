@@ -1,4 +1,4 @@
-import { badRequest, created, error, forbidden, getContext, HostError, insert, noContent, notFound, ok, query, redirect, remove, unauthorized, update, type RouteRequest } from "@runner/sdk";
+import { badRequest, created, error, forbidden, getContext, HostError, html, insert, noContent, notFound, ok, query, redirect, remove, text as textAnswer, unauthorized, update, type RouteRequest } from "@runner/sdk";
 
 export const okBody = () => ok({ a: 1 });
 export const okNothing = () => ok();
@@ -149,3 +149,12 @@ export const language = (req: RouteRequest) => {
     return ok(`${error}`);
   }
 };
+
+// Text with its content type.
+export const asText = () => textAnswer("grüße\ud800");
+export const asPage = () => html("<h1>gone</h1>", 410);
+export const noText = () => textAnswer("");
+export const csv = () => ok("a,b\n").withHeader("Content-Type", "text/csv");
+export const csvLater = () => ok(Promise.resolve("a,b\n")).withHeader("content-type", "text/csv");
+export const problem = () => ok("json").withHeader("content-type", "application/problem+json; charset=utf-8");
+export const rowsAsCSV = () => ok([1]).withHeader("content-type", "text/csv");
