@@ -58,14 +58,15 @@ func fetch(c *Call, text []byte) (work, error) {
 	if c.fetches++; c.fetches > c.limits.Fetches {
 		return nil, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
 	}
-	c.sent = true
+	c.sent = append(c.sent, request.String())
 	f := flight{client: c.Host.Outbound, asker: c.Handler, request: request.WithRedirect(way), timeout: timeout, pending: c.pendingOps()}
 	return f.fly, nil
 }
 
-// Sent reports whether a run for this request has sent an outbound request. Then the
-// handler must not run again, because the request may have had an effect.
-func (c *Call) Sent() bool { return c.sent }
+// Sent returns the outbound requests that runs for this request have sent, as method and
+// URL without query. If there is one, the handler must not run again, because it may have
+// had an effect. The slice is valid until the next first run.
+func (c *Call) Sent() []string { return c.sent }
 
 // flight is one fetch, apart from the guest that wants it.
 type flight struct {

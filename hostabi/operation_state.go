@@ -7,7 +7,7 @@ type operationState struct {
 	rows        entity.Access
 	rowsReady   bool          // rows is set up for this run
 	outdated    bool          // the schema of the rows has changed meanwhile
-	sent        bool          // a run for this request has sent an outbound request
+	sent        []string      // outbound requests that runs for this request have sent
 	contextText []byte        // the JSON of the function context, made at its first call
 	result      entity.Result // of the last operation
 	called      bool          // there was an operation
@@ -20,7 +20,9 @@ type operationState struct {
 // reset prepares for a run, which may be the first one for a request.
 func (o *operationState) reset(firstRun bool) {
 	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
-	o.sent = o.sent && !firstRun
+	if firstRun {
+		o.sent = o.sent[:0]
+	}
 	o.contextText, o.result = o.contextText[:0], entity.Result{JSON: o.result.JSON[:0]}
 	if cap(o.result.JSON) > keptResultBytes {
 		o.result.JSON = nil

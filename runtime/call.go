@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"runner.example/audit"
@@ -79,6 +80,9 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 		}
 		got := &inv.call.Response
 		answer := &Answer{Status: got.Status, Code: got.Code, Detail: got.Detail, Headers: got.Headers, Body: got.Body}
+		if err == errSent {
+			err = sentConflict(inv.call.Sent())
+		}
 		if err != nil && err != errWritesDiscarded {
 			answer = r.refuseCall(ctx, c, err)
 		}
@@ -87,6 +91,16 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 		}
 		return answer, nil
 	}
+}
+
+// sentConflict returns the conflict of a call that has sent requests and stored nothing.
+func sentConflict(sent []string) error {
+	const most = 10
+	list, more := sent, ""
+	if len(list) > most {
+		list, more = list[:most], fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return fault.New(fault.Conflict, "nothing was recorded: other requests changed what the function had read. It was not run again, because it has sent %s%s: check what these have done before you repeat the call", strings.Join(list, ", "), more)
 }
 
 // function returns the function of that name.

@@ -94,7 +94,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.Used = in.used + used
 	_, err = r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
-		if call.Attempt > 0 && call.Sent() {
+		if call.Attempt > 0 && len(call.Sent()) > 0 {
 			return errSent
 		}
 		call.Tx = tx

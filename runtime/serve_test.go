@@ -15,6 +15,7 @@ import (
 
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/outbound"
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema"
@@ -37,8 +38,10 @@ apiKeys {
 routes("/", %s, rateLimit: 3/minute) {
   %s
 }
+outbound { allow: ["http://127.0.0.1:1"] }
 functions(auth: apiKey(clerk), rateLimit: none) {
   add()
+  pay()
   count()
   fail()
 }
@@ -56,6 +59,11 @@ var shopHandlers = guest{
 	"add": {
 		operation("count", `{"from":"Item"}`), logLine("in transaction"),
 		operation("insert", `{"into":"Item","values":{"name":"a"}}`), respond(200, `{"ok":true}`),
+	},
+	"pay": {
+		operation("count", `{"from":"Item"}`),
+		operation("fetch", `{"url":"http://127.0.0.1:1/charges?key=hidden","method":"POST"}`), // no server is there
+		logLine("in transaction"), operation("insert", `{"into":"Item","values":{"name":"a"}}`), respond(200, `{"ok":true}`),
 	},
 	"count": {operation("count", `{"from":"Item"}`), respondWithResult()},
 	"fail":  {operation("insert", `{"into":"Item","values":{"name":"a"}}`), respond(422, `{}`)},
@@ -108,7 +116,7 @@ func newServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.keys.Close() })
-	opt := runtime.Options{Store: s.store, Keystore: s.keys, Logger: slog.New(guestLog{slog.DiscardHandler, s})}
+	opt := runtime.Options{Store: s.store, Keystore: s.keys, Logger: slog.New(guestLog{slog.DiscardHandler, s}), Outbound: outbound.Options{AllowPrivate: true}}
 	if s.Runtime, err = runtime.New(opt); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +142,7 @@ func newServer(t *testing.T) *server {
 func (s *server) activate(fields, group, routes string) {
 	s.Helper()
 	sources := []diag.Source{{Name: "shop.schema", Text: fmt.Appendf(nil, shop, fields, group, routes)}}
-	compiled, diags := compiler.Compile(sources, compiler.Options{})
+	compiled, diags := compiler.Compile(sources, compiler.Options{AllowPrivate: true})
 	if compiled == nil {
 		s.Fatal(diags)
 	}
@@ -401,6 +409,21 @@ func TestAnOperatorsCallRunsAgainOnTheNextRelease(t *testing.T) {
 		t.Errorf("the answer is %+v", answer)
 	}
 	s.wantItems(1)
+}
+
+func TestAnOperatorsCallThatConflictsAfterAFetchSaysWhatItSent(t *testing.T) {
+	s := newServer(t)
+	s.inTransaction = func(n int64) {
+		if n == 1 {
+			s.call("add") // the second run
+		}
+	}
+	answer := s.call("pay")
+	if answer.Status != 409 || answer.Code != "conflict" || !strings.Contains(answer.Detail, "nothing was recorded") || !strings.Contains(answer.Detail, "it has sent POST http://127.0.0.1:1/charges: ") {
+		t.Errorf("the answer is %+v", answer)
+	}
+	s.wantItems(1)
+	s.wantRuns(2)
 }
 
 func TestAnOperatorsCallThatAnswersAnErrorStoresNothing(t *testing.T) {

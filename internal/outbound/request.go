@@ -35,6 +35,13 @@ const (
 	Refuse Redirect = "error"
 )
 
+// String returns the method and the URL without its query, which may contain secrets:
+// "POST https://api.example.com/charges".
+func (r *Request) String() string {
+	u := url.URL{Scheme: r.url.Scheme, Host: r.url.Host, Path: r.url.Path}
+	return r.method + " " + u.String()
+}
+
 // WithRedirect returns the request with another Redirect.
 func (r *Request) WithRedirect(way Redirect) *Request {
 	with := *r
