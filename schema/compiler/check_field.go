@@ -69,7 +69,7 @@ func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	case slices.Contains(schema.BuiltinTypes, name):
 		c.checkTypeArgs(t)
 	case c.named[name] == nil:
-		c.missing("E212", t.Name.Loc, "unknown type %q%s", name, c.didYouMean(name, schema.BuiltinTypes, c.typeNames()))
+		c.missing("E212", t.Name.Loc, "unknown type %q%s", name, c.hint(types, name, c.typeNames()))
 	case t.Args != nil:
 		c.errorf("E213", t.Args.Loc, "%s takes no arguments", name)
 	}

@@ -61,6 +61,14 @@ func (r *report) didYouMean(word string, candidates ...[]string) string {
 	return diag.DidYouMean(word, candidates...)
 }
 
+// hint says what to write instead of an unknown word, to append to a message.
+func (r *report) hint(known diag.Vocabulary, word string, declared []string) string {
+	if len(r.found) >= maxHints {
+		return ""
+	}
+	return known.Hint(word, declared...)
+}
+
 // at is the position of first, without the file name if from is in the same file.
 func at(from, first diag.Span) string {
 	if from.File == first.File {

@@ -466,16 +466,9 @@ func (c *cursor) expectedOneOf(words []string) {
 
 // oneOf is `"a"`, `"a" or "b"`, `"a", "b" or "c"`.
 func oneOf(words []string) string {
-	s := ""
+	quoted := make([]string, len(words))
 	for i, w := range words {
-		switch {
-		case i == 0:
-		case i == len(words)-1:
-			s += " or "
-		default:
-			s += ", "
-		}
-		s += `"` + w + `"`
+		quoted[i] = fmt.Sprintf("%q", w)
 	}
-	return s
+	return diag.OneOf(quoted)
 }

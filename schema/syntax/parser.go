@@ -69,12 +69,13 @@ func (p *parser) topLevel() {
 	}
 	word := p.tok.text
 	if !slices.Contains(declWords, word) {
-		p.fail("E101", p.tok.span, "unknown declaration %q%s", word, diag.DidYouMean(word, declWords))
-		word = diag.Suggest(word, declWords)
-		if !beginsDecl(word, p.peek(2)) {
+		p.fail("E101", p.tok.span, "unknown declaration %q%s", word, declarations.Hint(word))
+		meant := declarations.Meant(word)
+		if len(meant) == 0 || !beginsDecl(meant[0], p.peek(2)) {
 			p.skipTopLevel()
 			return
 		}
+		word = meant[0]
 	}
 	start, doc := p.tok, p.tok.doc
 	p.next()

@@ -220,7 +220,7 @@ func (p *parser) unknownFieldAttr(at token) {
 		}
 		return
 	default:
-		p.fail("E110", at.span, "unknown field attribute @%s%s", at.text, diag.DidYouMean(at.text, plainAttrs, argAttrs))
+		p.fail("E110", at.span, "unknown field attribute @%s%s", at.text, fieldAttrs.Hint(at.text))
 	}
 	if p.is("(") && !p.tok.first {
 		p.skip()
@@ -235,7 +235,7 @@ func (p *parser) entityItem(d *EntityDecl) bool {
 		if word == "" { // reported by the lexer
 			return false
 		}
-		p.fail("E109", at.span, "unknown entity attribute @@%s%s", word, diag.DidYouMean(word, effects, indexAttrs))
+		p.fail("E109", at.span, "unknown entity attribute @@%s%s", word, entityAttrs.Hint(word))
 		if word = diag.Suggest(word, effects, indexAttrs); word == "" {
 			return false
 		}

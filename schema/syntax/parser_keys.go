@@ -147,7 +147,7 @@ func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
 // unknownSetting reports a setting that is not among known. It returns the setting under
 // the name that was probably meant, if there is one.
 func (p *parser) unknownSetting(name Ident, known []string) (Ident, bool) {
-	p.fail("E103", name.Loc, "unknown setting %q%s", name.Name, diag.DidYouMean(name.Name, known))
+	p.fail("E103", name.Loc, "unknown setting %q%s", name.Name, diag.Vocabulary{Known: known}.Hint(name.Name))
 	if s := diag.Suggest(name.Name, known); s != "" {
 		name.Name = s
 		return name, true

@@ -1,0 +1,62 @@
+package syntax
+
+import "runner.example/internal/diag"
+
+// Words that have a meaning at one place of the grammar, with the words for them that other
+// languages have.
+
+var declarations = diag.Vocabulary{
+	Known: declWords,
+	Others: map[string][]string{
+		"model": {"entity"}, "table": {"entity"}, "resource": {"entity"}, "collection": {"entity"},
+		"document": {"entity"}, "class": {"entity"}, "record": {"entity", "type"},
+		"struct": {"type"}, "interface": {"type"}, "message": {"type"}, "input": {"type"}, "object": {"type"}, "dto": {"type"},
+		"union": {"enum"}, "fn": {"functions"}, "func": {"functions"}, "rpc": {"functions"}, "service": {"functions", "routes"},
+		"query": {"functions"}, "mutation": {"functions"}, "procedure": {"functions"},
+		"api": {"routes"}, "endpoint": {"routes"}, "endpoints": {"routes"}, "router": {"routes"}, "path": {"routes"}, "paths": {"routes"},
+		"scope": {"apiKeys"}, "scopes": {"apiKeys"}, "keys": {"apiKeys"}, "session": {"auth"}, "roles": {"auth"}, "login": {"auth"},
+		"env": {"secret"}, "var": {"secret"}, "name": {"app"}, "project": {"app"}, "http": {"outbound", "routes"}, "fetch": {"outbound"}, "egress": {"outbound"},
+	},
+	Remedies: map[string]string{
+		"import": "all *.schema files of the app directory are read as one, without imports", "include": "all *.schema files of the app directory are read as one, without imports",
+		"get": routeRemedy, "head": routeRemedy, "post": routeRemedy, "put": routeRemedy, "patch": routeRemedy, "delete": routeRemedy, "options": routeRemedy,
+	},
+}
+
+const routeRemedy = `a route is written in a group: routes("/", auth: …) { … }`
+
+var fieldAttrs = diag.Vocabulary{
+	Known: append(append([]string(nil), plainAttrs...), argAttrs...),
+	Mark:  "@",
+	Others: map[string][]string{
+		"private": {"hidden"}, "secret": {"hidden"}, "internal": {"hidden"}, "writeonly": {"hidden"},
+		"immutable": {"readonly"}, "const": {"readonly"}, "regex": {"pattern"}, "regexp": {"pattern"}, "match": {"pattern"},
+		"indexed": {"index"}, "key": {"unique"}, "now": {"created", "updated"}, "timestamp": {"created", "updated"},
+	},
+	Remedies: map[string]string{
+		"id": idRemedy, "pk": idRemedy, "primary": idRemedy, "primarykey": idRemedy,
+		"default":  "a default follows the type: `name: type = value`",
+		"required": requiredRemedy, "notnull": requiredRemedy, "notempty": "a text that is not empty is written string(1..100)",
+		"optional": optionalRemedy, "nullable": optionalRemedy, "null": optionalRemedy,
+		"relation": relationRemedy, "ref": relationRemedy, "references": relationRemedy, "foreignkey": relationRemedy, "belongsto": relationRemedy,
+		"length": lengthRemedy, "len": lengthRemedy, "size": lengthRemedy, "minlength": lengthRemedy, "maxlength": lengthRemedy,
+	},
+}
+
+const (
+	idRemedy       = "the id of an entity is the field `id: id`"
+	requiredRemedy = "a field is required unless its type ends with ?"
+	optionalRemedy = "the type of an optional field ends with ?, as in string?"
+	relationRemedy = "a relation is a field whose type is an entity"
+	lengthRemedy   = "the length of a text is written string(1..100)"
+)
+
+var entityAttrs = diag.Vocabulary{
+	Known: append(append([]string(nil), effects...), indexAttrs...),
+	Mark:  "@@",
+	Others: map[string][]string{
+		"key": {"unique", "index"}, "policy": {"allow", "deny"}, "rule": {"allow", "deny"}, "permission": {"allow", "deny"},
+		"grant": {"allow"}, "permit": {"allow"}, "forbid": {"deny"}, "refuse": {"deny"},
+	},
+	Remedies: map[string]string{"id": idRemedy},
+}
