@@ -186,7 +186,11 @@ func (d *openAPI) signature(o *operation) string {
 	if o.Verify == nil {
 		return ""
 	}
-	return fmt.Sprintf("The body must have a signature of the webhook scheme `%s`.", o.Verify.Scheme)
+	text := fmt.Sprintf("The body must have a signature of the webhook scheme `%s`.", o.Verify.Scheme)
+	if o.Verify.Scheme == "standard" {
+		text += " The headers `svix-id`, `svix-timestamp` and `svix-signature` may stand for the `webhook-*` headers."
+	}
+	return text
 }
 
 // parameters are the parameters that are not in the path. The schema does not declare query
@@ -199,7 +203,7 @@ func (d *openAPI) parameters(o *operation) list {
 	}
 	if o.Verify != nil {
 		for _, name := range signed[o.Verify.Scheme] {
-			out = append(out, object{{"name", name}, {"in", "header"}, {"required", true}, {"schema", object{{"type", "string"}}}})
+			out = append(out, object{{"name", name}, {"in", "header"}, {"required", o.Verify.Scheme != "standard"}, {"schema", object{{"type", "string"}}}})
 		}
 	}
 	return out

@@ -133,11 +133,18 @@ type signed struct {
 }
 
 var schemes = map[string]scheme{
-	// Standard Webhooks, https://www.standardwebhooks.com
+	// Standard Webhooks, https://www.standardwebhooks.com, also with the older names of its
+	// headers, which Svix sends.
 	"standard": {
 		key: base64Secret, timed: true, decode: base64.StdEncoding.DecodeString,
 		read: func(header Header) (signed, error) {
-			values, err := all(header, "webhook-id", "webhook-timestamp", "webhook-signature")
+			names := []string{"webhook-id", "webhook-timestamp", "webhook-signature"}
+			if _, ok := header("webhook-signature"); !ok {
+				if _, ok := header("svix-signature"); ok {
+					names = []string{"svix-id", "svix-timestamp", "svix-signature"}
+				}
+			}
+			values, err := all(header, names...)
 			if err != nil {
 				return signed{}, err
 			}
@@ -148,7 +155,7 @@ var schemes = map[string]scheme{
 				}
 			}
 			if s.id == "" || strings.Contains(s.id, ".") { // otherwise part of the id could be moved to the time
-				return signed{}, fault.New(fault.InvalidSignature, "webhook-id is empty or contains a dot")
+				return signed{}, fault.New(fault.InvalidSignature, "%s is empty or contains a dot", names[0])
 			}
 			return s, nil
 		},

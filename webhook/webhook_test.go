@@ -67,6 +67,10 @@ var vectors = []vector{
 	{"stripe", "webhook_secret", time.Unix(1533204620, 0), "2220f87ef101a04665f11cdf770523143f875572008577fa0f20882ddb9cc3c7", delivery{map[string]string{
 		"stripe-signature": "t=1533204620,v1=2220f87ef101a04665f11cdf770523143f875572008577fa0f20882ddb9cc3c7,v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39",
 	}, stripeEvent}, "stripe-signature"},
+	{"standard", "whsec_plJ3nmyCDGBKInavdOK15jsl", time.Unix(1731705121, 0), "msg_loFOjxBNrRLzqYUf", delivery{map[string]string{
+		"svix-id": "msg_loFOjxBNrRLzqYUf", "svix-timestamp": "1731705121",
+		"svix-signature": "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=",
+	}, `{"event_type":"ping","data":{"success":true}}`}, "svix-signature"},
 }
 
 //go:embed testdata/stripe.json
@@ -173,6 +177,17 @@ func TestUnsignedHeadersDoNotIdentifyADelivery(t *testing.T) {
 		d, err := v.Verify(vec.with("x-github-delivery", id).header, []byte(vec.body), vec.at, nil)
 		if err != nil || d.ID != vec.id {
 			t.Errorf("x-github-delivery %q: the delivery is %q, %v", id, d.ID, err)
+		}
+	}
+}
+
+func TestHeadersOfTheTwoNamesAreNotMixed(t *testing.T) {
+	svix := vectors[len(vectors)-1]
+	v := verifier(t, svix.scheme, svix.secret)
+	for from, to := range map[string]string{"svix-id": "webhook-id", "svix-timestamp": "webhook-timestamp", "svix-signature": "webhook-signature"} {
+		d := svix.with(to, svix.headers[from]).with(from, "")
+		if _, err := v.Verify(d.header, []byte(d.body), svix.at, nil); fault.CodeOf(err) != fault.MissingSignature {
+			t.Errorf("%s in place of %s: %v", to, from, err)
 		}
 	}
 }
