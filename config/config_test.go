@@ -48,10 +48,12 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"dotted key", "front.listn = \"x\"\n", `runner.toml:1:7: error: unknown key "listn" in [front] (did you mean "listen"?)`},
 		{"tables", "[[front]]\nlisten = \"x\"\n", `runner.toml:1:3: error: key "front" is in no section`},
 		{"string for a number", "[front]\nheader_lines = \"100\"\n", `runner.toml:2:16: error: [front] header_lines: expected a whole number, found a string`},
-		{"number for a duration", "[runtime]\ntimeout = 10\n", `runner.toml:2:11: error: [runtime] timeout: expected a duration in quotes, such as "30s", found the number 10`},
+		{"number for a duration", "[runtime]\ntimeout = 10\n", `runner.toml:2:11: error: [runtime] timeout: expected a duration in quotes, such as "10s", found the number 10`},
 		{"number for a size", "[sandbox]\nmemory = 10\n", `runner.toml:2:10: error: [sandbox] memory: expected a size in quotes, such as "64mb", found the number 10`},
-		{"duration", "[runtime]\ntimeout = \"10 s\"\n", `runner.toml:2:11: error: [runtime] timeout: "10 s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
-		{"duration of two units", "[runtime]\ntimeout = \"1m30s\"\n", `runner.toml:2:11: error: [runtime] timeout: "1m30s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"duration", "[runtime]\ntimeout = \"10 s\"\n", `runner.toml:2:11: error: [runtime] timeout: "10 s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w (did you mean 10s?)`},
+		{"duration of two units", "[runtime]\ntimeout = \"1m30s\"\n", `runner.toml:2:11: error: [runtime] timeout: "1m30s" is not a duration: write one whole number and one unit of ms, s, m, h, d or w (did you mean 90s?)`},
+		{"duration without a unit", "[runtime]\ntimeout = \"60\"\n", `runner.toml:2:11: error: [runtime] timeout: "60" is not a duration: write one whole number and one unit of ms, s, m, h, d or w (did you mean 60s?)`},
+		{"word for a duration", "[runtime]\ntimeout = \"soon\"\n", `runner.toml:2:11: error: [runtime] timeout: "soon" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
 		{"duration too long", "[sandbox]\nqueue_wait = \"2m\"\n", `runner.toml:2:14: error: [sandbox] queue_wait: 2m is too long: it must be at most 1m`},
 		{"duration beyond counting", "[runtime]\ntimeout = \"99999999999999w\"\n", `runner.toml:2:11: error: [runtime] timeout: 99999999999999w is longer than can be counted`},
 		{"size", "[front]\nbody = \"1Mb\"\n", `runner.toml:2:8: error: [front] body: "1Mb" is not a size: write one whole number and one unit of b, kb, mb or gb, such as 64kb`},
@@ -124,7 +126,7 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 
 func TestAnErrorInTheEnvironmentNamesTheVariable(t *testing.T) {
 	rows := []struct{ entry, want string }{
-		{"RUNNER_RUNTIME_TIMEOUT=10", `RUNNER_RUNTIME_TIMEOUT: error: [runtime] timeout: "10" is not a duration: write one whole number and one unit of ms, s, m, h, d or w, such as 30s or 90d`},
+		{"RUNNER_RUNTIME_TIMEOUT=10", `RUNNER_RUNTIME_TIMEOUT: error: [runtime] timeout: "10" is not a duration: write one whole number and one unit of ms, s, m, h, d or w (did you mean 10s?)`},
 		{"RUNNER_FRONT_HEADER_LINES=many", `RUNNER_FRONT_HEADER_LINES: error: [front] header_lines: "many" is not a whole number`},
 		{"RUNNER_TELEMETRY_ACCESS_LOG=1", `RUNNER_TELEMETRY_ACCESS_LOG: error: [telemetry] access_log: expected true or false, found "1"`},
 		{"RUNNER_STORE_DIR=", `RUNNER_STORE_DIR: error: [store] dir: it must not be empty`},

@@ -111,6 +111,8 @@ func TestParseReadsValuesOfEachType(t *testing.T) {
 		{"int", `NaN`, "must be a number"},
 		{"int(1..100)", `0`, "must be at least 1"},
 		{"int(1..100)", `101`, "must be at most 100"},
+		{"int(-5..10)", `-6`, "must be at least -5"},
+		{"int(-10..-5)", `-4`, "must be at most -5"},
 		{"int(1..100) @max(50)", `51`, "must be at most 50"},
 		{"int @min(5)", `4`, "must be at least 5"},
 		{"float", `1.50`, `1.5`},

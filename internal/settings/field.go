@@ -149,8 +149,12 @@ func (f *field) setTOML(in any) error {
 	}
 	text, ok := in.(string)
 	if !ok {
+		seconds := "30s"
+		if n, ok := in.(int64); ok && n > 0 {
+			seconds = fmt.Sprintf("%ds", n)
+		}
 		return wrongType(map[string]string{
-			"duration": `a duration in quotes, such as "30s"`, "size": `a size in quotes, such as "64mb"`, "text": "a string in quotes",
+			"duration": `a duration in quotes, such as "` + seconds + `"`, "size": `a size in quotes, such as "64mb"`, "text": "a string in quotes",
 		}[f.kind()], in)
 	}
 	return f.setText(text)

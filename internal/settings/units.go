@@ -32,9 +32,25 @@ func ParseDuration(text string, units []Unit) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is longer than can be counted", text)
 	}
 	if !ok {
-		return 0, fmt.Errorf("%q is not a duration: write one whole number and one unit of %s, such as 30s or 90d", text, suffixes(units))
+		return 0, fmt.Errorf("%q is not a duration: write one whole number and one unit of %s%s", text, suffixes(units), exampleFor(text, units))
 	}
 	return time.Duration(n), nil
+}
+
+// exampleFor says which duration was probably meant: 60s by 60 or 60 s, 90s by 1m30s. If that
+// is not known, it gives other examples.
+func exampleFor(text string, units []Unit) string {
+	text = strings.ReplaceAll(text, " ", "")
+	if text != "" && strings.Trim(text, "0123456789") == "" {
+		text += "s"
+	}
+	d, err := time.ParseDuration(text)
+	for _, meant := range []string{text, FormatDuration(d)} {
+		if n, ok := parseAmount(meant, units); ok && (meant == text || err == nil && n == int64(d)) {
+			return " (did you mean " + meant + "?)"
+		}
+	}
+	return ", such as 30s or 90d"
 }
 
 // ParseSize parses one whole number with b, kb, mb or gb.

@@ -90,12 +90,14 @@ func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 	}
 	switch name {
 	case "decimal":
-		if args == nil || args.Range || args.Second == nil || args.First.Int < 1 || args.First.Int > schema.MaxDigits || args.Second.Int > args.First.Int {
+		if args == nil || args.Range || args.Second == nil || args.First.Int < 1 || args.First.Int > schema.MaxDigits || args.Second.Int < 0 || args.Second.Int > args.First.Int {
 			refuse("decimal needs (digits, places) with places ≤ digits ≤ %d", schema.MaxDigits)
 		}
 	case "string", "text", "int", "float":
 		switch {
 		case args == nil:
+		case args.First.Int < 0 && (name == "string" || name == "text"):
+			refuse("%s(%s): a length cannot be negative", name, args.First.Raw)
 		case args.Second == nil && (name == "int" || name == "float"), args.Second != nil && !args.Range:
 			refuse("write the bounds of %s as (1..100)", name)
 		case args.Second != nil && args.First.Int > args.Second.Int:

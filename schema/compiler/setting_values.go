@@ -43,8 +43,13 @@ func (r *report) str(v syntax.SettingValue) (*syntax.Literal, bool) {
 
 // duration requires a duration above zero.
 func (r *report) duration(v syntax.SettingValue) (time.Duration, bool) {
-	lit, ok := r.literal(v, syntax.DurationLit, "a duration (30m, 90d)")
-	if !ok {
+	lit, ok := v.(*syntax.Literal)
+	switch {
+	case !ok:
+		r.expected(v, "a duration (30m, 90d)")
+		return 0, false
+	case lit.Kind != syntax.DurationLit:
+		r.errorf("E100", lit.Loc, "expected a duration (30m, 90d), found %s%s", lit.Raw, lit.DurationHint())
 		return 0, false
 	}
 	if lit.Duration <= 0 {

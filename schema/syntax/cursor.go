@@ -109,7 +109,10 @@ func (c *cursor) fail(code string, at diag.Span, format string, args ...any) {
 
 // expected reports that the current token is not what the grammar requires, unless the
 // lexer reported an error there.
-func (c *cursor) expected(what string) {
+func (c *cursor) expected(what string) { c.expectedWith(what, "") }
+
+// expectedWith is expected with a hint after what was found.
+func (c *cursor) expectedWith(what, hint string) {
 	if c.tok.bad || c.prev.bad {
 		return
 	}
@@ -117,7 +120,7 @@ func (c *cursor) expected(what string) {
 	if c.tok.kind == tokEOF {
 		at = c.here()
 	}
-	c.fail("E100", at, "expected %s, found %s", what, c.found())
+	c.fail("E100", at, "expected %s, found %s%s", what, c.found(), hint)
 }
 
 func (c *cursor) found() string {
@@ -458,10 +461,7 @@ func (c *cursor) expectedOneOf(words []string) {
 	if c.tok.kind == tokIdent {
 		hint = diag.DidYouMean(c.tok.text, words)
 	}
-	if c.tok.bad || c.prev.bad {
-		return
-	}
-	c.fail("E100", c.tok.span, "expected %s, found %s%s", oneOf(words), c.found(), hint)
+	c.expectedWith(oneOf(words), hint)
 }
 
 // oneOf is `"a"`, `"a" or "b"`, `"a", "b" or "c"`.

@@ -126,7 +126,7 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 		return nil, false
 	}
 	t := &TypeRef{Name: name}
-	if p.is("(") && (args || p.peek(1)[0].kind == tokNumber) {
+	if p.is("(") && (args || p.beginsTypeArgs()) {
 		t.Args = p.typeArgs()
 	}
 	if ok = true; p.accept("[") {
@@ -136,6 +136,12 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 	t.Optional = p.accept("?")
 	t.Loc = p.from(start)
 	return t, ok
+}
+
+// beginsTypeArgs reports that the current token is followed by a number.
+func (p *parser) beginsTypeArgs() bool {
+	after := p.peek(1)[0]
+	return after.kind == tokNumber || after.is("-")
 }
 
 // beginsFunction reports that the current token is a name at the start of a line, followed
@@ -154,12 +160,12 @@ func (p *parser) typeArgs() *TypeArgs {
 	closer := p.list(")", func() bool { return false }, func() (ok bool) {
 		switch {
 		case a.First == nil:
-			if a.First, ok = p.literalOf(IntLit, "a whole number"); ok && p.accept("..") {
+			if a.First, ok = p.signedInt("a whole number"); ok && p.accept("..") {
 				a.Range = true
-				a.Second, ok = p.literalOf(IntLit, "a whole number")
+				a.Second, ok = p.signedInt("a whole number")
 			}
 		case a.Second == nil:
-			a.Second, ok = p.literalOf(IntLit, "a whole number")
+			a.Second, ok = p.signedInt("a whole number")
 		default:
 			p.expected(`")"`)
 		}

@@ -219,10 +219,26 @@ func (p *exprParser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
 			p.next()
 			return nil, false
 		}
-		p.expected(what)
+		hint := ""
+		if kind == DurationLit && p.tok.lit != nil {
+			hint = p.tok.lit.DurationHint()
+		}
+		p.expectedWith(what, hint)
 		return nil, false
 	}
 	return p.literal(what)
+}
+
+// signedInt reads a whole number, which may have a sign.
+func (p *exprParser) signedInt(what string) (*Literal, bool) {
+	if !p.is("-") {
+		return p.literalOf(IntLit, what)
+	}
+	if after := p.peek(1)[0]; after.kind != tokNumber || after.lit.Kind != IntLit {
+		p.expected(what)
+		return nil, false
+	}
+	return p.negative()
 }
 
 func (p *exprParser) atValue() bool {

@@ -138,6 +138,17 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`6:51 E004 1.5h: a duration or a size is a whole number`,
 			`7:1 E003 comment is not closed`,
 		}},
+		{"type T { a: int(-x..5) b: int(-5..) c: int(5..-1.5) }", []string{
+			`1:17 E100 expected a whole number, found "-"`,
+			`1:35 E100 expected a whole number, found ")"`,
+			`1:47 E100 expected a whole number, found "-"`,
+		}},
+		{"routes(\"/\", auth: none, timeout: 60) {\n  GET /a -> a (timeout: \"5m\")\n  GET /b -> b (timeout: \"soon\", verify: webhook(s, S, tolerance: 1.5))\n}", []string{
+			`1:34 E100 expected a duration such as 2s, found 60 (did you mean 60s?)`,
+			`2:25 E100 expected a duration such as 2s, found "5m" (did you mean 5m?)`,
+			`3:25 E100 expected a duration such as 2s, found "soon"`,
+			`3:66 E100 expected a duration such as 5m, found 1.5`,
+		}},
 		{"enum E { a", []string{`1:11 E100 expected "}" (to close "{" of line 1), found the end of the file`}},
 		{"app a\xff", []string{"1:1 E007 file is not UTF-8 at byte 5"}},
 		{strings.Repeat(" ", 1<<20+1), []string{"1:1 E007 file is larger than 1 MiB"}},

@@ -481,6 +481,20 @@ type Literal struct {
 	Bool bool
 }
 
+// DurationHint says which duration a literal of another kind was probably meant to be, to append
+// to a message: 60s by 60, 30m by "30m". It is "" if that is not known.
+func (l *Literal) DurationHint() string {
+	text := l.Text
+	if l.Kind == IntLit && l.Int > 0 {
+		text = l.Raw + "s"
+	}
+	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz")
+	if digits == "" || strings.Trim(digits, "0123456789_") != "" || durationUnits[text[len(digits):]] == 0 {
+		return ""
+	}
+	return " (did you mean " + text + "?)"
+}
+
 // NullExpr is `null`.
 type NullExpr struct{ Node }
 
