@@ -85,7 +85,9 @@ type Authenticator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	failures failures
-	tally    tally
+	// unknownKeys counts JWTs with unknown keys, for the log alone.
+	unknownKeys failures
+	tally       tally
 }
 
 // New returns an authenticator of the keys. Run writes its counts to the audit in st.
@@ -255,15 +257,21 @@ func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 }
 
 // refuse records a credential that is not valid, with the id of its key or session if
-// known, and returns the refusal: the same for all, until the address has had too many.
+// known, and returns the refusal: the same for all, until the address has had too many. A
+// JWT with an unknown key does not count: it may be of a user whose key the provider has
+// published since the last fetch, and many users share an address.
 func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keystore.Reason, now time.Time) error {
 	network := networkOf(p.Address)
-	wait, repeated := a.failures.add(network, now)
+	counted := &a.failures
+	if reason == UnknownKey {
+		counted = &a.unknownKeys
+	}
+	wait, repeated := counted.add(network, now)
 	a.tally.add(source{network, reason}, a.keys.Now())
 	if isLogged(repeated) {
 		a.log(p, token, id, reason, repeated)
 	}
-	if wait > 0 {
+	if wait > 0 && reason != UnknownKey {
 		return &Refusal{Fault: errTooMany, RetryAfter: wait}
 	}
 	return keystore.ErrInvalidToken

@@ -25,8 +25,9 @@ import (
 
 const (
 	refreshEvery = 15 * time.Minute // of a provider's keys
-	retryAfter   = time.Minute      // between attempts to fetch them, for any reason
-	keepKeys     = 24 * time.Hour   // without a successful refresh
+	firstPause   = time.Second      // after an attempt to fetch them that brought nothing new; doubled each time
+	longestPause = time.Minute
+	keepKeys     = 24 * time.Hour // without a successful refresh
 	fetchTime    = 10 * time.Second
 	requestWaits = 2 * time.Second // at most, for keys
 	maxSetBytes  = 1 << 20
@@ -69,6 +70,11 @@ func (s *keySet) find(id string, named bool, algorithm string) (found *publicKey
 	return found
 }
 
+// has reports whether the set has a key with that id.
+func (s *keySet) has(id string) bool {
+	return slices.ContainsFunc(s.keys, func(k publicKey) bool { return k.id == id })
+}
+
 // keySource fetches a provider's keys (JWKS, RFC 7517) and refreshes them.
 type keySource struct {
 	place  string // a URL, or a file
@@ -82,7 +88,8 @@ type keySource struct {
 	attempts sync.WaitGroup // in progress; one at a time
 
 	mu      sync.Mutex
-	tried   time.Time
+	tried   time.Time     // the last attempt that brought no other keys
+	pause   time.Duration // after tried until the next attempt
 	pending chan struct{} // closed when the current attempt has ended
 }
 
@@ -109,8 +116,8 @@ func (s *keySource) run(ctx context.Context) {
 	defer s.stop()
 	for {
 		wait := refreshEvery
-		if !s.refresh(ctx, time.Now(), fetchTime) {
-			wait = retryAfter
+		if !s.refresh(ctx, time.Now(), fetchTime, true) {
+			wait = longestPause
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -138,15 +145,15 @@ func (s *keySource) current(now time.Time) *keySet {
 	return set
 }
 
-// refresh fetches the keys, at most once in retryAfter for all callers, and waits at most
-// limit. The fetch continues when the caller goes away. refresh reports whether the set is
-// now up to date.
-func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration) bool {
+// refresh fetches the keys, unless the pause after the last attempt lasts, and waits at most
+// limit. The fetch continues when the caller goes away. An attempt that is not periodic is
+// for a token whose key is not in the set. refresh reports whether the set is now up to date.
+func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration, periodic bool) bool {
 	s.mu.Lock()
 	if s.pending == nil && s.retryIn(now) <= 0 && s.ended.Err() == nil {
 		done := make(chan struct{})
-		s.tried, s.pending = now, done
-		s.attempts.Go(func() { s.attempt(now, done) })
+		s.pending = done
+		s.attempts.Go(func() { s.attempt(now, done, periodic) })
 	}
 	pending := s.pending
 	s.mu.Unlock()
@@ -162,16 +169,40 @@ func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Durat
 }
 
 // attempt fetches the keys, and closes done at its end.
-func (s *keySource) attempt(now time.Time, done chan struct{}) {
+func (s *keySource) attempt(now time.Time, done chan struct{}, periodic bool) {
 	ctx, cancel := context.WithTimeout(s.ended, fetchTime)
 	defer cancel()
-	if err := s.fetch(ctx, now); err != nil && s.ended.Err() == nil {
+	before := s.set.Load()
+	err := s.fetch(ctx, now)
+	if err != nil && s.ended.Err() == nil {
 		s.logger.Warn("jwks refresh failed", "jwks", s.place, "cause", err)
 	}
 	s.mu.Lock()
+	switch {
+	case err == nil && !s.set.Load().hasKeysOf(before): // the provider has other keys
+		s.pause = 0
+	case err != nil || !periodic:
+		if now.Sub(s.tried) > 2*longestPause {
+			s.pause = 0
+		}
+		s.tried, s.pause = now, min(max(firstPause, 2*s.pause), longestPause)
+	}
 	s.pending = nil
 	s.mu.Unlock()
 	close(done)
+}
+
+// hasKeysOf reports whether the sets have the same keys, in any order.
+func (s *keySet) hasKeysOf(other *keySet) bool {
+	if other == nil || len(s.keys) != len(other.keys) {
+		return false
+	}
+	for _, k := range other.keys {
+		if !slices.ContainsFunc(s.keys, k.isSame) {
+			return false
+		}
+	}
+	return true
 }
 
 // retryIn returns the time until the keys may be fetched again, zero or less if they may
@@ -180,7 +211,7 @@ func (s *keySource) retryIn(now time.Time) time.Duration {
 	if s.tried.IsZero() {
 		return 0
 	}
-	return retryAfter - now.Sub(s.tried)
+	return s.pause - now.Sub(s.tried)
 }
 
 // wait returns the number of seconds for Retry-After while the keys are unavailable.
@@ -192,7 +223,7 @@ func (s *keySource) wait(now time.Time) int {
 
 func (s *keySource) isFresh(now time.Time) bool {
 	set := s.set.Load()
-	return set != nil && now.Sub(set.fetched) < retryAfter
+	return set != nil && now.Sub(set.fetched) < longestPause
 }
 
 // fetch replaces the keys by what the provider publishes now.
@@ -239,7 +270,7 @@ func readKeys(text []byte) ([]publicKey, error) {
 	return keys, nil
 }
 
-// isSame reports whether the keys are equal, published twice.
+// isSame reports whether the keys are equal.
 func (k publicKey) isSame(other publicKey) bool {
 	key, ok := k.key.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && k.id == other.id && key.Equal(other.key) && slices.Equal(k.algorithms, other.algorithms)

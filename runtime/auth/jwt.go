@@ -33,7 +33,8 @@ const (
 
 // Reasons to refuse a JWT, beside those for keys and sessions.
 const (
-	NotSigned   keystore.Reason = "signature" // or with an algorithm or a key that is not accepted
+	NotSigned   keystore.Reason = "signature"   // or with an algorithm or a key that is not accepted
+	UnknownKey  keystore.Reason = "unknown_key" // its kid is not in the provider's set
 	NotForUs    keystore.Reason = "audience"
 	NotFromThem keystore.Reason = "issuer"
 	NotYet      keystore.Reason = "not_yet"
@@ -139,11 +140,14 @@ func (t *Tokens) verify(ctx context.Context, token []byte, now time.Time) (calle
 		key = set.find(header.KeyID, header.named, header.Algorithm)
 	}
 	if key == nil {
-		t.source.refresh(ctx, now, requestWaits)
+		t.source.refresh(ctx, now, requestWaits, false)
 		if set = t.source.current(now); set == nil {
 			return caller.Caller{}, noKeys
 		}
 		if key = set.find(header.KeyID, header.named, header.Algorithm); key == nil {
+			if header.named && !set.has(header.KeyID) {
+				return caller.Caller{}, UnknownKey
+			}
 			return caller.Caller{}, NotSigned
 		}
 	}

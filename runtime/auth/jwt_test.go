@@ -346,8 +346,8 @@ func testJWTAttacks(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, who, err)
 		}
 	}
-	if n := p.fetches.Load(); n != 1 {
-		t.Errorf("the keys were fetched %d times", n)
+	if n := p.fetches.Load(); n != 2 { // at the start, and for the first unknown key
+		t.Errorf("the keys were fetched %d times, want 2", n)
 	}
 	if n := other.fetches.Load(); n != 0 {
 		t.Errorf("another's keys were fetched %d times", n)
@@ -362,31 +362,68 @@ func with(m map[string]any, name string, value any) map[string]any {
 	return m
 }
 
-func TestUnknownKeysFetchAtMostOnceAMinute(t *testing.T) {
+// Each unknown key fetches the keys until a fetch brings nothing new. Then the pauses between
+// fetches grow to a minute, whoever asks.
+func TestUnknownKeysFetchAtOnceAndThenEverLessOften(t *testing.T) {
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTokenWorld(t, p)
 		attacker := newProvider(t)
-		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.tokens.Run(ctx)
-		tokens := 10_000
+		synctest.Wait()
+		began, fetches := time.Now(), p.fetches.Load()
+		var at []int // seconds of the fetches
+		seconds := 300
 		if testing.Short() {
-			tokens = 1000
+			seconds = 130
 		}
-		for i := range tokens {
+		for i := range 10 * seconds {
 			token := sign(t, jwt.SigningMethodEdDSA, attacker.ed, claims(time.Now()), "kid", fmt.Sprint("k", i))
-			if _, err := w.with("me", token); err == nil {
-				t.Fatal("a token of another provider is accepted")
+			if _, err := w.with("me", token); fault.CodeOf(err) != fault.InvalidToken {
+				t.Fatalf("a token of another provider, after %d others: %v, want invalid_token", i, err)
+			}
+			if n := p.fetches.Load(); n != fetches {
+				at, fetches = append(at, int(time.Since(began)/time.Second)), n
 			}
 			time.Sleep(time.Second / 10)
 		}
-		minutes := int64(time.Since(began)/time.Minute) + 1
-		if n := p.fetches.Load(); n > minutes+1 {
-			t.Errorf("%d fetches in %d minutes", n, minutes)
-		} else if n < 2 {
-			t.Errorf("%d fetches: an unknown key is never looked for", n)
+		if want := []int{0, 1, 3, 7, 15, 31, 63, 123, 183, 243}; !slices.Equal(at, want[:len(at)]) || len(at) < 8 {
+			t.Errorf("fetches after %v s, want %v", at, want)
+		}
+		if !strings.Contains(w.log.String(), `"reason":"unknown_key"`) || strings.Count(w.log.String(), `"reason":"unknown_key"`) > 100 {
+			t.Errorf("the log has %d lines of unknown keys", strings.Count(w.log.String(), `"reason":"unknown_key"`))
+		}
+
+		fresh := newProvider(t) // while others send unknown keys, a new key is known within the pause
+		p.publish(jwkOf("new", fresh.ec.Public()))
+		time.Sleep(time.Minute)
+		if _, err := w.with("me", sign(t, jwt.SigningMethodES256, fresh.ec, claims(time.Now()), "kid", "new")); err != nil {
+			t.Errorf("a token of the new key: %v", err)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A provider publishes a key and signs with it some seconds later, again and again.
+func TestAKeyIsAcceptedSecondsAfterItWasPublished(t *testing.T) {
+	p := newProvider(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newTokenWorld(t, p)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.tokens.Run(ctx)
+		synctest.Wait()
+		for i := range 40 { // more than the refusals of an address in a minute
+			fresh := newProvider(t)
+			kid := fmt.Sprint("key", i)
+			p.publish(jwkOf("ec", p.ec.Public()), jwkOf(kid, fresh.ec.Public()))
+			time.Sleep(time.Second)
+			if _, err := w.with("me", sign(t, jwt.SigningMethodES256, fresh.ec, claims(time.Now()), "kid", kid)); err != nil {
+				t.Fatalf("rotation %d: %v", i, err)
+			}
 		}
 		cancel()
 		synctest.Wait()
@@ -557,22 +594,28 @@ func TestAnUnavailableKeySetIsNotAFailureOfTheClient(t *testing.T) {
 		p.setDown(true)
 		w := newTokenWorld(t, p)
 		good := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
-		for i := range 30 { // more than may be refused
+		for i, want := range []int{1, 2, 1, 4, 3, 2, 1, 8} { // the pause after a failed fetch doubles
 			_, err := w.with("me", good)
 			refusal, ok := errors.AsType[*auth.Refusal](err)
-			if fault.CodeOf(err) != fault.Unavailable || !ok || refusal.RetryAfter != 60-i {
-				t.Fatalf("%d: %+v", i, err)
+			if fault.CodeOf(err) != fault.Unavailable || !ok || refusal.RetryAfter != want {
+				t.Fatalf("after %d s: %+v, want Retry-After %d", i, err, want)
 			}
 			time.Sleep(time.Second)
 		}
-		if n := p.fetches.Load(); n != 1 {
-			t.Errorf("%d fetches in half a minute", n)
+		for range 22 { // more than may be refused
+			if _, err := w.with("me", good); fault.CodeOf(err) != fault.Unavailable {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := p.fetches.Load(); n != 5 {
+			t.Errorf("%d fetches in half a minute, want 5", n)
 		}
 		if _, err := w.with("me", "e30.e30.e30"); fault.CodeOf(err) != fault.InvalidToken {
 			t.Errorf("an invalid token meanwhile: %v", err)
 		}
 		p.setDown(false)
-		time.Sleep(30 * time.Second)
+		time.Sleep(time.Second)
 		if _, err := w.with("me", good); err != nil {
 			t.Errorf("as soon as it is back: %v", err)
 		}
