@@ -22,7 +22,7 @@ var (
 	errRequestLine = fault.New(fault.InvalidRequest, "the first line must be the method, the target and the HTTP version, separated by one space")
 	errVersion     = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are supported")
 	errMethod      = fault.New(fault.MethodNotImplemented, "the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
-	errTarget      = fault.New(fault.BadPath, "the target must begin with / and must not contain # or control characters")
+	errTarget      = fault.New(fault.BadPath, "the target must begin with / or be an absolute http URL, and must not contain # or control characters")
 	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a space: folded headers are not supported")
 	errHeaderName  = fault.New(fault.InvalidRequest, "a header line does not begin with a name followed by a colon")
 	errHeaderValue = fault.New(fault.InvalidRequest, "a header value contains a control character or is not UTF-8")
@@ -33,6 +33,7 @@ var (
 	errExpect      = fault.New(fault.InvalidRequest, "Expect must be 100-continue")
 	errNoHost      = fault.New(fault.InvalidRequest, "HTTP/1.1 requires a Host header")
 	errHost        = fault.New(fault.InvalidRequest, "Host must be a name or an address, with an optional port")
+	errAuthority   = fault.New(fault.InvalidRequest, "the host of an absolute target and the Host header differ")
 	errForeignHost = fault.New(fault.InvalidRequest, "this server does not serve this host")
 )
 
@@ -129,6 +130,7 @@ type framing struct {
 	length     int64 // of a body that is not chunked
 	keepAlive  bool
 	closeAsked bool
+	authority  []byte // of a target in absolute form
 }
 
 // takeHead copies a complete head to the exchange and parses it.
@@ -178,17 +180,33 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 	if !served(method) {
 		return errMethod
 	}
-	if target[0] != '/' {
-		return errTarget
-	}
 	for _, c := range target {
 		if c < ' ' || c == 0x7f || c == '#' {
 			return errTarget
 		}
 	}
-	x.Request.Method = method
-	x.Request.Path, x.Request.RawQuery, _ = bytes.Cut(target, []byte{'?'})
+	path, query, _ := bytes.Cut(target, []byte{'?'})
+	if len(path) == 0 || path[0] != '/' {
+		if path, x.framing.authority = splitAbsolute(path); path == nil {
+			return errTarget
+		}
+	}
+	x.Request.Method, x.Request.Path, x.Request.RawQuery = method, path, query
 	return nil
+}
+
+// splitAbsolute returns the path and the authority of a target in absolute form (RFC 9112,
+// section 3.2.2), nil if it has another form.
+func splitAbsolute(target []byte) (path, authority []byte) {
+	scheme, rest, found := bytes.Cut(target, []byte("://"))
+	if !found || !equalFold(scheme, "http") && !equalFold(scheme, "https") {
+		return nil, nil
+	}
+	slash := bytes.IndexByte(rest, '/')
+	if slash < 0 {
+		return target[len(scheme)+1 : len(scheme)+2], rest // a slash stands for the empty path
+	}
+	return rest[slash:], rest[:slash]
 }
 
 // served reports whether a schema can declare the method.
@@ -312,10 +330,12 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 	switch {
 	case len(host) == 0 && (x.framing.minor == 1 || len(hosts) > 0):
 		return errNoHost
-	case len(host) == 0:
+	case len(host) == 0 && x.framing.authority == nil:
 		return nil
 	case !ValidHost(host):
 		return errHost
+	case x.framing.authority != nil && !equalFold(x.framing.authority, string(host)):
+		return errAuthority
 	case len(hosts) == 0:
 		return nil
 	}

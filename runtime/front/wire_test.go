@@ -3,6 +3,7 @@ package front_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -172,6 +173,11 @@ var wireRows = []struct {
 	{"HTTP/1.0 that wants to stay", "GET /a HTTP/1.0\nHost: a\nConnection: keep-alive\n\n" + second, []string{"200 GET /a []", "200 GET /second []"}},
 	{"a header without a value", "GET /a HTTP/1.1\nHost: a\nX-Empty:\n\n", []string{"200 GET /a x-empty= []"}},
 	{"the longest target", "GET /" + strings.Repeat("a", 8191) + " HTTP/1.1\nHost: a\n\n", []string{"200 GET /" + strings.Repeat("a", 8191) + " []"}},
+	{"absolute form", "GET http://A.example:8080/a?b=c HTTP/1.1\nHost: a.EXAMPLE:8080\n\n" + second, []string{"200 GET /a ?b=c []", "200 GET /second []"}},
+	{"absolute form of https", "GET HTTPS://a/a HTTP/1.1\nHost: a\n\n" + second, []string{"200 GET /a []", "200 GET /second []"}},
+	{"absolute form without a path", "GET http://a HTTP/1.1\nHost: a\n\n" + second, []string{"200 GET / []", "200 GET /second []"}},
+	{"absolute form with a query alone", "GET http://a?b=c/d HTTP/1.1\nHost: a\n\n" + second, []string{"200 GET / ?b=c/d []", "200 GET /second []"}},
+	{"absolute form with two slashes", "GET http://a//b HTTP/1.1\nHost: a\n\n" + second, []string{"200 GET //b []", "200 GET /second []"}},
 	{"a full head", "GET / HTTP/1.1\nHost: a\nX: " + strings.Repeat("a", 16<<10-14) + "\n\n" + second, []string{"200 GET / x=" + strings.Repeat("a", 16<<10-14) + " []", "200 GET /second []"}},
 	{"a body at its limit", "POST /a HTTP/1.1\nHost: a\nContent-Length: 1024\n\n" + strings.Repeat("a", 1024), []string{"200 POST /a content-length=1024 [" + strings.Repeat("a", 1024) + "]"}},
 
@@ -218,9 +224,16 @@ var wireRows = []struct {
 	{"CONNECT", "CONNECT a:443 HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
 	{"a method in small letters", "get /a HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
 	{"an unknown method", "BREW /a HTTP/1.1\nHost: a\n\n" + second, []string{"501 method_not_implemented"}},
-	{"absolute form", "GET http://a/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
+	{"absolute form with another host", "GET http://b/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 invalid_request"}},
+	{"absolute form with a port", "GET http://a:80/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 invalid_request"}},
+	{"absolute form with a user", "GET http://u@a/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 invalid_request"}},
+	{"absolute form without a host", "GET http:///b HTTP/1.1\nHost: a\n\n" + second, []string{"400 invalid_request"}},
+	{"absolute form of HTTP/1.0 without Host", "GET http://a/b HTTP/1.0\n\n" + second, []string{"400 invalid_request"}},
+	{"absolute form with a fragment", "GET http://a/b#c HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
 	{"another scheme", "GET cb://a/b HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
 	{"authority form", "GET a:80 HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
+	{"a query alone", "GET ?a HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
+	{"a scheme alone", "GET http:// HTTP/1.1\nHost: a\n\n" + second, []string{"400 invalid_request"}},
 	{"an asterisk", "OPTIONS * HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
 	{"a control character in the target", "GET /a\x01 HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
 	{"a fragment", "GET /a?b#c HTTP/1.1\nHost: a\n\n" + second, []string{"400 bad_path"}},
@@ -350,6 +363,10 @@ func FuzzRequestsAreParsedLikeNetHTTP(f *testing.F) {
 				t.Fatalf("we read a body that net/http refuses with %v: %q", err, raw)
 			}
 			path, _, _ := strings.Cut(req.RequestURI, "?")
+			if req.URL.Host != "" { // absolute form
+				_, rest, _ := strings.Cut(path, "://"+req.URL.Host)
+				path = cmp.Or(rest, "/")
+			}
 			if want := fmt.Sprintf("%s %s %q", req.Method, path, sent); req.Method != "HEAD" && string(body) != want {
 				t.Fatalf("of %q\nwe read  %s\nnet/http %s", raw, body, want)
 			}
