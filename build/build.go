@@ -271,7 +271,7 @@ func exportsOf(path string, handlers []string) (names []string, err error) {
 		if e.Kind != wasm.FunctionKind || len(m.FunctionType(e.Index).Params)+len(m.FunctionType(e.Index).Results) > 0 {
 			continue
 		}
-		if !strings.HasPrefix(e.Name, "_") {
+		if !strings.HasPrefix(e.Name, "_") && !strings.HasPrefix(e.Name, "runner_") {
 			names = append(names, e.Name)
 		}
 		command = command || e.Name == "_start"

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -477,6 +478,51 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 		t.Errorf("without an end: %d %v", got.status, got.err)
 	}
 	if got := ask(t, m, "okBody", abi.Request{}); got.body != `{"a":1}` {
+		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	}
+}
+
+// The log of a run that the host stops has the interpreter's position: within a built-in
+// function that of its call, in a loop that of the expression.
+func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
+	w := builtApp(t)
+	source, err := os.ReadFile(filepath.Join(w.dir, "handlers/traps.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(source), "\n")
+	for _, row := range []struct{ handler, before, mark string }{
+		{"parsesForever", "stopped at parsesForever (", "// parsing"},
+		{"matchesForever", "stopped at matchesForever (", "// matching"},
+		{"loopsLater", "stopped at ", "// looping"},
+		{"logsForever", "stopped at logsForever (", "// logging"},
+		{"waitsForever", "stopped while it waited for setTimeout at ", "// waiting"},
+	} {
+		line := 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, row.mark) })
+		want := fmt.Sprintf("handler %s: %shandlers/traps.ts:%d:", row.handler, row.before, line)
+		limit := map[string]time.Duration{"of all time": time.Minute, "of CPU time": 50 * time.Millisecond}
+		for what, cpu := range limit {
+			if what == "of CPU time" && row.handler == "waitsForever" {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if what == "of CPU time" {
+				ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+			}
+			var log bytes.Buffer
+			call := newCall(ctx, &abi.Request{}, slog.NewTextHandler(&log, nil))
+			call.Host.Limits = hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}
+			err := w.module.Run(call, row.handler)
+			cancel()
+			if fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(log.String(), want) {
+				t.Errorf("the limit %s: %v, and the log does not have %q:\n%s", what, err, want, log.String())
+			}
+			if strings.Contains(fmt.Sprint(err), "\n") {
+				t.Errorf("the error has several lines: %q", err)
+			}
+		}
+	}
+	if got := ask(t, w.module, "okBody", abi.Request{}); got.body != `{"a":1}` {
 		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
 	}
 }

@@ -424,7 +424,6 @@ func (e *engine) allocated() uint64 {
 // memory returns the engine's memory when nothing runs, without the unused part of the
 // stack, which lies below the data. The caller owns it.
 func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
-	e.do("qjs_set_interrupt_handler", 0)
 	e.do("qjs_run_gc")
 	e.do("qjs_set_gc_threshold", max(collectAt, e.allocated()/2*3))
 	e.fillHoles()

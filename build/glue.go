@@ -15,6 +15,9 @@ import (
 //	                                  request; otherwise runs pending jobs until none
 //	                                  is left, and calls finish(), which may ask to
 //	                                  wait and continue, or to trap
+//	runner_stopped     ->  calls stopped(), which logs where the run was
+//	interrupt          ->  interrupted(), when the run is over: what the engine throws
+//	                       then stores the position in its frames
 //	promise rejected  ->  rejected(promise, reason, handled)
 //	host.<function>   ->  one binding for each function of the ABI: converts its
 //	                      JavaScript arguments, calls the import, and converts the
@@ -86,21 +89,23 @@ func bindings() []binding {
 //	64   a number in conversion
 //	72   the argument of dispatch
 //	80   the arguments of rejected
-//	104  the functions dispatch, finish and rejected, which are values
-//	128  the buffer for the host's output
+//	104  the functions dispatch, finish, rejected, interrupted and stopped, which are values
+//	144  the buffer for the host's output
 const (
 	slotBytes    = 8
 	numberAt     = 64
 	argumentAt   = 72
 	rejectedAt   = 80
 	functionsAt  = 104
-	outputAt     = 128
+	outputAt     = 144
 	outputBytes  = 8 << 10
 	scratchBytes = outputAt + outputBytes
 	valueBytes   = 8
 	dispatchAt   = functionsAt
 	finishAt     = functionsAt + valueBytes
 	rejectedFunc = functionsAt + 2*valueBytes
+	interruptAt  = functionsAt + 3*valueBytes
+	stoppedAt    = functionsAt + 4*valueBytes
 )
 
 // program describes an evaluated program.
@@ -121,7 +126,7 @@ func (p *program) link() wasm.Link {
 		{Name: "deepest", Type: typeOf(2, 1), Locals: words(4, 0), Code: assemble(deepest)},
 		{Name: "invoke", Type: typeOf(1, 0), Locals: words(0, 1), Code: assemble(p.invoke)},
 		{Replaces: "env.host_call", Type: typeOf(5, 1), Code: assemble(func(a *assembler) { a.op(opUnreachable) })},
-		{Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(zero)},
+		{Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(p.interrupt)},
 		{Replaces: "env.host_promise_rejection", Type: typeOf(3, 0), Code: assemble(p.reject)},
 		{Replaces: "env.host_module_normalize", Type: typeOf(2, 1), Code: assemble(zero)},
 		{Replaces: "env.host_module_load", Type: typeOf(2, 1), Code: assemble(zero)},
@@ -134,6 +139,7 @@ func (p *program) link() wasm.Link {
 		})
 		l.Table = append(l.Table, b.local())
 	}
+	l.Functions = append(l.Functions, wasm.Function{Export: "runner_stopped", Type: unit, Code: assemble(p.stopped)})
 	for i := range (len(p.handlers) + handlersStep - 1) / handlersStep * handlersStep {
 		name := unusedPrefix + strconv.Itoa(i)
 		if i < len(p.handlers) && p.handlers[i] != "" {
@@ -148,7 +154,10 @@ func (p *program) link() wasm.Link {
 }
 
 func imports() []wasm.Import {
-	all := []wasm.Import{{Module: "wasi_snapshot_preview1", Name: "poll_oneoff", Type: typeOf(4, 1)}}
+	all := []wasm.Import{
+		{Module: "wasi_snapshot_preview1", Name: "poll_oneoff", Type: typeOf(4, 1)},
+		{Module: "wasi_snapshot_preview1", Name: "sched_yield", Type: typeOf(0, 1)},
+	}
 	for _, f := range abi.Functions() {
 		results := 0
 		if f.Result {
@@ -232,6 +241,22 @@ func (p *program) reject(a *assembler) {
 	a.i32(list).get(handled).op(opI64FromU32).storeValue(2 * valueBytes)
 	a.i32(p.context, p.context, p.scratch+rejectedFunc).loadValue(0).i64(undefined).i32(3, list).call("JS_Call").call("JS_FreeValue")
 	a.get(promise).call("qjs_free_value").get(reason).call("qjs_free_value")
+}
+
+// interrupt is called by the engine in loops and calls, each 10,000 times, and returns 1 to throw
+// an error.
+func (p *program) interrupt(a *assembler) {
+	a.call("wasi_snapshot_preview1.sched_yield").op(opI32Eqz, opIf, noResult).i32(0).op(opReturn, opEnd)
+	p.callFunction(a, interruptAt)
+	a.i32(1)
+}
+
+// stopped is runner_stopped.
+func (p *program) stopped(a *assembler) { p.callFunction(a, stoppedAt) }
+
+// callFunction calls a function without arguments, and ignores its result.
+func (p *program) callFunction(a *assembler, function uint32) {
+	a.i32(p.context, p.context, p.scratch+function).loadValue(0).i64(undefined).i32(0, 0).call("JS_Call").call("JS_FreeValue")
 }
 
 func trapIf(a *assembler, condition func()) {

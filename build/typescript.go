@@ -152,7 +152,7 @@ func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byt
 		return nil, err
 	}
 	var functions []byte
-	for _, name := range []string{"dispatch", "finish", "rejected"} {
+	for _, name := range []string{"dispatch", "finish", "rejected", "interrupted", "stopped"} {
 		functions = binary.LittleEndian.AppendUint64(functions, e.value(e.property(runner, name)))
 	}
 	content, stackPointer, err := e.memory()

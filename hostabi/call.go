@@ -48,6 +48,8 @@ type Call struct {
 	sandbox      Sandbox      // that the guest runs in; may be nil
 	checkFunc    func() error // checkRun, bound once
 	initializing bool
+	stopping     bool // see Stopping
+	muted        bool
 	inside       bool    // a host function runs, or failed
 	program      program // of a command
 }
@@ -66,13 +68,22 @@ func (c *Call) Begin() {
 	c.budget.reset(&c.Input, c.checkFunc)
 	c.operationState.reset(c.Attempt <= 1)
 	c.output.reset(c)
-	c.initializing, c.inside = false, false
+	c.initializing, c.stopping, c.muted, c.inside = false, false, false, false
 	c.program.reset()
 }
 
 // Initializing sets whether the guest runs its own initialization, in which every host
 // call but log fails.
 func (c *Call) Initializing(yes bool) { c.initializing = yes }
+
+// Stopping says that the run is over: every host call fails, and only the sandbox limits the
+// time from now on. With reports the guest may log again, to say where it stopped.
+func (c *Call) Stopping(reports bool) {
+	c.stopping, c.muted = true, !reports
+	if reports {
+		c.log = logBudget{dropped: c.log.dropped}
+	}
+}
 
 // End cancels the pending operations and waits for them. Then it logs incomplete lines and
 // the number of dropped ones. The sandbox calls it after the last guest code of a run.

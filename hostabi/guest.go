@@ -117,7 +117,7 @@ func (c *Call) enter(answering, slow bool) abi.Errno {
 	}
 	c.hostCalls++
 	switch {
-	case c.initializing || c.Request == nil:
+	case c.initializing || c.stopping || c.Request == nil:
 		return abi.Denied
 	case answering:
 		return 0
@@ -128,20 +128,13 @@ func (c *Call) enter(answering, slow bool) abi.Errno {
 }
 
 func (c *Call) checkTime() {
-	if c.Context.Err() != nil {
+	if !c.stopping && c.Context.Err() != nil {
 		c.unwind(ErrTimeOver)
 	}
 }
 
-// Spend takes CPU time from the budget of the request's runs. When that or the
-// request's time is over, it panics to end the run.
-func (c *Call) Spend(cpu time.Duration) {
-	if err := c.Charge(cpu); err != nil {
-		c.unwind(err)
-	}
-}
-
-// Charge is Spend for a running host function, which must end with the error.
+// Charge takes CPU time from the budget of the request's runs. With an error that or the
+// request's time is over, and the run must end.
 func (c *Call) Charge(cpu time.Duration) error {
 	if c.Context.Err() != nil {
 		return ErrTimeOver

@@ -35,7 +35,7 @@ func (b *logBudget) admit(limits Limits, size int) bool {
 // dropped like one over the budget.
 func logText(c *Call, g guest) int32 {
 	text, ok := g.bytes(1)
-	if !ok {
+	if !ok || c.muted {
 		c.log.dropped++
 		return 0
 	}

@@ -28,6 +28,7 @@ const (
 	wasiBadFD  = 8
 	wasiFault  = 21
 	wasiFBig   = 22
+	wasiIntr   = 27
 	wasiInval  = 28
 	wasiIO     = 29
 	wasiNoFile = 44
@@ -108,7 +109,7 @@ func WASI() []Function {
 		{"proc_exit", "i", exit},
 		{"proc_raise", "i", noSystem},
 		{"random_get", "ii", random},
-		{"sched_yield", "", nothing},
+		{"sched_yield", "", yield},
 		{"sock_accept", "iii", badSocket},
 		{"sock_recv", "iiiiii", badSocket},
 		{"sock_send", "iiiii", badSocket},
@@ -157,7 +158,13 @@ func bindWASI(run wasiBody, timed bool) api.GoModuleFunc {
 // wasi has the start of the monotonic clock.
 type wasi struct{ started time.Time }
 
-func nothing(*Call, guest) uint32 { return wasiOK }
+// yield returns intr to a guest whose run is over.
+func yield(c *Call, _ guest) uint32 {
+	if c.stopping {
+		return wasiIntr
+	}
+	return wasiOK
+}
 
 func noSystem(*Call, guest) uint32 { return wasiNoSys }
 

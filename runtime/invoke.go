@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -112,7 +113,20 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 		}
 		return nil
 	})
+	if fault.CodeOf(err) == fault.HandlerTimeout && !errors.Is(err, hostabi.ErrCPUSpent) && ctx.Err() == nil {
+		return rt.tookTooLong(err)
+	}
 	return storeFault(err)
+}
+
+// tookTooLong adds to err the setting that limits the time of the handler.
+func (rt *route) tookTooLong(err error) error {
+	setting := "[runtime] timeout"
+	if rt.Route.Timeout > 0 {
+		setting = "timeout: of the route"
+	}
+	f := fault.Of(err)
+	return fault.Wrap(fmt.Errorf("handler took longer than %s (%s): %w", rt.timeout, setting, f.Cause), f.Code, "%s", f.Detail)
 }
 
 // nonNil returns an empty body instead of nil, which means another body to hostabi.

@@ -31,7 +31,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 			return err
 		}
 	}
-	err = judge(call, false, s.call(call, index))
+	err = judge(call, nil, s.call(call, index))
 	s.releaseCPU()
 	m.pool.giveBack(s)
 	call.End()

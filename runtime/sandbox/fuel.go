@@ -74,18 +74,22 @@ func (s *sandbox) refill() uint32 {
 	s.settleFuel()
 	next := s.nextSlice()
 	m.granted += next
+	if s.stop.because != nil {
+		s.checkStop(now)
+		return uint32(next)
+	}
 	if m.slices == 2 { // until now the run was short, and its own time too little to count
 		m.first = now - m.hosted
 		m.remark(s.engine, now, call.Waited())
 		s.owed = 0
-		call.Spend(m.hosted)
+		s.charge(call, m.hosted, now)
 		return uint32(next)
 	}
 	spent, err := s.measure(call.Context, now, call.Waited())
 	if err != nil {
 		panic(err)
 	}
-	call.Spend(spent)
+	s.charge(call, spent, now)
 	return uint32(next)
 }
 

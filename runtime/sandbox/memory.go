@@ -6,6 +6,8 @@ import (
 
 	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
+
+	"runner.example/internal/settings"
 )
 
 // memory is the linear memory of one sandbox: address space for the most that the guest may
@@ -31,8 +33,8 @@ type memory struct {
 	tail    int64  // bytes of private pages behind the image
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
-	// refused: the guest asked for more than it may have.
-	refused bool
+	// refused says why the guest last got no more memory; nil: it always did.
+	refused error
 
 	scan scanner
 }
@@ -93,8 +95,12 @@ func (m *memory) Reallocate(size uint64) []byte {
 	if m.shrinking {
 		size = m.image.size
 	}
-	if size > m.limit || !m.charge(int64(size)) {
-		m.refused = true
+	switch {
+	case size > m.limit:
+		m.refused = fmt.Errorf("handler needed more than %s of memory ([sandbox] memory)", settings.FormatSize(int64(m.limit)))
+		return nil
+	case !m.charge(int64(size)):
+		m.refused = fmt.Errorf("handlers needed more memory together ([sandbox] total_memory)")
 		return nil
 	}
 	m.size, m.high, m.reached = size, max(m.high, size), max(m.reached, size)
@@ -139,7 +145,7 @@ func (m *memory) settle() {
 // have shrunk to the image's size before. If there are more than keep private pages, all of
 // them are released to the kernel.
 func (m *memory) restore(keep int) error {
-	m.refused, m.tail = false, 0
+	m.refused, m.tail = nil, 0
 	pages, err := m.scan.restore(m, keep)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ const (
 	exportStart      = "_start"
 	exportWarm       = "runner_warm"
 	exportReseed     = "runner_reseed"
+	exportStopped    = "runner_stopped"
 )
 
 // exportPrefix begins the names of the exports that rewriting adds.
@@ -44,6 +45,7 @@ type program struct {
 	// First are the functions of the initialization, in order.
 	First   []string
 	Reseeds bool
+	Reports bool // it exports runner_stopped
 	// Globals are the names of the module's mutable globals, Fuel and Depth those of the
 	// added ones.
 	Globals     []string
@@ -125,13 +127,14 @@ func (p *program) readExports(m *wasm.Module) error {
 		t := m.FunctionType(x.Index)
 		plain := len(t.Params) == 0 && len(t.Results) == 0 && int(x.Index) >= len(m.Imports())
 		switch x.Name {
-		case exportInitialize, exportWarm, exportReseed:
+		case exportInitialize, exportWarm, exportReseed, exportStopped:
 			if !plain {
 				return refuse("exports %s with parameters or results: it must have none", x.Name)
 			}
 			initialize = initialize || x.Name == exportInitialize
 			warm = warm || x.Name == exportWarm
 			p.Reseeds = p.Reseeds || x.Name == exportReseed
+			p.Reports = p.Reports || x.Name == exportStopped
 		case exportStart:
 			p.Command = plain
 		case exportMemory:

@@ -9,6 +9,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
+	"runner.example/runtime/compile"
 )
 
 // Run runs one handler in a sandbox that is as the module's initialization left it. The run
@@ -77,7 +78,8 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		}
 		outcome = err
 	}
-	refused, stood := false, false
+	var refused error // why the guest got no memory
+	stood := false
 	if outcome == nil {
 		if usage != nil {
 			usage.begin(m.engine)
@@ -120,29 +122,35 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool)
 }
 
 // judge returns the fault of a run that ended with err.
-func judge(call *hostabi.Call, refused bool, err error) error {
+func judge(call *hostabi.Call, refused, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
 	if exited && exit.Status == 0 && call.Response.Status != 0 {
 		err, exited = nil, false // exit(0) after an answer counts as a return
 	}
 	switch {
 	case errors.Is(err, hostabi.ErrTimeOver):
-		return timedOut(err)
+		return timedOut(hostabi.ErrTimeOver)
 	case errors.Is(err, hostabi.ErrCPUSpent):
-		return timedOut(usedUp(call.Host.CPU(), err))
+		return timedOut(usedUp(call.Host.CPU(), hostabi.ErrCPUSpent))
 	case err == nil && call.Context.Err() != nil:
 		return timedOut(call.Context.Err())
-	case err != nil && refused:
-		return fault.Wrap(err, fault.HandlerOutOfMemory, "the handler ran out of memory")
+	case err != nil && refused != nil:
+		return fault.Wrap(fmt.Errorf("%w: %w", refused, oneLine{err}), fault.HandlerOutOfMemory, "the handler ran out of memory")
 	case exited:
 		return failed(fmt.Errorf("handler exited with status %d", exit.Status))
 	case err != nil:
-		return failed(err)
+		return failed(oneLine{err})
 	case call.Response.Status == 0:
 		return failed(errors.New("handler returned without an answer"))
 	}
 	return nil
 }
+
+// oneLine is an error of the guest without its stack trace, which has numbers for names.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return compile.FirstLine(e.error) }
+func (e oneLine) Unwrap() error { return e.error }
 
 // struck reports whether a run ended in a way that its handler's breaker counts. own is the
 // part of all its time in which the handler itself computed or waited. A run that mostly

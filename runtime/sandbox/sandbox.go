@@ -42,6 +42,7 @@ type sandbox struct {
 	reseed    api.Function // nil: the module does not export it
 	running   api.Function // that the guest is in; nil: none
 	steps     uint64       // of native stack beyond maxStack; see stack.go
+	stop      stop
 
 	// owed is the CPU time for making the sandbox, until it is charged to the call that it
 	// was made for.
@@ -205,7 +206,8 @@ func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 		s.Worked(s.owed)
 	}
 	s.depth.Set(0)
-	s.memory.refused = false
+	s.stop = stop{}
+	s.memory.refused = nil
 }
 
 // end ends a run of the initialization.
@@ -235,6 +237,9 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	err := s.invokeHandler(call, handler)
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
+	}
+	if s.module.program.Reports && (errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent)) {
+		s.report(call, err)
 	}
 	return err
 }

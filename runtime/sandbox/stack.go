@@ -45,6 +45,9 @@ func (s *sandbox) invoke(f api.Function) error {
 	s.running = f
 	s.ended = f.CallWithStack(&s.guest, nil)
 	s.running = nil
+	if s.stop.because != nil {
+		s.ended = s.stop.because
+	}
 	return s.ended
 }
 

@@ -110,6 +110,43 @@ func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 	}
 }
 
+func TestTheLogOfAStoppedHandlerNamesItsPlaceAndTheSetting(t *testing.T) {
+	a := harness.NewApp(t, `app stopped
+routes("/", auth: none, rateLimit: none) {
+  GET /short -> waits (timeout: 50ms)
+  GET /long -> waits
+  GET /spin -> spins (timeout: 10s)
+  POST /body -> reads (body: 8mb, timeout: 10s)
+}
+`, "[runtime]\ntimeout = \"100ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\n")
+	a.Write("handlers/stopped.ts", `import { ok, type RouteRequest } from "@runner/sdk";
+export const waits = () => new Promise((done) => setTimeout(done, 60_000));
+export const spins = () => { for (;;) Math.max(1); };
+export const reads = (req: RouteRequest) => ok(req.body().length);
+`)
+	a.Must("build")
+	s := a.Serve()
+	for _, path := range []string{"/short", "/long", "/spin"} {
+		s.Matches(504, `.*"code":"handler_timeout".*`, "GET", path, "", "")
+	}
+	s.Matches(500, `.*"code":"handler_out_of_memory".*`, "POST", "/body", "["+strings.Repeat("[],", 1<<18)+"1]", "")
+	s.Stop() // then the log is complete
+	log := s.Stderr.String()
+	for _, want := range []string{
+		"handler waits: stopped while it waited for setTimeout at ", "handlers/stopped.ts:2:",
+		"handler took longer than 50ms (timeout: of the route)", "handler took longer than 100ms ([runtime] timeout)",
+		"handler spins: stopped at spins (handlers/stopped.ts:3:", "handler used more than 500ms of CPU ([sandbox] cpu)",
+		"handler reads: InternalError: out of memory at reads (handlers/stopped.ts:4:", "handler needed more than 8mb of memory ([sandbox] memory)",
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log does not have %q", want)
+		}
+	}
+	if strings.Contains(log, `\u0000`) || strings.Contains(log, "stack trace") || t.Failed() {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
 func TestOnlyAChangeThatIsNeverAwaitedIsAWarning(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(200, "0", "POST", "/v1/changes", "", token)

@@ -32,6 +32,8 @@ export interface Runner {
   /** How many timers of the handler run, and the first of them, as an error with its place. */
   timers: number;
   timer(): Error | undefined;
+  /** What the handler waits for, as an error with its place. */
+  waiting(): Error | undefined;
   /** Begins an operation that goes on beside the handler. */
   begin(op: string, args: unknown): Promise<any>;
   /** Waits until one of those is done, or so many milliseconds; false says that none is under way. */
@@ -42,6 +44,10 @@ export interface Runner {
   defaults: string;
   dispatch(handler: number): number;
   finish(): number;
+  /** Called when the run is over, before the engine throws an error that cannot be caught. */
+  interrupted(): void;
+  /** Logs where the run was when it was stopped. */
+  stopped(): void;
   seal(): void;
 }
 

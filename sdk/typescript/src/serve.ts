@@ -23,6 +23,7 @@ const { host } = runner;
 var current = 0;
 var done = false;
 var trap = false;
+var position: string | undefined; // of the run when it was interrupted
 
 /** Makes handlers of what the files export. The build reads the names. */
 export function serve(files: [file: string, module: Record<string, unknown>][]): void {
@@ -45,6 +46,8 @@ export function serve(files: [file: string, module: Record<string, unknown>][]):
   runner.names = stringify(found);
   runner.dispatch = dispatch;
   runner.finish = finish;
+  runner.interrupted = interrupted;
+  runner.stopped = stopped;
   runner.seal = () => {
     runner.live = true;
     forget();
@@ -325,4 +328,33 @@ function finish(): number {
   if (runner.timers > 0) host.log(2, `handler ${names[current]}: ${runner.trace(runner.timer())}`);
   if (!done) host.log(3, `handler ${names[current]}: its promise can never settle`);
   return trap ? -1 : 0;
+}
+
+// The engine stores the position of a frame when it calls a function or throws an error, and
+// only then asks how to write the error's stack.
+function interrupted(): void {
+  (Error as { prepareStackTrace?: unknown }).prepareStackTrace = (_: unknown, frames: CallSite[]) => {
+    position ??= frames.map(line).join("\n");
+  };
+}
+
+interface CallSite {
+  getFunctionName(): string | null;
+  getFileName(): string | null;
+  getLineNumber(): number | null;
+  getColumnNumber(): number | null;
+}
+
+/** A frame as a stack has it. */
+const line = (at: CallSite): string => `at ${at.getFunctionName() ?? "<anonymous>"} (${at.getFileName()}:${at.getLineNumber()}:${at.getColumnNumber()})`;
+
+function stopped(): void {
+  (Error as { prepareStackTrace?: unknown }).prepareStackTrace = undefined;
+  const error = new Error();
+  error.name = "stopped";
+  if (position !== undefined) error.stack = position;
+  let text = runner.trace(error);
+  const waiting = text === error.name ? runner.waiting() : undefined;
+  if (waiting) text = runner.trace(waiting);
+  host.log(3, `handler ${names[current]}: ${text}`);
 }

@@ -2,9 +2,11 @@
 // serve waits for one of them.
 
 import { failure, placeless, result, type Runner } from "./host.ts";
+import { waitingFor } from "./timers.ts";
 
 interface Waiting {
   op: string;
+  began: Error;
   done: (value: unknown) => void;
   failed: (reason: unknown) => void;
 }
@@ -16,11 +18,18 @@ export function installTickets(runner: Runner): void {
 
   runner.begin = (op, args) => {
     runner.demand(op);
+    const began = new Error();
     return new Promise((done, failed) => {
       const ticket = host.call_start(op, JSON.stringify(args));
       if (ticket < 0) throw failure(ticket, op);
-      open.set(ticket, { op, done, failed });
+      open.set(ticket, { op, began, done, failed });
     });
+  };
+
+  const timed = runner.waiting;
+  runner.waiting = () => {
+    const [first] = open.values();
+    return first ? waitingFor(first.op, first.began) : timed();
   };
 
   runner.await = (pause) => {

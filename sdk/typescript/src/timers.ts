@@ -16,6 +16,13 @@ interface Timer {
 /** Starts a timer that may be left running when the handler answers. */
 export let startInternal: (name: string, does: () => unknown, after: number) => void;
 
+/** Describes what a handler waits for, with the place where it began that. */
+export function waitingFor(what: string, began: Error): Error {
+  began.name = `stopped while it waited for ${what}`;
+  began.message = "";
+  return began;
+}
+
 export function installTimers(runner: Runner): void {
   const timers = new Map<number, Timer>();
   let last = 0;
@@ -61,6 +68,11 @@ export function installTimers(runner: Runner): void {
     if (timer.every === null) stop(timer.id);
     else timer.due = Date.now() + timer.every;
     timer.does();
+  };
+  runner.waiting = () => {
+    for (const { every, started } of timers.values()) {
+      if (started) return waitingFor(every === null ? "setTimeout" : "setInterval", started);
+    }
   };
   runner.timer = () => {
     for (const { every, started } of timers.values()) {

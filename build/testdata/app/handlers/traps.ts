@@ -249,3 +249,27 @@ export function logsMore() {
   console.log();
   return ok();
 }
+
+// Handlers that are stopped.
+export function parsesForever() {
+  const list = `[${"1,".repeat(100_000)}1]`;
+  for (;;) JSON.parse(list); // parsing
+}
+export function matchesForever() {
+  return ok(/^(a+)+$/.test("a".repeat(40) + "b")); // matching
+}
+export async function loopsLater() {
+  await null;
+  return ok([1].map((n) => {
+    while (n > 0) n = n + 1; // looping
+    return n;
+  }));
+}
+export function logsForever() {
+  for (;;) console.log("again"); // logging
+}
+export async function waitsForever() {
+  await new Promise((done) =>
+    setTimeout(done, 3_600_000), // waiting
+  );
+}

@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"time"
+
+	"runner.example/hostabi"
+)
+
+// A module that exports runner_stopped can say where a run was when its time or its CPU time
+// was over. First the run may compute for lastTime longer: sched_yield then returns intr, so
+// that an interpreter can store its position. Then runner_stopped is called in the memory as
+// it is, and may compute for reportTime.
+const (
+	lastTime   = 5 * time.Millisecond
+	reportTime = 20 * time.Millisecond
+)
+
+// stop says why and when the host stops the guest.
+type stop struct {
+	because error // nil: it does not
+	at      time.Duration
+}
+
+// charge takes CPU time from the request's budget, and ends the run if it is over.
+func (s *sandbox) charge(call *hostabi.Call, spent, now time.Duration) {
+	err := call.Charge(spent)
+	if err == nil {
+		return
+	}
+	if !s.module.program.Reports {
+		panic(err)
+	}
+	call.Stopping(false)
+	s.stop = stop{because: err, at: now + lastTime}
+}
+
+// checkStop ends a run that the host stops.
+func (s *sandbox) checkStop(now time.Duration) {
+	if now >= s.stop.at {
+		panic(s.stop.because)
+	}
+}
+
+// report calls runner_stopped after a run that ended with err. Its failure is ignored: then the
+// log has no place.
+func (s *sandbox) report(call *hostabi.Call, err error) {
+	call.Stopping(true)
+	s.stop = stop{because: err, at: s.engine.options.Now() + reportTime}
+	s.fuel.Set(uint64(s.nextSlice()))
+	s.depth.Set(0)
+	_ = s.invoke(s.function(exportStopped))
+}
