@@ -95,7 +95,12 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 		return "", fault.New(fault.Invalid, "tenant must be left out: keys of scope %q are for all tenants", scope.Name)
 	case a.isOperator():
 		named = cmp.Or(named, a.Caller.Tenant)
+		if named == "" && a.Schema.NeedsTenant(scope) {
+			return "", fault.New(fault.Invalid, "scope %q has only grants on rows of tenants, so a key without a tenant would see nothing: add --tenant, or @allTenants to the scope", scope.Name)
+		}
 		return named, CheckLine("tenant", named)
+	case a.Caller.Tenant == "" && a.Schema.NeedsTenant(scope):
+		return "", fault.New(fault.Invalid, "scope %q has only grants on rows of tenants, so a key of a caller without a tenant would see nothing", scope.Name)
 	}
 	return a.Caller.Tenant, nil
 }

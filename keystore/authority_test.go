@@ -308,3 +308,40 @@ func TestKeysOfAHandlerAreCommittedWithItsTransaction(t *testing.T) {
 	w.rejects(made, keystore.Unknown)
 	w.accepts(next)
 }
+
+func TestAKeyThatWouldSeeNothingIsRefused(t *testing.T) {
+	s := compile(t, `
+auth { session cookie {} roles: [admin] tenant: Org }
+entity Org { id: id }
+entity Task { id: id org: Org @tenant }
+entity Country { id: id }
+apiKeys {
+  scopes: {
+    tasks: @system("tasks") { @grant read, write on Task @issue when auth.role == "admin" },
+    mixed: @system("mixed") { @grant read on Task @grant read on Country },
+    all: @system("all") { @grant read on Task @allTenants },
+    plain: @system("plain") { @grant read on Country }
+  }
+}
+routes("/v1", auth: apiKey(tasks, mixed, all, plain)) { GET /tasks -> listTasks }
+`)
+	w := inMemory(t)
+	for _, c := range []struct {
+		by            keystore.Authority
+		scope, tenant string
+		want          string // the error contains it
+	}{
+		{operator(s), "tasks", "", `scope "tasks" has only grants on rows of tenants, so a key without a tenant would see nothing: add --tenant, or @allTenants to the scope`},
+		{operator(s), "tasks", "acme", ""},
+		{operator(s), "mixed", "", ""},
+		{operator(s), "all", "", ""},
+		{operator(s), "plain", "", ""},
+		{session(s, "", "ada", "admin"), "tasks", "", "a key of a caller without a tenant would see nothing"},
+		{session(s, "acme", "ada", "admin"), "tasks", "", ""},
+	} {
+		_, err := w.create(c.by, keystore.CreateRequest{Scope: c.scope, Tenant: c.tenant})
+		if c.want == "" && err != nil || c.want != "" && (fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s by %+v with tenant %q: %v, want %q", c.scope, c.by.Caller, c.tenant, err, c.want)
+		}
+	}
+}

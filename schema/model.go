@@ -72,6 +72,22 @@ type Scope struct {
 	Doc   string
 }
 
+// NeedsTenant reports whether a key of the scope needs a tenant to read or change rows: all
+// of its grants are on entities whose rows have a tenant.
+func (s *Schema) NeedsTenant(scope *Scope) bool {
+	if scope.AllTenants || len(scope.Grants) == 0 {
+		return false
+	}
+	for i := range scope.Grants {
+		for _, name := range scope.Grants[i].Entities {
+			if e := s.Entity(name); e == nil || e.Tenant == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Grant is a @grant: all of its actions on all of its entities.
 type Grant struct {
 	// Actions are as written: "write" means "insert" and "update".

@@ -162,10 +162,10 @@ func (a *App) Key(args ...string) APIKey {
 	return key
 }
 
-// Token creates a key of the scope and returns its token.
-func (a *App) Token(scope string) string {
+// Token creates a key of the scope, with more flags of api-keys create, and returns its token.
+func (a *App) Token(scope string, flags ...string) string {
 	a.T.Helper()
-	key := a.Key("create", "--scope", scope, "--name", "test "+scope)
+	key := a.Key(append([]string{"create", "--scope", scope, "--name", "test " + scope}, flags...)...)
 	if key.Token == "" {
 		a.T.Fatal("api-keys create printed no token")
 	}

@@ -319,3 +319,17 @@ func TestBruteForceIsThrottled(t *testing.T) {
 		t.Errorf("a valid key from the same address: %d", got)
 	}
 }
+
+func TestAKeyWithoutATenantThatWouldSeeNothingIsRefused(t *testing.T) {
+	a := harness.NewApp(t, `auth { session cookie {} tenant: Org }
+entity Org { id: id }
+entity Task { id: id org: Org @tenant }
+apiKeys { scopes: { tasks: @system("tasks") { @grant read on Task } } }
+routes("/", auth: apiKey(tasks), rateLimit: none) { GET /tasks -> op }
+`, "", "echo")
+	want := "add --tenant, or @allTenants to the scope"
+	if r := a.Run("api-keys", "create", "--scope", "tasks", "--name", "n"); r.Status != 3 || !strings.Contains(r.Stderr, want) || r.Stdout != "" {
+		t.Errorf("exits %d, want 3 and %q\n%s%s", r.Status, want, r.Stdout, r.Stderr)
+	}
+	a.Must("api-keys", "create", "--scope", "tasks", "--name", "n", "--tenant", "acme")
+}

@@ -107,7 +107,7 @@ func newCallApp(t *testing.T) *harness.App {
 	}
 	a := harness.NewApp(t, callSchema, "[telemetry]\naccess_log = true\n[sandbox]\ncpu = \"60s\"\n", "hostile")
 	a.Write("build/books.wasm", string(module))
-	a.Token("desk") // creates the data directory
+	a.Token("desk", "--tenant", "acme") // creates the data directory
 	a.Write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")
 	a.Must("data", "import", "Org", "orgs.jsonl")
 	return a
@@ -272,7 +272,7 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 		if r := a.Run("call", "book", `{"month":"2026-10","org":"blue"}`, "--tenant", "acme"); r.Status != 1 {
 			t.Errorf("a row of another tenant: %d %s", r.Status, r.Stdout)
 		}
-		for _, tenant := range []string{strings.Repeat("x", 121), "a\u202eb", a.Token("desk")} {
+		for _, tenant := range []string{strings.Repeat("x", 121), "a\u202eb", a.Token("desk", "--tenant", "acme")} {
 			r := a.Run("call", "closedMonths", "--tenant", tenant)
 			if r.Status != 3 || !strings.HasPrefix(r.Stderr, "runner: error: --tenant ") {
 				t.Errorf("--tenant %q: exit status %d, %s", tenant, r.Status, r.Stderr)
@@ -325,7 +325,7 @@ func TestFunctionsWithoutExposeHaveNoURL(t *testing.T) {
 	s := a.Serve()
 	a.Must("call", "book", `{"month":"2026-10","org":"acme"}`)
 	for _, method := range []string{"POST", "GET", "OPTIONS"} {
-		if p := s.Do(method, "/_call/book", `{}`, "X-API-Key: "+a.Token("desk")).Problem(t); p.Code != "route_not_found" {
+		if p := s.Do(method, "/_call/book", `{}`, "X-API-Key: "+a.Token("desk", "--tenant", "acme")).Problem(t); p.Code != "route_not_found" {
 			t.Errorf("%s /_call/book: %+v", method, p)
 		}
 	}
