@@ -71,7 +71,7 @@ func (c *authChecker) entityName(s *syntax.Setting) string {
 		return ""
 	}
 	if _, ok := c.named[name.Name].(*syntax.EntityDecl); !ok {
-		c.missing("E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.didYouMean(name.Name, c.entityNames()))
+		c.missing(name.Name, "E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.didYouMean(name.Name, c.entityNames()))
 		return ""
 	}
 	return name.Name
@@ -109,7 +109,7 @@ func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 		}
 	}
 	if idle != nil && idle.Duration > absolute {
-		c.errorf("E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends", idle.Raw, lasts)
+		c.missing("absolute", "E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends", idle.Raw, lasts)
 	}
 }
 
@@ -158,7 +158,7 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 	}
 	for _, need := range []string{"issuer", "audience", "jwks"} {
 		if !given[need] {
-			c.errorf("E530", d.Span(), "jwt needs issuer, audience and jwks: %s is missing", need)
+			c.missing(need, "E530", d.Span(), "jwt needs issuer, audience and jwks: %s is missing", need)
 		}
 	}
 }

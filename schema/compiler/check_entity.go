@@ -67,9 +67,8 @@ func (c *entityChecker) checkID(e *entityInfo) {
 	case e.name() == "":
 	case len(ids) > 1:
 		c.errorf("E210", e.decl.Name.Loc, "entity %s has more than one id field", e.name())
-	case c.broken && id == nil:
 	case id == nil || id.Type != nil && (id.Type.Name.Name != "id" || id.Type.List || id.Type.Optional):
-		c.errorf("E210", e.decl.Name.Loc, "entity %s has no id field: add `id: id`", e.name())
+		c.missing("id", "E210", e.decl.Name.Loc, "entity %s has no id field: add `id: id`", e.name())
 	}
 }
 
@@ -86,7 +85,7 @@ func (c *entityChecker) checkTenant(e *entityInfo) {
 		}
 		switch {
 		case !c.tenantSet:
-			c.missing("E225", attr.Loc, "%s has a @tenant field but auth.tenant is not set", e.name())
+			c.missing("tenant", "E225", attr.Loc, "%s has a @tenant field but auth.tenant is not set", e.name())
 		case c.tenant == "": // reported at auth.tenant
 		case f.Type.Name.Name != c.tenant || f.Type.List:
 			c.errorf("E223", attr.Loc, "@tenant field %s.%s must be of type %s (auth.tenant), not %s", e.name(), f.Name.Name, c.tenant, describeType(f.Type))
@@ -159,7 +158,7 @@ func (c *entityChecker) checkRelation(e *entityInfo, f *syntax.FieldDecl) {
 	case f.Type.List:
 		c.checkInverse(e, f, inverse, target)
 	case target.tenant != nil && e.tenant == nil && !(f.Type.Optional && f.Attr("readonly") != nil):
-		c.errorf("E226", f.Name.Loc, "%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
+		c.missing("tenant", "E226", f.Name.Loc, "%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
 	}
 }
 
@@ -169,7 +168,7 @@ func (c *entityChecker) checkInverse(e *entityInfo, f *syntax.FieldDecl, attr *s
 	}
 	back := target.fields[attr.Ref.Name]
 	if back == nil || back.Type == nil || back.Type.List || c.target(back) != e {
-		c.missing("E219", attr.Loc, "%s has no relation to %s named %q%s", target.name(), e.name(), attr.Ref.Name, c.didYouMean(attr.Ref.Name, c.relations(target, e)))
+		c.missing(attr.Ref.Name, "E219", attr.Loc, "%s has no relation to %s named %q%s", target.name(), e.name(), attr.Ref.Name, c.didYouMean(attr.Ref.Name, c.relations(target, e)))
 		return
 	}
 	if other := c.inverseOf[back]; other != "" {
@@ -199,9 +198,9 @@ func (c *entityChecker) checkIndex(e *entityInfo, attr *syntax.EntityAttr) {
 		f := e.fields[col.Name.Name]
 		switch _, twice := taken.add(col.Name); {
 		case f == nil:
-			c.missing("E216", attr.Loc, "@@%s names the unknown field %q of %s%s", attr.Name.Name, col.Name.Name, e.name(), c.didYouMean(col.Name.Name, e.fieldNames()))
+			c.missing(col.Name.Name, "E216", attr.Loc, "@@%s names the unknown field %q of %s%s", attr.Name.Name, col.Name.Name, e.name(), c.didYouMean(col.Name.Name, e.fieldNames()))
 		case !indexable(f):
-			c.errorf("E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
+			c.missing(col.Name.Name, "E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
 		case twice:
 			c.errorf("E217", attr.Loc, "@@%s repeats field %q", attr.Name.Name, col.Name.Name)
 		}

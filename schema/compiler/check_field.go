@@ -69,7 +69,7 @@ func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	case slices.Contains(schema.BuiltinTypes, name):
 		c.checkTypeArgs(t)
 	case c.named[name] == nil:
-		c.missing("E212", t.Name.Loc, "unknown type %q%s", name, c.hint(types, name, c.typeNames()))
+		c.missing(name, "E212", t.Name.Loc, "unknown type %q%s", name, c.hint(types, name, c.typeNames()))
 	case t.Args != nil:
 		c.errorf("E213", t.Args.Loc, "%s takes no arguments", name)
 	}
@@ -220,7 +220,7 @@ func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingV
 	switch v := v.(type) {
 	case *syntax.NameSetting:
 		if values := model.Names(enum.Values); !slices.Contains(values, v.Name.Name) {
-			c.errorf("E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
+			c.missing(v.Name.Name, "E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
 		}
 	case *syntax.Literal:
 		c.errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes", v.Raw, enum.Name.Name)

@@ -26,7 +26,7 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	c.checkActions(p.Actions, policyActions)
 	for _, kind := range p.To {
 		if kind.Scope != nil && c.scopes[kind.Scope.Name] == nil {
-			c.missing("E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.didYouMean(kind.Scope.Name, c.scopeNames))
+			c.missing(kind.Scope.Name, "E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.didYouMean(kind.Scope.Name, c.scopeNames))
 		}
 		if kind.Name.Name == "apiKey" && p.Effect.Name == "allow" {
 			c.errorf("E316", head, "@@allow to apiKey: keys get their rights only from @grant; `to apiKey` is for @@deny")

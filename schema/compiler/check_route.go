@@ -151,10 +151,10 @@ func hasBody(method string) bool {
 func (c *routeChecker) effectiveAuth(set routeSettings, span diag.Span, code, label string) (schema.Auth, bool) {
 	switch {
 	case set.auth == nil && code == "E400":
-		c.errorf(code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
+		c.missing("auth", code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
 		return schema.Auth{}, false
 	case set.auth == nil:
-		c.errorf(code, span, "@expose %s has no auth mode: set auth on the functions block or on the function", label)
+		c.missing("auth", code, span, "@expose %s has no auth mode: set auth on the functions block or on the function", label)
 		return schema.Auth{}, false
 	case set.auth.Auth == nil:
 		return schema.Auth{}, false
@@ -212,14 +212,14 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 			c.errorf("E415", span, "as: is only for routes with auth none; this one has auth %s", auth)
 		}
 	}
-	if auth.Session && !c.sessions && !c.sessionMissing && !c.broken {
+	if auth.Session && !c.sessions && !c.sessionMissing && !c.mayDeclare("session") {
 		c.sessionMissing = true
 		c.errorIfTyped("418", span, "auth session is used but no `session` is declared in auth")
 	}
 	if isWord(set.mints, "session") && !c.cookies {
-		c.missing("E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
+		c.missing("cookie", "E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
 	}
-	if !c.schema.Typed && !c.unguarded && !c.broken && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
+	if !c.schema.Typed && !c.unguarded && !c.mayDeclare("entity") && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
 		c.unguarded = true
 		c.warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)", label)
 	}
@@ -231,7 +231,7 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 	}
 	for _, rate := range set.rate.Rate.Rates {
 		if rate.By != nil && rate.By.Name == "tenant" {
-			c.missing("E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
+			c.missing("tenant", "E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	inner := ruleScope{outer: in.entity, inExists: true, old: in.old}
 	if c.schema.Typed && e.Entity.Name != "" {
 		if inner.entity = c.entity(e.Entity.Name); inner.entity == nil {
-			c.missing("E236", e.Entity.Loc, "exists: unknown entity %q%s", e.Entity.Name, c.didYouMean(e.Entity.Name, c.entityNames()))
+			c.missing(e.Entity.Name, "E236", e.Entity.Loc, "exists: unknown entity %q%s", e.Entity.Name, c.didYouMean(e.Entity.Name, c.entityNames()))
 			return
 		}
 	}
@@ -268,7 +268,7 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 	f := row.fields[path[0].Name]
 	switch {
 	case f == nil:
-		c.missing("E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), row.name(), c.didYouMean(path[0].Name, row.fieldNames()))
+		c.missing(path[0].Name, "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), row.name(), c.didYouMean(path[0].Name, row.fieldNames()))
 		return exprType{}
 	case f.Type == nil:
 		return exprType{}
@@ -380,7 +380,7 @@ func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
 		c.errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
 		return
 	}
-	c.missing("E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.didYouMean(e.String(), in.entity.fieldNames()))
+	c.missing(e.String(), "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.didYouMean(e.String(), in.entity.fieldNames()))
 }
 
 func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
@@ -495,7 +495,7 @@ func (c *ruleChecker) checkWord(closed, t exprType) {
 	case closed.kind == wordKind && closed.of != "auth.kind":
 		what = "one of"
 	}
-	c.missing("E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.didYouMean(word, closed.words))
+	c.missing(word, "E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.didYouMean(word, closed.words))
 }
 
 func (c *ruleChecker) comparable(x, y exprType) bool {

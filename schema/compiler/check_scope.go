@@ -125,7 +125,7 @@ func (c *scopeChecker) checkSystem(scope *syntax.ScopeDecl, systems map[string]s
 
 func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 	name := scope.Name
-	if len(scope.Grants) == 0 && !c.broken {
+	if len(scope.Grants) == 0 && !c.mayDeclare("grant") {
 		c.warnf("W304", name.Loc, "scope %q grants nothing: its keys can call routes but cannot reach any entity", name.Name)
 	}
 	granted := map[string]map[string]bool{}
@@ -172,7 +172,7 @@ func (c *scopeChecker) checkGrant(grant *syntax.GrantDecl) {
 func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
 	e := c.entity(name.Name)
 	if e == nil {
-		c.missing("E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.didYouMean(name.Name, c.entityNames()))
+		c.missing(name.Name, "E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.didYouMean(name.Name, c.entityNames()))
 		return
 	}
 	for _, field := range grant.Fields {
@@ -180,7 +180,7 @@ func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) 
 		switch {
 		case field.Name == "":
 		case f == nil:
-			c.missing("E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.didYouMean(field.Name, e.fieldNames()))
+			c.missing(field.Name, "E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.didYouMean(field.Name, e.fieldNames()))
 		case f.Attr("hidden") != nil:
 			c.warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope can read it", field.Name)
 		}
@@ -233,7 +233,7 @@ func (c *scopeChecker) isBroad(granted map[string]map[string]bool) bool {
 			all = append(all, name)
 		}
 	}
-	if len(all) < 2 || c.broken {
+	if len(all) < 2 || c.broken() {
 		return false
 	}
 	return !slices.ContainsFunc(all, func(name string) bool {

@@ -111,7 +111,7 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		case group:
 			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each route that needs it")
 		case c.scopes[s.Ref.Name] == nil:
-			c.missing("E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
+			c.missing(s.Ref.Name, "E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
 		}
 	case "mints":
 		if group {
@@ -155,13 +155,13 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 	case "session":
 		for _, role := range m.Names {
 			if role.Name != "" && !slices.Contains(c.roleNames, role.Name) {
-				c.missing("E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.didYouMean(role.Name, c.roleNames))
+				c.missing(role.Name, "E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.didYouMean(role.Name, c.roleNames))
 			}
 		}
 	case "apiKey":
 		for _, scope := range m.Names {
 			if scope.Name != "" && c.scopes[scope.Name] == nil {
-				c.missing("E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.didYouMean(scope.Name, c.scopeNames))
+				c.missing(scope.Name, "E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.didYouMean(scope.Name, c.scopeNames))
 			}
 		}
 	case "anyOf":
@@ -232,7 +232,7 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 			types = append(types, t.Name.Name)
 		}
 	}
-	c.missing("E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
+	c.missing(s.Ref.Name, "E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
 }
 
 // maxTolerance is the maximum difference between a signature's time and the server's.
@@ -256,7 +256,7 @@ func (c *settingsChecker) checkVerify(v *syntax.VerifyValue) {
 	}
 	if secret := v.Secret; secret.Name != "" {
 		if _, ok := c.secrets[secret.Name]; !ok {
-			c.missing("E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.didYouMean(secret.Name, c.schema.Secrets))
+			c.missing(secret.Name, "E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.didYouMean(secret.Name, c.schema.Secrets))
 		}
 	}
 }

@@ -40,8 +40,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	for _, src := range sources {
 		file, found := syntax.Parse(src)
 		a.found.Append(found)
-		a.noteUnread(found)
-		a.broken = a.broken || file.Broken
+		a.noteUnread(file)
 		a.decls = append(a.decls, file.Decls...)
 	}
 	a.collect()
@@ -58,7 +57,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	routes.checkRoutes()
 	routes.checkFunctions()
 	a.checkUnused()
-	if len(sources) > 0 && len(a.decls) == 0 && !a.broken {
+	if len(sources) > 0 && len(a.decls) == 0 && !a.broken() {
 		a.warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
 	}
 
@@ -85,7 +84,7 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[diag.Span]bool{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}},
 		names:      newNames(),
 		opt:        opt,
 		schema:     &schema.Schema{},
@@ -116,16 +115,13 @@ func (a *app) errorIfTyped(code string, span diag.Span, format string, args ...a
 
 // checkUnused warns of scopes that no route uses and of entities that no caller can access.
 func (a *app) checkUnused() {
-	if a.broken {
-		return
-	}
 	for _, name := range a.scopeNames {
-		if !a.usedScopes[name] {
+		if !a.usedScopes[name] && !a.mayDeclare(name) {
 			a.warnf("W312", a.scopes[name].Name.Loc, "no route uses scope %q (auth: or as:)", name)
 		}
 	}
 	for _, e := range a.entities {
-		if e.name() != "" && !e.allowed && !a.granted[e.name()] {
+		if e.name() != "" && !e.allowed && !a.granted[e.name()] && !a.mayDeclare("allow") && !a.mayDeclare(e.name()) {
 			a.warnf("W227", e.decl.Name.Loc, "entity %s has no @@allow and no @grant: no caller can access it", e.name())
 		}
 	}

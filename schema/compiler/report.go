@@ -2,49 +2,84 @@ package compiler
 
 import (
 	"fmt"
+	"sort"
+	"strings"
 
 	"runner.example/internal/diag"
+	"runner.example/schema/syntax"
 )
 
-// report collects diagnostics and suppresses those that only follow from a syntax error.
+// report collects diagnostics and suppresses those that may only follow from a syntax error.
 type report struct {
 	found diag.List
-	// unread are the starts of strings and numbers with a lexical error: their values
-	// are not what the author meant.
-	unread map[diag.Span]bool
-	// broken: the parser skipped a part that may declare names. A name that seems to be
-	// missing may be declared there, so it is not reported.
-	broken bool
+	// unread are the parts of each file that could not be read. Nothing in them is reported
+	// again.
+	unread map[string][]diag.Span
+	// words are the names in these parts, folded. A name that seems to be missing may be
+	// declared there.
+	words map[string]bool
+	// lost: names may be missing that are not in words.
+	lost bool
 }
 
-// noteUnread records the strings and numbers that the parser reported.
-func (r *report) noteUnread(found diag.List) {
-	for _, d := range found {
-		if d.Code == "E002" || d.Code == "E004" {
-			r.unread[start(d.Span)] = true
+// noteUnread records the parts of a file that the parser could not read.
+func (r *report) noteUnread(file *syntax.File) {
+	r.lost = r.lost || file.Lost
+	r.unread[file.Name] = file.Unread
+	rest := file.Tokens
+	for _, part := range file.Unread {
+		before := "" // the name before the token: perhaps one name was written as two
+		for len(rest) > 0 && rest[0].Loc.Start.Offset < part.End.Offset {
+			token := rest[0]
+			rest = rest[1:]
+			if token.Loc.Start.Offset < part.Start.Offset || token.Text == "-" {
+				continue
+			}
+			for word := range strings.FieldsFuncSeq(token.Text, func(c rune) bool { return !syntax.IsLetter(c) && !syntax.IsDigit(c) }) {
+				r.words[folded(word)], r.words[folded(before+word)] = true, true
+				before = word
+			}
+			if !syntax.IsName(token.Text) {
+				before = ""
+			}
 		}
 	}
 }
 
-func start(span diag.Span) diag.Span {
-	return diag.Span{File: span.File, Start: span.Start}
+// folded is a name without differences of style: placedAt and placed_at are the same.
+func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// isUnread reports whether span begins in a part that could not be read.
+func (r *report) isUnread(span diag.Span) bool {
+	parts := r.unread[span.File]
+	i := sort.Search(len(parts), func(i int) bool { return parts[i].End.Offset > span.Start.Offset })
+	return i < len(parts) && parts[i].Start.Offset <= span.Start.Offset
 }
 
-// errorf reports an error, unless the lexer reported one at the same place.
+// broken reports whether a part of a file could not be read.
+func (r *report) broken() bool { return r.lost || len(r.words) > 0 }
+
+// mayDeclare reports whether name may be declared in a part that could not be read.
+func (r *report) mayDeclare(name string) bool { return r.lost || r.words[folded(name)] }
+
+// errorf reports an error, unless its place could not be read.
 func (r *report) errorf(code string, span diag.Span, format string, args ...any) {
-	if !r.unread[start(span)] {
+	if !r.isUnread(span) {
 		r.found.Errorf(code, span, format, args...)
 	}
 }
 
+// warnf reports a warning, unless its place could not be read.
 func (r *report) warnf(code string, span diag.Span, format string, args ...any) {
-	r.found.Warnf(code, span, format, args...)
+	if !r.isUnread(span) {
+		r.found.Warnf(code, span, format, args...)
+	}
 }
 
-// missing reports a name that is not declared, unless it may be declared in a part that could
+// missing reports that name is not declared, unless it may be declared in a part that could
 // not be read.
-func (r *report) missing(code string, span diag.Span, format string, args ...any) {
-	if !r.broken {
+func (r *report) missing(name, code string, span diag.Span, format string, args ...any) {
+	if !r.mayDeclare(name) {
 		r.errorf(code, span, format, args...)
 	}
 }

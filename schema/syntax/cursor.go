@@ -24,17 +24,23 @@ type cursor struct {
 	errs   diag.List
 	// lastErr is the offset of the last error: only the first error at an offset is kept.
 	lastErr int
+	// unread reports an error in the current item, outside the items in it. lexical is the
+	// number of lexical errors in the tokens read.
+	unread  bool
+	lexical int
 }
 
 // ---- tokens ----
 
-func (c *cursor) next() {
-	c.prev = c.tok
-	c.tok = c.lex.next()
-	c.record()
-}
+func (c *cursor) next() { c.advance(c.lex.next()) }
 
-func (c *cursor) record() {
+// advance moves to the token t, which the lexer has just read.
+func (c *cursor) advance(t token) {
+	c.prev, c.tok = c.tok, t
+	for c.lexical < len(c.lex.diags) && c.lex.diags[c.lexical].Span.Start.Offset < c.prev.span.End.Offset {
+		c.lexical++
+		c.unread = true
+	}
 	if c.tok.kind != tokEOF && !c.is(",") {
 		c.file.Tokens = append(c.file.Tokens, Token{Node{c.tok.span}, c.tok.source()})
 	}
@@ -47,8 +53,7 @@ func (c *cursor) nextPath() bool {
 		c.next()
 		return false
 	}
-	c.prev, c.tok = c.tok, path
-	c.record()
+	c.advance(path)
 	return true
 }
 
@@ -99,7 +104,14 @@ func (c *cursor) here() diag.Span {
 
 // ---- errors ----
 
+// fail reports that a part of the current item could not be read.
 func (c *cursor) fail(code string, at diag.Span, format string, args ...any) {
+	c.unread = true
+	c.note(code, at, format, args...)
+}
+
+// note reports an error after which the item is read as it was meant.
+func (c *cursor) note(code string, at diag.Span, format string, args ...any) {
 	if at.Start.Offset == c.lastErr {
 		return
 	}
@@ -113,6 +125,7 @@ func (c *cursor) expected(what string) { c.expectedWith(what, "") }
 
 // expectedWith is expected with a hint after what was found.
 func (c *cursor) expectedWith(what, hint string) {
+	c.unread = true
 	if c.tok.bad || c.prev.bad {
 		return
 	}
@@ -153,6 +166,9 @@ func (c *cursor) expectWord(word string) bool {
 func (c *cursor) ident(what string) (Ident, bool) {
 	c.unquote(what)
 	if c.tok.kind != tokIdent {
+		// A name before a colon or a body is missing: it cannot be found in what is unread.
+		after := c.peek(1)[0]
+		c.file.Lost = c.file.Lost || c.tok.bad || c.is(":") || after.is(":") || c.depth == 0 && (c.is("{") || after.is("{"))
 		c.expected(what)
 		return Ident{Node: Node{c.here()}}, false
 	}
@@ -167,7 +183,7 @@ func (c *cursor) unquote(what string) {
 	if c.tok.kind != tokString || c.tok.bad || c.prev.bad || !IsName(c.tok.lit.Text) {
 		return
 	}
-	c.fail("E100", c.tok.span, "expected %s, found %s: write it without quotes", what, c.found())
+	c.note("E100", c.tok.span, "expected %s, found %s: write it without quotes", what, c.found())
 	c.tok.kind, c.tok.text = tokIdent, c.tok.lit.Text
 }
 
@@ -190,6 +206,31 @@ func attrName(t token) Ident {
 }
 
 // ---- error recovery ----
+
+// item reads an item of a block or a list, or a declaration, and skips what of it cannot be
+// read. After an error in the item, not in an item in it, the whole item is unread: what was
+// read of it may not be what the author meant. The item before it, which began at before, is
+// unread too if it ended in the middle of the line: perhaps it should have continued.
+func (c *cursor) item(before diag.Span, read func()) {
+	start, around, continues := c.tok.span, c.unread, !c.tok.first && !c.prev.is(",")
+	c.unread = false
+	read()
+	if c.unread {
+		if continues {
+			start = before
+		}
+		c.file.Unread = append(c.file.Unread, c.since(start))
+	}
+	c.unread = around
+}
+
+// since is the span from start to the last token read, at least start.
+func (c *cursor) since(start diag.Span) diag.Span {
+	if c.prev.span.End.Offset < start.End.Offset {
+		return start
+	}
+	return c.from(start)
+}
 
 // skip skips one token, or a bracket with its contents.
 func (c *cursor) skip() {
@@ -220,7 +261,6 @@ func (c *cursor) skip() {
 // read. The next item begins with the first token of a line or, with commas, after a comma.
 // It stops at the end of the block.
 func (c *cursor) skipItem(start int, commas bool) {
-	c.file.Broken = true
 	if c.tok.span.Start.Offset == start && c.tok.kind != tokEOF && !c.is("}") {
 		c.skip()
 	}
@@ -276,25 +316,31 @@ func (c *cursor) block(commas bool, item func() bool) diag.Span {
 		open = c.here()
 		c.expected(`"{"`)
 		if !c.tok.first || c.tok.span.Start.Col == 1 || c.is("}") || c.atDecl() {
-			c.file.Broken = true
+			c.file.Lost = true
 			return open
 		}
 	}
 	if !c.enter() {
-		c.file.Broken = true
 		c.skip()
 		return c.prev.span
 	}
 	defer c.leave()
 	c.accept("{")
+	before := c.tok.span
 	for !c.is("}") {
 		if c.tok.kind == tokEOF || c.atDecl() {
+			around := c.unread
 			c.expected(fmt.Sprintf(`"}" (to close "{" of line %d)`, open.Start.Line))
+			c.unread = around || c.depth > 1 // in a declaration itself, all items were read
 			return c.here()
 		}
-		if start := c.tok.span.Start.Offset; !item() {
-			c.skipItem(start, commas)
-		}
+		start := c.tok.span
+		c.item(before, func() {
+			if !item() {
+				c.skipItem(start.Start.Offset, commas)
+			}
+		})
+		before = start
 	}
 	c.next()
 	return c.prev.span
@@ -313,9 +359,11 @@ func (c *cursor) list(closer string, starts, elem func() bool) diag.Span {
 	lines := c.tok.first
 	for !c.is(closer) {
 		start := c.tok.span.Start.Offset
-		if !elem() {
-			c.skipElem(closer, lines)
-		}
+		c.item(c.tok.span, func() {
+			if !elem() {
+				c.skipElem(closer, lines)
+			}
+		})
 		if c.accept(",") || c.is(closer) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf8"
 
@@ -21,15 +22,35 @@ func Parse(src diag.Source) (*File, diag.List) {
 	p := &parser{}
 	p.cursor = cursor{lex: newLexer(src), file: &File{Name: src.Name, Size: len(src.Text)}, lastErr: -1}
 	if !p.readable(src) {
-		p.file.Broken = true
+		p.file.Lost = true
 		return p.file, p.errs
 	}
 	p.next()
+	before := p.tok.span
 	for p.tok.kind != tokEOF {
-		p.topLevel()
+		start := p.tok.span
+		p.item(before, p.topLevel)
+		before = start
 	}
 	p.file.Comments = p.lex.comments
+	p.file.Lost = p.file.Lost || p.lex.lost
+	p.file.Unread = merged(p.file.Unread)
 	return p.file, append(append(diag.List(nil), p.lex.diags...), p.errs...)
+}
+
+// merged sorts spans and joins those that overlap.
+func merged(spans []diag.Span) []diag.Span {
+	slices.SortFunc(spans, func(a, b diag.Span) int { return cmp.Compare(a.Start.Offset, b.Start.Offset) })
+	all := spans[:0]
+	for _, s := range spans {
+		switch last := len(all) - 1; {
+		case last < 0 || s.Start.Offset >= all[last].End.Offset:
+			all = append(all, s)
+		case s.End.Offset > all[last].End.Offset:
+			all[last] = all[last].To(s)
+		}
+	}
+	return all
 }
 
 // parser is a recursive descent parser. A method named after a production starts at the
@@ -69,9 +90,10 @@ func (p *parser) topLevel() {
 	}
 	word := p.tok.text
 	if !slices.Contains(declWords, word) {
-		p.fail("E101", p.tok.span, "unknown declaration %q%s", word, declarations.Hint(word))
+		p.note("E101", p.tok.span, "unknown declaration %q%s", word, declarations.Hint(word))
 		meant := declarations.Meant(word)
 		if len(meant) == 0 || !beginsDecl(meant[0], p.peek(2)) {
+			p.unread = true
 			p.skipTopLevel()
 			return
 		}
@@ -83,7 +105,6 @@ func (p *parser) topLevel() {
 		p.file.Decls = append(p.file.Decls, d)
 		return
 	}
-	p.file.Broken = true
 	if !p.tok.first || p.tok.kind != tokIdent {
 		p.skipTopLevel()
 	}
@@ -118,7 +139,6 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 
 // skipTopLevel moves to what looks like the next declaration.
 func (p *parser) skipTopLevel() {
-	p.file.Broken = true
 	body := p.is("{")
 	p.skip()
 	for p.tok.kind != tokEOF {
@@ -153,6 +173,7 @@ func (p *parser) appDecl(keyword diag.Span, doc string) Decl {
 func (p *parser) secretDecl(keyword diag.Span, doc string) Decl {
 	name, ok := p.declName("the secret's name")
 	if !ok {
+		p.file.Lost = true
 		return nil
 	}
 	return &SecretDecl{Node{p.from(keyword)}, doc, keyword, name}

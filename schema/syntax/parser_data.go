@@ -18,6 +18,8 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 		if ok {
 			d.Values = append(d.Values, value)
 			p.accept(",")
+		} else {
+			p.file.Lost = true
 		}
 		return ok
 	})
@@ -192,13 +194,18 @@ var (
 func (p *parser) fieldAttr() *FieldAttr {
 	at := p.tok
 	a := &FieldAttr{Name: attrName(at)}
-	switch p.next(); {
-	case slices.Contains(plainAttrs, at.text):
-	case at.text == "min" || at.text == "max":
+	if meant := diag.Suggest(at.text, fieldAttrs.Known); meant != "" && !slices.Contains(fieldAttrs.Known, at.text) {
+		p.note("E110", at.span, "unknown field attribute @%s%s", at.text, fieldAttrs.Hint(at.text))
+		a.Name.Name = meant
+	}
+	p.next()
+	switch name := a.Name.Name; {
+	case slices.Contains(plainAttrs, name):
+	case name == "min" || name == "max":
 		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })
-	case at.text == "pattern":
+	case name == "pattern":
 		p.inParens("a string", func() (ok bool) { a.Arg, ok = p.literalOf(StringLit, "a string"); return ok })
-	case at.text == "inverse":
+	case name == "inverse":
 		p.inParens("a field", func() bool {
 			ref, ok := p.ident("a field")
 			if ok {
@@ -206,7 +213,7 @@ func (p *parser) fieldAttr() *FieldAttr {
 			}
 			return ok
 		})
-	case at.text == "onDelete":
+	case name == "onDelete":
 		p.inParens(oneOf(onDeletes), func() bool { return p.wordOf(&a.Ref, onDeletes) })
 	default:
 		p.unknownFieldAttr(at)
@@ -216,21 +223,23 @@ func (p *parser) fieldAttr() *FieldAttr {
 	return a
 }
 
+// unknownFieldAttr skips an attribute that is unknown. The rest of the field is read.
 func (p *parser) unknownFieldAttr(at token) {
 	switch {
 	case at.text == "": // reported by the lexer
+		p.unread = true
 	case slices.Contains(effects, at.text):
-		p.fail("E110", at.span, "unknown field attribute @%s (entity rules are written @@%s)", at.text, at.text)
+		p.note("E110", at.span, "unknown field attribute @%s (entity rules are written @@%s)", at.text, at.text)
 		for p.tok.kind != tokEOF && p.tok.kind != tokAtAt && !p.is("}") && !p.tok.first {
 			p.skip()
 		}
-		return
 	default:
-		p.fail("E110", at.span, "unknown field attribute @%s%s", at.text, fieldAttrs.Hint(at.text))
+		p.note("E110", at.span, "unknown field attribute @%s%s", at.text, fieldAttrs.Hint(at.text))
+		if p.is("(") && !p.tok.first {
+			p.skip()
+		}
 	}
-	if p.is("(") && !p.tok.first {
-		p.skip()
-	}
+	p.file.Unread = append(p.file.Unread, p.from(at.span))
 }
 
 // entityItem reads an attribute or a policy of an entity.
@@ -241,8 +250,9 @@ func (p *parser) entityItem(d *EntityDecl) bool {
 		if word == "" { // reported by the lexer
 			return false
 		}
-		p.fail("E109", at.span, "unknown entity attribute @@%s%s", word, entityAttrs.Hint(word))
+		p.note("E109", at.span, "unknown entity attribute @@%s%s", word, entityAttrs.Hint(word))
 		if word = diag.Suggest(word, effects, indexAttrs); word == "" {
+			p.unread = true
 			return false
 		}
 	}

@@ -147,11 +147,12 @@ func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
 // unknownSetting reports a setting that is not among known. It returns the setting under
 // the name that was probably meant, if there is one.
 func (p *parser) unknownSetting(name Ident, known []string) (Ident, bool) {
-	p.fail("E103", name.Loc, "unknown setting %q%s", name.Name, diag.Vocabulary{Known: known}.Hint(name.Name))
+	p.note("E103", name.Loc, "unknown setting %q%s", name.Name, diag.Vocabulary{Known: known}.Hint(name.Name))
 	if s := diag.Suggest(name.Name, known); s != "" {
 		name.Name = s
 		return name, true
 	}
+	p.unread = true
 	return name, false
 }
 
@@ -187,6 +188,8 @@ func (p *parser) valueInto(values *[]SettingValue) bool {
 	v, ok := p.value()
 	if ok {
 		*values = append(*values, v)
+	} else {
+		p.file.Lost = true // perhaps a role
 	}
 	return ok
 }
@@ -201,7 +204,7 @@ func (p *parser) apiKeysDecl(keyword diag.Span, doc string) Decl {
 		}
 		// A misspelled "scopes" is followed by a block.
 		if p.tok.kind == tokIdent && diag.Suggest(p.tok.text, known) == "scopes" {
-			p.fail("E103", p.tok.span, "unknown setting %q%s", p.tok.text, diag.DidYouMean(p.tok.text, known))
+			p.note("E103", p.tok.span, "unknown setting %q%s", p.tok.text, diag.DidYouMean(p.tok.text, known))
 			d.Blocks = append(d.Blocks, p.scopesBlock())
 			return true
 		}
@@ -270,11 +273,13 @@ func (p *parser) unknownScopeAttr(known []string) string {
 	if slices.Contains(known, p.tok.text) {
 		hint = " (in a scope it is written @" + p.tok.text + ")"
 	}
-	p.fail("E102", p.tok.span, "unknown scope attribute %s%s%s", marks, p.tok.text, hint)
+	p.note("E102", p.tok.span, "unknown scope attribute %s%s%s", marks, p.tok.text, hint)
 	if slices.Contains(known, p.tok.text) {
 		return p.tok.text
 	}
-	return diag.Suggest(p.tok.text, known)
+	meant := diag.Suggest(p.tok.text, known)
+	p.unread = p.unread || meant == ""
+	return meant
 }
 
 func (p *parser) scopeItem(s *ScopeDecl) bool {

@@ -75,7 +75,7 @@ func (p *parser) unknownFunctionAttr() {
 	if p.tok.kind == tokAtAt {
 		marks = "@@"
 	}
-	p.fail("E107", p.tok.span, "unknown function attribute %s%s: only @expose is allowed here", marks, p.tok.text)
+	p.note("E107", p.tok.span, "unknown function attribute %s%s: only @expose is allowed here", marks, p.tok.text)
 }
 
 func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
@@ -136,8 +136,9 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 	}
 	word := p.tok.text
 	const want = "expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS) or routes(...), found %q%s"
-	p.fail("E106", p.tok.span, want, word, diag.DidYouMean(word, methods, []string{"routes"}))
+	p.note("E106", p.tok.span, want, word, diag.DidYouMean(word, methods, []string{"routes"}))
 	meant := diag.Suggest(word, methods, []string{"routes"})
+	p.unread = p.unread || meant == ""
 	after := p.peek(1)[0]
 	switch {
 	case meant == "routes" && after.is("("):
@@ -146,13 +147,13 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 		d.Items = append(d.Items, p.routesDecl(keyword, doc))
 		return true
 	case meant == "routes":
+		p.unread = true
 		return false
 	}
 	// The rest of the line may be a route. Read it as one, so that its path is not read as
 	// a comment.
 	r, ok := p.route(meant)
 	if meant == "" {
-		p.file.Broken = true
 		return ok || p.tok.first
 	}
 	if r != nil {
@@ -277,8 +278,9 @@ func (p *parser) authMode() (*AuthMode, bool) {
 	}
 	m := &AuthMode{Kind: Ident{Node{p.tok.span}, p.tok.text}}
 	if !slices.Contains(authModes, m.Kind.Name) {
-		p.fail("E105", p.tok.span, "unknown auth mode %q: use none, session, apiKey(<scope>) or anyOf(…)", m.Kind.Name)
+		p.note("E105", p.tok.span, "unknown auth mode %q: use none, session, apiKey(<scope>) or anyOf(…)", m.Kind.Name)
 		if m.Kind.Name = diag.Suggest(m.Kind.Name, authModes); m.Kind.Name == "" {
+			p.unread = true
 			return nil, false
 		}
 	}

@@ -364,19 +364,42 @@ func TestOperatorsHaveTheirPrecedence(t *testing.T) {
 	}
 }
 
-func TestSkippedPartsMarkTheFileBroken(t *testing.T) {
-	for text, want := range map[string]bool{
-		"enum E { a }":                      false,
-		"entity A { n: int @nope }":         false, // nothing that is named is lost
-		"thing T { }":                       true,
-		"entity A { n int\n}":               true,
-		"routes(\"/\") { fly /a -> b }":     true,
-		"routes(\"/\", auth: wings) { }":    false,
-		"apiKeys { scopes: { a b } }":       true,
-		"entity A {\n id: id\nenum E { a }": false,
+func TestItemsWithSyntaxErrorsAreUnread(t *testing.T) {
+	for text, want := range map[string][]string{
+		"enum E { a }":                                         nil,
+		"entity A { n: int @nope(3) @min(1) }":                 {"@nope(3)"},
+		"entity A { n: int @uniq }":                            nil, // read as it was meant
+		"thing T { }":                                          {"thing T { }"},
+		"table T { id: id n int\n}":                            {"id: id n int"}, // perhaps one item
+		"entity A { n int\n m: int }":                          {"n int"},
+		"routes(\"/\") { fly /a -> b }":                        {"fly /a -> b"},
+		"routes(\"/\", auth: wings) { GET /a -> b }":           {"auth: wings"},
+		"apiKeys { scopes: { a b } }":                          {"a b"},
+		"entity A {\n id: id\nenum E { a }":                    nil, // all items were read
+		"entity A { @@allow read when a = 1 @@deny read }":     {"@@allow read when a = 1"},
+		"entity A { a: int @max(1x) b: int }":                  {"1x"},
+		"enum E { a $ b }":                                     {"a $ b"},
+		"enum E { a }\n)\nsecret X":                            {")"},
+		"functions { f(a: int b: int) -> json g(c d) -> int }": {"f(a: int b: int) -> json", "c d"},
 	} {
-		if f, _ := parse(text); f.Broken != want {
-			t.Errorf("%q: broken is %v", text, f.Broken)
+		f, _ := parse(text)
+		var got []string
+		for _, part := range f.Unread {
+			got = append(got, text[part.Start.Offset:part.End.Offset])
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (- want, + got):\n%s", text, d)
+		}
+	}
+}
+
+func TestNamesMayBeMissingWithoutABodyOrBehindAComment(t *testing.T) {
+	for text, want := range map[string]bool{
+		"enum E { a b }": false, "enum E { a": false, "enum { a }": true, "entity A { : int }": true,
+		"entity A {\n n int }": false, "routes(\"/\") {\n GET /a\n}": false, "entity A\nsecret X": true, "enum E { a }\n/* secret X": true, "app a\xff": true,
+	} {
+		if f, _ := parse(text); f.Lost != want {
+			t.Errorf("%q: lost is %v", text, f.Lost)
 		}
 	}
 }

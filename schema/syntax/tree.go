@@ -30,9 +30,13 @@ type File struct {
 	Comments []Comment
 	// Tokens are all tokens in order, without commas, which are optional in blocks.
 	Tokens []Token
-	// Broken reports that a part was skipped that may declare names. A name that seems to
-	// be missing may be declared there.
-	Broken bool
+	// Unread are the items with syntax errors, sorted, without overlaps: what the tree has of
+	// them may not be what the author meant. A name that seems to be missing may be
+	// declared there.
+	Unread []diag.Span
+	// Lost reports that names may be missing that are in no part of Unread, or that blocks
+	// may have ended elsewhere.
+	Lost bool
 	// Size is the length of the source in bytes.
 	Size int
 }
