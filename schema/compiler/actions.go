@@ -35,6 +35,16 @@ func (r *report) checkActions(actions []syntax.Ident, known []string) {
 	}
 }
 
+// wordFor returns the first of the actions that means the single action, or nil.
+func wordFor(action string, actions []syntax.Ident) *syntax.Ident {
+	for i := range actions {
+		if slices.Contains(model.ActionParts(actions[i].Name), action) {
+			return &actions[i]
+		}
+	}
+	return nil
+}
+
 // onlyUpdates reports whether all actions can be updates, which have an old and a new row.
 func onlyUpdates(actions []syntax.Ident) bool {
 	for _, a := range actions {

@@ -1,6 +1,10 @@
 package compiler
 
-import "runner.example/schema/syntax"
+import (
+	"slices"
+
+	"runner.example/schema/syntax"
+)
 
 // entityChecker checks enums, types and entities.
 type entityChecker struct {
@@ -131,12 +135,17 @@ func (c *entityChecker) checkOnDelete(e *entityInfo, f *syntax.FieldDecl, attr *
 
 // checkInsertable warns of a required field that no handler can set.
 func (c *entityChecker) checkInsertable(e *entityInfo, f *syntax.FieldDecl) {
-	if f.Type == nil || f.Type.Optional || f.Default != nil || f.Attr("readonly") == nil {
-		return
-	}
-	if f.Attr("created") == nil && f.Attr("updated") == nil && f.Attr("tenant") == nil && f.Attr("inverse") == nil && f.Type.Name.Name != "id" {
+	if mustBeGiven(f) && f.Attr("readonly") != nil {
 		c.warnf("W244", f.Name.Loc, "%s.%s is required and read-only: no handler can insert a row (give it a default, or make it optional)", e.name(), f.Name.Name)
 	}
+}
+
+// mustBeGiven reports whether an insert fails without a value of the field.
+func mustBeGiven(f *syntax.FieldDecl) bool {
+	if f.Type == nil || f.Type.Optional || f.Default != nil || f.Type.Name.Name == "id" {
+		return false
+	}
+	return !slices.ContainsFunc([]string{"created", "updated", "tenant", "inverse"}, func(name string) bool { return f.Attr(name) != nil })
 }
 
 func indexable(f *syntax.FieldDecl) bool {

@@ -35,6 +35,9 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	if p.Effect.Name == "allow" && len(p.To) == 0 && p.When == nil {
 		c.errorf("E228", head, "@@allow without `to` and `when` also gives anonymous callers access to %s: write `to session`, or `to anonymous` if that is meant", e.name())
 	}
+	if p.Effect.Name == "allow" {
+		c.checkAllowedInsert(e, p)
+	}
 	if p.When == nil {
 		return
 	}
@@ -44,5 +47,20 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	}
 	if truth, _ := model.Rule(p.When).Eval(&schema.RuleInput{}); truth == schema.True {
 		c.warnf("W229", head, "the `when` of this @@deny is always true (omit it if that is meant)")
+	}
+}
+
+// checkAllowedInsert warns of an @@allow of inserts on an entity with a required field that
+// only a grant can name.
+func (c *policyChecker) checkAllowedInsert(e *entityInfo, p *syntax.PolicyDecl) {
+	insert := wordFor("insert", p.Actions)
+	if insert == nil {
+		return
+	}
+	for _, f := range e.decl.Fields {
+		if mustBeGiven(f) && f.Attr("hidden") != nil && f.Attr("readonly") == nil {
+			c.warnf("W317", insert.Loc, "@@allow lets no caller insert a %s: its required field %s is @hidden, and only a @grant can name it (give it a default, or make it optional)", e.name(), f.Name.Name)
+			return
+		}
 	}
 }

@@ -181,12 +181,33 @@ func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) 
 		case field.Name == "":
 		case f == nil:
 			c.missing(field.Name, "E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.didYouMean(field.Name, e.fieldNames()))
-		case f.Attr("hidden") != nil:
+		case f.Attr("hidden") != nil && wordFor("read", grant.Actions) != nil:
 			c.warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope can read it", field.Name)
 		}
 	}
+	c.checkGrantedInsert(grant, e)
 	if grant.Where != nil {
 		c.rules.checkRule(grant.Where, ruleScope{entity: e, old: onlyUpdates(grant.Actions)})
+	}
+}
+
+// checkGrantedInsert warns of a grant of inserts that lacks a required field.
+func (c *scopeChecker) checkGrantedInsert(grant *syntax.GrantDecl, e *entityInfo) {
+	insert := wordFor("insert", grant.Actions)
+	if insert == nil {
+		return
+	}
+	for _, f := range e.decl.Fields {
+		isNamed := slices.Contains(model.Names(grant.Fields), f.Name.Name)
+		switch {
+		case isNamed || !mustBeGiven(f) || f.Attr("readonly") != nil || c.mayDeclare(f.Name.Name):
+		case grant.HasFields:
+			c.warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is not in fields(...) (add it, give it a default, or make it optional)", e.name(), f.Name.Name)
+			return
+		case f.Attr("hidden") != nil:
+			c.warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is @hidden (name it in fields(...), give it a default, or make it optional)", e.name(), f.Name.Name)
+			return
+		}
 	}
 }
 
