@@ -136,7 +136,7 @@ func (c *Client) VerifyAudit(ctx context.Context, request VerifyAudit) (AuditHea
 // ask sends one operation and decodes its result.
 func ask[R any](ctx context.Context, c *Client, operation string, args any) (R, error) {
 	var result R
-	text, err := json.Marshal(args)
+	text, err := marshal(args)
 	if err != nil {
 		return result, fmt.Errorf("encode the arguments of %s: %w", operation, err)
 	}

@@ -146,7 +146,7 @@ func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op stri
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(args)
+	text, err := marshal(args)
 	if err != nil {
 		return nil, fmt.Errorf("encode the arguments of %s: %w", op, err)
 	}

@@ -172,7 +172,17 @@ func (l *Local) do(ctx context.Context, uid uint32, name string, args []byte) ([
 	if err != nil {
 		return nil, explained(err)
 	}
-	return json.Marshal(result)
+	return marshal(result)
+}
+
+// marshal returns the JSON of v. Rows in it stay as they are: json.Marshal would escape <, >
+// and & in them.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return out.Bytes(), err
 }
 
 // explained returns err as a fault with a detail: operators may see the causes.

@@ -189,6 +189,9 @@ type Verify struct {
 	Tolerance time.Duration
 }
 
+// String returns the signature in schema syntax: "webhook(stripe, STRIPE_SECRET)".
+func (v *Verify) String() string { return "webhook(" + v.Scheme + ", " + v.Secret + ")" }
+
 // Auth is a route's auth mode. The fields of the declared modes are set; anyOf sets several.
 type Auth struct {
 	None bool

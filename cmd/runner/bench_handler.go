@@ -21,10 +21,11 @@ app's runner.toml, secrets from its schema if there is one.`
 func benchHandlerCommand(c *cli) *cobra.Command {
 	var opt handlerbench.Options
 	cmd := &cobra.Command{
-		Use:   "bench-handler <module> <export>",
-		Short: "measure time and memory of a handler",
-		Long:  benchHandlerHelp,
-		Args:  exactly(2, "a module's file and the name of a handler in it"),
+		Use:               "bench-handler <module> <export>",
+		Short:             "measure time and memory of a handler",
+		Long:              benchHandlerHelp,
+		ValidArgsFunction: firstArg(anyFile, c.schemaNames(handlerNames)),
+		Args:              exactly(2, "a module's file and the name of a handler in it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.openApp(cmd)
 			if err != nil {

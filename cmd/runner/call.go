@@ -47,12 +47,7 @@ func callCommand(c *cli) *cobra.Command {
 			}
 			return atMost(2, "the name of a function and one JSON object")(cmd, args)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return c.schemaNames(functionNames)(cmd, args, word)
-		},
+		ValidArgsFunction: firstArg(c.schemaNames(functionNames), cobra.NoFileCompletions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := admin.CallFunction{Name: args[0], Tenant: tenant}
 			if len(args) == 2 {
@@ -96,7 +91,8 @@ func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFu
 	return callFailure(request.Name, &answer)
 }
 
-// printCalled writes the answer: its body unchanged, unless stdout is a terminal.
+// printCalled writes the answer: on a terminal readable and safe, otherwise its body unchanged,
+// except that text ends with a line end.
 func (c *cli) printCalled(answer *admin.Called) error {
 	if c.JSON {
 		return c.PrintJSON(struct {
@@ -106,7 +102,11 @@ func (c *cli) printCalled(answer *admin.Called) error {
 	}
 	out, isFile := c.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(out.Fd())) {
-		return c.Print(string(answer.Body))
+		text := string(answer.Body)
+		if text != "" && utf8.ValidString(text) && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		return c.Print(text)
 	}
 	var indented bytes.Buffer
 	if json.Indent(&indented, answer.Body, "", "  ") != nil {

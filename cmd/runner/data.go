@@ -145,10 +145,11 @@ func dataListCommand(c *cli) *cobra.Command {
 	var flags rowFlags
 	limit := 100
 	cmd := &cobra.Command{
-		Use:     "list <entity>",
-		Short:   "list rows",
-		Example: `  runner data list Order --where "status = open" --where "total > 10" --order "createdAt desc" --limit 20`,
-		Args:    exactly(1, "the name of an entity"),
+		Use:               "list <entity>",
+		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		Short:             "list rows",
+		Example:           `  runner data list Order --where "status = open" --where "total > 10" --order "createdAt desc" --limit 20`,
+		Args:              exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {
@@ -213,9 +214,10 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 func dataGetCommand(c *cli) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
-		Use:   "get <entity> <id>",
-		Short: "show a row with all its fields",
-		Args:  exactly(2, "the name of an entity and the id of a row"),
+		Use:               "get <entity> <id>",
+		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		Short:             "show a row with all its fields",
+		Args:              exactly(2, "the name of an entity and the id of a row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})

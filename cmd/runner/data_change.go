@@ -45,11 +45,12 @@ func dataUpdateCommand(c *cli) *cobra.Command {
 	var flags changeFlags
 	var set []string
 	cmd := &cobra.Command{
-		Use:     "update <entity>",
-		Short:   "change rows",
-		Long:    dataUpdateHelp,
-		Example: `  runner data update Order --where "status = draft" --set status=cancelled`,
-		Args:    exactly(1, "the name of an entity"),
+		Use:               "update <entity>",
+		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		Short:             "change rows",
+		Long:              dataUpdateHelp,
+		Example:           `  runner data update Order --where "status = draft" --set status=cancelled`,
+		Args:              exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {
@@ -86,11 +87,12 @@ func parseSet(list []string) (map[string]string, error) {
 func dataDeleteCommand(c *cli) *cobra.Command {
 	var flags changeFlags
 	cmd := &cobra.Command{
-		Use:     "delete <entity>",
-		Short:   "delete rows",
-		Long:    dataDeleteHelp,
-		Example: `  runner data delete Order --where "status = cancelled" --where "createdAt < 2026-01-01T00:00:00Z"`,
-		Args:    exactly(1, "the name of an entity"),
+		Use:               "delete <entity>",
+		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		Short:             "delete rows",
+		Long:              dataDeleteHelp,
+		Example:           `  runner data delete Order --where "status = cancelled" --where "createdAt < 2026-01-01T00:00:00Z"`,
+		Args:              exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {

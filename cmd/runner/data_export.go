@@ -25,9 +25,10 @@ func dataExportCommand(c *cli) *cobra.Command {
 	var flags rowFlags
 	var format, path string
 	cmd := &cobra.Command{
-		Use:   "export <entity>",
-		Short: "export rows to a file",
-		Long:  dataExportHelp,
+		Use:               "export <entity>",
+		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		Short:             "export rows to a file",
+		Long:              dataExportHelp,
 		Example: `  runner data export Order --out orders.csv
   runner data export Order --where "status = open" | wc -l`,
 		Args: exactly(1, "the name of an entity"),

@@ -31,9 +31,10 @@ func dataImportCommand(c *cli) *cobra.Command {
 	var format, tenant string
 	var skip bool
 	cmd := &cobra.Command{
-		Use:   "import <entity> <file>",
-		Short: "import the rows of a file",
-		Long:  dataImportHelp,
+		Use:               "import <entity> <file>",
+		ValidArgsFunction: firstArg(c.schemaNames(entityNames), anyFile),
+		Short:             "import the rows of a file",
+		Long:              dataImportHelp,
 		Example: `  runner data import Order orders.jsonl
   runner data import Order --format csv - < orders.csv`,
 		Args: exactly(2, "the name of an entity and a file, or - for the standard input"),

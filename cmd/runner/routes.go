@@ -21,6 +21,7 @@ type routeRow struct {
 	Path           string   `json:"path"`
 	Handler        string   `json:"handler"`
 	Auth           string   `json:"auth"`
+	Verify         string   `json:"verify,omitempty"`
 	RateLimit      []string `json:"rateLimit"`
 	BodyBytes      int64    `json:"bodyBytes"`
 	TimeoutSeconds float64  `json:"timeoutSeconds"`
@@ -54,12 +55,17 @@ func (c *cli) printRoutes(a *app.App, s *schema.Schema) error {
 		for _, l := range r.Limits {
 			limits = append(limits, l.String())
 		}
+		auth, verify := r.Auth.String(), ""
+		if r.Verify != nil { // its auth is none
+			verify = r.Verify.String()
+			auth = "verify: " + verify
+		}
 		document = append(document, routeRow{
-			Method: r.Method, Path: r.Path, Handler: r.Handler, Auth: r.Auth.String(), RateLimit: limits,
+			Method: r.Method, Path: r.Path, Handler: r.Handler, Auth: r.Auth.String(), Verify: verify, RateLimit: limits,
 			BodyBytes: body, TimeoutSeconds: timeout.Seconds(), Declared: r.Span.String(),
 		})
 		rows = append(rows, []string{
-			r.Method, r.Path, r.Handler, r.Auth.String(), cmp.Or(strings.Join(limits, ", "), "none"),
+			r.Method, r.Path, r.Handler, auth, cmp.Or(strings.Join(limits, ", "), "none"),
 			settings.FormatSize(body), settings.FormatDuration(timeout),
 		})
 	}

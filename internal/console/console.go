@@ -1,13 +1,13 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"runner.example/internal/diag"
@@ -32,23 +32,28 @@ func (c *Console) Say(kind, text string) {
 	fmt.Fprintf(c.Stderr, "runner: %s%s\n", kind, strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
 }
 
+// PrintDiagnostics writes the list to w, which is Stdout or Stderr, in colour on a terminal.
 func (c *Console) PrintDiagnostics(w io.Writer, sources []diag.Source, list diag.List) error {
-	if c.Color && w == c.Stderr {
+	if c.Color && w == c.Stderr || c.ColorOut && w == c.Stdout {
 		return diag.PrintColor(w, sources, list)
 	}
 	return diag.Print(w, sources, list)
 }
 
-// PrintJSON writes v as the one document of a --json answer.
+// PrintJSON writes v as the one document of a --json answer. It escapes only the characters
+// that JSON requires to be escaped, and line separators.
 func (c *Console) PrintJSON(v any) error {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	text, err := json.Marshal(v)
+	if err != nil {
 		return err
 	}
-	return c.Print(out.String())
+	document := jsontext.Value(text)
+	err = document.Format(jsontext.Multiline(true), jsontext.WithIndent("  "), jsontext.EscapeForJS(true),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return err
+	}
+	return c.Print(string(document) + "\n")
 }
 
 // Print writes the answer in one piece.
