@@ -127,9 +127,15 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.LogOverride = map[string]api.LogLevel{"unsupported-dynamic-import": api.LogLevelError}
 	// Style sheets have no use in a handler.
 	o.Loader = map[string]api.Loader{".css": api.LoaderNone, ".module.css": api.LoaderNone}
+	for _, kind := range textFiles {
+		o.Loader[kind] = api.LoaderText
+	}
 	o.LegalComments = api.LegalCommentsNone
 	return o
 }
+
+// textFiles are imported as strings. The SDK's globals.d.ts declares them.
+var textFiles = []string{".txt", ".md", ".html", ".sql", ".csv", ".xml", ".svg", ".graphql"}
 
 // sdkPlugin provides the SDK's files, which are embedded in this program.
 func sdkPlugin() api.Plugin {
@@ -160,7 +166,7 @@ func sdkPlugin() api.Plugin {
 // them. Files in packages are accepted, because the app's author cannot change them.
 func textPlugin(root string) api.Plugin {
 	return api.Plugin{Name: "text", Setup: func(b api.PluginBuild) {
-		b.OnLoad(api.OnLoadOptions{Filter: `\.([cm]?[jt]sx?|json|txt)$`, Namespace: "file"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		b.OnLoad(api.OnLoadOptions{Filter: `\.([cm]?[jt]sx?|json|txt|md|html|sql|csv|xml|svg|graphql)$`, Namespace: "file"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
 			if strings.Contains(filepath.ToSlash(args.Path), "/node_modules/") {
 				return api.OnLoadResult{}, nil
 			}
@@ -251,7 +257,7 @@ func message(m api.Message) string {
 		return fmt.Sprintf("module %q not found: install it in the app directory (npm install) if it runs without Node.js", name)
 	case strings.HasPrefix(text, "No loader is configured for \""):
 		kind, _, _ := strings.Cut(strings.TrimPrefix(text, "No loader is configured for \""), `"`)
-		return fmt.Sprintf("a file %s cannot be imported: only TypeScript, JavaScript, JSON and text can", kind)
+		return fmt.Sprintf("a file %s cannot be imported: only TypeScript, JavaScript, JSON and text can; a file of text with another name can with { type: \"text\" } after its name", kind)
 	case strings.HasPrefix(text, `This "import" expression`):
 		return "the imported module must be known at build time: import a name in quotes"
 	}

@@ -191,6 +191,21 @@ func TestRowsWrittenBeforeAFieldKeepItsFirstDefault(t *testing.T) {
 	}
 }
 
+func TestAListHasItsDefaultInOldAndNewRows(t *testing.T) {
+	h := newFixture(t, with("name: text"))
+	h.insert(clerk, "Item", `{"name":"old"}`)
+	if err := h.activate(with("name: text\n tags: string(1..8)[] = [\"a\", \"b\"]\n sizes: int[] = []")); err != nil {
+		t.Fatal(err)
+	}
+	h.insert(clerk, "Item", `{"name":"new"}`)
+	h.insert(clerk, "Item", `{"name":"given","tags":[],"sizes":[1]}`)
+	h.verify()
+	want := `{"rows":[{"tags":["a","b"],"sizes":[]},{"tags":["a","b"],"sizes":[]},{"tags":[],"sizes":[1]}],"nextCursor":null}`
+	if got := h.must(clerk, "query", `{"from":"Item","select":["tags","sizes"],"orderBy":[["name","desc"]]}`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestTheSameSchemaAgainChangesNothing(t *testing.T) {
 	h := newFixture(t, shop)
 	first := h.model

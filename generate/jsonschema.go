@@ -33,7 +33,7 @@ func (j jsonSchema) object(doc string, fields []*schema.Field) object {
 			continue
 		}
 		properties.add(f.Name, j.field(f))
-		if j.row == nil && !isOptional(f) {
+		if j.row == nil && !f.MayOmit() {
 			required = append(required, f.Name)
 		}
 	}

@@ -95,7 +95,7 @@ func needsBody(input *schema.ObjectType) bool {
 		return false
 	}
 	for _, f := range input.Fields {
-		if !isOptional(f) {
+		if !f.MayOmit() {
 			return true
 		}
 	}

@@ -171,9 +171,9 @@ func (t *typeScript) insertable(e *schema.Entity, f *schema.Field) (mark string,
 }
 
 // insertedOverTenants reports whether callers without a tenant can insert rows of the entity:
-// they must set the tenant.
+// they must set the tenant. Operators, who can call every function, have none.
 func (t *typeScript) insertedOverTenants(e *schema.Entity) bool {
-	return slices.ContainsFunc(t.schema.APIKeys.Scopes, func(scope *schema.Scope) bool {
+	return len(t.schema.Functions) > 0 || slices.ContainsFunc(t.schema.APIKeys.Scopes, func(scope *schema.Scope) bool {
 		return scope.AllTenants && slices.ContainsFunc(scope.Grants, func(g schema.Grant) bool {
 			return g.Allows.Has(schema.ActInsert) && slices.Contains(g.Entities, e.Name)
 		})
@@ -197,13 +197,11 @@ func (t *typeScript) names() {
 
 // optionalMark is "?" for a field that may be omitted.
 func optionalMark(f *schema.Field) string {
-	if isOptional(f) {
+	if f.MayOmit() {
 		return "?"
 	}
 	return ""
 }
-
-func isOptional(f *schema.Field) bool { return f.Type.Optional || f.HasDefault || f.DefaultNow }
 
 // use is the context of a value; it affects its type.
 type use int

@@ -127,6 +127,8 @@ type Field struct {
 	// time or the date of the request.
 	Default                Value
 	HasDefault, DefaultNow bool
+	// Omits: an input may omit the field even if its type is not optional.
+	Omits bool
 
 	Hidden, ReadOnly, Created, Updated bool
 	// OnDelete is what happens to a row when the row that its relation refers to is deleted.
@@ -135,6 +137,9 @@ type Field struct {
 	Inverse *Field
 	Span    diag.Span
 }
+
+// MayOmit reports whether an input or a new row may omit the field.
+func (f *Field) MayOmit() bool { return f.Omits || f.Type.Optional || f.HasDefault || f.DefaultNow }
 
 // OnDelete is what happens to a row when the row that its relation refers to is deleted. The
 // zero value is Restrict.

@@ -172,7 +172,7 @@ func (c *inputChecker) object(t *ObjectType) bool {
 		return more
 	}
 	for _, f := range t.Fields {
-		if !given[f.Pos] && !f.Type.Optional && !f.HasDefault && !f.DefaultNow && !c.reportMember(f.Name, "%s", errRequired) {
+		if !given[f.Pos] && !f.MayOmit() && !c.reportMember(f.Name, "%s", errRequired) {
 			return false
 		}
 	}

@@ -199,6 +199,39 @@ func TestFillWritesWholeNumbersAsDigits(t *testing.T) {
 	}
 }
 
+func TestAFieldThatMayBeOmittedIsNotNull(t *testing.T) {
+	typ := mustCompile(t, `type Patch { note: text? due?: date both?: text? }`).Type("Patch")
+	for body, want := range map[string]string{
+		`{}`:                         "",
+		`{"note":null,"both":null}`:  "",
+		`{"due":"2026-01-31"}`:       "",
+		`{"due":null}`:               "due: is required",
+		`{"due":null,"both":"text"}`: "due: is required",
+	} {
+		found := typ.Check([]byte(body), nil)
+		got := ""
+		for _, e := range found {
+			got += e.Field + ": " + e.Message
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+			continue
+		}
+		if filled, err := typ.Fill(nil, []byte(body), time.Time{}, nil); want == "" && (err != nil || string(filled) != body) {
+			t.Errorf("Fill(%s) = %s, %v: what is absent must not become null", body, filled, err)
+		}
+	}
+}
+
+func TestListsHaveDefaults(t *testing.T) {
+	typ := mustCompile(t, `enum State { open, paid }
+type T { a: string(1..8)[] = [] b: int[] = [1, -2] c: State[]? = [open] d: decimal(6,2)[] = ["1.50", 2] e: time[] = ["2026-01-31T12:00:00Z"] }`).Type("T")
+	want := `{"a":[],"b":[1,-2],"c":["open"],"d":["1.50","2.00"],"e":["2026-01-31T12:00:00.000Z"]}`
+	if got, err := typ.Fill(nil, []byte(`{}`), time.Time{}, nil); err != nil || string(got) != want {
+		t.Errorf("Fill({}) = %s, %v; want %s", got, err, want)
+	}
+}
+
 func TestCheckIsDeterministic(t *testing.T) {
 	typ := mustCompile(t, inputForm).Type("OrderInput")
 	body := []byte(`{"b":1,"a":2,"lines":[1,2]}`)

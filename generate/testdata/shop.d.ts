@@ -82,6 +82,14 @@ declare module "@runner/schema" {
     at?: string | null;
     items: Item[];
   }
+
+  /** What a clerk changes. */
+  export interface OrderPatch {
+    note?: string | null;
+    /** A date, as in 2026-01-31. */
+    due?: string;
+    tags?: string[];
+  }
 }
 
 declare module "@runner/sdk" {

@@ -186,18 +186,24 @@ func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 	case *syntax.TypeDecl:
 		refuse("a value of type %s cannot have a default", d.Name.Name)
 		return
-	case *syntax.EnumDecl:
-		if !f.Type.List {
-			c.checkEnumDefault(d, f.Default)
-			return
-		}
 	}
+	list, isList := f.Default.(*syntax.ListSetting)
 	switch {
-	case f.Type.List:
-		refuse("a list cannot have a default")
-		return
 	case f.Type.Name.Name == "id":
 		refuse("an id cannot have a default")
+		return
+	case f.Type.List && !isList:
+		refuse("the default of a list is a list: write [] or its elements in brackets")
+		return
+	case f.Type.List:
+		c.checkListDefault(f, list)
+		return
+	case isList:
+		refuse("the default is a list, and the field is not")
+		return
+	}
+	if enum, ok := c.named[f.Type.Name.Name].(*syntax.EnumDecl); ok {
+		c.checkEnumDefault(enum, f.Default)
 		return
 	}
 	switch v := f.Default.(type) {
@@ -213,6 +219,20 @@ func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 		if why != "" {
 			refuse("the default %s %s", v.Raw, why)
 		}
+	}
+}
+
+// checkListDefault checks each element as the default of a field that is not a list.
+func (c *fieldChecker) checkListDefault(f *syntax.FieldDecl, list *syntax.ListSetting) {
+	elem, elemType := *f, *f.Type
+	elemType.List = false
+	elem.Type = &elemType
+	for _, elem.Default = range list.Elems {
+		if name, ok := elem.Default.(*syntax.NameSetting); ok && name.Name.Name == "now" {
+			c.errorf("E214", name.Loc, "now cannot be an element of a default")
+			continue
+		}
+		c.checkDefault(&elem)
 	}
 }
 

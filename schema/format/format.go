@@ -383,6 +383,9 @@ func (p *printer) literal(l *syntax.Literal) {
 
 func (p *printer) field(f *syntax.FieldDecl) {
 	p.emit(f.Name.Name)
+	if f.Omits {
+		p.emit("?")
+	}
 	p.emit(":")
 	p.space()
 	p.typeRef(f.Type)

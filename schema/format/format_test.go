@@ -131,6 +131,10 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 }
 `,
 		},
+		"fields that may be absent, and defaults of lists": {
+			"type T{a? :text? b?:int c:string[]=[ \"x\",\"y\" ] d:int[]=[]}",
+			"type T { a?: text?, b?: int, c: string[] = [\"x\", \"y\"], d: int[] = [] }\n",
+		},
 		"a comment line separates the columns of routes": {
 			"routes(\"/\") {\nGET /a -> a // first\nPOST /bb -> b\n// next\nDELETE /c -> c\n}",
 			"routes(\"/\") {\n  GET  /a  -> a // first\n  POST /bb -> b\n  // next\n  DELETE /c -> c\n}\n",

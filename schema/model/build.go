@@ -76,7 +76,7 @@ func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
 }
 
 func (b *builder) field(d *syntax.FieldDecl, pos int) *schema.Field {
-	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Span: d.Loc}
+	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Span: d.Loc}
 	for _, attr := range d.Attrs {
 		switch attr.Name.Name {
 		case "hidden":
@@ -97,7 +97,10 @@ func (b *builder) field(d *syntax.FieldDecl, pos int) *schema.Field {
 			f.OnDelete = map[string]schema.OnDelete{"cascade": schema.Cascade, "clear": schema.Clear}[attr.Ref.Name]
 		}
 	}
-	b.setDefault(f, d.Default)
+	if d.Default != nil {
+		f.Default, f.HasDefault = defaultOf(&f.Type, d.Default)
+		f.DefaultNow = !f.HasDefault
+	}
 	return f
 }
 
@@ -169,17 +172,25 @@ func atMost(t *schema.Type, v schema.Value) {
 	}
 }
 
-func (b *builder) setDefault(f *schema.Field, v syntax.SettingValue) {
+// defaultOf converts a checked default to a value of the type. ok is false for `now`.
+func defaultOf(t *schema.Type, v syntax.SettingValue) (_ schema.Value, ok bool) {
 	switch v := v.(type) {
-	case *syntax.NameSetting:
-		if f.Type.Kind == schema.EnumKind {
-			f.Default, f.HasDefault = schema.TextValue(v.Name.Name), true
-		} else {
-			f.DefaultNow = true
-		}
 	case *syntax.Literal:
-		f.Default, f.HasDefault = fromLiteral(&f.Type, v), true
+		return fromLiteral(t, v), true
+	case *syntax.ListSetting:
+		elem := *t
+		elem.List, elem.Optional = false, false
+		elems := make([]schema.Value, len(v.Elems))
+		for i, e := range v.Elems {
+			elems[i], _ = defaultOf(&elem, e)
+		}
+		return schema.ListValue(elems), true
+	case *syntax.NameSetting:
+		if t.Kind == schema.EnumKind {
+			return schema.TextValue(v.Name.Name), true
+		}
 	}
+	return schema.Value{}, false
 }
 
 // fromLiteral converts a checked literal to a value of the type.

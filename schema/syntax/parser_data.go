@@ -36,7 +36,7 @@ func (p *parser) typeDecl(keyword diag.Span, doc string) Decl {
 		return nil
 	}
 	d := &TypeDecl{Doc: doc, Keyword: keyword, Name: name}
-	p.block(true, func() bool { return p.fieldItem(&d.Fields) })
+	p.block(true, func() bool { return p.fieldItem(&d.Fields, true) })
 	d.Loc = p.from(keyword)
 	return d
 }
@@ -57,15 +57,15 @@ func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
 				return true
 			}
 		}
-		return p.fieldItem(&d.Fields)
+		return p.fieldItem(&d.Fields, false)
 	})
 	d.Loc = p.from(keyword)
 	return d
 }
 
 // fieldItem reads a field of a block and an optional comma.
-func (p *parser) fieldItem(fields *[]*FieldDecl) bool {
-	f, ok := p.field()
+func (p *parser) fieldItem(fields *[]*FieldDecl, omits bool) bool {
+	f, ok := p.field(omits)
 	if f != nil {
 		*fields = append(*fields, f)
 	}
@@ -76,14 +76,15 @@ func (p *parser) fieldItem(fields *[]*FieldDecl) bool {
 }
 
 // field reads a field. If ok is false it may still return a field that has its name but
-// lacks a part.
-func (p *parser) field() (f *FieldDecl, ok bool) {
+// lacks a part. omits permits `name?`.
+func (p *parser) field(omits bool) (f *FieldDecl, ok bool) {
 	start, doc := p.tok.span, p.tok.doc
 	name, ok := p.ident("a field")
+	omits = ok && omits && p.accept("?")
 	if !ok || !p.expect(":") {
 		return nil, false
 	}
-	f = &FieldDecl{Node{p.from(start)}, doc, name, nil, nil, nil}
+	f = &FieldDecl{Node{p.from(start)}, doc, name, omits, nil, nil, nil}
 	if f.Type, ok = p.typeRef(true); !ok {
 		return f, false
 	}
@@ -103,6 +104,9 @@ func (p *parser) defaultValue() (SettingValue, bool) {
 	if p.tok.kind == tokIdent && p.beginsNextItem() {
 		p.expected("a default")
 		return nil, false
+	}
+	if p.is("[") {
+		return p.value()
 	}
 	if p.tok.kind == tokIdent && !p.isWord("true", "false") {
 		name, _ := p.ident("a default")

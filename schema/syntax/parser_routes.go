@@ -50,7 +50,7 @@ func (p *parser) function() (*FunctionDecl, bool) {
 		return nil, false
 	}
 	p.list(")", func() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }, func() bool {
-		param, ok := p.field()
+		param, ok := p.field(true)
 		if param != nil {
 			f.Params = append(f.Params, param)
 		}

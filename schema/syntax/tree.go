@@ -179,10 +179,12 @@ type FieldDecl struct {
 	Node
 	Doc  string
 	Name Ident
+	// Omits: `name?: type`, which may be absent. Only in types and parameters.
+	Omits bool
 	// Type is nil if it could not be read (reported).
 	Type *TypeRef
-	// Default is nil, a *Literal, or a *NameSetting without arguments: an enum value or
-	// `now`.
+	// Default is nil, a *Literal, a *NameSetting without arguments, which is an enum value or
+	// `now`, or a *ListSetting of these.
 	Default SettingValue
 	Attrs   []*FieldAttr
 }

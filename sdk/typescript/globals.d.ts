@@ -1,6 +1,40 @@
 // What there is in a handler without an import, beside the language itself
 // (ES2023; no Intl). There is no DOM and no Node.js.
 
+// Files of text are imported as strings: import page from "./page.html".
+declare module "*.txt" {
+  const text: string;
+  export default text;
+}
+declare module "*.md" {
+  const text: string;
+  export default text;
+}
+declare module "*.html" {
+  const text: string;
+  export default text;
+}
+declare module "*.sql" {
+  const text: string;
+  export default text;
+}
+declare module "*.csv" {
+  const text: string;
+  export default text;
+}
+declare module "*.xml" {
+  const text: string;
+  export default text;
+}
+declare module "*.svg" {
+  const text: string;
+  export default text;
+}
+declare module "*.graphql" {
+  const text: string;
+  export default text;
+}
+
 /** Writes to the server's log, under the request's id. `%s`, `%d` and the like in a first text are replaced. */
 declare const console: {
   debug(...values: unknown[]): void;

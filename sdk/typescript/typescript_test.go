@@ -1,6 +1,7 @@
 package typescript_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,6 +49,21 @@ func TestTheTypesDeclareEveryGlobal(t *testing.T) {
 	slices.Sort(there)
 	if !slices.Equal(there, declared) {
 		t.Errorf("there is\n%v\nand the declarations have\n%v", there, declared)
+	}
+}
+
+func TestTheTypesDeclareTheFilesOfText(t *testing.T) {
+	declared := names(`(?m)^declare module "\*(\.\w+)"`, read(t, typescript.Declarations.ReadFile, "globals.d.ts"))
+	bundle, err := os.ReadFile("../../build/bundle.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`textFiles = \[\]string\{(.*)\}`).FindSubmatch(bundle)
+	if list == nil {
+		t.Fatal("build/bundle.go has no list of the files")
+	}
+	if built := names(`"(\.\w+)"`, string(list[1])); !slices.Equal(built, declared) {
+		t.Errorf("the build reads %v as text, and the declarations have %v", built, declared)
 	}
 }
 

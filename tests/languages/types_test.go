@@ -79,6 +79,25 @@ func TestTheTypesOfASchemaReportExactlyTheErrors(t *testing.T) {
 	}
 }
 
+// Operators call functions without a tenant.
+func TestAnAppWithFunctionsMaySetTheTenantOfNewRows(t *testing.T) {
+	a := typed(t, harness.Testdata("types"))
+	a.Write("functions.schema", "functions {\n  move(order: string(26)) -> int\n}\n")
+	a.Must("generate", "types")
+	if err := os.RemoveAll(a.Path("handlers")); err != nil {
+		t.Fatal(err)
+	}
+	a.Write("handlers/move.ts", `import { insert, type Insert } from "@runner/sdk";
+
+const values: Insert<"Line"> = { shop: "s1", order: "o1", sku: "a" };
+export const move = async () => (await insert("Line", values)).id;
+export const order: Insert<"Order">["shop"] = "s1";
+`)
+	for at, text := range harness.CheckTypes(t, a) {
+		t.Errorf("%s: %s", at, text)
+	}
+}
+
 func TestExamplesAndNewAppsPassTheTypeChecker(t *testing.T) {
 	fresh := harness.NewApp(t, "", "")
 	fresh.Must("new", "hello")

@@ -1,11 +1,14 @@
 // Code that must pass the type checker. An assignment to an explicit type states the exact
 // type of a value.
 
-import type { Item, Line, Order, OrderInput, State } from "@runner/schema";
+import type { Item, Line, Order, OrderInput, OrderPatch, State } from "@runner/schema";
 import {
   and, field, get, getContext, insert, ok, query, remove, select, update,
   type EntityName, type Insert, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
+
+import greeting from "./greeting.txt";
+import page from "./page.html";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_: Same<A, B>) {}
@@ -18,6 +21,8 @@ same<State, "open" | "paid">(true);
 same<Row<"Order">, Order>(true);
 same<OrderInput["items"], Item[]>(true);
 same<OrderInput["at"], string | null | undefined>(true);
+same<OrderPatch, { note?: string | null; due?: string; tags?: string[] }>(true);
+same<typeof greeting | typeof page, string>(true);
 same<Order["secretNote"], string | null | undefined>(true);
 same<Insert<"Shop">, { id?: string; name: string }>(true);
 same<Insert<"Line">, { shop?: string; order: string; sku: string }>(true);
