@@ -392,12 +392,32 @@ func (c *cursor) roleNames() []Ident {
 	starts := func() bool { return c.atIdent() || c.tok.kind == tokString }
 	return c.nameList("a role", starts, func(what string) (Ident, bool) {
 		if c.tok.kind != tokString || c.tok.bad || c.tok.lit.Text == "" {
-			return c.ident(what)
+			name, ok := c.ident(what)
+			return c.joined(name), ok
 		}
 		name := Ident{Node{c.tok.span}, c.tok.lit.Text}
 		c.next()
 		return name, true
 	})
+}
+
+// joined reads what follows a name without a space, as in org:admin. It reports that this is
+// not a name, and returns what was meant.
+func (c *cursor) joined(name Ident) Ident {
+	for c.is(":") || c.is(".") || c.is("-") {
+		after := c.peek(1)[0]
+		if c.tok.span.Start.Offset != name.Loc.End.Offset || after.kind != tokIdent || after.span.Start.Offset != c.tok.span.End.Offset {
+			break
+		}
+		name.Name += c.tok.text + after.text
+		c.next()
+		c.next()
+		name.Loc = c.from(name.Loc)
+	}
+	if !IsName(name.Name) && name.Name != "" {
+		c.note("E100", name.Loc, "%s is not a name: write it in quotes, %q", name.Name, name.Name)
+	}
+	return name
 }
 
 func (c *cursor) nameList(what string, starts func() bool, read func(string) (Ident, bool)) []Ident {

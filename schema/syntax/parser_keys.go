@@ -186,6 +186,10 @@ func (p *parser) value() (SettingValue, bool) {
 
 func (p *parser) valueInto(values *[]SettingValue) bool {
 	v, ok := p.value()
+	if name, is := v.(*NameSetting); is && !name.Call {
+		name.Name = p.joined(name.Name)
+		name.Loc = name.Name.Loc
+	}
 	if ok {
 		*values = append(*values, v)
 	} else {
