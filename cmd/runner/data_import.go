@@ -12,7 +12,9 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/rowfile"
+	"runner.example/schema"
 )
 
 const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV with field names in the first line.
@@ -48,7 +50,13 @@ func dataImportCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer in.Close()
-			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			known := func(s *schema.Schema) error {
+				if s.Typed && s.Entity(args[0]) == nil {
+					return console.Invalid("the schema declares no entity %q%s", args[0], diag.DidYouMean(args[0], s.EntityNames()))
+				}
+				return nil
+			}
+			return c.withNode(cmd, nodeTask{needsSchema: true, check: known, do: func(ctx context.Context, node *admin.Client) error {
 				return c.importFile(ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
 			}})
 		},

@@ -114,7 +114,7 @@ func (c *cli) inProcess(ctx context.Context, a *app.App, task nodeTask) (err err
 		if task.check == nil {
 			return &console.Failure{
 				Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data),
-				Hint: "serve the app or create a key to create it, or name another one with --data",
+				Hint: "serve the app, create a key or import rows to create it, or name another one with --data",
 			}
 		}
 		if err := task.check(s); err != nil {
