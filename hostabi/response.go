@@ -134,25 +134,10 @@ func responseError(c *Call, g guest) int32 {
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool { return strings.EqualFold(string(h.Name), "content-type") })
 	r.Code, r.Detail = string(code), string(message)
 	if r.Code == "" {
-		r.Code = string(codeOfStatus(int(status)))
+		r.Code = string(fault.OfStatus(int(status)))
 	}
 	r.Status = int(status)
 	return 0
-}
-
-// codeOfStatus returns the code for an error answer without one.
-func codeOfStatus(status int) fault.Code {
-	switch status {
-	case 400:
-		return fault.BadRequest
-	case 401:
-		return fault.Unauthorized
-	case 403:
-		return fault.Forbidden
-	case 404:
-		return fault.NotFound
-	}
-	return fault.Error
 }
 
 // codeValid reports whether code, which is short, is empty or snake_case.

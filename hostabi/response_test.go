@@ -197,7 +197,7 @@ func TestAnErrorHelpersAnswer(t *testing.T) {
 		wantCode      string
 	}{
 		{400, "", "no name", 0, "bad_request"}, {401, "", "", 0, "unauthorized"}, {403, "", "", 0, "forbidden"},
-		{404, "", "", 0, "not_found"}, {422, "", "wrong", 0, "error"}, {500, "", "", 0, "error"}, {599, "", "", 0, "error"},
+		{404, "", "", 0, "not_found"}, {409, "", "", 0, "conflict"}, {413, "", "", 0, "body_too_large"}, {429, "", "", 0, "rate_limited"}, {503, "", "", 0, "unavailable"}, {422, "", "wrong", 0, "error"}, {500, "", "", 0, "error"}, {599, "", "", 0, "error"},
 		{409, "order_2_paid", "x", 0, "order_2_paid"},
 		{399, "", "", invalid, ""}, {600, "", "", invalid, ""}, {200, "", "", invalid, ""}, {-1, "", "", invalid, ""},
 		{400, "Bad", "", invalid, ""}, {400, "a-b", "", invalid, ""}, {400, "_a", "", invalid, ""}, {400, "1a", "", invalid, ""},

@@ -39,7 +39,8 @@ const (
 	HandlerUnavailable   Code = "handler_unavailable"
 )
 
-// The codes of a handler's error answer without a code, by its status.
+// The codes of a handler's error answer without a code, beside those of the host: see
+// OfStatus.
 const (
 	BadRequest   Code = "bad_request"
 	Unauthorized Code = "unauthorized"
@@ -60,6 +61,22 @@ const (
 	Deadline    Code = "deadline"
 	Internal    Code = "internal"
 )
+
+// byStatus are the codes of error answers that have only a status. The host's own refusals with
+// these codes have these statuses.
+var byStatus = map[int]Code{
+	400: BadRequest, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: MethodNotAllowed, 408: RequestTimeout,
+	409: Conflict, 413: BodyTooLarge, 429: RateLimited, 501: MethodNotImplemented, 503: Unavailable,
+}
+
+// OfStatus returns the code of an error answer that has only a status; Error for a status
+// without a code of its own.
+func OfStatus(status int) Code {
+	if code, ok := byStatus[status]; ok {
+		return code
+	}
+	return Error
+}
 
 // All returns every code, in the order of declaration.
 func All() []Code {

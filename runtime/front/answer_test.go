@@ -332,6 +332,14 @@ func TestAnErrorWithoutADetailGetsThatOfItsCode(t *testing.T) {
 	}
 }
 
+func TestCodesOfStatusesAreTheHostsOwn(t *testing.T) {
+	for status := 400; status < 600; status++ {
+		if code := fault.OfStatus(status); code != fault.Error && front.StatusOf(code) != status {
+			t.Errorf("%d has the code %s, which the host answers with %d", status, code, front.StatusOf(code))
+		}
+	}
+}
+
 func FuzzProblemsAreJSON(f *testing.F) {
 	f.Add("plain", "a_code")
 	f.Add("\"\\\x00\x1f\x7f\u2028\xff\xed\xa0\x80é", "\n")

@@ -40,6 +40,7 @@ func TestEachHelperAnswersItsStatus(t *testing.T) {
 		{"forbidden", runner.Forbidden("m"), 403, "forbidden", ""},
 		{"notFound", runner.NotFound("m"), 404, "not_found", ""},
 		{"error", runner.Error(422, "m"), 422, "error", ""},
+		{"conflict", runner.Error(409, "m"), 409, "conflict", ""},
 		{"error with a status that is none", runner.Error(200, "m"), 500, "handler_failed", ""},
 		{"a body that is not a JSON value", runner.OK(func() {}), 500, "handler_failed", ""},
 	}

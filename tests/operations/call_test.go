@@ -229,7 +229,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 			{[]string{"closeMonth", `[]`}, 3, `runner: error: closeMonth: the parameters must be an object\n$`},
 			{[]string{"closeMonth", `{"month"`}, 3, `runner: error: closeMonth answered 400 invalid_json: .*\n$`},
 			{[]string{"closeMonht", `{}`}, 4, `runner: error: the schema declares no function "closeMonht" \(did you mean "closeMonth"\?\)\nrunner: hint: .*\n$`},
-			{[]string{"refuses"}, 1, `runner: error: refuses answered 409 error: October is closed already\n$`},
+			{[]string{"refuses"}, 1, `runner: error: refuses answered 409 conflict: October is closed already\n$`},
 			{[]string{"mints"}, 1, `runner: error: mints answered 403 `},
 			{[]string{"loop"}, 1, `runner: error: loop answered 504 handler_timeout: `},
 			{[]string{"wrong", `{"month":"2000-01"}`}, 1, `runner: error: wrong answered 500 handler_failed: the handler failed\nrunner: hint: the log has more about requestId \w{26}\n$`},

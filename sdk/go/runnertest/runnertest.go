@@ -216,6 +216,13 @@ func (f *fake) Send(status int, body []byte) error {
 	return nil
 }
 
+// codes are those of error answers that have only a status, as the host gives them.
+var codes = map[int]string{
+	400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+	408: "request_timeout", 409: "conflict", 413: "body_too_large", 429: "rate_limited",
+	501: "method_not_implemented", 503: "unavailable",
+}
+
 func (f *fake) SendError(status int, code, message string) error {
 	if f.result.Status != 0 {
 		return &host.Error{Code: "invalid"}
@@ -224,7 +231,7 @@ func (f *fake) SendError(status int, code, message string) error {
 		return err
 	}
 	if code == "" {
-		code = map[int]string{400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found"}[status]
+		code = codes[status]
 	}
 	if code == "" {
 		code = "error"

@@ -315,6 +315,13 @@ impl Host for Fake {
             ("", 401) => "unauthorized",
             ("", 403) => "forbidden",
             ("", 404) => "not_found",
+            ("", 405) => "method_not_allowed",
+            ("", 408) => "request_timeout",
+            ("", 409) => "conflict",
+            ("", 413) => "body_too_large",
+            ("", 429) => "rate_limited",
+            ("", 501) => "method_not_implemented",
+            ("", 503) => "unavailable",
             ("", _) => "error",
             _ => code,
         };

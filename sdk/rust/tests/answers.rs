@@ -39,6 +39,7 @@ fn each_helper_answers_its_status() {
         (|_, _| Ok(forbidden("m")), 403, "forbidden", ""),
         (|_, _| Ok(not_found("m")), 404, "not_found", ""),
         (|_, _| Ok(error(422, "m")), 422, "error", ""),
+        (|_, _| Ok(error(409, "m")), 409, "conflict", ""),
         (|_, _| Err(not_found("m").into()), 404, "not_found", ""),
         (|_, _| Ok(error(200, "m")), 500, "handler_failed", ""),
         (|_, _| Ok(ok(unwritable())), 500, "handler_failed", ""),
