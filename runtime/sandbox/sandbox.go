@@ -238,7 +238,8 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
 	}
-	if s.module.program.Reports && (errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent)) {
+	over := errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent)
+	if s.module.program.Reports && over && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
 		s.report(call, err)
 	}
 	return err

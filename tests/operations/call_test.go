@@ -154,7 +154,7 @@ func TestOperatorsCallFunctionsThatAreNotExposed(t *testing.T) {
 			a.Must("call", "book", params)
 		}
 		r := a.Run("call", "closeMonth", `{"month":"2026-10"}`)
-		if want := regexp.MustCompile(`^\{"month":"2026-10","count":2,"by":"uid:\d+","kind":"system"\}$`); r.Status != 0 || !want.MatchString(r.Stdout) {
+		if want := regexp.MustCompile(`^\{"month":"2026-10","count":2,"by":"uid:\d+","kind":"system"\}\n$`); r.Status != 0 || !want.MatchString(r.Stdout) {
 			t.Errorf("closeMonth: %d %q %s", r.Status, r.Stdout, r.Stderr)
 		}
 		if !strings.Contains(log(r.Stderr), "closing 2026-10") {
@@ -162,7 +162,7 @@ func TestOperatorsCallFunctionsThatAreNotExposed(t *testing.T) {
 		}
 		// Operators may call an exposed function too, without its rate limit.
 		for range 2 {
-			if got := a.Must("call", "closedMonths"); got != `[{"org":"acme","month":"2026-10"},{"org":"blue","month":"2026-10"}]` {
+			if got := a.Must("call", "closedMonths"); got != `[{"org":"acme","month":"2026-10"},{"org":"blue","month":"2026-10"}]`+"\n" {
 				t.Errorf("closedMonths: %s", got)
 			}
 		}
@@ -263,10 +263,10 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 		if got, _ := operatorCall(a, 0, "closeMonth", `{"month":"2026-10"}`, "--tenant", "blue"); !strings.Contains(string(got.Body), `"count": 1`) || !strings.Contains(string(got.Body), `"tenant": "blue"`) {
 			t.Errorf("closeMonth of one tenant: %s", got.Body)
 		}
-		if got := a.Must("call", "closedMonths"); got != `[{"org":"blue","month":"2026-10"}]` {
+		if got := a.Must("call", "closedMonths"); got != `[{"org":"blue","month":"2026-10"}]`+"\n" {
 			t.Errorf("closed: %s", got)
 		}
-		if got := a.Must("call", "closedMonths", "--tenant", "acme"); got != `[]` {
+		if got := a.Must("call", "closedMonths", "--tenant", "acme"); got != "[]\n" {
 			t.Errorf("closed of acme: %s", got)
 		}
 		if r := a.Run("call", "book", `{"month":"2026-10","org":"blue"}`, "--tenant", "acme"); r.Status != 1 {
@@ -281,7 +281,7 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 		if r := a.Run("call", "book", `{"month":"2026-10"}`); r.Status != 1 {
 			t.Errorf("a row of no tenant: %d %s", r.Status, r.Stdout)
 		}
-		if got := a.Must("call", "issues", "--tenant", "blue"); got != `{"tenant":"blue","owner":null}` {
+		if got := a.Must("call", "issues", "--tenant", "blue"); got != `{"tenant":"blue","owner":null}`+"\n" {
 			t.Errorf("a key of one tenant: %s", got)
 		}
 	})
