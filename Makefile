@@ -42,6 +42,7 @@ setup:
 	@tools/setup.sh
 	@tools/fetch-engine.sh
 	@tools/fetch-typescript.sh >/dev/null
+	@tools/fetch-hono.sh >/dev/null
 	@tools/fetch-openapi-validator.sh >/dev/null
 	@tools/fetch-oidc-provider.sh >/dev/null
 	@tools/fetch-modules.sh >/dev/null

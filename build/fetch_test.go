@@ -198,9 +198,9 @@ func TestHandlersFetch(t *testing.T) {
 	for _, row := range []struct{ handler, want, log string }{
 		{"passedOn", `418 content-type: text/plain; charset=utf-8 ["a","text/plain;charset=UTF-8"]`, ""},
 		{"passedOnBytes", "200 content-type: application/octet-stream \xff\x00\x01", ""},
-		{"passedOnRead", "500 handler_failed", "TypeError: fetch: the body was read before"},
-		{"fetchedInside", "500 handler_failed", "TypeError: what fetch gave cannot be a body: return it as it is, or its text() or json()"},
-		{"fetchedDeep", "500 handler_failed", "TypeError: what fetch gave cannot be part of a body: return it as it is, or its text() or json()"},
+		{"passedOnRead", "500 handler_failed", "TypeError: the body was read before"},
+		{"fetchedInside", "500 handler_failed", "TypeError: a Response cannot be a body: return it as it is, or its text() or json()"},
+		{"fetchedDeep", "500 handler_failed", "TypeError: a Response cannot be part of a body: return it as it is, or its text() or json()"},
 		{"uncaught", "500 handler_failed", " at uncaught (handlers/f.ts:"},
 	} {
 		t.Run(row.handler, func(t *testing.T) {

@@ -154,7 +154,7 @@ declare const crypto: {
 };
 
 declare class Headers {
-  constructor(init?: Headers | Iterable<[string, string]> | Record<string, string>);
+  constructor(init?: HeadersInit);
   append(name: string, value: string): void;
   delete(name: string): void;
   /** Several of one name are joined with ", ". */
@@ -169,23 +169,113 @@ declare class Headers {
   [Symbol.iterator](): IterableIterator<[string, string]>;
 }
 
-interface FetchResponse {
-  /** Of the answer, after the redirects that were followed. */
-  readonly url: string;
-  /** A redirect was followed. */
-  readonly redirected: boolean;
-  readonly status: number;
-  /** The status is 200 to 299. */
-  readonly ok: boolean;
-  readonly headers: Headers;
+/** A body of which all bytes are there: it gives them in one piece. */
+interface ReadableStream<R = any> {
+  readonly locked: boolean;
+  getReader(): {
+    readonly closed: Promise<void>;
+    read(): Promise<{ done: false; value: R } | { done: true; value: undefined }>;
+    releaseLock(): void;
+    cancel(): Promise<void>;
+  };
+  cancel(): Promise<void>;
+  [Symbol.asyncIterator](): AsyncIterableIterator<R>;
+}
+
+declare class Blob {
+  constructor(parts?: Iterable<string | ArrayBuffer | ArrayBufferView | Blob>, options?: { type?: string });
+  readonly size: number;
   readonly type: string;
+  slice(start?: number, end?: number, type?: string): Blob;
+  text(): Promise<string>;
+  bytes(): Promise<Uint8Array>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  stream(): ReadableStream<Uint8Array>;
+}
+
+declare class File extends Blob {
+  constructor(parts: Iterable<string | ArrayBuffer | ArrayBufferView | Blob>, name: string, options?: { type?: string; lastModified?: number });
+  readonly name: string;
+  readonly lastModified: number;
+}
+
+type FormDataEntryValue = string | File;
+
+declare class FormData {
+  append(name: string, value: string | Blob, filename?: string): void;
+  set(name: string, value: string | Blob, filename?: string): void;
+  delete(name: string): void;
+  get(name: string): FormDataEntryValue | null;
+  getAll(name: string): FormDataEntryValue[];
+  has(name: string): boolean;
+  forEach(does: (value: FormDataEntryValue, name: string, form: FormData) => void): void;
+  entries(): IterableIterator<[string, FormDataEntryValue]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<FormDataEntryValue>;
+  [Symbol.iterator](): IterableIterator<[string, FormDataEntryValue]>;
+}
+
+type BodyInit = string | ArrayBuffer | ArrayBufferView | Blob | FormData | URLSearchParams | ReadableStream;
+type HeadersInit = Headers | Iterable<[string, string]> | Record<string, string>;
+
+interface Body {
+  readonly body: ReadableStream<Uint8Array> | null;
   readonly bodyUsed: boolean;
   text(): Promise<string>;
   json(): Promise<any>;
   bytes(): Promise<Uint8Array>;
   arrayBuffer(): Promise<ArrayBuffer>;
-  clone(): FetchResponse;
+  blob(): Promise<Blob>;
+  /** The body as a form: `multipart/form-data` or `application/x-www-form-urlencoded`, as its content type says. */
+  formData(): Promise<FormData>;
 }
+
+interface RequestInit {
+  method?: string;
+  headers?: HeadersInit;
+  body?: BodyInit | null;
+  redirect?: "follow" | "manual" | "error";
+  signal?: AbortSignal | null;
+}
+
+interface Request extends Body {}
+declare class Request {
+  constructor(input: string | URL | Request, init?: RequestInit);
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly redirect: "follow" | "manual" | "error";
+  readonly signal: AbortSignal;
+  clone(): Request;
+}
+
+interface ResponseInit {
+  status?: number;
+  statusText?: string;
+  headers?: HeadersInit;
+}
+
+interface Response extends Body {}
+declare class Response {
+  constructor(body?: BodyInit | null, init?: ResponseInit);
+  static json(data: unknown, init?: ResponseInit): Response;
+  static redirect(url: string | URL, status?: 301 | 302 | 303 | 307 | 308): Response;
+  static error(): Response;
+  /** After fetch: of the answer, after the redirects that were followed; otherwise empty. */
+  readonly url: string;
+  /** A redirect was followed. */
+  readonly redirected: boolean;
+  readonly status: number;
+  readonly statusText: string;
+  /** The status is 200 to 299. */
+  readonly ok: boolean;
+  readonly headers: Headers;
+  readonly type: string;
+  clone(): Response;
+}
+
+/** What fetch gives. */
+type FetchResponse = Response;
 
 /** Says that something is not waited for any more. */
 declare class AbortSignal {
@@ -216,13 +306,6 @@ declare class AbortController {
  * its time or the handler's is over. Other members of `init` are a TypeError.
  */
 declare function fetch(
-  url: string | URL,
-  init?: {
-    method?: string;
-    headers?: Headers | Iterable<[string, string]> | Record<string, string>;
-    body?: string | ArrayBuffer | ArrayBufferView | URLSearchParams | null;
-    redirect?: "follow" | "manual" | "error";
-    signal?: AbortSignal | null;
-    timeout?: number;
-  },
-): Promise<FetchResponse>;
+  input: string | URL | Request,
+  init?: RequestInit & { timeout?: number },
+): Promise<Response>;

@@ -44,6 +44,11 @@ declare module "@runner/sdk" {
     /** The body as text. */
     text(): string;
     /**
+     * The body as a form, `multipart/form-data` or `application/x-www-form-urlencoded`. One
+     * that is not such a form answers 400 `bad_request`, unless it is caught.
+     */
+    formData(): Promise<FormData>;
+    /**
      * The JSON body. An empty one and `null` give `{}`, so that a check for a field
      * finds it missing. One that is not JSON is a {@link BodyError}, which answers 400
      * `invalid_json` unless it is caught. That it fits `T` is not checked here: see
@@ -64,8 +69,8 @@ declare module "@runner/sdk" {
 
   /**
    * A function over a request. It returns a response, or a promise of one; another
-   * value is that of {@link ok}. What `fetch` gave is passed on: its status, its content
-   * type and its body. What it throws becomes an answer too: an answer is that itself, a
+   * value is that of {@link ok}. A `Response` of the Fetch Standard is sent with its status, its
+   * headers and its body; of one that `fetch` gave, only the content type of the headers. What it throws becomes an answer too: an answer is that itself, a
    * failed operation on rows, keys, sessions or webhooks has its own status (`not_found`
    * 404, `denied` 403, `conflict` 409, `unavailable` 503), and anything else is 500, with
    * the place in the server's log.
@@ -86,6 +91,15 @@ declare module "@runner/sdk" {
   export function text(body: string, status?: number): Response;
   /** Answers with a page: `text/html; charset=utf-8`. Escape the values that callers have sent. */
   export function html(body: string, status?: number): Response;
+  /**
+   * A handler of a function from a `Request` to a `Response`, as frameworks for workers have
+   * them. With Hono: `export const app = fetchHandler(hono.fetch)`, behind a route that ends in
+   * `*rest`. The second argument of the function is an empty object, the third has
+   * `waitUntil`, which delays the answer until its promises are settled.
+   */
+  export function fetchHandler(
+    fetch: (request: Request, env: any, context: any) => globalThis.Response | Promise<globalThis.Response>,
+  ): (req: RouteRequest) => Promise<globalThis.Response>;
   /** Answers 204. */
   export function noContent(): Response;
   /** Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL. */

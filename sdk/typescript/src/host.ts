@@ -34,6 +34,8 @@ export interface Runner {
   timer(): Error | undefined;
   /** What the handler waits for, as an error with its place. */
   waiting(): Error | undefined;
+  /** The body of a Response of the Fetch Standard, once. */
+  take(response: object): string | Uint8Array | { base64: string } | null;
   /** Begins an operation that goes on beside the handler. */
   begin(op: string, args: unknown): Promise<any>;
   /** Waits until one of those is done, or so many milliseconds; false says that none is under way. */

@@ -2,6 +2,7 @@
 // asked for, and kept.
 
 import { refusal, runner } from "./host.ts";
+import { badRequest } from "./response.ts";
 
 /** A body that is not JSON; it answers 400 invalid_json. */
 export class BodyError extends Error {
@@ -73,6 +74,15 @@ export class RouteRequest {
   }
   text(): string {
     return (this.#text ??= text(host.request_body(0)));
+  }
+  /** The body as a form (multipart or urlencoded); one that is not answers 400. */
+  async formData(): Promise<FormData> {
+    const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
+    try {
+      return await body.formData();
+    } catch (error) {
+      throw badRequest((error as Error).message.replace("formData: ", ""));
+    }
   }
   body(): any {
     const text = this.text();

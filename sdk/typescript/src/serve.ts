@@ -2,7 +2,7 @@
 // dispatch(n), does the jobs that are pending, and then calls finish(). That may say
 // that there is something to wait for; then dispatch(-1) goes on.
 
-import { bytesOf } from "./encoding.ts";
+import { bytesOf, fromBase64 } from "./encoding.ts";
 import { begun, errno, forget, forgotten, HostError, Operation, runner } from "./host.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { forms, Response } from "./response.ts";
@@ -104,10 +104,9 @@ function answer(given: any): void {
     given.then(settle, fail);
     return;
   }
-  if (isFetched(given)) {
-    const type = given.headers.get("content-type");
-    const headers: [string, string][] | undefined = type === null ? undefined : [["content-type", type]];
-    given.bytes().then((body) => settle(new Response(given.status, body, undefined, headers)), fail);
+  if (given instanceof globalThis.Response) {
+    pass(given);
+    done = true;
     return;
   }
   const response = given instanceof Response ? given : plain(given);
@@ -123,15 +122,18 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-interface Fetched {
-  status: number;
-  headers: { get(name: string): string | null };
-  bytes(): Promise<Uint8Array>;
-}
+// The headers that only the host sets.
+const hostsOwn =
+  /^(connection|transfer-encoding|content-length|date|server|trailer|upgrade|te|keep-alive|www-authenticate|x-request-id|(proxy-|ratelimit).*)$/;
 
-/** Whether it is what fetch gives: of the other script, which has the class. */
-function isFetched(value: any): value is Fetched {
-  return typeof value === "object" && value !== null && value[Symbol.toStringTag] === "Response" && typeof value.bytes === "function";
+/** Answers with a Response of the Fetch Standard. Of what fetch gave only the content type is passed. */
+function pass(response: globalThis.Response): void {
+  const content = runner.take(response) ?? "";
+  const body = typeof content === "string" || content instanceof Uint8Array ? content : fromBase64(content.base64);
+  const made = response.url === "";
+  for (const [name, value] of response.headers) if (made ? !hostsOwn.test(name) : name === "content-type") setHeader(name, value);
+  if (made && body.length > 0 && !response.headers.has("content-type")) setHeader("content-type", "application/octet-stream");
+  deliver(response.status, body.length > 0 ? body : "");
 }
 
 /** A value that is not an answer becomes the body of ok. */
@@ -140,13 +142,15 @@ function plain(value: unknown): Response {
   return new Response(200, value);
 }
 
+function setHeader(name: string, value: string): void {
+  const n = host.response_header(name, value);
+  if (n < 0) refused(n, `set header ${stringify(name)}`);
+}
+
 function send(response: Response): void {
   const { status, body, message, headers } = response;
   if (headers !== undefined) {
-    for (const [name, value] of headers) {
-      const n = host.response_header(name, value);
-      if (n < 0) refused(n, `set header ${stringify(name)}`);
-    }
+    for (const [name, value] of headers) setHeader(name, value);
   }
   if (message !== undefined) {
     const n = host.response_error(status, "", message);
@@ -227,7 +231,9 @@ function noJSON(value: object): [is: string, remedy: string] | undefined {
   if (value instanceof Error) return ["an Error", "tell its message, or throw it"];
   if (value instanceof Response) return ["an answer", "return it as it is"];
   if (value instanceof ArrayBuffer || value instanceof DataView) return ["binary data", "it is a body by itself, or text in base64"];
-  if (isFetched(value)) return ["what fetch gave", "return it as it is, or its text() or json()"];
+  if (value instanceof globalThis.Response) return ["a Response", "return it as it is, or its text() or json()"];
+  if (value instanceof Blob) return ["a Blob", "await its bytes() or text()"];
+  if (value instanceof FormData) return ["FormData", "Object.fromEntries(form) is an object"];
   if (isThenable(value)) return ["a promise", "await it"];
   if (typeof (value as any).next === "function" && Symbol.iterator in value) return ["an iterator", "[...iterator] is a list"];
   if (Symbol.asyncIterator in value) return ["an iterator", "collect with for await what it gives"];
@@ -283,7 +289,7 @@ function fail(error: unknown): void {
   if (done) return; // an error of a timer: the answer is sent
   forget(); // the error may be the reason that a change was not awaited
   runner.timers = 0; // or that a timer still runs
-  if (error instanceof Response) {
+  if (error instanceof Response || error instanceof globalThis.Response) {
     settle(error);
     return;
   }

@@ -3,7 +3,7 @@
 
 import type { Item, Line, Order, OrderInput, OrderPatch, State } from "@runner/schema";
 import {
-  and, field, get, getContext, insert, ok, query, remove, select, update,
+  and, fetchHandler, field, get, getContext, insert, ok, query, remove, select, update,
   type EntityName, type Insert, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
 
@@ -27,6 +27,15 @@ same<Order["secretNote"], string | null | undefined>(true);
 same<Insert<"Shop">, { id?: string; name: string }>(true);
 same<Insert<"Line">, { shop?: string; order: string; sku: string }>(true);
 same<Update<"Line">, { order?: string; sku?: string }>(true);
+
+export const app = fetchHandler(async (request) => {
+  const form = await request.formData();
+  const file = form.get("file");
+  if (!(file instanceof File)) return Response.json({ error: "file" }, { status: 400 });
+  const passed = await fetch(new Request("https://a.example/", { method: "PUT", body: new Blob([await file.bytes()]) }));
+  return new Response(passed.body, { status: passed.status, headers: passed.headers });
+});
+export const form = async (req: RouteRequest) => ok([...(await req.formData()).keys()]);
 
 export async function right(req: RouteRequest) {
   const line: Line = await get("Line", req.params.id);

@@ -1,0 +1,59 @@
+// Headers (Fetch Standard, 5.1).
+
+export type HeadersInit = Headers | Iterable<[string, string]> | Record<string, string>;
+
+export class Headers {
+  #list: [name: string, value: string][] = [];
+
+  constructor(init: HeadersInit = {}) {
+    const pairs = Symbol.iterator in init ? (init as Iterable<[string, string]>) : Object.entries(init);
+    for (const [name, value] of pairs) this.append(name, value);
+  }
+  append(name: string, value: string): void {
+    this.#list.push([check(name), String(value).trim()]);
+  }
+  delete(name: string): void {
+    this.#list = this.#list.filter(([n]) => n !== check(name));
+  }
+  get(name: string): string | null {
+    const values = this.#list.filter(([n]) => n === check(name)).map(([, value]) => value);
+    return values.length === 0 ? null : values.join(", ");
+  }
+  getSetCookie(): string[] {
+    return this.#list.filter(([n]) => n === "set-cookie").map(([, value]) => value);
+  }
+  has(name: string): boolean {
+    return this.get(name) !== null;
+  }
+  set(name: string, value: string): void {
+    this.delete(name);
+    this.append(name, value);
+  }
+  get [Symbol.toStringTag](): string {
+    return "Headers";
+  }
+  forEach(does: (value: string, name: string, headers: Headers) => void): void {
+    for (const [name, value] of this) does(value, name, this);
+  }
+  *entries(): IterableIterator<[string, string]> {
+    const names = [...new Set(this.#list.map(([name]) => name))].sort();
+    for (const name of names) {
+      if (name === "set-cookie") for (const value of this.getSetCookie()) yield [name, value];
+      else yield [name, this.get(name)!];
+    }
+  }
+  *keys(): IterableIterator<string> {
+    for (const [name] of this) yield name;
+  }
+  *values(): IterableIterator<string> {
+    for (const [, value] of this) yield value;
+  }
+  [Symbol.iterator](): IterableIterator<[string, string]> {
+    return this.entries();
+  }
+}
+
+function check(name: string): string {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(String(name))) throw new TypeError(`Headers: ${JSON.stringify(String(name))} is not a valid header name`);
+  return String(name).toLowerCase();
+}

@@ -1,0 +1,41 @@
+// Handlers that are functions from a Request to a Response of the Fetch Standard, as the
+// frameworks for workers have them.
+
+import { refusal, runner } from "./host.ts";
+import { type RouteRequest } from "./request.ts";
+
+interface ExecutionContext {
+  waitUntil(promise: PromiseLike<unknown>): void;
+  passThroughOnException(): void;
+}
+
+type Fetch = (request: Request, env: any, context: any) => Response | Promise<Response>;
+
+export function fetchHandler(fetch: Fetch): (req: RouteRequest) => Promise<Response> {
+  if (typeof fetch !== "function") throw new TypeError("fetchHandler: it takes a function from a Request to a Response, as hono.fetch");
+  return async function (req) {
+    const later: PromiseLike<unknown>[] = [];
+    const context: ExecutionContext = {
+      waitUntil: (promise) => {
+        later.push(promise);
+      },
+      passThroughOnException() {},
+    };
+    const response = await fetch(requestOf(req), {}, context);
+    for (const result of await Promise.allSettled(later)) {
+      if (result.status === "rejected") console.error("waitUntil:", result.reason);
+    }
+    return response;
+  };
+}
+
+/** The request at hand, as one of the Fetch Standard. */
+function requestOf(req: RouteRequest): Request {
+  const { method, path, headers } = req;
+  const pairs = runner.host.request_pairs(1);
+  if (typeof pairs === "number") throw refusal(pairs);
+  const query = new URLSearchParams(pairs.flatMap((name, i) => (i % 2 === 0 ? [[name, pairs[i + 1]] as [string, string]] : [])));
+  const scheme = headers["x-forwarded-proto"] === "https" ? "https" : "http";
+  const url = `${scheme}://${headers.host ?? "localhost"}${path}${query.size > 0 ? `?${query}` : ""}`;
+  return new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
+}
