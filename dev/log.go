@@ -173,6 +173,9 @@ func said(message string, attrs map[string]slog.Value) string {
 		}
 		message += ": " + cause.String()
 	}
+	if index, ok := attrs["add"]; ok {
+		message += fmt.Sprintf(": a %s scanned %s rows of %s; add %s to it", attrs["operation"], attrs["rows"], attrs["entity"], index)
+	}
 	for _, name := range []string{"diagnostic", "text", "optimization", "instead"} {
 		if v, ok := attrs[name]; ok {
 			message += ": " + v.String()

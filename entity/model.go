@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 
 	"runner.example/entity/catalog"
 	"runner.example/entity/layout"
@@ -23,7 +24,7 @@ type Options struct {
 	// CursorKey encrypts the cursors of pages. They are valid under another model with the
 	// same key.
 	CursorKey [32]byte
-	// Logger logs activations; nil discards them.
+	// Logger logs activations and missing indexes; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -37,6 +38,8 @@ type Model struct {
 	names      []string                 // of the tables, in the order of the schema
 	owners     map[*schema.Field]*table // of relations
 	cursors    *query.CursorSealer
+	logger     *slog.Logger // nil: nothing is logged
+	logged     sync.Map     // missing indexes that were logged, by operation, entity and index
 }
 
 // table is one entity: the layout of its rows, and what the schema says about them.
@@ -119,7 +122,7 @@ func Current(ctx context.Context, st *store.Store, s *schema.Schema, opt Options
 func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog.Catalog, opt Options) (*Model, error) {
 	m := &Model{
 		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{}, names: s.EntityNames(),
-		cursors: query.NewCursorSealer(opt.CursorKey),
+		cursors: query.NewCursorSealer(opt.CursorKey), logger: opt.Logger,
 	}
 	for _, name := range m.names {
 		rows, err := c.Layout(s, name)

@@ -59,12 +59,12 @@ func (o *operation) planInput(ordered bool) *planInput {
 	return w
 }
 
-// search visits the rows that the caller may read and that match the query's where, with
-// the values as the query names them.
-func (o *operation) search(p plan, visit func(r *layout.Row, asked []schema.Value) (bool, error)) error {
-	looked := 0
-	return o.scan(o.table, p, func(r *layout.Row) (bool, error) {
-		if looked++; o.table.Entity == nil && looked > maxFreeRows {
+// search visits the rows of the plan for w that the caller may read and that match the
+// query's where, with the values as the query names them.
+func (o *operation) search(p plan, w *planInput, visit func(r *layout.Row, asked []schema.Value) (bool, error)) error {
+	scanned, rejected := 0, 0
+	err := o.scan(o.table, p, func(r *layout.Row) (bool, error) {
+		if scanned++; o.table.Entity == nil && scanned > maxFreeRows {
 			return false, o.tooManyFree()
 		}
 		if ok, err := o.mayRead(r.Values); err != nil || !ok {
@@ -72,10 +72,13 @@ func (o *operation) search(p plan, visit func(r *layout.Row, asked []schema.Valu
 		}
 		asked := o.asked(r.Values)
 		if ok, err := o.matches(asked); err != nil || !ok {
+			rejected++
 			return err == nil, err
 		}
 		return visit(r, asked)
 	})
+	o.logMissingIndex(p.sorted, w, scanned, rejected)
+	return err
 }
 
 func (o *operation) tooManyFree() error {
@@ -107,7 +110,8 @@ func (o *operation) get() error {
 // count returns the number of rows.
 func (o *operation) count() error {
 	n := 0
-	err := o.search(o.plan(o.table, o.planInput(false)), func(*layout.Row, []schema.Value) (bool, error) {
+	w := o.planInput(false)
+	err := o.search(o.plan(o.table, w), w, func(*layout.Row, []schema.Value) (bool, error) {
 		n++
 		return true, nil
 	})
@@ -117,19 +121,20 @@ func (o *operation) count() error {
 
 // list returns a page.
 func (o *operation) list() error {
-	p := o.plan(o.table, o.planInput(true))
+	input := o.planInput(true)
+	p := o.plan(o.table, input)
 	w := o.rowsOf()
 	if p.sorted {
-		return o.listSorted(p, w)
+		return o.listSorted(p, input, w)
 	}
-	return o.listUnsorted(p, w)
+	return o.listUnsorted(p, input, w)
 }
 
 // listSorted writes the rows in the order of the scan.
-func (o *operation) listSorted(p plan, w *rowWriter) error {
+func (o *operation) listSorted(p plan, input *planInput, w *rowWriter) error {
 	var last []schema.Value
 	more := false
-	err := o.search(p, func(r *layout.Row, asked []schema.Value) (bool, error) {
+	err := o.search(p, input, func(r *layout.Row, asked []schema.Value) (bool, error) {
 		switch {
 		case !o.query.IsAfter(asked):
 			return true, nil
@@ -186,11 +191,11 @@ type kept struct {
 }
 
 // listUnsorted scans all rows and keeps the first of them.
-func (o *operation) listUnsorted(p plan, w *rowWriter) error {
+func (o *operation) listUnsorted(p plan, input *planInput, w *rowWriter) error {
 	page := o.query.Limit + 1 // one more shows whether another page follows
 	var rows []kept           // sorted
 	size := 0
-	err := o.search(p, func(r *layout.Row, asked []schema.Value) (bool, error) {
+	err := o.search(p, input, func(r *layout.Row, asked []schema.Value) (bool, error) {
 		full := len(rows) == page
 		if !o.query.IsAfter(asked) || full && o.query.CompareRows(asked, rows[page-1].place) >= 0 {
 			return true, nil

@@ -434,3 +434,24 @@ func TestAModuleOfAnEarlierRunIsRemovedWithItsSource(t *testing.T) {
 		t.Error("build/little.wasm was not removed, although its source is gone")
 	}
 }
+
+func TestDevShowsAMissingIndex(t *testing.T) {
+	a := harness.NewApp(t, `app sales
+entity Sale { id: id total: int }
+apiKeys { scopes: { s: @system("s") { @grant read on Sale } } }
+routes("/v1", auth: apiKey(s), rateLimit: none) { GET /sales -> listSales }
+`, "")
+	a.Write("handlers/sales.ts", `import { ok, query } from "@runner/sdk";
+export const listSales = () => ok(query("Sale").orderBy("total", "desc").limit(2));
+`)
+	var rows strings.Builder
+	for i := range 1100 {
+		fmt.Fprintf(&rows, "{\"total\":%d}\n", i)
+	}
+	a.Write("sales.jsonl", rows.String())
+	a.Must("data", "import", "Sale", "sales.jsonl")
+	token := a.Token("s")
+	s := a.Start("dev")
+	s.Want(200, nil, "GET", "/v1/sales", "", "X-API-Key: "+token)
+	s.WaitForOutput(`warning: index missing; rows are scanned: a query scanned 1100 rows of Sale; add @@index\(total desc\) to it`)
+}

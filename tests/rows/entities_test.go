@@ -869,3 +869,28 @@ func TestCommittedRowsSurviveACrash(t *testing.T) {
 		t.Errorf("after the next start\n%s\nwant\n%s", got.Body, want.String())
 	}
 }
+
+// The list of orders reads one page, however many orders there are.
+func TestTheOrdersExampleListsOrdersByAnIndex(t *testing.T) {
+	t.Parallel()
+	a := harness.ExampleApp(t, "orders")
+	a.Write("partners.jsonl", `{"id":"01arz3ndektsv4rrffq69g5fav","code":"acme","name":"Acme"}`+"\n")
+	var orders strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&orders, `{"number":"A-%d","partner":"01arz3ndektsv4rrffq69g5fav","total":"1.00","status":%q}`+"\n", i, []string{"open", "paid"}[i%2])
+	}
+	a.Write("orders.jsonl", orders.String())
+	a.Must("data", "import", "Partner", "partners.jsonl")
+	a.Must("data", "import", "Order", "orders.jsonl")
+	a.Env = append(a.Env, "RUNNER_SANDBOX_ROWS=200")
+	reader := "X-API-Key: " + a.Token("orders_read")
+	s := a.Serve()
+	for _, path := range []string{"/v1/orders?", "/v1/orders?status=paid&"} {
+		var page orderPage
+		s.Want(200, &page, "GET", path, "", reader)
+		if len(page.Rows) != 50 || page.NextCursor == nil {
+			t.Fatalf("%s: %d rows, cursor %v", path, len(page.Rows), page.NextCursor)
+		}
+		s.Want(200, &page, "GET", path+"cursor="+*page.NextCursor, "", reader)
+	}
+}
