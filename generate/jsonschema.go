@@ -262,8 +262,7 @@ func boundText(v schema.Value) string {
 	return string(text)
 }
 
-// Ids are ULIDs; an identity provider may create other ids of users and tenants. A field of
-// type id outside of entities may be either.
+// Ids are ULIDs; an identity provider may create other ids of users and tenants.
 const (
 	ulidPattern       = "^[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"
 	externalIDPattern = "^[A-Za-z0-9._|@:-]{1,64}$"
@@ -274,7 +273,7 @@ func (j jsonSchema) idPattern(t *schema.Type) string {
 	if t.Kind == schema.Relation {
 		of = t.Entity
 	}
-	if of == nil || of.Name == j.schema.Auth.User || of.Name == j.schema.Auth.Tenant {
+	if of != nil && (of.Name == j.schema.Auth.User || of.Name == j.schema.Auth.Tenant) {
 		return externalIDPattern
 	}
 	return ulidPattern

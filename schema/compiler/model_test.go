@@ -279,7 +279,7 @@ func TestIDsOfUsersAndTenantsMayBeExternal(t *testing.T) {
 		named bool
 	}{
 		{s.Entity("User").ID, true}, {s.Entity("Org").ID, true}, {task.Tenant, true}, {task.Field("owner"), true},
-		{s.Type("Input").Fields[2], true}, {task.ID, false}, {task.Field("parent"), false},
+		{s.Type("Input").Fields[2], false}, {task.ID, false}, {task.Field("parent"), false},
 	} {
 		if _, err := tt.f.Type.Parse([]byte(`"auth0|7"`)); (err == nil) != tt.named {
 			t.Errorf("%s: %v", describe(tt.f), err)

@@ -117,7 +117,6 @@ func (b *builder) typeOf(ref *syntax.TypeRef) schema.Type {
 		t.ExternalIDs = b.hasExternalIDs(name)
 	default:
 		t.Kind = schema.BuiltinKind(name)
-		t.ExternalIDs = t.Kind == schema.ID // the entity is not known
 		SetBounds(&t, ref.Args)
 	}
 	return t

@@ -22,6 +22,7 @@ type Problem struct {
 	Type, Title, Detail, Instance, Code string
 	Status                              int
 	RequestID                           string `json:"requestId"`
+	Errors                              []struct{ Field, Message string }
 }
 
 func (a Answer) Problem(t testing.TB) Problem {

@@ -103,6 +103,10 @@ func TestTheOrdersExampleKeepsItsRules(t *testing.T) {
 		if p.Code != "invalid_input" {
 			t.Errorf("%+v", p)
 		}
+		p = s.Want(400, nil, "POST", "/v1/orders", `{"number":"A-9","partner":"nosuch","total":1}`, partner).Problem(t)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "partner" {
+			t.Errorf("an id that is not a ULID: %+v", p)
+		}
 	})
 	t.Run("a duplicate of a unique field is a conflict", func(t *testing.T) {
 		body := fmt.Sprintf(`{"number":"A-1","partner":%q,"total":1}`, acme.ID)
