@@ -465,7 +465,7 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
 	}
 	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error
-		if got := ask(t, m, handler, abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
+		if got := ask(t, m, handler, abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, " at "+handler+" (handlers/traps.ts:") {
 			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 type memory struct {
 	region []byte
 	limit  uint64   // of the guest; the region may be longer
+	spare  uint64   // that the guest may have beyond it after it was refused memory
 	image  *image   // nil: the memory begins as zeros, and cannot be restored
 	watch  *watcher // nil: the page table shows which pages were written
 	budget *budget
@@ -34,23 +35,24 @@ type memory struct {
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
 	// refused says why the guest last got no more memory; nil: it always did.
-	refused error
+	refused  error
+	refusals int
 
 	scan scanner
 }
 
-// reserve maps a memory that may grow to limit bytes.
-func (m *memory) reserve(limit uint64, b *budget) error {
+// reserve maps a memory that may grow to limit bytes, with spare bytes more.
+func (m *memory) reserve(limit, spare uint64, b *budget) error {
 	// The address space of a process is large enough for some hundred thousand of these,
 	// and no page is allocated before it is written.
-	region, err := unix.Mmap(-1, 0, int(max(limit, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
+	region, err := unix.Mmap(-1, 0, int(max(limit+spare, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("reserve %d KiB of memory for a sandbox: %w", limit>>10, err)
 	}
 	// The kernel would clear a whole huge page for the first byte that is written.
 	_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // fails if the kernel has no huge pages
-	*m = memory{region: region, limit: limit, budget: b}
+	*m = memory{region: region, limit: limit, spare: spare, budget: b}
 	return nil
 }
 
@@ -95,16 +97,25 @@ func (m *memory) Reallocate(size uint64) []byte {
 	if m.shrinking {
 		size = m.image.size
 	}
+	limit := m.limit
+	if m.refusals >= refusalsBeforeSpare {
+		limit += m.spare
+	}
 	switch {
-	case size > m.limit:
-		m.refused = fmt.Errorf("handler needed more than %s of memory ([sandbox] memory)", settings.FormatSize(int64(m.limit)))
+	case size > limit:
+		m.refuse("handler needed more than %s of memory ([sandbox] memory)", settings.FormatSize(int64(m.limit)))
 		return nil
 	case !m.charge(int64(size)):
-		m.refused = fmt.Errorf("handlers needed more memory together ([sandbox] total_memory)")
+		m.refuse("handlers needed more memory together ([sandbox] total_memory)")
 		return nil
 	}
 	m.size, m.high, m.reached = size, max(m.high, size), max(m.reached, size)
 	return m.region[:size:size]
+}
+
+func (m *memory) refuse(format string, args ...any) {
+	m.refused = fmt.Errorf(format, args...)
+	m.refusals++
 }
 
 // Free does nothing: wazero calls it while the guest is still being unwound, or not at all
@@ -145,7 +156,7 @@ func (m *memory) settle() {
 // have shrunk to the image's size before. If there are more than keep private pages, all of
 // them are released to the kernel.
 func (m *memory) restore(keep int) error {
-	m.refused, m.tail = nil, 0
+	m.refused, m.refusals, m.tail = nil, 0, 0
 	pages, err := m.scan.restore(m, keep)
 	if err != nil {
 		return err

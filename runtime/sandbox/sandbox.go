@@ -74,7 +74,11 @@ type parking struct {
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	s := &sandbox{account: account{engine: m.engine}, module: m, functions: make([]api.Function, len(m.handlers))}
 	s.task.Reset(&m.initializing, 0)
-	if err := s.memory.reserve(m.memoryBytes(), &m.engine.memory); err != nil {
+	spare := uint64(0)
+	if m.program.Reports {
+		spare = sparePages * pageBytes
+	}
+	if err := s.memory.reserve(m.memoryBytes(), spare, &m.engine.memory); err != nil {
 		return nil, err
 	}
 	s.memory.scan.table = m.engine.table
@@ -207,7 +211,7 @@ func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	}
 	s.depth.Set(0)
 	s.stop = stop{}
-	s.memory.refused = nil
+	s.memory.refused, s.memory.refusals = nil, 0
 }
 
 // end ends a run of the initialization.
@@ -238,8 +242,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
 	}
-	over := errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent)
-	if s.module.program.Reports && over && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
+	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
 		s.report(call, err)
 	}
 	return err

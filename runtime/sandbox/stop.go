@@ -1,18 +1,23 @@
 package sandbox
 
 import (
+	"errors"
 	"time"
 
 	"runner.example/hostabi"
 )
 
 // A module that exports runner_stopped can say where a run was when its time or its CPU time
-// was over. First the run may compute for lastTime longer: sched_yield then returns intr, so
-// that an interpreter can store its position. Then runner_stopped is called in the memory as
-// it is, and may compute for reportTime.
+// was over, or when it failed after it was refused memory. If it computes when its time is
+// over, it may go on for lastTime: sched_yield then returns intr, so that an interpreter can
+// store its position. Then runner_stopped is called in the memory as it is, and may compute
+// for reportTime. After it was refused memory it may have sparePages more, for its error.
 const (
 	lastTime   = 5 * time.Millisecond
 	reportTime = 20 * time.Millisecond
+	sparePages = 4
+	// Allocators ask twice for the memory of the handler before they fail.
+	refusalsBeforeSpare = 2
 )
 
 // stop says why and when the host stops the guest.
@@ -39,6 +44,11 @@ func (s *sandbox) checkStop(now time.Duration) {
 	if now >= s.stop.at {
 		panic(s.stop.because)
 	}
+}
+
+// stopped reports whether a run ended with err because of a limit.
+func (s *sandbox) stopped(err error) bool {
+	return err != nil && s.memory.refused != nil || errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent)
 }
 
 // report calls runner_stopped after a run that ended with err. Its failure is ignored: then the

@@ -117,12 +117,14 @@ routes("/", auth: none, rateLimit: none) {
   GET /long -> waits
   GET /spin -> spins (timeout: 10s)
   POST /body -> reads (body: 8mb, timeout: 10s)
+  POST /whole -> readsBytes (body: 8mb, timeout: 10s)
 }
 `, "[runtime]\ntimeout = \"100ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\n")
 	a.Write("handlers/stopped.ts", `import { ok, type RouteRequest } from "@runner/sdk";
 export const waits = () => new Promise((done) => setTimeout(done, 60_000));
 export const spins = () => { for (;;) Math.max(1); };
 export const reads = (req: RouteRequest) => ok(req.body().length);
+export const readsBytes = (req: RouteRequest) => ok(req.rawBody.length);
 `)
 	a.Must("build")
 	s := a.Serve()
@@ -130,6 +132,7 @@ export const reads = (req: RouteRequest) => ok(req.body().length);
 		s.Matches(504, `.*"code":"handler_timeout".*`, "GET", path, "", "")
 	}
 	s.Matches(500, `.*"code":"handler_out_of_memory".*`, "POST", "/body", "["+strings.Repeat("[],", 1<<18)+"1]", "")
+	s.Matches(500, `.*"code":"handler_out_of_memory".*`, "POST", "/whole", strings.Repeat(" ", 7<<20)+"1", "")
 	s.Stop() // then the log is complete
 	log := s.Stderr.String()
 	for _, want := range []string{
@@ -137,6 +140,7 @@ export const reads = (req: RouteRequest) => ok(req.body().length);
 		"handler took longer than 50ms (timeout: of the route)", "handler took longer than 100ms ([runtime] timeout)",
 		"handler spins: stopped at spins (handlers/stopped.ts:3:", "handler used more than 500ms of CPU ([sandbox] cpu)",
 		"handler reads: InternalError: out of memory at reads (handlers/stopped.ts:4:", "handler needed more than 8mb of memory ([sandbox] memory)",
+		"handler readsBytes: stopped at readsBytes (handlers/stopped.ts:5:",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not have %q", want)

@@ -355,6 +355,7 @@ interface CallSite {
 const line = (at: CallSite): string => `at ${at.getFunctionName() ?? "<anonymous>"} (${at.getFileName()}:${at.getLineNumber()}:${at.getColumnNumber()})`;
 
 function stopped(): void {
+  if (trap) return; // the log has the place where memory ran out
   (Error as { prepareStackTrace?: unknown }).prepareStackTrace = undefined;
   const error = new Error();
   error.name = "stopped";
