@@ -47,6 +47,8 @@ type conn struct {
 	// begun: fasthttp has had the first byte of the restatement, and gets the rest when the
 	// head is complete.
 	begun bool
+	// waited: the connection has waited for its first request.
+	waited bool
 	// answer is a large answer to write.
 	answer largeAnswer
 
@@ -90,7 +92,20 @@ func (c *conn) wait() error {
 	if c.gate.closing() {
 		return io.EOF
 	}
-	return c.fill()
+	if c.waited {
+		return c.fill()
+	}
+	// A proxy opens connections that it does not use at once. It may use them as long as
+	// others, but fasthttp has set the read deadline already.
+	c.waited = true
+	opt := &c.gate.srv.opt
+	if err := c.SetReadDeadline(time.Now().Add(opt.IdleTimeout)); err != nil {
+		return err
+	}
+	if err := c.fill(); err != nil {
+		return err
+	}
+	return c.SetReadDeadline(time.Now().Add(opt.ReadTimeout))
 }
 
 // readExchange reads a head to its end into an exchange, which has a refusal if the head

@@ -108,8 +108,8 @@ func TestSlowBytesDoNotExtendTheTimeout(t *testing.T) {
 }
 
 func TestAnIdleConnectionIsClosedWithoutAnAnswer(t *testing.T) {
-	const first, idle = 70 * time.Millisecond, 50 * time.Millisecond
-	bubble(t, front.Options{ReadTimeout: first, IdleTimeout: idle}, func(t *testing.T, dial func() net.Conn) {
+	const read, idle = 50 * time.Millisecond, 70 * time.Millisecond
+	bubble(t, front.Options{ReadTimeout: read, IdleTimeout: idle}, func(t *testing.T, dial func() net.Conn) {
 		silent := func(what string, r io.Reader, want time.Duration) {
 			t.Helper()
 			began := time.Now()
@@ -117,12 +117,32 @@ func TestAnIdleConnectionIsClosedWithoutAnAnswer(t *testing.T) {
 				t.Errorf("%s: %q, %v after %s", what, got, err, time.Since(began))
 			}
 		}
-		silent("a new connection", dial(), first)
+		silent("a new connection", dial(), idle)
 		nc := dial()
 		write(t, nc, second)
 		r := bufio.NewReader(nc)
 		readAnswer(t, r, "GET")
 		silent("an idle connection", r, idle)
+	})
+}
+
+func TestTheTimeOfTheFirstRequestBeginsWithItsFirstByte(t *testing.T) {
+	const read, idle = 50 * time.Millisecond, 70 * time.Millisecond
+	bubble(t, front.Options{ReadTimeout: read, IdleTimeout: idle}, func(t *testing.T, dial func() net.Conn) {
+		late := dial()
+		time.Sleep(idle - time.Millisecond)
+		write(t, late, second[:1])
+		time.Sleep(read - time.Millisecond)
+		write(t, late, second[1:])
+		if a := readAnswer(t, bufio.NewReader(late), "GET"); a.StatusCode != 200 {
+			t.Errorf("a late request: %s", a.Status)
+		}
+		slow := dial()
+		write(t, slow, second[:1])
+		began := time.Now()
+		if a := readAnswer(t, bufio.NewReader(slow), "GET"); a.StatusCode != 408 || time.Since(began) != read {
+			t.Errorf("a slow request: %s after %s", a.Status, time.Since(began))
+		}
 	})
 }
 

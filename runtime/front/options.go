@@ -49,7 +49,8 @@ type Options struct {
 
 	// ReadTimeout limits the time from the first byte of a request to the last byte of its
 	// body; beyond that the answer is 408. WriteTimeout limits the time in which a client
-	// reads an answer, IdleTimeout the time that a connection waits for its next request.
+	// reads an answer, IdleTimeout the time that a connection waits for its first or next
+	// request.
 	ReadTimeout  time.Duration `toml:"front.read_timeout" default:"10s" min:"1ms" max:"1h"`
 	WriteTimeout time.Duration `toml:"front.write_timeout" default:"30s" min:"1ms" max:"1h"`
 	IdleTimeout  time.Duration `toml:"front.idle_timeout" default:"60s" min:"1ms" max:"24h"`
