@@ -46,6 +46,7 @@ setup:
 	@tools/fetch-openapi-validator.sh >/dev/null
 	@tools/fetch-oidc-provider.sh >/dev/null
 	@tools/fetch-modules.sh >/dev/null
+	@tools/fetch-proxies.sh >/dev/null
 
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

@@ -16,6 +16,11 @@ retry() {
   return 1
 }
 
+# as_root runs a command as root.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
 # need_npm ends the script if npm is missing.
 need_npm() {
   command -v npm >/dev/null || { say "npm is missing, and needed for $*: install Node.js"; exit 1; }

@@ -28,15 +28,16 @@ dpkg -s "${c[@]}" >/dev/null 2>&1 || missing+=("${c[@]}")
 # Rust with its library for WebAssembly, and the crates that the SDK depends on.
 rust=(rustc cargo libstd-rust-dev-wasm32 lld-14 librust-serde-dev librust-serde-derive-dev librust-serde-json-dev)
 dpkg -s "${rust[@]}" >/dev/null 2>&1 || missing+=("${rust[@]}")
+# Libraries of the proxies that tools/fetch-proxies.sh fetches.
+proxies=(liblua5.3-0 libopentracing-c-wrapper0 libpcre2-8-0)
+dpkg -s "${proxies[@]}" >/dev/null 2>&1 || missing+=("${proxies[@]}")
 
 if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || { say "apt-get is missing: install these packages (names of Debian 12): ${missing[*]}"; exit 1; }
-  sudo=()
-  [ "$(id -u)" -eq 0 ] || sudo=(sudo)
   echo "installing ${missing[*]}"
   wait=(-o DPkg::Lock::Timeout=600) # another process may be installing
-  retry "${sudo[@]}" apt-get update -qq 9>&- || say "could not update the package lists; using the present ones"
-  retry "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install "${wait[@]}" -y -qq --no-install-recommends "${missing[@]}" 9>&- >/dev/null ||
+  retry as_root apt-get update -qq 9>&- || say "could not update the package lists; using the present ones"
+  retry as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${wait[@]}" -y -qq --no-install-recommends "${missing[@]}" 9>&- >/dev/null ||
     { say "apt-get could not install ${missing[*]}: install them by hand (names of Debian 12)"; exit 1; }
 fi
 
