@@ -803,6 +803,24 @@ func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
 	}
 }
 
+func TestFilesOfTextAreImportedAsStrings(t *testing.T) {
+	files := map[string]string{"handlers/a.ts": "const wrong: unknown[] = [];\nexport const a = () => 1;\nif (wrong.length > 0) throw new Error(wrong.join(\" \"));\n", "handlers/x.conf": "<é>\n"}
+	for i, kind := range []string{"txt", "md", "html", "sql", "csv", "xml", "svg", "graphql", `conf" with { type: "text`} {
+		close := `";`
+		if strings.HasPrefix(kind, "conf") {
+			close = `" };`
+		} else {
+			files["handlers/x."+kind] = "<é>\n"
+		}
+		text := fmt.Sprintf("import text%d from \"./x.%s%s\n", i, kind, close)
+		files["handlers/a.ts"] = text + strings.Replace(files["handlers/a.ts"], "[];", fmt.Sprintf("[];\nif (text%d !== \"<é>\\n\") wrong.push(text%[1]d);", i), 1)
+	}
+	_, warnings, err := build.Build(context.Background(), build.Options{Dir: app(t, files), Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Errorf("%v %v of\n%s", warnings, err, files["handlers/a.ts"])
+	}
+}
+
 func TestErrorsHavePlaces(t *testing.T) {
 	for _, row := range []struct {
 		name, source string
