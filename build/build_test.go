@@ -482,8 +482,8 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 	}
 }
 
-// The log of a run that the host stops has the interpreter's position: within a built-in
-// function that of its call, in a loop that of the expression.
+// The log of a run that the host stops has the interpreter's position: that of the last call,
+// or else one near the loop.
 func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 	w := builtApp(t)
 	source, err := os.ReadFile(filepath.Join(w.dir, "handlers/traps.ts"))
@@ -496,6 +496,8 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		{"matchesForever", "stopped at matchesForever (", "// matching"},
 		{"loopsLater", "stopped at ", "// looping"},
 		{"logsForever", "stopped at logsForever (", "// logging"},
+		{"spins", "stopped at spins (", "export function spins() {"},
+		{"callsInLoop", "stopped at callsInLoop (", "// calling"},
 		{"waitsForever", "stopped while it waited for setTimeout at ", "// waiting"},
 	} {
 		line := 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, row.mark) })

@@ -339,8 +339,11 @@ function finish(): number {
 }
 
 // The engine stores the position of a frame when it calls a function or throws an error, and
-// only then asks how to write the error's stack.
+// only then asks how to write the error's stack. What it throws now has a position that may
+// be before or behind the loop that it is in, so it counts only if the frame has no other.
 function interrupted(): void {
+  const [, ...frames] = new Error().stack!.split("\n"); // without this function
+  if (/\bhandlers\.js:\d/.test(frames[0])) position ??= frames.join("\n");
   (Error as { prepareStackTrace?: unknown }).prepareStackTrace = (_: unknown, frames: CallSite[]) => {
     position ??= frames.map(line).join("\n");
   };

@@ -261,7 +261,7 @@ export function matchesForever() {
 export async function loopsLater() {
   await null;
   return ok([1].map((n) => {
-    while (n > 0) n = n + 1; // looping
+    while (n > 0) n = Math.max(n, 1); // looping
     return n;
   }));
 }
@@ -272,4 +272,11 @@ export async function waitsForever() {
   await new Promise((done) =>
     setTimeout(done, 3_600_000), // waiting
   );
+}
+export function callsInLoop() {
+  let n = 0;
+  while (true) {
+    n = Math.max(n, 1); // calling
+    if (n < 0) break;
+  }
 }
