@@ -1,7 +1,9 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -143,12 +145,15 @@ func (j jsonSchema) scalar(t *schema.Type) object {
 		text.add("format", "email")
 	case schema.URL:
 		text.add("format", "uri")
+		text.add("pattern", urlPattern)
 	case schema.Time:
 		text.add("format", "date-time")
 	case schema.Date:
 		text.add("format", "date")
 	case schema.Bytes:
 		text.add("contentEncoding", "base64")
+		text.add("format", "byte") // for generators that do not read contentEncoding
+		text.add("pattern", base64Pattern)
 	case schema.Int, schema.Duration:
 		return j.ranged(object{{"type", typeOrNull(t.Optional, "integer")}}, t)
 	case schema.Float:
@@ -161,7 +166,7 @@ func (j jsonSchema) scalar(t *schema.Type) object {
 		if t.Optional {
 			return object{}
 		}
-		return object{{"type", list{"object", "array", "string", "number", "boolean"}}}
+		return object{{"not", object{{"type", "null"}}}}
 	}
 	if j.row != nil {
 		return text
@@ -232,11 +237,31 @@ func (j jsonSchema) decimal(t *schema.Type) object {
 	if t.Places == 0 {
 		fraction = "0+"
 	}
-	out := object{
-		{"type", typeOrNull(t.Optional, "string", "number")},
-		{"pattern", "^-?" + digits + "(\\." + fraction + ")?$"},
+	largest := largestDecimal(t)
+	bounds := schema.Type{Kind: schema.Float, Min: t.Min, Max: t.Max}
+	if bounds.Min.IsNull() {
+		bounds.Min = schema.DecimalValue("-" + largest)
 	}
-	return withBounds(j.ranged(out, &schema.Type{Kind: schema.Float, Min: t.Min, Max: t.Max}), t)
+	if bounds.Max.IsNull() {
+		bounds.Max = schema.DecimalValue(largest)
+	}
+	forms := list{
+		object{{"type", "string"}, {"pattern", "^-?" + digits + "(\\." + fraction + ")?$"}},
+		j.ranged(object{{"type", "number"}, {"format", "double"}}, &bounds),
+	}
+	if t.Optional {
+		forms = append(forms, object{{"type", "null"}})
+	}
+	return withBounds(object{{"anyOf", forms}}, t)
+}
+
+// largestDecimal has a nine for each digit.
+func largestDecimal(t *schema.Type) string {
+	text := cmp.Or(strings.Repeat("9", t.Digits-t.Places), "0")
+	if t.Places > 0 {
+		text += "." + strings.Repeat("9", t.Places)
+	}
+	return text
 }
 
 // withBounds adds bounds of values that are strings, which JSON Schema cannot express.
@@ -266,6 +291,12 @@ func boundText(v schema.Value) string {
 const (
 	ulidPattern       = "^[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}$"
 	externalIDPattern = "^[A-Za-z0-9._|@:-]{1,64}$"
+)
+
+// A URL has a scheme and a host. Base64 has padding, and no bits after the last byte.
+const (
+	urlPattern    = `^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]`
+	base64Pattern = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$`
 )
 
 func (j jsonSchema) idPattern(t *schema.Type) string {

@@ -273,12 +273,6 @@ func (d *openAPI) sessions() (kinds []string) {
 // the handler returns, are the default.
 func (d *openAPI) responsesOf(o *operation) object {
 	guarded, body := !o.Auth.None, o.takesBody()
-	status, success := "2XX", object{{"description", "The response of the handler."}}
-	var schemaOf any = object{}
-	if o.function != nil && o.function.Result != nil {
-		status, success = "200", object{{"description", "The result, as the handler returned it. Other successful responses are not described."}}
-		schemaOf = d.body.result(o.function.Result)
-	}
 	headers := object{{"X-Request-Id", componentRef("headers", "X-Request-Id")}}
 	if len(o.Limits) > 0 {
 		headers.add("RateLimit-Policy", componentRef("headers", "RateLimit-Policy"))
@@ -288,11 +282,22 @@ func (d *openAPI) responsesOf(o *operation) object {
 		headers.add("Set-Cookie", componentRef("headers", "Set-Cookie"))
 		d.createsSession = true
 	}
-	success.add("headers", headers)
-	if o.Method != "HEAD" {
-		success.add("content", object{{"application/json", object{{"schema", schemaOf}}}})
+	redirected := append(slices.Clone(headers), member{"Location", componentRef("headers", "Location")})
+	out := object{}
+	for _, a := range answers {
+		response := object{{"description", a.description}, {"headers", headers}}
+		switch {
+		case a.body == location:
+			response = object{{"description", a.description}, {"headers", redirected}}
+		case a.body == anything && o.Method != "HEAD":
+			content := object{}
+			if a.status == "200" && o.function != nil && o.function.Result != nil {
+				content = d.body.result(o.function.Result)
+			}
+			response.add("content", object{{"application/json", object{{"schema", content}}}})
+		}
+		out.add(a.status, response)
 	}
-	out := object{{status, success}}
 	for _, r := range errorResponses {
 		happens := false
 		switch r.name {
@@ -325,6 +330,30 @@ func (d *openAPI) responsesOf(o *operation) object {
 	return out
 }
 
+// The contents of an answer.
+const (
+	anything = iota
+	nothing
+	location
+)
+
+// answers are the responses of a handler that are not errors. The schema does not declare
+// which of them it sends. Each has its own status, because generators do not agree on 2XX.
+var answers = []struct {
+	status, description string
+	body                int
+}{
+	{"200", "The response of the handler; of a function that declares one, the result.", anything},
+	{"201", "The response of the handler, which created something.", anything},
+	{"202", "The response of the handler, which accepted the request for later.", anything},
+	{"204", "The handler returned no content.", nothing},
+	{"301", "The resource is at another URL for good.", location},
+	{"302", "The resource is at another URL for now.", location},
+	{"303", "The client continues at another URL, with GET.", location},
+	{"307", "The client repeats the request at another URL for now.", location},
+	{"308", "The client repeats the request at another URL for good.", location},
+}
+
 // errorResponses are the components for errors.
 var errorResponses = []struct {
 	name, status, description string
@@ -349,6 +378,7 @@ var errorResponses = []struct {
 func (d *openAPI) components() object {
 	out := object{{"schemas", d.schemas()}}
 	responses, headers := object{}, map[string]bool{"X-Request-Id": len(d.responses) > 0, "Set-Cookie": d.createsSession}
+	headers["Location"] = len(d.paths) > 0
 	for _, r := range errorResponses {
 		if !d.responses[r.name] {
 			continue
@@ -391,6 +421,7 @@ func (d *openAPI) components() object {
 }
 
 var responseHeaders = []struct{ name, kind, description string }{
+	{"Location", "string", "The URL to go to."},
 	{"X-Request-Id", "string", "The id of this request, which the operator can find in the log."},
 	{"Set-Cookie", "string", "The session cookie, if the handler created or ended a session."},
 	{"WWW-Authenticate", "string", "The accepted authentication scheme (RFC 9110, RFC 6750)."},
