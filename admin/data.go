@@ -20,7 +20,7 @@ import (
 )
 
 // MaxImport is the most rows of one ImportRows: they are one transaction.
-const MaxImport = 500
+const MaxImport = 1000
 
 // operatorRows is the most rows that one operation of an operator may read: there is no
 // limit but its context.
@@ -142,13 +142,18 @@ func (c *Client) DeleteRows(ctx context.Context, request ChangeRows) (ChangedRow
 
 // onRows runs one operation on rows for an operator.
 func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op string, args any) ([]byte, error) {
-	m, err := l.model()
-	if err != nil {
-		return nil, err
-	}
 	text, err := marshal(args)
 	if err != nil {
 		return nil, fmt.Errorf("encode the arguments of %s: %w", op, err)
+	}
+	return l.operate(tx, who, importing, op, text)
+}
+
+// operate is onRows with the JSON of the arguments.
+func (l *Local) operate(tx *store.Tx, who *caller.Caller, importing bool, op string, text []byte) ([]byte, error) {
+	m, err := l.model()
+	if err != nil {
+		return nil, err
 	}
 	access := entity.Access{}
 	access.Reset(m, tx, who, operatorRows)
@@ -462,6 +467,16 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 			open = append(open, i)
 		}
 	}
+	if !args.SkipExisting && len(open) == len(rows) {
+		switch err := l.insertAll(tx, who, args.Entity, rows); {
+		case err == nil:
+			done.Inserted = len(rows)
+			return nil, nil
+		case !isOfRow(err) && fault.CodeOf(err) != fault.NotFound:
+			return nil, err
+		}
+		// Nothing was inserted: row by row, all errors are found.
+	}
 	for {
 		var lost []int
 		var why []RefusedRow
@@ -481,6 +496,23 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 		}
 		open = lost
 	}
+}
+
+// insertAll inserts rows in one operation. An error of a row means that none was inserted.
+func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows []json.RawMessage) error {
+	name, err := marshal(entity)
+	if err != nil {
+		return err
+	}
+	text := append(append([]byte(`{"into":`), name...), `,"values":[`...)
+	for i, row := range rows {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, row...)
+	}
+	_, err = l.operate(tx, who, true, "insert", append(text, "]}"...))
+	return err
 }
 
 // isOfRow reports whether an error concerns one row, so that the others can be checked too.
