@@ -784,23 +784,29 @@ func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
 
 func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
 	dir := app(t, map[string]string{
-		"handlers/a.ts":                   "import { where } from \"forms\";\nimport { old } from \"older\";\nexport const a = () => where + old;\n",
+		"handlers/a.ts":                   "import { where } from \"forms\";\nimport { old } from \"older\";\nimport { mapped } from \"mapped\";\nexport const a = () => where + old + mapped;\n",
 		"node_modules/forms/package.json": `{"name": "forms", "type": "module", "exports": {".": {"node": "./node.js", "browser": "./browser.js", "default": "./node.js"}}}`,
 		"node_modules/forms/node.js":      "import { webcrypto } from \"node:crypto\";\nexport const where = webcrypto;\n",
 		"node_modules/forms/browser.js":   "export const where = \"browser\";\n",
-		"node_modules/older/package.json": `{"name": "older", "main": "index.js"}`,
-		"node_modules/older/index.js":     "exports.old = process.env.NODE_ENV;\n",
+		// A browser map replaces files and modules, or leaves them out.
+		"node_modules/mapped/package.json": `{"name": "mapped", "main": "index.js", "browser": {"./node.js": "./web.js", "crypto": false, "stream": "./stream.js"}}`,
+		"node_modules/mapped/index.js":     "const { form } = require(\"./node.js\");\nexports.mapped = form + Object.keys(require(\"crypto\")).length + require(\"stream\");\n",
+		"node_modules/mapped/node.js":      "exports.form = require(\"fs\");\n",
+		"node_modules/mapped/web.js":       "exports.form = \"web\";\n",
+		"node_modules/mapped/stream.js":    "module.exports = \"stream\";\n",
+		"node_modules/older/package.json":  `{"name": "older", "main": "index.js"}`,
+		"node_modules/older/index.js":      "exports.old = process.env.NODE_ENV;\n",
 	})
 	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
-	if got := strings.Join(modules[0].Sources, " "); got != "handlers/a.ts node_modules/forms/browser.js node_modules/older/index.js" {
+	if got := strings.Join(modules[0].Sources, " "); got != "handlers/a.ts node_modules/forms/browser.js node_modules/mapped/index.js node_modules/mapped/stream.js node_modules/mapped/web.js node_modules/older/index.js" {
 		t.Errorf("it is made of %s", got)
 	}
 	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
 	defer m.Close(context.Background())
-	if got := ask(t, m, "a", abi.Request{}); got.body != `"browserproduction"` {
+	if got := ask(t, m, "a", abi.Request{}); got.body != `"browserproductionweb0stream"` {
 		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
 	}
 }

@@ -114,8 +114,9 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.Write = false
 	o.Format = api.FormatIIFE
 	o.Target = api.ES2023
-	o.Platform = api.PlatformNeutral
-	// If a package has several forms, use the one that does not need Node.js.
+	// If a package has several forms, use the one that does not need Node.js: with this
+	// platform also those of the browser map of its package.json.
+	o.Platform = api.PlatformBrowser
 	o.MainFields = []string{"browser", "module", "main"}
 	o.Conditions = []string{"runner", "worker", "browser", "module"}
 	o.Define = map[string]string{"process.env.NODE_ENV": `"production"`}
@@ -208,7 +209,7 @@ func inputs(metafile string) ([]string, error) {
 	}
 	var files []string
 	for name := range meta.Inputs {
-		if !isOurs(name) {
+		if !isOurs(name) && !strings.HasPrefix(name, "(disabled):") { // a module that a browser map replaces by nothing
 			files = append(files, name)
 		}
 	}
