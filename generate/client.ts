@@ -87,7 +87,8 @@ export class ProblemError extends Error {
   }
 }
 
-interface Sent extends RouteOptions {
+interface Sent extends CallOptions {
+  query?: object | undefined;
   params?: Record<string, Param>;
   body?: unknown;
 }
@@ -146,7 +147,7 @@ function connect(options: ClientOptions): Send {
 
 // target returns the path with its parameters, and the query. It refuses parameters that would
 // change the path, such as "..".
-function target(path: string, params: Record<string, Param>, query: Query): string {
+function target(path: string, params: Record<string, Param>, query: object): string {
   const filled = path.split("/").map((segment) => {
     const name = segment.slice(1);
     if (segment[0] !== ":" && segment[0] !== "*") {

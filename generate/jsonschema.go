@@ -20,6 +20,8 @@ type jsonSchema struct {
 	// filled is set for the parameters of a function, whose defaults the runner fills in.
 	// It is not set for declared types, which functions and routes share.
 	filled bool
+	// query is set for query parameters: there is no null, and decimals are strings.
+	query bool
 }
 
 func componentRef(kind, name string) object {
@@ -88,6 +90,10 @@ func (j jsonSchema) defaultMeaning(f *schema.Field) string {
 
 // value is a value of the type, null included if it is optional.
 func (j jsonSchema) value(t *schema.Type) object {
+	if j.query && t.Optional {
+		given := *t
+		given.Optional, t = false, &given
+	}
 	if t.List {
 		elem := *t
 		elem.List, elem.Optional = false, false
@@ -248,6 +254,9 @@ func (j jsonSchema) decimal(t *schema.Type) object {
 	forms := list{
 		object{{"type", "string"}, {"pattern", "^-?" + digits + "(\\." + fraction + ")?$"}},
 		j.ranged(object{{"type", "number"}, {"format", "double"}}, &bounds),
+	}
+	if j.query {
+		return withBounds(forms[0].(object), t)
 	}
 	if t.Optional {
 		forms = append(forms, object{{"type", "null"}})

@@ -19,7 +19,7 @@ type OpenAPIOptions struct {
 }
 
 // OpenAPI returns an OpenAPI 3.1.1 document, in JSON, of the routes and the exposed functions
-// of the schema. The schema does not declare responses of routes, so they are any JSON.
+// of the schema. Responses that the schema does not declare are any JSON.
 // Bodies, parameters, results and errors are described as far as the runner enforces them.
 // Hidden fields are omitted.
 func OpenAPI(s *schema.Schema, opt OpenAPIOptions) []byte {
@@ -193,11 +193,18 @@ func (d *openAPI) signature(o *operation) string {
 	return text
 }
 
-// parameters are the parameters that are not in the path. The schema does not declare query
-// parameters, so any are accepted.
+// parameters are the parameters that are not in the path. If the schema does not declare the
+// query, any parameters are accepted.
 func (d *openAPI) parameters(o *operation) list {
 	var out list
-	if o.function == nil {
+	switch query := o.query(d.schema); {
+	case query != nil:
+		in := jsonSchema{schema: d.schema, filled: true, query: true}
+		for _, f := range query.Fields {
+			param := in.field(f)
+			out = append(out, object{{"name", f.Name}, {"in", "query"}, {"required", !f.MayOmit()}, {"schema", param}})
+		}
+	case o.function == nil:
 		d.query = true
 		out = append(out, componentRef("parameters", "query"))
 	}
@@ -291,8 +298,8 @@ func (d *openAPI) responsesOf(o *operation) object {
 			response = object{{"description", a.description}, {"headers", redirected}}
 		case a.body == anything && o.Method != "HEAD":
 			content := object{}
-			if a.status == "200" && o.function != nil && o.function.Result != nil {
-				content = d.body.result(o.function.Result)
+			if result := o.result(); result != nil && a.status != "202" {
+				content = d.body.result(result)
 			}
 			response.add("content", object{{"application/json", object{{"schema", content}}}})
 		}
@@ -302,9 +309,9 @@ func (d *openAPI) responsesOf(o *operation) object {
 		happens := false
 		switch r.name {
 		case "BadRequest":
-			happens = o.Verify == nil && o.input(d.schema) == nil
+			happens = o.Verify == nil && o.input(d.schema) == nil && o.Query == ""
 		case "InvalidInput":
-			happens = o.Verify == nil && o.input(d.schema) != nil
+			happens = o.Verify == nil && (o.input(d.schema) != nil || o.Query != "")
 		case "NotSigned":
 			happens = o.Verify != nil
 		case "Unauthorized":
@@ -343,7 +350,7 @@ var answers = []struct {
 	status, description string
 	body                int
 }{
-	{"200", "The response of the handler; of a function that declares one, the result.", anything},
+	{"200", "The response of the handler; the declared result, if there is one.", anything},
 	{"201", "The response of the handler, which created something.", anything},
 	{"202", "The response of the handler, which accepted the request for later.", anything},
 	{"204", "The handler returned no content.", nothing},
@@ -360,7 +367,7 @@ var errorResponses = []struct {
 	headers                   []string
 }{
 	{"BadRequest", "400", "The request is malformed: `invalid_request`, `bad_path`, `invalid_json`; or the handler rejected it.", nil},
-	{"InvalidInput", "400", "The body does not match its type: `invalid_input`, see `errors`; or the request is malformed: `invalid_json`, `invalid_request`, `bad_path`.", nil},
+	{"InvalidInput", "400", "The body or the query does not match its type: `invalid_input`, see `errors`; or the request is malformed: `invalid_json`, `invalid_request`, `bad_path`.", nil},
 	{"NotSigned", "400", "The request has no signature: `missing_signature`; or it is malformed: `invalid_input`, `invalid_json`, `invalid_request`.", nil},
 	{"Unauthorized", "401", "The credential is missing, `missing_credentials`, or not valid, `invalid_token`.", []string{"WWW-Authenticate"}},
 	{"WrongSignature", "401", "The signature is wrong or too old: `invalid_signature`.", []string{"WWW-Authenticate"}},
@@ -457,7 +464,7 @@ func (d *openAPI) schemas() object {
 			{"requestId", text},
 			{"errors", object{
 				{"type", "array"},
-				{"description", "The errors of the body, with `invalid_input`."},
+				{"description", "The errors of the body or the query, with `invalid_input`."},
 				{"items", object{
 					{"type", "object"},
 					{"properties", object{

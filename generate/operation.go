@@ -80,6 +80,17 @@ func (o *operation) input(s *schema.Schema) *schema.ObjectType {
 	return s.Type(o.Input)
 }
 
+// query is the type of the query, nil if any parameters are accepted.
+func (o *operation) query(s *schema.Schema) *schema.ObjectType { return s.Type(o.Query) }
+
+// result is the type of a 200 or 201 response, nil if it is not declared.
+func (o *operation) result() *schema.Type {
+	if o.function != nil {
+		return o.function.Result
+	}
+	return o.Result
+}
+
 // takesBody reports whether requests of the method have a body.
 func (o *operation) takesBody() bool {
 	switch o.Method {

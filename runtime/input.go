@@ -16,7 +16,7 @@ import (
 	"runner.example/schema"
 )
 
-// inputError has every error of a body that does not match its route's input.
+// inputError has every error of a body or a query that does not match its route's input.
 type inputError struct {
 	*fault.Fault
 	errors []byte // JSON
@@ -31,12 +31,12 @@ const openCheckCPU = 100 * time.Millisecond
 var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that does not match the route's input or, if the route has no
-// input, a JSON body that is nested too deeply. It returns the body with its defaults, and
-// the CPU time used: at most a request's, or openCheckCPU for open routes. It ends at
+// input, a JSON body that is nested too deeply. It returns the body with its defaults, or
+// the query if the route declares its type, and the CPU time used: at most a request's, or openCheckCPU for open routes. It ends at
 // the deadline.
 func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used time.Duration, err error) {
 	body := inv.input.body
-	if rt.input == nil && !isJSON(inv.input.request.Headers) {
+	if rt.input == nil && rt.query == nil && !isJSON(inv.input.request.Headers) {
 		return body, 0, nil
 	}
 	limit := host.CPU()
@@ -50,6 +50,10 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 			err = errCheckTooLong
 		}
 	}()
+	if rt.query != nil {
+		inv.filled, err = readQuery(inv.filled[:0], rt.query, inv.input.request.Query, m)
+		return inv.filled, 0, err
+	}
 	if rt.input == nil {
 		return body, 0, checkDepth(body, m)
 	}
@@ -108,11 +112,15 @@ func checkInput(input *schema.ObjectType, body []byte, m *cost.Meter) error {
 	if broken != nil {
 		return brokenBody(broken)
 	}
+	return newInputError(wrong, "request body does not match type %s; see errors", input.Name)
+}
+
+func newInputError(wrong []schema.FieldError, format string, args ...any) error {
 	text, err := json.Marshal(wrong)
 	if err != nil {
 		return err
 	}
-	return &inputError{fault.New(fault.InvalidInput, "request body does not match type %s; see errors", input.Name), text}
+	return &inputError{fault.New(fault.InvalidInput, format, args...), text}
 }
 
 func brokenBody(e *schema.FieldError) error {
@@ -130,7 +138,7 @@ func orEmptyObject(body []byte) []byte {
 	return body
 }
 
-// checkResult refuses an answer that does not match the declared result of its function;
+// checkResult refuses an answer that does not match the declared result of its function or route;
 // operators see hidden fields too. Only the log has the errors.
 func checkResult(result *schema.Type, body []byte, who *caller.Caller, m *cost.Meter) error {
 	wrong := result.CheckResult(body, who.Kind == caller.System, m)

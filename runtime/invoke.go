@@ -152,7 +152,7 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 	if call.Response.Status >= 400 && !call.KeepsWrites() {
 		return errWritesDiscarded
 	}
-	if rt.result != nil && call.Response.Status == 200 {
+	if status := call.Response.Status; rt.result != nil && (status == 200 || status == 201) {
 		m := rt.module.BeginWork(call.Context, w, rt.Handler, call.CPULeft())
 		defer func() { call.AddCPU(w.End()) }()
 		return checkResult(rt.result, call.Response.Body, &call.Caller, m)

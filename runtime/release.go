@@ -138,8 +138,9 @@ type route struct {
 	id        string // method and path
 	module    *sandbox.Module
 	input     *schema.ObjectType // type of the body; nil: any
+	query     *schema.ObjectType // type of the query; nil: any
 	fills     bool               // defaults are filled into the body
-	result    *schema.Type       // type of a 200 answer; nil: any
+	result    *schema.Type       // type of a 200 or 201 answer; nil: any
 	verify    *webhook.Verifier  // of the body's signature; nil: none
 	limits    []*limit.Limit
 	policy    []byte // of the limits, for RateLimit-Policy
@@ -194,7 +195,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 	}
 	for i := range app.Schema.Routes {
 		declared := &app.Schema.Routes[i]
-		rel.routes = append(rel.routes, route{Route: declared, input: app.Schema.Type(declared.Input)})
+		rel.routes = append(rel.routes, route{Route: declared, input: app.Schema.Type(declared.Input), query: app.Schema.Type(declared.Query), result: declared.Result})
 	}
 	rel.addFunctions(true)
 	templates := make([]router.Route, len(rel.routes))

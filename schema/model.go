@@ -144,6 +144,11 @@ type Route struct {
 	As string
 	// Input is the type that the body must match; empty without one.
 	Input string
+	// Query is the type that the query must match; empty without one. The handler reads it
+	// as its body.
+	Query string
+	// Result is nil if the schema does not declare what the handler answers.
+	Result *Type
 	// Verify is nil if requests need no signature.
 	Verify *Verify
 	// CSRFOff (csrf: off) accepts session cookies in requests from pages of any origin.

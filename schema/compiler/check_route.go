@@ -76,6 +76,9 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.settings.checkSettings(d.Settings, onRoute)
 	c.checkBodyless(d)
 	c.checkHandlerName(d.Handler)
+	if d.Result != nil {
+		c.fields.checkType(d.Result)
+	}
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
@@ -132,13 +135,21 @@ func (c *routeChecker) checkHandlerName(name syntax.Ident) {
 	}
 }
 
+// checkBodyless checks what depends on whether requests and responses of the method have a body.
 func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
-	if d.Settings == nil || hasBody(d.Method.Name) {
+	if d.Result != nil && d.Method.Name == "HEAD" {
+		c.errorf("E503", d.Result.Loc, "the response of a HEAD request has no body to check")
+	}
+	if d.Settings == nil {
 		return
 	}
+	body := hasBody(d.Method.Name)
 	for _, s := range d.Settings.List {
-		if s.Name.Name == "input" {
+		switch {
+		case s.Name.Name == "input" && !body:
 			c.errorf("E503", s.Name.Loc, "input: a %s request has no body to check", d.Method.Name)
+		case s.Name.Name == "query" && body:
+			c.errorf("E503", s.Name.Loc, "query: only for GET, HEAD and OPTIONS, whose handlers read the query as their body; a %s request has a body: use input", d.Method.Name)
 		}
 	}
 }
@@ -295,6 +306,7 @@ func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	if hasBody(d.Method.Name) {
 		route.Input = refOf(set.input)
 	}
+	route.Query = refOf(set.query)
 	route.Verify = verifyOf(set)
 	route.CSRFOff, route.CreatesSession, route.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
 	return route

@@ -20,13 +20,13 @@ type settingsChecker struct {
 // routeSettings are the effective settings of a route, a group or a function, inherited ones
 // included.
 type routeSettings struct {
-	auth, rate, as, body, timeout, input, verify, csrf, mints, cors *syntax.RouteSetting
+	auth, rate, as, body, timeout, input, query, verify, csrf, mints, cors *syntax.RouteSetting
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
 // settings are not inherited.
 func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
-	s.as, s.mints = nil, nil
+	s.as, s.mints, s.query = nil, nil, nil
 	if list == nil {
 		return s
 	}
@@ -44,6 +44,8 @@ func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 			s.timeout = set
 		case "input":
 			s.input = set
+		case "query":
+			s.query = set
 		case "verify":
 			s.verify = set
 		case "csrf":
@@ -121,7 +123,11 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		c.checkBody(s.Amount)
 	case "timeout":
 		c.checkTimeout(s.Amount)
-	case "input":
+	case "input", "query":
+		if s.Name.Name == "query" && group {
+			c.errorf("E103", s.Name.Loc, "setting \"query\" is not inherited: write it on the route that reads the query")
+			return
+		}
 		c.checkInput(s, on)
 	case "verify":
 		c.checkVerify(s.Verify)
@@ -212,18 +218,22 @@ func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
 }
 
 func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
+	word := s.Name.Name
 	if on == onFunction || on == onFunctions {
-		c.errorf("E503", s.Name.Loc, "input: not allowed on functions: their parameters are the input")
+		c.errorf("E503", s.Name.Loc, "%s: not allowed on functions: their parameters are the input", word)
 		return
 	}
 	if s.Ref == nil || s.Ref.Name == "" {
 		return
 	}
-	if _, ok := c.named[s.Ref.Name].(*syntax.TypeDecl); ok {
+	if t, ok := c.named[s.Ref.Name].(*syntax.TypeDecl); ok {
+		if word == "query" {
+			c.checkQuery(s, t)
+		}
 		return
 	}
 	if _, ok := c.named[s.Ref.Name].(*syntax.EntityDecl); ok {
-		c.errorf("E503", s.Ref.Loc, "input: %s is an entity: declare a type with the fields that callers send", s.Ref.Name)
+		c.errorf("E503", s.Ref.Loc, "%s: %s is an entity: declare a type with the fields that callers send", word, s.Ref.Name)
 		return
 	}
 	var types []string
@@ -232,7 +242,17 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 			types = append(types, t.Name.Name)
 		}
 	}
-	c.missing(s.Ref.Name, "E503", s.Ref.Loc, "input: no type named %q%s", s.Ref.Name, c.didYouMean(s.Ref.Name, types))
+	c.missing(s.Ref.Name, "E503", s.Ref.Loc, "%s: no type named %q%s", word, s.Ref.Name, c.didYouMean(s.Ref.Name, types))
+}
+
+// checkQuery refuses a type with fields that query parameters cannot express.
+func (c *settingsChecker) checkQuery(s *syntax.RouteSetting, t *syntax.TypeDecl) {
+	for _, f := range t.Fields {
+		_, object := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
+		if object || f.Type.Name.Name == "json" {
+			c.errorf("E503", s.Ref.Loc, "query: field %q of %s is %s, which query parameters cannot express: use values and lists of values", f.Name.Name, t.Name.Name, f.Type.Name.Name)
+		}
+	}
 }
 
 // maxTolerance is the maximum difference between a signature's time and the server's.

@@ -407,6 +407,10 @@ func (p *printer) field(f *syntax.FieldDecl) {
 }
 
 func (p *printer) typeRef(t *syntax.TypeRef) {
+	if t.Before {
+		p.emit("[")
+		p.emit("]")
+	}
 	p.emit(t.Name.Name)
 	if a := t.Args; a != nil {
 		p.emit("(")
@@ -421,7 +425,7 @@ func (p *printer) typeRef(t *syntax.TypeRef) {
 		}
 		p.emit(")")
 	}
-	if t.List {
+	if t.List && !t.Before {
 		p.emit("[")
 		p.emit("]")
 	}
@@ -644,6 +648,11 @@ func (p *printer) route(r *syntax.RouteDecl, w widths) {
 	p.pad(1 + w.path - utf8.RuneCountInString(r.Path.Raw))
 	p.emit("->")
 	p.spaced(r.Handler.Name)
+	if r.Result != nil {
+		p.emit(":")
+		p.space()
+		p.typeRef(r.Result)
+	}
 	if r.Settings != nil {
 		p.space()
 		p.settings(r.Settings)

@@ -135,6 +135,10 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 			"type T{a? :text? b?:int c:string[]=[ \"x\",\"y\" ] d:int[]=[]}",
 			"type T { a?: text?, b?: int, c: string[] = [\"x\", \"y\"], d: int[] = [] }\n",
 		},
+		"routes say what they answer": {
+			"routes(\"/\") {\nGET /a->a:Order[]?(query:Q)\nPOST /bb -> b :[ ] Order\nPUT /c->c : string(1..8)\n}",
+			"routes(\"/\") {\n  GET  /a  -> a: Order[]? (query: Q)\n  POST /bb -> b: []Order\n  PUT  /c  -> c: string(1..8)\n}\n",
+		},
 		"a comment line separates the columns of routes": {
 			"routes(\"/\") {\nGET /a -> a // first\nPOST /bb -> b\n// next\nDELETE /c -> c\n}",
 			"routes(\"/\") {\n  GET  /a  -> a // first\n  POST /bb -> b\n  // next\n  DELETE /c -> c\n}\n",

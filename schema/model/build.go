@@ -37,8 +37,11 @@ func Build(s *schema.Schema, decls []syntax.Decl, dir string) {
 			b.auth(d)
 		}
 	}
+	routes := s.Routes
 	for _, d := range decls {
 		switch d := d.(type) {
+		case *syntax.RoutesDecl:
+			routes = b.results(d, routes)
 		case *syntax.EntityDecl:
 			b.entityReferences(s.Entity(d.Name.Name), d)
 		case *syntax.APIKeysDecl:
@@ -332,6 +335,24 @@ func (b *builder) functions(d *syntax.FunctionsDecl) {
 			}
 		}
 	}
+}
+
+// results sets what the routes of a group answer. routes begins with the first of them; the
+// rest is returned.
+func (b *builder) results(d *syntax.RoutesDecl, routes []schema.Route) []schema.Route {
+	for _, item := range d.Items {
+		switch item := item.(type) {
+		case *syntax.RoutesDecl:
+			routes = b.results(item, routes)
+		case *syntax.RouteDecl:
+			if item.Result != nil {
+				result := b.typeOf(item.Result)
+				routes[0].Result = &result
+			}
+			routes = routes[1:]
+		}
+	}
+	return routes
 }
 
 // auth sets the settings of the auth block.

@@ -127,15 +127,19 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 		return nil, false
 	}
 	start := p.tok.span
+	before := !args && p.accept("[")
+	if before && !p.expect("]") {
+		return nil, false
+	}
 	name, ok := p.ident("a type")
 	if !ok {
 		return nil, false
 	}
-	t := &TypeRef{Name: name}
+	t := &TypeRef{Name: name, List: before, Before: before}
 	if p.is("(") && (args || p.beginsTypeArgs()) {
 		t.Args = p.typeArgs()
 	}
-	if ok = true; p.accept("[") {
+	if ok = true; !before && p.accept("[") {
 		t.List = true
 		ok = p.expect("]")
 	}

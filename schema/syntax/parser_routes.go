@@ -8,7 +8,7 @@ import (
 
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-	settingWords = []string{"auth", "rateLimit", "as", "body", "timeout", "input", "verify", "csrf", "mints", "cors"}
+	settingWords = []string{"auth", "rateLimit", "as", "body", "timeout", "input", "query", "verify", "csrf", "mints", "cors"}
 	authModes    = []string{"none", "session", "apiKey", "anyOf"}
 )
 
@@ -189,11 +189,14 @@ func (p *parser) route(method string) (*RouteDecl, bool) {
 	if r.Handler, ok = p.ident("a handler"); !ok {
 		return nil, false
 	}
-	if p.is("(") {
+	if p.accept(":") {
+		r.Result, ok = p.typeRef(false)
+	}
+	if ok && p.is("(") {
 		r.Settings = p.settings()
 	}
 	r.Loc = p.from(start)
-	return r, true
+	return r, ok
 }
 
 // ---- settings of routes, groups and functions ----
@@ -241,10 +244,10 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		s.Auth, ok = p.authMode()
 	case "rateLimit":
 		s.Rate, ok = p.rateValue()
-	case "as", "input":
-		what := "a scope"
-		if s.Name.Name == "input" {
-			what = "a type"
+	case "as", "input", "query":
+		what := "a type"
+		if s.Name.Name == "as" {
+			what = "a scope"
 		}
 		var name Ident
 		if name, ok = p.ident(what); ok {

@@ -196,6 +196,7 @@ type TypeRef struct {
 	// Args is nil without parentheses.
 	Args     *TypeArgs
 	List     bool // []
+	Before   bool // [] is before the name
 	Optional bool // ?
 }
 
@@ -361,7 +362,7 @@ type RouteItem interface {
 	routeItem()
 }
 
-// RouteDecl is `METHOD path -> handler [(settings)]`.
+// RouteDecl is `METHOD path -> handler [: type] [(settings)]`.
 type RouteDecl struct {
 	Node
 	Doc string
@@ -369,6 +370,8 @@ type RouteDecl struct {
 	Method  Ident
 	Path    Path
 	Handler Ident
+	// Result is nil if omitted.
+	Result *TypeRef
 	// Settings is nil without parentheses.
 	Settings *RouteSettings
 }
@@ -391,14 +394,14 @@ type RouteSettings struct {
 // other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
-	// Name is one of auth, rateLimit, as, body, timeout, input, verify, csrf,
-	// mints, cors.
+	// Name is one of auth, rateLimit, as, body, timeout, input, query, verify,
+	// csrf, mints, cors.
 	Name Ident
 	// Auth: auth.
 	Auth *AuthMode
 	// Rate: rateLimit.
 	Rate *RateValue
-	// Ref: as (a scope), input (a type).
+	// Ref: as (a scope), input and query (a type).
 	Ref *Ident
 	// Amount: body (a size), timeout (a duration).
 	Amount *Literal

@@ -40,6 +40,7 @@ var everything = harness.RepoFile("generate/testdata/everything.openapi.json")
 // called is what each client prints.
 const called = `"added" 201 201
 "items" [["ink","12.50","paid",{"a":1},null,null],["pen","1.50","open",[1,"a"],"c2Vh","2026-01-31"]]
+"listed" ["pen"]
 "sum" 200 "3.25"
 "echo" {"deep":[null]}
 "removed" 204

@@ -45,6 +45,8 @@ same([made.text, made.mood, location], ["tea & cake", "good", "/v1/notes/" + mad
 await client.createNote({ body: { text: "bread", mood: "bad" } });
 same((await client.listNotes<schema.Note[]>()).map((n) => n.text), ["bread", "tea & cake"]);
 same((await client.listNotes<schema.Note[]>({ query: { text: "tea & cake" } })).length, 1);
+same(await client.inMood({ query: { moods: ["bad"], limit: 2 } }), [{ text: "bread" }]);
+same((await refused(client.inMood({ query: { moods: [] } }))).errors, [{ field: "moods", message: "is required" }]);
 same((await client.listNotes<schema.Note[]>({ query: { text: ["bread", "tea & cake", "salt"], none: undefined } })).length, 2);
 same((await client.getNote<schema.Note>({ params: { id: made.id } })).text, "tea & cake");
 

@@ -12,19 +12,23 @@ export async function right() {
   await client.getNote({ params: { id: notes[0]!.id }, signal: AbortSignal.timeout(1000), headers: { "x-mine": "1" } });
   await client.createNote({ body: { text: "a", mood: "bad" }, onResponse: (r) => r.headers.get("location") });
   await client.keep({ params: { path: "a/b" }, body: new Blob(["x"]) });
+  const good: schema.Note[] = await client.inMood({ query: { moods: ["good"], limit: 1 } });
   const { total, parts }: schema.Sum = await client.call.sum({ parts: [{ name: "a", price: 1.5 }] });
   const found: schema.Note | null = await client.call.note({ id: "x" }, { signal: AbortSignal.abort() });
   const all: schema.Note[] = await client.call.notes();
   const n: number = await client.call.count();
   await client.call.free({});
   const mine: string | null = await client.call.mine();
-  return [mood, total, parts, found, all, n, mine];
+  return [good, mood, total, parts, found, all, n, mine];
 }
 
 export async function wrong() {
   await client.listNote(); //! Did you mean 'listNotes'
   await client.listNotes({ query: { text: {} } }); //! not assignable
   (await client.listNotes()).length; //! is of type 'unknown'
+  await client.inMood(); //! Expected 1 arguments
+  await client.inMood({ query: {} }); //! 'moods' is missing
+  await client.inMood({ query: { moods: ["ugly"] } }); //! not assignable
   await client.getNote(); //! Expected 1 arguments
   await client.getNote({}); //! 'params' is missing
   await client.getNote({ params: {} }); //! 'id' is missing

@@ -76,6 +76,11 @@ async function mistakes(document) {
         }
       }
       const pointer = (...names) => "document#/" + ["paths", path, method, ...names].map((n) => encodeURIComponent(n.replaceAll("~", "~0").replaceAll("/", "~1"))).join("/");
+      (operation.parameters ?? []).forEach((p, i) => {
+        if (!p.$ref) {
+          compile({ $ref: pointer("parameters", String(i), "schema") }, `${where} parameter ${p.name}`);
+        }
+      });
       if (operation.requestBody) {
         compile({ $ref: pointer("requestBody", "content", "application/json", "schema") }, where + " body");
       }

@@ -1,5 +1,5 @@
 import { created, get, getContext, insert, noContent, ok, query, remove, type RouteRequest } from "@runner/sdk";
-import type { Mood, NoteInput, Part } from "@runner/schema";
+import type { Mood, NoteInput, NoteQuery, Part } from "@runner/schema";
 
 export function listNotes(req: RouteRequest) {
   const { text } = req.queryAll;
@@ -9,6 +9,11 @@ export function listNotes(req: RouteRequest) {
 
 export function getNote(req: RouteRequest) {
   return ok(get("Note", req.params.id));
+}
+
+export function inMood(req: RouteRequest) {
+  const { moods, limit } = req.body<NoteQuery>();
+  return ok(query("Note").select("text").where("mood", "in", moods).limit(limit ?? 0));
 }
 
 export async function createNote(req: RouteRequest) {

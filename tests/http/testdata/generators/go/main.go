@@ -33,7 +33,7 @@ func main() {
 	item.Due = &types.Date{Time: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)}
 	pen, err := c.AddItemWithResponse(ctx, nil, item)
 	check(err)
-	id := (*pen.JSON201).(map[string]any)["id"].(string)
+	id := *pen.JSON201.Id
 	second := api.ItemInput{Name: "ink", Meta: map[string]int{"a": 1}, State: new(api.Paid)}
 	check(second.Price.FromItemInputPrice1(12.5))
 	ink, err := c.AddItemWithResponse(ctx, nil, second)
@@ -47,6 +47,14 @@ func main() {
 		rows = append(rows, []any{i.Name, i.Price, i.State, i.Meta, i.Scan, i.Due})
 	}
 	say("items", rows)
+
+	listed, err := c.ListItemsWithResponse(ctx, &api.ListItemsParams{States: &[]api.State{api.Open, api.Paid}, Most: new("2.00"), Limit: new(5)})
+	check(err)
+	var names []any
+	for _, i := range *listed.JSON200 {
+		names = append(names, i.Name)
+	}
+	say("listed", names)
 
 	var terms api.CallAddJSONRequestBody
 	check(json.Unmarshal([]byte(`{"a": "1.25", "b": 2}`), &terms))

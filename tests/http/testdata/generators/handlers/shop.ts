@@ -1,5 +1,12 @@
 import { created, insert, noContent, ok, query, redirect, remove, type RouteRequest } from "@runner/sdk";
-import type { ItemInput, State } from "@runner/schema";
+import type { ItemInput, ItemQuery, State } from "@runner/schema";
+
+export function listItems(req: RouteRequest) {
+  const { states, most, limit } = req.body<ItemQuery>();
+  let all = query("Item").orderBy("name").limit(limit ?? 0);
+  if (states) all = all.where("state", "in", states);
+  return ok(most === undefined ? all : all.where("price", "<=", most));
+}
 
 export async function addItem(req: RouteRequest) {
   return created(await insert("Item", req.body<ItemInput>()));
