@@ -102,14 +102,17 @@ declare class TextEncoder {
 }
 
 declare class TextDecoder {
+  /** The encoding is utf-8, utf-16le, utf-16be or windows-1252 (which latin1 stands for), or one of their other labels. */
   constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
-  readonly encoding: "utf-8";
+  readonly encoding: string;
   readonly fatal: boolean;
   readonly ignoreBOM: boolean;
-  decode(input?: ArrayBuffer | ArrayBufferView): string;
+  /** With `stream`, a character that the input only begins is left for the next call. */
+  decode(input?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
 }
 
-declare function structuredClone<T>(value: T): T;
+declare function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
+declare const self: typeof globalThis;
 declare function atob(base64: string): string;
 declare function btoa(binary: string): string;
 /** Runs a function later, if the handler has not answered by then. The request's time goes on. */
@@ -119,8 +122,60 @@ declare function setInterval(does: (...values: any[]) => unknown, milliseconds?:
 declare function setInterval<A extends unknown[]>(does: (...values: A) => unknown, milliseconds: number | undefined, ...values: A): number;
 declare function clearTimeout(timer?: number): void;
 declare function clearInterval(timer?: number): void;
+declare function setImmediate<A extends unknown[]>(does: (...values: A) => unknown, ...values: A): number;
+declare function clearImmediate(timer?: number): void;
 declare function queueMicrotask(job: () => void): void;
 declare const performance: { now(): number };
+
+type EventListener = ((event: Event) => unknown) | { handleEvent(event: Event): unknown };
+
+/** An event goes to its target alone: there is no tree of targets. */
+declare class Event {
+  constructor(type: string, init?: { bubbles?: boolean; cancelable?: boolean; composed?: boolean });
+  readonly type: string;
+  readonly target: EventTarget | null;
+  readonly currentTarget: EventTarget | null;
+  readonly bubbles: boolean;
+  readonly cancelable: boolean;
+  readonly composed: boolean;
+  readonly defaultPrevented: boolean;
+  readonly eventPhase: number;
+  readonly isTrusted: boolean;
+  readonly timeStamp: number;
+  composedPath(): EventTarget[];
+  preventDefault(): void;
+  stopPropagation(): void;
+  stopImmediatePropagation(): void;
+}
+
+declare class CustomEvent<T = any> extends Event {
+  constructor(type: string, init?: { detail?: T; bubbles?: boolean; cancelable?: boolean; composed?: boolean });
+  readonly detail: T;
+}
+
+declare class EventTarget {
+  addEventListener(type: string, listener: EventListener | null, options?: boolean | { capture?: boolean; once?: boolean; passive?: boolean; signal?: AbortSignal }): void;
+  removeEventListener(type: string, listener: EventListener | null, options?: boolean | { capture?: boolean }): void;
+  /** A listener that throws is logged, and the others run. */
+  dispatchEvent(event: Event): boolean;
+}
+
+declare class MessageEvent<T = any> extends Event {
+  constructor(type: string, init?: { data?: T });
+  readonly data: T;
+}
+
+declare class MessagePort extends EventTarget {
+  onmessage: ((event: MessageEvent) => unknown) | null;
+  postMessage(data: unknown, options?: { transfer?: ArrayBuffer[] } | ArrayBuffer[]): void;
+  start(): void;
+  close(): void;
+}
+
+declare class MessageChannel {
+  readonly port1: MessagePort;
+  readonly port2: MessagePort;
+}
 
 interface CryptoKey {
   readonly type: "secret";

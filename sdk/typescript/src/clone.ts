@@ -1,9 +1,19 @@
-// structuredClone (HTML, 2.7) of what lives in one program: no transfer.
+// structuredClone (HTML, 2.7) of what lives in one program.
 
 import { define } from "./console.ts";
 
 export function installClone(): void {
-  define("structuredClone", (value: unknown) => clone(value, new Map()));
+  define("structuredClone", (value: unknown, options?: { transfer?: ArrayBuffer[] }) => {
+    const seen = new Map<object, object>();
+    const moved = new Set(options?.transfer ?? []);
+    for (const buffer of moved) {
+      if (!(buffer instanceof ArrayBuffer) || buffer.detached) throw new TypeError("structuredClone: only an ArrayBuffer that was not transferred can be transferred");
+    }
+    for (const buffer of moved) seen.set(buffer, buffer.slice(0));
+    const copy = clone(value, seen);
+    for (const buffer of moved) buffer.transfer(); // what could not be cloned moves nothing
+    return copy;
+  });
 }
 
 function clone(value: any, seen: Map<object, object>): any {

@@ -10,7 +10,7 @@ export class Headers {
     for (const [name, value] of pairs) this.append(name, value);
   }
   append(name: string, value: string): void {
-    this.#list.push([check(name), String(value).trim()]);
+    this.#list.push([check(name), normalized(name, value)]);
   }
   delete(name: string): void {
     this.#list = this.#list.filter(([n]) => n !== check(name));
@@ -51,6 +51,13 @@ export class Headers {
   [Symbol.iterator](): IterableIterator<[string, string]> {
     return this.entries();
   }
+}
+
+// A value without blanks around it; a line break within would end the header (Fetch Standard, 2.2.2).
+function normalized(name: string, value: string): string {
+  const text = String(value).replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+  if (/[\0\n\r]/.test(text)) throw new TypeError(`Headers: the value of ${name} has a line break or a NUL`);
+  return text;
 }
 
 function check(name: string): string {

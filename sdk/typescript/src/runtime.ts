@@ -3,9 +3,10 @@
 // the host, for the SDK, which is part of the handlers' script. That is taken
 // away before the first request.
 
-import { installConsole } from "./console.ts";
+import { define, installConsole } from "./console.ts";
 import { installCrypto } from "./crypto.ts";
 import { installEncoding } from "./encoding.ts";
+import { installEvents } from "./events.ts";
 import { installFetch } from "./fetch.ts";
 import { type Runner } from "./host.ts";
 import { installClone } from "./clone.ts";
@@ -46,6 +47,7 @@ runner.rejected = (promise, reason, handled) => {
 };
 runner.lost = () => [...rejections.values()];
 
+define("self", globalThis);
 installConsole(runner);
 installEncoding(runner);
 installClone();
@@ -53,6 +55,7 @@ installURL();
 installLocale();
 installCrypto(runner);
 installTimers(runner);
+installEvents();
 installTickets(runner);
 installFetch(runner);
 

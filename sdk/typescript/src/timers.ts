@@ -51,6 +51,8 @@ export function installTimers(runner: Runner): void {
   define("setInterval", (does: unknown, after?: number, ...values: unknown[]) => start("setInterval", does, after, true, values));
   define("clearTimeout", stop);
   define("clearInterval", stop);
+  define("setImmediate", (does: unknown, ...values: unknown[]) => start("setImmediate", does, 0, false, values));
+  define("clearImmediate", stop);
 
   const next = (): Timer | undefined => {
     let first: Timer | undefined;

@@ -28,6 +28,55 @@ export async function platform() {
   row("decode junk, fatal", caught(() => new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.of(97, 255))), "TypeError");
   row("decode a part of a buffer", new TextDecoder().decode(new Uint8Array(bytes("abcd").buffer, 1, 2)), "bc");
   row("decode zeros", new TextDecoder().decode(Uint8Array.of(97, 0, 98)), "a\0b");
+  const decoded = (label, list, options) => caught(() => new TextDecoder(label, options).decode(Uint8Array.from(list)));
+  row("decode latin1", decoded("latin1", [0x41, 0xe9, 0x80, 0x9f, 0xff]), "Aé€Ÿÿ");
+  row("decode utf-16", decoded("utf-16", [0xff, 0xfe, 0x41, 0, 0x3d, 0xd8, 0, 0xde]), "A😀");
+  row("decode utf-16be", decoded("UTF-16BE ", [0xfe, 0xff, 0, 0x41, 0xd8, 0x3d, 0xde, 0]), "A😀");
+  row("decode half a pair", decoded("utf-16le", [0x3d, 0xd8, 0x41]), "\ufffd\ufffd");
+  row("decode half a pair, fatal", decoded("utf-16le", [0x3d, 0xd8], { fatal: true }), "TypeError");
+  row("labels", ["utf8", "ascii", "ucs-2", "unicodefffe"].map((l) => new TextDecoder(l).encoding), ["utf-8", "windows-1252", "utf-16le", "utf-16be"]);
+  row("an unknown label", decoded("koi8-r", []), "RangeError");
+  for (const [label, text] of [["utf-8", "\ufeffa€😀é"], ["utf-16le", "\ufeffa€😀"]]) {
+    const whole = label === "utf-8" ? bytes(text) : Uint8Array.from([...text].flatMap((c) => [...Array(c.length).keys()].flatMap((i) => [c.charCodeAt(i) & 255, c.charCodeAt(i) >> 8])));
+    const decoder = new TextDecoder(label, { fatal: true });
+    row("decode " + label + " in pieces", Array.from(whole, (b) => decoder.decode(Uint8Array.of(b), { stream: true })).join("") + decoder.decode(), text.slice(1));
+    row("decode " + label + " again", decoder.decode(whole), text.slice(1));
+  }
+  const cut = new TextDecoder();
+  row("decode a cut character", [cut.decode(Uint8Array.of(97, 0xe2, 0x82), { stream: true }), cut.decode(Uint8Array.of(98)).replace(/\ufffd+/, "?")], ["a", "?b"]);
+  row("decode a wrong second byte", new TextDecoder().decode(Uint8Array.of(0xe0, 0x80), { stream: true }), "\ufffd\ufffd");
+  row("decode the end of a cut character, fatal", caught(() => { const d = new TextDecoder("utf-8", { fatal: true }); d.decode(Uint8Array.of(0xe2), { stream: true }); return d.decode(); }), "TypeError");
+
+  row("headers", [caught(() => new Headers({ a: "x\ny" })), caught(() => new Headers([["a", "x\0"]])), new Headers({ a: "\r\n x \t" }).get("a")], ["TypeError", "TypeError", "x"]);
+  row("self", self === globalThis, true);
+  row("setImmediate", await new Promise((done) => { const no = setImmediate(() => done("no")); clearImmediate(no); setImmediate(done, "yes"); }), "yes");
+
+  const heard = [];
+  const target = new EventTarget();
+  const listener = { handleEvent(event) { heard.push("object " + (this === listener) + event.type); } };
+  const stop = new AbortController();
+  target.addEventListener("a", function (event) { heard.push("function " + (this === target && event.target === target && event.currentTarget === target)); });
+  target.addEventListener("a", listener);
+  target.addEventListener("a", listener);
+  target.addEventListener("a", () => heard.push("once"), { once: true });
+  target.addEventListener("a", () => heard.push("signal"), { signal: stop.signal });
+  target.addEventListener("b", (event) => { event.preventDefault(); event.stopImmediatePropagation(); });
+  target.addEventListener("b", () => heard.push("stopped"));
+  target.dispatchEvent(new Event("a"));
+  stop.abort();
+  target.removeEventListener("a", listener);
+  target.dispatchEvent(new Event("a"));
+  row("events", heard, ["function true", "object truea", "once", "signal", "function true"]);
+  row("a cancelled event", [target.dispatchEvent(new Event("b", { cancelable: true })), target.dispatchEvent(new CustomEvent("c", { detail: 7 })), new CustomEvent("c", { detail: 7 }).detail, heard.length], [false, true, 7, 5]);
+  row("what is not an event", caught(() => target.dispatchEvent({ type: "a" })), "TypeError");
+  row("a class of targets", new (class extends EventTarget {})() instanceof EventTarget, true);
+
+  const channel = new MessageChannel();
+  const sent = { list: [1] };
+  channel.port2.postMessage(sent);
+  sent.list.push(2);
+  row("a message", await new Promise((done) => { channel.port1.onmessage = ({ data }) => done(data); }), { list: [1] });
+
   row("encode long", bytes("é".repeat(100000)).length, 200000);
 
   row("url", earlyURL.href, "https://example.com/a?b=c");
@@ -65,6 +114,10 @@ export async function platform() {
   row("clone", [copy !== original, copy.nested.again === copy, copy.date.getTime(), [...copy.map.get("a")], [...copy.bytes], copy.list.length, 1 in copy.list], [true, true, 5, [1], [1, 2], 3, false]);
   copy.bytes[0] = 9;
   row("clone shares nothing", original.bytes[0], 1);
+  const moved = new ArrayBuffer(3);
+  const clones = structuredClone({ moved, view: new Uint8Array(moved, 1) }, { transfer: [moved] });
+  row("clone with a transfer", [moved.byteLength, clones.moved.byteLength, clones.view.buffer === clones.moved, clones.view.length], [0, 3, true, 2]);
+  row("clone with what cannot be transferred", [caught(() => structuredClone(1, { transfer: [{}] })), caught(() => structuredClone(1, { transfer: [moved] }))], ["TypeError", "TypeError"]);
   row("clone of a function", caught(() => structuredClone(() => 1)), "TypeError");
 
   // FIPS 180-4 and RFC 4231, test case 2.
