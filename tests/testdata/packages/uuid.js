@@ -1,0 +1,3 @@
+import { v5 } from "uuid";
+
+export const run = () => v5("example.com", v5.DNS);
