@@ -99,6 +99,7 @@ func call(c *Call, g guest) int32 {
 		return c.fail(name, err)
 	}
 	c.called, c.succeeded, c.unread = true, true, 0
+	c.invalid = invalidValue{}
 	return int32(len(c.result.JSON))
 }
 
@@ -156,6 +157,7 @@ func (c *Call) fail(op string, err error) int32 {
 	} else if op != "" && message != "" {
 		message = op + ": " + message
 	}
+	c.keepInvalid(err, message)
 	text, err := json.Marshal(struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`

@@ -14,12 +14,14 @@ type operationState struct {
 	succeeded   bool          // the last one did not fail
 	unread      int           // bytes of the last one's error that the guest may read at no cost
 	refused     bool          // the result says which budget of calls is spent
+	invalid     invalidValue  // that the last one refused
 	pending     *pendingOperations
 }
 
 // reset prepares for a run, which may be the first one for a request.
 func (o *operationState) reset(firstRun bool) {
 	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
+	o.invalid = invalidValue{}
 	if firstRun {
 		o.sent = o.sent[:0]
 	}

@@ -132,6 +132,9 @@ func responseError(c *Call, g guest) int32 {
 	}
 	c.moved += len(code) + len(message)
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool { return strings.EqualFold(string(h.Name), "content-type") })
+	if c.blameCaller(status, code, message) {
+		return 0
+	}
 	r.Code, r.Detail = string(code), string(message)
 	if r.Code == "" {
 		r.Code = string(fault.OfStatus(int(status)))

@@ -355,7 +355,7 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) 
 		return c, TimeOver(err)
 	}
 	if err := c.readOperand(rawValue); err != nil {
-		return c, Invalidf("%s: %s %s: %v", at, name, word, err)
+		return c, invalidValue(rawValue, "%s: %s %s: %v", at, name, word, err)
 	}
 	return c, nil
 }

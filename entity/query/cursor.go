@@ -92,22 +92,24 @@ func (q *Query) NextCursor(row []schema.Value, cursors *CursorSealer, who *calle
 	return cursors.seal(append(plain, ']'), q.bindingTo(who)), nil
 }
 
-var errCursor error = fault.New(fault.Invalid, "cursor: this is not the cursor of a page of this query for this caller")
+func errCursor(raw []byte) error {
+	return invalidValue(raw, "cursor: this is not the cursor of a page of this query for this caller")
+}
 
 // resume starts the query after the cursor.
 func (q *Query) resume(raw []byte, cursors *CursorSealer, who *caller.Caller) error {
 	text, ok := textOf(raw)
 	if !ok || len(text) > maxCursor {
-		return errCursor
+		return errCursor(raw)
 	}
 	plain, ok := cursors.open(text, q.bindingTo(who))
 	if !ok {
-		return errCursor
+		return errCursor(raw)
 	}
 	for i, elem := range elementsOf(plain) {
 		v, err := q.Order[i].readPlace(elem)
 		if err != nil {
-			return errCursor // the field's type has changed since
+			return errCursor(raw) // the field's type has changed since
 		}
 		q.After = append(q.After, v)
 	}

@@ -350,7 +350,7 @@ func (a *Authority) readInput(right *Right, object []byte, at string) (Input, er
 			return in, TimeOver(over)
 		}
 		if err != nil {
-			return in, Invalidf("%s.%s: %v", at, name, err)
+			return in, invalidValue(raw, "%s.%s: %v", at, name, err)
 		}
 		in.Given[f.Pos] = true
 	}

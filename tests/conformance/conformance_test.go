@@ -448,7 +448,11 @@ func (w *world) serve(t testing.TB, text string) []string {
 	if err != nil && err != dropped {
 		t.Fatalf("%s: %v", r.handler, err)
 	}
-	return w.trace.take(failed)
+	lines := w.trace.take(failed)
+	if r := &call.Response; r.Code == string(fault.InvalidInput) { // which the host has made of a failure
+		lines[len(lines)-1] = fmt.Sprintf("error %d %s %s", r.Status, r.Code, r.Detail)
+	}
+	return lines
 }
 
 // request is a request of a case with its handler.

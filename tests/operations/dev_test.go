@@ -168,6 +168,7 @@ func TestAModuleCopiedIntoBuildIsServed(t *testing.T) {
 
 func TestEachRequestIsShownWithItsLogLines(t *testing.T) {
 	s := harness.Develop(t)
+	s.WaitForOutput(`GET +http://\S+/v1/secret +hello`) // the end of what it shows at the start
 	got := s.Get("/v1/boom/thunder", "")
 	if got.Status != 500 || strings.Contains(got.Body, "thunder") || strings.Contains(got.Body, "hello.ts") {
 		t.Errorf("the answer is %d %s, want a 500 without details", got.Status, got.Body)

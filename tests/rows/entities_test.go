@@ -502,7 +502,7 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 		{"op=insert&entity=Count", `{"name":"b"}`, worker, 500, "handler_failed"},
 		{"op=insert&entity=Counter", `{"name":"b","id":"01arz3ndektsv4rrffq69g5fav"}`, worker, 500, "handler_failed"},
 		{"op=insert&entity=Counter", `{"name":"b","secret":"x"}`, worker, 500, "handler_failed"},
-		{"op=insert&entity=Counter", `{"name":"b","n":1000001}`, worker, 500, "handler_failed"},
+		{"op=insert&entity=Counter", `{"name":"b","n":1000001}`, worker, 400, "invalid_input"},
 		{"op=insert&entity=Counter", `{"name":"b","name":"c"}`, worker, 500, "handler_failed"},
 		{"op=update&name=a", `{"nothing":1}`, worker, 500, "handler_failed"},
 		{"op=remove&name=a", ``, reader, 403, "forbidden"},
