@@ -1,0 +1,3 @@
+import { camelCase, kebabCase } from "change-case";
+
+export const run = () => [camelCase("some text here"), kebabCase("someTextHere")];

@@ -1,0 +1,3 @@
+import he from "he";
+
+export const run = () => [he.encode("<é> & ©"), he.decode("&lt;&eacute;&gt; &copy;")];

@@ -1,0 +1,3 @@
+import slugify from "slugify";
+
+export const run = () => slugify("Crème brûlée & Co.", { lower: true, strict: true });
