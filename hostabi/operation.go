@@ -51,6 +51,7 @@ var operationTable = map[string]operation{
 	"digest":          {run: withArguments(digest), maxArguments: maxDataBytes},
 	"hmac":            {run: withArguments(sign), maxArguments: maxDataBytes},
 	"timingSafeEqual": {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},
+	"domainToASCII":   {run: withArguments(domainToASCII)},
 	"fetch":           {begin: fetch, maxArguments: maxDataBytes},
 	"sleep":           {begin: sleep},
 }

@@ -69,6 +69,15 @@ func (g *guest) pieces(function string, words []uint32, most int) (all []time.Du
 	return
 }
 
+// different returns n letters that are not ASCII.
+func different(n int) string {
+	letters := make([]rune, n)
+	for i := range letters {
+		letters[i] = '一' + rune(n-i)*7
+	}
+	return string(letters)
+}
+
 // Whatever a handler has the host compute is cut into pieces that take some
 // milliseconds at most, and ends at the end of one.
 func TestLongWorkIsDoneInPieces(t *testing.T) {
@@ -101,6 +110,7 @@ func TestLongWorkIsDoneInPieces(t *testing.T) {
 		{"a long key", "hmac", `{"algorithm":"SHA-512","data":"k","key":"` + strings.Repeat("a", 2*mega-100) + `"}`},
 		{"escapes", "digest", `{"algorithm":"SHA-256","data":"` + strings.Repeat(`\u0061`, mega/3-50) + `"}`},
 		{"texts that are compared", "timingSafeEqual", `{"a":"` + strings.Repeat("a", mega-50) + `","b":"` + strings.Repeat("a", mega-50) + `"}`},
+		{"a domain", "domainToASCII", `{"domain":"` + different(340) + `"}`},
 		{"brackets", "digest", `{"data":[` + strings.Repeat("[],", 2*mega/3-100) + `0]}`},
 		{"members", "digest", `{` + strings.Join(members, ",") + `}`},
 		{"members within", "digest", `{"data":{` + strings.Join(members, ",") + `}}`},

@@ -118,6 +118,7 @@ func Ops() []Op {
 		{"digest", `{"algorithm","data"}`, `{"hex","base64"}`},
 		{"hmac", `{"algorithm","secret" or "key","data"}`, `{"hex","base64"}`},
 		{"timingSafeEqual", `{"a","b"}`, `{"equal"}`},
+		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
 		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`, `{"status","url"?,"headers":[[name,value],…],"body"}`},
 		{"sleep", `{"seconds"}`, `{}`},
 	}
