@@ -44,6 +44,7 @@ setup:
 	@tools/fetch-typescript.sh >/dev/null
 	@tools/fetch-hono.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
+	@tools/fetch-urltests.sh >/dev/null
 	@tools/fetch-openapi-validator.sh >/dev/null
 	@tools/fetch-openapi-generators.sh >/dev/null
 	@tools/fetch-oidc-provider.sh >/dev/null

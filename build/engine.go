@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"runner.example/hostabi/abi"
+	"runner.example/internal/idn"
 	"runner.example/internal/wasm"
 )
 
@@ -78,6 +81,7 @@ type engine struct {
 	failed  error  // the first call that failed
 	scratch uint32 // see glue.go
 	runner  uint64 // the handle of globalThis.__runner, once it exists
+	result  string // of the last operation
 	// console receives the log lines of the evaluation.
 	console func(level int, text string)
 }
@@ -194,8 +198,8 @@ func (e *engine) reject(stack []uint64) {
 	e.do("qjs_free_value", reason)
 }
 
-// hostCall implements the host functions during a build: logging and text conversion.
-// Others are refused before.
+// hostCall implements the host functions during a build: logging, text conversion, and the
+// operations that need no request. Others are refused before.
 func (e *engine) hostCall(stack []uint64) {
 	name, argc, argv := uint32(stack[0]), uint32(stack[3]), uint32(stack[4])
 	letter, _ := e.module.Memory().ReadByte(name)
@@ -215,9 +219,28 @@ func (e *engine) hostCall(stack []uint64) {
 		stack[0] = e.withBytes([]byte(text), "qjs_new_uint8_array")
 	case binding.name == "decode":
 		stack[0] = e.withBytes(e.bytes(arg(0)), "qjs_new_string")
+	case binding.name == "call":
+		stack[0] = e.newNumber(float64(e.operation(e.text(arg(0)), e.text(arg(1)))))
+	case binding.name == "call_result":
+		stack[0] = e.withBytes([]byte(e.result), "qjs_new_string")
 	default:
-		stack[0] = e.newNumber(-7)
+		stack[0] = e.newNumber(float64(abi.Unavailable))
 	}
+}
+
+// operation runs an operation that needs no request, and returns what call does.
+func (e *engine) operation(name, args string) int {
+	var in struct{ Domain string }
+	if name != "domainToASCII" || json.Unmarshal([]byte(args), &in) != nil {
+		return int(abi.Unavailable)
+	}
+	ascii, err := idn.ToASCII(in.Domain)
+	if err != nil {
+		return int(abi.Invalid)
+	}
+	result, _ := json.Marshal(map[string]string{"ascii": ascii})
+	e.result = string(result)
+	return len(result)
 }
 
 func (e *engine) number(handle uint64) float64 {

@@ -1,233 +1,393 @@
-// URL and URLSearchParams (URL Standard), for what handlers meet: http, https and
-// other hierarchical URLs.
+// URL (URL Standard, 4 and 6.1).
 
 import { define } from "./console.ts";
+import { parseHost } from "./hostname.ts";
+import { encode, inFragment, inOpaque, inPath, inQuery, inSpecialQuery, inUser } from "./percent.ts";
+import { attach, refill, URLSearchParams } from "./searchparams.ts";
 
-const ports: Record<string, string> = { "http:": "80", "https:": "443", "ws:": "80", "wss:": "443", "ftp:": "21" };
+/** The special schemes, with their default ports. */
+const ports: Record<string, string> = { "http:": "80", "https:": "443", "ws:": "80", "wss:": "443", "ftp:": "21", "file:": "" };
 
-/** Percent-encodes what is not ASCII and what the pattern finds. */
-function encode(text: string, unsafe: RegExp): string {
-  return text.toWellFormed().replace(unsafe, (c) => (c === "'" ? "%27" : encodeURIComponent(c)));
+/** A URL in its parts, which are encoded. */
+class Parts {
+  scheme = "";
+  user = "";
+  password = "";
+  host: string | null = null;
+  port = "";
+  path = "";
+  opaque = false; // the path is not made of segments
+  query: string | null = null;
+  fragment: string | null = null;
+
+  get special(): boolean {
+    return this.scheme in ports;
+  }
+  get authority(): string {
+    return this.port === "" ? (this.host ?? "") : `${this.host}:${this.port}`;
+  }
+  /** It may have a user, a password and a port. */
+  get accounts(): boolean {
+    return this.host !== null && this.host !== "" && this.scheme !== "file:";
+  }
+  toString(): string {
+    const { user, password, host, path, query, fragment } = this;
+    let text = this.scheme;
+    if (host !== null) {
+      const secret = password === "" ? "" : `:${password}`;
+      text += `//${user === "" && secret === "" ? "" : `${user}${secret}@`}${this.authority}`;
+    } else if (path.startsWith("//")) {
+      text += "/.";
+    }
+    text += path;
+    if (query !== null) text += `?${query}`;
+    return fragment === null ? text : `${text}#${fragment}`;
+  }
 }
 
-const unsafeInPath = /[\u0000- "#<>?^`{}\u007f-\u{10ffff}]/gu;
-const unsafeInQuery = /[\u0000- "#<>'\u007f-\u{10ffff}]/gu;
-const unsafeInFragment = /[\u0000- "<>`\u007f-\u{10ffff}]/gu;
-const unsafeInUser = /[\u0000- "#<>?^`{}/:;=@[\\\]|\u007f-\u{10ffff}]/gu;
+const blank = (text: string, at: number) => text.charCodeAt(at) <= 0x20;
+const withoutBreaks = (text: string) => text.toWellFormed().replace(/[\t\n\r]/g, "");
+const isDrive = (segment: string) => /^[A-Za-z][:|]$/.test(segment);
+const startsWithDrive = (path: string) => /^[A-Za-z][:|]([/\\]|$)/.test(path);
+
+/** Parses a URL (URL Standard, 4.4), or gives null if it is not valid. */
+function parse(input: string, base: Parts | null): Parts | null {
+  let start = 0;
+  let end = input.length;
+  while (start < end && blank(input, start)) start++;
+  while (start < end && blank(input, end - 1)) end--;
+  let text = withoutBreaks(input.slice(start, end));
+  const url = new Parts();
+  const hash = text.indexOf("#");
+  if (hash >= 0) {
+    url.fragment = encode(text.slice(hash + 1), inFragment);
+    text = text.slice(0, hash);
+  }
+  const mark = text.indexOf("?");
+  const query = mark < 0 ? null : text.slice(mark + 1);
+  if (mark >= 0) text = text.slice(0, mark);
+
+  const scheme = /^[A-Za-z][A-Za-z0-9+.-]*:/.exec(text);
+  if (scheme) {
+    url.scheme = scheme[0].toLowerCase();
+    text = text.slice(scheme[0].length);
+    if (!absolute(url, text, base)) return null;
+  } else if (base === null || (base.opaque && (text !== "" || mark >= 0 || hash < 0))) {
+    return null;
+  } else {
+    url.scheme = base.scheme;
+    if (!relative(url, text, base)) return null;
+  }
+  if (query !== null) {
+    url.query = encode(query, url.special ? inSpecialQuery : inQuery);
+  } else if (text === "" && base !== null && (!scheme || url.special) && url.scheme === base.scheme) {
+    url.query = base.query;
+  }
+  // A space at the end would be lost when the URL is parsed again without what follows.
+  if (url.opaque && (mark >= 0 || hash >= 0)) url.path = url.path.replace(/ $/, "%20");
+  return url;
+}
+
+/** Takes what follows a scheme. */
+function absolute(url: Parts, text: string, base: Parts | null): boolean {
+  if (url.scheme === "file:") return file(url, text, base);
+  if (url.special) {
+    if (base?.scheme === url.scheme && !text.startsWith("//")) return relative(url, text, base);
+    return authority(url, text.replace(/^[/\\]+/, ""));
+  }
+  if (text.startsWith("//")) return authority(url, text.slice(2));
+  url.opaque = !text.startsWith("/");
+  if (url.opaque) url.path = encode(text, inOpaque);
+  else append(url, text.slice(1));
+  return true;
+}
+
+/** Takes what is relative to a URL of the same scheme. */
+function relative(url: Parts, text: string, base: Parts): boolean {
+  if (url.scheme === "file:") return file(url, text, base);
+  const slashes = slashesOf(url, text);
+  if (slashes === 2) return authority(url, url.special ? text.replace(/^[/\\]+/, "") : text.slice(2));
+  url.user = base.user;
+  url.password = base.password;
+  url.host = base.host;
+  url.port = base.port;
+  url.opaque = base.opaque;
+  if (slashes === 1) {
+    append(url, text.slice(1));
+  } else {
+    url.path = base.path;
+    if (text !== "") {
+      shorten(url);
+      append(url, text);
+    }
+  }
+  return true;
+}
+
+/** How many slashes text begins with, two at most. */
+function slashesOf(url: Parts, text: string): number {
+  const slash = (at: number) => text[at] === "/" || (text[at] === "\\" && url.special);
+  return slash(0) ? (slash(1) ? 2 : 1) : 0;
+}
+
+function file(url: Parts, text: string, base: Parts | null): boolean {
+  const from = base?.scheme === "file:" ? base : null;
+  const slashes = slashesOf(url, text);
+  if (slashes === 2) {
+    const [name, path] = cut(text.slice(2), /[/\\]/);
+    if (isDrive(name)) {
+      url.host = "";
+      append(url, name + path);
+      return true;
+    }
+    if (!setFileHost(url, name)) return false;
+    setPath(url, path);
+    return true;
+  }
+  url.host = from?.host ?? "";
+  const rest = text.slice(slashes);
+  if (slashes === 1) {
+    if (from && !startsWithDrive(rest)) url.path = /^\/[A-Za-z]:(?=\/|$)/.exec(from.path)?.[0] ?? "";
+    append(url, rest);
+  } else if (!from) {
+    append(url, rest);
+  } else if (rest === "") {
+    url.path = from.path;
+  } else {
+    if (!startsWithDrive(rest)) {
+      url.path = from.path;
+      shorten(url);
+    }
+    append(url, rest);
+  }
+  return true;
+}
+
+function setFileHost(url: Parts, name: string): boolean {
+  const host = name === "" ? "" : parseHost(name, true);
+  if (host === null) return false;
+  url.host = host === "localhost" ? "" : host;
+  return true;
+}
+
+/** Cuts text before what the pattern finds. */
+function cut(text: string, pattern: RegExp): [string, string] {
+  const at = text.search(pattern);
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at)];
+}
+
+/** Takes the user, the host and the port, and the path that follows. */
+function authority(url: Parts, text: string): boolean {
+  const [account, path] = cut(text, url.special ? /[/\\]/ : /\//);
+  const at = account.lastIndexOf("@");
+  if (at >= 0) {
+    const colon = account.indexOf(":");
+    const named = colon >= 0 && colon < at;
+    url.user = encode(account.slice(0, named ? colon : at), inUser);
+    if (named) url.password = encode(account.slice(colon + 1, at), inUser);
+  }
+  const [name, port] = splitPort(account.slice(at + 1));
+  if (name === "" && (url.special || at >= 0 || port !== null)) return false;
+  url.host = parseHost(name, url.special);
+  if (url.host === null || /\D/.test(port ?? "") || !setPort(url, port ?? "")) return false;
+  setPath(url, path);
+  return true;
+}
+
+/** Splits a host from its port, which is null without a colon. */
+function splitPort(text: string): [string, string | null] {
+  const bracket = text.startsWith("[") ? text.indexOf("]") : 0;
+  const colon = bracket < 0 ? -1 : text.indexOf(":", bracket);
+  return colon < 0 ? [text, null] : [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function setPort(url: Parts, digits: string): boolean {
+  const port = digits === "" ? "" : String(Number(digits));
+  if (Number(port) > 65535) return false;
+  url.port = port === ports[url.scheme] ? "" : port;
+  return true;
+}
+
+/** Takes the path from its first slash on. */
+function setPath(url: Parts, text: string): void {
+  url.path = "";
+  const slashes = Math.min(slashesOf(url, text), 1);
+  if (url.special || text !== "") append(url, text.slice(slashes));
+}
+
+/** Removes the last segment, but not the drive of a file. */
+function shorten(url: Parts): void {
+  if (url.scheme === "file:" && /^\/[A-Za-z]:$/.test(url.path)) return;
+  url.path = url.path.slice(0, Math.max(url.path.lastIndexOf("/"), 0));
+}
+
+/** Appends segments to the path. */
+function append(url: Parts, text: string): void {
+  if (url.special) text = text.replaceAll("\\", "/");
+  const isFile = url.scheme === "file:";
+  if (!isFile && !/(^|\/)(\.|%2e)/i.test(text)) {
+    url.path += "/" + encode(text, inPath);
+    return;
+  }
+  const segments = url.path.split("/").slice(1);
+  const added = text.split("/");
+  for (const [i, segment] of added.entries()) {
+    const dots = /^(\.|%2e){1,2}$/i.test(segment) ? segment.replace(/%2e/gi, ".") : "";
+    if (dots === "") {
+      segments.push(isFile && segments.length === 0 && isDrive(segment) ? segment[0] + ":" : encode(segment, inPath));
+      continue;
+    }
+    const kept = isFile && segments.length === 1 && /^[A-Za-z]:$/.test(segments[0]);
+    if (dots === ".." && !kept) segments.pop();
+    if (i === added.length - 1) segments.push("");
+  }
+  url.path = segments.length === 0 ? "" : "/" + segments.join("/");
+}
+
+/** Parses what new URL gets. */
+function resolve(input: unknown, base: unknown): Parts | null {
+  const above = base === undefined ? null : parse(String(base), null);
+  return base !== undefined && above === null ? null : parse(String(input), above);
+}
 
 class URL {
-  #scheme = "";
-  #user = "";
-  #password = "";
-  #host = "";
-  #port = "";
-  #path = "";
-  #query = "";
-  #fragment = "";
-  #hierarchical = true;
-  readonly searchParams: URLSearchParams;
+  #url: Parts;
+  #params?: URLSearchParams;
 
   constructor(input: string | URL, base?: string | URL) {
-    const text = String(input).replace(/^[\u0000- ]+|[\u0000- ]+$|[\t\n\r]/g, "");
-    const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(text);
-    if (scheme) {
-      this.#absolute(scheme[1].toLowerCase() + ":", text.slice(scheme[0].length));
-    } else if (base !== undefined) {
-      this.#relative(text, base instanceof URL ? base : new URL(base));
-    } else {
-      throw new TypeError(`URL: "${text}" is not absolute, and no base is given`);
-    }
-    this.searchParams = new URLSearchParams(this.#query);
-    attach(this.searchParams, (query) => {
-      this.#query = query;
-    });
+    const url = input instanceof Parts ? input : resolve(input, base);
+    if (url === null) throw new TypeError(`URL: "${input}" is not a valid URL` + (base === undefined ? "" : ` relative to "${base}"`));
+    this.#url = url;
   }
 
   static canParse(input: string | URL, base?: string | URL): boolean {
-    return URL.parse(input, base) !== null;
+    return resolve(input, base) !== null;
   }
-
   static parse(input: string | URL, base?: string | URL): URL | null {
-    try {
-      return new URL(input, base);
-    } catch {
-      return null;
-    }
-  }
-
-  #absolute(scheme: string, rest: string): void {
-    this.#scheme = scheme;
-    const special = scheme in ports;
-    if (special) rest = "//" + rest.replace(/^[/\\]*/, "");
-    if (!rest.startsWith("//")) {
-      this.#hierarchical = rest.startsWith("/");
-      this.#rest(rest);
-      return;
-    }
-    const end = rest.slice(2).search(special ? /[/\\?#]/ : /[/?#]/);
-    const authority = end < 0 ? rest.slice(2) : rest.slice(2, 2 + end);
-    this.#authority(authority, special);
-    this.#rest(end < 0 ? "" : rest.slice(2 + end));
-  }
-
-  #authority(text: string, special: boolean): void {
-    const at = text.lastIndexOf("@");
-    if (at >= 0) {
-      const colon = text.slice(0, at).indexOf(":");
-      this.#user = encode(text.slice(0, colon < 0 ? at : colon), unsafeInUser);
-      this.#password = colon < 0 ? "" : encode(text.slice(colon + 1, at), unsafeInUser);
-    }
-    const host = /^(\[[0-9A-Fa-f:.]+\]|[^:[\]]*)(?::(\d*))?$/.exec(text.slice(at + 1));
-    if (!host || (special && host[1] === "")) throw new TypeError(`URL: "${text}" names no host`);
-    let name = host[1];
-    if (special) {
-      try {
-        name = ascii(decodeURIComponent(name));
-      } catch {
-        throw new TypeError(`URL: "${text}" names no host`);
-      }
-    }
-    if (/[^\u0021-\u007e]|[ #%/:<>?@[\\\]^|]/.test(name.replace(/^\[.*\]$/, ""))) {
-      throw new TypeError(`URL: "${name}" is not a valid host`);
-    }
-    this.#host = name;
-    this.#setPort(host[2] ?? "");
-  }
-
-  #setPort(port: string): void {
-    if (port !== "" && Number(port) > 65535) throw new TypeError(`URL: ${port} is not a valid port`);
-    this.#port = port === "" || String(Number(port)) === ports[this.#scheme] ? "" : String(Number(port));
-  }
-
-  /** Takes path, query and fragment. */
-  #rest(text: string): void {
-    const parts = /^([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(text)!;
-    this.pathname = parts[1];
-    this.search = parts[2] ?? "";
-    this.hash = parts[3] ?? "";
-  }
-
-  #relative(text: string, base: URL): void {
-    if (!base.#hierarchical) throw new TypeError(`URL: "${text}" cannot be taken relative to "${base.href}"`);
-    this.#scheme = base.#scheme;
-    const special = this.#scheme in ports;
-    if (special) text = text.replace(/^[^?#]*/, (path) => path.replaceAll("\\", "/"));
-    if (text.startsWith("//")) {
-      this.#absolute(base.#scheme, text);
-      return;
-    }
-    this.#user = base.#user;
-    this.#password = base.#password;
-    this.#host = base.#host;
-    this.#port = base.#port;
-    if (text === "" || text.startsWith("#")) {
-      this.#path = base.#path;
-      this.#query = base.#query;
-      this.hash = text;
-    } else if (text.startsWith("?")) {
-      this.#path = base.#path;
-      const [query] = text.split("#", 1);
-      this.search = query;
-      this.hash = text.slice(query.length);
-    } else {
-      this.#rest(text.startsWith("/") ? text : base.#path.replace(/[^/]*$/, "") + text);
-    }
+    const url = resolve(input, base);
+    return url && new URL(url as unknown as URL);
   }
 
   get href(): string {
-    return `${this.#scheme}${this.#slashes()}${this.#credentials()}${this.host}${this.#path}${this.search}${this.hash}`;
+    return this.#url.toString();
   }
   set href(text: string) {
-    const other = new URL(text);
-    this.#user = this.#password = "";
-    this.#hierarchical = true;
-    this.#absolute(other.#scheme, other.href.slice(other.#scheme.length));
+    const url = parse(String(text), null);
+    if (url === null) throw new TypeError(`URL: "${text}" is not a valid URL`);
+    this.#url = url;
+    this.#refill();
   }
-  #slashes(): string {
-    return this.#host !== "" || this.#scheme in ports || this.#scheme === "file:" ? "//" : "";
-  }
-  #credentials(): string {
-    if (this.#user === "" && this.#password === "") return "";
-    return `${this.#user}${this.#password === "" ? "" : ":" + this.#password}@`;
+  #refill(): void {
+    if (this.#params) refill(this.#params, this.#url.query ?? "");
   }
   get origin(): string {
-    return this.#scheme in ports ? `${this.#scheme}//${this.host}` : "null";
+    const { scheme, path } = this.#url;
+    if (scheme === "blob:") {
+      const inner = parse(path, null);
+      return inner && /^https?:$/.test(inner.scheme) ? new URL(inner as unknown as URL).origin : "null";
+    }
+    return this.#url.special && scheme !== "file:" ? `${scheme}//${this.#url.authority}` : "null";
   }
   get protocol(): string {
-    return this.#scheme;
+    return this.#url.scheme;
   }
   set protocol(text: string) {
-    const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):?/.exec(text);
-    const name = scheme ? scheme[1].toLowerCase() + ":" : "";
-    if (name === "" || name in ports !== this.#scheme in ports) return;
-    this.#scheme = name;
-    this.#setPort(this.#port);
+    const url = this.#url;
+    const name = /^([A-Za-z][A-Za-z0-9+.-]*)(:|$)/.exec(withoutBreaks(String(text)));
+    const scheme = name ? name[1].toLowerCase() + ":" : "";
+    if (!name || scheme in ports !== url.special) return;
+    if (scheme === "file:" && (url.user !== "" || url.password !== "" || url.port !== "")) return;
+    if (url.scheme === "file:" && url.host === "") return;
+    url.scheme = scheme;
+    setPort(url, url.port);
   }
   get username(): string {
-    return this.#user;
+    return this.#url.user;
   }
   set username(text: string) {
-    this.#user = encode(text, unsafeInUser);
+    if (this.#url.accounts) this.#url.user = encode(String(text).toWellFormed(), inUser);
   }
   get password(): string {
-    return this.#password;
+    return this.#url.password;
   }
   set password(text: string) {
-    this.#password = encode(text, unsafeInUser);
+    if (this.#url.accounts) this.#url.password = encode(String(text).toWellFormed(), inUser);
   }
   get host(): string {
-    return this.#port === "" ? this.#host : `${this.#host}:${this.#port}`;
+    return this.#url.authority;
   }
   set host(text: string) {
-    this.#authority(text, this.#scheme in ports);
+    this.#setHost(String(text), true);
   }
   get hostname(): string {
-    return this.#host;
+    return this.#url.host ?? "";
   }
   set hostname(text: string) {
-    const port = this.#port;
-    this.#authority(text, this.#scheme in ports);
-    this.#port = port;
+    this.#setHost(String(text), false);
   }
-  get port(): string {
-    return this.#port;
-  }
-  set port(text: string) {
-    if (/^\d*$/.test(String(text))) this.#setPort(String(text));
-  }
-  get pathname(): string {
-    return this.#path;
-  }
-  set pathname(text: string) {
-    if (!this.#hierarchical) {
-      this.#path = encode(text, /[\u0000-\u001f\u007f-\u{10ffff}]/gu);
+  #setHost(text: string, withPort: boolean): void {
+    const url = this.#url;
+    if (url.opaque) return;
+    const [given] = cut(withoutBreaks(text), url.special ? /[/\\?#]/ : /[/?#]/);
+    if (url.scheme === "file:") {
+      setFileHost(url, given);
       return;
     }
-    if (this.#scheme in ports) text = text.replaceAll("\\", "/");
-    const segments: string[] = [];
-    const all = text.replace(/^\//, "").split("/");
-    all.forEach((segment, i) => {
-      const dots = segment.replace(/%2e/gi, ".");
-      const last = i === all.length - 1;
-      if (dots === "..") segments.pop();
-      else if (dots !== ".") segments.push(encode(segment, unsafeInPath));
-      if (last && (dots === ".." || dots === ".")) segments.push("");
-    });
-    const path = "/" + segments.join("/");
-    this.#path = path === "/" && text === "" && !(this.#scheme in ports) ? "" : path;
+    const [name, port] = splitPort(given);
+    if (port !== null && (name === "" || !withPort)) return;
+    if (name === "" && (url.special || url.user !== "" || url.password !== "" || url.port !== "")) return;
+    const host = parseHost(name, url.special);
+    if (host === null) return;
+    url.host = host;
+    this.#setPort(port ?? "");
+  }
+  /** Takes the digits at the beginning, if there are some. */
+  #setPort(text: string): void {
+    const [digits] = /^\d*/.exec(text)!;
+    if (digits !== "") setPort(this.#url, digits);
+  }
+  get port(): string {
+    return this.#url.port;
+  }
+  set port(value: string) {
+    const text = withoutBreaks(String(value));
+    if (!this.#url.accounts) return;
+    if (String(value) === "") this.#url.port = "";
+    else this.#setPort(text);
+  }
+  get pathname(): string {
+    return this.#url.path;
+  }
+  set pathname(value: string) {
+    const text = withoutBreaks(String(value));
+    if (this.#url.opaque) return;
+    setPath(this.#url, text);
+    if (text === "" && this.#url.host === null) this.#url.path = "/";
   }
   get search(): string {
-    return this.#query === "" ? "" : `?${this.#query}`;
+    return this.#url.query ? `?${this.#url.query}` : "";
   }
-  set search(text: string) {
-    this.#query = encode(text.replace(/^\?/, ""), unsafeInQuery);
-    if (this.searchParams) refill(this.searchParams, this.#query);
+  set search(value: string) {
+    const text = withoutBreaks(String(value)).replace(/^\?/, "");
+    this.#url.query = String(value) === "" ? null : encode(text, this.#url.special ? inSpecialQuery : inQuery);
+    this.#refill();
+  }
+  get searchParams(): URLSearchParams {
+    if (!this.#params) {
+      this.#params = new URLSearchParams();
+      attach(this.#params, (query) => {
+        this.#url.query = query === "" ? null : query;
+      });
+      this.#refill();
+    }
+    return this.#params;
   }
   get hash(): string {
-    return this.#fragment === "" ? "" : `#${this.#fragment}`;
+    return this.#url.fragment ? `#${this.#url.fragment}` : "";
   }
-  set hash(text: string) {
-    this.#fragment = encode(text.replace(/^#/, ""), unsafeInFragment);
+  set hash(value: string) {
+    const text = withoutBreaks(String(value)).replace(/^#/, "");
+    this.#url.fragment = String(value) === "" ? null : encode(text, inFragment);
   }
   toString(): string {
     return this.href;
@@ -235,168 +395,9 @@ class URL {
   toJSON(): string {
     return this.href;
   }
-}
-
-/** A host's name in ASCII (RFC 5891), with no more of its mappings than case and Unicode's composition. */
-function ascii(name: string): string {
-  const labels = name.normalize("NFKC").toLowerCase().normalize("NFC").split(/[.\u3002]/);
-  return labels.map((label) => (/[^\0-\x7f]/.test(label) ? "xn--" + punycode(label) : label)).join(".");
-}
-
-/** Punycode (RFC 3492, 6.3). */
-function punycode(label: string): string {
-  const points = Array.from(label, (c) => c.codePointAt(0)!);
-  const basic = points.filter((c) => c < 128);
-  let out = String.fromCharCode(...basic) + (basic.length > 0 ? "-" : "");
-  let least = 128;
-  let delta = 0;
-  let bias = 72;
-  for (let handled = basic.length; handled < points.length; delta++, least++) {
-    const next = Math.min(...points.filter((c) => c >= least));
-    delta += (next - least) * (handled + 1);
-    least = next;
-    for (const point of points) {
-      if (point < least) delta++;
-      if (point !== least) continue;
-      let q = delta;
-      for (let k = 36; ; k += 36) {
-        const t = Math.min(Math.max(k - bias, 1), 26);
-        if (q < t) break;
-        out += digit(t + ((q - t) % (36 - t)));
-        q = Math.floor((q - t) / (36 - t));
-      }
-      out += digit(q);
-      delta = Math.floor(delta / (handled === basic.length ? 700 : 2));
-      delta += Math.floor(delta / ++handled);
-      let k = 0;
-      for (; delta > 455; k += 36) delta = Math.floor(delta / 35);
-      bias = k + Math.floor((36 * delta) / (delta + 38));
-      delta = 0;
-    }
+  get [Symbol.toStringTag]() {
+    return "URL";
   }
-  return out;
-}
-
-const digit = (n: number) => "abcdefghijklmnopqrstuvwxyz0123456789"[n];
-
-/** What only a URL does with its parameters. */
-let attach: (params: URLSearchParams, changed: (query: string) => void) => void;
-let refill: (params: URLSearchParams, query: string) => void;
-
-type Init = string | URLSearchParams | Iterable<[string, string]> | Record<string, string>;
-
-class URLSearchParams {
-  #list: [string, string][] = [];
-  #changed?: (query: string) => void;
-
-  static {
-    attach = (params, changed) => {
-      params.#changed = changed;
-    };
-    refill = (params, query) => {
-      params.#list = parse(query);
-    };
-  }
-
-  constructor(init: Init = "") {
-    if (typeof init === "string") {
-      this.#list = parse(init.replace(/^\?/, ""));
-    } else if (Symbol.iterator in init) {
-      for (const pair of init as Iterable<[string, string]>) {
-        const [name, value, ...more] = pair;
-        if (value === undefined || more.length > 0) throw new TypeError("URLSearchParams: a pair is a name and a value");
-        this.#list.push([String(name), String(value)]);
-      }
-    } else {
-      for (const [name, value] of Object.entries(init)) this.#list.push([name, String(value)]);
-    }
-  }
-
-  #update(): void {
-    this.#changed?.(this.toString());
-  }
-
-  get size(): number {
-    return this.#list.length;
-  }
-  append(name: string, value: string): void {
-    this.#list.push([String(name), String(value)]);
-    this.#update();
-  }
-  delete(name: string, value?: string): void {
-    this.#list = this.#list.filter(([n, v]) => n !== String(name) || (value !== undefined && v !== String(value)));
-    this.#update();
-  }
-  get(name: string): string | null {
-    return this.#list.find(([n]) => n === String(name))?.[1] ?? null;
-  }
-  getAll(name: string): string[] {
-    return this.#list.filter(([n]) => n === String(name)).map(([, v]) => v);
-  }
-  has(name: string, value?: string): boolean {
-    return this.#list.some(([n, v]) => n === String(name) && (value === undefined || v === String(value)));
-  }
-  set(name: string, value: string): void {
-    const at = this.#list.findIndex(([n]) => n === String(name));
-    if (at < 0) {
-      this.#list.push([String(name), String(value)]);
-    } else {
-      this.#list = this.#list.filter(([n], i) => n !== String(name) || i === at);
-      this.#list[at] = [String(name), String(value)];
-    }
-    this.#update();
-  }
-  sort(): void {
-    this.#list.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-    this.#update();
-  }
-  forEach(does: (value: string, name: string, params: URLSearchParams) => void): void {
-    for (const [name, value] of this.#list) does(value, name, this);
-  }
-  *entries(): IterableIterator<[string, string]> {
-    for (const [name, value] of this.#list) yield [name, value];
-  }
-  *keys(): IterableIterator<string> {
-    for (const [name] of this.#list) yield name;
-  }
-  *values(): IterableIterator<string> {
-    for (const [, value] of this.#list) yield value;
-  }
-  [Symbol.iterator](): IterableIterator<[string, string]> {
-    return this.entries();
-  }
-  toString(): string {
-    return this.#list.map(([name, value]) => `${form(name)}=${form(value)}`).join("&");
-  }
-}
-
-function parse(query: string): [string, string][] {
-  const read = (text: string) => {
-    const plain = text.replaceAll("+", " ");
-    if (!plain.includes("%")) return plain;
-    const bytes: number[] = [];
-    const encoded = new TextEncoder().encode(plain);
-    for (let i = 0; i < encoded.length; i++) {
-      const code = encoded[i] === 0x25 ? /^[0-9A-Fa-f]{2}$/.exec(String.fromCharCode(encoded[i + 1], encoded[i + 2])) : null;
-      bytes.push(code ? parseInt(code[0], 16) : encoded[i]);
-      if (code) i += 2;
-    }
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
-  };
-  return query
-    .split("&")
-    .filter((pair) => pair !== "")
-    .map((pair) => {
-      const at = pair.indexOf("=");
-      return at < 0 ? [read(pair), ""] : [read(pair.slice(0, at)), read(pair.slice(at + 1))];
-    });
-}
-
-/** application/x-www-form-urlencoded: letters, digits and *-._ stay, a blank is +. */
-function form(text: string): string {
-  return encodeURIComponent(text.toWellFormed())
-    .replace(/[!'()~]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase())
-    .replaceAll("%20", "+");
 }
 
 export function installURL(): void {
