@@ -71,6 +71,14 @@ function utf16(bigEndian: boolean): Decoder {
   };
 }
 
+/** The bytes of a UTF-8 character by its first byte, 0 if no character begins so, and the bounds of the second byte. */
+function lengthOf(lead: number): [size: number, low: number, high: number] {
+  const size = lead < 0x80 ? 1 : lead < 0xc2 || lead > 0xf4 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  const low = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
+  const high = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
+  return [size, low, high];
+}
+
 export function installEncoding({ host }: Runner): void {
   class TextEncoder {
     get encoding() {
@@ -134,10 +142,30 @@ export function installEncoding({ host }: Runner): void {
     }
   }
 
+  /** Bytes as text, with U+FFFD for each longest beginning of a character that does not go on (Encoding Standard, 8.1.1). */
+  function repaired(bytes: Uint8Array): string {
+    let text = "";
+    let from = 0; // of the valid bytes that are not in text yet
+    for (let at = 0; at < bytes.length; ) {
+      const [size, low, high] = lengthOf(bytes[at]);
+      let n = 1;
+      while (n < size && bytes[at + n] >= (n === 1 ? low : 0x80) && bytes[at + n] <= (n === 1 ? high : 0xbf)) n++;
+      if (n < size || size === 0) {
+        if (from < at) text += host.decode(bytes.subarray(from, at));
+        text += "\ufffd";
+        from = at + n;
+      }
+      at += n;
+    }
+    return from < bytes.length ? text + host.decode(bytes.subarray(from)) : text;
+  }
+
   const utf8: Decoder = {
     text(bytes, fatal) {
       if (bytes.length === 0) return "";
       const text = host.decode(bytes).toWellFormed();
+      // What the engine puts in place of bytes that are not UTF-8 differs from the standard.
+      if (text.includes("\ufffd") && !fatal) return repaired(bytes);
       if (fatal) {
         const again = host.encode(text);
         if (again.length !== bytes.length || again.some((b, i) => b !== bytes[i])) throw new TypeError("TextDecoder: the input is not UTF-8");
@@ -148,11 +176,9 @@ export function installEncoding({ host }: Runner): void {
       for (let n = 1; n <= 3 && n <= bytes.length; n++) {
         const lead = bytes[bytes.length - n];
         if (lead >= 0x80 && lead < 0xc0) continue; // a byte after the first
-        const size = lead < 0xc2 || lead > 0xf4 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+        const [size, low, high] = lengthOf(lead);
         if (n >= size) return 0;
-        const second = n > 1 ? bytes[bytes.length - n + 1] : 0xa0;
-        const low = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
-        const high = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
+        const second = bytes[bytes.length - n + 1];
         return n > 1 && (second < low || second > high) ? 0 : n;
       }
       return 0;
