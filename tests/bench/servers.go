@@ -1,0 +1,454 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"runner.example/internal/diag"
+	"runner.example/schema/compiler"
+)
+
+// bare is the server that the others are compared with: fasthttp and encoding/json, with
+// neither routes nor keys.
+func bare() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Printf("listening on http://%s\n", ln.Addr())
+	err = fasthttp.Serve(ln, func(ctx *fasthttp.RequestCtx) {
+		answer, err := bareAnswer(ctx)
+		if err != nil {
+			ctx.Error(err.Error(), 500)
+			return
+		}
+		body, err := json.Marshal(answer)
+		if err != nil {
+			ctx.Error(err.Error(), 500)
+			return
+		}
+		ctx.SetContentType("application/json")
+		ctx.SetBody(body)
+	})
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func bareAnswer(ctx *fasthttp.RequestCtx) (any, error) {
+	switch string(ctx.Path()) {
+	case "/hello":
+		return struct {
+			Message string `json:"message"`
+		}{"hello"}, nil
+	case "/hundred":
+		var rows []struct {
+			ID    string  `json:"id"`
+			Item  string  `json:"item"`
+			Qty   int     `json:"qty"`
+			Price float64 `json:"price"`
+			Total float64 `json:"total"`
+		}
+		err := json.Unmarshal(ctx.PostBody(), &rows)
+		for i := range rows {
+			rows[i].Total = float64(rows[i].Qty) * rows[i].Price
+		}
+		return rows, err
+	}
+	return nil, errors.New("unknown path")
+}
+
+// arm is one server under load.
+type arm struct {
+	name    string
+	what    string
+	server  *exec.Cmd
+	url     string
+	headers []string
+	only    string              // the one task that it serves; empty: all
+	rounds  map[string][]sample // by task
+}
+
+func (a *arm) serves(t task) bool { return a.only == "" || a.only == t.handler }
+
+type sample struct {
+	perSecond float64
+	cpuMicros float64 // of the server, per request
+	others    float64 // share of the CPU that other processes used
+}
+
+// Names of arms that the report mentions.
+const (
+	bareArm   = "bare fasthttp"
+	smallArm  = "runner, small guest"
+	goArm     = "runner, Go"
+	scriptArm = "runner, TypeScript"
+)
+
+// serverTasks are the tasks that servers are measured with.
+func serverTasks() []task {
+	return slices.DeleteFunc(tasks(), func(t task) bool { return t.handler == "order" }) // it needs a store
+}
+
+// measureServers starts the servers and measures all of them in turns, in spare times as
+// many rounds as are kept. It returns the share of the CPU that other processes used.
+func measureServers(rounds int, length time.Duration, dir string) (arms []*arm, others float64, err error) {
+	defer func() {
+		for _, a := range arms {
+			_ = a.server.Process.Kill()
+			_ = a.server.Wait()
+		}
+	}()
+	if arms, err = startAll(dir); err != nil {
+		return arms, 0, err
+	}
+	for _, a := range arms { // warm up, and check that all give the same answer
+		for _, t := range serverTasks() {
+			if !a.serves(t) {
+				continue
+			}
+			if err := a.check(t); err != nil {
+				return arms, 0, err
+			}
+			if _, err := a.measure(t, length, dir); err != nil {
+				return arms, 0, err
+			}
+		}
+	}
+	for round := range rounds * spare {
+		fmt.Fprintf(os.Stderr, "\rround %d of %d", round+1, rounds*spare)
+		for _, t := range serverTasks() {
+			for _, a := range arms {
+				if !a.serves(t) {
+					continue
+				}
+				s, err := a.measure(t, length, dir)
+				if err != nil {
+					return arms, 0, err
+				}
+				a.rounds[t.handler] = append(a.rounds[t.handler], s)
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+	return arms, keepCalmest(arms, rounds), nil
+}
+
+// spare times as many rounds are measured as are kept.
+const spare = 3
+
+// keepCalmest keeps the given number of rounds: those in which other processes used the
+// least CPU. It returns the median of their share.
+func keepCalmest(arms []*arm, rounds int) float64 {
+	n := 0 // measurements of one round
+	others := make([]float64, rounds*spare)
+	for _, a := range arms {
+		for _, all := range a.rounds {
+			n++
+			for i, s := range all {
+				others[i] += s.others
+			}
+		}
+	}
+	order := make([]int, len(others))
+	for i := range others {
+		order[i] = i
+		others[i] /= float64(n)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(others[a], others[b]) })
+	for _, a := range arms {
+		for name, all := range a.rounds {
+			var kept []sample
+			for _, i := range order[:rounds] {
+				kept = append(kept, all[i])
+			}
+			a.rounds[name] = kept
+		}
+	}
+	return others[order[rounds/2]]
+}
+
+// startAll starts the servers. Those that need a program or a compiler that is missing are
+// left out, with a message.
+func startAll(dir string) (arms []*arm, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	add := func(a *arm, start func(*arm) error) error {
+		a.rounds = map[string][]sample{}
+		if err := start(a); err != nil {
+			return fmt.Errorf("start %s: %w", a.name, err)
+		}
+		arms = append(arms, a)
+		return nil
+	}
+	if err := add(&arm{name: bareArm, what: "fasthttp and encoding/json; no route, no key"}, command(self, "bare")); err != nil {
+		return arms, err
+	}
+	if err := add(&arm{name: "Node.js", what: "node:http; no route, no key"}, command("node", "tests/bench/peers/node.mjs")); err != nil {
+		return arms, err
+	}
+	if path, err := exec.Command("tools/fetch-workerd.sh").Output(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: without workerd:", err)
+	} else if err := add(&arm{name: "workerd", what: "a worker; its isolate serves all requests"}, workerd(strings.TrimSpace(string(path)))); err != nil {
+		return arms, err
+	}
+	small := filepath.Join(dir, "small")
+	if err := smallApp(small); err != nil {
+		return arms, err
+	}
+	what := "route, key, limit, sandbox; a guest in WebAssembly text with one page of memory"
+	if err := add(&arm{name: smallArm, what: what, only: "hello"}, runner(small)); err != nil {
+		return arms, err
+	}
+	built, err := guestApps(dir)
+	if err != nil {
+		return arms, err
+	}
+	for _, g := range built {
+		if err := add(&arm{name: "runner, " + g.name, what: "the same with a handler in " + g.name}, runner(g.app)); err != nil {
+			return arms, err
+		}
+	}
+	return arms, nil
+}
+
+// command starts a server that prints its address.
+func command(name string, args ...string) func(*arm) error {
+	return func(a *arm) error {
+		a.server = exec.Command(name, args...)
+		stdout, err := a.server.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		a.server.Stderr = os.Stderr
+		if err := a.server.Start(); err != nil {
+			return err
+		}
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		var ok bool
+		if a.url, ok = strings.CutPrefix(strings.TrimSpace(line), "listening on "); !ok {
+			return fmt.Errorf("it printed %q: %w", line, err)
+		}
+		return nil
+	}
+}
+
+// workerd starts the server at path, which prints its port to a file descriptor.
+func workerd(path string) func(*arm) error {
+	return func(a *arm) error {
+		control, theirs, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		a.server = exec.Command(path, "serve", "tests/bench/peers/workerd.capnp", "-s", "http=127.0.0.1:0", "--control-fd=3")
+		a.server.ExtraFiles, a.server.Stderr = []*os.File{theirs}, os.Stderr
+		err = a.server.Start()
+		if err = errors.Join(err, theirs.Close()); err != nil {
+			return err
+		}
+		var event struct{ Port int }
+		if err := json.NewDecoder(control).Decode(&event); err != nil || event.Port == 0 {
+			return fmt.Errorf("it printed no port: %v", err)
+		}
+		a.url = fmt.Sprintf("http://127.0.0.1:%d", event.Port)
+		return nil
+	}
+}
+
+// runner starts bin/runner with an app, and makes a key for it.
+func runner(app string) func(*arm) error {
+	return func(a *arm) error {
+		data := app + "-data"
+		made, err := exec.Command("bin/runner", "api-keys", "create", "--app", app, "--data", data, "--scope", "callers", "--name", "bench", "--json").Output()
+		if err != nil {
+			return fmt.Errorf("create a key: %w", err)
+		}
+		var key struct{ Token string }
+		if err := json.Unmarshal(made, &key); err != nil {
+			return err
+		}
+		a.headers = []string{"Authorization: Bearer " + key.Token}
+		return command("bin/runner", "serve", app, "--data", data, "--listen", "127.0.0.1:0")(a)
+	}
+}
+
+// guestApp is an app with the guest of one language.
+type guestApp struct{ name, app string }
+
+// serverLanguages are the languages that servers are measured with.
+var serverLanguages = []string{"ts", "go", "rust", "c"}
+
+// guestApps builds the guests of serverLanguages, and an app directory for each.
+func guestApps(dir string) (all []guestApp, err error) {
+	text, err := os.ReadFile(filepath.Join(guestsDir, "app.schema"))
+	if err != nil {
+		return nil, err
+	}
+	app, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: text}}, compiler.Options{})
+	if found.HasErrors() {
+		return nil, fmt.Errorf("%s: %v", guestsDir, found.Sorted())
+	}
+	for _, l := range languages() {
+		if !slices.Contains(serverLanguages, l.directory) {
+			continue
+		}
+		if err := l.build(context.Background(), app); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: without %s: %v\n", l.name, err)
+			continue
+		}
+		wasm, err := os.ReadFile(l.path)
+		if err != nil {
+			return nil, err
+		}
+		g := guestApp{l.name, filepath.Join(dir, l.directory)}
+		if err := writeApp(g.app, string(text), "guest", wasm); err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	return all, nil
+}
+
+// writeApp makes an app directory with one module.
+func writeApp(dir, schema, module string, wasm []byte) error {
+	return errors.Join(
+		os.MkdirAll(filepath.Join(dir, "build"), 0o755),
+		os.WriteFile(filepath.Join(dir, "app.schema"), []byte(schema), 0o644),
+		os.WriteFile(filepath.Join(dir, "build", module+".wasm"), wasm, 0o644),
+	)
+}
+
+// helloSchema has one route, with a key and without a limit.
+const helloSchema = "apiKeys { scopes: { callers: @system(\"callers\") { @grant read on Thing } } }\n" +
+	"routes(\"/\", auth: apiKey(callers), rateLimit: none) { GET /hello -> hello }\n"
+
+// smallApp is an app with one route to the smallest guest.
+func smallApp(dir string) error {
+	text, err := exec.Command("wat2wasm", "tests/testdata/guests/small.wat", "-o", "/dev/stdout").Output()
+	if err != nil {
+		return fmt.Errorf("wat2wasm: %w", err)
+	}
+	return writeApp(dir, helloSchema, "small", text)
+}
+
+// check calls the task once and compares the answer.
+func (a *arm) check(t task) error {
+	req, err := http.NewRequest(t.method(), a.url+"/"+t.handler, strings.NewReader(t.body))
+	if err != nil {
+		return err
+	}
+	for _, h := range a.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	var answer any
+	if err := json.Unmarshal(body, &answer); err != nil || res.StatusCode != t.status || !t.check(answer) {
+		return fmt.Errorf("%s in %s answers %d %q", t.handler, a.name, res.StatusCode, body)
+	}
+	return nil
+}
+
+var (
+	perSecondLine = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
+	requestsLine  = regexp.MustCompile(`(\d+) requests in`)
+	failedLine    = regexp.MustCompile(`Non-2xx|Socket errors`)
+)
+
+// measure has wrk send the task's request for about the given length. wrk counts seconds.
+func (a *arm) measure(t task, length time.Duration, dir string) (sample, error) {
+	args := []string{"-t1", "-c32", "-d" + strconv.Itoa(int(max(1, length.Round(time.Second)/time.Second))) + "s"}
+	for _, h := range a.headers {
+		args = append(args, "-H", h)
+	}
+	if t.body != "" {
+		script := filepath.Join(dir, t.handler+".lua")
+		text := fmt.Sprintf("wrk.method = %q\nwrk.body = [==[%s]==]\nwrk.headers[\"Content-Type\"] = \"application/json\"\n", t.method(), t.body)
+		if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+			return sample{}, err
+		}
+		args = append(args, "-s", script)
+	}
+	before, err := cpuTime(a.server.Process.Pid)
+	if err != nil {
+		return sample{}, err
+	}
+	busy, began := busyTime(), time.Now()
+	wrk := exec.Command("wrk", append(args, a.url+"/"+t.handler)...)
+	out, err := wrk.CombinedOutput()
+	busy, took := busyTime()-busy, time.Since(began)
+	if err != nil || failedLine.Match(out) {
+		return sample{}, fmt.Errorf("wrk against %s: %v\n%s", a.name, err, out)
+	}
+	after, err := cpuTime(a.server.Process.Pid)
+	if err != nil {
+		return sample{}, err
+	}
+	perSecond, requests := number(perSecondLine, out), number(requestsLine, out)
+	load := wrk.ProcessState.UserTime() + wrk.ProcessState.SystemTime()
+	others := max(0, float64(busy-(after-before)-load)) / float64(took) / float64(runtime.NumCPU())
+	return sample{perSecond, float64((after - before).Microseconds()) / requests, others}, nil
+}
+
+func number(re *regexp.Regexp, out []byte) float64 {
+	m := re.FindSubmatch(out)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(string(m[1]), 64)
+	return n
+}
+
+// busyTime is the CPU time that all processes have used.
+func busyTime() time.Duration {
+	stat, _ := os.ReadFile("/proc/stat") // cannot fail where /proc is mounted
+	var user, nice, system, idle, wait, irq, softirq int64
+	if _, err := fmt.Sscanf(string(stat), "cpu %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &wait, &irq, &softirq); err != nil {
+		return 0
+	}
+	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond
+}
+
+// cpuTime is the CPU time that a process has used, in clock ticks of 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	user, err := strconv.ParseInt(string(fields[11]), 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(string(fields[12]), 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, err
+}
