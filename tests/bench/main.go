@@ -22,23 +22,25 @@ func main() {
 		bare()
 		return
 	}
-	rounds := flag.Int("rounds", 9, "how many measurements of each arm are taken, of three times as many")
+	rounds := flag.Int("rounds", 9, "how many measurements of each arm are taken; of the servers three times as many")
 	length := flag.Duration("length", time.Second, "how long one measurement takes")
 	out := flag.String("out", "docs/performance.md", "where the report goes")
 	servers := flag.Bool("servers", false, "measure the servers alone and write no report")
 	guests := flag.Bool("languages", false, "measure the languages alone and write no report")
+	parts := flag.Bool("parts", false, "measure the parts of requests in TypeScript and Go alone and write no report")
 	flag.Parse()
-	if *servers {
-		*out = ""
+	var err error
+	switch {
+	case *guests:
+		err = printLanguages(*rounds)
+	case *parts:
+		err = printParts(*rounds)
+	case *servers:
+		err = bench(*rounds, *length, "")
+	default:
+		err = bench(*rounds, *length, *out)
 	}
-	if *guests {
-		if err := printLanguages(*rounds); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if err := bench(*rounds, *length, *out); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -93,7 +95,12 @@ func bench(rounds int, length time.Duration, out string) error {
 	if err != nil {
 		return err
 	}
-	report := render(arms, rounds, length, others, micro, rows, script, languageTable(guests, idle))
+	fmt.Fprintln(os.Stderr, "measuring the parts of requests")
+	parts, err := measureParts(rounds)
+	if err != nil {
+		return err
+	}
+	report := render(arms, rounds, length, others, micro, rows, script, languageTable(guests, idle), partsTable(parts))
 	fmt.Print(report)
 	plot := strings.TrimSuffix(out, ".md") + ".svg"
 	if err := os.WriteFile(plot, []byte(draw(arms)), 0o644); err != nil {

@@ -92,7 +92,7 @@ func goals(arms []*arm, m metrics) string {
 	return b.String()
 }
 
-func render(arms []*arm, rounds int, length time.Duration, others float64, micro, rows []byte, script scriptTimes, languages string) string {
+func render(arms []*arm, rounds int, length time.Duration, others float64, micro, rows []byte, script scriptTimes, languages, parts string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Performance\n\n`make bench` measures and writes this page. wrk holds 32 connections on loopback; server and load\n"+
 		"share %d cores; %s. The servers are measured in turns, %s each, for %d rounds. The report uses the\n"+
@@ -111,13 +111,17 @@ func render(arms []*arm, rounds int, length time.Duration, others float64, micro
 	b.WriteString("\n## Languages\n\n")
 	b.WriteString(languagesText)
 	b.WriteString(languages)
+	b.WriteString("\n## Where the time goes\n\n")
+	b.WriteString(partsText)
+	b.WriteString(parts)
 	b.WriteString("\n## Rows\n\n")
 	b.WriteString(rowsText)
 	b.WriteString(rowFigures(parseMetrics(rows)))
 	b.WriteString("\n## How to run\n\n" +
 		"    make bench                # all of it, and this page\n" +
 		"    bin/bench -servers        # the servers alone; writes no report\n" +
-		"    bin/bench -languages      # the languages alone; writes no report\n")
+		"    bin/bench -languages      # the languages alone; writes no report\n" +
+		"    bin/bench -parts          # the parts of requests alone; writes no report\n")
 	for _, c := range []struct {
 		dir  string
 		args []string
