@@ -17,9 +17,10 @@ import (
 	"runner.example/sdk/typescript"
 )
 
-// The names of the two scripts in stack traces, and of the entry script in source maps.
+// The names of the scripts in stack traces, and of the entry script in source maps.
 const (
 	runtimeFile = "runtime.js"
+	intlFile    = "intl.js"
 	bundleFile  = "handlers.js"
 	entryFile   = "runner-entry.js"
 )
@@ -45,11 +46,11 @@ type sourceMap struct {
 	Mappings string   `json:"mappings"`
 }
 
-// bundleRuntime builds the script that is evaluated before the handlers. It adds the usual
-// JavaScript globals to the engine.
-func bundleRuntime() (string, error) {
+// bundleSDK builds a script that is evaluated before the handlers: runtime.ts adds the usual
+// JavaScript globals to the engine, intl.ts adds Intl.
+func bundleSDK(file string) (string, error) {
 	result := api.Build(options(api.BuildOptions{
-		EntryPointsAdvanced: []api.EntryPoint{{InputPath: sdkName + "/runtime.ts", OutputPath: runtimeFile}},
+		EntryPointsAdvanced: []api.EntryPoint{{InputPath: sdkName + "/" + file, OutputPath: "script.js"}},
 		Plugins:             []api.Plugin{sdkPlugin()},
 		MinifyIdentifiers:   true, // parses faster, and no stack trace refers to it
 		MinifySyntax:        true,
@@ -87,6 +88,7 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 		// Sources are read again when their content is needed.
 		SourcesContent: api.SourcesContentExclude,
 		Metafile:       true,
+		Define:         missingIntl(),
 		Plugins:        []api.Plugin{sdkPlugin(), textPlugin(root)},
 	}))
 	var found diag.List
@@ -105,8 +107,11 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 		}
 		b.script = string(out.Contents)
 	}
-	b.files, err = inputs(result.Metafile)
-	return b, found, err
+	b.checkIntl(&found)
+	if b.files, err = inputs(result.Metafile); err != nil || found.HasErrors() {
+		return nil, found, err
+	}
+	return b, found, nil
 }
 
 func options(o api.BuildOptions) api.BuildOptions {
@@ -119,7 +124,10 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.Platform = api.PlatformBrowser
 	o.MainFields = []string{"browser", "module", "main"}
 	o.Conditions = []string{"runner", "worker", "browser", "module"}
-	o.Define = map[string]string{"process.env.NODE_ENV": `"production"`}
+	if o.Define == nil {
+		o.Define = map[string]string{}
+	}
+	o.Define["process.env.NODE_ENV"] = `"production"`
 	o.Charset = api.CharsetUTF8
 	o.LogLevel = api.LogLevelSilent
 	// To find a place in a line, a stack trace reads the line's part of the source map.

@@ -21,6 +21,7 @@ import (
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/idn"
+	"runner.example/internal/timezone"
 	"runner.example/internal/wasm"
 )
 
@@ -230,15 +231,29 @@ func (e *engine) hostCall(stack []uint64) {
 
 // operation runs an operation that needs no request, and returns what call does.
 func (e *engine) operation(name, args string) int {
-	var in struct{ Domain string }
-	if name != "domainToASCII" || json.Unmarshal([]byte(args), &in) != nil {
+	var in struct {
+		Domain, Zone string
+		At           int64
+	}
+	if json.Unmarshal([]byte(args), &in) != nil {
+		return int(abi.Invalid)
+	}
+	var answer any
+	var err error
+	switch name {
+	case "domainToASCII":
+		var ascii string
+		ascii, err = idn.ToASCII(in.Domain)
+		answer = map[string]string{"ascii": ascii}
+	case "timeZone":
+		answer, err = timezone.At(in.Zone, in.At)
+	default:
 		return int(abi.Unavailable)
 	}
-	ascii, err := idn.ToASCII(in.Domain)
 	if err != nil {
 		return int(abi.Invalid)
 	}
-	result, _ := json.Marshal(map[string]string{"ascii": ascii})
+	result, _ := json.Marshal(answer)
 	e.result = string(result)
 	return len(result)
 }

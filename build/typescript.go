@@ -51,9 +51,14 @@ func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, us
 
 // evaluate runs the scripts once and builds a module from the resulting memory.
 func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, handlers []string, err error) {
-	runtime, err := bundleRuntime()
-	if err != nil {
-		return nil, nil, err
+	scripts := [][2]string{{runtimeFile, "runtime.ts"}}
+	if bundled.usesIntl() {
+		scripts = append(scripts, [2]string{intlFile, "intl.ts"})
+	}
+	for i, script := range scripts {
+		if scripts[i][1], err = bundleSDK(script[1]); err != nil {
+			return nil, nil, err
+		}
 	}
 	e, err := startEngine(ctx, b.options.CacheDir, func(level int, text string) { b.options.console()(level, escaped(text)) })
 	if err != nil {
@@ -61,8 +66,10 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 	}
 	defer func() { err = errors.Join(err, e.close()) }()
 	runner := e.newRunner(bundled)
-	if _, err := e.run(runtimeFile, runtime); err != nil {
-		return nil, nil, fmt.Errorf("evaluate the SDK: %w", err)
+	for _, script := range scripts {
+		if _, err := e.run(script[0], script[1]); err != nil {
+			return nil, nil, fmt.Errorf("evaluate the SDK: %w", err)
+		}
 	}
 	e.fillHoles()
 	// From here on the handlers' code runs. Starting the engine does not count.

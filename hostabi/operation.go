@@ -52,6 +52,7 @@ var operationTable = map[string]operation{
 	"hmac":            {run: withArguments(sign), maxArguments: maxDataBytes},
 	"timingSafeEqual": {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},
 	"domainToASCII":   {run: withArguments(domainToASCII)},
+	"timeZone":        {run: withArguments(timeZone)},
 	"fetch":           {begin: fetch, maxArguments: maxDataBytes},
 	"sleep":           {begin: sleep},
 }

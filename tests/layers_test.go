@@ -34,6 +34,7 @@ var plan = map[string]layeredPackage{
 	"internal/telemetry": {0, []string{"github.com/prometheus", "go.opentelemetry.io/otel"}},
 	"internal/fairqueue": {0, nil},
 	"internal/cpuqueue":  {0, nil},
+	"internal/timezone":  {1, []string{"time/tzdata"}},
 	"internal/idn":       {1, []string{"golang.org/x/net/idna"}},
 	"internal/outbound":  {1, nil},
 	"internal/wasm":      {0, nil},

@@ -119,6 +119,7 @@ func Ops() []Op {
 		{"hmac", `{"algorithm","secret" or "key","data"}`, `{"hex","base64"}`},
 		{"timingSafeEqual", `{"a","b"}`, `{"equal"}`},
 		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
+		{"timeZone", `{"zone","at"}`, `{"zone","offset","abbreviation","from","until"}`},
 		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`, `{"status","url"?,"headers":[[name,value],…],"body"}`},
 		{"sleep", `{"seconds"}`, `{}`},
 	}

@@ -1,25 +1,23 @@
-// What takes a language or options and would need Intl for them, which the engine has
-// not: it would leave them aside, and give something else than was asked for.
+// What takes a language or options and would need Intl for them. The build adds Intl to a
+// module whose sources mention it or toLocaleString; here is what others can reach.
 
 export function installLocale(): void {
-  refuse(Number.prototype, "toLocaleString", 0);
-  refuse(BigInt.prototype, "toLocaleString", 0);
-  refuse(Array.prototype, "toLocaleString", 0);
-  for (const name of ["toLocaleString", "toLocaleDateString", "toLocaleTimeString"]) refuse(Date.prototype, name, 0);
-  refuse(String.prototype, "localeCompare", 1);
-  for (const name of ["toLocaleLowerCase", "toLocaleUpperCase"]) refuse(String.prototype, name, 0);
+  for (const prototype of [Number.prototype, BigInt.prototype, Date.prototype]) {
+    for (const name of ["toLocaleString", "toLocaleDateString", "toLocaleTimeString"]) {
+      if (name in prototype) refuse(prototype, name, -1, `${name} needs Intl, which this module has not: call it by its name, so that the build adds Intl`);
+    }
+  }
+  refuse(String.prototype, "localeCompare", 1, "localeCompare does not support a locale or options: use a package");
+  for (const name of ["toLocaleLowerCase", "toLocaleUpperCase"]) refuse(String.prototype, name, 0, `${name} does not support a locale: use a package`);
 }
 
-/** Lets a method of the language have the first arguments alone. */
-function refuse(prototype: any, name: string, arity: number): void {
+/** Lets a method of the language have the first arguments alone; -1: it cannot be called. */
+function refuse(prototype: any, name: string, arity: number, reason: string): void {
   const method = prototype[name];
   const { [name]: refusing } = {
     [name](this: unknown, ...args: unknown[]): unknown {
-      for (let i = arity; i < args.length; i++) {
-        if (args[i] === undefined) continue;
-        throw new TypeError(`${name} does not support a locale or options: Intl does not exist here; use a package`);
-      }
-      return Reflect.apply(method, this, args.slice(0, arity));
+      if (arity < 0 || args.slice(arity).some((arg) => arg !== undefined)) throw new TypeError(reason);
+      return Reflect.apply(method, this, args);
     },
   };
   Object.defineProperty(prototype, name, { value: refusing, writable: true, configurable: true, enumerable: false });
