@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,11 +12,11 @@ import (
 )
 
 // supportedIntl completes a message about what of Intl there is.
-const supportedIntl = "Intl has DateTimeFormat, NumberFormat and getCanonicalLocales, for English (docs/typescript.md)"
+const supportedIntl = "Intl has DateTimeFormat, NumberFormat, PluralRules, ListFormat, RelativeTimeFormat and getCanonicalLocales, for English (docs/typescript.md)"
 
 // absentIntl are the parts of Intl that the SDK's intl.ts does not have.
 var absentIntl = []string{
-	"Collator", "DisplayNames", "DurationFormat", "ListFormat", "Locale", "PluralRules", "RelativeTimeFormat", "Segmenter", "supportedValuesOf",
+	"Collator", "DisplayNames", "DurationFormat", "Locale", "Segmenter", "supportedValuesOf",
 }
 
 // absentMark begins the names that esbuild writes for the absent parts of Intl, so that they
@@ -50,26 +51,28 @@ var (
 )
 
 // checkIntl adds errors about absent parts of Intl that the script calls, and warnings about
-// locales that do not exist. A file that tests whether the part exists may call it: it has
-// another way.
+// locales that do not exist. A file or package that tests whether the part exists may call
+// it: it has another way.
 func (b *bundle) checkIntl(found *diag.List) {
 	if !b.usesIntl() {
 		return
 	}
 	lines := lineStarts(b.script)
-	tested := map[[2]string]bool{} // by file and name
+	tested := map[[2]string]bool{} // by package or file, and name
 	uses := absentUse.FindAllStringSubmatchIndex(b.script, -1)
 	for _, use := range append(uses, absentTest.FindAllStringSubmatchIndex(b.script, -1)...) {
 		if len(use) < 6 || use[4] < 0 {
-			tested[[2]string{b.placeAt(lines, use[0]).File, b.script[use[2]:use[3]]}] = true
+			file := b.placeAt(lines, use[0]).File
+			tested[[2]string{cmp.Or(packageOf(file), file), b.script[use[2]:use[3]]}] = true
 		}
 	}
 	for _, use := range uses {
 		span, name := b.placeAt(lines, use[0]), b.script[use[2]:use[3]]
-		if use[4] < 0 || tested[[2]string{span.File, name}] {
+		in := packageOf(span.File)
+		if use[4] < 0 || tested[[2]string{cmp.Or(in, span.File), name}] {
 			continue
 		}
-		if in := packageOf(span.File); in != "" {
+		if in != "" {
 			found.Errorf("", span, "the package %s uses Intl.%s, which is not supported: %s; use another package", in, name, supportedIntl)
 		} else {
 			found.Errorf("", span, "Intl.%s is not supported: %s", name, supportedIntl)

@@ -57,6 +57,12 @@ function result([kind, locale, options, value]: Case): unknown {
       }
       case "resolvedDate":
         return new Intl.DateTimeFormat(locale, options).resolvedOptions();
+      case "plural":
+        return new Intl.PluralRules(locale, options).select(value);
+      case "list":
+        return compact(new Intl.ListFormat(locale, options).formatToParts(value));
+      case "relative":
+        return new Intl.RelativeTimeFormat(locale, options).formatToParts(value[0], value[1]);
       case "resolvedNumber":
         return new Intl.NumberFormat(locale, options).resolvedOptions();
     }

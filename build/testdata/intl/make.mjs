@@ -3,7 +3,7 @@
 //
 // A case is [kind, locale, options, value, result]. The kinds are "date" and the methods of
 // Date, whose value is in milliseconds, "number", "bigint" and "string", whose value is text,
-// and "resolvedDate" and "resolvedNumber". The result is that of formatToParts as a text with
+// "resolvedDate" and "resolvedNumber", and "plural", "list" and "relative". The result is that of formatToParts as a text with
 // the types, what a method gives, or the options; of an error it is the name.
 
 const { DateTimeFormat, NumberFormat } = Intl;
@@ -130,4 +130,16 @@ for (const currency of ["USD", "EUR", "GBP", "JPY", "INR", "CNY", "AUD", "CAD", 
   for (const locale of ["en-US", "en-GB"]) for (const currencyDisplay of ["symbol", "narrowSymbol"]) numberCase(locale, { style: "currency", currency, currencyDisplay }, -1234.5);
 }
 for (const options of [{ style: "currency" }, { style: "currency", currency: "x" }, { maximumFractionDigits: -1 }, { minimumFractionDigits: 3, maximumFractionDigits: 1 }, { style: "none" }, { notation: "x" }]) numberCase("en", options, 1);
+// Words: plural rules, lists and relative times.
+for (const options of [{}, { type: "ordinal" }, { minimumFractionDigits: 1 }, { maximumFractionDigits: 0 }, { maximumSignificantDigits: 1 }]) {
+  for (const value of [0, 1, 2, 3, 4, 11, 12, 13, 21, 101, 111, -1, 1.4, 1.5, 0.9]) add("plural", "en", options, value, () => new Intl.PluralRules("en", options).select(value));
+}
+for (const locale of ["en", "en-GB"]) for (const style of ["long", "short", "narrow"]) {
+  for (const type of ["conjunction", "disjunction", "unit"]) {
+    for (const list of [[], ["a"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]]) add("list", locale, { type, style }, list, () => compact(new Intl.ListFormat(locale, { type, style }).formatToParts(list)));
+  }
+  for (const numeric of ["always", "auto"]) for (const unit of ["second", "minutes", "hour", "days", "week", "month", "quarter", "years"]) {
+    for (const value of [-1234.5, -1, 0, 1, 2]) add("relative", locale, { style, numeric }, [value, unit], () => new Intl.RelativeTimeFormat(locale, { style, numeric }).formatToParts(value, unit));
+  }
+}
 process.stdout.write(`[\n${cases.map((one) => JSON.stringify(one)).join(",\n")}\n]\n`);

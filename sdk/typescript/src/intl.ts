@@ -5,11 +5,13 @@ import { define } from "./console.ts";
 import { installDates } from "./intldate.ts";
 import { installNumbers } from "./intlnumber.ts";
 import { canonicalLocales } from "./intloptions.ts";
+import { words } from "./intlwords.ts";
 
 const Intl = {};
 for (const [name, value] of Object.entries({
   DateTimeFormat: installDates(),
   NumberFormat: installNumbers(),
+  ...words,
   getCanonicalLocales: (locales?: unknown): string[] => canonicalLocales(locales),
 })) {
   Object.defineProperty(Intl, name, { value, writable: true, configurable: true, enumerable: false });
