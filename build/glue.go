@@ -430,22 +430,28 @@ func (p *program) pass(a *assembler, f abi.Function, pushOutput func()) {
 }
 
 // read creates a value from the host's output, in local n+2: n bytes in the buffer or, if
-// the buffer is too small, in larger memory that the host writes to again. A negative n is
-// itself the value.
+// the buffer is too small, in larger memory that the host writes to again. A negative n, also
+// of the second call, is itself the value.
 func (p *program) read(a *assembler, b binding, n uint32) {
 	more, result := n+1, n+2
 	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs"}[b.form]
-	a.get(n).i32(0).op(opI32LtS, opIf, noResult)
-	a.get(n).op(opI64FromU32).set(result)
-	a.op(opElse)
+	convert := func(pushAddress func()) {
+		a.get(n).i32(0).op(opI32LtS, opIf, noResult)
+		a.get(n).op(opI64FromU32).set(result)
+		a.op(opElse).get(bindingContext)
+		pushAddress()
+		a.get(n).call(value).set(result)
+		a.op(opEnd)
+	}
 	a.get(n).i32(outputBytes).op(opI32GtS, opIf, noResult)
 	a.get(n).call("wasm_malloc").set(more)
 	trapIf(a, func() { a.get(more).op(opI32Eqz) }) // out of memory: the host reports it
 	p.pass(a, b.function, func() { a.get(more, n) })
-	a.op(opDrop).get(bindingContext, more, n).call(value).set(result)
+	a.set(n)
+	convert(func() { a.get(more) })
 	a.get(more).call("wasm_free").op(opElse)
-	a.get(bindingContext).i32(p.scratch + outputAt).get(n).call(value).set(result)
-	a.op(opEnd, opEnd)
+	convert(func() { a.i32(p.scratch + outputAt) })
+	a.op(opEnd)
 }
 
 // random returns random bytes, at most as many as the buffer holds.

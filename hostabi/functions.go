@@ -81,7 +81,7 @@ func bind(f abi.Function, run implementation) Function {
 		if !reading || c.unread == 0 {
 			result = int32(c.enter(answering, slow))
 		}
-		if slow && result == int32(abi.Limit) {
+		if (slow || reading) && result == int32(abi.Limit) {
 			c.refuse()
 		}
 		if result == 0 || logging {

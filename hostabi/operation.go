@@ -172,8 +172,8 @@ func (c *Call) fail(op string, err error) int32 {
 	return int32(errno)
 }
 
-// refuse makes the spent budget the result of a call. The text is written once: a guest may
-// go on calling.
+// refuse makes the spent budget the result of a call, or of call_result. The text is written
+// once: a guest may go on calling.
 func (c *Call) refuse() {
 	switch {
 	case c.refused:
@@ -208,5 +208,9 @@ func callResult(c *Call, g guest) int32 {
 		c.copy(room, rest)
 		return int32(len(rest))
 	}
-	return c.copyPiece(room, c.result.JSON, g.number(0))
+	n := c.copyPiece(room, c.result.JSON, g.number(0))
+	if n == int32(abi.Limit) {
+		c.refuse()
+	}
+	return n
 }

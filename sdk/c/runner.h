@@ -951,13 +951,15 @@ RUNNER_API runner_text runner_take_whole(runner_whole *read, const char *name) {
   return t;
 }
 
-/* Reads a value that the host gives from an offset on. */
-RUNNER_API runner_text runner_take_pieces(int32_t (*read)(uint32_t offset, void *buf, uint32_t cap)) {
-  int32_t n = read(0, NULL, 0);
-  if (n <= 0) return runner_copy("", 0);
-  char *own = (char *)runner_alloc((size_t)n + 1);
-  read(0, own, (uint32_t)n);
-  runner_text t = {own, (size_t)n};
+/* Reads a value that the host gives from an offset on. *n becomes its length, or the host's errno;
+   then the text is empty. */
+RUNNER_API runner_text runner_take_pieces(int32_t (*read)(uint32_t offset, void *buf, uint32_t cap), int32_t *n) {
+  *n = read(0, NULL, 0);
+  if (*n <= 0) return runner_copy("", 0);
+  char *own = (char *)runner_alloc((size_t)*n + 1);
+  *n = read(0, own, (uint32_t)*n);
+  if (*n < 0) return runner_copy("", 0);
+  runner_text t = {own, (size_t)*n};
   return t;
 }
 
@@ -981,7 +983,8 @@ RUNNER_API runner_text runner_query_value(const char *name) { return runner_take
 RUNNER_API runner_text runner_header(const char *name) { return runner_take_whole(runner_host_request_header, name); }
 
 RUNNER_API runner_text runner_raw_body(void) {
-  if (!runner_now.raw.data) runner_now.raw = runner_take_pieces(runner_host_request_body);
+  int32_t n;
+  if (!runner_now.raw.data) runner_now.raw = runner_take_pieces(runner_host_request_body, &n);
   return runner_now.raw;
 }
 
@@ -1111,7 +1114,8 @@ RUNNER_API bool runner_callers(const char *operation) {
 RUNNER_API bool runner_done(const char *operation, int32_t n) {
   if (n >= 0) return true;
   if (runner_now.failure) return false;
-  runner_json *failure = runner_parse(runner_take_pieces(runner_host_call_result), NULL);
+  int32_t length;
+  runner_json *failure = runner_parse(runner_take_pieces(runner_host_call_result, &length), NULL);
   runner_note(runner_errno_name(n), runner_as_text(runner_member(failure, "message")));
   runner_now.inner = !runner_callers(operation);
   return false;
@@ -1126,7 +1130,10 @@ RUNNER_API bool runner_run(const char *operation, const runner_json *arguments) 
 
 /* Reads the result that the host has. Its rows may hold JSON that is as deep as may be. */
 RUNNER_API runner_json *runner_result(void) {
-  runner_json *result = runner_parse_to(2 * RUNNER_DEPTH, runner_take_pieces(runner_host_call_result), NULL);
+  int32_t n;
+  runner_text text = runner_take_pieces(runner_host_call_result, &n);
+  if (!runner_done("", n)) return NULL;
+  runner_json *result = runner_parse_to(2 * RUNNER_DEPTH, text, NULL);
   if (!result) runner_note("internal", runner_t("the host's result is not JSON"));
   return result;
 }

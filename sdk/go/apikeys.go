@@ -138,5 +138,5 @@ func callHost(h host.Host, op string, args, result any) error {
 	if err := h.Call(op, in); err != nil || result == nil {
 		return host.Of(op, err)
 	}
-	return json.Unmarshal(h.Result(), result)
+	return host.Of(op, host.Decode(h, result))
 }

@@ -82,7 +82,7 @@ func (c *Context) FetchAll(requests ...FetchRequest) []FetchResult {
 		var response fetchResponse
 		err := c.host.Take(tickets[i])
 		if err == nil {
-			err = json.Unmarshal(c.host.Result(), &response)
+			err = host.Decode(c.host, &response)
 		}
 		results[i] = FetchResult{response.public(), host.Of("fetch", err)}
 	}

@@ -325,5 +325,5 @@ func (c *Context) operate(op string, args []byte, result any) error {
 	if err := c.host.Call(op, args); err != nil || result == nil {
 		return host.Of(op, err)
 	}
-	return json.Unmarshal(c.host.Result(), result)
+	return host.Of(op, host.Decode(c.host, result))
 }

@@ -102,6 +102,7 @@ func TestEverySDKHasTheSameEffects(t *testing.T) {
 			}
 			t.Run("memory", g.tellsALackOfMemory)
 			t.Run("large row", g.handlesALargeRow)
+			t.Run("result past a budget", g.tellsTheBudgetOfAResult)
 		})
 	}
 }
@@ -146,6 +147,38 @@ func (g *guest) handlesALargeRow(t *testing.T) {
 		last := lines[len(lines)-1]
 		if !strings.HasPrefix(last, request.want) || !strings.Contains(last, string(text)) {
 			t.Errorf("%.20q ends with %.200s\n%s", request.line, last, w.log.String())
+		}
+	}
+}
+
+// tellsTheBudgetOfAResult reads a row with budgets that end before, between and after the calls that
+// read the result. The handler gets the row or the error, and never other bytes.
+func (g *guest) tellsTheBudgetOfAResult(t *testing.T) {
+	w := g.newWorld(t)
+	item := strings.Repeat("tea", 20<<10)
+	w.serve(t, "POST /orders\n\n{\"item\":\""+item+"\"}")
+	var calls []hostabi.Limits
+	for n := range 30 {
+		calls = append(calls, hostabi.Limits{HostCalls: 2 + n})
+	}
+	for cause, budgets := range map[string][]hostabi.Limits{
+		"a request may call the host":          calls,
+		"the request has moved too many bytes": {{MovedBytes: 50 << 10}},
+	} {
+		refused := false
+		for _, w.host.Limits = range budgets {
+			w.log.Reset()
+			lines := w.serve(t, "GET /names/<id1>")
+			switch last := lines[len(lines)-1]; {
+			case strings.HasPrefix(last, "send 200 ") && strings.Contains(last, item):
+			case last == "failed" && strings.Contains(w.log.String(), cause):
+				refused = true
+			default:
+				t.Errorf("%s, %+v: %.200s\n%.500s", cause, w.host.Limits, last, w.log.String())
+			}
+		}
+		if !refused {
+			t.Errorf("no request was refused: %s", cause)
 		}
 	}
 }

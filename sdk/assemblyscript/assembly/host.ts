@@ -38,6 +38,7 @@ export class Outcome {
     const failed = this.error;
     if (failed !== null) fail(failed);
     const read = decode(pieces(Source.Result));
+    if (read.length == 0) fail(failure("", "limit")); // a result is never empty
     this.text = read;
     last = null;
     return read;
@@ -111,12 +112,15 @@ export function settled(op: string, n: i32): Outcome {
     last = outcome;
     return outcome;
   }
-  const failure = decode(pieces(Source.Result));
-  const code = failure.length > 0 ? parseJSON<string>(member(failure, "code")) : "";
-  outcome.error = code.length > 0
-    ? new HostError(code, parseJSON<string>(member(failure, "message")), op)
-    : new HostError(errnoName(n), "", op);
+  outcome.error = failure(op, errnoName(n));
   return outcome;
+}
+
+/** What the host says of a call that failed with a code, or of reading its result. */
+function failure(op: string, code: string): HostError {
+  const text = decode(pieces(Source.Result));
+  if (text.length == 0) return new HostError(code, "", op);
+  return new HostError(parseJSON<string>(member(text, "code")), parseJSON<string>(member(text, "message")), op);
 }
 
 // The operations on rows.

@@ -33,7 +33,7 @@ export function text(source: Source, name: string | null = null): string | null 
   if (n < 0) return null;
   if (n <= 512) return String.UTF8.decodeUnsafe(small, n);
   const big = new ArrayBuffer(n);
-  read(source, key, 0, changetype<usize>(big), n);
+  if (read(source, key, 0, changetype<usize>(big), n) < 0) return null;
   return String.UTF8.decode(big);
 }
 
@@ -43,16 +43,16 @@ export function bytes(source: Source): Uint8Array {
   if (n <= 0) return new Uint8Array(0);
   const all = new Uint8Array(n);
   if (n <= 512) memory.copy(all.dataStart, small, n);
-  else read(source, null, 0, all.dataStart, n);
+  else if (read(source, null, 0, all.dataStart, n) < 0) return new Uint8Array(0);
   return all;
 }
 
-/** A value that the host writes in parts: an empty buffer is for reading its length. */
+/** A value that the host writes in parts: an empty buffer is for reading its length. It is empty when the host refuses it. */
 export function pieces(source: Source): Uint8Array {
   const n = read(source, null, 0, 0, 0);
   if (n <= 0) return new Uint8Array(0);
   const all = new Uint8Array(n);
-  read(source, null, 0, all.dataStart, n);
+  if (read(source, null, 0, all.dataStart, n) < 0) return new Uint8Array(0);
   return all;
 }
 

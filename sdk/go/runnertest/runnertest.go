@@ -271,7 +271,7 @@ func (f *fake) Take(ticket int) error {
 	return done.err
 }
 
-func (f *fake) Result() []byte { return f.called }
+func (f *fake) Result() ([]byte, error) { return f.called, nil }
 
 func (f *fake) SendResult(status int, part host.Part) error {
 	body := f.called

@@ -161,7 +161,7 @@ impl Context<'_> {
             Text(String),
             Binary { base64: String },
         }
-        let Answer { status, headers, body } = decode("fetch", &self.host.result())?;
+        let Answer { status, headers, body } = decode("fetch", &self.host.result()?)?;
         let body = match body {
             Octets::Text(text) => text.into_bytes(),
             Octets::Binary { base64 } => {

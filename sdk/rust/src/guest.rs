@@ -2,7 +2,7 @@
 
 use crate::abi::{imports, Code};
 use crate::host::{Done, Host, Kind, Level, Part};
-use crate::host_error::HostError;
+use crate::host_error::{HostError, Outcome};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Host for Guest {
         pairs
     }
     fn body(&self) -> Vec<u8> {
-        pieces(|offset, buf, cap| unsafe { imports::request_body(offset, buf, cap) })
+        pieces(|offset, buf, cap| unsafe { imports::request_body(offset, buf, cap) }).unwrap_or_default()
     }
     fn context(&self) -> Vec<u8> {
         whole(|buf, cap| unsafe { imports::context(buf, cap) }).unwrap_or_default()
@@ -84,8 +84,8 @@ impl Host for Guest {
     fn take(&self, ticket: u32) -> Done {
         self.called(unsafe { imports::call_take(ticket) })
     }
-    fn result(&self) -> Vec<u8> {
-        pieces(|offset, buf, cap| unsafe { imports::call_result(offset, buf, cap) })
+    fn result(&self) -> Outcome<Vec<u8>> {
+        result().or_else(|n| self.called(n).map(|_| Vec::new()))
     }
     fn keep_writes(&self) {
         unsafe { imports::keep_writes() }
@@ -117,7 +117,7 @@ impl Guest {
             #[serde(default)]
             message: String,
         }
-        match serde_json::from_slice::<Failure>(&self.result()) {
+        match serde_json::from_slice::<Failure>(&result().unwrap_or_default()) {
             Ok(failure) => Err(HostError::new(Code::from_name(&failure.code), failure.message)),
             Err(_) => done(n),
         }
@@ -159,13 +159,24 @@ fn whole(read: impl Fn(*mut u8, usize) -> i32) -> Option<Vec<u8>> {
 }
 
 /// Reads a value that the host writes from an offset. It returns the remaining length, so an
-/// empty buffer is for reading the length.
-fn pieces(read: impl Fn(u32, *mut u8, usize) -> i32) -> Vec<u8> {
-    let length = read(0, std::ptr::null_mut(), 0).max(0) as usize;
-    let mut bytes: Vec<u8> = Vec::with_capacity(length);
-    if length > 0 && read(0, bytes.as_mut_ptr(), length) == length as i32 {
-        // Safety: the host has written them.
-        unsafe { bytes.set_len(length) };
+/// empty buffer is for reading the length. `Err` is the errno of the host.
+fn pieces(read: impl Fn(u32, *mut u8, usize) -> i32) -> Result<Vec<u8>, i32> {
+    let length = read(0, std::ptr::null_mut(), 0);
+    if length <= 0 {
+        return if length < 0 { Err(length) } else { Ok(Vec::new()) };
     }
-    bytes
+    let mut bytes: Vec<u8> = Vec::with_capacity(length as usize);
+    match read(0, bytes.as_mut_ptr(), length as usize) {
+        n if n < 0 => Err(n),
+        n => {
+            // Safety: the host has written them.
+            unsafe { bytes.set_len(n as usize) };
+            Ok(bytes)
+        }
+    }
+}
+
+/// The result of the last call, or its error.
+fn result() -> Result<Vec<u8>, i32> {
+    pieces(|offset, buf, cap| unsafe { imports::call_result(offset, buf, cap) })
 }

@@ -2,7 +2,7 @@
 //! of tests, and the one of warm-up runs.
 
 use crate::abi::Code;
-use crate::host_error::HostError;
+use crate::host_error::{HostError, Outcome};
 use std::time::Duration;
 
 /// The levels of log lines, as numbered by the ABI.
@@ -57,7 +57,7 @@ pub(crate) trait Host {
     /// Waits for one that was started; `result` is then its result.
     fn take(&self, ticket: u32) -> Done;
     /// The JSON result of the last call, if it did not fail.
-    fn result(&self) -> Vec<u8>;
+    fn result(&self) -> Outcome<Vec<u8>>;
     fn keep_writes(&self);
     fn log(&self, level: Level, text: &str);
     fn random(&self, into: &mut [u8]);
@@ -108,8 +108,8 @@ impl Host for Blank {
     fn take(&self, _: u32) -> Done {
         Err(HostError::new(Code::Unavailable, ""))
     }
-    fn result(&self) -> Vec<u8> {
-        Vec::new()
+    fn result(&self) -> Outcome<Vec<u8>> {
+        Ok(Vec::new())
     }
     fn keep_writes(&self) {}
     fn log(&self, _: Level, _: &str) {}

@@ -44,7 +44,7 @@ impl Operation {
     /// Runs it on a host and reads the result.
     pub(crate) fn result_on<T: DeserializeOwned>(&self, host: &dyn Host) -> Outcome<T> {
         self.run_on(host)?;
-        decode(&self.op, &host.result())
+        decode(&self.op, &host.result().map_err(|why| why.of(&self.op))?)
     }
 
     /// Runs it on a host and returns which part of the result is the body of an answer.

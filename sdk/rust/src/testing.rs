@@ -376,8 +376,8 @@ impl Host for Fake {
         *self.called.borrow_mut() = done.unwrap_or_else(|| Err(HostError::new(Code::NotFound, "")))?;
         Ok(())
     }
-    fn result(&self) -> Vec<u8> {
-        self.called.borrow().to_string().into_bytes()
+    fn result(&self) -> Outcome<Vec<u8>> {
+        Ok(self.called.borrow().to_string().into_bytes())
     }
     fn keep_writes(&self) {
         self.kept.set(true);

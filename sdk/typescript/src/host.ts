@@ -110,8 +110,8 @@ export function run(op: string, args: unknown): void {
   if (n < 0) throw failure(n, op);
 }
 
-/** What the host says of the call of an operation that failed with n. */
-export function failure(n: number, op: string): HostError {
+/** What the host says of the call of an operation, or of reading its result, that failed with n. */
+export function failure(n: number, op?: string): HostError {
   const failure = runner.host.call_result(0);
   if (typeof failure !== "string" || failure === "") return new HostError(errno(n), "", op);
   const { code, message } = JSON.parse(failure);
@@ -136,7 +136,7 @@ export function placeless(error: HostError): HostError {
 /** The result of the operation that was run last. */
 export function result(): any {
   const text = runner.host.call_result(0);
-  if (typeof text === "number") throw refusal(text);
+  if (typeof text === "number") throw failure(text);
   return JSON.parse(text);
 }
 

@@ -43,7 +43,7 @@ func (Blank) Start(string, []byte) (int, error) { return 0, &Error{Code: "unavai
 func (Blank) Take(int) error { return &Error{Code: "unavailable"} }
 
 // Result implements Host.
-func (Blank) Result() []byte { return nil }
+func (Blank) Result() ([]byte, error) { return nil, nil }
 
 // SendResult implements Host.
 func (Blank) SendResult(int, Part) error { return nil }

@@ -47,7 +47,8 @@ func (Guest) Pairs(kind Kind) []Pair {
 
 // Body implements Host.
 func (Guest) Body() []byte {
-	return pieces(requestBody)
+	body, _ := pieces(requestBody)
+	return body
 }
 
 // Context implements Host.
@@ -86,14 +87,18 @@ func callError(n int32) error {
 		return nil
 	}
 	var e Error
-	if json.Unmarshal(pieces(callResult), &e) != nil || e.Code == "" {
+	text, _ := pieces(callResult)
+	if json.Unmarshal(text, &e) != nil || e.Code == "" {
 		return errnoError(n)
 	}
 	return &e
 }
 
 // Result implements Host.
-func (Guest) Result() []byte { return pieces(callResult) }
+func (Guest) Result() ([]byte, error) {
+	text, n := pieces(callResult)
+	return text, callError(n)
+}
 
 // SendResult implements Host.
 func (Guest) SendResult(status int, part Part) error {
@@ -117,7 +122,9 @@ func text(read func(buf unsafe.Pointer, capacity uint32) int32) (string, bool) {
 		return string(small[:n]), true
 	}
 	big := make([]byte, n)
-	read(unsafe.Pointer(unsafe.SliceData(big)), uint32(n))
+	if read(unsafe.Pointer(unsafe.SliceData(big)), uint32(n)) < 0 {
+		return "", false
+	}
 	return unsafe.String(unsafe.SliceData(big), len(big)), true
 }
 
@@ -130,21 +137,26 @@ func whole(read func(buf unsafe.Pointer, capacity uint32) int32) []byte {
 	}
 	if int(n) > len(buf) {
 		buf = make([]byte, n)
-		read(unsafe.Pointer(unsafe.SliceData(buf)), uint32(n))
+		if read(unsafe.Pointer(unsafe.SliceData(buf)), uint32(n)) < 0 {
+			return nil
+		}
 	}
 	return buf[:n]
 }
 
 // pieces reads a value that the host gives from an offset: the answer is the
-// rest from there, so a call with an empty buffer returns the length.
-func pieces(read func(offset uint32, buf unsafe.Pointer, capacity uint32) int32) []byte {
+// rest from there, so a call with an empty buffer returns the length. It also returns the
+// length, or the errno of the host.
+func pieces(read func(offset uint32, buf unsafe.Pointer, capacity uint32) int32) ([]byte, int32) {
 	n := read(0, nil, 0)
 	if n <= 0 {
-		return nil
+		return nil, n
 	}
 	buf := make([]byte, n)
-	read(0, unsafe.Pointer(unsafe.SliceData(buf)), uint32(n))
-	return buf
+	if n = read(0, unsafe.Pointer(unsafe.SliceData(buf)), uint32(n)); n < 0 {
+		return nil, n
+	}
+	return buf, n
 }
 
 func errnoError(n int32) error {

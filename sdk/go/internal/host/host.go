@@ -4,6 +4,7 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -50,8 +51,8 @@ type Host interface {
 	// outcome that of the last Call.
 	Start(op string, args []byte) (ticket int, err error)
 	Take(ticket int) error
-	// Result is the JSON that the last Call gave, when it did not fail.
-	Result() []byte
+	// Result is the JSON that the last Call gave, when it did not fail. A failure is an *Error.
+	Result() ([]byte, error)
 	// SendResult answers with a part of that, without reading it.
 	SendResult(status int, part Part) error
 	KeepWrites()
@@ -75,6 +76,15 @@ func Of(op string, err error) error {
 	named := *failure
 	named.Op = op
 	return &named
+}
+
+// Decode reads the result of h's last Call. The error is an *Error if the host refuses it.
+func Decode(h Host, result any) error {
+	text, err := h.Result()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, result)
 }
 
 // Answers reports whether the client may see the error if the handler does not catch it:
