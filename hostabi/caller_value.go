@@ -3,6 +3,12 @@ package hostabi
 import (
 	"bytes"
 	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/url"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -13,8 +19,10 @@ import (
 
 // invalidValue is the value that the last operation refused as invalid.
 type invalidValue struct {
-	value   []byte // its JSON; nil: the last operation did not fail for a value
+	value   jsontext.Value // nil: the last operation did not fail for a value
 	message string
+	checked bool
+	callers bool // the caller has sent it; valid if checked
 }
 
 // keepInvalid remembers the value that err is about. A handler that answers handler_failed right
@@ -22,14 +30,29 @@ type invalidValue struct {
 func (c *Call) keepInvalid(err error, message string) {
 	c.invalid = invalidValue{}
 	if refused, ok := errors.AsType[*query.ValueError](err); ok {
-		c.invalid = invalidValue{bytes.Clone(refused.Value), message}
+		c.invalid.value, c.invalid.message = bytes.Clone(refused.Value), message
 	}
+}
+
+// refusedCallersValue reports whether the last operation refused a value that the caller sent.
+func (c *Call) refusedCallersValue() bool {
+	v := &c.invalid
+	if !v.checked {
+		v.checked, v.callers = true, v.value != nil && sent(c.Request, v.value)
+	}
+	return v.callers
+}
+
+// reportsCallersValue reports whether a line of the log is the one with which the SDKs begin to
+// answer that a handler has failed, for a value that the caller sent.
+func (c *Call) reportsCallersValue(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("handler")) && c.invalid.value != nil && bytes.Contains(line, []byte(c.invalid.message)) && c.refusedCallersValue()
 }
 
 // blameCaller turns the answer of a handler that failed for an invalid value into 400, if the
 // value is one that the caller sent. It reports whether it did.
 func (c *Call) blameCaller(status int32, code, message []byte) bool {
-	if c.invalid.value == nil || status != 500 || string(code) != string(fault.HandlerFailed) || len(message) > 0 || !c.sentByCaller(c.invalid.value) {
+	if status != 500 || string(code) != string(fault.HandlerFailed) || len(message) > 0 || !c.refusedCallersValue() {
 		return false
 	}
 	r := &c.Response
@@ -37,39 +60,116 @@ func (c *Call) blameCaller(status int32, code, message []byte) bool {
 	return true
 }
 
-// sentByCaller reports whether the JSON value is in the request: a parameter of the path or the
-// query, or a value in the body.
-func (c *Call) sentByCaller(value []byte) bool {
-	plain := value
-	if value[0] == '"' {
-		text, err := jsontext.AppendUnquote(nil, value)
-		if err != nil {
-			return false
-		}
-		plain = text
+// sent reports whether the JSON value is in the request: a parameter of the path or the query,
+// a value in the body's JSON, or a field of the body's form.
+func sent(r *abi.Request, value jsontext.Value) bool {
+	want, ok := newSentValue(value)
+	if !ok {
+		return false
 	}
-	for _, pairs := range [][]abi.Pair{c.Request.Params, c.Request.Query} {
+	for _, pairs := range [][]abi.Pair{r.Params, r.Query} {
 		for i := range pairs {
-			if bytes.Equal(pairs[i].Value, plain) {
+			if want.isText(string(pairs[i].Value)) {
 				return true
 			}
 		}
 	}
-	if value[0] == '{' || value[0] == '[' {
-		body, want := jsontext.Value(bytes.Clone(c.Request.Body)), jsontext.Value(bytes.Clone(value))
-		return body.Compact() == nil && want.Compact() == nil && bytes.Contains(body, want)
+	kind, params := contentType(r)
+	switch {
+	case kind == "application/x-www-form-urlencoded" && want.inQuery(string(r.Body)),
+		kind == "multipart/form-data" && want.inParts(multipart.NewReader(bytes.NewReader(r.Body), params["boundary"])):
+		return true
 	}
-	kind := jsontext.Kind(value[0])
-	if kind == '-' || kind >= '0' && kind <= '9' {
-		kind = '0' // jsontext's kind of numbers
+	return want.inJSON(r.Body) // whatever its type is: curl calls JSON a form
+}
+
+func contentType(r *abi.Request) (string, map[string]string) {
+	for i := range r.Headers {
+		if strings.EqualFold(string(r.Headers[i].Name), "content-type") {
+			kind, params, _ := mime.ParseMediaType(string(r.Headers[i].Value))
+			return kind, params
+		}
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(c.Request.Body), jsontext.AllowDuplicateNames(true))
+	return "", nil
+}
+
+// sentValue is a value of a handler that the request may contain, perhaps written otherwise.
+type sentValue struct {
+	kind   jsontext.Kind
+	text   string  // of a string, or the JSON
+	number float64 // of a number
+}
+
+func newSentValue(value jsontext.Value) (v sentValue, ok bool) {
+	v.kind, v.text = value.Kind(), string(value)
+	switch v.kind {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, value)
+		v.text = string(text)
+		return v, err == nil
+	case '0':
+		number, err := strconv.ParseFloat(v.text, 64)
+		v.number = number
+		return v, err == nil
+	case '{', '[':
+		value = bytes.Clone(value)
+		err := value.Canonicalize()
+		v.text = string(value)
+		return v, err == nil
+	}
+	return v, true
+}
+
+// isText reports whether the text stands for the value.
+func (v sentValue) isText(text string) bool {
+	if v.kind == '0' {
+		return v.isNumber(strings.TrimSpace(text))
+	}
+	return text == v.text
+}
+
+func (v sentValue) isNumber(text string) bool {
+	number, err := strconv.ParseFloat(text, 64)
+	return err == nil && number == v.number
+}
+
+func (v sentValue) inQuery(text string) bool {
+	values, _ := url.ParseQuery(text) // without what is malformed
+	for _, list := range values {
+		for _, value := range list {
+			if v.isText(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (v sentValue) inParts(parts *multipart.Reader) bool {
 	for {
-		token, err := dec.ReadToken()
+		part, err := parts.NextPart()
 		if err != nil {
 			return false
 		}
-		if token.Kind() == kind && token.String() == string(plain) {
+		if text, err := io.ReadAll(part); err == nil && part.FileName() == "" && v.isText(string(text)) {
+			return true
+		}
+	}
+}
+
+func (v sentValue) inJSON(body jsontext.Value) bool {
+	if v.kind == '{' || v.kind == '[' {
+		body = bytes.Clone(body)
+		return body.Canonicalize() == nil && bytes.Contains(body, []byte(v.text))
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	for {
+		token, err := dec.ReadToken()
+		switch {
+		case err != nil:
+			return false
+		case token.Kind() != v.kind:
+		case v.kind == '0' && v.isNumber(token.String()), v.kind != '0' && token.String() == v.text:
 			return true
 		}
 	}

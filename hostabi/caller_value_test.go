@@ -1,6 +1,8 @@
 package hostabi_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"runner.example/hostabi"
@@ -11,25 +13,41 @@ import (
 func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 	pair := func(value string) []abi.Pair { return []abi.Pair{{Name: []byte("a"), Value: []byte(value)}} }
 	const bad = `{"into":"Note","values":{"size":"large"}}`
+	const half = `{"into":"Note","values":{"size":7.5}}`
+	form := func(contentType, body string) abi.Request {
+		return abi.Request{Body: []byte(body), Headers: []abi.Pair{{Name: []byte("Content-Type"), Value: []byte(contentType)}}}
+	}
+	const multipart = "--B\r\nContent-Disposition: form-data; name=\"n\"; filename=\"large\"\r\n\r\nx\r\n--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nlarge\r\n--B--\r\n"
 	for name, tt := range map[string]struct {
 		request abi.Request
 		ops     []string
 		want    int
 	}{
-		"in the body":             {abi.Request{Body: []byte(`{"a":[{"b":"\u006carge"}]}`)}, []string{bad}, 400},
-		"in the query":            {abi.Request{Query: pair("large")}, []string{bad}, 400},
-		"in the path":             {abi.Request{Params: pair("large")}, []string{bad}, 400},
-		"a number":                {abi.Request{Body: []byte(` [1, 7.5]`)}, []string{`{"into":"Note","values":{"size":7.5}}`}, 400},
-		"an object":               {abi.Request{Body: []byte(`{"a": {"b": [1, 2]}}`)}, []string{`{"into":"Note","values":{"size":{"b":[1,2]}}}`}, 400},
-		"an operand":              {abi.Request{Query: pair("large")}, []string{`{"from":"Note","where":[["size","=","large"]]}`}, 400},
-		"a cursor":                {abi.Request{Query: pair("forged")}, []string{`{"from":"Note","cursor":"forged"}`}, 400},
-		"of the handler":          {abi.Request{Body: []byte(`{"a":"larger"}`), Query: pair("big")}, []string{bad}, 500},
-		"in a broken body":        {abi.Request{Body: []byte(`{"b":1,`)}, []string{bad}, 500},
-		"an unknown field":        {abi.Request{Query: pair("large")}, []string{`{"into":"Note","values":{"none":"large"}}`}, 500},
-		"before an operation":     {abi.Request{Query: pair("large")}, []string{bad, `{"from":"Note"}`}, 500},
-		"before another mistake":  {abi.Request{Query: pair("large")}, []string{bad, `{"from":"None"}`}, 500},
-		"without any operation":   {abi.Request{Query: pair("large")}, nil, 500},
-		"after another operation": {abi.Request{Query: pair("large")}, []string{`{"from":"Note"}`, bad}, 400},
+		"in the body":                  {abi.Request{Body: []byte(`{"a":[{"b":"\u006carge"}]}`)}, []string{bad}, 400},
+		"in the query":                 {abi.Request{Query: pair("large")}, []string{bad}, 400},
+		"in the path":                  {abi.Request{Params: pair("large")}, []string{bad}, 400},
+		"a number":                     {abi.Request{Body: []byte(` [1, 7.5]`)}, []string{`{"into":"Note","values":{"size":7.5}}`}, 400},
+		"an object":                    {abi.Request{Body: []byte(`{"a": {"b": [1, 2]}}`)}, []string{`{"into":"Note","values":{"size":{"b":[1,2]}}}`}, 400},
+		"another number of that value": {abi.Request{Body: []byte(`{"a":7.50}`)}, []string{half}, 400},
+		"a number in the query":        {abi.Request{Query: pair("7.50")}, []string{half}, 400},
+		"an object, written otherwise": {abi.Request{Body: []byte(`{"a": {"c": 1e2, "b": "\u0041"}}`)}, []string{`{"into":"Note","values":{"size":{"b":"A","c":100}}}`}, 400},
+		"a limit":                      {abi.Request{Query: pair("5000")}, []string{`{"from":"Note","limit":5000}`}, 400},
+		"a limit of the handler":       {abi.Request{Query: pair("500")}, []string{`{"from":"Note","limit":5000}`}, 500},
+		"in a form":                    {form("application/x-www-form-urlencoded;charset=UTF-8", "b=1&a=l%61rge"), []string{bad}, 400},
+		"a number in a form":           {form("application/x-www-form-urlencoded", "a=7.50"), []string{half}, 400},
+		"JSON that is called a form":   {form("application/x-www-form-urlencoded", `{"a":"large"}`), []string{bad}, 400},
+		"not in a form":                {form("application/x-www-form-urlencoded", "large=1"), []string{bad}, 500},
+		"in a part of a form":          {form("multipart/form-data; boundary=B", multipart), []string{bad}, 400},
+		"not in a part of a form":      {form("multipart/form-data; boundary=B", multipart), []string{half}, 500},
+		"an operand":                   {abi.Request{Query: pair("large")}, []string{`{"from":"Note","where":[["size","=","large"]]}`}, 400},
+		"a cursor":                     {abi.Request{Query: pair("forged")}, []string{`{"from":"Note","cursor":"forged"}`}, 400},
+		"of the handler":               {abi.Request{Body: []byte(`{"a":"larger"}`), Query: pair("big")}, []string{bad}, 500},
+		"in a broken body":             {abi.Request{Body: []byte(`{"b":1,`)}, []string{bad}, 500},
+		"an unknown field":             {abi.Request{Query: pair("large")}, []string{`{"into":"Note","values":{"none":"large"}}`}, 500},
+		"before an operation":          {abi.Request{Query: pair("large")}, []string{bad, `{"from":"Note"}`}, 500},
+		"before another mistake":       {abi.Request{Query: pair("large")}, []string{bad, `{"from":"None"}`}, 500},
+		"without any operation":        {abi.Request{Query: pair("large")}, nil, 500},
+		"after another operation":      {abi.Request{Query: pair("large")}, []string{`{"from":"Note"}`, bad}, 400},
 	} {
 		g := newGuest(t, hostabi.Limits{})
 		app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int @@allow all to session }\n")
@@ -37,12 +55,18 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 		request := tt.request
 		request.Method, request.Path, request.ID = []byte("POST"), []byte("/x"), "r"
 		g.call.Request = &request
+		var failure map[string]any
 		for _, args := range tt.ops {
 			op := "query"
 			if args[2] == 'i' {
 				op = "insert"
 			}
-			g.op(op, args)
+			failure, _ = g.op(op, args)
+		}
+		g.log.Reset()
+		g.do("log", 3, fmt.Sprintf("handler x: invalid: %v at x.ts", failure["message"]))
+		if info := strings.Contains(g.log.String(), `"INFO"`); info != (tt.want == 400) {
+			t.Errorf("%s: the log has %s", name, g.log.String())
 		}
 		if n := g.do("response_error", 500, "handler_failed", ""); n != 0 {
 			t.Errorf("%s: response_error returns %d", name, n)

@@ -138,7 +138,7 @@ func (a *Arguments) readLimit(q *Query) error {
 	}
 	n, err := strconv.Atoi(string(raw))
 	if err != nil || n < 1 || n > maxLimit {
-		return Invalidf("limit: must be a whole number from 1 to %d", maxLimit)
+		return invalidValue(raw, "limit: must be a whole number from 1 to %d", maxLimit)
 	}
 	q.Limit = n
 	return nil
