@@ -814,6 +814,24 @@ func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
 	}
 }
 
+// Packages such as hono import modules of one platform by a name that the bundler does not see.
+func TestAComputedImportInAPackageFailsWhenItRuns(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":                  "import { load } from \"lazy\";\nexport const a = () => load(\"cloudflare:workers\").catch((e: Error) => e.message);\n",
+		"node_modules/lazy/package.json": `{"name": "lazy", "type": "module", "main": "index.js"}`,
+		"node_modules/lazy/index.js":     "export const load = (name) => import(name);\n",
+	})
+	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Fatal(warnings, err)
+	}
+	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	defer m.Close(context.Background())
+	if got := ask(t, m, "a", abi.Request{}); got.body != `"could not load module 'cloudflare:workers'"` {
+		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
+	}
+}
+
 func TestFilesOfTextAreImportedAsStrings(t *testing.T) {
 	files := map[string]string{"handlers/a.ts": "const wrong: unknown[] = [];\nexport const a = () => 1;\nif (wrong.length > 0) throw new Error(wrong.join(\" \"));\n", "handlers/x.conf": "<é>\n"}
 	for i, kind := range []string{"txt", "md", "html", "sql", "csv", "xml", "svg", "graphql", `conf" with { type: "text`} {

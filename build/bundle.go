@@ -94,7 +94,7 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 	var found diag.List
 	note(&found, result.Errors, diag.Error)
 	note(&found, result.Warnings, diag.Warning)
-	if len(result.Errors) > 0 {
+	if found.HasErrors() {
 		return nil, found, nil
 	}
 	b := &bundle{}
@@ -132,8 +132,9 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.LogLevel = api.LogLevelSilent
 	// To find a place in a line, a stack trace reads the line's part of the source map.
 	o.LineLimit = 500
-	// A module name that is only known at runtime cannot be bundled.
-	o.LogOverride = map[string]api.LogLevel{"unsupported-dynamic-import": api.LogLevelError}
+	// A module whose name is only known at runtime cannot be bundled. note makes the warning an
+	// error, except in packages: they test for the platform before, and it fails at runtime.
+	o.LogOverride = map[string]api.LogLevel{dynamicImport: api.LogLevelWarning}
 	// Style sheets have no use in a handler.
 	o.Loader = map[string]api.Loader{".css": api.LoaderNone, ".module.css": api.LoaderNone}
 	for _, kind := range textFiles {
@@ -142,6 +143,10 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.LegalComments = api.LegalCommentsNone
 	return o
 }
+
+// dynamicImport is the identifier of esbuild's message on an import() of a module that is not known
+// at build time.
+const dynamicImport = "unsupported-dynamic-import"
 
 // textFiles are imported as strings. The SDK's globals.d.ts declares them.
 var textFiles = []string{".txt", ".md", ".html", ".sql", ".csv", ".xml", ".svg", ".graphql"}
@@ -176,7 +181,7 @@ func sdkPlugin() api.Plugin {
 func textPlugin(root string) api.Plugin {
 	return api.Plugin{Name: "text", Setup: func(b api.PluginBuild) {
 		b.OnLoad(api.OnLoadOptions{Filter: `\.([cm]?[jt]sx?|json|txt|md|html|sql|csv|xml|svg|graphql)$`, Namespace: "file"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
-			if strings.Contains(filepath.ToSlash(args.Path), "/node_modules/") {
+			if inPackage(args.Path) {
 				return api.OnLoadResult{}, nil
 			}
 			text, err := os.ReadFile(args.Path)
@@ -207,6 +212,11 @@ func textPlugin(root string) api.Plugin {
 	}}
 }
 
+// inPackage reports whether a file is part of a package of npm.
+func inPackage(file string) bool {
+	return slices.Contains(strings.Split(filepath.ToSlash(file), "/"), "node_modules")
+}
+
 // inputs returns the files of the app that a bundle contains.
 func inputs(metafile string) ([]string, error) {
 	var meta struct {
@@ -233,6 +243,12 @@ func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 			col := utf8.RuneCountInString(at.LineText[:min(at.Column, len(at.LineText))]) + 1
 			width := utf8.RuneCountInString(at.LineText[min(at.Column, len(at.LineText)):min(at.Column+at.Length, len(at.LineText))])
 			span = place(at.File, at.Line, col, max(1, width))
+		}
+		if m.ID == dynamicImport {
+			if inPackage(span.File) {
+				continue
+			}
+			severity = diag.Error
 		}
 		if severity == diag.Error {
 			found.Errorf("", span, "%s", message(m))

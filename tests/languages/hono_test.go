@@ -26,13 +26,14 @@ const honoApp = `import { fetchHandler, insert, query } from "@runner/sdk";
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { cors } from "hono/cors";
+import { logger } from "hono/logger";
 
 const hono = new Hono();
 hono.use("*", async (c, next) => {
   await next();
   c.header("x-seen", c.req.path);
 });
-hono.use("/shared/*", cors());
+hono.use("/shared/*", cors(), logger());
 hono.get("/hello/:name", (c) => c.json({ hello: c.req.param("name"), q: c.req.queries("q") ?? [] }));
 hono.get("/page", (c) => c.html("<p>hé</p>"));
 hono.get("/shared/data", (c) => c.text("shared"));
