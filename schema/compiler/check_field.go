@@ -306,7 +306,9 @@ func mismatch(t *syntax.TypeRef, lit *syntax.Literal) string {
 		if lit.Kind == syntax.DurationLit && lit.Duration%time.Second != 0 {
 			return "is not in whole seconds"
 		}
-		ok = lit.Kind == syntax.DurationLit
+		if lit.Kind != syntax.DurationLit {
+			return "is not a duration" + lit.DurationHint()
+		}
 	case "json":
 	case "string", "text":
 		if lit.Kind == syntax.StringLit {
