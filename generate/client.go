@@ -29,7 +29,7 @@ func Client(s *schema.Schema) []byte {
 		if !f.Hidden {
 			c.rowField(f)
 		}
-	})
+	}, c.sentField)
 	c.line(0, "}")
 	c.line(0, "")
 	var routes, functions []operation

@@ -51,6 +51,34 @@ func TestEachKindOfFieldHasItsType(t *testing.T) {
 	}
 }
 
+// A handler reads a query with its defaults; a body is unchanged.
+func TestAFieldWithADefaultIsPresentInAQuery(t *testing.T) {
+	s := compile(t, `type Page { limit: int = 20 tags: string[] = [] from: time = now after: string? }
+type Both { limit: int = 20 }
+type Inner { limit: int = 20 }
+type Outer { inner: Inner }
+routes("/", auth: none, rateLimit: none) {
+  GET /a -> a (query: Page)
+  GET /b -> b (query: Both)
+  POST /b -> b (input: Both)
+  GET /c -> c: Outer (query: Inner)
+}`)
+	types, client := string(generate.TypeScript(s)), string(generate.Client(s))
+	for _, tt := range []struct{ name, types, client string }{
+		{"Page", "limit: number;\n tags: string[];\n", "limit?: number;\n tags?: string[];\n"},
+		{"Both", "limit?: number;\n", "limit?: number;\n"},
+		{"Inner", "limit?: number;\n", "limit?: number;\n"},
+	} {
+		for text, want := range map[string]string{types: tt.types, client: tt.client} {
+			_, text, _ = strings.Cut(text, "export interface "+tt.name+" {\n")
+			fields := strings.Join(strings.Fields(text), " ")
+			if want := strings.Join(strings.Fields(want), " "); !strings.HasPrefix(fields, want) {
+				t.Errorf("%s is %.80q, want %q", tt.name, fields, want)
+			}
+		}
+	}
+}
+
 func TestAbsentDeclarationsHaveNoNames(t *testing.T) {
 	got := string(generate.TypeScript(compile(t, `routes("/", auth: none, rateLimit: none) { GET /x -> x }`)))
 	for part, there := range map[string]bool{"interface Entities": false, "import ": false, "scope: never;": true, "secret: never;": true, "role:": false} {
