@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,4 +105,50 @@ func TestADeclaredAnswerIsChecked(t *testing.T) {
 	}
 	s.WaitForOutput("the result does not match Point: .*must be a number")
 	s.WaitForOutput("the result does not match Order\\[\\]")
+}
+
+// The decoded query is the body of a handler in any language.
+func TestAGoHandlerReadsADeclaredQuery(t *testing.T) {
+	t.Parallel()
+	a := harness.NewApp(t, `
+type Page { after: string? tags: string[] limit: int(1..100) = 20 }
+routes("/v1", auth: none, rateLimit: none) {
+  GET /pages -> pages (query: Page)
+}
+`, "")
+	a.Write("handlers/pages/go.mod", "module pages\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => "+strconv.Quote(harness.RepoFile("sdk/go"))+"\n")
+	a.Write("handlers/pages/main.go", `package main
+
+import "runner.example/sdk/go"
+
+type page struct {
+	After *string  `+"`json:\"after\"`"+`
+	Tags  []string `+"`json:\"tags\"`"+`
+	Limit int      `+"`json:\"limit\"`"+`
+}
+
+//go:wasmexport pages
+func pages() {
+	runner.Handle(func(_ *runner.Context, req *runner.Request) (runner.Response, error) {
+		p, err := runner.Body[page](req)
+		return runner.OK([]any{p, req.Query("tags")}), err
+	})
+}
+
+func main() {}
+`)
+	a.Must("build")
+	s := a.Serve()
+	for query, want := range map[string]string{
+		"tags=a":                  `[{"after":null,"tags":["a"],"limit":20},"a"]`,
+		"tags=a&limit=1e1&tags=b": `[{"after":null,"tags":["a","b"],"limit":10},"a"]`,
+		"after=%22&tags=&limit=7": `[{"after":"\"","tags":[""],"limit":7},""]`,
+	} {
+		if got := s.Do("GET", "/v1/pages?"+query, ""); got.Status != 200 || string(got.Body) != want {
+			t.Errorf("%s: %d %s\nwant %s", query, got.Status, got.Body, want)
+		}
+	}
+	if p := s.Want(400, nil, "GET", "/v1/pages?limit=0&page=2", "").Problem(t); p.Code != "invalid_input" || len(p.Errors) != 3 {
+		t.Errorf("a query that is not valid: %+v", p)
+	}
 }
