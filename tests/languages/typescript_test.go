@@ -112,23 +112,26 @@ func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 
 func TestTheLogOfAStoppedHandlerNamesItsPlaceAndTheSetting(t *testing.T) {
 	a := harness.NewApp(t, `app stopped
+entity Item { id: id n: int @@allow read to anonymous }
 routes("/", auth: none, rateLimit: none) {
   GET /short -> waits (timeout: 50ms)
   GET /long -> waits
   GET /spin -> spins (timeout: 10s)
+  GET /rows -> rows (timeout: 10s)
   POST /body -> reads (body: 8mb, timeout: 10s)
   POST /whole -> readsBytes (body: 8mb, timeout: 10s)
 }
-`, "[runtime]\ntimeout = \"100ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\n")
-	a.Write("handlers/stopped.ts", `import { ok, type RouteRequest } from "@runner/sdk";
+`, "[runtime]\ntimeout = \"100ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\nhost_calls = 1000000\nstore_operations = 1000000\n")
+	a.Write("handlers/stopped.ts", `import { ok, query, type RouteRequest } from "@runner/sdk";
 export const waits = () => new Promise((done) => setTimeout(done, 60_000));
 export const spins = () => { for (;;) Math.max(1); };
 export const reads = (req: RouteRequest) => ok(req.body().length);
 export const readsBytes = (req: RouteRequest) => ok(req.rawBody.length);
+export const rows = async () => { for (;;) await query("Item").where("n", "=", 5); };
 `)
 	a.Must("build")
 	s := a.Serve()
-	for _, path := range []string{"/short", "/long", "/spin"} {
+	for _, path := range []string{"/short", "/long", "/spin", "/rows"} {
 		s.Matches(504, `.*"code":"handler_timeout".*`, "GET", path, "", "")
 	}
 	s.Matches(500, `.*"code":"handler_out_of_memory".*`, "POST", "/body", "["+strings.Repeat("[],", 1<<18)+"1]", "")
@@ -145,6 +148,10 @@ export const readsBytes = (req: RouteRequest) => ok(req.rawBody.length);
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not have %q", want)
 		}
+	}
+	// In an operation there is no frame of a handler.
+	if !regexp.MustCompile(`handler rows: stopped (in a query of Item )?at rows \(handlers/stopped\.ts:6:`).MatchString(log) {
+		t.Error("the log does not have the place of the query")
 	}
 	if strings.Contains(log, `\u0000`) || strings.Contains(log, "stack trace") || t.Failed() {
 		t.Errorf("the log is\n%s", log)

@@ -166,9 +166,30 @@ export function forgotten(): string[] {
   return all;
 }
 
-/** From here on nothing is forgotten. */
+/** Discards what operations made during the build have left: changes, and the time of the first one. */
 export function forget(): void {
   begun.length = 0;
+  first = undefined;
+}
+
+/** The operation that ran last, for the log of a run that is stopped. */
+export let last: Operation<unknown> | undefined;
+let first: number | undefined; // when the first one was made
+
+// How many milliseconds after the first operation the places of others are kept. Keeping one
+// takes about a tenth of the time of an operation, and a run that is stopped has run for longer.
+const placesAfter = 20;
+
+/** Keeps the place where the operation is made, for the log of a run that is stopped in it. */
+export function placed<T extends Operation<unknown>>(operation: T): T {
+  const now = Date.now();
+  if (now - (first ??= now) > placesAfter) operation.at = new Error();
+  return operation;
+}
+
+/** Notes that the operation runs. */
+export function starts(operation: Operation<unknown>): void {
+  last = operation;
 }
 
 /**
@@ -183,7 +204,7 @@ export abstract class Operation<T> implements PromiseLike<T> {
   abstract leave(): number | undefined;
   /** Runs it. */
   abstract perform(): T;
-  /** Where it became the body of an answer. */
+  /** Where it became the body of an answer, or was made. */
   declare at?: Error;
   /** What it is, for people. */
   abstract get title(): string;
@@ -197,6 +218,7 @@ export abstract class Operation<T> implements PromiseLike<T> {
     done?: ((value: T) => A | PromiseLike<A>) | null,
     failed?: ((reason: any) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
+    starts(this);
     let promise: Promise<T>;
     try {
       promise = Promise.resolve(this.perform());
@@ -224,6 +246,7 @@ export class Whole<T> extends Operation<T> {
     private readonly mark?: Mark,
   ) {
     super();
+    placed(this);
   }
   get title(): string {
     return this.op;

@@ -1,7 +1,7 @@
 // Operations on rows, with the caller's authority. Each step gives a new builder
 // and leaves the one that it is called on as it was.
 
-import { HostError, Mark, Operation, result, Row, Rows, run, Whole } from "./host.ts";
+import { HostError, Mark, Operation, placed, result, Row, Rows, run, Whole } from "./host.ts";
 
 /** What a row must be like, as the host reads it; a list of conditions is one. */
 export class Condition {
@@ -47,6 +47,7 @@ class Selection extends Filtered<any[], Selection> {
   protected copy(): Selection {
     const copy = new Selection(this.entity, this.fields, this.order, this.most, this.cursor);
     copy.conditions = this.conditions;
+    copy.at = this.at;
     return copy;
   }
   from(entity: string): Selection {
@@ -114,6 +115,7 @@ class First extends Operation<any> {
     private readonly entity: string,
   ) {
     super();
+    this.at = query.at;
   }
   get title(): string {
     return this.query.title;
@@ -210,6 +212,7 @@ class Change extends Changing<Change> {
     const copy = new Change(this.entity, this.set, this.mark);
     copy.conditions = this.conditions;
     copy.all = this.all;
+    copy.at = this.at;
     return copy;
   }
   run(): void {
@@ -224,6 +227,7 @@ class Change extends Changing<Change> {
 class Changed extends Operation<any[]> {
   constructor(private readonly change: Change) {
     super();
+    this.at = change.at;
   }
   get title(): string {
     return this.change.title;
@@ -249,6 +253,7 @@ class Removal extends Changing<Removal> {
     const copy = new Removal(this.entity, this.mark);
     copy.conditions = this.conditions;
     copy.all = this.all;
+    copy.at = this.at;
     return copy;
   }
   run(): void {
@@ -257,10 +262,10 @@ class Removal extends Changing<Removal> {
   }
 }
 
-export const query = (entity: string) => new Selection(entity);
-export const select = (...fields: string[]) => new Selection("", fields);
+export const query = (entity: string) => placed(new Selection(entity));
+export const select = (...fields: string[]) => placed(new Selection("", fields));
 export const get = (entity: string, id: string, ...fields: string[]): Operation<any> =>
-  new Lookup({ from: entity, id, select: fields.length > 0 ? fields : undefined });
-export const insert = (entity: string, values: unknown): Operation<any> => new Insertion(entity, values);
-export const update = (entity: string, set: unknown) => new Change(entity, set);
-export const remove = (entity: string) => new Removal(entity);
+  placed(new Lookup({ from: entity, id, select: fields.length > 0 ? fields : undefined }));
+export const insert = (entity: string, values: unknown): Operation<any> => placed(new Insertion(entity, values));
+export const update = (entity: string, set: unknown) => placed(new Change(entity, set));
+export const remove = (entity: string) => placed(new Removal(entity));

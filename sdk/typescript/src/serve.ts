@@ -3,7 +3,7 @@
 // that there is something to wait for; then dispatch(-1) goes on.
 
 import { bytesOf, fromBase64 } from "./encoding.ts";
-import { begun, errno, forget, forgotten, HostError, Operation, runner } from "./host.ts";
+import { begun, errno, forget, forgotten, HostError, last, Operation, runner, starts } from "./host.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { forms, Response } from "./response.ts";
 
@@ -247,6 +247,7 @@ function noJSON(value: object): [is: string, remedy: string] | undefined {
 function handOn(status: number, operation: Operation<unknown>): void {
   let part: number | undefined;
   let value: unknown;
+  starts(operation);
   try {
     part = operation.leave();
     if (part === undefined) value = operation.perform();
@@ -366,7 +367,18 @@ function stopped(): void {
   error.name = "stopped";
   if (position !== undefined) error.stack = position;
   let text = runner.trace(error);
-  const waiting = text === error.name ? runner.waiting() : undefined;
-  if (waiting) text = runner.trace(waiting);
+  if (text === error.name) { // there is no frame of a handler while it waits or an operation runs
+    const waiting = runner.waiting();
+    if (waiting) text = runner.trace(waiting);
+    else if (last) text = inOperation(last);
+  }
   host.log(3, `handler ${names[current]}: ${text}`);
+}
+
+function inOperation(operation: Operation<unknown>): string {
+  const { title, at } = operation;
+  const text = `stopped in ${title}`;
+  if (!at) return text;
+  at.name = text;
+  return runner.trace(at);
 }
