@@ -36,12 +36,12 @@ func TestCheckReportsAllErrorsOfAnInput(t *testing.T) {
 		{`{}`, `number: is required; total: is required`},
 		{
 			`{"number":"","total":-1,"currency":null,"nubmer":"a","note":1,"x":{"deep":[1]}}`,
-			`number: must be at least 1 character; total: must be at least 0; currency: is required; ` +
+			`number: must be at least 1 character; total: must be at least 0; currency: must not be null; ` +
 				`nubmer: is not a field of OrderInput (did you mean "number"?); note: must be a string; x: is not a field of OrderInput`,
 		},
 		{
 			`{"number":"a","total":1,"lines":[{"sku":"x"},{"count":0},5,null,{"sku":"y","sub":{"sku":"z","sub":{"a":1}}}],"tags":["a","abcd"]}`,
-			`lines[1].count: must be at least 1; lines[1].sku: is required; lines[2]: must be an object; lines[3]: is required; ` +
+			`lines[1].count: must be at least 1; lines[1].sku: is required; lines[2]: must be an object; lines[3]: must not be null; ` +
 				`lines[4].sub.sub.a: is not a field of Line; lines[4].sub.sub.sku: is required; tags[1]: must be at most 3 characters`,
 		},
 		{`{"number":"a","total":1,"lines":{},"first":[],"tags":"a"}`, `lines: must be a list; first: must be an object; tags: must be a list`},
@@ -205,8 +205,8 @@ func TestAFieldThatMayBeOmittedIsNotNull(t *testing.T) {
 		`{}`:                         "",
 		`{"note":null,"both":null}`:  "",
 		`{"due":"2026-01-31"}`:       "",
-		`{"due":null}`:               "due: is required",
-		`{"due":null,"both":"text"}`: "due: is required",
+		`{"due":null}`:               "due: must not be null",
+		`{"due":null,"both":"text"}`: "due: must not be null",
 	} {
 		found := typ.Check([]byte(body), nil)
 		got := ""

@@ -20,6 +20,7 @@ import (
 // name: "must be at most 32 characters".
 var (
 	errRequired   = errors.New("is required")
+	errNull       = errors.New("must not be null")
 	errString     = errors.New("must be a string")
 	errNumber     = errors.New("must be a number")
 	errWhole      = errors.New("must be a whole number")
@@ -54,7 +55,7 @@ func (t *Type) ParseMetered(raw []byte, m *cost.Meter) (Value, error) {
 		if t.Optional {
 			return Value{}, nil
 		}
-		return Value{}, errRequired
+		return Value{}, errNull
 	}
 	if t.List {
 		return t.parseList(raw, m)
