@@ -35,7 +35,7 @@ func shop(t *testing.T) (*harness.Server, string) {
 
 func TestATypeScriptAppNeedsOnlyTheRunner(t *testing.T) {
 	s, token := shop(t)
-	made := s.Matches(201, `\{"id":"[0-9a-z]{26}","item":"tea","qty":2,"status":"open","code":null,"placedAt":"[^"]+"\}`, "POST", "/v1/orders", `{"item":"tea","qty":2}`, token)
+	made := s.Matches(201, `\{"id":"[0-9a-z]{26}","item":"tea","qty":2,"status":"open","code":null,"weight":null,"placedAt":"[^"]+"\}`, "POST", "/v1/orders", `{"item":"tea","qty":2}`, token)
 	var order struct{ ID string }
 	if err := json.Unmarshal([]byte(made.Body), &order); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestTypeScriptReachesRowsWithTheCallersAuthority(t *testing.T) {
 	s.Matches(404, `.*"code":"not_found".*`, "GET", "/v1/direct/missing", "", token)
 	s.Matches(200, `\[\{.*"item":"b","qty":2,.*\}\]`, "GET", "/v1/direct/updated", "", token)
 	s.Matches(200, `\[\{.*"item":"f".*\}\]`, "GET", "/v1/direct/list", "", token)
-	s.Matches(200, `\["invalid","invalid","invalid","invalid","not_found","conflict"\]`, "GET", "/v1/mistakes", "", token)
+	s.Matches(200, `\["invalid","invalid","invalid","invalid","not_found","conflict","invalid","invalid","invalid","invalid","invalid"\]`, "GET", "/v1/mistakes", "", token)
 
 	reader := s.App.Token("readers")
 	s.Matches(200, `.*"item":"a".*`, "GET", "/v1/orders", "", reader)

@@ -8,7 +8,21 @@ export class Condition {
   constructor(readonly form: unknown) {}
 }
 
-export const field = (name: string, operator: string, value: unknown) => new Condition([name, operator, value ?? null]);
+export const field = (name: string, operator: string, value: unknown) => {
+  requireFinite(name, value);
+  return new Condition([name, operator, value ?? null]);
+};
+
+/** JSON has null for NaN and Infinity, which would find, or become, other values. */
+function requireFinite(name: string, value: unknown): void {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new HostError("invalid", `${name}: ${value} is not a finite number`);
+}
+
+/** Requires that of the fields of a row. */
+function requireFiniteFields(row: unknown): void {
+  for (const name in row as Record<string, unknown>) requireFinite(name, (row as Record<string, unknown>)[name]);
+}
+
 export const and = (...conditions: Condition[]) => new Condition(forms(conditions));
 export const or = (...conditions: Condition[]) => new Condition(["or", ...conditions.map((c) => c.form)]);
 export const not = (condition: Condition) => new Condition(["not", condition.form]);
@@ -167,6 +181,8 @@ class Insertion extends Operation<any> {
   }
   leave(): number {
     this.mark.run = true;
+    if (Array.isArray(this.values)) this.values.forEach(requireFiniteFields);
+    else requireFiniteFields(this.values);
     run("insert", { into: this.entity, values: this.values });
     return Array.isArray(this.values) ? Rows : Row;
   }
@@ -217,6 +233,7 @@ class Change extends Changing<Change> {
   }
   run(): void {
     this.mark.run = true;
+    requireFiniteFields(this.set);
     run("update", { in: this.entity, set: this.set, where: this.condition() });
   }
   rows(): Operation<any[]> {

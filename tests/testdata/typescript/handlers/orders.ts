@@ -62,6 +62,11 @@ export async function mistakes() {
     () => insert("Order", { item: "x", qty: 0 }),
     () => get("Order", "nowhere"),
     () => insert("Order", [{ item: "a", code: "same" }, { item: "b", code: "same" }]),
+    async () => query("Order").where("weight", "=", Number("many")),
+    async () => query("Order").where("qty", "in", [1, Infinity]),
+    () => insert("Order", [{ item: "a" }, { item: "b", weight: Number("many") }]),
+    () => insert("Order", { item: "b", weight: -Infinity }),
+    () => update("Order", { weight: NaN }).every(),
   ]) {
     try {
       await does();
