@@ -36,7 +36,6 @@ const maxActivationWait = time.Second
 
 // serve answers one request.
 func (r *Runtime) serve(x *front.Exchange) {
-	started := time.Now()
 	if r.serveHealth(x) {
 		return
 	}
@@ -44,12 +43,12 @@ func (r *Runtime) serve(x *front.Exchange) {
 	defer r.requests.Put(s)
 	s.begin()
 	defer s.end()
-	err := r.handle(s, x, started)
+	err := r.handle(s, x, x.Started)
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
 	if r.opt.AccessLog {
-		r.logRequest(s, x, err, time.Since(started))
+		r.logRequest(s, x, err, time.Since(x.Started))
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 //	in:  | served │ not yet parsed │ free │
 //	     0        r                w      cap
 type conn struct {
-	net.Conn
+	timed
 	gate    *gate
 	peer    netip.Addr
 	trusted bool
@@ -47,8 +47,6 @@ type conn struct {
 	// begun: fasthttp has had the first byte of the restatement, and gets the rest when the
 	// head is complete.
 	begun bool
-	// waited: the connection has waited for its first request.
-	waited bool
 	// answer is a large answer to write.
 	answer largeAnswer
 
@@ -58,7 +56,7 @@ type conn struct {
 }
 
 // Read gives fasthttp the first byte of the restatement with the client's first byte, so
-// that the read deadline replaces the idle deadline. The rest follows when the head is
+// that it no longer counts the connection as idle. The rest follows when the head is
 // complete, or refused. Errors between requests are always io.EOF: fasthttp would send
 // answers of its own for others.
 func (c *conn) Read(p []byte) (int, error) {
@@ -92,27 +90,19 @@ func (c *conn) wait() error {
 	if c.gate.closing() {
 		return io.EOF
 	}
-	if c.waited {
-		return c.fill()
-	}
-	// A proxy opens connections that it does not use at once. It may use them as long as
-	// others, but fasthttp has set the read deadline already.
-	c.waited = true
-	opt := &c.gate.srv.opt
-	if err := c.SetReadDeadline(time.Now().Add(opt.IdleTimeout)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.gate.srv.opt.IdleTimeout)); err != nil {
 		return err
 	}
-	if err := c.fill(); err != nil {
-		return err
-	}
-	return c.SetReadDeadline(time.Now().Add(opt.ReadTimeout))
+	return c.fill()
 }
 
 // readExchange reads a head to its end into an exchange, which has a refusal if the head
 // cannot be served.
 func (c *conn) readExchange() *Exchange {
 	x := c.gate.srv.pool.Get().(*Exchange)
-	x.begin(c)
+	now := time.Now()
+	x.begin(c, now)
+	_ = c.SetReadDeadline(now.Add(c.gate.srv.opt.ReadTimeout)) // fails if the connection is closed, as reads then do
 	n, refusal := c.readHead()
 	if refusal != nil {
 		x.refuseHead(c.in[c.r:c.w], refusal)
@@ -159,7 +149,7 @@ func (c *conn) fill() error {
 		c.in = grown
 	}
 	for range 8 {
-		n, err := c.Conn.Read(c.in[c.w:])
+		n, err := c.timed.Read(c.in[c.w:])
 		c.w += n
 		if n > 0 {
 			return nil
@@ -180,8 +170,9 @@ func readFault(err error, part string) *fault.Fault {
 }
 
 // finish ends the exchange: the body was read, or can be skipped, or the connection is
-// closed.
+// closed. fasthttp writes the answer then.
 func (c *conn) finish(x *Exchange) {
+	_ = c.SetWriteDeadline(time.Now().Add(x.srv.opt.WriteTimeout)) // fails if the connection is closed, as writes then do
 	whole := x.framing.known && c.skipBody(x)
 	if whole && x.framing.keepAlive && !c.gate.closing() {
 		if x.framing.minor == 0 {
@@ -225,7 +216,7 @@ func (c *conn) Close() error {
 // drain closes the sending side and reads until the client closes, or for lingerTime.
 func (c *conn) drain() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	var scrap [4 << 10]byte

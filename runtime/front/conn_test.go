@@ -146,6 +146,49 @@ func TestTheTimeOfTheFirstRequestBeginsWithItsFirstByte(t *testing.T) {
 	})
 }
 
+// A deadline moves with every request. One that was set for an earlier request must neither
+// end a later one nor prolong it.
+func TestEveryRequestOfAConnectionHasItsOwnDeadlines(t *testing.T) {
+	const read, written, idle, pause = 50 * time.Millisecond, 30 * time.Millisecond, 70 * time.Millisecond, 20 * time.Millisecond
+	opt := front.Options{ReadTimeout: read, WriteTimeout: written, IdleTimeout: idle}
+	bubble(t, opt, func(t *testing.T, dial func() net.Conn) {
+		used := func() (net.Conn, *bufio.Reader) {
+			nc := dial()
+			r := bufio.NewReader(nc)
+			for range 20 {
+				time.Sleep(pause)
+				write(t, nc, second[:1])
+				time.Sleep(pause)
+				write(t, nc, second[1:])
+				time.Sleep(pause)
+				if a := readAnswer(t, r, "GET"); a.StatusCode != 200 {
+					t.Fatalf("%s", a.Status)
+				}
+			}
+			time.Sleep(pause)
+			return nc, r
+		}
+		nc, r := used()
+		write(t, nc, second[:1])
+		began := time.Now()
+		if a := readAnswer(t, r, "GET"); a.StatusCode != 408 || time.Since(began) != read {
+			t.Errorf("a slow request: %s after %s, want %s", a.Status, time.Since(began), read)
+		}
+		nc, r = used()
+		write(t, nc, second)
+		time.Sleep(written + 1)
+		if got, err := io.ReadAll(r); len(got) > 0 || err != nil {
+			t.Errorf("an answer that was read after the timeout: %q, %v", got, err)
+		}
+		nc, r = used()
+		write(t, nc, second)
+		time.Sleep(written - 1)
+		if a := readAnswer(t, r, "GET"); a.StatusCode != 200 {
+			t.Errorf("an answer that was read before the timeout: %s", a.Status)
+		}
+	})
+}
+
 // Slow connections cost what they hold and nothing else: an honest caller is
 // served among them, and all of them end.
 func TestSlowConnectionsDoNotBlockOthers(t *testing.T) {

@@ -2,7 +2,7 @@
 // Bytes borrowed from fasthttp do not leave it: callers get bytes of an Exchange, which are
 // valid until its end.
 //
-// fasthttp runs the connections (workers, deadlines, keep-alive, the head of an answer) and
+// fasthttp runs the connections (workers, keep-alive, the head of an answer) and
 // never reads a byte of a client. Each connection is wrapped:
 //
 //	socket ──► conn ──────────► Exchange ──► handle

@@ -33,6 +33,8 @@ type Exchange struct {
 	// ReadBody fills Body, and the router fills Route and Params; Params is empty before
 	// and may be appended to.
 	Request abi.Request
+	// Started is when the head had been read, and handle was about to be called.
+	Started time.Time
 	// Realm is that of the challenge in a 401 or 403. Empty: runner.
 	Realm string
 	// Private marks the answer of a route that needs credentials: it gets Vary, and
@@ -59,10 +61,10 @@ type Exchange struct {
 }
 
 // begin starts a new request, which has an id even if its head cannot be read.
-func (x *Exchange) begin(c *conn) {
+func (x *Exchange) begin(c *conn, now time.Time) {
 	x.conn = c
 	var id ulid.ULID
-	_ = id.SetTime(ulid.Timestamp(time.Now())) // fails after the year 10889
+	_ = id.SetTime(ulid.Timestamp(now)) // fails after the year 10889
 	binary.BigEndian.PutUint64(id[6:14], rand.Uint64())
 	binary.BigEndian.PutUint16(id[14:], uint16(rand.Uint32()))
 	_ = id.MarshalTextTo(x.id[:]) // fails for a short buffer

@@ -96,7 +96,7 @@ func (g *gate) Accept() (net.Conn, error) {
 
 // admit counts the connection, or closes it if its address has too many.
 func (g *gate) admit(nc net.Conn) *conn {
-	c := &conn{Conn: nc, gate: g, peer: peerOf(nc)}
+	c := &conn{timed: timed{Conn: nc}, gate: g, peer: peerOf(nc)}
 	c.trusted = trusted(g.srv.opt.TrustedProxies, c.peer)
 	bucket := addressBucket(c.peer)
 	g.mu.Lock()

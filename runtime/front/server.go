@@ -41,11 +41,9 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	s.backlog = newBacklog(s.opt.MaxAnswerMemory, s.opt.MaxAnswerMemoryPerIP)
 	s.pool.New = func() any { return &Exchange{srv: s} }
 	s.http = fasthttp.Server{
-		Handler:      s.serve,
-		Logger:       connLog{s.opt.Logger},
-		ReadTimeout:  s.opt.ReadTimeout,
-		WriteTimeout: s.opt.WriteTimeout,
-		IdleTimeout:  s.opt.IdleTimeout,
+		// Its timeouts are not set: conn has deadlines of its own.
+		Handler: s.serve,
+		Logger:  connLog{s.opt.Logger},
 		// The gate limits connections. A worker outlives its connection for a moment, so
 		// fasthttp's own limit must be higher.
 		Concurrency: 2*s.opt.MaxConns + 16,
@@ -98,7 +96,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 	x := c.exchange
 	c.exchange = nil
-	x.ctx = ctx
+	x.ctx, x.Started = ctx, ctx.Time()
 	s.run(x)
 	c.finish(x)
 	s.bodies.Add(-x.body.claimed)

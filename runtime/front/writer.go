@@ -84,7 +84,7 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 func (c *conn) Write(p []byte) (int, error) {
 	a := &c.answer
 	if a.body == nil {
-		return c.Conn.Write(p)
+		return c.timed.Write(p)
 	}
 	switch {
 	case !a.headOver:
@@ -107,6 +107,9 @@ func (c *conn) writeAnswer() error {
 	}
 	a := &c.answer
 	a.begun = true
+	if err := c.tellWrite(); err != nil {
+		return err
+	}
 	if raw != nil {
 		if err := a.write(raw, false); err != nil || len(a.head)+len(a.body) == 0 {
 			return err
