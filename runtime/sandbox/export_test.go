@@ -84,6 +84,28 @@ func (s *sandbox) differs() error {
 	return nil
 }
 
+// FailScans makes the next scan of each idle sandbox's memory fail, after which the sandbox
+// is discarded.
+func (m *Module) FailScans() {
+	m.pool.mu.Lock()
+	defer m.pool.mu.Unlock()
+	for _, s := range m.pool.idle {
+		s.memory.scan.table = -1
+	}
+}
+
+// FoundPages is how many pages the next restore of the idle sandboxes copies without a scan.
+func (m *Module) FoundPages() (pages int) {
+	m.pool.mu.Lock()
+	defer m.pool.mu.Unlock()
+	for _, s := range m.pool.idle {
+		for _, r := range s.memory.scan.found {
+			pages += int((r.to - r.from) / osPage)
+		}
+	}
+	return pages
+}
+
 // GuestMemory is how much of the budget of guests is taken.
 func (e *Engine) GuestMemory() int64 { return e.memory.used.Load() }
 
@@ -93,7 +115,7 @@ const Slice = slice
 // Optimizations says which optimizations the engine uses.
 func (e *Engine) Optimizations() string {
 	o := e.optimizations
-	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v", o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil)
+	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v, faults %v", o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil, o.faults)
 }
 
 // Fill makes the pool hold n sandboxes, each of which has run a handler once.

@@ -7,6 +7,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"golang.org/x/sys/unix"
 
+	"runner.example/hostabi"
 	"runner.example/internal/cpuqueue"
 )
 
@@ -85,7 +86,7 @@ func (s *sandbox) refill() uint32 {
 		s.charge(call, m.hosted, now)
 		return uint32(next)
 	}
-	spent, err := s.measure(call.Context, now, call.Waited())
+	spent, err := s.measureRun(call, now)
 	if err != nil {
 		panic(err)
 	}
@@ -109,11 +110,19 @@ func (s *sandbox) Working() error {
 			return err
 		}
 	}
-	spent, err := s.measure(call.Context, now, call.Waited())
+	spent, err := s.measureRun(call, now)
 	if err != nil {
 		return err
 	}
 	return call.Charge(spent)
+}
+
+// measureRun is measure for a run, which leaves its thread if it may wait.
+func (s *sandbox) measureRun(call *hostabi.Call, now time.Duration) (time.Duration, error) {
+	if s.cpuDue(now) {
+		s.leaveThread()
+	}
+	return s.measure(call.Context, now, call.Waited())
 }
 
 // account is the CPU time of one run, or of other work for a request.
@@ -215,6 +224,7 @@ func (s *sandbox) Wait(begins bool) {
 	slots, p := s.engine.slots, &s.parking
 	switch {
 	case begins:
+		s.leaveThread()
 		s.releaseCPU()
 		if p.handler != nil {
 			p.bytes = s.memory.charged

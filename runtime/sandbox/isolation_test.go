@@ -45,6 +45,8 @@ var fallbacks = map[string][]string{
 	"no shrinking":       {sandbox.OptShrink},
 	"no reused function": {sandbox.OptReuse},
 	"no stack":           {sandbox.OptStack},
+	"no count of faults": {sandbox.OptFaults},
+	"pagemap, no count":  {sandbox.OptWatch, sandbox.OptFaults},
 	"no snapshot":        {sandbox.OptSnapshot},
 }
 

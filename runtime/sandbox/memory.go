@@ -34,6 +34,9 @@ type memory struct {
 	tail    int64  // bytes of private pages behind the image
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
+	// faulted: since the last restore a run may have written to pages that none wrote to
+	// before (faults.go).
+	faulted bool
 	// refused says why the guest last got no more memory; nil: it always did.
 	refused  error
 	refusals int
@@ -153,10 +156,13 @@ func (m *memory) settle() {
 }
 
 // restore makes all bytes those of the image again, and zeros behind it. The memory must
-// have shrunk to the image's size before. If there are more than keep private pages, all of
-// them are released to the kernel.
+// have shrunk to the image's size before. If there are more than keep private pages, or a
+// review finds that few of them are still written, all of them are released to the kernel.
 func (m *memory) restore(keep int) error {
 	m.refused, m.refusals, m.tail = nil, 0, 0
+	if m.scan.review(m) {
+		return m.trim()
+	}
 	pages, err := m.scan.restore(m, keep)
 	if err != nil {
 		return err
@@ -164,7 +170,7 @@ func (m *memory) restore(keep int) error {
 	if pages > keep {
 		return m.trim()
 	}
-	m.high = m.size
+	m.high, m.faulted = m.size, false
 	m.settle()
 	return nil
 }
@@ -181,7 +187,8 @@ func (m *memory) trim() error {
 			return err
 		}
 	}
-	m.tail, m.high, m.reached = 0, m.size, m.size
+	m.scan.found, m.scan.all = m.scan.found[:0], true
+	m.tail, m.high, m.reached, m.faulted = 0, m.size, m.size, false
 	m.settle()
 	return nil
 }

@@ -46,10 +46,11 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	ran := false
 	var outcome error        // of the guest
 	var queued time.Duration // for an instance slot, after it had parked
+	var all time.Duration    // that the run took
 	began, spent := m.engine.options.Now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited() - queued
-		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, m.engine.options.Now()-began))
+		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
 	}()
 	call.Handler = h.name
 	if h.cpu.AlwaysLong() && !m.engine.cpu.Fits(call.Context, &h.cpu) {
@@ -76,7 +77,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
-		outcome = err
+		outcome, all = err, m.engine.options.Now()-began
 	}
 	var refused error // why the guest got no memory
 	stood := false
@@ -84,13 +85,15 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		if usage != nil {
 			usage.begin(m.engine)
 		}
+		s.lockThread()
 		outcome = s.call(call, index)
+		s.unlockThread()
 		if usage != nil {
 			usage.end(s, call)
 		}
 		refused = s.memory.refused
 		queued = s.parking.waited
-		all := m.engine.options.Now() - began
+		all = m.engine.options.Now() - began
 		full, late := errors.Is(outcome, cpuqueue.ErrFull), errors.Is(outcome, hostabi.ErrTimeOver)
 		m.engine.cpu.Done(&s.task, full, outcome == nil)
 		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }

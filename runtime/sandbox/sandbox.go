@@ -50,6 +50,7 @@ type sandbox struct {
 	// ended is how the guest's last function ended, before a command interprets it.
 	ended   error
 	parking parking
+	thread  threadRun
 
 	used    int64 // the Engine.idleTick of its last use
 	trimmed bool
@@ -211,7 +212,7 @@ func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 	}
 	s.depth.Set(0)
 	s.stop = stop{}
-	s.memory.refused, s.memory.refusals = nil, 0
+	s.memory.refused, s.memory.refusals, s.memory.faulted = nil, 0, true
 }
 
 // end ends a run of the initialization.
@@ -312,6 +313,7 @@ func (s *sandbox) trim() error {
 
 // discard releases the sandbox. Its code must not run any more.
 func (s *sandbox) discard() {
+	s.leaveThread()
 	if s.instance != nil {
 		_ = s.instance.Close(context.Background()) // an instance has no resources beyond its memory
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,9 @@ type optimizations struct {
 	// stack: the size of a function's native stack is known, and how much of it is in
 	// use. Otherwise large stacks are kept, and recursion ends sooner.
 	stack stackLayout
+	// faults: page faults show that a run wrote to no other pages than the runs before it.
+	// Otherwise each restore scans the memory.
+	faults bool
 	// Whether the kernel watches memory for writes says Engine.watch.
 }
 
@@ -43,6 +47,7 @@ const (
 	OptShrink   = "shrink"
 	OptReuse    = "reuse"
 	OptStack    = "stack"
+	OptFaults   = "faults"
 )
 
 // selftest.wasm is made from selftest.wat.
@@ -82,6 +87,7 @@ func (e *Engine) test(ctx context.Context) error {
 	if !t.passes(OptStack, "deep recursion ends sooner, and its stack is kept", t.stack) {
 		e.optimizations.stack = stackLayout{}
 	}
+	e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
 	return nil
 }
 
@@ -154,6 +160,8 @@ func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, err
 	call.Begin()
 	handler := t.module.byName[export]
 	defer s.releaseCPU()
+	s.lockThread()
+	defer s.unlockThread()
 	return handler, s.call(call, handler)
 }
 
@@ -286,4 +294,40 @@ func (t *selfTest) stack(s *sandbox) error {
 		return fmt.Errorf("endless recursion took %d bytes of stack", layout.size(s.functions[handler]))
 	}
 	return nil
+}
+
+// faults checks that the first write to a page is counted, by the guest and by the kernel,
+// also after a page was restored and released.
+func (t *selfTest) faults(s *sandbox) error {
+	t.engine.optimizations.faults = true // for run
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const buffer = 12288
+	for range 2 {
+		if err := s.memory.trim(); err != nil {
+			return err
+		}
+		if err := t.expect(s, "dirty"); err != nil {
+			return err
+		}
+		if !s.memory.faulted {
+			return errors.New("the guest's first write to a page is not counted")
+		}
+		before := threadFaults()
+		if _, err := unix.Getrandom(s.memory.region[buffer:][:16], 0); err != nil {
+			return err
+		}
+		if threadFaults() == before {
+			return errors.New("the kernel's first write to a page is not counted")
+		}
+		for range 3 {
+			if err := t.restored(s); err != nil {
+				return err
+			}
+			if err := t.expect(s, "dirty"); err != nil {
+				return err
+			}
+		}
+	}
+	return t.restored(s)
 }

@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A guest writes to a page for the first time by a page fault: until then the page is
+// marked, is not private, or does not exist, and in each case the processor must not write
+// to it. The kernel counts the faults of each thread. So if a run stayed on one thread, and
+// that thread had no fault, the run wrote only to pages that were found before. Then the
+// next restore copies to these, and does not scan the memory.
+//
+// The rule needs three facts:
+//
+//   - Only the run's goroutine writes to the guest's memory. Operations that run in other
+//     goroutines touch neither the call nor the guest (hostabi).
+//   - The goroutine does not change its thread. It is locked to it, and where it waits for
+//     something else the lock ends, and with it the shortcut.
+//   - The kernel counts a fault before the write can succeed. The self-test checks this for
+//     writes of the guest and of the kernel.
+
+// threadRun is a run of the guest on one thread.
+type threadRun struct {
+	locked  bool
+	faults  int64 // that the thread had before it
+	faulted bool  // memory.faulted before it
+}
+
+// lockThread is called before a run.
+func (s *sandbox) lockThread() {
+	if s.engine.optimizations.faults && s.memory.image != nil {
+		runtime.LockOSThread()
+		s.thread = threadRun{locked: true, faults: threadFaults(), faulted: s.memory.faulted}
+	}
+}
+
+// leaveThread is called before the goroutine waits: a waiting goroutine must not keep a
+// thread.
+func (s *sandbox) leaveThread() {
+	if s.thread.locked {
+		s.thread.locked = false
+		runtime.UnlockOSThread()
+	}
+}
+
+// unlockThread is called after a run.
+func (s *sandbox) unlockThread() {
+	if s.thread.locked && threadFaults() == s.thread.faults {
+		s.memory.faulted = s.thread.faulted
+	}
+	s.leaveThread()
+}
+
+// threadFaults counts the page faults of the thread that calls it.
+func threadFaults() int64 {
+	var used unix.Rusage
+	_, _, errno := unix.RawSyscall(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&used)), 0)
+	if errno != 0 {
+		panic("BUG: count page faults: " + errno.Error())
+	}
+	return used.Minflt + used.Majflt
+}
