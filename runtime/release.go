@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,9 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 	}
 	r.limiter.Retain(rel.limits())
 	r.startBackground(rel, app.Sources)
+	// Loading left several times the size of the modules as garbage, and a server may not
+	// allocate enough for a long time to collect it.
+	r.background.Go(debug.FreeOSMemory)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,5 +174,6 @@ func (r *Runtime) retire(rel *release) {
 		if err := rel.close(context.Background()); err != nil {
 			r.opt.Logger.Error("release not closed", "cause", err)
 		}
+		debug.FreeOSMemory() // the compiled code of the modules is unmapped by the collector
 	})
 }

@@ -1,0 +1,76 @@
+package sandbox_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+// largeModule returns a module of about a mebibyte with an export of that name. Modules with
+// other names have other code.
+func largeModule(name string) string {
+	num := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	section := func(id byte, content ...[]byte) []byte {
+		all := slices.Concat(content...)
+		return slices.Concat([]byte{id}, num(len(all)), all)
+	}
+	const functions = 512
+	var code []byte
+	for i := range functions {
+		line := slices.Concat([]byte{0x20, 0, 0x20, 0, 0x36, 2}, num(4096+len(name)*functions+i), []byte{0x20, 0, 0x41, 3, 0x6c, 0x21, 0})
+		body := slices.Concat([]byte{1, 1, 0x7f}, slices.Repeat(line, 2048/len(line)), []byte{0x0b})
+		code = append(append(code, num(len(body))...), body...)
+	}
+	return string(slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, []byte{1, 0x60, 0, 0}),
+		section(3, num(functions), make([]byte, functions)),
+		section(5, []byte{1, 0, 1}),
+		section(7, []byte{2}, num(len(name)), []byte(name), []byte{0, 0, 6}, []byte("memory"), []byte{2, 0}),
+		section(10, num(functions), code)))
+}
+
+// A loaded module takes the memory of its compiled code and of its own bytes. What loading
+// it needed besides is returned.
+func TestALoadedModuleTakesLittleMoreThanItsCode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiling the modules takes seconds")
+	}
+	const more = 8
+	// start serves an app with so many modules. size is that of the modules with their code.
+	start := func(modules int) (s *harness.Server, size int) {
+		a := &harness.App{T: t, Dir: t.TempDir()} // with a cache of its own
+		a.Write("app.schema", harness.TinySchema)
+		for i := range modules {
+			module := largeModule("hello" + strings.Repeat("x", i))
+			a.Write(fmt.Sprintf("build/large%d.wasm", i), module)
+			size += len(module)
+		}
+		a.Serve().Stop() // compiles
+		err := filepath.WalkDir(a.Path("data/cache"), func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && info.Mode().IsRegular() {
+				size += int(info.Size())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Serve(), size
+	}
+	one, size1 := start(1)
+	all, size := start(1 + more)
+	took := func() int { return (resourcesOf(all, t).rssKB - resourcesOf(one, t).rssKB) << 10 / more }
+	limit := (size - size1) / more * 5 / 4
+	all.WaitUntil(fmt.Sprintf("each module takes at most %d KiB", limit>>10), func() bool { return took() <= limit })
+	t.Logf("%d KiB for each module, the limit is %d", took()>>10, limit>>10)
+}
