@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -167,8 +168,7 @@ func (c *cache) find(key string) bool {
 		return false
 	}
 	for name, want := range sums {
-		b, err := os.ReadFile(filepath.Join(c.dir, name))
-		if sum := sha256.Sum256(b); err != nil || hex.EncodeToString(sum[:]) != want {
+		if sum, err := sumOf(filepath.Join(c.dir, name)); err != nil || sum != want {
 			c.remove(key, sums)
 			return false
 		}
@@ -176,6 +176,21 @@ func (c *cache) find(key string) bool {
 	now := time.Now()
 	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // when it was last used; an error only has it evicted earlier
 	return true
+}
+
+// sumOf returns the SHA-256 of a file in hexadecimal. Code has many megabytes, so it is not
+// read into memory at once.
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // sums reads the checksums of a key's files; nil: there is no valid list.
@@ -224,11 +239,11 @@ func (c *cache) code() (names []string) {
 func (c *cache) keep(key string, code []string) {
 	var list bytes.Buffer
 	for _, name := range code {
-		b, err := os.ReadFile(filepath.Join(c.dir, name))
+		sum, err := sumOf(filepath.Join(c.dir, name))
 		if err != nil {
 			return
 		}
-		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(b), name)
+		fmt.Fprintf(&list, "%s  %s\n", sum, name)
 	}
 	if c.write(key+sumsFile, list.Bytes()) == nil {
 		c.evict()

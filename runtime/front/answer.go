@@ -16,6 +16,13 @@ import (
 // bodies are sent without a copy.
 const keptBodyBytes = 16 << 10
 
+// Headers of most answers, in the form that SetCanonical needs.
+var (
+	requestID    = []byte("X-Request-Id")
+	cacheControl = []byte("Cache-Control")
+	valueNoStore = []byte("no-store")
+)
+
 // Extra is what the headers of a refusal say beside its code. Zero fields are not sent.
 type Extra struct {
 	// Allow lists the methods of the path, separated by commas, for 405.
@@ -55,7 +62,7 @@ func (x *Exchange) Send(r *abi.Response) {
 		h.AddBytesKV(p.Name, trimBlanks(p.Value))
 	}
 	if private || never {
-		h.Set("Cache-Control", "no-store")
+		h.SetCanonical(cacheControl, valueNoStore)
 	}
 	if r.Status == fasthttp.StatusUnauthorized {
 		x.challenge("", "")
@@ -134,7 +141,7 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	r := &x.ctx.Response
 	r.SkipBody = x.framing.headOnly
 	r.Header.SetStatusCode(status)
-	r.Header.SetBytesV("X-Request-Id", x.id[:])
+	r.Header.SetCanonical(requestID, x.id[:])
 	if x.framing.headOnly && !bodyless(status) {
 		r.Header.SetContentLength(0) // sent if there is no body to count
 	}

@@ -16,7 +16,8 @@
 //	instance + memory + globals + functions
 //
 // After a request its sandbox is restored: pages that were written get the image's bytes
-// back, memory that grew is released, globals are set. This takes some microseconds, far
+// back, memory that grew is released, globals are set. The kernel finds these pages, unless
+// the request wrote to no other pages than those before it. This takes some microseconds, far
 // less than a new instance, and leaves no byte and no global of one request to the next. A
 // module with other state (it writes to tables, drops segments, has globals that are
 // vectors or references) gets a new instance for each request.
