@@ -12,13 +12,14 @@ import (
 
 // logRequest writes the access log line of an HTTP request; err is the refusal.
 func (r *Runtime) logRequest(s *requestState, x *front.Exchange, err error, took time.Duration) {
-	attrs := accessAttrs(x.Request.ID, string(x.Request.Method), x.Status(), took)
+	attrs := appendAccess(s.attrs[:0], x.Request.ID, string(x.Request.Method), x.Status(), took)
 	if s.route != nil {
 		attrs = append(attrs, slog.String("route", s.route.Path))
 	}
 	if s.caller.KeyID != "" {
 		attrs = append(attrs, slog.String("keyId", s.caller.KeyID))
 	}
+	s.attrs = attrs[:0]
 	if !r.opt.AccessDetail {
 		r.logAccess(attrs)
 		return
@@ -39,7 +40,7 @@ func (r *Runtime) logRequest(s *requestState, x *front.Exchange, err error, took
 
 // logCall writes the access log line of an operator's call.
 func (r *Runtime) logCall(c FunctionCall, rt *route, answer *Answer, took time.Duration) {
-	attrs := append(accessAttrs(c.RequestID, rt.Method, answer.Status, took),
+	attrs := append(appendAccess(nil, c.RequestID, rt.Method, answer.Status, took),
 		slog.String("route", rt.Path), slog.String("operator", c.Caller.UserID))
 	if r.opt.AccessDetail {
 		attrs = appendProblem(append(attrs, slog.String("path", rt.Path)), answer.Code, answer.Detail, string(answer.Errors))
@@ -47,13 +48,13 @@ func (r *Runtime) logCall(c FunctionCall, rt *route, answer *Answer, took time.D
 	r.logAccess(attrs)
 }
 
-func accessAttrs(requestID, method string, status int, took time.Duration) []slog.Attr {
-	return []slog.Attr{
+func appendAccess(attrs []slog.Attr, requestID, method string, status int, took time.Duration) []slog.Attr {
+	return append(attrs,
 		slog.String("requestId", requestID),
 		slog.String("method", method),
 		slog.Int("status", status),
 		slog.Duration("took", took),
-	}
+	)
 }
 
 // appendProblem appends the parts of a problem that are not empty.

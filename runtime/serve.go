@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"runner.example/entity"
@@ -25,6 +26,7 @@ type requestState struct {
 	uses      []limit.Use
 	names     []byte // of the callers in uses
 	remaining []byte // the RateLimit header
+	attrs     []slog.Attr
 }
 
 // maxReleases is the number of releases that a request may run on while the schema of its

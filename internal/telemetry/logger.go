@@ -53,24 +53,37 @@ func (o Options) Line(level slog.Level, text string, args ...any) []byte {
 	return line.Bytes()
 }
 
-// secretNames are the names of attributes, in lower case, that are never written.
-var secretNames = map[string]bool{
-	"authorization": true, "proxy-authorization": true, "cookie": true, "set-cookie": true,
-	"x-api-key": true, "token": true, "password": true, "pepper": true,
+// secretNames are the names of attributes, in any case, that are never written.
+var secretNames = [...]string{
+	"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "token", "password", "pepper",
+}
+
+func isSecretName(name string) bool {
+	for _, secret := range secretNames {
+		if strings.EqualFold(name, secret) {
+			return true
+		}
+	}
+	return false
 }
 
 // replace formats times as the rest of the runner does, and hides attributes with secret
-// names.
+// names. A level becomes its text, which the JSON handler would have encoding/json make.
 func replace(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindTime {
 		a.Value = slog.StringValue(a.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 		return a
 	}
-	if secretNames[strings.ToLower(a.Key)] && a.Value.Kind() != slog.KindGroup {
+	if isSecretName(a.Key) && a.Value.Kind() != slog.KindGroup {
 		a.Value = slog.StringValue(hidden)
 	}
-	if a.Value.Kind() == slog.KindDuration {
+	switch a.Value.Kind() {
+	case slog.KindDuration:
 		a.Value = slog.StringValue(a.Value.Duration().Round(time.Microsecond).String())
+	case slog.KindAny:
+		if level, ok := a.Value.Any().(slog.Level); ok {
+			a.Value = slog.StringValue(level.String())
+		}
 	}
 	return a
 }
