@@ -3,17 +3,11 @@ package hostabi
 import (
 	"bytes"
 	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
-	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"runner.example/entity/query"
-	"runner.example/hostabi/abi"
+	"runner.example/hostabi/sentvalue"
 	"runner.example/internal/fault"
 )
 
@@ -38,7 +32,7 @@ func (c *Call) keepInvalid(err error, message string) {
 func (c *Call) refusedCallersValue() bool {
 	v := &c.invalid
 	if !v.checked {
-		v.checked, v.callers = true, v.value != nil && sent(c.Request, v.value)
+		v.checked, v.callers = true, v.value != nil && sentvalue.In(c.Request, v.value)
 	}
 	return v.callers
 }
@@ -58,119 +52,4 @@ func (c *Call) blameCaller(status int32, code, message []byte) bool {
 	r := &c.Response
 	r.Status, r.Code, r.Detail = 400, string(fault.InvalidInput), c.invalid.message
 	return true
-}
-
-// sent reports whether the JSON value is in the request: a parameter of the path or the query,
-// a value in the body's JSON, or a field of the body's form.
-func sent(r *abi.Request, value jsontext.Value) bool {
-	want, ok := newSentValue(value)
-	if !ok {
-		return false
-	}
-	for _, pairs := range [][]abi.Pair{r.Params, r.Query} {
-		for i := range pairs {
-			if want.isText(string(pairs[i].Value)) {
-				return true
-			}
-		}
-	}
-	kind, params := contentType(r)
-	switch {
-	case kind == "application/x-www-form-urlencoded" && want.inQuery(string(r.Body)),
-		kind == "multipart/form-data" && want.inParts(multipart.NewReader(bytes.NewReader(r.Body), params["boundary"])):
-		return true
-	}
-	return want.inJSON(r.Body) // whatever its type is: curl calls JSON a form
-}
-
-func contentType(r *abi.Request) (string, map[string]string) {
-	for i := range r.Headers {
-		if strings.EqualFold(string(r.Headers[i].Name), "content-type") {
-			kind, params, _ := mime.ParseMediaType(string(r.Headers[i].Value))
-			return kind, params
-		}
-	}
-	return "", nil
-}
-
-// sentValue is a value of a handler that the request may contain, perhaps written otherwise.
-type sentValue struct {
-	kind   jsontext.Kind
-	text   string  // of a string, or the JSON
-	number float64 // of a number
-}
-
-func newSentValue(value jsontext.Value) (v sentValue, ok bool) {
-	v.kind, v.text = value.Kind(), string(value)
-	switch v.kind {
-	case '"':
-		text, err := jsontext.AppendUnquote(nil, value)
-		v.text = string(text)
-		return v, err == nil
-	case '0':
-		number, err := strconv.ParseFloat(v.text, 64)
-		v.number = number
-		return v, err == nil
-	case '{', '[':
-		value = bytes.Clone(value)
-		err := value.Canonicalize()
-		v.text = string(value)
-		return v, err == nil
-	}
-	return v, true
-}
-
-// isText reports whether the text stands for the value.
-func (v sentValue) isText(text string) bool {
-	if v.kind == '0' {
-		return v.isNumber(strings.TrimSpace(text))
-	}
-	return text == v.text
-}
-
-func (v sentValue) isNumber(text string) bool {
-	number, err := strconv.ParseFloat(text, 64)
-	return err == nil && number == v.number
-}
-
-func (v sentValue) inQuery(text string) bool {
-	values, _ := url.ParseQuery(text) // without what is malformed
-	for _, list := range values {
-		for _, value := range list {
-			if v.isText(value) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (v sentValue) inParts(parts *multipart.Reader) bool {
-	for {
-		part, err := parts.NextPart()
-		if err != nil {
-			return false
-		}
-		if text, err := io.ReadAll(part); err == nil && part.FileName() == "" && v.isText(string(text)) {
-			return true
-		}
-	}
-}
-
-func (v sentValue) inJSON(body jsontext.Value) bool {
-	if v.kind == '{' || v.kind == '[' {
-		body = bytes.Clone(body)
-		return body.Canonicalize() == nil && bytes.Contains(body, []byte(v.text))
-	}
-	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
-	for {
-		token, err := dec.ReadToken()
-		switch {
-		case err != nil:
-			return false
-		case token.Kind() != v.kind:
-		case v.kind == '0' && v.isNumber(token.String()), v.kind != '0' && token.String() == v.text:
-			return true
-		}
-	}
 }

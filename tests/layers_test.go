@@ -68,6 +68,7 @@ var plan = map[string]layeredPackage{
 	"release":            {3, nil},
 	"webhook":            {3, nil},
 	"salvage":            {5, nil},
+	"hostabi/sentvalue":  {1, nil},
 	"hostabi":            {5, []string{"github.com/tetratelabs/wazero/api"}},
 	"runtime/compile":    {5, []string{"github.com/tetratelabs/wazero"}},
 	"runtime/front":      {6, []string{"github.com/valyala/fasthttp"}},
