@@ -14,6 +14,7 @@ type function struct {
 	code       int    // where its code begins
 	locals     int    // parameters included
 	weight     uint32 // of the heaviest path through its code outside of loops
+	plain      uint32 // weight of all its code, without what it calls
 	frame      uint32 // bytes of native stack that a call of it takes at most
 	branches   int64  // in tenths of an if: see addCompileTime
 	edges      int64  // between basic blocks
@@ -35,6 +36,8 @@ type frame struct {
 	path   uint32 // the heaviest path that branches to its end
 	sets   int64  // that were seen when it began
 	values int32  // that a branch to it passes
+	id     int32  // of the block in its function
+	table  int32  // of a loop: in coder.tables, or -1
 }
 
 // level is the function or one of the loops around the code that is being read.
@@ -52,7 +55,9 @@ type coder struct {
 	seenBy  []uint32 // by type, the same for indirect calls
 	arities []arity
 	levels  []level
+	to      int // the frame of the last branch
 	native  native
+	threading
 	locals  int // of all functions so far
 	compile time.Duration
 	longest time.Duration // of the functions so far
@@ -113,6 +118,7 @@ func (c *coder) readFunction(i int) {
 	f.start, f.end = r.pos, r.end
 	total := int64(len(c.m.types[f.typeIndex].Params))
 	c.native = native{wide: c.arities[f.typeIndex].wide}
+	c.native.call(c.arities[f.typeIndex]) // when its check fails it calls itself
 	for range r.count("groups of locals", math.MaxInt32, 2) {
 		total += int64(r.u32())
 		c.native.wide = r.valueType() == V128 || c.native.wide
@@ -222,7 +228,8 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		last     = int64(-1) // the i32 constant just pushed, if not negative
 	)
 	results := c.arities[f.typeIndex].results
-	c.frames = append(c.frames[:0], frame{loop: -1, values: results})
+	c.frames = append(c.frames[:0], frame{loop: -1, values: results, table: -1})
+	c.threading.reset()
 	c.levels = append(c.levels[:0], level{})
 	for r.err == nil {
 		if values > int64(m.limits.BlockValues) {
@@ -232,12 +239,14 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		at := r.pos
 		op := r.byte()
 		c.weigh(at, uint32(weights[op]))
+		f.plain += plainWeight(op)
 		n.values += int64(nativeValues[op])
 		if mayTrap(op) {
 			f.checks++
 		}
 		constant := last
 		last = -1
+		known := c.next()
 		switch immediates[op] {
 		case immNone:
 			switch op {
@@ -261,12 +270,14 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				c.endPath()
 			}
 		case immLocal:
-			if i := r.u32(); r.err == nil && uint64(i) >= uint64(f.locals) {
+			i := r.u32()
+			if r.err == nil && uint64(i) >= uint64(f.locals) {
 				r.failAt(at, "local %d of %d", i, f.locals)
 			}
 			if op != opLocalGet {
 				n.sets++
 			}
+			c.local(op, i, constant)
 		case immI32:
 			last = r.signed(32)
 		case immMemarg:
@@ -277,13 +288,14 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			values += c.label()
 			straight = false
 			if op == opBr {
+				c.thread(at, known)
 				c.endPath()
 			}
 		case immBlock:
 			params, results := c.blockType()
 			values += int64(params) + int64(results)
 			n.values += int64(params) + int64(results)
-			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets, values: results}
+			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets, values: results, id: c.block(op, params), table: -1}
 			switch op {
 			case opLoop:
 				fr.loop, fr.level, fr.values = int32(len(m.loops)), int32(len(c.levels)), params
@@ -333,12 +345,16 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			}
 			f.hasCall, straight = true, false
 		case immTable:
+			loop := c.beginTable()
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				f.branches += tenthsTarget
 				f.edges++
 				values += c.label()
 				if r.err != nil {
 					return
+				}
+				if loop >= 0 {
+					c.addTarget()
 				}
 			}
 			straight = false
@@ -377,6 +393,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		case immMisc:
 			if r.pos < r.end {
 				c.weigh(at, miscWeight(r.bytes[r.pos]))
+				f.plain += miscWeight(r.bytes[r.pos])
 				shift := bulkShift(r.bytes[r.pos])
 				if isCharged(shift, constant) {
 					switch r.bytes[r.pos] {
@@ -398,6 +415,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			n.wide = true
 			if r.pos < r.end {
 				c.weigh(at, vectorWeight(r.bytes[r.pos]))
+				f.plain += vectorWeight(r.bytes[r.pos])
 			}
 			f.checks++
 			c.vector()
@@ -420,9 +438,15 @@ func (c *coder) label() int64 {
 		c.fail("a branch out of %d blocks, of %d", uint64(depth)+1, len(c.frames))
 		return 0
 	}
-	to := &c.frames[len(c.frames)-1-int(depth)]
+	c.to = len(c.frames) - 1 - int(depth)
+	c.join()
+	return 1 + int64(c.frames[c.to].values)
+}
+
+// join adds the current path to those that lead to the end of the block c.to.
+func (c *coder) join() {
+	to := &c.frames[c.to]
 	to.path = max(to.path, c.levels[to.level].path)
-	return 1 + int64(to.values)
 }
 
 // blockType reads a block's type: none, one result, or a function type's index.

@@ -17,7 +17,7 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 	set := appendU32([]byte{opGlobalSet}, fuel)
 	after := append([]byte{opI32Sub}, set...)
 	after = append(after, get...)
-	after = append(after, opI32Const, 0, opI32LtS, opIf, blockEmpty)
+	after = append(after, opI32Const, 0, opI32GeS, opIf, blockEmpty, opElse)
 	after = append(appendU32(append(after, opCall), refill), set...)
 	return [2][]byte{get, append(after, opEnd)}
 }
@@ -28,6 +28,41 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 func (w *rewriter) refillNow(b []byte) []byte {
 	b = appendU32(append(b, opCall), w.refill)
 	return appendU32(append(b, opGlobalSet), w.fuel)
+}
+
+// countCall appends the code at the entry of a function that counts fuel, in a block:
+//
+//	fuel -= cost; if fuel < 0 { branch out of the block }
+func (w *rewriter) countCall(b []byte, cost uint32) []byte {
+	b = appendU32(append(b, opGlobalGet), w.fuel)
+	b = appendSigned(append(b, opI32Const), int64(cost))
+	b = appendU32(append(b, opI32Sub, opGlobalSet), w.fuel)
+	b = appendU32(append(b, opGlobalGet), w.fuel)
+	return append(b, opI32Const, 0, opI32LtS, opBrIf, 0)
+}
+
+// callAgain appends what follows the block: the function gets fuel and calls itself. So the
+// code after the check has one predecessor and no call before it, and the compiler keeps
+// values in registers.
+//
+//	more(cost, frame); results = itself(parameters); depth -= frame
+func (w *rewriter) callAgain(b []byte, i int, cost uint32) []byte {
+	f := &w.m.functions[i]
+	b = appendSigned(append(b, opI32Const), int64(cost))
+	if w.MaxStack > 0 {
+		b = appendSigned(append(b, opI32Const), int64(f.frame))
+	}
+	b = appendU32(append(b, opCall), w.moreAt)
+	for p := range w.m.types[f.typeIndex].Params {
+		b = appendU32(append(b, opLocalGet), uint32(p))
+	}
+	b = appendU32(append(b, opCall), w.function(uint32(len(w.m.imports)+i)))
+	if w.MaxStack > 0 {
+		b = appendU32(append(b, opGlobalGet), w.depth)
+		b = appendSigned(append(b, opI32Const), int64(f.frame))
+		b = appendU32(append(b, opI32Sub, opGlobalSet), w.depth)
+	}
+	return b
 }
 
 // askForStack appends the code at the entry of a function that asks for stack:
@@ -42,7 +77,7 @@ func (w *rewriter) askForStack(b []byte, local uint32, n need) []byte {
 	b = appendU32(append(b, opI32Add, opGlobalSet), w.depth)
 	b = appendU32(append(b, opGlobalGet), w.depth)
 	b = appendSigned(append(b, opI32Const), int64(int32(w.MaxStack)))
-	b = append(b, opI32GtU, opIf, blockEmpty)
+	b = append(b, opI32LeU, opIf, blockEmpty, opElse)
 	if w.Stack == nil {
 		return append(b, opUnreachable, opEnd)
 	}
@@ -80,30 +115,43 @@ func (w *rewriter) codeSection() []byte {
 	return out
 }
 
-// charged reports whether the entry of a function counts fuel.
-func (f *function) charged() bool { return f.weight > leafWeight || f.hasCall && !f.loopFirst }
-
 func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	m := w.m
 	f := &m.functions[i]
-	asks := w.MaxStack > 0 && w.needs[i].asks
-	b, more := w.locals(b, f, asks)
-	if asks {
-		b = w.askForStack(b, more, w.needs[i])
-		w.done.StackChecks++
-	}
-	if w.Fuel != nil && f.charged() {
-		b = around(b, w.charge, units(f.weight))
+	n := w.checks(i)
+	b, more := w.locals(b, f, n.asks)
+	if n.charged {
+		b = w.countCall(append(b, opBlock, blockEmpty), units(f.weight))
 		w.done.FuelChecks++
 	}
-	if asks {
+	if n.asks {
+		b = w.askForStack(b, more, n)
+		w.done.StackChecks++
+	}
+	if n.any() {
 		b = w.openBlock(b, m.types[f.typeIndex].Results)
 	}
-	b = w.code(b, f, asks)
-	if asks {
-		b = w.giveStackBack(append(b, opEnd), more)
+	b = w.code(b, f, n.asks)
+	if n.any() {
+		b = append(b, opEnd)
+	}
+	if n.asks {
+		b = w.giveStackBack(b, more)
+	}
+	if n.charged {
+		b = w.callAgain(append(b, opReturn, opEnd), i, units(f.weight))
 	}
 	return append(b, opEnd)
+}
+
+// checks is what a function checks when it is called.
+func (w *rewriter) checks(i int) (n need) {
+	if w.needs != nil {
+		n = w.needs[i]
+	}
+	n.charged = n.charged && w.Fuel != nil
+	n.asks = n.asks && w.MaxStack > 0
+	return n
 }
 
 // locals writes a function's locals, and as many more of i32 as are needed: one
@@ -174,8 +222,18 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 				b = appendU32(append(b, opBr), depth)
 				copied = pos
 			}
-		case immLocal, immGlobal, immLabel, immTableIdx:
+		case immLocal, immGlobal, immTableIdx:
 			pos = skipNumber(src, pos)
+		case immLabel:
+			pos = skipNumber(src, pos)
+			if w.thread < len(m.threads) && m.threads[w.thread].at == at {
+				if w.Fuel != nil {
+					b = append(b, src[copied:at]...)
+					b = appendU32(append(b, opBr), m.threads[w.thread].label)
+					copied = pos
+				}
+				w.thread++
+			}
 		case immI32:
 			n, size := sleb(src[pos:], 32)
 			last = n

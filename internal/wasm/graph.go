@@ -1,112 +1,117 @@
 package wasm
 
-// need is the native stack that a function needs, if it asks for it.
+// need is what a function checks when it is called.
 type need struct {
-	asks  bool
-	bytes uint32 // of a call, with the callees that do not ask
-	below uint32 // of the callees
+	charged bool   // it counts fuel
+	asks    bool   // for native stack
+	bytes   uint32 // of stack that a call takes, with the callees that do not ask
+	below   uint32 // of the callees
 }
+
+// any reports whether it checks anything.
+func (n need) any() bool { return n.charged || n.asks }
 
 // unasked is how many bytes of native stack a call may take, with its callees, if none of
 // them asks.
 const unasked = 32 << 10
 
-// needs returns which functions ask for the stack that they need: functions on a cycle of
-// the call graph, and functions that need much with their callees. A call through a table
-// may reach each function of the type that is or can be in a table. The host does not call
-// back into the module.
+// needs returns what each function checks. On each cycle of the call graph a function asks
+// for stack and counts fuel; other functions ask if they need much stack with their callees,
+// and count if they may take long. A call through a table may reach each function of the
+// type that is or can be in a table. The host does not call back into the module.
 //
 // The nodes of the graph are the functions, imports first, then the types, for indirect
-// calls: caller → type → each function of that type.
+// calls: caller → type → each function of that type. The graph is searched depth first.
+// Each cycle has an edge to a node that is open, and its target is chosen, or its source if
+// the target is a type. A node is measured when all its callees are, except those that are
+// chosen.
 func (m *Module) needs() []need {
 	g := m.callGraph()
-	const unseen = 0
-	var (
-		nodes  = m.functionCount() + len(m.types)
-		order  = make([]uint32, nodes) // when a node was first seen, from 1
-		low    = make([]uint32, nodes) // the earliest open node that it reaches
-		open   = make([]bool, nodes)
-		self   = make([]bool, nodes) // it leads to itself
-		opened []uint32              // in order
-		path   []step
-		clock  uint32
+	const (
+		unseen = iota
+		open
+		closed
 	)
+	nodes := m.functionCount() + len(m.types)
+	state := make([]uint8, nodes)
+	var path []step
 	g.needs = make([]need, len(m.functions))
 	g.height = make([]uint32, nodes)
-	// Tarjan's algorithm for strongly connected components, without recursion.
+	g.chosen = make([]bool, nodes)
 	for root := range nodes {
-		if order[root] != unseen {
+		if state[root] != unseen {
 			continue
 		}
 		path = append(path[:0], step{node: uint32(root)})
+		state[root] = open
 		for len(path) > 0 {
 			s := &path[len(path)-1]
-			n := s.node
-			if s.edge == 0 {
-				clock++
-				order[n], low[n] = clock, clock
-				open[n] = true
-				opened = append(opened, n)
+			next, ok := g.edge(s.node, s.edge)
+			s.edge++
+			switch {
+			case !ok:
+				g.measure(s.node)
+				state[s.node] = closed
+				path = path[:len(path)-1]
+			case state[next] == unseen:
+				path = append(path, step{node: next})
+				state[next] = open
+			case state[next] == open && int(next) < m.functionCount():
+				g.chosen[next] = true
+			case state[next] == open:
+				g.chosen[s.node] = true
 			}
-			if next, ok := g.edge(n, s.edge); ok {
-				s.edge++
-				if order[next] == unseen {
-					path = append(path, step{node: next})
-				} else if open[next] {
-					low[n] = min(low[n], order[next])
-					self[n] = self[n] || next == n
-				}
-				continue
-			}
-			path = path[:len(path)-1]
-			if len(path) > 0 {
-				up := path[len(path)-1].node
-				low[up] = min(low[up], low[n])
-			}
-			if low[n] != order[n] {
-				continue
-			}
-			// n is the first of its component, which is on top of the stack
-			first := len(opened) - 1
-			for opened[first] != n {
-				first--
-			}
-			component := opened[first:]
-			opened = opened[:first]
-			for _, member := range component {
-				open[member] = false
-			}
-			g.measure(component, len(component) > 1 || self[n])
+		}
+	}
+	for i := range g.needs { // now that the types are measured
+		if n := &g.needs[i]; n.asks {
+			n.below = g.highest(uint32(len(g.imports) + i))
+			n.bytes = g.functions[i].frame + n.below
 		}
 	}
 	return g.needs
 }
 
-// measure adds up what the functions of a component need. Their callees outside of it are
-// already measured.
-func (g *graph) measure(component []uint32, cycle bool) {
-	functions := uint32(g.functionCount())
-	for _, n := range component { // types first: they only pass on
-		if n >= functions {
-			g.height[n] = g.highest(n)
+// measure adds up what a node needs with its callees.
+func (g *graph) measure(node uint32) {
+	switch i := int(node) - len(g.imports); {
+	case i < 0:
+		g.height[node] = nativeFixed
+	case i >= len(g.functions):
+		g.height[node] = g.highest(node)
+	default:
+		n := &g.needs[i]
+		n.charged = g.isCharged(node)
+		bytes := g.functions[i].frame + g.highest(node)
+		n.asks = g.chosen[node] || bytes > unasked
+		if !n.asks {
+			g.height[node] = bytes
 		}
 	}
-	for _, n := range component {
-		i := int(n) - len(g.imports)
-		switch {
-		case n >= functions:
-		case i < 0:
-			g.height[n] = nativeFixed
-		default:
-			below := g.highest(n)
-			bytes := g.functions[i].frame + below
-			if cycle || bytes > unasked {
-				g.needs[i] = need{asks: true, bytes: bytes, below: below}
-			} else {
-				g.height[n] = bytes
-			}
+}
+
+// isCharged reports whether a function counts fuel when it is called. One that does not
+// takes at most leafWeight until it returns or something counts.
+func (g *graph) isCharged(node uint32) bool {
+	f := &g.functions[int(node)-len(g.imports)]
+	switch {
+	case f.loopFirst || !f.hasCall:
+		return f.weight > leafWeight
+	case g.chosen[node] || f.plain > leafWeight || f.indirect.from < f.indirect.to:
+		return true
+	}
+	for _, callee := range g.calls[f.calls.from:f.calls.to] {
+		if !g.counts(callee) {
+			return true
 		}
 	}
+	return false
+}
+
+// counts reports whether a function counts fuel before it does anything long.
+func (g *graph) counts(node uint32) bool {
+	i := int(node) - len(g.imports)
+	return i >= 0 && (g.chosen[node] || g.needs[i].charged || g.functions[i].loopFirst)
 }
 
 // highest is the largest height of the nodes that a node leads to.
@@ -130,6 +135,7 @@ type graph struct {
 	members []uint32 // functions in tables, by type
 	begin   []uint32 // where each type's members begin; one more at the end
 	needs   []need
+	chosen  []bool   // by node: it is on a cycle, and checks
 	height  []uint32 // by node: the stack that it takes with its callees, without asking
 }
 

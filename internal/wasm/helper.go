@@ -1,5 +1,7 @@
 package wasm
 
+import "slices"
+
 // helper is a function that is added after the module's own.
 type helper struct {
 	typeIndex uint32
@@ -9,10 +11,7 @@ type helper struct {
 // addHelper adds a function of i32 parameters without results, and returns its
 // index.
 func (w *rewriter) addHelper(params int, code []byte) uint32 {
-	t := FuncType{Params: make([]ValueType, params)}
-	for i := range t.Params {
-		t.Params[i] = I32
-	}
+	t := FuncType{Params: slices.Repeat([]ValueType{I32}, params)}
 	body := append(append([]byte{0}, code...), opEnd)
 	w.helpers = append(w.helpers, helper{uint32(w.typeIndex(t)), body})
 	return uint32(w.m.functionCount() + len(w.added) + len(w.helpers) - 1)
@@ -30,14 +29,27 @@ func (w *rewriter) functionSection() []byte {
 	return b
 }
 
+// more is what a function calls when its fuel is spent, before it calls itself again. It
+// takes the cost, which is charged again, and the function's frame:
+//
+//	fuel = refill() + cost; depth += frame
+func (w *rewriter) more() []byte {
+	var a assembler
+	a.number(opCall, w.refill).get(0).op(opI32Add).number(opGlobalSet, w.fuel)
+	if w.MaxStack > 0 {
+		a.number(opGlobalGet, w.depth).get(1).op(opI32Add).number(opGlobalSet, w.depth)
+	}
+	return a
+}
+
 // deeper is what a function calls at the bound of the stack, with what is needed
 // below it:
 //
 //	depth = used() + below; if depth > most { trap }
-func (w *rewriter) deeper(used uint32) []byte {
+func (w *rewriter) deeper() []byte {
 	var a assembler
-	a.number(opCall, used).number(opLocalGet, 0).op(opI32Add).number(opGlobalSet, w.depth)
-	a.number(opGlobalGet, w.depth).i32(int64(int32(w.MaxStack))).op(opI32GtU)
+	a.number(opCall, w.used).get(0).op(opI32Add).number(opGlobalSet, w.depth)
+	a.number(opGlobalGet, w.depth).i32(int64(w.MaxStack)).op(opI32GtU)
 	a.op(opIf, blockEmpty, opUnreachable, opEnd)
 	return a
 }

@@ -29,6 +29,7 @@ const (
 	opI64Const     = 0x42
 	opF32Const     = 0x43
 	opF64Const     = 0x44
+	opI32GeS       = 0x4e
 	opI32LtS       = 0x48
 	opI32GtS       = 0x4a
 	opI32GtU       = 0x4b

@@ -117,14 +117,15 @@ type rewriter struct {
 	needs        []need           // by defined function
 	resultBlocks map[string]int64 // block types without parameters, by their results
 	loop, split  int              // the next in m.loops and m.splits
+	thread       int              // the next in m.threads
 	body         []byte
 }
 
 // addedIndexes are the indexes of functions and globals that the rewriter adds.
 type addedIndexes struct {
-	refill, used             uint32 // imports for fuel and stack
-	deeperAt, fillAt, copyAt uint32 // helpers
-	fuel, depth              uint32 // globals
+	refill, used                     uint32 // imports for fuel and stack
+	moreAt, deeperAt, fillAt, copyAt uint32 // helpers
+	fuel, depth                      uint32 // globals
 }
 
 // prepare assigns the indexes of all additions.
@@ -145,10 +146,12 @@ func (w *rewriter) prepare() error {
 	}
 	if w.MaxStack > 0 {
 		w.depth = globals
+	}
+	if w.Fuel != nil || w.MaxStack > 0 {
 		w.needs = m.needs()
 		w.resultBlocks = map[string]int64{}
 		for i, f := range m.functions {
-			if results := m.types[f.typeIndex].Results; w.needs[i].asks && len(results) > 1 {
+			if results := m.types[f.typeIndex].Results; len(results) > 1 && w.checks(i).any() {
 				w.resultBlocks[string(bytesOf(results))] = int64(w.typeIndex(FuncType{Results: results}))
 			}
 		}
@@ -166,7 +169,12 @@ func (w *rewriter) addHelpers() {
 		return
 	}
 	if w.MaxStack > 0 && w.Stack != nil {
-		w.deeperAt = w.addHelper(1, w.deeper(w.used))
+		w.deeperAt = w.addHelper(1, w.deeper())
+	}
+	if w.Fuel != nil && w.MaxStack > 0 {
+		w.moreAt = w.addHelper(2, w.more())
+	} else if w.Fuel != nil {
+		w.moreAt = w.addHelper(1, w.more())
 	}
 	if w.Fuel != nil && w.m.fills {
 		w.fillAt = w.addHelper(3, w.fill())

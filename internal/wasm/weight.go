@@ -71,6 +71,14 @@ func weightTable() (t [256]uint16) {
 	return t
 }
 
+// plainWeight is the weight of an instruction without what it calls.
+func plainWeight(op byte) uint32 {
+	if op == opCall {
+		return weightBranch
+	}
+	return uint32(weights[op])
+}
+
 // miscWeight is the weight of a 0xfc instruction. A length that is large or not constant is
 // charged when the instruction runs.
 func miscWeight(sub byte) uint32 {

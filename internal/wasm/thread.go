@@ -1,0 +1,126 @@
+package wasm
+
+// Some compilers, Go's among them, make of all jumps of a function a loop that branches by
+// a local:
+//
+//	loop block … block  local.get p; br_table  end … end … end
+//
+// A jump is then i32.const; local.set p; br to the loop. If its target is the end of a
+// block around it, the branch goes there directly instead. So it takes no fuel check and no
+// table, and what remains of branches to the loop are jumps backward and computed ones.
+
+// thread is a branch that is changed: where it is, and the new label.
+type thread struct {
+	at    int
+	label uint32
+}
+
+// threading finds such loops and branches in the function that is read.
+type threading struct {
+	blocks  int32 // that began
+	tables  []dispatch
+	targets []target
+
+	// What the last instruction was part of, in the beginning of a loop: its frame, or -1.
+	loop     int
+	selected bool   // and the local that selects was pushed
+	selector uint32 // the local
+	// The last instruction set a local to a constant.
+	last, now assignment
+	// The loop before the current instruction.
+	loopNow     int
+	selectedNow bool
+}
+
+// dispatch is what a loop does at its beginning.
+type dispatch struct {
+	local    uint32
+	from, to int // in threading.targets
+}
+
+// target is a block that a br_table names. A later block may have the same frame.
+type target struct {
+	frame int
+	id    int32
+}
+
+// assignment is a local and the constant that it was set to.
+type assignment struct {
+	set   bool
+	local uint32
+	value int64
+}
+
+func (t *threading) reset() {
+	t.blocks, t.tables, t.targets = 0, t.tables[:0], t.targets[:0]
+	t.loop, t.last = -1, assignment{}
+}
+
+// next goes to the next instruction, and returns the assignment before it.
+func (t *threading) next() assignment {
+	before := t.last
+	t.loopNow, t.selectedNow = t.loop, t.selected
+	t.loop, t.selected, t.last = -1, false, assignment{}
+	return before
+}
+
+// local is called for an instruction of a local, with the constant before it if it is not
+// negative.
+func (t *threading) local(op byte, local uint32, constant int64) {
+	switch {
+	case op == opLocalSet && constant >= 0:
+		t.last = assignment{true, local, constant}
+	case op == opLocalGet && t.loopNow >= 0 && !t.selectedNow:
+		t.loop, t.selected, t.selector = t.loopNow, true, local
+	}
+}
+
+// block is called for a block that begins, before its frame is added. It returns its
+// number in the function.
+func (c *coder) block(op byte, params int32) int32 {
+	switch {
+	case params > 0 || op == opIf || c.selectedNow:
+	case op == opLoop:
+		c.loop = len(c.frames)
+	case c.loopNow >= 0:
+		c.loop = c.loopNow
+	}
+	c.blocks++
+	return c.blocks
+}
+
+// beginTable is called for a br_table. It returns the frame of the loop that it begins, or
+// -1.
+func (c *coder) beginTable() int {
+	if !c.selectedNow {
+		return -1
+	}
+	c.frames[c.loopNow].table = int32(len(c.tables))
+	c.tables = append(c.tables, dispatch{c.selector, len(c.targets), len(c.targets)})
+	return c.loopNow
+}
+
+// addTarget adds the last label to the table that was begun.
+func (c *coder) addTarget() {
+	c.targets = append(c.targets, target{c.to, c.frames[c.to].id})
+	c.tables[len(c.tables)-1].to = len(c.targets)
+}
+
+// thread changes a branch, after its label was read, if it is to such a loop and the
+// selected target is ahead.
+func (c *coder) thread(at int, known assignment) {
+	if c.err != nil || !known.set || c.frames[c.to].table < 0 {
+		return
+	}
+	d := c.tables[c.frames[c.to].table]
+	if d.local != known.local {
+		return
+	}
+	t := c.targets[d.from+int(min(known.value, int64(d.to-d.from-1)))]
+	if t.frame >= len(c.frames) || c.frames[t.frame].id != t.id || c.frames[t.frame].loop >= 0 || c.frames[t.frame].values > 0 {
+		return
+	}
+	c.to = t.frame
+	c.join()
+	c.m.threads = append(c.m.threads, thread{at, uint32(len(c.frames) - 1 - t.frame)})
+}
