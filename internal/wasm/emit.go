@@ -30,10 +30,10 @@ func (w *rewriter) refillNow(b []byte) []byte {
 	return appendU32(append(b, opGlobalSet), w.fuel)
 }
 
-// countCall appends the code at the entry of a function that counts fuel, in a block:
+// count appends the code at the entry of a function or a loop, in a block:
 //
 //	fuel -= cost; if fuel < 0 { branch out of the block }
-func (w *rewriter) countCall(b []byte, cost uint32) []byte {
+func (w *rewriter) count(b []byte, cost uint32) []byte {
 	b = appendU32(append(b, opGlobalGet), w.fuel)
 	b = appendSigned(append(b, opI32Const), int64(cost))
 	b = appendU32(append(b, opI32Sub, opGlobalSet), w.fuel)
@@ -45,24 +45,28 @@ func (w *rewriter) countCall(b []byte, cost uint32) []byte {
 // code after the check has one predecessor and no call before it, and the compiler keeps
 // values in registers.
 //
-//	more(cost, frame); results = itself(parameters); depth -= frame
+//	more(cost); depth += frame; results = itself(parameters); depth -= frame
 func (w *rewriter) callAgain(b []byte, i int, cost uint32) []byte {
 	f := &w.m.functions[i]
 	b = appendSigned(append(b, opI32Const), int64(cost))
-	if w.MaxStack > 0 {
-		b = appendSigned(append(b, opI32Const), int64(f.frame))
-	}
 	b = appendU32(append(b, opCall), w.moreAt)
+	if w.MaxStack > 0 {
+		b = w.addDepth(b, int64(f.frame))
+	}
 	for p := range w.m.types[f.typeIndex].Params {
 		b = appendU32(append(b, opLocalGet), uint32(p))
 	}
 	b = appendU32(append(b, opCall), w.function(uint32(len(w.m.imports)+i)))
 	if w.MaxStack > 0 {
-		b = appendU32(append(b, opGlobalGet), w.depth)
-		b = appendSigned(append(b, opI32Const), int64(f.frame))
-		b = appendU32(append(b, opI32Sub, opGlobalSet), w.depth)
+		b = w.addDepth(b, -int64(f.frame))
 	}
 	return b
+}
+
+func (w *rewriter) addDepth(b []byte, n int64) []byte {
+	b = appendU32(append(b, opGlobalGet), w.depth)
+	b = appendSigned(append(b, opI32Const), n)
+	return appendU32(append(b, opI32Add, opGlobalSet), w.depth)
 }
 
 // askForStack appends the code at the entry of a function that asks for stack:
@@ -121,7 +125,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	n := w.checks(i)
 	b, more := w.locals(b, f, n.asks)
 	if n.charged {
-		b = w.countCall(append(b, opBlock, blockEmpty), units(f.weight))
+		b = w.count(append(b, opBlock, blockEmpty), units(f.weight))
 		w.done.FuelChecks++
 	}
 	if n.asks {
@@ -191,10 +195,10 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 	m, src := w.m, w.m.bytes[:f.end]
 	var (
 		pos    = f.code
-		copied = pos // all before it is written
-		depth  = uint32(0)
+		copied = pos       // all before it is written
 		last   = int64(-1) // the i32 constant just pushed, if not negative
 	)
+	w.blocks.reset()
 	for {
 		at := pos
 		if w.split < len(m.splits) && m.splits[w.split] == at {
@@ -213,26 +217,35 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 		switch immediates[op] {
 		case immNone:
 			switch {
-			case op == opEnd && depth == 0:
+			case op == opEnd && len(w.blocks.open) == 1:
 				return append(b, src[copied:at]...)
 			case op == opEnd:
-				depth--
+				if cost := w.blocks.pop(); cost > 0 {
+					b = append(b, src[copied:at]...)
+					b = w.closeLoop(b, cost)
+					copied = pos
+				}
 			case op == opReturn && asks:
 				b = append(b, src[copied:at]...)
-				b = appendU32(append(b, opBr), depth)
+				b = appendU32(append(b, opBr), w.blocks.label(uint32(len(w.blocks.open)-1)))
 				copied = pos
 			}
 		case immLocal, immGlobal, immTableIdx:
 			pos = skipNumber(src, pos)
 		case immLabel:
-			pos = skipNumber(src, pos)
+			label, size := uleb32(src[pos:])
+			pos += size
+			goes := label
 			if w.thread < len(m.threads) && m.threads[w.thread].at == at {
 				if w.Fuel != nil {
-					b = append(b, src[copied:at]...)
-					b = appendU32(append(b, opBr), m.threads[w.thread].label)
-					copied = pos
+					goes = m.threads[w.thread].label
 				}
 				w.thread++
+			}
+			if goes = w.blocks.label(goes); goes != label {
+				b = append(b, src[copied:at+1]...)
+				b = appendU32(b, goes)
+				copied = pos
 			}
 		case immI32:
 			n, size := sleb(src[pos:], 32)
@@ -243,15 +256,23 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 		case immMemarg, immIndirect:
 			pos = skipNumber(src, skipNumber(src, pos))
 		case immBlock:
-			depth++
 			pos = skipNumber(src, pos)
-			if op == opLoop && w.Fuel != nil {
-				b = append(b, src[copied:pos]...)
-				copied = pos
-				b = around(b, w.charge, units(m.loops[w.loop]))
-				w.loop++
-				w.done.FuelChecks++
+			if op != opLoop || w.Fuel == nil {
+				w.blocks.push()
+				break
 			}
+			cost := units(m.loops[w.loop])
+			w.loop++
+			w.done.FuelChecks++
+			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
+				b = append(b, src[copied:at]...)
+				b = w.openLoop(b, blockType, cost)
+			} else {
+				w.blocks.push()
+				b = append(b, src[copied:pos]...)
+				b = around(b, w.charge, cost)
+			}
+			copied = pos
 		case immFunction:
 			callee, size := uleb32(src[pos:])
 			pos += size
@@ -263,9 +284,19 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 		case immTable:
 			n, size := uleb32(src[pos:])
 			pos += size
-			for range uint64(n) + 1 {
-				pos = skipNumber(src, pos)
+			if w.blocks.same() {
+				for range uint64(n) + 1 {
+					pos = skipNumber(src, pos)
+				}
+				break
 			}
+			b = append(b, src[copied:pos]...)
+			for range uint64(n) + 1 {
+				label, size := uleb32(src[pos:])
+				pos += size
+				b = appendU32(b, w.blocks.label(label))
+			}
+			copied = pos
 		case immF32:
 			pos += 4
 		case immF64:

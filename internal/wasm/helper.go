@@ -29,17 +29,13 @@ func (w *rewriter) functionSection() []byte {
 	return b
 }
 
-// more is what a function calls when its fuel is spent, before it calls itself again. It
-// takes the cost, which is charged again, and the function's frame:
+// more is called where a check found no fuel, before the check is made again. It takes the
+// cost, which is charged again:
 //
-//	fuel = refill() + cost; depth += frame
+//	fuel = refill() + cost
 func (w *rewriter) more() []byte {
 	var a assembler
-	a.number(opCall, w.refill).get(0).op(opI32Add).number(opGlobalSet, w.fuel)
-	if w.MaxStack > 0 {
-		a.number(opGlobalGet, w.depth).get(1).op(opI32Add).number(opGlobalSet, w.depth)
-	}
-	return a
+	return *a.number(opCall, w.refill).get(0).op(opI32Add).number(opGlobalSet, w.fuel)
 }
 
 // deeper is what a function calls at the bound of the stack, with what is needed

@@ -118,6 +118,7 @@ type rewriter struct {
 	resultBlocks map[string]int64 // block types without parameters, by their results
 	loop, split  int              // the next in m.loops and m.splits
 	thread       int              // the next in m.threads
+	blocks       blocks
 	body         []byte
 }
 
@@ -171,9 +172,7 @@ func (w *rewriter) addHelpers() {
 	if w.MaxStack > 0 && w.Stack != nil {
 		w.deeperAt = w.addHelper(1, w.deeper())
 	}
-	if w.Fuel != nil && w.MaxStack > 0 {
-		w.moreAt = w.addHelper(2, w.more())
-	} else if w.Fuel != nil {
+	if w.Fuel != nil {
 		w.moreAt = w.addHelper(1, w.more())
 	}
 	if w.Fuel != nil && w.m.fills {
