@@ -118,7 +118,6 @@ func (c *coder) readFunction(i int) {
 	f.start, f.end = r.pos, r.end
 	total := int64(len(c.m.types[f.typeIndex].Params))
 	c.native = native{wide: c.arities[f.typeIndex].wide}
-	c.native.call(c.arities[f.typeIndex]) // when its check fails it calls itself
 	for range r.count("groups of locals", math.MaxInt32, 2) {
 		total += int64(r.u32())
 		c.native.wide = r.valueType() == V128 || c.native.wide

@@ -30,66 +30,6 @@ func (w *rewriter) refillNow(b []byte) []byte {
 	return appendU32(append(b, opGlobalSet), w.fuel)
 }
 
-// count appends the code at the entry of a function or a loop, in a block:
-//
-//	fuel -= cost; if fuel < 0 { branch out of the block }
-func (w *rewriter) count(b []byte, cost uint32) []byte {
-	b = appendU32(append(b, opGlobalGet), w.fuel)
-	b = appendSigned(append(b, opI32Const), int64(cost))
-	b = appendU32(append(b, opI32Sub, opGlobalSet), w.fuel)
-	b = appendU32(append(b, opGlobalGet), w.fuel)
-	return append(b, opI32Const, 0, opI32LtS, opBrIf, 0)
-}
-
-// callAgain appends what follows the block: the function gets fuel and calls itself. So the
-// code after the check has one predecessor and no call before it, and the compiler keeps
-// values in registers.
-//
-//	more(cost); depth += frame; results = itself(parameters); depth -= frame
-func (w *rewriter) callAgain(b []byte, i int, cost uint32) []byte {
-	f := &w.m.functions[i]
-	b = appendSigned(append(b, opI32Const), int64(cost))
-	b = appendU32(append(b, opCall), w.moreAt)
-	if w.MaxStack > 0 {
-		b = w.addDepth(b, int64(f.frame))
-	}
-	for p := range w.m.types[f.typeIndex].Params {
-		b = appendU32(append(b, opLocalGet), uint32(p))
-	}
-	b = appendU32(append(b, opCall), w.function(uint32(len(w.m.imports)+i)))
-	if w.MaxStack > 0 {
-		b = w.addDepth(b, -int64(f.frame))
-	}
-	return b
-}
-
-func (w *rewriter) addDepth(b []byte, n int64) []byte {
-	b = appendU32(append(b, opGlobalGet), w.depth)
-	b = appendSigned(append(b, opI32Const), n)
-	return appendU32(append(b, opI32Add, opGlobalSet), w.depth)
-}
-
-// askForStack appends the code at the entry of a function that asks for stack:
-//
-//	local = depth; depth += bytes; if depth > most { deeper(below) }
-//
-// and at its end: depth = local. Without Options.Stack it traps instead of calling deeper.
-func (w *rewriter) askForStack(b []byte, local uint32, n need) []byte {
-	b = appendU32(append(b, opGlobalGet), w.depth)
-	b = appendU32(append(b, opLocalTee), local)
-	b = appendSigned(append(b, opI32Const), int64(int32(n.bytes)))
-	b = appendU32(append(b, opI32Add, opGlobalSet), w.depth)
-	b = appendU32(append(b, opGlobalGet), w.depth)
-	b = appendSigned(append(b, opI32Const), int64(int32(w.MaxStack)))
-	b = append(b, opI32LeU, opIf, blockEmpty, opElse)
-	if w.Stack == nil {
-		return append(b, opUnreachable, opEnd)
-	}
-	b = appendSigned(append(b, opI32Const), int64(int32(n.below)))
-	b = appendU32(append(b, opCall), w.deeperAt)
-	return append(b, opEnd)
-}
-
 func (w *rewriter) giveStackBack(b []byte, local uint32) []byte {
 	b = appendU32(append(b, opLocalGet), local)
 	return appendU32(append(b, opGlobalSet), w.depth)
@@ -124,28 +64,27 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	f := &m.functions[i]
 	n := w.checks(i)
 	b, more := w.locals(b, f, n.asks)
+	if !n.charged && !n.asks {
+		return append(w.code(b, f, false), opEnd)
+	}
+	c := check{need: n}
 	if n.charged {
-		b = w.count(append(b, opBlock, blockEmpty), units(f.weight))
+		c.cost = units(f.weight)
 		w.done.FuelChecks++
 	}
 	if n.asks {
-		b = w.askForStack(b, more, n)
 		w.done.StackChecks++
+		b = appendU32(append(b, opGlobalGet), w.depth)
+		b = appendU32(append(b, opLocalSet), more)
 	}
-	if n.any() {
-		b = w.openBlock(b, m.types[f.typeIndex].Results)
-	}
-	b = w.code(b, f, n.asks)
-	if n.any() {
-		b = append(b, opEnd)
-	}
+	blockType := w.blockType(m.types[f.typeIndex].Results)
+	b = w.openCheck(b, blockType, c)
+	b = append(w.code(b, f, n.asks), opEnd)
 	if n.asks {
 		b = w.giveStackBack(b, more)
 	}
-	if n.charged {
-		b = w.callAgain(append(b, opReturn, opEnd), i, units(f.weight))
-	}
-	return append(b, opEnd)
+	b = append(b, opReturn)
+	return append(w.closeCheck(b, c), opEnd)
 }
 
 // checks is what a function checks when it is called.
@@ -177,16 +116,16 @@ func (w *rewriter) locals(b []byte, f *function, asks bool) (_ []byte, more uint
 	return append(b, byte(added), byte(I32)), more
 }
 
-// openBlock opens the block that a function's code becomes, so that whatever
+// blockType is the type of the block that a function's code becomes, so that whatever
 // leaves it comes by its end.
-func (w *rewriter) openBlock(b []byte, results []ValueType) []byte {
+func (w *rewriter) blockType(results []ValueType) []byte {
 	switch len(results) {
 	case 0:
-		return append(b, opBlock, blockEmpty)
+		return []byte{blockEmpty}
 	case 1:
-		return append(b, opBlock, byte(results[0]))
+		return []byte{byte(results[0])}
 	}
-	return appendSigned(append(b, opBlock), w.resultBlocks[string(bytesOf(results))])
+	return appendSigned(nil, w.resultBlocks[string(bytesOf(results))])
 }
 
 // code writes a function's code without its closing end. What was checked when
@@ -222,7 +161,8 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			case op == opEnd:
 				if cost := w.blocks.pop(); cost > 0 {
 					b = append(b, src[copied:at]...)
-					b = w.closeLoop(b, cost)
+					b = append(b, opEnd, opBr, 2)
+					b = append(w.closeCheck(b, check{need{charged: true}, cost}), opEnd)
 					copied = pos
 				}
 			case op == opReturn && asks:
@@ -266,7 +206,9 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			w.done.FuelChecks++
 			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
 				b = append(b, src[copied:at]...)
-				b = w.openLoop(b, blockType, cost)
+				b = append(append(b, opBlock), blockType...)
+				b = w.openCheck(b, blockType, check{need{charged: true}, cost})
+				w.blocks.pushLoop(cost)
 			} else {
 				w.blocks.push()
 				b = append(b, src[copied:pos]...)

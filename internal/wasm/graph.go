@@ -8,9 +8,6 @@ type need struct {
 	below   uint32 // of the callees
 }
 
-// any reports whether it checks anything.
-func (n need) any() bool { return n.charged || n.asks }
-
 // unasked is how many bytes of native stack a call may take, with its callees, if none of
 // them asks.
 const unasked = 32 << 10

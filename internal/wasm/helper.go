@@ -38,16 +38,38 @@ func (w *rewriter) more() []byte {
 	return *a.number(opCall, w.refill).get(0).op(opI32Add).number(opGlobalSet, w.fuel)
 }
 
-// deeper is what a function calls at the bound of the stack, with what is needed
-// below it:
+// deeper is called where a check found no fuel or stack, before the check is made again. It
+// takes what the check added to the depth, the part of it that is needed for callees, and
+// what it took of the fuel, and undoes it:
 //
-//	depth = used() + below; if depth > most { trap }
+//	if fuel < 0 { fuel = refill() }
+//	fuel += cost
+//	if depth > most {
+//		depth = used() + below; if depth > most { trap }
+//	}
+//	depth -= bytes
+//
+// Without Options.Stack it traps instead of calling used.
 func (w *rewriter) deeper() []byte {
+	const bytes, below, cost = 0, 1, 2
 	var a assembler
-	a.number(opCall, w.used).get(0).op(opI32Add).number(opGlobalSet, w.depth)
-	a.number(opGlobalGet, w.depth).i32(int64(w.MaxStack)).op(opI32GtU)
-	a.op(opIf, blockEmpty, opUnreachable, opEnd)
-	return a
+	if w.Fuel != nil {
+		a.number(opGlobalGet, w.fuel).i32(0).op(opI32LtS, opIf, blockEmpty)
+		a.number(opCall, w.refill).number(opGlobalSet, w.fuel).op(opEnd)
+		a.number(opGlobalGet, w.fuel).get(cost).op(opI32Add).number(opGlobalSet, w.fuel)
+	}
+	above := func() { a.number(opGlobalGet, w.depth).i32(int64(w.MaxStack)).op(opI32GtU, opIf, blockEmpty) }
+	above()
+	if w.Stack != nil {
+		a.number(opCall, w.used).get(below).op(opI32Add).number(opGlobalSet, w.depth)
+		above()
+	}
+	a.op(opUnreachable, opEnd)
+	if w.Stack != nil {
+		a.op(opEnd)
+	}
+	a.number(opGlobalGet, w.depth).get(bytes).op(opI32Sub)
+	return *a.number(opGlobalSet, w.depth)
 }
 
 // chunkBytes is how much of memory is filled or copied at a time.

@@ -1,39 +1,68 @@
 package wasm
 
-// A loop counts fuel at its beginning. What it does without fuel comes after its code, and
-// goes back to the beginning:
+// A check counts fuel, and at the entry of some functions native stack. It is at the
+// beginning of a loop; a function that checks becomes one. What is done when the check fails
+// comes after the code, and goes back to the check:
 //
-//	block
-//	  loop
-//	    block
-//	      fuel -= cost; br_if 0 (fuel < 0)
-//	      block code end
-//	      br 2
-//	    end
-//	    more(cost)
-//	    br 0
+//	loop
+//	  block
+//	    fuel -= cost; depth += bytes; br_if 0 (fuel < 0 or depth > most)
+//	    block code end
+//	    (return, or a branch to a block around the loop)
 //	  end
+//	  more(cost), or deeper(bytes, below, cost)
+//	  br 0
 //	end
 //
-// So the usual path through the loop has no call and no jump over one. The outer and the
-// innermost block have the type of the loop, so that the code remains valid exactly if it
-// was. A loop that takes parameters has the check within its code.
+// So the usual path has no call, before which the compiler would move all registers to the
+// stack, and no jump over one. The innermost block has the type of the loop or function, so
+// that the code is valid exactly if it was.
+type check struct {
+	need
+	cost uint32 // of fuel; 0: it counts none
+}
 
-// openLoop appends the code before that of a loop.
-func (w *rewriter) openLoop(b, blockType []byte, cost uint32) []byte {
-	b = append(append(b, opBlock), blockType...)
+// openCheck appends what is before the code.
+func (w *rewriter) openCheck(b, blockType []byte, c check) []byte {
 	b = append(append(b, opLoop), blockType...)
-	b = w.count(append(b, opBlock, blockEmpty), cost)
-	w.blocks.pushLoop(cost)
+	b = append(b, opBlock, blockEmpty)
+	if c.asks {
+		b = appendU32(append(b, opGlobalGet), w.depth)
+		b = appendSigned(append(b, opI32Const), int64(c.bytes))
+		b = appendU32(append(b, opI32Add, opGlobalSet), w.depth)
+	}
+	if c.charged {
+		b = appendU32(append(b, opGlobalGet), w.fuel)
+		b = appendSigned(append(b, opI32Const), int64(c.cost))
+		b = appendU32(append(b, opI32Sub, opGlobalSet), w.fuel)
+		b = appendU32(append(b, opGlobalGet), w.fuel)
+	}
+	if c.asks { // what is left of the stack is negative above the maximum
+		b = appendSigned(append(b, opI32Const), int64(w.MaxStack))
+		b = appendU32(append(b, opGlobalGet), w.depth)
+		b = append(b, opI32Sub)
+	}
+	if c.asks && c.charged {
+		b = append(b, opI32Or)
+	}
+	b = append(b, opI32Const, 0, opI32LtS, opBrIf, 0)
 	return append(append(b, opBlock), blockType...)
 }
 
-// closeLoop appends the code after that of a loop.
-func (w *rewriter) closeLoop(b []byte, cost uint32) []byte {
-	b = append(b, opEnd, opBr, 2, opEnd)
-	b = appendSigned(append(b, opI32Const), int64(cost))
-	b = appendU32(append(b, opCall), w.moreAt)
-	return append(b, opBr, 0, opEnd, opEnd)
+// closeCheck appends what is after the code and what leaves it.
+func (w *rewriter) closeCheck(b []byte, c check) []byte {
+	b = append(b, opEnd)
+	if c.asks {
+		b = appendSigned(append(b, opI32Const), int64(c.bytes))
+		b = appendSigned(append(b, opI32Const), int64(c.below))
+	}
+	b = appendSigned(append(b, opI32Const), int64(c.cost))
+	if c.asks {
+		b = appendU32(append(b, opCall), w.deeperAt)
+	} else {
+		b = appendU32(append(b, opCall), w.moreAt)
+	}
+	return append(b, opBr, 0, opEnd)
 }
 
 // takesNothing reports whether blocks of a type, as it is encoded, have no parameters.
@@ -50,7 +79,7 @@ type blocks struct {
 
 type openBlock struct {
 	depth uint32 // of the block that branches name
-	cost  uint32 // of a loop that openLoop began
+	cost  uint32 // of a loop with a check
 }
 
 // reset begins a function.
@@ -64,12 +93,13 @@ func (o *blocks) push() {
 	o.depth++
 }
 
+// pushLoop begins a loop with a check, whose code is within four blocks.
 func (o *blocks) pushLoop(cost uint32) {
 	o.open = append(o.open, openBlock{o.depth + 1, cost})
 	o.depth += 4
 }
 
-// pop ends a block. It returns the cost of a loop that openLoop began, or 0.
+// pop ends a block. It returns the cost of a loop with a check, or 0.
 func (o *blocks) pop() uint32 {
 	last := o.open[len(o.open)-1]
 	o.open = o.open[:len(o.open)-1]

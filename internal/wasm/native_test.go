@@ -172,7 +172,6 @@ func TestRecursionEndsWhenTheStackIsFull(t *testing.T) {
 				m.ExportedGlobal(done.Depth).(api.MutableGlobal).Set(0)
 				return used
 			}
-			at(0) // the first call gets fuel, and is twice on the stack
 			frame := (at(2) - at(0)) / 2
 			if deep := at((most - 64<<10) / frame * 8 / 10); deep < most/2 {
 				t.Errorf("%d bytes of stack were used, of %d", deep, most)

@@ -38,6 +38,7 @@ const (
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
 	opI32And       = 0x71
+	opI32Or        = 0x72
 	opI32ShrU      = 0x76
 	opI64Add       = 0x7c
 	opI64Shl       = 0x86

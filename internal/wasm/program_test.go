@@ -103,7 +103,12 @@ func runGuest(t *testing.T, original, bytes []byte, done *wasm.Rewritten) (seen 
 		_, name, _ := f.Import()
 		builder.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, _ api.Module, stack []uint64) {
 			sum := fnv.New32()
-			fmt.Fprintln(sum, name, stack)
+			for i, t := range f.ParamTypes() {
+				if t == api.ValueTypeI32 { // whose upper half is undefined
+					stack[i] = uint64(uint32(stack[i]))
+				}
+			}
+			fmt.Fprintln(sum, name, stack[:len(f.ParamTypes())])
 			if len(stack) > 0 {
 				stack[0] = uint64(sum.Sum32() % 100)
 			}

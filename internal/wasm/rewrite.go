@@ -152,7 +152,7 @@ func (w *rewriter) prepare() error {
 		w.needs = m.needs()
 		w.resultBlocks = map[string]int64{}
 		for i, f := range m.functions {
-			if results := m.types[f.typeIndex].Results; len(results) > 1 && w.checks(i).any() {
+			if results := m.types[f.typeIndex].Results; len(results) > 1 && (w.needs[i].charged || w.needs[i].asks) {
 				w.resultBlocks[string(bytesOf(results))] = int64(w.typeIndex(FuncType{Results: results}))
 			}
 		}
@@ -169,8 +169,8 @@ func (w *rewriter) addHelpers() {
 	if len(w.m.functions) == 0 {
 		return
 	}
-	if w.MaxStack > 0 && w.Stack != nil {
-		w.deeperAt = w.addHelper(1, w.deeper())
+	if w.MaxStack > 0 {
+		w.deeperAt = w.addHelper(3, w.deeper())
 	}
 	if w.Fuel != nil {
 		w.moreAt = w.addHelper(1, w.more())
