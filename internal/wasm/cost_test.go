@@ -2,6 +2,7 @@ package wasm_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -104,4 +105,110 @@ func BenchmarkCostGo(b *testing.B) {
 			arms.Alternate(b, 5, [2]string{"plain", "counted"}, [2]func(){arm(plain), arm(counted)})
 		})
 	}
+}
+
+// scripts are JavaScript of several kinds. Each defines f.
+var scripts = []struct{ name, text string }{
+	{"arithmetic", `globalThis.f = n => {
+		let a = 1, b = 2, sum = 0;
+		for (let i = 0; i < n * 20; i++) { a = (a * 31 + b) | 0; b = (b ^ (a >>> 3)) + i | 0; if (a & 1) sum += a; else sum -= b; }
+		return sum;
+	}`},
+	{"properties", `class Point {
+		constructor(x, y) { this.x = x; this.y = y; }
+		length() { return this.x * this.x + this.y * this.y; }
+		move(d) { this.x += d; this.y -= d; return this; }
+	}
+	globalThis.f = n => {
+		const points = [], count = {};
+		for (let i = 0; i < n; i++) points.push(new Point(i, i + 1));
+		let sum = 0;
+		for (const p of points) sum += p.move(2).length();
+		for (let i = 0; i < n; i++) count["k" + i % 17] = (count["k" + i % 17] ?? 0) + 1;
+		return sum + Object.keys(count).length;
+	}`},
+	{"calls", `const fib = n => n < 2 ? n : fib(n - 1) + fib(n - 2);
+	globalThis.f = n => fib(14) + [1, 2, 3, 4].map(x => x * n).filter(x => x > 2).reduce((a, b) => a + b, 0)`},
+	{"JSON", `const item = { name: "lamp", price: 12.5, tags: ["light", "home"], more: { a: "1", b: "2", c: [1, 2, 3, null, true] }, text: "x".repeat(40) };
+	globalThis.f = n => {
+		let sum = 0;
+		for (let i = 0; i < n; i++) { item.price = Math.sqrt(i) * 1.5; sum += JSON.parse(JSON.stringify(item)).tags.length; }
+		return sum;
+	}`},
+}
+
+// BenchmarkCostScript is BenchmarkCost for the interpreter of handlers in TypeScript.
+func BenchmarkCostScript(b *testing.B) {
+	module, err := os.ReadFile("../../build/engine/quickjs.wasm")
+	if err != nil {
+		b.Skip("tools/fetch-engine.sh fetches the engine: ", err)
+	}
+	ctx := context.Background()
+	h := newHost(b, wazero.NewRuntimeConfigCompiler())
+	h.quick = true
+	saved := slice
+	slice = 1 << 15
+	defer func() { slice = saved }()
+	wasi_snapshot_preview1.MustInstantiate(ctx, h)
+	compiled, err := h.CompileModule(ctx, module)
+	if err != nil {
+		b.Fatal(err)
+	}
+	env := h.NewHostModuleBuilder("env") // which these scripts do not need
+	for _, f := range compiled.ImportedFunctions() {
+		if from, name, _ := f.Import(); from == "env" {
+			env.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) { clear(stack) }), f.ParamTypes(), f.ResultTypes()).Export(name)
+		}
+	}
+	if _, err := env.Instantiate(ctx); err != nil {
+		b.Fatal(err)
+	}
+	options := everything
+	options.MaxStack = 16 << 20 // as the sandbox grants
+	rewritten, done := mustRewrite(b, module, options)
+	plain, counted := h.instantiate(b, module, &wasm.Rewritten{}), h.instantiate(b, rewritten, done)
+	for _, m := range []api.Module{plain, counted} {
+		do(b, m, "_initialize")
+		do(b, m, "qjs_init")
+	}
+	for _, s := range scripts {
+		b.Run(s.name, func(b *testing.B) {
+			arms.Alternate(b, 5, [2]string{"plain", "counted"}, [2]func(){scriptArm(b, plain, s.text), scriptArm(b, counted, s.text)})
+		})
+	}
+}
+
+// do calls an export and returns its first result.
+func do(b *testing.B, m api.Module, export string, args ...uint64) uint64 {
+	results, err := m.ExportedFunction(export).Call(context.Background(), args...)
+	if err != nil {
+		b.Fatal(export, err)
+	}
+	if len(results) == 0 {
+		return 0
+	}
+	return results[0]
+}
+
+// scriptArm evaluates a script and returns a function that calls f(20).
+func scriptArm(b *testing.B, m api.Module, script string) func() {
+	place := func(s string) uint64 {
+		at := do(b, m, "wasm_malloc", uint64(len(s)+1))
+		m.Memory().Write(uint32(at), append([]byte(s), 0))
+		return at
+	}
+	script = "{" + script + "}"
+	if do(b, m, "qjs_is_exception", do(b, m, "qjs_eval", place(script), uint64(len(script)), place("f.js"), 0)) != 0 {
+		b.Fatal("the script fails")
+	}
+	f := do(b, m, "qjs_get_prop_string", do(b, m, "qjs_get_global"), place("f"))
+	args := place("four")
+	m.Memory().WriteUint32Le(uint32(args), uint32(do(b, m, "qjs_new_number", api.EncodeF64(20))))
+	undefined := do(b, m, "qjs_get_undefined")
+	run := func() { do(b, m, "qjs_free_value", do(b, m, "qjs_call", f, undefined, 1, args)) }
+	result := do(b, m, "qjs_call", f, undefined, 1, args)
+	if do(b, m, "qjs_is_number", result) == 0 {
+		b.Fatal("f fails")
+	}
+	return run
 }

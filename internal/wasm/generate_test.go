@@ -704,7 +704,9 @@ func (g *generator) statement(depth int) {
 		return
 	}
 	t := []rune(allTypes)[g.IntN(len(allTypes))]
-	switch g.IntN(15) {
+	switch g.IntN(17) {
+	case 15, 16:
+		g.dispatch(depth)
 	case 0, 1:
 		g.value(t, depth)
 		g.op(0x21, g.find(g.locals, t, nil))
@@ -769,6 +771,69 @@ func (g *generator) statement(depth int) {
 			g.emit(0x01)
 		}
 	}
+}
+
+// dispatch is a loop that branches by a local to one of several parts, from which jumps go
+// back to it, most of them with a constant in the local.
+func (g *generator) dispatch(depth int) {
+	selector := g.find(g.locals, 'i', nil)
+	parts := 1 + g.IntN(5)
+	g.emit(0x02, 0x40, 0x03, 0x40)
+	g.labels = append(g.labels, "", "")
+	for range parts {
+		g.emit(0x02, 0x40)
+		g.labels = append(g.labels, "")
+	}
+	if g.chance(10) {
+		g.emit(0x01)
+	}
+	g.op(0x20, selector)
+	n := g.IntN(parts + 2)
+	g.op(0x0e, n)
+	for range n + 1 {
+		if label := g.IntN(parts + 1); label < parts {
+			g.number(uint64(label))
+		} else { // out of the loop: directly back to it would never end
+			g.number(uint64(parts + 1))
+		}
+	}
+	for left := parts - 1; left >= 0; left-- {
+		g.emit(0x0b)
+		g.labels = g.labels[:len(g.labels)-1]
+		g.spend()
+		for range g.IntN(3) {
+			g.statement(depth - 1)
+		}
+		within := g.IntN(3)
+		if within == 1 {
+			g.value('i', depth-1)
+			g.emit(0x04, 0x40)
+		}
+		if g.chance(90) {
+			g.emit(0x41)
+			g.signed(int64(g.IntN(n+3)) - 1)
+		} else {
+			g.labels = append(g.labels, slices.Repeat([]string{""}, within%2)...)
+			g.value('i', depth-1)
+			g.labels = g.labels[:len(g.labels)-within%2]
+		}
+		if set := g.find(g.locals, 'i', nil); g.chance(10) {
+			g.op(0x21, set)
+		} else {
+			g.op(0x21, selector)
+		}
+		if g.chance(10) {
+			g.emit(0x01)
+		}
+		if within > 0 {
+			g.op(0x0c, left+within%2)
+		}
+		if within == 1 {
+			g.emit(0x0b)
+		}
+	}
+	g.emit(0x0b, 0x0b)
+	g.labels = g.labels[:len(g.labels)-2]
 }
 
 // leave branches away.

@@ -1,5 +1,7 @@
 package wasm
 
+import "math"
+
 // need is what a function checks when it is called.
 type need struct {
 	charged bool   // it counts fuel
@@ -63,7 +65,7 @@ func (m *Module) needs() []need {
 	for i := range g.needs { // now that the types are measured
 		if n := &g.needs[i]; n.asks {
 			n.below = g.highest(uint32(len(g.imports) + i))
-			n.bytes = g.functions[i].frame + n.below
+			n.bytes = min(g.functions[i].frame+n.below, math.MaxInt32)
 		}
 	}
 	return g.needs
@@ -88,7 +90,7 @@ func (g *graph) measure(node uint32) {
 }
 
 // isCharged reports whether a function counts fuel when it is called. One that does not
-// takes at most leafWeight until it returns or something counts.
+// weighs at most leafWeight, without what counts itself: its call pays for it.
 func (g *graph) isCharged(node uint32) bool {
 	f := &g.functions[int(node)-len(g.imports)]
 	switch {
@@ -105,10 +107,17 @@ func (g *graph) isCharged(node uint32) bool {
 	return false
 }
 
-// counts reports whether a function counts fuel before it does anything long.
+// counts reports whether a function counts fuel before it does anything that its call, as
+// plain weighs it, does not pay for.
 func (g *graph) counts(node uint32) bool {
 	i := int(node) - len(g.imports)
-	return i >= 0 && (g.chosen[node] || g.needs[i].charged || g.functions[i].loopFirst)
+	switch {
+	case i < 0:
+		return false
+	case g.functions[i].loopFirst:
+		return g.needs[i].charged || g.functions[i].weight <= weightBranch
+	}
+	return g.needs[i].charged || g.chosen[node]
 }
 
 // highest is the largest height of the nodes that a node leads to.

@@ -13,9 +13,9 @@ type Options struct {
 	Fuel *FuelImport
 	// MaxStack limits the native stack of all active calls, in bytes, at most 1 GiB; 0
 	// leaves it to the engine. The size of a frame is not known before compilation. So the
-	// module counts the largest possible frame of each function on a cycle of calls or with
-	// a large frame. Other functions together take at most 32 KiB, which are not counted.
-	// At the limit the module asks Stack, if given, and continues with its answer.
+	// module counts the largest possible frame of one function on each cycle of calls, and
+	// of functions with a large frame, with their callees that are not counted. These take
+	// at most 32 KiB. At the limit the module asks Stack, if given, and continues with its answer.
 	// Otherwise, or if that is too much, it traps with unreachable, and only then the
 	// exported depth is above MaxStack. After a trap the host must reset the depth to 0.
 	MaxStack uint32
@@ -46,7 +46,7 @@ type Options struct {
 //
 // A unit is a pass through a loop or a call of a function, and one more for every 64 ns that
 // the heaviest path through it takes at worst, without inner loops. It is charged before the
-// code runs. Long code is charged in parts, and a bulk operation one unit for every 128
+// code runs. A small function may be charged with its call, and a jump forward within a loop is not charged as a pass. Long code is charged in parts, and a bulk operation one unit for every 128
 // bytes or 16 table elements. So between two calls of the host there is at most a slice of
 // units, and one part of code or one bulk operation. When the host function is called, the
 // fuel is negative by what was used beyond the slice. The function is also called when

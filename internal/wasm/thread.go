@@ -7,7 +7,8 @@ package wasm
 //
 // A jump is then i32.const; local.set p; br to the loop. If its target is the end of a
 // block around it, the branch goes there directly instead. So it takes no fuel check and no
-// table, and what remains of branches to the loop are jumps backward and computed ones.
+// table. What remains of branches to the loop are jumps backward, computed ones, and those
+// at the end of a path that is too heavy to be continued without a check.
 
 // thread is a branch that is changed: where it is, and the new label.
 type thread struct {
@@ -117,7 +118,11 @@ func (c *coder) thread(at int, known assignment) {
 		return
 	}
 	t := c.targets[d.from+int(min(known.value, int64(d.to-d.from-1)))]
-	if t.frame >= len(c.frames) || c.frames[t.frame].id != t.id || c.frames[t.frame].loop >= 0 || c.frames[t.frame].values > 0 {
+	if t.frame >= len(c.frames) || c.frames[t.frame].id != t.id {
+		return // it is behind
+	}
+	to := c.frames[t.frame]
+	if to.loop >= 0 || to.values > 0 || c.levels[to.level].path > threadWeight {
 		return
 	}
 	c.to = t.frame

@@ -115,7 +115,7 @@ func TestEveryPathThroughCodeIsCharged(t *testing.T) {
 		  (func $next (result i32)
 		    (global.set $chance (i32.add (i32.mul (global.get $chance) (i32.const 1664525)) (i32.const 1013904223)))
 		    (i32.shr_u (global.get $chance) (i32.const 24)))
-		  (func (export "run") (param $n i32) (local $c i32) ` + g.block(3) + `))`
+		  (func (export "run") (param $n i32) (local $c i32) (local $p i32) ` + g.block(3) + `))`
 		bytes, done := mustRewrite(t, watModule(t, text), everything)
 		checks += done.FuelChecks
 		h := newHost(t, wazero.NewRuntimeConfigCompiler())
@@ -154,7 +154,7 @@ func (g *ways) block(budget int) string {
 		}
 		inner := func() string { return g.block(budget - 1 - g.IntN(budget)) }
 		chance := fmt.Sprintf("(i32.lt_u (call $next) (i32.const %d))", g.IntN(256))
-		switch g.IntN(7) {
+		switch g.IntN(9) {
 		case 0:
 			fmt.Fprintf(&b, "(if %s (then %s) (else %s))", chance, inner(), inner())
 		case 1:
@@ -167,6 +167,16 @@ func (g *ways) block(budget int) string {
 			fmt.Fprintf(&b, "(loop %s (br_if 0 (i32.lt_u (call $next) (i32.const 100))) %s)", inner(), inner())
 		case 5:
 			fmt.Fprintf(&b, "(block (loop %s (br_if 1 %s) %s (br_if 0 (i32.lt_u (call $next) (i32.const 60)))))", inner(), chance, inner())
+		case 7, 8: // jumps as Go's, forward, backward and computed
+			jump := func(to string) string { return "(local.set $p " + to + ") (br $d)" }
+			maybe := func(percent int, to string) string {
+				return fmt.Sprintf("(if (i32.lt_u (call $next) (i32.const %d)) (then %s))", percent*256/100, jump(to))
+			}
+			fmt.Fprintf(&b, `(local.set $p (i32.const %d)) (loop $d (block $3 (block $2 (block $1 (block $0 (br_table $0 $1 $2 $3 $2 (local.get $p)))
+				%s %s %s) %s %s %s) %s %s) %s %s)`, g.IntN(6),
+				inner(), maybe(50, "(i32.const 2)"), maybe(30, "(i32.const 9)"),
+				inner(), maybe(30, "(i32.const 0)"), jump("(i32.const 3)"),
+				inner(), maybe(20, "(i32.and (call $next) (i32.const 3))"), inner(), maybe(20, "(i32.const 1)"))
 		case 6:
 			fmt.Fprintf(&b, "(if %s (then %s (return)))", fmt.Sprintf("(i32.lt_u (call $next) (i32.const %d))", g.IntN(20)), inner())
 		}

@@ -70,6 +70,9 @@ func goals(arms []*arm, m metrics) string {
 	row("Go handler, warmed: time with restoring divided by without", "≤ 1.10", "%s", m.ratio("RestoreGo"))
 	row("time with fuel and bounded stack divided by without: Go, JSON in and out", "≤ 1.08", "%s", m.ratio("CostGo/roundTrip"))
 	row("the same, Go, SHA-256", "≤ 1.08", "%s", m.ratio("CostGo/digest"))
+	for _, kind := range []string{"arithmetic", "properties", "calls", "JSON"} {
+		row("the same, JavaScript interpreted by QuickJS, "+kind, "≤ 1.15", "%s", m.ratio("CostScript/"+kind))
+	}
 	row("the same, hash loop", "≤ 1.08", "%s", m.ratio("Cost/hash"))
 	row("the same, a tight loop", "≤ 1.40", "%s", m.ratio("Cost/sieve"))
 	row("the same, recursion alone", "≤ 1.40", "%s", m.ratio("Cost/fib"))
