@@ -115,6 +115,10 @@ func TestEveryPathThroughCodeIsCharged(t *testing.T) {
 		  (func $next (result i32)
 		    (global.set $chance (i32.add (i32.mul (global.get $chance) (i32.const 1664525)) (i32.const 1013904223)))
 		    (i32.shr_u (global.get $chance) (i32.const 24)))
+		  (func $worker ` + strings.Repeat(step, 300) + `)
+		  (func $small ` + strings.Repeat(step, 20) + ` (call $worker))
+		  (func $smaller ` + strings.Repeat(step, 5) + ` (call $worker) ` + strings.Repeat(step, 5) + ` (call $worker))
+		  (func $tiny ` + strings.Repeat(step, 30) + `)
 		  (func (export "run") (param $n i32) (local $c i32) (local $p i32) ` + g.block(3) + `))`
 		bytes, done := mustRewrite(t, watModule(t, text), everything)
 		checks += done.FuelChecks
@@ -140,6 +144,9 @@ func TestEveryPathThroughCodeIsCharged(t *testing.T) {
 	}
 }
 
+// step counts what runs.
+const step = "(global.set $ran (i32.add (global.get $ran) (i32.const 1)))"
+
 // ways generates code that branches.
 type ways struct {
 	*rand.Rand
@@ -148,7 +155,8 @@ type ways struct {
 func (g *ways) block(budget int) string {
 	var b strings.Builder
 	for range 2 + g.IntN(4) {
-		b.WriteString(strings.Repeat("(global.set $ran (i32.add (global.get $ran) (i32.const 1)))", g.IntN(150)))
+		b.WriteString(strings.Repeat(step, g.IntN(150)))
+		b.WriteString([]string{"", "", "", "(call $small)", "(call $smaller)", "(call $tiny)"}[g.IntN(6)])
 		if budget == 0 {
 			continue
 		}
