@@ -24,10 +24,9 @@ type threading struct {
 
 	// What the last instruction was part of, in the beginning of a loop: its frame, or -1.
 	loop     int
-	selected bool   // and the local that selects was pushed
-	selector uint32 // the local
-	// The last instruction set a local to a constant.
-	last, now assignment
+	selected bool       // and the local that selects was pushed
+	selector uint32     // the local
+	last     assignment // by the last instruction, if it was one of a constant
 	// The loop before the current instruction.
 	loopNow     int
 	selectedNow bool

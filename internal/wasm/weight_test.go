@@ -223,3 +223,24 @@ func BenchmarkSlice(b *testing.B) {
 		}
 	}
 }
+
+// A function that counts nothing is paid for by its call, so it must not call others of its
+// kind.
+func TestSmallFunctionsArePaidFor(t *testing.T) {
+	bytes, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1) (global $ran (export "ran") (mut i32) (i32.const 0))
+	  (func $tiny `+strings.Repeat(step, 40)+`)
+	  (func $twelve `+strings.Repeat("(call $tiny)", 12)+`)
+	  (func $first (loop $l) `+strings.Repeat(step, 40)+`)
+	  (func $more (call $first) (call $first) (call $first) (call $first) (call $first) (call $first))
+	  (func (export "run") (param $n i32)
+	    (loop $again (call $twelve) (call $more) (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`), everything)
+	h := newHost(t, wazero.NewRuntimeConfigCompiler())
+	m := h.instantiate(t, bytes, done)
+	if _, err := h.call(m, "run", 100); err != nil {
+		t.Fatal(err)
+	}
+	ran := int(m.ExportedGlobal("ran").Get()) * 6
+	if spent := (h.spent + h.slice - int(int32(m.ExportedGlobal(done.Fuel).Get()))) * 64; spent < ran {
+		t.Errorf("code of weight %d ran, and %d was paid", ran, spent)
+	}
+}
