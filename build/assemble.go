@@ -26,6 +26,7 @@ const (
 	opI32Load     = 0x28
 	opI64Load     = 0x29
 	opI32Load8U   = 0x2d
+	opI32Load16U  = 0x2f
 	opI32Store    = 0x36
 	opI32Const    = 0x41
 	opI32Eqz      = 0x45
@@ -35,6 +36,7 @@ const (
 	opI32GtS      = 0x4a
 	opI32Add      = 0x6a
 	opI32Mul      = 0x6c
+	opI32And      = 0x71
 	opI32Or       = 0x72
 	opF64Load     = 0x2b
 	opI64Store    = 0x37

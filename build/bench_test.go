@@ -24,6 +24,7 @@ export function read(req: RouteRequest) {
   return ok({ message: given.includes(undefined!) ? "no" : "hello" });
 }
 interface Order { item: string; qty: number }
+export function hundred(req: RouteRequest) { const rows = req.body<(Order & { price: number; total: number })[]>(); for (const row of rows) row.total = row.qty * row.price; return ok(rows); }
 export function order(req: RouteRequest) { const { item, qty } = req.body<Order>(); return created({ id: 7, item, qty }); }
 export async function later() { await null; return ok({ message: "hello" }); }
 export function fails(req: RouteRequest) { return ok({ street: JSON.parse(req.params.name).street }); }
@@ -52,8 +53,11 @@ func BenchmarkCall(b *testing.B) {
 		Headers: []abi.Pair{pair("host", "127.0.0.1:8080"), pair("user-agent", "curl/8.5.0"), pair("accept", "*/*"), pair("content-type", "application/json")},
 		Body:    []byte(`{"item":"lamp","qty":3}`),
 	}
-	for _, handler := range []string{"nothing", "hello", "read", "greet", "order", "later", "compute", "fails"} {
-		class := 2
+	for _, handler := range []string{"nothing", "hello", "read", "greet", "order", "hundred", "later", "compute", "fails"} {
+		class, request := 2, request
+		if handler == "hundred" {
+			request.Body = []byte(hundredRows())
+		}
 		if handler == "fails" {
 			class = 5
 		}

@@ -29,6 +29,15 @@ import (
 // package quickjs-wasi 3.6.2. tools/fetch-engine.sh reads this line.
 const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732b4bbd9"
 
+// engineFunctions are functions of the engine that it does not export, by their names in its
+// source.
+var engineFunctions = map[string]uint32{
+	"JS_NewObjectFromShape": 103,
+	"js_alloc_string":       322,
+	"js_json_parse":         921, // JSON.parse
+	"js_json_stringify":     928, // JSON.stringify
+}
+
 // engineFiles always has the licence notices, and the engine if it was present when this
 // program was built.
 //
@@ -220,6 +229,8 @@ func (e *engine) hostCall(stack []uint64) {
 		stack[0] = e.withBytes([]byte(text), "qjs_new_uint8_array")
 	case binding.name == "decode":
 		stack[0] = e.withBytes(e.bytes(arg(0)), "qjs_new_string")
+	case binding.form == asValue, takesValue(binding.function) && e.do("qjs_is_object", arg(1)) != 0:
+		stack[0] = e.do("qjs_get_undefined")
 	case binding.name == "call":
 		stack[0] = e.newNumber(float64(e.operation(e.text(arg(0)), e.text(arg(1)))))
 	case binding.name == "call_result":

@@ -22,6 +22,9 @@ import (
 //	host.<function>   ->  one binding for each function of the ABI: converts its
 //	                      JavaScript arguments, calls the import, and converts the
 //	                      result
+//	JSON.parse, JSON.stringify  ->  json_parse, json_stringify
+//
+// The functions of JSON are compiled from json/json.c.
 //
 // The code contains nothing of the handlers. Modules with the same number of handlers,
 // rounded up to a multiple of handlersStep, have the same code; they differ in their data
@@ -47,6 +50,12 @@ const (
 	undefined     = 3 << 32
 )
 
+// The class of an object, and that of the functions that resolve a promise.
+const (
+	objectClass  = 10
+	classResolve = 53
+)
+
 // form is the JavaScript form of a result.
 type form int
 
@@ -54,6 +63,7 @@ const (
 	asText  form = iota
 	asBytes      // a Uint8Array
 	asPairs      // a list of names and values, from request_pairs
+	asValue      // the value of a JSON text; undefined: JSON.parse must parse the text
 )
 
 // binding is one host function of JavaScript.
@@ -64,9 +74,12 @@ type binding struct {
 }
 
 // bindings returns all host functions: those of the ABI under their names, those whose
-// bytes have another form, the conversions between text and bytes, and the nesting depth of
-// a text. JavaScript passes numbers, strings and non-empty Uint8Arrays. It gets a number
+// bytes have another form, the conversions between text and bytes, the nesting depth of a
+// text, and what the engine does not offer for promises. JavaScript passes numbers, strings and non-empty Uint8Arrays. It gets a number
 // for a count or a negative errno, or the bytes that were written.
+//
+// The last argument of call and response_send may also be a list or an object, which is
+// written as JSON. They return undefined, and do nothing, if only JSON.stringify can do it.
 func bindings() []binding {
 	var all []binding
 	for _, f := range abi.Functions() {
@@ -75,22 +88,29 @@ func bindings() []binding {
 			b.form = asPairs
 		}
 		all = append(all, b)
-		if f.Name == "request_body" {
-			all = append(all, binding{"request_body_bytes", f, asBytes})
+		switch f.Name {
+		case "request_body":
+			all = append(all, binding{"request_body_bytes", f, asBytes}, binding{"request_body_value", f, asValue})
+		case "call_result":
+			all = append(all, binding{"call_result_value", f, asValue})
 		}
 	}
-	return append(all, binding{name: "random"}, binding{name: "encode"}, binding{name: "decode"}, binding{name: "nesting"})
+	for _, name := range []string{"random", "encode", "decode", "nesting", "react", "resolves"} {
+		all = append(all, binding{name: name})
+	}
+	return all
 }
 
 // The scratch area. The engine's allocator reserves it before anything of the handlers, so
 // it has the same address in every module:
 //
-//	0    one slot of 8 bytes for each argument: u32 length · u32 string to free
+//	0    one slot of 8 bytes for each argument: u32 length · u32 string to free, or
+//	     other memory to free, with the lowest bit set
 //	64   a number in conversion
 //	72   the argument of dispatch
 //	80   the arguments of rejected
 //	104  the functions dispatch, finish, rejected, interrupted and stopped, which are values
-//	144  the buffer for the host's output
+//	144  the buffer for the host's output and for JSON, and a byte after it
 const (
 	slotBytes    = 8
 	numberAt     = 64
@@ -99,7 +119,7 @@ const (
 	functionsAt  = 104
 	outputAt     = 144
 	outputBytes  = 8 << 10
-	scratchBytes = outputAt + outputBytes
+	scratchBytes = outputAt + outputBytes + 1
 	valueBytes   = 8
 	dispatchAt   = functionsAt
 	finishAt     = functionsAt + valueBytes
@@ -116,9 +136,9 @@ type program struct {
 }
 
 // link returns the functions that make a module of the program.
-func (p *program) link() wasm.Link {
+func (p *program) link() (wasm.Link, error) {
 	value := wasm.FuncType{Params: words(0, 1), Results: words(1, 0)}
-	l := wasm.Link{Imports: imports(), Functions: []wasm.Function{
+	l := wasm.Link{Imports: imports(), Internal: engineFunctions, Functions: []wasm.Function{
 		{Name: "take", Type: wasm.FuncType{Params: []wasm.ValueType{wasm.I64, wasm.I32}, Results: words(1, 0)}, Code: assemble(p.take)},
 		{Name: "drop", Type: typeOf(1, 0), Code: assemble(p.drop)},
 		{Name: "number", Type: value, Code: assemble(p.number)},
@@ -139,6 +159,11 @@ func (p *program) link() wasm.Link {
 		})
 		l.Table = append(l.Table, b.local())
 	}
+	json, err := jsonFunctions()
+	if err != nil {
+		return wasm.Link{}, err
+	}
+	l.Functions = append(l.Functions, json...)
 	l.Functions = append(l.Functions, wasm.Function{Export: "runner_stopped", Type: unit, Code: assemble(p.stopped)})
 	for i := range (len(p.handlers) + handlersStep - 1) / handlersStep * handlersStep {
 		name := unusedPrefix + strconv.Itoa(i)
@@ -150,7 +175,7 @@ func (p *program) link() wasm.Link {
 			Code: assemble(func(a *assembler) { a.i32(uint32(i)).call("invoke") }),
 		})
 	}
-	return l
+	return l, nil
 }
 
 func imports() []wasm.Import {
@@ -284,9 +309,13 @@ func (p *program) take(a *assembler) {
 	a.get(slot).load(4)
 }
 
-// drop(slot) frees what take has allocated.
+// drop(slot) frees what take or json_text has allocated.
 func (p *program) drop(a *assembler) {
-	a.get(0).load(4).op(opIf, noResult).i32(p.context).get(0).load(4).call("JS_FreeCString").op(opEnd)
+	a.get(0).load(4).op(opIf, noResult)
+	a.get(0).load(4).i32(1).op(opI32And, opIf, noResult)
+	a.i32(p.context).get(0).load(4).i32(0xffffffff).op(opI32Add).call("js_free")
+	a.op(opElse).i32(p.context).get(0).load(4).call("JS_FreeCString")
+	a.op(opEnd, opEnd)
 }
 
 // pairs(context, at, length) creates the list from the output of request_pairs: u32 length
@@ -329,12 +358,15 @@ const (
 	firstLocal     = 4
 )
 
-// params is the number of arguments, including those of random, encode, decode and nesting.
+// params is the number of arguments, at least 1.
 func (b binding) params() int { return max(1, len(b.function.Params)) }
 
 // given is the number of arguments that JavaScript passes.
 func (b binding) given() (n int) {
-	if b.function.Name == "" {
+	switch {
+	case b.name == "react":
+		return 3
+	case b.function.Name == "":
 		return 1
 	}
 	for _, param := range b.function.Params {
@@ -362,6 +394,12 @@ func (p *program) bind(a *assembler, b binding) {
 	case "nesting":
 		p.nesting(a)
 		return
+	case "react":
+		p.react(a)
+		return
+	case "resolves":
+		p.resolves(a)
+		return
 	}
 	n := uint32(firstLocal + b.params())
 	hasOutput := p.takeArguments(a, b.function)
@@ -372,11 +410,7 @@ func (p *program) bind(a *assembler, b binding) {
 	if hasOutput {
 		p.read(a, b, n)
 	}
-	for i, param := range b.function.Params {
-		if param.Kind == abi.Text || param.Kind == abi.Bytes {
-			a.i32(p.slot(i)).call("drop")
-		}
-	}
+	p.dropBefore(a, b.function, len(b.function.Params))
 	switch {
 	case hasOutput:
 		a.get(n + 2)
@@ -389,6 +423,10 @@ func (p *program) bind(a *assembler, b binding) {
 
 func exception(a *assembler) { a.i64(kindException << 32) }
 
+// takesValue reports whether a function's last argument may be a value that is written as
+// JSON. It has no output, as both would be in the same buffer.
+func takesValue(f abi.Function) bool { return f.Name == "call" || f.Name == "response_send" }
+
 // takeArguments converts the arguments into locals: numbers, or addresses of bytes. It
 // reports whether the function writes output.
 func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
@@ -399,8 +437,16 @@ func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
 		case abi.Number:
 			a.get(bindingArgs).loadValue(valueBytes * given).call("number").set(local)
 		case abi.Text, abi.Bytes:
-			a.get(bindingArgs).loadValue(valueBytes*given).i32(p.slot(i)).call("take").with(opLocalTee, local)
+			if takesValue(f) && i == len(f.Params)-1 {
+				a.i32(p.context).get(bindingArgs).loadValue(valueBytes*given).i32(p.slot(i), p.scratch+outputAt, outputBytes).call("json_text")
+				a.with(opLocalTee, local).i32(1).op(opI32Eq, opIf, noResult)
+				p.dropBefore(a, f, i)
+				a.i64(undefined).op(opReturn, opEnd).get(local)
+			} else {
+				a.get(bindingArgs).loadValue(valueBytes*given).i32(p.slot(i)).call("take").with(opLocalTee, local)
+			}
 			a.op(opI32Eqz, opIf, noResult)
+			p.dropBefore(a, f, i)
 			exception(a)
 			a.op(opReturn, opEnd)
 		case abi.Room:
@@ -412,6 +458,15 @@ func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
 		given++
 	}
 	return hasOutput
+}
+
+// dropBefore frees what was allocated for the first n arguments.
+func (p *program) dropBefore(a *assembler, f abi.Function, n int) {
+	for i, param := range f.Params[:n] {
+		if param.Kind == abi.Text || param.Kind == abi.Bytes {
+			a.i32(p.slot(i)).call("drop")
+		}
+	}
 }
 
 // pass calls the host with the converted arguments.
@@ -431,21 +486,26 @@ func (p *program) pass(a *assembler, f abi.Function, pushOutput func()) {
 
 // read creates a value from the host's output, in local n+2: n bytes in the buffer or, if
 // the buffer is too small, in larger memory that the host writes to again. A negative n, also
-// of the second call, is itself the value.
+// of the second call, is itself the value, or undefined where it could be a value.
 func (p *program) read(a *assembler, b binding, n uint32) {
 	more, result := n+1, n+2
-	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs"}[b.form]
+	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs", asValue: "json_value"}[b.form]
 	convert := func(pushAddress func()) {
 		a.get(n).i32(0).op(opI32LtS, opIf, noResult)
-		a.get(n).op(opI64FromU32).set(result)
+		if b.form == asValue {
+			a.i64(undefined)
+		} else {
+			a.get(n).op(opI64FromU32)
+		}
+		a.set(result)
 		a.op(opElse).get(bindingContext)
 		pushAddress()
 		a.get(n).call(value).set(result)
 		a.op(opEnd)
 	}
 	a.get(n).i32(outputBytes).op(opI32GtS, opIf, noResult)
-	a.get(n).call("wasm_malloc").set(more)
-	trapIf(a, func() { a.get(more).op(opI32Eqz) }) // out of memory: the host reports it
+	a.get(n).i32(1).op(opI32Add).call("wasm_malloc").set(more) // json_value needs a byte more
+	trapIf(a, func() { a.get(more).op(opI32Eqz) })             // out of memory: the host reports it
 	p.pass(a, b.function, func() { a.get(more, n) })
 	a.set(n)
 	convert(func() { a.get(more) })
@@ -472,6 +532,27 @@ func (p *program) convert(a *assembler, function string) {
 	a.op(opReturn, opEnd)
 	a.get(bindingContext, at).i32(p.slot(0)).load(0).call(function).set(result)
 	a.i32(p.slot(0)).call("drop").get(result)
+}
+
+// react(promise, done, failed) does what await does: it makes no promise of what the
+// functions return.
+func (p *program) react(a *assembler) {
+	const none = rejectedAt // two values that are undefined
+	a.i32(p.scratch + none).i64(undefined).storeValue(0)
+	a.i32(p.scratch + none).i64(undefined).storeValue(valueBytes)
+	a.get(bindingContext, bindingArgs).loadValue(0)
+	a.get(bindingArgs).i32(valueBytes).op(opI32Add).i32(p.scratch + none).call("perform_promise_then")
+	a.i32(0).op(opI32LtS, opIf, noResult)
+	exception(a)
+	a.op(opReturn, opEnd)
+	a.i64(undefined)
+}
+
+// resolves returns whether a value is a function that resolves a promise.
+func (p *program) resolves(a *assembler) {
+	a.get(bindingArgs).loadValue(0).kind().i32(kindObject).op(opI32Eq, opIf, noResult)
+	a.get(bindingArgs).load(0).op(opI32Load16U, 1).number(objectClass).i32(classResolve).op(opI32Eq, opI64FromU32, opReturn, opEnd)
+	a.i64(0)
 }
 
 // nesting returns the nesting depth of a JSON text.

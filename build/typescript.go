@@ -167,7 +167,10 @@ func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byt
 		return nil, err
 	}
 	copy(content[e.scratch+functionsAt:], functions)
-	l := p.link()
+	l, err := p.link()
+	if err != nil {
+		return nil, err
+	}
 	l.Memory, l.Globals = content, []uint32{stackPointer}
 	wasm, err := e.parsed.Link(l)
 	if err != nil {

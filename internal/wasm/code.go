@@ -469,6 +469,7 @@ func (c *coder) blockType() (params, results int32) {
 	if c.err != nil {
 		return 0, 0
 	}
+	c.m.typedBlocks = true
 	c.native.wide = c.native.wide || c.arities[i].wide
 	return c.arities[i].params, c.arities[i].results
 }

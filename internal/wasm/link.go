@@ -10,6 +10,8 @@ import (
 type Link struct {
 	// Imports are functions that the added functions call by the names "module.name".
 	Imports []Import
+	// Internal names functions that the module does not export, by index.
+	Internal map[string]uint32
 	// Functions are added after the module's own.
 	Functions []Function
 	// Table names added functions that are appended to the module's one table, where code
@@ -25,7 +27,8 @@ type Link struct {
 type Function struct {
 	// Name is how Code refers to it.
 	Name string
-	// Replaces is the import, "module.name", that it replaces in all calls.
+	// Replaces is what it replaces in all calls and tables of the module: an import,
+	// "module.name", or a function of Internal, which added functions can still call.
 	Replaces string
 	// Export is the name of its export; empty: it is not exported. Of the module's own
 	// exports only the memory stays.
@@ -35,7 +38,7 @@ type Function struct {
 	Locals []ValueType
 	// Code returns the instructions without the closing end. index returns the number of a
 	// function: an added one by its name, an import by "module.name", one of the module's
-	// own by the name of its export. If it does not exist, Link fails.
+	// own by the name of its export or by Internal. If it does not exist, Link fails.
 	Code func(index func(name string) uint32) []byte
 }
 
@@ -130,11 +133,24 @@ func (w *rewriter) resolve() error {
 		}
 		l.numbers = append(l.numbers, number)
 	}
-	for name := range replaced {
-		return fmt.Errorf("does not import %s", name)
+	for name, index := range l.Internal {
+		if int(index) < len(m.imports) || int(index) >= m.functionCount() {
+			return fmt.Errorf("has no function %d, which is given the name %s", index, name)
+		}
+		names[name] = imports + index - uint32(len(m.imports))
 	}
 	for i := range m.functions {
 		l.numbers = append(l.numbers, imports+uint32(i))
+	}
+	for name, at := range replaced {
+		index, ok := l.Internal[name]
+		if !ok {
+			return fmt.Errorf("does not import %s", name)
+		}
+		if f := l.Functions[at]; !m.FunctionType(index).equal(f.Type) {
+			return fmt.Errorf("has a function %s of another type", name)
+		}
+		l.numbers[index] = first + uint32(at)
 	}
 	for _, e := range m.exports {
 		if e.Kind == FunctionKind {
@@ -272,4 +288,56 @@ func (l *linker) dataSection() []byte {
 		at = end
 	}
 	return append(appendU32(nil, count), b...)
+}
+
+// Parts returns the functions of a module in the form in which Link adds them to another
+// one. They are named by their exports, or else by the prefix and their number, and call the
+// functions that they import by the names of the imports alone. The stack pointer must be the
+// only global of the module, and the first one of the other module.
+func (m *Module) Parts(prefix string) ([]Function, error) {
+	switch {
+	case len(m.globals) > 1 || len(m.globals) == 1 && (m.globals[0].Type != I32 || !m.globals[0].Mutable):
+		return nil, fmt.Errorf("has other globals than a stack pointer, and cannot be part of another module")
+	case len(m.data)+len(m.elements)+len(m.indirect) > 0 || m.uses != 0 || m.start >= 0:
+		return nil, fmt.Errorf("has data, table elements or a start function, and cannot be part of another module")
+	case m.typedBlocks:
+		return nil, fmt.Errorf("has blocks with parameters or several results, and cannot be part of another module: build it without multiple values")
+	}
+	names := make([]string, 0, m.functionCount())
+	for _, i := range m.imports {
+		names = append(names, i.Name)
+	}
+	for i := range m.functions {
+		names = append(names, fmt.Sprint(prefix, i))
+	}
+	for _, e := range m.exports {
+		if e.Kind == FunctionKind {
+			names[e.Index] = e.Name
+		}
+	}
+	all := make([]Function, len(m.functions))
+	for i := range m.functions {
+		f := &m.functions[i]
+		all[i] = Function{
+			Name: names[len(m.imports)+i], Type: m.types[f.typeIndex], Locals: m.localsOf(f),
+			Code: func(index func(string) uint32) []byte {
+				l := &linker{}
+				for _, name := range names {
+					l.numbers = append(l.numbers, index(name))
+				}
+				return (&rewriter{m: m, link: l}).code(nil, f, false)
+			},
+		}
+	}
+	return all, nil
+}
+
+// localsOf returns the types of a function's locals without its parameters.
+func (m *Module) localsOf(f *function) (types []ValueType) {
+	r := &reader{bytes: m.bytes, pos: f.start, end: f.code}
+	for range r.u32() {
+		n := r.u32()
+		types = append(types, slices.Repeat([]ValueType{r.valueType()}, int(n))...)
+	}
+	return types
 }

@@ -162,3 +162,90 @@ func TestLinkRefusesStateThatItDoesNotDescribe(t *testing.T) {
 		})
 	}
 }
+
+// part is added to linkable: it calls functions of it, among them one that it replaces, and uses
+// its stack pointer.
+const part = `(module
+  (import "any" "inner" (func $inner (param i32) (result i32)))
+  (import "any" "hidden" (func $hidden (param i32) (result i32)))
+  (memory 1)
+  (global $sp (mut i32) (i32.const 0))
+  (func $local (param i32) (result i32) (local i64 i64 i32)
+    (global.set $sp (i32.add (global.get $sp) (i32.const 1)))
+    (local.set 3 (call $hidden (local.get 0)))
+    (i32.add (local.get 3) (i32.const 1)))
+  (func (export "replacement") (param i32) (result i32)
+    (call $inner (call $local (local.get 0)))))`
+
+func TestFunctionsOfAnotherModuleAreLinked(t *testing.T) {
+	const other = `(module
+	  (memory 1)
+	  (table 2 funcref)
+	  (elem (i32.const 1) $hidden)
+	  (global $sp (mut i32) (i32.const 50))
+	  (func (export "inner") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 10)))
+	  (func $hidden (param i32) (result i32) (i32.add (local.get 0) (i32.const 3)))
+	  (func (export "direct") (result i32) (call $hidden (i32.const 1)))
+	  (func (export "indirect") (result i32) (call_indirect (param i32) (result i32) (i32.const 2) (i32.const 1)))
+	  (func (export "pointer") (result i32) (global.get $sp)))`
+	functions, err := mustParse(t, watModule(t, part)).Parts("part ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range functions {
+		if functions[i].Name == "replacement" {
+			functions[i].Replaces = "hidden"
+		}
+	}
+	link := wasm.Link{Internal: map[string]uint32{"hidden": 1}, Functions: functions, Memory: make([]byte, wasm.PageBytes), Globals: []uint32{50}}
+	for _, name := range []string{"direct", "indirect", "pointer"} {
+		link.Functions = append(link.Functions, wasm.Function{
+			Export: "call " + name, Type: wasm.FuncType{Results: []wasm.ValueType{wasm.I32}}, Code: calling(nil, name),
+		})
+	}
+	linked, err := mustParse(t, watModule(t, other)).Link(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	r := wazero.NewRuntime(ctx)
+	defer r.Close(ctx)
+	instance, err := r.Instantiate(ctx, linked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// (1+3+1)*10, (2+3+1)*10, and the stack pointer was raised twice.
+	for _, row := range []struct {
+		name string
+		want uint64
+	}{{"direct", 50}, {"indirect", 60}, {"pointer", 52}} {
+		if got, err := instance.ExportedFunction("call " + row.name).Call(ctx); err != nil || got[0] != row.want {
+			t.Errorf("%s returns %v, %v, want %d", row.name, got, err, row.want)
+		}
+	}
+
+	link.Internal["hidden"] = 7
+	if _, err := mustParse(t, watModule(t, other)).Link(link); err == nil || !strings.Contains(err.Error(), "has no function 7") {
+		t.Errorf("got %v", err)
+	}
+	link.Internal["hidden"] = 2
+	if _, err := mustParse(t, watModule(t, other)).Link(link); err == nil || !strings.Contains(err.Error(), "of another type") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAModuleWithStateOfItsOwnIsNotLinked(t *testing.T) {
+	for _, row := range []struct{ module, want string }{
+		{`(module (memory 1) (data (i32.const 0) "x"))`, "has data"},
+		{`(module (table 1 funcref) (func $f) (elem (i32.const 0) $f))`, "table elements"},
+		{`(module (table 1 funcref) (func (call_indirect (i32.const 0))))`, "table elements"},
+		{`(module (func $f) (start $f))`, "a start function"},
+		{`(module (global (mut i32) (i32.const 0)) (global i32 (i32.const 0)))`, "has other globals"},
+		{`(module (global (mut i64) (i64.const 0)))`, "has other globals"},
+		{`(module (func (i32.const 1) (block (param i32) (drop))))`, "has blocks with parameters"},
+	} {
+		if _, err := mustParse(t, watModule(t, row.module)).Parts("part "); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.module, err, row.want)
+		}
+	}
+}

@@ -170,16 +170,17 @@ type Module struct {
 
 // codeFacts is what reading the code of all functions finds out.
 type codeFacts struct {
-	loops    []uint32 // weight of the heaviest path through each loop, in the order of the code
-	splits   []int    // positions of instructions that begin a new stretch: see stretch
-	threads  []thread // branches that are changed, in order
-	calls    []uint32 // the functions that each function calls: see function.calls
-	indirect []uint32 // the types that each function calls through tables
-	inTable  []bool   // by function index: can be reached by an indirect call
-	uses     uses
-	fills    bool // a memory.fill is charged by its length
-	copies   bool // a memory.copy is charged by its length
-	cost     Cost
+	loops       []uint32 // weight of the heaviest path through each loop, in the order of the code
+	splits      []int    // positions of instructions that begin a new stretch: see stretch
+	threads     []thread // branches that are changed, in order
+	calls       []uint32 // the functions that each function calls: see function.calls
+	indirect    []uint32 // the types that each function calls through tables
+	inTable     []bool   // by function index: can be reached by an indirect call
+	uses        uses
+	typedBlocks bool // the type of a block is one of the module's types
+	fills       bool // a memory.fill is charged by its length
+	copies      bool // a memory.copy is charged by its length
+	cost        Cost
 }
 
 type span struct{ start, end int }

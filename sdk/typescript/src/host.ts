@@ -59,13 +59,21 @@ export interface Host {
   request_pairs(kind: number): string[] | number;
   request_body(offset: number): string | number;
   request_body_bytes(offset: number): Uint8Array | number;
+  /** The body, parsed as JSON; undefined: that must be tried with its text. */
+  request_body_value(offset: number): unknown;
   context(): string | number;
   response_header(name: string, value: string): number;
   response_send(status: number, body: string | Uint8Array): number;
+  /** A list or an object is sent as JSON; undefined: it must be made text first. */
+  response_send(status: number, body: object): number | undefined;
   response_error(status: number, code: string, message: string): number;
   response_send_result(status: number, part: number): number;
   call(op: string, args: string): number;
+  /** Arguments are passed as JSON; undefined: they must be made text first. */
+  call(op: string, args: unknown): number | undefined;
   call_result(offset: number): string | number;
+  /** The result, parsed as JSON; undefined: that must be tried with its text. */
+  call_result_value(offset: number): unknown;
   call_start(op: string, args: string): number;
   call_wait(): number;
   call_take(ticket: number): number;
@@ -106,7 +114,7 @@ export function refusal(n: number): HostError {
 /** Runs an operation and leaves its result with the host. */
 export function run(op: string, args: unknown): void {
   runner.demand(op);
-  const n = runner.host.call(op, JSON.stringify(args));
+  const n = runner.host.call(op, args) ?? runner.host.call(op, JSON.stringify(args));
   if (n < 0) throw failure(n, op);
 }
 
@@ -135,6 +143,8 @@ export function placeless(error: HostError): HostError {
 
 /** The result of the operation that was run last. */
 export function result(): any {
+  const value = runner.host.call_result_value(0);
+  if (value !== undefined) return value;
   const text = runner.host.call_result(0);
   if (typeof text === "number") throw failure(text);
   return JSON.parse(text);

@@ -85,6 +85,10 @@ export class RouteRequest {
     }
   }
   body(): any {
+    if (this.#text === undefined) {
+      const value = host.request_body_value(0);
+      if (value !== undefined) return value ?? {};
+    }
     const text = this.text();
     if (text.length >= shortest && host.nesting(text) > maxDepth) {
       throw new BodyError(`read the JSON body: it must not be nested more than ${maxDepth} levels deep`);

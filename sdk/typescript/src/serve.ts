@@ -174,10 +174,16 @@ function hasTextType(headers: Response["headers"]): boolean {
 function sendBody(status: number, body: any): void {
   // With var, as each use of let and const is checked.
   var made = body?.constructor;
-  var text = made === Object || made === Array ? written(body, false) : encode(status, body);
+  var n: number;
+  if (made === Object || made === Array) {
+    n = host.response_send(status, body as object) ?? host.response_send(status, written(body, false));
+    if (n < 0) refused(n, `answer with status ${status} and ${stringify(body).length} characters`);
+    return;
+  }
+  var text = encode(status, body);
   if (text === undefined) throw new TypeError(`a ${typeof body} cannot be a body`);
   // As deliver does: the most common answers go this way, and a call takes long.
-  var n = host.response_send(status, text);
+  n = host.response_send(status, text);
   if (n < 0) refused(n, `answer with status ${status} and ${text.length} characters`);
 }
 
