@@ -5,8 +5,8 @@
 //	bundle     esbuild makes one script of the files and their imports
 //	evaluate   a JavaScript engine, itself a WebAssembly module, runs it once
 //	link       the engine's memory then becomes the data of a new module, which has the
-//	           engine's code, imports the guest ABI, and has one export for each exported
-//	           function
+//	           engine's code, faster functions for JSON, imports the guest ABI, and has one
+//	           export for each exported function
 //
 // So a request begins with everything evaluated, and the server does not know that the module
 // is JavaScript. A directory handlers/<name> with a go.mod, a Cargo.toml, a package.json that

@@ -36,6 +36,7 @@ var engineFunctions = map[string]uint32{
 	"js_alloc_string":       322,
 	"js_json_parse":         921, // JSON.parse
 	"js_json_stringify":     928, // JSON.stringify
+	"perform_promise_then":  438,
 }
 
 // engineFiles always has the licence notices, and the engine if it was present when this
@@ -229,7 +230,7 @@ func (e *engine) hostCall(stack []uint64) {
 		stack[0] = e.withBytes([]byte(text), "qjs_new_uint8_array")
 	case binding.name == "decode":
 		stack[0] = e.withBytes(e.bytes(arg(0)), "qjs_new_string")
-	case binding.form == asValue, takesValue(binding.function) && e.do("qjs_is_object", arg(1)) != 0:
+	case binding.form == asValue, binding.name == "resolves", takesValue(binding.function) && e.do("qjs_is_object", arg(1)) != 0:
 		stack[0] = e.do("qjs_get_undefined")
 	case binding.name == "call":
 		stack[0] = e.newNumber(float64(e.operation(e.text(arg(0)), e.text(arg(1)))))

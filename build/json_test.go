@@ -174,7 +174,7 @@ class Maker {
     return made;
   }
   odd(depth: number): unknown {
-    switch (this.next(22)) {
+    switch (this.next(27)) {
       case 0: return new Date(this.next(1e9));
       case 1: return new Map([[1, 2]]);
       case 2: return new Set([1]);
@@ -196,6 +196,11 @@ class Maker {
       case 18: return "ab".match(/(?<first>a)/);
       case 19: { const list = [1, 2, 3, 4]; list.length = 2; return list; }
       case 20: return class {};
+      case 21: return Object.freeze([1, this.text()]);
+      case 22: return Object.seal([this.number()]);
+      case 23: { const list = [1]; list.length = 3; return list; }
+      case 24: return new (class extends Array {})(1, 2);
+      case 25: return (function (..._: unknown[]) { return arguments; })(1, 2);
       default: { const list: unknown[] = [this.text()]; list.push(list.length, { list: this.next(5) === 0 ? list : 0 }); return list; }
     }
   }
@@ -322,7 +327,7 @@ var jsonWorld = sync.OnceValue(func() *sandbox.Module {
 	return m
 })
 
-func askJSON(t testing.TB, handler, body string, headers ...string) answer {
+func jsonAnswer(t testing.TB, handler, body string, headers ...string) answer {
 	t.Helper()
 	request := abi.Request{Method: []byte("POST"), Path: []byte("/x/1"), Body: []byte(body)}
 	for i := 0; i < len(headers); i += 2 {
@@ -333,7 +338,7 @@ func askJSON(t testing.TB, handler, body string, headers ...string) answer {
 
 func compareJSON(t testing.TB, body string) {
 	t.Helper()
-	if a := askJSON(t, "compare", body); a.status != 200 || a.body != "same" {
+	if a := jsonAnswer(t, "compare", body); a.status != 200 || a.body != "same" {
 		t.Errorf("%.300q: %d %s %s", body, a.status, a.body, a.log)
 	}
 }
@@ -513,7 +518,7 @@ func TestNumbersInJSONAreExact(t *testing.T) {
 	for range 20000 {
 		texts = append(texts, m.number())
 	}
-	a := askJSON(t, "echo", "["+strings.Join(texts, ",")+"]")
+	a := jsonAnswer(t, "echo", "["+strings.Join(texts, ",")+"]")
 	var numbers []json.Number
 	if err := json.Unmarshal([]byte(a.body), &numbers); err != nil || len(numbers) != len(texts) {
 		t.Fatalf("%d numbers of %d, %v", len(numbers), len(texts), err)
@@ -528,6 +533,9 @@ func TestNumbersInJSONAreExact(t *testing.T) {
 }
 
 func TestJSONOfAModuleIsThatOfNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs Node.js")
+	}
 	m := newTextMaker(t)
 	var texts []string
 	for len(texts) < 3000 {
@@ -552,7 +560,7 @@ func TestJSONOfAModuleIsThatOfNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, text := range texts {
-		if a := askJSON(t, "echo", text); a.body != want[i] {
+		if a := jsonAnswer(t, "echo", text); a.body != want[i] {
 			t.Errorf("%.200q: %.200q and %.200q", text, a.body, want[i])
 		}
 	}
@@ -566,10 +574,10 @@ func TestValuesOfEveryKindAreWrittenAsByTheEngine(t *testing.T) {
 	}
 	for i := range rounds {
 		seed := strconv.Itoa(first + i)
-		if a := askJSON(t, "written", seed); a.body != "same" {
+		if a := jsonAnswer(t, "written", seed); a.body != "same" {
 			t.Errorf("seed %s: %s %s", seed, a.body, a.log)
 		}
-		have, want := askJSON(t, "answered", seed), askJSON(t, "expected", seed)
+		have, want := jsonAnswer(t, "answered", seed), jsonAnswer(t, "expected", seed)
 		if want.body != "undefined" && (have.status != 200 || have.body != want.body) {
 			t.Errorf("seed %s: %d %.300q and %.300q", seed, have.status, have.body, want.body)
 		}
@@ -582,7 +590,7 @@ func TestJSONFunctionsKeepTheirMeaning(t *testing.T) {
 		{"setters", "0 1 0,x,__proto__ 5"},
 		{"functions", "parse,2,0 stringify,3,0 1 1 [1] [\n 1\n] {\"b\":2} undefined undefined SyntaxError: unexpected token: 'undefined' 12 true"},
 	} {
-		if a := askJSON(t, row.handler, ""); a.status != 200 || a.body != row.want {
+		if a := jsonAnswer(t, row.handler, ""); a.status != 200 || a.body != row.want {
 			t.Errorf("%s: %d %s %s", row.handler, a.status, a.body, a.log)
 		}
 	}
@@ -616,18 +624,21 @@ func hundredRows() string {
 }
 
 func TestLargeJSONIsParsedAndWritten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	row := `{"id":"o-1","text":"` + strings.Repeat("é\\n", 100) + `","list":[1,2.5,null]}`
 	body := "[" + strings.Repeat(row+",", 1<<20/len(row)) + row + "]"
-	if a := askJSON(t, "echo", body); a.body != body {
+	if a := jsonAnswer(t, "echo", body); a.body != body {
 		t.Errorf("%d bytes became %d", len(body), len(a.body))
 	}
-	if a := askJSON(t, "long", row, "times", "3000"); a.body != "["+strings.Repeat(row+",", 2999)+row+"]" {
+	if a := jsonAnswer(t, "long", row, "times", "3000"); a.body != "["+strings.Repeat(row+",", 2999)+row+"]" {
 		t.Errorf("%d bytes, %s", len(a.body), a.log)
 	}
 	compareJSON(t, body)
 	for _, n := range []int{8190, 8191, 8192, 8193, 16384} { // around the size of the buffer
 		body := `["` + strings.Repeat("a", n-4) + `"]`
-		if a := askJSON(t, "echo", body); a.body != body {
+		if a := jsonAnswer(t, "echo", body); a.body != body {
 			t.Errorf("%d bytes became %d", n, len(a.body))
 		}
 		compareJSON(t, body)
@@ -635,6 +646,9 @@ func TestLargeJSONIsParsedAndWritten(t *testing.T) {
 }
 
 func TestJSONLeaksNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	times := 100_000
 	for _, text := range []string{
 		`{"item":"lamp","qty":3.5}`, `[{"a":"x","b":[1]},{"a":"y","b":[2]},{"b":1,"a":"é\n"},{"a":1,"a":{}}]`, `[{"a":"x"},{"a":"y"},{"a":["z",{"q":1.2345678901234567}],"b":`, `[{"a":"x"},{"a":"y"}`, `["` + strings.Repeat("x", 2000) + `",{"é":"\ud800"}]`, strings.Repeat(`[{"a":`, 40), `{"new name":1,"another":"\u00e9"}`,
@@ -655,14 +669,17 @@ func TestJSONLeaksNothing(t *testing.T) {
 }
 
 func TestJSONWithoutMemoryFailsAndDamagesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, text := range []string{hundredRows(), `[` + strings.Repeat(`{"a":[1,{"b":"some text","c":"\n"}]},`, 200) + `{"q":"é"}]`, `{"text":"` + strings.Repeat(`\"`, 30000) + `"}`, `{"` + strings.Repeat("n", 9000) + `":["` + strings.Repeat("é", 3000) + `"]}`} {
 		for _, step := range []string{"1", "3"} {
-			if a := askJSON(t, "full", text, "step", step); a.body != "right" {
+			if a := jsonAnswer(t, "full", text, "step", step); a.body != "right" {
 				t.Errorf("%.60q: %d %s %s", text, a.status, a.body, a.log)
 			}
 		}
 	}
-	a := askJSON(t, "grow", hundredRows())
+	a := jsonAnswer(t, "grow", hundredRows())
 	if fault.CodeOf(a.err) != fault.HandlerOutOfMemory {
 		t.Errorf("%d %s %v %s", a.status, a.code, a.err, a.log)
 	}
@@ -670,8 +687,8 @@ func TestJSONWithoutMemoryFailsAndDamagesNothing(t *testing.T) {
 }
 
 func TestTheJSONModuleIsMadeOfItsSource(t *testing.T) {
-	if _, err := exec.LookPath("clang-22"); err != nil {
-		t.Skip("clang-22 is not there")
+	if _, err := exec.LookPath("clang-22"); err != nil || testing.Short() {
+		t.Skip("runs clang-22")
 	}
 	source, err := os.ReadFile("json.go")
 	if err != nil {

@@ -27,6 +27,7 @@ static u64 special(u64 word) {
 
 static int is_plain(u8 c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
 
+// load64 may read behind what it is used for: memory goes on after every block of the engine.
 static u64 load64(const u8 *at) {
 	u64 word;
 	__builtin_memcpy(&word, at, 8);
@@ -35,13 +36,21 @@ static u64 load64(const u8 *at) {
 
 static void store64(u8 *at, u64 word) { __builtin_memcpy(at, &word, 8); }
 
+// lowest is a mask of the lowest bytes of a word, of which there are less than 8.
+static u64 lowest(u32 bytes) { return (1ull << 8 * bytes) - 1; }
+
+// copy copies up to 7 bytes more, of both.
 static void copy(u8 *to, const u8 *from, u32 size) {
 	if (size > 64) {
 		__builtin_memcpy(to, from, size);
 		return;
 	}
-	for (; size >= 8; size -= 8, to += 8, from += 8) store64(to, load64(from));
-	for (; size > 0; size--) *to++ = *from++;
+	for (u32 i = 0; i < size; i += 8) store64(to + i, load64(from + i));
+}
+
+// copy_exactly copies no byte more.
+static void copy_exactly(u8 *to, const u8 *from, u32 size) {
+	while (size-- > 0) *to++ = *from++;
 }
 
 // ---- Parsing ----
@@ -123,7 +132,7 @@ static value string_from(struct parser *p, const u8 *text, u32 size, u32 ascii) 
 	if (!ascii || size == 0) return JS_NewStringLen(p->context, text, size);
 	u32 made = js_alloc_string(p->context, size, 0);
 	if (made == 0) return exception;
-	copy((u8 *)made + string_data, text, size);
+	copy((u8 *)made + string_data, text, size); // units are in whole words
 	*((u8 *)made + string_data + size) = 0;
 	return value_of(kind_string, made);
 }
@@ -188,7 +197,7 @@ static value unescaped(struct parser *p, const u8 *begin, const u8 *end, u32 asc
 	u32 used = 0;
 	for (const u8 *at = begin;;) {
 		u32 size = end - at;
-		if (used + size + 4 > p->text_room) {
+		if (used + size + 8 > p->text_room) {
 			u32 room = 2 * (used + size) + 64, more = js_realloc(p->context, (u32)p->text, room);
 			if (more == 0) return exception;
 			p->text = (u8 *)more, p->text_room = room;
@@ -253,7 +262,7 @@ static value long_number(struct parser *p, const u8 *begin, const u8 *end) {
 	u8 text[64];
 	u32 size = end - begin;
 	if (size >= sizeof text) return declined;
-	copy(text, begin, size);
+	copy_exactly(text, begin, size);
 	text[size] = 0;
 	return JS_ParseJSON(p->context, text, size, text + size);
 }
@@ -305,9 +314,8 @@ static const u8 *after_name(struct parser *p, const u8 *at, u32 atom) {
 	if ((u32)(p->end - at) <= size || at[size] != '"') return 0;
 	for (; size >= 8; size -= 8, at += 8, name += 8)
 		if (load64(at) != load64(name)) return 0;
-	for (; size > 0; size--)
-		if (*at++ != *name++) return 0;
-	return at + 1;
+	if ((load64(at) ^ load64(name)) & lowest(size)) return 0;
+	return at + size + 1;
 }
 
 // is_usual reports whether other objects may be made like this one: all properties are plain
@@ -608,12 +616,21 @@ static u8 *write_string(struct writer *w, u8 *at, u32 string) {
 	if (stopped(at)) return at;
 	*at++ = '"';
 	const u8 *end = from + count;
-	for (; (u32)(end - from) >= 8; from += 8, at += 8) {
-		u64 word = load64(from);
-		if ((special(word) | high(word)) != 0) break;
+	for (; from < end; from += 8, at += 8) {
+		u64 word = load64(from), found = special(word) | high(word);
 		store64(at, word);
+		u32 left = end - from, plain = found == 0 ? 8 : __builtin_ctzll(found) >> 3;
+		if (left <= plain) {
+			at += left;
+			from = end;
+			break;
+		}
+		if (plain < 8) {
+			at += plain;
+			from += plain;
+			break;
+		}
 	}
-	while (from < end && is_plain(*from)) *at++ = *from++;
 	if (from < end) {
 		at = space(w, at, 6 * (u32)(end - from) + 2);
 		if (stopped(at)) return at;
@@ -633,11 +650,10 @@ static u8 *write_rope(struct writer *w, u8 *at, value v) {
 }
 
 static u8 *write_integer(u8 *at, u64 n) {
-	u8 digits[20], *first = digits + sizeof digits;
-	do *--first = '0' + n % 10, n /= 10;
-	while (n > 0);
-	while (first < digits + sizeof digits) *at++ = *first++;
-	return at;
+	u32 count = 1;
+	for (u64 power = 10; power <= n && count < 19; power *= 10) count++;
+	for (u8 *digit = at + count; digit > at; n /= 10) *--digit = '0' + n % 10;
+	return at + count;
 }
 
 // write_number writes a number that is not an integer of 32 bits. A number is k/10^n exactly as
@@ -678,7 +694,7 @@ static u8 *write_number(struct writer *w, u8 *at, value v) {
 	}
 	u32 length, text = JS_ToCStringLen2(w->context, &length, v, 0);
 	if (text == 0) return no_memory;
-	copy(at, (const u8 *)text, length); // at most 25
+	copy_exactly(at, (const u8 *)text, length); // at most 25
 	JS_FreeCString(w->context, text);
 	return at + length;
 }
@@ -784,25 +800,25 @@ static u8 *write_array(struct writer *w, u8 *at, u32 array, u32 depth) {
 	return at;
 }
 
-// has_own reports whether an object has a property of its own with a name of six letters.
-static u32 has_own(u32 context, value object, u64 letters) {
-	u32 atom = JS_NewAtomLen(context, (const u8 *)&letters, 6);
+// converts reports whether lists and objects have a method toJSON; ~0: there is no memory.
+static u32 converts(u32 context, value objects, value arrays) {
+	const u64 toJSON = 0x4e4f534a6f74; // six letters
+	u32 atom = JS_NewAtomLen(context, (const u8 *)&toJSON, 6);
 	if (atom == 0) return ~0u;
-	u32 found = JS_GetOwnProperty(context, 0, object, atom);
+	u32 found = JS_GetOwnProperty(context, 0, objects, atom) | JS_GetOwnProperty(context, 0, arrays, atom);
 	JS_FreeAtom(context, atom);
 	return found;
 }
 
 // write_text writes a list or an object to the buffer of a writer, or to larger memory.
 static u8 *write_text(struct writer *w, u32 context, value v, u8 *buffer, u32 room) {
-	const u64 toJSON = 0x4e4f534a6f74;
 	value *prototypes = (value *)load32(context + context_prototypes);
 	w->context = context, w->runtime = load32(context + context_runtime);
 	w->objects = address_of(prototypes[class_object]), w->arrays = address_of(prototypes[class_array]);
 	w->begin = buffer, w->limit = buffer + room;
 	w->owned = 0, w->ascii = 1;
 	if (load32(load32(w->arrays + object_shape) + shape_prototype) != w->objects) return 0;
-	u32 found = has_own(context, prototypes[class_object], toJSON) | has_own(context, prototypes[class_array], toJSON);
+	u32 found = converts(context, prototypes[class_object], prototypes[class_array]);
 	if (found != 0) return found == 1 ? 0 : no_memory;
 	u8 *end = write(w, buffer, v, 0);
 	if (stopped(end) && w->owned) js_free(context, (u32)w->begin);

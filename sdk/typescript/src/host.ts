@@ -84,6 +84,10 @@ export interface Host {
   decode(bytes: Uint8Array): string;
   /** How many levels deep a text of JSON nests. */
   nesting(text: string): number;
+  /** Has a promise call one of the functions once it is settled; none of them may throw. */
+  react(promise: object, done: (value: unknown) => void, failed: (reason: unknown) => void): void;
+  /** Whether a function is one that the engine makes to resolve a promise, as for await. */
+  resolves(done: unknown): number;
 }
 
 export const runner = (globalThis as unknown as { __runner: Runner }).__runner;
@@ -111,16 +115,20 @@ export function refusal(n: number): HostError {
   return new HostError(code, code === "limit" ? "the request has used its budget of host calls or of moved bytes" : "");
 }
 
+const { host } = runner;
+
 /** Runs an operation and leaves its result with the host. */
 export function run(op: string, args: unknown): void {
-  runner.demand(op);
-  const n = runner.host.call(op, args) ?? runner.host.call(op, JSON.stringify(args));
+  if (!runner.live) runner.demand(op);
+  // With var, as each use of let and const is checked.
+  var n = typeof args === "object" ? host.call(op, args) : undefined;
+  n ??= host.call(op, JSON.stringify(args));
   if (n < 0) throw failure(n, op);
 }
 
 /** What the host says of the call of an operation, or of reading its result, that failed with n. */
 export function failure(n: number, op?: string): HostError {
-  const failure = runner.host.call_result(0);
+  const failure = host.call_result(0);
   if (typeof failure !== "string" || failure === "") return new HostError(errno(n), "", op);
   const { code, message } = JSON.parse(failure);
   return new HostError(code, message, op);
@@ -143,11 +151,21 @@ export function placeless(error: HostError): HostError {
 
 /** The result of the operation that was run last. */
 export function result(): any {
-  const value = runner.host.call_result_value(0);
+  var value = host.call_result_value(0);
   if (value !== undefined) return value;
-  const text = runner.host.call_result(0);
+  const text = host.call_result(0);
   if (typeof text === "number") throw failure(text);
   return JSON.parse(text);
+}
+
+/**
+ * Objects for requests that the build makes: each request begins with them. A field of
+ * theirs is set in far less time than a field is added to a new object.
+ */
+export function spares<T>(count: number, make: () => T): () => T {
+  const all = Array.from({ length: count }, make);
+  var used = 0;
+  return () => (used < count ? all[used++] : make());
 }
 
 // The parts of a result that the host sends by itself.
@@ -155,30 +173,59 @@ export const All = 0;
 export const Rows = 1;
 export const Row = 2;
 
-// The changes that this request has made, and not yet run.
-export const begun: Mark[] = [];
+/** A change, which must be run. */
+export interface Change {
+  run: boolean;
+  /** What it is, for people. */
+  readonly title: string;
+  /** The change that was made before it. */
+  readonly before: Change | undefined;
+}
+
+/** The last change that this request has made. The others are before it. */
+export let latest: Change | undefined;
+
+/** Adds a change to those that were made. */
+export const begin = (change: Change): Change | undefined => {
+  const before = latest;
+  latest = change;
+  return before;
+};
 
 /** Reports whether a change was run; shared by all steps that build it. */
-export class Mark {
-  declare readonly what: string;
+export class Mark implements Change {
+  // Set one by one: a class's fields are defined, which takes far longer.
   declare run: boolean;
-  constructor(what: string) {
-    this.what = what;
+  declare readonly before: Change | undefined;
+  declare private readonly act: string;
+  declare private readonly of: string;
+  constructor(act: string, of = "") {
     this.run = false;
-    begun.push(this);
+    this.before = begin(this);
+    this.act = act;
+    this.of = of;
+  }
+  get title(): string {
+    return this.act + this.of;
   }
 }
 
 /** The changes that were never run, because they were never awaited. */
 export function forgotten(): string[] {
   const all: string[] = [];
-  for (const mark of begun) if (!mark.run) all.push(mark.what);
+  for (let change = latest; change !== undefined; change = change.before) if (!change.run) all.unshift(change.title);
   return all;
+}
+
+/** Whether there are any. */
+export function hasForgotten(): boolean {
+  for (var change = latest; change !== undefined; change = change.before) if (!change.run) return true;
+  return false;
 }
 
 /** Discards what operations made during the build have left: changes, and the time of the first one. */
 export function forget(): void {
-  begun.length = 0;
+  latest = undefined;
   first = undefined;
 }
 
@@ -201,6 +248,9 @@ export function placed<T extends Operation<unknown>>(operation: T): T {
 export function starts(operation: Operation<unknown>): void {
   last = operation;
 }
+
+// What then gives for functions that return nothing.
+const settled = Promise.resolve();
 
 /**
  * An operation that is run once it is awaited. As the body of an answer, not
@@ -229,9 +279,14 @@ export abstract class Operation<T> implements PromiseLike<T> {
     failed?: ((reason: any) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     starts(this);
-    let promise: Promise<T>;
+    var promise: Promise<T>;
     try {
-      promise = Promise.resolve(this.perform());
+      var value = this.perform();
+      if (host.resolves(done) === 1) { // as await passes it
+        done!(value);
+        return settled as Promise<any>;
+      }
+      promise = Promise.resolve(value);
     } catch (error) {
       promise = Promise.reject(error instanceof HostError ? placeless(error) : error);
     }
@@ -249,13 +304,17 @@ export abstract class Operation<T> implements PromiseLike<T> {
 
 /** An operation whose whole result is the value, unless something makes it one. */
 export class Whole<T> extends Operation<T> {
-  constructor(
-    private readonly op: string,
-    private readonly args: unknown,
-    private readonly make?: (result: any) => T,
-    private readonly mark?: Mark,
-  ) {
+  // Set one by one: a class's fields are defined, which takes far longer.
+  declare private readonly op: string;
+  declare private readonly args: unknown;
+  declare private readonly make: ((result: any) => T) | undefined;
+  declare private readonly mark: Mark | undefined;
+  constructor(op: string, args: unknown, make?: (result: any) => T, mark?: Mark) {
     super();
+    this.op = op;
+    this.args = args;
+    this.make = make;
+    this.mark = mark;
     placed(this);
   }
   get title(): string {

@@ -1,11 +1,14 @@
 // Operations on rows, with the caller's authority. Each step gives a new builder
 // and leaves the one that it is called on as it was.
 
-import { HostError, Mark, Operation, placed, result, Row, Rows, run, Whole } from "./host.ts";
+import { begin, type Change as Step, HostError, Mark, Operation, placed, result, Row, Rows, run, spares, Whole } from "./host.ts";
 
 /** What a row must be like, as the host reads it; a list of conditions is one. */
 export class Condition {
-  constructor(readonly form: unknown) {}
+  declare readonly form: unknown;
+  constructor(form: unknown) {
+    this.form = form;
+  }
 }
 
 export const field = (name: string, operator: string, value: unknown) => {
@@ -34,8 +37,11 @@ function forms(conditions: Condition[]): unknown[] {
   return conditions.flatMap((c) => (isList(c.form) ? c.form : [c.form]));
 }
 
+// What follows sets its fields one by one: a class's fields are defined, which takes far longer.
+const none: unknown[] = [];
+
 abstract class Filtered<T, Self> extends Operation<T> {
-  protected conditions: unknown[] = [];
+  declare protected conditions: unknown[];
   protected abstract copy(): Self & Filtered<T, Self>;
 
   where(name: string, operator: string, value: unknown): Self {
@@ -49,20 +55,36 @@ abstract class Filtered<T, Self> extends Operation<T> {
 }
 
 class Selection extends Filtered<any[], Selection> {
-  constructor(
-    private entity: string,
-    private fields: string[] = [],
-    private order: [string, string][] = [],
-    private most?: number,
-    private cursor?: string,
-  ) {
+  declare private entity: string;
+  declare private fields: unknown[];
+  declare private order: unknown[];
+  declare private most: number | undefined;
+  declare private cursor: string | undefined;
+  constructor() {
     super();
+    this.entity = "";
+    this.conditions = none;
+    this.fields = none;
+    this.order = none;
+    this.most = undefined;
+    this.cursor = undefined;
+    this.at = undefined;
   }
   protected copy(): Selection {
-    const copy = new Selection(this.entity, this.fields, this.order, this.most, this.cursor);
+    var copy = spareSelection();
+    copy.entity = this.entity;
     copy.conditions = this.conditions;
+    copy.fields = this.fields;
+    copy.order = this.order;
+    copy.most = this.most;
+    copy.cursor = this.cursor;
     copy.at = this.at;
     return copy;
+  }
+  of(entity: string, fields: unknown[]): this {
+    this.entity = entity;
+    this.fields = fields;
+    return this;
   }
   from(entity: string): Selection {
     const copy = this.copy();
@@ -123,12 +145,15 @@ class Selection extends Filtered<any[], Selection> {
   }
 }
 
+const spareSelection = spares(8, () => new Selection());
+
 class First extends Operation<any> {
-  constructor(
-    private readonly query: Selection,
-    private readonly entity: string,
-  ) {
+  declare private readonly query: Selection;
+  declare private readonly entity: string;
+  constructor(query: Selection, entity: string) {
     super();
+    this.query = query;
+    this.entity = entity;
     this.at = query.at;
   }
   get title(): string {
@@ -152,8 +177,10 @@ class Counted extends Whole<number> {
 }
 
 class Lookup extends Operation<any> {
-  constructor(private readonly args: { from: string; id: string; select?: string[] }) {
+  declare private readonly args: { from: string; id: string; select?: string[] };
+  constructor(args: { from: string; id: string; select?: string[] }) {
     super();
+    this.args = args;
   }
   get title(): string {
     return `a look-up in ${this.args.from}`;
@@ -168,37 +195,57 @@ class Lookup extends Operation<any> {
   }
 }
 
-class Insertion extends Operation<any> {
-  constructor(
-    private readonly entity: string,
-    private readonly values: unknown,
-    private readonly mark = new Mark(`an insert into ${entity}`),
-  ) {
+class Insertion extends Operation<any> implements Step {
+  declare run: boolean;
+  declare before: Step | undefined;
+  declare private entity: string;
+  declare private values: unknown;
+  constructor() {
     super();
+    this.run = false;
+    this.before = undefined;
+    this.entity = "";
+    this.values = undefined;
+  }
+  of(entity: string, values: unknown): this {
+    this.before = begin(this);
+    this.entity = entity;
+    this.values = values;
+    return this;
   }
   get title(): string {
-    return this.mark.what;
+    return `an insert into ${this.entity}`;
   }
   leave(): number {
-    this.mark.run = true;
+    this.run = true;
     if (Array.isArray(this.values)) this.values.forEach(requireFiniteFields);
     else requireFiniteFields(this.values);
     run("insert", { into: this.entity, values: this.values });
     return Array.isArray(this.values) ? Rows : Row;
   }
   perform(): any {
-    const part = this.leave();
-    const { rows } = result();
+    var part = this.leave();
+    var rows = result().rows;
     return part === Rows ? rows : rows[0];
   }
 }
 
+const spareInsertion = spares(4, () => new Insertion());
+
 /** A change or removal: of all rows only when every() says so. */
 abstract class Changing<Self> extends Filtered<number, Self> {
-  protected all = false;
-  protected abstract readonly mark: Mark;
+  declare protected all: boolean;
+  declare protected readonly entity: string;
+  declare protected readonly mark: Mark;
+  constructor(entity: string, mark: Mark) {
+    super();
+    this.conditions = none;
+    this.all = false;
+    this.entity = entity;
+    this.mark = mark;
+  }
   get title(): string {
-    return this.mark.what;
+    return this.mark.title;
   }
   every(): Self {
     const copy = this.copy() as Self & Changing<Self>;
@@ -217,12 +264,10 @@ abstract class Changing<Self> extends Filtered<number, Self> {
 }
 
 class Change extends Changing<Change> {
-  constructor(
-    private readonly entity: string,
-    private readonly set: unknown,
-    protected readonly mark = new Mark(`an update of ${entity}`),
-  ) {
-    super();
+  declare private readonly set: unknown;
+  constructor(entity: string, set: unknown, mark = new Mark("an update of ", entity)) {
+    super(entity, mark);
+    this.set = set;
   }
   protected copy(): Change {
     const copy = new Change(this.entity, this.set, this.mark);
@@ -242,8 +287,10 @@ class Change extends Changing<Change> {
 }
 
 class Changed extends Operation<any[]> {
-  constructor(private readonly change: Change) {
+  declare private readonly change: Change;
+  constructor(change: Change) {
     super();
+    this.change = change;
     this.at = change.at;
   }
   get title(): string {
@@ -260,11 +307,8 @@ class Changed extends Operation<any[]> {
 }
 
 class Removal extends Changing<Removal> {
-  constructor(
-    private readonly entity: string,
-    protected readonly mark = new Mark(`a removal from ${entity}`),
-  ) {
-    super();
+  constructor(entity: string, mark = new Mark("a removal from ", entity)) {
+    super(entity, mark);
   }
   protected copy(): Removal {
     const copy = new Removal(this.entity, this.mark);
@@ -279,10 +323,10 @@ class Removal extends Changing<Removal> {
   }
 }
 
-export const query = (entity: string) => placed(new Selection(entity));
-export const select = (...fields: string[]) => placed(new Selection("", fields));
+export const query = (entity: string) => placed(spareSelection().of(entity, none));
+export const select = (...fields: string[]) => placed(spareSelection().of("", fields));
 export const get = (entity: string, id: string, ...fields: string[]): Operation<any> =>
   placed(new Lookup({ from: entity, id, select: fields.length > 0 ? fields : undefined }));
-export const insert = (entity: string, values: unknown): Operation<any> => placed(new Insertion(entity, values));
+export const insert = (entity: string, values: unknown): Operation<any> => placed(spareInsertion().of(entity, values));
 export const update = (entity: string, set: unknown) => placed(new Change(entity, set));
 export const remove = (entity: string) => placed(new Removal(entity));

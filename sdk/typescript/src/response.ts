@@ -27,16 +27,21 @@ const first = new Response(200, null);
 let taken = false;
 
 export function ok(body: unknown = null): Response {
-  if (body instanceof Operation) body.at = new Error();
+  if (typeof body === "object" && body instanceof Operation) body.at = new Error();
   if (taken) return new Response(200, body);
   taken = true;
   (first as { body: unknown }).body = body;
   return first;
 }
 
+function answer(status: number, body: unknown): Response {
+  const response = ok(body);
+  (response as { status: number }).status = status;
+  return response;
+}
+
 export function created(body: unknown = null, location?: string): Response {
-  if (body instanceof Operation) body.at = new Error();
-  const response = new Response(201, body);
+  const response = answer(201, body);
   return location ? response.withHeader("location", location) : response;
 }
 
@@ -44,7 +49,11 @@ const typed = (type: string, body: unknown, status: number) => new Response(stat
 export const text = (body: string, status = 200) => typed("text/plain; charset=utf-8", body, status);
 export const html = (body: string, status = 200) => typed("text/html; charset=utf-8", body, status);
 
-export const noContent = () => new Response(204, undefined);
+export function noContent(): Response {
+  const response = answer(204, null);
+  (response as { body: unknown }).body = undefined;
+  return response;
+}
 
 export function redirect(location: string, status = 302): Response {
   if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`redirect: ${status} is none: use 301, 302, 303, 307 or 308`);

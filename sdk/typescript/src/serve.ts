@@ -3,7 +3,7 @@
 // that there is something to wait for; then dispatch(-1) goes on.
 
 import { bytesOf, fromBase64 } from "./encoding.ts";
-import { begun, errno, forget, forgotten, HostError, last, Operation, runner, starts } from "./host.ts";
+import { errno, forget, forgotten, hasForgotten, HostError, last, latest, Operation, runner, starts } from "./host.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { forms, Response } from "./response.ts";
 
@@ -80,7 +80,7 @@ function dispatch(n: number): number {
   } catch (error) {
     fail(error);
   }
-  return done && !trap && runner.unseen === 0 && runner.timers === 0 && (begun.length === 0 || forgotten().length === 0) ? 0 : 1;
+  return done && !trap && runner.unseen === 0 && runner.timers === 0 && (latest === undefined || !hasForgotten()) ? 0 : 1;
 }
 
 /** Answers with what a handler gave, once it is there. */
@@ -100,7 +100,11 @@ function answer(given: any): void {
     done = true;
     return;
   }
-  if (given?.constructor === Promise || (!(given instanceof Operation) && isThenable(given))) {
+  if (given?.constructor === Promise) {
+    host.react(given, settle, fail);
+    return;
+  }
+  if (!(given instanceof Operation) && isThenable(given)) {
     given.then(settle, fail);
     return;
   }
@@ -330,7 +334,7 @@ function isOutOfMemory(error: unknown): boolean {
 
 /** -1: trap. 0: it is over. n: wait n-1 milliseconds and go on. */
 function finish(): number {
-  if (done && !trap && runner.unseen === 0 && runner.timers === 0 && forgotten().length === 0) return 0;
+  if (done && !trap && runner.unseen === 0 && runner.timers === 0 && !hasForgotten()) return 0;
   const pause = done ? undefined : runner.pause();
   if (!done && runner.await(pause)) return 1;
   if (pause !== undefined) return pause + 1;
