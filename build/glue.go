@@ -486,18 +486,13 @@ func (p *program) pass(a *assembler, f abi.Function, pushOutput func()) {
 
 // read creates a value from the host's output, in local n+2: n bytes in the buffer or, if
 // the buffer is too small, in larger memory that the host writes to again. A negative n, also
-// of the second call, is itself the value, or undefined where it could be a value.
+// of the second call, is itself the value.
 func (p *program) read(a *assembler, b binding, n uint32) {
 	more, result := n+1, n+2
 	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs", asValue: "json_value"}[b.form]
 	convert := func(pushAddress func()) {
 		a.get(n).i32(0).op(opI32LtS, opIf, noResult)
-		if b.form == asValue {
-			a.i64(undefined)
-		} else {
-			a.get(n).op(opI64FromU32)
-		}
-		a.set(result)
+		a.get(n).op(opI64FromU32).set(result)
 		a.op(opElse).get(bindingContext)
 		pushAddress()
 		a.get(n).call(value).set(result)

@@ -59,7 +59,7 @@ export interface Host {
   request_pairs(kind: number): string[] | number;
   request_body(offset: number): string | number;
   request_body_bytes(offset: number): Uint8Array | number;
-  /** The body, parsed as JSON; undefined: that must be tried with its text. */
+  /** The body, parsed as JSON, or an errno; undefined: that must be tried with its text. */
   request_body_value(offset: number): unknown;
   context(): string | number;
   response_header(name: string, value: string): number;
@@ -72,7 +72,7 @@ export interface Host {
   /** Arguments are passed as JSON; undefined: they must be made text first. */
   call(op: string, args: unknown): number | undefined;
   call_result(offset: number): string | number;
-  /** The result, parsed as JSON; undefined: that must be tried with its text. */
+  /** The result, parsed as JSON, or an errno; undefined: that must be tried with its text. */
   call_result_value(offset: number): unknown;
   call_start(op: string, args: string): number;
   call_wait(): number;
@@ -152,6 +152,7 @@ export function placeless(error: HostError): HostError {
 /** The result of the operation that was run last. */
 export function result(): any {
   var value = host.call_result_value(0);
+  if (typeof value === "number") throw failure(value); // a result is an object
   if (value !== undefined) return value;
   const text = host.call_result(0);
   if (typeof text === "number") throw failure(text);

@@ -87,7 +87,8 @@ export class RouteRequest {
   body(): any {
     if (this.#text === undefined) {
       const value = host.request_body_value(0);
-      if (value !== undefined) return value ?? {};
+      // A number below 0 may be an errno, which the text then is, too.
+      if (value !== undefined && !(typeof value === "number" && value < 0)) return value ?? {};
     }
     const text = this.text();
     if (text.length >= shortest && host.nesting(text) > maxDepth) {
