@@ -6,8 +6,8 @@
 //
 // Load rewrites a module (internal/wasm), so that it counts fuel, bounds its stack and
 // exports its globals. It compiles the module (runtime/compile), and runs its start
-// function, _initialize and runner_warm once. The result is kept as an image: the memory in
-// a sealed memory file, and the values of the globals.
+// function, _initialize, runner_warm and runner_prepare once. The result is kept as an
+// image: the memory in a sealed memory file, and the values of the globals.
 //
 //	               image (sealed, one for all)
 //	                │ private copies

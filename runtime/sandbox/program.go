@@ -21,6 +21,7 @@ const (
 	exportInitialize = "_initialize"
 	exportStart      = "_start"
 	exportWarm       = "runner_warm"
+	exportPrepare    = "runner_prepare"
 	exportReseed     = "runner_reseed"
 	exportStopped    = "runner_stopped"
 )
@@ -118,7 +119,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 
 // readExports finds the handlers and the functions of the initialization.
 func (p *program) readExports(m *wasm.Module) error {
-	var memory, initialize, warm bool
+	var memory, initialize, warm, prepare bool
 	for _, x := range m.Exports() {
 		if x.Kind != wasm.FunctionKind {
 			memory = memory || x.Kind == wasm.MemoryKind && x.Name == exportMemory
@@ -127,12 +128,13 @@ func (p *program) readExports(m *wasm.Module) error {
 		t := m.FunctionType(x.Index)
 		plain := len(t.Params) == 0 && len(t.Results) == 0 && int(x.Index) >= len(m.Imports())
 		switch x.Name {
-		case exportInitialize, exportWarm, exportReseed, exportStopped:
+		case exportInitialize, exportWarm, exportPrepare, exportReseed, exportStopped:
 			if !plain {
 				return refuse("exports %s with parameters or results: it must have none", x.Name)
 			}
 			initialize = initialize || x.Name == exportInitialize
 			warm = warm || x.Name == exportWarm
+			prepare = prepare || x.Name == exportPrepare
 			p.Reseeds = p.Reseeds || x.Name == exportReseed
 			p.Reports = p.Reports || x.Name == exportStopped
 		case exportStart:
@@ -150,6 +152,9 @@ func (p *program) readExports(m *wasm.Module) error {
 	}
 	if warm {
 		p.First = append(p.First, exportWarm)
+	}
+	if prepare {
+		p.First = append(p.First, exportPrepare)
 	}
 	switch {
 	case !memory:

@@ -278,6 +278,8 @@ func TestAModuleThatCannotBeInitializedIsRefusedAndKeepsNothing(t *testing.T) {
 			"fails before its first request: its start function: wasm error: unreachable"},
 		"runner_warm traps": {`(module (memory (export "memory") 1) (func (export "runner_warm") unreachable) (func (export "h")))`,
 			"fails before its first request: runner_warm: wasm error: unreachable"},
+		"runner_prepare traps": {`(module (memory (export "memory") 1) (func (export "runner_prepare") unreachable) (func (export "h")))`,
+			"fails before its first request: runner_prepare: wasm error: unreachable"},
 		"data outside of memory": {`(module (memory (export "memory") 1) (data (i32.const 65535) "ab") (func (export "h")))`,
 			"fails before its first request: data segment 0 lies outside of memory"},
 		"_initialize exits": {`(module (import "wasi_snapshot_preview1" "proc_exit" (func $x (param i32)))
@@ -477,7 +479,7 @@ func TestHandlersAreTheExportsWithoutParametersAndReservedNames(t *testing.T) {
 	if !slices.IsSorted(got) || !slices.Contains(got, "hello") {
 		t.Errorf("handlers are %q", got)
 	}
-	for _, name := range []string{"", "_hidden", "runner_warm", "takes", "gives", "memory"} {
+	for _, name := range []string{"", "_hidden", "runner_warm", "runner_prepare", "takes", "gives", "memory"} {
 		if slices.Contains(got, name) {
 			t.Errorf("%s is a handler", name)
 		}
@@ -636,6 +638,26 @@ func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
 		if err := m.Run(call, "hello"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestTheInitializationRunsInOrder(t *testing.T) {
+	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func $add (param $c i32)
+			(i32.store8 (i32.add (i32.const 4) (i32.load (i32.const 0))) (local.get $c))
+			(i32.store (i32.const 0) (i32.add (i32.load (i32.const 0)) (i32.const 1))))
+		(func $start (call $add (i32.const 0x73))) (start $start)
+		(func (export "runner_prepare") (call $add (i32.const 0x70)))
+		(func (export "runner_warm") (call $add (i32.const 0x77)))
+		(func (export "_initialize") (call $add (i32.const 0x69)))
+		(func (export "h") (drop (call $send (i32.const 200) (i32.const 4) (i32.load (i32.const 0))))))`))
+	for range 2 {
+		call, err := within(t, plenty, m, "h")
+		if err != nil || string(call.Response.Body) != "siwp" {
+			t.Fatalf("%v, %q", err, call.Response.Body)
 		}
 	}
 }

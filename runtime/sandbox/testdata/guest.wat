@@ -84,5 +84,6 @@
   (func (export "_hidden"))
   (func (export ""))
   (func (export "runner_warm"))
+  (func (export "runner_prepare"))
   (func (export "takes") (param i32))
   (func (export "gives") (result i32) (i32.const 0)))
