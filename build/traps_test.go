@@ -84,8 +84,8 @@ func fine() {
 func main() {}
 `
 
-// goDirectory creates an app whose directory handlers/traps has a module with the SDK.
-func goDirectory(t *testing.T) string {
+// goDirectory creates an app with a directory of files of one module in Go with the SDK.
+func goDirectory(t *testing.T, files map[string]string) string {
 	if testing.Short() {
 		t.Skip("compiles Go: left out by -short")
 	}
@@ -93,10 +93,13 @@ func goDirectory(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return app(t, map[string]string{
-		"handlers/traps/main.go": goTraps,
-		"handlers/traps/go.mod":  "module traps.example\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => " + strconv.Quote(sdk) + "\n",
-	})
+	all := map[string]string{
+		"handlers/guest/go.mod": "module guest.example\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => " + strconv.Quote(sdk) + "\n",
+	}
+	for name, text := range files {
+		all["handlers/guest/"+name] = text
+	}
+	return app(t, all)
 }
 
 // A handler that exhausts the stack or the memory fails its own request; the next one
@@ -111,7 +114,7 @@ func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for language, dir := range map[string]string{"C": cDirectory(t, map[string]string{"traps.c": cTraps}), "Go": goDirectory(t)} {
+	for language, dir := range map[string]string{"C": cDirectory(t, map[string]string{"traps.c": cTraps}), "Go": goDirectory(t, map[string]string{"main.go": goTraps})} {
 		t.Run(language, func(t *testing.T) {
 			modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
 			if err != nil || warnings != nil {
@@ -149,7 +152,7 @@ func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 func TestEqualGoSourcesMakeEqualModules(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
-		dir := goDirectory(t) // another directory each time
+		dir := goDirectory(t, map[string]string{"main.go": goTraps}) // another directory each time
 		modules, warnings, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
 		if err != nil || warnings != nil {
 			t.Fatal(warnings, err)

@@ -1,5 +1,7 @@
 package runner
 
+import "runner.example/sdk/go/internal/codec"
+
 // Insertion puts new rows into an entity.
 type Insertion struct {
 	entity string
@@ -23,18 +25,25 @@ func (i Insertion) Row(ctx *Context, row any) error {
 	if row == nil {
 		return i.Rows(ctx, nil)
 	}
-	return i.Rows(ctx, &[1]any{row})
+	return i.run(ctx, &result{Rows: codec.Into{Dest: row, One: true}})
 }
 
 // Rows inserts, and reads the new rows into what rows points to: a slice; nil
 // leaves them with the runner.
 func (i Insertion) Rows(ctx *Context, rows any) error {
+	if rows == nil {
+		return i.run(ctx, nil)
+	}
+	return i.run(ctx, &result{Rows: codec.Into{Dest: rows}})
+}
+
+func (i Insertion) run(ctx *Context, into *result) error {
 	args := appendText([]byte(`{"into":`), i.entity)
 	args, err := appendValue(append(args, `,"values":`...), i.values)
 	if err != nil {
 		return err
 	}
-	return ctx.operate("insert", append(args, '}'), intoRows(rows))
+	return ctx.operate("insert", append(args, '}'), into)
 }
 
 // Change sets fields of rows.
@@ -133,26 +142,7 @@ func (r Removal) Run(ctx *Context) (int, error) {
 // counted runs an operation whose result is a count, and maybe rows.
 func counted(ctx *Context, op string, args []byte, rows any) (int, error) {
 	args = append(args, '}')
-	var result struct {
-		Count int `json:"count"`
-	}
-	if rows == nil {
-		err := ctx.operate(op, args, &result)
-		return result.Count, err
-	}
-	err := ctx.operate(op, args, &struct {
-		Count *int `json:"count"`
-		Rows  any  `json:"rows"`
-	}{&result.Count, rows})
-	return result.Count, err
-}
-
-// intoRows is where the rows of a result go; nil for nil.
-func intoRows(rows any) any {
-	if rows == nil {
-		return nil
-	}
-	return &struct {
-		Rows any `json:"rows"`
-	}{rows}
+	into := result{Rows: codec.Into{Dest: rows}}
+	err := ctx.operate(op, args, &into)
+	return into.Count, err
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -84,7 +85,7 @@ func (c *Context) Log() *slog.Logger { return slog.New(logHandler{host: c.host})
 func (c *Context) read() *facts {
 	if c.facts == nil {
 		c.facts = new(facts)
-		if err := json.Unmarshal(c.host.Context(), c.facts); err != nil {
+		if err := codec.Unmarshal(c.host.Context(), c.facts); err != nil {
 			panic("runner: read the request's context: " + err.Error())
 		}
 	}

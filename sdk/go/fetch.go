@@ -1,10 +1,10 @@
 package runner
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
+	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -42,7 +42,9 @@ func (r FetchResponse) Header(name string) string {
 }
 
 // JSON reads the body into v.
-func (r FetchResponse) JSON(v any) error { return json.Unmarshal(r.Body, v) }
+func (r FetchResponse) JSON(v any) error {
+	return codec.Unmarshal(append(codec.Padded(len(r.Body))[:0], r.Body...), v)
+}
 
 // FetchResult is the outcome of one of several requests.
 type FetchResult struct {
@@ -69,7 +71,7 @@ func (c *Context) FetchAll(requests ...FetchRequest) []FetchResult {
 	results := make([]FetchResult, len(requests))
 	tickets := make([]int, len(requests))
 	for i, request := range requests {
-		args, err := json.Marshal(request.args())
+		args, err := codec.Marshal(request.args())
 		if err == nil {
 			tickets[i], err = c.host.Start("fetch", args)
 		}

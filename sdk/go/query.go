@@ -1,10 +1,10 @@
 package runner
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
+	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -103,10 +103,7 @@ func (q Selection) Page(ctx *Context, rows any, cursor string) (next string, err
 	if rows == nil {
 		return "", ctx.operate("query", args, nil)
 	}
-	page := struct {
-		Rows       any    `json:"rows"`
-		NextCursor string `json:"nextCursor"`
-	}{Rows: rows}
+	page := result{Rows: codec.Into{Dest: rows}}
 	err = ctx.operate("query", args, &page)
 	return page.NextCursor, err
 }
@@ -119,11 +116,15 @@ func (q Selection) First(ctx *Context, row any) error {
 	if row == nil {
 		return q.All(ctx, nil)
 	}
-	rows := [1]any{row}
-	if err := q.All(ctx, &rows); err != nil {
+	args, err := q.arguments(true)
+	if err != nil {
 		return err
 	}
-	if rows[0] == nil { // there was nothing for it
+	first := result{Rows: codec.Into{Dest: row, One: true}}
+	if err := ctx.operate("query", args, &first); err != nil {
+		return err
+	}
+	if !first.Rows.Found {
 		return &HostError{Code: "not_found", Message: "no row of " + q.entity + " is like that"}
 	}
 	return nil
@@ -136,11 +137,9 @@ func (q Selection) Count(ctx *Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var result struct {
-		Count int `json:"count"`
-	}
-	err = ctx.operate("count", args, &result)
-	return result.Count, err
+	var counted result
+	err = ctx.operate("count", args, &counted)
+	return counted.Count, err
 }
 
 // arguments writes the arguments of query, or those of count.
@@ -193,9 +192,7 @@ func (l Lookup) Row(ctx *Context, row any) error {
 	if row == nil {
 		return ctx.operate("get", args, nil)
 	}
-	return ctx.operate("get", args, &struct {
-		Row any `json:"row"`
-	}{row})
+	return ctx.operate("get", args, &result{Row: codec.Into{Dest: row}})
 }
 
 // Condition is what a row must be like.
@@ -304,26 +301,37 @@ func appendText(dst []byte, s string) []byte {
 	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
 		return append(append(append(dst, '"'), s...), '"') // most are: no encoder needed
 	}
-	text, _ := json.Marshal(s) // a string is always JSON
-	return append(dst, text...)
+	dst, _ = codec.Append(dst, s) // a string is always JSON
+	return dst
 }
 
 func appendValue(dst []byte, v any) ([]byte, error) {
 	if s, ok := v.(string); ok {
 		return appendText(dst, s), nil
 	}
-	text, err := json.Marshal(v)
-	return append(dst, text...), err
+	return codec.Append(dst, v)
+}
+
+// result is what the operations on rows return: each has some of the members.
+type result struct {
+	Rows       codec.Into `json:"rows"`
+	Row        codec.Into `json:"row"`
+	NextCursor string     `json:"nextCursor"`
+	Count      int        `json:"count"`
 }
 
 // operate runs an operation with the caller's authority. A nil result is left
 // with the host.
-func (c *Context) operate(op string, args []byte, result any) error {
+func (c *Context) operate(op string, args []byte, result *result) error {
 	if c == nil {
 		return errors.New("runner: " + op + " without the handler's context")
 	}
 	if err := c.host.Call(op, args); err != nil || result == nil {
 		return host.Of(op, err)
 	}
-	return host.Of(op, host.Decode(c.host, result))
+	text, err := c.host.Result()
+	if err == nil {
+		err = codec.Envelope(text, result)
+	}
+	return host.Of(op, err)
 }

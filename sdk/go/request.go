@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -60,7 +61,7 @@ func (r *Request) Queries() []Pair { return pairs(r.host.Pairs(host.Query)) }
 func (r *Request) Headers() []Pair { return pairs(r.host.Pairs(host.Header)) }
 
 // RawBody is the exact body, for signatures. The bytes are the request's: do
-// not change them.
+// not change them. The strings that Body reads share them.
 func (r *Request) RawBody() []byte {
 	if !r.read {
 		r.body, r.read = r.host.Body(), true
@@ -77,7 +78,11 @@ type Pair struct{ Name, Value string }
 // invalid_json when the handler returns it.
 func Body[T any](r *Request) (T, error) {
 	var v T
-	raw := bytes.TrimSpace(r.RawBody())
+	raw := r.RawBody()
+	if codec.Decode(raw, &v) {
+		return v, nil
+	}
+	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return v, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -109,5 +110,5 @@ func (r Response) encode() ([]byte, error) {
 	case json.RawMessage:
 		return body, nil
 	}
-	return json.Marshal(r.body)
+	return codec.Marshal(r.body)
 }

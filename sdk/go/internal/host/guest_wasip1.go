@@ -4,8 +4,9 @@ package host
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"unsafe"
+
+	"runner.example/sdk/go/internal/codec"
 )
 
 // Guest is the host of a module that the runner runs.
@@ -88,7 +89,7 @@ func callError(n int32) error {
 	}
 	var e Error
 	text, _ := pieces(callResult)
-	if json.Unmarshal(text, &e) != nil || e.Code == "" {
+	if codec.Unmarshal(text, &e) != nil || e.Code == "" {
 		return errnoError(n)
 	}
 	return &e
@@ -152,7 +153,7 @@ func pieces(read func(offset uint32, buf unsafe.Pointer, capacity uint32) int32)
 	if n <= 0 {
 		return nil, n
 	}
-	buf := make([]byte, n)
+	buf := codec.Padded(int(n))
 	if n = read(0, unsafe.Pointer(unsafe.SliceData(buf)), uint32(n)); n < 0 {
 		return nil, n
 	}

@@ -4,9 +4,10 @@
 package host
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
+
+	"runner.example/sdk/go/internal/codec"
 )
 
 // Kind names a family of request values.
@@ -84,7 +85,7 @@ func Decode(h Host, result any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, result)
+	return codec.Unmarshal(text, result)
 }
 
 // Answers reports whether the client may see the error if the handler does not catch it:

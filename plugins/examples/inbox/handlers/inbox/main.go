@@ -6,15 +6,6 @@ import runner "runner.example/sdk/go"
 
 func main() {}
 
-// The first run prepares encoders; runner_warm does this before the first request.
-//
-//go:wasmexport runner_warm
-func exportWarm() {
-	runner.Warm(hello)
-	runner.Warm(listEvents)
-	runner.Warm(receiveEvent)
-}
-
 //go:wasmexport hello
 func exportHello() { runner.Handle(hello) }
 

@@ -7,16 +7,6 @@ import runner "runner.example/sdk/go"
 
 func main() {}
 
-// The first run prepares encoders; runner_warm does this before the first request.
-//
-//go:wasmexport runner_warm
-func exportWarm() {
-	runner.Warm(listTasks)
-	runner.Warm(createTask, `{"project":"","title":"t"}`)
-	runner.Warm(updateTask, `{"state":"done"}`)
-	runner.Warm(createKey, `{"scope":"tasks_read","name":"warm","expiresIn":1}`)
-}
-
 //go:wasmexport listProjects
 func exportListProjects() { runner.Handle(listProjects) }
 

@@ -1,16 +1,9 @@
-// Command guest is what is measured of handlers in Go, warmed as the SDK advises.
+// Command guest is what is measured of handlers in Go.
 package main
 
 import "runner.example/sdk/go"
 
 func main() {}
-
-//go:wasmexport runner_warm
-func exportWarm() {
-	runner.Warm(hello)
-	runner.Warm(order, `{"item":"tea","qty":1}`)
-	runner.Warm(hundred, `[{"id":"o-1","item":"tea","qty":1,"price":1.5}]`)
-}
 
 //go:wasmexport hello
 func exportHello() { runner.Handle(hello) }
