@@ -42,14 +42,15 @@ const badgerName = "badger"
 // openBadger opens the database in dir, in memory if dir is "". Memory and
 // files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
 //
-// A compaction calls compacted when it has read its tables, before it replaces them.
-func openBadger(dir string, log *slog.Logger, compacted func()) (*badger.DB, error) {
+// A compaction calls reading each time that it has read the content of another table, and
+// compacted when it has read its tables, before it replaces them.
+func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badger.DB, error) {
 	o := badger.DefaultOptions(dir)
 	o.InMemory = dir == ""
 	o.BypassLockGuard = true // the data directory is locked
 	o.SyncWrites = true
 	o.DetectConflicts = false // machine.decide does it, with the window
-	o.Logger = badgerLog{log, compacted}
+	o.Logger = badgerLog{log, reading, compacted}
 	o.MetricsEnabled = false
 	o.MemTableSize = files.MemTableBytes
 	o.NumMemtables = 2
@@ -83,17 +84,20 @@ func pieceKey[T string | []byte](b []byte, key T, n int) []byte {
 // badgerLog passes Badger's log lines on. Those that Badger calls information are about its
 // internals and become debug lines.
 type badgerLog struct {
-	log       *slog.Logger
-	compacted func()
+	log                *slog.Logger
+	reading, compacted func()
 }
 
 func (l badgerLog) Errorf(f string, v ...any)   { l.line(slog.LevelError, f, v) }
 func (l badgerLog) Warningf(f string, v ...any) { l.line(slog.LevelWarn, f, v) }
 func (l badgerLog) Infof(f string, v ...any)    { l.line(slog.LevelDebug, f, v) }
 
-// Debugf drops the line. One line reports that a compaction has read its tables.
+// Debugf drops the line. Two lines report how far a compaction has read its tables.
 func (l badgerLog) Debugf(f string, _ ...any) {
-	if f == "Discard stats: %v" {
+	switch f {
+	case "[%d] LOG Compact. Added %d keys. Skipped %d keys. Iteration took: %v":
+		l.reading()
+	case "Discard stats: %v":
 		l.compacted()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
 
 	"runner.example/store/files"
@@ -116,6 +117,19 @@ func compacting(db *badger.DB) (ids []uint64) {
 		ids = append(ids, id.Uint())
 	}
 	return ids
+}
+
+// releaseBlocks unmaps the pages of the blocks of the tables that are being compacted. Those
+// of the indexes may be pinned.
+func releaseBlocks(db *badger.DB) {
+	ids := compacting(db)
+	for _, t := range heldTables(db) {
+		if slices.Contains(ids, t.ID()) {
+			end := int(reflect.ValueOf(t).Elem().FieldByName("indexStart").Int())
+			z.Release(t.Data[:end/os.Getpagesize()*os.Getpagesize()])
+		}
+		_ = t.DecrRef()
+	}
 }
 
 // tableIDs returns the ids of all tables.

@@ -151,6 +151,16 @@ func (c *scrubber) check(id uint64) (int64, error) {
 	return size, err
 }
 
+// compacting is called when a compaction has read the content of another table. What it has
+// read stays mapped otherwise until it ends, and a compaction may read all tables.
+func (c *scrubber) compacting() {
+	select {
+	case <-c.opened:
+		releaseBlocks(c.db)
+	default:
+	}
+}
+
 // compacted is called when a compaction has read its tables, before it replaces them. If one
 // of them is damaged it does not return: the compaction never ends, and the tables are kept.
 func (c *scrubber) compacted() {

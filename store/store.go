@@ -132,7 +132,7 @@ func open(o Options) (_ *Store, err error) {
 func (s *Store) openFiles() (err error) {
 	s.mark = &datadir.Mark{}
 	if s.dir == "" {
-		s.db, err = openBadger("", s.log, func() {})
+		s.db, err = openBadger("", s.log, func() {}, func() {})
 		return err
 	}
 	if err := datadir.Make(s.dir); err != nil {
@@ -184,7 +184,7 @@ func (s *Store) openTables(dir string) error {
 		return err
 	}
 	scrubber := newScrubber(s, dir)
-	db, err := openBadger(dir, s.log, scrubber.compacted)
+	db, err := openBadger(dir, s.log, scrubber.compacting, scrubber.compacted)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,10 @@ func Madvise(b []byte, readahead bool) error {
 
 // Msync would call sync on the mmapped data.
 //
-// Changed for the runner: Badger calls it for new tables, see reserve.go.
+// Changed for the runner: Badger calls it for new tables, see reserve.go. Their pages are
+// unmapped after that.
 func Msync(b []byte) error {
 	syncTable(b)
+	Release(b)
 	return nil
 }

@@ -20,3 +20,8 @@ func Reserve(f *os.File, off, n int64) error {
 		return os.NewSyscallError("fallocate", err)
 	}
 }
+
+// Release unmaps the pages of b, a mapping of a file that begins with a page. They stay in
+// the page cache, with what was written to them, and are mapped again when they are touched.
+// So it changes nothing but the memory of the process.
+func Release(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
