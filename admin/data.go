@@ -141,28 +141,29 @@ func (c *Client) DeleteRows(ctx context.Context, request ChangeRows) (ChangedRow
 }
 
 // onRows runs one operation on rows for an operator.
-func (l *Local) onRows(tx *store.Tx, who *caller.Caller, importing bool, op string, args any) ([]byte, error) {
+func (l *Local) onRows(tx *store.Tx, who *caller.Caller, op string, args any) ([]byte, error) {
 	text, err := marshal(args)
 	if err != nil {
 		return nil, fmt.Errorf("encode the arguments of %s: %w", op, err)
 	}
-	return l.operate(tx, who, importing, op, text)
+	access, err := l.access(tx, who)
+	if err != nil {
+		return nil, err
+	}
+	var out entity.Result
+	err = access.Do(op, text, &out)
+	return out.JSON, err
 }
 
-// operate is onRows with the JSON of the arguments.
-func (l *Local) operate(tx *store.Tx, who *caller.Caller, importing bool, op string, text []byte) ([]byte, error) {
+// access returns the authority of an operator in a transaction.
+func (l *Local) access(tx *store.Tx, who *caller.Caller) (*entity.Access, error) {
 	m, err := l.model()
 	if err != nil {
 		return nil, err
 	}
-	access := entity.Access{}
+	access := &entity.Access{}
 	access.Reset(m, tx, who, operatorRows)
-	access.Import = importing
-	var out entity.Result
-	if err := access.Do(op, text, &out); err != nil {
-		return nil, err
-	}
-	return out.JSON, nil
+	return access, nil
 }
 
 func (l *Local) model() (*entity.Model, error) {
@@ -197,7 +198,7 @@ func (l *Local) getRow(ctx context.Context, who keystore.Authority, args RowID) 
 		return nil, err
 	}
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		text, err := l.onRows(tx, &who.Caller, false, "get", map[string]any{"from": args.Entity, "id": args.ID})
+		text, err := l.onRows(tx, &who.Caller, "get", map[string]any{"from": args.Entity, "id": args.ID})
 		if fault.CodeOf(err) == fault.NotFound {
 			return fault.New(fault.NotFound, "there is no %s with the id %q", args.Entity, args.ID)
 		}
@@ -232,7 +233,7 @@ func (l *Local) listRows(ctx context.Context, who keystore.Authority, args ListR
 		return page, err
 	}
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		text, err := l.onRows(tx, &who.Caller, false, "query", query)
+		text, err := l.onRows(tx, &who.Caller, "query", query)
 		if err != nil {
 			return err
 		}
@@ -345,7 +346,7 @@ func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *Ch
 	}
 	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
 		done = ChangedRows{}
-		text, err := l.onRows(tx, &who.Caller, false, "query", query)
+		text, err := l.onRows(tx, &who.Caller, "query", query)
 		if err != nil {
 			return err
 		}
@@ -361,7 +362,7 @@ func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *Ch
 			ids = append(ids, row.ID)
 		}
 		op, request := change([]any{[]any{"id", "in", ids}})
-		if text, err = l.onRows(tx, &who.Caller, false, op, request); err != nil {
+		if text, err = l.onRows(tx, &who.Caller, op, request); err != nil {
 			return err
 		}
 		if err := json.Unmarshal(text, &done); err != nil {
@@ -511,8 +512,17 @@ func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows 
 		}
 		text = append(text, row...)
 	}
-	_, err = l.operate(tx, who, true, "insert", append(text, "]}"...))
-	return err
+	return l.insert(tx, who, append(text, "]}"...))
+}
+
+// insert inserts rows with ids and times of elsewhere, if they have them.
+func (l *Local) insert(tx *store.Tx, who *caller.Caller, args []byte) error {
+	access, err := l.access(tx, who)
+	if err != nil {
+		return err
+	}
+	access.Import = true
+	return access.Do("insert", args, nil)
 }
 
 // isOfRow reports whether an error concerns one row, so that the others can be checked too.
@@ -530,7 +540,7 @@ func (l *Local) importRow(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 			ID string `json:"id"`
 		}
 		if json.Unmarshal(row, &known) == nil && known.ID != "" {
-			_, err := l.onRows(tx, who, false, "get", map[string]any{"from": args.Entity, "id": known.ID})
+			_, err := l.onRows(tx, who, "get", map[string]any{"from": args.Entity, "id": known.ID})
 			if err == nil {
 				done.Skipped++
 				return nil
@@ -540,7 +550,11 @@ func (l *Local) importRow(tx *store.Tx, who *caller.Caller, args *ImportRows, ro
 			}
 		}
 	}
-	if _, err := l.onRows(tx, who, true, "insert", map[string]any{"into": args.Entity, "values": row}); err != nil {
+	text, err := marshal(map[string]any{"into": args.Entity, "values": row})
+	if err != nil {
+		return err
+	}
+	if err := l.insert(tx, who, text); err != nil {
 		return err
 	}
 	done.Inserted++

@@ -47,13 +47,13 @@ type Access struct {
 	// transaction must not be committed. Nil never fails.
 	Work *cost.Meter
 
-	touched     int
-	checked     bool                // the generation was compared
-	snapshot    uint64              // once checked: the last visible commit
-	inserted    map[string]struct{} // keys of rows inserted in this transaction
-	entropy     io.Reader           // for ids
-	relatedRows []relatedRow
-	pending     pendingRows
+	touched  int
+	checked  bool                // the generation was compared
+	snapshot uint64              // once checked: the last visible commit
+	inserted map[string]struct{} // keys of rows inserted in this transaction
+	entropy  io.Reader           // for ids
+	lookedUp lookedUpRows
+	pending  pendingRows
 
 	key  []byte // scratch
 	tail []byte // of a row that a rule looks up
@@ -73,7 +73,7 @@ type Result struct {
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
 	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
-	a.relatedRows = a.relatedRows[:0]
+	a.lookedUp.clear()
 	a.pending = pendingRows{}
 }
 
@@ -81,12 +81,15 @@ func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) 
 func (a *Access) Touched() int { return a.touched }
 
 // Do runs one operation of the guest ABI: "query", "get", "count", "insert", "update" or
-// "delete". The arguments are one JSON object, which is not kept; out gets the answer.
+// "delete". The arguments are one JSON object, which is not kept; out gets the answer. For an
+// insert it may be nil: then there is no answer.
 // Errors are faults: NotFound, Invalid, Denied, Conflict, Limit, TooLarge, Deadline,
 // Unavailable (of the store, or ErrOutdated). After an error nothing has changed, and out
 // is undefined.
 func (a *Access) Do(op string, args []byte, out *Result) error {
-	out.JSON, out.Rows, out.Row = out.JSON[:0], [2]int{}, [2]int{}
+	if out != nil {
+		out.JSON, out.Rows, out.Row = out.JSON[:0], [2]int{}, [2]int{}
+	}
 	kind, ok := query.OperationOf(op)
 	if !ok {
 		return query.Invalidf("unknown operation %q", op)
@@ -140,7 +143,7 @@ type operation struct {
 	table *table
 	auth  *query.Authority
 	query *query.Query // nil in an insert
-	out   *Result
+	out   *Result      // nil: an insert without an answer
 }
 
 // ruleInput returns what rules can use beside rows.
@@ -254,6 +257,11 @@ func (a *Access) readInto(t *table, r *layout.Row) (bool, error) {
 	if err := a.touch(); err != nil {
 		return false, err
 	}
+	return a.fetch(t, r)
+}
+
+// fetch is readInto of a row that is counted.
+func (a *Access) fetch(t *table, r *layout.Row) (bool, error) {
 	raw, err := a.Tx.Get(a.rowKey(t, r.Tail))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -342,18 +350,72 @@ func (a *Access) take(t *table) []schema.Value {
 
 func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
 
-// ---- lookups of rules ----
+// ---- lookups of related rows ----
 
-// relatedRow is a row that a rule has looked up.
-type relatedRow struct {
-	table  *table
-	tail   string
-	values []schema.Value // nil: the row does not exist
+// lookedUpRows are rows that relations refer to, as the transaction has them: rows of one
+// page, and of one insert, often refer to the same ones.
+type lookedUpRows struct {
+	rows  map[rowName]lookedUpRow
+	bytes int // of the stored rows whose values are kept
 }
 
-// maxRelated is the number of such rows that are remembered: rows of one page often refer to
-// the same ones.
-const maxRelated = 16
+type rowName struct {
+	table *table
+	tail  string
+}
+
+type lookedUpRow struct {
+	values []schema.Value // nil: the row does not exist
+	kept   bool           // else it must be read again
+}
+
+// The limits of the rows that are remembered, and of those whose values are kept. Which rows
+// are remembered does not depend on their content: what is counted as touched must not.
+const (
+	maxLookedUp      = 256
+	maxLookedUpBytes = 1 << 20
+)
+
+func (l *lookedUpRows) clear() {
+	clear(l.rows)
+	l.bytes = 0
+}
+
+// lookUp returns the values of the row with that tail, nil when there is none. They are not
+// to be changed. A row that is remembered does not count as touched.
+func (a *Access) lookUp(t *table, tail []byte) ([]schema.Value, error) {
+	l := &a.lookedUp
+	row, known := l.rows[rowName{t, string(tail)}]
+	switch {
+	case row.kept:
+		return row.values, nil
+	case !known:
+		if err := a.touch(); err != nil {
+			return nil, err
+		}
+		if len(l.rows) == maxLookedUp {
+			l.clear()
+		}
+	}
+	r := layout.Row{Tail: string(tail), Values: make([]schema.Value, len(t.Slots))}
+	exists, err := a.fetch(t, &r)
+	if err != nil {
+		return nil, err
+	}
+	var values []schema.Value
+	if exists {
+		values = r.Values
+	}
+	if l.bytes+len(r.Raw) <= maxLookedUpBytes {
+		row = lookedUpRow{values, true}
+		l.bytes += len(r.Raw)
+	}
+	if l.rows == nil {
+		l.rows = map[rowName]lookedUpRow{}
+	}
+	l.rows[rowName{t, r.Tail}] = row
+	return values, nil
+}
 
 // related returns the value of a field of the row that a row's relation refers to.
 func (a *Access) related(from []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
@@ -364,27 +426,19 @@ func (a *Access) related(from []schema.Value, relation *schema.Field, id string,
 	}
 	if len(a.pending.order) > 0 {
 		if values, decided := a.pending.of(t, string(tail)); decided {
-			return (&relatedRow{values: values}).value(want), nil
+			return valueOf(values, want), nil
 		}
 	}
-	for i := range a.relatedRows {
-		if h := &a.relatedRows[i]; h.table == t && h.tail == string(tail) {
-			return h.value(want), nil
-		}
+	values, err := a.lookUp(t, tail)
+	return valueOf(values, want), err
+}
+
+// valueOf returns the value of a field; null if the row does not exist.
+func valueOf(values []schema.Value, want *schema.Field) schema.Value {
+	if values == nil {
+		return schema.Value{}
 	}
-	h := relatedRow{table: t, tail: string(tail)}
-	found, exists, err := a.read(t, h.tail)
-	if err != nil {
-		return schema.Value{}, err
-	}
-	if exists {
-		h.values = found.Values
-	}
-	if len(a.relatedRows) == maxRelated {
-		a.relatedRows = a.relatedRows[:copy(a.relatedRows, a.relatedRows[1:])]
-	}
-	a.relatedRows = append(a.relatedRows, h)
-	return h.value(want), nil
+	return values[want.Pos]
 }
 
 // tailOfRelated returns the tail of the row that a row's relation refers to, empty when there
@@ -411,13 +465,6 @@ func (a *Access) tailOfRelated(t *table, from []schema.Value, relation *schema.F
 	}
 	a.tail = t.Tail(a.tail[:0], tenant, id)
 	return a.tail, nil
-}
-
-func (h *relatedRow) value(want *schema.Field) schema.Value {
-	if h.values == nil {
-		return schema.Value{}
-	}
-	return h.values[want.Pos]
 }
 
 // exists searches for a row that makes x.Where true. Policies do not apply to it, but the

@@ -562,3 +562,31 @@ func TestAnImportKeepsIDsAndTimes(t *testing.T) {
 	}
 	h.fails(operator, fault.Invalid, "insert", `{"into":"Partner","values":{"id":"01h00000000000000000000003","code":"b"}}`, "id")
 }
+
+func TestAnInsertLooksATargetUpOnce(t *testing.T) {
+	h := newFixture(t, shop)
+	partner := h.insert(clerk, "Partner", `{"code":"a"}`)
+	order := func(number string) string { return fmt.Sprintf(`{"number":%q,"partner":%q}`, number, partner) }
+	err := h.in(clerk, func(a *entity.Access) error {
+		var values []string
+		for i := range 50 {
+			values = append(values, order(fmt.Sprint(i)))
+		}
+		if err := a.Do("insert", []byte(`{"into":"Order","values":[`+strings.Join(values, ",")+`]}`), nil); err != nil {
+			return err
+		}
+		if a.Touched() != 1 {
+			t.Errorf("%d rows were touched, want 1", a.Touched())
+		}
+		if err := a.Do("delete", []byte(`{"from":"Order","where":[]}`), &entity.Result{}); err != nil {
+			return err
+		}
+		if err := a.Do("delete", []byte(`{"from":"Partner","where":[]}`), &entity.Result{}); err != nil {
+			return err
+		}
+		return a.Do("insert", []byte(`{"into":"Order","values":`+order("x")+`}`), nil)
+	})
+	if fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("an order of a deleted partner: %v, want not found", err)
+	}
+}

@@ -84,7 +84,7 @@ func (a *Access) apply(c *changes) error {
 			return storeFault(err)
 		}
 	}
-	a.relatedRows = a.relatedRows[:0]
+	a.lookedUp.clear()
 	return nil
 }
 
@@ -216,8 +216,10 @@ func (o *operation) insert(args *query.Arguments) error {
 			return err
 		}
 	}
-	if err := o.answerInserted(rows, inputs); err != nil {
-		return err
+	if o.out != nil {
+		if err := o.answerInserted(rows, inputs); err != nil {
+			return err
+		}
 	}
 	if err := o.apply(c); err != nil {
 		return err
@@ -340,7 +342,12 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 		return nil
 	}
 	target := rel.table
-	none := fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name)
+	none := func(err error) error { // err, if it is not nil
+		if err != nil {
+			return err
+		}
+		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name)
+	}
 	auth := target.rights.For(o.auth.Input)
 	tenant := o.Caller.Tenant
 	switch {
@@ -354,38 +361,30 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 			return auth.MayRead(r.Values)
 		})
 		if err != nil || !found {
-			return orElse(err, none)
+			return none(err)
 		}
 		return nil
 	}
-	tail := string(target.Tail(nil, tenant, v.Text()))
-	key := o.rowKey(target, tail)
-	_, here := o.inserted[string(key)]
-	if _, now := fresh[string(key)]; here || now {
+	o.tail = target.Tail(o.tail[:0], tenant, v.Text())
+	o.key = append(append(o.key[:0], target.Prefix...), o.tail...)
+	_, here := o.inserted[string(o.key)]
+	if _, now := fresh[string(o.key)]; here || now {
 		return o.touch()
 	}
-	found, exists, err := o.read(target, tail)
-	if err != nil {
-		return err
+	row, decided := o.pending.of(target, layout.BorrowString(o.tail))
+	if !decided {
+		var err error
+		if row, err = o.lookUp(target, o.tail); err != nil {
+			return err
+		}
 	}
-	if values, decided := o.pending.of(target, tail); decided {
-		found.Values, exists = values, values != nil
+	if row == nil || auth.Read == nil {
+		return none(nil)
 	}
-	if !exists || auth.Read == nil {
-		return none
-	}
-	if may, err := auth.MayRead(found.Values); err != nil || !may {
-		return orElse(err, none)
+	if may, err := auth.MayRead(row); err != nil || !may {
+		return none(err)
 	}
 	return nil
-}
-
-// orElse returns err, or the fault if err is nil.
-func orElse(err error, other *fault.Fault) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 func (o *operation) answerInserted(rows []layout.Row, inputs []query.Input) error {
