@@ -53,7 +53,7 @@ func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badge
 	o.Logger = badgerLog{log, reading, compacted}
 	o.MetricsEnabled = false
 	o.MemTableSize = files.MemTableBytes
-	o.NumMemtables = 2
+	o.NumMemtables = 1 // that wait, beside one that is written to and one that becomes a table; with 0 Badger can wait forever
 	o.NumCompactors = 2
 	o.NumGoroutines = 2
 	o.Compression = options.None // so blocks are read where they are mapped and no cache is needed

@@ -95,9 +95,9 @@ type imported struct {
 }
 
 func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
-	// The store's tables in memory are most of the heap; without this the heap would grow to twice
-	// their size between collections.
-	defer debug.SetGCPercent(debug.SetGCPercent(40))
+	// The store's tables in memory are most of the heap, and have no pointers to follow; without
+	// this the heap would grow to twice their size between collections.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	bar := c.NewBar("importing "+request.Entity, size, progress.UnitsBytes)
 	rows, err := rowfile.NewReader(io.TeeReader(in, counter(bar.Add)), path, format)
 	var done imported
@@ -123,12 +123,14 @@ func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, i
 	return c.Print(text + "\n")
 }
 
+// importAll imports all rows. While a batch is inserted, the next one is read.
 func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowfile.Reader, done *imported) error {
-	for {
-		batch, broken := rows.Batch(admin.MaxImport, batchBytes)
-		if len(batch) > 0 {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for b := range readBatches(ctx, rows) {
+		if len(b.rows) > 0 {
 			request.Header, request.Rows, request.Cells = rows.Header, nil, nil
-			for _, row := range batch {
+			for _, row := range b.rows {
 				if rows.Header != nil {
 					request.Cells = append(request.Cells, row.Cells)
 				} else {
@@ -140,18 +142,46 @@ func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows
 				return err
 			}
 			if len(result.Refused) > 0 {
-				return refusedRows(rows.Name, batch, result.Refused)
+				return refusedRows(rows.Name, b.rows, result.Refused)
 			}
 			done.Inserted += result.Inserted
 			done.Skipped += result.Skipped
 		}
-		if broken != nil {
-			return console.Invalid("%w", broken)
-		}
-		if len(batch) == 0 {
-			return nil
+		if b.broken != nil {
+			return console.Invalid("%w", b.broken)
 		}
 	}
+	return context.Cause(ctx)
+}
+
+// batch is the rows of one transaction, and the error after them.
+type batch struct {
+	rows   []*rowfile.Row
+	broken error
+}
+
+// readBatches reads rows until the end of the file, an error, or the end of ctx. A read of the
+// standard input may never return, so nothing waits for the end of the goroutine.
+func readBatches(ctx context.Context, rows *rowfile.Reader) <-chan batch {
+	batches := make(chan batch)
+	go func() {
+		defer close(batches)
+		for {
+			all, broken := rows.Batch(admin.MaxImport, batchBytes)
+			if len(all) == 0 && broken == nil {
+				return
+			}
+			select {
+			case batches <- batch{all, broken}:
+			case <-ctx.Done():
+				return
+			}
+			if broken != nil {
+				return
+			}
+		}
+	}()
+	return batches
 }
 
 // maxRefused is the number of refused rows that are reported.

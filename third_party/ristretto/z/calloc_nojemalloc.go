@@ -14,8 +14,18 @@ import (
 // Provides versions of Calloc, CallocNoRef, etc when jemalloc is not available
 // (eg: build without jemalloc tag).
 
+// largeAlloc is the size from which memory does not belong to the garbage collector.
+const largeAlloc = 1 << 20
+
 // Calloc allocates a slice of size n.
+//
+// Changed for the runner: large slices are mapped, and Free unmaps them, see reserve.go.
 func Calloc(n int, tag string) []byte {
+	if n >= largeAlloc {
+		if b := mapMemory(n); b != nil {
+			return b
+		}
+	}
 	return make([]byte, n)
 }
 
@@ -25,8 +35,12 @@ func CallocNoRef(n int, tag string) []byte {
 	return nil
 }
 
-// Free does not do anything in this mode.
-func Free(b []byte) {}
+// Free frees a large slice that Calloc returned, and does nothing with others.
+func Free(b []byte) {
+	if len(b) >= largeAlloc {
+		unmapMemory(b)
+	}
+}
 
 func Leaks() string { return "Leaks: Using Go memory" }
 func StatsPrint() {

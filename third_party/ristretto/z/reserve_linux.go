@@ -25,3 +25,15 @@ func Reserve(f *os.File, off, n int64) error {
 // the page cache, with what was written to them, and are mapped again when they are touched.
 // So it changes nothing but the memory of the process.
 func Release(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
+
+// mapMemory returns n bytes of zeroed memory, nil if there is none.
+func mapMemory(n int) []byte {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// unmapMemory unmaps b if mapMemory returned it.
+func unmapMemory(b []byte) { _ = unix.Munmap(b) }

@@ -14,3 +14,7 @@ func Reserve(*os.File, int64, int64) error { return errors.ErrUnsupported }
 
 // Release does nothing: only Linux is sure to keep what was written to the pages.
 func Release([]byte) {}
+
+func mapMemory(int) []byte { return nil }
+
+func unmapMemory([]byte) {}
