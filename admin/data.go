@@ -505,7 +505,11 @@ func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows 
 	if err != nil {
 		return err
 	}
-	text := append(append([]byte(`{"into":`), name...), `,"values":[`...)
+	size := len(name) + 32
+	for _, row := range rows {
+		size += len(row) + 1
+	}
+	text := append(append(append(make([]byte, 0, size), `{"into":`...), name...), `,"values":[`...)
 	for i, row := range rows {
 		if i > 0 {
 			text = append(text, ',')

@@ -31,7 +31,7 @@ func (k *byteBudget) keep(r *layout.Row) error {
 	return nil
 }
 
-// change is what an operation will do to one key.
+// change is what an operation will do to one key. The value is not changed.
 type change struct {
 	key    string
 	value  []byte
@@ -76,9 +76,9 @@ func (a *Access) apply(c *changes) error {
 		}
 		var err error
 		if ch := &c.list[i]; ch.delete {
-			err = a.Tx.Delete([]byte(ch.key))
+			err = a.Tx.Delete(layout.BorrowBytes(ch.key))
 		} else {
-			err = a.Tx.Set([]byte(ch.key), ch.value)
+			err = a.Tx.Set(layout.BorrowBytes(ch.key), ch.value)
 		}
 		if err != nil {
 			return storeFault(err)
@@ -114,7 +114,7 @@ func (c *changes) put(t *table, tail string, old, values []schema.Value) (stored
 			c.remove(before)
 		}
 		if values != nil {
-			c.set(now, []byte(tail))
+			c.set(now, layout.BorrowBytes(tail))
 		}
 	}
 	return stored
