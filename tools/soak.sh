@@ -68,6 +68,8 @@ part "black box: tables damaged while they are served" \
   go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAServerWithDamagedTables'
 part "black box: bytes of a data folder changed, after stops and kills" \
   go test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoDamagedByteOfADataDirectory'
+part "black box: a million rows are imported" \
+  go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
   go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
 part "sandbox: isolation, a million requests" \

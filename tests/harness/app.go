@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,10 +106,11 @@ func (a *App) Write(name, text string) {
 	}
 }
 
-// Result is the output and the exit status of a command.
+// Result is the output and the exit status of a command, and the most memory that it took.
 type Result struct {
 	Stdout, Stderr string
 	Status         int
+	PeakBytes      int
 }
 
 // Run runs the binary with args in the app's directory.
@@ -128,7 +130,8 @@ func (a *App) Run(args ...string) Result {
 	} else if ok && exit.ExitCode() < 0 {
 		a.T.Fatalf("runner %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode(), int(usage.Maxrss) << 10}
 }
 
 // Must runs a command that must succeed, and returns its stdout.
