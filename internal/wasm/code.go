@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"runner.example/internal/wasm/opcode"
 )
 
 // function is one function that the module defines.
@@ -65,7 +67,7 @@ type coder struct {
 
 type arity struct {
 	params, results int32
-	wide            bool // there are vectors among them
+	wide            bool // there are opcode.Vectors among them
 }
 
 // readCode reads the code section: u32 count · functions: u32 size · body.
@@ -193,7 +195,7 @@ func (c *coder) addCompileTime(f *function, index int) {
 // mayTrap reports whether an instruction of one byte may trap. Calls may.
 func mayTrap(op byte) bool {
 	switch {
-	case op == opCall, op == opCallIndirect, op == opTableGet, op == opTableSet, op == opRefFunc, op == opMemoryGrow:
+	case op == opcode.Call, op == opcode.CallIndirect, op == opcode.TableGet, op == opcode.TableSet, op == opcode.RefFunc, op == opcode.MemoryGrow:
 		return true
 	case op >= 0x28 && op <= 0x3e: // loads and stores
 		return true
@@ -237,19 +239,19 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		}
 		at := r.pos
 		op := r.byte()
-		c.weigh(at, uint32(weights[op]))
-		f.plain += plainWeight(op)
-		n.values += int64(nativeValues[op])
+		c.weigh(at, uint32(opcode.Weights[op]))
+		f.plain += opcode.PlainWeight(op)
+		n.values += int64(opcode.NativeValues[op])
 		if mayTrap(op) {
 			f.checks++
 		}
 		constant := last
 		last = -1
 		known := c.next()
-		switch immediates[op] {
-		case immNone:
+		switch opcode.Immediates[op] {
+		case opcode.ImmNone:
 			switch op {
-			case opEnd:
+			case opcode.End:
 				top := c.frames[len(c.frames)-1]
 				c.frames = c.frames[:len(c.frames)-1]
 				n.meet(f.locals, top)
@@ -258,53 +260,53 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 					f.weight = c.levels[0].most
 					return
 				}
-			case opElse:
+			case opcode.Else:
 				straight = false
 				c.enterElse()
-			case opReturn:
+			case opcode.Return:
 				straight = false
 				values += int64(results)
 				c.endPath()
-			case opUnreachable:
+			case opcode.Unreachable:
 				c.endPath()
 			}
-		case immLocal:
+		case opcode.ImmLocal:
 			i := r.u32()
 			if r.err == nil && uint64(i) >= uint64(f.locals) {
 				r.failAt(at, "local %d of %d", i, f.locals)
 			}
-			if op != opLocalGet {
+			if op != opcode.LocalGet {
 				n.sets++
 			}
 			c.local(op, i, constant)
-		case immI32:
+		case opcode.ImmI32:
 			last = r.signed(32)
-		case immMemarg:
+		case opcode.ImmMemarg:
 			c.memarg()
-		case immLabel:
+		case opcode.ImmLabel:
 			f.branches += tenthsBranch
 			f.edges++
 			values += c.label()
 			straight = false
-			if op == opBr {
+			if op == opcode.Br {
 				c.thread(at, known)
 				c.endPath()
 			}
-		case immBlock:
+		case opcode.ImmBlock:
 			params, results := c.blockType()
 			values += int64(params) + int64(results)
 			n.values += int64(params) + int64(results)
 			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets, values: results, id: c.block(op, params), table: -1}
 			switch op {
-			case opLoop:
+			case opcode.Loop:
 				fr.loop, fr.level, fr.values = int32(len(m.loops)), int32(len(c.levels)), params
 				m.loops = append(m.loops, 0)
 				c.levels = append(c.levels, level{})
 				f.branches += tenthsLoop
 				f.loopFirst = f.loopFirst || straight
-			case opBlock:
+			case opcode.Block:
 				f.branches += tenthsBlock
-			case opIf:
+			case opcode.If:
 				f.branches += tenthsIf
 				straight = false
 			}
@@ -313,12 +315,12 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			if len(c.frames) > m.limits.Nesting {
 				r.refuse("has blocks nested more than %d deep: split the function", m.limits.Nesting)
 			}
-		case immFunction:
+		case opcode.ImmFunction:
 			callee := m.functionIndex(r)
 			if r.err != nil {
 				return
 			}
-			if op == opRefFunc {
+			if op == opcode.RefFunc {
 				m.addToTable(callee)
 				break
 			}
@@ -330,7 +332,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				m.calls = append(m.calls, callee)
 			}
 			f.hasCall, straight = true, false
-		case immIndirect:
+		case opcode.ImmIndirect:
 			t := m.typeIndex(r)
 			c.tableIndex()
 			if r.err != nil {
@@ -343,7 +345,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				m.indirect = append(m.indirect, t)
 			}
 			f.hasCall, straight = true, false
-		case immTable:
+		case opcode.ImmTable:
 			loop := c.beginTable()
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				f.branches += tenthsTarget
@@ -358,7 +360,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			}
 			straight = false
 			c.endPath()
-		case immGlobal:
+		case opcode.ImmGlobal:
 			i := r.u32()
 			switch {
 			case r.err != nil:
@@ -367,38 +369,38 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			default:
 				n.wide = n.wide || m.globals[i].Type == V128
 			}
-		case immTableIdx:
+		case opcode.ImmTableIdx:
 			c.tableIndex()
-			if op == opTableSet {
+			if op == opcode.TableSet {
 				m.uses |= usesTableSet
 			}
-		case immI64:
+		case opcode.ImmI64:
 			r.signed(64)
-		case immF32:
+		case opcode.ImmF32:
 			r.take(4)
-		case immF64:
+		case opcode.ImmF64:
 			r.take(8)
-		case immMemory:
+		case opcode.ImmMemory:
 			c.memory()
-		case immRefType:
+		case opcode.ImmRefType:
 			if t := r.byte(); !ValueType(t).isReference() {
 				r.refuseType(t)
 			}
-		case immTypes:
+		case opcode.ImmTypes:
 			if n := r.byte(); r.err == nil && n != 1 {
 				r.failAt(at, "a select of %d types", n)
 			}
 			r.valueType()
-		case immMisc:
+		case opcode.ImmMisc:
 			if r.pos < r.end {
-				c.weigh(at, miscWeight(r.bytes[r.pos]))
-				f.plain += miscWeight(r.bytes[r.pos])
+				c.weigh(at, opcode.MiscWeight(r.bytes[r.pos]))
+				f.plain += opcode.MiscWeight(r.bytes[r.pos])
 				shift := bulkShift(r.bytes[r.pos])
 				if isCharged(shift, constant) {
 					switch r.bytes[r.pos] {
-					case miscMemoryFill:
+					case opcode.MiscMemoryFill:
 						m.fills = true
-					case miscMemoryCopy:
+					case opcode.MiscMemoryCopy:
 						m.copies = true
 					default:
 						f.bulk = true
@@ -410,11 +412,11 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				f.checks++
 			}
 			c.misc()
-		case immVector:
+		case opcode.ImmVector:
 			n.wide = true
 			if r.pos < r.end {
-				c.weigh(at, vectorWeight(r.bytes[r.pos]))
-				f.plain += vectorWeight(r.bytes[r.pos])
+				c.weigh(at, opcode.VectorWeight(r.bytes[r.pos]))
+				f.plain += opcode.VectorWeight(r.bytes[r.pos])
 			}
 			f.checks++
 			c.vector()
@@ -455,7 +457,7 @@ func (c *coder) blockType() (params, results int32) {
 		return 0, 0
 	}
 	switch first := c.bytes[c.pos]; {
-	case first == blockEmpty:
+	case first == opcode.BlockEmpty:
 		c.pos++
 		return 0, 0
 	case first < 0x80 && first&0x40 != 0: // negative: a type
@@ -523,36 +525,36 @@ func (c *coder) misc() {
 	m := c.m
 	switch {
 	case c.err != nil:
-	case sub < miscMemoryInit: // saturating conversions
-	case sub == miscMemoryInit:
+	case sub < opcode.MiscMemoryInit: // saturating conversions
+	case sub == opcode.MiscMemoryInit:
 		m.uses |= usesMemoryInit
 		c.dataIndex()
 		c.memory()
-	case sub == miscDataDrop:
+	case sub == opcode.MiscDataDrop:
 		m.uses |= usesDataDrop
 		c.dataIndex()
-	case sub == miscMemoryCopy:
+	case sub == opcode.MiscMemoryCopy:
 		c.memory()
 		c.memory()
-	case sub == miscMemoryFill:
+	case sub == opcode.MiscMemoryFill:
 		c.memory()
-	case sub == miscTableInit:
+	case sub == opcode.MiscTableInit:
 		m.uses |= usesTableInit
 		c.elementIndex()
 		c.tableIndex()
-	case sub == miscElemDrop:
+	case sub == opcode.MiscElemDrop:
 		m.uses |= usesElemDrop
 		c.elementIndex()
-	case sub == miscTableCopy:
+	case sub == opcode.MiscTableCopy:
 		m.uses |= usesTableCopy
 		c.tableIndex()
 		c.tableIndex()
-	case sub == miscTableGrow:
+	case sub == opcode.MiscTableGrow:
 		m.uses |= usesTableGrow
 		c.tableIndex()
-	case sub == miscTableSize:
+	case sub == opcode.MiscTableSize:
 		c.tableIndex()
-	case sub == miscTableFill:
+	case sub == opcode.MiscTableFill:
 		m.uses |= usesTableFill
 		c.tableIndex()
 	case sub >= 19 && sub <= 22:
@@ -580,16 +582,16 @@ func (c *coder) vector() {
 	if c.err != nil {
 		return
 	}
-	switch vectors[sub] {
-	case vecNone:
-	case vecMemarg:
+	switch opcode.Vectors[sub] {
+	case opcode.VecNone:
+	case opcode.VecMemarg:
 		c.memarg()
-	case vecMemargLane:
+	case opcode.VecMemargLane:
 		c.memarg()
 		c.byte()
-	case vecLane:
+	case opcode.VecLane:
 		c.byte()
-	case vec16:
+	case opcode.Vec16:
 		c.take(16)
 	default:
 		c.failAt(at, "an unknown instruction (0xfd %#x)", sub)

@@ -1,5 +1,7 @@
 package wasm
 
+import "runner.example/internal/wasm/opcode"
+
 // A bulk operation costs a unit for each 1<<bytesShift bytes or 1<<elementsShift table
 // elements. A smaller one counts as an instruction.
 const (
@@ -13,31 +15,31 @@ const (
 //
 // in two parts, around the instruction that pushes the cost.
 func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
-	get := appendU32([]byte{opGlobalGet}, fuel)
-	set := appendU32([]byte{opGlobalSet}, fuel)
-	after := append([]byte{opI32Sub}, set...)
+	get := appendU32([]byte{opcode.GlobalGet}, fuel)
+	set := appendU32([]byte{opcode.GlobalSet}, fuel)
+	after := append([]byte{opcode.I32Sub}, set...)
 	after = append(after, get...)
-	after = append(after, opI32Const, 0, opI32GeS, opIf, blockEmpty, opElse)
-	after = append(appendU32(append(after, opCall), refill), set...)
-	return [2][]byte{get, append(after, opEnd)}
+	after = append(after, opcode.I32Const, 0, opcode.I32GeS, opcode.If, opcode.BlockEmpty, opcode.Else)
+	after = append(appendU32(append(after, opcode.Call), refill), set...)
+	return [2][]byte{get, append(after, opcode.End)}
 }
 
 // refillNow appends the code after a growth of memory:
 //
 //	fuel = refill()
 func (w *rewriter) refillNow(b []byte) []byte {
-	b = appendU32(append(b, opCall), w.refill)
-	return appendU32(append(b, opGlobalSet), w.fuel)
+	b = appendU32(append(b, opcode.Call), w.refill)
+	return appendU32(append(b, opcode.GlobalSet), w.fuel)
 }
 
 func (w *rewriter) giveStackBack(b []byte, local uint32) []byte {
-	b = appendU32(append(b, opLocalGet), local)
-	return appendU32(append(b, opGlobalSet), w.depth)
+	b = appendU32(append(b, opcode.LocalGet), local)
+	return appendU32(append(b, opcode.GlobalSet), w.depth)
 }
 
 func around(b []byte, parts [2][]byte, n uint32) []byte {
 	b = append(b, parts[0]...)
-	b = appendSigned(append(b, opI32Const), int64(int32(n)))
+	b = appendSigned(append(b, opcode.I32Const), int64(int32(n)))
 	return append(b, parts[1]...)
 }
 
@@ -65,7 +67,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	n := w.checks(i)
 	b, more := w.locals(b, f, n.asks)
 	if !n.charged && !n.asks {
-		return append(w.code(b, f, false), opEnd)
+		return append(w.code(b, f, false), opcode.End)
 	}
 	c := check{need: n}
 	if n.charged {
@@ -74,17 +76,17 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	}
 	if n.asks {
 		w.done.StackChecks++
-		b = appendU32(append(b, opGlobalGet), w.depth)
-		b = appendU32(append(b, opLocalSet), more)
+		b = appendU32(append(b, opcode.GlobalGet), w.depth)
+		b = appendU32(append(b, opcode.LocalSet), more)
 	}
 	blockType := w.blockType(m.types[f.typeIndex].Results)
 	b = w.openCheck(b, blockType, c)
-	b = append(w.code(b, f, n.asks), opEnd)
+	b = append(w.code(b, f, n.asks), opcode.End)
 	if n.asks {
 		b = w.giveStackBack(b, more)
 	}
-	b = append(b, opReturn)
-	return append(w.closeCheck(b, c), opEnd)
+	b = append(b, opcode.Return)
+	return append(w.closeCheck(b, c), opcode.End)
 }
 
 // checks is what a function checks when it is called.
@@ -121,7 +123,7 @@ func (w *rewriter) locals(b []byte, f *function, asks bool) (_ []byte, more uint
 func (w *rewriter) blockType(results []ValueType) []byte {
 	switch len(results) {
 	case 0:
-		return []byte{blockEmpty}
+		return []byte{opcode.BlockEmpty}
 	case 1:
 		return []byte{byte(results[0])}
 	}
@@ -153,26 +155,26 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 		pos++
 		constant := last
 		last = -1
-		switch immediates[op] {
-		case immNone:
+		switch opcode.Immediates[op] {
+		case opcode.ImmNone:
 			switch {
-			case op == opEnd && len(w.blocks.open) == 1:
+			case op == opcode.End && len(w.blocks.open) == 1:
 				return append(b, src[copied:at]...)
-			case op == opEnd:
+			case op == opcode.End:
 				if cost := w.blocks.pop(); cost > 0 {
 					b = append(b, src[copied:at]...)
-					b = append(b, opEnd, opBr, 2)
-					b = append(w.closeCheck(b, check{need{charged: true}, cost}), opEnd)
+					b = append(b, opcode.End, opcode.Br, 2)
+					b = append(w.closeCheck(b, check{need{charged: true}, cost}), opcode.End)
 					copied = pos
 				}
-			case op == opReturn && asks:
+			case op == opcode.Return && asks:
 				b = append(b, src[copied:at]...)
-				b = appendU32(append(b, opBr), w.blocks.label(uint32(len(w.blocks.open)-1)))
+				b = appendU32(append(b, opcode.Br), w.blocks.label(uint32(len(w.blocks.open)-1)))
 				copied = pos
 			}
-		case immLocal, immGlobal, immTableIdx:
+		case opcode.ImmLocal, opcode.ImmGlobal, opcode.ImmTableIdx:
 			pos = skipNumber(src, pos)
-		case immLabel:
+		case opcode.ImmLabel:
 			label, size := uleb32(src[pos:])
 			pos += size
 			goes := label
@@ -187,17 +189,17 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 				b = appendU32(b, goes)
 				copied = pos
 			}
-		case immI32:
+		case opcode.ImmI32:
 			n, size := sleb(src[pos:], 32)
 			last = n
 			pos += size
-		case immI64:
+		case opcode.ImmI64:
 			pos = skipNumber(src, pos)
-		case immMemarg, immIndirect:
+		case opcode.ImmMemarg, opcode.ImmIndirect:
 			pos = skipNumber(src, skipNumber(src, pos))
-		case immBlock:
+		case opcode.ImmBlock:
 			pos = skipNumber(src, pos)
-			if op != opLoop || w.Fuel == nil {
+			if op != opcode.Loop || w.Fuel == nil {
 				w.blocks.push()
 				break
 			}
@@ -206,7 +208,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			w.done.FuelChecks++
 			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
 				b = append(b, src[copied:at]...)
-				b = append(append(b, opBlock), blockType...)
+				b = append(append(b, opcode.Block), blockType...)
 				b = w.openCheck(b, blockType, check{need{charged: true}, cost})
 				w.blocks.pushLoop(cost)
 			} else {
@@ -215,7 +217,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 				b = around(b, w.charge, cost)
 			}
 			copied = pos
-		case immFunction:
+		case opcode.ImmFunction:
 			callee, size := uleb32(src[pos:])
 			pos += size
 			if shifted := w.function(callee); shifted != callee {
@@ -223,7 +225,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 				b = appendU32(b, shifted)
 				copied = pos
 			}
-		case immTable:
+		case opcode.ImmTable:
 			n, size := uleb32(src[pos:])
 			pos += size
 			if w.blocks.same() {
@@ -239,38 +241,38 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 				b = appendU32(b, w.blocks.label(label))
 			}
 			copied = pos
-		case immF32:
+		case opcode.ImmF32:
 			pos += 4
-		case immF64:
+		case opcode.ImmF64:
 			pos += 8
-		case immMemory, immRefType:
+		case opcode.ImmMemory, opcode.ImmRefType:
 			pos++
-			if op == opMemoryGrow && w.Fuel != nil {
+			if op == opcode.MemoryGrow && w.Fuel != nil {
 				b = append(b, src[copied:pos]...)
 				copied = pos
 				b = w.refillNow(b)
 				w.done.FuelChecks++
 			}
-		case immTypes:
+		case opcode.ImmTypes:
 			pos += 2
-		case immMisc:
+		case opcode.ImmMisc:
 			sub := src[pos]
 			pos = skipMisc(src, pos)
 			if shift := bulkShift(sub); w.Fuel != nil && isCharged(shift, constant) {
 				b = append(b, src[copied:at]...)
 				copied = pos
 				switch sub {
-				case miscMemoryFill:
-					b = appendU32(append(b, opCall), w.fillAt)
-				case miscMemoryCopy:
-					b = appendU32(append(b, opCall), w.copyAt)
+				case opcode.MiscMemoryFill:
+					b = appendU32(append(b, opcode.Call), w.fillAt)
+				case opcode.MiscMemoryCopy:
+					b = appendU32(append(b, opcode.Call), w.copyAt)
 				default:
 					copied = at
 					b = w.bulk(b, uint32(f.locals), shift)
 				}
 				w.done.FuelChecks++
 			}
-		case immVector:
+		case opcode.ImmVector:
 			pos = skipVector(src, pos)
 		}
 	}
@@ -280,25 +282,25 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 //
 //	if length > 1<<shift { fuel -= length >> shift; if fuel < 0 { fuel = refill() } }
 func (w *rewriter) bulk(b []byte, local uint32, shift int64) []byte {
-	b = appendU32(append(b, opLocalTee), local)
-	b = appendU32(append(b, opLocalGet), local)
-	b = appendSigned(append(b, opI32Const), 1<<shift)
-	b = append(b, opI32GtU, opIf, blockEmpty)
+	b = appendU32(append(b, opcode.LocalTee), local)
+	b = appendU32(append(b, opcode.LocalGet), local)
+	b = appendSigned(append(b, opcode.I32Const), 1<<shift)
+	b = append(b, opcode.I32GtU, opcode.If, opcode.BlockEmpty)
 	b = append(b, w.charge[0]...)
-	b = appendU32(append(b, opLocalGet), local)
-	b = appendSigned(append(b, opI32Const), shift)
-	b = append(b, opI32ShrU)
+	b = appendU32(append(b, opcode.LocalGet), local)
+	b = appendSigned(append(b, opcode.I32Const), shift)
+	b = append(b, opcode.I32ShrU)
 	b = append(b, w.charge[1]...)
-	return append(b, opEnd)
+	return append(b, opcode.End)
 }
 
 // bulkShift returns how the length of a 0xfc instruction is charged, 0 if it has
 // none.
 func bulkShift(sub byte) int64 {
 	switch sub {
-	case miscMemoryInit, miscMemoryCopy, miscMemoryFill:
+	case opcode.MiscMemoryInit, opcode.MiscMemoryCopy, opcode.MiscMemoryFill:
 		return bytesShift
-	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+	case opcode.MiscTableInit, opcode.MiscTableCopy, opcode.MiscTableGrow, opcode.MiscTableFill:
 		return elementsShift
 	}
 	return 0
@@ -322,9 +324,9 @@ func skipMisc(b []byte, pos int) int {
 	sub := b[pos]
 	pos++
 	switch sub {
-	case miscMemoryInit, miscMemoryCopy, miscTableInit, miscTableCopy:
+	case opcode.MiscMemoryInit, opcode.MiscMemoryCopy, opcode.MiscTableInit, opcode.MiscTableCopy:
 		return skipNumber(b, skipNumber(b, pos))
-	case miscDataDrop, miscMemoryFill, miscElemDrop, miscTableGrow, miscTableSize, miscTableFill:
+	case opcode.MiscDataDrop, opcode.MiscMemoryFill, opcode.MiscElemDrop, opcode.MiscTableGrow, opcode.MiscTableSize, opcode.MiscTableFill:
 		return skipNumber(b, pos)
 	}
 	return pos
@@ -333,14 +335,14 @@ func skipMisc(b []byte, pos int) int {
 func skipVector(b []byte, pos int) int {
 	sub := b[pos]
 	pos = skipNumber(b, pos)
-	switch vectors[sub] {
-	case vecMemarg:
+	switch opcode.Vectors[sub] {
+	case opcode.VecMemarg:
 		pos = skipNumber(b, skipNumber(b, pos))
-	case vecMemargLane:
+	case opcode.VecMemargLane:
 		pos = skipNumber(b, skipNumber(b, pos)) + 1
-	case vecLane:
+	case opcode.VecLane:
 		pos++
-	case vec16:
+	case opcode.Vec16:
 		pos += 16
 	}
 	return pos

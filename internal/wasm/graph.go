@@ -1,6 +1,10 @@
 package wasm
 
-import "math"
+import (
+	"math"
+
+	"runner.example/internal/wasm/opcode"
+)
 
 // need is what a function checks when it is called.
 type need struct {
@@ -115,7 +119,7 @@ func (g *graph) counts(node uint32) bool {
 	case i < 0:
 		return false
 	case g.functions[i].loopFirst:
-		return g.needs[i].charged || g.functions[i].weight <= weightBranch
+		return g.needs[i].charged || g.functions[i].weight <= opcode.WeightBranch
 	}
 	return g.needs[i].charged || g.chosen[node]
 }

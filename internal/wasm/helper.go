@@ -1,6 +1,10 @@
 package wasm
 
-import "slices"
+import (
+	"slices"
+
+	"runner.example/internal/wasm/opcode"
+)
 
 // helper is a function that is added after the module's own.
 type helper struct {
@@ -12,7 +16,7 @@ type helper struct {
 // index.
 func (w *rewriter) addHelper(params int, code []byte) uint32 {
 	t := FuncType{Params: slices.Repeat([]ValueType{I32}, params)}
-	body := append(append([]byte{0}, code...), opEnd)
+	body := append(append([]byte{0}, code...), opcode.End)
 	w.helpers = append(w.helpers, helper{uint32(w.typeIndex(t)), body})
 	return uint32(w.m.functionCount() + len(w.added) + len(w.helpers) - 1)
 }
@@ -35,7 +39,7 @@ func (w *rewriter) functionSection() []byte {
 //	fuel = refill() + cost
 func (w *rewriter) more() []byte {
 	var a assembler
-	return *a.number(opCall, w.refill).get(0).op(opI32Add).number(opGlobalSet, w.fuel)
+	return *a.number(opcode.Call, w.refill).get(0).op(opcode.I32Add).number(opcode.GlobalSet, w.fuel)
 }
 
 // deeper is called where a check found no fuel or stack, before the check is made again. It
@@ -54,22 +58,24 @@ func (w *rewriter) deeper() []byte {
 	const bytes, below, cost = 0, 1, 2
 	var a assembler
 	if w.Fuel != nil {
-		a.number(opGlobalGet, w.fuel).i32(0).op(opI32LtS, opIf, blockEmpty)
-		a.number(opCall, w.refill).number(opGlobalSet, w.fuel).op(opEnd)
-		a.number(opGlobalGet, w.fuel).get(cost).op(opI32Add).number(opGlobalSet, w.fuel)
+		a.number(opcode.GlobalGet, w.fuel).i32(0).op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
+		a.number(opcode.Call, w.refill).number(opcode.GlobalSet, w.fuel).op(opcode.End)
+		a.number(opcode.GlobalGet, w.fuel).get(cost).op(opcode.I32Add).number(opcode.GlobalSet, w.fuel)
 	}
-	above := func() { a.number(opGlobalGet, w.depth).i32(int64(w.MaxStack)).op(opI32GtU, opIf, blockEmpty) }
+	above := func() {
+		a.number(opcode.GlobalGet, w.depth).i32(int64(w.MaxStack)).op(opcode.I32GtU, opcode.If, opcode.BlockEmpty)
+	}
 	above()
 	if w.Stack != nil {
-		a.number(opCall, w.used).get(below).op(opI32Add).number(opGlobalSet, w.depth)
+		a.number(opcode.Call, w.used).get(below).op(opcode.I32Add).number(opcode.GlobalSet, w.depth)
 		above()
 	}
-	a.op(opUnreachable, opEnd)
+	a.op(opcode.Unreachable, opcode.End)
 	if w.Stack != nil {
-		a.op(opEnd)
+		a.op(opcode.End)
 	}
-	a.number(opGlobalGet, w.depth).get(bytes).op(opI32Sub)
-	return *a.number(opGlobalSet, w.depth)
+	a.number(opcode.GlobalGet, w.depth).get(bytes).op(opcode.I32Sub)
+	return *a.number(opcode.GlobalSet, w.depth)
 }
 
 // chunkBytes is how much of memory is filled or copied at a time.
@@ -94,14 +100,14 @@ const (
 func (w *rewriter) fill() []byte {
 	var a assembler
 	a.long()
-	a.large().inMemory(bulkTo).op(opI32And, opIf, blockEmpty)
-	a.op(opLoop, blockEmpty)
+	a.large().inMemory(bulkTo).op(opcode.I32And, opcode.If, opcode.BlockEmpty)
+	a.op(opcode.Loop, opcode.BlockEmpty)
 	a.pay(w, chunkBytes)
-	a.get(bulkTo, bulkFrom).i32(chunkBytes).op(opMisc, miscMemoryFill, 0)
+	a.get(bulkTo, bulkFrom).i32(chunkBytes).op(opcode.Misc, opcode.MiscMemoryFill, 0)
 	a.add(bulkTo, chunkBytes).add(bulkLength, -chunkBytes)
-	a.large().op(opBrIf, 0, opEnd, opEnd)
-	a.payRest(w).op(opEnd)
-	return *a.get(bulkTo, bulkFrom, bulkLength).op(opMisc, miscMemoryFill, 0)
+	a.large().op(opcode.BrIf, 0, opcode.End, opcode.End)
+	a.payRest(w).op(opcode.End)
+	return *a.get(bulkTo, bulkFrom, bulkLength).op(opcode.Misc, opcode.MiscMemoryFill, 0)
 }
 
 // copy is memory.copy in parts, from the first to the last, or the other way if
@@ -109,21 +115,21 @@ func (w *rewriter) fill() []byte {
 func (w *rewriter) copy() []byte {
 	var a assembler
 	a.long()
-	a.large().inMemory(bulkTo).op(opI32And).inMemory(bulkFrom).op(opI32And, opIf, blockEmpty)
-	a.get(bulkTo, bulkFrom).op(opI32LeU, opIf, blockEmpty)
-	a.op(opLoop, blockEmpty)
+	a.large().inMemory(bulkTo).op(opcode.I32And).inMemory(bulkFrom).op(opcode.I32And, opcode.If, opcode.BlockEmpty)
+	a.get(bulkTo, bulkFrom).op(opcode.I32LeU, opcode.If, opcode.BlockEmpty)
+	a.op(opcode.Loop, opcode.BlockEmpty)
 	a.pay(w, chunkBytes)
-	a.get(bulkTo, bulkFrom).i32(chunkBytes).op(opMisc, miscMemoryCopy, 0, 0)
+	a.get(bulkTo, bulkFrom).i32(chunkBytes).op(opcode.Misc, opcode.MiscMemoryCopy, 0, 0)
 	a.add(bulkTo, chunkBytes).add(bulkFrom, chunkBytes).add(bulkLength, -chunkBytes)
-	a.large().op(opBrIf, 0, opEnd)
-	a.op(opElse, opLoop, blockEmpty)
+	a.large().op(opcode.BrIf, 0, opcode.End)
+	a.op(opcode.Else, opcode.Loop, opcode.BlockEmpty)
 	a.pay(w, chunkBytes)
 	a.add(bulkLength, -chunkBytes)
-	a.get(bulkTo, bulkLength).op(opI32Add).get(bulkFrom, bulkLength).op(opI32Add)
-	a.i32(chunkBytes).op(opMisc, miscMemoryCopy, 0, 0)
-	a.large().op(opBrIf, 0, opEnd, opEnd, opEnd)
-	a.payRest(w).op(opEnd)
-	return *a.get(bulkTo, bulkFrom, bulkLength).op(opMisc, miscMemoryCopy, 0, 0)
+	a.get(bulkTo, bulkLength).op(opcode.I32Add).get(bulkFrom, bulkLength).op(opcode.I32Add)
+	a.i32(chunkBytes).op(opcode.Misc, opcode.MiscMemoryCopy, 0, 0)
+	a.large().op(opcode.BrIf, 0, opcode.End, opcode.End, opcode.End)
+	a.payRest(w).op(opcode.End)
+	return *a.get(bulkTo, bulkFrom, bulkLength).op(opcode.Misc, opcode.MiscMemoryCopy, 0, 0)
 }
 
 // assembler appends instructions.
@@ -140,37 +146,37 @@ func (a *assembler) number(op byte, n uint32) *assembler {
 }
 
 func (a *assembler) i32(n int64) *assembler {
-	*a = appendSigned(append(*a, opI32Const), n)
+	*a = appendSigned(append(*a, opcode.I32Const), n)
 	return a
 }
 
 // get pushes locals.
 func (a *assembler) get(locals ...uint32) *assembler {
 	for _, l := range locals {
-		a.number(opLocalGet, l)
+		a.number(opcode.LocalGet, l)
 	}
 	return a
 }
 
 func (a *assembler) add(local uint32, n int64) *assembler {
-	return a.number(opLocalGet, local).i32(n).op(opI32Add).number(opLocalSet, local)
+	return a.number(opcode.LocalGet, local).i32(n).op(opcode.I32Add).number(opcode.LocalSet, local)
 }
 
 // long opens the block for lengths that are paid for.
 func (a *assembler) long() {
-	a.get(bulkLength).i32(1<<bytesShift).op(opI32GtU, opIf, blockEmpty)
+	a.get(bulkLength).i32(1<<bytesShift).op(opcode.I32GtU, opcode.If, opcode.BlockEmpty)
 }
 
 // large pushes whether there is more than a chunk left.
 func (a *assembler) large() *assembler {
-	return a.get(bulkLength).i32(chunkBytes).op(opI32GtU)
+	return a.get(bulkLength).i32(chunkBytes).op(opcode.I32GtU)
 }
 
 // inMemory pushes whether all from the given place on is in memory.
 func (a *assembler) inMemory(from uint32) *assembler {
-	a.get(from).op(opI64ExtendU).get(bulkLength).op(opI64ExtendU, opI64Add)
-	a.op(opMemorySize, 0, opI64ExtendU, opI64Const, 16, opI64Shl)
-	return a.op(opI64LeU)
+	a.get(from).op(opcode.I64ExtendU).get(bulkLength).op(opcode.I64ExtendU, opcode.I64Add)
+	a.op(opcode.MemorySize, 0, opcode.I64ExtendU, opcode.I64Const, 16, opcode.I64Shl)
+	return a.op(opcode.I64LeU)
 }
 
 func (a *assembler) pay(w *rewriter, bytes uint32) {
@@ -179,5 +185,5 @@ func (a *assembler) pay(w *rewriter, bytes uint32) {
 
 func (a *assembler) payRest(w *rewriter) *assembler {
 	a.op(w.charge[0]...)
-	return a.get(bulkLength).i32(bytesShift).op(opI32ShrU).op(w.charge[1]...)
+	return a.get(bulkLength).i32(bytesShift).op(opcode.I32ShrU).op(w.charge[1]...)
 }

@@ -3,6 +3,8 @@ package wasm
 import (
 	"fmt"
 	"slices"
+
+	"runner.example/internal/wasm/opcode"
 )
 
 // Link describes how a module that has run becomes a new module, which begins with the state
@@ -175,7 +177,7 @@ func (w *rewriter) addFunctions(names map[string]uint32, first uint32) (err erro
 			}
 			return number
 		})...)
-		w.helpers = append(w.helpers, helper{uint32(w.typeIndex(f.Type)), append(body, opEnd)})
+		w.helpers = append(w.helpers, helper{uint32(w.typeIndex(f.Type)), append(body, opcode.End)})
 		if f.Export != "" {
 			w.exports = append(w.exports, Export{f.Export, FunctionKind, first + uint32(n)})
 		}
@@ -215,8 +217,8 @@ func (l *linker) tableSection(t Table) []byte {
 
 // element appends the segment that fills the added entries.
 func (l *linker) element(b []byte, at uint32) []byte {
-	b = appendSigned(append(b, 0, opI32Const), int64(int32(at)))
-	b = appendU32(append(b, opEnd), uint32(len(l.entries)))
+	b = appendSigned(append(b, 0, opcode.I32Const), int64(int32(at)))
+	b = appendU32(append(b, opcode.End), uint32(len(l.entries)))
 	for _, number := range l.entries {
 		b = appendU32(b, number)
 	}
@@ -240,7 +242,7 @@ func (l *linker) globalSection(globals []Global, constant func([]byte, constant)
 			b = constant(b, g.init)
 			continue
 		}
-		b = append(appendSigned(append(b, opI32Const), int64(int32(l.Globals[next]))), opEnd)
+		b = append(appendSigned(append(b, opcode.I32Const), int64(int32(l.Globals[next]))), opcode.End)
 		next++
 	}
 	return b
@@ -282,7 +284,7 @@ func (l *linker) dataSection() []byte {
 				end, zeros = i+1, 0
 			}
 		}
-		b = append(appendSigned(append(b, 0, opI32Const), int64(int32(at))), opEnd)
+		b = append(appendSigned(append(b, 0, opcode.I32Const), int64(int32(at))), opcode.End)
 		b = append(appendU32(b, uint32(end-at)), memory[at:end]...)
 		count++
 		at = end

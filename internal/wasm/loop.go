@@ -1,5 +1,7 @@
 package wasm
 
+import "runner.example/internal/wasm/opcode"
+
 // A check counts fuel, and at the entry of some functions native stack. It is at the
 // beginning of a loop; a function that checks becomes one. What is done when the check fails
 // comes after the code, and goes back to the check:
@@ -24,45 +26,45 @@ type check struct {
 
 // openCheck appends what is before the code.
 func (w *rewriter) openCheck(b, blockType []byte, c check) []byte {
-	b = append(append(b, opLoop), blockType...)
-	b = append(b, opBlock, blockEmpty)
+	b = append(append(b, opcode.Loop), blockType...)
+	b = append(b, opcode.Block, opcode.BlockEmpty)
 	if c.asks {
-		b = appendU32(append(b, opGlobalGet), w.depth)
-		b = appendSigned(append(b, opI32Const), int64(c.bytes))
-		b = appendU32(append(b, opI32Add, opGlobalSet), w.depth)
+		b = appendU32(append(b, opcode.GlobalGet), w.depth)
+		b = appendSigned(append(b, opcode.I32Const), int64(c.bytes))
+		b = appendU32(append(b, opcode.I32Add, opcode.GlobalSet), w.depth)
 	}
 	if c.charged {
-		b = appendU32(append(b, opGlobalGet), w.fuel)
-		b = appendSigned(append(b, opI32Const), int64(c.cost))
-		b = appendU32(append(b, opI32Sub, opGlobalSet), w.fuel)
-		b = appendU32(append(b, opGlobalGet), w.fuel)
+		b = appendU32(append(b, opcode.GlobalGet), w.fuel)
+		b = appendSigned(append(b, opcode.I32Const), int64(c.cost))
+		b = appendU32(append(b, opcode.I32Sub, opcode.GlobalSet), w.fuel)
+		b = appendU32(append(b, opcode.GlobalGet), w.fuel)
 	}
 	if c.asks { // what is left of the stack is negative above the maximum
-		b = appendSigned(append(b, opI32Const), int64(w.MaxStack))
-		b = appendU32(append(b, opGlobalGet), w.depth)
-		b = append(b, opI32Sub)
+		b = appendSigned(append(b, opcode.I32Const), int64(w.MaxStack))
+		b = appendU32(append(b, opcode.GlobalGet), w.depth)
+		b = append(b, opcode.I32Sub)
 	}
 	if c.asks && c.charged {
-		b = append(b, opI32Or)
+		b = append(b, opcode.I32Or)
 	}
-	b = append(b, opI32Const, 0, opI32LtS, opBrIf, 0)
-	return append(append(b, opBlock), blockType...)
+	b = append(b, opcode.I32Const, 0, opcode.I32LtS, opcode.BrIf, 0)
+	return append(append(b, opcode.Block), blockType...)
 }
 
 // closeCheck appends what is after the code and what leaves it.
 func (w *rewriter) closeCheck(b []byte, c check) []byte {
-	b = append(b, opEnd)
+	b = append(b, opcode.End)
 	if c.asks {
-		b = appendSigned(append(b, opI32Const), int64(c.bytes))
-		b = appendSigned(append(b, opI32Const), int64(c.below))
+		b = appendSigned(append(b, opcode.I32Const), int64(c.bytes))
+		b = appendSigned(append(b, opcode.I32Const), int64(c.below))
 	}
-	b = appendSigned(append(b, opI32Const), int64(c.cost))
+	b = appendSigned(append(b, opcode.I32Const), int64(c.cost))
 	if c.asks {
-		b = appendU32(append(b, opCall), w.deeperAt)
+		b = appendU32(append(b, opcode.Call), w.deeperAt)
 	} else {
-		b = appendU32(append(b, opCall), w.moreAt)
+		b = appendU32(append(b, opcode.Call), w.moreAt)
 	}
-	return append(b, opBr, 0, opEnd)
+	return append(b, opcode.Br, 0, opcode.End)
 }
 
 // takesNothing reports whether blocks of a type, as it is encoded, have no parameters.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"runner.example/internal/wasm/opcode"
 )
 
 // ValueType is the type of a value, by its byte in the binary format.
@@ -590,38 +592,38 @@ func (m *Module) readGlobals(r *reader) {
 func (m *Module) readConstant(r *reader, globals int) (c constant) {
 	c.start = r.pos
 	switch c.op = r.byte(); c.op {
-	case opI32Const:
+	case opcode.I32Const:
 		c.value = r.signed(32)
-	case opI64Const:
+	case opcode.I64Const:
 		r.signed(64)
-	case opF32Const:
+	case opcode.F32Const:
 		r.take(4)
-	case opF64Const:
+	case opcode.F64Const:
 		r.take(8)
-	case opVector:
-		if sub := r.byte(); sub != vecConst {
+	case opcode.Vector:
+		if sub := r.byte(); sub != opcode.VecConst {
 			r.fail("an initial value that is not a constant (%#x %#x)", c.op, sub)
 		}
 		r.take(16)
-	case opGlobalGet:
+	case opcode.GlobalGet:
 		if c.index = r.u32(); r.err == nil && int64(c.index) >= int64(globals) {
 			r.fail("an initial value is that of global %d, which is not there yet", c.index)
 		} else if r.err == nil && m.globals[c.index].Mutable {
 			r.fail("an initial value is that of global %d, which can change", c.index)
 		}
-	case opRefNull:
+	case opcode.RefNull:
 		if t := r.byte(); !ValueType(t).isReference() {
 			r.refuseType(t)
 		}
-	case opRefFunc:
+	case opcode.RefFunc:
 		c.index = m.functionIndex(r)
 		m.addToTable(c.index)
 	default:
 		r.fail("an initial value that is not a constant (%#x)", c.op)
 	}
-	if end := r.byte(); r.err == nil && end != opEnd {
+	if end := r.byte(); r.err == nil && end != opcode.End {
 		switch end {
-		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e, opI32Const, opI64Const, opGlobalGet:
+		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e, opcode.I32Const, opcode.I64Const, opcode.GlobalGet:
 			r.refuse("computes an initial value: build it without extended constant expressions")
 		}
 		r.fail("an initial value of more than one instruction")

@@ -13,7 +13,7 @@ type native struct {
 	values int64
 	sets   int64 // instructions that set a local, so far
 	area   int64 // parameters and results of the call that has most
-	wide   bool  // there are vectors: a slot has 16 bytes
+	wide   bool  // there are opcode.Vectors: a slot has 16 bytes
 }
 
 // Bytes of native stack.
@@ -47,30 +47,4 @@ func (c *coder) measureFrame(f *function, index int) {
 			bytes>>10, index, c.m.limits.FrameBytes>>10)
 	}
 	f.frame = uint32(min(bytes, math.MaxInt32))
-}
-
-// nativeValues is the number of values that each instruction makes. Calls and blocks have
-// types and are counted by them.
-var nativeValues = nativeTable()
-
-func nativeTable() (t [256]uint8) {
-	for op := range t {
-		switch immediates[op] {
-		case immMemarg, immGlobal:
-			t[op] = 2 // the address, too
-		case immI32, immI64, immF32, immF64, immRefType, immTypes:
-			t[op] = 1
-		case immMemory, immTableIdx, immIndirect, immFunction:
-			t[op] = 4
-		case immMisc:
-			t[op] = 8
-		case immVector:
-			t[op] = 3
-		case immNone:
-			if op >= 0x1b {
-				t[op] = 1
-			}
-		}
-	}
-	return t
 }

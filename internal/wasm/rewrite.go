@@ -3,6 +3,8 @@ package wasm
 import (
 	"fmt"
 	"strings"
+
+	"runner.example/internal/wasm/opcode"
 )
 
 // Options of Rewrite. With the zero value the result is the same module in its shortest form,
@@ -252,10 +254,10 @@ func (w *rewriter) detach() error {
 // initialI32 evaluates an initial value. Globals refer to earlier ones only, so
 // it ends.
 func (m *Module) initialI32(c constant) (uint32, bool) {
-	for c.op == opGlobalGet {
+	for c.op == opcode.GlobalGet {
 		c = m.globals[c.index].init
 	}
-	return uint32(c.value), c.op == opI32Const
+	return uint32(c.value), c.op == opcode.I32Const
 }
 
 // typeIndex finds a type, or adds it.
@@ -453,7 +455,7 @@ func (w *rewriter) globalSection() []byte {
 		b = w.constant(appendGlobalType(b, g), g.init)
 	}
 	for range added {
-		b = append(appendGlobalType(b, Global{Type: I32, Mutable: true}), opI32Const, 0, opEnd)
+		b = append(appendGlobalType(b, Global{Type: I32, Mutable: true}), opcode.I32Const, 0, opcode.End)
 	}
 	return b
 }
@@ -468,8 +470,8 @@ func appendGlobalType(b []byte, g Global) []byte {
 
 // constant appends an initial value.
 func (w *rewriter) constant(b []byte, c constant) []byte {
-	if c.op == opRefFunc {
-		return append(appendU32(append(b, opRefFunc), w.function(c.index)), opEnd)
+	if c.op == opcode.RefFunc {
+		return append(appendU32(append(b, opcode.RefFunc), w.function(c.index)), opcode.End)
 	}
 	return append(b, w.m.bytes[c.start:c.end]...)
 }

@@ -1,5 +1,7 @@
 package wasm
 
+import "runner.example/internal/wasm/opcode"
+
 // Some compilers, Go's among them, make of all jumps of a function a loop that branches by
 // a local:
 //
@@ -68,9 +70,9 @@ func (t *threading) next() assignment {
 // negative.
 func (t *threading) local(op byte, local uint32, constant int64) {
 	switch {
-	case op == opLocalSet && constant >= 0:
+	case op == opcode.LocalSet && constant >= 0:
 		t.last = assignment{true, local, constant}
-	case op == opLocalGet && t.loopNow >= 0 && !t.selectedNow:
+	case op == opcode.LocalGet && t.loopNow >= 0 && !t.selectedNow:
 		t.loop, t.selected, t.selector = t.loopNow, true, local
 	}
 }
@@ -79,8 +81,8 @@ func (t *threading) local(op byte, local uint32, constant int64) {
 // number in the function.
 func (c *coder) block(op byte, params int32) int32 {
 	switch {
-	case params > 0 || op == opIf || c.selectedNow:
-	case op == opLoop:
+	case params > 0 || op == opcode.If || c.selectedNow:
+	case op == opcode.Loop:
 		c.loop = len(c.frames)
 	case c.loopNow >= 0:
 		c.loop = c.loopNow

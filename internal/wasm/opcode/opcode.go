@@ -1,0 +1,166 @@
+package opcode
+
+// Instructions that are looked at, by their bytes in the binary format.
+const (
+	Unreachable  = 0x00
+	Nop          = 0x01
+	Block        = 0x02
+	Loop         = 0x03
+	If           = 0x04
+	Else         = 0x05
+	End          = 0x0b
+	Br           = 0x0c
+	BrIf         = 0x0d
+	BrTable      = 0x0e
+	Return       = 0x0f
+	Call         = 0x10
+	CallIndirect = 0x11
+	SelectTyped  = 0x1c
+	LocalGet     = 0x20
+	LocalSet     = 0x21
+	LocalTee     = 0x22
+	GlobalGet    = 0x23
+	GlobalSet    = 0x24
+	TableGet     = 0x25
+	TableSet     = 0x26
+	MemorySize   = 0x3f
+	MemoryGrow   = 0x40
+	I32Const     = 0x41
+	I64Const     = 0x42
+	F32Const     = 0x43
+	F64Const     = 0x44
+	I32GeS       = 0x4e
+	I32LtS       = 0x48
+	I32GtS       = 0x4a
+	I32GtU       = 0x4b
+	I32LeU       = 0x4d
+	I64LeU       = 0x58
+	I32Add       = 0x6a
+	I32Sub       = 0x6b
+	I32And       = 0x71
+	I32Or        = 0x72
+	I32ShrU      = 0x76
+	I64Add       = 0x7c
+	I64Shl       = 0x86
+	I64ExtendU   = 0xad // of an i32
+	RefNull      = 0xd0
+	RefFunc      = 0xd2
+	Misc         = 0xfc
+	Vector       = 0xfd
+
+	BlockEmpty = 0x40
+
+	MiscMemoryInit = 8
+	MiscDataDrop   = 9
+	MiscMemoryCopy = 10
+	MiscMemoryFill = 11
+	MiscTableInit  = 12
+	MiscElemDrop   = 13
+	MiscTableCopy  = 14
+	MiscTableGrow  = 15
+	MiscTableSize  = 16
+	MiscTableFill  = 17
+
+	VecConst   = 12
+	VecShuffle = 13
+)
+
+// Immediate is what follows an instruction's byte.
+type Immediate byte
+
+const (
+	ImmUnknown Immediate = iota // no instruction of Core 2.0
+	ImmNone
+	ImmBlock    // block type
+	ImmLabel    // u32
+	ImmTable    // br_table: u32 count, labels, a default label
+	ImmFunction // u32
+	ImmIndirect // u32 type, u32 table
+	ImmTypes    // u32 count, types
+	ImmLocal    // u32
+	ImmGlobal   // u32
+	ImmTableIdx // u32
+	ImmMemarg   // u32 alignment, u32 offset
+	ImmMemory   // a zero byte
+	ImmI32
+	ImmI64
+	ImmF32
+	ImmF64
+	ImmRefType // a byte
+	ImmMisc    // u32 and more
+	ImmVector  // u32 and more
+)
+
+// Immediates are those of each instruction.
+var Immediates = immediateTable()
+
+func immediateTable() (t [256]Immediate) {
+	set := func(i Immediate, from, to int) {
+		for op := from; op <= to; op++ {
+			t[op] = i
+		}
+	}
+	set(ImmNone, Unreachable, Nop)
+	set(ImmBlock, Block, If)
+	set(ImmNone, Else, Else)
+	set(ImmNone, End, End)
+	set(ImmLabel, Br, BrIf)
+	set(ImmTable, BrTable, BrTable)
+	set(ImmNone, Return, Return)
+	set(ImmFunction, Call, Call)
+	set(ImmIndirect, CallIndirect, CallIndirect)
+	set(ImmNone, 0x1a, 0x1b) // drop, select
+	set(ImmTypes, SelectTyped, SelectTyped)
+	set(ImmLocal, LocalGet, LocalTee)
+	set(ImmGlobal, GlobalGet, GlobalSet)
+	set(ImmTableIdx, TableGet, TableSet)
+	set(ImmMemarg, 0x28, 0x3e)
+	set(ImmMemory, MemorySize, MemoryGrow)
+	set(ImmI32, I32Const, I32Const)
+	set(ImmI64, I64Const, I64Const)
+	set(ImmF32, F32Const, F32Const)
+	set(ImmF64, F64Const, F64Const)
+	set(ImmNone, 0x45, 0xc4) // arithmetic, conversions, sign extension
+	set(ImmRefType, RefNull, RefNull)
+	set(ImmNone, 0xd1, 0xd1) // ref.is_null
+	set(ImmFunction, RefFunc, RefFunc)
+	set(ImmMisc, Misc, Misc)
+	set(ImmVector, Vector, Vector)
+	return t
+}
+
+// Vectors are the Immediates of each vector instruction: lane instructions have
+// one byte, and those that load or store a lane a memarg before it.
+type VectorImmediate byte
+
+const (
+	VecUnknown VectorImmediate = iota
+	VecNone
+	VecMemarg
+	VecMemargLane
+	VecLane
+	Vec16 // sixteen bytes
+)
+
+var Vectors = vectorTable()
+
+func vectorTable() (t [256]VectorImmediate) {
+	set := func(i VectorImmediate, from, to int) {
+		for op := from; op <= to; op++ {
+			t[op] = i
+		}
+	}
+	set(VecNone, 0, 255)
+	set(VecMemarg, 0, 11)
+	set(Vec16, VecConst, VecShuffle)
+	set(VecLane, 21, 34)
+	set(VecMemargLane, 84, 91)
+	set(VecMemarg, 92, 93)
+	for _, gap := range []int{
+		0x9a, 0xa2, 0xa5, 0xa6, 0xaf, 0xb0, 0xb2, 0xb3, 0xb4, 0xbb, 0xc2, 0xc5, 0xc6, 0xcf,
+		0xd0, 0xd2, 0xd3, 0xd4, 0xe2, 0xee,
+	} {
+		t[gap] = VecUnknown
+	}
+	return t
+}
