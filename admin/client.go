@@ -83,11 +83,6 @@ func post(ctx context.Context, transport *http.Transport, operation string, args
 	return nil, fault.New(r.Code, "%s", r.Detail)
 }
 
-// Status returns the state of the node.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "status", struct{}{})
-}
-
 // CreateKey creates a key; only this answer has its token.
 func (c *Client) CreateKey(ctx context.Context, request CreateKey) (keystore.Key, error) {
 	return ask[keystore.Key](ctx, c, "apiKeys.create", request)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -39,14 +38,8 @@ type Local struct {
 	Runtime *runtime.Runtime
 	// URL is the address of the server; empty without one.
 	URL string
-}
-
-// Status is the state of a node.
-type Status struct {
-	PID int `json:"pid"`
-	// App is the declared name of the app, or empty.
-	App string `json:"app"`
-	URL string `json:"url"`
+	// Started is when the server was started.
+	Started time.Time
 }
 
 // CreateKey describes a new key.
@@ -192,14 +185,6 @@ func explained(err error) error {
 		return f
 	}
 	return fault.Wrap(err, f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
-}
-
-func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (Status, error) {
-	s := Status{PID: os.Getpid(), URL: l.URL}
-	if who.Schema != nil {
-		s.App = who.Schema.App
-	}
-	return s, nil
 }
 
 func (l *Local) createKey(ctx context.Context, who keystore.Authority, args CreateKey) (key keystore.Key, err error) {

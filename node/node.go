@@ -100,7 +100,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime = ln, rt
-	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String()}
+	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String(), Started: time.Now()}
 	return do(n)
 }
 
@@ -127,7 +127,7 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	defer l.Begin()()
-	running, failed := n.wait(ended, signals, l.Stop)
+	running, failed := n.wait(ended, signals, l.Stop, a.Config.Runtime.DrainTime)
 
 	// Requests end first: operators can ask meanwhile.
 	n.StopBy = time.Now().Add(a.Config.Runtime.ShutdownTimeout)
@@ -148,14 +148,20 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	return failed
 }
 
-// wait waits for a signal, for stop, or until one of the two servers fails. It returns how
-// many of them still run, and the error of the other one.
-func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}) (running int, failed error) {
+// wait waits for a signal and then for the drain time, or for stop, or until one of the two
+// servers fails. It returns how many of them still run, and the error of the other one.
+func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}, drain time.Duration) (running int, failed error) {
 	select {
 	case s := <-signals:
 		lastSignal(signals)
-		n.Logger.Info("stopping", "signal", s.String())
-		return 2, nil
+		n.Runtime.Drain()
+		n.Logger.Info("stopping", "signal", s.String(), "drain", drain)
+		select {
+		case <-time.After(drain):
+			return 2, nil
+		case err := <-ended:
+			return 1, err
+		}
 	case <-over:
 		return 2, nil
 	case err := <-ended:

@@ -17,6 +17,8 @@ const (
 	readyPath  = healthPath + "/ready"
 )
 
+var errDraining = fault.New(fault.NotReady, "the server is shutting down")
+
 var errHealthMethod = fault.New(fault.MethodNotAllowed, "method not supported on this path; allowed: GET, HEAD")
 
 var (
@@ -44,7 +46,7 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 		x.Send(&healthy)
 		return true
 	}
-	if err := r.notReady(); err != nil {
+	if err := r.NotReady(); err != nil {
 		x.Refuse(err, front.Extra{RetryAfter: 1})
 		return true
 	}
@@ -52,9 +54,16 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 	return true
 }
 
-// notReady returns the first reason why requests should go to another server, nil if
+// Drain makes the server not ready, so that a load balancer stops sending requests. It
+// continues to serve them.
+func (r *Runtime) Drain() { r.draining.Store(true) }
+
+// NotReady returns the first reason why requests should go to another server, nil if
 // there is none.
-func (r *Runtime) notReady() error {
+func (r *Runtime) NotReady() error {
+	if r.draining.Load() {
+		return errDraining
+	}
 	if r.active.Load() == nil {
 		return errNotReady
 	}

@@ -50,6 +50,9 @@ type Options struct {
 	// Timeout limits the time of a handler on a route without `timeout:`; beyond that the
 	// answer is 504.
 	Timeout time.Duration `toml:"runtime.timeout" default:"10s" min:"1ms" max:"1h"`
+	// DrainTime is how long a shutdown waits before it begins, so that load balancers notice it:
+	// meanwhile /_health/ready answers 503, and all requests are served.
+	DrainTime time.Duration `toml:"runtime.drain" default:"0s" max:"1h"`
 	// ShutdownTimeout limits the time of a shutdown. Requests in flight are cut off a second
 	// before its end.
 	ShutdownTimeout time.Duration `toml:"runtime.shutdown_timeout" default:"10s" max:"1h"`
@@ -72,6 +75,7 @@ type Runtime struct {
 	requests sync.Pool // of *requestState
 
 	active     atomic.Pointer[release]
+	draining   atomic.Bool
 	activating sync.Mutex
 	retired    sync.WaitGroup // replaced releases that still serve requests
 	background sync.WaitGroup // goroutines that New started

@@ -237,6 +237,9 @@ func (e *Engine) provide(ctx context.Context, module string, functions []hostabi
 	return nil
 }
 
+// Memory returns the limit of all handlers' memory and how much is in use, in bytes.
+func (e *Engine) Memory() (limit, used int64) { return e.memory.limit, e.memory.used.Load() }
+
 // Close releases the Engine and its modules. It waits for runs in progress.
 func (e *Engine) Close(ctx context.Context) error {
 	close(e.stop)

@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+)
+
+// Status is the state of a node.
+type Status struct {
+	PID int `json:"pid"`
+	// App is the declared name of the app, or empty.
+	App string `json:"app"`
+	URL string `json:"url"`
+	// Uptime is how long the server has been running, in seconds.
+	Uptime int64 `json:"uptimeSeconds"`
+	// Sequence is the number of the newest commit.
+	Sequence uint64 `json:"sequence"`
+	Writable bool   `json:"writable"`
+	// NotReady is why /_health/ready answers 503, or empty.
+	NotReady    string      `json:"notReady"`
+	Memory      Memory      `json:"memory"`
+	Descriptors Descriptors `json:"descriptors"`
+}
+
+// Memory has the limits of memory that the server keeps, in bytes, and what the process uses.
+type Memory struct {
+	// Handlers is [sandbox] total_memory, and HandlersUsed how much of it is in use.
+	Handlers     int64 `json:"handlers"`
+	HandlersUsed int64 `json:"handlersUsed"`
+	// Bodies is [front] body_memory, Answers [front] answer_memory.
+	Bodies  int64 `json:"bodies"`
+	Answers int64 `json:"answers"`
+}
+
+// Descriptors are the open file descriptors of the process, and their limit.
+type Descriptors struct {
+	Open  int    `json:"open"`
+	Limit uint64 `json:"limit"`
+}
+
+// Status returns the state of the node.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, "status", struct{}{})
+}
+
+func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (Status, error) {
+	health := l.Store.Health()
+	s := Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable}
+	if who.Schema != nil {
+		s.App = who.Schema.App
+	}
+	if l.Runtime == nil || l.URL == "" {
+		return s, nil // a command that runs on the store itself
+	}
+	s.Uptime = int64(time.Since(l.Started) / time.Second)
+	if err := l.Runtime.NotReady(); err != nil {
+		s.NotReady = fault.Of(err).Detail
+	}
+	use := l.Runtime.MemoryUse()
+	s.Memory = Memory{Handlers: use.HandlersLimit, HandlersUsed: use.Handlers, Bodies: use.BodiesLimit, Answers: use.AnswersLimit}
+	s.Descriptors = descriptors()
+	return s, nil
+}
+
+// descriptors counts the open files of this process. Without /proc the count is 0.
+func descriptors() (d Descriptors) {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		d.Limit = limit.Cur
+	}
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+		d.Open = len(open) - 1 // without that of the directory itself
+	}
+	return d
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/internal/console"
+	"runner.example/internal/settings"
+)
+
+const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
+commit, whether it accepts writes, its limits of memory, and open files.
+
+Exit status 6: no server runs on the data directory.`
+
+func statusCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "show the state of the running server",
+		Long:    statusHelp,
+		Example: "  runner status\n  runner status --data /var/lib/orders/data --json",
+		Args:    atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			node, err := c.dialServer(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := node.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				return c.PrintJSON(s)
+			}
+			writable := "yes"
+			if !s.Writable {
+				writable = "no"
+			}
+			return c.Print(console.Pairs([][2]string{
+				{"pid", fmt.Sprint(s.PID)},
+				{"app", cmp.Or(s.App, "-")},
+				{"url", s.URL},
+				{"uptime", (time.Duration(s.Uptime) * time.Second).String()},
+				{"sequence", fmt.Sprint(s.Sequence)},
+				{"writable", writable},
+				{"not ready", cmp.Or(s.NotReady, "-")},
+				{"handlers' memory", fmt.Sprintf("%.1f MiB of %s", float64(s.Memory.HandlersUsed)/(1<<20), settings.FormatSize(s.Memory.Handlers))},
+				{"bodies' memory", "at most " + settings.FormatSize(s.Memory.Bodies)},
+				{"answers' memory", "at most " + settings.FormatSize(s.Memory.Answers)},
+				{"open files", fmt.Sprintf("%d of %d", s.Descriptors.Open, s.Descriptors.Limit)},
+			}))
+		},
+	}
+}
+
+// dialServer returns a client of the server that runs on the app's data directory.
+func (c *cli) dialServer(cmd *cobra.Command) (*admin.Client, error) {
+	a, err := c.openApp(cmd)
+	if err != nil {
+		return nil, err
+	}
+	client, err := admin.Dial(cmd.Context(), a.Data)
+	if errors.Is(err, admin.ErrNoServer) {
+		return nil, &console.Failure{
+			Status: console.StatusUnreachable, Err: fmt.Errorf("no server is running on data directory %q", a.Data),
+			Hint: "start it with runner serve, or name its data directory with --data",
+		}
+	}
+	if err != nil {
+		return nil, unreachable(a, err)
+	}
+	return client, nil
+}
