@@ -40,6 +40,8 @@ type Local struct {
 	URL string
 	// Started is when the server was started.
 	Started time.Time
+	// Reload reads the app and its settings again; nil: the node cannot.
+	Reload func(context.Context) (*Reloaded, error)
 }
 
 // CreateKey describes a new key.
@@ -128,6 +130,7 @@ var operations = map[string]operation{
 	"functions.call":  with((*Local).callFunction),
 	"audit.list":      with((*Local).listAudit),
 	"audit.verify":    with((*Local).verifyAudit),
+	"reload":          with((*Local).reload),
 	"clock.show":      with((*Local).showClock),
 	"clock.accept":    with((*Local).acceptClock),
 }

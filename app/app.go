@@ -15,6 +15,7 @@ import (
 	"runner.example/config"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/runtime/sandbox"
@@ -32,6 +33,9 @@ type App struct {
 	// Problems are the diagnostics of the configuration. With an error in it Compile fails,
 	// and settings with an error have their defaults.
 	Problems diag.List
+	// Secrets returns the values of the secrets that a schema declares; its error names each
+	// secret without a value.
+	Secrets func(names []string) (secret.Values, error)
 }
 
 // KeystoreOptions returns the options of the keystore. The path of the pepper is relative

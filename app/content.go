@@ -6,31 +6,40 @@ import (
 
 	"runner.example/entity/catalog"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/runtime"
+	"runner.example/schema"
 )
 
 // Content is what a server activates: the checked schema and the modules.
 type Content struct{ runtime.App }
 
+// Read reads the schema and the modules of the app, and the values of its secrets.
 func (a *App) Read() (*Content, error) {
 	s, sources, err := a.Compile()
 	if err != nil {
 		return nil, err
 	}
+	return a.Content(s, sources)
+}
+
+// Content adds the modules and the values of the secrets to a compiled schema.
+func (a *App) Content(s *schema.Schema, sources []diag.Source) (*Content, error) {
 	modules, err := runtime.ReadModules(a.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Content{runtime.App{Schema: s, Sources: sources, Modules: modules}}, nil
+	values, err := a.Secrets(s.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	return &Content{runtime.App{Schema: s, Sources: sources, Modules: modules, Secrets: values}}, nil
 }
 
 // CheckStart returns errors that would prevent a server from starting, as far as they can
 // be found quickly and without a store. A failed start should not create a data directory.
-func (latest *Content) CheckStart(ctx context.Context, a *App, opt runtime.Options) error {
+func (latest *Content) CheckStart(ctx context.Context, a *App) error {
 	if err := a.CheckData(); err != nil {
-		return err
-	}
-	if _, err := opt.Secrets(latest.Schema.Secrets); err != nil {
 		return err
 	}
 	if len(latest.Modules) > 0 {

@@ -64,6 +64,12 @@ func Load(path string, optional bool, environ []string) (*Config, diag.List, err
 	return c, values.Problems, nil
 }
 
+// Changes returns the names of the settings that differ in the next configuration: those that
+// a running server takes at a reload, and those that need a restart.
+func (c *Config) Changes(next *Config) (reload, restart []string) {
+	return settings.Changed(c.options(), next.options())
+}
+
 // Equal reports whether two configurations have the same settings and secrets.
 func (c *Config) Equal(other *Config) bool {
 	x, y := *c, *other

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,7 @@ var changed = map[string]string{
 	"RUNNER_FRONT_MAX_CONNECTIONS_PER_IP": "9",
 	"RUNNER_RUNTIME_TIMEOUT":              "11s",
 	"RUNNER_RUNTIME_MAX_TIMEOUT":          "61s",
+	"RUNNER_RUNTIME_DRAIN":                "9s",
 	"RUNNER_RUNTIME_SHUTDOWN_TIMEOUT":     "11s",
 	"RUNNER_SANDBOX_MEMORY":               "1mb",
 	"RUNNER_SANDBOX_TOTAL_MEMORY":         "999mb",
@@ -201,6 +203,29 @@ var changed = map[string]string{
 	"RUNNER_TELEMETRY_FORMAT":             "text",
 	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",
 	"RUNNER_TELEMETRY_QUEUE":              "9mb",
+}
+
+// A reload takes these settings; all others need a restart.
+var reloadable = []string{
+	"RUNNER_FRONT_HOSTS", "RUNNER_FRONT_TRUSTED_PROXIES",
+	"RUNNER_TELEMETRY_ACCESS_LOG", "RUNNER_TELEMETRY_FORMAT", "RUNNER_TELEMETRY_LEVEL", "RUNNER_TELEMETRY_QUEUE",
+}
+
+func TestAChangedSettingIsNamed(t *testing.T) {
+	usual := load(t, "")
+	for _, variable := range variables(t) {
+		next, _ := read(t, "", variable+"="+changed[variable])
+		section, key, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(variable, "RUNNER_")), "_")
+		name := "[" + section + "] " + key
+		reload, restart := usual.Changes(next)
+		want, other := restart, reload
+		if slices.Contains(reloadable, variable) {
+			want, other = reload, restart
+		}
+		if !slices.Equal(want, []string{name}) || len(other) > 0 {
+			t.Errorf("%s: reload %q, restart %q", variable, reload, restart)
+		}
+	}
 }
 
 func TestEverySettingChangesAnOption(t *testing.T) {

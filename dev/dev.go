@@ -230,11 +230,10 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err := d.build(ctx, s); err != nil {
 		return err
 	}
-	modules, err := runtime.ReadModules(latest.Dir)
+	now, err := latest.Content(s, sources)
 	if err != nil {
 		return err
 	}
-	now := &app.Content{App: runtime.App{Schema: s, Sources: sources, Modules: modules}}
 	if err := now.Activate(ctx, n.Runtime); err != nil {
 		return err
 	}

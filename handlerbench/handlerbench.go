@@ -27,7 +27,6 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
-	"runner.example/internal/secret"
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
 	"runner.example/runtime/sandbox"
@@ -39,8 +38,6 @@ import (
 // Options are the input of Run.
 type Options struct {
 	App *app.App
-	// Secrets returns the values of the declared secrets.
-	Secrets func(names []string) (secret.Values, error)
 	// Logger logs the lines of the handler. It must redact.
 	Logger *slog.Logger
 	// Module is the path of a module, Handler the name of a handler in it.
@@ -159,7 +156,7 @@ func newHost(ctx context.Context, opt Options) (b *host, close func() error, err
 			return nil, nil, err
 		}
 	}
-	values, err := opt.Secrets(s.Secrets)
+	values, err := a.Secrets(s.Secrets)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -86,7 +86,7 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 		if err != nil && err != errWritesDiscarded {
 			answer = r.refuseCall(ctx, c, err)
 		}
-		if r.opt.AccessLog {
+		if r.accessLog.Load() {
 			r.logCall(c, rt, answer, time.Since(started))
 		}
 		return answer, nil

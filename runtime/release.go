@@ -34,6 +34,8 @@ type App struct {
 	// compare the next schema with this one.
 	Sources []diag.Source
 	Modules []ModuleFile
+	// Secrets are the values of the secrets that the schema declares.
+	Secrets secret.Values
 }
 
 // ModuleFile is one compiled module; messages call it Name.
@@ -153,13 +155,6 @@ type route struct {
 }
 
 func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
-	values := secret.Values{}
-	if r.opt.Secrets != nil {
-		var err error
-		if values, err = r.opt.Secrets(app.Schema.Secrets); err != nil {
-			return nil, err
-		}
-	}
 	origins, err := outbound.ParseOrigins(app.Schema.Outbound)
 	if err != nil {
 		return nil, err
@@ -184,7 +179,7 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		replaced:  make(chan struct{}),
 		drained:   make(chan struct{}),
 		host: hostabi.Host{
-			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: values, Logger: r.opt.Logger, Limits: r.opt.Limits,
+			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: app.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins, Outbound: r.client,
 		},
 	}

@@ -15,7 +15,6 @@ import (
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
-	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
@@ -32,9 +31,6 @@ type Options struct {
 	Keystore *keystore.Keystore
 	// Logger must redact secrets: traps and causes are logged.
 	Logger *slog.Logger
-	// Secrets returns the values of the secrets that a schema declares; its error names
-	// each secret without a value. nil: there are none.
-	Secrets func(names []string) (secret.Values, error)
 
 	Front   front.Options
 	Auth    auth.Options
@@ -57,7 +53,7 @@ type Options struct {
 	// before its end.
 	ShutdownTimeout time.Duration `toml:"runtime.shutdown_timeout" default:"10s" max:"1h"`
 	// AccessLog writes one log line for every request.
-	AccessLog bool `toml:"telemetry.access_log" default:"false"`
+	AccessLog bool `toml:"telemetry.access_log" default:"false" reload:"true"`
 	// AccessDetail adds to that line the raw path, which may contain personal data, and the
 	// text of a refusal. It is for the developer's terminal.
 	AccessDetail bool
@@ -76,6 +72,7 @@ type Runtime struct {
 
 	active     atomic.Pointer[release]
 	draining   atomic.Bool
+	accessLog  atomic.Bool
 	activating sync.Mutex
 	retired    sync.WaitGroup // replaced releases that still serve requests
 	background sync.WaitGroup // goroutines that New started
@@ -99,6 +96,7 @@ func New(opt Options) (*Runtime, error) {
 	}
 	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
+	r.accessLog.Store(opt.AccessLog)
 	r.requests.New = func() any { return new(requestState) }
 	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)
@@ -106,6 +104,13 @@ func New(opt Options) (*Runtime, error) {
 	r.background.Go(func() { r.auth.Run(r.serving) })
 	r.background.Go(func() { r.sweepDeliveries(r.serving) })
 	return r, nil
+}
+
+// Reconfigure takes the settings from opt that may change while the server runs: AccessLog,
+// and of Front what front.Server.Reconfigure takes. It may be called by any goroutine.
+func (r *Runtime) Reconfigure(opt Options) {
+	r.accessLog.Store(opt.AccessLog)
+	r.front.Reconfigure(opt.Front)
 }
 
 // Serve serves ln, and closes it, until Shutdown; then it returns nil.

@@ -49,7 +49,7 @@ func (r *Runtime) serve(x *front.Exchange) {
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
-	if r.opt.AccessLog {
+	if r.accessLog.Load() {
 		r.logRequest(s, x, err, time.Since(x.Started))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runner.example/app"
 	"runner.example/config"
 	"runner.example/internal/console"
+	"runner.example/internal/secret"
 )
 
 // openApp is readApp for commands that stop at a problem in the configuration.
@@ -30,6 +31,7 @@ func (c *cli) readApp(cmd *cobra.Command) (*app.App, error) {
 		return nil, &console.Failure{Status: console.StatusInvalid, Err: err}
 	}
 	a := &app.App{Dir: c.app, Config: conf, Data: conf.DataDir(c.app), Problems: found}
+	a.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, conf) }
 	if cmd.Flags().Changed("data") {
 		a.Data = c.data
 	}

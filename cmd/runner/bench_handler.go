@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/handlerbench"
-	"runner.example/internal/secret"
 )
 
 const benchHandlerHelp = `Run one handler of a module many times and show what a request takes: time, changed
@@ -32,7 +31,6 @@ func benchHandlerCommand(c *cli) *cobra.Command {
 				return err
 			}
 			opt.App, opt.Module, opt.Handler, opt.Logger = a, args[0], args[1], c.logger(a)
-			opt.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, a.Config) }
 			b, err := handlerbench.Run(cmd.Context(), opt)
 			if err != nil {
 				return err

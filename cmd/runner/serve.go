@@ -40,31 +40,43 @@ func serveCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			override := func(*app.App) {}
 			if cmd.Flags().Changed("listen") {
 				if err := front.CheckListen(listen); err != nil {
 					return console.Invalid("--listen: %v", err)
 				}
-				a.Config.Runtime.Front.Listen = listen
+				override = func(a *app.App) { a.Config.Runtime.Front.Listen = listen }
 			}
-			return c.serve(cmd.Context(), a)
+			override(a)
+			return c.serve(cmd.Context(), a, func() (*app.App, error) {
+				again, err := c.openApp(cmd)
+				if err == nil {
+					override(again)
+				}
+				return again, err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
 	return cmd
 }
 
-// serve serves the app until a signal arrives.
-func (c *cli) serve(ctx context.Context, a *app.App) error {
+// serve serves the app until a signal arrives. read reads its configuration again.
+func (c *cli) serve(ctx context.Context, a *app.App, read func() (*app.App, error)) error {
 	latest, err := a.Read()
 	if err != nil {
 		return err
 	}
 	opt := c.runtimeOptions(a)
-	if err := latest.CheckStart(ctx, a, opt); err != nil {
+	if err := latest.CheckStart(ctx, a); err != nil {
 		return err
 	}
-	c.boundLogQueue(a)
+	c.boundLogQueue(a.Config.Telemetry)
 	logger := c.logger(a)
+	configure := func(opt telemetry.Options) {
+		telemetry.Configure(logger, opt)
+		c.boundLogQueue(opt)
+	}
 	for _, d := range append(a.UnknownSecrets(latest.Schema), a.Problems...).Sorted() {
 		logger.Warn("configuration warning", "diagnostic", d.String())
 	}
@@ -73,8 +85,10 @@ func (c *cli) serve(ctx context.Context, a *app.App) error {
 			return err
 		}
 		defer func() { c.stopBy = n.StopBy }()
+		reloader := node.NewReloader(a, latest, n.Runtime, logger, read, configure)
+		n.Local.Reload = reloader.Reload
 		return n.Serve(ctx, a, node.Hooks{Begin: func() (end func()) {
-			end = node.ReloadOnSignal(ctx, a, n.Runtime, logger) // before the address is printed: its reader may send a signal at once
+			end = reloader.OnSignal(ctx) // before the address is printed: its reader may send a signal at once
 			if err := c.SayListening(n.Local.URL); err != nil {
 				logger.Warn("cannot print the address", "cause", err)
 			}
@@ -85,11 +99,10 @@ func (c *cli) serve(ctx context.Context, a *app.App) error {
 
 // boundLogQueue makes requests independent of the reader of the log: lines wait in a
 // bounded queue.
-func (c *cli) boundLogQueue(a *app.App) {
+func (c *cli) boundLogQueue(opt telemetry.Options) {
 	if c.queue == nil {
 		return
 	}
-	opt := a.Config.Telemetry
 	c.queue.Limit(opt.Queue, func(lines int) []byte {
 		return opt.Line(slog.LevelWarn, "log lines discarded", "lines", lines)
 	})
@@ -103,7 +116,6 @@ func (c *cli) logger(a *app.App) *slog.Logger {
 // runtimeOptions returns the options of the runtime for the app.
 func (c *cli) runtimeOptions(a *app.App) runtime.Options {
 	opt := a.Config.Runtime
-	opt.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, a.Config) }
 	opt.Sandbox = a.SandboxOptions(filepath.Join(a.Data, "cache"))
 	return opt
 }

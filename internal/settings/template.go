@@ -25,7 +25,11 @@ func Template(sections []string, comment func(parent reflect.Type, field string)
 				continue
 			}
 			f := s.fields[0]
-			writeComment(&out, withKeys(comment(f.parent, f.name), f.parent))
+			text := withKeys(comment(f.parent, f.name), f.parent)
+			if f.tag.Get("reload") == "true" {
+				text += " A reload takes a new value."
+			}
+			writeComment(&out, text)
 			fmt.Fprintf(&out, "%s = %s\n", s.key, f.literal())
 		}
 	}

@@ -7,18 +7,19 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // Options configure a logger.
 type Options struct {
 	// Level is the lowest level that is written: debug, info, warn or error.
-	Level slog.Level `toml:"telemetry.level" default:"info" oneof:"debug|info|warn|error"`
+	Level slog.Level `toml:"telemetry.level" default:"info" oneof:"debug|info|warn|error" reload:"true"`
 	// Format is json, one object a line, or text, key=value pairs.
-	Format string `toml:"telemetry.format" default:"json" oneof:"json|text"`
+	Format string `toml:"telemetry.format" default:"json" oneof:"json|text" reload:"true"`
 	// Queue is how much of the log may wait in memory while its reader is slow. Further
 	// lines are discarded; a later line says how many.
-	Queue int `toml:"telemetry.queue" unit:"size" default:"1mb" min:"64kb" max:"1gb"`
+	Queue int `toml:"telemetry.queue" unit:"size" default:"1mb" min:"64kb" max:"1gb" reload:"true"`
 }
 
 // Validate returns an error for an unknown format.
@@ -34,15 +35,58 @@ func (o Options) Validate() error {
 // a Redactor, it redacts them. Times are UTC with milliseconds. An unknown format, which
 // Validate refuses, is JSON.
 func NewLogger(w io.Writer, opt Options) *slog.Logger {
-	handler := &slog.HandlerOptions{Level: opt.Level, ReplaceAttr: replace}
 	out, ok := w.(*Redactor)
 	if !ok {
 		out = NewRedactor(w, nil)
 	}
-	if opt.Format == "text" {
-		return slog.New(slog.NewTextHandler(out, handler))
+	form := &form{}
+	options := &slog.HandlerOptions{Level: &form.level, ReplaceAttr: replace}
+	form.set(opt)
+	return slog.New(&handler{form, slog.NewJSONHandler(out, options), slog.NewTextHandler(out, options)})
+}
+
+// Configure gives a logger of NewLogger, and those derived from it, another level and format.
+// It may be called by any goroutine.
+func Configure(logger *slog.Logger, opt Options) { logger.Handler().(*handler).form.set(opt) }
+
+// form is the level and the format of a logger.
+type form struct {
+	level slog.LevelVar
+	text  atomic.Bool
+}
+
+func (f *form) set(opt Options) {
+	f.level.Set(opt.Level)
+	f.text.Store(opt.Format == "text")
+}
+
+// handler writes records in the present format.
+type handler struct {
+	form       *form
+	json, text slog.Handler
+}
+
+// Enabled implements slog.Handler.
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= h.form.level.Level()
+}
+
+// Handle implements slog.Handler.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	if h.form.text.Load() {
+		return h.text.Handle(ctx, r)
 	}
-	return slog.New(slog.NewJSONHandler(out, handler))
+	return h.json.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.form, h.json.WithAttrs(attrs), h.text.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.form, h.json.WithGroup(name), h.text.WithGroup(name)}
 }
 
 // Line returns one line as a logger with these options writes it, at any level.

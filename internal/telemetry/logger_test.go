@@ -135,3 +135,20 @@ func TestALongLineIsCutBeforeAToken(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigureChangesALoggerAndThoseDerivedFromIt(t *testing.T) {
+	var out bytes.Buffer
+	logger := telemetry.NewLogger(&out, telemetry.Options{})
+	derived := logger.With("part", 1).WithGroup("of")
+	derived.Debug("hidden")
+	derived.Info("first", "n", 2)
+	telemetry.Configure(logger, telemetry.Options{Level: slog.LevelDebug, Format: "text"})
+	derived.Debug("second", "n", 3)
+	telemetry.Configure(logger, telemetry.Options{Level: slog.LevelError})
+	derived.Warn("hidden")
+	logger.Error("third")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], `"part":1,"of":{"n":2}`) || !strings.Contains(lines[1], "msg=second part=1 of.n=3") || !strings.Contains(lines[2], `"msg":"third"`) {
+		t.Errorf("logged:\n%s", out.String())
+	}
+}

@@ -106,7 +106,7 @@ func (x *Exchange) Address() netip.Addr {
 			hops = append(hops, l.Value)
 		}
 	}
-	return clientOf(x.conn.peer, x.srv.opt.TrustedProxies, hops)
+	return clientOf(x.conn.peer, x.srv.live.Load().proxies, hops)
 }
 
 // Credentials returns what the request presents.

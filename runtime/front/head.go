@@ -326,7 +326,7 @@ func parseLength(b []byte) (int64, error) {
 }
 
 func (x *Exchange) checkHost(host []byte) *fault.Fault {
-	hosts := x.srv.opt.Hosts
+	hosts := x.srv.live.Load().hosts
 	switch {
 	case len(host) == 0 && (x.framing.minor == 1 || len(hosts) > 0):
 		return errNoHost

@@ -97,7 +97,7 @@ func (g *gate) Accept() (net.Conn, error) {
 // admit counts the connection, or closes it if its address has too many.
 func (g *gate) admit(nc net.Conn) *conn {
 	c := &conn{timed: timed{Conn: nc}, gate: g, peer: peerOf(nc)}
-	c.trusted = trusted(g.srv.opt.TrustedProxies, c.peer)
+	c.trusted = trusted(g.srv.live.Load().proxies, c.peer)
 	bucket := addressBucket(c.peer)
 	g.mu.Lock()
 	over := !c.trusted && g.perIP[bucket] >= g.srv.opt.MaxConnsPerIP

@@ -23,10 +23,10 @@ type Options struct {
 	// Hosts are the accepted values of the Host header, such as ["api.example.com"] for
 	// every port, or ["api.example.com:8443"] for one port. Upper and lower case are
 	// equal. Empty: all.
-	Hosts []string `toml:"front.hosts"`
+	Hosts []string `toml:"front.hosts" reload:"true"`
 	// TrustedProxies are the networks whose X-Forwarded-For is used, such as
 	// ["10.0.0.0/8"].
-	TrustedProxies []netip.Prefix `toml:"front.trusted_proxies"`
+	TrustedProxies []netip.Prefix `toml:"front.trusted_proxies" reload:"true"`
 
 	// MaxHeaderBytes limits the header lines of a request together, MaxHeaderLines their
 	// number; beyond that the answer is 431. MaxTargetBytes limits the path with its query;

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type Server struct {
 	handle func(*Exchange)
 	http   fasthttp.Server
 	gate   atomic.Pointer[gate]
+	live   atomic.Pointer[liveOptions]
 	ended  atomic.Bool  // Shutdown was called
 	pool   sync.Pool    // of *Exchange
 	bodies atomic.Int64 // memory that large bodies have claimed
@@ -38,6 +40,7 @@ func New(opt Options, handle func(*Exchange)) *Server {
 		panic("BUG: front: " + err.Error())
 	}
 	s.opt = s.opt.withinFiles()
+	s.Reconfigure(s.opt)
 	s.backlog = newBacklog(s.opt.MaxAnswerMemory, s.opt.MaxAnswerMemoryPerIP)
 	s.pool.New = func() any { return &Exchange{srv: s} }
 	s.http = fasthttp.Server{
@@ -54,6 +57,18 @@ func New(opt Options, handle func(*Exchange)) *Server {
 		SecureErrorLogMessage: true,
 	}
 	return s
+}
+
+// liveOptions are the options that Reconfigure changes.
+type liveOptions struct {
+	hosts   []string
+	proxies []netip.Prefix
+}
+
+// Reconfigure takes Hosts and TrustedProxies from opt, for the requests that are read from
+// then on. It may be called by any goroutine.
+func (s *Server) Reconfigure(opt Options) {
+	s.live.Store(&liveOptions{hosts: opt.Hosts, proxies: opt.TrustedProxies})
 }
 
 // Serve accepts from ln, and closes it, until Shutdown; then it returns nil. After Shutdown

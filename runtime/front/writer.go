@@ -70,7 +70,7 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 	}
 	address := c.peer
 	if c.trusted {
-		if address = x.Address(); trusted(x.srv.opt.TrustedProxies, address) {
+		if address = x.Address(); trusted(x.srv.live.Load().proxies, address) {
 			address = netip.Addr{}
 		}
 	}

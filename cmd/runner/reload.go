@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/internal/console"
+)
+
+const reloadHelp = `Make the running server of the app read its schema, modules, secrets and settings again,
+as SIGHUP does, and wait until they are in force. What has changed is printed.
+
+Of runner.toml, [telemetry], [secrets], [front] hosts and [front] trusted_proxies take
+effect. If another setting has changed, or anything is invalid, nothing changes, the
+previous release keeps serving, and every error is reported.
+
+Exit status 3: something is invalid or needs a restart. 6: no server runs on the data
+directory.`
+
+func reloadCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "reload",
+		Short:   "make the running server read the app and its settings again",
+		Long:    reloadHelp,
+		Example: "  runner reload\n  runner reload --app /srv/orders --data /var/lib/orders/data",
+		Args:    atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			node, err := c.dialServer(cmd)
+			if err != nil {
+				return err
+			}
+			done, err := node.Reload(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				return c.PrintJSON(done)
+			}
+			c.Say("", "reloaded: "+console.Plural(done.Routes, "route")+", "+console.Plural(done.Modules, "module"))
+			if len(done.Changed) == 0 {
+				c.Say("", "nothing has changed")
+				return nil
+			}
+			return c.Print(strings.Join(done.Changed, "\n") + "\n")
+		},
+	}
+}
