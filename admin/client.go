@@ -22,6 +22,8 @@ import (
 // done.
 type Client struct {
 	send func(ctx context.Context, operation string, args []byte) ([]byte, error)
+	// backup writes a backup to w.
+	backup func(ctx context.Context, w io.Writer) error
 }
 
 // Client returns a client that runs everything in this process.
@@ -31,6 +33,7 @@ func (l *Local) Client() *Client {
 		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
 			return l.do(ctx, uid, operation, args)
 		},
+		backup: func(ctx context.Context, w io.Writer) error { return l.backup(ctx, w) },
 	}
 }
 
@@ -52,10 +55,28 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
 			return post(ctx, transport, operation, args)
 		},
+		backup: func(ctx context.Context, w io.Writer) error { return receive(ctx, transport, w) },
 	}, nil
 }
 
 func post(ctx context.Context, transport *http.Transport, operation string, args []byte) ([]byte, error) {
+	answer, err := send(ctx, transport, operation, args)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
+	switch {
+	case err != nil:
+		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the socket during its answer")
+	case answer.StatusCode == http.StatusOK:
+		return body, nil
+	}
+	return nil, refused(answer.StatusCode, body)
+}
+
+// send sends an operation. The caller closes the body of the answer.
+func send(ctx context.Context, transport *http.Transport, operation string, args []byte) (*http.Response, error) {
 	// The host has no meaning on a Unix socket.
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://runner/"+operation, bytes.NewReader(args))
 	if err != nil {
@@ -68,19 +89,16 @@ func post(ctx context.Context, transport *http.Transport, operation string, args
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the socket; the operation may or may not have been done")
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
-	switch {
-	case err != nil:
-		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the socket during its answer")
-	case answer.StatusCode == http.StatusOK:
-		return body, nil
-	}
+	return answer, nil
+}
+
+// refused returns the error that a server has sent.
+func refused(status int, body []byte) error {
 	var r refusal
 	if err := json.Unmarshal(body, &r); err != nil || r.Code == "" {
-		return nil, fault.New(fault.Internal, "the server answered with status %d: does it have another version?", answer.StatusCode)
+		return fault.New(fault.Internal, "the server answered with status %d: does it have another version?", status)
 	}
-	return nil, fault.New(r.Code, "%s", r.Detail)
+	return fault.New(r.Code, "%s", r.Detail)
 }
 
 // CreateKey creates a key; only this answer has its token.

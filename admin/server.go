@@ -63,8 +63,12 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
 // ServeHTTP runs the operation that the path names: POST /<operation> with the arguments as
-// JSON. The answer is the result, or a refusal with its code.
+// JSON. The answer is the result, or a refusal with its code. A backup is a stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/"+backupOperation && r.Method == http.MethodPost {
+		s.sendBackup(w, r)
+		return
+	}
 	result, err := s.do(r)
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {

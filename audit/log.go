@@ -57,6 +57,19 @@ func (l *Log) Head() Head {
 	return l.head
 }
 
+// HeadAt returns the head of the chain over the records that tx can read.
+func HeadAt(tx *store.Tx) (Head, error) {
+	head, err := lastSealed(tx)
+	if err != nil {
+		return Head{}, err
+	}
+	rest, err := tail(tx, func(string, []byte) {})
+	for _, one := range rest {
+		head = head.then(one)
+	}
+	return head, err
+}
+
 // RunOptions are what Run works with. All are required.
 type RunOptions struct {
 	Logger *slog.Logger

@@ -39,7 +39,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-func (o Options) pepperPath() string {
+// PepperPath is the path of the pepper file; empty for a store in memory.
+func (o Options) PepperPath() string {
 	if o.PepperFile != "" || o.Dir == "" {
 		return o.PepperFile
 	}

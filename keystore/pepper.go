@@ -33,7 +33,7 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	path := opt.pepperPath()
+	path := opt.PepperPath()
 	if path == "" { // a store in memory
 		if want != nil {
 			return nil, fault.New(fault.Invalid, "this store needs the pepper that it was created with: set pepper_file under [keystore]")
@@ -119,6 +119,25 @@ func storeCheck(ctx context.Context, st *store.Store, pepper []byte) error {
 	})
 	if err != nil {
 		return fmt.Errorf("store check value of the pepper: %w", err)
+	}
+	return nil
+}
+
+// PepperCheck returns the check value of the pepper: it identifies the pepper and reveals
+// nothing about it.
+func (k *Keystore) PepperCheck() []byte { return checkValue(k.pepper) }
+
+// CheckPepper returns an error unless the file at path has the pepper with that check value.
+func CheckPepper(path string, check []byte) error {
+	pepper, err := readPepper(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Invalid, "the pepper file %q does not exist", path)
+	}
+	if err != nil {
+		return err
+	}
+	if !hmac.Equal(check, checkValue(pepper)) {
+		return fault.New(fault.Invalid, "the pepper file %q is not the one of the backed-up store", path)
 	}
 	return nil
 }

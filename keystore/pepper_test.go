@@ -108,7 +108,7 @@ func TestStoreAloneIsUseless(t *testing.T) {
 		keys = append(keys, w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"})))
 	}
 	var backup bytes.Buffer
-	if _, err := w.store.Backup(t.Context(), &backup); err != nil {
+	if _, err := w.store.Backup(t.Context(), &backup, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.close()
@@ -129,7 +129,7 @@ func TestStoreAloneIsUseless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+		if err := st.Restore(t.Context(), bytes.NewReader(backup.Bytes()), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,15 +26,16 @@ const (
 
 // Backup writes the store as of one commit, with all blobs, and returns that
 // commit's number. Commits continue meanwhile. What is written is as secret as
-// the store: nothing in it is encrypted.
-func (s *Store) Backup(ctx context.Context, w io.Writer) (Seq, error) {
+// the store: nothing in it is encrypted. The backup begins with the line that head
+// returns from a transaction on that commit; nil: an empty line.
+func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte, error)) (Seq, error) {
 	// The audit of the restored store needs the log's records of the window too.
 	seq, kept, ok := s.snapshots.acquireKept(s.appliedSeq)
 	if !ok {
 		return 0, errClosed
 	}
 	defer s.snapshots.release(kept)
-	if err := s.backup(ctx, seq, w); err != nil {
+	if err := s.backup(ctx, seq, w, head); err != nil {
 		return 0, fmt.Errorf("back up store: %w", orUnavailable(ctx, err))
 	}
 	return seq, nil
@@ -47,8 +49,12 @@ func orUnavailable(ctx context.Context, err error) error {
 	return err
 }
 
-func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
-	out, err := frame.NewWriter(ctx, w)
+func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx) ([]byte, error)) error {
+	line, err := s.backupHead(ctx, seq, head)
+	if err != nil {
+		return err
+	}
+	out, err := frame.NewWriter(ctx, w, line)
 	if err != nil {
 		return err
 	}
@@ -67,6 +73,17 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer) error {
 		}
 	}
 	return out.Finish()
+}
+
+// backupHead calls head with a transaction on seq, whose versions the caller keeps.
+func (s *Store) backupHead(ctx context.Context, seq Seq, head func(*Tx) ([]byte, error)) (line []byte, err error) {
+	if head == nil {
+		return nil, nil
+	}
+	tx := &Tx{store: s, ctx: ctx, snap: seq, txn: s.db.NewTransactionAt(uint64(seq), false)}
+	defer tx.end()
+	line, err = head(tx)
+	return line, tx.result(err)
 }
 
 // backupKeys writes the keys and versions up to seq.
@@ -162,13 +179,45 @@ func (w *listWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Restore reads a backup into a store that has no commits. It fails if a follower is
+// CheckBackup reads a whole backup and returns its head. The error matches frame.ErrDamaged if
+// a byte has changed or is missing.
+func CheckBackup(ctx context.Context, r io.Reader) (head []byte, err error) {
+	in, head, err := frame.NewReader(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		kind, payload, err := in.Next()
+		if err != nil {
+			return nil, err
+		}
+		switch kind {
+		case frame.Keys:
+			_, err = listDiskUse(payload)
+		case frame.Blob:
+			name, sum := bytes.Clone(payload), sha256.New()
+			if _, err = io.Copy(sum, in.Data()); err == nil && !bytes.Equal(sum.Sum(nil), name) {
+				err = frame.ErrDamaged
+			}
+		case frame.End:
+			return head, nil
+		default:
+			err = frame.ErrDamaged
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Restore reads a backup into a store that has no commits. It first calls check, if it is not
+// nil, with the head, and fails with its error. It fails if a follower is
 // registered, because it would miss the restored keys. It also fails if a byte of the backup
 // has changed or is missing; then the store has no keys afterwards. Nothing else may use the
 // store meanwhile.
-func (s *Store) Restore(ctx context.Context, r io.Reader) error {
+func (s *Store) Restore(ctx context.Context, r io.Reader, check func(head []byte) error) error {
 	var err error
-	if waiting := s.local.between(ctx, func() { err = s.restore(ctx, r) }); waiting != nil {
+	if waiting := s.local.between(ctx, func() { err = s.restore(ctx, r, check) }); waiting != nil {
 		return waiting
 	}
 	if err != nil {
@@ -178,7 +227,7 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 }
 
 // restore runs between two entries of the log.
-func (s *Store) restore(ctx context.Context, r io.Reader) error {
+func (s *Store) restore(ctx context.Context, r io.Reader, check func(head []byte) error) error {
 	s.followers.mu.Lock()
 	defer s.followers.mu.Unlock()
 	if s.machine.applied > 0 {
@@ -192,7 +241,7 @@ func (s *Store) restore(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	s.space.Ahead = restoreAhead
-	err := s.load(ctx, r)
+	err := s.load(ctx, r, check)
 	s.space.Ahead = space.Use{}
 	var newest logRecord
 	if err == nil {
@@ -227,10 +276,15 @@ func (s *Store) reopenBadger() error {
 }
 
 // load reads a backup into Badger and the blobs.
-func (s *Store) load(ctx context.Context, r io.Reader) error {
-	in, err := frame.NewReader(ctx, r)
+func (s *Store) load(ctx context.Context, r io.Reader, check func(head []byte) error) error {
+	in, head, err := frame.NewReader(ctx, r)
 	if err != nil {
 		return err
+	}
+	if check != nil {
+		if err := check(head); err != nil {
+			return err
+		}
 	}
 	lists, feed := io.Pipe()
 	loaded := make(chan error, 1)

@@ -162,7 +162,7 @@ func dump(t *testing.T, s *store.Store) string {
 func backup(t *testing.T, s *store.Store) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	seq, err := s.Backup(t.Context(), &b)
+	seq, err := s.Backup(t.Context(), &b, nil)
 	if err != nil || seq != s.Health().Applied {
 		t.Fatalf("backup of commit %d: %v", seq, err)
 	}
@@ -176,7 +176,7 @@ func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
 		saved := backup(t, s)
 		dir := t.TempDir()
 		restored := mustOpen(t, store.Options{Dir: dir, Window: 5})
-		if err := restored.Restore(t.Context(), bytes.NewReader(saved)); err != nil {
+		if err := restored.Restore(t.Context(), bytes.NewReader(saved), nil); err != nil {
 			t.Fatal(err)
 		}
 		check := func(r *store.Store) {
@@ -212,7 +212,7 @@ func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
 func TestABackupOfAnEmptyStoreRestores(t *testing.T) {
 	saved := backup(t, mustOpen(t, store.Options{}))
 	s := mustOpen(t, store.Options{})
-	if err := s.Restore(t.Context(), bytes.NewReader(saved)); err != nil {
+	if err := s.Restore(t.Context(), bytes.NewReader(saved), nil); err != nil {
 		t.Fatal(err)
 	}
 	if seq := put(t, s, "k", "v"); seq != 1 {
@@ -237,11 +237,11 @@ func TestABackupUnderLoadIsOneSnapshot(t *testing.T) {
 	}()
 	for range 3 {
 		var b bytes.Buffer
-		if _, err := s.Backup(t.Context(), &b); err != nil {
+		if _, err := s.Backup(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
 		r := mustOpen(t, store.Options{})
-		if err := r.Restore(t.Context(), &b); err != nil {
+		if err := r.Restore(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
 		if a, z := read(t, r, "a"), read(t, r, "z"); a != z {
@@ -271,11 +271,11 @@ func TestABackupMayTakeLongerThanTheWindow(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { work(); return b.Write(p) })); err != nil {
+	if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { work(); return b.Write(p) }), nil); err != nil {
 		t.Fatal(err)
 	}
 	r := mustOpen(t, store.Options{})
-	if err := r.Restore(t.Context(), &b); err != nil {
+	if err := r.Restore(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := dump(t, r); got != want {
@@ -295,7 +295,7 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	target := mustOpen(t, store.Options{})
 	refused := func(what string, damaged []byte) {
 		t.Helper()
-		if err := target.Restore(t.Context(), bytes.NewReader(damaged)); err == nil {
+		if err := target.Restore(t.Context(), bytes.NewReader(damaged), nil); err == nil {
 			t.Fatalf("%s: restored", what)
 		}
 		if got := dump(t, target); got != "" || target.Health().Applied != 0 {
@@ -317,7 +317,7 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	for i, start := range frames[:len(frames)-1] {
 		refused(fmt.Sprintf("frame %d missing", i), append(bytes.Clone(saved[:start]), saved[frames[i+1]:]...))
 	}
-	if err := target.Restore(t.Context(), bytes.NewReader(saved)); err != nil {
+	if err := target.Restore(t.Context(), bytes.NewReader(saved), nil); err != nil {
 		t.Fatalf("whole: %v", err)
 	}
 	if got, want := dump(t, target), dump(t, s); got != want {
@@ -328,7 +328,8 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 // frameStarts returns where the frames of a backup begin.
 func frameStarts(t *testing.T, saved []byte) (starts []int) {
 	t.Helper()
-	for at := bytes.IndexByte(saved, '\n') + 1; at < len(saved); {
+	lines := bytes.SplitN(saved, []byte("\n"), 3) // the format, the head, and the frames
+	for at := len(saved) - len(lines[2]); at < len(saved); {
 		starts = append(starts, at)
 		at += 9 + int(binary.BigEndian.Uint32(saved[at+1:]))
 	}
@@ -342,12 +343,12 @@ func TestOnlyAnEmptyStoreWithoutFollowersIsRestored(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	saved := backup(t, s)
 	stop := s.OnApply(nil, func(store.Seq, store.Change) {})
-	if err := s.Restore(t.Context(), bytes.NewReader(saved)); err == nil {
+	if err := s.Restore(t.Context(), bytes.NewReader(saved), nil); err == nil {
 		t.Error("restored below a follower")
 	}
 	stop()
 	put(t, s, "k", "v")
-	if err := s.Restore(t.Context(), bytes.NewReader(saved)); err == nil {
+	if err := s.Restore(t.Context(), bytes.NewReader(saved), nil); err == nil {
 		t.Error("restored over data")
 	}
 	if got := read(t, s, "k"); got != "v" {
@@ -359,13 +360,13 @@ func TestABackupThatCannotBeWrittenIsAnError(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	fill(t, s)
 	for _, room := range []int{0, 1000, 100_000} {
-		if _, err := s.Backup(t.Context(), &full{room}); !errors.Is(err, errFull) {
+		if _, err := s.Backup(t.Context(), &full{room}, nil); !errors.Is(err, errFull) {
 			t.Errorf("with space for %d bytes: %v", room, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Backup(ctx, io.Discard); !errors.Is(err, context.Canceled) {
+	if _, err := s.Backup(ctx, io.Discard, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -261,13 +261,13 @@ func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 		put(t, from, fmt.Sprintf("row/%03d", i), strings.Repeat(string(rune('a'+i%26)), 1<<20))
 	}
 	var backup bytes.Buffer
-	if _, err := from.Backup(t.Context(), &backup); err != nil {
+	if _, err := from.Backup(t.Context(), &backup, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := scanAll(t, from, "")
 	onSmallDisks(t, smallDisks, 96<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
-		err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes()))
+		err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes()), nil)
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a backup larger than the disk: %v", err)
 		}
@@ -281,7 +281,7 @@ func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 	})
 	onSmallDisks(t, smallDisks, 480<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
-		if err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+		if err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes()), nil); err != nil {
 			t.Fatal(err)
 		}
 		if scanAll(t, s, "") != want {

@@ -669,13 +669,13 @@ func TestAClosedStoreIsUnavailable(t *testing.T) {
 		_, update := s.Update(ctx, func(tx *store.Tx) error { return tx.Set([]byte("k"), nil) })
 		_, putBlob := s.PutBlob(ctx, strings.NewReader("x"))
 		_, blob := s.Blob(ctx, store.Digest{})
-		_, backup := s.Backup(ctx, io.Discard)
+		_, backup := s.Backup(ctx, io.Discard, nil)
 		for name, err := range map[string]error{
 			"Update": update, "PutBlob": putBlob, "Blob": blob, "Backup": backup,
 			"View":    s.View(ctx, func(tx *store.Tx) error { return nil }),
 			"WaitFor": s.WaitFor(ctx, 99),
 			"Barrier": s.Barrier(ctx),
-			"Restore": s.Restore(ctx, bytes.NewReader(nil)),
+			"Restore": s.Restore(ctx, bytes.NewReader(nil), nil),
 			"Health":  s.Health().Reason,
 		} {
 			if !errors.Is(err, store.ErrUnavailable) {

@@ -87,6 +87,9 @@ var plan = map[string]layeredPackage{
 	"node":                 {10, nil},
 	"dev":                  {11, []string{"github.com/fsnotify/fsnotify"}},
 	"cmd/runner":           {12, []string{"github.com/spf13/cobra"}},
+	"internal/wasm":        {0, nil},
+	"backup":               {4, nil},
+	"internal/version":     {0, nil},
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that

@@ -1,21 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
-)
 
-// version is what `runner version --json` prints.
-type version struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
+	"runner.example/internal/version"
+)
 
 func versionCommand(c *cli) *cobra.Command {
 	var licences bool
@@ -55,32 +46,9 @@ func (c *cli) versionFlag(root *cobra.Command) {
 }
 
 func (c *cli) printVersion() error {
-	v := buildVersion()
+	v := version.Read()
 	if c.JSON {
 		return c.PrintJSON(v)
 	}
 	return c.Print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
-}
-
-// buildVersion reads the build information in the binary.
-func buildVersion() version {
-	v := version{Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "(devel)" {
-		v.Version = cmp.Or(info.Main.Version, v.Version)
-	}
-	dirty := ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			v.Commit = s.Value[:min(len(s.Value), 12)]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "+changes"
-		}
-	}
-	v.Commit += dirty
-	return v
 }

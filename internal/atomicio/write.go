@@ -28,10 +28,11 @@ func WriteFile(path string, content []byte) (err error) {
 	if err := os.Rename(next, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return SyncDir(filepath.Dir(path))
 }
 
-func syncDir(path string) error {
+// SyncDir makes the names in a directory durable.
+func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err

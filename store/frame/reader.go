@@ -24,14 +24,29 @@ type Reader struct {
 	buf    []byte
 }
 
-// NewReader reads the first line of a backup.
-func NewReader(ctx context.Context, r io.Reader) (*Reader, error) {
-	f := &Reader{ctx: ctx, in: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
+// ErrNotBackup means that a file does not begin as a backup does.
+var ErrNotBackup = errors.New("this is not a backup, or one of another version")
+
+// NewReader reads the first two lines of a backup, and returns the head. That it is intact is
+// known only after the last frame.
+func NewReader(ctx context.Context, r io.Reader) (_ *Reader, head []byte, err error) {
+	f := &Reader{ctx: ctx, in: bufio.NewReaderSize(r, maxHead+1), sum: sha256.New()}
 	line := make([]byte, len(magic))
-	if err := f.fill(line); err != nil || string(line) != magic {
-		return nil, errors.New("this is not a backup of a store, or of another version")
+	switch err := f.fill(line); {
+	case err != nil && !errors.Is(err, ErrDamaged):
+		return nil, nil, err
+	case err != nil || string(line) != magic:
+		return nil, nil, ErrNotBackup
 	}
-	return f, nil
+	part, err := f.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
+		return nil, nil, ErrDamaged
+	case err != nil:
+		return nil, nil, err
+	}
+	f.sum.Write(part)
+	return f, bytes.Clone(part[:len(part)-1]), nil
 }
 
 // fill reads and hashes len(b) bytes.

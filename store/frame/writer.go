@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -20,7 +21,8 @@ const (
 )
 
 const (
-	magic    = "runner store backup 1\n"
+	magic    = "runner backup 1\n"
+	maxHead  = 64 << 10
 	headLen  = 9
 	maxBytes = 64 << 20 // of a payload
 )
@@ -34,12 +36,15 @@ type Writer struct {
 	out *bufio.Writer
 }
 
-// NewWriter writes the first line of a backup to w at once, so that a w that cannot be
-// written to is an error before anything is read.
-func NewWriter(ctx context.Context, w io.Writer) (*Writer, error) {
+// NewWriter writes the first two lines of a backup to w at once, so that a w that cannot be
+// written to is an error before anything is read. The head must be one line without its end.
+func NewWriter(ctx context.Context, w io.Writer, head []byte) (*Writer, error) {
+	if len(head) > maxHead || bytes.IndexByte(head, '\n') >= 0 {
+		return nil, fmt.Errorf("the head of a backup must be one line of at most %d bytes", maxHead)
+	}
 	sum := sha256.New()
 	f := &Writer{ctx, sum, bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10)}
-	if _, err := io.WriteString(f.out, magic); err != nil {
+	if _, err := fmt.Fprintf(f.out, "%s%s\n", magic, head); err != nil {
 		return nil, err
 	}
 	return f, f.out.Flush()

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"runner.example/backup"
+	"runner.example/internal/fault"
+)
+
+const (
+	// backupOperation is the one operation whose answer is a stream.
+	backupOperation = "backup"
+	// backupError is the trailer with the refusal that ended a stream.
+	backupError = "Backup-Error"
+	// backupStall is how long the server waits for a client that does not read.
+	backupStall = time.Minute
+)
+
+// Backup writes a backup of the node to w; package backup describes it. An error of w, or the
+// end of ctx, ends the backup. The caller checks what w got: the connection may break.
+func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.backup(ctx, w) }
+
+func (l *Local) backup(ctx context.Context, w io.Writer) error {
+	app := ""
+	if s := l.Schema(); s != nil {
+		app = s.App
+	}
+	if _, err := backup.Write(ctx, l.Store, l.Keys, app, w); err != nil {
+		return explained(err)
+	}
+	return nil
+}
+
+// sendBackup streams a backup. When the client closes the connection or reads nothing for
+// backupStall, the backup ends.
+func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Trailer", backupError)
+	out := &stalling{w: w, control: http.NewResponseController(w)}
+	began := time.Now()
+	err := s.local.backup(r.Context(), out)
+	if err != nil {
+		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)
+		text, _ := json.Marshal(refusal{fault.Of(err).Code, fault.Of(err).Detail})
+		w.Header().Set(backupError, string(text))
+		return
+	}
+	s.logger.InfoContext(r.Context(), "backup written", "bytes", out.n, "took", time.Since(began))
+}
+
+// stalling writes with a deadline for each write.
+type stalling struct {
+	w       io.Writer
+	control *http.ResponseController
+	n       int64
+}
+
+func (s *stalling) Write(b []byte) (int, error) {
+	if err := s.control.SetWriteDeadline(time.Now().Add(backupStall)); err != nil {
+		return 0, err
+	}
+	n, err := s.w.Write(b)
+	s.n += int64(n)
+	return n, err
+}
+
+// receive copies the backup that a server sends.
+func receive(ctx context.Context, transport *http.Transport, w io.Writer) error {
+	answer, err := send(ctx, transport, backupOperation, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
+		return refused(answer.StatusCode, body)
+	}
+	out := &erring{Writer: w}
+	_, err = io.Copy(out, answer.Body)
+	switch {
+	case out.err != nil:
+		return out.err
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fault.Wrap(err, fault.Unavailable, "the server closed the socket during the backup")
+	}
+	if text := answer.Trailer.Get(backupError); text != "" {
+		return refused(answer.StatusCode, []byte(text))
+	}
+	return nil
+}
+
+// erring keeps the error of a writer.
+type erring struct {
+	io.Writer
+	err error
+}
+
+func (e *erring) Write(b []byte) (int, error) {
+	n, err := e.Writer.Write(b)
+	e.err = errors.Join(e.err, err)
+	return n, err
+}

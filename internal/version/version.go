@@ -1,0 +1,39 @@
+// Package version reads the version of this program from its build information.
+package version
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+)
+
+// Version is the version of this program.
+type Version struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// Read reads the build information in the binary.
+func Read() Version {
+	v := Version{Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "(devel)" {
+		v.Version = cmp.Or(info.Main.Version, v.Version)
+	}
+	dirty := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			v.Commit = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	v.Commit += dirty
+	return v
+}
