@@ -14,7 +14,7 @@ endif
 export GOFLAGS += -trimpath
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/runner-tests/cargo
 
-.PHONY: demo build examples check test lint unit short blackbox soak bench generate clean
+.PHONY: demo build examples check test lint unit short blackbox soak bench dist generate clean
 
 demo: build ## serve the example app and print what to try
 	bin/runner build plugins/examples/orders
@@ -78,6 +78,9 @@ soak: setup examples ## the long form of the tests; writes .bench/soak.md
 
 bench: build ## req/s, CPU and memory against bare fasthttp and per language; writes docs/performance.md
 	tools/bench.sh
+
+dist: ## static tarballs for linux on amd64 and arm64, and their SHA-256 sums, in bin/dist
+	tools/dist.sh
 
 generate: ## write the ABI's tables and the SDKs' constants from hostabi/abi, and the licence notices
 	go generate ./hostabi/abi ./cmd/runner
