@@ -35,6 +35,9 @@ type Config struct {
 	// without the section. Never print the values.
 	Secrets      map[string]string
 	SecretPlaces map[string]diag.Span
+
+	// fixed are the limits of memory that were set, by section and key.
+	fixed map[string]bool
 }
 
 // options returns all option structs with settings.
@@ -61,6 +64,15 @@ func Load(path string, optional bool, environ []string) (*Config, diag.List, err
 	}
 	c.Secrets, c.SecretPlaces = values.Secrets, values.SecretPlaces
 	c.check(values)
+	for _, key := range []string{"sandbox.total_memory", "front.body_memory", "front.answer_memory"} {
+		section, name, _ := strings.Cut(key, ".")
+		if _, ok := values.Place(section, name); ok {
+			if c.fixed == nil {
+				c.fixed = map[string]bool{}
+			}
+			c.fixed[key] = true
+		}
+	}
 	return c, values.Problems, nil
 }
 
@@ -74,6 +86,7 @@ func (c *Config) Changes(next *Config) (reload, restart []string) {
 func (c *Config) Equal(other *Config) bool {
 	x, y := *c, *other
 	x.SecretPlaces, y.SecretPlaces = nil, nil
+	x.fixed, y.fixed = nil, nil
 	return reflect.DeepEqual(x, y)
 }
 

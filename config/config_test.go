@@ -294,3 +294,38 @@ func TestValuesOfSecretsAreNotInErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsOfMemoryAreFitted(t *testing.T) {
+	const mib = 1 << 20
+	for _, row := range []struct {
+		name, toml string
+		limit      int64
+		handlers   int64
+		bodies     int64
+		answers    int64
+		want       string // a part of the error
+	}{
+		{"a large machine", "[sandbox]\ninstances = 16\n", 8192 * mib, 1024 * mib, 256 * mib, 256 * mib, ""},
+		{"a small machine", "", 672 * mib, 256 * mib, 64 * mib, 64 * mib, ""},
+		{"what is set stays", "[sandbox]\ntotal_memory = \"300mb\"\n", 672 * mib, 300 * mib, 64 * mib, 64 * mib, ""},
+		{"too much is set", "[sandbox]\ntotal_memory = \"2gb\"\n[front]\nbody_memory = \"100mb\"\n", 672 * mib, 0, 0, 0,
+			"add up to 2372 MiB, and this process can have 672 MiB: [sandbox] total_memory 2048 MiB, [front] body_memory 100 MiB, [front] answer_memory 64 MiB, and 160 MiB for the server"},
+		{"too small", "", 100 * mib, 0, 0, 0, "this process can have 100 MiB"},
+	} {
+		c := load(t, row.toml)
+		heap, err := c.FitMemory(row.limit)
+		if row.want != "" {
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%s: %v, want %q", row.name, err, row.want)
+			}
+			continue
+		}
+		handlers := c.Runtime.Sandbox.TotalMemory()
+		if err != nil || handlers != row.handlers || c.Runtime.Front.MaxBodyMemory != row.bodies || c.Runtime.Front.MaxAnswerMemory != row.answers {
+			t.Errorf("%s: %d, %d, %d MiB, %v", row.name, handlers/mib, c.Runtime.Front.MaxBodyMemory/mib, c.Runtime.Front.MaxAnswerMemory/mib, err)
+		}
+		if heap != row.limit-row.handlers-row.answers {
+			t.Errorf("%s: %d MiB for the heap", row.name, heap/mib)
+		}
+	}
+}

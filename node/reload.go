@@ -90,6 +90,9 @@ func (r *Reloader) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	if next.Problems.HasErrors() {
+		return nil, &console.Problems{What: "the configuration is invalid: " + console.Counted(next.Problems), List: next.Problems}
+	}
 	settings, restart := r.app.Config.Changes(next.Config)
 	if next.Data != r.app.Data && !slices.Contains(restart, "[store] dir") {
 		restart = append(restart, "[store] dir")

@@ -90,6 +90,8 @@ var plan = map[string]layeredPackage{
 	"internal/wasm":        {0, nil},
 	"backup":               {4, nil},
 	"internal/version":     {0, nil},
+	"scaffold":             {10, nil},
+	"config":               {8, []string{"github.com/KimMachineGun/automemlimit"}},
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that

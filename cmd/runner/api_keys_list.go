@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/keystore"
 )
 
@@ -23,7 +24,7 @@ func apiKeysListCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printKeys(keys)
+				return printKeys(&c.Console, keys)
 			}})
 		},
 	}
@@ -49,7 +50,7 @@ func allKeys(ctx context.Context, node *admin.Client, request admin.ListKeys) ([
 	}
 }
 
-func (c *cli) printKeys(keys []keystore.Key) error {
+func printKeys(c *console.Console, keys []keystore.Key) error {
 	if c.JSON {
 		return c.PrintJSON(keys)
 	}

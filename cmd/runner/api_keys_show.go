@@ -22,13 +22,13 @@ func apiKeysShowCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printKey(key)
+				return printKey(&c.Console, key)
 			}})
 		},
 	}
 }
 
-func (c *cli) printKey(key keystore.Key) error {
+func printKey(c *console.Console, key keystore.Key) error {
 	if c.JSON {
 		return c.PrintJSON(key)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/audit"
+	"runner.example/internal/console"
 )
 
 func auditListCommand(c *cli) *cobra.Command {
@@ -23,7 +24,7 @@ func auditListCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printAudit(entries)
+				return printAudit(&c.Console, entries)
 			}})
 		},
 	}
@@ -32,7 +33,7 @@ func auditListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printAudit(entries []audit.Entry) error {
+func printAudit(c *console.Console, entries []audit.Entry) error {
 	if c.JSON {
 		return c.PrintJSON(entries)
 	}

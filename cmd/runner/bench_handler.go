@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/handlerbench"
+	"runner.example/internal/console"
 )
 
 const benchHandlerHelp = `Run one handler of a module many times and show what a request takes: time, changed
@@ -35,7 +36,7 @@ func benchHandlerCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printBench(b)
+			return printBench(&c.Console, b)
 		},
 	}
 	cmd.Flags().StringVar(&opt.Request, "request", "", "file with the request: an HTTP/1.1 message")
@@ -44,7 +45,7 @@ func benchHandlerCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printBench(b *handlerbench.Result) error {
+func printBench(c *console.Console, b *handlerbench.Result) error {
 	if c.JSON {
 		return c.PrintJSON(b)
 	}

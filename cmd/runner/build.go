@@ -100,17 +100,17 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 		for _, one := range console.Parts(err) {
 			all = append(all, &console.Failure{Status: console.StatusInvalid, Err: one})
 		}
-		return errors.Join(append([]error{c.printBuilt(modules)}, all...)...)
+		return errors.Join(append([]error{printBuilt(&c.Console, modules)}, all...)...)
 	}
 	unbound := s.CheckHandlers(exports)
 	if !unbound.HasErrors() {
-		return c.printBuilt(modules)
+		return printBuilt(&c.Console, modules)
 	}
 	what := "the modules do not match the schema: " + console.Counted(unbound)
 	if c.JSON {
 		return errors.Join(c.PrintJSON(unbound), console.Invalid("%s", what))
 	}
-	return errors.Join(c.printBuilt(modules), &console.Problems{What: what, Sources: sources, List: unbound})
+	return errors.Join(printBuilt(&c.Console, modules), &console.Problems{What: what, Sources: sources, List: unbound})
 }
 
 // buildFailure reports problems as check does: with --json they are the document.
@@ -128,7 +128,7 @@ func (c *cli) buildFailure(err error) error {
 	return err
 }
 
-func (c *cli) printBuilt(modules []*build.Module) error {
+func printBuilt(c *console.Console, modules []*build.Module) error {
 	if c.JSON {
 		rows := make([]builtRow, len(modules))
 		for i, m := range modules {

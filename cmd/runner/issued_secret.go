@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/schema"
 )
@@ -29,12 +29,12 @@ type issuedSecret struct {
 // that cannot be written must not be created. If the data directory must be created first,
 // check checks the request against the schema; nil: a new store cannot do it.
 func (c *cli) issueSecret(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (issuedSecret, error)) error {
-	file, err := newSecretFile(out)
+	file, err := app.NewSecretFile(out)
 	if err != nil {
 		return err
 	}
 	made := false
-	defer func() { file.close(made) }()
+	defer func() { file.Close(made) }()
 	return c.withNode(cmd, nodeTask{needsSchema: true, check: check, do: func(ctx context.Context, node *admin.Client) error {
 		f, err := do(ctx, node)
 		if err != nil {
@@ -47,7 +47,7 @@ func (c *cli) issueSecret(cmd *cobra.Command, out string, check func(*schema.Sch
 
 // writeSecret writes what was created, with its secret; the secret goes to the file if
 // there is one.
-func (c *cli) writeSecret(f issuedSecret, file *secretFile) error {
+func (c *cli) writeSecret(f issuedSecret, file *app.SecretFile) error {
 	lost := func(err error) error {
 		return &console.Failure{
 			Status: console.StatusFailed,
@@ -56,10 +56,10 @@ func (c *cli) writeSecret(f issuedSecret, file *secretFile) error {
 		}
 	}
 	if file != nil {
-		if err := file.write(f.secret); err != nil {
+		if err := file.Write(f.secret); err != nil {
 			return lost(err)
 		}
-		c.Say("", fmt.Sprintf("the %s is in %s and is not shown again", f.noun, file.path))
+		c.Say("", fmt.Sprintf("the %s is in %s and is not shown again", f.noun, file.Path))
 	}
 	if err := f.print(file == nil); err != nil {
 		return lost(err)
@@ -68,46 +68,4 @@ func (c *cli) writeSecret(f issuedSecret, file *secretFile) error {
 		c.Say("", fmt.Sprintf("this %s is shown once: keep it now", f.noun))
 	}
 	return nil
-}
-
-// secretFile is a new file for a secret, with mode 0600.
-type secretFile struct {
-	path string
-	file *os.File
-}
-
-// newSecretFile creates the file of --out; nil without --out.
-func newSecretFile(path string) (*secretFile, error) {
-	if path == "" {
-		return nil, nil
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if os.IsExist(err) {
-		f := console.Invalid("--out %s: the file exists", path)
-		f.Hint = "name a new file: a secret never replaces a file"
-		return nil, f
-	}
-	if err != nil {
-		return nil, console.Invalid("--out: %w", err)
-	}
-	return &secretFile{path, file}, nil
-}
-
-func (t *secretFile) write(secret string) error {
-	_, err := t.file.WriteString(secret + "\n")
-	if err == nil {
-		err = t.file.Sync()
-	}
-	return err
-}
-
-// close closes the file, and removes it unless keep is set. The file may be nil.
-func (t *secretFile) close(keep bool) {
-	if t == nil {
-		return
-	}
-	_ = t.file.Close() // written to disk by write
-	if !keep {
-		_ = os.Remove(t.path)
-	}
 }

@@ -46,9 +46,9 @@ func restoreCommand(c *cli) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // what was written is removed
 			defer stop()
-			in, size, err := c.openBackup(args[0])
+			in, size, err := backup.Open(c.stdin, args[0])
 			if err != nil {
-				return err
+				return explainBackup(args[0], err)
 			}
 			defer in.Close()
 			bar := c.NewBar("restoring "+a.Data, size, progress.UnitsBytes)

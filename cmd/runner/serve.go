@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"runner.example/app"
 	"runner.example/config"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
@@ -36,29 +39,43 @@ func serveCommand(c *cli) *cobra.Command {
 			if err := c.appDir(cmd, args); err != nil {
 				return err
 			}
-			a, err := c.readApp(cmd)
-			if err != nil {
-				return err
-			}
-			override := func(*app.App) {}
 			if cmd.Flags().Changed("listen") {
 				if err := front.CheckListen(listen); err != nil {
 					return console.Invalid("--listen: %v", err)
 				}
-				override = func(a *app.App) { a.Config.Runtime.Front.Listen = listen }
 			}
-			override(a)
-			return c.serve(cmd.Context(), a, func() (*app.App, error) {
-				again, err := c.openApp(cmd)
-				if err == nil {
-					override(again)
-				}
-				return again, err
-			})
+			read := func() (*app.App, error) { return c.serverApp(cmd, listen) }
+			a, err := read()
+			if err != nil {
+				return err
+			}
+			return c.serve(cmd.Context(), a, read)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
 	return cmd
+}
+
+// serverApp reads the configuration of a server: the flag listen replaces the setting if it is
+// not empty, and limits of memory that are not set are lowered to what the process can have.
+func (c *cli) serverApp(cmd *cobra.Command, listen string) (*app.App, error) {
+	a, err := c.readApp(cmd)
+	if err != nil || a.Problems.HasErrors() {
+		return a, err
+	}
+	if listen != "" {
+		a.Config.Runtime.Front.Listen = listen
+	}
+	limit, limited := config.MemoryLimit()
+	heap, err := a.Config.FitMemory(limit)
+	if err != nil {
+		a.Problems.Errorf("", diag.Span{File: config.FileName}, "%s", err)
+		return a, nil
+	}
+	if limited && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heap)
+	}
+	return a, nil
 }
 
 // serve serves the app until a signal arrives. read reads its configuration again.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/internal/console"
 	"runner.example/keystore"
 )
 
@@ -22,7 +23,7 @@ func sessionsListCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printSessions(sessions)
+				return printSessions(&c.Console, sessions)
 			}})
 		},
 	}
@@ -48,7 +49,7 @@ func allSessions(ctx context.Context, node *admin.Client, request admin.ListSess
 	}
 }
 
-func (c *cli) printSessions(sessions []keystore.Session) error {
+func printSessions(c *console.Console, sessions []keystore.Session) error {
 	if c.JSON {
 		return c.PrintJSON(sessions)
 	}

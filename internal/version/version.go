@@ -1,4 +1,3 @@
-// Package version reads the version of this program from its build information.
 package version
 
 import (

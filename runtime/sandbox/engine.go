@@ -80,6 +80,9 @@ type Options struct {
 	Now, CPUTime func() time.Duration
 }
 
+// TotalMemory returns TotalMemoryBytes, or its default.
+func (o Options) TotalMemory() int64 { return o.filled().TotalMemoryBytes }
+
 func (o Options) filled() Options {
 	settings.FillZero(&o)
 	if o.Instances == 0 {

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"runner.example/internal/fault"
+)
+
+// MemoryLimit returns how much memory this process can have, in bytes: that of the machine, or
+// the limit of its cgroup if that is lower. limited reports the latter. It is math.MaxInt64 if
+// neither is known.
+func MemoryLimit() (limit int64, limited bool) {
+	limit = math.MaxInt64
+	if n, err := memlimit.FromSystem(); err == nil && n <= math.MaxInt64 {
+		limit = int64(n)
+	}
+	if n, err := memlimit.FromCgroup(); err == nil && n < uint64(limit) {
+		return int64(n), true
+	}
+	return limit, false
+}
+
+// serverBytes is what the server needs beside its limits of memory: the store with its
+// tables and logs, compiled modules, and connections.
+const serverBytes = 160 << 20
+
+// FitMemory lowers the limits of memory that were not set, so that they fit into limit bytes:
+// handlers get at most half of what the server leaves, bodies and answers an eighth each. The
+// error names those that do not fit, with their sum. It returns how much of limit the Go heap
+// may take.
+func (c *Config) FitMemory(limit int64) (heap int64, err error) {
+	front, sandbox := &c.Runtime.Front, &c.Runtime.Sandbox
+	rest := max(limit-serverBytes, 0)
+	handlers := sandbox.TotalMemory()
+	if !c.fixed["sandbox.total_memory"] {
+		handlers = max(min(handlers, rest/2), sandbox.MemoryBytes)
+		sandbox.TotalMemoryBytes = handlers
+	}
+	if !c.fixed["front.body_memory"] {
+		front.MaxBodyMemory = min(front.MaxBodyMemory, rest/8)
+	}
+	if !c.fixed["front.answer_memory"] {
+		front.MaxAnswerMemory = max(min(front.MaxAnswerMemory, rest/8), int64(c.Runtime.Limits.ResponseBytes))
+	}
+	sum := handlers + front.MaxBodyMemory + front.MaxAnswerMemory + serverBytes
+	if sum > limit {
+		mib := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+		return 0, fault.New(fault.Invalid,
+			"the limits of memory add up to %s, and this process can have %s: [sandbox] total_memory %s, [front] body_memory %s, [front] answer_memory %s, and %s for the server; lower them, or give it more memory",
+			mib(sum), mib(limit), mib(handlers), mib(front.MaxBodyMemory), mib(front.MaxAnswerMemory), mib(serverBytes))
+	}
+	return limit - handlers - front.MaxAnswerMemory, nil // neither is in the heap
+}

@@ -1,0 +1,2 @@
+// Package version reads the version of this program from its build information.
+package version
