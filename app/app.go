@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -42,11 +44,38 @@ type App struct {
 // to the working directory, or empty for the default.
 func (a *App) KeystoreOptions() keystore.Options {
 	opt := a.Config.Keystore
-	if path := opt.PepperFile; path != "" && !filepath.IsAbs(path) {
-		opt.PepperFile = filepath.Join(a.Dir, path)
+	if opt.PepperFile != "" {
+		opt.PepperFile = a.path(opt.PepperFile)
 	}
 	opt.Dir = a.Data
 	return opt
+}
+
+// Certificate reads the files of [front] tls_cert and tls_key; nil if neither is set.
+func (a *App) Certificate() (*tls.Certificate, error) {
+	opt := &a.Config.Runtime.Front
+	switch {
+	case opt.TLSCert == "" && opt.TLSKey == "":
+		return nil, nil
+	case opt.TLSKey == "":
+		return nil, errors.New("[front] tls_cert is set, and tls_key is not: set both")
+	case opt.TLSCert == "":
+		return nil, errors.New("[front] tls_key is set, and tls_cert is not: set both")
+	}
+	pair, err := tls.LoadX509KeyPair(a.path(opt.TLSCert), a.path(opt.TLSKey))
+	if err != nil {
+		return nil, fmt.Errorf("[front] tls_cert %q with tls_key %q: %s", opt.TLSCert, opt.TLSKey, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return &pair, nil
+}
+
+// path returns the path of a file that a setting names: a relative one starts from the app
+// directory.
+func (a *App) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(a.Dir, name)
 }
 
 // Compile reads and checks the schema. The error has all errors of schema and

@@ -158,6 +158,8 @@ var changed = map[string]string{
 	"RUNNER_FRONT_LISTEN":                 "127.0.0.1:1",
 	"RUNNER_FRONT_HOSTS":                  "a.example",
 	"RUNNER_FRONT_TRUSTED_PROXIES":        "10.0.0.0/8",
+	"RUNNER_FRONT_TLS_CERT":               "cert.pem",
+	"RUNNER_FRONT_TLS_KEY":                "key.pem",
 	"RUNNER_FRONT_HEADER_BYTES":           "17kb",
 	"RUNNER_FRONT_HEADER_LINES":           "101",
 	"RUNNER_FRONT_TARGET_BYTES":           "9kb",
@@ -207,7 +209,7 @@ var changed = map[string]string{
 
 // A reload takes these settings; all others need a restart.
 var reloadable = []string{
-	"RUNNER_FRONT_HOSTS", "RUNNER_FRONT_TRUSTED_PROXIES",
+	"RUNNER_FRONT_HOSTS", "RUNNER_FRONT_TRUSTED_PROXIES", "RUNNER_FRONT_TLS_CERT", "RUNNER_FRONT_TLS_KEY",
 	"RUNNER_TELEMETRY_ACCESS_LOG", "RUNNER_TELEMETRY_FORMAT", "RUNNER_TELEMETRY_LEVEL", "RUNNER_TELEMETRY_QUEUE",
 }
 

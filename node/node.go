@@ -100,7 +100,11 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime = ln, rt
-	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: "http://" + ln.Addr().String(), Started: time.Now()}
+	scheme := "http://"
+	if opt.Front.Certificate != nil {
+		scheme = "https://"
+	}
+	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: scheme + ln.Addr().String(), Started: time.Now()}
 	return do(n)
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -97,6 +98,10 @@ func (r *Reloader) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if next.Data != r.app.Data && !slices.Contains(restart, "[store] dir") {
 		restart = append(restart, "[store] dir")
 	}
+	before, after := r.app.Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
+	if (before == nil) != (after == nil) {
+		restart = append(restart, "[front] tls_cert")
+	}
 	if len(restart) > 0 {
 		return nil, fault.New(fault.Invalid, "changed settings need a restart: %s", strings.Join(restart, ", "))
 	}
@@ -111,6 +116,9 @@ func (r *Reloader) reload(ctx context.Context) (*admin.Reloaded, error) {
 	r.runtime.Reconfigure(next.Config.Runtime)
 	r.configure(next.Config.Telemetry)
 	changed := append(changedContent(r.content, latest), settings...)
+	if after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal) {
+		changed = append(changed, "the TLS certificate")
+	}
 	r.app, r.content = next, latest
 	return &admin.Reloaded{Changed: changed, Routes: len(latest.Schema.Routes), Modules: len(latest.Modules)}, nil
 }

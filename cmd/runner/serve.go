@@ -66,10 +66,14 @@ func (c *cli) serverApp(cmd *cobra.Command, listen string) (*app.App, error) {
 	if listen != "" {
 		a.Config.Runtime.Front.Listen = listen
 	}
+	place := diag.Span{File: config.FileName}
+	if a.Config.Runtime.Front.Certificate, err = a.Certificate(); err != nil {
+		a.Problems.Errorf("", place, "%s", err)
+	}
 	limit, limited := config.MemoryLimit()
 	heap, err := a.Config.FitMemory(limit)
 	if err != nil {
-		a.Problems.Errorf("", diag.Span{File: config.FileName}, "%s", err)
+		a.Problems.Errorf("", place, "%s", err)
 		return a, nil
 	}
 	if limited && os.Getenv("GOMEMLIMIT") == "" {

@@ -114,7 +114,7 @@ func (x *Exchange) readSome(p []byte) (int, *fault.Fault) {
 	if f := x.sendContinue(); f != nil {
 		return 0, f
 	}
-	n, err := c.timed.Read(p)
+	n, err := c.receive(p)
 	if n == 0 && err != nil {
 		return 0, readFault(err, "body")
 	}
@@ -226,7 +226,7 @@ func (x *Exchange) sendContinue() *fault.Fault {
 	c := x.conn
 	err := c.SetWriteDeadline(time.Now().Add(x.srv.opt.WriteTimeout))
 	if err == nil {
-		_, err = c.timed.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+		_, err = c.send([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
 	if err != nil {
 		return readFault(err, "body")

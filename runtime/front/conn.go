@@ -1,6 +1,7 @@
 package front
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,8 @@ type conn struct {
 	gate    *gate
 	peer    netip.Addr
 	trusted bool
+	// tls encrypts what timed carries; nil: nothing is encrypted.
+	tls *tls.Conn
 
 	in   []byte
 	r, w int
@@ -90,10 +93,41 @@ func (c *conn) wait() error {
 	if c.gate.closing() {
 		return io.EOF
 	}
+	if err := c.handshake(); err != nil {
+		return err
+	}
 	if err := c.SetReadDeadline(time.Now().Add(c.gate.srv.opt.IdleTimeout)); err != nil {
 		return err
 	}
 	return c.fill()
+}
+
+// handshake makes the connection encrypted, once. It has the time of reading a request.
+func (c *conn) handshake() error {
+	if c.tls == nil || c.tls.ConnectionState().HandshakeComplete {
+		return nil
+	}
+	end := time.Now().Add(c.gate.srv.opt.ReadTimeout)
+	if err := errors.Join(c.SetReadDeadline(end), c.SetWriteDeadline(end)); err != nil {
+		return err
+	}
+	return c.tls.Handshake()
+}
+
+// receive reads bytes that the client has sent.
+func (c *conn) receive(p []byte) (int, error) {
+	if c.tls != nil {
+		return c.tls.Read(p)
+	}
+	return c.timed.Read(p)
+}
+
+// send writes bytes for the client.
+func (c *conn) send(p []byte) (int, error) {
+	if c.tls != nil {
+		return c.tls.Write(p)
+	}
+	return c.timed.Write(p)
 }
 
 // readExchange reads a head to its end into an exchange, which has a refusal if the head
@@ -149,7 +183,7 @@ func (c *conn) fill() error {
 		c.in = grown
 	}
 	for range 8 {
-		n, err := c.timed.Read(c.in[c.w:])
+		n, err := c.receive(c.in[c.w:])
 		c.w += n
 		if n > 0 {
 			return nil
@@ -207,6 +241,9 @@ func (c *conn) Close() error {
 		return nil
 	}
 	defer c.gate.release(c)
+	if c.tls != nil {
+		_ = c.tls.CloseWrite() // says that nothing was cut off; fails before the handshake
+	}
 	if c.linger.Load() {
 		c.drain()
 	}

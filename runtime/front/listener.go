@@ -1,6 +1,7 @@
 package front
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,7 +98,11 @@ func (g *gate) Accept() (net.Conn, error) {
 // admit counts the connection, or closes it if its address has too many.
 func (g *gate) admit(nc net.Conn) *conn {
 	c := &conn{timed: timed{Conn: nc}, gate: g, peer: peerOf(nc)}
-	c.trusted = trusted(g.srv.live.Load().proxies, c.peer)
+	live := g.srv.live.Load()
+	c.trusted = trusted(live.proxies, c.peer)
+	if live.tls != nil {
+		c.tls = tls.Server(&c.timed, live.tls)
+	}
 	bucket := addressBucket(c.peer)
 	g.mu.Lock()
 	over := !c.trusted && g.perIP[bucket] >= g.srv.opt.MaxConnsPerIP

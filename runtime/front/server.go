@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,12 +64,22 @@ func New(opt Options, handle func(*Exchange)) *Server {
 type liveOptions struct {
 	hosts   []string
 	proxies []netip.Prefix
+	tls     *tls.Config // nil: connections are not encrypted
 }
 
 // Reconfigure takes Hosts and TrustedProxies from opt, for the requests that are read from
-// then on. It may be called by any goroutine.
+// then on, and Certificate for connections that are accepted from then on. It may be called by
+// any goroutine.
 func (s *Server) Reconfigure(opt Options) {
-	s.live.Store(&liveOptions{hosts: opt.Hosts, proxies: opt.TrustedProxies})
+	live := &liveOptions{hosts: opt.Hosts, proxies: opt.TrustedProxies}
+	if opt.Certificate != nil {
+		live.tls = &tls.Config{
+			Certificates: []tls.Certificate{*opt.Certificate},
+			MinVersion:   tls.VersionTLS12,
+			NextProtos:   []string{"http/1.1"},
+		}
+	}
+	s.live.Store(live)
 }
 
 // Serve accepts from ln, and closes it, until Shutdown; then it returns nil. After Shutdown

@@ -84,7 +84,7 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 func (c *conn) Write(p []byte) (int, error) {
 	a := &c.answer
 	if a.body == nil {
-		return c.timed.Write(p)
+		return c.send(p)
 	}
 	switch {
 	case !a.headOver:
@@ -110,8 +110,12 @@ func (c *conn) writeAnswer() error {
 	if err := c.tellWrite(); err != nil {
 		return err
 	}
-	if raw != nil {
-		if err := a.write(raw, false); err != nil || len(a.head)+len(a.body) == 0 {
+	direct := raw // the socket, if bytes are written to it as they are
+	if c.tls != nil {
+		direct = nil
+	}
+	if direct != nil {
+		if err := a.write(direct, false); err != nil || len(a.head)+len(a.body) == 0 {
 			return err
 		}
 	}
@@ -123,7 +127,7 @@ func (c *conn) writeAnswer() error {
 	a.unsent = &unsent{address: a.address, since: time.Now(), acked: func() uint64 { return acked(raw) }, reset: c.reset}
 	a.unsent.begun = a.unsent.acked()
 	a.backlog.hold(a.unsent, int64(len(a.memory)-a.start))
-	err := c.writeRest(raw)
+	err := c.writeRest(direct)
 	a.free(len(a.memory))
 	if a.backlog.drop(a.unsent) {
 		c.warnCut()
@@ -143,10 +147,16 @@ func (c *conn) writeRest(raw syscall.RawConn) error {
 	if raw != nil {
 		return a.write(raw, true)
 	}
-	for _, part := range [][]byte{a.head, a.body} {
-		if _, err := c.Conn.Write(part); err != nil {
+	if _, err := c.send(a.head); err != nil {
+		return err
+	}
+	for len(a.body) > 0 {
+		n, err := c.send(a.body[:min(len(a.body), freeBytes)])
+		if err != nil {
 			return err
 		}
+		a.body, a.done = a.body[n:], a.done+n
+		a.free(a.done)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type Server struct {
 	Err    error         // of the process, set before ended is closed
 }
 
-var ReadyLine = regexp.MustCompile(`^listening on (http://(127\.0\.0\.1:\d+))$`)
+var ReadyLine = regexp.MustCompile(`^listening on (https?://(127\.0\.0\.1:\d+))$`)
 
 // Serve starts `runner serve` on a free loopback port and waits until it listens. The
 // server stops when the test ends; if it does not exit cleanly, the test fails.
