@@ -112,6 +112,12 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		attrs[a.Key] = a.Value
 	}
 	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "" && a.Value.Kind() == slog.KindGroup { // it is inlined
+			for _, a := range a.Value.Group() {
+				attrs[a.Key] = a.Value.Resolve()
+			}
+			return true
+		}
 		attrs[a.Key] = a.Value.Resolve()
 		return true
 	})

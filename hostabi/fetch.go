@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,6 +30,8 @@ const (
 	maxInFlight = 16
 	// maxHeaderText is the longest JSON of a request's headers.
 	maxHeaderText = 64 << 10
+	// maxTraceState is the longest tracestate that is passed on.
+	maxTraceState = 512
 )
 
 // fetch sends a request to one of the origins that the schema declares. It ends with its
@@ -51,7 +54,7 @@ func fetch(c *Call, text []byte) (work, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	request, err := outbound.NewRequest(c.Host.Origins, method, target, headers, body)
+	request, err := outbound.NewRequest(c.Host.Origins, method, target, c.traced(headers), body)
 	if err != nil {
 		return nil, faultOf(err)
 	}
@@ -61,6 +64,21 @@ func fetch(c *Call, text []byte) (work, error) {
 	c.sent = append(c.sent, request.String())
 	f := flight{client: c.Host.Outbound, asker: c.Handler, request: request.WithRedirect(way), timeout: timeout, pending: c.pendingOps()}
 	return f.fly, nil
+}
+
+// traced adds the trace of the request to the headers of a fetch, unless the handler has set
+// one.
+func (c *Call) traced(headers []outbound.Header) []outbound.Header {
+	trace := c.Request.Trace()
+	own := func(h outbound.Header) bool { return strings.EqualFold(h.Name, "traceparent") }
+	if trace.ID == "" || slices.ContainsFunc(headers, own) {
+		return headers
+	}
+	headers = append(headers, outbound.Header{Name: "traceparent", Value: trace.Traceparent()})
+	if state, ok := c.Request.Header("tracestate"); ok && len(state) <= maxTraceState {
+		headers = append(headers, outbound.Header{Name: "tracestate", Value: string(state)})
+	}
+	return headers
 }
 
 // Sent returns the outbound requests that runs for this request have sent, as method and
@@ -131,8 +149,8 @@ func (c *Call) logFailed(err error) {
 	}
 	text := e.Error()
 	_, size := fits([]byte(text), math.MaxInt)
-	if c.log.admit(c.limits, failedBytes+len(c.Request.ID)+size) {
-		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "fetch failed", slog.String("requestId", c.Request.ID), slog.String("cause", text))
+	if c.log.admit(c.limits, failedBytes+traceBytes+len(c.Request.ID)+size) {
+		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "fetch failed", c.Request.LogID(), slog.String("cause", text))
 	}
 }
 

@@ -59,6 +59,7 @@ func logText(c *Call, g guest) int32 {
 const (
 	lineBytes    = len(`{"time":"2006-01-02T15:04:05.000Z","level":"ERROR","msg":"","source":"guest"}` + "\n")
 	requestBytes = len(`,"requestId":"","route":"","attempt":1`)
+	traceBytes   = len(`,"traceId":"4bf92f3577b34da6a3ce929d0e0e4736"`)
 	cutMark      = "…"
 )
 
@@ -68,6 +69,9 @@ func (c *Call) logLine(level slog.Level, text []byte) {
 	around := lineBytes
 	if r := c.Request; r != nil {
 		around += requestBytes + len(r.ID) + len(r.Route)
+		if r.Trace().ID != "" {
+			around += traceBytes
+		}
 	}
 	room := c.limits.LogBytes - c.log.bytes - around
 	end, size := fits(text, room)
@@ -130,7 +134,7 @@ func (c *Call) write(level slog.Level, text string) {
 	attrs := []slog.Attr{slog.String("source", "guest")}
 	if c.Request != nil {
 		attrs = append(attrs,
-			slog.String("requestId", c.Request.ID),
+			c.Request.LogID(),
 			slog.String("route", c.Request.Route),
 			slog.Int("attempt", c.Attempt))
 	}

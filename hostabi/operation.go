@@ -190,7 +190,7 @@ var errMoved = fault.New(fault.Limit, "the request has moved too many bytes betw
 
 // logInternal logs an error that is not the guest's.
 func (c *Call) logInternal(act string, err error) abi.Errno {
-	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", slog.String("requestId", c.Request.ID),
+	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", c.Request.LogID(),
 		slog.String("operation", act), slog.Any("error", err))
 	return abi.Internal
 }

@@ -12,7 +12,7 @@ import (
 
 // logRequest writes the access log line of an HTTP request; err is the refusal.
 func (r *Runtime) logRequest(s *requestState, x *front.Exchange, err error, took time.Duration) {
-	attrs := appendAccess(s.attrs[:0], x.Request.ID, string(x.Request.Method), x.Status(), took)
+	attrs := appendAccess(s.attrs[:0], x.Request.LogID(), string(x.Request.Method), x.Status(), took)
 	if s.route != nil {
 		attrs = append(attrs, slog.String("route", s.route.Path))
 	}
@@ -40,7 +40,7 @@ func (r *Runtime) logRequest(s *requestState, x *front.Exchange, err error, took
 
 // logCall writes the access log line of an operator's call.
 func (r *Runtime) logCall(c FunctionCall, rt *route, answer *Answer, took time.Duration) {
-	attrs := append(appendAccess(nil, c.RequestID, rt.Method, answer.Status, took),
+	attrs := append(appendAccess(nil, slog.String("requestId", c.RequestID), rt.Method, answer.Status, took),
 		slog.String("route", rt.Path), slog.String("operator", c.Caller.UserID))
 	if r.opt.AccessDetail {
 		attrs = appendProblem(append(attrs, slog.String("path", rt.Path)), answer.Code, answer.Detail, string(answer.Errors))
@@ -48,9 +48,9 @@ func (r *Runtime) logCall(c FunctionCall, rt *route, answer *Answer, took time.D
 	r.logAccess(attrs)
 }
 
-func appendAccess(attrs []slog.Attr, requestID, method string, status int, took time.Duration) []slog.Attr {
+func appendAccess(attrs []slog.Attr, id slog.Attr, method string, status int, took time.Duration) []slog.Attr {
 	return append(attrs,
-		slog.String("requestId", requestID),
+		id,
 		slog.String("method", method),
 		slog.Int("status", status),
 		slog.Duration("took", took),

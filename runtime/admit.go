@@ -75,7 +75,7 @@ func (r *Runtime) authenticate(rel *release, s *requestState, x *front.Exchange,
 	presented := auth.Presented{
 		Authorization: credentials.Authorization, AuthorizationLines: credentials.AuthorizationLines,
 		APIKey: credentials.APIKey, APIKeyLines: credentials.APIKeyLines,
-		Address: x.Address(), RequestID: x.Request.ID,
+		Address: x.Address(), Request: &x.Request,
 	}
 	if !rt.Auth.None {
 		x.Private = true

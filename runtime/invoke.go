@@ -170,7 +170,7 @@ func (r *Runtime) verifyDelivery(ctx context.Context, rel *release, rt *route, i
 	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)
 	in.used = inv.work.End()
 	if err != nil {
-		r.opt.Logger.Info("signature refused", "requestId", in.request.ID, "route", rt.Path, "address", in.address.String(), "cause", err)
+		r.opt.Logger.Info("signature refused", in.request.LogID(), "route", rt.Path, "address", in.address.String(), "cause", err)
 		return err
 	}
 	// It is remembered by the credential time: with the machine's clock a jump would

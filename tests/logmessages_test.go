@@ -219,7 +219,13 @@ func fieldNames(file *ast.File, args []ast.Expr, slice bool) (names []string) {
 	constructed := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) < 2 {
+			if !ok {
+				return true
+			}
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "LogID" { // of a request
+				names = append(names, "requestId", "traceId")
+			}
+			if len(call.Args) < 2 {
 				return true
 			}
 			if method, ok := call.Fun.(*ast.SelectorExpr); ok {

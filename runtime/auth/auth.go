@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
@@ -29,8 +30,9 @@ type Presented struct {
 	Authorization, APIKey           []byte
 	AuthorizationLines, APIKeyLines int
 	// Address is the client's.
-	Address   netip.Addr
-	RequestID string
+	Address netip.Addr
+	// Request is named in the log. Its headers are not looked at for credentials.
+	Request *abi.Request
 
 	// The fields below matter only where sessions are accepted or opened.
 
@@ -284,7 +286,7 @@ func isLogged(n int) bool { return n <= loggedEach || n&(n-1) == 0 }
 // log logs a refused credential.
 func (a *Authenticator) log(p Presented, token []byte, id string, reason keystore.Reason, repeated int) {
 	attrs := []slog.Attr{
-		slog.String("requestId", p.RequestID),
+		p.Request.LogID(),
 		slog.String("reason", string(reason)),
 		slog.String("address", text(p.Address)),
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"runner.example/audit"
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -150,12 +151,12 @@ var somewhere = netip.MustParseAddr("192.0.2.1")
 
 // bearer presents a value of the Authorization header.
 func bearer(value string) auth.Presented {
-	return auth.Presented{Authorization: []byte(value), AuthorizationLines: 1, Address: somewhere, RequestID: "01jtest"}
+	return auth.Presented{Authorization: []byte(value), AuthorizationLines: 1, Address: somewhere, Request: &abi.Request{ID: "01jtest"}}
 }
 
 // header presents a value of the X-API-Key header.
 func header(value string) auth.Presented {
-	return auth.Presented{APIKey: []byte(value), APIKeyLines: 1, Address: somewhere, RequestID: "01jtest"}
+	return auth.Presented{APIKey: []byte(value), APIKeyLines: 1, Address: somewhere, Request: &abi.Request{ID: "01jtest"}}
 }
 
 func (w *world) check(path string, p auth.Presented) (caller.Caller, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
@@ -70,7 +71,7 @@ func (w *world) session(roles ...string) (keystore.Session, auth.Presented) {
 // cookie presents a session's cookie in a GET.
 func cookie(value string) auth.Presented {
 	return auth.Presented{
-		Cookie: []byte(value), Cookies: 1, Method: []byte("GET"), Host: []byte("example.com"), Address: somewhere, RequestID: "01jtest",
+		Cookie: []byte(value), Cookies: 1, Method: []byte("GET"), Host: []byte("example.com"), Address: somewhere, Request: &abi.Request{ID: "01jtest"},
 	}
 }
 

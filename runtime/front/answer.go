@@ -128,7 +128,7 @@ func (x *Exchange) logCause(f *fault.Fault, status int) {
 	if status >= 500 {
 		log = x.srv.opt.Logger.Error
 	}
-	log("request refused", slog.String("requestId", x.Request.ID), slog.String("code", string(f.Code)),
+	log("request refused", x.Request.LogID(), slog.String("code", string(f.Code)),
 		slog.String("cause", f.Cause.Error()))
 }
 

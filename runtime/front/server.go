@@ -135,7 +135,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 func (s *Server) run(x *Exchange) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.opt.Logger.Error("panic while serving a request", slog.String("requestId", x.Request.ID),
+			s.opt.Logger.Error("panic while serving a request", x.Request.LogID(),
 				slog.String("cause", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
 			x.startOver()
 			x.Refuse(errPanic, Extra{})

@@ -187,3 +187,30 @@ func TestAConflictAfterAFetchIsReportedAndNotRetried(t *testing.T) {
 		t.Errorf("without a conflict: %d after %d requests", n, hits.Load())
 	}
 }
+
+func TestATraceIsLoggedAndGoesOnInFetches(t *testing.T) {
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	const parent = "00-" + id + "-00f067aa0ba902b7-01"
+	var received sync.Map // by path
+	s, origin, worker := outboundApp(t, "[telemetry]\naccess_log = true\n", func(_ http.ResponseWriter, r *http.Request) {
+		received.Store(r.URL.Path, r.Header)
+	})
+	headers := func(path string) http.Header {
+		got, _ := received.Load(path)
+		return got.(http.Header)
+	}
+	s.Want(200, nil, "POST", "/one", origin+"/traced", worker, "traceparent: "+parent, "tracestate: vendor=1")
+	got := headers("/traced")
+	if next := got.Get("traceparent"); len(next) != len(parent) || next[:36] != parent[:36] || next[36:52] == parent[36:52] || next[52:] != "-01" || got.Get("tracestate") != "vendor=1" {
+		t.Errorf("the fetch has %q, %q", next, got.Get("tracestate"))
+	}
+	s.WaitForOutput(`"msg":"request","requestId":"[0-9a-z]{26}","traceId":"` + id + `"`)
+	s.Want(200, nil, "POST", "/one", origin+"/invalid", worker, "traceparent: "+strings.ToUpper(parent), "tracestate: vendor=1")
+	if got := headers("/invalid"); got.Get("traceparent") != "" || got.Get("tracestate") != "" {
+		t.Errorf("a trace that is not valid goes on: %q", got)
+	}
+	s.WaitUntil("both requests are logged", func() bool { return strings.Count(s.Stderr.String(), `"msg":"request"`) == 2 })
+	if n := strings.Count(s.Stderr.String(), "traceId"); n != 1 {
+		t.Errorf("%d lines have a traceId:\n%s", n, s.Stderr.String())
+	}
+}
