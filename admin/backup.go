@@ -44,6 +44,7 @@ func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) {
 	out := &stalling{w: w, control: http.NewResponseController(w)}
 	began := time.Now()
 	err := s.local.backup(r.Context(), out)
+	s.local.Metrics.Backup(err)
 	if err != nil {
 		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)
 		text, _ := json.Marshal(refusal{fault.Of(err).Code, fault.Of(err).Detail})

@@ -17,6 +17,7 @@ import (
 	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema"
@@ -40,6 +41,10 @@ type Local struct {
 	URL string
 	// Started is when the server was started.
 	Started time.Time
+	// Metrics counts backups; nil: nothing is counted. MetricsURL is where the metrics are
+	// served, or empty.
+	Metrics    *telemetry.Metrics
+	MetricsURL string
 	// Reload reads the app and its settings again; nil: the node cannot.
 	Reload func(context.Context) (*Reloaded, error)
 }

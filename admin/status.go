@@ -22,6 +22,8 @@ type Status struct {
 	// Sequence is the number of the newest commit.
 	Sequence uint64 `json:"sequence"`
 	Writable bool   `json:"writable"`
+	// Metrics is where the metrics are served, or empty.
+	Metrics string `json:"metrics"`
 	// NotReady is why /_health/ready answers 503, or empty.
 	NotReady    string      `json:"notReady"`
 	Memory      Memory      `json:"memory"`
@@ -58,6 +60,7 @@ func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (S
 	if l.Runtime == nil || l.URL == "" {
 		return s, nil // a command that runs on the store itself
 	}
+	s.Metrics = l.MetricsURL
 	s.Uptime = int64(time.Since(l.Started) / time.Second)
 	if err := l.Runtime.NotReady(); err != nil {
 		s.NotReady = fault.Of(err).Detail

@@ -204,6 +204,7 @@ var changed = map[string]string{
 	"RUNNER_TELEMETRY_LEVEL":              "debug",
 	"RUNNER_TELEMETRY_FORMAT":             "text",
 	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",
+	"RUNNER_METRICS_LISTEN":               "127.0.0.1:1",
 	"RUNNER_TELEMETRY_QUEUE":              "9mb",
 }
 

@@ -2,6 +2,7 @@ package hostabi
 
 import (
 	"log/slog"
+	"time"
 
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
@@ -40,6 +41,9 @@ type Call struct {
 	// Response is the answer of the last run. Its bytes are valid until the next Begin,
 	// those of Bodies as BodyMemory says.
 	Response abi.Response
+	// Spent is what the runs of the request have used, if the sandbox measures it. The
+	// caller sets it to zero before the first.
+	Spent Spent
 
 	budget
 	operationState
@@ -56,6 +60,12 @@ type Call struct {
 
 // keptResultBytes is the largest buffer for results that a Call keeps between runs.
 const keptResultBytes = 64 << 10
+
+// Spent is the time in which a handler computed, and the fuel that it used.
+type Spent struct {
+	Time time.Duration
+	Fuel int64
+}
 
 // Begin prepares the Call for a run: no answer, full budgets, no state of the previous
 // run. The sandbox calls it.

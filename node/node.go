@@ -13,6 +13,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/audit"
+	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/runtime/front"
@@ -65,7 +66,17 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	n := &Node{Logger: logger, exitNow: exitNow}
 	defer n.shutdownDone()
-	st, err := openStore(ctx, a, logger)
+	metricsURL := ""
+	if address := a.Config.Telemetry.MetricsListen; address != "" {
+		opt.Metrics = telemetry.NewMetrics()
+		served, failed := serveMetrics(address, opt.Metrics, logger)
+		if failed != nil {
+			return failed
+		}
+		metricsURL = served.url
+		defer func() { err = errors.Join(err, served.close()) }()
+	}
+	st, err := openStore(ctx, a, opt.Metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -104,7 +115,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
 	return do(n)
 }
 

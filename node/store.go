@@ -10,6 +10,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/audit"
+	"runner.example/internal/telemetry"
 	"runner.example/store"
 )
 
@@ -34,9 +35,9 @@ func WaitChecked(ctx context.Context, st *store.Store) error {
 
 // openStore opens the store of an app. It waits for a command that has the lock, but not for
 // another server.
-func openStore(ctx context.Context, a *app.App, logger *slog.Logger) (*store.Store, error) {
+func openStore(ctx context.Context, a *app.App, metrics *telemetry.Metrics, logger *slog.Logger) (*store.Store, error) {
 	for end := time.Now().Add(LockWait); ; {
-		st, err := store.Open(store.Options{Dir: a.Data, Logger: logger})
+		st, err := store.Open(store.Options{Dir: a.Data, Logger: logger, Metrics: metrics})
 		if !errors.Is(err, store.ErrLocked) {
 			return st, err
 		}

@@ -54,7 +54,7 @@ type input struct {
 // maxKeptBody is the largest body that an idle invocation keeps as a buffer.
 const maxKeptBody = 64 << 10
 
-func (inv *invocation) begin() { inv.call.Attempt = 0 }
+func (inv *invocation) begin() { inv.call.Attempt, inv.call.Spent = 0, hostabi.Spent{} }
 
 // end stops the deadline, and drops large buffers and what belongs to the request.
 func (inv *invocation) end() {

@@ -18,6 +18,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
+	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/limit"
@@ -88,6 +89,7 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		return errors.Join(err, rel.close(ctx))
 	}
 	// The store has the new schema from here on: nothing may fail any more.
+	r.attachMetrics(rel)
 	old := r.active.Swap(rel)
 	if old != nil {
 		r.retire(old)
@@ -152,6 +154,7 @@ type route struct {
 	policy    []byte // of the limits, for RateLimit-Policy
 	bodyBytes int64
 	timeout   time.Duration
+	metrics   *telemetry.RouteMetrics
 }
 
 func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {

@@ -15,6 +15,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
+	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
@@ -31,6 +32,8 @@ type Options struct {
 	Keystore *keystore.Keystore
 	// Logger must redact secrets: traps and causes are logged.
 	Logger *slog.Logger
+	// Metrics measures requests; nil: nothing is measured.
+	Metrics *telemetry.Metrics
 
 	Front   front.Options
 	Auth    auth.Options
@@ -73,6 +76,7 @@ type Runtime struct {
 	active     atomic.Pointer[release]
 	draining   atomic.Bool
 	accessLog  atomic.Bool
+	unmatched  *telemetry.RouteMetrics // of requests without a route
 	activating sync.Mutex
 	retired    sync.WaitGroup // replaced releases that still serve requests
 	background sync.WaitGroup // goroutines that New started
@@ -86,6 +90,7 @@ type Runtime struct {
 func New(opt Options) (*Runtime, error) {
 	opt.BodyBytes, opt.Timeout = cmp.Or(opt.BodyBytes, 1<<20), cmp.Or(opt.Timeout, 10*time.Second)
 	opt.Front.Logger, opt.Auth.Logger, opt.Sandbox.Logger = opt.Logger, opt.Logger, opt.Logger
+	opt.Front.Metrics, opt.Auth.Metrics, opt.Sandbox.Metrics = opt.Metrics, opt.Metrics, opt.Metrics
 	opt.Front = opt.Front.WithDefaults()
 	if err := opt.Front.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "[front] %v", err)
@@ -97,6 +102,8 @@ func New(opt Options) (*Runtime, error) {
 	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.accessLog.Store(opt.AccessLog)
+	r.unmatched = opt.Metrics.Route(unmatchedRoute)
+	r.addGauges()
 	r.requests.New = func() any { return new(requestState) }
 	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)

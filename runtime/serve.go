@@ -49,8 +49,12 @@ func (r *Runtime) serve(x *front.Exchange) {
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
-	if r.accessLog.Load() {
-		r.logRequest(s, x, err, time.Since(x.Started))
+	if log := r.accessLog.Load(); log || r.unmatched != nil {
+		took := time.Since(x.Started)
+		r.measure(s, x.Status(), took)
+		if log {
+			r.logRequest(s, x, err, took)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
 
+	"runner.example/internal/telemetry"
 	"runner.example/store/datadir"
 	"runner.example/store/files"
 	"runner.example/store/space"
@@ -38,6 +39,8 @@ type Options struct {
 	// 16,384. The reads of a transaction with an older snapshot are looked up in Badger
 	// first, which takes longer. It may change from one start to the next.
 	Window int
+	// Metrics counts commits; nil: nothing is counted.
+	Metrics *telemetry.Metrics
 }
 
 const defaultWindow = 16_384
@@ -55,6 +58,7 @@ type Store struct {
 	dir       string
 	clock     func() time.Time
 	log       *slog.Logger
+	metrics   *telemetry.Metrics
 	lock      *datadir.Lock // nil in memory
 	db        *badger.DB
 	scrubber  *scrubber // nil in memory
@@ -90,7 +94,7 @@ func open(o Options) (_ *Store, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, turns: newTurns()}
+	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: newTurns()}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -348,7 +352,7 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 
 // propose runs fn once and has the log decide its writes; the proposal is nil if it wrote
 // nothing.
-func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*proposal, error) {
+func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_ *proposal, failed error) {
 	tx := &Tx{store: s, ctx: ctx, attempt: attempt}
 	defer tx.end()
 	if err := tx.result(fn(tx)); err != nil {
@@ -365,6 +369,9 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 		return nil, unavailable(*cause)
 	}
 	p := tx.proposal()
+	if s.metrics != nil {
+		defer func(began time.Time) { s.metrics.Commit(outcomeOf(p, failed), time.Since(began)) }(time.Now())
+	}
 	err := s.local.propose(ctx, p)
 	for n := 0; err == nil && p.verdict.outcome == tooOld && n < maxRenewals; n++ {
 		if p, err = tx.renew(p); err == nil && p.verdict.outcome == committed {
@@ -372,6 +379,19 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (*
 		}
 	}
 	return p, err
+}
+
+// outcomeOf names the outcome of a proposal for the metrics.
+func outcomeOf(p *proposal, err error) string {
+	switch {
+	case err != nil || p == nil:
+		return telemetry.Unavailable
+	case p.verdict.outcome == committed:
+		return telemetry.Committed
+	case p.verdict.outcome == tooLarge:
+		return telemetry.TooLarge
+	}
+	return telemetry.Conflict
 }
 
 // publish notifies followers of the entry committed as seq, then makes it readable.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
@@ -92,7 +91,7 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 	if len(args) == 0 {
 		args = []string{c.app}
 	}
-	files, err := schemaFiles(args)
+	files, err := app.SchemaFiles(args)
 	if err != nil {
 		return err
 	}
@@ -151,25 +150,4 @@ func (c *cli) deliver(file string, old, formatted []byte, check, show bool) erro
 		return nil
 	}
 	return c.Print(file + "\n")
-}
-
-// schemaFiles returns the files named by args; a directory stands for its schema files.
-func schemaFiles(args []string) ([]string, error) {
-	var files []string
-	for _, arg := range args {
-		info, err := os.Stat(arg)
-		switch {
-		case err != nil:
-			return nil, console.Invalid("%w", err)
-		case !info.IsDir():
-			files = append(files, arg)
-		default:
-			found, err := syntax.Files(arg)
-			if err != nil {
-				return nil, console.Invalid("%w", err)
-			}
-			files = append(files, found...)
-		}
-	}
-	return files, nil
 }

@@ -45,6 +45,7 @@ func statusCommand(c *cli) *cobra.Command {
 				{"pid", fmt.Sprint(s.PID)},
 				{"app", cmp.Or(s.App, "-")},
 				{"url", s.URL},
+				{"metrics", cmp.Or(s.Metrics, "-")},
 				{"uptime", (time.Duration(s.Uptime) * time.Second).String()},
 				{"sequence", fmt.Sprint(s.Sequence)},
 				{"writable", writable},

@@ -91,6 +91,14 @@ func (p *Pool[C]) Acquire(ctx context.Context, claim C, limit time.Duration) (er
 	return nil // it got a slot meanwhile
 }
 
+// State returns the number of free slots, below 0 when Reacquire has handed out more than there
+// are, and the number of waiters.
+func (p *Pool[C]) State() (free, waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.free, len(p.waiting) + len(p.returning)
+}
+
 // Release gives a slot back and hands it to the first waiter that may have it.
 func (p *Pool[C]) Release(claim C) {
 	p.mu.Lock()

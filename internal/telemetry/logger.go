@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,21 @@ type Options struct {
 	// Queue is how much of the log may wait in memory while its reader is slow. Further
 	// lines are discarded; a later line says how many.
 	Queue int `toml:"telemetry.queue" unit:"size" default:"1mb" min:"64kb" max:"1gb" reload:"true"`
+	// MetricsListen is the address of the metrics for Prometheus, host:port, at the path
+	// /metrics. They need no credentials: keep it on loopback or a private network. Empty:
+	// nothing is measured.
+	MetricsListen string `toml:"metrics.listen"`
+}
+
+// CheckSetting checks the address of the metrics.
+func (o *Options) CheckSetting(key, value string) error {
+	if key != "metrics.listen" || value == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		return fmt.Errorf("%q is not an address to listen on: write host:port, such as 127.0.0.1:9090", value)
+	}
+	return nil
 }
 
 // Validate returns an error for an unknown format.

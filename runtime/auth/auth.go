@@ -13,6 +13,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/store"
@@ -22,6 +23,8 @@ import (
 type Options struct {
 	// Logger logs each refused credential; nil: nothing is logged.
 	Logger *slog.Logger
+	// Metrics counts refused credentials; nil: nothing is counted.
+	Metrics *telemetry.Metrics
 }
 
 // Presented is what a request says about its sender. Check keeps none of it.
@@ -86,6 +89,7 @@ type Authenticator struct {
 	keys     *keystore.Keystore
 	store    *store.Store
 	logger   *slog.Logger
+	metrics  *telemetry.Metrics
 	failures failures
 	// unknownKeys counts JWTs with unknown keys, for the log alone.
 	unknownKeys failures
@@ -96,7 +100,7 @@ type Authenticator struct {
 func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 	return &Authenticator{
 		keys: keys, store: st,
-		logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
+		logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), metrics: opt.Metrics,
 	}
 }
 
@@ -269,6 +273,7 @@ func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keys
 		counted = &a.unknownKeys
 	}
 	wait, repeated := counted.add(network, now)
+	a.metrics.CredentialRefused(string(reason))
 	a.tally.add(source{network, reason}, a.keys.Now())
 	if isLogged(repeated) {
 		a.log(p, token, id, reason, repeated)

@@ -91,6 +91,7 @@ func (x *Exchange) Send(r *abi.Response) {
 func (x *Exchange) Refuse(err error, extra Extra) {
 	f := fault.Of(err)
 	row := refusalOf(f.Code)
+	x.srv.opt.Metrics.Refused(string(f.Code))
 	x.logCause(f, row.status)
 	h := x.answer(row.status)
 	if x.Private || noStore(row.status) {

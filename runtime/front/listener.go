@@ -113,6 +113,7 @@ func (g *gate) admit(nc net.Conn) *conn {
 	g.mu.Unlock()
 	if over {
 		_ = nc.Close()
+		g.srv.opt.Metrics.Overloaded("connections")
 		g.warn("connection closed: its address has max_connections_per_ip open", slog.String("address", c.peer.String()))
 		return nil
 	}
@@ -155,6 +156,13 @@ func (g *gate) warn(text string, attr slog.Attr) {
 	if last := g.lastWarning.Load(); last != now && g.lastWarning.CompareAndSwap(last, now) {
 		g.log.Warn(text, attr)
 	}
+}
+
+// open returns the number of open connections.
+func (g *gate) open() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns)
 }
 
 func (g *gate) closing() bool {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"runner.example/internal/settings"
+	"runner.example/internal/telemetry"
 )
 
 // Options configure a Server. The zero value of each field means its default; only Logger is
@@ -74,6 +75,9 @@ type Options struct {
 	// Logger gets events of connections, panics, and the causes of refusals. It must
 	// redact, because causes may quote requests.
 	Logger *slog.Logger
+
+	// Metrics counts refusals; nil: nothing is counted.
+	Metrics *telemetry.Metrics
 
 	// BeforeRefusal may add headers to the answer of a request that New's handle does not
 	// see although its head could be read: its query is invalid. May be nil.

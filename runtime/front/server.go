@@ -114,6 +114,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return closed
 }
 
+// Connections returns the number of open connections.
+func (s *Server) Connections() int {
+	if g := s.gate.Load(); g != nil {
+		return g.open()
+	}
+	return 0
+}
+
 // serve is fasthttp's handler: it is called for each restatement.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	c, ok := ctx.Conn().(*conn)

@@ -22,6 +22,7 @@ import (
 	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
+	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/compile"
 )
@@ -75,6 +76,8 @@ type Options struct {
 	// Disable names optimizations (OptWatch and others) that are disabled, as if their
 	// self-test had failed.
 	Disable []string
+	// Metrics measures waits and restores; nil: nothing is measured.
+	Metrics *telemetry.Metrics
 	// Now is the clock, the time since any moment; CPUTime is the CPU time of the
 	// thread that calls it. By default those of the system.
 	Now, CPUTime func() time.Duration
@@ -238,6 +241,14 @@ func (e *Engine) provide(ctx context.Context, module string, functions []hostabi
 		return fmt.Errorf("make host module %q: %w", module, err)
 	}
 	return nil
+}
+
+// Slots returns how many guests run, how many wait for a slot, and how many have parked.
+func (e *Engine) Slots() (running, waiting, parked int) {
+	free, waiting := e.slots.State()
+	e.slots.mu.Lock()
+	defer e.slots.mu.Unlock()
+	return e.options.Instances - free, waiting, parkedPerSlot*e.options.Instances - e.slots.free
 }
 
 // Memory returns the limit of all handlers' memory and how much is in use, in bytes.

@@ -37,6 +37,8 @@ type memory struct {
 	// faulted: since the last restore a run may have written to pages that none wrote to
 	// before (faults.go).
 	faulted bool
+	// restored is how many pages the last restore copied.
+	restored int
 	// refused says why the guest last got no more memory; nil: it always did.
 	refused  error
 	refusals int
@@ -167,6 +169,7 @@ func (m *memory) restore(keep int) error {
 	if err != nil {
 		return err
 	}
+	m.restored = pages
 	if pages > keep {
 		return m.trim()
 	}

@@ -41,6 +41,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	breaker := &h.breaker
 	probe, err := breaker.admit(call)
 	if err != nil {
+		m.engine.options.Metrics.Overloaded("breaker")
 		return err
 	}
 	ran := false
@@ -53,11 +54,17 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
 	}()
 	call.Handler = h.name
+	metrics := m.engine.options.Metrics
 	if h.cpu.AlwaysLong() && !m.engine.cpu.Fits(call.Context, &h.cpu) {
+		metrics.Overloaded("cpu")
 		return errNoCPU
 	}
 	if err := m.engine.slots.enter(call.Context, h, m.engine.options.QueueWait); err != nil {
+		metrics.Overloaded("instances")
 		return err
+	}
+	if metrics != nil {
+		metrics.SandboxWait(m.engine.options.Now() - began)
 	}
 	defer m.engine.slots.Release(h)
 	s, err := m.pool.borrow()
@@ -67,6 +74,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	defer func() { m.takeBack(s, call, index, ran) }()
 	if s == nil && m.image != nil {
 		if s, err = m.clone(); err != nil {
+			metrics.Overloaded("memory")
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
 	}
@@ -75,6 +83,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			usage.making = m.engine.options.Now()
 		}
 		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
+			metrics.Overloaded("memory")
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
 		outcome, all = err, m.engine.options.Now()-began
@@ -85,9 +94,17 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		if usage != nil {
 			usage.begin(m.engine)
 		}
+		waited := call.Waited()
+		if metrics != nil {
+			call.Spent.Time -= m.engine.options.Now()
+		}
 		s.lockThread()
 		outcome = s.call(call, index)
 		s.unlockThread()
+		if metrics != nil {
+			call.Spent.Time += m.engine.options.Now() - (call.Waited() - waited)
+			call.Spent.Fuel += s.spentFuel()
+		}
 		if usage != nil {
 			usage.end(s, call)
 		}
@@ -102,6 +119,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	ran = true
 	call.End()
 	if stood {
+		metrics.Overloaded("cpu")
 		return errNoCPU
 	}
 	return judge(call, refused, outcome)
@@ -114,7 +132,7 @@ var errNoCPU = fault.New(fault.Overloaded, "the CPU queue is full; try again")
 func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool) {
 	switch {
 	case s == nil:
-	case m.image == nil || !ran || s.restore(call, handler, s.ended) != nil:
+	case m.image == nil || !ran || m.restore(s, call, handler) != nil:
 		s.discard()
 		s = nil
 	default:
@@ -122,6 +140,20 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool)
 		s.used, s.trimmed = m.engine.idleTick.Load(), false
 	}
 	m.pool.giveBack(s)
+}
+
+// restore restores a sandbox after a request.
+func (m *Module) restore(s *sandbox, call *hostabi.Call, handler int) error {
+	metrics := m.engine.options.Metrics
+	if metrics == nil {
+		return s.restore(call, handler, s.ended)
+	}
+	began := m.engine.options.Now()
+	err := s.restore(call, handler, s.ended)
+	if err == nil {
+		metrics.Restored(m.engine.options.Now()-began, s.memory.restored)
+	}
+	return err
 }
 
 // judge returns the fault of a run that ended with err.

@@ -36,6 +36,9 @@ func (m *Module) Measure(call *hostabi.Call, handler string) (Usage, error) {
 	return u.Usage, err
 }
 
+// spentFuel is the fuel that the run has used so far.
+func (s *sandbox) spentFuel() int64 { return s.meter.granted - int64(api.DecodeI32(s.fuel.Get())) }
+
 // usage is a Usage that is being measured. Times are those of Options.Now.
 type usage struct {
 	Usage
@@ -47,9 +50,8 @@ func (u *usage) begin(e *Engine) { u.began = e.options.Now() }
 // end is called before the sandbox is restored.
 func (u *usage) end(s *sandbox, call *hostabi.Call) {
 	took := s.engine.options.Now() - u.began
-	left := int64(api.DecodeI32(s.fuel.Get()))
 	u.Usage = Usage{
-		Time: took, Fuel: s.meter.granted - left,
+		Time: took, Fuel: s.spentFuel(),
 		PageBytes: int(osPage), MemoryBytes: int64(s.memory.high),
 		HostCalls: call.HostCalls(), MovedBytes: call.Moved(),
 	}
