@@ -74,7 +74,7 @@ func (c *cli) writeBackup(ctx context.Context, path string, force bool, send fun
 		return err
 	}
 	bar := c.NewBar("backing up", 0, progress.UnitsBytes)
-	info, err := backup.File(ctx, path, force, func(w io.Writer) error { return send(io.MultiWriter(w, barWriter{bar})) })
+	info, err := backup.File(ctx, path, force, func(w io.Writer) error { return send(io.MultiWriter(w, bar)) })
 	bar.End(err)
 	if errors.Is(err, backup.ErrExists) {
 		return &console.Failure{Status: console.StatusFailed, Err: err, Hint: "choose another name, or replace it with --force"}
@@ -85,14 +85,6 @@ func (c *cli) writeBackup(ctx context.Context, path string, force bool, send fun
 	return c.printBackup(path, info)
 }
 
-// barWriter advances a progress bar.
-type barWriter struct{ bar *console.Bar }
-
-func (b barWriter) Write(p []byte) (int, error) {
-	b.bar.Add(int64(len(p)))
-	return len(p), nil
-}
-
 // checkBackup reads a backup and prints what it is of.
 func (c *cli) checkBackup(ctx context.Context, path string) error {
 	in, size, err := backup.Open(c.stdin, path)
@@ -101,7 +93,7 @@ func (c *cli) checkBackup(ctx context.Context, path string) error {
 	}
 	defer in.Close()
 	bar := c.NewBar("reading "+path, size, progress.UnitsBytes)
-	info, err := backup.Check(ctx, io.TeeReader(in, barWriter{bar}))
+	info, err := backup.Check(ctx, io.TeeReader(in, bar))
 	bar.End(err)
 	if err != nil {
 		return explainBackup(path, err)

@@ -99,7 +99,7 @@ func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, i
 	// this the heap would grow to twice their size between collections.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	bar := c.NewBar("importing "+request.Entity, size, progress.UnitsBytes)
-	rows, err := rowfile.NewReader(io.TeeReader(in, counter(bar.Add)), path, format)
+	rows, err := rowfile.NewReader(io.TeeReader(in, bar), path, format)
 	var done imported
 	if err == nil {
 		err = importAll(ctx, node, request, rows, &done)
@@ -197,12 +197,4 @@ func refusedRows(name string, batch []*rowfile.Row, refused []admin.RefusedRow) 
 		all = append(all, console.Invalid("%s:%d: %s", name, batch[row.Index].Line, row.Message))
 	}
 	return errors.Join(all...)
-}
-
-// counter is called with the number of bytes read.
-type counter func(int64)
-
-func (c counter) Write(p []byte) (int, error) {
-	c(int64(len(p)))
-	return len(p), nil
 }

@@ -52,7 +52,7 @@ func restoreCommand(c *cli) *cobra.Command {
 			}
 			defer in.Close()
 			bar := c.NewBar("restoring "+a.Data, size, progress.UnitsBytes)
-			info, err := backup.Restore(ctx, io.TeeReader(in, barWriter{bar}), opt)
+			info, err := backup.Restore(ctx, io.TeeReader(in, bar), opt)
 			bar.End(err)
 			if errors.Is(err, backup.ErrNotEmpty) {
 				return &console.Failure{Status: console.StatusFailed, Err: err, Hint: "name a new data directory with --data"}

@@ -37,6 +37,12 @@ func (b *Bar) Add(n int64) {
 	}
 }
 
+// Write adds the number of bytes, so that a bar can be the copy of a stream.
+func (b *Bar) Write(p []byte) (int, error) {
+	b.Add(int64(len(p)))
+	return len(p), nil
+}
+
 // End ends the bar; err is the outcome.
 func (b *Bar) End(err error) {
 	if b.tracker == nil {
