@@ -19,10 +19,10 @@ var ErrExists = errors.New("the file exists")
 
 // File writes a backup to the file path, mode 0600, which appears complete or not at all. send
 // writes the backup to its argument, and what arrives is checked. The error matches ErrExists
-// if there is such a file, unless force is set.
+// if there is such a file, unless force is set. What is not a regular file is never replaced.
 func File(ctx context.Context, path string, force bool, send func(io.Writer) error) (info Info, err error) {
-	if _, err := os.Lstat(path); err == nil && !force {
-		return info, fmt.Errorf("%w: %s", ErrExists, path)
+	if err := checkTarget(path, force); err != nil {
+		return info, err
 	}
 	partial := path + ".partial"
 	file, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
@@ -30,8 +30,8 @@ func File(ctx context.Context, path string, force bool, send func(io.Writer) err
 		return info, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return info, fmt.Errorf("another process writes %q", partial)
+	if err := lockPartial(file); err != nil {
+		return info, err
 	}
 	defer func() {
 		if err != nil {
@@ -48,18 +48,70 @@ func File(ctx context.Context, path string, force bool, send func(io.Writer) err
 	if err != nil {
 		return info, err
 	}
-	flags := uint(unix.RENAME_NOREPLACE)
-	if force {
-		flags = 0
-	}
-	err = unix.Renameat2(unix.AT_FDCWD, partial, unix.AT_FDCWD, path, flags)
-	if errors.Is(err, fs.ErrExist) {
-		return info, fmt.Errorf("%w: %s", ErrExists, path)
-	}
-	if err != nil {
-		return info, fmt.Errorf("rename %q to %q: %w", partial, path, err)
+	if err := rename(partial, path, force); err != nil {
+		return info, err
 	}
 	return info, atomicio.SyncDir(filepath.Dir(path))
+}
+
+// checkTarget returns an error if a backup may not be written to path.
+func checkTarget(path string, force bool) error {
+	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
+		return fmt.Errorf("%q does not name a file", path)
+	}
+	at, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !at.Mode().IsRegular():
+		return fmt.Errorf("%q is not a regular file: choose another name", path)
+	case !force:
+		return fmt.Errorf("%w: %s", ErrExists, path)
+	}
+	return nil
+}
+
+// lockPartial locks a partial file or directory, as long as it is open, against other processes
+// that write to the same name. They rename or remove it only while they have the lock.
+func lockPartial(file *os.File) error {
+	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return fmt.Errorf("another process writes %q", file.Name())
+	case err != nil:
+		return fmt.Errorf("lock %q: %w", file.Name(), err)
+	}
+	locked, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	// Between open and lock the file may have become the finished backup of another process.
+	if named, err := os.Lstat(file.Name()); err != nil || !os.SameFile(locked, named) {
+		return fmt.Errorf("another process wrote %q", file.Name())
+	}
+	return nil
+}
+
+// rename gives the partial file its final name. The error matches ErrExists if path exists,
+// unless force is set.
+func rename(partial, path string, force bool) error {
+	if force {
+		return os.Rename(partial, path)
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, partial, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // NFS does not know the flag
+		if err = unix.Link(partial, path); err == nil {
+			return os.Remove(partial)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %s", ErrExists, path)
+	}
+	if err != nil {
+		return fmt.Errorf("rename %q to %q: %w", partial, path, err)
+	}
+	return nil
 }
 
 // Copy writes the backup that send writes to w, and checks it on its way.

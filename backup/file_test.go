@@ -1,0 +1,68 @@
+package backup_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"runner.example/backup"
+	"runner.example/keystore"
+	"runner.example/store"
+)
+
+// oneBackup returns the bytes of a backup of an empty store.
+func oneBackup(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	st, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	keys, err := keystore.Open(t.Context(), st, keystore.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	var out bytes.Buffer
+	if _, err := backup.Write(t.Context(), st, keys, "", &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Two opens of the partial file are as two processes: its lock belongs to the open file.
+func TestBackupsToOneNameDoNotDamageEachOther(t *testing.T) {
+	content := oneBackup(t)
+	path := filepath.Join(t.TempDir(), "backup")
+	var writers sync.WaitGroup
+	var written atomic.Int64
+	for range 4 {
+		writers.Go(func() {
+			for written.Load() < 200 {
+				_, err := backup.File(t.Context(), path, true, func(w io.Writer) error {
+					_, err := w.Write(content)
+					return err
+				})
+				switch {
+				case err == nil:
+					written.Add(1)
+				case !strings.Contains(err.Error(), "another process"):
+					t.Error(err)
+					return
+				}
+				first := written.Load() == 0
+				if file, err := os.ReadFile(path); !first && !bytes.Equal(file, content) {
+					t.Errorf("the file has %d of %d bytes, %v", len(file), len(content), err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+}
