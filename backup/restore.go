@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"runner.example/internal/atomicio"
 	"runner.example/keystore"
@@ -32,21 +35,29 @@ var ErrNotEmpty = errors.New("the data directory is not empty")
 // Restore makes a data directory from a backup. It appears complete or not at all. The error
 // matches ErrInvalid if the backup is not intact, and ErrNotEmpty.
 func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, err error) {
-	if err := checkEmpty(opt.Dir); err != nil {
-		return Info{}, err
-	}
 	dir, err := filepath.Abs(opt.Dir)
 	if err != nil {
+		return Info{}, err
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved // a symlink to an empty directory stays
+	}
+	if err := checkEmpty(dir); err != nil {
 		return Info{}, err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return Info{}, err
 	}
-	work, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-restoring-")
+	partial := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-restoring")
+	lock, err := makePartial(partial)
 	if err != nil {
 		return Info{}, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }() // nothing is there after the rename
+	defer func() { err = errors.Join(err, os.RemoveAll(partial), lock.Close()) }()
+	work := filepath.Join(partial, "data") // the store locks its directory itself
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return Info{}, err
+	}
 	if info, err = restoreInto(ctx, r, work, opt.Pepper); err != nil {
 		return Info{}, err
 	}
@@ -59,26 +70,70 @@ func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, e
 			return Info{}, err
 		}
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Info{}, fmt.Errorf("%w: %w", ErrNotEmpty, err)
-	}
-	if err := os.Rename(work, dir); err != nil {
-		return Info{}, err
+	switch err := unix.Rename(work, dir); { // os.Rename does not replace an empty directory
+	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
+		return Info{}, fmt.Errorf("%w: %s", ErrNotEmpty, dir)
+	case err != nil:
+		return Info{}, fmt.Errorf("rename %q to %q: %w", work, dir, err)
 	}
 	return info, atomicio.SyncDir(filepath.Dir(dir))
 }
 
+// checkEmpty returns an error if dir cannot become the data directory.
 func checkEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
+	at, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
+	case at.Mode().Type() == fs.ModeSymlink:
+		return fmt.Errorf("the data directory %q is a symlink to nothing", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err != nil:
+		return err
 	case len(entries) > 0:
 		return fmt.Errorf("%w: %s", ErrNotEmpty, dir)
 	}
+	parent, err := os.Lstat(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	if parent.Sys().(*syscall.Stat_t).Dev != at.Sys().(*syscall.Stat_t).Dev {
+		return fmt.Errorf("the data directory %q is a mount point: name a new directory in it", dir)
+	}
 	return nil
+}
+
+// makePartial makes an empty directory, or empties what a killed restore left of it. It is
+// locked until the file that makePartial returns is closed.
+func makePartial(path string) (lock *os.File, err error) {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = lockPartial(dir)
+	if err == nil {
+		err = empty(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
+// empty removes everything in a directory.
+func empty(dir *os.File) error {
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir.Name(), name)))
+	}
+	return err
 }
 
 func restoreInto(ctx context.Context, r io.Reader, dir, pepper string) (info Info, err error) {

@@ -68,6 +68,9 @@ func (c *cli) writeBackup(ctx context.Context, path string, force bool, send fun
 			return console.Misused("runner backup: stdout is a terminal: name a file, or redirect it")
 		}
 		info, err := backup.Copy(ctx, c.Stdout, send)
+		if errors.Is(err, syscall.EPIPE) { // the backup is incomplete
+			return &console.Failure{Status: console.StatusFailed, Err: err}
+		}
 		if err == nil {
 			c.Say("", fmt.Sprintf("backup written: sequence %d, %d bytes, sha256 %s, audit head %s", info.Sequence, info.Bytes, info.SHA256, info.AuditHead))
 		}

@@ -3,12 +3,14 @@ package operations_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,6 +121,93 @@ func TestABackupReplacesNothingWithoutForce(t *testing.T) {
 	}
 }
 
+func TestABackupReplacesOnlyFiles(t *testing.T) {
+	a, _, _ := withRows(t)
+	a.Write("directory/file", "precious")
+	if err := os.Symlink(a.Path("directory/file"), a.Path("link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"directory", "link"} {
+		if r := a.Run("backup", a.Path(name), "--force"); r.Status != 1 || !strings.Contains(r.Stderr, "not a regular file") {
+			t.Errorf("%s: %d %s", name, r.Status, r.Stderr)
+		}
+	}
+	if harness.MustRead(t, a.Path("link")) != "precious" {
+		t.Error("the file behind the link has changed")
+	}
+	for _, name := range []string{"", a.Path("directory") + "/"} {
+		if r := a.Run("backup", name); r.Status != 1 || !strings.Contains(r.Stderr, "does not name a file") {
+			t.Errorf("%q: %d %s", name, r.Status, r.Stderr)
+		}
+	}
+}
+
+func TestRestoreKeepsASymlinkToAnEmptyDirectory(t *testing.T) {
+	a, s, _ := withRows(t)
+	file := a.Path("b")
+	backUp(t, a, file)
+	s.Stop()
+	if err := errors.Join(os.Mkdir(a.Path("disk"), 0o700), os.Symlink("disk", a.Path("link")), os.Symlink("nowhere", a.Path("dangling"))); err != nil {
+		t.Fatal(err)
+	}
+	restored := elsewhere(a, "link")
+	restored.Must("restore", file, "--pepper", a.Path("data/pepper"))
+	if _, err := os.Stat(a.Path("disk/pepper")); err != nil {
+		t.Error(err)
+	}
+	restored.Must("audit", "verify")
+	if r := elsewhere(a, "dangling").Run("restore", file, "--pepper", a.Path("data/pepper")); r.Status != 1 || !strings.Contains(r.Stderr, "symlink") {
+		t.Errorf("a symlink to nothing: %d %s", r.Status, r.Stderr)
+	}
+}
+
+func TestARestoreRemovesWhatAKilledOneLeft(t *testing.T) {
+	a, s, _ := withRows(t)
+	random := make([]byte, 90)
+	source := rand.NewChaCha8([32]byte{})
+	var rows strings.Builder
+	for range 2000 {
+		_, _ = source.Read(random)
+		fmt.Fprintf(&rows, "{\"text\":\"%x\"}\n", random)
+	}
+	a.Write("random.jsonl", rows.String())
+	a.Must("data", "import", "Note", a.Path("random.jsonl"))
+	file := a.Path("b")
+	backUp(t, a, file)
+	s.Stop()
+	target := elsewhere(a, "target")
+	killed := exec.Command(harness.Binary, "restore", "-", "--data", "target", "--pepper", a.Path("data/pepper"))
+	killed.Dir = a.Dir
+	in, err := killed.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	content := harness.MustRead(t, file)
+	const pipeBytes, readAtOnce = 64 << 10, 64 << 10
+	if len(content) <= pipeBytes+readAtOnce {
+		t.Fatalf("the backup has only %d bytes: it may all be written before the restore begins", len(content))
+	}
+	if _, err := io.WriteString(in, content[:len(content)-1]); err != nil {
+		t.Fatal(err)
+	}
+	if r := target.Run("restore", file, "--pepper", a.Path("data/pepper")); r.Status != 1 || !strings.Contains(r.Stderr, "another process writes") {
+		t.Errorf("during another restore: %d %s", r.Status, r.Stderr)
+	}
+	_ = killed.Process.Kill()
+	_ = killed.Wait()
+	if _, err := os.Stat(a.Path("target")); !os.IsNotExist(err) {
+		t.Errorf("a killed restore made the data directory: %v", err)
+	}
+	target.Must("restore", file, "--pepper", a.Path("data/pepper"))
+	if left, err := filepath.Glob(a.Path(".target*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	target.Must("audit", "verify")
+}
+
 func TestABackupOnStdoutIsTheSameFormat(t *testing.T) {
 	a, _, _ := withRows(t)
 	r := a.Run("backup", "-")
@@ -127,6 +216,17 @@ func TestABackupOnStdoutIsTheSameFormat(t *testing.T) {
 	}
 	a.Write("piped", r.Stdout)
 	a.Must("backup", "--check", a.Path("piped"))
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reader.Close()
+	defer writer.Close()
+	cut := exec.Command(harness.Binary, "backup", "-")
+	cut.Dir, cut.Stdout = a.Dir, writer
+	if err := cut.Run(); cut.ProcessState.ExitCode() != 1 {
+		t.Errorf("a pipe without a reader: %v", err)
+	}
 	if r := a.Run("backup", "-", "--json"); r.Status != 2 {
 		t.Errorf("with --json: %d %s", r.Status, r.Stderr)
 	}
