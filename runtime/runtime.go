@@ -103,10 +103,10 @@ func New(opt Options) (*Runtime, error) {
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.accessLog.Store(opt.AccessLog)
 	r.unmatched = opt.Metrics.Route(unmatchedRoute)
-	r.addGauges()
 	r.requests.New = func() any { return new(requestState) }
 	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)
+	r.addGauges() // the last, because the metrics may be read at once
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())
 	r.background.Go(func() { r.auth.Run(r.serving) })
 	r.background.Go(func() { r.sweepDeliveries(r.serving) })
