@@ -25,12 +25,9 @@ func (a *App) Read() (*Content, error) {
 
 // Content adds the modules and the values of the secrets to a compiled schema.
 func (a *App) Content(s *schema.Schema, sources []diag.Source) (*Content, error) {
-	modules, err := runtime.ReadModules(a.Dir)
-	if err != nil {
-		return nil, err
-	}
-	values, err := a.Secrets(s.Secrets)
-	if err != nil {
+	modules, unread := runtime.ReadModules(a.Dir)
+	values, missing := a.Secrets(s.Secrets)
+	if err := errors.Join(unread, missing); err != nil {
 		return nil, err
 	}
 	return &Content{runtime.App{Schema: s, Sources: sources, Modules: modules, Secrets: values}}, nil

@@ -91,21 +91,13 @@ func (r *Reloader) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if next.Problems.HasErrors() {
-		return nil, &console.Problems{What: "the configuration is invalid: " + console.Counted(next.Problems), List: next.Problems}
+	latest, err := next.Read() // reports the problems of the configuration too
+	var settings []string
+	if !next.Problems.HasErrors() {
+		var refused error
+		settings, refused = r.changedSettings(next)
+		err = errors.Join(refused, err)
 	}
-	settings, restart := r.app.Config.Changes(next.Config)
-	if next.Data != r.app.Data && !slices.Contains(restart, "[store] dir") {
-		restart = append(restart, "[store] dir")
-	}
-	before, after := r.app.Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
-	if (before == nil) != (after == nil) {
-		restart = append(restart, "[front] tls_cert")
-	}
-	if len(restart) > 0 {
-		return nil, fault.New(fault.Invalid, "changed settings need a restart: %s", strings.Join(restart, ", "))
-	}
-	latest, err := next.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +108,28 @@ func (r *Reloader) reload(ctx context.Context) (*admin.Reloaded, error) {
 	r.runtime.Reconfigure(next.Config.Runtime)
 	r.configure(next.Config.Telemetry)
 	changed := append(changedContent(r.content, latest), settings...)
+	before, after := r.app.Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
 	if after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal) {
 		changed = append(changed, "the TLS certificate")
 	}
 	r.app, r.content = next, latest
 	return &admin.Reloaded{Changed: changed, Routes: len(latest.Schema.Routes), Modules: len(latest.Modules)}, nil
+}
+
+// changedSettings names the settings that differ and need no restart. The error names those that
+// need one.
+func (r *Reloader) changedSettings(next *app.App) (changed []string, err error) {
+	changed, restart := r.app.Config.Changes(next.Config)
+	if next.Data != r.app.Data && !slices.Contains(restart, "[store] dir") {
+		restart = append(restart, "[store] dir")
+	}
+	if (r.app.Config.Runtime.Front.Certificate == nil) != (next.Config.Runtime.Front.Certificate == nil) {
+		restart = append(restart, "[front] tls_cert")
+	}
+	if len(restart) > 0 {
+		return nil, fault.New(fault.Invalid, "changed settings need a restart: %s", strings.Join(restart, ", "))
+	}
+	return changed, nil
 }
 
 // changedContent names the files and the secrets that differ.

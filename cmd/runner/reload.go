@@ -11,9 +11,10 @@ import (
 const reloadHelp = `Make the running server of the app read its schema, modules, secrets and settings again,
 as SIGHUP does, and wait until they are in force. What has changed is printed.
 
-Of runner.toml, [telemetry], [secrets], [front] hosts and [front] trusted_proxies take
-effect. If another setting has changed, or anything is invalid, nothing changes, the
-previous release keeps serving, and every error is reported.
+Of runner.toml, [telemetry], [secrets], and of [front] hosts, trusted_proxies, tls_cert and
+tls_key take effect; the files of the certificate are read again too. If another setting has
+changed, or anything is invalid, nothing changes, the previous release keeps serving, and
+every error is reported.
 
 Exit status 3: something is invalid or needs a restart. 6: no server runs on the data
 directory.`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -44,12 +45,19 @@ func serveCommand(c *cli) *cobra.Command {
 					return console.Invalid("--listen: %v", err)
 				}
 			}
-			read := func() (*app.App, error) { return c.serverApp(cmd, listen) }
-			a, err := read()
+			// The limit may change while the server runs; a reload uses that of the startup.
+			limit, limited := config.MemoryLimit()
+			a, heap, err := c.serverApp(cmd, listen, limit)
 			if err != nil {
 				return err
 			}
-			return c.serve(cmd.Context(), a, read)
+			if limited && heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(heap)
+			}
+			return c.serve(cmd.Context(), a, func() (*app.App, error) {
+				next, _, err := c.serverApp(cmd, listen, limit)
+				return next, err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
@@ -57,29 +65,29 @@ func serveCommand(c *cli) *cobra.Command {
 }
 
 // serverApp reads the configuration of a server: the flag listen replaces the setting if it is
-// not empty, and limits of memory that are not set are lowered to what the process can have.
-func (c *cli) serverApp(cmd *cobra.Command, listen string) (*app.App, error) {
-	a, err := c.readApp(cmd)
-	if err != nil || a.Problems.HasErrors() {
-		return a, err
-	}
-	if listen != "" {
-		a.Config.Runtime.Front.Listen = listen
-	}
-	place := diag.Span{File: config.FileName}
-	if a.Config.Runtime.Front.Certificate, err = a.Certificate(); err != nil {
-		a.Problems.Errorf("", place, "%s", err)
-	}
-	limit, limited := config.MemoryLimit()
-	heap, err := a.Config.FitMemory(limit)
+// not empty, and limits of memory that are not set are lowered so that they fit into limit
+// bytes. It returns how much of them the Go heap may take; 0: the configuration is invalid.
+func (c *cli) serverApp(cmd *cobra.Command, listen string, limit int64) (a *app.App, heap int64, err error) {
+	a, err = c.readApp(cmd)
 	if err != nil {
+		return nil, 0, err
+	}
+	front := &a.Config.Runtime.Front
+	if listen != "" {
+		front.Listen = listen
+	}
+	place := diag.Span{File: cmp.Or(c.configFile, config.FileName)}
+	bad := a.Problems.HasErrors()
+	if front.Certificate, err = a.Certificate(); err != nil {
 		a.Problems.Errorf("", place, "%s", err)
-		return a, nil
 	}
-	if limited && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(heap)
+	if bad { // settings with an error have their defaults
+		return a, 0, nil
 	}
-	return a, nil
+	if heap, err = a.Config.FitMemory(limit); err != nil {
+		a.Problems.Errorf("", place, "%s", err)
+	}
+	return a, heap, nil
 }
 
 // serve serves the app until a signal arrives. read reads its configuration again.

@@ -59,21 +59,26 @@ func statusCommand(c *cli) *cobra.Command {
 	}
 }
 
-// dialServer returns a client of the server that runs on the app's data directory.
+// dialServer returns a client of the server that runs on the app's data directory. Problems in
+// the configuration matter only if they may be why there is no server: runner reload reports
+// those that the server finds.
 func (c *cli) dialServer(cmd *cobra.Command) (*admin.Client, error) {
-	a, err := c.openApp(cmd)
+	a, err := c.readApp(cmd)
 	if err != nil {
 		return nil, err
 	}
 	client, err := admin.Dial(cmd.Context(), a.Data)
+	if err == nil {
+		return client, nil
+	}
+	if a.Problems.HasErrors() {
+		return nil, invalidConfiguration(a)
+	}
 	if errors.Is(err, admin.ErrNoServer) {
 		return nil, &console.Failure{
 			Status: console.StatusUnreachable, Err: fmt.Errorf("no server is running on data directory %q", a.Data),
 			Hint: "start it with runner serve, or name its data directory with --data",
 		}
 	}
-	if err != nil {
-		return nil, unreachable(a, err)
-	}
-	return client, nil
+	return nil, unreachable(a, err)
 }

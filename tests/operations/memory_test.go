@@ -11,8 +11,9 @@ import (
 	"runner.example/tests/harness"
 )
 
-// limitedBinary is a program that runs the runner in a cgroup with a limit of memory.
-func limitedBinary(t *testing.T, bytes int64) string {
+// limitedBinary is a program that runs the runner in a cgroup with a limit of memory, which
+// setLimit changes.
+func limitedBinary(t *testing.T, bytes int64) (binary string, setLimit func(bytes int64)) {
 	t.Helper()
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -41,12 +42,17 @@ func limitedBinary(t *testing.T, bytes int64) string {
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return script
+	return script, func(bytes int64) {
+		if err := os.WriteFile(filepath.Join(group, file), fmt.Append(nil, bytes), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestTheLimitOfTheCgroupBoundsTheLimitsOfMemory(t *testing.T) {
 	a := harness.NewApp(t, harness.HostileSchema, "", "echo", "hostile")
-	a.Binary = limitedBinary(t, 672<<20)
+	binary, setLimit := limitedBinary(t, 672<<20)
+	a.Binary = binary
 	s := a.Serve()
 	var state struct {
 		Memory struct{ Handlers, Bodies, Answers int64 }
@@ -57,6 +63,11 @@ func TestTheLimitOfTheCgroupBoundsTheLimitsOfMemory(t *testing.T) {
 	if m := state.Memory; m.Handlers != 256<<20 || m.Bodies != 64<<20 || m.Answers != 64<<20 {
 		t.Errorf("%+v", m)
 	}
+	setLimit(700 << 20)
+	if r := a.Run("reload"); r.Status != 0 || !strings.Contains(r.Stderr, "nothing has changed") {
+		t.Errorf("a reload with another limit of the cgroup: %d %s", r.Status, r.Stderr)
+	}
+	setLimit(672 << 20)
 	s.Stop()
 	a.Write("runner.toml", "[sandbox]\ntotal_memory = \"2gb\"\n")
 	if r := a.Run("serve"); r.Status != 3 || !strings.Contains(r.Stderr, "add up to 2336 MiB, and this process can have 672 MiB") {

@@ -84,6 +84,16 @@ func TestReloadReportsEveryErrorAndChangesNothing(t *testing.T) {
 	refused("need a restart", "[sandbox] instances", "[front] max_connections")
 	a.Write("runner.toml", "[telemetry]\nlevel = \"loud\"\nformt = \"json\"\n")
 	refused("runner.toml:2:", "runner.toml:3:")
+	a.Write("app.schema", "routes(\"/\", auth: nonne) { GET /hello -> hello }\n")
+	a.Write("runner.toml", "[telemetry]\nlevel = \"loud\"\n[front]\ntls_cert = \"nocert.pem\"\ntls_key = \"nokey.pem\"\n")
+	refused("app.schema:1:", "runner.toml:2:", "nocert.pem", "previous release kept")
+	a.Write("runner.toml", "[sandbox]\ninstances = 3\n")
+	refused("app.schema:1:", "need a restart", "[sandbox] instances")
+	a.Write("app.schema", "secret TOKEN\n"+reloadSchema)
+	a.Write("runner.toml", "[sandbox]\ninstances = 3\n[telemetry\n")
+	refused("runner.toml:3:", "previous release kept")
+	a.Write("runner.toml", "[sandbox]\ninstances = 3\n")
+	refused("TOKEN", "[sandbox] instances")
 	if log := s.Stderr.String(); strings.Contains(log, `"msg":"request"`) {
 		t.Errorf("the access log was turned on:\n%s", log)
 	}
