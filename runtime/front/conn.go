@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"runtime/debug"
@@ -94,6 +95,7 @@ func (c *conn) wait() error {
 		return io.EOF
 	}
 	if err := c.handshake(); err != nil {
+		c.gate.log.Debug("TLS handshake failed", slog.String("address", c.peer.String()), slog.Any("cause", err))
 		return err
 	}
 	if err := c.SetReadDeadline(time.Now().Add(c.gate.srv.opt.IdleTimeout)); err != nil {

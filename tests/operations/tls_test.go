@@ -77,7 +77,7 @@ func serial(t *testing.T, s *harness.Server, config *tls.Config) (int64, error) 
 }
 
 func TestTheServerSpeaksTLS(t *testing.T) {
-	a := harness.NewApp(t, harness.HostileSchema, pairSettings, "echo", "hostile")
+	a := harness.NewApp(t, harness.HostileSchema, pairSettings+"[telemetry]\nlevel = \"debug\"\n", "echo", "hostile")
 	pool := writePair(t, a, 1)
 	s := serveTLS(t, a)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -94,6 +94,7 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 	if reply := s.Raw("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", harness.Timeout); strings.HasPrefix(reply, "HTTP/1.1 200") {
 		t.Errorf("plain HTTP is answered: %s", reply)
 	}
+	s.WaitForOutput(`"TLS handshake failed".*does not look like a TLS handshake`)
 	// Several requests on one connection, and a clean end.
 	nc, err := tls.Dial("tcp", s.Addr, &tls.Config{RootCAs: pool, NextProtos: []string{"http/1.1"}})
 	if err != nil {
@@ -146,12 +147,19 @@ func TestAReloadReadsTheCertificateAgain(t *testing.T) {
 	a := harness.NewApp(t, harness.HostileSchema, pairSettings, "echo", "hostile")
 	first := writePair(t, a, 1)
 	s := serveTLS(t, a)
+	sessions := tls.NewLRUClientSessionCache(1)
+	if _, err := serial(t, s, &tls.Config{RootCAs: first, ClientSessionCache: sessions}); err != nil {
+		t.Fatal(err)
+	}
 	second := writePair(t, a, 2)
 	if done := reload(t, a); !strings.Contains(strings.Join(done.Changed, ", "), "the TLS certificate") {
 		t.Errorf("changed: %q", done.Changed)
 	}
 	if n, err := serial(t, s, &tls.Config{RootCAs: second}); n != 2 || err != nil {
 		t.Errorf("after the reload: serial %d, %v", n, err)
+	}
+	if n, err := serial(t, s, &tls.Config{RootCAs: second, ClientSessionCache: sessions}); n != 2 || err != nil {
+		t.Errorf("a session from before the reload: serial %d, %v", n, err)
 	}
 	if _, err := serial(t, s, &tls.Config{RootCAs: first}); err == nil {
 		t.Error("the old certificate is still used")
