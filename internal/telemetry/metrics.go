@@ -27,10 +27,13 @@ type Metrics struct {
 	backups                     *prometheus.CounterVec
 }
 
-// Classes of status codes.
-const classes = 6
+// Classes of the status codes of answers.
+const (
+	classes    = 4
+	firstClass = 2
+)
 
-var classNames = [classes]string{"0xx", "1xx", "2xx", "3xx", "4xx", "5xx"}
+var classNames = [classes]string{"2xx", "3xx", "4xx", "5xx"}
 
 // NewMetrics returns metrics that count from now on.
 func NewMetrics() *Metrics {
@@ -133,7 +136,7 @@ func (r *RouteMetrics) Request(status int, took, cpu time.Duration, fuel int64) 
 	if r == nil {
 		return
 	}
-	c := &r.classes[min(max(status/100, 0), classes-1)]
+	c := &r.classes[min(max(status/100-firstClass, 0), classes-1)]
 	c.requests.Inc()
 	c.duration.Observe(took.Seconds())
 	if cpu > 0 {

@@ -61,6 +61,9 @@ func metricsApp(t *testing.T) (a *harness.App, url string) {
 func TestMetricsCountWhatHappens(t *testing.T) {
 	a, url := metricsApp(t)
 	text := scrape(t, url)
+	if strings.Contains(text, `class="0xx"`) || strings.Contains(text, `class="1xx"`) {
+		t.Error("there are classes that no answer has")
+	}
 	for _, want := range []string{
 		`runner_requests_total{class="2xx",route="GET /hello"} 3`,
 		`runner_requests_total{class="4xx",route="GET /hello"} 1`,
