@@ -30,10 +30,8 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 	if s := l.Schema(); s != nil {
 		app = s.App
 	}
-	if _, err := backup.Write(ctx, l.Store, l.Keys, app, w); err != nil {
-		return explained(err)
-	}
-	return nil
+	_, err := backup.Write(ctx, l.Store, l.Keys, app, w)
+	return err
 }
 
 // sendBackup streams a backup. When the client closes the connection or reads nothing for
@@ -47,7 +45,8 @@ func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) {
 	s.local.Metrics.Backup(err)
 	if err != nil {
 		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)
-		text, _ := json.Marshal(refusal{fault.Of(err).Code, fault.Of(err).Detail})
+		f := fault.Of(explained(err))
+		text, _ := json.Marshal(refusal{f.Code, f.Detail})
 		w.Header().Set(backupError, string(text))
 		return
 	}

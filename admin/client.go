@@ -33,7 +33,12 @@ func (l *Local) Client() *Client {
 		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
 			return l.do(ctx, uid, operation, args)
 		},
-		backup: func(ctx context.Context, w io.Writer) error { return l.backup(ctx, w) },
+		backup: func(ctx context.Context, w io.Writer) error {
+			if err := l.backup(ctx, w); err != nil {
+				return explained(err)
+			}
+			return nil
+		},
 	}
 }
 
