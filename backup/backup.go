@@ -18,7 +18,7 @@ import (
 	"runner.example/store/frame"
 )
 
-// Head says what a backup is of.
+// Head describes a backup.
 type Head struct {
 	// Version is the version of the runner that wrote the backup.
 	Version string `json:"version"`

@@ -27,7 +27,7 @@ The file appears complete or not at all, with mode 0600. "-" writes to stdout.
 
 The pepper is not in the backup: keep a copy of it elsewhere. Restoring needs both.
 
-With --check, read a whole backup instead, and print what it is of. Exit status 3: it is
+With --check, read a whole backup instead, and describe it. Exit status 3: it is
 damaged or incomplete.`
 
 func backupCommand(c *cli) *cobra.Command {
@@ -88,7 +88,7 @@ func (c *cli) writeBackup(ctx context.Context, path string, force bool, send fun
 	return c.printBackup(path, info)
 }
 
-// checkBackup reads a backup and prints what it is of.
+// checkBackup reads a backup and describes it.
 func (c *cli) checkBackup(ctx context.Context, path string) error {
 	in, size, err := backup.Open(c.stdin, path)
 	if err != nil {

@@ -12,7 +12,7 @@
 //	multiple  a size must be a multiple of this one
 //	oneof     the accepted words, separated by |
 //	nonempty  "true" if a text must not be empty
-//	reload    "true" if a running server takes a new value
+//	reload    "true" if a reload applies a new value
 //
 // The key, its default and its limits are written there and nowhere else. The comment of
 // the field is the comment of the key in the generated runner.toml. Fields are strings,

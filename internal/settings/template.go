@@ -27,7 +27,7 @@ func Template(sections []string, comment func(parent reflect.Type, field string)
 			f := s.fields[0]
 			text := withKeys(comment(f.parent, f.name), f.parent)
 			if f.tag.Get("reload") == "true" {
-				text += " A reload takes a new value."
+				text += " A reload applies a new value."
 			}
 			writeComment(&out, text)
 			fmt.Fprintf(&out, "%s = %s\n", s.key, f.literal())

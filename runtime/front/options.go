@@ -29,12 +29,12 @@ type Options struct {
 	// TrustedProxies are the networks whose X-Forwarded-For is used, such as
 	// ["10.0.0.0/8"].
 	TrustedProxies []netip.Prefix `toml:"front.trusted_proxies" reload:"true"`
-	// TLSCert is the path of a certificate chain in PEM form, TLSKey that of its private key.
-	// With them the server speaks HTTPS alone, with TLS 1.2 or later. Relative paths start
-	// from the app directory. A reload reads both files again; turning HTTPS on or off needs
-	// a restart.
+	// TLSCert is the path of a certificate chain in PEM form. With it and TLSKey the server
+	// accepts only HTTPS, with TLS 1.2 or later. Relative paths start from the app directory.
+	// Turning HTTPS on or off needs a restart.
 	TLSCert string `toml:"front.tls_cert" reload:"true"`
-	TLSKey  string `toml:"front.tls_key" reload:"true"`
+	// TLSKey is the path of the private key of TLSCert, in PEM form.
+	TLSKey string `toml:"front.tls_key" reload:"true"`
 	// Certificate is what TLSCert and TLSKey contain; nil: the server speaks HTTP.
 	Certificate *tls.Certificate
 

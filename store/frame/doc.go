@@ -4,7 +4,7 @@
 //	"runner backup 1\n" | head "\n" | frames
 //	frame = kind, 1 | length, 4 | CRC-32C of the payload, 4 | payload
 //
-// The head is one line of text, which says what the backup is of.
+// The head is one line of text, which describes the backup.
 //
 // kind 'k': a list of keys with their versions, as Badger writes it.
 // kind 'b': the digest of a blob; kind 'd': the next bytes of that blob.

@@ -25,7 +25,7 @@ type Reader struct {
 }
 
 // ErrNotBackup means that a file does not begin as a backup does.
-var ErrNotBackup = errors.New("this is not a backup, or one of another version")
+var ErrNotBackup = errors.New("this is not a backup, or a backup of another version")
 
 // NewReader reads the first two lines of a backup, and returns the head. That it is intact is
 // known only after the last frame.
