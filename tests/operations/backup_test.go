@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -296,8 +297,8 @@ func TestADamagedBackupIsRefusedAndLeavesNothing(t *testing.T) {
 
 func TestAClientThatHangsUpEndsTheBackup(t *testing.T) {
 	a, s, _ := withRows(t)
-	client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) {
-		return net.Dial("unix", a.Path("data/runner.sock"))
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", a.Path("data/runner.sock"))
 	}}}
 	for range 3 {
 		answer, err := client.Post("http://runner/backup", "application/json", nil)
