@@ -83,7 +83,7 @@ func (a *App) path(name string) string {
 func (a *App) Compile() (*schema.Schema, []diag.Source, error) {
 	s, sources, found, err := a.Check()
 	bad := a.Problems.HasErrors()
-	configuration := &console.Problems{What: "the configuration is invalid: " + console.Counted(a.Problems), List: a.Problems}
+	configuration := a.InvalidConfiguration()
 	switch {
 	case err != nil && bad:
 		return nil, nil, errors.Join(configuration, err)

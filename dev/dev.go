@@ -148,15 +148,11 @@ func (d *dev) settle(ctx context.Context) error {
 			}
 			return nil
 		}
-		d.log.mistakes(invalidConfiguration(a))
+		d.log.mistakes(a.InvalidConfiguration())
 		if _, _, err := d.files.next(ctx); err != nil {
 			return err
 		}
 	}
-}
-
-func invalidConfiguration(a *app.App) error {
-	return &console.Problems{What: "the configuration is invalid: " + console.Counted(a.Problems), List: a.Problems}
 }
 
 // options returns the options of `runner serve`, changed for development.
@@ -218,7 +214,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	case err != nil:
 		return err
 	case latest.Problems.HasErrors():
-		return invalidConfiguration(latest)
+		return latest.InvalidConfiguration()
 	case !latest.Config.Equal(d.app.Config):
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: restarting")
 		return errSettings

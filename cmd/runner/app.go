@@ -15,13 +15,9 @@ import (
 func (c *cli) openApp(cmd *cobra.Command) (*app.App, error) {
 	a, err := c.readApp(cmd)
 	if err == nil && a.Problems.HasErrors() {
-		err = invalidConfiguration(a)
+		err = a.InvalidConfiguration()
 	}
 	return a, err
-}
-
-func invalidConfiguration(a *app.App) error {
-	return &console.Problems{What: "the configuration is invalid: " + console.Counted(a.Problems), List: a.Problems}
 }
 
 // readApp reads the configuration of the app that the global flags name.

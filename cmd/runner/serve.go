@@ -14,7 +14,6 @@ import (
 	"runner.example/app"
 	"runner.example/config"
 	"runner.example/internal/console"
-	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
@@ -64,30 +63,13 @@ func serveCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// serverApp reads the configuration of a server: the flag listen replaces the setting if it is
-// not empty, and limits of memory that are not set are lowered so that they fit into limit
-// bytes. It returns how much of them the Go heap may take; 0: the configuration is invalid.
+// serverApp reads the configuration of a server. It returns how many of limit bytes the Go heap
+// may take; 0: the configuration is invalid.
 func (c *cli) serverApp(cmd *cobra.Command, listen string, limit int64) (a *app.App, heap int64, err error) {
-	a, err = c.readApp(cmd)
-	if err != nil {
+	if a, err = c.readApp(cmd); err != nil {
 		return nil, 0, err
 	}
-	front := &a.Config.Runtime.Front
-	if listen != "" {
-		front.Listen = listen
-	}
-	place := diag.Span{File: cmp.Or(c.configFile, config.FileName)}
-	bad := a.Problems.HasErrors()
-	if front.Certificate, err = a.Certificate(); err != nil {
-		a.Problems.Errorf("", place, "%s", err)
-	}
-	if bad { // settings with an error have their defaults
-		return a, 0, nil
-	}
-	if heap, err = a.Config.FitMemory(limit); err != nil {
-		a.Problems.Errorf("", place, "%s", err)
-	}
-	return a, heap, nil
+	return a, a.PrepareServer(cmp.Or(c.configFile, config.FileName), listen, limit), nil
 }
 
 // serve serves the app until a signal arrives. read reads its configuration again.

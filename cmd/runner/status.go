@@ -72,7 +72,7 @@ func (c *cli) dialServer(cmd *cobra.Command) (*admin.Client, error) {
 		return client, nil
 	}
 	if a.Problems.HasErrors() {
-		return nil, invalidConfiguration(a)
+		return nil, a.InvalidConfiguration()
 	}
 	if errors.Is(err, admin.ErrNoServer) {
 		return nil, &console.Failure{
