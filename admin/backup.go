@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// backupOperation is the one operation whose answer is a stream.
+	// backupOperation is the only operation whose answer is a stream.
 	backupOperation = "backup"
-	// backupError is the trailer with the refusal that ended a stream.
+	// backupError is the trailer that contains the error that ended a stream.
 	backupError = "Backup-Error"
 	// backupStall is how long the server waits for a client that does not read.
 	backupStall = time.Minute
 )
 
-// Backup writes a backup of the node to w; package backup describes it. An error of w, or the
-// end of ctx, ends the backup. The caller checks what w got: the connection may break.
+// Backup writes a backup of the node to w; package backup describes it. The backup ends if w
+// returns an error or ctx ends. The caller must check what w received, because the connection
+// may break.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.backup(ctx, w) }
 
 func (l *Local) backup(ctx context.Context, w io.Writer) error {
@@ -39,7 +40,7 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", backupError)
-	out := &stalling{w: w, control: http.NewResponseController(w)}
+	out := &deadlineWriter{w: w, control: http.NewResponseController(w)}
 	began := time.Now()
 	err := s.local.backup(r.Context(), out)
 	s.local.Metrics.Backup(err)
@@ -53,14 +54,14 @@ func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) {
 	s.logger.InfoContext(r.Context(), "backup written", "bytes", out.n, "took", time.Since(began))
 }
 
-// stalling writes with a deadline for each write.
-type stalling struct {
+// deadlineWriter sets a deadline before each write.
+type deadlineWriter struct {
 	w       io.Writer
 	control *http.ResponseController
 	n       int64
 }
 
-func (s *stalling) Write(b []byte) (int, error) {
+func (s *deadlineWriter) Write(b []byte) (int, error) {
 	if err := s.control.SetWriteDeadline(time.Now().Add(backupStall)); err != nil {
 		return 0, err
 	}
@@ -80,7 +81,7 @@ func receive(ctx context.Context, transport *http.Transport, w io.Writer) error 
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
 		return refused(answer.StatusCode, body)
 	}
-	out := &erring{Writer: w}
+	out := &errorRecorder{Writer: w}
 	_, err = io.Copy(out, answer.Body)
 	switch {
 	case out.err != nil:
@@ -96,13 +97,13 @@ func receive(ctx context.Context, transport *http.Transport, w io.Writer) error 
 	return nil
 }
 
-// erring keeps the error of a writer.
-type erring struct {
+// errorRecorder keeps the error of a writer.
+type errorRecorder struct {
 	io.Writer
 	err error
 }
 
-func (e *erring) Write(b []byte) (int, error) {
+func (e *errorRecorder) Write(b []byte) (int, error) {
 	n, err := e.Writer.Write(b)
 	e.err = errors.Join(e.err, err)
 	return n, err

@@ -519,7 +519,7 @@ func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows 
 	return l.insert(tx, who, append(text, "]}"...))
 }
 
-// insert inserts rows with ids and times of elsewhere, if they have them.
+// insert inserts rows. Their ids and times are kept if they have them.
 func (l *Local) insert(tx *store.Tx, who *caller.Caller, args []byte) error {
 	access, err := l.access(tx, who)
 	if err != nil {

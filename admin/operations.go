@@ -41,11 +41,11 @@ type Local struct {
 	URL string
 	// Started is when the server was started.
 	Started time.Time
-	// Metrics counts backups; nil: nothing is counted. MetricsURL is where the metrics are
-	// served, or empty.
+	// Metrics counts backups; nil counts nothing. MetricsURL is the URL of the metrics, or
+	// empty.
 	Metrics    *telemetry.Metrics
 	MetricsURL string
-	// Reload reads the app and its settings again; nil: the node cannot.
+	// Reload reads the app and its settings again. It is nil if the node cannot reload.
 	Reload func(context.Context) (*Reloaded, error)
 }
 

@@ -15,12 +15,13 @@ import (
 type Reloaded struct {
 	// Changed names the files, secrets and settings that have changed.
 	Changed []string `json:"changed"`
-	// Routes and Modules count those that are served now.
+	// Routes and Modules are the numbers of routes and modules that are served now.
 	Routes  int `json:"routes"`
 	Modules int `json:"modules"`
 }
 
-// reloadAnswer is a Reloaded as it is sent over the socket, or why there is none.
+// reloadAnswer is sent over the socket: a Reloaded, or the problem that prevented the
+// reload.
 type reloadAnswer struct {
 	Reloaded
 	Problem     string    `json:"problem,omitempty"`

@@ -22,15 +22,15 @@ type Status struct {
 	// Sequence is the number of the newest commit.
 	Sequence uint64 `json:"sequence"`
 	Writable bool   `json:"writable"`
-	// Metrics is where the metrics are served, or empty.
+	// Metrics is the URL of the metrics, or empty.
 	Metrics string `json:"metrics"`
-	// NotReady is why /_health/ready answers 503, or empty.
+	// NotReady is the reason why /_health/ready answers 503, or empty.
 	NotReady    string      `json:"notReady"`
 	Memory      Memory      `json:"memory"`
 	Descriptors Descriptors `json:"descriptors"`
 }
 
-// Memory has the limits of memory that the server keeps, in bytes, and what the process uses.
+// Memory has the memory limits of the server and the memory in use, in bytes.
 type Memory struct {
 	// Handlers is [sandbox] total_memory, and HandlersUsed how much of it is in use.
 	Handlers     int64 `json:"handlers"`
@@ -58,7 +58,7 @@ func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (S
 		s.App = who.Schema.App
 	}
 	if l.Runtime == nil || l.URL == "" {
-		return s, nil // a command that runs on the store itself
+		return s, nil // no server runs: a command has opened the store
 	}
 	s.Metrics = l.MetricsURL
 	s.Uptime = int64(time.Since(l.Started) / time.Second)
@@ -78,7 +78,7 @@ func descriptors() (d Descriptors) {
 		d.Limit = limit.Cur
 	}
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
-		d.Open = len(open) - 1 // without that of the directory itself
+		d.Open = len(open) - 1 // minus the descriptor of /proc/self/fd itself
 	}
 	return d
 }

@@ -6,9 +6,9 @@ import (
 )
 
 // PrepareServer completes the configuration for a server: listen replaces the setting if it is
-// not empty, the certificate is read, and limits of memory that are not set are lowered so that
-// they fit into limit bytes. It adds errors to Problems, with file as their place, and returns
-// how many of these bytes the Go heap may take; 0: there are errors.
+// not empty, the certificate is read, and memory limits that are not set are lowered so that
+// they fit into limit bytes. It adds errors to Problems, with file as their place. It returns
+// how many of these bytes the Go heap may take, or 0 if there are errors.
 func (a *App) PrepareServer(file, listen string, limit int64) (heap int64) {
 	bad := a.Problems.HasErrors()
 	front, place := &a.Config.Runtime.Front, diag.Span{File: file}

@@ -43,9 +43,9 @@ type Info struct {
 // ErrInvalid matches the error of a backup that is damaged, incomplete, or not a backup.
 var ErrInvalid = errors.New("invalid backup")
 
-// Write writes a backup of st to w, and returns the number of its commit. Commits continue
-// meanwhile; when ctx ends, the backup ends with its error. app is the declared name of the
-// app.
+// Write writes a backup of st to w, and returns the number of its commit. Other commits
+// continue. When ctx ends, the backup ends with the error of ctx. app is the declared name
+// of the app.
 func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app string, w io.Writer) (store.Seq, error) {
 	return st.Backup(ctx, w, func(tx *store.Tx) ([]byte, error) {
 		seq, err := tx.Snapshot()

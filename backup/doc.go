@@ -1,6 +1,6 @@
 // Package backup writes, checks and restores backups of a node: its rows, keys, sessions and
-// audit, and the blobs. The pepper is not in a backup, only a check value of it, so a stolen
-// backup verifies no token. Nothing in a backup is encrypted.
+// audit, and the blobs. A backup does not contain the pepper, only a check value of it. So a
+// thief of a backup cannot verify tokens. Nothing in a backup is encrypted.
 //
 // A backup begins with two lines of text: the format, and a Head as JSON. package store/frame
 // describes the rest.

@@ -18,8 +18,9 @@ import (
 var ErrExists = errors.New("the file exists")
 
 // File writes a backup to the file path, mode 0600, which appears complete or not at all. send
-// writes the backup to its argument, and what arrives is checked. The error matches ErrExists
-// if there is such a file, unless force is set. What is not a regular file is never replaced.
+// writes the backup to its argument, and File checks the bytes. The error matches ErrExists if
+// the file exists, unless force is set. File replaces regular files only, never directories,
+// symlinks or devices.
 func File(ctx context.Context, path string, force bool, send func(io.Writer) error) (info Info, err error) {
 	if err := checkTarget(path, force); err != nil {
 		return info, err
@@ -73,8 +74,9 @@ func checkTarget(path string, force bool) error {
 	return nil
 }
 
-// lockPartial locks a partial file or directory, as long as it is open, against other processes
-// that write to the same name. They rename or remove it only while they have the lock.
+// lockPartial locks a partial file or directory against other processes that write to the same
+// name. The lock is held as long as the file is open. A process renames or removes the file
+// only while it has the lock.
 func lockPartial(file *os.File) error {
 	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -100,7 +102,7 @@ func rename(partial, path string, force bool) error {
 		return os.Rename(partial, path)
 	}
 	err := unix.Renameat2(unix.AT_FDCWD, partial, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // NFS does not know the flag
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // NFS does not support the flag
 		if err = unix.Link(partial, path); err == nil {
 			return os.Remove(partial)
 		}
@@ -114,7 +116,7 @@ func rename(partial, path string, force bool) error {
 	return nil
 }
 
-// Copy writes the backup that send writes to w, and checks it on its way.
+// Copy writes the backup that send produces to w, and checks the bytes at the same time.
 func Copy(ctx context.Context, w io.Writer, send func(io.Writer) error) (info Info, err error) {
 	in, out := io.Pipe()
 	done := make(chan error, 1)

@@ -36,7 +36,8 @@ func oneBackup(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// Two opens of the partial file are as two processes: its lock belongs to the open file.
+// Two opens of the partial file behave like two processes, because the lock belongs to the
+// open file.
 func TestBackupsToOneNameDoNotDamageEachOther(t *testing.T) {
 	content := oneBackup(t)
 	path := filepath.Join(t.TempDir(), "backup")

@@ -18,14 +18,14 @@ import (
 	"runner.example/store"
 )
 
-// RestoreOptions say where Restore puts what.
+// RestoreOptions are the paths that Restore reads and writes.
 type RestoreOptions struct {
-	// Dir is the data directory to make. It must not exist, or be empty.
+	// Dir is the data directory to create. It must be empty if it exists.
 	Dir string
 	// Pepper is the path of the pepper of the backed-up store.
 	Pepper string
-	// KeepPepper: the server reads the pepper at that path. Otherwise it is copied into the
-	// data directory.
+	// KeepPepper means that the server reads the pepper at that path. Otherwise Restore
+	// copies it into the data directory.
 	KeepPepper bool
 }
 
@@ -33,14 +33,15 @@ type RestoreOptions struct {
 var ErrNotEmpty = errors.New("the data directory is not empty")
 
 // Restore makes a data directory from a backup. It appears complete or not at all. The error
-// matches ErrInvalid if the backup is not intact, and ErrNotEmpty.
+// matches ErrInvalid if the backup is not intact, and ErrNotEmpty if the directory has
+// files.
 func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, err error) {
 	dir, err := filepath.Abs(opt.Dir)
 	if err != nil {
 		return Info{}, err
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = resolved // a symlink to an empty directory stays
+		dir = resolved // a symlink to an empty directory is kept
 	}
 	if err := checkEmpty(dir); err != nil {
 		return Info{}, err
@@ -107,7 +108,7 @@ func checkEmpty(dir string) error {
 	return nil
 }
 
-// makePartial makes an empty directory, or empties what a killed restore left of it. It is
+// makePartial makes an empty directory, or empties one that a killed restore left. It is
 // locked until the file that makePartial returns is closed.
 func makePartial(path string) (lock *os.File, err error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -132,8 +132,9 @@ func options(o api.BuildOptions) api.BuildOptions {
 	o.LogLevel = api.LogLevelSilent
 	// To find a place in a line, a stack trace reads the line's part of the source map.
 	o.LineLimit = 500
-	// A module whose name is only known at runtime cannot be bundled. note makes the warning an
-	// error, except in packages: they test for the platform before, and it fails at runtime.
+	// A module whose name is only known at runtime cannot be bundled. note turns the warning
+	// into an error, except in packages: these test for the platform first, and the import
+	// fails at runtime.
 	o.LogOverride = map[string]api.LogLevel{dynamicImport: api.LogLevelWarning}
 	// Style sheets have no use in a handler.
 	o.Loader = map[string]api.Loader{".css": api.LoaderNone, ".module.css": api.LoaderNone}

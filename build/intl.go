@@ -11,7 +11,7 @@ import (
 	"runner.example/internal/diag"
 )
 
-// supportedIntl completes a message about what of Intl there is.
+// supportedIntl ends messages about Intl: it lists the supported parts.
 const supportedIntl = "Intl has DateTimeFormat, NumberFormat, PluralRules, ListFormat, RelativeTimeFormat and getCanonicalLocales, for English (docs/typescript.md)"
 
 // absentIntl are the parts of Intl that the SDK's intl.ts does not have.
@@ -20,8 +20,8 @@ var absentIntl = []string{
 }
 
 // absentMark begins the names that esbuild writes for the absent parts of Intl, so that they
-// can be told from texts and from variables with the name Intl. There is no property with
-// such a name either: to the code they are undefined.
+// differ from texts and from variables with the name Intl. No property has such a name
+// either, so the code sees undefined.
 const absentMark = "Intl.$absent"
 
 // missingIntl are esbuild's definitions of the absent parts of Intl.
@@ -52,7 +52,7 @@ var (
 
 // checkIntl adds errors about absent parts of Intl that the script calls, and warnings about
 // locales that do not exist. A file or package that tests whether the part exists may call
-// it: it has another way.
+// it, because it has a fallback.
 func (b *bundle) checkIntl(found *diag.List) {
 	if !b.usesIntl() {
 		return

@@ -161,11 +161,11 @@ func TestIntlGivesWhatNodeGives(t *testing.T) {
 	}
 }
 
-func TestIntlIsThereForHandlers(t *testing.T) {
+func TestHandlersCanUseIntl(t *testing.T) {
 	m := intlModule(t)
 	claimsHold(t, ask(t, m, "claims", abi.Request{}), 16)
 	if got := ask(t, m, "many", abi.Request{}); got.body != `"3/17/28, 1:00 AM"` {
-		t.Errorf("answers %d %s (%v)\n%s", got.status, got.body, got.err, got.log) // with a host call for each it is refused
+		t.Errorf("answers %d %s (%v)\n%s", got.status, got.body, got.err, got.log) // one host call for each date would exceed the limit
 	}
 }
 
@@ -208,7 +208,7 @@ func TestNumbersAreRoundedExactly(t *testing.T) {
 	digits := func(n int) string {
 		var text strings.Builder
 		for range n {
-			text.WriteByte("0123456789595999"[r.IntN(16)]) // many fives and nines: what rounding turns on
+			text.WriteByte("0123456789595999"[r.IntN(16)]) // many fives and nines: they decide about rounding
 		}
 		return text.String()
 	}
@@ -236,7 +236,7 @@ func TestNumbersAreRoundedExactly(t *testing.T) {
 	}
 }
 
-func TestWhatIntlHasNotIsABuildError(t *testing.T) {
+func TestUnsupportedIntlIsABuildError(t *testing.T) {
 	const list = "Intl has DateTimeFormat, NumberFormat"
 	for name, row := range map[string]struct {
 		source string

@@ -584,7 +584,7 @@ func TestValuesOfEveryKindAreWrittenAsByTheEngine(t *testing.T) {
 	}
 }
 
-func TestJSONFunctionsKeepTheirMeaning(t *testing.T) {
+func TestJSONFunctionsBehaveAsTheLanguageRequires(t *testing.T) {
 	for _, row := range []struct{ handler, want string }{
 		{"inherited", `"converted" "converted" {"a":"converted","d":"1970-01-01T00:00:00.000Z"} "converted" {"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"} [{"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"}] {"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"} [{"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"}] "above"`},
 		{"setters", "0 1 0,x,__proto__ 5"},
@@ -596,7 +596,7 @@ func TestJSONFunctionsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// What the engine would have to do again takes another call of the host, and far longer.
+// If the engine must parse or write again, that takes another host call and far more time.
 func TestUsualJSONIsParsedAndWrittenInOnePass(t *testing.T) {
 	for _, text := range []string{
 		`{"item":"lamp","qty":3}`, hundredRows(), `[1.5,-2,1e3,"a\nb","é€😀",true,null,{"a":{}}]`, `{"é":1,"a\tb":[],"name":[{"x":1},{"x":2},{"y":3}]}`,
@@ -686,7 +686,7 @@ func TestJSONWithoutMemoryFailsAndDamagesNothing(t *testing.T) {
 	compareJSON(t, hundredRows())
 }
 
-func TestTheJSONModuleIsMadeOfItsSource(t *testing.T) {
+func TestTheJSONModuleIsBuiltFromItsSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-22"); err != nil || testing.Short() {
 		t.Skip("runs clang-22")
 	}

@@ -36,7 +36,7 @@ type Config struct {
 	Secrets      map[string]string
 	SecretPlaces map[string]diag.Span
 
-	// fixed are the limits of memory that were set, by section and key.
+	// fixed are the memory limits that the operator has set, by section and key.
 	fixed map[string]bool
 }
 
@@ -77,7 +77,7 @@ func Load(path string, optional bool, environ []string) (*Config, diag.List, err
 }
 
 // Changes returns the names of the settings that differ in the next configuration: those that
-// a running server takes at a reload, and those that need a restart.
+// a reload applies, and those that need a restart.
 func (c *Config) Changes(next *Config) (reload, restart []string) {
 	return settings.Changed(c.options(), next.options())
 }

@@ -9,9 +9,9 @@ import (
 	"runner.example/internal/fault"
 )
 
-// MemoryLimit returns how much memory this process can have, in bytes: that of the machine, or
-// the limit of its cgroup if that is lower. limited reports the latter. It is math.MaxInt64 if
-// neither is known.
+// MemoryLimit returns the memory that this process can have, in bytes: the memory of the
+// machine, or the limit of its cgroup if that is lower. limited reports whether it is the
+// limit of the cgroup. limit is math.MaxInt64 if neither is known.
 func MemoryLimit() (limit int64, limited bool) {
 	limit = math.MaxInt64
 	if n, err := memlimit.FromSystem(); err == nil && n <= math.MaxInt64 {
@@ -23,11 +23,11 @@ func MemoryLimit() (limit int64, limited bool) {
 	return limit, false
 }
 
-// serverBytes is what the server needs beside its limits of memory: the store with its
+// serverBytes is what the server needs in addition to its memory limits: the store with its
 // tables and logs, compiled modules, and connections.
 const serverBytes = 160 << 20
 
-// FitMemory lowers the limits of memory that were not set, so that they fit into limit bytes:
+// FitMemory lowers the memory limits that are not set, so that they fit into limit bytes:
 // handlers get at most half of what the server leaves, bodies and answers an eighth each. The
 // error names those that do not fit, with their sum. It returns how much of limit the Go heap
 // may take.
@@ -52,5 +52,5 @@ func (c *Config) FitMemory(limit int64) (heap int64, err error) {
 			"the limits of memory add up to %s, and this process can have %s: [sandbox] total_memory %s, [front] body_memory %s, [front] answer_memory %s, and %s for the server; lower them, or give it more memory",
 			mib(sum), mib(limit), mib(handlers), mib(front.MaxBodyMemory), mib(front.MaxAnswerMemory), mib(serverBytes))
 	}
-	return limit - handlers - front.MaxAnswerMemory, nil // neither is in the heap
+	return limit - handlers - front.MaxAnswerMemory, nil // the memory of handlers and answers is not in the heap
 }

@@ -352,8 +352,8 @@ func (a *Access) give(values []schema.Value) { a.free = append(a.free, values) }
 
 // ---- lookups of related rows ----
 
-// lookedUpRows are rows that relations refer to, as the transaction has them: rows of one
-// page, and of one insert, often refer to the same ones.
+// lookedUpRows are rows that relations refer to, as the transaction sees them. Rows of one
+// page or of one insert often refer to the same rows.
 type lookedUpRows struct {
 	rows  map[rowName]lookedUpRow
 	bytes int // of the stored rows whose values are kept
@@ -366,11 +366,12 @@ type rowName struct {
 
 type lookedUpRow struct {
 	values []schema.Value // nil: the row does not exist
-	kept   bool           // else it must be read again
+	kept   bool           // otherwise the row must be read again
 }
 
-// The limits of the rows that are remembered, and of those whose values are kept. Which rows
-// are remembered does not depend on their content: what is counted as touched must not.
+// The limits of the rows that are remembered, and of those whose values are kept. The
+// content of rows does not decide which are remembered, because it must not change the
+// number of rows that count as touched.
 const (
 	maxLookedUp      = 256
 	maxLookedUpBytes = 1 << 20
@@ -381,8 +382,8 @@ func (l *lookedUpRows) clear() {
 	l.bytes = 0
 }
 
-// lookUp returns the values of the row with that tail, nil when there is none. They are not
-// to be changed. A row that is remembered does not count as touched.
+// lookUp returns the values of the row with that tail, nil when there is none. The caller
+// must not change them. A remembered row does not count as touched.
 func (a *Access) lookUp(t *table, tail []byte) ([]schema.Value, error) {
 	l := &a.lookedUp
 	row, known := l.rows[rowName{t, string(tail)}]

@@ -37,8 +37,8 @@ func (c *Call) refusedCallersValue() bool {
 	return v.callers
 }
 
-// reportsCallersValue reports whether a line of the log is the one with which the SDKs begin to
-// answer that a handler has failed, for a value that the caller sent.
+// reportsCallersValue reports whether a log line is the one that the SDKs write before they
+// answer that a handler has failed, and the failure is about a value that the caller sent.
 func (c *Call) reportsCallersValue(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("handler")) && c.invalid.value != nil && bytes.Contains(line, []byte(c.invalid.message)) && c.refusedCallersValue()
 }

@@ -173,7 +173,7 @@ func (c *Call) fail(op string, err error) int32 {
 }
 
 // refuse makes the spent budget the result of a call, or of call_result. The text is written
-// once: a guest may go on calling.
+// only once, because a guest may continue to call.
 func (c *Call) refuse() {
 	switch {
 	case c.refused:

@@ -2,11 +2,12 @@ package hostabi
 
 import "runner.example/internal/timezone"
 
-// zoneUnits is the cost of a look-up in the data of a zone. The first one of each zone reads
-// the data, which takes some 50 µs.
+// zoneUnits is the cost of a lookup in the data of a zone. The first lookup in each zone
+// reads the data, which takes about 50 µs.
 const zoneUnits = 1 << 10
 
-// timeZone answers the offset of a time zone at an instant, and how long it holds.
+// timeZone returns the offset of a time zone at an instant, and the period in which it is
+// valid.
 func timeZone(_ *Call, args *arguments) (any, error) {
 	zone := args.text("zone")
 	at, ok := args.optionalWhole("at")

@@ -5,8 +5,8 @@ import "github.com/oklog/ulid/v2"
 // Counts are numbers of keys and of sessions by state. A rotating key counts as active.
 type Counts struct{ Keys, Sessions map[Status]int }
 
-// Counts counts the keys and sessions in memory, dead ones included as long as they are kept.
-// It takes time in proportion to their number, and delays no verification.
+// Counts counts the keys and sessions in memory, including expired and revoked ones that are
+// still kept. Its time is proportional to their number; it does not delay verification.
 func (k *Keystore) Counts() Counts {
 	now := k.clock.Now()
 	c := Counts{Keys: map[Status]int{Active: 0, Disabled: 0, Expired: 0, Revoked: 0}, Sessions: map[Status]int{Active: 0, Expired: 0, Revoked: 0}}

@@ -164,7 +164,8 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 }
 
 // wait waits for a signal and then for the drain time, or for stop, or until one of the two
-// servers fails. It returns how many of them still run, and the error of the other one.
+// servers fails. It returns how many servers still run, and the error of the one that
+// failed.
 func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}, drain time.Duration) (running int, failed error) {
 	select {
 	case s := <-signals:

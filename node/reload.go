@@ -23,7 +23,7 @@ import (
 )
 
 // Reloader reloads the app of a running server: the schema, the modules, the secrets, and the
-// settings that need no restart. A reload takes all of it or nothing.
+// settings that need no restart. A reload applies all of it or nothing.
 type Reloader struct {
 	read      func() (*app.App, error)
 	runtime   *runtime.Runtime

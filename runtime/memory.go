@@ -1,6 +1,6 @@
 package runtime
 
-// MemoryUse has limits of memory in bytes, and what is in use.
+// MemoryUse has memory limits and the memory in use, in bytes.
 type MemoryUse struct {
 	// HandlersLimit is the limit of all handlers together, Handlers what they use.
 	HandlersLimit, Handlers int64
@@ -9,7 +9,8 @@ type MemoryUse struct {
 	BodiesLimit, AnswersLimit int64
 }
 
-// MemoryUse returns the limits of memory in force. It may be called by any goroutine.
+// MemoryUse returns the memory limits in force and the memory in use. It may be called by
+// any goroutine.
 func (r *Runtime) MemoryUse() MemoryUse {
 	limit, used := r.engine.Memory()
 	return MemoryUse{HandlersLimit: limit, Handlers: used, BodiesLimit: r.opt.Front.MaxBodyMemory, AnswersLimit: r.opt.Front.MaxAnswerMemory}

@@ -30,7 +30,7 @@ func (r *Runtime) attachMetrics(rel *release) {
 	r.opt.Metrics.Retain(names)
 }
 
-// addGauges adds the metrics that are read when they are asked for.
+// addGauges adds the metrics whose values are computed when the metrics are read.
 func (r *Runtime) addGauges() {
 	m, st, keys := r.opt.Metrics, r.opt.Store, r.opt.Keystore
 	one := func(read func() float64) func(func(string, float64)) {

@@ -108,7 +108,7 @@ func Create(dir, lang string) (done Created, err error) {
 // then.
 var kept = map[string]string{"README.md": "", ".gitignore": ": data/ and build/ belong in it"}
 
-// checkEmpty refuses a directory whose files a new app would mix with.
+// checkEmpty returns an error if the directory has files that do not belong to a new app.
 func checkEmpty(dir string, files []app.File) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,8 +159,8 @@ func (l *language) appFiles(name string) (files []app.File, err error) {
 	return append(files, types...), err
 }
 
-// appendFiles adds the files below a directory. It leaves out the tests of SDKs, and what
-// only these need; tests of templates are kept.
+// appendFiles adds the files below a directory. It omits the tests of SDKs and files that
+// only these tests need. Tests of templates are kept.
 func appendFiles(files []app.File, from fs.FS, root, prefix string) ([]app.File, error) {
 	err := fs.WalkDir(from, root, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -210,11 +210,11 @@ func CheckBackup(ctx context.Context, r io.Reader) (head []byte, err error) {
 	}
 }
 
-// Restore reads a backup into a store that has no commits. It first calls check, if it is not
-// nil, with the head, and fails with its error. It fails if a follower is
-// registered, because it would miss the restored keys. It also fails if a byte of the backup
-// has changed or is missing; then the store has no keys afterwards. Nothing else may use the
-// store meanwhile.
+// Restore reads a backup into a store that has no commits. If check is not nil, it is called
+// first with the head; its error ends the restore. It fails if a follower is registered,
+// because it would miss the restored keys. It also fails if a byte of the backup has changed
+// or is missing; then the store has no keys afterwards. Nothing else may use the store
+// meanwhile.
 func (s *Store) Restore(ctx context.Context, r io.Reader, check func(head []byte) error) error {
 	var err error
 	if waiting := s.local.between(ctx, func() { err = s.restore(ctx, r, check) }); waiting != nil {

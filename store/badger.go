@@ -42,8 +42,8 @@ const badgerName = "badger"
 // openBadger opens the database in dir, in memory if dir is "". Memory and
 // files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
 //
-// A compaction calls reading each time that it has read the content of another table, and
-// compacted when it has read its tables, before it replaces them.
+// A compaction calls reading each time that it has read the content of a table. It calls
+// compacted when it has read all its tables, before it replaces them.
 func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badger.DB, error) {
 	o := badger.DefaultOptions(dir)
 	o.InMemory = dir == ""

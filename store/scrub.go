@@ -151,8 +151,9 @@ func (c *scrubber) check(id uint64) (int64, error) {
 	return size, err
 }
 
-// compacting is called when a compaction has read the content of another table. What it has
-// read stays mapped otherwise until it ends, and a compaction may read all tables.
+// compacting is called when a compaction has read the content of a table. It unmaps the
+// pages, which would otherwise stay mapped until the compaction ends. A compaction may read
+// all tables.
 func (c *scrubber) compacting() {
 	select {
 	case <-c.opened:

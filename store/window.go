@@ -29,7 +29,8 @@ type window struct {
 }
 
 // written is what one entry wrote: its keys in ascending order. A window has hundreds of
-// thousands of keys, so it has no pointers to them for the garbage collector to follow.
+// thousands of keys. They are in one string, so that the garbage collector has no pointers
+// to follow.
 type written struct {
 	seq  Seq
 	text string   // of all keys
@@ -56,7 +57,8 @@ func (e *written) wrote(key string) bool {
 
 func (e *written) bytes() int { return len(e.text) + windowKeyBytes*len(e.ends) }
 
-// The limit of the keys in the window, and what each takes beside its length.
+// The size limit of all keys in the window, and the bytes that each key takes in addition
+// to its length.
 const (
 	maxWindowBytes = 16 << 20
 	windowKeyBytes = 32

@@ -21,13 +21,14 @@ import (
 	"runner.example/internal/console"
 )
 
-const backupHelp = `Write a backup of the app's data to a file: rows, keys, sessions and the audit, as of
-one commit. A running server writes it while it serves; without one the store is opened.
-The file appears complete or not at all, with mode 0600. "-" writes to stdout.
+const backupHelp = `Write a backup of the app's data to a file: rows, keys, sessions and the audit log, as of
+one commit. A running server writes it and continues to serve; without a server, the
+command opens the store. The file appears complete or not at all, with mode 0600. "-"
+writes to stdout.
 
 The pepper is not in the backup: keep a copy of it elsewhere. Restoring needs both.
 
-With --check, read a whole backup instead, and describe it. Exit status 3: it is
+With --check, read a whole backup instead, and describe it. Exit status 3: the backup is
 damaged or incomplete.`
 
 func backupCommand(c *cli) *cobra.Command {

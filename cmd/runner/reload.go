@@ -8,13 +8,13 @@ import (
 	"runner.example/internal/console"
 )
 
-const reloadHelp = `Make the running server of the app read its schema, modules, secrets and settings again,
-as SIGHUP does, and wait until they are in force. What has changed is printed.
+const reloadHelp = `Make the running server read the app's schema, modules, secrets and settings again, as
+SIGHUP does. The command waits until they are in force, and prints what has changed.
 
 Of runner.toml, [telemetry], [secrets], and of [front] hosts, trusted_proxies, tls_cert and
-tls_key take effect; the files of the certificate are read again too. If another setting has
-changed, or anything is invalid, nothing changes, the previous release keeps serving, and
-every error is reported.
+tls_key take effect; the certificate files are read again too. If another setting has
+changed, or anything is invalid, every error is reported. Then nothing changes, and the
+previous release keeps serving.
 
 Exit status 3: something is invalid or needs a restart. 6: no server runs on the data
 directory.`

@@ -14,14 +14,14 @@ import (
 	"runner.example/internal/console"
 )
 
-const restoreHelp = `Make a new data directory from a backup. The directory must not exist, or be empty; it
+const restoreHelp = `Make a new data directory from a backup. The directory must be empty if it exists; it
 appears complete or not at all. "-" reads the backup from stdin.
 
---pepper is the pepper of the server that was backed up. It is copied into the data
+--pepper names the pepper file of the server that was backed up. It is copied into the data
 directory, unless [keystore] pepper_file names the file where the server reads it.
 
 Exit status 1: the directory is not empty. 3: the backup is damaged or incomplete, or the
-pepper is another one.`
+pepper is not the one of the backed-up server.`
 
 func restoreCommand(c *cli) *cobra.Command {
 	var pepper string

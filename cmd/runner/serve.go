@@ -44,7 +44,8 @@ func serveCommand(c *cli) *cobra.Command {
 					return console.Invalid("--listen: %v", err)
 				}
 			}
-			// The limit may change while the server runs; a reload uses that of the startup.
+			// The limit may change while the server runs; a reload uses the limit at
+			// startup.
 			limit, limited := config.MemoryLimit()
 			a, heap, err := c.serverApp(cmd, listen, limit)
 			if err != nil {

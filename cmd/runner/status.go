@@ -14,7 +14,7 @@ import (
 )
 
 const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
-commit, whether it accepts writes, its limits of memory, and open files.
+commit, whether it accepts writes, its memory limits, and open files.
 
 Exit status 6: no server runs on the data directory.`
 

@@ -37,7 +37,7 @@ func TestATraceIsThatOfAValidTraceparent(t *testing.T) {
 	}
 }
 
-func TestATraceGoesOnWithANewSpan(t *testing.T) {
+func TestATraceContinuesWithANewSpan(t *testing.T) {
 	trace := traced(parent).Trace()
 	seen := map[string]bool{parent: true}
 	for range 100 {

@@ -34,7 +34,7 @@ func In(r *abi.Request, value jsontext.Value) bool {
 		kind == "multipart/form-data" && want.inParts(multipart.NewReader(bytes.NewReader(r.Body), params["boundary"])):
 		return true
 	}
-	return want.inJSON(r.Body) // whatever its type is: curl calls JSON a form
+	return want.inJSON(r.Body) // whatever the Content-Type is: curl sends JSON with the type of a form
 }
 
 func contentType(r *abi.Request) (string, map[string]string) {
@@ -47,7 +47,7 @@ func contentType(r *abi.Request) (string, map[string]string) {
 	return "", nil
 }
 
-// sentValue is a value of a handler that the request may contain, perhaps written otherwise.
+// sentValue is a value of a handler. The request may contain it in another notation.
 type sentValue struct {
 	kind   jsontext.Kind
 	text   string  // of a string, or the JSON
@@ -88,7 +88,7 @@ func (v sentValue) isNumber(text string) bool {
 }
 
 func (v sentValue) inQuery(text string) bool {
-	values, _ := url.ParseQuery(text) // without what is malformed
+	values, _ := url.ParseQuery(text) // malformed pairs are left out
 	for _, list := range values {
 		for _, value := range list {
 			if v.isText(value) {

@@ -37,7 +37,7 @@ func (b *Bar) Add(n int64) {
 	}
 }
 
-// Write adds the number of bytes, so that a bar can be the copy of a stream.
+// Write adds the number of bytes, so that a bar can receive a copy of a stream.
 func (b *Bar) Write(p []byte) (int, error) {
 	b.Add(int64(len(p)))
 	return len(p), nil

@@ -3,7 +3,7 @@ package settings
 import "reflect"
 
 // Changed returns the names of the settings that differ between two lists of pointers to the
-// same option structs: those that a running server takes, and those that need a restart.
+// same option structs: those that a reload applies, and those that need a restart.
 func Changed(before, after []any) (reload, restart []string) {
 	next := find(after)
 	for i, s := range find(before) {

@@ -61,8 +61,8 @@ func NewLogger(w io.Writer, opt Options) *slog.Logger {
 	return slog.New(&handler{form, slog.NewJSONHandler(out, options), slog.NewTextHandler(out, options)})
 }
 
-// Configure gives a logger of NewLogger, and those derived from it, another level and format.
-// It may be called by any goroutine.
+// Configure sets the level and format of a logger of NewLogger and of all loggers derived
+// from it. It may be called by any goroutine.
 func Configure(logger *slog.Logger, opt Options) { logger.Handler().(*handler).form.set(opt) }
 
 // form is the level and the format of a logger.

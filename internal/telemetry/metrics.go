@@ -209,8 +209,8 @@ func (m *Metrics) Backup(err error) {
 	m.backups.WithLabelValues(outcome).Inc()
 }
 
-// Gauge adds a metric whose value is read when the metrics are. Its values have one label,
-// or none if label is empty.
+// Gauge adds a metric. read is called each time that the metrics are read. The values have
+// one label, or none if label is empty.
 func (m *Metrics) Gauge(name, help, label string, read func(set func(labelValue string, value float64))) {
 	if m == nil {
 		return

@@ -17,7 +17,7 @@ import (
 //go:embed zones.txt
 var names string
 
-// canonical has the names by their form in lower case.
+// canonical maps names in lower case to their spelling in the database.
 var canonical = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for name := range strings.Lines(names) {
@@ -27,7 +27,8 @@ var canonical = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// locations has a *time.Location for each name that was used; so it is bounded by names.
+// locations has a *time.Location for each name that was used, so it never has more entries
+// than names.
 var locations sync.Map
 
 // Period is a time in which the offset of a zone does not change.
@@ -36,15 +37,16 @@ type Period struct {
 	Zone string `json:"zone"`
 	// Offset is in seconds east of UTC.
 	Offset int `json:"offset"`
-	// Abbreviation is of the database, such as "CEST", or "+03" where it has none.
+	// Abbreviation is that of the database, such as "CEST", or "+03" if there is none.
 	Abbreviation string `json:"abbreviation"`
-	// From and Until are in seconds since 1970. From is in the period, Until is not. nil
-	// means that the period has no such end.
+	// From and Until are in seconds since 1970. From is part of the period, Until is not.
+	// nil means that the period has no beginning or no end.
 	From  *int64 `json:"from"`
 	Until *int64 `json:"until"`
 }
 
-// MaxSeconds is the largest distance from 1970 of an instant, that of a Date of ECMAScript.
+// MaxSeconds is the largest distance of an instant from 1970. A Date of ECMAScript has the
+// same limit.
 const MaxSeconds = 8_640_000_000_000
 
 // At returns the period of a zone that contains an instant, in seconds since 1970. The name
@@ -66,8 +68,9 @@ func At(zone string, seconds int64) (Period, error) {
 	p.Abbreviation, p.Offset = t.Zone()
 	from, until := t.ZoneBounds()
 	if !until.IsZero() && !until.After(t) {
-		// Go 1.26 takes a leap year that follows a zone's last recorded transition for one of
-		// 365 days. On its last day, the period goes on for the rest of that day at least.
+		// Go 1.26 treats a leap year after a zone's last recorded transition as a year of 365
+		// days. On the last day of that year, the period continues at least until the end of
+		// the day.
 		until = t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 	}
 	p.From, p.Until = bound(from), bound(until)

@@ -93,8 +93,9 @@ func (g *graph) measure(node uint32) {
 	}
 }
 
-// isCharged reports whether a function counts fuel when it is called. One that does not
-// weighs at most leafWeight, without what counts itself: its call pays for it.
+// isCharged reports whether a function counts fuel when it is called. A function that does
+// not count weighs at most leafWeight, without callees that count; its call is charged for
+// it.
 func (g *graph) isCharged(node uint32) bool {
 	f := &g.functions[int(node)-len(g.imports)]
 	switch {

@@ -292,10 +292,10 @@ func (l *linker) dataSection() []byte {
 	return append(appendU32(nil, count), b...)
 }
 
-// Parts returns the functions of a module in the form in which Link adds them to another
-// one. They are named by their exports, or else by the prefix and their number, and call the
-// functions that they import by the names of the imports alone. The stack pointer must be the
-// only global of the module, and the first one of the other module.
+// Parts returns the functions of a module for Link, which adds them to another one. The name
+// of a function is that of its export, or else the prefix and its number. Calls of imported
+// functions use the import's name without its module. The stack pointer must be the only
+// global of the module, and the first one of the other module.
 func (m *Module) Parts(prefix string) ([]Function, error) {
 	switch {
 	case len(m.globals) > 1 || len(m.globals) == 1 && (m.globals[0].Type != I32 || !m.globals[0].Mutable):

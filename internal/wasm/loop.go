@@ -39,7 +39,7 @@ func (w *rewriter) openCheck(b, blockType []byte, c check) []byte {
 		b = appendU32(append(b, opcode.I32Sub, opcode.GlobalSet), w.fuel)
 		b = appendU32(append(b, opcode.GlobalGet), w.fuel)
 	}
-	if c.asks { // what is left of the stack is negative above the maximum
+	if c.asks { // the rest of the stack is negative if the depth exceeds the maximum
 		b = appendSigned(append(b, opcode.I32Const), int64(w.MaxStack))
 		b = appendU32(append(b, opcode.GlobalGet), w.depth)
 		b = append(b, opcode.I32Sub)
@@ -67,7 +67,7 @@ func (w *rewriter) closeCheck(b []byte, c check) []byte {
 	return append(b, opcode.Br, 0, opcode.End)
 }
 
-// takesNothing reports whether blocks of a type, as it is encoded, have no parameters.
+// takesNothing reports whether blocks of an encoded type have no parameters.
 func (w *rewriter) takesNothing(blockType []byte) bool {
 	i, _ := sleb(blockType, 33)
 	return i < 0 || len(w.m.types[i].Params) == 0
@@ -111,10 +111,10 @@ func (o *blocks) pop() uint32 {
 	return last.cost
 }
 
-// same reports whether labels are what they were.
+// same reports whether labels are unchanged.
 func (o *blocks) same() bool { return int(o.depth) == len(o.open) }
 
-// label is what a label becomes.
+// label returns the new label for a label of the module.
 func (o *blocks) label(label uint32) uint32 {
 	return o.depth - 1 - o.open[len(o.open)-1-int(label)].depth
 }

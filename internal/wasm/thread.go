@@ -2,15 +2,15 @@ package wasm
 
 import "runner.example/internal/wasm/opcode"
 
-// Some compilers, Go's among them, make of all jumps of a function a loop that branches by
-// a local:
+// This file does jump threading. Some compilers, such as Go's, compile the jumps of a
+// function into one loop that branches by a local:
 //
 //	loop block … block  local.get p; br_table  end … end … end
 //
 // A jump is then i32.const; local.set p; br to the loop. If its target is the end of a
 // block around it, the branch goes there directly instead. So it takes no fuel check and no
-// table. What remains of branches to the loop are jumps backward, computed ones, and those
-// at the end of a path that is too heavy to be continued without a check.
+// table. These branches to the loop remain: jumps backward, computed jumps, and jumps at
+// the end of a path that is too expensive to continue without a check.
 
 // thread is a branch that is changed: where it is, and the new label.
 type thread struct {

@@ -10,7 +10,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// dispatching are loops that branch by the local p, and what looks like them. Each reports
+// dispatching are loops that branch by the local p, and code that is similar. Each reports
 // the parts that it passes through, as digits, and ends after a few.
 var dispatching = map[string]string{
 	"jumps forward, backward and out": `(block $out (loop $l (block $2 (block $1 (block $0
@@ -76,9 +76,9 @@ var dispatching = map[string]string{
 	  (br_if $l (i32.ne (local.get $q) (i32.const 0)))) (call $pass)`,
 }
 
-// TestKnownJumpsGoWhereTheLoopBranches compares the parts that each loop passes through, for
+// TestThreadedJumpsReachTheSameParts compares the parts that each loop passes through, for
 // each first part, before and after rewriting.
-func TestKnownJumpsGoWhereTheLoopBranches(t *testing.T) {
+func TestThreadedJumpsReachTheSameParts(t *testing.T) {
 	for name, code := range dispatching {
 		original := watModule(t, `(module (memory (export "memory") 1)
 		  (global $n (mut i32) (i32.const 0)) (global $seen (mut i64) (i64.const 0))
@@ -130,7 +130,7 @@ func TestJumpsForwardTakeNoFuel(t *testing.T) {
 	}
 }
 
-// endless are programs that would run for ever, or for longer than anyone waits.
+// endless are programs that run forever, or for far longer than a test can wait.
 var endless = map[string]string{
 	"a default that is the loop": `(func $f (param $p i32) (local.set $p (i32.add (local.get $p) (i32.const 1)))
 	  (loop $l (block $0 (br_table $0 $l (local.get $p)))))`,

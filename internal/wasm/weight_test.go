@@ -224,9 +224,9 @@ func BenchmarkSlice(b *testing.B) {
 	}
 }
 
-// A function that counts nothing is paid for by its call, so it must not call others of its
-// kind.
-func TestSmallFunctionsArePaidFor(t *testing.T) {
+// The call of a function that counts nothing is charged for it, so such a function must not
+// call another one.
+func TestCallsOfSmallFunctionsAreCharged(t *testing.T) {
 	bytes, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1) (global $ran (export "ran") (mut i32) (i32.const 0))
 	  (func $tiny `+strings.Repeat(step, 40)+`)
 	  (func $twelve `+strings.Repeat("(call $tiny)", 12)+`)

@@ -39,7 +39,7 @@ type conn struct {
 	gate    *gate
 	peer    netip.Addr
 	trusted bool
-	// tls encrypts what timed carries; nil: nothing is encrypted.
+	// tls encrypts the bytes of timed; nil means that the connection is not encrypted.
 	tls *tls.Conn
 
 	in   []byte
@@ -104,7 +104,8 @@ func (c *conn) wait() error {
 	return c.fill()
 }
 
-// handshake makes the connection encrypted, once. It has the time of reading a request.
+// handshake makes the connection encrypted, once. Its time limit is that of reading a
+// request.
 func (c *conn) handshake() error {
 	if c.tls == nil || c.tls.ConnectionState().HandshakeComplete {
 		return nil

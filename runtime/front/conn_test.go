@@ -146,8 +146,8 @@ func TestTheTimeOfTheFirstRequestBeginsWithItsFirstByte(t *testing.T) {
 	})
 }
 
-// A deadline moves with every request. One that was set for an earlier request must neither
-// end a later one nor prolong it.
+// Every request sets its own deadline. The deadline of an earlier request must neither
+// shorten nor extend a later one.
 func TestEveryRequestOfAConnectionHasItsOwnDeadlines(t *testing.T) {
 	const read, written, idle, pause = 50 * time.Millisecond, 30 * time.Millisecond, 70 * time.Millisecond, 20 * time.Millisecond
 	opt := front.Options{ReadTimeout: read, WriteTimeout: written, IdleTimeout: idle}

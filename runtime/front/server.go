@@ -67,9 +67,9 @@ type liveOptions struct {
 	tls     *tls.Config // nil: connections are not encrypted
 }
 
-// Reconfigure takes Hosts and TrustedProxies from opt, for the requests that are read from
-// then on, and Certificate for connections that are accepted from then on. It may be called by
-// any goroutine.
+// Reconfigure takes Hosts, TrustedProxies and Certificate from opt. The first two apply to
+// requests that are read later, the certificate to connections that are accepted later. It may
+// be called by any goroutine.
 func (s *Server) Reconfigure(opt Options) {
 	live := &liveOptions{hosts: opt.Hosts, proxies: opt.TrustedProxies}
 	if opt.Certificate != nil {

@@ -107,7 +107,7 @@ func (c *conn) writeAnswer() error {
 	}
 	a := &c.answer
 	a.begun = true
-	if err := c.tellWrite(); err != nil {
+	if err := c.applyWriteDeadline(); err != nil {
 		return err
 	}
 	direct := raw // the socket, if bytes are written to it as they are

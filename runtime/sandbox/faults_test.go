@@ -106,7 +106,7 @@ func TestPagesAreRestoredWhicheverRunWritesThem(t *testing.T) {
 	}
 }
 
-// The shortcut is taken when it may be, and only then.
+// The scan is skipped when that is safe, and only then.
 func TestTheMemoryIsScannedOnlyAfterAWriteToANewPage(t *testing.T) {
 	const n = 200
 	e, wasm := newEngine(t, sandbox.Options{}), assembleText(t, writer)
@@ -144,8 +144,8 @@ func TestTheMemoryIsScannedOnlyAfterAWriteToANewPage(t *testing.T) {
 	}
 }
 
-// Pages that one request wrote are not copied for ever.
-func TestPagesThatAreNotWrittenAnyMoreAreReleased(t *testing.T) {
+// Pages that only one request wrote to are not copied forever.
+func TestPagesThatAreNoLongerWrittenAreReleased(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, writer))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	var many []int

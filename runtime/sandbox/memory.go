@@ -34,8 +34,8 @@ type memory struct {
 	tail    int64  // bytes of private pages behind the image
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
-	// faulted: since the last restore a run may have written to pages that none wrote to
-	// before (faults.go).
+	// faulted means that a run since the last restore may have written to pages that no
+	// earlier run wrote to (faults.go).
 	faulted bool
 	// restored is how many pages the last restore copied.
 	restored int

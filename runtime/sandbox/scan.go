@@ -16,17 +16,18 @@ type scanner struct {
 	arg     scanArg
 	regions [32]pageRegion
 	entries []byte // of the pagemap
-	// found are the pages that the last restore found, in order, if all is true. Else there
-	// may be more.
+	// found are the pages that the last restore found, in order. If all is false, there may
+	// be more.
 	found []pageRange
 	all   bool
-	// restores counts to reviewEvery.
+	// restores is the number of restores since the last review.
 	restores int
 }
 
 // A page that was written stays private, and each restore copies to it, which costs a tenth
 // of another page fault. Every reviewEvery restores they are compared with the image: if
-// most of at least reviewPages did not change, an earlier request wrote to them.
+// there are at least reviewPages and most have not changed, an earlier request wrote to
+// them.
 const (
 	reviewEvery = 256
 	reviewPages = 16

@@ -10,8 +10,8 @@ import (
 )
 
 // prepare runs after the module's initialization and its runner_warm, before the runner takes
-// the image of memory that every request begins with. It does once what the first request
-// would do otherwise, each time.
+// the image of memory that every request begins with. It prepares once what every request
+// would otherwise prepare again.
 //
 //go:wasmexport runner_prepare
 func prepare() {
@@ -21,8 +21,9 @@ func prepare() {
 	fillCaches()
 }
 
-// collect makes room in the heap, if a request might otherwise collect the garbage of the
-// initialization. Otherwise it does nothing: memory that was never used need not be cleared.
+// collect runs a garbage collection if a request might otherwise collect the garbage of the
+// initialization. If not, it does nothing, because memory that was never used need not be
+// cleared.
 func collect() {
 	used := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(used)
@@ -34,8 +35,8 @@ func collect() {
 // stackBytes is how much stack a handler has before the runtime must copy it.
 const stackBytes = 28 << 10
 
-// growStack makes the stack larger on which the handlers run, which is this one. A garbage
-// collection shrinks it.
+// growStack enlarges the current stack, on which the handlers run. A garbage collection
+// shrinks it.
 //
 //go:noinline
 func growStack() {
@@ -55,7 +56,7 @@ var (
 )
 
 // fillCaches allocates one object of each small size class, with pointers and without, so that the
-// allocator has memory for more of them at hand. A garbage collection takes it back.
+// allocator has memory for more of them at hand. A garbage collection takes this memory back.
 func fillCaches() {
 	for n := 8; n <= smallBytes; n += 8 {
 		filledBytes, filledPointers = make([]byte, n), make([]*byte, n/8)

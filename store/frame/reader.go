@@ -27,8 +27,8 @@ type Reader struct {
 // ErrNotBackup means that a file does not begin as a backup does.
 var ErrNotBackup = errors.New("this is not a backup, or a backup of another version")
 
-// NewReader reads the first two lines of a backup, and returns the head. That it is intact is
-// known only after the last frame.
+// NewReader reads the first two lines of a backup, and returns the head. Whether the backup
+// is intact is known only after the last frame.
 func NewReader(ctx context.Context, r io.Reader) (_ *Reader, head []byte, err error) {
 	f := &Reader{ctx: ctx, in: bufio.NewReaderSize(r, maxHead+1), sum: sha256.New()}
 	line := make([]byte, len(magic))

@@ -36,8 +36,8 @@ type Writer struct {
 	out *bufio.Writer
 }
 
-// NewWriter writes the first two lines of a backup to w at once, so that a w that cannot be
-// written to is an error before anything is read. The head must be one line without its end.
+// NewWriter writes the first two lines of a backup to w immediately. If w cannot be written
+// to, the error occurs before anything is read. The head must be one line without a newline.
 func NewWriter(ctx context.Context, w io.Writer, head []byte) (*Writer, error) {
 	if len(head) > maxHead || bytes.IndexByte(head, '\n') >= 0 {
 		return nil, fmt.Errorf("the head of a backup must be one line of at most %d bytes", maxHead)

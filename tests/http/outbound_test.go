@@ -188,7 +188,7 @@ func TestAConflictAfterAFetchIsReportedAndNotRetried(t *testing.T) {
 	}
 }
 
-func TestATraceIsLoggedAndGoesOnInFetches(t *testing.T) {
+func TestATraceIsLoggedAndContinuesInFetches(t *testing.T) {
 	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
 	const parent = "00-" + id + "-00f067aa0ba902b7-01"
 	var received sync.Map // by path

@@ -295,7 +295,7 @@ func TestADamagedBackupIsRefusedAndLeavesNothing(t *testing.T) {
 	nothing("no file")
 }
 
-func TestAClientThatHangsUpEndsTheBackup(t *testing.T) {
+func TestABackupEndsWhenTheClientDisconnects(t *testing.T) {
 	a, s, _ := withRows(t)
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", a.Path("data/runner.sock"))

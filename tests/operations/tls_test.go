@@ -123,7 +123,7 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 	}
 }
 
-func TestAHandshakeHasTheTimeOfARequest(t *testing.T) {
+func TestAHandshakeHasTheTimeLimitOfARequest(t *testing.T) {
 	a := harness.NewApp(t, harness.HostileSchema, pairSettings, "echo", "hostile")
 	pool := writePair(t, a, 1)
 	s := serveTLS(t, a)
@@ -177,7 +177,7 @@ func TestAReloadReadsTheCertificateAgain(t *testing.T) {
 	}
 }
 
-func TestABadCertificateEndsTheStart(t *testing.T) {
+func TestAnInvalidCertificatePreventsStartup(t *testing.T) {
 	a := harness.NewApp(t, harness.HostileSchema, pairSettings, "echo", "hostile")
 	refused := func(want string) {
 		t.Helper()

@@ -1,6 +1,6 @@
 package opcode
 
-// Instructions that are looked at, by their bytes in the binary format.
+// Instructions that package wasm handles, by their bytes in the binary format.
 const (
 	Unreachable  = 0x00
 	Nop          = 0x01

@@ -126,7 +126,7 @@ export function run(op: string, args: unknown): void {
   if (n < 0) throw failure(n, op);
 }
 
-/** What the host says of the call of an operation, or of reading its result, that failed with n. */
+/** The error of an operation whose call, or the reading of its result, failed with n. */
 export function failure(n: number, op?: string): HostError {
   const failure = host.call_result(0);
   if (typeof failure !== "string" || failure === "") return new HostError(errno(n), "", op);
@@ -177,7 +177,7 @@ export const Row = 2;
 /** A change, which must be run. */
 export interface Change {
   run: boolean;
-  /** What it is, for people. */
+  /** A description for messages. */
   readonly title: string;
   /** The change that was made before it. */
   readonly before: Change | undefined;
@@ -250,7 +250,7 @@ export function starts(operation: Operation<unknown>): void {
   last = operation;
 }
 
-// What then gives for functions that return nothing.
+// The result of then if its functions return nothing.
 const settled = Promise.resolve();
 
 /**
@@ -267,7 +267,7 @@ export abstract class Operation<T> implements PromiseLike<T> {
   abstract perform(): T;
   /** Where it became the body of an answer, or was made. */
   declare at?: Error;
-  /** What it is, for people. */
+  /** A description for messages. */
   abstract get title(): string;
 
   /** Within a body it is not awaited, and its fields are private. */
@@ -283,7 +283,7 @@ export abstract class Operation<T> implements PromiseLike<T> {
     var promise: Promise<T>;
     try {
       var value = this.perform();
-      if (host.resolves(done) === 1) { // as await passes it
+      if (host.resolves(done) === 1) { // the function that await passes
         done!(value);
         return settled as Promise<any>;
       }

@@ -34,7 +34,7 @@ export function decimalOf(value: unknown): Decimal {
   return trimmed({ negative: sign === "-", digits, exponent });
 }
 
-/** What an object is as a number: for a BigInt object that is a BigInt. */
+/** An object converted to a number; a BigInt object becomes a BigInt. */
 function primitive(value: any): unknown {
   const convert = value[Symbol.toPrimitive];
   if (convert !== undefined && convert !== null) return convert.call(value, "number");

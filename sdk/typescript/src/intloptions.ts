@@ -8,9 +8,9 @@ export interface Part {
 
 export const textOf = (parts: Part[]): string => parts.map((part) => part.value).join("");
 
-/** What a constructor gets of a locale. */
+/** The parts of a locale that a constructor uses. */
 export interface Locale {
-  /** What resolvedOptions says. */
+  /** The result of resolvedOptions. */
   name: string;
   /** It has the forms of British English; otherwise those of American English. */
   british: boolean;
@@ -44,14 +44,14 @@ export function canonicalLocales(locales: unknown): string[] {
   return [...new Set(all)];
 }
 
-/** A locale without its extensions, cut to one that there is; undefined if there is none. */
+/** A locale without its extensions, shortened to a supported one; undefined if there is none. */
 function available(locale: string): string | undefined {
   const [language] = locale.split(/-[a-z\d](?:-|$)/);
   if (/^en-(US|GB)(-|$)/.test(language)) return language.slice(0, 5);
   return /^en(-|$)/.test(language) ? "en" : undefined;
 }
 
-/** The first locale of a list that there is; without one it is en-US, as ECMA-402 has it. */
+/** The first supported locale of a list, or else en-US, as ECMA-402 requires. */
 export function localeOf(locales: unknown): Locale {
   const all = canonicalLocales(locales);
   for (const locale of all) {
@@ -98,7 +98,7 @@ export class Options {
     return given === undefined ? undefined : Boolean(given);
   }
 
-  /** Options that exist, but not here: leaving them aside would give something else than was asked for. */
+  /** Rejects options that this Intl does not support: if they were ignored, the result would be wrong. */
   refuse(...names: string[]): void {
     for (const name of names) if (this.from[name] !== undefined) throw unsupported(this.of, `option ${name}`);
   }
@@ -111,10 +111,10 @@ export function whole<T extends number | undefined>(given: unknown, name: string
   return Math.floor(value);
 }
 
-/** The error of what ECMA-402 has, and this Intl has not. */
+/** The error for a part of ECMA-402 that this Intl does not support. */
 export const unsupported = (of: string, what: string): TypeError => new TypeError(`${of}: ${what} is not supported; docs/typescript.md lists what is`);
 
-/** Lets a class be called without new too, as ECMA-402 has it for some; it takes two arguments. */
+/** Allows calling a class without new, as ECMA-402 requires for some classes; the class takes two arguments. */
 export function callable<T extends new (...args: any[]) => object>(made: T): T {
   const both = new Proxy(made, {
     apply: (target, _this, args) => new target(...args.slice(0, 2)),
@@ -124,7 +124,7 @@ export function callable<T extends new (...args: any[]) => object>(made: T): T {
   return both;
 }
 
-/** Gives a class its name for people, and its list of locales. */
+/** Sets the display name of a class, and its list of locales. */
 export function named(name: string, made: any): any {
   Object.defineProperty(made.prototype, Symbol.toStringTag, { value: `Intl.${name}`, configurable: true });
   Object.defineProperty(made, "supportedLocalesOf", { value: supportedLocalesOf, writable: true, configurable: true });

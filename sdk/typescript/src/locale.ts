@@ -11,7 +11,7 @@ export function installLocale(): void {
   for (const name of ["toLocaleLowerCase", "toLocaleUpperCase"]) refuse(String.prototype, name, 0, `${name} does not support a locale: use a package`);
 }
 
-/** Lets a method of the language have the first arguments alone; -1: it cannot be called. */
+/** Limits the arguments of a built-in method to the first ones; -1: the method cannot be called. */
 function refuse(prototype: any, name: string, arity: number, reason: string): void {
   const method = prototype[name];
   const { [name]: refusing } = {

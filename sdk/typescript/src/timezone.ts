@@ -33,7 +33,7 @@ export function zoneNamed(name: string): string {
   return zone;
 }
 
-/** What holds in a zone of zoneNamed at an instant, in milliseconds since 1970. */
+/** The period of a zone of zoneNamed that contains an instant, in milliseconds since 1970. */
 export function periodAt(zone: string, time: number): Period {
   if (zone === utc.zone) return utc;
   const at = Math.floor(time / 1000);

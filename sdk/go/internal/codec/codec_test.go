@@ -185,7 +185,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[byPointer](), reflect.TypeFor[textValue](), reflect.TypeFor[string](), reflect.TypeFor[json.RawMessage](),
 }
 
-// generator makes types, values and texts by chance.
+// generator makes random types, values and texts.
 type generator struct{ *rand.Rand }
 
 func newGenerator(t *testing.T) *generator {
@@ -377,7 +377,7 @@ func compareWritten(t *testing.T, v any) string {
 	return string(want)
 }
 
-// change makes a text that is not quite what was written.
+// change returns a text with a small change.
 func (g *generator) change(text string) string {
 	b := []byte(text)
 	for range g.IntN(3) {
@@ -405,7 +405,7 @@ func (g *generator) change(text string) string {
 	return string(b)
 }
 
-func TestItReadsAndWritesAsEncodingJSON(t *testing.T) {
+func TestResultsAreThoseOfEncodingJSON(t *testing.T) {
 	g := newGenerator(t)
 	rounds := 4_000
 	if testing.Short() {
@@ -484,7 +484,7 @@ func (g *generator) float0() any {
 	return f
 }
 
-// What a value already has stays where encoding/json leaves it.
+// Existing content of a value is kept where encoding/json keeps it.
 func TestItReadsIntoValuesThatAreNotEmpty(t *testing.T) {
 	for _, text := range []string{`{"A":1}`, `{"A":null}`, `{"A":"x"}`, `{"A"`, `{}`} {
 		got, want := Inner{A: 5, B: 6}, Inner{A: 5, B: 6}

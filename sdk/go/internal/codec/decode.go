@@ -12,14 +12,15 @@ import (
 	"unsafe"
 )
 
-// padding is how many zero bytes must stand behind a text, so that words can be read of it.
+// padding is how many zero bytes must follow a text, so that whole words can be read from
+// it.
 const padding = 8
 
 // Padded returns n bytes to be filled with a text for Unmarshal, which then need not copy it.
 func Padded(n int) []byte { return make([]byte, n, n+padding) }
 
-// maxDepth is how deep structs and slices may nest that a plan reads, and maxNesting all
-// objects and arrays.
+// maxDepth is how deep structs and slices may nest in a plan. maxNesting is the limit for
+// all objects and arrays.
 const (
 	maxDepth   = 16
 	maxNesting = 64
@@ -60,7 +61,8 @@ func Decode(text []byte, v any) bool {
 	return false
 }
 
-// base is the beginning of a text that has the padding; of a copy unless it has.
+// base returns the address of a text with the padding. It copies the text if the padding is
+// missing.
 func base(text []byte) unsafe.Pointer {
 	if cap(text)-len(text) < padding || load(unsafe.Pointer(unsafe.SliceData(text)), uintptr(len(text))) != 0 {
 		text = append(Padded(len(text))[:0], text...)[: len(text) : len(text)+padding]
@@ -104,8 +106,8 @@ type open struct {
 	room  int
 }
 
-// into reads a value into p, whose plan is pl. What p points to must be zero, and is again
-// if it returns false.
+// into reads a value into p, whose plan is pl. What p points to must be zero. If into
+// returns false, it is zero again.
 func (d *decoder) into(pl *plan, p unsafe.Pointer, i uintptr) (uintptr, bool) {
 	if !pl.isZero(p) {
 		return 0, false
@@ -142,7 +144,7 @@ const maxDigits = 18
 
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// skipped is the plan of a value that nobody wants.
+// skipped is the plan of a value that is ignored.
 var skipped = &plan{op: opSkip}
 
 // value reads one value, with all that is in it, from i on. It is one function because
@@ -501,7 +503,7 @@ type slice struct {
 // firstRoom is how many bytes a slice gets at most before half of its items are there.
 const firstRoom = 16 << 10
 
-// grow makes room for more items of a slice. Behind its items there are zeros.
+// grow allocates space for more items of a slice. The space after its items is zero.
 func (d *decoder) grow(top *open, i uintptr) {
 	s := (*slice)(top.to)
 	more := max(1, top.count)

@@ -61,10 +61,10 @@ type written struct {
 	addressable  bool
 }
 
-// slack is how many bytes behind the text may be written to without being part of it.
+// slack is how many bytes after the text may be overwritten. They are not part of it.
 const slack = 8
 
-// reserve makes room for n bytes and the slack.
+// reserve allocates space for n bytes and the slack.
 func (w *encoder) reserve(n int) {
 	w.text = slices.Grow(w.text, max(n+slack, min(len(w.text), 1<<20), 512))
 }
@@ -236,7 +236,7 @@ value:
 		if p = *(*unsafe.Pointer)(p); p == nil {
 			goto null
 		}
-		if w.depth == maxDepth { // a list of pointers may be a ring
+		if w.depth == maxDepth { // pointers may form a cycle
 			return false
 		}
 		w.depth++

@@ -17,7 +17,7 @@ import (
 func typelinks() (sections []unsafe.Pointer, offsets [][]int32)
 
 // PrepareAll makes the plans of the types that the program's own module has, and of those
-// without a name. So they are there before the first request.
+// without a name. So plans exist before the first request.
 func PrepareAll() {
 	module := "main"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" {

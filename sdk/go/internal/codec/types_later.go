@@ -2,6 +2,6 @@
 
 package codec
 
-// PrepareAll does nothing with releases of Go in which it was not tested how to list a
-// program's types: plans are then made when they are first needed.
+// PrepareAll does nothing: the list of a program's types was not tested with this release
+// of Go. Plans are made at their first use.
 func PrepareAll() {}
