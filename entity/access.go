@@ -82,7 +82,7 @@ func (a *Access) Touched() int { return a.touched }
 
 // Do runs one operation of the guest ABI: "query", "get", "count", "insert", "update" or
 // "delete". The arguments are one JSON object, which is not kept; out gets the answer. For an
-// insert it may be nil: then there is no answer.
+// insert out may be nil: the rows are then not returned.
 // Errors are faults: NotFound, Invalid, Denied, Conflict, Limit, TooLarge, Deadline,
 // Unavailable (of the store, or ErrOutdated). After an error nothing has changed, and out
 // is undefined.

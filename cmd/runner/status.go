@@ -59,9 +59,8 @@ func statusCommand(c *cli) *cobra.Command {
 	}
 }
 
-// dialServer returns a client of the server that runs on the app's data directory. Problems in
-// the configuration matter only if they may be why there is no server: runner reload reports
-// those that the server finds.
+// dialServer returns a client of the server that runs on the app's data directory. It reports
+// problems in the configuration only if no server answers: they may be the cause.
 func (c *cli) dialServer(cmd *cobra.Command) (*admin.Client, error) {
 	a, err := c.readApp(cmd)
 	if err != nil {

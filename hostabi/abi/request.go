@@ -25,6 +25,9 @@ type Request struct {
 	Headers []Pair
 	// Body is the exact body.
 	Body []byte
+	// Traceparent is the header of that name, nil unless there is one line of it. Unlike
+	// Headers it is present from the start.
+	Traceparent []byte
 }
 
 // Header returns the value of a header by its name in lower case. The bytes belong to the

@@ -8,7 +8,7 @@ import (
 )
 
 // Trace is the trace that a request belongs to, as its header traceparent says (W3C Trace
-// Context, level 2). The zero value is no trace.
+// Context, level 2). The zero value means that there is no trace.
 type Trace struct {
 	// ID has 32 hexadecimal digits in lower case.
 	ID    string
@@ -23,8 +23,8 @@ const (
 
 // Trace returns the trace of the request. A header that is not valid is ignored.
 func (r *Request) Trace() Trace {
-	value, ok := r.Header("traceparent")
-	if !ok || len(value) < traceparentBytes || value[2] != '-' || value[parentAt-1] != '-' || value[flagsAt-1] != '-' {
+	value := r.Traceparent
+	if len(value) < traceparentBytes || value[2] != '-' || value[parentAt-1] != '-' || value[flagsAt-1] != '-' {
 		return Trace{}
 	}
 	version, id, parent, flags := value[:2], value[traceAt:parentAt-1], value[parentAt:flagsAt-1], value[flagsAt:traceparentBytes]

@@ -10,7 +10,7 @@ import (
 const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func traced(value string) *abi.Request {
-	return &abi.Request{ID: "id", Headers: []abi.Pair{{Name: []byte("traceparent"), Value: []byte(value)}}}
+	return &abi.Request{ID: "id", Traceparent: []byte(value)}
 }
 
 func TestATraceIsThatOfAValidTraceparent(t *testing.T) {

@@ -108,7 +108,8 @@ func TestThreadedJumpsReachTheSameParts(t *testing.T) {
 	}
 }
 
-// A jump forward is no pass through the loop: only the entry and jumps backward take fuel.
+// A jump forward takes no fuel, because it does not repeat the loop. The entry and jumps
+// backward take fuel.
 func TestJumpsForwardTakeNoFuel(t *testing.T) {
 	bytes, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1)
 	  (func (export "run") (param $passes i32) (local $p i32)

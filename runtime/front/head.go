@@ -253,6 +253,7 @@ func (x *Exchange) parseFraming() *fault.Fault {
 		return true
 	}
 	x.framing.keepAlive = x.framing.minor == 1
+	traces := 0
 	for _, l := range x.headers.lines {
 		ok := true
 		switch string(l.Name) {
@@ -266,6 +267,9 @@ func (x *Exchange) parseFraming() *fault.Fault {
 			ok = once(&expect, l.Value)
 		case "connection":
 			x.parseConnection(l.Value)
+		case "traceparent":
+			traces++
+			x.Request.Traceparent = l.Value
 		case "authorization":
 			x.credentials.Authorization = l.Value
 			x.credentials.AuthorizationLines++
@@ -276,6 +280,9 @@ func (x *Exchange) parseFraming() *fault.Fault {
 		if !ok {
 			return errTwice
 		}
+	}
+	if traces > 1 {
+		x.Request.Traceparent = nil
 	}
 	switch {
 	case length != nil && encoding != nil:

@@ -205,12 +205,17 @@ func TestATraceIsLoggedAndContinuesInFetches(t *testing.T) {
 		t.Errorf("the fetch has %q, %q", next, got.Get("tracestate"))
 	}
 	s.WaitForOutput(`"msg":"request","requestId":"[0-9a-z]{26}","traceId":"` + id + `"`)
+	// So do the lines of refused requests.
+	s.Want(404, nil, "GET", "/nowhere", "", "traceparent: "+parent)
+	s.WaitForOutput(`"traceId":"` + id + `","method":"GET","status":404`)
+	s.Want(401, nil, "POST", "/one", "", "X-API-Key: wrong", "traceparent: "+parent)
+	s.WaitForOutput(`"msg":"credential refused","requestId":"[0-9a-z]{26}","traceId":"` + id + `"`)
 	s.Want(200, nil, "POST", "/one", origin+"/invalid", worker, "traceparent: "+strings.ToUpper(parent), "tracestate: vendor=1")
 	if got := headers("/invalid"); got.Get("traceparent") != "" || got.Get("tracestate") != "" {
 		t.Errorf("a trace that is not valid goes on: %q", got)
 	}
-	s.WaitUntil("both requests are logged", func() bool { return strings.Count(s.Stderr.String(), `"msg":"request"`) == 2 })
-	if n := strings.Count(s.Stderr.String(), "traceId"); n != 1 {
+	s.WaitUntil("both requests are logged", func() bool { return strings.Count(s.Stderr.String(), `"msg":"request"`) == 4 })
+	if n := strings.Count(s.Stderr.String(), "traceId"); n != 4 {
 		t.Errorf("%d lines have a traceId:\n%s", n, s.Stderr.String())
 	}
 }

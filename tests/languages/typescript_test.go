@@ -149,7 +149,7 @@ export const rows = async () => { for (;;) await query("Item").where("n", "=", 5
 			t.Errorf("the log does not have %q", want)
 		}
 	}
-	// In an operation there is no frame of a handler.
+	// While an operation runs, the stack has no line of the handler.
 	if !regexp.MustCompile(`handler rows: stopped (in a query of Item )?at rows \(handlers/stopped\.ts:6:`).MatchString(log) {
 		t.Error("the log does not have the place of the query")
 	}

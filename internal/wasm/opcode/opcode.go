@@ -129,8 +129,8 @@ func immediateTable() (t [256]Immediate) {
 	return t
 }
 
-// Vectors are the Immediates of each vector instruction: lane instructions have
-// one byte, and those that load or store a lane a memarg before it.
+// Vectors are the immediates of each vector instruction. Lane instructions have
+// one byte; those that load or store a lane a memarg before it.
 type VectorImmediate byte
 
 const (

@@ -105,7 +105,7 @@ class RelativeTimeFormat {
     return [...(before ? [] : [{ type: "literal", value: "in " }]), ...number, { type: "literal", value: after }];
   }
 
-  /** "yesterday", "this year"; undefined where there is no word. */
+  /** "yesterday", "this year"; undefined if English has no such word. */
   #word(value: number, unit: string): string | undefined {
     if (unit === "second") return value === 0 ? "now" : undefined;
     if (unit === "day") return { "-1": "yesterday", 0: "today", 1: "tomorrow" }[value];

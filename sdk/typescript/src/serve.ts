@@ -377,7 +377,7 @@ function stopped(): void {
   error.name = "stopped";
   if (position !== undefined) error.stack = position;
   let text = runner.trace(error);
-  if (text === error.name) { // there is no frame of a handler while it waits or an operation runs
+  if (text === error.name) { // while the handler waits or an operation runs, the stack has no line of it
     const waiting = runner.waiting();
     if (waiting) text = runner.trace(waiting);
     else if (last) text = inOperation(last);
