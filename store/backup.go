@@ -29,6 +29,8 @@ const (
 // the store: nothing in it is encrypted. The backup begins with the line that head
 // returns from a transaction on that commit; nil: an empty line.
 func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte, error)) (Seq, error) {
+	s.backups.RLock() // before the snapshot, whose keys name blobs
+	defer s.backups.RUnlock()
 	// The audit of the restored store needs the log's records of the window too.
 	seq, kept, ok := s.snapshots.acquireKept(s.appliedSeq)
 	if !ok {
@@ -63,7 +65,7 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx)
 			return err
 		}
 	}
-	digests, err := s.blobs.list()
+	digests, err := s.blobs.List()
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,7 @@ func (s *Store) backupKeys(seq Seq, out *frame.Writer) error {
 }
 
 func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) error {
-	r, err := s.blobs.get(ctx, d)
+	r, err := s.blobs.Read(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -354,9 +356,11 @@ func (s *Store) loadKeys(list []byte, lists io.Writer) error {
 
 func (s *Store) loadBlob(in *frame.Reader, name []byte) error {
 	name = bytes.Clone(name)
-	d, err := s.blobs.put(in.Data())
-	if err == nil && !bytes.Equal(d[:], name) {
-		err = frame.ErrDamaged
-	}
+	_, err := s.blobs.Put(context.Background(), in.Data(), func(d Digest) error {
+		if !bytes.Equal(d[:], name) {
+			return frame.ErrDamaged
+		}
+		return nil
+	})
 	return err
 }

@@ -1,61 +1,63 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
-	"os"
-	"slices"
-	"strings"
-	"sync"
 
+	"runner.example/internal/fault"
 	"runner.example/store/datadir"
 	"runner.example/store/space"
 )
 
-// Digest names a blob: the SHA-256 of its bytes.
-type Digest [sha256.Size]byte
+// Digest names a blob: the SHA-256 of its bytes. Its text is 64 hexadecimal digits, lower case.
+type Digest = datadir.Digest
 
-// String returns the digest as 64 hexadecimal digits, lower case.
-func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+// BlobInfo describes a blob.
+type BlobInfo = datadir.BlobInfo
 
-// ParseDigest reads what String returns.
-func ParseDigest(s string) (Digest, error) {
-	var d Digest
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) != len(d) || s != strings.ToLower(s) {
-		return d, fmt.Errorf("digest %q: want %d hexadecimal digits, lower case", s, 2*len(d))
-	}
-	copy(d[:], b)
-	return d, nil
-}
-
-// blobs are files named by their digest, or a map in memory.
-type blobs struct {
-	files datadir.Blobs // without a directory in memory
-	mu    sync.Mutex
-	mem   map[Digest][]byte
-}
+// ParseDigest reads what Digest.String returns.
+func ParseDigest(s string) (Digest, error) { return datadir.ParseDigest(s) }
 
 // PutBlob stores all that r yields and returns its digest. After it returned the blob is on
 // disk; equal blobs are stored once. If it fails nothing is stored. The error matches
 // ErrUnavailable if the disk is full.
 func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
+	return s.putBlob(ctx, r, func(Digest) error { return nil })
+}
+
+// PutBlobAs is PutBlob for a blob whose digest and size in bytes are known. It reads at most one
+// byte more. If r yields anything else, nothing is stored, and the error is a fault with the
+// code Invalid.
+func (s *Store) PutBlobAs(ctx context.Context, r io.Reader, want Digest, size int64) error {
+	bounded := &io.LimitedReader{R: r, N: size + 1}
+	_, err := s.putBlob(ctx, bounded, func(d Digest) error {
+		switch got := size + 1 - bounded.N; {
+		case got > size:
+			return fault.New(fault.Invalid, "more than the declared %d bytes were sent", size)
+		case got < size:
+			return fault.New(fault.Invalid, "%d of the declared %d bytes were sent", got, size)
+		case d != want:
+			return fault.New(fault.Invalid, "the bytes have the SHA-256 %v, not %v: they were changed on the way", d, want)
+		}
+		return nil
+	})
+	return err
+}
+
+// putBlob stores what r yields unless check returns an error for its digest.
+func (s *Store) putBlob(ctx context.Context, r io.Reader, check func(Digest) error) (Digest, error) {
 	if s.isClosed() {
 		return Digest{}, errClosed
 	}
-	d, err := s.blobs.put(&ctxReader{ctx, r})
+	d, err := s.blobs.Put(ctx, r, check)
 	if space.IsFull(err) {
 		err = unavailable(err)
 	}
 	if err != nil {
-		return Digest{}, fmt.Errorf("store blob: %w", err)
+		return Digest{}, fmt.Errorf("store blob: %w", orUnavailable(ctx, err))
 	}
 	return d, nil
 }
@@ -66,105 +68,64 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	if s.isClosed() {
 		return nil, errClosed
 	}
-	r, err := s.blobs.get(ctx, d)
+	r, err := s.blobs.Read(ctx, d)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNotFound
 	case err != nil:
-		return nil, fmt.Errorf("read blob %v: %w", d, err)
+		return nil, fmt.Errorf("read blob %v: %w", d, orUnavailable(ctx, err))
 	}
 	return r, nil
 }
 
-func (b *blobs) put(r io.Reader) (d Digest, err error) {
-	h := sha256.New()
-	r = io.TeeReader(r, h)
-	if b.files.Dir != "" {
-		err = b.files.Put(r, func() string { h.Sum(d[:0]); return d.String() })
-		return d, err
+// HasBlob returns the size of a blob in bytes. Its bytes are not read. The error is ErrNotFound if
+// there is no such blob.
+func (s *Store) HasBlob(d Digest) (size int64, err error) {
+	if s.isClosed() {
+		return 0, errClosed
 	}
-	all, err := io.ReadAll(r)
-	if err != nil {
-		return Digest{}, err
+	info, err := s.blobs.Info(d)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, ErrNotFound
 	}
-	h.Sum(d[:0])
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.mem == nil {
-		b.mem = make(map[Digest][]byte)
-	}
-	b.mem[d] = all
-	return d, nil
+	return info.Size, err
 }
 
-func (b *blobs) get(ctx context.Context, d Digest) (io.ReadCloser, error) {
-	if b.files.Dir != "" {
-		return openVerified(ctx, b.files.Path(d.String()), d)
+// Blobs returns all blobs, in the order of their digests.
+func (s *Store) Blobs() (all []BlobInfo, err error) {
+	if s.isClosed() {
+		return nil, errClosed
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all, ok := b.mem[d]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(bytes.NewReader(all)), nil
-}
-
-// openVerified opens the file if its bytes have the digest.
-func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err error) {
-	f, err := os.Open(path)
+	digests, err := s.blobs.List()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list blobs: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	h := sha256.New()
-	if _, err := io.Copy(h, &ctxReader{ctx, f}); err != nil {
-		return nil, err
-	}
-	if Digest(h.Sum(nil)) != d {
-		return nil, errors.New("its bytes have changed: store it again or restore a backup")
-	}
-	_, err = f.Seek(0, io.SeekStart)
-	return f, err
-}
-
-// list returns the digests of all blobs, in order.
-func (b *blobs) list() ([]Digest, error) {
-	if b.files.Dir == "" {
-		return b.listMem(), nil
-	}
-	names, err := b.files.Names()
-	if err != nil {
-		return nil, err
-	}
-	var ds []Digest
-	for _, name := range names {
-		if d, err := ParseDigest(name); err == nil {
-			ds = append(ds, d)
+	for _, d := range digests {
+		info, err := s.blobs.Info(d)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		case err != nil:
+			return nil, fmt.Errorf("list blobs: %w", err)
+		default:
+			all = append(all, info)
 		}
 	}
-	return ds, nil
+	return all, nil
 }
 
-func (b *blobs) listMem() []Digest {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(b.mem), func(x, y Digest) int { return bytes.Compare(x[:], y[:]) })
-}
-
-// ctxReader reads until its context ends.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(b []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, unavailable(context.Cause(r.ctx))
+// DeleteBlob removes a blob; if there is none it does nothing. While a backup is being written
+// it removes nothing, and the error matches ErrUnavailable. The caller makes sure that no key
+// names the blob.
+func (s *Store) DeleteBlob(d Digest) error {
+	if s.isClosed() {
+		return errClosed
 	}
-	return r.r.Read(b)
+	if !s.backups.TryLock() {
+		return unavailable(errors.New("a backup is being written"))
+	}
+	defer s.backups.Unlock()
+	if err := s.blobs.Remove(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete blob %v: %w", d, err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/store"
 )
 
@@ -93,6 +96,94 @@ func TestABlobWhoseReaderFailsIsNotStored(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestABlobWithAnotherDigestOrSizeIsNotStored(t *testing.T) {
+	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+		s := open(store.Options{})
+		want, size := store.Digest(sha256.Sum256([]byte("module"))), int64(len("module"))
+		for sent, reason := range map[string]string{
+			"modul":        "5 of the declared 6 bytes",
+			"modulE":       "changed on the way",
+			"module ":      "more than the declared 6 bytes",
+			"module, long": "more than the declared 6 bytes",
+			"":             "0 of the declared 6 bytes",
+		} {
+			err := s.PutBlobAs(t.Context(), strings.NewReader(sent), want, size)
+			if fault.Of(err).Code != fault.Invalid || !strings.Contains(err.Error(), reason) {
+				t.Errorf("%q: %v", sent, err)
+			}
+		}
+		if all, err := s.Blobs(); err != nil || len(all) != 0 {
+			t.Errorf("refused blobs left %v, %v", all, err)
+		}
+		if err := s.PutBlobAs(t.Context(), strings.NewReader("module"), want, size); err != nil {
+			t.Fatal(err)
+		}
+		if got := readBlob(t, s, want); got != "module" {
+			t.Errorf("the blob reads %q", got)
+		}
+	})
+}
+
+func TestBlobsAreListedAndDeleted(t *testing.T) {
+	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+		s := open(store.Options{})
+		before := time.Now().Add(-time.Minute)
+		module, empty := putBlob(t, s, "module"), putBlob(t, s, "")
+		all, err := s.Blobs()
+		if err != nil || len(all) != 2 {
+			t.Fatalf("listed %v, %v", all, err)
+		}
+		for _, b := range all {
+			if size := map[store.Digest]int64{module: 6, empty: 0}[b.Digest]; b.Size != size || b.Stored.Before(before) {
+				t.Errorf("listed %+v", b)
+			}
+		}
+		if size, err := s.HasBlob(module); err != nil || size != 6 {
+			t.Errorf("size %d, %v", size, err)
+		}
+		for range 2 { // what is gone is deleted without an error
+			if err := s.DeleteBlob(module); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := s.HasBlob(module); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a deleted blob: %v", err)
+		}
+		if got := readBlob(t, s, empty); got != "" {
+			t.Errorf("the other blob reads %q", got)
+		}
+	})
+}
+
+// A blob that the backup's keys name must be in the backup.
+func TestNoBlobIsDeletedWhileABackupIsWritten(t *testing.T) {
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
+	d := putBlob(t, s, "module")
+	var during error
+	_, err := s.Backup(t.Context(), io.Discard, func(*store.Tx) ([]byte, error) {
+		during = s.DeleteBlob(d)
+		return nil, nil
+	})
+	if err != nil || !errors.Is(during, store.ErrUnavailable) {
+		t.Errorf("backup %v, deletion meanwhile %v", err, during)
+	}
+	if err := s.DeleteBlob(d); err != nil {
+		t.Errorf("after the backup: %v", err)
+	}
+}
+
+func TestADigestIsTextInJSON(t *testing.T) {
+	want := store.Digest{0xab}
+	text, err := json.Marshal(want)
+	var got store.Digest
+	if err != nil || json.Unmarshal(text, &got) != nil || got != want || string(text) != `"`+want.String()+`"` {
+		t.Errorf("%s reads as %v, %v", text, got, err)
+	}
+	if err := json.Unmarshal([]byte(`"../x"`), &got); err == nil {
+		t.Error("a path reads as a digest")
+	}
+}
 
 func TestADamagedBlobIsAnError(t *testing.T) {
 	dir := t.TempDir()

@@ -69,7 +69,8 @@ type Store struct {
 	snapshots snapshots
 	followers followers
 	turns     *turns
-	blobs     blobs
+	blobs     datadir.Blobs
+	backups   sync.RWMutex // read-locked while a backup is written: no blob is deleted meanwhile
 
 	applied applied
 	failure atomic.Pointer[error] // why writing stopped
@@ -145,8 +146,7 @@ func (s *Store) openFiles() (err error) {
 	if s.lock, err = datadir.Acquire(s.dir); err != nil {
 		return err
 	}
-	s.blobs.files.Dir = filepath.Join(s.dir, "blobs")
-	if err := s.blobs.files.Open(); err != nil {
+	if err := s.blobs.Open(filepath.Join(s.dir, "blobs")); err != nil {
 		return err
 	}
 	m, err := openMark(s.dir)

@@ -42,16 +42,16 @@ func (s *Store) Verify(ctx context.Context) error {
 				}
 			}
 		}
-		digests, err := s.blobs.list()
+		digests, err := s.blobs.List()
 		if err != nil {
 			return err
 		}
 		for _, d := range digests {
-			r, err := s.blobs.get(ctx, d)
+			r, err := s.blobs.Read(ctx, d)
 			if errors.Is(err, ErrUnavailable) {
 				return err
 			} else if err != nil {
-				return files.InFile(s.blobs.files.Path(d.String()), err)
+				return files.InFile(s.blobs.Path(d), err)
 			}
 			if err := r.Close(); err != nil {
 				return err

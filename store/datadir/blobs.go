@@ -1,25 +1,80 @@
 package datadir
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 )
 
-// Blobs are the immutable files of a directory. The caller gives each the name that
-// its content has: its digest.
-type Blobs struct{ Dir string }
+// Digest names a blob: the SHA-256 of its bytes.
+type Digest [sha256.Size]byte
+
+// String returns the digest as 64 hexadecimal digits, lower case.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// ParseDigest reads what String returns.
+func ParseDigest(s string) (Digest, error) {
+	var d Digest
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(d) || s != strings.ToLower(s) {
+		return d, fmt.Errorf("digest %q: want %d hexadecimal digits, lower case", s, 2*len(d))
+	}
+	copy(d[:], b)
+	return d, nil
+}
+
+// MarshalText returns the digest as String does, for JSON.
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText reads what MarshalText returns.
+func (d *Digest) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDigest(string(text))
+	return err
+}
+
+// Blobs are immutable files, named by their digest. The zero value keeps them in memory. It is
+// safe for concurrent use.
+type Blobs struct {
+	dir string
+	mu  sync.Mutex
+	mem map[Digest]memBlob // without a directory
+}
+
+type memBlob struct {
+	data   []byte
+	stored time.Time
+}
+
+// BlobInfo describes a blob.
+type BlobInfo struct {
+	Digest Digest
+	Size   int64     // bytes
+	Stored time.Time // when it was stored the last time
+}
 
 // tempBlob begins the names of files that are being written.
 const tempBlob = "new-"
 
-// Open makes the directory and removes files that an earlier process did not finish.
-func (b Blobs) Open() error {
-	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+// Open makes the directory dir, uses it from now on, and removes files that an earlier process
+// did not finish.
+func (b *Blobs) Open(dir string) error {
+	b.dir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	unfinished, err := filepath.Glob(filepath.Join(b.Dir, tempBlob+"*"))
+	unfinished, err := filepath.Glob(filepath.Join(dir, tempBlob+"*"))
 	if err != nil {
 		return err
 	}
@@ -31,12 +86,31 @@ func (b Blobs) Open() error {
 	return nil
 }
 
-// Put writes all that r yields to a file, syncs it and gives it the name that name returns
-// then. It replaces a file of that name: its bytes are the same, or damaged.
-func (b Blobs) Put(r io.Reader, name func() string) (err error) {
-	f, err := os.CreateTemp(b.Dir, tempBlob+"*") // 0600
+// Put stores all that r yields, unless check returns an error for its digest. After it returned
+// the blob is on disk. It replaces a blob with that digest: its bytes are the same, or damaged.
+func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) (d Digest, err error) {
+	h := sha256.New()
+	r = io.TeeReader(&ctxReader{ctx, r}, h)
+	if b.dir == "" {
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return Digest{}, err
+		}
+		h.Sum(d[:0])
+		if err := check(d); err != nil {
+			return Digest{}, err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.mem == nil {
+			b.mem = make(map[Digest]memBlob)
+		}
+		b.mem[d] = memBlob{data, time.Now()}
+		return d, nil
+	}
+	f, err := os.CreateTemp(b.dir, tempBlob+"*") // 0600
 	if err != nil {
-		return err
+		return Digest{}, err
 	}
 	defer func() {
 		if err != nil {
@@ -48,26 +122,120 @@ func (b Blobs) Put(r io.Reader, name func() string) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return Digest{}, err
 	}
-	if err := os.Rename(f.Name(), b.Path(name())); err != nil {
-		return err
+	h.Sum(d[:0])
+	if err := check(d); err != nil {
+		return Digest{}, err
 	}
-	return Sync(b.Dir)
+	if err := os.Rename(f.Name(), b.Path(d)); err != nil {
+		return Digest{}, err
+	}
+	return d, Sync(b.dir)
 }
 
-// Path returns the path of the file with that name.
-func (b Blobs) Path(name string) string { return filepath.Join(b.Dir, name) }
+// Path returns the path of a blob's file.
+func (b *Blobs) Path(d Digest) string { return filepath.Join(b.dir, d.String()) }
 
-// Names returns the names of all files, sorted, also of those that are being written.
-func (b Blobs) Names() ([]string, error) {
-	entries, err := os.ReadDir(b.Dir)
+// Read opens a blob, which the caller must close. Its bytes have been compared with the digest. The
+// error matches fs.ErrNotExist if there is no such blob.
+func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	if b.dir != "" {
+		return openVerified(ctx, b.Path(d), d)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	blob, ok := b.mem[d]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(blob.data)), nil
+}
+
+// openVerified opens the file if its bytes have the digest.
+func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	h := sha256.New()
+	if _, err := io.Copy(h, &ctxReader{ctx, f}); err != nil {
+		return nil, err
 	}
-	return names, nil
+	if Digest(h.Sum(nil)) != d {
+		return nil, errors.New("its bytes have changed: store it again or restore a backup")
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return f, err
+}
+
+// Info describes a blob, whose bytes are not read. The error matches fs.ErrNotExist if there is no
+// such blob.
+func (b *Blobs) Info(d Digest) (BlobInfo, error) {
+	if b.dir != "" {
+		info, err := os.Stat(b.Path(d))
+		if err != nil {
+			return BlobInfo{}, err
+		}
+		return BlobInfo{d, info.Size(), info.ModTime()}, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	blob, ok := b.mem[d]
+	if !ok {
+		return BlobInfo{}, fs.ErrNotExist
+	}
+	return BlobInfo{d, int64(len(blob.data)), blob.stored}, nil
+}
+
+// Remove removes a blob. The error matches fs.ErrNotExist if there is no such blob.
+func (b *Blobs) Remove(d Digest) error {
+	if b.dir != "" {
+		return os.Remove(b.Path(d))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.mem[d]; !ok {
+		return fs.ErrNotExist
+	}
+	delete(b.mem, d)
+	return nil
+}
+
+// List returns the digests of all blobs, in order.
+func (b *Blobs) List() ([]Digest, error) {
+	if b.dir == "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.SortedFunc(maps.Keys(b.mem), func(x, y Digest) int { return bytes.Compare(x[:], y[:]) }), nil
+	}
+	entries, err := os.ReadDir(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Digest
+	for _, e := range entries { // some are being written
+		if d, err := ParseDigest(e.Name()); err == nil {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// ctxReader reads until its context ends; then its error is the cause.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *ctxReader) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(b)
 }
