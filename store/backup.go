@@ -29,8 +29,7 @@ const (
 // the store: nothing in it is encrypted. The backup begins with the line that head
 // returns from a transaction on that commit; nil: an empty line.
 func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte, error)) (Seq, error) {
-	s.backups.RLock() // before the snapshot, whose keys name blobs
-	defer s.backups.RUnlock()
+	defer s.blobs.KeepAll()() // before the snapshot, whose keys name blobs
 	// The audit of the restored store needs the log's records of the window too.
 	seq, kept, ok := s.snapshots.acquireKept(s.appliedSeq)
 	if !ok {

@@ -120,11 +120,11 @@ func (s *Store) DeleteBlob(d Digest) error {
 	if s.isClosed() {
 		return errClosed
 	}
-	if !s.backups.TryLock() {
-		return unavailable(errors.New("a backup is being written"))
-	}
-	defer s.backups.Unlock()
-	if err := s.blobs.Remove(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := s.blobs.Remove(d)
+	switch {
+	case errors.Is(err, datadir.ErrKept):
+		return unavailable(err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("delete blob %v: %w", d, err)
 	}
 	return nil

@@ -70,7 +70,6 @@ type Store struct {
 	followers followers
 	turns     *turns
 	blobs     datadir.Blobs
-	backups   sync.RWMutex // read-locked while a backup is written: no blob is deleted meanwhile
 
 	applied applied
 	failure atomic.Pointer[error] // why writing stopped

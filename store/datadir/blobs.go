@@ -50,7 +50,12 @@ type Blobs struct {
 	dir string
 	mu  sync.Mutex
 	mem map[Digest]memBlob // without a directory
+	// kept is read-locked while no blob may be removed.
+	kept sync.RWMutex
 }
+
+// ErrKept: KeepAll has not ended.
+var ErrKept = errors.New("a backup is being written")
 
 type memBlob struct {
 	data   []byte
@@ -193,8 +198,18 @@ func (b *Blobs) Info(d Digest) (BlobInfo, error) {
 	return BlobInfo{d, int64(len(blob.data)), blob.stored}, nil
 }
 
+// KeepAll keeps all blobs until end is called: Remove returns ErrKept.
+func (b *Blobs) KeepAll() (end func()) {
+	b.kept.RLock()
+	return b.kept.RUnlock
+}
+
 // Remove removes a blob. The error matches fs.ErrNotExist if there is no such blob.
 func (b *Blobs) Remove(d Digest) error {
+	if !b.kept.TryLock() {
+		return ErrKept
+	}
+	defer b.kept.Unlock()
 	if b.dir != "" {
 		return os.Remove(b.Path(d))
 	}

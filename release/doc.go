@@ -1,0 +1,20 @@
+// Package release keeps the releases of an app: which files each has, and which one is active.
+//
+// A release is a manifest: the name of the app, and its schema files and modules with their sizes
+// and digests. Its id is made from these, so equal files are one release on every node, and a
+// release never changes. The contents are blobs of the store, which releases share.
+//
+// # Keys
+//
+//	release/record/<id>   a Release, JSON
+//	release/active        a Pointer, JSON
+//
+// # Order of writing
+//
+//	blobs ─► Add: the record, if every blob is there ─► Activate: the pointer, in the
+//	                                                    transaction that changes the schema of the rows
+//
+// So the pointer names a record, and a record names blobs that exist. Sweep goes the other way: it
+// deletes records, then the blobs that no record names and that are an hour old. A blob that an
+// upload has just written is younger. While Add compares blobs with a manifest, none is deleted.
+package release

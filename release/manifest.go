@@ -1,0 +1,159 @@
+package release
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+// The limits of a release.
+const (
+	MaxFiles      = 64
+	MaxFileBytes  = 32 << 20
+	MaxTotalBytes = 256 << 20
+	maxNameBytes  = 200
+)
+
+// Manifest lists the files of a release.
+type Manifest struct {
+	// App is the name of the app.
+	App   string `json:"app"`
+	Files []File `json:"files"`
+}
+
+// File is a file of a release: "app.schema", or "build/app.wasm".
+type File struct {
+	Name   string       `json:"name"`
+	Size   int64        `json:"size"` // bytes
+	Digest store.Digest `json:"sha256"`
+}
+
+// Content is a file with its bytes.
+type Content struct {
+	Name string
+	Data []byte
+}
+
+// Describe returns the manifest of the files.
+func Describe(app string, files []Content) Manifest {
+	m := Manifest{App: app}
+	for _, f := range files {
+		m.Files = append(m.Files, File{f.Name, int64(len(f.Data)), sha256.Sum256(f.Data)})
+	}
+	m.sort()
+	return m
+}
+
+func (m *Manifest) sort() {
+	slices.SortFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// idPrefix begins every id, idChars is the number of characters after it.
+const (
+	idPrefix = "rel_"
+	idChars  = 26
+)
+
+// idAlphabet are Crockford's base 32 digits, as in ULIDs, in lower case.
+const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+var idEncoding = base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding)
+
+// ID returns the id of the release: "rel_" and 26 characters, which have 130 bits of the SHA-256 of
+// the manifest. The order of the files does not count.
+func (m Manifest) ID() string {
+	m.Files = slices.Clone(m.Files)
+	m.sort()
+	h := sha256.New()
+	fmt.Fprintf(h, "runner release\n%s\n", m.App)
+	for _, f := range m.Files {
+		fmt.Fprintf(h, "%v %d %s\n", f.Digest, f.Size, f.Name)
+	}
+	return idPrefix + idEncoding.EncodeToString(h.Sum(nil))[:idChars]
+}
+
+// CheckID returns a fault with the code Invalid if id cannot be that of a release.
+func CheckID(id string) error {
+	rest, ok := strings.CutPrefix(id, idPrefix)
+	if !ok || len(rest) != idChars || strings.Trim(rest, idAlphabet) != "" {
+		return fault.New(fault.Invalid, "%.40q is not the id of a release: it is %s and %d characters, as runner releases lists it", id, idPrefix, idChars)
+	}
+	return nil
+}
+
+// Check returns all reasons why the manifest is not valid, each a fault with the code Invalid.
+func (m Manifest) Check() error {
+	var all []error
+	refuse := func(format string, args ...any) { all = append(all, fault.New(fault.Invalid, format, args...)) }
+	if m.App == "" || !isPlain(m.App) {
+		refuse("the name of the app %.20q is not valid: it has 1 to %d bytes and no control characters", m.App, maxNameBytes)
+	}
+	if len(m.Files) > MaxFiles {
+		refuse("the release has %d files, and the limit is %d", len(m.Files), MaxFiles)
+		return errors.Join(all...)
+	}
+	total, schemas, names := int64(0), 0, map[string]bool{}
+	for _, f := range m.Files {
+		switch kind := kindOf(f.Name); {
+		case kind == "":
+			refuse("file %.80q cannot be part of a release: name a schema file, such as app.schema, or a module, such as build/app.wasm", f.Name)
+		case names[f.Name]:
+			refuse("file %q is listed twice", f.Name)
+		case f.Size < 0 || f.Size > MaxFileBytes:
+			refuse("file %q has %d bytes, and the limit is %d", f.Name, f.Size, MaxFileBytes)
+		case kind == schemaFile:
+			schemas++
+		}
+		names[f.Name] = true
+		total += max(0, min(f.Size, MaxFileBytes))
+	}
+	if schemas == 0 {
+		refuse("the release has no schema file")
+	}
+	if total > MaxTotalBytes {
+		refuse("the files have %d bytes together, and the limit is %d", total, MaxTotalBytes)
+	}
+	return errors.Join(all...)
+}
+
+// The kinds of files.
+const (
+	schemaFile = "schema"
+	moduleFile = "module"
+)
+
+// kindOf returns the kind of a file by its name; "" if a release cannot have it.
+func kindOf(name string) string {
+	kind, base := schemaFile, strings.TrimSuffix(name, ".schema")
+	if base == name {
+		kind, base = moduleFile, strings.TrimSuffix(name, ".wasm")
+		if base == name {
+			return ""
+		}
+		inBuild := false
+		if base, inBuild = strings.CutPrefix(base, "build/"); !inBuild {
+			return ""
+		}
+	}
+	if base == "" || strings.HasPrefix(base, ".") || strings.ContainsAny(base, `/\`) || !isPlain(name) {
+		return ""
+	}
+	return kind
+}
+
+// IsModule reports whether a file of a release is a module; the others are schema files.
+func (f File) IsModule() bool { return kindOf(f.Name) == moduleFile }
+
+// isPlain reports whether the text can be shown on a line.
+func isPlain(text string) bool {
+	return len(text) <= maxNameBytes && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}

@@ -1,0 +1,313 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"runner.example/audit"
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+const (
+	keyActive    = "release/active"
+	prefixRecord = "release/record/"
+)
+
+// Options configure Releases.
+type Options struct {
+	// Keep is how many of the newest releases are kept, besides the active and the previous one.
+	Keep int `toml:"release.keep" default:"10" min:"1" max:"1000"`
+	// Logger is told what is deleted; nil: nobody is.
+	Logger *slog.Logger
+}
+
+// Releases are the releases in a store. They are safe for concurrent use.
+type Releases struct {
+	store *store.Store
+	opt   Options
+	// adding is held while a release is added, and while blobs are deleted.
+	adding sync.Mutex
+}
+
+// New returns the releases in st.
+func New(st *store.Store, opt Options) *Releases {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Releases{store: st, opt: opt}
+}
+
+// Author is who changes something, for the audit.
+type Author struct {
+	Actor audit.Actor
+	// RequestID is that of the command; Address that of a remote client, or empty.
+	RequestID, Address string
+}
+
+// Release is a stored release.
+type Release struct {
+	ID string `json:"id"`
+	Manifest
+	// Added is when it was added last, By who did it.
+	Added audit.Timestamp `json:"added"`
+	By    audit.Actor     `json:"by"`
+}
+
+// Origin is where the active release came from.
+type Origin string
+
+// The origins.
+const (
+	Folder Origin = "folder" // the app directory of the server
+	Deploy Origin = "deploy" // an operator's command
+)
+
+// Pointer names the active release.
+type Pointer struct {
+	ID string `json:"id"`
+	// Previous is the id of the release that was active before; empty for the first.
+	Previous string          `json:"previous"`
+	Origin   Origin          `json:"origin"`
+	Time     audit.Timestamp `json:"time"`
+	By       audit.Actor     `json:"by"`
+}
+
+// Missing returns the files of a manifest whose contents the store does not have.
+func (r *Releases) Missing(m Manifest) (missing []File, err error) {
+	for _, f := range m.Files {
+		size, err := r.store.HasBlob(f.Digest)
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && size != f.Size:
+			missing = append(missing, f)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// AddFiles is Add for files that the caller has: it stores the contents that are missing.
+func (r *Releases) AddFiles(ctx context.Context, app string, files []Content, by Author) (Release, error) {
+	m := Describe(app, files)
+	if err := m.Check(); err != nil {
+		return Release{}, err
+	}
+	r.adding.Lock()
+	defer r.adding.Unlock()
+	missing, err := r.Missing(m)
+	if err != nil {
+		return Release{}, err
+	}
+	for _, f := range files {
+		at := slices.IndexFunc(missing, func(lacks File) bool { return lacks.Name == f.Name })
+		if at < 0 {
+			continue
+		}
+		if err := r.store.PutBlobAs(ctx, bytes.NewReader(f.Data), missing[at].Digest, missing[at].Size); err != nil {
+			return Release{}, fmt.Errorf("store %s: %w", f.Name, err)
+		}
+	}
+	return r.add(ctx, m, by)
+}
+
+// Add stores the record of a release, whose contents are in the store already. A release that was
+// added before counts as new from then on. If contents are missing, nothing is stored, and the error is a
+// fault with the code Conflict that names them.
+func (r *Releases) Add(ctx context.Context, m Manifest, by Author) (rel Release, err error) {
+	if err := m.Check(); err != nil {
+		return rel, err
+	}
+	r.adding.Lock()
+	defer r.adding.Unlock()
+	return r.add(ctx, m, by)
+}
+
+// add is Add for a manifest that was checked. The caller holds r.adding.
+func (r *Releases) add(ctx context.Context, m Manifest, by Author) (rel Release, err error) {
+	m.Files = slices.Clone(m.Files)
+	m.sort()
+	missing, err := r.Missing(m)
+	if err != nil {
+		return rel, err
+	}
+	if len(missing) > 0 {
+		var names []string
+		for _, f := range missing {
+			names = append(names, fmt.Sprintf("%s (%v)", f.Name, f.Digest))
+		}
+		return rel, fault.New(fault.Conflict, "the server lacks the contents of %s: send them first", strings.Join(names, ", "))
+	}
+	_, err = r.store.Update(ctx, func(tx *store.Tx) error {
+		rel = Release{ID: m.ID(), Manifest: m, Added: audit.Timestamp{Time: tx.Now()}, By: by.Actor}
+		if err := set(tx, prefixRecord+rel.ID, rel); err != nil {
+			return err
+		}
+		return by.record(tx, "releases.add", rel.ID, "")
+	})
+	return rel, err
+}
+
+// record writes an audit record in tx.
+func (by Author) record(tx *store.Tx, action, id, reason string) error {
+	return audit.Append(tx, audit.Record{
+		RequestID: by.RequestID, Actor: by.Actor, Action: action, Target: id, Result: audit.OK, Reason: reason, Address: by.Address,
+	})
+}
+
+func set(tx *store.Tx, key string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return tx.Set([]byte(key), text)
+}
+
+// get reads the value of a key; the error matches store.ErrNotFound if there is none.
+func get[T any](tx *store.Tx, key string) (value T, err error) {
+	text, err := tx.Get([]byte(key))
+	if err != nil {
+		return value, err
+	}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return value, fmt.Errorf("read %s: %w", key, err)
+	}
+	return value, nil
+}
+
+// Get returns a stored release. The error is a fault with the code NotFound if there is none with
+// this id.
+func Get(tx *store.Tx, id string) (Release, error) {
+	rel, err := get[Release](tx, prefixRecord+id)
+	if errors.Is(err, store.ErrNotFound) {
+		return rel, fault.New(fault.NotFound, "there is no release %s: runner releases lists those that are kept", id)
+	}
+	return rel, err
+}
+
+// Active returns the pointer; the zero value if no release is active.
+func Active(tx *store.Tx) (Pointer, error) {
+	p, err := get[Pointer](tx, keyActive)
+	if errors.Is(err, store.ErrNotFound) {
+		return p, nil
+	}
+	return p, err
+}
+
+// List returns all stored releases, the newest first, and the pointer.
+func (r *Releases) List(ctx context.Context) (all []Release, active Pointer, err error) {
+	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
+		all, active, err = list(tx)
+		return err
+	})
+	return all, active, err
+}
+
+func list(tx *store.Tx) (all []Release, active Pointer, err error) {
+	if active, err = Active(tx); err != nil {
+		return nil, active, err
+	}
+	for item, err := range tx.Scan([]byte(prefixRecord), nil, false) {
+		if err != nil {
+			return nil, active, err
+		}
+		var rel Release
+		if err := json.Unmarshal(item.Value, &rel); err != nil {
+			return nil, active, fmt.Errorf("read %s: %w", item.Key, err)
+		}
+		all = append(all, rel)
+	}
+	slices.SortStableFunc(all, func(a, b Release) int { return b.Added.Compare(a.Added.Time) })
+	return all, active, nil
+}
+
+// Contents reads the files of a release, and compares them with their digests. The error is a
+// fault with the code Unavailable that names each file that is missing or damaged.
+func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, err error) {
+	var all []error
+	for _, f := range m.Files {
+		data, err := r.content(ctx, f)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil {
+			all = append(all, fault.Wrap(err, fault.Unavailable, "file %s with the SHA-256 %v cannot be read: deploy the release again, or restore a backup: %v", f.Name, f.Digest, err))
+		}
+		files = append(files, Content{f.Name, data})
+	}
+	return files, errors.Join(all...)
+}
+
+func (r *Releases) content(ctx context.Context, f File) ([]byte, error) {
+	blob, err := r.store.Blob(ctx, f.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	return io.ReadAll(blob)
+}
+
+// Activation changes the pointer.
+type Activation struct {
+	ID     string
+	Origin Origin
+	By     Author
+	// Expected, if not nil, is the id of the release that must still be active; empty for none.
+	Expected *string
+}
+
+// Activate makes a stored release the active one. It is called in the transaction that activates
+// its schema, for the caller's other reads and writes to be one change with it. The error is a
+// fault with the code NotFound if the release is not stored (any more), or Conflict if another
+// one than expected is active. If the pointer is right already, nothing is written.
+func (a Activation) Activate(tx *store.Tx) error {
+	if _, err := Get(tx, a.ID); err != nil {
+		return err
+	}
+	old, err := Active(tx)
+	if err != nil {
+		return err
+	}
+	if a.Expected != nil && *a.Expected != old.ID {
+		return fault.New(fault.Conflict, "another release has been activated meanwhile: %s, and not %s: look at the difference again", nameOf(old.ID), nameOf(*a.Expected))
+	}
+	if old.ID == a.ID && old.Origin == a.Origin {
+		return nil
+	}
+	next := Pointer{ID: a.ID, Previous: old.ID, Origin: a.Origin, Time: audit.Timestamp{Time: tx.Now()}, By: a.By.Actor}
+	if old.ID == a.ID {
+		next.Previous = old.Previous
+	}
+	if err := set(tx, keyActive, next); err != nil {
+		return err
+	}
+	reason := "from the app directory"
+	if a.Origin == Deploy {
+		reason = "was " + nameOf(old.ID)
+	}
+	return a.By.record(tx, "releases.activate", a.ID, reason)
+}
+
+func nameOf(id string) string {
+	if id == "" {
+		return "none"
+	}
+	return id
+}
+
+// Deactivate removes the pointer: what is served is not a stored release.
+func Deactivate(tx *store.Tx) error {
+	old, err := Active(tx)
+	if err != nil || old.ID == "" {
+		return err
+	}
+	return tx.Delete([]byte(keyActive))
+}

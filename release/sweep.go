@@ -1,0 +1,76 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"runner.example/store"
+)
+
+// blobAge is how old a blob must be before it is deleted because no release names it: an upload
+// writes blobs first, and the record after all of them.
+const blobAge = time.Hour
+
+// Sweep deletes the records of all releases but those that are kept, and then the blobs that no
+// record names. now is the time that the age of blobs ends with. While a backup is written no blob
+// is deleted; the next Sweep does it.
+func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
+	var dropped []string
+	_, err := r.store.Update(ctx, func(tx *store.Tx) error {
+		dropped = nil
+		all, active, err := list(tx)
+		if err != nil {
+			return err
+		}
+		for i, rel := range all {
+			if i < r.opt.Keep || rel.ID == active.ID || rel.ID == active.Previous {
+				continue
+			}
+			if err := tx.Delete([]byte(prefixRecord + rel.ID)); err != nil {
+				return err
+			}
+			dropped = append(dropped, rel.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sweep releases: %w", err)
+	}
+	for _, id := range dropped {
+		r.opt.Logger.Info("release deleted", "release", id)
+	}
+	if err := r.sweepBlobs(ctx, now); err != nil {
+		return fmt.Errorf("sweep blobs of releases: %w", err)
+	}
+	return nil
+}
+
+func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
+	r.adding.Lock()
+	defer r.adding.Unlock()
+	blobs, err := r.store.Blobs()
+	if err != nil {
+		return err
+	}
+	all, _, err := r.List(ctx)
+	if err != nil {
+		return err
+	}
+	named := map[store.Digest]bool{}
+	for _, rel := range all {
+		for _, f := range rel.Files {
+			named[f.Digest] = true
+		}
+	}
+	for _, b := range blobs {
+		if named[b.Digest] || now.Sub(b.Stored) < blobAge {
+			continue
+		}
+		if err := r.store.DeleteBlob(b.Digest); err != nil {
+			return err
+		}
+		r.opt.Logger.Info("blob deleted", "sha256", b.Digest.String(), "bytes", b.Size)
+	}
+	return nil
+}
