@@ -26,6 +26,8 @@ type Options struct {
 	CursorKey [32]byte
 	// Logger logs activations and missing indexes; nil discards them.
 	Logger *slog.Logger
+	// Also is for Activate: see there. May be nil.
+	Also func(*store.Tx) error
 }
 
 // Model is a schema with the layout of its rows in a store. It is created by Activate,
@@ -84,10 +86,11 @@ type referrer struct {
 }
 
 // Activate activates the schema for the store's rows and returns its model: see
-// catalog.Activate. Transactions of earlier models then fail with ErrOutdated. Indexes that
-// are not built yet are built by BuildIndexes, and are not used until then.
+// catalog.Activate, which calls opt.Also. Transactions of earlier models then fail with
+// ErrOutdated. Indexes that are not built yet are built by BuildIndexes, and are not used until
+// then.
 func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
-	c, changed, err := catalog.Activate(ctx, st, s, sources)
+	c, changed, err := catalog.Activate(ctx, st, s, sources, opt.Also)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"runner.example/runtime/router"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
+	"runner.example/store"
 	"runner.example/webhook"
 )
 
@@ -37,6 +38,9 @@ type App struct {
 	Modules []ModuleFile
 	// Secrets are the values of the secrets that the schema declares.
 	Secrets secret.Values
+	// Also, if not nil, is called in the transaction that activates the schema of the rows. Its
+	// error refuses the activation. It may be called several times.
+	Also func(*store.Tx) error
 }
 
 // ModuleFile is one compiled module; messages call it Name.
@@ -83,7 +87,7 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		return err
 	}
 	rel.host.Entities, err = entity.Activate(ctx, r.opt.Store, app.Schema, app.Sources, entity.Options{
-		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger,
+		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger, Also: app.Also,
 	})
 	if err != nil {
 		return errors.Join(err, rel.close(ctx))

@@ -37,12 +37,18 @@ var ErrOutdated error = fault.New(fault.Unavailable, "the schema has changed mea
 // those of the schema. Activations of one store must not run at the same time. When ctx
 // ends, the activation ends too, unless its change is already being committed: then it
 // succeeds.
-func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source) (c *Catalog, changed bool, err error) {
+//
+// also, if not nil, is called in that transaction, and in one of its own if the catalog does not
+// change. Its error refuses the activation. It may be called several times.
+func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, also func(*store.Tx) error) (c *Catalog, changed bool, err error) {
+	if also == nil {
+		also = func(*store.Tx) error { return nil }
+	}
 	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
 		return nil, false, fmt.Errorf("activate schema: %w", err)
 	}
 	for try := 1; ; try++ {
-		a := activation{store: st, schema: s, sources: sources}
+		a := activation{store: st, schema: s, sources: sources, also: also}
 		c, err := a.run(ctx)
 		var refused *ChangeError
 		switch {
@@ -61,6 +67,7 @@ type activation struct {
 	store   *store.Store
 	schema  *schema.Schema
 	sources []diag.Source
+	also    func(*store.Tx) error
 	changed bool // the catalog has changed
 
 	mu sync.Mutex
@@ -93,7 +100,8 @@ func (a *activation) run(ctx context.Context) (c *Catalog, err error) {
 		}
 		c = m.new
 		if a.changed = m.changed; !m.changed {
-			return nil
+			_, err := a.store.Update(ctx, a.also)
+			return err
 		}
 		if err := a.reserve(ctx, m); err != nil {
 			return err
@@ -365,7 +373,10 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 			return err
 		}
 		m.new.Generation = m.old.Generation + 1
-		return m.new.write(tx)
+		if err := m.new.write(tx); err != nil {
+			return err
+		}
+		return a.also(tx)
 	})
 	return err
 }

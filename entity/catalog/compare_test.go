@@ -47,7 +47,7 @@ func activated(t *testing.T) (*store.Store, *layout.Table) {
 		}
 	})
 	s := compile(t, base)
-	c, changed, err := catalog.Activate(context.Background(), st, s, nil)
+	c, changed, err := catalog.Activate(context.Background(), st, s, nil, nil)
 	if err != nil || !changed {
 		t.Fatalf("changed %t, %v", changed, err)
 	}
@@ -157,7 +157,7 @@ func TestOnlyDifferencesInStoredRowsAreChanges(t *testing.T) {
 				t.Error("Compare changed the catalog")
 			}
 
-			_, changed, err := catalog.Activate(context.Background(), st, next, nil)
+			_, changed, err := catalog.Activate(context.Background(), st, next, nil, nil)
 			var refused *catalog.ChangeError
 			if errors.As(err, &refused) != (c.refused != "") || refused == nil && err != nil {
 				t.Errorf("Activate and Compare do not agree: %v", err)
@@ -187,5 +187,65 @@ func TestAStoreWithoutCatalogIsEmpty(t *testing.T) {
 	defer st.Close()
 	if m := match(t, st, compile(t, base)); !m.Empty || !m.Changed {
 		t.Errorf("empty %t, changed %t", m.Empty, m.Changed)
+	}
+}
+
+func TestWhatElseIsActivatedIsOneChangeWithTheCatalog(t *testing.T) {
+	st, _ := activated(t)
+	key := []byte("pointer")
+	generation := func() (n uint64) {
+		t.Helper()
+		err := st.View(t.Context(), func(tx *store.Tx) (err error) {
+			n, err = catalog.ReadGeneration(tx)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	pointer := func() string {
+		t.Helper()
+		var value []byte
+		err := st.View(t.Context(), func(tx *store.Tx) (err error) {
+			value, err = tx.Get(key)
+			return err
+		})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return string(value)
+	}
+	wider := compile(t, base+"\nentity Other {\n  id: id\n  @@allow all to session\n}")
+	refusal := errors.New("refused")
+	for _, step := range []struct {
+		name    string
+		schema  *schema.Schema
+		err     error
+		changed bool
+	}{
+		{"the same schema, refused", compile(t, base), refusal, false},
+		{"the same schema", compile(t, base), nil, false},
+		{"another schema, refused", wider, refusal, false},
+		{"another schema", wider, nil, true},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			wantGeneration, wantPointer := generation(), pointer()
+			_, changed, err := catalog.Activate(t.Context(), st, step.schema, nil, func(tx *store.Tx) error {
+				if err := tx.Set(key, []byte(step.name)); err != nil {
+					return err
+				}
+				return step.err
+			})
+			if step.err == nil {
+				wantPointer = step.name
+			}
+			if step.changed {
+				wantGeneration++
+			}
+			if !errors.Is(err, step.err) || changed != step.changed || generation() != wantGeneration || pointer() != wantPointer {
+				t.Errorf("changed %t, %v; generation %d, want %d; pointer %q, want %q", changed, err, generation(), wantGeneration, pointer(), wantPointer)
+			}
+		})
 	}
 }
