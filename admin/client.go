@@ -14,6 +14,7 @@ import (
 	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/release"
 )
 
 // Client runs operations on a node, in this process or over its socket. It is safe for
@@ -24,6 +25,8 @@ type Client struct {
 	send func(ctx context.Context, operation string, args []byte) ([]byte, error)
 	// backup writes a backup to w.
 	backup func(ctx context.Context, w io.Writer) error
+	// put sends the contents of a file.
+	put func(ctx context.Context, f release.File, contents io.Reader) error
 }
 
 // Client returns a client that runs everything in this process.
@@ -39,6 +42,7 @@ func (l *Local) Client() *Client {
 			}
 			return nil
 		},
+		put: l.put,
 	}
 }
 
@@ -61,6 +65,9 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 			return post(ctx, transport, operation, args)
 		},
 		backup: func(ctx context.Context, w io.Writer) error { return receive(ctx, transport, w) },
+		put: func(ctx context.Context, f release.File, contents io.Reader) error {
+			return sendFile(ctx, transport, f, contents)
+		},
 	}, nil
 }
 

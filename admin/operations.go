@@ -19,6 +19,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
+	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/store"
@@ -45,6 +46,10 @@ type Local struct {
 	// empty.
 	Metrics    *telemetry.Metrics
 	MetricsURL string
+	// Releases are those in the store.
+	Releases *release.Releases
+	// Activate activates a stored release. It is nil if no server runs.
+	Activate func(context.Context, release.Activation) error
 	// Reload reads the app and its settings again. It is nil if the node cannot reload.
 	Reload func(context.Context) (*Reloaded, error)
 }
@@ -115,29 +120,33 @@ type operation func(l *Local, ctx context.Context, who keystore.Authority, args 
 
 // operations are all operations, by the names that the audit log uses too.
 var operations = map[string]operation{
-	"status":          with((*Local).status),
-	"apiKeys.create":  with((*Local).createKey),
-	"apiKeys.get":     with((*Local).getKey),
-	"apiKeys.list":    with((*Local).listKeys),
-	"apiKeys.rotate":  with((*Local).rotateKey),
-	"apiKeys.revoke":  with(change((*keystore.Keystore).Revoke)),
-	"apiKeys.disable": with(change((*keystore.Keystore).Disable)),
-	"apiKeys.enable":  with(change((*keystore.Keystore).Enable)),
-	"schema.compare":  with((*Local).compareSchema),
-	"sessions.create": with((*Local).createSession),
-	"sessions.list":   with((*Local).listSessions),
-	"sessions.revoke": with((*Local).revokeSession),
-	"data.get":        with((*Local).getRow),
-	"data.list":       with((*Local).listRows),
-	"data.import":     with((*Local).importRows),
-	"data.update":     with((*Local).updateRows),
-	"data.delete":     with((*Local).deleteRows),
-	"functions.call":  with((*Local).callFunction),
-	"audit.list":      with((*Local).listAudit),
-	"audit.verify":    with((*Local).verifyAudit),
-	"reload":          with((*Local).reload),
-	"clock.show":      with((*Local).showClock),
-	"clock.accept":    with((*Local).acceptClock),
+	"status":            with((*Local).status),
+	"apiKeys.create":    with((*Local).createKey),
+	"apiKeys.get":       with((*Local).getKey),
+	"apiKeys.list":      with((*Local).listKeys),
+	"apiKeys.rotate":    with((*Local).rotateKey),
+	"apiKeys.revoke":    with(change((*keystore.Keystore).Revoke)),
+	"apiKeys.disable":   with(change((*keystore.Keystore).Disable)),
+	"apiKeys.enable":    with(change((*keystore.Keystore).Enable)),
+	"schema.compare":    with((*Local).compareSchema),
+	"sessions.create":   with((*Local).createSession),
+	"sessions.list":     with((*Local).listSessions),
+	"sessions.revoke":   with((*Local).revokeSession),
+	"data.get":          with((*Local).getRow),
+	"data.list":         with((*Local).listRows),
+	"data.import":       with((*Local).importRows),
+	"data.update":       with((*Local).updateRows),
+	"data.delete":       with((*Local).deleteRows),
+	"functions.call":    with((*Local).callFunction),
+	"audit.list":        with((*Local).listAudit),
+	"audit.verify":      with((*Local).verifyAudit),
+	"reload":            with((*Local).reload),
+	"releases.list":     with((*Local).listReleases),
+	"releases.missing":  with((*Local).missingFiles),
+	"releases.add":      with((*Local).addRelease),
+	"releases.activate": with((*Local).activateRelease),
+	"clock.show":        with((*Local).showClock),
+	"clock.accept":      with((*Local).acceptClock),
 }
 
 // with decodes the arguments of an operation. An unknown member is refused: what it asks

@@ -63,13 +63,14 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
 // ServeHTTP runs the operation that the path names: POST /<operation> with the arguments as
-// JSON. The answer is the result, or a refusal with its code. A backup is a stream.
+// JSON. The answer is the result, or a refusal with its code. A backup is a stream. PUT
+// /blobs/<sha256> takes a file of a release.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/"+backupOperation && r.Method == http.MethodPost {
 		s.sendBackup(w, r)
 		return
 	}
-	result, err := s.do(r)
+	result, err := s.answer(r)
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		w.WriteHeader(http.StatusUnprocessableEntity)
@@ -78,7 +79,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(result) // the client may have closed the connection
 }
 
-func (s *Server) do(r *http.Request) ([]byte, error) {
+func (s *Server) answer(r *http.Request) ([]byte, error) {
+	if r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, blobPath) {
+		return s.receiveFile(r)
+	}
 	if r.Method != http.MethodPost {
 		return nil, fault.New(fault.Invalid, "the method must be POST, not %s", r.Method)
 	}

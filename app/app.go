@@ -81,40 +81,67 @@ func (a *App) path(name string) string {
 // Compile reads and checks the schema. The error has all errors of schema and
 // configuration.
 func (a *App) Compile() (*schema.Schema, []diag.Source, error) {
-	s, sources, found, err := a.Check()
-	bad := a.Problems.HasErrors()
-	configuration := a.InvalidConfiguration()
-	switch {
-	case err != nil && bad:
-		return nil, nil, errors.Join(configuration, err)
-	case err != nil:
+	sources, err := a.loadSchema()
+	if err != nil && a.Problems.HasErrors() {
+		return nil, nil, errors.Join(a.InvalidConfiguration(), err)
+	}
+	if err != nil {
 		return nil, nil, err
+	}
+	s, err := a.compile(sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, sources, nil
+}
+
+// compile checks a schema. The error has all errors of schema and configuration.
+func (a *App) compile(sources []diag.Source) (*schema.Schema, error) {
+	s, found := compiler.Compile(sources, a.SchemaOptions())
+	bad := a.Problems.HasErrors()
+	switch {
 	case s != nil && bad:
-		return nil, nil, configuration
+		return nil, a.InvalidConfiguration()
 	case s != nil:
-		return s, sources, nil
+		return s, nil
 	}
 	what := "the schema is invalid: "
 	if bad {
 		what = "the configuration and the schema are invalid: "
 		found.Append(a.Problems)
 	}
-	return nil, nil, &console.Problems{What: what + console.Counted(found), Sources: sources, List: found}
+	return nil, &console.Problems{What: what + console.Counted(found), Sources: sources, List: found}
 }
 
 // Check reads and checks the schema and returns all diagnostics. A schema with errors is
 // nil; an error means that no schema can be read.
 func (a *App) Check() (*schema.Schema, []diag.Source, diag.List, error) {
-	sources, err := syntax.Load(a.Dir)
+	sources, err := a.loadSchema()
 	if err != nil {
-		f := &console.Failure{Status: console.StatusInvalid, Err: err}
-		if _, none := syntax.Files(a.Dir); none != nil && !errors.Is(none, fs.ErrPermission) {
-			f.Hint = "name the app directory with --app, or change to it"
-		}
-		return nil, nil, nil, f
+		return nil, nil, nil, err
 	}
 	s, found := compiler.Compile(sources, a.SchemaOptions())
 	return s, sources, found, nil
+}
+
+// loadSchema reads the schema files.
+func (a *App) loadSchema() ([]diag.Source, error) {
+	sources, err := syntax.Load(a.Dir)
+	if err != nil {
+		f := &console.Failure{Status: console.StatusInvalid, Err: err}
+		if !a.HasSchema() {
+			f.Hint = "name the app directory with --app, or change to it"
+		}
+		return nil, f
+	}
+	return sources, nil
+}
+
+// HasSchema reports whether the app directory has schema files. One that cannot be read may have
+// some.
+func (a *App) HasSchema() bool {
+	_, err := syntax.Files(a.Dir)
+	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
 // UnknownSecrets warns about values under [secrets] that the schema does not declare.

@@ -7,12 +7,17 @@ import (
 	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
 )
 
 // Content is what a server activates: the checked schema and the modules.
-type Content struct{ runtime.App }
+type Content struct {
+	runtime.App
+	// Name is the name of the app.
+	Name string
+}
 
 // Read reads the schema and the modules of the app, and the values of its secrets.
 func (a *App) Read() (*Content, error) {
@@ -23,6 +28,36 @@ func (a *App) Read() (*Content, error) {
 	return a.Content(s, sources)
 }
 
+// Release returns the content of a stored release: its schema is compiled with the settings of
+// this app, and its secrets have this app's values.
+func (a *App) Release(name string, files []release.Content) (*Content, error) {
+	content := &Content{Name: name}
+	for _, f := range files {
+		if release.IsModule(f.Name) {
+			content.Modules = append(content.Modules, runtime.ModuleFile{Name: f.Name, Wasm: f.Data})
+		} else {
+			content.Sources = append(content.Sources, diag.Source{Name: f.Name, Text: f.Data})
+		}
+	}
+	var err error
+	if content.Schema, err = a.compile(content.Sources); err != nil {
+		return nil, err
+	}
+	content.Secrets, err = a.Secrets(content.Schema.Secrets)
+	return content, err
+}
+
+// Files returns the files of the content, as a release has them.
+func (latest *Content) Files() (files []release.Content) {
+	for _, s := range latest.Sources {
+		files = append(files, release.Content{Name: s.Name, Data: s.Text})
+	}
+	for _, m := range latest.Modules {
+		files = append(files, release.Content{Name: m.Name, Data: m.Wasm})
+	}
+	return files
+}
+
 // Content adds the modules and the values of the secrets to a compiled schema.
 func (a *App) Content(s *schema.Schema, sources []diag.Source) (*Content, error) {
 	modules, unread := runtime.ReadModules(a.Dir)
@@ -30,7 +65,8 @@ func (a *App) Content(s *schema.Schema, sources []diag.Source) (*Content, error)
 	if err := errors.Join(unread, missing); err != nil {
 		return nil, err
 	}
-	return &Content{runtime.App{Schema: s, Sources: sources, Modules: modules, Secrets: values}}, nil
+	name, err := a.Name(s)
+	return &Content{runtime.App{Schema: s, Sources: sources, Modules: modules, Secrets: values}, name}, err
 }
 
 // CheckStart returns errors that would prevent a server from starting, as far as they can

@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
+	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema/compiler"
@@ -30,6 +31,7 @@ type Config struct {
 	Audit     audit.RunOptions
 	Telemetry telemetry.Options
 	Schema    compiler.Options
+	Release   release.Options
 
 	// Secrets are the values of [secrets], and SecretPlaces the places of their names; nil
 	// without the section. Never print the values.
@@ -42,7 +44,7 @@ type Config struct {
 
 // options returns all option structs with settings.
 func (c *Config) options() []any {
-	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry}
+	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release}
 }
 
 // Default returns the configuration without a file and without environment.
@@ -121,7 +123,7 @@ func (c *Config) check(values *settings.Values) {
 }
 
 // sections are the sections of the file in their order.
-var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "outbound", "telemetry", "metrics"}
+var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics"}
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its
 # packages (go generate ./cmd/runner). Copy the lines that you change into the runner.toml

@@ -206,6 +206,7 @@ var changed = map[string]string{
 	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",
 	"RUNNER_METRICS_LISTEN":               "127.0.0.1:1",
 	"RUNNER_TELEMETRY_QUEUE":              "9mb",
+	"RUNNER_RELEASE_KEEP":                 "3",
 }
 
 // A reload takes these settings; all others need a restart.

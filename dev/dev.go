@@ -21,6 +21,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
 	"runner.example/node"
+	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
 )
@@ -230,6 +231,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err != nil {
 		return err
 	}
+	now.Also = release.Deactivate // what is being written is not stored as a release
 	if err := now.Activate(ctx, n.Runtime); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"runner.example/audit"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
+	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/runtime/front"
 )
@@ -111,11 +112,14 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime = ln, rt
+	released := a.Config.Release
+	released.Logger = logger
+	releases := release.New(st, released)
 	scheme := "http://"
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &admin.Local{Store: st, Keys: keys, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
 	return do(n)
 }
 

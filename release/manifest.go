@@ -151,7 +151,7 @@ func kindOf(name string) string {
 }
 
 // IsModule reports whether a file of a release is a module; the others are schema files.
-func (f File) IsModule() bool { return kindOf(f.Name) == moduleFile }
+func IsModule(name string) bool { return kindOf(name) == moduleFile }
 
 // isPlain reports whether the text can be shown on a line.
 func isPlain(text string) bool {

@@ -41,9 +41,20 @@ func files(module string) []release.Content {
 	return []release.Content{{Name: "app.schema", Data: []byte("app shop {}")}, {Name: "build/app.wasm", Data: []byte(module)}}
 }
 
-func add(t *testing.T, r *release.Releases, module string) release.Release {
+func add(t *testing.T, st *store.Store, r *release.Releases, module string) release.Release {
 	t.Helper()
-	rel, err := r.AddFiles(t.Context(), "shop", files(module), someone)
+	staged, err := r.Stage(t.Context(), "shop", files(module), someone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rel release.Release
+	_, err = st.Update(t.Context(), func(tx *store.Tx) (err error) {
+		if err := staged.Add(tx); err != nil {
+			return err
+		}
+		rel, err = release.Get(tx, staged.ID)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +162,7 @@ func TestAReleaseWithoutItsContentsIsNotAdded(t *testing.T) {
 func TestThePointerNamesTheActiveRelease(t *testing.T) {
 	st := open(t, store.Options{})
 	r := release.New(st, release.Options{Keep: 10})
-	one, two := add(t, r, "one"), add(t, r, "two")
+	one, two := add(t, st, r, "one"), add(t, st, r, "two")
 	if err := activate(t, st, release.Activation{ID: "rel_" + strings.Repeat("0", 26)}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("an unknown release: %v", err)
 	}
@@ -209,7 +220,7 @@ func TestDamagedAndMissingContentsAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	st := open(t, store.Options{Dir: dir})
 	r := release.New(st, release.Options{Keep: 10})
-	rel := add(t, r, "one")
+	rel := add(t, st, r, "one")
 	path := filepath.Join(dir, "blobs", rel.Files[1].Digest.String())
 	if err := os.WriteFile(path, []byte("onE"), 0o600); err != nil {
 		t.Fatal(err)
@@ -248,7 +259,10 @@ func TestSweepAgainstAModel(t *testing.T) {
 		switch random.IntN(4) {
 		case 0, 1:
 			module := fmt.Sprint("module ", random.IntN(12))
-			rel := add(t, r, module)
+			rel := add(t, st, r, module)
+			if rel.ID == active {
+				continue // it is stored already
+			}
 			order = append([]string{rel.ID}, slices.DeleteFunc(order, func(id string) bool { return id == rel.ID })...)
 			modules[rel.ID] = module
 		case 2:
@@ -304,6 +318,40 @@ func checkKept(t *testing.T, st *store.Store, r *release.Releases, order []strin
 	}
 }
 
+// The release is added after a sweep that would have deleted contents of the same bytes.
+func TestStagedContentsAreNotSwept(t *testing.T) {
+	dir := t.TempDir()
+	st := open(t, store.Options{Dir: dir})
+	r := release.New(st, release.Options{Keep: 1})
+	for _, f := range files("one") {
+		d, err := st.PutBlob(t.Context(), bytes.NewReader(f.Data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-50 * time.Minute)
+		if err := os.Chtimes(filepath.Join(dir, "blobs", d.String()), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	staged, err := r.Stage(t.Context(), "shop", files("one"), someone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Sweep(t.Context(), time.Now().Add(20*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Update(t.Context(), staged.Add); err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := r.List(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("listed %v, %v", all, err)
+	}
+	if _, err := r.Contents(t.Context(), all[0].Manifest); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestABlobOfAnUploadIsNotSwept(t *testing.T) {
 	st := open(t, store.Options{})
 	r := release.New(st, release.Options{Keep: 1})
@@ -326,13 +374,13 @@ func TestABlobOfAnUploadIsNotSwept(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextAddsNothing(t *testing.T) {
+func TestAnEndedContextStoresNothing(t *testing.T) {
 	st := open(t, store.Options{})
 	r := release.New(st, release.Options{Keep: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.AddFiles(ctx, "shop", files("one"), someone); err == nil {
-		t.Error("added")
+	if _, err := r.Stage(ctx, "shop", files("one"), someone); err == nil {
+		t.Error("staged")
 	}
 	if blobs, err := st.Blobs(); err != nil || len(blobs) != 0 {
 		t.Errorf("blobs %v, %v", blobs, err)

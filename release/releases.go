@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"runner.example/audit"
 	"runner.example/internal/fault"
@@ -82,59 +83,32 @@ type Pointer struct {
 }
 
 // Missing returns the files of a manifest whose contents the store does not have.
-func (r *Releases) Missing(m Manifest) (missing []File, err error) {
+func (r *Releases) Missing(m Manifest) ([]File, error) { return r.filesStoredBefore(m, time.Time{}) }
+
+// filesStoredBefore returns the files whose contents the store does not have, or has had only since
+// before that time.
+func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File, err error) {
 	for _, f := range m.Files {
-		size, err := r.store.HasBlob(f.Digest)
+		blob, err := r.store.HasBlob(f.Digest)
 		switch {
-		case errors.Is(err, store.ErrNotFound) || err == nil && size != f.Size:
-			missing = append(missing, f)
+		case errors.Is(err, store.ErrNotFound) || err == nil && (blob.Size != f.Size || blob.Stored.Before(oldest)):
+			found = append(found, f)
 		case err != nil:
 			return nil, err
 		}
 	}
-	return missing, nil
-}
-
-// AddFiles is Add for files that the caller has: it stores the contents that are missing.
-func (r *Releases) AddFiles(ctx context.Context, app string, files []Content, by Author) (Release, error) {
-	m := Describe(app, files)
-	if err := m.Check(); err != nil {
-		return Release{}, err
-	}
-	r.adding.Lock()
-	defer r.adding.Unlock()
-	missing, err := r.Missing(m)
-	if err != nil {
-		return Release{}, err
-	}
-	for _, f := range files {
-		at := slices.IndexFunc(missing, func(lacks File) bool { return lacks.Name == f.Name })
-		if at < 0 {
-			continue
-		}
-		if err := r.store.PutBlobAs(ctx, bytes.NewReader(f.Data), missing[at].Digest, missing[at].Size); err != nil {
-			return Release{}, fmt.Errorf("store %s: %w", f.Name, err)
-		}
-	}
-	return r.add(ctx, m, by)
+	return found, nil
 }
 
 // Add stores the record of a release, whose contents are in the store already. A release that was
-// added before counts as new from then on. If contents are missing, nothing is stored, and the error is a
-// fault with the code Conflict that names them.
+// added before counts as new from then on. If contents are missing, nothing is stored, and the
+// error is a fault with the code Conflict that names them.
 func (r *Releases) Add(ctx context.Context, m Manifest, by Author) (rel Release, err error) {
 	if err := m.Check(); err != nil {
 		return rel, err
 	}
 	r.adding.Lock()
 	defer r.adding.Unlock()
-	return r.add(ctx, m, by)
-}
-
-// add is Add for a manifest that was checked. The caller holds r.adding.
-func (r *Releases) add(ctx context.Context, m Manifest, by Author) (rel Release, err error) {
-	m.Files = slices.Clone(m.Files)
-	m.sort()
 	missing, err := r.Missing(m)
 	if err != nil {
 		return rel, err
@@ -146,14 +120,80 @@ func (r *Releases) add(ctx context.Context, m Manifest, by Author) (rel Release,
 		}
 		return rel, fault.New(fault.Conflict, "the server lacks the contents of %s: send them first", strings.Join(names, ", "))
 	}
-	_, err = r.store.Update(ctx, func(tx *store.Tx) error {
-		rel = Release{ID: m.ID(), Manifest: m, Added: audit.Timestamp{Time: tx.Now()}, By: by.Actor}
-		if err := set(tx, prefixRecord+rel.ID, rel); err != nil {
-			return err
-		}
-		return by.record(tx, "releases.add", rel.ID, "")
+	_, err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
+		rel, err = add(tx, m, by)
+		return err
 	})
 	return rel, err
+}
+
+// add writes the record of a release.
+func add(tx *store.Tx, m Manifest, by Author) (Release, error) {
+	m.Files = slices.Clone(m.Files)
+	m.sort()
+	rel := Release{ID: m.ID(), Manifest: m, Added: audit.Timestamp{Time: tx.Now()}, By: by.Actor}
+	if err := set(tx, prefixRecord+rel.ID, rel); err != nil {
+		return rel, err
+	}
+	return rel, by.record(tx, "releases.add", rel.ID, "")
+}
+
+// Staged is a release whose contents are stored, and whose record is not stored yet.
+type Staged struct {
+	ID       string
+	manifest Manifest
+	by       Author
+}
+
+// Stage stores the contents of a release that are missing. Add must follow within half an hour:
+// later a sweep may delete them.
+func (r *Releases) Stage(ctx context.Context, app string, files []Content, by Author) (*Staged, error) {
+	m := Describe(app, files)
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	staged := &Staged{m.ID(), m, by}
+	oldest := time.Now().Add(-blobAge / 2)
+	err := r.store.View(ctx, func(tx *store.Tx) error {
+		if _, err := Get(tx, staged.ID); err == nil {
+			oldest = time.Time{} // a record names the contents: no sweep deletes them
+		} else if fault.CodeOf(err) != fault.NotFound {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	missing, err := r.filesStoredBefore(m, oldest)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		at := slices.IndexFunc(missing, func(lacks File) bool { return lacks.Name == f.Name })
+		if at < 0 {
+			continue
+		}
+		if err := r.store.PutBlobAs(ctx, bytes.NewReader(f.Data), missing[at].Digest, missing[at].Size); err != nil {
+			return nil, fmt.Errorf("store %s: %w", f.Name, err)
+		}
+	}
+	return staged, nil
+}
+
+// Add writes the record in tx. If the release is the active one already, it writes nothing.
+func (s *Staged) Add(tx *store.Tx) error {
+	active, err := Active(tx)
+	if err != nil {
+		return err
+	}
+	if active.ID == s.ID {
+		if _, err := Get(tx, s.ID); err == nil {
+			return nil
+		}
+	}
+	_, err = add(tx, s.manifest, s.by)
+	return err
 }
 
 // record writes an audit record in tx.
@@ -188,7 +228,7 @@ func get[T any](tx *store.Tx, key string) (value T, err error) {
 func Get(tx *store.Tx, id string) (Release, error) {
 	rel, err := get[Release](tx, prefixRecord+id)
 	if errors.Is(err, store.ErrNotFound) {
-		return rel, fault.New(fault.NotFound, "there is no release %s: runner releases lists those that are kept", id)
+		return rel, fault.New(fault.NotFound, "there is no release %s", id)
 	}
 	return rel, err
 }
@@ -227,6 +267,20 @@ func list(tx *store.Tx) (all []Release, active Pointer, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b Release) int { return b.Added.Compare(a.Added.Time) })
 	return all, active, nil
+}
+
+// Read reads a stored release and its files. The error is a fault with the code NotFound if there
+// is no such release, or one of Contents.
+func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Content, err error) {
+	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
+		rel, err = Get(tx, id)
+		return err
+	})
+	if err != nil {
+		return rel, nil, err
+	}
+	files, err = r.Contents(ctx, rel.Manifest)
+	return rel, files, err
 }
 
 // Contents reads the files of a release, and compares them with their digests. The error is a

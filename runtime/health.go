@@ -58,6 +58,9 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 // continues to serve them.
 func (r *Runtime) Drain() { r.draining.Store(true) }
 
+// SetNotReady says why no app is active. It counts until one is.
+func (r *Runtime) SetNotReady(cause *fault.Fault) { r.absent.Store(cause) }
+
 // NotReady returns the first reason why requests should go to another server, nil if
 // there is none.
 func (r *Runtime) NotReady() error {
@@ -65,6 +68,9 @@ func (r *Runtime) NotReady() error {
 		return errDraining
 	}
 	if r.active.Load() == nil {
+		if cause := r.absent.Load(); cause != nil {
+			return cause
+		}
 		return errNotReady
 	}
 	if cause := r.opt.Store.Health().Reason; cause != nil {

@@ -78,17 +78,17 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// HasBlob returns the size of a blob in bytes. Its bytes are not read. The error is ErrNotFound if
-// there is no such blob.
-func (s *Store) HasBlob(d Digest) (size int64, err error) {
+// HasBlob describes a blob, whose bytes are not read. The error is ErrNotFound if there is no such
+// blob.
+func (s *Store) HasBlob(d Digest) (BlobInfo, error) {
 	if s.isClosed() {
-		return 0, errClosed
+		return BlobInfo{}, errClosed
 	}
 	info, err := s.blobs.Info(d)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, ErrNotFound
+		return BlobInfo{}, ErrNotFound
 	}
-	return info.Size, err
+	return info, err
 }
 
 // Blobs returns all blobs, in the order of their digests.

@@ -139,8 +139,8 @@ func TestBlobsAreListedAndDeleted(t *testing.T) {
 				t.Errorf("listed %+v", b)
 			}
 		}
-		if size, err := s.HasBlob(module); err != nil || size != 6 {
-			t.Errorf("size %d, %v", size, err)
+		if info, err := s.HasBlob(module); err != nil || info.Size != 6 {
+			t.Errorf("%+v, %v", info, err)
 		}
 		for range 2 { // what is gone is deleted without an error
 			if err := s.DeleteBlob(module); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/keystore"
+	"runner.example/node"
 )
 
 func apiKeysRevokeCommand(c *cli) *cobra.Command {
@@ -28,7 +29,7 @@ func changeCommand(c *cli, verb, short, done string, change func(*admin.Client, 
 		Short: short,
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := change(node, ctx, args[0])
 				if err != nil {
 					return err

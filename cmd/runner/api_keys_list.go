@@ -10,6 +10,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/keystore"
+	"runner.example/node"
 )
 
 func apiKeysListCommand(c *cli) *cobra.Command {
@@ -19,7 +20,7 @@ func apiKeysListCommand(c *cli) *cobra.Command {
 		Short: "list the keys, without their tokens",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				keys, err := allKeys(ctx, node, request)
 				if err != nil {
 					return err

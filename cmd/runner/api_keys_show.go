@@ -9,6 +9,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/keystore"
+	"runner.example/node"
 )
 
 func apiKeysShowCommand(c *cli) *cobra.Command {
@@ -17,7 +18,7 @@ func apiKeysShowCommand(c *cli) *cobra.Command {
 		Short: "show a key without its token",
 		Args:  exactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.Key(ctx, args[0])
 				if err != nil {
 					return err

@@ -10,6 +10,7 @@ import (
 	"runner.example/admin"
 	"runner.example/audit"
 	"runner.example/internal/console"
+	"runner.example/node"
 )
 
 func auditListCommand(c *cli) *cobra.Command {
@@ -19,7 +20,7 @@ func auditListCommand(c *cli) *cobra.Command {
 		Short: "list the newest records, or those from a number on",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				entries, err := node.ListAudit(ctx, request)
 				if err != nil {
 					return err

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/node"
 )
 
 const verifyHelp = `Compute the chain of the audit records again and print its head. With --head,
@@ -21,7 +22,7 @@ func auditVerifyCommand(c *cli) *cobra.Command {
 		Example: "  runner audit verify --head 12:9f86d081…",
 		Args:    atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				head, err := node.VerifyAudit(ctx, request)
 				if err != nil {
 					return err

@@ -19,6 +19,7 @@ import (
 	"runner.example/admin"
 	"runner.example/backup"
 	"runner.example/internal/console"
+	"runner.example/node"
 )
 
 const backupHelp = `Write a backup of the app's data to a file: rows, keys, sessions and the audit log, as of
@@ -52,7 +53,7 @@ func backupCommand(c *cli) *cobra.Command {
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
-			return c.withNode(cmd, nodeTask{do: func(_ context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, args[0], force, func(w io.Writer) error { return node.Backup(ctx, w) })
 			}})
 		},

@@ -18,6 +18,7 @@ import (
 	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/node"
 	"runner.example/runtime"
 	"runner.example/schema"
 )
@@ -62,13 +63,20 @@ func callCommand(c *cli) *cobra.Command {
 			if len(request.Params) > maxParams {
 				return console.Invalid("the parameters have more than %d MiB", maxParams>>20)
 			}
-			return c.withNode(cmd, nodeTask{needsSchema: true, runs: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{NeedsSchema: true, Runtime: c.functionOptions, Do: func(ctx context.Context, node *admin.Client) error {
 				return c.call(ctx, node, request)
 			}})
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "restrict the function to this tenant (default: all tenants)")
 	return cmd
+}
+
+// functionOptions are the options of a runtime in this process, which logs what functions log.
+func (c *cli) functionOptions(a *app.App) runtime.Options {
+	opt := c.runtimeOptions(a)
+	opt.Logger = c.logger(a)
+	return opt
 }
 
 // maxParams is the largest size of parameters that the command reads. A function may accept
@@ -165,29 +173,6 @@ func callFailure(name string, answer *admin.Called) error {
 		f.Hint = "the log has more about requestId " + answer.RequestID
 	}
 	return f
-}
-
-// functions returns a runtime that runs functions in this process, on the open store of
-// local.
-func (c *cli) functions(ctx context.Context, a *app.App, local *admin.Local) (*runtime.Runtime, error) {
-	latest, err := a.Read()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := local.Model()
-	if err != nil {
-		return nil, err
-	}
-	opt := c.runtimeOptions(a)
-	opt.Store, opt.Keystore, opt.Logger = local.Store, local.Keys, c.logger(a)
-	rt, err := runtime.New(opt)
-	if err != nil {
-		return nil, err
-	}
-	if err := latest.Explain(rt.Load(ctx, latest.App, rows)); err != nil {
-		return nil, errors.Join(err, rt.Close())
-	}
-	return rt, nil
 }
 
 func functionNames(s *schema.Schema) []string {

@@ -13,6 +13,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
+	"runner.example/node"
 	"runner.example/schema"
 )
 
@@ -80,10 +81,10 @@ func (c *cli) compare(ctx context.Context, a *app.App, dir string, sources []dia
 	if err := with.CheckData(); err != nil {
 		return nil, err
 	}
-	err = c.onNode(ctx, &with, nodeTask{do: func(ctx context.Context, client *admin.Client) (err error) {
+	err = node.Task{Do: func(ctx context.Context, client *admin.Client) (err error) {
 		changes, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
 		return err
-	}})
+	}}.Run(ctx, &with)
 	return changes, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/node"
 )
 
 const clockHelp = `Show the time that keys and sessions are checked against (the credential time), or
@@ -38,7 +39,7 @@ func clockShowCommand(c *cli) *cobra.Command {
 		Example: "  runner clock show",
 		Args:    atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				now, err := node.Clock(ctx)
 				if err != nil {
 					return err
@@ -69,7 +70,7 @@ func clockAcceptCommand(c *cli) *cobra.Command {
 		Example: "  runner clock accept",
 		Args:    atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				change, err := node.AcceptClock(ctx)
 				if err != nil {
 					return err

@@ -11,6 +11,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/node"
 	"runner.example/rowfile"
 )
 
@@ -158,7 +159,7 @@ func dataListCommand(c *cli) *cobra.Command {
 			if limit < 1 {
 				return console.Invalid("--limit must be at least 1")
 			}
-			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				rows := []json.RawMessage{}
 				err := eachPage(ctx, node, request, limit, func(page *admin.RowPage) error {
 					rows = append(rows, page.Rows...)
@@ -219,7 +220,7 @@ func dataGetCommand(c *cli) *cobra.Command {
 		Short:             "show a row with all its fields",
 		Args:              exactly(2, "the name of an entity and the id of a row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
 				if fault.CodeOf(err) == fault.NotFound {
 					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}

@@ -10,6 +10,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/node"
 )
 
 const dataUpdateHelp = `Update the rows that match every --where condition. A value is a string without quotes, or
@@ -107,7 +108,7 @@ func dataDeleteCommand(c *cli) *cobra.Command {
 
 // changeRows changes rows in batches, until there are no more.
 func (c *cli) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
-	return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) (err error) {
+	return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)
 		for more := true; more && err == nil; {

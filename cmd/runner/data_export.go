@@ -12,6 +12,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/node"
 	"runner.example/rowfile"
 )
 
@@ -41,7 +42,7 @@ func dataExportCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withNode(cmd, nodeTask{needsSchema: true, do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				return c.exportTo(ctx, node, request, path, format)
 			}})
 		},

@@ -14,6 +14,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/node"
 	"runner.example/rowfile"
 	"runner.example/schema"
 )
@@ -57,7 +58,7 @@ func dataImportCommand(c *cli) *cobra.Command {
 				}
 				return nil
 			}
-			return c.withNode(cmd, nodeTask{needsSchema: true, check: known, do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{NeedsSchema: true, Check: known, Do: func(ctx context.Context, node *admin.Client) error {
 				return c.importFile(ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
 			}})
 		},

@@ -9,6 +9,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/internal/console"
+	"runner.example/node"
 	"runner.example/schema"
 )
 
@@ -35,7 +36,7 @@ func (c *cli) issueSecret(cmd *cobra.Command, out string, check func(*schema.Sch
 	}
 	made := false
 	defer func() { file.Close(made) }()
-	return c.withNode(cmd, nodeTask{needsSchema: true, check: check, do: func(ctx context.Context, node *admin.Client) error {
+	return c.onNode(cmd, node.Task{NeedsSchema: true, Check: check, Do: func(ctx context.Context, node *admin.Client) error {
 		f, err := do(ctx, node)
 		if err != nil {
 			return err

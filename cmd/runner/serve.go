@@ -30,6 +30,7 @@ When it is ready it prints where it listens. Its log goes to stderr.`
 
 func serveCommand(c *cli) *cobra.Command {
 	var listen string
+	var fromFolder bool
 	cmd := &cobra.Command{
 		Use:   "serve [dir]",
 		Short: "serve the app",
@@ -54,13 +55,17 @@ func serveCommand(c *cli) *cobra.Command {
 			if limited && heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
 				debug.SetMemoryLimit(heap)
 			}
-			return c.serve(cmd.Context(), a, func() (*app.App, error) {
-				next, _, err := c.serverApp(cmd, listen, limit)
-				return next, err
+			return c.serve(cmd.Context(), node.Sources{
+				App: a, FromFolder: fromFolder, MayWait: cmd.Flags().Changed("data"),
+				Read: func() (*app.App, error) {
+					next, _, err := c.serverApp(cmd, listen, limit)
+					return next, err
+				},
 			})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
+	cmd.Flags().BoolVar(&fromFolder, "from-folder", false, "serve the app directory even if a release was deployed")
 	return cmd
 }
 
@@ -73,34 +78,48 @@ func (c *cli) serverApp(cmd *cobra.Command, listen string, limit int64) (a *app.
 	return a, a.PrepareServer(cmp.Or(c.configFile, config.FileName), listen, limit), nil
 }
 
-// serve serves the app until a signal arrives. read reads its configuration again.
-func (c *cli) serve(ctx context.Context, a *app.App, read func() (*app.App, error)) error {
+// serve serves the app until a signal arrives.
+func (c *cli) serve(ctx context.Context, from node.Sources) error {
+	a := from.App
 	latest, err := a.Read()
-	if err != nil {
+	waits := from.MayWait && !a.HasSchema()
+	switch {
+	case a.Problems.HasErrors() && waits:
+		return a.InvalidConfiguration()
+	case err != nil && (a.Problems.HasErrors() || !a.HasData() && !waits):
+		return err
+	case err == nil && !a.HasData(): // a failed start should not create a data directory
+		if err := latest.CheckStart(ctx, a); err != nil {
+			return err
+		}
+	}
+	if err := a.CheckData(); err != nil {
 		return err
 	}
 	opt := c.runtimeOptions(a)
-	if err := latest.CheckStart(ctx, a); err != nil {
-		return err
-	}
 	c.boundLogQueue(a.Config.Telemetry)
 	logger := c.logger(a)
-	configure := func(opt telemetry.Options) {
+	from.Configure = func(opt telemetry.Options) {
 		telemetry.Configure(logger, opt)
 		c.boundLogQueue(opt)
 	}
-	for _, d := range append(a.UnknownSecrets(latest.Schema), a.Problems...).Sorted() {
+	warnings := a.Problems
+	if err == nil {
+		from.Content = latest
+		warnings = append(a.UnknownSecrets(latest.Schema), warnings...)
+	}
+	for _, d := range warnings.Sorted() {
 		logger.Warn("configuration warning", "diagnostic", d.String())
 	}
 	return node.Run(ctx, a, opt, logger, c.exitNow, func(n *node.Node) error {
-		if err := latest.Activate(ctx, n.Runtime); err != nil {
+		activator := n.NewActivator(from)
+		if err := activator.Start(ctx); err != nil {
 			return err
 		}
 		defer func() { c.stopBy = n.StopBy }()
-		reloader := node.NewReloader(a, latest, n.Runtime, logger, read, configure)
-		n.Local.Reload = reloader.Reload
+		n.Local.Reload, n.Local.Activate = activator.Reload, activator.Activate
 		return n.Serve(ctx, a, node.Hooks{Begin: func() (end func()) {
-			end = reloader.OnSignal(ctx) // before the address is printed: its reader may send a signal at once
+			end = activator.Begin(ctx) // before the address is printed: its reader may send a signal at once
 			if err := c.SayListening(n.Local.URL); err != nil {
 				logger.Warn("cannot print the address", "cause", err)
 			}

@@ -9,6 +9,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/keystore"
+	"runner.example/node"
 )
 
 func sessionsListCommand(c *cli) *cobra.Command {
@@ -18,7 +19,7 @@ func sessionsListCommand(c *cli) *cobra.Command {
 		Short: "list the sessions, without their cookies",
 		Args:  atMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				sessions, err := allSessions(ctx, node, request)
 				if err != nil {
 					return err

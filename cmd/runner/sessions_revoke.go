@@ -8,6 +8,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/node"
 )
 
 func sessionsRevokeCommand(c *cli) *cobra.Command {
@@ -16,7 +17,7 @@ func sessionsRevokeCommand(c *cli) *cobra.Command {
 		Short: "revoke a session",
 		Args:  exactlyOne("the id of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withNode(cmd, nodeTask{do: func(ctx context.Context, node *admin.Client) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				s, err := node.RevokeSession(ctx, args[0])
 				if fault.CodeOf(err) == fault.NotFound {
 					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner sessions list --all shows every session"}

@@ -11,6 +11,7 @@ import (
 	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
+	"runner.example/node"
 )
 
 const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
@@ -79,5 +80,5 @@ func (c *cli) dialServer(cmd *cobra.Command) (*admin.Client, error) {
 			Hint: "start it with runner serve, or name its data directory with --data",
 		}
 	}
-	return nil, unreachable(a, err)
+	return nil, node.Unreachable(a, err)
 }

@@ -1,0 +1,159 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"runner.example/audit"
+	"runner.example/internal/console"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/release"
+	"runner.example/store"
+)
+
+// ReleaseList has the stored releases, the newest first, and the pointer to the active one.
+type ReleaseList struct {
+	Active   release.Pointer   `json:"active"`
+	Releases []release.Release `json:"releases"`
+}
+
+// MissingFiles are the files whose contents the node lacks.
+type MissingFiles struct {
+	Files []release.File `json:"files"`
+}
+
+// ActivateRelease names the release to activate.
+type ActivateRelease struct {
+	ID string `json:"id"`
+	// Expected is the id of the release that must still be active, empty for none; nil: any.
+	Expected *string `json:"expected,omitempty"`
+}
+
+// blobPath begins the path of an upload, which ends with the digest: PUT /blobs/<sha256>.
+const blobPath = "/blobs/"
+
+// authorOf returns who does an operation, for the audit.
+func authorOf(who keystore.Authority) release.Author {
+	return release.Author{Actor: audit.ActorOf(who.Caller), RequestID: who.RequestID, Address: who.Address}
+}
+
+func (l *Local) listReleases(ctx context.Context, _ keystore.Authority, _ struct{}) (ReleaseList, error) {
+	all, active, err := l.Releases.List(ctx)
+	return ReleaseList{active, append([]release.Release{}, all...)}, err
+}
+
+func (l *Local) missingFiles(_ context.Context, _ keystore.Authority, m release.Manifest) (MissingFiles, error) {
+	if err := m.Check(); err != nil {
+		return MissingFiles{}, allFaults(err)
+	}
+	missing, err := l.Releases.Missing(m)
+	return MissingFiles{append([]release.File{}, missing...)}, err
+}
+
+func (l *Local) addRelease(ctx context.Context, who keystore.Authority, m release.Manifest) (release.Release, error) {
+	rel, err := l.Releases.Add(ctx, m, authorOf(who))
+	return rel, allFaults(err)
+}
+
+// allFaults joins the reasons of an error to one fault: an answer has one.
+func allFaults(err error) error {
+	parts := console.Parts(err)
+	if len(parts) < 2 {
+		return err
+	}
+	var details []string
+	for _, part := range parts {
+		details = append(details, fault.Of(part).Detail)
+	}
+	return fault.Wrap(err, fault.Of(parts[0]).Code, "%s", strings.Join(details, "; "))
+}
+
+func (l *Local) activateRelease(ctx context.Context, who keystore.Authority, args ActivateRelease) (problemAnswer, error) {
+	if err := release.CheckID(args.ID); err != nil {
+		return problemAnswer{}, err
+	}
+	if l.Activate == nil {
+		return problemAnswer{}, fault.New(fault.Unavailable, "this server activates no releases: runner dev serves the app directory")
+	}
+	return problemOf(l.Activate(ctx, release.Activation{ID: args.ID, Origin: release.Deploy, By: authorOf(who), Expected: args.Expected}), "release not activated; the active one is kept: ")
+}
+
+// Releases returns the stored releases and the pointer.
+func (c *Client) Releases(ctx context.Context) (ReleaseList, error) {
+	return ask[ReleaseList](ctx, c, "releases.list", struct{}{})
+}
+
+// MissingFiles returns the files of a manifest whose contents the node lacks.
+func (c *Client) MissingFiles(ctx context.Context, m release.Manifest) ([]release.File, error) {
+	missing, err := ask[MissingFiles](ctx, c, "releases.missing", m)
+	return missing.Files, err
+}
+
+// AddRelease stores a release, whose contents the node has. It is not activated.
+func (c *Client) AddRelease(ctx context.Context, m release.Manifest) (release.Release, error) {
+	return ask[release.Release](ctx, c, "releases.add", m)
+}
+
+// ActivateRelease activates a stored release. The error is a *console.Problems if the release
+// does not fit the node; then the active one is kept.
+func (c *Client) ActivateRelease(ctx context.Context, request ActivateRelease) error {
+	answer, err := ask[problemAnswer](ctx, c, "releases.activate", request)
+	return errors.Join(err, answer.problem())
+}
+
+// PutFile sends the contents of a file to the node.
+func (c *Client) PutFile(ctx context.Context, f release.File, contents io.Reader) error {
+	return c.put(ctx, f, contents)
+}
+
+// put stores an uploaded file.
+func (l *Local) put(ctx context.Context, f release.File, contents io.Reader) error {
+	if f.Size < 0 || f.Size > release.MaxFileBytes {
+		return fault.New(fault.TooLarge, "the file has %d bytes, and the limit is %d", f.Size, release.MaxFileBytes)
+	}
+	return l.Store.PutBlobAs(ctx, contents, f.Digest, f.Size)
+}
+
+// receiveFile serves an upload.
+func (s *Server) receiveFile(r *http.Request) ([]byte, error) {
+	digest, err := store.ParseDigest(strings.TrimPrefix(r.URL.Path, blobPath))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the path ends with %v", err)
+	}
+	if r.ContentLength < 0 {
+		return nil, fault.New(fault.Invalid, "the length of the file is missing: send Content-Length")
+	}
+	if err := s.local.put(r.Context(), release.File{Size: r.ContentLength, Digest: digest}, r.Body); err != nil {
+		return nil, explained(err)
+	}
+	return []byte("{}\n"), nil
+}
+
+// sendFile sends an upload to a server.
+func sendFile(ctx context.Context, transport *http.Transport, f release.File, contents io.Reader) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://runner"+blobPath+f.Digest.String(), contents)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = f.Size
+	request.Header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fault.Wrap(err, fault.Unavailable, "the connection broke while %s was sent: run the command again, what has arrived is kept", f.Name)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("send %s: %w", f.Name, errors.Join(err, refused(answer.StatusCode, body)))
+	}
+	return nil
+}

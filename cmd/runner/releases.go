@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/internal/console"
+	"runner.example/internal/fault"
+	"runner.example/node"
+	"runner.example/release"
+)
+
+const releasesHelp = `List the releases that the node keeps, the newest first, and which one is active.
+
+A release is the schema files and the modules of an app. Serving an app directory stores one,
+and so does a deployment.`
+
+func releasesCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "releases",
+		Short: "list the releases that are kept",
+		Long:  releasesHelp,
+		Args:  atMost(0, "flags alone"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+				list, err := node.Releases(ctx)
+				if err != nil {
+					return err
+				}
+				if c.JSON {
+					return c.PrintJSON(list)
+				}
+				return c.printReleases(list)
+			}})
+		},
+	}
+}
+
+func (c *cli) printReleases(list admin.ReleaseList) error {
+	var rows [][]string
+	for _, r := range list.Releases {
+		state, modules := "", 0
+		switch r.ID {
+		case list.Active.ID:
+			state = "active"
+		case list.Active.Previous:
+			state = "previous"
+		}
+		for _, f := range r.Files {
+			if release.IsModule(f.Name) {
+				modules++
+			}
+		}
+		rows = append(rows, []string{r.ID, state, r.App, fmt.Sprint(modules), r.Added.UTC().Format(time.DateTime + "Z"), r.By.Kind + " " + r.By.ID})
+	}
+	return c.PrintTable([]string{"release", "state", "app", "modules", "added", "by"}, rows, "there are no releases")
+}
+
+const rollbackHelp = `Activate a stored release on the running server: the one that was active before, or the one
+that is named. Requests in flight finish on the release that they began with. When the release
+does not fit the rows or the settings, the active one is kept.
+
+The server serves this release from now on, also after a restart, until another one is
+activated. "runner serve --from-folder" activates the app directory again.
+
+Exit status 3: the release cannot be activated. 4: there is no such release. 5: another
+release was activated meanwhile. 6: no server runs on the data directory.`
+
+func rollbackCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rollback [id]",
+		Short:   "activate the previous release, or another one that is kept",
+		Long:    rollbackHelp,
+		Example: "  runner rollback\n  runner rollback rel_7ebckf80ek0f7qh8defvxh6q2v",
+		Args:    atMost(1, "the id of a release"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			node, err := c.dialServer(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := node.Releases(cmd.Context())
+			if err != nil {
+				return err
+			}
+			id := list.Active.Previous
+			if len(args) == 1 {
+				id = args[0]
+			}
+			if id == "" {
+				return unknownRelease(errors.New("no release was active before"))
+			}
+			err = node.ActivateRelease(cmd.Context(), admin.ActivateRelease{ID: id, Expected: &list.Active.ID})
+			if fault.CodeOf(err) == fault.NotFound {
+				return unknownRelease(err)
+			}
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				return c.PrintJSON(map[string]string{"active": id, "previous": list.Active.ID})
+			}
+			c.Say("", "active: "+id)
+			return nil
+		},
+	}
+}
+
+func unknownRelease(err error) error {
+	return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner releases lists those that are kept"}
+}

@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/app"
+	"runner.example/audit"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/internal/telemetry"
+	"runner.example/release"
+	"runner.example/runtime"
+	"runner.example/store"
+)
+
+// Sources are where an Activator reads what it activates.
+type Sources struct {
+	// App has the settings at the start. Content is what the app directory has then; nil: it is
+	// read when it is needed.
+	App     *app.App
+	Content *app.Content
+	// Read reads the configuration again.
+	Read func() (*app.App, error)
+	// FromFolder: the app directory is served even if a release was deployed.
+	FromFolder bool
+	// MayWait: without a schema and without an active release the server waits for one.
+	MayWait bool
+	// Configure gives the log new options.
+	Configure func(telemetry.Options)
+}
+
+// Activator activates what a server serves: at its start, at a reload, and when an operator
+// activates a release. That is the release that was deployed last, or else the app directory,
+// which is stored as a release. An activation applies the schema, the modules, the secrets, and
+// the settings that need no restart: all of it or nothing. Any goroutine may call its methods.
+type Activator struct {
+	runtime  *runtime.Runtime
+	releases *release.Releases
+	store    *store.Store
+	logger   *slog.Logger
+	from     Sources
+	swept    chan struct{} // asks for a sweep
+
+	mu      sync.Mutex   // held during an activation
+	app     *app.App     // with the settings in force
+	content *app.Content // nil: nothing is served
+	id      string       // of the release that is served
+}
+
+// NewActivator returns an activator for the node.
+func (n *Node) NewActivator(from Sources) *Activator {
+	return &Activator{
+		runtime: n.Runtime, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
+		from: from, swept: make(chan struct{}, 1), app: from.App,
+	}
+}
+
+// itself is the author of changes that the server makes: the user who runs it.
+func itself() release.Author {
+	id, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
+	return release.Author{
+		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", os.Geteuid())}),
+		RequestID: strings.ToLower(id.String()),
+	}
+}
+
+// Start activates what is to be served. If the contents of the active release are damaged, or if
+// there is nothing to serve and the server may wait, it logs that, and requests are refused as not
+// ready until a release is activated.
+func (v *Activator) Start(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	next, err := v.next(ctx, v.app, v.from.Content)
+	v.from.Content = nil
+	switch {
+	case fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil:
+		v.logger.Error("active release cannot be read", "cause", err)
+		v.runtime.SetNotReady(fault.New(fault.NotReady, "the active release cannot be read: the log says why"))
+		return nil
+	case err != nil:
+		return err
+	case next.content == nil:
+		v.logger.Info("no release is active: waiting for one")
+		v.runtime.SetNotReady(fault.New(fault.NotReady, "no release is active"))
+		return nil
+	}
+	if err := next.content.Activate(ctx, v.runtime); err != nil {
+		return err
+	}
+	v.serving(next)
+	return nil
+}
+
+// Activate activates a stored release, and logs that. After an error the previous release stays
+// in force.
+func (v *Activator) Activate(ctx context.Context, change release.Activation) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	content, err := v.stored(ctx, v.app, change.ID)
+	if err != nil {
+		return err
+	}
+	content.Also = change.Activate
+	if err := content.Activate(ctx, v.runtime); err != nil {
+		return err
+	}
+	v.logger.Info("release activated", "release", change.ID, "before", v.id)
+	v.serving(candidate{content, change.ID})
+	return nil
+}
+
+// serving records what was activated.
+func (v *Activator) serving(now candidate) {
+	v.content, v.id = now.content, now.id
+	select {
+	case v.swept <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// candidate is what is to be served.
+type candidate struct {
+	content *app.Content // nil: nothing
+	id      string       // of the release
+}
+
+// next returns what is to be served with the settings of a: the release that was deployed, or
+// the app directory. folder is the content of the app directory; nil: it was not read yet.
+func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (next candidate, err error) {
+	var active release.Pointer
+	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
+		active, err = release.Active(tx)
+		return err
+	})
+	if err != nil {
+		return next, err
+	}
+	deployed := active.Origin == release.Deploy && !v.from.FromFolder
+	absent := folder == nil && v.from.MayWait && !a.HasSchema()
+	switch {
+	case deployed || absent && active.ID != "":
+		next.id = active.ID
+		if next.content, err = v.stored(ctx, a, active.ID); err != nil {
+			return next, err
+		}
+		next.content.Also = release.Activation{ID: active.ID, Origin: active.Origin, Expected: &active.ID, By: itself()}.Activate
+		if !absent {
+			v.noteFolder(a, folder, active.ID)
+		}
+		return next, nil
+	case absent:
+		return next, nil
+	case folder == nil:
+		if folder, err = a.Read(); err != nil {
+			return next, err
+		}
+	}
+	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), itself())
+	if err != nil {
+		return next, err
+	}
+	folder.Also = func(tx *store.Tx) error {
+		if err := staged.Add(tx); err != nil {
+			return err
+		}
+		return release.Activation{ID: staged.ID, Origin: release.Folder, By: itself()}.Activate(tx)
+	}
+	return candidate{folder, staged.ID}, nil
+}
+
+// stored returns the content of a stored release with the settings of a.
+func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Content, error) {
+	if a.Problems.HasErrors() {
+		return nil, a.InvalidConfiguration()
+	}
+	rel, files, err := v.releases.Read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return a.Release(rel.App, files)
+}
+
+// noteFolder logs that the app directory is not served, unless it is equal to the deployed release.
+// folder is its content; nil: it was not read yet.
+func (v *Activator) noteFolder(a *app.App, folder *app.Content, id string) {
+	if folder == nil {
+		var err error
+		if folder, err = a.Read(); err != nil {
+			return // it is not served
+		}
+	}
+	if own := release.Describe(folder.Name, folder.Files()).ID(); own != id {
+		v.logger.Warn("app directory not served: a deployed release is active", "release", id, "folder", own)
+	}
+}
+
+// sweepEvery is the pause between two sweeps without an activation.
+const sweepEvery = time.Hour
+
+// sweep deletes what old releases leave, after each activation and each hour, until ctx ends.
+func (v *Activator) sweep(ctx context.Context) {
+	hourly := time.NewTicker(sweepEvery)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.swept:
+		case <-hourly.C:
+		}
+		if err := v.releases.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			v.logger.Warn("old releases not deleted; trying again later", "cause", err)
+		}
+	}
+}
