@@ -117,14 +117,7 @@ func (c *cli) findings(s *schema.Schema, sources []diag.Source, found diag.List,
 	case len(found) > 0:
 		c.Say("", console.Counted(found)+", no error")
 	default:
-		c.Say("", fmt.Sprintf("schema is valid (%s, %s, %s)", console.Plural(len(s.Routes), "route"), console.Plural(len(s.APIKeys.Scopes), "scope"), countEntities(len(s.Entities))))
+		c.Say("", fmt.Sprintf("schema is valid (%s, %s, %s)", console.Plural(len(s.Routes), "route"), console.Plural(len(s.APIKeys.Scopes), "scope"), console.Plural(len(s.Entities), "entity")))
 	}
 	return nil
-}
-
-func countEntities(n int) string {
-	if n == 1 {
-		return "1 entity"
-	}
-	return fmt.Sprintf("%d entities", n)
 }

@@ -106,7 +106,7 @@ Exit status:
   2    usage: an unknown command or flag, or a missing argument
   3    the configuration, the schema or a value is invalid
   4    not found
-  5    the key's state does not allow it
+  5    the state of the key or of the node does not allow it
   6    server not reachable
   130  interrupted
 `

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 
 	"runner.example/internal/diag"
 )
@@ -83,6 +84,9 @@ func Counted(list diag.List) string {
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "ty"); ok {
+		return fmt.Sprintf("%d %sties", n, stem) // entities
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
