@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
 )
@@ -14,7 +15,7 @@ const apiKeysHelp = `Manage the API keys of the app, with or without a running s
 
 A token is shown once, when its key is created or rotated; it cannot be shown again.`
 
-func apiKeysCommand(c *cli) *cobra.Command {
+func apiKeysCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api-keys",
 		Short: "create, list, show, revoke, rotate, disable and enable API keys",
@@ -24,7 +25,7 @@ func apiKeysCommand(c *cli) *cobra.Command {
 		apiKeysCreateCommand(c), apiKeysListCommand(c), apiKeysShowCommand(c), apiKeysRotateCommand(c),
 		apiKeysRevokeCommand(c), apiKeysDisableCommand(c), apiKeysEnableCommand(c),
 	)
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }
 
@@ -40,10 +41,10 @@ func exact(t time.Time, none string) string {
 }
 
 // newKey returns the secret of a key that was just created or rotated.
-func (c *cli) newKey(key keystore.Key) issuedSecret {
-	return issuedSecret{
-		id: key.ID, secret: key.Token.Reveal(), noun: "token", remedy: "runner api-keys rotate " + key.ID,
-		print: func(shown bool) error {
+func (c *program) newKey(key keystore.Key) cli.IssuedSecret {
+	return cli.IssuedSecret{
+		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token", Remedy: "runner api-keys rotate " + key.ID,
+		Print: func(shown bool) error {
 			if !shown {
 				key.Token = keystore.Key{}.Token
 			}

@@ -6,30 +6,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/keystore"
 	"runner.example/node"
 )
 
-func apiKeysRevokeCommand(c *cli) *cobra.Command {
+func apiKeysRevokeCommand(c *program) *cobra.Command {
 	return changeCommand(c, "revoke", "revoke a key permanently", "revoked", (*admin.Client).RevokeKey)
 }
 
-func apiKeysDisableCommand(c *cli) *cobra.Command {
+func apiKeysDisableCommand(c *program) *cobra.Command {
 	return changeCommand(c, "disable", "disable a key", "disabled", (*admin.Client).DisableKey)
 }
 
-func apiKeysEnableCommand(c *cli) *cobra.Command {
+func apiKeysEnableCommand(c *program) *cobra.Command {
 	return changeCommand(c, "enable", "enable a disabled key", "enabled", (*admin.Client).EnableKey)
 }
 
 // changeCommand returns a command that changes the state of one key.
-func changeCommand(c *cli, verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
+func changeCommand(c *program, verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " <id>",
 		Short: short,
-		Args:  exactlyOne("the id of a key"),
+		Args:  cli.ExactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := change(node, ctx, args[0])
 				if err != nil {
 					return err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 )
@@ -22,14 +23,14 @@ type createFlags struct {
 	scope, name, expires, tenant, metadata, out string
 }
 
-func apiKeysCreateCommand(c *cli) *cobra.Command {
+func apiKeysCreateCommand(c *program) *cobra.Command {
 	var f createFlags
 	cmd := &cobra.Command{
 		Use:     "create --scope <scope> --name <name>",
 		Short:   "create a key and print its token once",
 		Long:    createHelp,
 		Example: createExample,
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.createKey(cmd, f) },
 	}
 	flags := cmd.Flags()
@@ -39,16 +40,16 @@ func apiKeysCreateCommand(c *cli) *cobra.Command {
 	flags.StringVar(&f.tenant, "tenant", "", "tenant whose rows the key reaches")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object kept with the key")
 	flags.StringVar(&f.out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
-	completeFlag(cmd, "scope", c.schemaNames(scopeNames))
+	cli.CompleteFlag(cmd, "scope", c.SchemaNames(cli.ScopeNames))
 	return cmd
 }
 
-func (c *cli) createKey(cmd *cobra.Command, f createFlags) error {
+func (c *program) createKey(cmd *cobra.Command, f createFlags) error {
 	request, err := f.request()
 	if err != nil {
 		return err
 	}
-	return c.issueSecret(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (issuedSecret, error) {
+	return c.IssueSecret(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 		key, err := node.CreateKey(ctx, request)
 		return c.newKey(key), err
 	})

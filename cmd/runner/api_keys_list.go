@@ -8,19 +8,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
 	"runner.example/node"
 )
 
-func apiKeysListCommand(c *cli) *cobra.Command {
+func apiKeysListCommand(c *program) *cobra.Command {
 	var request admin.ListKeys
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the keys, without their tokens",
-		Args:  atMost(0, "flags alone"),
+		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				keys, err := allKeys(ctx, node, request)
 				if err != nil {
 					return err
@@ -30,7 +31,7 @@ func apiKeysListCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&request.Scope, "scope", "", "only keys of this scope")
-	completeFlag(cmd, "scope", c.schemaNames(scopeNames))
+	cli.CompleteFlag(cmd, "scope", c.SchemaNames(cli.ScopeNames))
 	cmd.Flags().BoolVar(&request.All, "all", false, "include expired and revoked keys")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 )
@@ -13,14 +14,14 @@ import (
 const rotateHelp = `Give a key a new token, printed once as by create. Older tokens are invalid at once, or
 after the grace period.`
 
-func apiKeysRotateCommand(c *cli) *cobra.Command {
+func apiKeysRotateCommand(c *program) *cobra.Command {
 	var grace, out string
 	cmd := &cobra.Command{
 		Use:     "rotate <id>",
 		Short:   "give a key a new token and print it once",
 		Long:    rotateHelp,
 		Example: "  runner api-keys rotate key_01jz… --grace-period 24h",
-		Args:    exactlyOne("the id of a key"),
+		Args:    cli.ExactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := admin.RotateKey{ID: args[0]}
 			if grace != "" {
@@ -30,7 +31,7 @@ func apiKeysRotateCommand(c *cli) *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.issueSecret(cmd, out, nil, func(ctx context.Context, node *admin.Client) (issuedSecret, error) {
+			return c.IssueSecret(cmd, out, nil, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 				key, err := node.RotateKey(ctx, request)
 				return c.newKey(key), err
 			})

@@ -7,18 +7,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
 	"runner.example/node"
 )
 
-func apiKeysShowCommand(c *cli) *cobra.Command {
+func apiKeysShowCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <id>",
 		Short: "show a key without its token",
-		Args:  exactlyOne("the id of a key"),
+		Args:  cli.ExactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.Key(ctx, args[0])
 				if err != nil {
 					return err

@@ -12,13 +12,13 @@ that is kept elsewhere proves that no record up to it was changed, removed or in
 Counts of refused credentials expire after [audit] keep_refused. Records of changes do
 not.`
 
-func auditCommand(c *cli) *cobra.Command {
+func auditCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "list and verify the record of changes",
 		Long:  auditHelp,
 	}
 	cmd.AddCommand(auditListCommand(c), auditVerifyCommand(c))
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }

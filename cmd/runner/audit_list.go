@@ -9,18 +9,19 @@ import (
 
 	"runner.example/admin"
 	"runner.example/audit"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
 )
 
-func auditListCommand(c *cli) *cobra.Command {
+func auditListCommand(c *program) *cobra.Command {
 	var request admin.ListAudit
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the newest records, or those from a number on",
-		Args:  atMost(0, "flags alone"),
+		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				entries, err := node.ListAudit(ctx, request)
 				if err != nil {
 					return err

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/node"
 )
 
@@ -13,16 +14,16 @@ const verifyHelp = `Compute the chain of the audit records again and print its h
 also check that a head written down earlier is on the chain. If counts of refused
 credentials have expired, use a head from after that.`
 
-func auditVerifyCommand(c *cli) *cobra.Command {
+func auditVerifyCommand(c *program) *cobra.Command {
 	var request admin.VerifyAudit
 	cmd := &cobra.Command{
 		Use:     "verify",
 		Short:   "check the chain of records and print its head",
 		Long:    verifyHelp,
 		Example: "  runner audit verify --head 12:9f86d081…",
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				head, err := node.VerifyAudit(ctx, request)
 				if err != nil {
 					return err

@@ -18,6 +18,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/backup"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
 )
@@ -32,7 +33,7 @@ The pepper is not in the backup: keep a copy of it elsewhere. Restoring needs bo
 With --check, read a whole backup instead, and describe it. Exit status 3: the backup is
 damaged or incomplete.`
 
-func backupCommand(c *cli) *cobra.Command {
+func backupCommand(c *program) *cobra.Command {
 	var check, force bool
 	cmd := &cobra.Command{
 		Use:   "backup <file>",
@@ -41,7 +42,7 @@ func backupCommand(c *cli) *cobra.Command {
 		Example: `  runner backup orders.backup
   runner backup - | ssh vault 'cat > orders.backup'
   runner backup --check orders.backup`,
-		Args: exactly(1, "a file, or - for stdout"),
+		Args: cli.Exactly(1, "a file, or - for stdout"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // the partial file is removed
 			defer stop()
@@ -53,7 +54,7 @@ func backupCommand(c *cli) *cobra.Command {
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
-			return c.onNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, args[0], force, func(w io.Writer) error { return node.Backup(ctx, w) })
 			}})
 		},
@@ -64,7 +65,7 @@ func backupCommand(c *cli) *cobra.Command {
 }
 
 // writeBackup writes a backup to a file or to stdout.
-func (c *cli) writeBackup(ctx context.Context, path string, force bool, send func(io.Writer) error) error {
+func (c *program) writeBackup(ctx context.Context, path string, force bool, send func(io.Writer) error) error {
 	if path == "-" {
 		if f, ok := c.Stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return console.Misused("runner backup: stdout is a terminal: name a file, or redirect it")
@@ -91,8 +92,8 @@ func (c *cli) writeBackup(ctx context.Context, path string, force bool, send fun
 }
 
 // checkBackup reads a backup and describes it.
-func (c *cli) checkBackup(ctx context.Context, path string) error {
-	in, size, err := backup.Open(c.stdin, path)
+func (c *program) checkBackup(ctx context.Context, path string) error {
+	in, size, err := backup.Open(c.Stdin, path)
 	if err != nil {
 		return explainBackup(path, err)
 	}
@@ -117,7 +118,7 @@ func explainBackup(path string, err error) error {
 	return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("%q: %w", path, err), Hint: "use another backup"}
 }
 
-func (c *cli) printBackup(path string, info backup.Info) error {
+func (c *program) printBackup(path string, info backup.Info) error {
 	if c.JSON {
 		return c.PrintJSON(struct {
 			File string `json:"file"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/handlerbench"
 	"runner.example/internal/console"
 )
@@ -18,16 +19,16 @@ The caller is anonymous. The request is GET / without --request, otherwise the H
 message in a file. The handler's writes to the store are discarded. Limits come from the
 app's runner.toml, secrets from its schema if there is one.`
 
-func benchHandlerCommand(c *cli) *cobra.Command {
+func benchHandlerCommand(c *program) *cobra.Command {
 	var opt handlerbench.Options
 	cmd := &cobra.Command{
 		Use:               "bench-handler <module> <export>",
 		Short:             "measure time and memory of a handler",
 		Long:              benchHandlerHelp,
-		ValidArgsFunction: firstArg(anyFile, c.schemaNames(handlerNames)),
-		Args:              exactly(2, "a module's file and the name of a handler in it"),
+		ValidArgsFunction: cli.FirstArg(cli.AnyFile, c.SchemaNames(cli.HandlerNames)),
+		Args:              cli.Exactly(2, "a module's file and the name of a handler in it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := c.openApp(cmd)
+			a, err := c.OpenApp(cmd)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"runner.example/app"
 	"runner.example/build"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 )
 
@@ -45,17 +46,17 @@ type builtRow struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-func buildCommand(c *cli) *cobra.Command {
+func buildCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [dir]",
 		Short: "build the handlers into modules",
 		Long:  buildHelp,
-		Args:  atMost(1, "one directory"),
+		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appDir(cmd, args); err != nil {
+			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
-			a, err := c.readApp(cmd)
+			a, err := c.ReadApp(cmd)
 			if err != nil {
 				return err
 			}
@@ -64,8 +65,8 @@ func buildCommand(c *cli) *cobra.Command {
 	}
 }
 
-func (c *cli) build(ctx context.Context, a *app.App) error {
-	c.writesApp()
+func (c *program) build(ctx context.Context, a *app.App) error {
+	c.WritesApp()
 	s, sources, err := a.Compile()
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (c *cli) build(ctx context.Context, a *app.App) error {
 }
 
 // buildFailure reports problems as check does: with --json they are the document.
-func (c *cli) buildFailure(err error) error {
+func (c *program) buildFailure(err error) error {
 	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
 		what := "the handlers cannot be built: " + console.Counted(wrong.List)
 		if !c.JSON {

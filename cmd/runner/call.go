@@ -16,11 +16,11 @@ import (
 
 	"runner.example/admin"
 	"runner.example/app"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/runtime"
-	"runner.example/schema"
 )
 
 const callHelp = `Run a function of the schema as an operator, exposed or not, and print its answer. The
@@ -34,7 +34,7 @@ with an audit record of the call.
 
 With --json the output is an object with requestId, status, headers and body.`
 
-func callCommand(c *cli) *cobra.Command {
+func callCommand(c *program) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "call <function> [parameters]",
@@ -44,11 +44,11 @@ func callCommand(c *cli) *cobra.Command {
   runner call closeMonth --tenant acme - <parameters.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exactlyOne("the name of a function, and its parameters as a JSON object")(cmd, args)
+				return cli.ExactlyOne("the name of a function, and its parameters as a JSON object")(cmd, args)
 			}
-			return atMost(2, "the name of a function and one JSON object")(cmd, args)
+			return cli.AtMost(2, "the name of a function and one JSON object")(cmd, args)
 		},
-		ValidArgsFunction: firstArg(c.schemaNames(functionNames), cobra.NoFileCompletions),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.FunctionNames), cobra.NoFileCompletions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := admin.CallFunction{Name: args[0], Tenant: tenant}
 			if len(args) == 2 {
@@ -56,14 +56,14 @@ func callCommand(c *cli) *cobra.Command {
 			}
 			if len(args) == 2 && args[1] == "-" {
 				var err error
-				if request.Params, err = io.ReadAll(io.LimitReader(c.stdin, maxParams+1)); err != nil {
+				if request.Params, err = io.ReadAll(io.LimitReader(c.Stdin, maxParams+1)); err != nil {
 					return fmt.Errorf("read the parameters from stdin: %w", err)
 				}
 			}
 			if len(request.Params) > maxParams {
 				return console.Invalid("the parameters have more than %d MiB", maxParams>>20)
 			}
-			return c.onNode(cmd, node.Task{NeedsSchema: true, Runtime: c.functionOptions, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: c.functionOptions, Do: func(ctx context.Context, node *admin.Client) error {
 				return c.call(ctx, node, request)
 			}})
 		},
@@ -73,7 +73,7 @@ func callCommand(c *cli) *cobra.Command {
 }
 
 // functionOptions are the options of a runtime in this process, which logs what functions log.
-func (c *cli) functionOptions(a *app.App) runtime.Options {
+func (c *program) functionOptions(a *app.App) runtime.Options {
 	opt := c.runtimeOptions(a)
 	opt.Logger = c.logger(a)
 	return opt
@@ -83,7 +83,7 @@ func (c *cli) functionOptions(a *app.App) runtime.Options {
 // less.
 const maxParams = 8 << 20
 
-func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFunction) error {
+func (c *program) call(ctx context.Context, node *admin.Client, request admin.CallFunction) error {
 	answer, err := node.CallFunction(ctx, request)
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
@@ -101,7 +101,7 @@ func (c *cli) call(ctx context.Context, node *admin.Client, request admin.CallFu
 
 // printCalled writes the answer: on a terminal readable and safe, otherwise its body unchanged,
 // except that text ends with a line end.
-func (c *cli) printCalled(answer *admin.Called) error {
+func (c *program) printCalled(answer *admin.Called) error {
 	if c.JSON {
 		return c.PrintJSON(struct {
 			*admin.Called
@@ -173,12 +173,4 @@ func callFailure(name string, answer *admin.Called) error {
 		f.Hint = "the log has more about requestId " + answer.RequestID
 	}
 	return f
-}
-
-func functionNames(s *schema.Schema) []string {
-	var names []string
-	for i := range s.Functions {
-		names = append(names, s.Functions[i].Name)
-	}
-	return names
 }

@@ -10,6 +10,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/app"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
@@ -22,16 +23,16 @@ With --modules, also check that build/*.wasm exports every handler. With --again
 compare the schema with the rows and keys of a data directory, with or without a running
 server.`
 
-func checkCommand(c *cli) *cobra.Command {
+func checkCommand(c *program) *cobra.Command {
 	var strict, modules bool
 	var against string
 	cmd := &cobra.Command{
 		Use:   "check [dir]",
 		Short: "check the schema and the configuration",
 		Long:  checkHelp,
-		Args:  atMost(1, "one directory"),
+		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appDir(cmd, args); err != nil {
+			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
 			return c.check(cmd, strict, modules, against)
@@ -44,8 +45,8 @@ func checkCommand(c *cli) *cobra.Command {
 }
 
 // check prints what it finds to stdout: the diagnostics are the command's result.
-func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) error {
-	a, err := c.readApp(cmd)
+func (c *program) check(cmd *cobra.Command, strict, modules bool, against string) error {
+	a, err := c.ReadApp(cmd)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (c *cli) check(cmd *cobra.Command, strict, modules bool, against string) er
 }
 
 // compare compares the schema with the rows and keys in a data directory.
-func (c *cli) compare(ctx context.Context, a *app.App, dir string, sources []diag.Source) (changes diag.List, err error) {
+func (c *program) compare(ctx context.Context, a *app.App, dir string, sources []diag.Source) (changes diag.List, err error) {
 	with := *a
 	with.Data = dir
 	if err := with.CheckData(); err != nil {
@@ -90,14 +91,14 @@ func (c *cli) compare(ctx context.Context, a *app.App, dir string, sources []dia
 
 // noteSecrets lists the secrets without a value. That is not an error of the app: the
 // server may run in an environment that has them.
-func (c *cli) noteSecrets(a *app.App, s *schema.Schema) {
-	if _, err := secret.Resolve(s.Secrets, c.lookupEnv, a.Config.Secrets); err != nil {
-		c.Say("", "runner serve will not start with this environment: "+oneLine(err))
+func (c *program) noteSecrets(a *app.App, s *schema.Schema) {
+	if _, err := secret.Resolve(s.Secrets, c.LookupEnv, a.Config.Secrets); err != nil {
+		c.Say("", "runner serve will not start with this environment: "+cli.OneLine(err))
 	}
 }
 
 // findings prints the list; also is an error that is not a diagnostic, or nil.
-func (c *cli) findings(s *schema.Schema, sources []diag.Source, found diag.List, also error) error {
+func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, also error) error {
 	var err error
 	switch {
 	case also != nil && len(found) == 0:

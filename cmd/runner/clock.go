@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
 )
@@ -20,26 +21,26 @@ The credential time advances with the machine's uptime. A clock that jumps ahead
 more than a day is quarantined until it is right again, has run without further jumps
 for an hour, or is accepted with this command.`
 
-func clockCommand(c *cli) *cobra.Command {
+func clockCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clock",
 		Short: "show or set the time that keys and sessions are checked against",
 		Long:  clockHelp,
 	}
 	cmd.AddCommand(clockShowCommand(c), clockAcceptCommand(c))
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }
 
-func clockShowCommand(c *cli) *cobra.Command {
+func clockShowCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
 		Short:   "show the credential time and the machine's clock",
 		Long:    "Show the time that keys and sessions are checked against, the machine's clock, and\nwhy the clock is quarantined if it is.",
 		Example: "  runner clock show",
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				now, err := node.Clock(ctx)
 				if err != nil {
 					return err
@@ -62,15 +63,15 @@ are long expired are deleted after a week.
 To set the time back, stop the server first. Keys and sessions created after the new
 time are revoked, because their lifetimes were counted from a future time.`
 
-func clockAcceptCommand(c *cli) *cobra.Command {
+func clockAcceptCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "accept",
 		Short:   "set the credential time to the machine's clock",
 		Long:    clockAcceptHelp,
 		Example: "  runner clock accept",
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				change, err := node.AcceptClock(ctx)
 				if err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
@@ -23,7 +24,7 @@ In a schema without entities, rows do not say which tenant they belong to: --ten
 restricts list, get and export to the rows of one tenant, and import assigns its rows to
 it.`
 
-func dataCommand(c *cli) *cobra.Command {
+func dataCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
 		Short: "list, show, change, import and export rows",
@@ -34,7 +35,7 @@ func dataCommand(c *cli) *cobra.Command {
   runner data import Order orders.csv`,
 	}
 	cmd.AddCommand(dataListCommand(c), dataGetCommand(c), dataUpdateCommand(c), dataDeleteCommand(c), dataImportCommand(c), dataExportCommand(c))
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }
 
@@ -142,15 +143,15 @@ func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, e
 	}
 }
 
-func dataListCommand(c *cli) *cobra.Command {
+func dataListCommand(c *program) *cobra.Command {
 	var flags rowFlags
 	limit := 100
 	cmd := &cobra.Command{
 		Use:               "list <entity>",
-		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "list rows",
 		Example:           `  runner data list Order --where "status = open" --where "total > 10" --order "createdAt desc" --limit 20`,
-		Args:              exactly(1, "the name of an entity"),
+		Args:              cli.Exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {
@@ -159,7 +160,7 @@ func dataListCommand(c *cli) *cobra.Command {
 			if limit < 1 {
 				return console.Invalid("--limit must be at least 1")
 			}
-			return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				rows := []json.RawMessage{}
 				err := eachPage(ctx, node, request, limit, func(page *admin.RowPage) error {
 					rows = append(rows, page.Rows...)
@@ -179,7 +180,7 @@ func dataListCommand(c *cli) *cobra.Command {
 
 // printRows writes rows as a table. Its columns are the fields of the first rows, in their
 // order.
-func (c *cli) printRows(entity string, rows []json.RawMessage) error {
+func (c *program) printRows(entity string, rows []json.RawMessage) error {
 	if c.JSON {
 		return c.PrintJSON(rows)
 	}
@@ -212,15 +213,15 @@ func (c *cli) printRows(entity string, rows []json.RawMessage) error {
 	return c.PrintTable(heading, table, "there are no matching rows of "+entity)
 }
 
-func dataGetCommand(c *cli) *cobra.Command {
+func dataGetCommand(c *program) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:               "get <entity> <id>",
-		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "show a row with all its fields",
-		Args:              exactly(2, "the name of an entity and the id of a row"),
+		Args:              cli.Exactly(2, "the name of an entity and the id of a row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
 				if fault.CodeOf(err) == fault.NotFound {
 					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
 )
@@ -42,16 +43,16 @@ func (f *changeFlags) request(entity string) (admin.ChangeRows, error) {
 	return admin.ChangeRows{Entity: entity, Where: list.Where}, nil
 }
 
-func dataUpdateCommand(c *cli) *cobra.Command {
+func dataUpdateCommand(c *program) *cobra.Command {
 	var flags changeFlags
 	var set []string
 	cmd := &cobra.Command{
 		Use:               "update <entity>",
-		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "change rows",
 		Long:              dataUpdateHelp,
 		Example:           `  runner data update Order --where "status = draft" --set status=cancelled`,
-		Args:              exactly(1, "the name of an entity"),
+		Args:              cli.Exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {
@@ -85,15 +86,15 @@ func parseSet(list []string) (map[string]string, error) {
 	return set, nil
 }
 
-func dataDeleteCommand(c *cli) *cobra.Command {
+func dataDeleteCommand(c *program) *cobra.Command {
 	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:               "delete <entity>",
-		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "delete rows",
 		Long:              dataDeleteHelp,
 		Example:           `  runner data delete Order --where "status = cancelled" --where "createdAt < 2026-01-01T00:00:00Z"`,
-		Args:              exactly(1, "the name of an entity"),
+		Args:              cli.Exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {
@@ -107,8 +108,8 @@ func dataDeleteCommand(c *cli) *cobra.Command {
 }
 
 // changeRows changes rows in batches, until there are no more.
-func (c *cli) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
-	return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
+func (c *program) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
+	return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)
 		for more := true; more && err == nil; {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
 	"runner.example/rowfile"
@@ -22,17 +23,17 @@ Pages of 1,000 rows are read one after the other, each from one snapshot of the 
 lines lose nothing. In CSV, null and the empty string look alike, and line ends within texts
 become \n.`
 
-func dataExportCommand(c *cli) *cobra.Command {
+func dataExportCommand(c *program) *cobra.Command {
 	var flags rowFlags
 	var format, path string
 	cmd := &cobra.Command{
 		Use:               "export <entity>",
-		ValidArgsFunction: firstArg(c.schemaNames(entityNames), cobra.NoFileCompletions),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "export rows to a file",
 		Long:              dataExportHelp,
 		Example: `  runner data export Order --out orders.csv
   runner data export Order --where "status = open" | wc -l`,
-		Args: exactly(1, "the name of an entity"),
+		Args: cli.Exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(args[0])
 			if err != nil {
@@ -42,7 +43,7 @@ func dataExportCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.onNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				return c.exportTo(ctx, node, request, path, format)
 			}})
 		},
@@ -53,7 +54,7 @@ func dataExportCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) exportTo(ctx context.Context, node *admin.Client, request admin.ListRows, path, format string) (err error) {
+func (c *program) exportTo(ctx context.Context, node *admin.Client, request admin.ListRows, path, format string) (err error) {
 	out := c.Stdout
 	if path != "" {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -83,7 +84,7 @@ func (c *cli) exportTo(ctx context.Context, node *admin.Client, request admin.Li
 	return c.Print(fmt.Sprintf("exported %s to %s\n", console.Plural(n, "row"), path))
 }
 
-func (c *cli) exportRows(ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {
+func (c *program) exportRows(ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {
 	var b *console.Bar
 	if shown {
 		b = c.NewBar("exporting "+request.Entity, 0, progress.UnitsDefault)

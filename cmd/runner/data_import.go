@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
@@ -31,17 +32,17 @@ is written, and every error of the batch is reported with its line.`
 // batchBytes is well below the largest transaction, indexes included.
 const batchBytes = 2 << 20
 
-func dataImportCommand(c *cli) *cobra.Command {
+func dataImportCommand(c *program) *cobra.Command {
 	var format, tenant string
 	var skip bool
 	cmd := &cobra.Command{
 		Use:               "import <entity> <file>",
-		ValidArgsFunction: firstArg(c.schemaNames(entityNames), anyFile),
+		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cli.AnyFile),
 		Short:             "import the rows of a file",
 		Long:              dataImportHelp,
 		Example: `  runner data import Order orders.jsonl
   runner data import Order --format csv - < orders.csv`,
-		Args: exactly(2, "the name of an entity and a file, or - for the standard input"),
+		Args: cli.Exactly(2, "the name of an entity and a file, or - for the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			format, err := rowfile.FormatOf(format, args[1])
 			if err != nil {
@@ -58,7 +59,7 @@ func dataImportCommand(c *cli) *cobra.Command {
 				}
 				return nil
 			}
-			return c.onNode(cmd, node.Task{NeedsSchema: true, Check: known, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: known, Do: func(ctx context.Context, node *admin.Client) error {
 				return c.importFile(ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
 			}})
 		},
@@ -70,9 +71,9 @@ func dataImportCommand(c *cli) *cobra.Command {
 }
 
 // openInput opens a file, or the standard input for "-". The size is 0 when it is unknown.
-func (c *cli) openInput(path string) (io.ReadCloser, int64, error) {
+func (c *program) openInput(path string) (io.ReadCloser, int64, error) {
 	if path == "-" {
-		return io.NopCloser(c.stdin), 0, nil
+		return io.NopCloser(c.Stdin), 0, nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -95,7 +96,7 @@ type imported struct {
 	Skipped  int `json:"skipped"`
 }
 
-func (c *cli) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
+func (c *program) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
 	// The store's tables in memory are most of the heap, and have no pointers to follow; without
 	// this the heap would grow to twice their size between collections.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/app"
+	"runner.example/cmd/runner/cli"
 	"runner.example/config"
 	"runner.example/dev"
 	"runner.example/internal/console"
@@ -26,15 +27,15 @@ It listens on 127.0.0.1 and the port of [front] listen, unless --listen is given
 directory is that of serve. An interrupt or SIGTERM ends it with status 0 after the requests
 in flight.`
 
-func devCommand(c *cli) *cobra.Command {
+func devCommand(c *program) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "dev [dir]",
 		Short: "build and serve the app, again after each save",
 		Long:  devHelp,
-		Args:  atMost(1, "one directory"),
+		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appDir(cmd, args); err != nil {
+			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
@@ -42,14 +43,14 @@ func devCommand(c *cli) *cobra.Command {
 					return console.Invalid("--listen: %v", err)
 				}
 			}
-			c.writesApp()
-			path := c.configFile
+			c.WritesApp()
+			path := c.ConfigFile
 			if !cmd.Flags().Changed("config") {
-				path = filepath.Join(c.app, config.FileName)
+				path = filepath.Join(c.App, config.FileName)
 			}
 			return dev.Run(cmd.Context(), dev.Options{
-				Console: &c.Console, Secrets: c.secrets, Dir: c.app, ConfigFile: path, Listen: listen, Flags: c.globalFlags(cmd),
-				ReadApp:        func() (*app.App, error) { return c.readApp(cmd) },
+				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: path, Listen: listen, Flags: c.globalFlags(cmd),
+				ReadApp:        func() (*app.App, error) { return c.ReadApp(cmd) },
 				RuntimeOptions: c.runtimeOptions, PrintError: c.printError, ExitNow: c.exitNow,
 			})
 		},
@@ -59,9 +60,9 @@ func devCommand(c *cli) *cobra.Command {
 }
 
 // globalFlags returns the global flags of the command line, quoted for a shell.
-func (c *cli) globalFlags(cmd *cobra.Command) (text string) {
+func (c *program) globalFlags(cmd *cobra.Command) (text string) {
 	for _, flag := range []string{"app", "data", "config"} {
-		value := map[string]string{"app": c.app, "data": c.data, "config": c.configFile}[flag]
+		value := map[string]string{"app": c.App, "data": c.Data, "config": c.ConfigFile}[flag]
 		if value != "" && value != cmd.Flag(flag).DefValue {
 			text += " --" + flag + " " + shellWord(value)
 		}

@@ -20,7 +20,7 @@ const fmtHelp = `Format schema files: those named, all of a named directory, or 
 rewritten in place; "-" reads stdin and writes stdout. A file that cannot be parsed is not
 changed.`
 
-func fmtCommand(c *cli) *cobra.Command {
+func fmtCommand(c *program) *cobra.Command {
 	var check, show bool
 	cmd := &cobra.Command{
 		Use:   "fmt [file|dir|-]...",
@@ -39,7 +39,7 @@ func fmtCommand(c *cli) *cobra.Command {
 }
 
 // formatStdin formats stdin to stdout.
-func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
+func (c *program) formatStdin(ctx context.Context, check, show bool) error {
 	text, err := c.readStdin(ctx)
 	if err != nil {
 		return err
@@ -60,12 +60,12 @@ func (c *cli) formatStdin(ctx context.Context, check, show bool) error {
 }
 
 // readStdin reads all of stdin. It returns when ctx ends, even if stdin stays open.
-func (c *cli) readStdin(ctx context.Context) ([]byte, error) {
+func (c *program) readStdin(ctx context.Context) ([]byte, error) {
 	var text []byte
 	read := make(chan error, 1)
 	go func() {
 		var err error
-		text, err = io.ReadAll(c.stdin)
+		text, err = io.ReadAll(c.Stdin)
 		read <- err
 	}()
 	select {
@@ -80,16 +80,16 @@ func (c *cli) readStdin(ctx context.Context) ([]byte, error) {
 }
 
 // printDiff prints what formatting changes, as a unified diff.
-func (c *cli) printDiff(name string, old, formatted []byte) error {
+func (c *program) printDiff(name string, old, formatted []byte) error {
 	_, changes, _ := bytes.Cut(diff.Diff(name, old, name+" (formatted)", formatted), []byte("\n"))
 	return c.Print(string(changes)) // without its first line, "diff a b"
 }
 
 // formatFiles formats all files before it writes one, so that the errors of all are
 // reported at once.
-func (c *cli) formatFiles(args []string, check, show bool) error {
+func (c *program) formatFiles(args []string, check, show bool) error {
 	if len(args) == 0 {
-		args = []string{c.app}
+		args = []string{c.App}
 	}
 	files, err := app.SchemaFiles(args)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *cli) formatFiles(args []string, check, show bool) error {
 }
 
 // deliver shows or writes one formatted file, and prints its name.
-func (c *cli) deliver(file string, old, formatted []byte, check, show bool) error {
+func (c *program) deliver(file string, old, formatted []byte, check, show bool) error {
 	switch {
 	case c.JSON && (check || show):
 		return nil

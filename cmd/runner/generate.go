@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/app"
+	"runner.example/cmd/runner/cli"
 	"runner.example/generate"
 	"runner.example/internal/console"
 	"runner.example/schema"
@@ -22,23 +23,23 @@ const generateTypesHelp = `Generate the types of an app for editors and type che
 'runner build' does this for apps with handlers in TypeScript. With --out, only the types of
 the schema are written, to that file.`
 
-func generateCommand(c *cli) *cobra.Command {
+func generateCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{Use: "generate", Short: "generate types, clients and API documents from the schema"}
 	cmd.AddCommand(generateTypesCommand(c), generateOpenAPICommand(c), generateClientCommand(c))
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }
 
-func generateTypesCommand(c *cli) *cobra.Command {
+func generateTypesCommand(c *program) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "types [dir]",
 		Short: "generate types for editors and type checkers",
 		Long:  generateTypesHelp,
-		Args:  atMost(1, "one directory"),
+		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.writesApp()
-			a, s, err := c.appSchema(cmd, args)
+			c.WritesApp()
+			a, s, err := c.AppSchema(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ const generateOpenAPIHelp = `Generate an OpenAPI 3.1 document of the app's route
 parameters, credentials, bodies of routes with input: and of functions, results of functions,
 and possible refusals. Comments of the schema that begin with /// are descriptions.`
 
-func generateOpenAPICommand(c *cli) *cobra.Command {
+func generateOpenAPICommand(c *program) *cobra.Command {
 	var out string
 	var opt generate.OpenAPIOptions
 	cmd := &cobra.Command{
@@ -74,7 +75,7 @@ func generateOpenAPICommand(c *cli) *cobra.Command {
 		Long:  generateOpenAPIHelp,
 		Example: `  runner generate openapi > openapi.json
   runner generate openapi --out docs/openapi.json --server https://api.example.com --api-version 1.4.0`,
-		Args: atMost(1, "one directory"),
+		Args: cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, server := range opt.Servers {
 				if !isServer(server) {
@@ -107,7 +108,7 @@ const generateClientHelp = `Generate a client for the app in TypeScript: one fil
 route, by its handler's name, and for each exposed function, with the types of the schema. It
 runs wherever fetch exists: in browsers, Node.js, Deno and Bun.`
 
-func generateClientCommand(c *cli) *cobra.Command {
+func generateClientCommand(c *program) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "client [dir]",
@@ -115,7 +116,7 @@ func generateClientCommand(c *cli) *cobra.Command {
 		Long:  generateClientHelp,
 		Example: `  runner generate client --out web/src/client.ts
   runner generate client plugins/examples/orders > client.ts`,
-		Args: atMost(1, "one directory"),
+		Args: cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.generateText(cmd, args, out, generate.Client)
 		},
@@ -126,9 +127,9 @@ func generateClientCommand(c *cli) *cobra.Command {
 
 // generateText writes a text generated from the app's schema to a file, or to stdout if
 // none is named. With --json, text that is not JSON is written as a string.
-func (c *cli) generateText(cmd *cobra.Command, args []string, out string, text func(*schema.Schema) []byte) error {
-	c.writesApp()
-	_, s, err := c.appSchema(cmd, args)
+func (c *program) generateText(cmd *cobra.Command, args []string, out string, text func(*schema.Schema) []byte) error {
+	c.WritesApp()
+	_, s, err := c.AppSchema(cmd, args)
 	if err != nil {
 		return err
 	}

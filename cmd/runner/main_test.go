@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/store"
@@ -334,7 +335,7 @@ func TestAPermissionErrorHasAHint(t *testing.T) {
 		errors.Join(fmt.Errorf("open store: %w", denied), errors.New("close")),
 	} {
 		var stderr strings.Builder
-		status := (&cli{Console: console.Console{Stderr: &stderr}}).report(err)
+		status := (&program{&cli.CLI{Console: console.Console{Stderr: &stderr}}}).report(err)
 		hint := "runner: hint: run the command as the owner of the file or directory, or change its mode\n"
 		if status == 0 || strings.Count(stderr.String(), hint) != 1 {
 			t.Errorf("%v: status %d, %s", err, status, &stderr)

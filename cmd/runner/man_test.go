@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra/doc"
+
+	"runner.example/cmd/runner/cli"
 )
 
 var (
@@ -23,7 +25,7 @@ func TestManPages(t *testing.T) {
 		dir = t.TempDir()
 	}
 	date := time.Unix(*manDate, 0).UTC()
-	root := (&cli{}).root()
+	root := (&program{&cli.CLI{}}).root()
 	root.DisableAutoGenTag = true
 	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RUNNER", Section: "1", Source: "runner", Manual: "Commands", Date: &date}, dir); err != nil {
 		t.Fatal(err)

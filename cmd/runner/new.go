@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/scaffold"
@@ -25,16 +26,16 @@ nothing is overwritten, and an existing README.md or .gitignore is kept.
 The SDK of a language with a toolchain is copied into the directory sdk. For TypeScript there
 are types for editors in the directory types.`
 
-func newCommand(c *cli) *cobra.Command {
+func newCommand(c *program) *cobra.Command {
 	var lang string
 	names := scaffold.Languages()
 	cmd := &cobra.Command{
 		Use:   "new <dir>",
 		Short: "create a small app",
 		Long:  newHelp,
-		Args:  exactlyOne("the directory to create"),
+		Args:  cli.ExactlyOne("the directory to create"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c.writesApp()
+			c.WritesApp()
 			dir := args[0]
 			if !slices.Contains(names, lang) {
 				return console.Misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
@@ -63,6 +64,6 @@ func newCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&lang, "lang", "ts", "language of the handlers: "+strings.Join(names, ", "))
-	completeFlag(cmd, "lang", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteFlag(cmd, "lang", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

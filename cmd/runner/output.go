@@ -12,7 +12,7 @@ import (
 )
 
 // report prints err and returns its exit status.
-func (c *cli) report(err error) int {
+func (c *program) report(err error) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) && !isFailure(err) {
 		return 0 // the reader has closed the pipe, as head does
 	}
@@ -31,7 +31,7 @@ func (c *cli) report(err error) int {
 }
 
 // printError prints one error, and returns its exit status and a hint.
-func (c *cli) printError(err error) (status int, hint string) {
+func (c *program) printError(err error) (status int, hint string) {
 	if m, ok := errors.AsType[*console.Problems](err); ok {
 		c.PrintDiagnostics(c.Stderr, m.Sources, m.List)
 		c.Say("error: ", m.What)

@@ -8,12 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"runner.example/cmd/runner/cli"
 )
 
 // docs/cli.md is the help of all commands.
 func TestTheCommandReferenceIsGeneratedFromTheHelp(t *testing.T) {
 	const path = "../../docs/cli.md"
-	want := cliReference((&cli{}).root())
+	want := cliReference((&program{&cli.CLI{}}).root())
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

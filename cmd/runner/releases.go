@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
@@ -20,14 +21,14 @@ const releasesHelp = `List the releases that the node keeps, the newest first, a
 A release is the schema files and the modules of an app. Serving an app directory stores one,
 and so does a deployment.`
 
-func releasesCommand(c *cli) *cobra.Command {
+func releasesCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "releases",
 		Short: "list the releases that are kept",
 		Long:  releasesHelp,
-		Args:  atMost(0, "flags alone"),
+		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				list, err := node.Releases(ctx)
 				if err != nil {
 					return err
@@ -41,7 +42,7 @@ func releasesCommand(c *cli) *cobra.Command {
 	}
 }
 
-func (c *cli) printReleases(list admin.ReleaseList) error {
+func (c *program) printReleases(list admin.ReleaseList) error {
 	var rows [][]string
 	for _, r := range list.Releases {
 		state, modules := "", 0
@@ -71,15 +72,15 @@ activated. "runner serve --from-folder" activates the app directory again.
 Exit status 3: the release cannot be activated. 4: there is no such release. 5: another
 release was activated meanwhile. 6: no server runs on the data directory.`
 
-func rollbackCommand(c *cli) *cobra.Command {
+func rollbackCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rollback [id]",
 		Short:   "activate the previous release, or another one that is kept",
 		Long:    rollbackHelp,
 		Example: "  runner rollback\n  runner rollback rel_7ebckf80ek0f7qh8defvxh6q2v",
-		Args:    atMost(1, "the id of a release"),
+		Args:    cli.AtMost(1, "the id of a release"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			node, err := c.dialServer(cmd)
+			node, err := c.DialServer(cmd)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 )
 
@@ -19,15 +20,15 @@ previous release keeps serving.
 Exit status 3: something is invalid or needs a restart. 6: no server runs on the data
 directory.`
 
-func reloadCommand(c *cli) *cobra.Command {
+func reloadCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reload",
 		Short:   "make the running server read the app and its settings again",
 		Long:    reloadHelp,
 		Example: "  runner reload\n  runner reload --app /srv/orders --data /var/lib/orders/data",
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			node, err := c.dialServer(cmd)
+			node, err := c.DialServer(cmd)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"runner.example/app"
 	"runner.example/backup"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 )
 
@@ -23,7 +24,7 @@ directory, unless [keystore] pepper_file names the file where the server reads i
 Exit status 1: the directory is not empty. 3: the backup is damaged or incomplete, or the
 pepper is not the one of the backed-up server.`
 
-func restoreCommand(c *cli) *cobra.Command {
+func restoreCommand(c *program) *cobra.Command {
 	var pepper string
 	cmd := &cobra.Command{
 		Use:   "restore <file>",
@@ -31,9 +32,9 @@ func restoreCommand(c *cli) *cobra.Command {
 		Long:  restoreHelp,
 		Example: `  runner restore orders.backup --pepper /safe/pepper
   runner restore orders.backup --data /var/lib/orders/data --pepper /safe/pepper`,
-		Args: exactly(1, "a backup, or - for stdin"),
+		Args: cli.Exactly(1, "a backup, or - for stdin"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := c.openApp(cmd)
+			a, err := c.OpenApp(cmd)
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ func restoreCommand(c *cli) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // what was written is removed
 			defer stop()
-			in, size, err := backup.Open(c.stdin, args[0])
+			in, size, err := backup.Open(c.Stdin, args[0])
 			if err != nil {
 				return explainBackup(args[0], err)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/app"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/settings"
 	"runner.example/schema"
 )
@@ -29,14 +30,14 @@ type routeRow struct {
 	Declared string `json:"declared"`
 }
 
-func routesCommand(c *cli) *cobra.Command {
+func routesCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "routes [dir]",
 		Short: "list the routes with their auth and limits",
 		Long:  routesHelp,
-		Args:  atMost(1, "one directory"),
+		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, s, err := c.appSchema(cmd, args)
+			a, s, err := c.AppSchema(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -45,7 +46,7 @@ func routesCommand(c *cli) *cobra.Command {
 	}
 }
 
-func (c *cli) printRoutes(a *app.App, s *schema.Schema) error {
+func (c *program) printRoutes(a *app.App, s *schema.Schema) error {
 	document := []routeRow{}
 	var rows [][]string
 	for _, r := range served(s) {

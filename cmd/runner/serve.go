@@ -7,15 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/app"
+	"runner.example/cmd/runner/cli"
 	"runner.example/config"
 	"runner.example/internal/console"
-	"runner.example/internal/fault"
-	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
 	"runner.example/node"
 	"runner.example/runtime"
@@ -28,16 +26,16 @@ previous release is kept.
 
 When it is ready it prints where it listens. Its log goes to stderr.`
 
-func serveCommand(c *cli) *cobra.Command {
+func serveCommand(c *program) *cobra.Command {
 	var listen string
 	var fromFolder bool
 	cmd := &cobra.Command{
 		Use:   "serve [dir]",
 		Short: "serve the app",
 		Long:  serveHelp,
-		Args:  atMost(1, "one directory"),
+		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.appDir(cmd, args); err != nil {
+			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
@@ -71,15 +69,15 @@ func serveCommand(c *cli) *cobra.Command {
 
 // serverApp reads the configuration of a server. It returns how many of limit bytes the Go heap
 // may take; 0: the configuration is invalid.
-func (c *cli) serverApp(cmd *cobra.Command, listen string, limit int64) (a *app.App, heap int64, err error) {
-	if a, err = c.readApp(cmd); err != nil {
+func (c *program) serverApp(cmd *cobra.Command, listen string, limit int64) (a *app.App, heap int64, err error) {
+	if a, err = c.ReadApp(cmd); err != nil {
 		return nil, 0, err
 	}
-	return a, a.PrepareServer(cmp.Or(c.configFile, config.FileName), listen, limit), nil
+	return a, a.PrepareServer(cmp.Or(c.ConfigFile, config.FileName), listen, limit), nil
 }
 
 // serve serves the app until a signal arrives.
-func (c *cli) serve(ctx context.Context, from node.Sources) error {
+func (c *program) serve(ctx context.Context, from node.Sources) error {
 	a := from.App
 	latest, err := a.Read()
 	waits := from.MayWait && !a.HasSchema()
@@ -116,7 +114,7 @@ func (c *cli) serve(ctx context.Context, from node.Sources) error {
 		if err := activator.Start(ctx); err != nil {
 			return err
 		}
-		defer func() { c.stopBy = n.StopBy }()
+		defer func() { c.StopBy = n.StopBy }()
 		n.Local.Reload, n.Local.Activate = activator.Reload, activator.Activate
 		return n.Serve(ctx, a, node.Hooks{Begin: func() (end func()) {
 			end = activator.Begin(ctx) // before the address is printed: its reader may send a signal at once
@@ -130,51 +128,23 @@ func (c *cli) serve(ctx context.Context, from node.Sources) error {
 
 // boundLogQueue makes requests independent of the reader of the log: lines wait in a
 // bounded queue.
-func (c *cli) boundLogQueue(opt telemetry.Options) {
-	if c.queue == nil {
+func (c *program) boundLogQueue(opt telemetry.Options) {
+	if c.Queue == nil {
 		return
 	}
-	c.queue.Limit(opt.Queue, func(lines int) []byte {
+	c.Queue.Limit(opt.Queue, func(lines int) []byte {
 		return opt.Line(slog.LevelWarn, "log lines discarded", "lines", lines)
 	})
 }
 
 // logger returns the server's logger. It redacts secrets.
-func (c *cli) logger(a *app.App) *slog.Logger {
+func (c *program) logger(a *app.App) *slog.Logger {
 	return telemetry.NewLogger(c.Stderr, a.Config.Telemetry)
 }
 
 // runtimeOptions returns the options of the runtime for the app.
-func (c *cli) runtimeOptions(a *app.App) runtime.Options {
+func (c *program) runtimeOptions(a *app.App) runtime.Options {
 	opt := a.Config.Runtime
 	opt.Sandbox = a.SandboxOptions(filepath.Join(a.Data, "cache"))
 	return opt
 }
-
-// resolve returns the values of the schema's secrets. From then on the log hides them.
-func (c *cli) resolve(names []string, conf *config.Config) (secret.Values, error) {
-	values, err := secret.Resolve(names, c.lookupEnv, conf.Secrets)
-	if err != nil {
-		return values, fault.New(fault.Invalid, "%s", oneLine(err))
-	}
-	texts := make([]string, len(names))
-	for i, name := range names {
-		value, _ := values.Get(name)
-		texts[i] = value.Reveal()
-	}
-	c.secrets.Add(texts...)
-	return values, nil
-}
-
-// lookupEnv is os.LookupEnv in the environment with which the program was started.
-func (c *cli) lookupEnv(name string) (string, bool) {
-	for _, entry := range c.environ {
-		if key, value, _ := strings.Cut(entry, "="); key == name {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// oneLine returns the text of an error, which may have several lines.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
 )
@@ -15,23 +16,23 @@ const sessionsHelp = `Manage the sessions of signed-in users, with or without a 
 The runner does not sign users in. A session created here is for tests, and for operators who
 need to see what a user sees. Its cookie is shown once.`
 
-func sessionsCommand(c *cli) *cobra.Command {
+func sessionsCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "create, list and revoke sessions of users",
 		Long:  sessionsHelp,
 	}
 	cmd.AddCommand(sessionsCreateCommand(c), sessionsListCommand(c), sessionsRevokeCommand(c))
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }
 
 // newSession returns the secret of a session that was just created.
-func (c *cli) newSession(s keystore.Session) issuedSecret {
+func (c *program) newSession(s keystore.Session) cli.IssuedSecret {
 	cookie := s.Cookie.Reveal()
-	return issuedSecret{
-		id: s.ID, secret: cookie, noun: "cookie", remedy: "runner sessions revoke " + s.ID + ", and create another",
-		print: func(shown bool) error {
+	return cli.IssuedSecret{
+		ID: s.ID, Secret: cookie, Noun: "cookie", Remedy: "runner sessions revoke " + s.ID + ", and create another",
+		Print: func(shown bool) error {
 			if !shown {
 				s.Cookie = keystore.Session{}.Cookie
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 )
@@ -16,7 +17,7 @@ alone on the last line. The cookie is shown only this once.`
 const createSessionExample = `  runner sessions create --user ada --tenant acme --role admin
   runner sessions create --user ada --ttl 15m --out cookie.txt`
 
-func sessionsCreateCommand(c *cli) *cobra.Command {
+func sessionsCreateCommand(c *program) *cobra.Command {
 	var request admin.CreateSession
 	var ttl, out string
 	cmd := &cobra.Command{
@@ -24,7 +25,7 @@ func sessionsCreateCommand(c *cli) *cobra.Command {
 		Short:   "create a session and print its cookie once",
 		Long:    createSessionHelp,
 		Example: createSessionExample,
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if request.UserID == "" {
 				return console.Misused("runner sessions create: --user is missing")
@@ -36,7 +37,7 @@ func sessionsCreateCommand(c *cli) *cobra.Command {
 				}
 				request.TTL = new(admin.SecondsOf(d))
 			}
-			return c.issueSecret(cmd, out, request.Check, func(ctx context.Context, node *admin.Client) (issuedSecret, error) {
+			return c.IssueSecret(cmd, out, request.Check, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 				s, err := node.CreateSession(ctx, request)
 				return c.newSession(s), err
 			})
@@ -48,6 +49,6 @@ func sessionsCreateCommand(c *cli) *cobra.Command {
 	flags.StringArrayVar(&request.Roles, "role", nil, "a role of the user; may be repeated")
 	flags.StringVar(&ttl, "ttl", "", "lifetime of the session, such as 12h (default: the maximum of the schema)")
 	flags.StringVar(&out, "out", "", "write the cookie to this new file, mode 0600, and not to stdout")
-	completeFlag(cmd, "role", c.schemaNames(roleNames))
+	cli.CompleteFlag(cmd, "role", c.SchemaNames(cli.RoleNames))
 	return cmd
 }

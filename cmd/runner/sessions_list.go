@@ -7,19 +7,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
 	"runner.example/node"
 )
 
-func sessionsListCommand(c *cli) *cobra.Command {
+func sessionsListCommand(c *program) *cobra.Command {
 	var request admin.ListSessions
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the sessions, without their cookies",
-		Args:  atMost(0, "flags alone"),
+		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				sessions, err := allSessions(ctx, node, request)
 				if err != nil {
 					return err

@@ -2,16 +2,14 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
-	"runner.example/node"
 )
 
 const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
@@ -19,15 +17,15 @@ commit, whether it accepts writes, its memory limits, and open files.
 
 Exit status 6: no server runs on the data directory.`
 
-func statusCommand(c *cli) *cobra.Command {
+func statusCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
 		Short:   "show the state of the running server",
 		Long:    statusHelp,
 		Example: "  runner status\n  runner status --data /var/lib/orders/data --json",
-		Args:    atMost(0, "flags alone"),
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			node, err := c.dialServer(cmd)
+			node, err := c.DialServer(cmd)
 			if err != nil {
 				return err
 			}
@@ -58,27 +56,4 @@ func statusCommand(c *cli) *cobra.Command {
 			}))
 		},
 	}
-}
-
-// dialServer returns a client of the server that runs on the app's data directory. It reports
-// problems in the configuration only if no server answers: they may be the cause.
-func (c *cli) dialServer(cmd *cobra.Command) (*admin.Client, error) {
-	a, err := c.readApp(cmd)
-	if err != nil {
-		return nil, err
-	}
-	client, err := admin.Dial(cmd.Context(), a.Data)
-	if err == nil {
-		return client, nil
-	}
-	if a.Problems.HasErrors() {
-		return nil, a.InvalidConfiguration()
-	}
-	if errors.Is(err, admin.ErrNoServer) {
-		return nil, &console.Failure{
-			Status: console.StatusUnreachable, Err: fmt.Errorf("no server is running on data directory %q", a.Data),
-			Hint: "start it with runner serve, or name its data directory with --data",
-		}
-	}
-	return nil, node.Unreachable(a, err)
 }

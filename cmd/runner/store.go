@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/salvage"
 	"runner.example/store"
@@ -16,14 +17,14 @@ import (
 
 const storeHelp = `Work on the files of the store while no server runs.`
 
-func storeCommand(c *cli) *cobra.Command {
+func storeCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
 		Short: "salvage the rows of a damaged store",
 		Long:  storeHelp,
 	}
 	cmd.AddCommand(storeSalvageCommand(c))
-	c.onlySubcommands(cmd)
+	c.OnlySubcommands(cmd)
 	return cmd
 }
 
@@ -48,15 +49,15 @@ ends, the command needs free space next to the file: as much as the store takes,
 The status is 0 if everything could be read, and 1 if not; the archive is complete in
 both cases.`
 
-func storeSalvageCommand(c *cli) *cobra.Command {
+func storeSalvageCommand(c *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "salvage <file>",
 		Short:   "write the readable rows of a damaged store to a file",
 		Long:    salvageHelp,
 		Example: "  runner store salvage rescued.tar",
-		Args:    exactly(1, "a file, created with mode 0600"),
+		Args:    cli.Exactly(1, "a file, created with mode 0600"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := c.openApp(cmd)
+			a, err := c.OpenApp(cmd)
 			if err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ func storeSalvageCommand(c *cli) *cobra.Command {
 // maxLosses is the number of losses that are printed; the report has all.
 const maxLosses = 20
 
-func (c *cli) tellSalvaged(r *salvage.Report, path string) error {
+func (c *program) tellSalvaged(r *salvage.Report, path string) error {
 	if c.JSON {
 		if err := c.PrintJSON(r); err != nil {
 			return err

@@ -5,15 +5,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/cmd/runner/cli"
 	"runner.example/internal/version"
 )
 
-func versionCommand(c *cli) *cobra.Command {
+func versionCommand(c *program) *cobra.Command {
 	var licences bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "print version",
-		Args:  atMost(0, "no argument"),
+		Args:  cli.AtMost(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			if !licences {
 				return c.printVersion()
@@ -33,7 +34,7 @@ func versionCommand(c *cli) *cobra.Command {
 }
 
 // versionFlag makes `runner --version` the same as `runner version`.
-func (c *cli) versionFlag(root *cobra.Command) {
+func (c *program) versionFlag(root *cobra.Command) {
 	var asked bool
 	root.Flags().BoolVar(&asked, "version", false, "print version")
 	otherwise := root.RunE
@@ -45,7 +46,7 @@ func (c *cli) versionFlag(root *cobra.Command) {
 	}
 }
 
-func (c *cli) printVersion() error {
+func (c *program) printVersion() error {
 	v := version.Read()
 	if c.JSON {
 		return c.PrintJSON(v)

@@ -1,19 +1,21 @@
-package main
+package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
 )
 
-// onNode runs the task on the app's node.
-func (c *cli) onNode(cmd *cobra.Command, task node.Task) error {
-	a, err := c.openApp(cmd)
+// OnNode runs the task on the app's node.
+func (c *CLI) OnNode(cmd *cobra.Command, task node.Task) error {
+	a, err := c.OpenApp(cmd)
 	if err != nil {
 		return err
 	}
@@ -45,4 +47,27 @@ func flagged(cmd *cobra.Command, err error) error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// DialServer returns a client of the server that runs on the app's data directory. It reports
+// problems in the configuration only if no server answers: they may be the cause.
+func (c *CLI) DialServer(cmd *cobra.Command) (*admin.Client, error) {
+	a, err := c.ReadApp(cmd)
+	if err != nil {
+		return nil, err
+	}
+	client, err := admin.Dial(cmd.Context(), a.Data)
+	if err == nil {
+		return client, nil
+	}
+	if a.Problems.HasErrors() {
+		return nil, a.InvalidConfiguration()
+	}
+	if errors.Is(err, admin.ErrNoServer) {
+		return nil, &console.Failure{
+			Status: console.StatusUnreachable, Err: fmt.Errorf("no server is running on data directory %q", a.Data),
+			Hint: "start it with runner serve, or name its data directory with --data",
+		}
+	}
+	return nil, node.Unreachable(a, err)
 }

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/app"
+	"runner.example/config"
+	"runner.example/internal/console"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+)
+
+// OpenApp is readApp for commands that stop at a problem in the configuration.
+func (c *CLI) OpenApp(cmd *cobra.Command) (*app.App, error) {
+	a, err := c.ReadApp(cmd)
+	if err == nil && a.Problems.HasErrors() {
+		err = a.InvalidConfiguration()
+	}
+	return a, err
+}
+
+// ReadApp reads the configuration of the app that the global flags name.
+func (c *CLI) ReadApp(cmd *cobra.Command) (*app.App, error) {
+	path, given := c.ConfigFile, cmd.Flags().Changed("config")
+	if !given {
+		path = filepath.Join(c.App, config.FileName)
+	}
+	conf, found, err := config.Load(path, !given, c.Environ)
+	if err != nil {
+		return nil, &console.Failure{Status: console.StatusInvalid, Err: err}
+	}
+	a := &app.App{Dir: c.App, Config: conf, Data: conf.DataDir(c.App), Problems: found}
+	a.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, conf) }
+	if cmd.Flags().Changed("data") {
+		a.Data = c.Data
+	}
+	return a, nil
+}
+
+// resolve returns the values of the schema's secrets. From then on the log hides them.
+func (c *CLI) resolve(names []string, conf *config.Config) (secret.Values, error) {
+	values, err := secret.Resolve(names, c.LookupEnv, conf.Secrets)
+	if err != nil {
+		return values, fault.New(fault.Invalid, "%s", OneLine(err))
+	}
+	texts := make([]string, len(names))
+	for i, name := range names {
+		value, _ := values.Get(name)
+		texts[i] = value.Reveal()
+	}
+	c.Secrets.Add(texts...)
+	return values, nil
+}
+
+// LookupEnv is os.LookupEnv in the environment with which the program was started.
+func (c *CLI) LookupEnv(name string) (string, bool) {
+	for _, entry := range c.Environ {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// OneLine returns the text of an error, which may have several lines.
+func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/app"
+	"runner.example/internal/console"
+	"runner.example/node"
+	"runner.example/schema"
+)
+
+// IssuedSecret is a secret that was just created, with its key or session. It is shown
+// once.
+type IssuedSecret struct {
+	ID     string
+	Secret string
+	// Noun is the kind of secret, such as "token".
+	Noun string
+	// Remedy is the command to run when the secret is lost.
+	Remedy string
+	// Print writes the key or session and, if shown, the secret alone on the last line.
+	Print func(shown bool) error
+}
+
+// IssueSecret creates a secret and writes it. It opens the file of --out first: a secret
+// that cannot be written must not be created. If the data directory must be created first,
+// check checks the request against the schema; nil: a new store cannot do it.
+func (c *CLI) IssueSecret(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
+	file, err := app.NewSecretFile(out)
+	if err != nil {
+		return err
+	}
+	made := false
+	defer func() { file.Close(made) }()
+	return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: check, Do: func(ctx context.Context, node *admin.Client) error {
+		f, err := do(ctx, node)
+		if err != nil {
+			return err
+		}
+		made = true
+		return c.writeSecret(f, file)
+	}})
+}
+
+// writeSecret writes what was created, with its secret; the secret goes to the file if
+// there is one.
+func (c *CLI) writeSecret(f IssuedSecret, file *app.SecretFile) error {
+	lost := func(err error) error {
+		return &console.Failure{
+			Status: console.StatusFailed,
+			Err:    fmt.Errorf("write the %s of %s: %w", f.Noun, f.ID, err),
+			Hint:   "the secret is lost: " + f.Remedy,
+		}
+	}
+	if file != nil {
+		if err := file.Write(f.Secret); err != nil {
+			return lost(err)
+		}
+		c.Say("", fmt.Sprintf("the %s is in %s and is not shown again", f.Noun, file.Path))
+	}
+	if err := f.Print(file == nil); err != nil {
+		return lost(err)
+	}
+	if file == nil {
+		c.Say("", fmt.Sprintf("this %s is shown once: keep it now", f.Noun))
+	}
+	return nil
+}
