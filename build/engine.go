@@ -108,6 +108,10 @@ func startEngine(ctx context.Context, cacheDir string, console func(level int, t
 	if err != nil {
 		return nil, fmt.Errorf("the JavaScript engine %w", err)
 	}
+	file, _, err = parsed.Rewrite(wasm.Options{}) // for the target: see wasm.Options
+	if err != nil {
+		return nil, fmt.Errorf("the JavaScript engine %w", err)
+	}
 	e := &engine{ctx: ctx, parsed: parsed, console: console}
 	config, cache := engineConfig(cacheDir)
 	e.runtime, e.cache = wazero.NewRuntimeWithConfig(ctx, config), cache

@@ -25,6 +25,7 @@ type function struct {
 	indirect   list   // in Module.indirect: types called through tables, each once
 	hasCall    bool
 	bulk       bool // it has bulk operations besides fill and copy that are charged by their length
+	remainders remainders
 	loopFirst  bool // it reaches a loop before anything that branches or calls
 }
 
@@ -192,21 +193,6 @@ func (c *coder) addCompileTime(f *function, index int) {
 	c.m.cost.Memory = max(c.m.cost.Memory, f.edges*bytesEdge+passed*bytesPassed+f.checks*bytesCheck+size*bytesByte)
 }
 
-// mayTrap reports whether an instruction of one byte may trap. Calls may.
-func mayTrap(op byte) bool {
-	switch {
-	case op == opcode.Call, op == opcode.CallIndirect, op == opcode.TableGet, op == opcode.TableSet, op == opcode.RefFunc, op == opcode.MemoryGrow:
-		return true
-	case op >= 0x28 && op <= 0x3e: // loads and stores
-		return true
-	case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82: // i32 and i64: div, rem
-		return true
-	case op >= 0xa8 && op <= 0xab, op >= 0xae && op <= 0xb1: // truncations of floats
-		return true
-	}
-	return false
-}
-
 // Cost is an upper bound of the cost of compiling a module, estimated from its functions. For
 // usual modules it is far too high.
 type Cost struct {
@@ -242,7 +228,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		c.weigh(at, uint32(opcode.Weights[op]))
 		f.plain += opcode.PlainWeight(op)
 		n.values += int64(opcode.NativeValues[op])
-		if mayTrap(op) {
+		if opcode.MayTrap(op) {
 			f.checks++
 		}
 		constant := last
@@ -269,6 +255,10 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				c.endPath()
 			case opcode.Unreachable:
 				c.endPath()
+			case opcode.I32RemS, opcode.I32RemU:
+				f.remainders.i32 = true
+			case opcode.I64RemS, opcode.I64RemU:
+				f.remainders.i64 = true
 			}
 		case opcode.ImmLocal:
 			i := r.u32()
@@ -421,7 +411,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			f.checks++
 			c.vector()
 		default:
-			if feature, ok := featureOf(op); ok {
+			if feature, ok := opcode.FeatureOf(op); ok {
 				r.refuse("%s", refusal(feature))
 			}
 			r.failAt(at, "an unknown instruction (%#x)", op)
@@ -483,7 +473,7 @@ func (c *coder) memarg() {
 	switch {
 	case c.err != nil:
 	case align >= 64 && align < 128:
-		c.refuse("%s", refusal(multiMemory))
+		c.refuse("%s", refusal(opcode.MultiMemory))
 	case align > 4:
 		c.failAt(at, "an alignment of 2^%d", align)
 	case c.m.memory == nil:
@@ -494,7 +484,7 @@ func (c *coder) memarg() {
 // memory reads the zero byte that stands for the one memory.
 func (c *coder) memory() {
 	if b := c.byte(); c.err == nil && b != 0 {
-		c.refuse("%s", refusal(multiMemory))
+		c.refuse("%s", refusal(opcode.MultiMemory))
 	}
 	if c.err == nil && c.m.memory == nil {
 		c.fail("an access to a memory that is not there")
@@ -558,7 +548,7 @@ func (c *coder) misc() {
 		m.uses |= usesTableFill
 		c.tableIndex()
 	case sub >= 19 && sub <= 22:
-		c.refuse("%s", refusal(wideArithmetic))
+		c.refuse("%s", refusal(opcode.WideArithmetic))
 	default:
 		c.fail("an unknown instruction (0xfc %#x)", sub)
 	}
@@ -574,7 +564,7 @@ func (c *coder) vector() {
 		case c.err != nil:
 			return
 		case next == 2:
-			c.refuse("%s", refusal(relaxedVectors))
+			c.refuse("%s", refusal(opcode.RelaxedVectors))
 		case next != 1:
 			c.failAt(at, "an unknown instruction (0xfd %#x %#x)", sub, next)
 		}

@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -71,6 +72,41 @@ func BenchmarkCost(b *testing.B) {
 				}
 			}
 			arms.Alternate(b, 10, [2]string{"plain", "counted"}, [2]func(){arm(original.ExportedFunction(name)), arm(counted.ExportedFunction(name))})
+		})
+	}
+}
+
+// BenchmarkCostRemainders measures what it costs to divide instead of computing remainders,
+// as for arm64, on this machine: in a loop that does little else.
+func BenchmarkCostRemainders(b *testing.B) {
+	for _, op := range remainders {
+		text := strings.NewReplacer("REM", op, "T", op[:3]).Replace(`(module
+		  (memory (export "memory") 1) (global $sum (mut T) (T.const 0))
+		  (func (export "remainders") (local $i T) (local $sum T)
+		    (local.set $i (T.const 20000))
+		    (loop $next
+		      (local.set $sum (T.add (local.get $sum) (T.add
+		        (T.add (REM (local.get $sum) (local.get $i)) (REM (T.const 1000003) (local.get $i)))
+		        (T.add (REM (local.get $i) (T.const 10)) (REM (local.get $sum) (T.const 1000))))))
+		      (br_if $next (T.ne (local.tee $i (T.sub (local.get $i) (T.const 1))) (T.const 0))))
+		    (global.set $sum (local.get $sum))))`)
+		original := watModule(b, text)
+		h := newHost(b, wazero.NewRuntimeConfigCompiler())
+		h.quick = true
+		var arm [2]func()
+		for i, target := range targets {
+			options := everything
+			options.Target = target
+			bytes, done := mustRewrite(b, original, options)
+			f := h.instantiate(b, bytes, done).ExportedFunction("remainders")
+			arm[i] = func() {
+				if err := f.CallWithStack(context.Background(), nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.Run(op, func(b *testing.B) {
+			arms.Alternate(b, 5, [2]string{"remainders", "divisions"}, arm)
 		})
 	}
 }

@@ -24,6 +24,7 @@ var forms = []*wasm.Options{
 	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}},
 	{MaxStack: 1 << 28, Prefix: "\x00"},
 	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 28, Prefix: "\x00", Detach: true},
+	{Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, MaxStack: 1 << 28, Prefix: "\x00", Target: "arm64"},
 	// so little that the host is asked often; it answers that nothing is in use
 	{
 		Fuel: &wasm.FuelImport{Module: "host", Name: "fuel"}, Stack: &wasm.StackImport{Module: "host", Name: "stack"},

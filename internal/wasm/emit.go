@@ -46,7 +46,7 @@ func around(b []byte, parts [2][]byte, n uint32) []byte {
 // codeSection writes the code anew.
 func (w *rewriter) codeSection() []byte {
 	m := w.m
-	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 || len(m.functions) == 0 {
+	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 && !w.divides || len(m.functions) == 0 {
 		return m.content(sectionCode)
 	}
 	size := len(m.content(sectionCode))
@@ -65,9 +65,9 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	m := w.m
 	f := &m.functions[i]
 	n := w.checks(i)
-	b, more := w.locals(b, f, n.asks)
+	b, added := w.locals(b, f, n.asks)
 	if !n.charged && !n.asks {
-		return append(w.code(b, f, false), opcode.End)
+		return append(w.code(b, f, false, added), opcode.End)
 	}
 	c := check{need: n}
 	if n.charged {
@@ -77,13 +77,13 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	if n.asks {
 		w.done.StackChecks++
 		b = appendU32(append(b, opcode.GlobalGet), w.depth)
-		b = appendU32(append(b, opcode.LocalSet), more)
+		b = appendU32(append(b, opcode.LocalSet), added.depth)
 	}
 	blockType := w.blockType(m.types[f.typeIndex].Results)
 	b = w.openCheck(b, blockType, c)
-	b = append(w.code(b, f, n.asks), opcode.End)
+	b = append(w.code(b, f, n.asks, added), opcode.End)
 	if n.asks {
-		b = w.giveStackBack(b, more)
+		b = w.giveStackBack(b, added.depth)
 	}
 	b = append(b, opcode.Return)
 	return append(w.closeCheck(b, c), opcode.End)
@@ -99,23 +99,32 @@ func (w *rewriter) checks(i int) (n need) {
 	return n
 }
 
-// locals writes a function's locals, and as many more of i32 as are needed: one
-// for what its bulk operations need twice, and then, at more, one for the depth.
-func (w *rewriter) locals(b []byte, f *function, asks bool) (_ []byte, more uint32) {
-	added, more := uint32(0), uint32(f.locals)
-	if w.Fuel != nil && f.bulk {
-		added, more = 1, more+1
+// addedLocals are the indexes of a function's added locals.
+type addedLocals struct {
+	bulk       uint32 // i32: what its bulk operations need twice
+	depth      uint32 // i32
+	i32s, i64s uint32 // the first of two for remainders
+}
+
+// locals writes a function's locals, and those that are added.
+func (w *rewriter) locals(b []byte, f *function, asks bool) (_ []byte, l addedLocals) {
+	groups, size := uleb32(w.m.bytes[f.start:f.code])
+	var added []byte
+	next := uint32(f.locals)
+	add := func(needed bool, n byte, t ValueType) uint32 {
+		if !needed {
+			return 0
+		}
+		added = append(added, n, byte(t))
+		groups, next = groups+1, next+uint32(n)
+		return next - uint32(n)
 	}
-	if asks {
-		added++
-	}
-	old := w.m.bytes[f.start:f.code]
-	if added == 0 {
-		return append(b, old...), more
-	}
-	groups, size := uleb32(old)
-	b = append(appendU32(b, groups+1), old[size:]...)
-	return append(b, byte(added), byte(I32)), more
+	l.bulk = add(w.Fuel != nil && f.bulk, 1, I32)
+	l.depth = add(asks, 1, I32)
+	l.i32s = add(w.divides && f.remainders.i32, 2, I32)
+	l.i64s = add(w.divides && f.remainders.i64, 2, I64)
+	b = append(appendU32(b, groups), w.m.bytes[f.start+size:f.code]...)
+	return append(b, added...), l
 }
 
 // blockType is the type of the block that a function's code becomes, so that whatever
@@ -132,7 +141,7 @@ func (w *rewriter) blockType(results []ValueType) []byte {
 
 // code writes a function's code without its closing end. What was checked when
 // it was read is taken for granted.
-func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
+func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []byte {
 	m, src := w.m, w.m.bytes[:f.end]
 	var (
 		pos    = f.code
@@ -171,9 +180,12 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 				b = append(b, src[copied:at]...)
 				b = appendU32(append(b, opcode.Br), w.blocks.label(uint32(len(w.blocks.open)-1)))
 				copied = pos
+			case w.divides && opcode.IsRemainder(op):
+				b = remainder(append(b, src[copied:at]...), op, added)
+				copied = pos
 			}
 		case opcode.ImmLocal, opcode.ImmGlobal, opcode.ImmTableIdx:
-			pos = skipNumber(src, pos)
+			pos = opcode.SkipNumber(src, pos)
 		case opcode.ImmLabel:
 			label, size := uleb32(src[pos:])
 			pos += size
@@ -194,11 +206,11 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			last = n
 			pos += size
 		case opcode.ImmI64:
-			pos = skipNumber(src, pos)
+			pos = opcode.SkipNumber(src, pos)
 		case opcode.ImmMemarg, opcode.ImmIndirect:
-			pos = skipNumber(src, skipNumber(src, pos))
+			pos = opcode.SkipNumber(src, opcode.SkipNumber(src, pos))
 		case opcode.ImmBlock:
-			pos = skipNumber(src, pos)
+			pos = opcode.SkipNumber(src, pos)
 			if op != opcode.Loop || w.Fuel == nil {
 				w.blocks.push()
 				break
@@ -230,7 +242,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			pos += size
 			if w.blocks.same() {
 				for range uint64(n) + 1 {
-					pos = skipNumber(src, pos)
+					pos = opcode.SkipNumber(src, pos)
 				}
 				break
 			}
@@ -257,7 +269,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 			pos += 2
 		case opcode.ImmMisc:
 			sub := src[pos]
-			pos = skipMisc(src, pos)
+			pos = opcode.SkipMisc(src, pos)
 			if shift := bulkShift(sub); w.Fuel != nil && isCharged(shift, constant) {
 				b = append(b, src[copied:at]...)
 				copied = pos
@@ -268,12 +280,12 @@ func (w *rewriter) code(b []byte, f *function, asks bool) []byte {
 					b = appendU32(append(b, opcode.Call), w.copyAt)
 				default:
 					copied = at
-					b = w.bulk(b, uint32(f.locals), shift)
+					b = w.bulk(b, added.bulk, shift)
 				}
 				w.done.FuelChecks++
 			}
 		case opcode.ImmVector:
-			pos = skipVector(src, pos)
+			pos = opcode.SkipVector(src, pos)
 		}
 	}
 }
@@ -310,40 +322,4 @@ func bulkShift(sub byte) int64 {
 // it is, if it is not negative.
 func isCharged(shift, constant int64) bool {
 	return shift > 0 && (constant < 0 || constant > 1<<shift)
-}
-
-// skipNumber is the position after a LEB128 number.
-func skipNumber(b []byte, pos int) int {
-	for b[pos] >= 0x80 {
-		pos++
-	}
-	return pos + 1
-}
-
-func skipMisc(b []byte, pos int) int {
-	sub := b[pos]
-	pos++
-	switch sub {
-	case opcode.MiscMemoryInit, opcode.MiscMemoryCopy, opcode.MiscTableInit, opcode.MiscTableCopy:
-		return skipNumber(b, skipNumber(b, pos))
-	case opcode.MiscDataDrop, opcode.MiscMemoryFill, opcode.MiscElemDrop, opcode.MiscTableGrow, opcode.MiscTableSize, opcode.MiscTableFill:
-		return skipNumber(b, pos)
-	}
-	return pos
-}
-
-func skipVector(b []byte, pos int) int {
-	sub := b[pos]
-	pos = skipNumber(b, pos)
-	switch opcode.Vectors[sub] {
-	case opcode.VecMemarg:
-		pos = skipNumber(b, skipNumber(b, pos))
-	case opcode.VecMemargLane:
-		pos = skipNumber(b, skipNumber(b, pos)) + 1
-	case opcode.VecLane:
-		pos++
-	case opcode.Vec16:
-		pos += 16
-	}
-	return pos
 }

@@ -327,7 +327,7 @@ func (m *Module) Parts(prefix string) ([]Function, error) {
 				for _, name := range names {
 					l.numbers = append(l.numbers, index(name))
 				}
-				return (&rewriter{m: m, link: l}).code(nil, f, false)
+				return (&rewriter{m: m, link: l}).code(nil, f, false, addedLocals{})
 			},
 		}
 	}

@@ -296,7 +296,7 @@ func (m *Module) readSections() error {
 		case r.err != nil:
 			return fmt.Errorf("is cut off or damaged: the section at byte %#x has no size", start)
 		case id == sectionTag:
-			return refusal(exceptions)
+			return refusal(opcode.Exceptions)
 		case int(id) >= len(sectionNames):
 			return fmt.Errorf("has a section of an unknown kind (%d) at byte %#x: build it for WebAssembly 2.0", id, start)
 		case uint64(size) > uint64(r.left()):
@@ -395,7 +395,7 @@ func (m *Module) readTypes(r *reader) {
 		if form := r.byte(); form != 0x60 {
 			switch form {
 			case 0x4e, 0x4f, 0x50, 0x5e, 0x5f:
-				r.refuse("%s", refusal(garbageCollection))
+				r.refuse("%s", refusal(opcode.GarbageCollection))
 			}
 			r.fail("a type of an unknown form (%#x)", form)
 			return
@@ -432,11 +432,11 @@ func (r *reader) valueType() ValueType {
 func (r *reader) refuseType(b byte) {
 	switch b {
 	case 0x63, 0x64:
-		r.refuse("%s", refusal(typedReferences))
+		r.refuse("%s", refusal(opcode.TypedReferences))
 	case 0x69, 0x74:
-		r.refuse("%s", refusal(exceptions))
+		r.refuse("%s", refusal(opcode.Exceptions))
 	case 0x6e, 0x6d, 0x6c, 0x6b, 0x6a, 0x73, 0x72, 0x71, 0x77, 0x78:
-		r.refuse("%s", refusal(garbageCollection))
+		r.refuse("%s", refusal(opcode.GarbageCollection))
 	}
 	r.fail("an unknown type (%#x)", b)
 }
@@ -491,7 +491,7 @@ func (m *Module) readImports(r *reader) {
 		case 2:
 			r.refuse("imports its memory (%.100q): build it so that it has and exports its own", i.Module+"."+i.Name)
 		case 4:
-			r.refuse("%s", refusal(exceptions))
+			r.refuse("%s", refusal(opcode.Exceptions))
 		default:
 			r.fail("%.100q is imported as an unknown kind (%d)", i.Module+"."+i.Name, kind)
 		}
@@ -538,7 +538,7 @@ func (m *Module) readTables(r *reader) {
 	total := int64(0)
 	for range n {
 		if r.pos < r.end && r.bytes[r.pos] == 0x40 {
-			r.refuse("%s", refusal(typedReferences))
+			r.refuse("%s", refusal(opcode.TypedReferences))
 			return
 		}
 		t := Table{Type: r.valueType()}
@@ -666,7 +666,7 @@ func (m *Module) readExports(r *reader) {
 		case GlobalKind:
 			there = len(m.globals)
 		case 4:
-			r.refuse("%s", refusal(exceptions))
+			r.refuse("%s", refusal(opcode.Exceptions))
 			return
 		default:
 			r.fail("export %.100q is of an unknown kind (%d)", e.Name, e.Kind)

@@ -41,7 +41,7 @@ func (c *coder) measureFrame(f *function, index int) {
 	if n.wide {
 		slot *= 2
 	}
-	bytes := nativeFixed + slot*(int64(f.locals)+n.values+n.area)
+	bytes := nativeFixed + slot*(int64(f.locals)+f.remainders.locals()+n.values+n.area)
 	if bytes > int64(c.m.limits.FrameBytes) {
 		c.refuse("has a function that may take %d KiB of stack for one call (number %d), and one may take %d: split it",
 			bytes>>10, index, c.m.limits.FrameBytes>>10)

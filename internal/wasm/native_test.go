@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,9 +80,18 @@ var frames = map[string]string{
 	"vector operations of many parts": `(func $f (param $n i32) (local $v v128)` +
 		times(300, `(i8x16.shr_s (i64x2.mul (v128.load offset=@ (i32.const 0)) (local.get $v)) (local.get $n)) (i8x16.popcnt (v128.load offset=@ (i32.const 0)))`) +
 		deeper + times(599, `i8x16.swizzle`) + `global.set $v)`,
+	"remainders": `(func $f (param $n i32) (local $i i32) (local $l i64) (local $y i32) (local $z i64)` + divisorsSet +
+		times(300, `(local.set $i (i32.rem_s (i32.load offset=@ (i32.const 0)) (local.get $y))) (i32.rem_u (local.get $i) (local.get $y))`) +
+		times(300, `(local.set $l (i64.rem_s (i64.load offset=@ (i32.const 0)) (local.get $z))) (i64.rem_u (local.get $l) (local.get $z))`) +
+		deeper + times(300, `(global.set $l)`) + times(300, `(global.set $i)`) + `)`,
+	"remainders that live one after another": `(func $f (param $n i32) (local $y i32) (local $z i64)` + divisorsSet +
+		times(300, `(i64.rem_s (i64.load offset=@ (i32.const 0)) (local.get $z)) (call $leaf) (global.set $l)`) +
+		times(300, `(i32.rem_s (i32.load offset=@ (i32.const 0)) (local.get $y)) (call $leaf) (global.set $i)`) + deeper + `)`,
 	"indirect calls": `(func $f (param $n i32)` +
 		times(300, `(call_indirect (type $t) (local.get $n) (i32.const #))`) + deeper + times(300, `(global.set $l)`) + `)`,
 }
+
+const divisorsSet = `(local.set $y (i32.or (local.get $n) (i32.const 1))) (local.set $z (i64.extend_i32_u (local.get $y)))`
 
 const deeper = `(if (local.get $n) (then (call $f (i32.sub (local.get $n) (i32.const 1)))) (else (call $mark)))`
 
@@ -106,10 +116,10 @@ func guestOf(function string) string {
 // with the native stack that it takes.
 func TestNoFrameIsLargerThanItsBound(t *testing.T) {
 	ctx := context.Background()
-	for name, function := range frames {
-		t.Run(name, func(t *testing.T) {
+	check := func(name, target, function string) {
+		t.Run(name+" for "+target, func(t *testing.T) {
 			bytes, done := mustRewrite(t, watModule(t, guestOf(function)), wasm.Options{
-				Fuel: everything.Fuel, MaxStack: 1 << 30, Prefix: "\x00",
+				Fuel: everything.Fuel, MaxStack: 1 << 30, Prefix: "\x00", Target: target,
 			})
 			h := newHost(t, wazero.NewRuntimeConfigCompiler())
 			var run api.Function
@@ -138,6 +148,13 @@ func TestNoFrameIsLargerThanItsBound(t *testing.T) {
 				t.Errorf("a call takes %d bytes, and is charged %d", native, charged)
 			}
 		})
+	}
+	for name, function := range frames {
+		for _, target := range targets {
+			if target == runtime.GOARCH || strings.Contains(function, ".rem_") {
+				check(name, target, function)
+			}
+		}
 	}
 }
 

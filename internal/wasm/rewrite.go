@@ -1,7 +1,9 @@
 package wasm
 
 import (
+	"cmp"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"runner.example/internal/wasm/opcode"
@@ -28,6 +30,10 @@ type Options struct {
 	// TableMax is the limit to which a table may grow, unless it is larger at first; 0 keeps
 	// the declared one.
 	TableMax uint32
+	// Target is the GOARCH that the module is compiled for; empty: that of this program. For
+	// arm64, remainders become divisions, which wazero 1.12.0 compiles correctly there. The
+	// module means the same on every target, and takes the same fuel and stack.
+	Target string
 	// Prefix, if not empty, exports what a host needs to restore an instance, under names
 	// that begin with it: every mutable global, fuel, depth. The module's own exports must
 	// not begin with it.
@@ -97,7 +103,7 @@ type DataSegment struct {
 // meaning. The bytes belong to the caller.
 func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 	o.MaxStack = min(o.MaxStack, 1<<30)
-	w := &rewriter{m: m, Options: o, done: &Rewritten{}}
+	w := &rewriter{m: m, Options: o, done: &Rewritten{}, divides: cmp.Or(o.Target, runtime.GOARCH) == "arm64"}
 	if err := w.prepare(); err != nil {
 		return nil, nil, err
 	}
@@ -109,6 +115,8 @@ type rewriter struct {
 	m    *Module
 	link *linker // only for Link
 	done *Rewritten
+	// divides: remainders become divisions.
+	divides bool
 
 	addedIndexes
 	added        []Import // functions

@@ -71,7 +71,8 @@ type Source struct {
 }
 
 // Code is the native code of a rewritten module. Modules that are rewritten to the same
-// bytes share it, such as those of one interpreter that differ only in their data.
+// bytes share it, such as those of one interpreter that differ only in their data. Modules
+// that are rewritten for another target have other bytes, or need no change for it.
 type Code struct {
 	// Compiled is what the runtime instantiates.
 	Compiled wazero.CompiledModule

@@ -1,3 +1,4 @@
 // Package opcode has tables of the instructions of WebAssembly (Core 2.0): their bytes,
-// their immediates, their longest duration, and the number of values that they make.
+// their immediates, their longest duration, the number of values that they make, and whether
+// they may trap. It names the features that instructions outside of Core 2.0 belong to.
 package opcode

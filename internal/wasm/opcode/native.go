@@ -21,6 +21,12 @@ func nativeTable() (t [256]uint8) {
 			if op >= 0x1b {
 				t[op] = 1
 			}
+			switch op { // they may be replaced
+			case I32RemS, I64RemS:
+				t[op] = 7
+			case I32RemU, I64RemU:
+				t[op] = 3
+			}
 		}
 	}
 	return t

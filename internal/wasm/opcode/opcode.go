@@ -15,6 +15,7 @@ const (
 	Return       = 0x0f
 	Call         = 0x10
 	CallIndirect = 0x11
+	Select       = 0x1b
 	SelectTyped  = 0x1c
 	LocalGet     = 0x20
 	LocalSet     = 0x21
@@ -29,18 +30,27 @@ const (
 	I64Const     = 0x42
 	F32Const     = 0x43
 	F64Const     = 0x44
+	I32Eq        = 0x46
 	I32GeS       = 0x4e
 	I32LtS       = 0x48
 	I32GtS       = 0x4a
 	I32GtU       = 0x4b
 	I32LeU       = 0x4d
+	I64Eq        = 0x51
 	I64LeU       = 0x58
 	I32Add       = 0x6a
 	I32Sub       = 0x6b
+	I32Mul       = 0x6c
+	I32RemS      = 0x6f
+	I32RemU      = 0x70
 	I32And       = 0x71
 	I32Or        = 0x72
 	I32ShrU      = 0x76
 	I64Add       = 0x7c
+	I64Sub       = 0x7d
+	I64Mul       = 0x7e
+	I64RemS      = 0x81
+	I64RemU      = 0x82
 	I64Shl       = 0x86
 	I64ExtendU   = 0xad // of an i32
 	RefNull      = 0xd0
@@ -163,4 +173,24 @@ func vectorTable() (t [256]VectorImmediate) {
 		t[gap] = VecUnknown
 	}
 	return t
+}
+
+// IsRemainder reports whether an instruction is a remainder of integers.
+func IsRemainder(op byte) bool {
+	return op == I32RemS || op == I32RemU || op == I64RemS || op == I64RemU
+}
+
+// MayTrap reports whether an instruction of one byte may trap. Calls may.
+func MayTrap(op byte) bool {
+	switch {
+	case op == Call, op == CallIndirect, op == TableGet, op == TableSet, op == RefFunc, op == MemoryGrow:
+		return true
+	case op >= 0x28 && op <= 0x3e: // loads and stores
+		return true
+	case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82: // i32 and i64: div, rem
+		return true
+	case op >= 0xa8 && op <= 0xab, op >= 0xae && op <= 0xb1: // truncations of floats
+		return true
+	}
+	return false
 }
