@@ -14,7 +14,7 @@ endif
 export GOFLAGS += -trimpath
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/runner-tests/cargo
 
-.PHONY: demo build examples check test lint unit short blackbox soak bench dist generate clean
+.PHONY: demo build examples check test test-arm64 lint unit short blackbox soak bench dist generate clean
 
 demo: build ## serve the example app and print what to try
 	bin/runner build plugins/examples/orders
@@ -36,6 +36,9 @@ examples: build ## build the handlers of every example, in every language
 check: build lint short ## build, lint and the unit tests that need no compilers; under a minute
 
 test: setup lint unit blackbox ## everything in its short form
+
+test-arm64: ## tests of the runner for arm64, under qemu: about five minutes
+	@tools/test-arm64.sh
 
 .PHONY: setup
 setup:

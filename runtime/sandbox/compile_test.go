@@ -26,11 +26,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// emulator is the program that runs these tests, if they are of another architecture.
+var emulator = os.Getenv("RUNNER_TEST_EMULATOR")
+
 func itself(t *testing.T) []string {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if emulator != "" {
+		return []string{emulator, path, compilerCommand}
 	}
 	return []string{path, compilerCommand}
 }

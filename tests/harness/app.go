@@ -44,6 +44,9 @@ func (a *App) command(ctx context.Context, args ...string) *exec.Cmd {
 	if a.Binary != "" {
 		binary = a.Binary
 	}
+	if emulator := os.Getenv("RUNNER_TEST_EMULATOR"); emulator != "" {
+		binary, args = emulator, append([]string{binary}, args...)
+	}
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), a.Env...)
 	return cmd

@@ -110,7 +110,11 @@ func build() error {
 	if os.Getenv("RUNNER_TEST_RACE") != "" {
 		built, args = built+"-race", append(args, "-race")
 	}
-	if err := Go(append(args, "-o", built, "./cmd/runner")...); err != nil {
+	var env []string
+	if arch := os.Getenv("RUNNER_TEST_GOARCH"); arch != "" {
+		built, env = built+"-"+arch, []string{"GOARCH=" + arch, "CGO_ENABLED=0"}
+	}
+	if err := goCommand(env, append(args, "-o", built, "./cmd/runner")...); err != nil {
 		return err
 	}
 	// The next build replaces the file; this process keeps its own link to it.
@@ -184,9 +188,11 @@ func makeCodeDir() error {
 }
 
 // Go runs the go command in the repository.
-func Go(args ...string) error {
+func Go(args ...string) error { return goCommand(nil, args...) }
+
+func goCommand(env []string, args ...string) error {
 	cmd := exec.Command("go", args...)
-	cmd.Dir = repository
+	cmd.Dir, cmd.Env = repository, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
