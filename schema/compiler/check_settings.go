@@ -248,6 +248,9 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 // checkQuery refuses a type with fields that query parameters cannot express.
 func (c *settingsChecker) checkQuery(s *syntax.RouteSetting, t *syntax.TypeDecl) {
 	for _, f := range t.Fields {
+		if f.Type == nil {
+			continue // a syntax error, reported where it is
+		}
 		_, object := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
 		if object || f.Type.Name.Name == "json" {
 			c.errorf("E503", s.Ref.Loc, "query: field %q of %s is %s, which query parameters cannot express: use values and lists of values", f.Name.Name, t.Name.Name, f.Type.Name.Name)
