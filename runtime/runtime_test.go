@@ -14,10 +14,8 @@ import (
 
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
-	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema/compiler"
-	"runner.example/store"
 )
 
 // panicker is a log that panics at the line of an answer.
@@ -33,16 +31,7 @@ func (p panicker) Handle(ctx context.Context, r slog.Record) error {
 // newPanicking serves an app whose answers all end in a panic.
 func newPanicking(t *testing.T) *runtime.Runtime {
 	t.Helper()
-	st, err := store.Open(store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	keys, err := keystore.Open(t.Context(), st, keystore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	st, keys := openStore(t, "")
 	rt, err := runtime.New(runtime.Options{
 		Store: st, Keystore: keys, Logger: slog.New(panicker{slog.NewJSONHandler(io.Discard, nil)}), AccessLog: true,
 	})
@@ -61,7 +50,7 @@ func newPanicking(t *testing.T) *runtime.Runtime {
 	return rt
 }
 
-func assemble(t *testing.T, wat string) []byte {
+func assemble(t testing.TB, wat string) []byte {
 	t.Helper()
 	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
 		t.Skip("wat2wasm is missing: apt-get install wabt")
@@ -81,7 +70,7 @@ func assemble(t *testing.T, wat string) []byte {
 }
 
 // closes fails the test when the runtime does not end.
-func closes(t *testing.T, rt *runtime.Runtime) {
+func closes(t testing.TB, rt *runtime.Runtime) {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Close() }()

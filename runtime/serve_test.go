@@ -103,40 +103,54 @@ func (g guestLog) Handle(_ context.Context, r slog.Record) error {
 func newServer(t *testing.T) *server {
 	t.Helper()
 	s := &server{T: t}
+	s.store, s.keys = openStore(t, t.TempDir())
 	var err error
-	if s.store, err = store.Open(store.Options{Dir: t.TempDir()}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if s.keys, err = keystore.Open(t.Context(), s.store, keystore.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.keys.Close() })
 	opt := runtime.Options{Store: s.store, Keystore: s.keys, Logger: slog.New(guestLog{slog.DiscardHandler, s}), Outbound: outbound.Options{AllowPrivate: true}}
 	if s.Runtime, err = runtime.New(opt); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closes(t, s.Runtime) })
 	ln := fasthttputil.NewInmemoryListener()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
+	serve(t, s.Runtime, ln)
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}
 	s.client = &http.Client{Transport: transport}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.activate("", forClerks, addRoute)
+	return s
+}
+
+// openStore opens a store, which is in memory without a directory, and its keys.
+func openStore(t testing.TB, dir string) (*store.Store, *keystore.Keystore) {
+	t.Helper()
+	st, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		if err := s.Shutdown(context.Background()); err != nil {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	keys, err := keystore.Open(t.Context(), st, keystore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = keys.Close() })
+	return st, keys
+}
+
+// serve serves connections of ln until the test ends.
+func serve(t testing.TB, rt *runtime.Runtime, ln net.Listener) {
+	served := make(chan error, 1)
+	go func() { served <- rt.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := rt.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
-	s.activate("", forClerks, addRoute)
-	return s
 }
 
 func (s *server) activate(fields, group, routes string) {
@@ -156,15 +170,19 @@ func (s *server) activate(fields, group, routes string) {
 // key creates an API key and returns its token.
 func (s *server) key(scope string) string {
 	s.Helper()
-	var token string
-	_, err := s.store.Update(s.Context(), func(tx *store.Tx) error {
-		operator := keystore.Authority{Schema: s.schema, Caller: caller.Caller{Kind: caller.System, UserID: "uid:0"}}
-		key, err := s.keys.Create(tx, operator, keystore.CreateRequest{Scope: scope})
+	return createKey(s, s.store, s.keys, s.schema, scope)
+}
+
+func createKey(t testing.TB, st *store.Store, keys *keystore.Keystore, s *schema.Schema, scope string) (token string) {
+	t.Helper()
+	_, err := st.Update(t.Context(), func(tx *store.Tx) error {
+		operator := keystore.Authority{Schema: s, Caller: caller.Caller{Kind: caller.System, UserID: "uid:0"}}
+		key, err := keys.Create(tx, operator, keystore.CreateRequest{Scope: scope})
 		token = key.Token.Reveal()
 		return err
 	})
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return token
 }

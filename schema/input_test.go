@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -270,4 +273,76 @@ func FuzzInput(f *testing.F) {
 			t.Fatalf("%q: as a body %v, as a value %v", body, found, err)
 		}
 	})
+}
+
+// FuzzJSON compares which texts the host takes for JSON with encoding/json. The host also
+// refuses what programs read in different ways: repeated members, invalid UTF-8, lone
+// surrogates and deep nesting.
+func FuzzJSON(f *testing.F) {
+	for _, raw := range hostile {
+		f.Add([]byte(raw[:min(len(raw), 1000)]))
+	}
+	for _, raw := range []string{`null`, `-0.5e+7`, `"a\u00e9\n"`, `[1,{"a":[]},"\ud83d\ude00"]`, ` {"a" : 1 , "b" : { } } `, `{"__proto__":1}`, deepAndTwice} {
+		f.Add([]byte(raw))
+	}
+	typ := &fieldOf(f, "json?").Type
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		standard := json.Valid(raw) && utf8.Valid(raw)
+		if schema.CheckDepth(raw, nil) != nil || schema.JSONError(raw, nil) != nil {
+			if standard && schema.CheckDepth(raw, nil) == nil && !hasLoneSurrogate(raw) && !repeatsMember(json.NewDecoder(bytes.NewReader(raw))) {
+				t.Fatalf("%q: %+v, but encoding/json accepts it", raw, schema.JSONError(raw, nil))
+			}
+			return
+		}
+		if !standard {
+			t.Fatalf("%q is accepted, but encoding/json refuses it", raw)
+		}
+		value, err := typ.Parse(raw)
+		if err != nil {
+			t.Fatalf("%q is JSON, but no value: %v", raw, err)
+		}
+		var want, have any
+		if json.Unmarshal(raw, &want) == nil && (json.Unmarshal(typ.AppendJSON(nil, value), &have) != nil || !reflect.DeepEqual(have, want)) {
+			t.Fatalf("%q is written as %q", raw, typ.AppendJSON(nil, value))
+		}
+	})
+}
+
+// hasLoneSurrogate reports whether encoding/json has replaced half of a surrogate pair.
+func hasLoneSurrogate(raw []byte) bool {
+	var value any
+	_ = json.Unmarshal(raw, &value) // fails for numbers beyond a float64, whose place stays empty
+	out, _ := json.Marshal(value)
+	return surrogate.Match(raw) && bytes.Contains(out, []byte("\ufffd"))
+}
+
+var surrogate = regexp.MustCompile(`(?i)\\ud[89a-f]`)
+
+// repeatsMember reports whether an object of the value that dec reads has two members of one
+// name.
+func repeatsMember(dec *json.Decoder) bool {
+	token, err := dec.Token()
+	if err != nil {
+		return false
+	}
+	switch token {
+	case json.Delim('['):
+		for dec.More() {
+			if repeatsMember(dec) {
+				return true
+			}
+		}
+		_, _ = dec.Token()
+	case json.Delim('{'):
+		names := map[any]bool{}
+		for dec.More() {
+			name, _ := dec.Token()
+			if names[name] || repeatsMember(dec) {
+				return true
+			}
+			names[name] = true
+		}
+		_, _ = dec.Token()
+	}
+	return false
 }

@@ -96,10 +96,9 @@ part "compilers: more options" \
   go test -count=1 -v -timeout 30m ./build
 part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router ./runtime/auth
-for target in $(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do
-  package=$(dirname "$(grep -rlE "^func $target\(" --include='*_test.go' . | head -n 1)")
-  part "$target" go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZ_TIME:-60s}" -fuzzminimizetime 5x "$package"
-done
+while read -r target _; do
+  part "$target" tools/fuzz.sh "$target" "${FUZZ_TIME:-60s}"
+done < <(tools/fuzz.sh | sort -u -k 1,1)
 
 echo "soak: wrote $report"
 exit $failed
