@@ -3,6 +3,8 @@ package keys_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -47,7 +49,8 @@ func TestATokenIsShownOnce(t *testing.T) {
 }
 
 func TestNoTokenInAnyOutput(t *testing.T) {
-	a := harness.NewApp(t, harness.ProbeSchema, "[telemetry]\nlevel = \"debug\"\naccess_log = true\n", "echo", "hostile")
+	schema := harness.ProbeSchema + "routes(\"/v2\", auth: apiKey(reader), rateLimit: 5/minute) { GET /trap/:x -> trap  GET /loop -> loop (timeout: 50ms)  POST /say -> say }\n"
+	a := harness.NewApp(t, schema, "[telemetry]\nlevel = \"debug\"\naccess_log = true\n[metrics]\nlisten = \"127.0.0.1:0\"\n", "echo", "hostile")
 	s := a.Serve()
 	canary := a.Token("reader")
 	for _, request := range []string{
@@ -68,12 +71,49 @@ func TestNoTokenInAnyOutput(t *testing.T) {
 		"POST /dump HTTP/1.1\nHost: probe\nTransfer-Encoding: chunked\n\n{t}\n{t}\n0\n\n",
 		"POST /dump HTTP/1.1\nHost: probe\nContent-Length: {t}\n\n",
 		"GET /header HTTP/1.1\nHost: probe\nX-Name: {t}\nX-Value: v\n\n",
+		"GET /v1/dump HTTP/1.1\nHost: probe\nCookie: __Host-session={t}; a={t}\n\n",
+		"GET /v2/trap/{t}?{t}={t} HTTP/1.1\nHost: probe\nX-API-Key: {t}\nTraceparent: {t}\n\n",
+		"GET /v2/loop?{t} HTTP/1.1\nHost: probe\nX-API-Key: {t}\nUser-Agent: {t}\n\n",
+		"POST /v2/say HTTP/1.1\nHost: probe\nX-API-Key: {t}\nX-Log: the caller sent {t}\nContent-Length: 40\n\n{t}",
+		"POST /v2/say HTTP/1.1\nHost: probe\nX-API-Key: {t}\nX-Forwarded-For: {t}\nContent-Length: 0\n\n",
+		"GET /v2/trap/x HTTP/1.1\nHost: probe\nX-API-Key: {t}\n\n", // the limit refuses it
 	} {
-		s.Raw(strings.ReplaceAll(strings.ReplaceAll(request, "\n", "\r\n"), "{t}", canary), 100*time.Millisecond)
+		request = strings.ReplaceAll(strings.ReplaceAll(request, "\n", "\r\n"), "{t}", canary)
+		reply := s.Raw(request, 100*time.Millisecond)
+		if dumped := strings.Contains(request, " /dump "); !dumped && strings.Contains(reply, canary) {
+			t.Errorf("the answer to %q contains the canary: %s", request, reply)
+		}
+	}
+	var state struct{ Metrics string }
+	if err := json.Unmarshal([]byte(a.Must("status", "--json")), &state); err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.Get(state.Metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	metrics, err := io.ReadAll(got.Body)
+	if err != nil || !strings.Contains(string(metrics), "runner_requests_total") {
+		t.Fatalf("metrics: %.200s, %v", metrics, err)
+	}
+	outputs := map[string]string{"the metrics": string(metrics)}
+	for _, args := range [][]string{{"audit", "list", "--json"}, {"audit", "list"}, {"status", "--json"}, {"api-keys", "list", "--all", "--json"}, {"store", "stats"}} {
+		r := a.Run(args...)
+		outputs[strings.Join(args, " ")] = r.Stdout + r.Stderr
 	}
 	s.Stop()
-	if log := s.Stderr.String(); strings.Contains(log, canary) || strings.Contains(log, canary[4:34]) {
-		t.Errorf("the log contains the canary:\n%s", log)
+	log := s.Stderr.String()
+	for _, want := range []string{"unreachable", "/v2/trap/:x", "the caller sent"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %q:\n%s", want, log)
+		}
+	}
+	outputs["the log"] = log
+	for name, text := range outputs {
+		if strings.Contains(text, canary) || strings.Contains(text, canary[4:34]) {
+			t.Errorf("%s contains the canary:\n%s", name, text)
+		}
 	}
 	harness.AssertNotStored(t, a, canary)
 }

@@ -2,10 +2,12 @@ package operations_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -136,4 +138,68 @@ TOKEN = "second-value"
 	s.WaitForOutput(`level=INFO msg=reloaded`)
 	s.Do("GET", "/hello", "")
 	s.WaitForOutput(`msg=request .*status=200`)
+}
+
+// A module that was changed, or that is not what the app needs, is refused with a reason. The
+// previous release keeps serving.
+func TestModuleTampered(t *testing.T) {
+	a := harness.NewApp(t, reloadSchema, "", "echo")
+	s := a.Serve()
+	good := harness.MustRead(t, a.Path("build/echo.wasm"))
+	serves := func(what string) {
+		t.Helper()
+		if got := s.Do("GET", "/hello", ""); got.Status != 200 || got.Body != `{"message":"hello"}` {
+			t.Errorf("%s: %d %s", what, got.Status, got.Body)
+		}
+	}
+	replaced := func(old, with string) string {
+		t.Helper()
+		if len(old) != len(with) || !strings.Contains(good, old) {
+			t.Fatalf("the module has no %q", old)
+		}
+		return strings.Replace(good, old, with, 1)
+	}
+	for _, row := range []struct{ name, module, want string }{
+		{"a page of HTML", "<html></html>", "is not a WebAssembly module"},
+		{"empty", "", "is empty"},
+		{"another version of the format", good[:4] + "\x02" + good[5:], "version 2"},
+		{"cut off", good[:len(good)-1], "is cut off or damaged"},
+		{"longer", good + "\x01", "is cut off or damaged"},
+		{"an unknown function of the host", replaced("response_send", "response_sent"), "imports runner.response_sent, which guest ABI 1 does not have"},
+		{"an unknown module of the host", replaced("\x06runner\x0erequest_method", "\x06runnes\x0erequest_method"), "imports runnes.request_method"},
+		{"without the handler of a route", replaced("\x05hello", "\x05hellp"), "hello"},
+	} {
+		a.Write("build/echo.wasm", row.module)
+		r := a.Run("reload")
+		if r.Status != 3 || !strings.Contains(r.Stderr, row.want) || !strings.Contains(r.Stderr, "previous release kept") {
+			t.Errorf("%s: status %d, want %q in\n%s", row.name, r.Status, row.want, r.Stderr)
+		}
+		serves(row.name)
+	}
+	// A module with one changed byte is refused or is another valid module: the server reads,
+	// compiles and runs it in its sandbox.
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	refused := 0
+	for range 40 {
+		changed := []byte(good)
+		changed[random.IntN(len(changed))] ^= byte(1 << random.IntN(8))
+		a.Write("build/echo.wasm", string(changed))
+		switch r := a.Run("reload"); {
+		case r.Status == 3 && strings.Contains(r.Stderr, "build/echo.wasm") && strings.Contains(r.Stderr, "previous release kept"):
+			refused++
+			serves("after a refused module")
+			a.Write("build/echo.wasm", good)
+			reload(t, a)
+		case r.Status != 0 && !strings.Contains(r.Stderr, "previous release kept"):
+			t.Errorf("status %d\n%s", r.Status, r.Stderr)
+		}
+		a.Write("build/echo.wasm", good)
+		reload(t, a)
+		serves("the module restored")
+	}
+	if refused == 0 {
+		t.Error("no module with a changed byte was refused")
+	}
 }

@@ -148,7 +148,10 @@ func TestTheDataDirectoryIsPrivate(t *testing.T) {
 
 func TestPublicListenerHasOnlyRoutes(t *testing.T) {
 	s := harness.NewApp(t, harness.TinySchema, "", "echo").Serve()
-	words := []string{"admin", "debug", "pprof", "vars", "metrics", "health", "status", "keys", "api-keys", "console", "login", "internal", "_call", "_runner", "v1", "store", "config", "socket", "audit", "release"}
+	words := strings.Fields(`admin debug pprof vars metrics health status keys api-keys console login internal _call _runner v1 v2 store config
+		socket audit release api graphql server-status actuator env heap threads trace info beans jmx shutdown restart reload stop start
+		backup restore export import dump data db sql users user accounts account tokens token sessions session auth oauth sso me root
+		private secret secrets pepper build cache types handlers modules module wasm schema app apps tenant tenants logs log events ws`)
 	for _, path := range append(words, "debug/pprof/", "debug/vars", ".git/config", "_call/x", "runner.toml", "data/pepper") {
 		if got := s.Get("/"+path, ""); got.Status != 404 {
 			t.Errorf("/%s: %d", path, got.Status)
