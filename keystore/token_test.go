@@ -4,12 +4,14 @@ import (
 	"go/parser"
 	"go/token"
 	"hash/crc32"
+	"math"
 	"math/big"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/keystore"
 )
@@ -116,6 +118,59 @@ func TestOnlyTheSystemsRandomnessIsUsed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// guess returns a valid token that differs from another one in the last random character.
+func guess(token string, last byte) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	prefix, rest, _ := strings.Cut(token, "_")
+	random := rest[:29] + string(last)
+	sum := crc32.ChecksumIEEE([]byte(random))
+	var check [6]byte
+	for i := range check {
+		check[5-i] = digits[sum%62]
+		sum /= 62
+	}
+	return prefix + "_" + random + string(check[:])
+}
+
+// Guesses that are right up to the last character and guesses that are wrong everywhere are
+// refused alike: the index is searched by an HMAC. The times are reported as Welch's t, and
+// are not a limit.
+func TestTheTimeOfARefusalDoesNotDependOnTheGuess(t *testing.T) {
+	n := 2000
+	if os.Getenv("RUNNER_SOAK") != "" {
+		n = 50_000
+	}
+	w := inMemory(t)
+	token := w.must(w.create(operator(compile(t, typed)), keystore.CreateRequest{Scope: "orders_read"})).Token.Reveal()
+	var guesses [2][]string // near and wrong everywhere
+	for _, last := range []byte("0aZ5kQ") {
+		if near := guess(token, last); near != token {
+			guesses[0] = append(guesses[0], near)
+			guesses[1] = append(guesses[1], keystore.NewToken("ord").Reveal())
+		}
+	}
+	var sum, squares [2]float64
+	for i := range n {
+		for k, all := range guesses {
+			presented := []byte(all[i%len(all)])
+			began := time.Now()
+			got, err := w.keys.Verify(presented)
+			took := float64(time.Since(began))
+			if err != keystore.ErrInvalidToken || got.Refused != keystore.Unknown || got.ID != "" {
+				t.Fatalf("%q: %+v, %v", presented, got, err)
+			}
+			sum[k] += took
+			squares[k] += took * took
+		}
+	}
+	var mean, variance [2]float64
+	for k := range guesses {
+		mean[k] = sum[k] / float64(n)
+		variance[k] = (squares[k]/float64(n) - mean[k]*mean[k]) / float64(n)
+	}
+	t.Logf("near guesses take %.0f ns, others %.0f ns: t = %.2f of 2 × %d", mean[0], mean[1], (mean[0]-mean[1])/math.Sqrt(variance[0]+variance[1]), n)
 }
 
 func FuzzValidToken(f *testing.F) {

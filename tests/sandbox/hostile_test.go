@@ -101,7 +101,7 @@ func TestNothingLeaksOverManyRequests(t *testing.T) {
 	t.Logf("%d requests: %+v before, %+v after", rounds, before, after)
 }
 
-type resources struct{ rssKB, mappings, files int }
+type resources struct{ rssKB, peakKB, mappings, files int }
 
 func resourcesOf(s *harness.Server, t *testing.T) (r resources) {
 	t.Helper()
@@ -111,8 +111,12 @@ func resourcesOf(s *harness.Server, t *testing.T) (r resources) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if f := strings.Fields(line); f[0] == "VmRSS:" {
-			if r.rssKB, err = strconv.Atoi(f[1]); err != nil {
+		f := strings.Fields(line)
+		for name, kb := range map[string]*int{"VmRSS:": &r.rssKB, "VmHWM:": &r.peakKB} {
+			if f[0] != name {
+				continue
+			}
+			if *kb, err = strconv.Atoi(f[1]); err != nil {
 				t.Fatal(err)
 			}
 		}

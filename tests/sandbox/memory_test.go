@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"runner.example/tests/harness"
@@ -73,4 +75,40 @@ func TestALoadedModuleTakesLittleMoreThanItsCode(t *testing.T) {
 	limit := (size - size1) / more * 5 / 4
 	all.WaitUntil(fmt.Sprintf("each module takes at most %d KiB", limit>>10), func() bool { return took() <= limit })
 	t.Logf("%d KiB for each module, the limit is %d", took()>>10, limit>>10)
+}
+
+// Handlers that fill their memory and wait make the process grow by [sandbox] total_memory
+// and little more, however many callers there are.
+func TestTheMemoryOfTheProcessIsBounded(t *testing.T) {
+	callers := 100
+	if harness.Soak {
+		callers = 1000
+	}
+	const total, other = 64 << 10, 32 << 10 // KiB; connections need memory too
+	schema := "routes(\"/\", auth: none, rateLimit: none, timeout: 60s) { GET /fill -> fillAndNap }\n"
+	a := harness.NewApp(t, schema, "[sandbox]\nmemory = \"4mb\"\ntotal_memory = \"64mb\"\nqueue_wait = \"2s\"\n", "bounds")
+	s := a.Serve()
+	before := resourcesOf(s, t).rssKB
+	var served atomic.Int64
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			got, err := s.Try("GET", "/fill", "")
+			switch {
+			case err == nil && got.Status == 200:
+				served.Add(1)
+			case err != nil || got.Status != 500 && got.Status != 503:
+				t.Errorf("%d %s, %v", got.Status, got.Body, err)
+			}
+		})
+	}
+	all.Wait()
+	peak := resourcesOf(s, t).peakKB
+	t.Logf("%d of %d requests were served; %d MiB before, %d MiB at the peak", served.Load(), callers, before>>10, peak>>10)
+	if peak-before > total+other {
+		t.Errorf("the process grew by %d MiB", (peak-before)>>10)
+	}
+	if served.Load() == 0 {
+		t.Error("no request was served")
+	}
 }

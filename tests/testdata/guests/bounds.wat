@@ -27,6 +27,13 @@
   (func (export "growAndNap") (call $grow) (call $sleep) (call $ok))
   (func (export "nap") (call $sleep) (call $ok))
 
+  ;; fillAndNap: all memory that it can get, with each page written, and then the same sleep
+  (func (export "fillAndNap")
+    (loop $again (br_if $again (i32.ge_s (memory.grow (i32.const 1)) (i32.const 0))))
+    (memory.fill (i32.const 65536) (i32.const 7) (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 65536)))
+    (call $sleep)
+    (call $ok))
+
   ;; work: a hundred million passes through a loop
   (func $loop (param $n i32)
     (loop
