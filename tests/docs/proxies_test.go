@@ -28,6 +28,7 @@ auth { session cookie { } }
 apiKeys { scopes: { reader: @system("reader") { @grant read on Thing } } }
 routes("/v1", auth: none, rateLimit: none) {
   GET /dump -> dump
+  GET /evil -> empty
   POST /upload -> hello (body: 64mb)
   GET /limited -> hello (rateLimit: 2/day by ip)
   GET /key -> dump (auth: apiKey(reader))
@@ -86,6 +87,20 @@ func TestTheProxyConfigurationsOfOperationsWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until the proxies close idle connections")
 	}
+	behindProxies(t, "", func(s *harness.Server, p *proxied) {
+		key, session := s.App.Token("reader"), s.App.Session("ann").Cookie
+		p.passesRequestsOn(key, session)
+		p.namesTheClient()
+		p.acceptsAbsoluteTargets()
+		p.keepsConnections()
+		p.relay.wantIdleEndedBy(s, "the proxy")
+	})
+}
+
+// behindProxies runs a test for a server behind each proxy of docs/operations.md, with the
+// configuration that is there and more settings.
+func behindProxies(t *testing.T, settings string, test func(s *harness.Server, p *proxied)) {
+	t.Helper()
 	out, err := exec.Command(harness.RepoFile("tools/fetch-proxies.sh")).Output()
 	if err != nil {
 		t.Fatalf("get the proxies: %v", err)
@@ -100,24 +115,17 @@ func TestTheProxyConfigurationsOfOperationsWork(t *testing.T) {
 	for _, proxy := range proxies {
 		t.Run(proxy.language, func(t *testing.T) {
 			t.Parallel()
-			a := harness.NewApp(t, proxiedSchema, blocks["toml"], "echo")
-			key, session := a.Token("reader"), a.Session("ann").Cookie
-			s := a.Serve()
-			between := newRelay(t, s.Addr)
+			s := harness.NewApp(t, proxiedSchema, blocks["toml"]+settings, "echo").Serve()
 			pem, roots := certificate(t)
-			p := &proxied{t: t, address: freeAddress(t), roots: roots}
+			p := &proxied{t: t, address: freeAddress(t), roots: roots, relay: newRelay(t, s.Addr)}
 			_, port, _ := net.SplitHostPort(p.address)
-			program, args := proxy.command(t, t.TempDir(), replaceOnce(t, blocks[proxy.language], "127.0.0.1:8080", between.address), port, pem)
+			program, args := proxy.command(t, t.TempDir(), replaceOnce(t, blocks[proxy.language], "127.0.0.1:8080", p.relay.address), port, pem)
 			p.start(filepath.Join(root, program), args...)
 			s.WaitUntil(proxy.language+" listens", func() bool {
 				conn, err := net.Dial("tcp", p.address)
 				return err == nil && conn.Close() == nil
 			})
-			p.passesRequestsOn(key, session)
-			p.namesTheClient()
-			p.acceptsAbsoluteTargets()
-			p.keepsConnections(between)
-			between.wantIdleEndedBy(s, "the proxy")
+			test(s, p)
 		})
 	}
 }
@@ -127,6 +135,7 @@ type proxied struct {
 	t       *testing.T
 	address string
 	roots   *x509.CertPool
+	relay   *relay // between the proxy and the runner
 }
 
 // start starts the proxy's program, which ends with the test.
@@ -152,6 +161,20 @@ func (p *proxied) start(program string, args ...string) {
 // dial connects to the proxy from an address of loopback.
 func (p *proxied) dial(from string) (net.Conn, error) {
 	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", p.address)
+}
+
+// dialTLS connects from an address for HTTP/1.1.
+func (p *proxied) dialTLS(from string) *tls.Conn {
+	p.t.Helper()
+	plain, err := p.dial(from)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	conn := tls.Client(plain, &tls.Config{RootCAs: p.roots, ServerName: proxiedHost})
+	if err := conn.SetDeadline(time.Now().Add(harness.Timeout)); err != nil {
+		p.t.Fatal(err)
+	}
+	return conn
 }
 
 // client is a client at an address, with connections of its own.
@@ -227,15 +250,8 @@ func (p *proxied) namesTheClient() {
 
 func (p *proxied) acceptsAbsoluteTargets() {
 	p.t.Helper()
-	plain, err := p.dial("127.0.0.2")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	conn := tls.Client(plain, &tls.Config{RootCAs: p.roots, ServerName: proxiedHost})
+	conn := p.dialTLS("127.0.0.2")
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(harness.Timeout)); err != nil {
-		p.t.Fatal(err)
-	}
 	fmt.Fprintf(conn, "GET https://%s/v1/dump HTTP/1.1\r\nHost: %[1]s\r\nConnection: close\r\n\r\n", proxiedHost)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -248,16 +264,16 @@ func (p *proxied) acceptsAbsoluteTargets() {
 }
 
 // keepsConnections checks that requests of one client share connections to the runner.
-func (p *proxied) keepsConnections(between *relay) {
+func (p *proxied) keepsConnections() {
 	p.t.Helper()
 	c := p.client("127.0.0.2")
-	before := between.begun()
+	before := p.relay.begun()
 	for range 20 {
 		if got := p.do(c, "GET", "/v1/dump", ""); got.Status != 200 {
 			p.t.Fatalf("%d %s", got.Status, got.Body)
 		}
 	}
-	if n := between.begun() - before; n > 2 {
+	if n := p.relay.begun() - before; n > 2 {
 		p.t.Errorf("20 requests used %d new connections to the runner", n)
 	}
 	var requests sync.WaitGroup
