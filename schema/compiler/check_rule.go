@@ -92,8 +92,11 @@ func (c *ruleChecker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
 }
 
 func withArticle(t exprType) string {
-	if t.list || t.kind == nullKind {
+	switch {
+	case t.list, t.kind == nullKind:
 		return t.String()
+	case t.name == "": // a claim, or a field of an unreadable or undeclared type
+		return "any value"
 	}
 	return article(t.name)
 }

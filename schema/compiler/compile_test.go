@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -410,21 +413,61 @@ func TestScopeOfPrefersTheNameOverTheCapability(t *testing.T) {
 	}
 }
 
-func FuzzCompile(f *testing.F) {
-	f.Add([]byte(seedForm))
-	f.Add([]byte(settingsForm))
+// schemaFiles returns the texts of the fixtures and examples.
+func schemaFiles(t testing.TB) (texts [][]byte) {
+	t.Helper()
 	for _, pattern := range []string{"testdata/fixtures/*.schema", "../syntax/testdata/examples/*.schema"} {
 		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
 		}
 		for _, path := range paths {
 			text, err := os.ReadFile(path)
 			if err != nil {
-				f.Fatal(err)
+				t.Fatal(err)
 			}
-			f.Add(text)
+			texts = append(texts, text)
 		}
+	}
+	return texts
+}
+
+var tokens = regexp.MustCompile(`\w+|[^\w\s]`)
+
+// A schema in which one token is missing or another one is compiled without a panic. Checks
+// after a syntax error find declarations with parts that could not be read.
+func TestNoChangedTokenStopsTheCompiler(t *testing.T) {
+	var text []byte
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.Fatalf("%v\n%s\n%s", cause, debug.Stack(), text)
+		}
+	}()
+	every := 20
+	if os.Getenv("RUNNER_SOAK") != "" {
+		every = 1
+	}
+	for _, whole := range append(schemaFiles(t), []byte(seedForm), []byte(settingsForm)) {
+		for i, at := range tokens.FindAllIndex(whole, 4000) {
+			if (i+len(whole))%every != 0 {
+				continue
+			}
+			for _, other := range []string{"", "-", "}", "x", "(", "@"} {
+				text = slices.Concat(whole[:at[0]], []byte(other), whole[at[1]:])
+				s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: text}}, compiler.Options{})
+				if (s == nil) != found.HasErrors() {
+					t.Fatalf("schema %v with the diagnostics %v:\n%s", s, found, text)
+				}
+			}
+		}
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	f.Add([]byte(seedForm))
+	f.Add([]byte(settingsForm))
+	for _, text := range schemaFiles(f) {
+		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: text}}, compiler.Options{})
