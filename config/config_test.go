@@ -333,3 +333,13 @@ func TestLimitsOfMemoryAreFitted(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileWithoutEndIsRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Symlink("/dev/zero", "runner.toml"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := config.Load("runner.toml", false, nil); err == nil || !strings.Contains(err.Error(), "runner.toml has more than 1024 KiB") {
+		t.Errorf("a file without end: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -42,7 +43,7 @@ func (v *Values) Place(section, key string) (diag.Span, bool) {
 func Read(path string, optional bool, environ []string, targets ...any) (*Values, error) {
 	SetDefaults(targets...)
 	r := &reader{all: find(targets), values: &Values{places: map[string]diag.Span{}}}
-	src, err := os.ReadFile(path)
+	src, err := readLimited(path)
 	switch {
 	case err == nil:
 		r.readFile(path, src)
@@ -51,6 +52,22 @@ func Read(path string, optional bool, environ []string, targets ...any) (*Values
 	}
 	r.readEnvironment(environ)
 	return r.values, nil
+}
+
+// maxFileBytes is the largest configuration file: a device may have no end.
+const maxFileBytes = 1 << 20
+
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err == nil && len(src) > maxFileBytes {
+		err = fmt.Errorf("%s has more than %d KiB", path, maxFileBytes>>10)
+	}
+	return src, err
 }
 
 // reader sets settings and collects all errors.
