@@ -55,7 +55,7 @@ part() { # title, command…
 }
 
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestThirdParty'
+  go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
 part "black box: what the host computes for handlers" \
   go test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWorkCounts|TestAHandlerIsServedBesideHostWork|TestCheckingABody'
 part "what the host computes for handlers, in pieces" \
@@ -90,8 +90,8 @@ part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
   go test -count=1 -v -timeout 60m ./entity
-part "rules against a plain interpreter" \
-  go test -count=1 -v -timeout 30m ./schema
+part "schemas: rules against a plain interpreter, and a change of each token" \
+  go test -count=1 -v -timeout 30m ./schema ./schema/compiler
 part "compilers: more options" \
   go test -count=1 -v -timeout 30m ./build
 part "limits and routes against their models" \
