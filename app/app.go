@@ -156,7 +156,7 @@ func (a *App) UnknownSecrets(s *schema.Schema) (found diag.List) {
 
 func (a *App) SchemaOptions() compiler.Options {
 	opt := a.Config.Schema
-	opt.Dir = a.Dir
+	opt.Dir, opt.BodyMemory = a.Dir, a.Config.Runtime.Front.MaxBodyMemory
 	return opt
 }
 

@@ -108,6 +108,7 @@ func (c *Config) check(values *settings.Values) {
 			section, key, format(value), format(limit), limitSection, limitKey)
 	}
 	notAbove("front", "body", "front", "max_body", c.Runtime.BodyBytes, c.Schema.MaxBody, settings.FormatSize)
+	notAbove("front", "body", "front", "body_memory", c.Runtime.BodyBytes, front.MaxBodyMemory, settings.FormatSize)
 	notAbove("sandbox", "response", "front", "answer_memory", int64(limits.ResponseBytes), front.MaxAnswerMemory, settings.FormatSize)
 	if front.MaxAnswerMemoryPerIP > 0 {
 		notAbove("sandbox", "response", "front", "answer_memory_per_ip", int64(limits.ResponseBytes), front.MaxAnswerMemoryPerIP, settings.FormatSize)

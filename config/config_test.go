@@ -77,6 +77,7 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080`},
 		{"table for a key", "[front.listen]\nx = 1\n", `runner.toml:1:1: error: [front] listen: expected a string in quotes, found a table`},
 		{"together", "[front]\nbody = \"65mb\"\n", `runner.toml:2:8: error: [front] body is 65mb, above the 64mb of [front] max_body: lower the one or raise the other`},
+		{"together, the memory", "[front]\nbody_memory = \"1mb\"\nbody = \"2mb\"\n", `runner.toml:3:8: error: [front] body is 2mb, above the 1mb of [front] body_memory: lower the one or raise the other`},
 		{"together, the bound", "[runtime]\nmax_timeout = \"5s\"\n", `runner.toml:2:15: error: [runtime] timeout is 10s, above the 5s of [runtime] max_timeout: lower the one or raise the other`},
 		{"not TOML", "[front]\nlisten = \"äö\" x\n", `runner.toml:2:14: error: not TOML here: write strings in quotes`},
 		{"given twice", "[front]\nlisten = \"a:1\"\nlisten = \"a:1\"\n", `runner.toml:3:1: error: not TOML here: the key was defined before: keep it once`},
@@ -132,7 +133,7 @@ func TestAnErrorInTheEnvironmentNamesTheVariable(t *testing.T) {
 		{"RUNNER_TELEMETRY_ACCESS_LOG=1", `RUNNER_TELEMETRY_ACCESS_LOG: error: [telemetry] access_log: expected true or false, found "1"`},
 		{"RUNNER_STORE_DIR=", `RUNNER_STORE_DIR: error: [store] dir: it must not be empty`},
 		{"RUNNER_FRONT_LISTN=a:1", `RUNNER_FRONT_LISTN: warning: no setting has this variable (did you mean "RUNNER_FRONT_LISTEN"?)`},
-		{"RUNNER_FRONT_BODY=1gb", `RUNNER_FRONT_BODY: error: [front] body is 1gb, above the 64mb of [front] max_body: lower the one or raise the other`},
+		{"RUNNER_FRONT_BODY=100mb", `RUNNER_FRONT_BODY: error: [front] body is 100mb, above the 64mb of [front] max_body: lower the one or raise the other`},
 		{"RUNNER_PORT_8080_TCP_ADDR=10.0.0.1", ""},
 		{"RUNNER_SECRETS_X=y", ""},
 	}
@@ -312,9 +313,10 @@ func TestLimitsOfMemoryAreFitted(t *testing.T) {
 		{"a large machine", "[sandbox]\ninstances = 16\n", 8192 * mib, 1024 * mib, 256 * mib, 256 * mib, ""},
 		{"a small machine", "", 672 * mib, 256 * mib, 64 * mib, 64 * mib, ""},
 		{"what is set stays", "[sandbox]\ntotal_memory = \"300mb\"\n", 672 * mib, 300 * mib, 64 * mib, 64 * mib, ""},
+		{"the default body fits", "[front]\nbody = \"60mb\"\n", 608 * mib, 224 * mib, 60 * mib, 56 * mib, ""},
 		{"too much is set", "[sandbox]\ntotal_memory = \"2gb\"\n[front]\nbody_memory = \"100mb\"\n", 672 * mib, 0, 0, 0,
-			"add up to 2372 MiB, and this process can have 672 MiB: [sandbox] total_memory 2048 MiB, [front] body_memory 100 MiB, [front] answer_memory 64 MiB, and 160 MiB for the server"},
-		{"too small", "", 100 * mib, 0, 0, 0, "this process can have 100 MiB"},
+			"add up to 2372mb, and this process can have 672mb: [sandbox] total_memory 2048mb, [front] body_memory 100mb, [front] answer_memory 64mb, and 160mb for the server"},
+		{"too small", "", 100 * mib, 0, 0, 0, "this process can have 100mb"},
 	} {
 		c := load(t, row.toml)
 		heap, err := c.FitMemory(row.limit)

@@ -28,8 +28,8 @@ func MemoryLimit() (limit int64, limited bool) {
 const serverBytes = 160 << 20
 
 // FitMemory lowers the memory limits that are not set, so that they fit into limit bytes:
-// handlers get at most half of what the server leaves, bodies and answers an eighth each. The
-// error names those that do not fit, with their sum. It returns how much of limit the Go heap
+// handlers get at most half of what the server leaves, bodies and answers an eighth each. Each
+// keeps enough for one handler, body or answer of the default size. The error names those that do not fit, with their sum. It returns how much of limit the Go heap
 // may take.
 func (c *Config) FitMemory(limit int64) (heap int64, err error) {
 	front, sandbox := &c.Runtime.Front, &c.Runtime.Sandbox
@@ -40,17 +40,17 @@ func (c *Config) FitMemory(limit int64) (heap int64, err error) {
 		sandbox.TotalMemoryBytes = handlers
 	}
 	if !c.fixed["front.body_memory"] {
-		front.MaxBodyMemory = min(front.MaxBodyMemory, rest/8)
+		front.MaxBodyMemory = max(min(front.MaxBodyMemory, rest/8), c.Runtime.BodyBytes)
 	}
 	if !c.fixed["front.answer_memory"] {
 		front.MaxAnswerMemory = max(min(front.MaxAnswerMemory, rest/8), int64(c.Runtime.Limits.ResponseBytes))
 	}
 	sum := handlers + front.MaxBodyMemory + front.MaxAnswerMemory + serverBytes
 	if sum > limit {
-		mib := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+		mb := func(n int64) string { return fmt.Sprintf("%dmb", n>>20) }
 		return 0, fault.New(fault.Invalid,
 			"the limits of memory add up to %s, and this process can have %s: [sandbox] total_memory %s, [front] body_memory %s, [front] answer_memory %s, and %s for the server; lower them, or give it more memory",
-			mib(sum), mib(limit), mib(handlers), mib(front.MaxBodyMemory), mib(front.MaxAnswerMemory), mib(serverBytes))
+			mb(sum), mb(limit), mb(handlers), mb(front.MaxBodyMemory), mb(front.MaxAnswerMemory), mb(serverBytes))
 	}
 	return limit - handlers - front.MaxAnswerMemory, nil // the memory of handlers and answers is not in the heap
 }

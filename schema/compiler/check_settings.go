@@ -202,6 +202,8 @@ func (c *settingsChecker) checkBody(size *syntax.Literal) {
 	case size == nil:
 	case size.Int > c.opt.MaxBody:
 		c.errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
+	case c.opt.BodyMemory > 0 && size.Int > c.opt.BodyMemory:
+		c.errorf("E424", size.Loc, "body %s is above [front] body_memory, which is %s: raise it, and give this process more memory if it has too little", size.Raw, sizeText(c.opt.BodyMemory))
 	case size.Int < 1:
 		c.errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
 	}

@@ -22,6 +22,8 @@ type Options struct {
 	AllowPrivate bool `toml:"outbound.allow_private" default:"false"`
 	// InsecureCookies permits session cookies without the __Host- prefix, on loopback only.
 	InsecureCookies bool `toml:"auth.insecure_cookies" default:"false"`
+	// BodyMemory is the server's memory for bodies: a larger one can never be read. 0: unknown.
+	BodyMemory int64
 	// Dir is the directory of relative file names in the schema; empty is the working
 	// directory.
 	Dir string

@@ -284,6 +284,7 @@ func TestOptionsLimitBodiesAndTimeouts(t *testing.T) {
 		{compiler.Options{}, nil},
 		{compiler.Options{MaxBody: 2 << 20, MaxTimeout: 5 * time.Second}, nil},
 		{compiler.Options{MaxBody: 1 << 20, MaxTimeout: 4 * time.Second}, []string{"1:48 E424", "1:62 E424"}},
+		{compiler.Options{BodyMemory: 1 << 20}, []string{"1:48 E424"}},
 	} {
 		if _, got := compile(text, tt.opt); !cmp.Equal(got, tt.want) {
 			t.Errorf("%+v: found %v, want %v", tt.opt, got, tt.want)

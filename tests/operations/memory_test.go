@@ -68,9 +68,17 @@ func TestTheLimitOfTheCgroupBoundsTheLimitsOfMemory(t *testing.T) {
 		t.Errorf("a reload with another limit of the cgroup: %d %s", r.Status, r.Stderr)
 	}
 	setLimit(672 << 20)
+	large := strings.Replace(harness.HostileSchema, "POST /say -> say", "POST /say -> say (body: 64mb)\n  POST /sayMore -> say (body: 60mb)", 1)
+	setLimit(656 << 20)
 	s.Stop()
+	a.Write("app.schema", large)
+	if r := a.Run("serve"); r.Status != 3 || !strings.Contains(r.Stderr, "error[E424]: body 64mb is above [front] body_memory, which is 62mb") || strings.Contains(r.Stderr, "60mb") {
+		t.Errorf("a body that does not fit: %d %s", r.Status, r.Stderr)
+	}
+	a.Write("app.schema", harness.HostileSchema)
+	setLimit(672 << 20)
 	a.Write("runner.toml", "[sandbox]\ntotal_memory = \"2gb\"\n")
-	if r := a.Run("serve"); r.Status != 3 || !strings.Contains(r.Stderr, "add up to 2336 MiB, and this process can have 672 MiB") {
+	if r := a.Run("serve"); r.Status != 3 || !strings.Contains(r.Stderr, "add up to 2336mb, and this process can have 672mb") {
 		t.Errorf("%d %s", r.Status, r.Stderr)
 	}
 }

@@ -35,7 +35,7 @@ func TestStatusShowsTheStateOfTheServer(t *testing.T) {
 		t.Errorf("%+v", state)
 	}
 	text := a.Must("status")
-	for _, want := range []string{fmt.Sprintf("pid  %s%d\n", strings.Repeat(" ", len("handlers' memory")-len("pid")), s.Cmd.Process.Pid), "writable ", "at most 10mb\n"} {
+	for _, want := range []string{fmt.Sprintf("pid  %s%d\n", strings.Repeat(" ", len("handlers' memory")-len("pid")), s.Cmd.Process.Pid), "writable ", "at most 10mb\n", "mb of 1gb\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
