@@ -91,6 +91,9 @@ func checkEmpty(dir string) error {
 	case at.Mode().Type() == fs.ModeSymlink:
 		return fmt.Errorf("the data directory %q is a symlink to nothing", dir)
 	}
+	if here, err := os.Stat("."); err == nil && os.SameFile(here, at) {
+		return fmt.Errorf("the data directory %q is the working directory, which restore would replace: run the command in another directory", dir)
+	}
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err != nil:

@@ -162,6 +162,24 @@ func TestRestoreKeepsASymlinkToAnEmptyDirectory(t *testing.T) {
 	}
 }
 
+// A restore replaces the empty directory. A shell in it would be in a removed one afterwards.
+func TestRestoreDoesNotReplaceTheWorkingDirectory(t *testing.T) {
+	a, _, _ := withRows(t)
+	backUp(t, a, a.Path("b"))
+	if err := os.Mkdir(a.Path("here"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{".", a.Path("here")} {
+		cmd := exec.Command(harness.Binary, "restore", a.Path("b"), "--app", a.Dir, "--data", data, "--pepper", a.Path("data/pepper"))
+		cmd.Dir = a.Path("here")
+		out, err := cmd.CombinedOutput()
+		left, globErr := filepath.Glob(a.Path("here/*"))
+		if err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "is the working directory") || globErr != nil || len(left) > 0 {
+			t.Errorf("--data %s: %v %s, files %q", data, err, out, left)
+		}
+	}
+}
+
 func TestARestoreRemovesWhatAKilledOneLeft(t *testing.T) {
 	a, s, _ := withRows(t)
 	random := make([]byte, 90)
