@@ -47,8 +47,12 @@ func (c *program) printError(err error) (status int, hint string) {
 	} else if f, ok := errors.AsType[*fault.Fault](err); ok {
 		status, hint = statusOf(f.Code), hintOf(f.Code)
 	}
-	if hint == "" && errors.Is(err, fs.ErrPermission) {
+	switch {
+	case hint != "":
+	case errors.Is(err, fs.ErrPermission):
 		hint = "run the command as the owner of the file or directory, or change its mode"
+	case errors.Is(err, syscall.EROFS):
+		hint = "mount the file system writable, or name a path on another one; --data names the data directory"
 	}
 	return status, hint
 }

@@ -115,6 +115,31 @@ func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
 	}
 }
 
+// The directory is on a read-only file system, because root ignores its mode.
+func TestAReadOnlyDataDirectoryIsRefusedByName(t *testing.T) {
+	a := harness.NewApp(t, harness.TinySchema, "", "echo")
+	harness.SmallDisk(t, "tmpfs", a.Path("disk"), 64<<20)
+	refused := func(data string) {
+		t.Helper()
+		harness.Remount(t, a.Path("disk"), "ro")
+		r := a.Run("serve", "--listen", "127.0.0.1:0", "--data", data)
+		if r.Status != 1 || r.Stdout != "" || strings.Count(r.Stderr, "\n") != 2 || !strings.Contains(r.Stderr, fmt.Sprintf("%q", data)) ||
+			!strings.Contains(r.Stderr, "read-only file system") || !strings.Contains(r.Stderr, "hint: ") || !strings.Contains(r.Stderr, "--data") {
+			t.Errorf("%s: exit status %d\n%s%s", data, r.Status, r.Stdout, r.Stderr)
+		}
+		harness.Remount(t, a.Path("disk"), "rw")
+	}
+	used := a.Path("disk/used")
+	s := a.Serve("--data", used)
+	s.Stop()
+	refused(used)
+	refused(a.Path("disk/new"))
+	s = a.Serve("--data", used)
+	if got := s.Do("GET", "/hello", ""); got.Status != 200 {
+		t.Errorf("with the disk writable again: %d %s", got.Status, got.Body)
+	}
+}
+
 func TestSettingsComeFromFlagThenEnvironmentThenFile(t *testing.T) {
 	a := harness.NewApp(t, harness.TinySchema, "[front]\nlisten = \"127.0.0.1:1\"\n[store]\ndir = \"fromfile\"\n", "echo")
 	a.Env = []string{"RUNNER_STORE_DIR=fromenv"}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"runner.example/tests/harness"
 )
@@ -163,6 +166,97 @@ func TestConnectionsLeaveFileDescriptorsForOperators(t *testing.T) {
 		t.Errorf("the log does not say that there are fewer connections:\n%s", s.Stderr.String())
 	}
 }
+
+// The process may open 200 files, from its start or from a later moment, and connections use
+// all that it may have. Then requests on open connections are served, writes included, and
+// new connections when others have ended.
+func TestAServerWithFewDescriptorsServesOn(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		later bool
+	}{{"at startup", false}, {"later", true}} {
+		t.Run(row.name, func(t *testing.T) {
+			a := harness.NewApp(t, notesSchema, "[front]\nread_timeout = \"10m\"\nidle_timeout = \"10m\"\n", "echo")
+			key := a.Key("create", "--scope", "reader", "--name", "x")
+			other := a.Key("create", "--scope", "reader", "--name", "other")
+			if !row.later {
+				a.Write("limited", "#!/bin/sh\nulimit -n 200\nexec "+harness.Binary+" \"$@\"\n")
+				if err := os.Chmod(a.Path("limited"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				a.Binary = a.Path("limited")
+			}
+			s := a.Serve()
+			a.Binary = ""
+			written := 0
+			write := func() {
+				t.Helper()
+				got := s.Do("POST", "/op", fmt.Sprintf(`{"into":"Note","values":{"text":"note %d"}}`, written), "X-API-Key: "+key.Token, "X-Op: insert")
+				if got.Status != 200 {
+					t.Errorf("a write: %d %s", got.Status, got.Body)
+					return
+				}
+				written++
+			}
+			write() // opens the connection that the others of Do use
+			if row.later {
+				if err := unix.Prlimit(s.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 200}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var flood []net.Conn
+			for i := range 300 {
+				dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.1.%d", i%10+1))}}
+				conn, err := dialer.Dial("tcp", s.Addr) // the kernel accepts it
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "GET /hel") // the server may have closed it
+				flood = append(flood, conn)
+			}
+			for range 20 {
+				write()
+			}
+			if got := s.Get("/hello", "wrong"); got.Status != 401 {
+				t.Errorf("a wrong key: %d %s", got.Status, got.Body)
+			}
+			if !row.later { // descriptors are reserved for operators
+				a.Must("api-keys", "revoke", other.ID)
+				if got := s.Get("/hello", other.Token); got.Status != 401 {
+					t.Errorf("a revoked key: %d %s", got.Status, got.Body)
+				}
+			}
+			for _, conn := range flood {
+				conn.Close()
+			}
+			fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: harness.Timeout}
+			got, err := fresh.Get(s.URL + "/_health/ready")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Body.Close(); got.StatusCode != 200 {
+				t.Errorf("a new connection: %d", got.StatusCode)
+			}
+			s.Kill()
+			if rows := strings.Count(a.Must("data", "export", "Note"), "\n"); rows != written {
+				t.Errorf("%d rows, %d were acknowledged", rows, written)
+			}
+		})
+	}
+}
+
+const notesSchema = `app notes
+entity Note {
+  id: id
+  text: string(1..200) @unique
+}
+apiKeys { scopes: { reader: @system("reader") { @grant read, write on Note } } }
+routes("/", auth: apiKey(reader), rateLimit: none) {
+  GET /hello -> hello
+  POST /op -> op
+}
+`
 
 func TestAnInvalidQueryIsRefusedFirst(t *testing.T) {
 	s := harness.NewApp(t, harness.ProbeSchema, "", "echo").Serve()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,40 +12,6 @@ import (
 
 	"runner.example/tests/harness"
 )
-
-// smallDisk mounts a new file system of the given size at dir until the test ends. It skips
-// the test if it may not mount.
-func smallDisk(t *testing.T, kind, dir string, size int64) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount the small file system that this test fills")
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	mount := []string{"-t", "tmpfs", "-o", fmt.Sprintf("size=%d", size), "none", dir}
-	if kind == "ext4" {
-		image := filepath.Join(t.TempDir(), "image")
-		if err := os.WriteFile(image, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(image, size); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", image).CombinedOutput(); err != nil {
-			t.Skipf("cannot make an ext4 file system: %v: %s", err, out)
-		}
-		mount = []string{"-o", "loop", image, dir}
-	}
-	if out, err := exec.Command("mount", mount...).CombinedOutput(); err != nil {
-		t.Skipf("cannot mount a %s: %v: %s", kind, err, out)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // fillDisk writes a file until the disk is full.
 func fillDisk(t *testing.T, path string) {
@@ -72,7 +37,7 @@ func TestAFullDiskRefusesOnlyWrites(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			a := harness.NewApp(t, censusSchema, "", "echo")
 			a.Write("build/census.wasm", harness.GoModule(t, harness.Testdata("handlers/census")))
-			smallDisk(t, kind, a.Path("data"), 96<<20)
+			harness.SmallDisk(t, kind, a.Path("data"), 96<<20)
 			filler := a.Path("data/filler")
 			key := "X-API-Key: " + a.Token("teller")
 			s := a.Serve()
