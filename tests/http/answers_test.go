@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,22 +16,6 @@ import (
 )
 
 const largeAnswer = 8 << 20
-
-// memoryOf reads a line of the process's status, in bytes: VmRSS is the present memory,
-// VmHWM the peak.
-func memoryOf(s *harness.Server, line string) int64 {
-	s.T.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(status), line+":")
-	kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]), " kB"), 10, 64)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	return kb << 10
-}
 
 // dialFrom connects from a loopback address, with a small receive buffer.
 func dialFrom(s *harness.Server, address string) (*net.TCPConn, error) {
@@ -96,7 +78,7 @@ func unreadAnswers(t *testing.T, addresses int, perIP int64) {
 	if got := s.Do("GET", "/large", ""); got.Status != 200 || len(got.Body) != largeAnswer {
 		t.Fatalf("%d, %d bytes", got.Status, len(got.Body))
 	}
-	idle := memoryOf(s, "VmRSS")
+	idle := s.Resources().Bytes
 
 	fair, in, err := askForLarge(s, "127.0.0.9")
 	if err != nil {
@@ -143,7 +125,7 @@ func unreadAnswers(t *testing.T, addresses int, perIP int64) {
 	if addresses == 1 {
 		perIP += (1 + instances) * largeAnswer // the response of the client that reads, and those that handlers produce
 	}
-	peak, bound := memoryOf(s, "VmHWM"), idle+perIP+instances*memory
+	peak, bound := s.Resources().PeakBytes, idle+perIP+instances*memory
 	t.Logf("idle %d MiB, peak %d MiB, documented %d MiB; %d of %d answers whole", idle>>20, peak>>20, bound>>20, whole, readers)
 	if peak > bound+bound/10 {
 		t.Errorf("the process had %d MiB, and is to have %d at most", peak>>20, bound>>20)
@@ -151,9 +133,9 @@ func unreadAnswers(t *testing.T, addresses int, perIP int64) {
 	if whole < int(perIP/largeAnswer)-4 || whole == readers {
 		t.Errorf("%d of %d answers came whole, with memory for %d", whole, readers, perIP/largeAnswer)
 	}
-	for end := time.Now().Add(harness.Timeout); memoryOf(s, "VmRSS") > idle+40<<20; {
+	for end := time.Now().Add(harness.Timeout); s.Resources().Bytes > idle+40<<20; {
 		if time.Now().After(end) {
-			t.Fatalf("%d MiB are not given back", (memoryOf(s, "VmRSS")-idle)>>20)
+			t.Fatalf("%d MiB are not given back", (s.Resources().Bytes-idle)>>20)
 		}
 	}
 }

@@ -2,9 +2,6 @@ package sandbox_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -90,47 +87,15 @@ func TestNothingLeaksOverManyRequests(t *testing.T) {
 	for _, h := range handlers {
 		s.Do("GET", "/"+h, "")
 	}
-	before := resourcesOf(s, t)
+	before := s.Resources()
 	for i := range rounds {
 		s.Do("GET", "/"+handlers[i%len(handlers)], "")
 	}
-	after := resourcesOf(s, t)
-	if after.mappings > before.mappings+50 || after.files > before.files+10 || after.rssKB > before.rssKB+200<<10 {
+	after := s.Resources()
+	if after.Mappings > before.Mappings+50 || after.Files > before.Files+10 || after.Bytes > before.Bytes+200<<20 {
 		t.Errorf("after %d requests %+v, before %+v", rounds, after, before)
 	}
 	t.Logf("%d requests: %+v before, %+v after", rounds, before, after)
-}
-
-type resources struct{ rssKB, peakKB, mappings, files int }
-
-func resourcesOf(s *harness.Server, t *testing.T) (r resources) {
-	t.Helper()
-	proc := fmt.Sprintf("/proc/%d/", s.Cmd.Process.Pid)
-	status, err := os.ReadFile(proc + "status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		f := strings.Fields(line)
-		for name, kb := range map[string]*int{"VmRSS:": &r.rssKB, "VmHWM:": &r.peakKB} {
-			if f[0] != name {
-				continue
-			}
-			if *kb, err = strconv.Atoi(f[1]); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	maps, err := os.ReadFile(proc + "maps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(proc + "fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.mappings, r.files = strings.Count(string(maps), "\n"), len(files)
-	return r
 }
 
 // guestLines returns the log lines of guests.

@@ -71,7 +71,7 @@ func TestALoadedModuleTakesLittleMoreThanItsCode(t *testing.T) {
 	}
 	one, size1 := start(1)
 	all, size := start(1 + more)
-	took := func() int { return (resourcesOf(all, t).rssKB - resourcesOf(one, t).rssKB) << 10 / more }
+	took := func() int { return int(all.Resources().Bytes-one.Resources().Bytes) / more }
 	limit := (size - size1) / more * 5 / 4
 	all.WaitUntil(fmt.Sprintf("each module takes at most %d KiB", limit>>10), func() bool { return took() <= limit })
 	t.Logf("%d KiB for each module, the limit is %d", took()>>10, limit>>10)
@@ -84,11 +84,11 @@ func TestTheMemoryOfTheProcessIsBounded(t *testing.T) {
 	if harness.Soak {
 		callers = 1000
 	}
-	const total, other = 64 << 10, 32 << 10 // KiB; connections need memory too
+	const total, other = 64 << 20, 32 << 20 // connections need memory too
 	schema := "routes(\"/\", auth: none, rateLimit: none, timeout: 60s) { GET /fill -> fillAndNap }\n"
 	a := harness.NewApp(t, schema, "[sandbox]\nmemory = \"4mb\"\ntotal_memory = \"64mb\"\nqueue_wait = \"2s\"\n", "bounds")
 	s := a.Serve()
-	before := resourcesOf(s, t).rssKB
+	before := s.Resources().Bytes
 	var served atomic.Int64
 	var all sync.WaitGroup
 	for range callers {
@@ -103,10 +103,10 @@ func TestTheMemoryOfTheProcessIsBounded(t *testing.T) {
 		})
 	}
 	all.Wait()
-	peak := resourcesOf(s, t).peakKB
-	t.Logf("%d of %d requests were served; %d MiB before, %d MiB at the peak", served.Load(), callers, before>>10, peak>>10)
+	peak := s.Resources().PeakBytes
+	t.Logf("%d of %d requests were served; %d MiB before, %d MiB at the peak", served.Load(), callers, before>>20, peak>>20)
 	if peak-before > total+other {
-		t.Errorf("the process grew by %d MiB", (peak-before)>>10)
+		t.Errorf("the process grew by %d MiB", (peak-before)>>20)
 	}
 	if served.Load() == 0 {
 		t.Error("no request was served")

@@ -1,0 +1,48 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Resources are what the process of a server holds.
+type Resources struct {
+	Bytes     int64 // resident memory
+	PeakBytes int64 // its maximum so far
+	Mappings  int   // of memory
+	Files     int   // open file descriptors
+}
+
+// Resources reads what the server's process holds now.
+func (s *Server) Resources() (r Resources) {
+	s.T.Helper()
+	proc := fmt.Sprintf("/proc/%d/", s.Cmd.Process.Pid)
+	status, err := os.ReadFile(proc + "status")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r.Bytes, r.PeakBytes = s.statusLine(string(status), "VmRSS"), s.statusLine(string(status), "VmHWM")
+	maps, err := os.ReadFile(proc + "maps")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	files, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r.Mappings, r.Files = strings.Count(string(maps), "\n"), len(files)
+	return r
+}
+
+// statusLine returns the value of a line of the process's status, in bytes.
+func (s *Server) statusLine(status, name string) int64 {
+	s.T.Helper()
+	_, after, _ := strings.Cut(status, name+":")
+	kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]), " kB"), 10, 64)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return kb << 10
+}
