@@ -44,7 +44,8 @@ type Options struct {
 	// up to eight times as many may wait, with half of the total memory.
 	Instances int `toml:"sandbox.instances" max:"100000"`
 	// QueueWait limits the time that a request waits for a free sandbox; beyond that the
-	// answer is 503.
+	// answer is 503. Soon after such an answer, requests to the same handler wait at most a
+	// hundredth as long.
 	QueueWait time.Duration `toml:"sandbox.queue_wait" default:"1s" min:"1ms" max:"1m"`
 	// The circuit breaker refuses a caller's requests to a handler for a while, with 503,
 	// when five of them ran out of time or of stack within a minute, and those of all
@@ -82,6 +83,10 @@ type Options struct {
 	// thread that calls it. By default those of the system.
 	Now, CPUTime func() time.Duration
 }
+
+// cpuSlots is the number of guests that may compute for long at once. One processor stays
+// free for short requests, the network and the collector.
+func cpuSlots() int { return max(1, runtime.GOMAXPROCS(0)-1) }
 
 // TotalMemory returns TotalMemoryBytes, or its default.
 func (o Options) TotalMemory() int64 { return o.filled().TotalMemoryBytes }
@@ -182,12 +187,11 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		options: options,
 		table:   -1,
 		offered: map[string]map[string]hostabi.Function{},
-		slots:   newInstanceSlots(options.Instances, options.TotalMemoryBytes),
+		slots:   newInstanceSlots(options.Instances, options.TotalMemoryBytes, options.Now),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
 	}
-	// One processor stays free for short requests, the network and the collector.
-	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), options.Now)
+	e.cpu = cpuqueue.New(cpuSlots(), options.Now)
 	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
 	e.compiler, err = compile.New(ctx, compile.Options{
 		Time: options.CompileTime, Bytes: options.CompileBytes, Command: options.Compiler,

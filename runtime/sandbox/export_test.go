@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"runner.example/hostabi"
@@ -180,7 +179,10 @@ type Slots struct{ s *instanceSlots }
 type Handler struct{ state handlerState }
 
 // NewSlots creates slots for guests of the given memory size.
-func NewSlots(count int, memory int64) Slots { return Slots{newInstanceSlots(count, memory)} }
+func NewSlots(count int, memory int64) Slots {
+	started := time.Now()
+	return Slots{newInstanceSlots(count, memory, func() time.Duration { return time.Since(started) })}
+}
 
 // Enter takes a slot.
 func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error {
@@ -207,7 +209,7 @@ func (e *Engine) Parked() int {
 
 // WatchCPUQueue has look called whenever a CPU slot is taken, charged or given back.
 func (e *Engine) WatchCPUQueue(look func()) {
-	e.cpu = cpuqueue.New(max(1, runtime.GOMAXPROCS(0)-1), func() time.Duration {
+	e.cpu = cpuqueue.New(cpuSlots(), func() time.Duration {
 		look()
 		return e.options.Now()
 	})

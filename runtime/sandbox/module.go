@@ -64,7 +64,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	m.byName = make(map[string]int, len(m.handlers))
 	for i, h := range m.handlers {
 		m.byName[h] = i
-		m.states[i].name = name + " " + h
+		m.states[i].name, m.states[i].longSlots = name+" "+h, longPerCPU*cpuSlots()
 	}
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))

@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/internal/cpuqueue"
@@ -19,6 +21,16 @@ const (
 	parkedMemory  = 2
 )
 
+// A handler whose guests always compute for long can have longPerCPU guests for each CPU slot:
+// more of them would only wait for one another, in a queue that queue_wait does not limit.
+const longPerCPU = 6
+
+// When a request of a handler has waited in vain, more requests come than fit, and a long queue
+// would delay those that are served as well. So later requests of the handler wait only a
+// crowdedPart of queue_wait, until none has waited in vain for queue_wait. A burst that fits
+// is not affected.
+const crowdedPart = 100
+
 // handlerState is what the engine keeps of one handler of a module. It is the claim of the
 // handler's guests to instance slots.
 type handlerState struct {
@@ -26,35 +38,49 @@ type handlerState struct {
 	breaker breaker
 	cpu     cpuqueue.Handler
 
+	longSlots    int          // that its guests may hold while they always compute for long
+	crowdedUntil atomic.Int64 // time.Duration of instanceSlots.now
+
 	slots       int   // that its guests hold; guarded by instanceSlots.Pool
 	parked      int   // guests; this and parkedBytes are guarded by instanceSlots.mu
 	parkedBytes int64 // of memory that they hold
 }
 
 // MayTake, Taken and Returned implement fairqueue.Claim.
-func (h *handlerState) MayTake(free int) bool { return fairqueue.Share(h.slots, free) }
-func (h *handlerState) Taken()                { h.slots++ }
-func (h *handlerState) Returned()             { h.slots-- }
+func (h *handlerState) MayTake(free int) bool {
+	return fairqueue.Share(h.slots, free) && (h.slots < h.longSlots || !h.cpu.AlwaysLong())
+}
+func (h *handlerState) Taken()    { h.slots++ }
+func (h *handlerState) Returned() { h.slots-- }
 
 // instanceSlots are the slots for guests that run. Any goroutine may use them.
 type instanceSlots struct {
 	*fairqueue.Pool[*handlerState]
+	now func() time.Duration
 
 	mu    sync.Mutex
 	free  int   // guests that may still park
 	bytes int64 // of memory, for those
 }
 
-func newInstanceSlots(count int, memory int64) *instanceSlots {
-	return &instanceSlots{Pool: fairqueue.New[*handlerState](count), free: parkedPerSlot * count, bytes: memory / parkedMemory}
+func newInstanceSlots(count int, memory int64, now func() time.Duration) *instanceSlots {
+	return &instanceSlots{Pool: fairqueue.New[*handlerState](count), now: now, free: parkedPerSlot * count, bytes: memory / parkedMemory}
 }
 
-// enter takes a slot for a new guest, and waits for it up to limit.
+// enter takes a slot for a new guest. It waits for it up to limit, or less if the handler has
+// more requests than fit.
 func (s *instanceSlots) enter(ctx context.Context, h *handlerState, limit time.Duration) error {
-	if s.Acquire(ctx, h, limit) != nil { // nothing ran: the handler was not slow
-		return errNoSlot
+	wait := limit
+	if int64(s.now()) < h.crowdedUntil.Load() {
+		wait /= crowdedPart
 	}
-	return nil
+	switch err := s.Acquire(ctx, h, wait); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, context.Canceled):
+		h.crowdedUntil.Store(int64(s.now() + limit))
+	}
+	return errNoSlot // nothing ran: the handler was not slow
 }
 
 var errNoSlot = fault.New(fault.Overloaded, "all sandboxes are busy; try again")

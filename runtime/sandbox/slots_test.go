@@ -132,3 +132,43 @@ func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// When requests of a handler wait in vain, later ones of this handler wait a hundredth as
+// long, until none has waited in vain for as long as they may wait.
+func TestRequestsThatDoNotFitAreRefusedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := sandbox.NewSlots(4, 0)
+		busy, other := new(sandbox.Handler), new(sandbox.Handler)
+		waits := func(h *sandbox.Handler, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if err := slots.Enter(t.Context(), h, time.Second); err == nil || time.Since(began) != want {
+				t.Errorf("refused after %s with %v, want after %s", time.Since(began), err, want)
+			}
+		}
+		for range 3 { // all that one handler may have
+			if err := slots.Enter(t.Context(), busy, time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waits(busy, time.Second)
+		for range 300 { // more than two seconds
+			waits(busy, 10*time.Millisecond)
+		}
+		if err := slots.Enter(t.Context(), other, time.Second); err != nil {
+			t.Errorf("another handler: %v", err)
+		}
+		waits(other, time.Second)
+		time.Sleep(time.Second)
+		waits(busy, time.Second)
+
+		// A client that leaves does not shorten the wait of others.
+		time.Sleep(time.Second)
+		gone, leave := context.WithTimeout(t.Context(), time.Hour)
+		time.AfterFunc(time.Millisecond, leave)
+		if err := slots.Enter(gone, busy, time.Second); err == nil {
+			t.Error("there is no slot")
+		}
+		waits(busy, time.Second)
+	})
+}

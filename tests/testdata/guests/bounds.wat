@@ -41,6 +41,9 @@
       (br_if 0 (local.get $n))))
   (func (export "work") (call $loop (i32.const 100000000)) (call $ok))
 
+  ;; shortWork: a tenth as many passes
+  (func (export "shortWork") (call $loop (i32.const 10000000)) (call $ok))
+
   ;; longWork: a line in the log, and ten times as many passes
   (func (export "longWork")
     (call $log (i32.const 1) (i32.const 64) (i32.const 5))
