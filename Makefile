@@ -54,6 +54,7 @@ setup:
 	@tools/fetch-oidc-provider.sh >/dev/null
 	@tools/fetch-modules.sh >/dev/null
 	@tools/fetch-proxies.sh >/dev/null
+	@tools/fetch-promtool.sh >/dev/null
 
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

@@ -42,3 +42,25 @@ npm_folder() { # directory, packages…
   mv -T "$getting" "$dir" 2>/dev/null || [ -d "$dir" ] || # or another process was faster
     { say "cannot create $dir: check the free space and the owner of the directory"; exit 1; }
 }
+
+# deb_folder creates a directory with the files of Debian packages, which are not installed,
+# unless it exists. It appears complete or not at all, as that of npm_folder.
+deb_folder() { # directory, packages…
+  local dir=$1 package
+  shift
+  [ -d "$dir" ] && return
+  command -v apt-get >/dev/null || { say "apt-get is missing, and needed for $*"; exit 1; }
+  mkdir -p "${dir%/*}"
+  getting=$(mktemp -d "$dir.XXXXXX")
+  trap 'rm -rf "$getting"' EXIT
+  mkdir "$getting/packages" "$getting/root"
+  retry as_root apt-get update -qq >&2 || say "could not update the package lists; using the present ones"
+  (cd "$getting/packages" && retry apt-get download -qq -o APT::Sandbox::User=root "$@" >&2) ||
+    { say "apt-get could not download $*: check the network"; exit 1; }
+  for package in "$getting"/packages/*.deb; do
+    dpkg-deb -x "$package" "$getting/root"
+  done
+  chmod 755 "$getting/root"
+  mv -T "$getting/root" "$dir" 2>/dev/null || [ -d "$dir" ] || # or another process was faster
+    { say "cannot create $dir: check the free space and the owner of the directory"; exit 1; }
+}
