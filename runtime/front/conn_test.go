@@ -705,7 +705,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 
 // The budget of a request that is served: its id, which outlives it.
 func TestAServedRequestAllocatesOnce(t *testing.T) {
-	if raceDetector {
+	if front.RaceDetector {
 		t.Skip("a sync.Pool drops values at random under the race detector")
 	}
 	answer := text(200, `{"hello":"world"}`)

@@ -97,7 +97,7 @@ func (g *gate) Accept() (net.Conn, error) {
 
 // admit counts the connection, or closes it if its address has too many.
 func (g *gate) admit(nc net.Conn) *conn {
-	c := &conn{timed: timed{Conn: nc}, gate: g, peer: peerOf(nc)}
+	c := &conn{timed: timed{Conn: newSocket(nc)}, gate: g, peer: peerOf(nc)}
 	live := g.srv.live.Load()
 	c.trusted = trusted(live.proxies, c.peer)
 	if live.tls != nil {

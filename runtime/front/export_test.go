@@ -1,0 +1,3 @@
+package front
+
+const RaceDetector = raceDetector

@@ -1,7 +1,0 @@
-//go:build race
-
-package front_test
-
-// raceDetector reports whether the race detector is on. Then a sync.Pool drops values at
-// random, so tests cannot count allocations.
-const raceDetector = true

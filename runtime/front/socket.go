@@ -1,0 +1,105 @@
+package front
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is a TCP connection that makes its system calls without telling Go's scheduler.
+// They do not block: the socket is in the network poller, which waits for it. The scheduler
+// would give the processor to another thread whenever a call takes more than 20 µs, and
+// sending on loopback often does. That switch costs more than it saves.
+//
+// One goroutine at a time may read, and one may write.
+type socket struct {
+	*net.TCPConn
+	raw         syscall.RawConn
+	read, write transfer
+}
+
+// transfer is the system call of one direction.
+type transfer struct {
+	bytes []byte // to read into, or to write
+	n     int
+	errno syscall.Errno
+	call  func(fd uintptr) bool // made once, so that no transfer allocates
+}
+
+// maxTransfer limits the bytes of one system call, and so the time for which it delays a
+// garbage collection.
+const maxTransfer = 64 << 10
+
+// newSocket returns conn as a socket if it is a TCP connection, and otherwise conn itself.
+func newSocket(conn net.Conn) net.Conn {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok || raceDetector {
+		return conn
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil { // it is closed
+		return conn
+	}
+	s := &socket{TCPConn: tcp, raw: raw}
+	s.read.bind(unix.SYS_READ)
+	s.write.bind(unix.SYS_WRITE)
+	return s
+}
+
+// bind makes the function that RawConn calls until it returns true; after false it waits.
+func (t *transfer) bind(number uintptr) {
+	t.call = func(fd uintptr) bool {
+		for {
+			n, _, errno := unix.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.bytes))), uintptr(min(len(t.bytes), maxTransfer)))
+			switch errno {
+			case unix.EINTR:
+				continue
+			case unix.EAGAIN:
+				return false
+			}
+			t.n, t.errno = int(n), errno
+			return true
+		}
+	}
+}
+
+// Read implements net.Conn.
+func (s *socket) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	t := &s.read
+	t.bytes = p
+	err := s.raw.Read(t.call)
+	t.bytes = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case t.errno != 0:
+		return 0, os.NewSyscallError("read", t.errno)
+	case t.n == 0:
+		return 0, io.EOF
+	}
+	return t.n, nil
+}
+
+// Write implements net.Conn.
+func (s *socket) Write(p []byte) (done int, err error) {
+	t := &s.write
+	for done < len(p) && err == nil {
+		t.bytes = p[done:]
+		switch err = s.raw.Write(t.call); {
+		case err != nil:
+		case t.errno != 0:
+			err = os.NewSyscallError("write", t.errno)
+		default:
+			done += t.n
+		}
+	}
+	t.bytes = nil
+	return done, err
+}
