@@ -186,12 +186,15 @@ func (k *Keystore) Close() error {
 // Verify returns the key that the token belongs to, or ErrInvalidToken with the
 // reason in the Identity. It records the use. It neither keeps nor changes token.
 func (k *Keystore) Verify(token []byte) (Identity, error) {
-	if !ValidToken(token) {
+	if len(token) > maxTokenLen {
 		return Identity{Refused: Malformed}, ErrInvalidToken
 	}
 	mac := k.macs.of(token)
 	n := k.index.find(mac)
 	if n == nil {
+		if !ValidToken(token) { // no key has such a token, so it is checked last
+			return Identity{Refused: Malformed}, ErrInvalidToken
+		}
 		return deadIdentity(k.dead, mac), ErrInvalidToken
 	}
 	now, latest := k.clock.Read()

@@ -46,11 +46,14 @@ type sessionEntry struct {
 // keeps nor changes value, reads only memory and takes no lock. It allocates only if a role
 // of the session is no longer in the schema.
 func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentity, error) {
-	if !ValidToken(value) {
+	if len(value) > maxTokenLen {
 		return SessionIdentity{Refused: Malformed}, ErrInvalidToken
 	}
 	n := k.sessionIndex.find(k.sessionMACs.of(value))
 	if n == nil {
+		if !ValidToken(value) { // no session has such a value, so it is checked last
+			return SessionIdentity{Refused: Malformed}, ErrInvalidToken
+		}
 		return SessionIdentity{Refused: Unknown}, ErrInvalidToken
 	}
 	if reason := n.of.refusedAt(k.clock.Latest()); reason != "" {
