@@ -97,7 +97,7 @@ func (a *App) Compile() (*schema.Schema, []diag.Source, error) {
 
 // compile checks a schema. The error has all errors of schema and configuration.
 func (a *App) compile(sources []diag.Source) (*schema.Schema, error) {
-	s, found := compiler.Compile(sources, a.SchemaOptions())
+	s, found := a.compileSources(sources)
 	bad := a.Problems.HasErrors()
 	switch {
 	case s != nil && bad:
@@ -120,8 +120,24 @@ func (a *App) Check() (*schema.Schema, []diag.Source, diag.List, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s, found := compiler.Compile(sources, a.SchemaOptions())
+	s, found := a.compileSources(sources)
 	return s, sources, found, nil
+}
+
+func (a *App) compileSources(sources []diag.Source) (*schema.Schema, diag.List) {
+	return withoutPanic(sources, func() (*schema.Schema, diag.List) { return compiler.Compile(sources, a.SchemaOptions()) })
+}
+
+// withoutPanic makes a panic of the compiler, which is a defect of the runner, an error about the
+// schema: a server that reloads must stay up.
+func withoutPanic(sources []diag.Source, compile func() (*schema.Schema, diag.List)) (s *schema.Schema, found diag.List) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s, found = nil, nil
+			found.Errorf("", diag.Span{File: sources[0].Name}, "this schema stops the compiler, which is a defect of the runner; undo the last change of the schema, and report it with the schema: %v", cause)
+		}
+	}()
+	return compile()
 }
 
 // loadSchema reads the schema files.
