@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/dgraph-io/badger/v4/pb"
 	"google.golang.org/protobuf/proto"
@@ -60,7 +62,7 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx)
 		return err
 	}
 	if seq > 0 { // Badger takes 0 for "not managed"
-		if err := s.backupKeys(seq, out); err != nil {
+		if err := s.backupKeys(ctx, seq, out); err != nil {
 			return err
 		}
 	}
@@ -88,13 +90,13 @@ func (s *Store) backupHead(ctx context.Context, seq Seq, head func(*Tx) ([]byte,
 }
 
 // backupKeys writes the keys and versions up to seq.
-func (s *Store) backupKeys(seq Seq, out *frame.Writer) error {
+func (s *Store) backupKeys(ctx context.Context, seq Seq, out *frame.Writer) error {
 	before := mismatches.Load()
 	stream := s.db.NewStreamAt(uint64(seq))
 	stream.LogPrefix = "backup"
-	stream.NumGo = 2
+	stream.NumGo = 1 // another processor stays free for requests
 	stream.MaxSize = keyListBytes
-	lists := &listWriter{out: out}
+	lists := &listWriter{ctx: ctx, out: out, since: time.Now()}
 	_, err := stream.Backup(lists, 0)
 	if err := lists.end(err); err != nil {
 		return err
@@ -137,8 +139,10 @@ func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) err
 // listWriter puts each list that Badger writes into a frame. A list comes with
 // its length in front, 8 bytes, little endian.
 type listWriter struct {
-	out *frame.Writer
-	buf []byte
+	ctx   context.Context
+	out   *frame.Writer
+	buf   []byte
+	since time.Time // when the pause after the last list ended
 
 	mu    sync.Mutex
 	err   error // the first
@@ -176,8 +180,31 @@ func (w *listWriter) Write(b []byte) (int, error) {
 			return 0, w.err
 		}
 		w.buf = append(w.buf[:0], w.buf[listHead+n:]...)
+		w.pause()
 	}
 	return len(b), nil
+}
+
+const (
+	// sharedAfter: a goroutine that yields, and runs again only after that time, shares its processor.
+	sharedAfter = 50 * time.Microsecond
+	// pauseFactor: a list is followed by a pause of so many times the time that it took.
+	pauseFactor = 5
+)
+
+// pause leaves the processors to requests after each list, if there are any that wait.
+func (w *listWriter) pause() {
+	asked := time.Now()
+	runtime.Gosched()
+	if time.Since(asked) > sharedAfter {
+		timer := time.NewTimer(pauseFactor * asked.Sub(w.since))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-w.ctx.Done(): // the next write fails
+		}
+	}
+	w.since = time.Now()
 }
 
 // CheckBackup reads a whole backup and returns its head. The error matches frame.ErrDamaged if

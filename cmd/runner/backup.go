@@ -25,8 +25,9 @@ import (
 
 const backupHelp = `Write a backup of the app's data to a file: rows, keys, sessions and the audit log, as of
 one commit. A running server writes it and continues to serve; without a server, the
-command opens the store. The file appears complete or not at all, with mode 0600. "-"
-writes to stdout.
+command opens the store. The command has a low priority (nice 15): on a busy machine the
+backup takes longer, and requests are served as before. The file appears complete or not at
+all, with mode 0600. "-" writes to stdout.
 
 The pepper is not in the backup: keep a copy of it elsewhere. Restoring needs both.
 
@@ -54,6 +55,7 @@ func backupCommand(c *program) *cobra.Command {
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
+			backup.YieldToOthers()
 			return c.OnNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, args[0], force, func(w io.Writer) error { return node.Backup(ctx, w) })
 			}})
