@@ -72,6 +72,16 @@ part "black box: a million rows are imported" \
   go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
   go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
+part "faults: a hundred kills under load, time to ready" \
+  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestManyKills'
+part "faults: idle and slow connections" \
+  go test -count=1 -v -timeout 30m ./tests/http -run 'TestSlowloris'
+part "faults: twice the load that fits, ten minutes" \
+  go test -count=1 -v -timeout 30m ./tests/sandbox -run 'TestTwiceTheLoadThatFits'
+part "faults: half an hour of mixed traffic, reloads and backups" \
+  go test -count=1 -v -timeout 60m ./tests/operations -run 'TestMixedTraffic'
+part "ratios: metrics, backups and restores" \
+  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \

@@ -11,6 +11,7 @@ import (
 type Resources struct {
 	Bytes     int64 // resident memory
 	PeakBytes int64 // its maximum so far
+	OwnBytes  int64 // the part of Bytes that is not the content of files, which the kernel can drop
 	Mappings  int   // of memory
 	Files     int   // open file descriptors
 }
@@ -24,6 +25,7 @@ func (s *Server) Resources() (r Resources) {
 		s.T.Fatal(err)
 	}
 	r.Bytes, r.PeakBytes = s.statusLine(string(status), "VmRSS"), s.statusLine(string(status), "VmHWM")
+	r.OwnBytes = s.statusLine(string(status), "RssAnon") + s.statusLine(string(status), "RssShmem")
 	maps, err := os.ReadFile(proc + "maps")
 	if err != nil {
 		s.T.Fatal(err)

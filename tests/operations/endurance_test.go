@@ -18,7 +18,8 @@ import (
 const enduranceSchema = `app endurance
 entity Note {
   id: id
-  text: string(1..200) @unique
+  text: string(1..40) @unique
+  pad: string(1..8000)
 }
 apiKeys { scopes: { reader: @system("reader") { @grant read, write, delete on Note } } }
 routes("/", auth: apiKey(reader), rateLimit: none) {
@@ -88,6 +89,8 @@ func (e *endurance) run(args ...string) error {
 func (e *endurance) begin(rotations, backups time.Duration, key harness.APIKey) {
 	e.token.Store(&key.Token)
 	e.stop = make(chan struct{})
+	// So large that Badger's memory for new keys, 64 MiB, is full several times in each third.
+	pad := strings.Repeat("x", 8000)
 	caller := func() []string { return []string{"X-API-Key: " + *e.token.Load()} }
 	for worker := range 4 {
 		e.each(5*time.Millisecond, func(n int) error {
@@ -98,7 +101,7 @@ func (e *endurance) begin(rotations, backups time.Duration, key harness.APIKey) 
 			if err := e.ask("POST", "/op", fmt.Sprintf(`{"from":"Note","where":[["text","=",%q]]}`, text), append(caller(), "X-Op: delete"), "200", "409 conflict"); err != nil {
 				return err
 			}
-			return e.ask("POST", "/op", fmt.Sprintf(`{"into":"Note","values":{"text":%q}}`, text), append(caller(), "X-Op: insert"), "200", "299", "409 conflict")
+			return e.ask("POST", "/op", fmt.Sprintf(`{"into":"Note","values":{"text":%q,"pad":%q}}`, text, pad), append(caller(), "X-Op: insert"), "200", "299", "409 conflict")
 		})
 	}
 	for path, want := range map[string]string{"loop": "504 handler_timeout", "grow": "500 handler_out_of_memory", "trap": "500 handler_failed", "flood": "200"} {
@@ -152,23 +155,23 @@ func TestMixedTrafficLeavesNothingBehind(t *testing.T) {
 	key := a.Key("create", "--scope", "reader", "--name", "rotated")
 	e := &endurance{t: t, a: a, s: a.Serve()}
 	url := metricsOf(t, a)
-	goroutines := func() int64 {
-		_, value, _ := strings.Cut(scrape(t, url), "\ngo_goroutines ")
-		n, err := strconv.ParseInt(strings.SplitN(value, "\n", 2)[0], 10, 64)
+	metric := func(text, name string) int64 {
+		_, value, _ := strings.Cut(text, "\n"+name+" ")
+		n, err := strconv.ParseFloat(strings.SplitN(value, "\n", 2)[0], 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n
+		return int64(n)
 	}
 	e.begin(rotations, backups, key)
-	names := []string{"bytes of memory", "mappings", "descriptors", "goroutines"}
+	names := []string{"bytes of memory without mapped files", "mappings", "descriptors", "goroutines", "bytes of heap"}
 	samples := make([][]int64, len(names))
 	tick := time.NewTicker(length / 300)
 	defer tick.Stop()
 	for range 300 {
 		<-tick.C
-		r := e.s.Resources()
-		for i, n := range []int64{r.Bytes, int64(r.Mappings), int64(r.Files), goroutines()} {
+		r, text := e.s.Resources(), scrape(t, url)
+		for i, n := range []int64{r.OwnBytes, int64(r.Mappings), int64(r.Files), metric(text, "go_goroutines"), metric(text, "go_memstats_heap_inuse_bytes")} {
 			samples[i] = append(samples[i], n)
 		}
 		if t.Failed() {
@@ -176,6 +179,7 @@ func TestMixedTrafficLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	e.end()
+	t.Logf("resident memory at the end %d MiB, tables included", e.s.Resources().Bytes>>20)
 	if t.Failed() {
 		return
 	}
