@@ -121,9 +121,9 @@ func TestTwiceTheLoadThatFits(t *testing.T) {
 	}
 	p99 := func(times []time.Duration) time.Duration { return times[len(times)*99/100] }
 	ratio := float64(p99(all)) / float64(p99(quick))
-	grown := float64(after.Bytes) / float64(before.Bytes)
+	grown := float64(after.OwnBytes) / float64(before.OwnBytes)
 	t.Logf("%.0f requests per second fit. At 0.8 of that %d are served and %d refused, p99 %s. At %.0f times that %d are served and %d refused, p99 %s, %.2f times; %s after the first tenth. Memory %d MiB, %.2f times that after the first tenth",
-		fits, len(quick), refusedBelow, p99(quick), times, len(all), refused, p99(all), ratio, p99(late), after.Bytes>>20, grown)
+		fits, len(quick), refusedBelow, p99(quick), times, len(all), refused, p99(all), ratio, p99(late), after.OwnBytes>>20, grown)
 	if harness.Soak && (ratio > 2 || grown > 1.1) {
 		t.Errorf("p99 is %.2f times that under a load that fits, and memory %.2f times that after a minute; want at most 2 and 1.1", ratio, grown)
 	}
