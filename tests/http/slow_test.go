@@ -23,6 +23,7 @@ type slowClients struct {
 	begun   sync.WaitGroup
 	ended   sync.WaitGroup
 	stop    chan struct{}
+	end     func()       // closes the connections; a second call does nothing
 	timeout atomic.Int64 // slow requests that were answered 408
 	other   atomic.Int64 // slow requests that ended otherwise, before stop
 }
@@ -31,6 +32,11 @@ type slowClients struct {
 // open and have sent their first bytes. A slow request that has ended is sent again.
 func newSlowClients(s *harness.Server, idle, slow int, pause time.Duration) *slowClients {
 	c := &slowClients{s: s, pause: pause, stop: make(chan struct{})}
+	c.end = sync.OnceFunc(func() {
+		close(c.stop)
+		c.ended.Wait()
+	})
+	s.T.Cleanup(c.end)
 	for i := range idle + slow {
 		c.begun.Add(1)
 		c.ended.Go(func() {
@@ -105,12 +111,6 @@ func (c *slowClients) slow(conn *net.TCPConn, i int, first func()) (again bool) 
 	c.other.Add(1)
 	c.s.T.Logf("a slow request ended with %v", err)
 	return true
-}
-
-// end closes the connections.
-func (c *slowClients) end() {
-	close(c.stop)
-	c.ended.Wait()
 }
 
 // honest sends n requests, each second one on a new connection, and returns their times in
