@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
@@ -97,9 +96,6 @@ type imported struct {
 }
 
 func (c *program) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
-	// The store's tables in memory are most of the heap, and have no pointers to follow; without
-	// this the heap would grow to twice their size between collections.
-	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	bar := c.NewBar("importing "+request.Entity, size, progress.UnitsBytes)
 	rows, err := rowfile.NewReader(io.TeeReader(in, bar), path, format)
 	var done imported
