@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -120,12 +121,36 @@ func (c *changes) put(t *table, tail string, old, values []schema.Value) (stored
 	return stored
 }
 
-// checkRowSize checks the stored length of a row that the caller writes.
-func checkRowSize(t *table, stored int) error {
+// checkRowSize checks the stored length of a row that the caller writes. The error is about the
+// longest value.
+func checkRowSize(t *table, values []schema.Value, stored int) error {
 	if stored > layout.MaxRowBytes {
-		return fault.New(fault.TooLarge, "the %s would have %d bytes: a row may have %d", t.Name, stored, layout.MaxRowBytes)
+		return fault.OfValue(t.longest(values), fault.TooLarge, "the %s would have %d bytes: a row may have %d", t.Name, stored, layout.MaxRowBytes)
 	}
 	return nil
+}
+
+// longest returns the JSON of the longest value of a row, nil if it has none.
+func (t *table) longest(values []schema.Value) (text []byte) {
+	if t.Entity == nil {
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(t.object(values).Object, &members) // what is stored is an object
+		for _, member := range members {
+			if len(member) > len(text) {
+				text = member
+			}
+		}
+		return text
+	}
+	for _, f := range t.Entity.Fields {
+		if f.Type.Kind == schema.ToMany {
+			continue
+		}
+		if one := f.Type.AppendJSON(nil, values[f.Pos]); len(one) > len(text) {
+			text = one
+		}
+	}
+	return text
 }
 
 // claim checks that the new values of a row violate no unique index, given the earlier
@@ -266,7 +291,7 @@ func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[
 	if err := o.claim(c, r.Tail, r.Values); err != nil {
 		return err
 	}
-	if err := checkRowSize(t, c.put(t, r.Tail, nil, r.Values)); err != nil {
+	if err := checkRowSize(t, r.Values, c.put(t, r.Tail, nil, r.Values)); err != nil {
 		return err
 	}
 	fresh[key] = struct{}{}
@@ -457,7 +482,7 @@ func (o *operation) update(args *query.Arguments) error {
 		if err := o.claim(c, found[i].tail, found[i].new); err != nil {
 			return err
 		}
-		if err := checkRowSize(o.table, c.put(o.table, found[i].tail, found[i].old, found[i].new)); err != nil {
+		if err := checkRowSize(o.table, found[i].new, c.put(o.table, found[i].tail, found[i].old, found[i].new)); err != nil {
 			return err
 		}
 	}

@@ -150,9 +150,10 @@ func (a *arguments) take(name string) jsontext.Value {
 	return raw
 }
 
-func (a *arguments) wrong(format string, args ...any) {
+// wrong keeps an error about a member, whose name is the first value of the format.
+func (a *arguments) wrong(format, name string, values ...any) {
 	if a.err == nil {
-		a.err = invalid(format, args...)
+		a.err = fault.OfValue(a.take(name), fault.Invalid, format, append([]any{name}, values...)...)
 	}
 }
 
@@ -231,7 +232,7 @@ func (a *arguments) end() error {
 		}
 		if !slices.Contains(a.known, name) {
 			shown := shorten(name)
-			a.wrong("unknown member %q%s; known: %s", shown, diag.DidYouMean(shown, a.known), strings.Join(a.known, ", "))
+			a.err = invalid("unknown member %q%s; known: %s", shown, diag.DidYouMean(shown, a.known), strings.Join(a.known, ", "))
 		}
 	}
 	return a.err

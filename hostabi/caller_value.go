@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"runner.example/entity/query"
 	"runner.example/hostabi/sentvalue"
 	"runner.example/internal/fault"
 )
@@ -23,7 +22,7 @@ type invalidValue struct {
 // after it did not catch the error.
 func (c *Call) keepInvalid(err error, message string) {
 	c.invalid = invalidValue{}
-	if refused, ok := errors.AsType[*query.ValueError](err); ok {
+	if refused, ok := errors.AsType[*fault.ValueError](err); ok {
 		c.invalid.value, c.invalid.message = bytes.Clone(refused.Value), message
 	}
 }

@@ -14,6 +14,11 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 	pair := func(value string) []abi.Pair { return []abi.Pair{{Name: []byte("a"), Value: []byte(value)}} }
 	const bad = `{"into":"Note","values":{"size":"large"}}`
 	const half = `{"into":"Note","values":{"size":7.5}}`
+	long := `"` + strings.Repeat("x", 600<<10) + `"`
+	tooLong := []string{ // an update that makes the row longer than 1 MiB
+		`{"into":"Note","values":{"size":1,"first":"` + strings.Repeat("y", 500<<10) + `"}}`,
+		`{"in":"Note","where":[],"set":{"second":` + long + `}}`,
+	}
 	form := func(contentType, body string) abi.Request {
 		return abi.Request{Body: []byte(body), Headers: []abi.Pair{{Name: []byte("Content-Type"), Value: []byte(contentType)}}}
 	}
@@ -47,10 +52,19 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 		"before an operation":          {abi.Request{Query: pair("large")}, []string{bad, `{"from":"Note"}`}, 500},
 		"before another mistake":       {abi.Request{Query: pair("large")}, []string{bad, `{"from":"None"}`}, 500},
 		"without any operation":        {abi.Request{Query: pair("large")}, nil, 500},
+		"a scope":                      {abi.Request{Query: pair("large")}, []string{`{"scope":"large"}`}, 400},
+		"a scope of the handler":       {abi.Request{Query: pair("larger")}, []string{`{"scope":"large"}`}, 500},
+		"a scope of another type":      {abi.Request{Body: []byte(`{"scope":[7]}`)}, []string{`{"scope":[7]}`}, 400},
+		"the name of a key":            {abi.Request{Body: []byte(`{"name":"a\nb"}`)}, []string{`{"scope":"read_only","name":"a\nb"}`}, 400},
+		"the lifetime of a key":        {abi.Request{Query: pair("99999999")}, []string{`{"scope":"read_only","expiresIn":99999999}`}, 400},
+		"a member of the handler":      {abi.Request{Query: pair("large")}, []string{`{"scope":"read_only","none":"large"}`}, 500},
+		"a long text":                  {abi.Request{Body: []byte(`{"text":` + long + `}`)}, tooLong, 400},
+		"a long text of the handler":   {abi.Request{Body: []byte(`{"text":"x"}`)}, tooLong, 500},
 		"after another operation":      {abi.Request{Query: pair("large")}, []string{`{"from":"Note"}`, bad}, 400},
 	} {
-		g := newGuest(t, hostabi.Limits{})
-		app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int @@allow all to session }\n")
+		g := newGuest(t, hostabi.Limits{HostCalls: 10_000, MovedBytes: 8 << 20})
+		g.module.Memory().Grow(32)
+		app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int first: text? second: text? @@allow all to session }\n")
 		g.call.Host.Schema, g.call.Host.Entities = app, model
 		request := tt.request
 		request.Method, request.Path, request.ID = []byte("POST"), []byte("/x"), "r"
@@ -58,8 +72,13 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 		var failure map[string]any
 		for _, args := range tt.ops {
 			op := "query"
-			if args[2] == 'i' {
+			switch {
+			case strings.HasPrefix(args, `{"into"`):
 				op = "insert"
+			case strings.HasPrefix(args, `{"in"`):
+				op = "update"
+			case strings.HasPrefix(args, `{"scope"`):
+				op = "apiKeys.create"
 			}
 			failure, _ = g.op(op, args)
 		}

@@ -83,7 +83,7 @@ func (a Authority) scope(name string) (*schema.Scope, error) {
 	for i, scope := range a.Schema.APIKeys.Scopes {
 		names[i] = scope.Name
 	}
-	return nil, fault.New(fault.Invalid, "scope %q is not in the schema%s", name, diag.DidYouMean(name, names))
+	return nil, invalid(name, "scope %q is not in the schema%s", name, diag.DidYouMean(name, names))
 }
 
 // tenant returns the tenant of a key that the caller creates.

@@ -234,9 +234,9 @@ func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error
 		lifetime = *asked
 		switch {
 		case lifetime < time.Millisecond:
-			return 0, fault.New(fault.Invalid, "expiresIn must be positive: leave it out for the default of the schema")
+			return 0, invalid(lifetime, "expiresIn must be positive: leave it out for the default of the schema")
 		case rules.MaxLifetime != 0 && lifetime > rules.MaxLifetime:
-			return 0, fault.New(fault.Invalid, "expiresIn is longer than maxLifetime, %s", duration(rules.MaxLifetime))
+			return 0, invalid(lifetime, "expiresIn is longer than maxLifetime, %s", duration(rules.MaxLifetime))
 		}
 	}
 	if lifetime == 0 {
@@ -251,9 +251,9 @@ func checkGrace(grace, allowed time.Duration) error {
 	}
 	switch {
 	case grace < 0:
-		return fault.New(fault.Invalid, "gracePeriod must not be negative")
+		return invalid(grace, "gracePeriod must not be negative")
 	case grace > allowed:
-		return fault.New(fault.Invalid, "gracePeriod is longer than the limit, %s", duration(allowed))
+		return invalid(grace, "gracePeriod is longer than the limit, %s", duration(allowed))
 	}
 	return nil
 }

@@ -38,18 +38,28 @@ func validID(prefix, id string) bool {
 	return err == nil
 }
 
+// invalid returns a fault Invalid about a value, which is encoded as JSON; a duration is a
+// number of seconds, as in the arguments of operations.
+func invalid(value any, format string, args ...any) error {
+	if d, ok := value.(time.Duration); ok {
+		value = int64(d / time.Second)
+	}
+	text, _ := json.Marshal(value) // without it the fault is about no value
+	return fault.OfValue(text, fault.Invalid, format, args...)
+}
+
 // CheckLine checks that text is a short line without control characters and without a
 // token. The error begins with the name of the field.
 func CheckLine(field, text string) error {
 	switch {
 	case !utf8.ValidString(text):
-		return fault.New(fault.Invalid, "%s is not valid UTF-8", field)
+		return invalid(text, "%s is not valid UTF-8", field)
 	case utf8.RuneCountInString(text) > maxName:
-		return fault.New(fault.Invalid, "%s is longer than %d characters", field, maxName)
+		return invalid(text, "%s is longer than %d characters", field, maxName)
 	case holdsToken(text):
-		return fault.New(fault.Invalid, "%s contains a token: remove it, and revoke the key or session that it belongs to", field)
+		return invalid(text, "%s contains a token: remove it, and revoke the key or session that it belongs to", field)
 	case strings.ContainsFunc(text, controlsTerminal):
-		return fault.New(fault.Invalid, "%s has a control character", field)
+		return invalid(text, "%s has a control character", field)
 	}
 	return nil
 }
@@ -68,13 +78,13 @@ func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fault.New(fault.Invalid, "metadata is not valid JSON: %v", err)
 	}
 	if compact.Len() > maxMetadata {
-		return nil, fault.New(fault.Invalid, "metadata is larger than %d KiB", maxMetadata>>10)
+		return nil, invalid(raw, "metadata is larger than %d KiB", maxMetadata>>10)
 	}
 	if trimmed[0] != '{' {
 		return nil, fault.New(fault.Invalid, "metadata is not a JSON object")
 	}
 	if err := checkMembers(compact.Bytes()); err != nil {
-		return nil, fault.New(fault.Invalid, "metadata %v", err)
+		return nil, invalid(raw, "metadata %v", err)
 	}
 	return compact.Bytes(), nil
 }

@@ -61,7 +61,7 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 		return Page{}, fault.New(fault.Invalid, "limit must be between 1 and %d", maxLimit)
 	}
 	if f.Cursor != "" && !validID(keyIDs, f.Cursor) {
-		return Page{}, fault.New(fault.Invalid, "the cursor is not a nextCursor of a list")
+		return Page{}, invalid(f.Cursor, "the cursor is not a nextCursor of a list")
 	}
 	page, err := k.page(tx, a, f, k.clock.Latest())
 	if err != nil {

@@ -117,9 +117,9 @@ func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionReco
 		lifetime = *req.TTL
 		switch {
 		case lifetime < time.Millisecond:
-			return nil, fault.New(fault.Invalid, "ttl must be positive: leave it out for the limit, %s", duration(rules.Absolute))
+			return nil, invalid(lifetime, "ttl must be positive: leave it out for the limit, %s", duration(rules.Absolute))
 		case lifetime > rules.Absolute:
-			return nil, fault.New(fault.Invalid, "ttl is longer than the limit (absolute), %s", duration(rules.Absolute))
+			return nil, invalid(lifetime, "ttl is longer than the limit (absolute), %s", duration(rules.Absolute))
 		}
 	}
 	return &sessionRecord{
@@ -130,17 +130,17 @@ func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionReco
 
 func checkRoles(s *schema.Schema, asked []string) error {
 	if len(asked) > maxRoles {
-		return fault.New(fault.Invalid, "roles has %d entries, the limit is %d", len(asked), maxRoles)
+		return invalid(asked, "roles has %d entries, the limit is %d", len(asked), maxRoles)
 	}
 	for i, role := range asked {
 		if slices.Contains(asked[:i], role) {
-			return fault.New(fault.Invalid, "roles has %q twice", role)
+			return invalid(asked, "roles has %q twice", role)
 		}
 		if err := CheckLine("roles", role); err != nil {
 			return err
 		}
 		if role == "" || !s.HasRole(role) {
-			return fault.New(fault.Invalid, "roles has %q, which is not in auth.roles%s", role, diag.DidYouMean(role, s.Auth.Roles))
+			return invalid(role, "roles has %q, which is not in auth.roles%s", role, diag.DidYouMean(role, s.Auth.Roles))
 		}
 	}
 	return nil

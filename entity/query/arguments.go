@@ -146,18 +146,8 @@ func names(members []member) []string {
 // Invalidf returns a fault Invalid.
 func Invalidf(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-// ValueError is a fault about a value: one that a field cannot have, or a cursor. Value is its
-// JSON, a part of the arguments.
-type ValueError struct {
-	*fault.Fault
-	Value []byte
-}
-
-// Unwrap returns the fault.
-func (e *ValueError) Unwrap() error { return e.Fault }
-
 func invalidValue(value []byte, format string, args ...any) error {
-	return &ValueError{fault.New(fault.Invalid, format, args...), value}
+	return fault.OfValue(value, fault.Invalid, format, args...)
 }
 
 // ---- JSON ----

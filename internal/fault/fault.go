@@ -112,6 +112,21 @@ func Wrap(cause error, code Code, format string, args ...any) *Fault {
 	return &Fault{Code: code, Detail: fmt.Sprintf(format, args...), Cause: cause}
 }
 
+// ValueError is a fault about a value that an operation was given, such as one that a field
+// cannot have. Value is its JSON; nil: the fault is not about a value that is there.
+type ValueError struct {
+	*Fault
+	Value []byte
+}
+
+// Unwrap returns the fault.
+func (e *ValueError) Unwrap() error { return e.Fault }
+
+// OfValue returns a ValueError. It keeps value.
+func OfValue(value []byte, code Code, format string, args ...any) error {
+	return &ValueError{New(code, format, args...), value}
+}
+
 // Error returns the text for logs: the detail and the cause.
 func (f *Fault) Error() string {
 	switch {
