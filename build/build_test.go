@@ -180,6 +180,8 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"csv", 200, "a,b\n", "Content-Type: text/csv\n"},
 		{"csvLater", 200, "a,b\n", "content-type: text/csv\n"},
 		{"problem", 200, `"json"`, "content-type: application/problem+json; charset=utf-8\n"},
+		{"csvText", 200, "a,b\n", "Content-Type: text/csv\n"},
+		{"movedAgain", 308, "", "location: /here\nx-a: 1\nX-A: 2\n"},
 		{"rowsAsCSV", 200, "[1]", "content-type: text/csv\n"},
 		{"okBytes", 200, "\xff\x00\x01", "content-type: application/octet-stream"},
 		{"okNoBytes", 200, "", ""},

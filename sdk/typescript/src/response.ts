@@ -17,7 +17,10 @@ export class Response {
   }
 
   withHeader(name: string, value: string): Response {
-    return new Response(this.status, this.body, this.message, [...(this.headers ?? []), [String(name), String(value)]]);
+    name = String(name);
+    let earlier = this.headers ?? [];
+    if (/^(content-type|location)$/i.test(name)) earlier = earlier.filter(([other]) => other.toLowerCase() !== name.toLowerCase());
+    return new Response(this.status, this.body, this.message, [...earlier, [name, String(value)]]);
   }
 }
 

@@ -158,3 +158,5 @@ export const csv = () => ok("a,b\n").withHeader("Content-Type", "text/csv");
 export const csvLater = () => ok(Promise.resolve("a,b\n")).withHeader("content-type", "text/csv");
 export const problem = () => ok("json").withHeader("content-type", "application/problem+json; charset=utf-8");
 export const rowsAsCSV = () => ok([1]).withHeader("content-type", "text/csv");
+export const csvText = () => textAnswer("a,b\n").withHeader("Content-Type", "text/csv");
+export const movedAgain = () => redirect("/there", 308).withHeader("location", "/here").withHeader("x-a", "1").withHeader("X-A", "2");
