@@ -131,6 +131,7 @@ type framing struct {
 	keepAlive  bool
 	closeAsked bool
 	authority  []byte // of a target in absolute form
+	port       []byte // the default of its scheme, with the colon
 }
 
 // takeHead copies a complete head to the exchange and parses it.
@@ -187,7 +188,7 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 	}
 	path, query, _ := bytes.Cut(target, []byte{'?'})
 	if len(path) == 0 || path[0] != '/' {
-		if path, x.framing.authority = splitAbsolute(path); path == nil {
+		if path, x.framing.authority, x.framing.port = splitAbsolute(path); path == nil {
 			return errTarget
 		}
 	}
@@ -196,17 +197,22 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 }
 
 // splitAbsolute returns the path and the authority of a target in absolute form (RFC 9112,
-// section 3.2.2), nil if it has another form.
-func splitAbsolute(target []byte) (path, authority []byte) {
+// section 3.2.2) and the default port of its scheme, nil if it has another form.
+func splitAbsolute(target []byte) (path, authority, port []byte) {
 	scheme, rest, found := bytes.Cut(target, []byte("://"))
-	if !found || !equalFold(scheme, "http") && !equalFold(scheme, "https") {
-		return nil, nil
+	switch {
+	case found && equalFold(scheme, "http"):
+		port = []byte(":80")
+	case found && equalFold(scheme, "https"):
+		port = []byte(":443")
+	default:
+		return nil, nil, nil
 	}
 	slash := bytes.IndexByte(rest, '/')
 	if slash < 0 {
-		return target[len(scheme)+1 : len(scheme)+2], rest // a slash stands for the empty path
+		return target[len(scheme)+1 : len(scheme)+2], rest, port // a slash stands for the empty path
 	}
-	return rest[slash:], rest[:slash]
+	return rest[slash:], rest[:slash], port
 }
 
 // served reports whether a schema can declare the method.
@@ -341,7 +347,7 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 		return nil
 	case !ValidHost(host):
 		return errHost
-	case x.framing.authority != nil && !equalFold(x.framing.authority, string(host)):
+	case x.framing.authority != nil && !x.framing.isAuthority(host):
 		return errAuthority
 	case len(hosts) == 0:
 		return nil
@@ -352,6 +358,12 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 		}
 	}
 	return errForeignHost
+}
+
+// isAuthority reports whether host is that of the target in absolute form. Without a port it is
+// that of the scheme (RFC 9110, section 4.2.3).
+func (f *framing) isAuthority(host []byte) bool {
+	return equalFold(bytes.TrimSuffix(f.authority, f.port), string(bytes.TrimSuffix(host, f.port)))
 }
 
 // ValidHost reports whether b can be a Host: a name, an IPv4 address or an IPv6 address in
