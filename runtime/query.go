@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -76,11 +77,12 @@ func appendList(dst []byte, t *schema.Type, name string, pairs []abi.Pair) []byt
 }
 
 // appendQueryValue appends a value: numbers and booleans as such, anything else as a string.
+// JSON may have white space around a number; a query may not, because + is a space there.
 func appendQueryValue(dst []byte, t *schema.Type, value string) []byte {
 	switch t.Kind {
 	case schema.Int, schema.Float, schema.Duration, schema.Bool:
 		raw := jsontext.Value(value)
-		if k := raw.Kind(); (k == '0' || k == 't' || k == 'f') && raw.IsValid() {
+		if k := raw.Kind(); (k == '0' || k == 't' || k == 'f') && raw.IsValid() && strings.TrimSpace(value) == value {
 			return append(dst, value...)
 		}
 	}

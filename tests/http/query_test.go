@@ -56,6 +56,12 @@ func TestADeclaredQueryIsCheckedAndDecoded(t *testing.T) {
 		"name=%22%E2%82%AC%5C":   `[{"name":"\"€\\","limit":20,"paid":false},["\"€\\"]]`,
 		"name=ada&limit=1e1":     `[{"name":"ada","limit":10,"paid":false},["ada"]]`,
 		"name=null&ids=1&ids=01": ``,
+		"name=ada&limit=%2B1":    ``,
+		"name=ada&limit=+1":      ``, // a space and a number
+		"name=ada&limit=1%20":    ``,
+		"name=ada&paid=+true":    ``,
+		"name=ada&most=%2B2":     ``,
+		"name=ada&most=+2":       ``,
 	} {
 		got := s.Do("GET", "/v1/orders?"+query, "", key)
 		if want == "" {
