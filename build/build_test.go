@@ -508,6 +508,11 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		{"parsesForever", "stopped at parsesForever (", "// parsing"},
 		{"matchesForever", "stopped at matchesForever (", "// matching"},
 		{"loopsLater", "stopped at ", "// looping"},
+		{"sortsForever", "stopped at ", "// comparing"},
+		{"replacesForever", "stopped at ", "// replacing"},
+		{"revivesForever", "stopped at ", "// reviving"},
+		{"fromForever", "stopped at ", "// from"},
+		{"sortsEmptyForever", "stopped at ", "// comparing without a call"},
 		{"logsForever", "stopped at logsForever (", "// logging"},
 		{"spins", "stopped at spins (", "export function spins() {"},
 		{"callsInLoop", "stopped at callsInLoop (", "// calling"},
@@ -539,6 +544,14 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 	}
 	if got := ask(t, module, "okBody", abi.Request{}); got.body != `{"a":1}` {
 		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	}
+}
+
+// A library may use a stream that is not there. Its ReferenceError says what to do.
+func TestAnAbsentStreamIsExplained(t *testing.T) {
+	got := ask(t, builtApp(t).module, "streams", abi.Request{})
+	if want := "handler streams: ReferenceError: TransformStream is not defined: a response is sent as a whole, so handlers have no streams of their own; make the body first at streams (handlers/traps.ts:"; got.status != 500 || !strings.Contains(got.log, want) {
+		t.Errorf("%d, and the log does not have %q:\n%s", got.status, want, got.log)
 	}
 }
 

@@ -1,6 +1,9 @@
 // Stack traces with places in the handlers' source files: the engine names places in the
 // bundled script, and the source map maps them.
 
+// What libraries that stream responses use.
+const noStream = /^ReferenceError: '?(Readable|Writable|Transform|Compression|Decompression)Stream'? is not defined$/;
+
 /** Returns the function that describes an error in one line. */
 export function tracer(sources: string[], mappings: string): (error: unknown, causes?: number) => string {
   const lines = mappings.split(";");
@@ -33,6 +36,7 @@ export function tracer(sources: string[], mappings: string): (error: unknown, ca
     let text = error.message ? `${error.name}: ${error.message}` : error.name;
     const code = (error as { code?: unknown }).code;
     if (error.name === "HostError" && code) text = error.message ? `${code}: ${error.message}` : `${code}`;
+    if (noStream.test(text)) text += ": a response is sent as a whole, so handlers have no streams of their own; make the body first";
     const at = frames(String(error.stack ?? ""));
     if (at.length > 0) text += ` at ${at.join(", ")}`;
     if (error.cause !== undefined && causes < 4) text += `; because of ${trace(error.cause, causes + 1)}`;

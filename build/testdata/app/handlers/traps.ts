@@ -280,3 +280,33 @@ export function callsInLoop() {
     if (n < 0) break;
   }
 }
+export function sortsForever() {
+  return ok([3, 1, 2].sort((a, b) => {
+    while (a > 0) a = Math.max(a, 1); // comparing
+    return a - b;
+  }));
+}
+export function replacesForever() {
+  return ok("aaa".replace(/a/g, (a) => {
+    for (let n = 1; n > 0;) n = Math.max(n, 1); // replacing
+    return a;
+  }));
+}
+export function revivesForever() {
+  return ok(JSON.parse("[1]", (_, a) => {
+    while (true) a = Math.max(1, 1); // reviving
+  }));
+}
+export function fromForever() {
+  return ok(Array.from([3, 1, 2], (a) => {
+    for (;;) a++; // from
+  }));
+}
+export function sortsEmptyForever() {
+  return ok([3, 1, 2].sort(() => { // comparing without a call
+    for (;;);
+  }));
+}
+export function streams() {
+  return ok(new TransformStream());
+}
