@@ -334,8 +334,15 @@ func (p *AllocatorPool) Return(a *Allocator) {
 		a.Release()
 		return
 	}
-	// Changed for the runner: this was 400 MiB. A table made of a memtable takes 64, the others 4.
-	a.TrimTo(8 << 20)
+	// Changed for the runner: this was 400 MiB. A table made of a memtable takes 64, the others 4
+	// to 16. An allocator without its first buffer would never end its next Allocate, so one that
+	// TrimTo would leave without it is not kept.
+	const most = 8 << 20
+	if len(a.buffers[0]) >= most {
+		a.Release()
+		return
+	}
+	a.TrimTo(most)
 
 	select {
 	case p.allocCh <- a:

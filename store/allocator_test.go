@@ -1,0 +1,26 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/dgraph-io/ristretto/v2/z"
+)
+
+// A compaction of a large store builds tables of 4 MiB and more, each in memory of twice that
+// size, which is lent from a pool. Memory that was given back without its first part let the next
+// compaction run without end.
+func TestMemoryForLargeTablesIsLentAgain(t *testing.T) {
+	for _, size := range []int{4 << 20, 8 << 20, 16 << 20, 128 << 20} {
+		pool := z.NewAllocatorPool(2)
+		defer pool.Release()
+		for range 3 {
+			a := pool.Get(size, "test")
+			for range 20 {
+				if n := len(a.Allocate(1 << 20)); n != 1<<20 {
+					t.Fatalf("%d bytes, want 1 MiB", n)
+				}
+			}
+			pool.Return(a)
+		}
+	}
+}
