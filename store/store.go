@@ -182,7 +182,7 @@ func openMark(dir string) (*datadir.Mark, error) {
 
 // openTables opens the database in dir and starts the checks of its files.
 func (s *Store) openTables(dir string) error {
-	s.space.Dir, s.space.Log, s.space.MemTableBytes = dir, s.log, files.MemTableBytes
+	s.space.Dir, s.space.Log, s.space.MemTableBytes = dir, s.log, memTableBytes
 	if err := s.space.Prepare(); err != nil {
 		return err
 	}

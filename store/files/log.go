@@ -24,7 +24,8 @@ const (
 	LogExt  = ".mem"
 	LogHead = 20 // bytes before the first entry
 
-	// MemTableBytes is the size of Badger's memtables. No value in a log is longer.
+	// MemTableBytes is the size of memtables with which Badger opens. No value in a log is
+	// longer.
 	MemTableBytes = 64 << 20
 
 	walTx      = 1 << 6
