@@ -243,6 +243,47 @@ func TestDamagedAndMissingContentsAreNamed(t *testing.T) {
 	}
 }
 
+func TestAReleaseIsOlderThanOnesThatWereFirstAddedLater(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	st := open(t, store.Options{Clock: func() time.Time { now = now.Add(time.Second); return now }})
+	r := release.New(st, release.Options{Keep: 10})
+	older := func(id string) (older bool) {
+		t.Helper()
+		err := st.View(t.Context(), func(tx *store.Tx) (err error) {
+			older, err = release.IsOlder(tx, id)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return older
+	}
+	one := add(t, st, r, "one")
+	if older(one.ID) {
+		t.Error("older than none")
+	}
+	two := add(t, st, r, "two")
+	again := add(t, st, r, "one") // its place in the order does not change
+	if !again.Added.After(two.Added.Time) || !again.First.Equal(one.First.Time) {
+		t.Errorf("added %v and first %v, after %v", again.Added, again.First, two.Added)
+	}
+	for active, want := range map[string][2]bool{one.ID: {false, false}, two.ID: {true, false}} {
+		if err := activate(t, st, release.Activation{ID: active}); err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]bool{older(one.ID), older(two.ID)}; got != want {
+			t.Errorf("active %s: %v, want %v", active, got, want)
+		}
+	}
+	err := st.View(t.Context(), func(tx *store.Tx) error {
+		_, err := release.IsOlder(tx, "rel_00000000000000000000000000")
+		return err
+	})
+	if fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("an unknown release: %v", err)
+	}
+}
+
 // The model: the releases in the order of their last adding, and the pointer.
 func TestSweepAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()

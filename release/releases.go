@@ -61,6 +61,8 @@ type Release struct {
 	// Added is when it was added last, By who did it.
 	Added audit.Timestamp `json:"added"`
 	By    audit.Actor     `json:"by"`
+	// First is when it was added first.
+	First audit.Timestamp `json:"first"`
 }
 
 // Origin is where the active release came from.
@@ -131,7 +133,14 @@ func (r *Releases) Add(ctx context.Context, m Manifest, by Author) (rel Release,
 func add(tx *store.Tx, m Manifest, by Author) (Release, error) {
 	m.Files = slices.Clone(m.Files)
 	m.sort()
-	rel := Release{ID: m.ID(), Manifest: m, Added: audit.Timestamp{Time: tx.Now()}, By: by.Actor}
+	now := audit.Timestamp{Time: tx.Now()}
+	rel := Release{ID: m.ID(), Manifest: m, Added: now, By: by.Actor, First: now}
+	switch before, err := Get(tx, rel.ID); {
+	case err == nil:
+		rel.First = before.First
+	case fault.CodeOf(err) != fault.NotFound:
+		return rel, err
+	}
 	if err := set(tx, prefixRecord+rel.ID, rel); err != nil {
 		return rel, err
 	}
@@ -240,6 +249,21 @@ func Active(tx *store.Tx) (Pointer, error) {
 		return p, nil
 	}
 	return p, err
+}
+
+// IsOlder reports whether a stored release was first added before the active one was: to activate
+// it is a rollback, also if it was added again since. The error is a fault with the code NotFound if there is no release with this id.
+func IsOlder(tx *store.Tx, id string) (bool, error) {
+	next, err := Get(tx, id)
+	if err != nil {
+		return false, err
+	}
+	pointer, err := Active(tx)
+	if err != nil || pointer.ID == "" {
+		return false, err
+	}
+	active, err := Get(tx, pointer.ID)
+	return err == nil && next.First.Before(active.First.Time), err
 }
 
 // List returns all stored releases, the newest first, and the pointer.
