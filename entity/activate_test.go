@@ -35,7 +35,12 @@ entity Item {
 // refusals returns the diagnostics of a refused activation; nil if it succeeds.
 func (h *fixture) refusals(text string) diag.List {
 	h.t.Helper()
-	err := h.activate(text)
+	return h.refusalsOf(h.activate(text))
+}
+
+// refusalsOf returns the diagnostics of an activation's error.
+func (h *fixture) refusalsOf(err error) diag.List {
+	h.t.Helper()
 	var refused *catalog.ChangeError
 	if err != nil && !errors.As(err, &refused) {
 		h.t.Fatal(err)

@@ -208,14 +208,14 @@ func (d *deletion) changes() (*changes, error) {
 			return nil, err
 		}
 		r := &d.removed[i]
-		c.put(r.table, r.Tail, r.Row.Values, nil)
+		c.put(r.table, &r.Row, nil)
 	}
 	for _, key := range d.order {
 		if err := d.spend(query.RowUnits); err != nil {
 			return nil, err
 		}
 		if r := d.cleared[key]; !d.gone[key] {
-			c.put(r.table, r.Tail, r.Row.Values, r.values)
+			c.put(r.table, &r.Row, r.values)
 		}
 	}
 	return c, nil

@@ -25,6 +25,8 @@
 //     the model was created, it fails with ErrOutdated, and nothing was done.
 //   - Rows written before a field was added have, for that field, the value that the catalog
 //     recorded when it was added.
+//   - Fields that only another schema declares are not read, and stay in their rows: an update
+//     carries them over.
 //
 // # What never happens here
 //

@@ -26,8 +26,9 @@ type Options struct {
 	CursorKey [32]byte
 	// Logger logs activations and missing indexes; nil discards them.
 	Logger *slog.Logger
-	// Also is for Activate: see there. May be nil.
-	Also func(*store.Tx) error
+	// Also and KeepRemoved are for Activate: see catalog.Options.
+	Also        func(*store.Tx) error
+	KeepRemoved bool
 }
 
 // Model is a schema with the layout of its rows in a store. It is created by Activate,
@@ -86,17 +87,19 @@ type referrer struct {
 }
 
 // Activate activates the schema for the store's rows and returns its model: see
-// catalog.Activate, which calls opt.Also. Transactions of earlier models then fail with
-// ErrOutdated. Indexes that are not built yet are built by BuildIndexes, and are not used until
-// then.
+// catalog.Activate. Transactions of earlier models then fail with ErrOutdated. Indexes that are
+// not built yet are built by BuildIndexes, and are not used until then.
 func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
-	c, changed, err := catalog.Activate(ctx, st, s, sources, opt.Also)
+	c, changed, err := catalog.Activate(ctx, st, s, catalog.Options{Sources: sources, Also: opt.Also, KeepRemoved: opt.KeepRemoved})
 	if err != nil {
 		return nil, err
 	}
 	m, err := newModel(context.WithoutCancel(ctx), st, s, c, opt)
 	if err == nil && changed && opt.Logger != nil {
 		opt.Logger.Info("schema activated", "generation", m.generation)
+		if kept := c.Kept(); len(kept) > 0 {
+			opt.Logger.Info("fields of other releases kept", "fields", kept)
+		}
 	}
 	return m, err
 }

@@ -24,9 +24,10 @@ type StoredRow struct {
 var ErrNoCatalog = errors.New("the entity catalog cannot be read, and rows cannot be read without it")
 
 // EachRow calls fn for every row of every entity in a salvaged store, entity by entity. It
-// reads only rows and the catalog. The schema must be the active one of the store.
-func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(entity string, row *StoredRow) error) error {
-	return st.View(ctx, func(tx *store.Tx) error {
+// reads only rows and the catalog. The schema must be the active one of the store, or one that
+// declares entities and fields that are kept. It returns those that it does not declare.
+func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(entity string, row *StoredRow) error) (kept []string, err error) {
+	err = st.View(ctx, func(tx *store.Tx) error {
 		match, err := catalog.MatchSchema(tx, s)
 		if err != nil {
 			return fmt.Errorf("compare schema with rows: %w", err)
@@ -34,9 +35,10 @@ func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(ent
 		if match.Empty {
 			return noRows(tx)
 		}
-		if match.Changed {
+		if match.Changed && !match.Readable {
 			return errors.New("the schema in the app directory is not the active one of the store: restore that one")
 		}
+		kept = match.Catalog.Kept()
 		for _, name := range s.EntityNames() {
 			rows, err := match.Catalog.Layout(s, name)
 			if err != nil {
@@ -48,6 +50,7 @@ func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(ent
 		}
 		return nil
 	})
+	return kept, err
 }
 
 // noRows fails if there are rows.

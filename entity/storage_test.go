@@ -49,12 +49,24 @@ func newFixture(t testing.TB, text string) *fixture {
 // activate changes the schema. Indexes are not built.
 func (h *fixture) activate(text string) error {
 	h.t.Helper()
+	return h.activateWith(text, entity.Options{})
+}
+
+// rollback is activate of a schema that is older than the active one.
+func (h *fixture) rollback(text string) error {
+	h.t.Helper()
+	return h.activateWith(text, entity.Options{KeepRemoved: true})
+}
+
+func (h *fixture) activateWith(text string, opt entity.Options) error {
+	h.t.Helper()
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
 	s, list := compiler.Compile(sources, compiler.Options{})
 	if s == nil {
 		h.t.Fatalf("the schema does not compile: %v", list)
 	}
-	m, err := entity.Activate(context.Background(), h.store, s, sources, entity.Options{CursorKey: [32]byte{7}})
+	opt.CursorKey = [32]byte{7}
+	m, err := entity.Activate(context.Background(), h.store, s, sources, opt)
 	if err == nil {
 		h.model = m
 	}

@@ -89,14 +89,16 @@ func (a *Access) apply(c *changes) error {
 	return nil
 }
 
-// put collects the change of a row from old, nil for none, to its new values, nil for none:
-// the row and its entries. It returns the stored length of the new row.
-func (c *changes) put(t *table, tail string, old, values []schema.Value) (stored int) {
+// put collects the change of a row to its new values, nil for none: the row and its entries. row
+// has its tail and, if it exists, how it is stored, with its old values. It returns the stored
+// length of the new row.
+func (c *changes) put(t *table, row *layout.Row, values []schema.Value) (stored int) {
+	tail, old := row.Tail, row.Values
 	key := append(slices.Clone(t.Prefix), tail...)
 	if values == nil {
 		c.remove(key)
 	} else {
-		raw := t.AppendRow(nil, values)
+		raw := t.AppendRow(nil, values, row.Raw)
 		stored = len(raw)
 		c.set(key, raw)
 	}
@@ -291,7 +293,7 @@ func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[
 	if err := o.claim(c, r.Tail, r.Values); err != nil {
 		return err
 	}
-	if err := checkRowSize(t, r.Values, c.put(t, r.Tail, nil, r.Values)); err != nil {
+	if err := checkRowSize(t, r.Values, c.put(t, &layout.Row{Tail: r.Tail}, r.Values)); err != nil {
 		return err
 	}
 	fresh[key] = struct{}{}
@@ -454,8 +456,8 @@ func (o *operation) appendInserted(values []schema.Value, in *query.Input) error
 
 // changed is a row that an update or a delete has found.
 type changed struct {
-	tail     string
-	old, new []schema.Value
+	old layout.Row
+	new []schema.Value
 }
 
 // update changes the rows that the query finds.
@@ -473,16 +475,16 @@ func (o *operation) update(args *query.Arguments) error {
 		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
-		c.removeEntries(o.table, found[i].old)
+		c.removeEntries(o.table, found[i].old.Values)
 	}
 	for i := range found {
 		if err := o.spend(query.RowUnits); err != nil {
 			return err
 		}
-		if err := o.claim(c, found[i].tail, found[i].new); err != nil {
+		if err := o.claim(c, found[i].old.Tail, found[i].new); err != nil {
 			return err
 		}
-		if err := checkRowSize(o.table, found[i].new, c.put(o.table, found[i].tail, found[i].old, found[i].new)); err != nil {
+		if err := checkRowSize(o.table, found[i].new, c.put(o.table, &found[i].old, found[i].new)); err != nil {
 			return err
 		}
 	}
@@ -524,14 +526,14 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		if values, err = o.updated(own.Values, in); err != nil {
 			return false, err
 		}
-		found = append(found, changed{own.Tail, own.Values, values})
+		found = append(found, changed{own, values})
 		return true, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b changed) int {
-		return strings.Compare(a.old[o.table.ID].Text(), b.old[o.table.ID].Text())
+		return strings.Compare(a.old.Values[o.table.ID].Text(), b.old.Values[o.table.ID].Text())
 	})
 	rest := found[:0]
 	for _, f := range found {
@@ -540,7 +542,7 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		}
 		finds, makes := true, firstMakes
 		if len(found) > 1 { // earlier changes may have changed what its rules see
-			if finds, makes, err = o.mayUpdate(f.old, f.new); err != nil {
+			if finds, makes, err = o.mayUpdate(f.old.Values, f.new); err != nil {
 				return nil, err
 			}
 		}
@@ -555,7 +557,7 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		if !makes {
 			return nil, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.Name)
 		}
-		o.pending.decide(f.tail, f.new)
+		o.pending.decide(f.old.Tail, f.new)
 		rest = append(rest, f)
 	}
 	return rest, nil

@@ -29,6 +29,9 @@ type Report struct {
 	AcknowledgedCommit uint64    `json:"acknowledgedCommit"`
 	Entities           []*Entity `json:"entities"`
 	Losses             []Loss    `json:"losses"`
+	// NotDeclared are the entities and fields of other releases that the schema does not declare,
+	// and that are not in the archive.
+	NotDeclared []string `json:"notDeclared,omitempty"`
 	// RowsError is the reason why no rows could be written; "" if they could.
 	RowsError string `json:"rowsError,omitempty"`
 }
@@ -53,7 +56,7 @@ type Loss struct {
 // Whole reports whether everything could be read.
 func (r *Report) Whole() bool {
 	bad := slices.ContainsFunc(r.Entities, func(e *Entity) bool { return e.Doubtful+e.Unreadable > 0 })
-	return !bad && len(r.Losses) == 0 && r.RowsError == ""
+	return !bad && len(r.Losses) == 0 && len(r.NotDeclared) == 0 && r.RowsError == ""
 }
 
 // isBelow reports whether the directory dir is root or below it.
@@ -167,7 +170,7 @@ type rowFile struct {
 // write writes all rows that can be read.
 func (r *salvagedRows) write(ctx context.Context, s *schema.Schema) error {
 	var now *Entity
-	err := entity.EachRow(ctx, r.found.Store, s, func(name string, row *entity.StoredRow) error {
+	kept, err := entity.EachRow(ctx, r.found.Store, s, func(name string, row *entity.StoredRow) error {
 		if now == nil || now.Name != name {
 			now = &Entity{Name: name}
 			r.report.Entities = append(r.report.Entities, now)
@@ -188,6 +191,7 @@ func (r *salvagedRows) write(ctx context.Context, s *schema.Schema) error {
 		}
 		return r.line(directory+"/"+name+".jsonl", row.JSON)
 	})
+	r.report.NotDeclared = kept
 	for _, f := range r.files {
 		err = errors.Join(err, f.Flush(), f.file.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -42,9 +43,9 @@ Rows of a tenant in a schema without entities are in <entity>@<tenant>.jsonl, fo
 import --tenant. API keys, sessions and the audit are not in the archive: a key whose
 revocation cannot be read would be accepted again.
 
-The schema in the app directory must be the active one of the store. Until it
-ends, the command needs free space next to the file: as much as the store takes, and
-256 MiB more.
+The schema in the app directory must be the active one of the store, or one that also
+declares what a rollback has kept of newer releases. Until it ends, the command needs
+free space next to the file: as much as the store takes, and 256 MiB more.
 
 The status is 0 if everything could be read, and 1 if not; the archive is complete in
 both cases.`
@@ -127,6 +128,9 @@ func (c *program) tellSalvaged(r *salvage.Report, path string) error {
 			where += fmt.Sprintf(", bytes %d to %d", l.From, l.To-1)
 		}
 		c.Say("cannot read ", where+": "+l.Cause)
+	}
+	if len(r.NotDeclared) > 0 {
+		c.Say("not written, because the schema does not declare it: ", strings.Join(r.NotDeclared, ", "))
 	}
 	if r.RowsError != "" {
 		c.Say("cannot write rows: ", r.RowsError)

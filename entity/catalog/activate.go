@@ -26,29 +26,40 @@ var errAgain = errors.New("the rows of the store have changed meanwhile")
 // was done; the request belongs to the active release.
 var ErrOutdated error = fault.New(fault.Unavailable, "the schema has changed meanwhile; try again")
 
+// Options configure an activation. The zero value is valid.
+type Options struct {
+	// Sources are those of the schema.
+	Sources []diag.Source
+	// Also, if not nil, is called in the transaction of the change, and in one of its own if the
+	// catalog does not change. Its error refuses the activation. It may be called several times.
+	Also func(*store.Tx) error
+	// KeepRemoved keeps entities and fields of rows that the schema does not declare, instead of
+	// refusing it. What is kept already stays kept in any case.
+	KeepRemoved bool
+}
+
 // Activate activates the schema for the store's rows. It returns the catalog, and
 // whether it has changed. A schema that the rows violate is refused with a *ChangeError,
 // and nothing has changed; otherwise the change is one transaction.
 //
-// Fields and entities are added without touching a row. New unique indexes are built and
-// verified before the change, while the old schema serves. Others are built by
-// BuildIndexes. If values of rows must be checked, transactions of the old schema fail with
-// ErrOutdated for the last moment of it, even if the change is refused then. sources are
-// those of the schema. Activations of one store must not run at the same time. When ctx
-// ends, the activation ends too, unless its change is already being committed: then it
-// succeeds.
+// Fields and entities are added without touching a row. New unique indexes, and those of relations
+// that were kept, are built and verified before the change, while the old schema serves. Others are
+// built by BuildIndexes. If values of rows must be checked, transactions of the old schema fail with
+// ErrOutdated for the last moment of it, even if the change is refused then. Activations of one
+// store must not run at the same time. When ctx ends, the activation ends too, unless its change
+// is already being committed: then it succeeds.
 //
-// also, if not nil, is called in that transaction, and in one of its own if the catalog does not
-// change. Its error refuses the activation. It may be called several times.
-func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, also func(*store.Tx) error) (c *Catalog, changed bool, err error) {
-	if also == nil {
-		also = func(*store.Tx) error { return nil }
+// Kept fields and entities that the schema declares again are usual ones from then on. Their
+// values are as they were, and are checked like those of any changed schema.
+func Activate(ctx context.Context, st *store.Store, s *schema.Schema, opt Options) (c *Catalog, changed bool, err error) {
+	if opt.Also == nil {
+		opt.Also = func(*store.Tx) error { return nil }
 	}
 	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
 		return nil, false, fmt.Errorf("activate schema: %w", err)
 	}
 	for try := 1; ; try++ {
-		a := activation{store: st, schema: s, sources: sources, also: also}
+		a := activation{store: st, schema: s, opt: opt}
 		c, err := a.run(ctx)
 		var refused *ChangeError
 		switch {
@@ -66,29 +77,33 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []
 type activation struct {
 	store   *store.Store
 	schema  *schema.Schema
-	sources []diag.Source
-	also    func(*store.Tx) error
+	opt     Options
 	changed bool // the catalog has changed
 
 	mu sync.Mutex
 	// written has the keys of rows that were written and are not in the new indexes yet.
 	written map[string]bool
-	// entered has the rows written since the view as they are in new unique indexes, by
+	// entered has the rows written since the view as they are in new indexes, by
 	// key; nil: without an entry.
 	entered map[string]*layout.Row
+	// deleted has the keys of rows that were deleted since the view.
+	deleted map[string]bool
 }
 
 // run returns the active catalog.
 func (a *activation) run(ctx context.Context) (c *Catalog, err error) {
-	a.written, a.entered = map[string]bool{}, map[string]*layout.Row{}
+	a.written, a.entered, a.deleted = map[string]bool{}, map[string]*layout.Row{}, map[string]bool{}
 	stop := a.store.OnApply([]byte(layout.SpaceRows), func(_ store.Seq, ch store.Change) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.written[string(ch.Key)] = true
+		if ch.Deleted {
+			a.deleted[string(ch.Key)] = true
+		}
 	})
 	defer stop()
 	err = a.store.View(ctx, func(view *store.Tx) error {
-		m, err := compare(view, a.schema, fileOf(a.schema, a.sources))
+		m, err := compare(view, a.schema, fileOf(a.schema, a.opt.Sources), a.opt.KeepRemoved)
 		if err != nil {
 			return err
 		}
@@ -100,13 +115,13 @@ func (a *activation) run(ctx context.Context) (c *Catalog, err error) {
 		}
 		c = m.new
 		if a.changed = m.changed; !m.changed {
-			_, err := a.store.Update(ctx, a.also)
+			_, err := a.store.Update(ctx, a.opt.Also)
 			return err
 		}
 		if err := a.reserve(ctx, m); err != nil {
 			return err
 		}
-		if err := a.buildUnique(ctx, view, m); err != nil {
+		if err := a.buildAhead(ctx, view, m); err != nil {
 			return err
 		}
 		if err := a.catchUp(ctx, view, m); err != nil {
@@ -141,7 +156,7 @@ func (a *activation) reserve(ctx context.Context, m *migration) error {
 		*number = first + uint32(i)
 	}
 	for _, s := range m.surveys { // again, because the indexes have prefixes now
-		if s.table, err = newLayout(s.entry, s.entity); err != nil {
+		if err := s.lay(m); err != nil {
 			return err
 		}
 	}
@@ -167,11 +182,11 @@ func takeBatch(indexes int) int {
 	return max(1, min(buildBatch/4, buildBytes/(2*layout.MaxEntryBytes*max(1, indexes))))
 }
 
-// buildUnique writes the entries of the view's rows to the new unique indexes. Duplicates
+// buildAhead writes the entries of the view's rows to the new indexes. Duplicates
 // were excluded before.
-func (a *activation) buildUnique(ctx context.Context, view *store.Tx, m *migration) error {
+func (a *activation) buildAhead(ctx context.Context, view *store.Tx, m *migration) error {
 	for _, s := range m.surveys {
-		for _, at := range s.unique {
+		for _, at := range s.ahead {
 			if err := a.buildOne(ctx, view, s, s.table.Indexes[at]); err != nil {
 				return err
 			}
@@ -224,7 +239,7 @@ func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) 
 		for _, s := range m.surveys {
 			keys := a.takeWritten(s.table)
 			left += len(keys)
-			for some := range slices.Chunk(keys, takeBatch(len(s.unique))) {
+			for some := range slices.Chunk(keys, takeBatch(len(s.ahead))) {
 				var step catchUpStep
 				_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
 					step, err = a.updateEntries(tx, view, s, some)
@@ -282,7 +297,7 @@ type catchUpStep struct {
 	list    diag.List
 }
 
-// updateEntries updates the entries of some rows in the new unique indexes to the transaction's
+// updateEntries updates the entries of some rows in the new indexes to the transaction's
 // snapshot, and checks the rows like the survey.
 func (a *activation) updateEntries(tx, view *store.Tx, s *survey, keys []string) (step catchUpStep, err error) {
 	if err := a.removeEntries(tx, view, s, keys); err != nil {
@@ -291,7 +306,7 @@ func (a *activation) updateEntries(tx, view *store.Tx, s *survey, keys []string)
 	return a.enter(tx, s, keys)
 }
 
-// removeEntries removes the entries of some rows from the new unique indexes.
+// removeEntries removes the entries of some rows from the new indexes.
 func (a *activation) removeEntries(tx, view *store.Tx, s *survey, keys []string) (err error) {
 	for _, key := range keys {
 		was, known := a.entered[key]
@@ -303,7 +318,7 @@ func (a *activation) removeEntries(tx, view *store.Tx, s *survey, keys []string)
 		if was == nil {
 			continue
 		}
-		for _, at := range s.unique {
+		for _, at := range s.ahead {
 			if err := tx.Delete(s.table.EntryKey(nil, s.table.Indexes[at], was.Values)); err != nil {
 				return err
 			}
@@ -312,7 +327,7 @@ func (a *activation) removeEntries(tx, view *store.Tx, s *survey, keys []string)
 	return nil
 }
 
-// enter adds rows without entries to the new unique indexes.
+// enter adds rows without entries to the new indexes.
 func (a *activation) enter(tx *store.Tx, s *survey, keys []string) (step catchUpStep, err error) {
 	for _, key := range keys {
 		is, err := layout.ReadRow(tx, s.table, key)
@@ -355,6 +370,9 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 		if err := a.addRest(ctx, view, s); err != nil {
 			return err
 		}
+		if err := a.checkDeleted(ctx, s); err != nil {
+			return err
+		}
 	}
 	if err := a.store.Barrier(ctx); err != nil { // ctx counts for the last time here
 		return err
@@ -376,7 +394,7 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 		if err := m.new.write(tx); err != nil {
 			return err
 		}
-		return a.also(tx)
+		return a.opt.Also(tx)
 	})
 	return err
 }
@@ -386,7 +404,7 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 // their values.
 func (a *activation) addRest(ctx context.Context, view *store.Tx, s *survey) error {
 	keys := a.takeWritten(s.table)
-	batch := takeBatch(len(s.unique))
+	batch := takeBatch(len(s.ahead))
 	for some := range slices.Chunk(keys, batch) {
 		_, err := a.store.Update(ctx, func(tx *store.Tx) error { return a.removeEntries(tx, view, s, some) })
 		if err != nil {
@@ -468,14 +486,16 @@ func (m *migration) mark(tx *store.Tx) error {
 	return nil
 }
 
-// enter checks a row like the survey and adds it to the new unique indexes, unless it
-// violates the schema: then the list has the reason, and no index has an entry.
+// enter checks a row like the survey and adds it to the new indexes, unless it violates the
+// schema: then the list has the reason, and no index has an entry.
 func (s *survey) enter(tx *store.Tx, r *layout.Row, list *diag.List) error {
 	found := len(*list)
-	s.inspect(r.Values, list)
-	for _, at := range s.unique {
+	if err := s.inspect(tx, r.Values, list); err != nil {
+		return err
+	}
+	for _, at := range s.ahead {
 		x := s.table.Indexes[at]
-		if x.HasNull(r.Values) {
+		if !x.Unique || x.HasNull(r.Values) {
 			continue
 		}
 		holder, err := tx.Get(s.table.EntryKey(nil, x, r.Values))
@@ -494,7 +514,7 @@ func (s *survey) enter(tx *store.Tx, r *layout.Row, list *diag.List) error {
 	if len(*list) > found {
 		return nil
 	}
-	for _, at := range s.unique {
+	for _, at := range s.ahead {
 		if err := tx.Set(s.table.EntryKey(nil, s.table.Indexes[at], r.Values), []byte(r.Tail)); err != nil {
 			return err
 		}

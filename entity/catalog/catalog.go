@@ -27,6 +27,8 @@ type tableEntry struct {
 	Number uint32 `json:"number"`
 	// Untyped tables hold JSON objects without declared fields.
 	Untyped bool `json:"untyped,omitempty"`
+	// Kept tables are those of entities that only other schemas declare. They have rows.
+	Kept bool `json:"kept,omitempty"`
 	// Tenant is the number of the @tenant field; 0 without one.
 	Tenant    uint32       `json:"tenant,omitempty"`
 	ID        uint32       `json:"id,omitempty"`
@@ -49,6 +51,8 @@ type fieldEntry struct {
 	// Missing is the value in rows that were written before the field was added: a kind and
 	// its payload, nil for null.
 	Missing []byte `json:"missing,omitempty"`
+	// Kept fields are those that only other schemas declare. Rows may have them.
+	Kept bool `json:"kept,omitempty"`
 }
 
 type indexEntry struct {
@@ -117,13 +121,31 @@ func (c *Catalog) table(name string) *tableEntry {
 	return nil
 }
 
+// field returns the entry of a declared field.
 func (t *tableEntry) field(name string) *fieldEntry {
 	for i := range t.Fields {
-		if t.Fields[i].Name == name {
+		if t.Fields[i].Name == name && !t.Fields[i].Kept {
 			return &t.Fields[i]
 		}
 	}
 	return nil
+}
+
+// Kept returns the names of the entities and fields that are kept, and that the active schema
+// does not declare: "Order", "Partner.note".
+func (c *Catalog) Kept() (names []string) {
+	for _, t := range c.Tables {
+		if t.Kept {
+			names = append(names, t.Name)
+			continue
+		}
+		for _, f := range t.Fields {
+			if f.Kept {
+				names = append(names, t.Name+"."+f.Name)
+			}
+		}
+	}
+	return names
 }
 
 // typeName returns the part of a field's type that stored values depend on.
@@ -202,10 +224,11 @@ func (c *Catalog) Layout(s *schema.Schema, name string) (*layout.Table, error) {
 }
 
 // newLayout returns the layout that the catalog's entry describes, for a declared entity,
-// or for none: then its slots are the fields of the entry alone.
+// or for none: then its slots are the fields of the entry alone, kept ones included.
 func newLayout(entry *tableEntry, e *schema.Entity) (*layout.Table, error) {
 	t := &layout.Table{Name: entry.Name, Entity: e, Number: entry.Number, Prefix: layout.NumberedKey(layout.SpaceRows, entry.Number), Tenant: -1}
 	var slots []layout.Slot
+	var kept []uint32
 	switch {
 	case entry.Untyped:
 		t.Tenant = layout.UntypedTenant
@@ -219,6 +242,11 @@ func newLayout(entry *tableEntry, e *schema.Entity) (*layout.Table, error) {
 			}
 			s.Field = f
 			slots = append(slots, s)
+		}
+		for _, f := range entry.Fields {
+			if f.Kept {
+				kept = append(kept, f.Number)
+			}
 		}
 		t.ID = e.ID.Pos
 		if e.Tenant != nil {
@@ -239,7 +267,7 @@ func newLayout(entry *tableEntry, e *schema.Entity) (*layout.Table, error) {
 			slots = append(slots, s)
 		}
 	}
-	t.SetSlots(slots)
+	t.SetSlots(slots, kept)
 	for _, x := range entry.Indexes {
 		t.AddIndex(x.Number, x.Columns, x.Unique)
 	}

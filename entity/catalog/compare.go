@@ -36,7 +36,7 @@ func (e *ChangeError) Error() string {
 func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List, error) {
 	var list diag.List
 	err := st.View(ctx, func(tx *store.Tx) error {
-		m, err := compare(tx, s, fileOf(s, nil))
+		m, err := compare(tx, s, fileOf(s, nil), false)
 		if err != nil {
 			return err
 		}
@@ -52,33 +52,38 @@ type Match struct {
 	Catalog *Catalog // of the schema
 	Empty   bool     // no schema was ever activated
 	Changed bool     // the schema is not the active one
+	// Readable: all that the schema declares is stored, so its layouts read the rows. What is kept
+	// may be missing in the schema, or be declared.
+	Readable bool
 }
 
 // MatchSchema compares the schema with the active catalog. Rows are not checked.
 func MatchSchema(tx *store.Tx, s *schema.Schema) (Match, error) {
-	m, err := compare(tx, s, "")
+	m, err := compare(tx, s, "", false)
 	if err != nil {
 		return Match{}, err
 	}
-	return Match{Catalog: m.new, Empty: m.old.Generation == 0, Changed: m.changed}, nil
+	return Match{Catalog: m.new, Empty: m.old.Generation == 0, Changed: m.changed, Readable: !m.grown && !m.list.HasErrors()}, nil
 }
 
 // migration is the difference between the active catalog and a schema.
 type migration struct {
 	schema   *schema.Schema
 	file     string // for errors without a place in the schema
+	keep     bool   // keeps what the schema does not declare
 	now      time.Time
 	old, new *Catalog
 	list     diag.List
 	changed  bool
+	grown    bool // the schema has entities or fields that are not stored
 	// surveys are the tables whose rows must be checked; empty are those that must stay
 	// without rows until the change.
 	surveys []*survey
 	empty   []uint32
 	// fresh are the numbers in new that are not assigned yet; 0 until then.
 	fresh []*uint32
-	// unbuilt and unique are new indexes of tables with rows: those built after the change,
-	// and those built before. dropped are numbers of indexes that are dropped.
+	// unbuilt are new indexes of tables with rows that are built after the change. dropped are
+	// numbers of indexes that are dropped.
 	unbuilt []*uint32
 	dropped []uint32
 }
@@ -88,12 +93,16 @@ type survey struct {
 	entity *schema.Entity
 	entry  *tableEntry
 	table  *layout.Table // with the new fields; indexes get their numbers later
-	nulls  []int         // slots that must have a value
+	nulls  []int         // slots that have become required
+	lacks  []int         // slots of kept fields that are required
 	bounds []int         // slots whose values have narrower bounds
 	enums  []enumSurvey
-	// unique are the new unique indexes, by position among the table's; lengths are the new
-	// indexes whose entries may be too long.
-	unique, lengths []int
+	// ahead are the new indexes that are built before the change, by position among the table's:
+	// unique ones, and those of relations that were kept. lengths are the new indexes whose
+	// entries may be too long.
+	ahead, lengths []int
+	// relations are those that were kept.
+	relations []returned
 }
 
 type enumSurvey struct {
@@ -103,12 +112,12 @@ type enumSurvey struct {
 
 // compare returns the changes of the schema, and what is refused regardless of the rows'
 // values. What depends on values is checked by the survey.
-func compare(tx *store.Tx, s *schema.Schema, file string) (*migration, error) {
+func compare(tx *store.Tx, s *schema.Schema, file string, keep bool) (*migration, error) {
 	old, err := readCatalog(tx)
 	if err != nil {
 		return nil, err
 	}
-	m := &migration{schema: s, file: file, now: tx.Now(), old: old, new: &Catalog{Generation: old.Generation}}
+	m := &migration{schema: s, file: file, keep: keep, now: tx.Now(), old: old, new: &Catalog{Generation: old.Generation}}
 	for _, name := range s.EntityNames() {
 		if err := m.table(tx, name); err != nil {
 			return nil, err
@@ -179,11 +188,8 @@ func (m *migration) table(tx *store.Tx, name string) error {
 		m.new.Tables = append(m.new.Tables, entry)
 		return nil
 	}
-	if !filled {
-		have = nil
-	}
-	m.fields(&entry, have, e)
-	m.indexes(&entry, m.old.table(name), e)
+	m.fields(&entry, have, filled, e)
+	m.indexes(&entry, have, e)
 	m.new.Tables = append(m.new.Tables, entry)
 	return nil
 }
@@ -202,9 +208,9 @@ func (m *migration) spanOf(e *schema.Entity) diag.Span {
 	return e.Span
 }
 
-// fields adds the entries of an entity's fields. have is the active entry; nil without
-// rows.
-func (m *migration) fields(entry, have *tableEntry, e *schema.Entity) {
+// fields adds the entries of an entity's fields, and of those that are kept. have is the active
+// entry, nil for none; filled: it has rows.
+func (m *migration) fields(entry, have *tableEntry, filled bool, e *schema.Entity) {
 	for _, f := range e.Fields {
 		if f.Type.Kind == schema.ToMany {
 			continue
@@ -213,12 +219,16 @@ func (m *migration) fields(entry, have *tableEntry, e *schema.Entity) {
 		if f.Type.Kind == schema.EnumKind {
 			field.Enum = f.Type.Enum.Values
 		}
-		if prior := priorOf(m.old.table(entry.Name), f, e); prior != nil && fits(prior.Type, field.Type) {
+		if prior := priorOf(have, f, e); prior != nil && fits(prior.Type, field.Type) {
 			field.Number, field.Missing = prior.Number, prior.Missing
+			if filled && prior.Kept && !prior.Optional && prior.Missing == nil {
+				field.Missing = m.missing(f)
+			}
 		} else {
 			field.Number = entry.NextField
 			entry.NextField++
-			if have != nil {
+			m.grown = true
+			if filled {
 				m.added(&field, prior, f, e)
 			}
 		}
@@ -230,9 +240,30 @@ func (m *migration) fields(entry, have *tableEntry, e *schema.Entity) {
 			entry.Tenant = field.Number
 		}
 	}
+	if have != nil && !have.Untyped {
+		m.keepFields(entry, have, filled, e)
+	}
 	slices.SortFunc(entry.Fields, func(a, b fieldEntry) int { return int(a.Number) - int(b.Number) })
-	if have != nil {
+	if filled {
 		m.compareFields(entry, have, e)
+	}
+}
+
+// keepFields adds the entries of fields that the entity does not declare any more, or refuses
+// that.
+func (m *migration) keepFields(entry, have *tableEntry, filled bool, e *schema.Entity) {
+	for i := range have.Fields {
+		prior := have.Fields[i]
+		switch {
+		case slices.ContainsFunc(entry.Fields, func(f fieldEntry) bool { return f.Number == prior.Number }): // declared
+		case prior.Number == have.Tenant: // reported for the entity
+		case entry.field(prior.Name) != nil: // has another type: reported for the field
+		case prior.Kept || filled && (have.Kept || m.keep):
+			prior.Kept = true
+			entry.Fields = append(entry.Fields, prior)
+		case filled:
+			m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows first", e.Name, prior.Name, e.Name)
+		}
 	}
 }
 
@@ -255,31 +286,44 @@ func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.E
 	case prior != nil:
 		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
 	case f == e.Tenant: // reported for the entity
-	case f.HasDefault:
-		field.Missing = layout.AppendKinded(nil, f.Default)
-	case f.DefaultNow || f.Created || f.Updated:
-		field.Missing = layout.AppendKinded(nil, f.Type.Now(m.now))
-	case !f.Type.Optional:
-		m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
+	default:
+		if field.Missing = m.missing(f); field.Missing == nil && !f.Type.Optional {
+			m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
+		}
 	}
 }
 
-// compareFields finds changes of fields that existing rows do not allow.
+// missing returns the value of a field in rows that lack it: its default, nil without one.
+func (m *migration) missing(f *schema.Field) []byte {
+	switch {
+	case f.HasDefault:
+		return layout.AppendKinded(nil, f.Default)
+	case f.DefaultNow || f.Created || f.Updated:
+		return layout.AppendKinded(nil, f.Type.Now(m.now))
+	}
+	return nil
+}
+
+// compareFields finds changes of declared fields that existing rows do not allow.
 func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	s := &survey{entity: e}
 	for i := range have.Fields {
 		prior := &have.Fields[i]
-		at := slices.IndexFunc(entry.Fields, func(f fieldEntry) bool { return f.Number == prior.Number })
+		at := slices.IndexFunc(entry.Fields, func(f fieldEntry) bool { return f.Number == prior.Number && !f.Kept })
 		if at < 0 {
-			if e.Field(prior.Name) == nil || e.Field(prior.Name).Type.Kind == schema.ToMany {
-				m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows first", e.Name, prior.Name, e.Name)
-			}
 			continue
 		}
 		now := &entry.Fields[at]
 		pos := e.Field(now.Name).Pos
-		if prior.Optional && !now.Optional {
+		switch {
+		case now.Optional:
+		case prior.Optional:
 			s.nulls = append(s.nulls, pos)
+		case prior.Kept && now.Missing == nil:
+			s.lacks = append(s.lacks, pos)
+		}
+		if t := &e.Fields[pos].Type; t.Kind == schema.Relation && (have.Kept || prior.Kept) && now.Number != entry.Tenant {
+			s.relations = append(s.relations, returned{slot: pos, entity: t.Entity})
 		}
 		if now.Bounds.narrows(prior.Bounds, &e.Fields[pos].Type) {
 			s.bounds = append(s.bounds, pos)
@@ -301,7 +345,7 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	default:
 		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows without a tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
 	}
-	if s.nulls != nil || s.bounds != nil || s.enums != nil {
+	if s.nulls != nil || s.lacks != nil || s.bounds != nil || s.enums != nil || s.relations != nil {
 		m.surveys = append(m.surveys, s)
 	}
 }
@@ -332,7 +376,7 @@ func (x *indexEntry) same(y indexEntry) bool {
 }
 
 // removed checks a table that the schema may not have any more. Rows of untyped ones stay
-// until a grant names them again.
+// until a grant names them again. A kept table keeps its indexes, because its rows do not change.
 func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
 	if slices.ContainsFunc(m.new.Tables, func(t tableEntry) bool { return t.Name == have.Name }) || m.schema.Entity(have.Name) != nil {
 		return nil
@@ -348,6 +392,10 @@ func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
 		}
 	case have.Untyped:
 		m.new.Tables = append(m.new.Tables, *have)
+	case have.Kept || m.keep:
+		kept := *have
+		kept.Kept = true
+		m.new.Tables = append(m.new.Tables, kept)
 	default:
 		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep the entity, or export and delete the rows first", have.Name)
 	}
@@ -358,6 +406,7 @@ func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
 // require of rows.
 func (m *migration) findFresh(tx *store.Tx, entry *tableEntry) error {
 	if entry.Number == 0 {
+		m.grown = true
 		m.fresh = append(m.fresh, &entry.Number)
 	}
 	filled, err := hasRows(tx, entry.Number)
@@ -383,8 +432,8 @@ func (m *migration) findFresh(tx *store.Tx, entry *tableEntry) error {
 		switch {
 		case !filled:
 			continue
-		case x.Unique:
-			s.unique = append(s.unique, i)
+		case x.Unique || s.isOfKept(x):
+			s.ahead = append(s.ahead, i)
 		default:
 			m.unbuilt = append(m.unbuilt, &x.Number)
 		}
@@ -392,7 +441,7 @@ func (m *migration) findFresh(tx *store.Tx, entry *tableEntry) error {
 			s.lengths = append(s.lengths, i)
 		}
 	}
-	if at < 0 && (s.unique != nil || s.lengths != nil) {
+	if at < 0 && (s.ahead != nil || s.lengths != nil) {
 		m.surveys = append(m.surveys, s)
 	}
 	return nil
@@ -424,8 +473,7 @@ func (m *migration) survey(tx *store.Tx) error {
 		return nil
 	}
 	for _, s := range m.surveys {
-		var err error
-		if s.table, err = newLayout(s.entry, s.entity); err != nil {
+		if err := s.lay(m); err != nil {
 			return err
 		}
 		if err := s.scan(tx, m); err != nil {
@@ -435,15 +483,32 @@ func (m *migration) survey(tx *store.Tx) error {
 	return nil
 }
 
+// lay sets the layouts of the tables.
+func (s *survey) lay(m *migration) (err error) {
+	if s.table, err = newLayout(s.entry, s.entity); err != nil {
+		return err
+	}
+	for i := range s.relations {
+		rel := &s.relations[i]
+		if rel.target, err = newLayout(m.new.table(rel.entity.Name), rel.entity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *survey) scan(tx *store.Tx, m *migration) error {
 	seed := maphash.MakeSeed()
-	hashes := make([][]uint64, len(s.unique))
+	hashes := make([][]uint64, len(s.ahead))
 	found := len(m.list)
 	var key []byte
 	err := layout.ScanRows(tx, s.table, nil, func(r *layout.Row) (bool, error) {
-		s.inspect(r.Values, &m.list)
-		for i, at := range s.unique {
-			if x := s.table.Indexes[at]; !x.HasNull(r.Values) {
+		if err := s.inspect(tx, r.Values, &m.list); err != nil {
+			return false, err
+		}
+		s.refer(r.Values)
+		for i, at := range s.ahead {
+			if x := s.table.Indexes[at]; x.Unique && !x.HasNull(r.Values) {
 				key = s.table.EntryKey(key[:0], x, r.Values)
 				hashes[i] = append(hashes[i], maphash.Bytes(seed, key))
 			}
@@ -453,7 +518,10 @@ func (s *survey) scan(tx *store.Tx, m *migration) error {
 	if err != nil || len(m.list) > found {
 		return err
 	}
-	for i, at := range s.unique {
+	for i := range s.relations {
+		slices.Sort(s.relations[i].referred)
+	}
+	for i, at := range s.ahead {
 		if twice := repeated(hashes[i]); len(twice) > 0 {
 			if err := s.reportRepeated(tx, m, at, seed, twice); err != nil {
 				return err
@@ -467,12 +535,18 @@ func (s *survey) scan(tx *store.Tx, m *migration) error {
 const maxFindings = 20
 
 // inspect reports the errors of a single row.
-func (s *survey) inspect(values []schema.Value, list *diag.List) {
+func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) error {
 	e, id := s.entity, values[s.table.ID].Text()
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
 			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: set the value first, or keep the field optional", e.Name, f.Name, id)
+		}
+	}
+	for _, slot := range s.lacks {
+		if values[slot].IsNull() {
+			f := e.Fields[slot]
+			list.Errorf("E602", f.Span, "%s.%s is required, and row %s has no value for it, because it was inserted while a release without the field was active: give the field a default, make it optional, or delete the row first", e.Name, f.Name, id)
 		}
 	}
 	for _, slot := range s.bounds {
@@ -493,6 +567,7 @@ func (s *survey) inspect(values []schema.Value, list *diag.List) {
 			list.Errorf("E603", s.entry.Indexes[at].span, "row %s of %s is too long for the index of %s: the indexed fields together may take %d bytes; shorten a value first", id, e.Name, x.Names(s.table), layout.MaxEntryBytes)
 		}
 	}
+	return s.inspectRelations(tx, values, list)
 }
 
 // holdsAny reports whether an enum's value, or one in a list, is among the names.

@@ -47,7 +47,7 @@ func activated(t *testing.T) (*store.Store, *layout.Table) {
 		}
 	})
 	s := compile(t, base)
-	c, changed, err := catalog.Activate(context.Background(), st, s, nil, nil)
+	c, changed, err := catalog.Activate(context.Background(), st, s, catalog.Options{})
 	if err != nil || !changed {
 		t.Fatalf("changed %t, %v", changed, err)
 	}
@@ -67,7 +67,7 @@ func insert(t *testing.T, st *store.Store, table *layout.Table, id string) {
 	values[table.Entity.Field("colour").Pos] = schema.TextValue("green")
 	_, err := st.Update(context.Background(), func(tx *store.Tx) error {
 		tail := table.TailOf(nil, values)
-		err := tx.Set(append(append([]byte{}, table.Prefix...), tail...), table.AppendRow(nil, values))
+		err := tx.Set(append(append([]byte{}, table.Prefix...), tail...), table.AppendRow(nil, values, ""))
 		for _, x := range table.Indexes {
 			err = errors.Join(err, tx.Set(table.EntryKey(nil, x, values), tail))
 		}
@@ -157,7 +157,7 @@ func TestOnlyDifferencesInStoredRowsAreChanges(t *testing.T) {
 				t.Error("Compare changed the catalog")
 			}
 
-			_, changed, err := catalog.Activate(context.Background(), st, next, nil, nil)
+			_, changed, err := catalog.Activate(context.Background(), st, next, catalog.Options{})
 			var refused *catalog.ChangeError
 			if errors.As(err, &refused) != (c.refused != "") || refused == nil && err != nil {
 				t.Errorf("Activate and Compare do not agree: %v", err)
@@ -231,12 +231,12 @@ func TestWhatElseIsActivatedIsOneChangeWithTheCatalog(t *testing.T) {
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			wantGeneration, wantPointer := generation(), pointer()
-			_, changed, err := catalog.Activate(t.Context(), st, step.schema, nil, func(tx *store.Tx) error {
+			_, changed, err := catalog.Activate(t.Context(), st, step.schema, catalog.Options{Also: func(tx *store.Tx) error {
 				if err := tx.Set(key, []byte(step.name)); err != nil {
 					return err
 				}
 				return step.err
-			})
+			}})
 			if step.err == nil {
 				wantPointer = step.name
 			}

@@ -4,7 +4,7 @@
 //
 //	Activate ─► compare    the schema with the catalog: what is new, refused, or to be checked
 //	   │ survey            reads the rows of one snapshot: required values, enums, duplicates
-//	   │ build             entries of new unique indexes
+//	   │ build             entries of new unique indexes, and of relations that return
 //	   │ catch up          rows written meanwhile, in rounds
 //	   │ freeze            stops writers, if rows were checked, and adds the rest
 //	   ▼ commit            catalog and generation, in one transaction

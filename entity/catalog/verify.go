@@ -18,8 +18,9 @@ const maxReports = 20
 
 // Verify checks in one snapshot that rows and indexes agree: every row can be read and its
 // relations refer to existing rows, every built index has an entry for every row, every
-// entry belongs to a row, and the store has nothing that is not in the catalog. The error
-// has the first errors.
+// entry belongs to a row, and the store has nothing that is not in the catalog. Relations that
+// are kept are not checked, because rows may be deleted regardless of them. The error has the
+// first errors.
 func Verify(ctx context.Context, st *store.Store) error {
 	return st.View(ctx, func(tx *store.Tx) error {
 		c, err := readCatalog(tx)
@@ -93,11 +94,14 @@ func (v *verification) table(entry *tableEntry) error {
 // relations checks that the row's relations refer to rows.
 func (v *verification) relations(entry *tableEntry, t *layout.Table, r *layout.Row) error {
 	for i := range entry.Fields {
+		if entry.Kept || entry.Fields[i].Kept {
+			continue
+		}
 		target := v.tables[strings.TrimPrefix(entry.Fields[i].Type, "-> ")]
 		if value := r.Values[i]; target == nil || i == t.Tenant || value.IsNull() || target.Name == entry.Fields[i].Type {
 			continue
 		}
-		found, err := v.refersToRow(t, target, r, r.Values[i])
+		found, err := refersToRow(v.tx, t, target, r.Values, r.Values[i])
 		if err != nil {
 			return err
 		}
@@ -108,20 +112,22 @@ func (v *verification) relations(entry *tableEntry, t *layout.Table, r *layout.R
 	return nil
 }
 
-func (v *verification) refersToRow(t, target *layout.Table, r *layout.Row, id schema.Value) (bool, error) {
+// refersToRow reports whether a relation of a row of t, with these values, refers to a row of the
+// target.
+func refersToRow(tx *store.Tx, t, target *layout.Table, values []schema.Value, id schema.Value) (bool, error) {
 	prefix := append([]byte{}, target.Prefix...)
 	switch {
 	case target.Tenant < 0:
 		prefix = target.Tail(prefix, "", id.Text())
 	case t.Tenant >= 0:
-		prefix = target.Tail(prefix, r.Values[t.Tenant].Text(), id.Text())
+		prefix = target.Tail(prefix, values[t.Tenant].Text(), id.Text())
 	default:
-		for _, err := range v.tx.Scan(layout.AppendEntry(append([]byte{}, target.Locator.Prefix...), id, false), nil, false) {
+		for _, err := range tx.Scan(layout.AppendEntry(append([]byte{}, target.Locator.Prefix...), id, false), nil, false) {
 			return err == nil, err
 		}
 		return false, nil
 	}
-	_, err := v.tx.Get(prefix)
+	_, err := tx.Get(prefix)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"runner.example/schema"
 )
@@ -21,10 +22,11 @@ import (
 //	decimal, text, bytes, JSON  uvarint length, the bytes
 //	list             uvarint count, count × (kind byte, payload)
 //
-// Kinds are those of schema.Value. A row has every stored field of its entity, also those
-// that are null. So a missing number is a field that was added after the row was written;
-// it has the value that the catalog records for such rows. Numbers that the model does not
-// know are skipped. The id and the tenant are in the key.
+// Kinds are those of schema.Value. A row has every stored field that its entity declared when
+// it was written, also those that are null. So a missing number is a field that was not
+// declared then; it has the value that the catalog records for such rows. Numbers without a
+// slot are skipped: they are fields that only another schema declares, and stay in the row. The
+// id and the tenant are in the key.
 const rowFormat = 1
 
 // ErrDamaged means that stored bytes cannot be decoded.
@@ -58,15 +60,47 @@ func appendValue(dst []byte, v schema.Value) []byte {
 // MaxRowBytes is the limit of a stored row's length, as AppendRow returns it.
 const MaxRowBytes = 1 << 20
 
-// AppendRow appends the fields of a row, given its values by position.
-func (t *Table) AppendRow(dst []byte, values []schema.Value) []byte {
+// AppendRow appends the fields of a row, given its values by position. before is the row as it is
+// stored, empty for a new one: its kept fields are copied unchanged.
+func (t *Table) AppendRow(dst []byte, values []schema.Value, before string) []byte {
 	dst = append(dst, rowFormat)
+	kept := t.keptFields(before)
 	for _, pos := range t.stored {
+		number := uint64(t.Slots[pos].Number)
+		for ; len(kept) > 0 && kept[0].number < number; kept = kept[1:] {
+			dst = append(dst, kept[0].raw...)
+		}
 		v := values[pos]
-		dst = binary.AppendUvarint(dst, uint64(t.Slots[pos].Number)<<4|uint64(v.Kind()))
+		dst = binary.AppendUvarint(dst, number<<4|uint64(v.Kind()))
 		dst = appendValue(dst, v)
 	}
+	for _, f := range kept {
+		dst = append(dst, f.raw...)
+	}
 	return dst
+}
+
+// keptField is a field of a stored row without a slot.
+type keptField struct {
+	number uint64
+	raw    string // the number and the value, as stored
+}
+
+// keptFields returns the kept fields of a stored row, in the order of their numbers.
+func (t *Table) keptFields(raw string) (kept []keptField) {
+	if len(t.kept) == 0 || raw == "" {
+		return nil
+	}
+	r := reading{rest: raw[1:]} // after the format
+	for r.rest != "" {
+		from := r.rest
+		tag := r.uvarint()
+		r.value(schema.ValueKind(tag&15), 0)
+		if number := tag >> 4; slices.Contains(t.kept, uint32(number)) {
+			kept = append(kept, keptField{number, from[:len(from)-len(r.rest)]})
+		}
+	}
+	return kept
 }
 
 // decode reads a row into values, one for each slot. Texts are parts of raw; the values

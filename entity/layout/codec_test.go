@@ -192,3 +192,33 @@ func FuzzDamagedRows(f *testing.F) {
 		}
 	})
 }
+
+// A row is written under a model with some of the fields: the others stay as they are stored.
+func TestAStoredRowCarriesKeptFields(t *testing.T) {
+	kinds := append([]schema.ValueKind{schema.KindList}, scalarKinds...)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 12).Draw(t, "fields")
+		var all, declared, kept []uint32
+		var before, after, changes []schema.Value
+		for i := range n {
+			number := uint32(1 + 3*i)
+			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+			value := genValue(kind).Draw(t, "value")
+			all, before = append(all, number), append(before, value)
+			if rapid.Bool().Draw(t, "kept") {
+				kept = append(kept, number)
+			} else {
+				value = genValue(kind).Draw(t, "new value")
+				declared, changes = append(declared, number), append(changes, value)
+			}
+			after = append(after, value)
+		}
+		raw := layout.ChangeRow(declared, kept, changes, string(layout.EncodeRow(all, before)))
+		if want := layout.EncodeRow(all, after); !bytes.Equal(raw, want) {
+			t.Errorf("%v with %v at %v is\n%x, want\n%x", before, changes, declared, raw, want)
+		}
+		if raw := layout.ChangeRow(declared, kept, changes, ""); !bytes.Equal(raw, layout.EncodeRow(declared, changes)) {
+			t.Errorf("a new row with %v at %v is %x", changes, declared, raw)
+		}
+	})
+}

@@ -24,8 +24,10 @@ type Table struct {
 	stored []int
 	// byNumber is the slot of a number, -1 for none.
 	byNumber []int
-	ID       int // slot
-	Tenant   int // slot; -1 without
+	// kept are the numbers of fields that only other schemas declare; rows may have them.
+	kept   []uint32
+	ID     int // slot
+	Tenant int // slot; -1 without
 
 	Indexes []*Index
 	// Locator finds rows by id in all tenants; nil without tenants.
@@ -155,9 +157,10 @@ func (t *Table) ReadTail(values []schema.Value, tail string) error {
 // isHeld reports whether the slot's value is in the key of the row.
 func (t *Table) isHeld(slot int) bool { return slot == t.ID || slot == t.Tenant }
 
-// SetSlots sets Slots, and which of them a stored row has. ID and Tenant must be set before.
-func (t *Table) SetSlots(slots []Slot) {
-	t.Slots = slots
+// SetSlots sets Slots, and which of them a stored row has. kept are the numbers of fields without
+// a slot that AppendRow carries over. ID and Tenant must be set before.
+func (t *Table) SetSlots(slots []Slot, kept []uint32) {
+	t.Slots, t.kept = slots, kept
 	highest := uint32(0)
 	for i, s := range t.Slots {
 		if s.Number > 0 && !t.isHeld(i) {
