@@ -100,8 +100,9 @@ func (v *Activator) Start(ctx context.Context) error {
 	return nil
 }
 
-// Activate activates a stored release, and logs that. After an error the previous release stays
-// in force.
+// Activate activates a stored release, and logs that. If it is older than the active one, entities
+// and fields of rows that only newer releases declare are kept. After an error the previous
+// release stays in force.
 func (v *Activator) Activate(ctx context.Context, change release.Activation) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,6 +111,13 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 		return err
 	}
 	content.Also = change.Activate
+	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
+		content.KeepRemoved, err = release.IsOlder(tx, change.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	if err := content.Activate(ctx, v.runtime); err != nil {
 		return err
 	}

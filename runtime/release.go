@@ -41,6 +41,9 @@ type App struct {
 	// Also, if not nil, is called in the transaction that activates the schema of the rows. Its
 	// error refuses the activation. It may be called several times.
 	Also func(*store.Tx) error
+	// KeepRemoved keeps entities and fields of rows that the schema does not declare, instead of
+	// refusing it.
+	KeepRemoved bool
 }
 
 // ModuleFile is one compiled module; messages call it Name.
@@ -87,7 +90,7 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		return err
 	}
 	rel.host.Entities, err = entity.Activate(ctx, r.opt.Store, app.Schema, app.Sources, entity.Options{
-		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger, Also: app.Also,
+		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger, Also: app.Also, KeepRemoved: app.KeepRemoved,
 	})
 	if err != nil {
 		return errors.Join(err, rel.close(ctx))

@@ -62,9 +62,9 @@ func (c *program) printReleases(list admin.ReleaseList) error {
 	return c.PrintTable([]string{"release", "state", "app", "modules", "added", "by"}, rows, "there are no releases")
 }
 
-const rollbackHelp = `Activate a stored release on the running server: the one that was active before, or the one
-that is named. Requests in flight finish on the release that they began with. When the release
-does not fit the rows or the settings, the active one is kept.
+const rollbackHelp = `Activate a stored release on the running server: the previous one, or the one that is named.
+Requests in flight finish on the release that they began with. If the release does not fit the
+rows or the settings, the active one is kept. The store keeps what only newer releases declare.
 
 The server serves this release from now on, also after a restart, until another one is
 activated. "runner serve --from-folder" activates the app directory again.
