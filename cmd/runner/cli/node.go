@@ -37,7 +37,7 @@ var flagOf = map[string]string{
 func flagged(cmd *cobra.Command, err error) error {
 	all := console.Parts(err)
 	for i, one := range all {
-		f, ok := one.(*fault.Fault)
+		f, ok := errors.AsType[*fault.Fault](one)
 		if !ok || f.Code != fault.Invalid {
 			continue
 		}
