@@ -3,8 +3,10 @@ package harness
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"testing"
 )
 
 // Resources are what the process of a server holds.
@@ -47,4 +49,14 @@ func (s *Server) statusLine(status, name string) int64 {
 		s.T.Fatal(err)
 	}
 	return kb << 10
+}
+
+// ForgetPeak frees the memory of this process that is not used, and resets its peak. The kernel
+// counts the peak of this process into Result.PeakBytes: a command begins as a part of it.
+func ForgetPeak(t testing.TB) {
+	t.Helper()
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -66,6 +66,8 @@ func TestAnImportTakesLittleTimeAndMemory(t *testing.T) {
 	a.Must("data", "import", "Partner", "partners.jsonl")
 
 	plain := writePlain(t, random, partner)
+	text.Reset()
+	harness.ForgetPeak(t)
 	began := time.Now()
 	r := a.Run("data", "import", "Order", "orders.jsonl")
 	took := time.Since(began)
@@ -85,11 +87,11 @@ func TestAnImportTakesLittleTimeAndMemory(t *testing.T) {
 // importMemory: Badger has a memtable that is written to, one that becomes a table and one
 // that waits, each of 32 MiB and memory for a large transaction. The new table is in memory
 // twice, once as a file. The conflict window takes 32 MiB with its index, and the process
-// without data 60 MiB.
+// without data 60 MiB. 215 MiB were measured.
 const importMemory = (3*32 + 2*32 + 32 + 60 + 48) << 20
 
-// importRatio is twice what was measured.
-const importRatio = 8.0
+// importRatio is twice what was measured (1.9 and 2.4).
+const importRatio = 5.0
 
 // writePlain writes the keys and values of as many rows with Badger alone, 1,000 rows in a
 // transaction, and returns how long that took.
