@@ -27,7 +27,7 @@ type ClockChange struct {
 	// From is the credential time before, To the wall clock's.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Revoked counts the keys and sessions that were revoked because they were created
+	// Revoked counts the keys, sessions and platform keys that were revoked because they were created
 	// after To.
 	Revoked int `json:"revoked"`
 }
@@ -81,7 +81,7 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	return change, nil
 }
 
-// credentialsBetween returns the ids of the keys and sessions that were created after to, in ms, and
+// credentialsBetween returns the ids of the keys, sessions and platform keys that were created after to, in ms, and
 // of the older keys that expired from then up to from.
 func credentialsBetween(ctx context.Context, st *store.Store, to, from int64) (later, revived []string, err error) {
 	err = st.View(ctx, func(tx *store.Tx) error {
@@ -105,6 +105,14 @@ func credentialsBetween(ctx context.Context, st *store.Store, to, from int64) (l
 				later = append(later, r.ID)
 			}
 		}
+		for item, err := range tx.Scan([]byte(prefixPlatform), nil, false) {
+			if err != nil {
+				return err
+			}
+			if r, err := decodePlatform(item.Value); err == nil && r.Created > to && r.Revoked == 0 {
+				later = append(later, r.ID)
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -117,9 +125,14 @@ func (k *Keystore) revokeAll(ctx context.Context, a Authority, ids []string, now
 	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
 		for _, id := range ids {
 			var err error
-			if validID(keyIDs, id) {
+			switch {
+			case validID(keyIDs, id):
 				err = k.revokeKeyAt(tx, a, id, now)
-			} else {
+			case validID(platformIDs, id):
+				if _, err = k.Platform.revokeAt(tx, a, id, now); errors.Is(err, errNoPlatformKey) {
+					err = nil
+				}
+			default:
 				err = k.replaceSession(tx, a, id, now)
 			}
 			if err != nil {

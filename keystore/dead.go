@@ -180,7 +180,7 @@ func (k *Keystore) dropSome(ids []string) error {
 	return nil
 }
 
-// sweep deletes keys and sessions that ended long ago. Last uses are written first, so
+// sweep deletes keys, sessions and platform keys that ended long ago. Last uses are written first, so
 // that none is written for a deleted one. It is for one goroutine at a time.
 func (k *Keystore) sweep(ctx context.Context) error {
 	if err := k.writePending(ctx); err != nil {
@@ -193,7 +193,8 @@ func (k *Keystore) sweep(ctx context.Context) error {
 		return nil
 	}
 	now := k.clock.Now()
-	return errors.Join(k.sweepKeys(ctx, now-k.upkeep.keepDead.Milliseconds()), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()))
+	before := now - k.upkeep.keepDead.Milliseconds()
+	return errors.Join(k.sweepKeys(ctx, before), k.Platform.sweep(ctx, before), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()))
 }
 
 // sweepKeys deletes the keys that ended before a time, in ms. Each transaction writes an

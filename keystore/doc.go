@@ -1,5 +1,5 @@
-// Package keystore issues, verifies, rotates and revokes API keys and sessions,
-// and stores nothing that it could leak: of a token or a session's cookie it
+// Package keystore issues, verifies, rotates and revokes API keys, sessions, and the platform
+// keys of operators, and stores nothing that it could leak: of a token or a session's cookie it
 // keeps an HMAC-SHA-256 under the pepper, or under a key derived from it. The
 // pepper is a file outside the store and its backups.
 //
@@ -13,7 +13,8 @@
 //     credential, and take a lock only when the wall clock has just jumped. All their
 //     failures are one error value; the reason is for the log.
 //   - A token or cookie is in memory only from its creation to the response that shows
-//     it. A token is never valid as a cookie, nor a cookie as a token.
+//     it. A token is never valid as a cookie, nor a cookie as a token. The token of a platform
+//     key is valid as neither: each kind has an index and an HMAC key of its own.
 //
 // Keys in the store:
 //
@@ -23,9 +24,10 @@
 //	keystore/dead/<u16 length><tenant><id>     the same for a revoked or expired key
 //	keystore/count/<tenant>                    i64 number of keys that maxPerTenant counts
 //	keystore/session/<id>                      the session, JSON
-//	keystore/use/<id>                          i64 last use of a key or session in ms
+//	keystore/platform/<id>                     the platform key, JSON
+//	keystore/use/<id>                          i64 last use of a key, session or platform key in ms
 //
-// A session is deleted a day after its end, a key Options.KeepDead after it was revoked
+// A session is deleted a day after its end, a key or platform key Options.KeepDead after it was revoked
 // or expired. Until then its id, its end and the hashes of its tokens stay in memory, so
 // that the log can say why they are refused.
 //

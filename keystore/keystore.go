@@ -87,7 +87,7 @@ type Identity struct {
 	Refused Reason
 }
 
-// Keystore has the keys and sessions of one store. It is safe for concurrent use; a method
+// Keystore has the keys, sessions and platform keys of one store. It is safe for concurrent use; a method
 // that takes a transaction is called by the goroutine that owns it.
 type Keystore struct {
 	store  *store.Store
@@ -102,6 +102,9 @@ type Keystore struct {
 
 	sessionMACs  *macs
 	sessionIndex *index[sessionEntry]
+
+	// Platform are the platform keys.
+	Platform *PlatformKeys
 
 	mu       sync.RWMutex // guards the fields below, and changes of the indexes
 	keys     map[string]*known
@@ -159,6 +162,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	}
 	sessionKey := k.Derive("sessions")
 	k.sessionMACs = newMACs(sessionKey[:])
+	k.Platform = newPlatformKeys(k)
 	// Follow first, then read: a commit in between is seen twice, and its version shows
 	// which is newer.
 	k.unhook = st.OnApply([]byte(prefixAll), k.apply)
@@ -236,7 +240,7 @@ func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
 func (k *Keystore) load(ctx context.Context) error {
 	now := k.clock.Now()
 	return k.store.View(ctx, func(tx *store.Tx) error {
-		for _, prefix := range []string{prefixKey, prefixTenant, prefixSession, prefixUse} {
+		for _, prefix := range []string{prefixKey, prefixTenant, prefixSession, prefixPlatform, prefixUse} {
 			for item, err := range tx.Scan([]byte(prefix), nil, false) {
 				if err != nil {
 					return fmt.Errorf("read keys: %w", err)
@@ -264,6 +268,9 @@ func (k *Keystore) apply(seq store.Seq, change store.Change) {
 		if id, ok := strings.CutPrefix(string(change.Key), prefixSession); ok {
 			k.removeSession(id)
 		}
+		if id, ok := strings.CutPrefix(string(change.Key), prefixPlatform); ok {
+			k.Platform.remove(id)
+		}
 		return
 	}
 	if err := k.follow(seq, change.Key, change.Value); err != nil {
@@ -278,6 +285,9 @@ func (k *Keystore) follow(version store.Seq, key, value []byte) error {
 	}
 	if id, ok := strings.CutPrefix(name, prefixSession); ok {
 		return k.followSession(version, id, value)
+	}
+	if id, ok := strings.CutPrefix(name, prefixPlatform); ok {
+		return k.Platform.follow(version, id, value)
 	}
 	if id, ok := strings.CutPrefix(name, prefixUse); ok {
 		return k.followUse(id, value)

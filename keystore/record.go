@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	prefixAll     = "keystore/"
-	prefixKey     = prefixAll + "key/"
-	prefixTenant  = prefixAll + "tenant/"
-	prefixDead    = prefixAll + "dead/"
-	prefixCount   = prefixAll + "count/"
-	prefixSession = prefixAll + "session/"
-	prefixUse     = prefixAll + "use/"
+	prefixAll      = "keystore/"
+	prefixKey      = prefixAll + "key/"
+	prefixTenant   = prefixAll + "tenant/"
+	prefixDead     = prefixAll + "dead/"
+	prefixCount    = prefixAll + "count/"
+	prefixSession  = prefixAll + "session/"
+	prefixPlatform = prefixAll + "platform/"
+	prefixUse      = prefixAll + "use/"
 )
 
 // endless is the end, in ms, of a key or token that has none.

@@ -30,6 +30,9 @@ type Task struct {
 	// Check checks the task against the schema before a data directory is created for it. nil:
 	// the task needs an existing store.
 	Check func(*schema.Schema) error
+	// WithoutSchema: a data directory is created for the task even if there is no schema, because
+	// the user has named it. Then Check is called with nil.
+	WithoutSchema bool
 	// Say tells the user something; it is called when a data directory is created.
 	Say func(string)
 	Do  func(context.Context, *admin.Client) error
@@ -110,6 +113,13 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 // prepare checks the task when there is no data directory yet.
 func (t Task) prepare(a *app.App) error {
 	if a.HasData() {
+		return nil
+	}
+	if t.WithoutSchema {
+		if err := t.Check(nil); err != nil {
+			return err
+		}
+		t.Say(fmt.Sprintf("creating data directory %q", a.Data))
 		return nil
 	}
 	s, _, err := a.Compile()

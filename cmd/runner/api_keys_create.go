@@ -10,6 +10,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
+	"runner.example/node"
 )
 
 const createHelp = `Create an API key. Prints its id, scope, name and end, then its token alone on the last
@@ -49,7 +50,7 @@ func (c *program) createKey(cmd *cobra.Command, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.IssueSecret(cmd, f.out, request.Check, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+	return c.IssueSecret(cmd, f.out, node.Task{NeedsSchema: true, Check: request.Check}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 		key, err := node.CreateKey(ctx, request)
 		return c.newKey(key), err
 	})

@@ -9,6 +9,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
+	"runner.example/node"
 )
 
 const rotateHelp = `Give a key a new token, printed once as by create. Older tokens are invalid at once, or
@@ -31,7 +32,7 @@ func apiKeysRotateCommand(c *program) *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.IssueSecret(cmd, out, nil, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+			return c.IssueSecret(cmd, out, node.Task{NeedsSchema: true}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 				key, err := node.RotateKey(ctx, request)
 				return c.newKey(key), err
 			})

@@ -9,6 +9,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
+	"runner.example/node"
 )
 
 const createSessionHelp = `Create a session. Prints its id, user, tenant, roles and end, then its cookie as name=value
@@ -37,7 +38,7 @@ func sessionsCreateCommand(c *program) *cobra.Command {
 				}
 				request.TTL = new(admin.SecondsOf(d))
 			}
-			return c.IssueSecret(cmd, out, request.Check, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+			return c.IssueSecret(cmd, out, node.Task{NeedsSchema: true, Check: request.Check}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 				s, err := node.CreateSession(ctx, request)
 				return c.newSession(s), err
 			})

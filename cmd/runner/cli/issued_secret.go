@@ -10,7 +10,6 @@ import (
 	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/node"
-	"runner.example/schema"
 )
 
 // IssuedSecret is a secret that was just created, with its key or session. It is shown
@@ -27,23 +26,23 @@ type IssuedSecret struct {
 }
 
 // IssueSecret creates a secret and writes it. It opens the file of --out first: a secret
-// that cannot be written must not be created. If the data directory must be created first,
-// check checks the request against the schema; nil: a new store cannot do it.
-func (c *CLI) IssueSecret(cmd *cobra.Command, out string, check func(*schema.Schema) error, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
+// that cannot be written must not be created. The task is run with do.
+func (c *CLI) IssueSecret(cmd *cobra.Command, out string, task node.Task, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
 	file, err := app.NewSecretFile(out)
 	if err != nil {
 		return err
 	}
 	made := false
 	defer func() { file.Close(made) }()
-	return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: check, Do: func(ctx context.Context, node *admin.Client) error {
+	task.Do = func(ctx context.Context, node *admin.Client) error {
 		f, err := do(ctx, node)
 		if err != nil {
 			return err
 		}
 		made = true
 		return c.writeSecret(f, file)
-	}})
+	}
+	return c.OnNode(cmd, task)
 }
 
 // writeSecret writes what was created, with its secret; the secret goes to the file if

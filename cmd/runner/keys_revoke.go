@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
+	"runner.example/node"
+)
+
+func keysRevokeCommand(c *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke <id>",
+		Short: "revoke a platform key permanently",
+		Args:  cli.ExactlyOne("the id of a platform key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+				key, err := node.RevokePlatformKey(ctx, args[0])
+				if err != nil {
+					return unknownPlatformKey(err)
+				}
+				if c.JSON {
+					return c.PrintJSON(key)
+				}
+				return c.Print("revoked " + key.ID + "\n")
+			}})
+		},
+	}
+}

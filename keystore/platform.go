@@ -1,0 +1,257 @@
+package keystore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"runner.example/audit"
+	"runner.example/internal/caller"
+	"runner.example/internal/secret"
+	"runner.example/store"
+)
+
+const (
+	// platformPrefix begins every token of a platform key; its form is that of all tokens.
+	platformPrefix = "rnp"
+	// platformIDs is the prefix of ids.
+	platformIDs = "pkey_"
+)
+
+// Role says what a platform key may do on a node.
+type Role string
+
+// The roles. Each may do what the one before it may.
+const (
+	RoleRead   Role = "read"   // see the state of the node and its releases
+	RoleDeploy Role = "deploy" // send and activate releases
+	RoleAdmin  Role = "admin"  // everything that an operator may
+)
+
+// Roles are all roles, the weakest first.
+func Roles() []Role { return []Role{RoleRead, RoleDeploy, RoleAdmin} }
+
+// Allows reports whether a key with the role r may do what needs the role needed.
+func (r Role) Allows(needed Role) bool {
+	all := Roles()
+	have, need := slices.Index(all, r), slices.Index(all, needed)
+	return need >= 0 && have >= need
+}
+
+// PlatformKey is a key for operating a node over the network. It belongs to the node: it needs no
+// schema, and no route accepts it. In JSON, times are RFC 3339 in UTC with milliseconds, and those
+// that are not set are null; token is left out except in the result of Create.
+type PlatformKey struct {
+	ID   string
+	Name string
+	Role Role
+	// Status is Active, Expired or Revoked.
+	Status Status
+	// Hint is the token's prefix and last four characters.
+	Hint      string
+	CreatedAt time.Time
+	// ExpiresAt and the times below are zero if not set. A key without ExpiresAt does not
+	// expire.
+	ExpiresAt time.Time
+	RevokedAt time.Time
+	// LastUsedAt is exact to about a second. After a kill of the server it may lack the
+	// last minute.
+	LastUsedAt time.Time
+	Token      secret.Token
+}
+
+// platformJSON is a PlatformKey's JSON form.
+type platformJSON struct {
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Role       Role     `json:"role"`
+	Status     Status   `json:"status"`
+	Hint       string   `json:"hint"`
+	CreatedAt  jsonTime `json:"createdAt"`
+	ExpiresAt  jsonTime `json:"expiresAt"`
+	RevokedAt  jsonTime `json:"revokedAt"`
+	LastUsedAt jsonTime `json:"lastUsedAt"`
+	Token      string   `json:"token,omitempty"`
+}
+
+// MarshalJSON encodes the key and, if it is set, its token: only the operator that created the
+// key may get it.
+func (p PlatformKey) MarshalJSON() ([]byte, error) {
+	return json.Marshal(platformJSON{
+		p.ID, p.Name, p.Role, p.Status, p.Hint, jsonTime(p.CreatedAt), jsonTime(p.ExpiresAt), jsonTime(p.RevokedAt),
+		jsonTime(p.LastUsedAt), p.Token.Reveal(),
+	})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded.
+func (p *PlatformKey) UnmarshalJSON(data []byte) error {
+	var j platformJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*p = PlatformKey{
+		ID: j.ID, Name: j.Name, Role: j.Role, Status: j.Status, Hint: j.Hint,
+		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(j.ExpiresAt), RevokedAt: time.Time(j.RevokedAt),
+		LastUsedAt: time.Time(j.LastUsedAt),
+	}
+	if j.Token != "" {
+		p.Token = secret.NewToken(j.Token)
+	}
+	return nil
+}
+
+// PlatformIdentity is the platform key that a token belongs to.
+type PlatformIdentity struct {
+	ID   string
+	Role Role
+	// Refused is empty for a valid token. For another it is the reason, and of the fields
+	// above only ID may be set.
+	Refused Reason
+}
+
+// PlatformKeys are the platform keys of a Keystore. They have an index and an HMAC key of their
+// own, so that the token of one is never valid as an API key or a cookie, nor one of those here.
+type PlatformKeys struct {
+	of    *Keystore // its lock guards known, and changes of index
+	macs  *macs
+	index *index[platformEntry]
+	known map[string]*knownPlatformKey
+}
+
+// knownPlatformKey is one platform key in the index.
+type knownPlatformKey struct {
+	version store.Seq
+	mac     [sha256.Size]byte
+	entry   *platformEntry // nil if the record cannot be read
+}
+
+// platformEntry is what Verify needs of a platform key. It is immutable.
+type platformEntry struct {
+	identity PlatformIdentity
+	expires  int64 // ms
+	revoked  int64 // ms, 0: it is not
+	use      *use
+}
+
+func newPlatformKeys(k *Keystore) *PlatformKeys {
+	key := k.Derive("platform keys")
+	return &PlatformKeys{of: k, macs: newMACs(key[:]), index: newIndex[platformEntry](), known: map[string]*knownPlatformKey{}}
+}
+
+// Verify returns the key that the token belongs to, or ErrInvalidToken with the reason in the
+// identity. It records the use. It neither keeps nor changes token, reads only memory, and may be
+// called by any goroutine.
+func (p *PlatformKeys) Verify(token []byte) (PlatformIdentity, error) {
+	if !ValidToken(token) {
+		return PlatformIdentity{Refused: Malformed}, ErrInvalidToken
+	}
+	n := p.index.find(p.macs.of(token))
+	if n == nil {
+		return PlatformIdentity{Refused: Unknown}, ErrInvalidToken
+	}
+	now, latest := p.of.clock.Read()
+	if reason := n.of.refusedAt(latest); reason != "" {
+		return PlatformIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
+	}
+	p.of.uses.touch(n.of.use, now)
+	return n.of.identity, nil
+}
+
+func (e *platformEntry) refusedAt(now int64) Reason {
+	switch {
+	case e.revoked != 0:
+		return KeyRevoked
+	case now >= e.expires:
+		return KeyExpired
+	}
+	return ""
+}
+
+// follow takes over a record that the store has or is about to make readable.
+func (p *PlatformKeys) follow(version store.Seq, id string, value []byte) error {
+	r, err := decodePlatform(value)
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	old := p.known[id]
+	if old != nil && version < old.version {
+		return nil
+	}
+	next := &knownPlatformKey{version: version}
+	if err == nil {
+		next.mac = [sha256.Size]byte(r.MAC)
+		next.entry = &platformEntry{
+			identity: PlatformIdentity{ID: r.ID, Role: r.Role},
+			expires:  orEndless(r.Expires), revoked: r.Revoked, use: p.of.useLocked(r.ID),
+		}
+		p.index.put(next.mac, endless, next.entry)
+	}
+	if old != nil && old.entry != nil && old.mac != next.mac {
+		p.index.remove(old.mac)
+	}
+	p.known[id] = next
+	if err != nil {
+		return fmt.Errorf("read platform key %s: %w", id, err)
+	}
+	return nil
+}
+
+// remove removes a key whose record was deleted.
+func (p *PlatformKeys) remove(id string) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if old := p.known[id]; old != nil && old.entry != nil {
+		p.index.remove(old.mac)
+	}
+	delete(p.known, id)
+	delete(p.of.useOf, id)
+}
+
+// sweep deletes the keys that ended before a time, in ms, with an audit record.
+func (p *PlatformKeys) sweep(ctx context.Context, before int64) error {
+	ended := p.endedBefore(before)
+	if len(ended) == 0 {
+		return nil
+	}
+	_, err := p.of.store.Update(ctx, func(tx *store.Tx) error {
+		deleted := 0
+		for _, id := range ended {
+			r, err := readPlatform(tx, id)
+			if errors.Is(err, store.ErrNotFound) || err == nil && r.end() >= before { // revoked after it expired
+				continue
+			}
+			if err == nil {
+				err = errors.Join(tx.Delete(platformKeyOf(id)), tx.Delete(useKeyOf(id)))
+			}
+			if err != nil {
+				return err
+			}
+			deleted++
+		}
+		if deleted == 0 {
+			return nil
+		}
+		return audit.Append(tx, audit.Record{
+			Actor: audit.ActorOf(caller.Caller{Kind: caller.System}), Action: "platformKeys.sweep", Result: audit.OK,
+			Reason: "ended before " + timeOf(before).Format(timeLayout), Count: deleted,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("delete platform keys: %w", err)
+	}
+	return nil
+}
+
+func (p *PlatformKeys) endedBefore(ms int64) (ids []string) {
+	p.of.mu.RLock()
+	defer p.of.mu.RUnlock()
+	for id, known := range p.known {
+		if e := known.entry; e != nil && (e.revoked != 0 && e.revoked < ms || e.revoked == 0 && e.expires < ms) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
