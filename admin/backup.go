@@ -37,7 +37,7 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 
 // sendBackup streams a backup. When the client closes the connection or reads nothing for
 // backupStall, the backup ends.
-func (s *Server) sendBackup(w http.ResponseWriter, r *http.Request) {
+func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", backupError)
 	out := &deadlineWriter{w: w, control: http.NewResponseController(w)}
@@ -71,8 +71,8 @@ func (s *deadlineWriter) Write(b []byte) (int, error) {
 }
 
 // receive copies the backup that a server sends.
-func receive(ctx context.Context, transport *http.Transport, w io.Writer) error {
-	answer, err := send(ctx, transport, backupOperation, nil)
+func (p *peer) receive(ctx context.Context, w io.Writer) error {
+	answer, err := p.send(ctx, backupOperation, nil)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func receive(ctx context.Context, transport *http.Transport, w io.Writer) error 
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fault.Wrap(err, fault.Unavailable, "the server closed the socket during the backup")
+		return fault.Wrap(err, fault.Unavailable, "the server closed the connection during the backup")
 	}
 	if text := answer.Trailer.Get(backupError); text != "" {
 		return refused(answer.StatusCode, []byte(text))

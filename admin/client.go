@@ -13,12 +13,13 @@ import (
 
 	"runner.example/audit"
 	"runner.example/internal/fault"
+	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/release"
 )
 
-// Client runs operations on a node, in this process or over its socket. It is safe for
-// concurrent use. An operation that is refused returns a *fault.Fault, the same in both
+// Client runs operations on a node: in this process, over its socket, or over the network. It is
+// safe for concurrent use. An operation that is refused returns a *fault.Fault, the same in all
 // ways. An error that matches ErrNoServer means that the server has ended and nothing was
 // done.
 type Client struct {
@@ -34,7 +35,7 @@ func (l *Local) Client() *Client {
 	uid := uint32(os.Geteuid())
 	return &Client{
 		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
-			return l.do(ctx, uid, operation, args)
+			return l.do(ctx, userOperator(uid), operation, args)
 		},
 		backup: func(ctx context.Context, w io.Writer) error {
 			if err := l.backup(ctx, w); err != nil {
@@ -60,19 +61,23 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		// unknown whether the operation was done.
 		DisableKeepAlives: true,
 	}
-	return &Client{
-		send: func(ctx context.Context, operation string, args []byte) ([]byte, error) {
-			return post(ctx, transport, operation, args)
-		},
-		backup: func(ctx context.Context, w io.Writer) error { return receive(ctx, transport, w) },
-		put: func(ctx context.Context, f release.File, contents io.Reader) error {
-			return sendFile(ctx, transport, f, contents)
-		},
-	}, nil
+	p := &peer{transport: transport, base: "http://runner/"} // the host has no meaning on a Unix socket
+	return p.client(), nil
 }
 
-func post(ctx context.Context, transport *http.Transport, operation string, args []byte) ([]byte, error) {
-	answer, err := send(ctx, transport, operation, args)
+// peer is a server at the other end of connections.
+type peer struct {
+	transport *http.Transport
+	// base is the URL of an operation before its name.
+	base string
+	// token is sent with each request; zero: none is.
+	token secret.Token
+}
+
+func (p *peer) client() *Client { return &Client{send: p.post, backup: p.receive, put: p.sendFile} }
+
+func (p *peer) post(ctx context.Context, operation string, args []byte) ([]byte, error) {
+	answer, err := p.send(ctx, operation, args)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +85,7 @@ func post(ctx context.Context, transport *http.Transport, operation string, args
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
 	switch {
 	case err != nil:
-		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the socket during its answer")
+		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the connection during its answer")
 	case answer.StatusCode == http.StatusOK:
 		return body, nil
 	}
@@ -88,20 +93,31 @@ func post(ctx context.Context, transport *http.Transport, operation string, args
 }
 
 // send sends an operation. The caller closes the body of the answer.
-func send(ctx context.Context, transport *http.Transport, operation string, args []byte) (*http.Response, error) {
-	// The host has no meaning on a Unix socket.
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://runner/"+operation, bytes.NewReader(args))
+func (p *peer) send(ctx context.Context, operation string, args []byte) (*http.Response, error) {
+	request, err := p.request(ctx, http.MethodPost, operation, bytes.NewReader(args))
 	if err != nil {
 		return nil, err
 	}
-	answer, err := transport.RoundTrip(request)
+	answer, err := p.transport.RoundTrip(request)
 	if errors.Is(err, ErrNoServer) {
 		return nil, ErrNoServer
 	}
+	if unreached, ok := errors.AsType[*fault.Fault](err); ok { // of a dial: nothing was sent
+		return nil, unreached
+	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the socket; the operation may or may not have been done")
+		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the connection; the operation may or may not have been done")
 	}
 	return answer, nil
+}
+
+// request returns a request with the token.
+func (p *peer) request(ctx context.Context, method, name string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.base+name, body)
+	if err == nil && !p.token.IsZero() {
+		r.Header.Set("Authorization", "Bearer "+p.token.Reveal())
+	}
+	return r, err
 }
 
 // refused returns the error that a server has sent.

@@ -1,11 +1,14 @@
 // Package admin runs the operations of operators on a node. An operation runs in this
 // process on an open store, or in the running server over the Unix socket in its data
-// directory. Both run the same code, so their answers do not differ.
+// directory, or over the network. All run the same code, so their answers do not differ.
 //
-// Only the server's own user and root may use the socket. The kernel reports the peer's uid
+// Server is the socket. Only the server's own user and root may use it. The kernel reports the peer's uid
 // of each connection; the mode of the file is a second check. An operation has the
 // authority of an operator, is one transaction, and is recorded with the uid. A token is
 // only in the answer of the operation that created it.
 //
-// Nothing here is reachable from the network.
+// RemoteServer is the network: HTTP/1.1 over TLS 1.3, on an address of its own, if an operator
+// has set one. Each request needs a platform key with the role of its operation (operations.go
+// has the table), is limited in size, time and number, and is recorded with the id of the key and
+// the client's address. No other credential is looked at.
 package admin

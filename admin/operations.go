@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -46,6 +47,10 @@ type Local struct {
 	// empty.
 	Metrics    *telemetry.Metrics
 	MetricsURL string
+	// Remote is the server for operators on the network; nil: there is none. RemoteURL is its
+	// address.
+	Remote    *RemoteServer
+	RemoteURL string
 	// Releases are those in the store.
 	Releases *release.Releases
 	// Activate activates a stored release. It is nil if no server runs.
@@ -118,46 +123,57 @@ const (
 func SecondsOf(d time.Duration) int64 { return int64(d / time.Second) }
 
 // operation is an operation on a node. Its arguments and its result are JSON.
-type operation func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
+type operation struct {
+	// role is the weakest one that may run it over the network.
+	role         keystore.Role
+	args, result reflect.Type
+	do           func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
+}
+
+// The roles for what is not an operation with one answer: an upload, and a backup.
+const (
+	uploadRole = keystore.RoleDeploy
+	backupRole = keystore.RoleAdmin
+)
 
 // operations are all operations, by the names that the audit log uses too.
 var operations = map[string]operation{
-	"status":              with((*Local).status),
-	"apiKeys.create":      with((*Local).createKey),
-	"apiKeys.get":         with((*Local).getKey),
-	"apiKeys.list":        with((*Local).listKeys),
-	"apiKeys.rotate":      with((*Local).rotateKey),
-	"apiKeys.revoke":      with(change((*keystore.Keystore).Revoke)),
-	"apiKeys.disable":     with(change((*keystore.Keystore).Disable)),
-	"apiKeys.enable":      with(change((*keystore.Keystore).Enable)),
-	"platformKeys.create": with((*Local).createPlatformKey),
-	"platformKeys.list":   with((*Local).listPlatformKeys),
-	"platformKeys.revoke": with((*Local).revokePlatformKey),
-	"schema.compare":      with((*Local).compareSchema),
-	"sessions.create":     with((*Local).createSession),
-	"sessions.list":       with((*Local).listSessions),
-	"sessions.revoke":     with((*Local).revokeSession),
-	"data.get":            with((*Local).getRow),
-	"data.list":           with((*Local).listRows),
-	"data.import":         with((*Local).importRows),
-	"data.update":         with((*Local).updateRows),
-	"data.delete":         with((*Local).deleteRows),
-	"functions.call":      with((*Local).callFunction),
-	"audit.list":          with((*Local).listAudit),
-	"audit.verify":        with((*Local).verifyAudit),
-	"reload":              with((*Local).reload),
-	"releases.list":       with((*Local).listReleases),
-	"releases.missing":    with((*Local).missingFiles),
-	"releases.add":        with((*Local).addRelease),
-	"releases.activate":   with((*Local).activateRelease),
-	"clock.show":          with((*Local).showClock),
-	"clock.accept":        with((*Local).acceptClock),
+	"status":              with(keystore.RoleRead, (*Local).status),
+	"apiKeys.create":      with(keystore.RoleAdmin, (*Local).createKey),
+	"apiKeys.get":         with(keystore.RoleAdmin, (*Local).getKey),
+	"apiKeys.list":        with(keystore.RoleAdmin, (*Local).listKeys),
+	"apiKeys.rotate":      with(keystore.RoleAdmin, (*Local).rotateKey),
+	"apiKeys.revoke":      with(keystore.RoleAdmin, change((*keystore.Keystore).Revoke)),
+	"apiKeys.disable":     with(keystore.RoleAdmin, change((*keystore.Keystore).Disable)),
+	"apiKeys.enable":      with(keystore.RoleAdmin, change((*keystore.Keystore).Enable)),
+	"platformKeys.create": with(keystore.RoleAdmin, (*Local).createPlatformKey),
+	"platformKeys.list":   with(keystore.RoleAdmin, (*Local).listPlatformKeys),
+	"platformKeys.revoke": with(keystore.RoleAdmin, (*Local).revokePlatformKey),
+	"schema.compare":      with(keystore.RoleAdmin, (*Local).compareSchema),
+	"sessions.create":     with(keystore.RoleAdmin, (*Local).createSession),
+	"sessions.list":       with(keystore.RoleAdmin, (*Local).listSessions),
+	"sessions.revoke":     with(keystore.RoleAdmin, (*Local).revokeSession),
+	"data.get":            with(keystore.RoleAdmin, (*Local).getRow),
+	"data.list":           with(keystore.RoleAdmin, (*Local).listRows),
+	"data.import":         with(keystore.RoleAdmin, (*Local).importRows),
+	"data.update":         with(keystore.RoleAdmin, (*Local).updateRows),
+	"data.delete":         with(keystore.RoleAdmin, (*Local).deleteRows),
+	"functions.call":      with(keystore.RoleAdmin, (*Local).callFunction),
+	"audit.list":          with(keystore.RoleAdmin, (*Local).listAudit),
+	"audit.verify":        with(keystore.RoleAdmin, (*Local).verifyAudit),
+	"reload":              with(keystore.RoleAdmin, (*Local).reload),
+	"releases.list":       with(keystore.RoleRead, (*Local).listReleases),
+	"releases.missing":    with(keystore.RoleRead, (*Local).missingFiles),
+	"releases.add":        with(keystore.RoleDeploy, (*Local).addRelease),
+	"releases.activate":   with(keystore.RoleDeploy, (*Local).activateRelease),
+	"clock.show":          with(keystore.RoleAdmin, (*Local).showClock),
+	"clock.accept":        with(keystore.RoleAdmin, (*Local).acceptClock),
 }
 
-// with decodes the arguments of an operation. An unknown member is refused: what it asks
-// for would silently not be done.
-func with[A, R any](do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) operation {
-	return func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
+// with returns an operation that decodes its arguments. An unknown member is refused: what it
+// asks for would silently not be done.
+func with[A, R any](role keystore.Role, do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) operation {
+	return operation{role, reflect.TypeFor[A](), reflect.TypeFor[R](), func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
 		var args A
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.DisallowUnknownFields()
@@ -165,24 +181,50 @@ func with[A, R any](do func(l *Local, ctx context.Context, who keystore.Authorit
 			return nil, fault.New(fault.Invalid, "invalid arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
 		}
 		return do(l, ctx, who, args)
-	}
+	}}
 }
 
-// do runs the operation with that name for the user uid and returns its result. Every error
-// is a fault with a detail.
-func (l *Local) do(ctx context.Context, uid uint32, name string, args []byte) ([]byte, error) {
+// roleOf returns the role that the operation with that name needs over the network.
+func roleOf(name string) (role keystore.Role, ok bool) {
+	if name == backupOperation {
+		return backupRole, true
+	}
+	op, ok := operations[name]
+	return op.role, ok
+}
+
+func unknownOperation(name string) error {
+	return fault.New(fault.NotFound, "unknown operation %q: is the server older than the command?", name)
+}
+
+// operator is who asks for an operation.
+type operator struct {
+	// id is a user of this machine, or a platform key.
+	id string
+	// requestID is that of the request, address that of a client on the network.
+	requestID, address string
+}
+
+// newOperator returns an operator with a new request id.
+func newOperator(id string) operator {
+	requestID, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
+	return operator{id: id, requestID: strings.ToLower(requestID.String())}
+}
+
+// userOperator returns the operator for a user of this machine.
+func userOperator(uid uint32) operator { return newOperator(fmt.Sprintf("uid:%d", uid)) }
+
+// do runs the operation with that name and returns its result. Every error is a fault with a
+// detail.
+func (l *Local) do(ctx context.Context, who operator, name string, args []byte) ([]byte, error) {
 	op, ok := operations[name]
 	if !ok {
-		return nil, fault.New(fault.NotFound, "unknown operation %q: is the server older than the command?", name)
+		return nil, unknownOperation(name)
 	}
-	id, err := ulid.New(ulid.Now(), rand.Reader)
-	if err != nil {
-		return nil, explained(err)
-	}
-	result, err := op(l, ctx, keystore.Authority{
+	result, err := op.do(l, ctx, keystore.Authority{
 		Schema:    l.Schema(),
-		Caller:    caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", uid)},
-		RequestID: strings.ToLower(id.String()),
+		Caller:    caller.Caller{Kind: caller.System, UserID: who.id},
+		RequestID: who.requestID, Address: who.address,
 	}, args)
 	if err != nil {
 		return nil, explained(err)

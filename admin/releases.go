@@ -115,35 +115,35 @@ func (c *Client) PutFile(ctx context.Context, f release.File, contents io.Reader
 // put stores an uploaded file.
 func (l *Local) put(ctx context.Context, f release.File, contents io.Reader) error {
 	if f.Size < 0 || f.Size > release.MaxFileBytes {
-		return fault.New(fault.TooLarge, "the file has %d bytes, and the limit is %d", f.Size, release.MaxFileBytes)
+		return tooLarge(f.Size)
 	}
 	return l.Store.PutBlobAs(ctx, contents, f.Digest, f.Size)
 }
 
-// receiveFile serves an upload.
-func (s *Server) receiveFile(r *http.Request) ([]byte, error) {
-	digest, err := store.ParseDigest(strings.TrimPrefix(r.URL.Path, blobPath))
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "the path ends with %v", err)
-	}
-	if r.ContentLength < 0 {
-		return nil, fault.New(fault.Invalid, "the length of the file is missing: send Content-Length")
-	}
-	if err := s.local.put(r.Context(), release.File{Size: r.ContentLength, Digest: digest}, r.Body); err != nil {
-		return nil, explained(err)
-	}
-	return []byte("{}\n"), nil
+func tooLarge(size int64) error {
+	return fault.New(fault.TooLarge, "the file has %d bytes, and the limit is %d", size, release.MaxFileBytes)
 }
 
-// sendFile sends an upload to a server.
-func sendFile(ctx context.Context, transport *http.Transport, f release.File, contents io.Reader) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://runner"+blobPath+f.Digest.String(), contents)
+// uploadOf returns the file that a request uploads, whose path ends with the digest.
+func uploadOf(r *http.Request, digest string) (f release.File, err error) {
+	if f.Digest, err = store.ParseDigest(digest); err != nil {
+		return f, fault.New(fault.Invalid, "the path ends with %v", err)
+	}
+	if f.Size = r.ContentLength; f.Size < 0 {
+		return f, fault.New(fault.Invalid, "the length of the file is missing: send Content-Length")
+	}
+	return f, nil
+}
+
+// sendFile sends an upload.
+func (p *peer) sendFile(ctx context.Context, f release.File, contents io.Reader) error {
+	request, err := p.request(ctx, http.MethodPut, strings.TrimPrefix(blobPath, "/")+f.Digest.String(), contents)
 	if err != nil {
 		return err
 	}
 	request.ContentLength = f.Size
 	request.Header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
-	answer, err := transport.RoundTrip(request)
+	answer, err := p.transport.RoundTrip(request)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

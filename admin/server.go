@@ -22,24 +22,33 @@ const (
 	idle = time.Minute
 )
 
-// Server answers operators over the socket.
-type Server struct {
+// responder has what both servers need to answer.
+type responder struct {
 	local  *Local
 	logger *slog.Logger
-	http   *http.Server
+}
+
+func newResponder(local *Local, logger *slog.Logger) responder {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return responder{local, logger}
+}
+
+// Server answers operators over the socket.
+type Server struct {
+	responder
+	http *http.Server
 }
 
 // NewServer returns a server that runs operations on local. It logs operations that failed;
 // logger may be nil.
 func NewServer(local *Local, logger *slog.Logger) *Server {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	s := &Server{local: local, logger: logger}
+	s := &Server{responder: newResponder(local, logger)}
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: idle, IdleTimeout: idle,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, operatorKey{}, conn.(*operatorConn).uid)
 		},
@@ -80,27 +89,46 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) answer(r *http.Request) ([]byte, error) {
-	if r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, blobPath) {
-		return s.receiveFile(r)
+	if digest, ok := strings.CutPrefix(r.URL.Path, blobPath); ok && r.Method == http.MethodPut {
+		f, err := uploadOf(r, digest)
+		if err == nil {
+			err = s.local.put(r.Context(), f, r.Body)
+		}
+		if err != nil {
+			return nil, explained(err)
+		}
+		return []byte("{}\n"), nil
 	}
 	if r.Method != http.MethodPost {
 		return nil, fault.New(fault.Invalid, "the method must be POST, not %s", r.Method)
 	}
+	args, err := readArguments(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
+}
+
+// readArguments reads the arguments of an operation.
+func readArguments(r *http.Request) ([]byte, error) {
 	args, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxMessage))
+	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, fault.New(fault.TooLarge, "the arguments have more than %d bytes", tooLong.Limit)
+	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "read the arguments")
 	}
-	return s.local.do(r.Context(), r.Context().Value(operatorKey{}).(uint32), strings.TrimPrefix(r.URL.Path, "/"), args)
+	return args, nil
 }
 
-// refusal is an error as it is sent over the socket.
+// refusal is an error as it is sent to an operator.
 type refusal struct {
 	Code   fault.Code `json:"code"`
 	Detail string     `json:"detail"`
 }
 
 // refusal returns the error that an operator sees, and logs it if it is the server's fault.
-func (s *Server) refusal(ctx context.Context, err error) refusal {
+func (s *responder) refusal(ctx context.Context, err error) refusal {
 	f := fault.Of(err)
 	if f.Code == fault.Internal || f.Code == fault.Unavailable {
 		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)

@@ -82,7 +82,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if uid, err := peer(conn); err == nil && mayAsk(uid) {
+		if uid, err := uidOf(conn); err == nil && mayAsk(uid) {
 			return &operatorConn{Conn: conn, uid: uid}, nil
 		}
 		_ = conn.Close() // other users get no answer
@@ -102,8 +102,8 @@ type operatorConn struct {
 
 func mayAsk(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// peer returns the uid of the process at the other end, from the kernel.
-func peer(conn *net.UnixConn) (uint32, error) {
+// uidOf returns the uid of the process at the other end, from the kernel.
+func uidOf(conn *net.UnixConn) (uint32, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err

@@ -24,6 +24,10 @@ type Status struct {
 	Writable bool   `json:"writable"`
 	// Metrics is the URL of the metrics, or empty.
 	Metrics string `json:"metrics"`
+	// Admin is the URL for operators on the network, or empty; AdminFingerprint is the SHA-256 of
+	// its certificate, as 64 hexadecimal digits.
+	Admin            string `json:"admin"`
+	AdminFingerprint string `json:"adminFingerprint"`
 	// NotReady is the reason why /_health/ready answers 503, or empty.
 	NotReady    string      `json:"notReady"`
 	Memory      Memory      `json:"memory"`
@@ -61,6 +65,9 @@ func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (S
 		return s, nil // no server runs: a command has opened the store
 	}
 	s.Metrics = l.MetricsURL
+	if l.Remote != nil {
+		s.Admin, s.AdminFingerprint = l.RemoteURL, l.Remote.Fingerprint()
+	}
 	s.Uptime = int64(time.Since(l.Started) / time.Second)
 	if err := l.Runtime.NotReady(); err != nil {
 		s.NotReady = fault.Of(err).Detail

@@ -53,18 +53,27 @@ func (a *App) KeystoreOptions() keystore.Options {
 
 // Certificate reads the files of [front] tls_cert and tls_key; nil if neither is set.
 func (a *App) Certificate() (*tls.Certificate, error) {
-	opt := &a.Config.Runtime.Front
+	return a.certificate("front", a.Config.Runtime.Front.TLSCert, a.Config.Runtime.Front.TLSKey)
+}
+
+// AdminCertificate reads the files of [admin] tls_cert and tls_key; nil if neither is set.
+func (a *App) AdminCertificate() (*tls.Certificate, error) {
+	return a.certificate("admin", a.Config.Admin.TLSCert, a.Config.Admin.TLSKey)
+}
+
+// certificate reads the files of two settings; nil if neither is set.
+func (a *App) certificate(section, cert, key string) (*tls.Certificate, error) {
 	switch {
-	case opt.TLSCert == "" && opt.TLSKey == "":
+	case cert == "" && key == "":
 		return nil, nil
-	case opt.TLSKey == "":
-		return nil, errors.New("[front] tls_cert is set, and tls_key is not: set both")
-	case opt.TLSCert == "":
-		return nil, errors.New("[front] tls_key is set, and tls_cert is not: set both")
+	case key == "":
+		return nil, fmt.Errorf("[%s] tls_cert is set, and tls_key is not: set both", section)
+	case cert == "":
+		return nil, fmt.Errorf("[%s] tls_key is set, and tls_cert is not: set both", section)
 	}
-	pair, err := tls.LoadX509KeyPair(a.path(opt.TLSCert), a.path(opt.TLSKey))
+	pair, err := tls.LoadX509KeyPair(a.path(cert), a.path(key))
 	if err != nil {
-		return nil, fmt.Errorf("[front] tls_cert %q with tls_key %q: %s", opt.TLSCert, opt.TLSKey, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, fmt.Errorf("[%s] tls_cert %q with tls_key %q: %s", section, cert, key, strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return &pair, nil
 }

@@ -22,6 +22,9 @@ func (a *App) PrepareServer(file, listen string, limit int64) (heap int64) {
 	if bad {
 		return 0 // settings with an error have their defaults
 	}
+	if _, err = a.AdminCertificate(); err != nil {
+		a.Problems.Errorf("", place, "%s", err)
+	}
 	if heap, err = a.Config.FitMemory(limit); err != nil {
 		a.Problems.Errorf("", place, "%s", err)
 	}

@@ -32,6 +32,7 @@ type Config struct {
 	Telemetry telemetry.Options
 	Schema    compiler.Options
 	Release   release.Options
+	Admin     Admin
 
 	// Secrets are the values of [secrets], and SecretPlaces the places of their names; nil
 	// without the section. Never print the values.
@@ -44,7 +45,7 @@ type Config struct {
 
 // options returns all option structs with settings.
 func (c *Config) options() []any {
-	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release}
+	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release, &c.Admin}
 }
 
 // Default returns the configuration without a file and without environment.
@@ -124,7 +125,7 @@ func (c *Config) check(values *settings.Values) {
 }
 
 // sections are the sections of the file in their order.
-var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics"}
+var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics", "admin"}
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its
 # packages (go generate ./cmd/runner). Copy the lines that you change into the runner.toml

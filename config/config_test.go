@@ -208,11 +208,15 @@ var changed = map[string]string{
 	"RUNNER_METRICS_LISTEN":               "127.0.0.1:1",
 	"RUNNER_TELEMETRY_QUEUE":              "9mb",
 	"RUNNER_RELEASE_KEEP":                 "3",
+	"RUNNER_ADMIN_LISTEN":                 "127.0.0.1:1",
+	"RUNNER_ADMIN_TLS_CERT":               "cert.pem",
+	"RUNNER_ADMIN_TLS_KEY":                "key.pem",
+	"RUNNER_ADMIN_UPLOAD_PER_HOUR":        "9gb",
 }
 
 // A reload takes these settings; all others need a restart.
 var reloadable = []string{
-	"RUNNER_FRONT_HOSTS", "RUNNER_FRONT_TRUSTED_PROXIES", "RUNNER_FRONT_TLS_CERT", "RUNNER_FRONT_TLS_KEY",
+	"RUNNER_FRONT_HOSTS", "RUNNER_FRONT_TRUSTED_PROXIES", "RUNNER_FRONT_TLS_CERT", "RUNNER_FRONT_TLS_KEY", "RUNNER_ADMIN_TLS_CERT", "RUNNER_ADMIN_TLS_KEY",
 	"RUNNER_TELEMETRY_ACCESS_LOG", "RUNNER_TELEMETRY_FORMAT", "RUNNER_TELEMETRY_LEVEL", "RUNNER_TELEMETRY_QUEUE",
 }
 

@@ -48,6 +48,7 @@ type Activator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	from     Sources
+	remote   *remote       // nil: no admin listener
 	swept    chan struct{} // asks for a sweep
 
 	mu      sync.Mutex   // held during an activation
@@ -60,7 +61,7 @@ type Activator struct {
 func (n *Node) NewActivator(from Sources) *Activator {
 	return &Activator{
 		runtime: n.Runtime, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
-		from: from, swept: make(chan struct{}, 1), app: from.App,
+		remote: n.remote, from: from, swept: make(chan struct{}, 1), app: from.App,
 	}
 }
 

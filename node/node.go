@@ -29,6 +29,7 @@ type Node struct {
 	Runtime  *runtime.Runtime
 	Local    *admin.Local
 	Logger   *slog.Logger
+	remote   *remote // nil: no admin listener
 	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
 	StopBy   time.Time
 	exitNow  func()
@@ -120,6 +121,10 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		scheme = "https://"
 	}
 	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	if n.remote, err = n.openRemote(a); err != nil {
+		return err
+	}
+	defer n.remote.close()
 	return do(n)
 }
 
@@ -132,21 +137,29 @@ type Hooks struct {
 	Stop <-chan struct{}
 }
 
-// Serve serves clients, and operators on the admin socket, until a signal.
+// Serve serves clients, and operators on the admin socket and the admin listener, until a signal.
 func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	socket, err := admin.Listen(a.Data)
 	if err != nil {
 		return err
 	}
 	operators := admin.NewServer(n.Local, n.Logger)
-	ended := make(chan error, 2)
-	go func() { ended <- operators.Serve(socket) }()
-	go func() { ended <- n.Runtime.Serve(n.Listener) }()
+	servers := []func() error{
+		func() error { return operators.Serve(socket) },
+		func() error { return n.Runtime.Serve(n.Listener) },
+	}
+	if n.remote != nil {
+		servers = append(servers, n.remote.serve)
+	}
+	ended := make(chan error, len(servers))
+	for _, serve := range servers {
+		go func() { ended <- serve() }()
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	defer l.Begin()()
-	running, failed := n.wait(ended, signals, l.Stop, a.Config.Runtime.DrainTime)
+	stopped, failed := n.wait(ended, signals, l.Stop, a.Config.Runtime.DrainTime)
 
 	// Requests end first: operators can ask meanwhile.
 	n.StopBy = time.Now().Add(a.Config.Runtime.ShutdownTimeout)
@@ -156,10 +169,10 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 		n.Logger.Warn("requests cut off at shutdown", "cause", late)
 	}
 	_ = n.Listener.Close() // should serving not have begun yet
-	if late := operators.Shutdown(wait); late != nil {
+	if late := errors.Join(operators.Shutdown(wait), n.remote.shutdown(wait)); late != nil {
 		n.Logger.Warn("operators cut off at shutdown", "cause", late)
 	}
-	for range running {
+	for range len(servers) - stopped {
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
 			failed = errors.Join(failed, err)
 		}
@@ -167,10 +180,9 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	return failed
 }
 
-// wait waits for a signal and then for the drain time, or for stop, or until one of the two
-// servers fails. It returns how many servers still run, and the error of the one that
-// failed.
-func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}, drain time.Duration) (running int, failed error) {
+// wait waits for a signal and then for the drain time, or for stop, or until one of the servers
+// fails. It returns how many servers have ended, and the error of the one that failed.
+func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}, drain time.Duration) (stopped int, failed error) {
 	select {
 	case s := <-signals:
 		lastSignal(signals)
@@ -178,12 +190,12 @@ func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan stru
 		n.Logger.Info("stopping", "signal", s.String(), "drain", drain)
 		select {
 		case <-time.After(drain):
-			return 2, nil
+			return 0, nil
 		case err := <-ended:
 			return 1, err
 		}
 	case <-over:
-		return 2, nil
+		return 0, nil
 	case err := <-ended:
 		return 1, err
 	}

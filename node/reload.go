@@ -77,7 +77,8 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 		settings, refused = v.changedSettings(next)
 		err = errors.Join(refused, err)
 	}
-	if err != nil {
+	certificate, refused := next.AdminCertificate()
+	if err = errors.Join(err, refused); err != nil {
 		return nil, err
 	}
 	if latest.content != nil {
@@ -88,6 +89,9 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	// Nothing may fail any more.
 	v.runtime.Reconfigure(next.Config.Runtime)
 	v.from.Configure(next.Config.Telemetry)
+	if v.remote != nil && certificate != nil {
+		v.remote.server.SetCertificate(certificate)
+	}
 	changed := append(changedContent(v.content, latest.content), settings...)
 	before, after := v.app.Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
 	if after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal) {
@@ -111,6 +115,9 @@ func (v *Activator) changedSettings(next *app.App) (changed []string, err error)
 	}
 	if (v.app.Config.Runtime.Front.Certificate == nil) != (next.Config.Runtime.Front.Certificate == nil) {
 		restart = append(restart, "[front] tls_cert")
+	}
+	if (v.app.Config.Admin.TLSCert == "") != (next.Config.Admin.TLSCert == "") {
+		restart = append(restart, "[admin] tls_cert")
 	}
 	if len(restart) > 0 {
 		return nil, fault.New(fault.Invalid, "changed settings need a restart: %s", strings.Join(restart, ", "))

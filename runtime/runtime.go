@@ -121,6 +121,9 @@ func (r *Runtime) Reconfigure(opt Options) {
 	r.front.Reconfigure(opt.Front)
 }
 
+// Authenticator returns what checks the credentials of requests.
+func (r *Runtime) Authenticator() *auth.Authenticator { return r.auth }
+
 // Serve serves ln, and closes it, until Shutdown; then it returns nil.
 func (r *Runtime) Serve(ln net.Listener) error { return r.front.Serve(ln) }
 

@@ -50,7 +50,7 @@ func (c *program) createKey(cmd *cobra.Command, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.IssueSecret(cmd, f.out, node.Task{NeedsSchema: true, Check: request.Check}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+	return c.IssueSecret(cmd, cli.Remote{}, f.out, node.Task{NeedsSchema: true, Check: request.Check}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 		key, err := node.CreateKey(ctx, request)
 		return c.newKey(key), err
 	})

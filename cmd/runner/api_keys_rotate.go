@@ -32,7 +32,7 @@ func apiKeysRotateCommand(c *program) *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.IssueSecret(cmd, out, node.Task{NeedsSchema: true}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+			return c.IssueSecret(cmd, cli.Remote{}, out, node.Task{NeedsSchema: true}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 				key, err := node.RotateKey(ctx, request)
 				return c.newKey(key), err
 			})

@@ -10,7 +10,7 @@ import (
 )
 
 const keysHelp = `Manage the platform keys of the node, with or without a running server. With a platform key,
-commands reach the node over the network, at the address of [admin] listen.
+commands with --to reach the node over the network, at the address of [admin] listen.
 
 A platform key belongs to the node and not to the app: it needs no schema, and no route accepts
 it. "runner api-keys" manages the keys of the app.`

@@ -29,6 +29,7 @@ const createPlatformKeyExample = `  runner keys create --name ci --role deploy -
 
 func keysCreateCommand(c *program) *cobra.Command {
 	var request admin.CreatePlatformKey
+	var remote cli.Remote
 	var role, expires, out string
 	cmd := &cobra.Command{
 		Use:     "create --name <name> --role <role>",
@@ -55,7 +56,7 @@ func keysCreateCommand(c *program) *cobra.Command {
 				Check:         func(*schema.Schema) error { return request.Check() },
 				WithoutSchema: cmd.Flags().Changed("data"),
 			}
-			return c.IssueSecret(cmd, out, task, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+			return c.IssueSecret(cmd, remote, out, task, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 				key, err := node.CreatePlatformKey(ctx, request)
 				return c.newPlatformKey(key), err
 			})
@@ -66,6 +67,7 @@ func keysCreateCommand(c *program) *cobra.Command {
 	flags.StringVar(&role, "role", "", "what the key may do: read, deploy or admin (required)")
 	flags.StringVar(&expires, "expires", "", "lifetime, such as 90d (default: no end)")
 	flags.StringVar(&out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
+	remote.AddFlags(cmd)
 	cli.CompleteFlag(cmd, "role", func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		for _, role := range keystore.Roles() {
 			names = append(names, string(role))

@@ -12,12 +12,13 @@ import (
 
 func keysListCommand(c *program) *cobra.Command {
 	var request admin.ListPlatformKeys
+	var remote cli.Remote
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the platform keys, without their tokens",
 		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				keys, err := node.ListPlatformKeys(ctx, request)
 				if err != nil {
 					return err
@@ -37,5 +38,6 @@ func keysListCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&request.All, "all", false, "include expired and revoked keys")
+	remote.AddFlags(cmd)
 	return cmd
 }

@@ -11,12 +11,13 @@ import (
 )
 
 func keysRevokeCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:   "revoke <id>",
 		Short: "revoke a platform key permanently",
 		Args:  cli.ExactlyOne("the id of a platform key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.RevokePlatformKey(ctx, args[0])
 				if err != nil {
 					return unknownPlatformKey(err)
@@ -28,4 +29,6 @@ func keysRevokeCommand(c *program) *cobra.Command {
 			}})
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }

@@ -22,13 +22,15 @@ A release is the schema files and the modules of an app. Serving an app director
 and so does a deployment.`
 
 func releasesCommand(c *program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "releases",
-		Short: "list the releases that are kept",
-		Long:  releasesHelp,
-		Args:  cli.AtMost(0, "flags alone"),
+	var remote cli.Remote
+	cmd := &cobra.Command{
+		Use:     "releases",
+		Short:   "list the releases that are kept",
+		Long:    releasesHelp,
+		Example: "  runner releases\n  runner releases --to https://edge-1.example.com:9443 --key-file read.key",
+		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				list, err := node.Releases(ctx)
 				if err != nil {
 					return err
@@ -40,6 +42,8 @@ func releasesCommand(c *program) *cobra.Command {
 			}})
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }
 
 func (c *program) printReleases(list admin.ReleaseList) error {
@@ -62,9 +66,10 @@ func (c *program) printReleases(list admin.ReleaseList) error {
 	return c.PrintTable([]string{"release", "state", "app", "modules", "added", "by"}, rows, "there are no releases")
 }
 
-const rollbackHelp = `Activate a stored release on the running server: the previous one, or the one that is named.
-Requests in flight finish on the release that they began with. If the release does not fit the
-rows or the settings, the active one is kept. The store keeps what only newer releases declare.
+const rollbackHelp = `Activate a stored release on the running server, or on the node that --to names: the previous
+one, or the one that is named. Requests in flight finish on the release that they began with. If
+the release does not fit the rows or the settings, the active one is kept. The store keeps what
+only newer releases declare.
 
 The server serves this release from now on, also after a restart, until another one is
 activated. "runner serve --from-folder" activates the app directory again.
@@ -73,14 +78,15 @@ Exit status 3: the release cannot be activated. 4: there is no such release. 5: 
 release was activated meanwhile. 6: no server runs on the data directory.`
 
 func rollbackCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:     "rollback [id]",
 		Short:   "activate the previous release, or another one that is kept",
 		Long:    rollbackHelp,
 		Example: "  runner rollback\n  runner rollback rel_7ebckf80ek0f7qh8defvxh6q2v",
 		Args:    cli.AtMost(1, "the id of a release"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			node, err := c.DialServer(cmd)
+			node, err := c.DialRemote(cmd, remote)
 			if err != nil {
 				return err
 			}
@@ -109,6 +115,8 @@ func rollbackCommand(c *program) *cobra.Command {
 			return nil
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }
 
 func unknownRelease(err error) error {

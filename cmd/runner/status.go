@@ -13,19 +13,21 @@ import (
 )
 
 const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
-commit, whether it accepts writes, its memory limits, and open files.
+commit, whether it accepts writes, its memory limits, and open files. admin is the address for
+--to, and fingerprint that of its certificate.
 
 Exit status 6: no server runs on the data directory.`
 
 func statusCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "show the state of the running server",
 		Long:    statusHelp,
-		Example: "  runner status\n  runner status --data /var/lib/orders/data --json",
+		Example: "  runner status\n  runner status --data /var/lib/orders/data --json\n  runner status --to https://edge-1.example.com:9443 --key-file read.key",
 		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			node, err := c.DialServer(cmd)
+			node, err := c.DialRemote(cmd, remote)
 			if err != nil {
 				return err
 			}
@@ -45,6 +47,8 @@ func statusCommand(c *program) *cobra.Command {
 				{"app", cmp.Or(s.App, "-")},
 				{"url", s.URL},
 				{"metrics", cmp.Or(s.Metrics, "-")},
+				{"admin", cmp.Or(s.Admin, "-")},
+				{"fingerprint", cmp.Or(s.AdminFingerprint, "-")},
 				{"uptime", (time.Duration(s.Uptime) * time.Second).String()},
 				{"sequence", fmt.Sprint(s.Sequence)},
 				{"writable", writable},
@@ -56,4 +60,6 @@ func statusCommand(c *program) *cobra.Command {
 			}))
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }

@@ -26,8 +26,9 @@ type IssuedSecret struct {
 }
 
 // IssueSecret creates a secret and writes it. It opens the file of --out first: a secret
-// that cannot be written must not be created. The task is run with do.
-func (c *CLI) IssueSecret(cmd *cobra.Command, out string, task node.Task, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
+// that cannot be written must not be created. The task is run with do, on the node that remote
+// names or else on the app's.
+func (c *CLI) IssueSecret(cmd *cobra.Command, remote Remote, out string, task node.Task, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
 	file, err := app.NewSecretFile(out)
 	if err != nil {
 		return err
@@ -42,7 +43,7 @@ func (c *CLI) IssueSecret(cmd *cobra.Command, out string, task node.Task, do fun
 		made = true
 		return c.writeSecret(f, file)
 	}
-	return c.OnNode(cmd, task)
+	return c.OnRemote(cmd, remote, task)
 }
 
 // writeSecret writes what was created, with its secret; the secret goes to the file if

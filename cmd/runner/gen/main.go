@@ -1,4 +1,5 @@
-// Command gen writes runner.toml of the repository, from the options of the packages, and
+// Command gen writes runner.toml of the repository, from the options of the packages,
+// docs/admin-openapi.json, from the operations of package admin, and
 // notices.txt.gz: the licences of everything that the runner is linked with, from the module
 // cache and the Go toolchain. Run it as
 //
@@ -21,6 +22,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"runner.example/admin"
 )
 
 func main() {
@@ -28,6 +31,9 @@ func main() {
 	settings, err := runnerTOML("../..")
 	if err == nil {
 		err = os.WriteFile("../../runner.toml", settings, 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile("../../docs/admin-openapi.json", admin.OpenAPI(), 0o644)
 	}
 	if err != nil {
 		log.Fatal(err)

@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+)
+
+// dialTime limits the time until a connection to a server on the network is encrypted.
+const dialTime = 30 * time.Second
+
+// DialURL returns a client of the server with that URL, such as https://edge-1.example.com:9443,
+// once it has shown its certificate. Its SHA-256 must be fingerprint, 64 hexadecimal digits; if
+// that is empty, the certificate must be valid for the host by the roots of this machine. token is
+// that of a platform key. It is only sent over connections with that certificate. Faults: Invalid
+// (an argument, or the certificate), Unavailable (the server cannot be reached).
+func DialURL(ctx context.Context, address, fingerprint string, token secret.Token) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fault.New(fault.Invalid, "%q is not the URL of a node: write https://host:port", address)
+	}
+	d := &tlsDialer{host: u.Hostname(), port: u.Port(), url: "https://" + u.Host}
+	if d.port == "" {
+		d.port = "443"
+	}
+	if fingerprint != "" {
+		if d.fingerprint, err = parseFingerprint(fingerprint); err != nil {
+			return nil, err
+		}
+	}
+	first, err := d.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_ = first.Close() // it has shown who the server is
+	p := &peer{
+		transport: &http.Transport{
+			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) },
+			// As on the socket: an operation is sent at most once.
+			DisableKeepAlives: true,
+		},
+		base: d.url + remotePath, token: token,
+	}
+	return p.client(), nil
+}
+
+// tlsDialer connects to one server.
+type tlsDialer struct {
+	host, port, url string
+	fingerprint     string // empty: the certificate is verified by the roots of this machine
+}
+
+// dial returns an encrypted connection to the server that has the right certificate. The error is
+// a fault.
+func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	var plain net.Dialer
+	conn, err := plain.DialContext(ctx, "tcp", net.JoinHostPort(d.host, d.port))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "connect to %s", d.url)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: d.host, NextProtos: []string{"http/1.1"}}
+	if d.fingerprint != "" {
+		config.InsecureSkipVerify = true // checkFingerprint verifies the certificate
+		config.VerifyConnection = d.checkFingerprint
+	}
+	encrypted := tls.Client(conn, config)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, d.explain(err)
+	}
+	return encrypted, nil
+}
+
+// checkFingerprint refuses a certificate with another fingerprint. That the server has its key, the
+// handshake has verified.
+func (d *tlsDialer) checkFingerprint(state tls.ConnectionState) error {
+	if got := fingerprint(state.PeerCertificates[0].Raw); got != d.fingerprint {
+		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was changed", d.url, got, d.fingerprint)
+	}
+	return nil
+}
+
+// explain returns the fault for a handshake that failed.
+func (d *tlsDialer) explain(err error) error {
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f
+	}
+	if invalid, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		shown := ""
+		if c := invalid.UnverifiedCertificates[0]; bytes.Equal(c.RawIssuer, c.RawSubject) { // it is self-signed
+			shown = fmt.Sprintf(". If runner status on the node shows the fingerprint %s, name it with --fingerprint", fingerprint(c.Raw))
+		}
+		return fault.New(fault.Invalid, "the certificate of %s is not valid on this machine: %v%s", d.url, invalid.Err, shown)
+	}
+	return fault.Wrap(err, fault.Unavailable, "begin an encrypted connection to %s", d.url)
+}

@@ -1,0 +1,59 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"runner.example/admin"
+	"runner.example/app"
+)
+
+// remote is the admin listener.
+type remote struct {
+	server   *admin.RemoteServer
+	listener net.Listener
+}
+
+// openRemote opens the admin listener; nil without one. It answers when the node serves.
+func (n *Node) openRemote(a *app.App) (*remote, error) {
+	opt := a.Config.Admin
+	if opt.Listen == "" {
+		return nil, nil
+	}
+	certificate, err := a.AdminCertificate()
+	if err == nil && certificate == nil {
+		certificate, err = admin.OwnCertificate(a.Data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", opt.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s, set by [admin] listen: %w", opt.Listen, err)
+	}
+	r := &remote{listener: ln, server: admin.NewRemoteServer(n.Local, admin.RemoteOptions{
+		Auth: n.Runtime.Authenticator(), Certificate: certificate, UploadPerHour: opt.UploadPerHour, Logger: n.Logger,
+	})}
+	n.Local.Remote, n.Local.RemoteURL = r.server, "https://"+ln.Addr().String()
+	n.Logger.Info("admin listener opened", "url", n.Local.RemoteURL, "fingerprint", r.server.Fingerprint())
+	return r, nil
+}
+
+// serve answers until shutdown.
+func (r *remote) serve() error { return r.server.Serve(r.listener) }
+
+// shutdown stops listening and waits for operations in flight. r may be nil.
+func (r *remote) shutdown(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	return r.server.Shutdown(ctx)
+}
+
+// close closes the listener of a server that never served. r may be nil.
+func (r *remote) close() {
+	if r != nil {
+		_ = r.listener.Close()
+	}
+}
