@@ -240,11 +240,16 @@ func deleteKeys(tx *store.Tx, ids []string, before int64) error {
 		}
 		deleted++
 	}
+	return recordSweep(tx, "apiKeys.sweep", before, deleted)
+}
+
+// recordSweep writes the audit record of a sweep, unless it has deleted nothing.
+func recordSweep(tx *store.Tx, action string, before int64, deleted int) error {
 	if deleted == 0 {
 		return nil
 	}
 	return audit.Append(tx, audit.Record{
-		Actor: audit.ActorOf(caller.Caller{Kind: caller.System}), Action: "apiKeys.sweep", Result: audit.OK,
+		Actor: audit.ActorOf(caller.Caller{Kind: caller.System}), Action: action, Result: audit.OK,
 		Reason: "ended before " + timeOf(before).Format(timeLayout), Count: deleted,
 	})
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"runner.example/audit"
-	"runner.example/internal/caller"
 	"runner.example/internal/secret"
 	"runner.example/store"
 )
@@ -231,13 +229,7 @@ func (p *PlatformKeys) sweep(ctx context.Context, before int64) error {
 			}
 			deleted++
 		}
-		if deleted == 0 {
-			return nil
-		}
-		return audit.Append(tx, audit.Record{
-			Actor: audit.ActorOf(caller.Caller{Kind: caller.System}), Action: "platformKeys.sweep", Result: audit.OK,
-			Reason: "ended before " + timeOf(before).Format(timeLayout), Count: deleted,
-		})
+		return recordSweep(tx, "platformKeys.sweep", before, deleted)
 	})
 	if err != nil {
 		return fmt.Errorf("delete platform keys: %w", err)

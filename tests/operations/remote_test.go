@@ -87,7 +87,15 @@ func TestANodeIsOperatedOverTheNetwork(t *testing.T) {
 		t.Errorf("an unknown release: %d %s", got.Status, got.Stderr)
 	}
 
-	a.Must("keys", "revoke", deployID)
+	// A key with the role admin manages keys from there too.
+	_, all := writeKey(t, a, "admin")
+	if keys := platformKeysOf(t, away, with(all)...); len(keys) != 3 {
+		t.Errorf("%+v", keys)
+	}
+	if made := newPlatformKey(t, away, "read", with(all)...); !strings.HasPrefix(made.Token, "rnp_") {
+		t.Errorf("%+v", made)
+	}
+	away.Must(append([]string{"keys", "revoke", deployID}, with(all)...)...)
 	token := strings.TrimSpace(harness.MustRead(t, deploy))
 	if got := away.Run(append([]string{"rollback"}, with(deploy)...)...); got.Status != 1 || !strings.Contains(got.Stderr, "the credential is not valid") || strings.Contains(got.Stderr, token[4:]) {
 		t.Errorf("with a revoked key: %d %s", got.Status, got.Stderr)
