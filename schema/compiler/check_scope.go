@@ -25,7 +25,9 @@ const (
 
 var (
 	prefixForm = regexp.MustCompile(`^[a-z][a-z0-9]{1,7}$`)
-	systemForm = regexp.MustCompile(`^[A-Za-z0-9.:_-]{1,64}$`)
+	// reservedPrefixes begin other tokens: the prefix says what kind of credential was found in a log.
+	reservedPrefixes = []string{"rns", "rnp"}
+	systemForm       = regexp.MustCompile(`^[A-Za-z0-9.:_-]{1,64}$`)
 )
 
 // checkAPIKeys checks the apiKeys block and builds its part of the model.
@@ -93,6 +95,8 @@ func (c *scopeChecker) checkKeyPrefix(v syntax.SettingValue) {
 	case !ok:
 	case !prefixForm.MatchString(lit.Text):
 		c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 lower-case letters or digits, beginning with a letter", lit.Text)
+	case slices.Contains(reservedPrefixes, lit.Text):
+		c.errorf("E310", lit.Loc, "the token prefix %q is reserved for sessions (rns) and platform keys (rnp)", lit.Text)
 	default:
 		c.schema.APIKeys.Prefix = lit.Text
 	}
