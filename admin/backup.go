@@ -36,8 +36,8 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 }
 
 // sendBackup streams a backup. When the client closes the connection or reads nothing for
-// backupStall, the backup ends.
-func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) {
+// backupStall, the backup ends. An error is logged, and sent as a trailer.
+func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", backupError)
 	out := &deadlineWriter{w: w, control: http.NewResponseController(w)}
@@ -49,9 +49,10 @@ func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) {
 		f := fault.Of(explained(err))
 		text, _ := json.Marshal(refusal{f.Code, f.Detail})
 		w.Header().Set(backupError, string(text))
-		return
+		return err
 	}
 	s.logger.InfoContext(r.Context(), "backup written", "bytes", out.n, "took", time.Since(began))
+	return nil
 }
 
 // deadlineWriter sets a deadline before each write.

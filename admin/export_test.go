@@ -1,6 +1,10 @@
 package admin
 
-import "runner.example/keystore"
+import (
+	"maps"
+
+	"runner.example/keystore"
+)
 
 // ImportGC is the state of the garbage collector during imports.
 type ImportGC = importGC
@@ -10,7 +14,7 @@ func (g *importGC) Lower() { g.lower() }
 
 // RolesOfOperations returns the operations with the roles that they need over the network.
 func RolesOfOperations() map[string]keystore.Role {
-	roles := map[string]keystore.Role{backupOperation: backupRole}
+	roles := maps.Clone(streams)
 	for name := range operations {
 		roles[name], _ = roleOf(name)
 	}

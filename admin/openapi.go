@@ -21,7 +21,7 @@ func OpenAPI() []byte {
 	d := &document{schemas: map[string]any{}, types: map[string]reflect.Type{}}
 	paths := map[string]any{
 		remotePath + "blobs/{sha256}": map[string]any{"put": d.uploadOperation()},
-		remotePath + backupOperation: map[string]any{"post": d.operation(backupOperation, backupRole, reflect.TypeFor[struct{}](), map[string]any{
+		remotePath + backupOperation: map[string]any{"post": d.operation(backupOperation, streams[backupOperation], reflect.TypeFor[struct{}](), map[string]any{
 			"description": "The backup. If the trailer Backup-Error is present, the backup is not complete: it has the refusal.",
 			"content":     map[string]any{"application/octet-stream": map[string]any{}},
 		})},
@@ -74,7 +74,7 @@ func (d *document) operation(name string, role keystore.Role, args reflect.Type,
 
 func (d *document) uploadOperation() map[string]any {
 	return map[string]any{
-		"operationId": "blobs.put", "summary": "Store a file of a release. Needs the role " + string(uploadRole) + ".", "x-role": uploadRole, "security": security,
+		"operationId": uploadOperation, "summary": "Store a file of a release. Needs the role " + string(streams[uploadOperation]) + ".", "x-role": streams[uploadOperation], "security": security,
 		"parameters": []any{map[string]any{
 			"name": "sha256", "in": "path", "required": true, "description": "SHA-256 of the file.", "schema": d.schema(reflect.TypeFor[store.Digest]()),
 		}},

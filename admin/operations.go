@@ -130,11 +130,11 @@ type operation struct {
 	do           func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
 }
 
-// The roles for what is not an operation with one answer: an upload, and a backup.
-const (
-	uploadRole = keystore.RoleDeploy
-	backupRole = keystore.RoleAdmin
-)
+// streams are the roles of what is not in operations, because a stream is sent.
+var streams = map[string]keystore.Role{
+	uploadOperation: keystore.RoleDeploy,
+	backupOperation: keystore.RoleAdmin,
+}
 
 // operations are all operations, by the names that the audit log uses too.
 var operations = map[string]operation{
@@ -186,8 +186,8 @@ func with[A, R any](role keystore.Role, do func(l *Local, ctx context.Context, w
 
 // roleOf returns the role that the operation with that name needs over the network.
 func roleOf(name string) (role keystore.Role, ok bool) {
-	if name == backupOperation {
-		return backupRole, true
+	if role, ok = streams[name]; ok {
+		return role, true
 	}
 	op, ok := operations[name]
 	return op.role, ok

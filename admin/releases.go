@@ -35,6 +35,9 @@ type ActivateRelease struct {
 	Expected *string `json:"expected,omitempty"`
 }
 
+// uploadOperation is the name of an upload.
+const uploadOperation = "blobs.put"
+
 // blobPath begins the path of an upload, which ends with the digest: PUT /blobs/<sha256>.
 const blobPath = "/blobs/"
 

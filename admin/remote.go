@@ -39,6 +39,9 @@ const (
 	requestTime  = 30 * time.Second
 	argumentTime = time.Minute
 	uploadTime   = 10 * time.Minute
+	// maxPlainArguments limits the arguments of operations that need no admin, in bytes: the
+	// largest are a manifest.
+	maxPlainArguments = 1 << 20
 	// answerTime limits the sending of an answer that is not a stream.
 	answerTime = time.Minute
 	// At most this many operations, and uploads, run at once. Others wait for slotWait.
@@ -142,13 +145,33 @@ func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		err = fault.New(fault.NotFound, "paths begin with %s", remotePath)
 	case upload:
+		name = uploadOperation
 		err = s.upload(w, r, control, key.Role, digest)
 	default:
 		err = s.operate(w, r, control, key.Role, name, who)
 	}
-	if err != nil {
+	if _, sent := errors.AsType[*sentError](err); err != nil && !sent {
 		s.refuse(w, r, err)
 	}
+	s.log(r.Context(), who, name, err)
+}
+
+// sentError is an error that the answer contains already.
+type sentError struct{ error }
+
+func (e *sentError) Unwrap() error { return e.error }
+
+// log logs an operation that needs more than the role read: dashboards run the others all the time.
+func (s *RemoteServer) log(ctx context.Context, who operator, name string, err error) {
+	needed, known := roleOf(name)
+	if !known || needed == keystore.RoleRead {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = string(fault.Of(err).Code)
+	}
+	s.logger.InfoContext(ctx, "remote operation", "operation", name, "result", result, "keyId", who.id, "address", who.address, "requestId", who.requestID)
 }
 
 // authenticate returns the platform key of the request.
@@ -173,7 +196,7 @@ func addressOf(r *http.Request) netip.Addr {
 func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *http.ResponseController, have keystore.Role, name string, who operator) error {
 	needed, known := roleOf(name)
 	switch {
-	case !known:
+	case !known || name == uploadOperation: // that is a PUT of another path
 		return unknownOperation(name)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -188,13 +211,19 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 	}
 	defer done()
 	_ = control.SetReadDeadline(time.Now().Add(argumentTime)) // fails only if the connection is closed
-	args, err := readArguments(r)
+	limit := int64(maxMessage)
+	if needed != keystore.RoleAdmin {
+		limit = maxPlainArguments
+	}
+	args, err := readArguments(r, limit)
 	if err != nil {
 		return err
 	}
 	_ = control.SetReadDeadline(time.Time{}) // an operation takes as long as it takes
 	if name == backupOperation {
-		s.sendBackup(w, r)
+		if err := s.sendBackup(w, r); err != nil {
+			return &sentError{err}
+		}
 		return nil
 	}
 	result, err := s.local.do(r.Context(), who, name, args)
@@ -211,7 +240,8 @@ func (s *RemoteServer) upload(w http.ResponseWriter, r *http.Request, control *h
 		w.Header().Set("Allow", http.MethodPut)
 		return fault.New(fault.MethodNotAllowed, "the method must be PUT, not %s", r.Method)
 	}
-	if err := allow(have, uploadRole); err != nil {
+	needed, _ := roleOf(uploadOperation)
+	if err := allow(have, needed); err != nil {
 		return err
 	}
 	f, err := uploadOf(r, digest)

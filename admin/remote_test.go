@@ -255,6 +255,10 @@ func TestEachRoleRunsItsOperationsAndOtherCredentialsNone(t *testing.T) {
 			// The arguments are not valid, so that an operation that may run does nothing.
 			got := n.do(n.web(), "POST", "/v1/"+name, strings.NewReader("[]"), bearer(key.Token))
 			switch {
+			case name == "blobs.put":
+				if got.status != 404 {
+					t.Errorf("a POST of %s: %d %s", name, got.status, got.body)
+				}
 			case !role.Allows(needed):
 				if got.status != 403 || got.code != "insufficient_role" || !strings.Contains(got.body, "needs a platform key with the role "+string(needed)) {
 					t.Errorf("%s with the role %s: %d %s", name, role, got.status, got.body)
@@ -351,13 +355,22 @@ func TestTheAuditNamesThePlatformKeyAndItsAddress(t *testing.T) {
 	if diff := cmp.Diff([]string{"system", n.keys[keystore.RoleAdmin].ID, "platformKeys.create", made.ID, "127.0.0.1"}, got); diff != "" || e.RequestID == "" {
 		t.Error(diff)
 	}
+	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=platformKeys.create result=ok keyId=`+e.Actor.ID+" address=127.0.0.1 requestId="+e.RequestID) {
+		t.Error(text)
+	}
+	if _, err := n.client(keystore.RoleRead).ListKeys(ctx, admin.ListKeys{}); fault.CodeOf(err) != fault.InsufficientRole {
+		t.Error(err)
+	}
+	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=apiKeys.list result=insufficient_role keyId=`+n.keys[keystore.RoleRead].ID) {
+		t.Error(text)
+	}
 	// Its use is recorded.
 	keys, err := there.ListPlatformKeys(ctx, admin.ListPlatformKeys{})
 	if err != nil || len(keys) != 4 {
 		t.Fatal(keys, err)
 	}
 	for _, key := range keys {
-		if used := !key.LastUsedAt.IsZero(); used != (key.ID == n.keys[keystore.RoleAdmin].ID) {
+		if used := !key.LastUsedAt.IsZero(); used != (key.Role != keystore.RoleDeploy) {
 			t.Errorf("%+v", key)
 		}
 	}
@@ -458,6 +471,9 @@ func TestUploadsAreCheckedAndLimited(t *testing.T) {
 	}
 	if err := put(strings.Repeat("c", 300)); err != nil {
 		t.Error(err)
+	}
+	if got := n.do(n.web(), "POST", "/v1/releases.add", io.LimitReader(zeros{}, 2<<20), auth); got.status != 413 || got.code != "too_large" {
+		t.Errorf("large arguments: %d %s", got.status, got.body)
 	}
 	for _, row := range []struct {
 		path   string

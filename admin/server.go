@@ -76,7 +76,7 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ct
 // /blobs/<sha256> takes a file of a release.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/"+backupOperation && r.Method == http.MethodPost {
-		s.sendBackup(w, r)
+		_ = s.sendBackup(w, r) // it has answered
 		return
 	}
 	result, err := s.answer(r)
@@ -102,16 +102,16 @@ func (s *Server) answer(r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPost {
 		return nil, fault.New(fault.Invalid, "the method must be POST, not %s", r.Method)
 	}
-	args, err := readArguments(r)
+	args, err := readArguments(r, maxMessage)
 	if err != nil {
 		return nil, err
 	}
 	return s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
 }
 
-// readArguments reads the arguments of an operation.
-func readArguments(r *http.Request) ([]byte, error) {
-	args, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxMessage))
+// readArguments reads the arguments of an operation, at most limit bytes.
+func readArguments(r *http.Request, limit int64) ([]byte, error) {
+	args, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fault.New(fault.TooLarge, "the arguments have more than %d bytes", tooLong.Limit)
 	}
