@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,6 +130,7 @@ func (s *RemoteServer) Fingerprint() string { return fingerprint(s.certificate.L
 // ServeHTTP checks the platform key and its role, and runs the operation that the path names:
 // POST /v1/<operation> as on the socket, or PUT /v1/blobs/<sha256>.
 func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.logPanic(r.Context())
 	w.Header().Set("Cache-Control", "no-store")
 	who := newOperator("")
 	who.address = addressOf(r).String()
@@ -172,6 +174,15 @@ func (s *RemoteServer) log(ctx context.Context, who operator, name string, err e
 		result = string(fault.Of(err).Code)
 	}
 	s.logger.InfoContext(ctx, "remote operation", "operation", name, "result", result, "keyId", who.id, "address", who.address, "requestId", who.requestID)
+}
+
+// logPanic logs a panic, and closes the connection. net/http would log it too, but among what
+// anyone can cause.
+func (s *RemoteServer) logPanic(ctx context.Context) {
+	if cause := recover(); cause != nil {
+		s.logger.ErrorContext(ctx, "operation panicked", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // authenticate returns the platform key of the request.

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"runner.example/admin"
+	"runner.example/entity"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
@@ -549,6 +550,21 @@ func TestFourUploadsRunAtOnce(t *testing.T) {
 type sized struct {
 	io.Reader
 	n int64
+}
+
+func TestAPanicEndsOnlyItsOperation(t *testing.T) {
+	n := serveRemote(t, admin.RemoteOptions{})
+	n.local.Model = func() (*entity.Model, error) { panic("no model") }
+	there := n.client(keystore.RoleAdmin)
+	if _, err := there.ListRows(t.Context(), admin.ListRows{Entity: "Order"}); fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
+	}
+	if text := n.log.String(); !strings.Contains(text, `msg="operation panicked" cause="no model"`) {
+		t.Error(text)
+	}
+	if _, err := there.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTheServerSpeaksOnlyTLS13AndHTTP1(t *testing.T) {
