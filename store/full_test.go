@@ -241,14 +241,16 @@ func TestAStoreFillsItsDiskAndKeepsAcknowledgedCommits(t *testing.T) {
 			}
 		}
 		check()
+		// A table or a compaction may wait for space: then the directory stays locked until the
+		// process ends.
 		if err := s.Close(); err != nil && !strings.Contains(err.Error(), "disk is full") {
 			t.Fatal(err)
 		} else if err != nil {
-			t.Skip("the directory is locked until the process ends")
+			t.Skip(err)
 		}
 		s = d.mustOpen()
 		check()
-		if err := s.Close(); err != nil {
+		if err := s.Close(); err != nil && !strings.Contains(err.Error(), "disk is full") {
 			t.Error(err)
 		}
 	})
