@@ -2,12 +2,10 @@ package backup
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"time"
 
@@ -66,41 +64,32 @@ func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app st
 
 // Check reads a whole backup. The error matches ErrInvalid if a byte has changed or is missing.
 func Check(ctx context.Context, r io.Reader) (Info, error) {
-	counted := newCounter(r)
-	line, err := store.CheckBackup(ctx, counted)
-	if err != nil {
-		return Info{}, invalid(err)
-	}
-	head, err := parseHead(line)
+	in, head, err := readHead(ctx, r)
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Head: head, Bytes: counted.n, SHA256: hex.EncodeToString(counted.sum.Sum(nil))}, nil
-}
-
-// counter counts and hashes what is read.
-type counter struct {
-	io.Reader
-	n   int64
-	sum hash.Hash
-}
-
-func newCounter(r io.Reader) *counter {
-	sum := sha256.New()
-	return &counter{Reader: io.TeeReader(r, sum), sum: sum}
-}
-
-func (c *counter) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	c.n += int64(n)
-	return n, err
-}
-
-func parseHead(line []byte) (head Head, err error) {
-	if err := json.Unmarshal(line, &head); err != nil {
-		return head, invalid(frame.ErrDamaged)
+	if err := store.CheckBackup(in); err != nil {
+		return Info{}, invalid(err)
 	}
-	return head, nil
+	return describe(head, in), nil
+}
+
+// readHead reads the head of a backup.
+func readHead(ctx context.Context, r io.Reader) (in *frame.Reader, head Head, err error) {
+	in, line, err := frame.NewReader(ctx, r)
+	if err != nil {
+		return nil, head, invalid(err)
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return nil, head, invalid(frame.ErrDamaged)
+	}
+	return in, head, nil
+}
+
+// describe returns what is known of a backup that was read to its end.
+func describe(head Head, in *frame.Reader) Info {
+	n, sum := in.Total()
+	return Info{Head: head, Bytes: n, SHA256: hex.EncodeToString(sum[:])}
 }
 
 // invalid makes errors about the content of a backup match ErrInvalid.

@@ -141,25 +141,24 @@ func empty(dir *os.File) error {
 }
 
 func restoreInto(ctx context.Context, r io.Reader, dir, pepper string) (info Info, err error) {
+	in, head, err := readHead(ctx, r)
+	if err != nil {
+		return Info{}, err
+	}
+	check, err := hex.DecodeString(head.PepperCheck)
+	if err != nil {
+		return Info{}, ErrInvalid
+	}
+	if err := keystore.CheckPepper(pepper, check); err != nil {
+		return Info{}, err
+	}
 	st, err := store.Open(store.Options{Dir: dir})
 	if err != nil {
 		return Info{}, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	counted := newCounter(r)
-	err = st.Restore(ctx, counted, func(line []byte) error {
-		if info.Head, err = parseHead(line); err != nil {
-			return err
-		}
-		check, err := hex.DecodeString(info.PepperCheck)
-		if err != nil {
-			return ErrInvalid
-		}
-		return keystore.CheckPepper(pepper, check)
-	})
-	if err != nil {
+	if err := st.Restore(ctx, in); err != nil {
 		return Info{}, invalid(err)
 	}
-	info.Bytes, info.SHA256 = counted.n, hex.EncodeToString(counted.sum.Sum(nil))
-	return info, nil
+	return describe(head, in), nil
 }

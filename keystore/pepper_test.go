@@ -10,6 +10,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/store"
+	"runner.example/store/frame"
 )
 
 func TestThePepperIsCreatedOnceWithMode0600(t *testing.T) {
@@ -129,7 +130,11 @@ func TestStoreAloneIsUseless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Restore(t.Context(), bytes.NewReader(backup.Bytes()), nil); err != nil {
+		in, _, err := frame.NewReader(t.Context(), &backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Restore(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {

@@ -4,25 +4,23 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
-	"github.com/dgraph-io/badger/v4/pb"
-	"google.golang.org/protobuf/proto"
+	"github.com/dgraph-io/badger/v4"
 
 	"runner.example/store/datadir"
+	"runner.example/store/files"
 	"runner.example/store/frame"
 	"runner.example/store/space"
 )
 
 const (
-	keyListBytes  = 4 << 20 // Badger sends lists of about this size
+	keyListBytes  = 1 << 20 // a list may be one value longer
 	blobDataBytes = 256 << 10
 )
 
@@ -89,25 +87,75 @@ func (s *Store) backupHead(ctx context.Context, seq Seq, head func(*Tx) ([]byte,
 	return line, tx.result(err)
 }
 
-// backupKeys writes the keys and versions up to seq.
+// backupKeys writes the keys as of seq, in their order.
 func (s *Store) backupKeys(ctx context.Context, seq Seq, out *frame.Writer) error {
-	before := mismatches.Load()
-	stream := s.db.NewStreamAt(uint64(seq))
-	stream.LogPrefix = "backup"
-	stream.NumGo = 1 // another processor stays free for requests
-	stream.MaxSize = keyListBytes
-	lists := &listWriter{ctx: ctx, out: out, since: time.Now()}
-	_, err := stream.Backup(lists, 0)
-	if err := lists.end(err); err != nil {
-		return err
-	}
-	if mismatches.Load() != before {
-		return s.damaged(errBlock)
+	tx := &Tx{store: s, ctx: ctx, snap: seq, txn: s.db.NewTransactionAt(uint64(seq), false)}
+	defer tx.end()
+	it := tx.txn.NewIterator(badger.IteratorOptions{AllVersions: true})
+	defer it.Close()
+	it.Rewind()
+	keys := backupReader{tx: tx, it: it}
+	for pace := newPacer(ctx); ; pace.pause() {
+		list, err := keys.next()
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break
+		}
+		if err := out.Write(frame.Keys, list); err != nil {
+			return err
+		}
 	}
 	if s.scrubber == nil {
 		return nil
 	}
 	return s.scrubber.first() // damage that the reads above do not detect
+}
+
+// backupReader reads what a backup has: the newest version of each key, and the log's
+// records of the window. Older versions are for transactions that are open.
+type backupReader struct {
+	tx    *Tx
+	it    *badger.Iterator
+	key   []byte // the key read last
+	floor Seq    // of the window, when key is the log's
+	list  []byte
+}
+
+// next returns the next list of versions, which is valid until the next call; an empty one
+// at the end.
+func (b *backupReader) next() (_ []byte, err error) {
+	r := b.tx.reading()
+	defer r.done(&err)
+	b.list = b.list[:0]
+	for ; b.it.Valid() && len(b.list) < keyListBytes; b.it.Next() {
+		item := b.it.Item()
+		older := bytes.Equal(item.Key(), b.key)
+		if !older {
+			b.key = item.KeyCopy(b.key)
+		}
+		isLog := bytes.Equal(b.key, logKey)
+		if item.IsDeletedOrExpired() || older && (!isLog || Seq(item.Version()) <= b.floor) {
+			continue
+		}
+		err := item.Value(func(value []byte) error {
+			if isLog && !older {
+				var newest logRecord
+				if err := newest.decode(value); err != nil {
+					return err
+				}
+				b.floor = newest.floor
+			}
+			v := files.Version{Key: b.key, Seq: item.Version(), UserMeta: item.UserMeta(), Value: value}
+			b.list = v.Append(b.list)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b.list, nil
 }
 
 func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) error {
@@ -136,55 +184,6 @@ func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) err
 	}
 }
 
-// listWriter puts each list that Badger writes into a frame. A list comes with
-// its length in front, 8 bytes, little endian.
-type listWriter struct {
-	ctx   context.Context
-	out   *frame.Writer
-	buf   []byte
-	since time.Time // when the pause after the last list ended
-
-	mu    sync.Mutex
-	err   error // the first
-	ended bool
-}
-
-// end returns why Badger's backup failed; nil if it did not. Badger may report only a
-// cancellation, and may leave a goroutine that still writes: after end its writes fail.
-func (w *listWriter) end(err error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-	if w.err != nil {
-		return w.err
-	}
-	return err
-}
-
-const listHead = 8
-
-func (w *listWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended || w.err != nil {
-		return 0, io.ErrClosedPipe
-	}
-	w.buf = append(w.buf, b...)
-	for len(w.buf) >= listHead {
-		n := binary.LittleEndian.Uint64(w.buf)
-		if uint64(len(w.buf)-listHead) < n {
-			break
-		}
-		list := w.buf[listHead : listHead+n]
-		if w.err = w.out.Write(frame.Keys, list); w.err != nil {
-			return 0, w.err
-		}
-		w.buf = append(w.buf[:0], w.buf[listHead+n:]...)
-		w.pause()
-	}
-	return len(b), nil
-}
-
 const (
 	// sharedAfter: a goroutine that yields, and runs again only after that time, shares its processor.
 	sharedAfter = 50 * time.Microsecond
@@ -192,60 +191,84 @@ const (
 	pauseFactor = 5
 )
 
-// pause leaves the processors to requests after each list, if there are any that wait.
-func (w *listWriter) pause() {
+// pacer leaves the processors to requests while a backup is written.
+type pacer struct {
+	ctx   context.Context
+	since time.Time // when the last pause ended
+}
+
+func newPacer(ctx context.Context) *pacer { return &pacer{ctx, time.Now()} }
+
+// pause waits after a list, if there are requests that wait.
+func (p *pacer) pause() {
 	asked := time.Now()
 	runtime.Gosched()
 	if time.Since(asked) > sharedAfter {
-		timer := time.NewTimer(pauseFactor * asked.Sub(w.since))
+		timer := time.NewTimer(pauseFactor * asked.Sub(p.since))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-w.ctx.Done(): // the next write fails
+		case <-p.ctx.Done(): // the next write fails
 		}
 	}
-	w.since = time.Now()
+	p.since = time.Now()
 }
 
-// CheckBackup reads a whole backup and returns its head. The error matches frame.ErrDamaged if
-// a byte has changed or is missing.
-func CheckBackup(ctx context.Context, r io.Reader) (head []byte, err error) {
-	in, head, err := frame.NewReader(ctx, r)
-	if err != nil {
-		return nil, err
-	}
+// CheckBackup reads all frames of a backup. The error matches frame.ErrDamaged if a byte has
+// changed or is missing.
+func CheckBackup(in *frame.Reader) error {
+	return readFrames(in, func(list []byte) error {
+		return files.EachVersion(list, func(*files.Version) error { return nil })
+	}, func(name Digest, content io.Reader) error {
+		sum := sha256.New()
+		if _, err := io.Copy(sum, content); err != nil {
+			return err
+		}
+		if !bytes.Equal(sum.Sum(nil), name[:]) {
+			return frame.ErrDamaged
+		}
+		return nil
+	})
+}
+
+// readFrames reads all frames: it calls keys with each list of keys, and blob with each blob.
+func readFrames(in *frame.Reader, keys func(list []byte) error, blob func(name Digest, content io.Reader) error) error {
 	for {
 		kind, payload, err := in.Next()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch kind {
 		case frame.Keys:
-			_, err = listDiskUse(payload)
+			err = keys(payload)
 		case frame.Blob:
-			name, sum := bytes.Clone(payload), sha256.New()
-			if _, err = io.Copy(sum, in.Data()); err == nil && !bytes.Equal(sum.Sum(nil), name) {
-				err = frame.ErrDamaged
+			if len(payload) != len(Digest{}) {
+				return frame.ErrDamaged
 			}
+			err = blob(Digest(payload), in.Data())
 		case frame.End:
-			return head, nil
+			return nil
 		default:
 			err = frame.ErrDamaged
 		}
-		if err != nil {
-			return nil, err
+		switch {
+		case errors.Is(err, files.ErrLayout), errors.Is(err, files.ErrOrder):
+			return fmt.Errorf("%w: %w", frame.ErrDamaged, err)
+		case err != nil:
+			return err
 		}
 	}
 }
 
-// Restore reads a backup into a store that has no commits. If check is not nil, it is called
-// first with the head; its error ends the restore. It fails if a follower is registered,
-// because it would miss the restored keys. It also fails if a byte of the backup has changed
-// or is missing; then the store has no keys afterwards. Nothing else may use the store
-// meanwhile.
-func (s *Store) Restore(ctx context.Context, r io.Reader, check func(head []byte) error) error {
+// Restore reads all frames of a backup into a store on disk that has no commits. It fails if a
+// follower is registered, because it would miss the restored keys. It also fails if a byte of
+// the backup has changed or is missing; then the store has no keys afterwards. The error
+// matches ErrUnavailable if the disk is full. Nothing else may use the store meanwhile.
+//
+// The context is for the wait until Restore may begin; that of the reader ends it.
+func (s *Store) Restore(ctx context.Context, in *frame.Reader) error {
 	var err error
-	if waiting := s.local.between(ctx, func() { err = s.restore(ctx, r, check) }); waiting != nil {
+	if waiting := s.local.between(ctx, func() { err = s.restore(in) }); waiting != nil {
 		return waiting
 	}
 	if err != nil {
@@ -255,135 +278,70 @@ func (s *Store) Restore(ctx context.Context, r io.Reader, check func(head []byte
 }
 
 // restore runs between two entries of the log.
-func (s *Store) restore(ctx context.Context, r io.Reader, check func(head []byte) error) error {
+func (s *Store) restore(in *frame.Reader) error {
 	s.followers.mu.Lock()
 	defer s.followers.mu.Unlock()
-	if s.machine.applied > 0 {
+	switch {
+	case s.dir == "":
+		return errors.New("it is in memory: restore into a data directory")
+	case s.machine.applied > 0:
 		return fmt.Errorf("it has %d commits: restore into a new data directory", s.machine.applied)
-	}
-	if len(s.followers.all) > 0 {
+	case len(s.followers.all) > 0:
 		return errors.New("it is in use: restore before a follower is registered")
 	}
 	mark := s.machine.mark
 	if err := mark.Set(datadir.Position{Restoring: true}); err != nil {
 		return err
 	}
-	s.space.Ahead = restoreAhead
-	err := s.load(ctx, r, check)
-	s.space.Ahead = space.Use{}
+	if err := s.closeBadger(); err != nil {
+		return err
+	}
+	data := filepath.Join(s.dir, badgerName)
+	err := s.load(in, data)
+	if e := s.openTables(data); e != nil {
+		return errors.Join(err, e)
+	}
 	var newest logRecord
 	if err == nil {
 		newest, _, err = audit(s.db, 0)
 	}
 	if err != nil {
+		newest = logRecord{}
 		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
-		return errors.Join(err, mark.Set(datadir.Position{}))
-	}
-	if err := s.reopenBadger(); err != nil {
-		return err
-	}
-	if err := mark.Set(newest.position()); err != nil {
-		return err
 	}
 	s.machine = newMachine(s.db, mark, s.machine.window.size, newest)
 	s.applied.set(newest.seq)
 	s.discard()
-	return nil
+	return errors.Join(err, mark.Set(newest.position()))
 }
 
-// reopenBadger makes Badger write the loaded keys to tables: the logs of memtables must have
-// only commits, in their order.
-func (s *Store) reopenBadger() error {
-	if s.dir == "" {
+// load reads frames into the blobs, and into the tables of the database in dir, which is
+// closed. After an error there are no tables.
+func (s *Store) load(in *frame.Reader, dir string) error {
+	tables := files.NewTableWriter(badgerOptions(dir), func(bytes int64) error {
+		if err := s.space.AdmitFile(bytes); err != nil {
+			return unavailable(err)
+		}
 		return nil
+	})
+	err := readFrames(in, func(list []byte) error {
+		return files.EachVersion(list, tables.Add)
+	}, s.loadBlob)
+	if err == nil {
+		err = tables.Finish()
 	}
-	if err := s.closeBadger(); err != nil {
-		return err
-	}
-	return s.openTables(filepath.Join(s.dir, badgerName))
-}
-
-// load reads a backup into Badger and the blobs.
-func (s *Store) load(ctx context.Context, r io.Reader, check func(head []byte) error) error {
-	in, head, err := frame.NewReader(ctx, r)
 	if err != nil {
-		return err
+		err = errors.Join(err, tables.Discard())
 	}
-	if check != nil {
-		if err := check(head); err != nil {
-			return err
-		}
-	}
-	lists, feed := io.Pipe()
-	loaded := make(chan error, 1)
-	go func() {
-		err := s.db.Load(lists, 1)
-		lists.CloseWithError(err) // ends loadFrames
-		loaded <- err
-	}()
-	err = s.loadFrames(in, feed)
-	feed.CloseWithError(err) // nil is the end
-	if e := <-loaded; err == nil {
-		err = e
+	if space.IsFull(err) {
+		err = unavailable(err)
 	}
 	return err
 }
 
-// restoreAhead bounds what Badger has got and not yet written to its log: one batch that is
-// being written and one that is being collected.
-var restoreAhead = space.Use{Log: 32 << 20, Table: 32 << 20}
-
-// listDiskUse returns how much of Badger's files a list of keys takes.
-func listDiskUse(payload []byte) (r space.Use, err error) {
-	var list pb.KVList
-	if err := proto.Unmarshal(payload, &list); err != nil {
-		return r, frame.ErrDamaged
-	}
-	for _, kv := range list.Kv {
-		r.Add(space.UseOf(1, int64(len(kv.Key)+len(kv.Value))))
-	}
-	return r, nil
-}
-
-func (s *Store) loadFrames(in *frame.Reader, lists io.Writer) error {
-	for {
-		kind, payload, err := in.Next()
-		if err != nil {
-			return err
-		}
-		switch kind {
-		case frame.Keys:
-			err = s.loadKeys(payload, lists)
-		case frame.Blob:
-			err = s.loadBlob(in, payload)
-		case frame.End:
-			return nil
-		default:
-			err = frame.ErrDamaged
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (s *Store) loadKeys(list []byte, lists io.Writer) error {
-	r, err := listDiskUse(list)
-	if err != nil {
-		return err
-	}
-	if err := s.space.Admit(r); err != nil {
-		return unavailable(err)
-	}
-	head := binary.LittleEndian.AppendUint64(nil, uint64(len(list)))
-	_, err = lists.Write(append(head, list...))
-	return err
-}
-
-func (s *Store) loadBlob(in *frame.Reader, name []byte) error {
-	name = bytes.Clone(name)
-	_, err := s.blobs.Put(context.Background(), in.Data(), func(d Digest) error {
-		if !bytes.Equal(d[:], name) {
+func (s *Store) loadBlob(name Digest, content io.Reader) error {
+	_, err := s.blobs.Put(context.Background(), content, func(d Digest) error {
+		if d != name {
 			return frame.ErrDamaged
 		}
 		return nil

@@ -43,18 +43,29 @@ const memTableBytes = 32 << 20
 // badgerName is the directory of the database in the data directory.
 const badgerName = "badger"
 
-// openBadger opens the database in dir, in memory if dir is "". Memory and
-// files are kept small: the defaults reserve 2 GB and reach 0.7 GB of memory.
+// openBadger opens the database in dir, in memory if dir is "".
 //
 // A compaction calls reading each time that it has read the content of a table. It calls
 // compacted when it has read all its tables, before it replaces them.
 func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badger.DB, error) {
+	o := badgerOptions(dir)
+	o.Logger = badgerLog{log, reading, compacted}
+	db, err := badger.OpenManaged(o)
+	if err != nil {
+		return nil, err // with its error, Badger returns a half-built database
+	}
+	setMemTableBytes(db, memTableBytes)
+	return db, nil
+}
+
+// badgerOptions returns the options of the database in dir. Memory and files are kept small:
+// the defaults reserve 2 GB and reach 0.7 GB of memory.
+func badgerOptions(dir string) badger.Options {
 	o := badger.DefaultOptions(dir)
 	o.InMemory = dir == ""
 	o.BypassLockGuard = true // the data directory is locked
 	o.SyncWrites = true
 	o.DetectConflicts = false // machine.decide does it, with the window
-	o.Logger = badgerLog{log, reading, compacted}
 	o.MetricsEnabled = false
 	o.MemTableSize = files.MemTableBytes
 	o.NumMemtables = 1 // that wait, beside one that is written to and one that becomes a table; with 0 Badger can wait forever
@@ -65,12 +76,7 @@ func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badge
 	o.IndexCacheSize = 32 << 20
 	o.ChecksumVerificationMode = options.OnBlockRead
 	o.ValueLogFileSize = 16 << 20 // stays empty, see pieces.go
-	db, err := badger.OpenManaged(o)
-	if err != nil {
-		return nil, err // with its error, Badger returns a half-built database
-	}
-	setMemTableBytes(db, memTableBytes)
-	return db, nil
+	return o
 }
 
 // setMemTableBytes sets the size at which Badger begins a new memtable. Badger derives the

@@ -19,6 +19,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/store"
+	"runner.example/store/frame"
 )
 
 func putBlob(t *testing.T, s *store.Store, content string) store.Digest {
@@ -260,6 +261,16 @@ func backup(t *testing.T, s *store.Store) []byte {
 	return b.Bytes()
 }
 
+// restore restores a backup, of which nothing may be known to be valid.
+func restore(t *testing.T, s *store.Store, backup io.Reader) error {
+	t.Helper()
+	in, _, err := frame.NewReader(t.Context(), backup)
+	if err != nil {
+		return err
+	}
+	return s.Restore(t.Context(), in)
+}
+
 func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
 	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
 		s := open(store.Options{Window: 5})
@@ -267,7 +278,7 @@ func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
 		saved := backup(t, s)
 		dir := t.TempDir()
 		restored := mustOpen(t, store.Options{Dir: dir, Window: 5})
-		if err := restored.Restore(t.Context(), bytes.NewReader(saved), nil); err != nil {
+		if err := restore(t, restored, bytes.NewReader(saved)); err != nil {
 			t.Fatal(err)
 		}
 		check := func(r *store.Store) {
@@ -302,8 +313,8 @@ func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
 
 func TestABackupOfAnEmptyStoreRestores(t *testing.T) {
 	saved := backup(t, mustOpen(t, store.Options{}))
-	s := mustOpen(t, store.Options{})
-	if err := s.Restore(t.Context(), bytes.NewReader(saved), nil); err != nil {
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
+	if err := restore(t, s, bytes.NewReader(saved)); err != nil {
 		t.Fatal(err)
 	}
 	if seq := put(t, s, "k", "v"); seq != 1 {
@@ -331,8 +342,8 @@ func TestABackupUnderLoadIsOneSnapshot(t *testing.T) {
 		if _, err := s.Backup(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
-		r := mustOpen(t, store.Options{})
-		if err := r.Restore(t.Context(), &b, nil); err != nil {
+		r := mustOpen(t, store.Options{Dir: t.TempDir()})
+		if err := restore(t, r, &b); err != nil {
 			t.Fatal(err)
 		}
 		if a, z := read(t, r, "a"), read(t, r, "z"); a != z {
@@ -365,8 +376,8 @@ func TestABackupMayTakeLongerThanTheWindow(t *testing.T) {
 	if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { work(); return b.Write(p) }), nil); err != nil {
 		t.Fatal(err)
 	}
-	r := mustOpen(t, store.Options{})
-	if err := r.Restore(t.Context(), &b, nil); err != nil {
+	r := mustOpen(t, store.Options{Dir: t.TempDir()})
+	if err := restore(t, r, &b); err != nil {
 		t.Fatal(err)
 	}
 	if got := dump(t, r); got != want {
@@ -383,10 +394,10 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	fill(t, s)
 	saved := backup(t, s)
 	r := newRandom(t)()
-	target := mustOpen(t, store.Options{})
+	target := mustOpen(t, store.Options{Dir: t.TempDir()})
 	refused := func(what string, damaged []byte) {
 		t.Helper()
-		if err := target.Restore(t.Context(), bytes.NewReader(damaged), nil); err == nil {
+		if err := restore(t, target, bytes.NewReader(damaged)); err == nil {
 			t.Fatalf("%s: restored", what)
 		}
 		if got := dump(t, target); got != "" || target.Health().Applied != 0 {
@@ -408,7 +419,7 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	for i, start := range frames[:len(frames)-1] {
 		refused(fmt.Sprintf("frame %d missing", i), append(bytes.Clone(saved[:start]), saved[frames[i+1]:]...))
 	}
-	if err := target.Restore(t.Context(), bytes.NewReader(saved), nil); err != nil {
+	if err := restore(t, target, bytes.NewReader(saved)); err != nil {
 		t.Fatalf("whole: %v", err)
 	}
 	if got, want := dump(t, target), dump(t, s); got != want {
@@ -430,16 +441,19 @@ func frameStarts(t *testing.T, saved []byte) (starts []int) {
 	return starts
 }
 
-func TestOnlyAnEmptyStoreWithoutFollowersIsRestored(t *testing.T) {
-	s := mustOpen(t, store.Options{})
+func TestOnlyAnEmptyStoreOnDiskWithoutFollowersIsRestored(t *testing.T) {
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
 	saved := backup(t, s)
+	if err := restore(t, mustOpen(t, store.Options{}), bytes.NewReader(saved)); err == nil {
+		t.Error("restored into memory")
+	}
 	stop := s.OnApply(nil, func(store.Seq, store.Change) {})
-	if err := s.Restore(t.Context(), bytes.NewReader(saved), nil); err == nil {
+	if err := restore(t, s, bytes.NewReader(saved)); err == nil {
 		t.Error("restored below a follower")
 	}
 	stop()
 	put(t, s, "k", "v")
-	if err := s.Restore(t.Context(), bytes.NewReader(saved), nil); err == nil {
+	if err := restore(t, s, bytes.NewReader(saved)); err == nil {
 		t.Error("restored over data")
 	}
 	if got := read(t, s, "k"); got != "v" {

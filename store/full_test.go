@@ -269,7 +269,7 @@ func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 	want := scanAll(t, from, "")
 	onSmallDisks(t, smallDisks, 96<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
-		err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes()), nil)
+		err := restore(t, s, bytes.NewReader(backup.Bytes()))
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a backup larger than the disk: %v", err)
 		}
@@ -283,7 +283,7 @@ func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 	})
 	onSmallDisks(t, smallDisks, 480<<20, func(t *testing.T, d *disk) {
 		s := d.mustOpen()
-		if err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes()), nil); err != nil {
+		if err := restore(t, s, bytes.NewReader(backup.Bytes())); err != nil {
 			t.Fatal(err)
 		}
 		if scanAll(t, s, "") != want {

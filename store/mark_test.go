@@ -229,14 +229,14 @@ func TestAnInterruptedRestoreIsRefused(t *testing.T) {
 		interrupted = save(t, dir) // as a kill would leave it
 		return 0, io.EOF
 	})
-	if err := into.Restore(t.Context(), io.MultiReader(bytes.NewReader(backup[:len(backup)-1]), last), nil); err == nil {
+	if err := restore(t, into, io.MultiReader(bytes.NewReader(backup[:len(backup)-1]), last)); err == nil {
 		t.Error("restored a backup without its end")
 	}
 	left := t.TempDir()
 	interrupted.restoreTo(t, left)
 	mustRefuse(t, left, "did not finish")
 
-	if err := into.Restore(t.Context(), bytes.NewReader(backup), nil); err != nil {
+	if err := restore(t, into, bytes.NewReader(backup)); err != nil {
 		t.Fatal(err)
 	}
 	killed := copyOf(t, dir) // just after it

@@ -84,6 +84,10 @@ func Salvage(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	return s, nil
 }
 
+// salvageAhead bounds what Badger has got and not yet written to its log: one batch that is
+// being written and one that is being collected.
+var salvageAhead = space.Use{Log: 32 << 20, Table: 32 << 20}
+
 // salvage is a run of Salvage.
 type salvage struct {
 	dir string // of Badger's files
@@ -112,7 +116,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 			err = errors.Join(err, s.release())
 		}
 	}()
-	v.space, s.space.Ahead = &s.space, restoreAhead
+	v.space, s.space.Ahead = &s.space, salvageAhead
 	v.out = s.db.NewManagedWriteBatch()
 	v.out.SetMaxPendingTxns(1)
 	defer v.out.Cancel()

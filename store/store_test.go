@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -675,7 +674,7 @@ func TestAClosedStoreIsUnavailable(t *testing.T) {
 			"View":    s.View(ctx, func(tx *store.Tx) error { return nil }),
 			"WaitFor": s.WaitFor(ctx, 99),
 			"Barrier": s.Barrier(ctx),
-			"Restore": s.Restore(ctx, bytes.NewReader(nil), nil),
+			"Restore": s.Restore(ctx, nil),
 			"Health":  s.Health().Reason,
 		} {
 			if !errors.Is(err, store.ErrUnavailable) {

@@ -55,15 +55,6 @@ type Salvage struct {
 	done, total int64
 }
 
-// Version is one version of a key of Badger.
-type Version struct {
-	Key      []byte
-	Seq      uint64 // the commit that wrote it
-	Deleted  bool
-	UserMeta byte
-	Value    []byte
-}
-
 // Size returns the total size of the tables and logs in dir, in bytes, including holes.
 func Size(dir string) (total int64, err error) {
 	f := directory{dir: dir}
@@ -221,9 +212,6 @@ type tableEntry struct {
 	key   []byte
 	value y.ValueStruct
 }
-
-// deleted is the bit of meta of a version that deletes its key.
-const deleted = 1
 
 // content returns the version in e.
 func (e *walEntry) content() *Version {

@@ -27,6 +27,7 @@ const TableExt = ".sst"
 var (
 	ErrShort    = errors.New("it is too short")
 	ErrChecksum = errors.New("checksum mismatch")
+	ErrLayout   = errors.New("the layout is not valid")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

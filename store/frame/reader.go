@@ -10,18 +10,22 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"sync"
 )
 
 // ErrDamaged means that a byte of the backup has changed or is missing.
 var ErrDamaged = errors.New("the backup is damaged or incomplete")
 
-// Reader reads frames and hashes all that it reads.
+// Reader reads frames and hashes all that it reads, on another processor while the caller
+// uses a payload. It is for one goroutine.
 type Reader struct {
-	ctx    context.Context
-	in     *bufio.Reader
-	sum    hash.Hash
-	before []byte // the hash before the frame read last
-	buf    []byte
+	ctx     context.Context
+	in      *bufio.Reader
+	n       int64 // bytes read
+	sum     hash.Hash
+	hashing sync.WaitGroup // a payload is being added to sum
+	before  []byte         // the hash before the frame read last
+	buf     []byte
 }
 
 // ErrNotBackup means that a file does not begin as a backup does.
@@ -38,6 +42,7 @@ func NewReader(ctx context.Context, r io.Reader) (_ *Reader, head []byte, err er
 	case err != nil || string(line) != magic:
 		return nil, nil, ErrNotBackup
 	}
+	f.add(line)
 	part, err := f.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
@@ -45,24 +50,30 @@ func NewReader(ctx context.Context, r io.Reader) (_ *Reader, head []byte, err er
 	case err != nil:
 		return nil, nil, err
 	}
-	f.sum.Write(part)
+	f.add(part)
 	return f, bytes.Clone(part[:len(part)-1]), nil
 }
 
-// fill reads and hashes len(b) bytes.
+// fill reads len(b) bytes.
 func (r *Reader) fill(b []byte) error {
-	n, err := io.ReadFull(r.in, b)
-	r.sum.Write(b[:n])
+	_, err := io.ReadFull(r.in, b)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrDamaged
 	}
 	return err
 }
 
-// Next reads a frame and checks it; the payload is valid until the next call. When the
-// context has ended, the error is its cause. At the last frame Next also checks the hash
-// of all before it, and that nothing follows.
+// add counts and hashes what was read.
+func (r *Reader) add(b []byte) {
+	r.n += int64(len(b))
+	r.sum.Write(b)
+}
+
+// Next reads a frame and checks it; the payload is valid until the next call, and must not be
+// changed. When the context has ended, the error is its cause. At the last frame Next also
+// checks the hash of all before it, and that nothing follows.
 func (r *Reader) Next() (kind byte, payload []byte, err error) {
+	r.hashing.Wait()
 	if r.ctx.Err() != nil {
 		return 0, nil, context.Cause(r.ctx)
 	}
@@ -71,6 +82,7 @@ func (r *Reader) Next() (kind byte, payload []byte, err error) {
 	if err := r.fill(head[:]); err != nil {
 		return 0, nil, err
 	}
+	r.add(head[:])
 	n := binary.BigEndian.Uint32(head[1:])
 	if n > maxBytes {
 		return 0, nil, ErrDamaged
@@ -85,10 +97,19 @@ func (r *Reader) Next() (kind byte, payload []byte, err error) {
 	if crc32.Checksum(r.buf, castagnoli) != binary.BigEndian.Uint32(head[5:]) {
 		return 0, nil, ErrDamaged
 	}
+	r.hashing.Go(func() { r.add(r.buf) })
 	if head[0] == End {
 		return End, nil, r.checkEnd(r.buf)
 	}
 	return head[0], r.buf, nil
+}
+
+// Total returns how many bytes the backup has, and their SHA-256. It is called after the last
+// frame.
+func (r *Reader) Total() (bytes int64, sum [sha256.Size]byte) {
+	r.hashing.Wait()
+	r.sum.Sum(sum[:0])
+	return r.n, sum
 }
 
 // checkEnd checks the hash in the last frame and that nothing follows.

@@ -21,7 +21,7 @@ const (
 )
 
 const (
-	magic    = "runner backup 1\n"
+	magic    = "runner backup 2\n"
 	maxHead  = 64 << 10
 	headLen  = 9
 	maxBytes = 64 << 20 // of a payload

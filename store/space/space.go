@@ -41,8 +41,8 @@ import (
 // commit can add.
 //
 // The fields are set before Prepare. Prepare is called before Badger opens the files, and
-// Attach after that; both again after Badger was closed. All methods except Reason are for
-// the goroutine that commits.
+// Attach after that; both again after Badger was closed. All methods except Reason and AdmitFile
+// are for the goroutine that commits.
 type Reserver struct {
 	Dir string // of Badger's files; "" in memory, where everything fits
 	Log *slog.Logger
@@ -339,6 +339,12 @@ func (s *Reserver) checkFreeBytes(need int64) error {
 		return fmt.Errorf("the disk is full: %s are free in %s and %s are needed", mib(free), s.Dir, mib(need))
 	}
 	return nil
+}
+
+// AdmitFile returns an error if a file of that many bytes, which Badger does not write, leaves
+// too little space for Badger. It reserves nothing. It is safe for concurrent use.
+func (s *Reserver) AdmitFile(bytes int64) error {
+	return s.checkFreeBytes(bytes + openBytes + floorBytes)
 }
 
 // makeNext creates the log that Badger continues with.

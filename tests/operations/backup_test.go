@@ -71,7 +71,7 @@ func TestABackupOfARunningServerIsRestored(t *testing.T) {
 	text := harness.MustRead(t, file)
 	lines := strings.SplitN(text, "\n", 3)
 	var head map[string]any
-	if err := json.Unmarshal([]byte(lines[1]), &head); err != nil || lines[0] != "runner backup 1" || head["app"] != "shop" || head["pepperCheck"] != info.PepperCheck {
+	if err := json.Unmarshal([]byte(lines[1]), &head); err != nil || lines[0] != "runner backup 2" || head["app"] != "shop" || head["pepperCheck"] != info.PepperCheck {
 		t.Errorf("the file begins with %q, %q", lines[0], lines[1])
 	}
 	pepper := strings.TrimSpace(harness.MustRead(t, a.Path("data/pepper")))
