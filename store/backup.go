@@ -217,8 +217,12 @@ func (p *pacer) pause() {
 // CheckBackup reads all frames of a backup. The error matches frame.ErrDamaged if a byte has
 // changed or is missing.
 func CheckBackup(in *frame.Reader) error {
+	var order files.Order
 	return readFrames(in, func(list []byte) error {
-		return files.EachVersion(list, func(*files.Version) error { return nil })
+		return files.EachVersion(list, func(v *files.Version) error {
+			_, err := order.Next(v)
+			return err
+		})
 	}, func(name Digest, content io.Reader) error {
 		sum := sha256.New()
 		if _, err := io.Copy(sum, content); err != nil {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/store"
+	"runner.example/store/files"
 	"runner.example/store/frame"
 )
 
@@ -424,6 +426,94 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	}
 	if got, want := dump(t, target), dump(t, s); got != want {
 		t.Errorf("restored\n%swant\n%s", got, want)
+	}
+}
+
+func TestABackupOfAnotherVersionIsRefused(t *testing.T) {
+	saved := backup(t, mustOpen(t, store.Options{}))
+	other := bytes.Replace(saved, []byte("backup 2"), []byte("backup 1"), 1)
+	if _, _, err := frame.NewReader(t.Context(), bytes.NewReader(other)); !errors.Is(err, frame.ErrNotBackup) {
+		t.Error(err)
+	}
+}
+
+// The hashes of these backups are right, but Badger could not read their tables.
+func TestABackupWithImpossibleKeysIsRefused(t *testing.T) {
+	version := func(key string, seq uint64) []byte {
+		return (&files.Version{Key: []byte(key), Seq: seq, Value: []byte("v")}).Append(nil)
+	}
+	whole := version("dk", 1)
+	for name, list := range map[string][]byte{
+		"keys descend":        slices.Concat(version("db", 1), version("da", 1)),
+		"versions ascend":     slices.Concat(version("da", 1), version("da", 2)),
+		"a version is double": slices.Concat(version("da", 1), version("da", 1)),
+		"an empty key":        version("", 1),
+		"a long key":          version(strings.Repeat("k", 65_001), 1),
+		"an unknown kind":     slices.Concat([]byte{2}, whole[1:]),
+		"a part of a version": whole[:len(whole)-1],
+		"only its kind":       whole[:1],
+	} {
+		var b bytes.Buffer
+		out, err := frame.NewWriter(t.Context(), &b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range [][]byte{version("a", 1), list} {
+			if err := out.Write(frame.Keys, list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := out.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		in, _, err := frame.NewReader(t.Context(), bytes.NewReader(b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.CheckBackup(in); !errors.Is(err, frame.ErrDamaged) {
+			t.Errorf("%s: checked: %v", name, err)
+		}
+		s := mustOpen(t, store.Options{Dir: t.TempDir()})
+		if err := restore(t, s, &b); !errors.Is(err, frame.ErrDamaged) {
+			t.Errorf("%s: restored: %v", name, err)
+		}
+		if put(t, s, "k", "v"); scanAll(t, s, "") != "k=v" {
+			t.Errorf("%s: it holds %s", name, scanAll(t, s, ""))
+		}
+	}
+}
+
+// A backup has no versions that only open transactions need.
+func TestABackupHasTheNewestVersionOfEachKey(t *testing.T) {
+	s := mustOpen(t, store.Options{Window: 5})
+	fill(t, s)
+	in, _, err := frame.NewReader(t.Context(), bytes.NewReader(backup(t, s)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]int{}
+	for kind := frame.Keys; kind == frame.Keys; {
+		var list []byte
+		if kind, list, err = in.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if kind != frame.Keys {
+			break
+		}
+		if err := files.EachVersion(list, func(v *files.Version) error { versions[string(v.Key)]++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := versions["mlog"]; n != 5 {
+		t.Errorf("%d records of the log, with a window of 5", n)
+	}
+	if _, deleted := versions["dgone"]; deleted || len(versions) < 10 {
+		t.Errorf("%d keys, with a deleted one: %v", len(versions), deleted)
+	}
+	for key, n := range versions {
+		if n > 1 && key != "mlog" {
+			t.Errorf("%d versions of %q", n, key)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package files
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+)
 
 // Version is one version of a key of Badger.
 type Version struct {
@@ -38,15 +42,22 @@ func (v *Version) Append(list []byte) []byte {
 // EachVersion calls do with each version in a list, which is valid until do returns. The
 // error is that of do, or ErrLayout.
 func EachVersion(list []byte, do func(*Version) error) error {
-	r := listReader{list}
 	var v Version
-	for len(r.left) > 0 {
-		meta, user := r.bytes(1), r.bytes(1)
-		v = Version{Seq: r.number(), Key: r.bytes(r.number()), Value: r.bytes(r.number())}
-		if r.left == nil || meta[0]&^deleted != 0 || len(v.Key) == 0 || len(v.Key) > maxKeyBytes {
+	for len(list) > 0 {
+		if len(list) < 2 || list[0]&^deleted != 0 {
 			return ErrLayout
 		}
-		v.Deleted, v.UserMeta = meta[0] == deleted, user[0]
+		v.Deleted, v.UserMeta = list[0] == deleted, list[1]
+		seq, size := binary.Uvarint(list[2:])
+		if size <= 0 {
+			return ErrLayout
+		}
+		v.Seq, list = seq, list[2+size:]
+		v.Key, list = cutBytes(list)
+		v.Value, list = cutBytes(list)
+		if list == nil || len(v.Key) == 0 || len(v.Key) > maxKeyBytes {
+			return ErrLayout
+		}
 		if err := do(&v); err != nil {
 			return err
 		}
@@ -54,26 +65,37 @@ func EachVersion(list []byte, do func(*Version) error) error {
 	return nil
 }
 
-// listReader reads a list. After an error left is nil, and what it returns has no meaning.
-type listReader struct{ left []byte }
-
-func (r *listReader) bytes(n uint64) []byte {
-	if uint64(len(r.left)) < n {
-		r.left = nil
-	}
-	if r.left == nil {
-		return nil
-	}
-	b := r.left[:n:n]
-	r.left = r.left[n:]
-	return b
+// Order checks that versions come in the order of a table: keys ascend, and the versions of a
+// key descend. It is for one goroutine.
+type Order struct {
+	key []byte // of the version before
+	seq uint64
 }
 
-func (r *listReader) number() uint64 {
-	n, size := binary.Uvarint(r.left)
-	r.bytes(uint64(max(size, 0)))
-	if size <= 0 {
-		r.left = nil
+// ErrOrder means that a version does not come after the one before.
+var ErrOrder = errors.New("the keys are not in order")
+
+// Next checks the next version, and reports whether it is one of the same key as the version
+// before.
+func (o *Order) Next(v *Version) (same bool, err error) {
+	after := bytes.Compare(v.Key, o.key)
+	if after < 0 || after == 0 && v.Seq >= o.seq {
+		return false, ErrOrder
 	}
-	return n
+	if after > 0 {
+		o.key = append(o.key[:0], v.Key...)
+	}
+	o.seq = v.Seq
+	return after == 0, nil
+}
+
+// cutBytes returns the bytes whose length is before them, and what is after them; nil if the
+// length is not valid.
+func cutBytes(list []byte) (b, after []byte) {
+	n, size := binary.Uvarint(list)
+	if size <= 0 || n > uint64(len(list)-size) {
+		return nil, nil
+	}
+	end := size + int(n)
+	return list[size:end:end], list[end:]
 }

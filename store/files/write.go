@@ -32,9 +32,9 @@ type TableWriter struct {
 	admit func(bytes int64) error
 
 	builder *table.Builder
-	entries int64  // bytes of keys and values in builder
-	last    []byte // the key added last, with its version
-	key     []byte // scratch
+	entries int64 // bytes of keys and values in builder
+	order   Order
+	key     []byte // scratch for a key with its version
 	tables  uint64
 	content []byte     // of the table that is being written
 	writing chan error // its result; nil if none is being written
@@ -55,17 +55,14 @@ func NewTableWriter(opt badger.Options, admit func(bytes int64) error) *TableWri
 	return &TableWriter{opt: opt, admit: admit}
 }
 
-// ErrOrder means that a version does not come after the one before: keys ascend, and the
-// versions of a key descend.
-var ErrOrder = errors.New("the keys are not in order")
-
-// Add adds a version, of whose bytes it keeps none.
+// Add adds a version, of whose bytes it keeps none. If it does not come in the order of a
+// table, the error matches ErrOrder.
 func (w *TableWriter) Add(v *Version) error {
-	w.key = binary.BigEndian.AppendUint64(append(w.key[:0], v.Key...), math.MaxUint64-v.Seq)
-	if len(w.last) > 0 && y.CompareKeys(w.key, w.last) <= 0 {
-		return ErrOrder
+	same, err := w.order.Next(v)
+	if err != nil {
+		return err
 	}
-	if w.builder != nil && w.builder.ReachedCapacity() && !y.SameKey(w.key, w.last) {
+	if w.builder != nil && !same && w.builder.ReachedCapacity() {
 		if err := w.writeTable(); err != nil {
 			return err
 		}
@@ -73,11 +70,11 @@ func (w *TableWriter) Add(v *Version) error {
 	if w.builder == nil {
 		w.builder, w.entries = table.NewTableBuilder(w.tableOptions()), 0
 	}
+	w.key = binary.BigEndian.AppendUint64(append(w.key[:0], v.Key...), math.MaxUint64-v.Seq)
 	if w.entries += int64(len(w.key) + len(v.Value)); w.entries > maxTableBytes {
 		return fmt.Errorf("the versions of one key take more than %d bytes", maxTableBytes)
 	}
 	w.builder.Add(w.key, y.ValueStruct{Meta: v.meta(), UserMeta: v.UserMeta, Value: v.Value}, 0)
-	w.key, w.last = w.last, w.key
 	return nil
 }
 
