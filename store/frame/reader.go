@@ -16,16 +16,23 @@ import (
 // ErrDamaged means that a byte of the backup has changed or is missing.
 var ErrDamaged = errors.New("the backup is damaged or incomplete")
 
-// Reader reads frames and hashes all that it reads, on another processor while the caller
-// uses a payload. It is for one goroutine.
+// Reader reads frames. While the caller uses one, it reads, hashes and checks the next on
+// another processor. It is for one goroutine. After an error, or if the caller stops before
+// the end, one read of the backup may still be running.
 type Reader struct {
-	ctx     context.Context
-	in      *bufio.Reader
-	n       int64 // bytes read
-	sum     hash.Hash
-	hashing sync.WaitGroup // a payload is being added to sum
-	before  []byte         // the hash before the frame read last
-	buf     []byte
+	ctx       context.Context
+	in        *bufio.Reader
+	n         int64 // bytes read
+	sum       hash.Hash
+	ahead     sync.WaitGroup // next is being read
+	now, next readFrame
+}
+
+// readFrame is a frame that was read, or why none could be.
+type readFrame struct {
+	kind    byte
+	payload []byte
+	err     error
 }
 
 // ErrNotBackup means that a file does not begin as a backup does.
@@ -42,7 +49,7 @@ func NewReader(ctx context.Context, r io.Reader) (_ *Reader, head []byte, err er
 	case err != nil || string(line) != magic:
 		return nil, nil, ErrNotBackup
 	}
-	f.add(line)
+	f.hash(line)
 	part, err := f.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
@@ -50,8 +57,10 @@ func NewReader(ctx context.Context, r io.Reader) (_ *Reader, head []byte, err er
 	case err != nil:
 		return nil, nil, err
 	}
-	f.add(part)
-	return f, bytes.Clone(part[:len(part)-1]), nil
+	f.hash(part)
+	head = bytes.Clone(part[:len(part)-1])
+	f.ahead.Go(f.read)
+	return f, head, nil
 }
 
 // fill reads len(b) bytes.
@@ -63,58 +72,76 @@ func (r *Reader) fill(b []byte) error {
 	return err
 }
 
-// add counts and hashes what was read.
-func (r *Reader) add(b []byte) {
+// hash counts and hashes what was read.
+func (r *Reader) hash(b []byte) {
 	r.n += int64(len(b))
 	r.sum.Write(b)
 }
 
-// Next reads a frame and checks it; the payload is valid until the next call, and must not be
-// changed. When the context has ended, the error is its cause. At the last frame Next also
-// checks the hash of all before it, and that nothing follows.
+// Next reads a frame and checks it; the payload is valid until the next call. When the
+// context has ended, the error is its cause. At the last frame Next also checks the hash of
+// all before it, and that nothing follows.
 func (r *Reader) Next() (kind byte, payload []byte, err error) {
-	r.hashing.Wait()
+	if kind, err := r.peek(); err != nil || kind == End {
+		return kind, nil, err
+	}
+	r.now, r.next = r.next, r.now
+	r.ahead.Go(r.read)
+	return r.now.kind, r.now.payload, nil
+}
+
+// peek returns the kind of the next frame.
+func (r *Reader) peek() (byte, error) {
+	r.ahead.Wait()
 	if r.ctx.Err() != nil {
-		return 0, nil, context.Cause(r.ctx)
+		return 0, context.Cause(r.ctx)
 	}
-	r.before = r.sum.Sum(r.before[:0])
+	return r.next.kind, r.next.err
+}
+
+// read reads the next frame.
+func (r *Reader) read() {
+	f := &r.next
+	before := r.sum.Sum(nil)
 	var head [headLen]byte
-	if err := r.fill(head[:]); err != nil {
-		return 0, nil, err
+	if f.err = r.fill(head[:]); f.err != nil {
+		return
 	}
-	r.add(head[:])
+	r.hash(head[:])
 	n := binary.BigEndian.Uint32(head[1:])
 	if n > maxBytes {
-		return 0, nil, ErrDamaged
+		f.err = ErrDamaged
+		return
 	}
-	if uint32(cap(r.buf)) < n {
-		r.buf = make([]byte, n)
+	if uint32(cap(f.payload)) < n {
+		f.payload = make([]byte, n)
 	}
-	r.buf = r.buf[:n]
-	if err := r.fill(r.buf); err != nil {
-		return 0, nil, err
+	f.payload = f.payload[:n]
+	if f.err = r.fill(f.payload); f.err != nil {
+		return
 	}
-	if crc32.Checksum(r.buf, castagnoli) != binary.BigEndian.Uint32(head[5:]) {
-		return 0, nil, ErrDamaged
+	if crc32.Checksum(f.payload, castagnoli) != binary.BigEndian.Uint32(head[5:]) {
+		f.err = ErrDamaged
+		return
 	}
-	r.hashing.Go(func() { r.add(r.buf) })
-	if head[0] == End {
-		return End, nil, r.checkEnd(r.buf)
+	r.hash(f.payload)
+	f.kind = head[0]
+	if f.kind == End {
+		f.err = r.checkEnd(f.payload, before)
 	}
-	return head[0], r.buf, nil
 }
 
 // Total returns how many bytes the backup has, and their SHA-256. It is called after the last
 // frame.
 func (r *Reader) Total() (bytes int64, sum [sha256.Size]byte) {
-	r.hashing.Wait()
+	r.ahead.Wait()
 	r.sum.Sum(sum[:0])
 	return r.n, sum
 }
 
 // checkEnd checks the hash in the last frame and that nothing follows.
-func (r *Reader) checkEnd(sum []byte) error {
-	if !bytes.Equal(sum, r.before) {
+func (r *Reader) checkEnd(sum, before []byte) error {
+	if !bytes.Equal(sum, before) {
 		return ErrDamaged
 	}
 	if _, err := r.in.Peek(1); err != io.EOF {
@@ -148,16 +175,4 @@ func (d *dataReader) Read(b []byte) (int, error) {
 	n := copy(b, d.left)
 	d.left = d.left[n:]
 	return n, nil
-}
-
-// peek returns the kind of the next frame.
-func (r *Reader) peek() (byte, error) {
-	b, err := r.in.Peek(1)
-	if errors.Is(err, io.EOF) {
-		return 0, ErrDamaged
-	}
-	if err != nil {
-		return 0, err
-	}
-	return b[0], nil
 }
