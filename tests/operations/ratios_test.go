@@ -130,7 +130,7 @@ func TestABackupOfManyRowsLeavesTimeForRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("copying a backup of %d MiB takes %.2f s, restoring it %.2f s: %.1f times", info.Size()>>20, copied, restored, restored/copied)
-	if restored > 6*copied { // 3 times if no other process needs the processors
+	if restored > 6*copied { // less than 3 times if no other process needs the processors
 		t.Error("more than 6 times")
 	}
 }
