@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"runner.example/audit"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/release"
@@ -21,6 +23,17 @@ import (
 type ReleaseList struct {
 	Active   release.Pointer   `json:"active"`
 	Releases []release.Release `json:"releases"`
+}
+
+// ReleaseID identifies a release.
+type ReleaseID struct {
+	ID string `json:"id"`
+}
+
+// ReleaseSources is a stored release with its schema files.
+type ReleaseSources struct {
+	release.Release
+	Sources []diag.Source `json:"sources"`
 }
 
 // MissingFiles are the files whose contents the node lacks.
@@ -49,6 +62,35 @@ func authorOf(who keystore.Authority) release.Author {
 func (l *Local) listReleases(ctx context.Context, _ keystore.Authority, _ struct{}) (ReleaseList, error) {
 	all, active, err := l.Releases.List(ctx)
 	return ReleaseList{active, append([]release.Release{}, all...)}, err
+}
+
+// maxSources limits the schema files of an answer, in bytes. A schema that compiles is smaller.
+const maxSources = 16 << 20
+
+func (l *Local) getRelease(ctx context.Context, _ keystore.Authority, args ReleaseID) (found ReleaseSources, err error) {
+	if err := release.CheckID(args.ID); err != nil {
+		return found, err
+	}
+	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		found.Release, err = release.Get(tx, args.ID)
+		return err
+	})
+	if err != nil {
+		return found, err
+	}
+	schema := release.Manifest{Files: slices.DeleteFunc(slices.Clone(found.Files), func(f release.File) bool { return release.IsModule(f.Name) })}
+	bytes := int64(0)
+	for _, f := range schema.Files {
+		bytes += f.Size
+	}
+	if bytes > maxSources {
+		return found, fault.New(fault.TooLarge, "the schema files of the release have %d bytes, and the limit of an answer is %d", bytes, maxSources)
+	}
+	files, err := l.Releases.Contents(ctx, schema)
+	for _, f := range files {
+		found.Sources = append(found.Sources, diag.Source{Name: f.Name, Text: f.Data})
+	}
+	return found, allFaults(err)
 }
 
 func (l *Local) missingFiles(_ context.Context, _ keystore.Authority, m release.Manifest) (MissingFiles, error) {
@@ -90,6 +132,12 @@ func (l *Local) activateRelease(ctx context.Context, who keystore.Authority, arg
 // Releases returns the stored releases and the pointer.
 func (c *Client) Releases(ctx context.Context) (ReleaseList, error) {
 	return ask[ReleaseList](ctx, c, "releases.list", struct{}{})
+}
+
+// Release returns a stored release with its schema files. The error is a fault with the code
+// Unavailable if one of them is damaged or missing.
+func (c *Client) Release(ctx context.Context, id string) (ReleaseSources, error) {
+	return ask[ReleaseSources](ctx, c, "releases.get", ReleaseID{ID: id})
 }
 
 // MissingFiles returns the files of a manifest whose contents the node lacks.

@@ -308,12 +308,14 @@ func TestTheNetworkAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, ask := range map[string]func(*admin.Client) (any, error){
-		"list":          func(c *admin.Client) (any, error) { return c.ListKeys(ctx, admin.ListKeys{}) },
-		"get":           func(c *admin.Client) (any, error) { return c.Key(ctx, made.ID) },
-		"get unknown":   func(c *admin.Client) (any, error) { return c.Key(ctx, "key_01hzzzzzzzzzzzzzzzzzzzzzzz") },
-		"unknown scope": func(c *admin.Client) (any, error) { return c.CreateKey(ctx, admin.CreateKey{Scope: "x", Name: "x"}) },
-		"releases":      func(c *admin.Client) (any, error) { return c.Releases(ctx) },
-		"audit":         func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{}) },
+		"list":            func(c *admin.Client) (any, error) { return c.ListKeys(ctx, admin.ListKeys{}) },
+		"get":             func(c *admin.Client) (any, error) { return c.Key(ctx, made.ID) },
+		"get unknown":     func(c *admin.Client) (any, error) { return c.Key(ctx, "key_01hzzzzzzzzzzzzzzzzzzzzzzz") },
+		"unknown scope":   func(c *admin.Client) (any, error) { return c.CreateKey(ctx, admin.CreateKey{Scope: "x", Name: "x"}) },
+		"releases":        func(c *admin.Client) (any, error) { return c.Releases(ctx) },
+		"audit":           func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{}) },
+		"unknown release": func(c *admin.Client) (any, error) { return c.Release(ctx, "rel_00000000000000000000000000") },
+		"no release id":   func(c *admin.Client) (any, error) { return c.Release(ctx, "x") },
 		"no activation": func(c *admin.Client) (any, error) {
 			return nil, c.ActivateRelease(ctx, admin.ActivateRelease{ID: "rel_00000000000000000000000000"})
 		},

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"math"
-	"time"
 
 	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
@@ -22,9 +20,7 @@ type finding diag.Diagnostic
 
 func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request CompareSchema) ([]finding, error) {
 	// The client has checked the schema, under limits that the node may not have.
-	s, _ := compiler.Compile(request.Sources, compiler.Options{
-		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
-	})
+	s, _ := compiler.Compile(request.Sources, compiler.Checked())
 	if s == nil || len(request.Sources) == 0 {
 		return nil, fault.New(fault.Invalid, "the schema has errors: see runner check")
 	}

@@ -55,6 +55,7 @@ routes("/", auth: apiKey(reader)) { GET /hello -> hello }
 		{"data.update", `{"entity":"Thing","where":[{"field":"name","operator":"=","value":"a"}],"set":{"name":"b"}}`},
 		{"releases.list", `{}`},
 		{"releases.missing", `{"app":"shop","files":[{"name":"app.schema","size":1,"sha256":"` + strings.Repeat("0", 64) + `"}]}`},
+		{"releases.get", `{"id":"rel_00000000000000000000000000"}`},
 		{"releases.activate", `{"id":"rel_00000000000000000000000000"}`},
 		{"schema.compare", `{"sources":[]}`},
 		{"reload", `{}`},
