@@ -317,7 +317,7 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, e
 			return nil, err
 		}
 		if err != nil {
-			all = append(all, fault.Wrap(err, fault.Unavailable, "file %s with the SHA-256 %v cannot be read: deploy the release again, or restore a backup: %v", f.Name, f.Digest, err))
+			all = append(all, fault.Wrap(err, fault.Unavailable, "file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v", f.Name, f.Digest, err))
 		}
 		files = append(files, Content{f.Name, data})
 	}

@@ -83,6 +83,7 @@ var plan = map[string]layeredPackage{
 	"app":                  {9, nil},
 	"rowfile":              {9, nil},
 	"handlerbench":         {10, nil},
+	"deploy":               {10, nil},
 	"node":                 {10, nil},
 	"dev":                  {11, []string{"github.com/fsnotify/fsnotify"}},
 	"cmd/runner/cli":       {12, []string{"github.com/spf13/cobra"}},

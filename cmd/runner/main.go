@@ -110,7 +110,7 @@ func (c *program) root() *cobra.Command {
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c), generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
-		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c), dataCommand(c), releasesCommand(c), rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), backupCommand(c), restoreCommand(c), versionCommand(c),
+		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c), dataCommand(c), releasesCommand(c), deployCommand(c), diffCommand(c), rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), backupCommand(c), restoreCommand(c), versionCommand(c),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

@@ -17,7 +17,11 @@ import (
 )
 
 // Remote are the flags of a command that may run on a node on the network.
-type Remote struct{ url, fingerprint, keyFile string }
+type Remote struct {
+	url, fingerprint, keyFile string
+	// SendsApp: the command sends the app directory that --app names to the node.
+	SendsApp bool
+}
 
 // AddFlags adds the flags to a command.
 func (r *Remote) AddFlags(cmd *cobra.Command) {
@@ -57,7 +61,7 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 		return nil, console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
 	case r.url == "":
 		return nil, nil
-	case changed("data"), changed("app"), changed("config"):
+	case changed("data"), !r.SendsApp && (changed("app") || changed("config")):
 		return nil, console.Misused("%s: --to names another node than --app, --data and --config: omit these", cmd.CommandPath())
 	case r.keyFile == "":
 		f := console.Misused("%s: --key-file is missing", cmd.CommandPath())

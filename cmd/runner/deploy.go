@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"runner.example/admin"
+	"runner.example/cmd/runner/cli"
+	"runner.example/deploy"
+	"runner.example/internal/console"
+	"runner.example/internal/fault"
+	"runner.example/node"
+)
+
+const deployHelp = `Send the schema and the modules of an app to a running server, and activate them there: on the
+node that --to names, or else on the server that runs on the app's data directory. "runner build"
+comes before it.
+
+Errors of the app are reported before anything is sent. Files that the node has are not sent again,
+so a deployment that was cut short can be repeated. Then the difference from the active release is
+shown, and a question asked; --yes is for scripts. Requests in flight finish on the release that
+they began with. "runner rollback" returns to the previous release.
+
+Exit status 3: the app is not valid, or the node cannot activate it. 5: another release was
+activated meanwhile, or the answer was not yes. 6: the node cannot be reached.`
+
+func deployCommand(c *program) *cobra.Command {
+	remote := cli.Remote{SendsApp: true}
+	var yes, dryRun, sendAll bool
+	cmd := &cobra.Command{
+		Use:   "deploy [dir]",
+		Short: "send an app to a running server and activate it",
+		Long:  deployHelp,
+		Example: "  runner deploy --to https://edge-1.example.com:9443 --key-file deploy.key\n" +
+			"  runner deploy --dry-run --json --to https://edge-1.example.com:9443 --key-file deploy.key",
+		Args: cli.AtMost(1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.AppDir(cmd, args); err != nil {
+				return err
+			}
+			if !yes && !dryRun && (c.JSON || !c.CanAsk()) {
+				f := console.Misused("%s: the question needs a terminal", cmd.CommandPath())
+				f.Hint = "--yes activates the release without a question, --dry-run shows what would change"
+				return f
+			}
+			a, err := c.ReadApp(cmd)
+			if err != nil {
+				return err
+			}
+			local, err := deploy.Read(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			node, err := c.DialRemote(cmd, remote)
+			if err != nil {
+				return err
+			}
+			d := deploy.Deployment{Local: local, Node: node, Console: &c.Console, All: sendAll, DryRun: dryRun}
+			if !yes {
+				d.Confirm = c.Confirm
+			}
+			return d.Run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&yes, "yes", false, "activate the release without a question")
+	flags.BoolVar(&dryRun, "dry-run", false, "show the difference and what would be sent; change nothing")
+	flags.BoolVar(&sendAll, "send-all", false, "send the files that the node has too: they may be damaged there")
+	remote.AddFlags(cmd)
+	return cmd
+}
+
+const diffHelp = `Show what changes from one stored release to another: routes, functions, sessions, scopes and
+their grants, entities and their fields, indexes and policies, types, secrets, origins and modules.
+If the second release is not active, its schema is also compared with the rows and the keys of the
+node, which needs a key with the role deploy.
+
+Without an argument the active release is compared with the previous one, with one argument that
+release with the active one. The beginning of an id is enough if no other id begins with it.`
+
+func diffCommand(c *program) *cobra.Command {
+	var remote cli.Remote
+	cmd := &cobra.Command{
+		Use:     "diff [id] [id]",
+		Short:   "show what differs between two releases",
+		Long:    diffHelp,
+		Example: "  runner diff\n  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key",
+		Args:    cli.AtMost(2, "the ids of two releases"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+				d, err := deploy.Stored(ctx, node, args...)
+				switch {
+				case fault.CodeOf(err) == fault.NotFound:
+					return unknownRelease(err)
+				case err != nil:
+					return err
+				case c.JSON:
+					err = c.PrintJSON(d)
+				default:
+					err = d.Print(&c.Console)
+				}
+				return errors.Join(err, d.Refused())
+			}})
+		},
+	}
+	remote.AddFlags(cmd)
+	return cmd
+}
