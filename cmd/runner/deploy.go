@@ -61,7 +61,10 @@ func deployCommand(c *program) *cobra.Command {
 			if !yes {
 				d.Confirm = c.Confirm
 			}
-			return d.Run(cmd.Context())
+			if err = d.Run(cmd.Context()); fault.CodeOf(err) == fault.NotFound {
+				return unknownRelease(err) // it was swept before its activation
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()
