@@ -344,3 +344,35 @@ func TestAnAppIsDeployedToTheServerOfItsDataDirectory(t *testing.T) {
 		t.Errorf("%+v", list.Active)
 	}
 }
+
+func TestADifferenceNeedsNoServerAndOnlyTheRoleRead(t *testing.T) {
+	schema := "routes(\"/\", auth: none) { GET /hello -> hello }\n"
+	a := harness.NewApp(t, schema, adminListen, "echo")
+	s := a.Serve()
+	a.Write("second.schema", secondRoute)
+	a.Must("reload")
+	a.Must("rollback")
+	a.Must("deploy", "--yes")
+	// A third release, which is newer than the active one after a rollback.
+	a.Write("third.schema", strings.ReplaceAll(secondRoute, "second", "third"))
+	a.Must("deploy", "--yes")
+	third := releasesOf(t, a).Active.ID
+	a.Must("rollback")
+
+	there := statusOf(t, a)
+	_, key := writeKey(t, a, "read")
+	away := &harness.App{T: t, Dir: t.TempDir()}
+	with := []string{"--to", there.Admin, "--fingerprint", there.AdminFingerprint, "--key-file", key}
+	got := away.Run(append([]string{"diff", third}, with...)...)
+	if got.Status != 0 || !strings.Contains(got.Stdout, "+ GET /third  handler: hello, auth: none") ||
+		!strings.Contains(got.Stderr, "rows and keys were not compared: this operation needs a platform key with the role deploy") {
+		t.Errorf("with the role read: %d %s%s", got.Status, got.Stdout, got.Stderr)
+	}
+	if got := a.Run(append([]string{"deploy", ".", "--yes"}, with...)...); got.Status != 1 || !strings.Contains(got.Stderr, "needs a platform key with the role deploy") {
+		t.Errorf("deployed with the role read: %d %s", got.Status, got.Stderr)
+	}
+	s.Stop()
+	if got := a.Run("diff", third); got.Status != 0 || !strings.Contains(got.Stdout, "+ GET /third") || strings.Contains(got.Stderr, "not compared") {
+		t.Errorf("without a server: %d %s%s", got.Status, got.Stdout, got.Stderr)
+	}
+}
