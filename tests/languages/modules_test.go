@@ -207,7 +207,7 @@ func TestAPipeInPlaceOfAModuleIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "build/other.wasm: is a pipe, not a file: remove it, and build the module again"
-	for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0"}} {
+	for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0", "--data", "other"}} {
 		if r := a.Run(command...); r.Status == 0 || !isLine(withoutLog(r.Stderr), "runner: error: "+want) {
 			t.Errorf("%s ends with %d; it prints\n%s, want\n%s", command[0], r.Status, r.Stderr, want)
 		}

@@ -121,7 +121,7 @@ func (e *endurance) begin(rotations, backups time.Duration, key harness.APIKey) 
 		return err
 	})
 	e.each(rotations, func(int) error { // a key has five live tokens at most
-		r := e.a.Run("api-keys", "rotate", key.ID, "--grace-period", "8s", "--json")
+		r := e.a.Run("api-keys", "rotate", key.ID, "--grace-period", "5s", "--json")
 		if r.Status != 0 {
 			return errors.New(r.Stderr)
 		}
