@@ -16,7 +16,7 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// Version is a release with its schema files. The zero value is no release: it has nothing.
+// Version is a release with its schema files. The zero value stands for a node without a release.
 type Version struct {
 	ID      string
 	Files   []release.File

@@ -173,7 +173,8 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 			return next, err
 		}
 	}
-	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), itself())
+	by := itself()
+	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), by)
 	if err != nil {
 		return next, err
 	}
@@ -181,7 +182,7 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 		if err := staged.Add(tx); err != nil {
 			return err
 		}
-		return release.Activation{ID: staged.ID, Origin: release.Folder, By: itself()}.Activate(tx)
+		return release.Activation{ID: staged.ID, Origin: release.Folder, By: by}.Activate(tx)
 	}
 	return candidate{folder, staged.ID}, nil
 }
