@@ -115,12 +115,16 @@ func (c *Compiler) Code(ctx context.Context, s Source) (*Code, error) {
 
 // fill compiles new code, or takes it from the cache.
 func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error) {
+	dir := ""
 	if c.cache != nil {
+		dir = c.cache.dir
 		code.Compiled, code.err = c.cache.make(ctx, code.key, s, c.compile)
 	} else {
 		code.Compiled, code.err = c.compile(ctx, s, false)
 	}
-	if code.err != nil {
+	if code.err == nil {
+		releaseMemory(code.Compiled, dir)
+	} else {
 		c.mu.Lock()
 		delete(c.codes, code.key)
 		c.mu.Unlock()
