@@ -431,7 +431,6 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args Imp
 		}
 		who.Caller.Tenant = args.Tenant
 	}
-	l.importGC.lower()
 	rows, unreadable, err := l.rowsOf(&args)
 	if err != nil {
 		return done, err

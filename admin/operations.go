@@ -57,8 +57,6 @@ type Local struct {
 	Activate func(context.Context, release.Activation) error
 	// Reload reads the app and its settings again. It is nil if the node cannot reload.
 	Reload func(context.Context) (*Reloaded, error)
-
-	importGC importGC
 }
 
 // CreateKey describes a new key.

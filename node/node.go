@@ -13,6 +13,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/audit"
+	"runner.example/internal/gcpace"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/release"
@@ -66,6 +67,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if err := a.CheckCookies(opt.Front.Listen); err != nil {
 		return err
 	}
+	defer gcpace.Start()()
 	n := &Node{Logger: logger, exitNow: exitNow}
 	defer n.shutdownDone()
 	metricsURL := ""

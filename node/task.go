@@ -12,6 +12,7 @@ import (
 	"runner.example/entity"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/internal/gcpace"
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/runtime"
@@ -85,6 +86,7 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	defer gcpace.Start()()
 	if err := WaitChecked(ctx, st); err != nil {
 		return err
 	}

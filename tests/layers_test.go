@@ -29,6 +29,7 @@ var plan = map[string]layeredPackage{
 	"internal/fault":       {0, nil},
 	"internal/cost":        {0, nil},
 	"internal/diag":        {0, nil},
+	"internal/gcpace":      {0, nil},
 	"internal/caller":      {0, nil},
 	"internal/secret":      {0, nil},
 	"internal/telemetry":   {0, []string{"github.com/prometheus", "go.opentelemetry.io/otel"}},
