@@ -76,6 +76,8 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 		var refused error
 		settings, refused = v.changedSettings(next)
 		err = errors.Join(refused, err)
+	} else if err == nil { // it waits for a release
+		err = next.InvalidConfiguration()
 	}
 	certificate, refused := next.AdminCertificate()
 	if err = errors.Join(err, refused); err != nil {
