@@ -3,17 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
+	"runner.example/deploy"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
-	"runner.example/release"
 )
 
 const releasesHelp = `List the releases that the node keeps, the newest first, and which one is active.
@@ -38,32 +36,12 @@ func releasesCommand(c *program) *cobra.Command {
 				if c.JSON {
 					return c.PrintJSON(list)
 				}
-				return c.printReleases(list)
+				return deploy.PrintList(&c.Console, list)
 			}})
 		},
 	}
 	remote.AddFlags(cmd)
 	return cmd
-}
-
-func (c *program) printReleases(list admin.ReleaseList) error {
-	var rows [][]string
-	for _, r := range list.Releases {
-		state, modules := "", 0
-		switch r.ID {
-		case list.Active.ID:
-			state = "active"
-		case list.Active.Previous:
-			state = "previous"
-		}
-		for _, f := range r.Files {
-			if release.IsModule(f.Name) {
-				modules++
-			}
-		}
-		rows = append(rows, []string{r.ID, state, r.App, fmt.Sprint(modules), r.Added.UTC().Format(time.DateTime + "Z"), r.By.Kind + " " + r.By.ID})
-	}
-	return c.PrintTable([]string{"release", "state", "app", "modules", "added", "by"}, rows, "there are no releases")
 }
 
 const rollbackHelp = `Activate a stored release on the running server, or on the node that --to names: the previous
