@@ -23,6 +23,15 @@ import (
 type ReleaseList struct {
 	Active   release.Pointer   `json:"active"`
 	Releases []release.Release `json:"releases"`
+	// TrustedKeys are the keys of whom the node needs a signature; empty: it needs none.
+	TrustedKeys release.TrustedKeys `json:"trustedKeys"`
+}
+
+// AddRelease is a release to add.
+type AddRelease struct {
+	release.Manifest
+	// Signature is added to those that the release has; nil: none is.
+	Signature *release.Signature `json:"signature,omitempty"`
 }
 
 // ReleaseID identifies a release.
@@ -61,7 +70,7 @@ func authorOf(who keystore.Authority) release.Author {
 
 func (l *Local) listReleases(ctx context.Context, _ keystore.Authority, _ struct{}) (ReleaseList, error) {
 	all, active, err := l.Releases.List(ctx)
-	return ReleaseList{active, append([]release.Release{}, all...)}, err
+	return ReleaseList{active, append([]release.Release{}, all...), append(release.TrustedKeys{}, l.Releases.TrustedKeys()...)}, err
 }
 
 // maxSources limits the schema files of an answer, in bytes. A schema that compiles is smaller.
@@ -101,8 +110,8 @@ func (l *Local) missingFiles(_ context.Context, _ keystore.Authority, m release.
 	return MissingFiles{append([]release.File{}, missing...)}, err
 }
 
-func (l *Local) addRelease(ctx context.Context, who keystore.Authority, m release.Manifest) (release.Release, error) {
-	rel, err := l.Releases.Add(ctx, m, authorOf(who))
+func (l *Local) addRelease(ctx context.Context, who keystore.Authority, args AddRelease) (release.Release, error) {
+	rel, err := l.Releases.Add(ctx, args.Manifest, args.Signature, authorOf(who))
 	return rel, allFaults(err)
 }
 
@@ -146,9 +155,10 @@ func (c *Client) MissingFiles(ctx context.Context, m release.Manifest) ([]releas
 	return missing.Files, err
 }
 
-// AddRelease stores a release, whose contents the node has. It is not activated.
-func (c *Client) AddRelease(ctx context.Context, m release.Manifest) (release.Release, error) {
-	return ask[release.Release](ctx, c, "releases.add", m)
+// AddRelease stores a release, whose contents the node has. It is not activated. The error is a fault
+// with the code Invalid if the node does not accept its signatures.
+func (c *Client) AddRelease(ctx context.Context, request AddRelease) (release.Release, error) {
+	return ask[release.Release](ctx, c, "releases.add", request)
 }
 
 // ActivateRelease activates a stored release. The error is a *console.Problems if the release

@@ -454,7 +454,7 @@ func TestUploadsAreCheckedAndLimited(t *testing.T) {
 	if missing, err := there.MissingFiles(ctx, manifest); err != nil || len(missing) != 0 {
 		t.Errorf("%v, %v", missing, err)
 	}
-	rel, err := there.AddRelease(ctx, manifest)
+	rel, err := there.AddRelease(ctx, admin.AddRelease{Manifest: manifest})
 	if err != nil || rel.By.ID != n.keys[keystore.RoleDeploy].ID {
 		t.Errorf("%+v, %v", rel, err)
 	}

@@ -79,6 +79,10 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"together", "[front]\nbody = \"65mb\"\n", `runner.toml:2:8: error: [front] body is 65mb, above the 64mb of [front] max_body: lower the one or raise the other`},
 		{"together, the memory", "[front]\nbody_memory = \"1mb\"\nbody = \"2mb\"\n", `runner.toml:3:8: error: [front] body is 2mb, above the 1mb of [front] body_memory: lower the one or raise the other`},
 		{"together, the bound", "[runtime]\nmax_timeout = \"5s\"\n", `runner.toml:2:15: error: [runtime] timeout is 10s, above the 5s of [runtime] max_timeout: lower the one or raise the other`},
+		{"private key", "[release]\ntrusted_keys = [\"" + trustedKey + "\", \"" + privateKey + "\"]\n",
+			`runner.toml:2:16: error: [release] trusted_keys: an entry is a private key: remove it, and write its public key, the line between BEGIN and END that openssl pkey -pubout prints`},
+		{"not a key", "[release]\ntrusted_keys = [\"release.pub\"]\n",
+			`runner.toml:2:16: error: [release] trusted_keys: an entry is not an Ed25519 public key: write the line between BEGIN and END that openssl pkey -pubout prints`},
 		{"not TOML", "[front]\nlisten = \"äö\" x\n", `runner.toml:2:14: error: not TOML here: write strings in quotes`},
 		{"given twice", "[front]\nlisten = \"a:1\"\nlisten = \"a:1\"\n", `runner.toml:3:1: error: not TOML here: the key was defined before: keep it once`},
 		{"open string", "[front]\nlisten = \"a:1", `runner.toml:2:13: error: not TOML here: unexpected EOF; expected '"'`},
@@ -208,6 +212,7 @@ var changed = map[string]string{
 	"RUNNER_METRICS_LISTEN":               "127.0.0.1:1",
 	"RUNNER_TELEMETRY_QUEUE":              "9mb",
 	"RUNNER_RELEASE_KEEP":                 "3",
+	"RUNNER_RELEASE_TRUSTED_KEYS":         trustedKey,
 	"RUNNER_ADMIN_LISTEN":                 "127.0.0.1:1",
 	"RUNNER_ADMIN_TLS_CERT":               "cert.pem",
 	"RUNNER_ADMIN_TLS_KEY":                "key.pem",
@@ -217,8 +222,14 @@ var changed = map[string]string{
 // A reload takes these settings; all others need a restart.
 var reloadable = []string{
 	"RUNNER_FRONT_HOSTS", "RUNNER_FRONT_TRUSTED_PROXIES", "RUNNER_FRONT_TLS_CERT", "RUNNER_FRONT_TLS_KEY", "RUNNER_ADMIN_TLS_CERT", "RUNNER_ADMIN_TLS_KEY",
-	"RUNNER_TELEMETRY_ACCESS_LOG", "RUNNER_TELEMETRY_FORMAT", "RUNNER_TELEMETRY_LEVEL", "RUNNER_TELEMETRY_QUEUE",
+	"RUNNER_TELEMETRY_ACCESS_LOG", "RUNNER_TELEMETRY_FORMAT", "RUNNER_TELEMETRY_LEVEL", "RUNNER_TELEMETRY_QUEUE", "RUNNER_RELEASE_TRUSTED_KEYS",
 }
+
+// trustedKey is an Ed25519 public key, and privateKey one that must not be shown.
+const (
+	trustedKey = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="
+	privateKey = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC"
+)
 
 func TestAChangedSettingIsNamed(t *testing.T) {
 	usual := load(t, "")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +21,14 @@ import (
 // Local is the release of an app directory. It does not change.
 type Local struct {
 	Version
-	manifest release.Manifest
-	contents []release.Content
+	manifest  release.Manifest
+	contents  []release.Content
+	signature *release.Signature // nil: it is not signed
 }
 
-// Read reads and checks the schema and the modules of an app. The error has all errors.
-func Read(ctx context.Context, a *app.App) (*Local, error) {
+// Read reads and checks the schema and the modules of an app, and signs its release; nil: without a
+// key it is not signed. The error has all errors.
+func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Local, error) {
 	s, sources, invalid := a.Compile()
 	modules, broken := runtime.ReadModules(a.Dir)
 	content := &app.Content{App: runtime.App{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}}
@@ -41,7 +44,11 @@ func Read(ctx context.Context, a *app.App) (*Local, error) {
 	}
 	files := content.Files()
 	m := release.Describe(name, files)
-	return &Local{Version{m.ID(), m.Files, sources}, m, files}, m.Check()
+	l := &Local{Version{m.ID(), m.Files, sources}, m, files, nil}
+	if key != nil {
+		l.signature = new(release.Sign(m, key))
+	}
+	return l, m.Check()
 }
 
 // Plan is what a deployment does.
@@ -49,6 +56,12 @@ type Plan struct {
 	Difference
 	// Send are the files to send.
 	Send []release.File `json:"send"`
+	// SignedBy is the public key of the signature to send, or empty. The node may have it already.
+	SignedBy string `json:"signedBy,omitempty"`
+
+	unsigned bool  // the node has the release without this signature
+	notReady bool  // the node may not serve the active release
+	refused  error // why the node refuses the release because of its signatures
 }
 
 // Plan compares the release with the active one of the node, and finds the files to send: those that
@@ -64,20 +77,48 @@ func (l *Local) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, 
 			return nil, err
 		}
 	}
+	status, err := node.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan.notReady = status.NotReady != ""
+	l.planSignature(plan, list)
 	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, l.Version)
 	return plan, err
 }
 
-// isActive reports that the release is active already, and that the node has all of its files.
-func (p *Plan) isActive() bool { return p.Before == p.After && len(p.Send) == 0 }
+// planSignature adds to the plan what the node will do with the signature, or without one.
+func (l *Local) planSignature(plan *Plan, list admin.ReleaseList) {
+	there := release.Release{Manifest: l.manifest}
+	if i := slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == l.ID }); i >= 0 {
+		there.Signatures = list.Releases[i].Signatures
+	}
+	_, plan.refused = list.TrustedKeys.Add(there, l.signature)
+	if l.signature != nil {
+		plan.SignedBy = l.signature.Key
+		plan.unsigned = !slices.ContainsFunc(there.Signatures, func(s release.Signature) bool {
+			return s.Key == l.signature.Key && bytes.Equal(s.Value, l.signature.Value)
+		})
+	}
+}
 
-// Send sends the files of the plan and adds the release, which is not activated. The bytes that are
-// sent are written to progress too.
+// isActive reports that the release is active already, and that the node serves it and has all of
+// its files and the signature.
+func (p *Plan) isActive() bool {
+	return p.Before == p.After && len(p.Send) == 0 && !p.unsigned && !p.notReady
+}
+
+// Refused returns the errors with which the node would refuse the release, or nil.
+func (p *Plan) Refused() error { return errors.Join(p.refused, p.Difference.Refused()) }
+
+// Send sends the files of the plan and adds the release with its signature. The release is not
+// activated. The bytes that are sent are written to progress too.
 func (l *Local) Send(ctx context.Context, node *admin.Client, plan *Plan, progress io.Writer) error {
 	if err := l.sendFiles(ctx, node, plan.Send, progress); err != nil {
 		return err
 	}
-	_, err := node.AddRelease(ctx, l.manifest)
+	request := admin.AddRelease{Manifest: l.manifest, Signature: l.signature}
+	_, err := node.AddRelease(ctx, request)
 	if fault.CodeOf(err) != fault.Conflict {
 		return err
 	}
@@ -87,7 +128,7 @@ func (l *Local) Send(ctx context.Context, node *admin.Client, plan *Plan, progre
 		err = l.sendFiles(ctx, node, missing, io.Discard)
 	}
 	if err == nil {
-		_, err = node.AddRelease(ctx, l.manifest)
+		_, err = node.AddRelease(ctx, request)
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func read(t *testing.T, files map[string]string) *deploy.Local {
 	local, err := deploy.Read(t.Context(), &app.App{
 		Dir: dir, Config: conf, Problems: found,
 		Secrets: func([]string) (secret.Values, error) { panic("a release has no secrets") },
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,18 +30,24 @@ type document struct {
 }
 
 // Run sends the release, prints the difference, and activates the release. The error is a
-// *console.Problems if the node cannot activate it, a fault with the code Conflict if another release
-// was activated meanwhile, and a *console.Failure if the answer was not yes.
+// *console.Problems if the node cannot activate it, a fault with the code Invalid if the node needs
+// another signature, a fault with the code Conflict if another release was activated meanwhile, and a
+// *console.Failure if the answer was not yes.
 func (d Deployment) Run(ctx context.Context) error {
 	plan, err := d.Local.Plan(ctx, d.Node, d.All)
 	if err != nil {
 		return err
 	}
+	if plan.SignedBy != "" {
+		d.Console.Say("", "signed by "+plan.SignedBy)
+	}
 	switch {
-	case plan.isActive():
+	case plan.refused == nil && plan.isActive():
 		return d.print(plan, "release "+plan.After+" is active already")
 	case d.DryRun:
 		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())
+	case plan.refused != nil:
+		return plan.refused
 	}
 	if err := d.send(ctx, plan); err != nil {
 		return err

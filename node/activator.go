@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -74,15 +75,21 @@ func itself() release.Author {
 	}
 }
 
-// Start activates what is to be served. If the contents of the active release are damaged, or if
-// there is nothing to serve and the server may wait, it logs that, and requests are refused as not
-// ready until a release is activated.
+// Start activates what is to be served. If the contents of the active release are damaged, if the
+// release to serve lacks a signature that the settings require, or if there is nothing to serve and
+// the server may wait, it logs that, and requests are refused as not ready until a release is
+// activated.
 func (v *Activator) Start(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	next, err := v.next(ctx, v.app, v.from.Content)
 	v.from.Content = nil
+	_, untrusted := errors.AsType[*release.UntrustedError](err)
 	switch {
+	case untrusted:
+		v.logger.Error("release refused: no trusted signature", "cause", err)
+		v.runtime.SetNotReady(fault.New(fault.NotReady, "the release to serve has no trusted signature: the log says more"))
+		return nil
 	case fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil:
 		v.logger.Error("active release cannot be read", "cause", err)
 		v.runtime.SetNotReady(fault.New(fault.NotReady, "the active release cannot be read: the log says why"))
@@ -173,6 +180,9 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 			return next, err
 		}
 	}
+	if err := checkFolder(ctx, a, v.store, folder); err != nil {
+		return next, err
+	}
 	by := itself()
 	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), by)
 	if err != nil {
@@ -187,6 +197,25 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 	return candidate{folder, staged.ID}, nil
 }
 
+// checkFolder returns an error if the settings of a require a signature, and the release of the app
+// directory has none: it has those of a stored release with the same files.
+func checkFolder(ctx context.Context, a *app.App, st *store.Store, folder *app.Content) error {
+	if len(a.Config.Release.TrustedKeys) == 0 {
+		return nil
+	}
+	m := release.Describe(folder.Name, folder.Files())
+	var rel release.Release
+	err := st.View(ctx, func(tx *store.Tx) (err error) {
+		rel, err = release.Get(tx, m.ID())
+		return err
+	})
+	if err != nil && fault.CodeOf(err) != fault.NotFound {
+		return err
+	}
+	rel.Manifest = m
+	return a.Config.Release.TrustedKeys.Check(rel)
+}
+
 // stored returns the content of a stored release with the settings of a.
 func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Content, error) {
 	if a.Problems.HasErrors() {
@@ -194,6 +223,9 @@ func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Con
 	}
 	rel, files, err := v.releases.Read(ctx, id)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.Config.Release.TrustedKeys.Check(rel); err != nil {
 		return nil, err
 	}
 	return a.Release(rel.App, files)

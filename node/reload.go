@@ -91,6 +91,7 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	// Nothing may fail any more.
 	v.runtime.Reconfigure(next.Config.Runtime)
 	v.from.Configure(next.Config.Telemetry)
+	v.releases.SetTrustedKeys(next.Config.Release.TrustedKeys)
 	if v.remote != nil && certificate != nil {
 		v.remote.server.SetCertificate(certificate)
 	}

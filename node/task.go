@@ -142,8 +142,8 @@ func (t Task) prepare(a *app.App) error {
 }
 
 // activeContent returns what the store's active release has; without one, what the app directory
-// has. Modules are read only if they are wanted. The content is never nil; after an error it has
-// no schema.
+// has. Modules are read only if they are wanted, and then it is an error if the settings require a
+// signature that the release does not have. The content is never nil; after an error it has no schema.
 func activeContent(ctx context.Context, a *app.App, st *store.Store, modules bool) (*app.Content, error) {
 	var active release.Pointer
 	err := st.View(ctx, func(tx *store.Tx) (err error) {
@@ -156,11 +156,16 @@ func activeContent(ctx context.Context, a *app.App, st *store.Store, modules boo
 	case active.ID != "":
 		var rel release.Release
 		var files []release.Content
-		if rel, files, err = release.New(st, release.Options{}).Read(ctx, active.ID); err == nil {
+		if rel, files, err = release.New(st, release.Options{}).Read(ctx, active.ID); err == nil && modules {
+			err = a.Config.Release.TrustedKeys.Check(rel)
+		}
+		if err == nil {
 			content, err = a.Release(rel.App, files)
 		}
 	case modules:
-		content, err = a.Read()
+		if content, err = a.Read(); err == nil {
+			err = checkFolder(ctx, a, st, content)
+		}
 	default:
 		content.Schema, content.Sources, err = a.Compile()
 	}

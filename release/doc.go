@@ -4,6 +4,9 @@
 // and digests. Its id is made from these, so equal files are one release on every node, and a
 // release never changes. The contents are blobs of the store, which releases share.
 //
+// A release can have signatures. They are in its record and not in the manifest, so a signature does
+// not change the id. TrustedKeys says whose signatures a node needs.
+//
 // # Keys
 //
 //	release/record/<id>   a Release, JSON

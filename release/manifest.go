@@ -70,7 +70,10 @@ var idEncoding = base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding)
 
 // ID returns the id of the release: "rel_" and 26 characters, which have 130 bits of the SHA-256 of
 // the manifest. The order of the files does not count.
-func (m Manifest) ID() string {
+func (m Manifest) ID() string { return idPrefix + idEncoding.EncodeToString(m.digest())[:idChars] }
+
+// digest returns the SHA-256 of the manifest.
+func (m Manifest) digest() []byte {
 	m.Files = slices.Clone(m.Files)
 	m.sort()
 	h := sha256.New()
@@ -78,7 +81,7 @@ func (m Manifest) ID() string {
 	for _, f := range m.Files {
 		fmt.Fprintf(h, "%v %d %s\n", f.Digest, f.Size, f.Name)
 	}
-	return idPrefix + idEncoding.EncodeToString(h.Sum(nil))[:idChars]
+	return h.Sum(nil)
 }
 
 // CheckID returns a fault with the code Invalid if id cannot be that of a release.

@@ -133,7 +133,7 @@ func TestAReleaseWithoutItsContentsIsNotAdded(t *testing.T) {
 	st := open(t, store.Options{})
 	r := release.New(st, release.Options{Keep: 10})
 	m := release.Describe("shop", files("one"))
-	_, err := r.Add(t.Context(), m, someone)
+	_, err := r.Add(t.Context(), m, nil, someone)
 	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "app.schema") || !strings.Contains(err.Error(), "build/app.wasm") {
 		t.Errorf("without contents: %v", err)
 	}
@@ -149,7 +149,7 @@ func TestAReleaseWithoutItsContentsIsNotAdded(t *testing.T) {
 	if _, err := st.PutBlob(t.Context(), strings.NewReader("app shop {}")); err != nil {
 		t.Fatal(err)
 	}
-	rel, err := r.Add(t.Context(), m, someone)
+	rel, err := r.Add(t.Context(), m, nil, someone)
 	if err != nil || rel.ID != m.ID() || rel.By != someone.Actor {
 		t.Errorf("added %+v, %v", rel, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/audit"
@@ -27,14 +28,28 @@ const (
 type Options struct {
 	// Keep is how many of the newest releases are kept, besides the active and the previous one.
 	Keep int `toml:"release.keep" default:"10" min:"1" max:"1000"`
+	// TrustedKeys are the Ed25519 public keys of those who may release, each as the line between
+	// BEGIN and END that `openssl pkey -pubout` prints. If the list is not empty, a release without a
+	// valid signature of one of them is not accepted, activated or served.
+	TrustedKeys TrustedKeys `toml:"release.trusted_keys" reload:"true"`
 	// Logger is told what is deleted; nil: nobody is.
 	Logger *slog.Logger
+}
+
+// CheckSetting checks a trusted key.
+func (o *Options) CheckSetting(_, value string) error {
+	if _, err := ParseKey(value); err != nil {
+		return fmt.Errorf("an entry %w", err)
+	}
+	return nil
 }
 
 // Releases are the releases in a store. They are safe for concurrent use.
 type Releases struct {
 	store *store.Store
 	opt   Options
+	// trusted are the trusted keys in force.
+	trusted atomic.Pointer[TrustedKeys]
 	// adding is held while a release is added, and while blobs are deleted.
 	adding sync.Mutex
 }
@@ -44,8 +59,17 @@ func New(st *store.Store, opt Options) *Releases {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Releases{store: st, opt: opt}
+	r := &Releases{store: st, opt: opt}
+	r.SetTrustedKeys(opt.TrustedKeys)
+	return r
 }
+
+// SetTrustedKeys changes the keys whose signatures Add accepts from now on. It does not check
+// releases that are stored already.
+func (r *Releases) SetTrustedKeys(keys TrustedKeys) { r.trusted.Store(&keys) }
+
+// TrustedKeys returns the keys whose signatures Add accepts. The caller must not change them.
+func (r *Releases) TrustedKeys() TrustedKeys { return *r.trusted.Load() }
 
 // Author is who changes something, for the audit.
 type Author struct {
@@ -63,6 +87,8 @@ type Release struct {
 	By    audit.Actor     `json:"by"`
 	// First is when it was added first.
 	First audit.Timestamp `json:"first"`
+	// Signatures are in the order in which they were added.
+	Signatures []Signature `json:"signatures,omitempty"`
 }
 
 // Origin is where the active release came from.
@@ -102,10 +128,12 @@ func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File
 	return found, nil
 }
 
-// Add stores the record of a release, whose contents are in the store already. A release that was
-// added before counts as new from then on. If contents are missing, nothing is stored, and the
-// error is a fault with the code Conflict that names them.
-func (r *Releases) Add(ctx context.Context, m Manifest, by Author) (rel Release, err error) {
+// Add stores the record of a release, whose contents are in the store already, with a signature;
+// nil: without one. A release that was added before counts as new from then on, and keeps its other
+// signatures. The error is that of TrustedKeys.Add if the signature is not valid, or if a signature
+// of a trusted key is needed and neither this one is nor one that is stored. If contents are
+// missing, it is a fault with the code Conflict that names them. Then nothing is stored.
+func (r *Releases) Add(ctx context.Context, m Manifest, signature *Signature, by Author) (rel Release, err error) {
 	if err := m.Check(); err != nil {
 		return rel, err
 	}
@@ -115,36 +143,56 @@ func (r *Releases) Add(ctx context.Context, m Manifest, by Author) (rel Release,
 	if err != nil {
 		return rel, err
 	}
-	if len(missing) > 0 {
-		var names []string
-		for _, f := range missing {
-			names = append(names, fmt.Sprintf("%s (%v)", f.Name, f.Digest))
-		}
-		return rel, fault.New(fault.Conflict, "the server lacks the contents of %s: send them first", strings.Join(names, ", "))
-	}
 	_, err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
-		rel, err = add(tx, m, by)
-		return err
+		if rel, err = newRecord(tx, m, by); err != nil {
+			return err
+		}
+		if rel, err = r.TrustedKeys().Add(rel, signature); err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			return lacking(missing)
+		}
+		reason := ""
+		if signature != nil {
+			reason = "signed by " + signature.Key
+		}
+		return rel.write(tx, by, reason)
 	})
 	return rel, err
 }
 
-// add writes the record of a release.
-func add(tx *store.Tx, m Manifest, by Author) (Release, error) {
+// lacking is the error for files whose contents are missing.
+func lacking(files []File) error {
+	var names []string
+	for _, f := range files {
+		names = append(names, fmt.Sprintf("%s (%v)", f.Name, f.Digest))
+	}
+	return fault.New(fault.Conflict, "the server lacks the contents of %s: send them first", strings.Join(names, ", "))
+}
+
+// newRecord returns the record of a release that is added now. If it was added before, it keeps its
+// signatures.
+func newRecord(tx *store.Tx, m Manifest, by Author) (Release, error) {
 	m.Files = slices.Clone(m.Files)
 	m.sort()
 	now := audit.Timestamp{Time: tx.Now()}
 	rel := Release{ID: m.ID(), Manifest: m, Added: now, By: by.Actor, First: now}
 	switch before, err := Get(tx, rel.ID); {
 	case err == nil:
-		rel.First = before.First
+		rel.First, rel.Signatures = before.First, before.Signatures
 	case fault.CodeOf(err) != fault.NotFound:
 		return rel, err
 	}
+	return rel, nil
+}
+
+// write writes the record in tx.
+func (rel Release) write(tx *store.Tx, by Author, reason string) error {
 	if err := set(tx, prefixRecord+rel.ID, rel); err != nil {
-		return rel, err
+		return err
 	}
-	return rel, by.record(tx, "releases.add", rel.ID, "")
+	return by.record(tx, "releases.add", rel.ID, reason)
 }
 
 // Staged is a release whose contents are stored, and whose record is not stored yet.
@@ -190,7 +238,8 @@ func (r *Releases) Stage(ctx context.Context, app string, files []Content, by Au
 	return staged, nil
 }
 
-// Add writes the record in tx. If the release is the active one already, it writes nothing.
+// Add writes the record in tx. If the release is the active one already, it writes nothing. It does
+// not check signatures.
 func (s *Staged) Add(tx *store.Tx) error {
 	active, err := Active(tx)
 	if err != nil {
@@ -201,8 +250,11 @@ func (s *Staged) Add(tx *store.Tx) error {
 			return nil
 		}
 	}
-	_, err = add(tx, s.manifest, s.by)
-	return err
+	rel, err := newRecord(tx, s.manifest, s.by)
+	if err != nil {
+		return err
+	}
+	return rel.write(tx, s.by, "")
 }
 
 // record writes an audit record in tx.

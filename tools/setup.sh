@@ -20,6 +20,7 @@ lacks wrk wrk
 lacks chromium-headless-shell chromium-headless-shell
 lacks node nodejs # 18 or later
 lacks npm npm
+lacks openssl openssl
 # For the race detector, and for tests of C that run on this machine.
 lacks gcc gcc libc6-dev
 # C and C++ for WebAssembly, and sanitizers.

@@ -23,17 +23,24 @@ so a deployment that was cut short can be repeated. Then the difference from the
 shown, and a question asked; --yes is for scripts. Requests in flight finish on the release that
 they began with. "runner rollback" returns to the previous release.
 
-Exit status 3: the app is not valid, or the node cannot activate it. 5: another release was
-activated meanwhile, or the answer was not yes. 6: the node cannot be reached.`
+With --sign the release is signed, which a node with [release] trusted_keys needs. The file has an
+Ed25519 private key in PEM form, as "openssl genpkey -algorithm ed25519" writes it, and only its
+owner may have access to it. A signature is added to those that the node has.
+
+Exit status 3: the app is not valid, the node cannot activate it, or it needs another signature.
+5: another release was activated meanwhile, or the answer was not yes. 6: the node cannot be
+reached.`
 
 func deployCommand(c *program) *cobra.Command {
 	remote := cli.Remote{SendsApp: true}
+	var sign string
 	var yes, dryRun, sendAll bool
 	cmd := &cobra.Command{
 		Use:   "deploy [dir]",
 		Short: "send an app to a running server and activate it",
 		Long:  deployHelp,
 		Example: "  runner deploy --to https://edge-1.example.com:9443 --key-file deploy.key\n" +
+			"  runner deploy --sign release.pem --to https://edge-1.example.com:9443 --key-file deploy.key\n" +
 			"  runner deploy --dry-run --json --to https://edge-1.example.com:9443 --key-file deploy.key",
 		Args: cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,11 +52,15 @@ func deployCommand(c *program) *cobra.Command {
 				f.Hint = "--yes activates the release without a question, --dry-run shows what would change"
 				return f
 			}
+			key, err := deploy.ReadKey(sign)
+			if err != nil {
+				return err
+			}
 			a, err := c.ReadApp(cmd)
 			if err != nil {
 				return err
 			}
-			local, err := deploy.Read(cmd.Context(), a)
+			local, err := deploy.Read(cmd.Context(), a, key)
 			if err != nil {
 				return err
 			}
@@ -71,6 +82,8 @@ func deployCommand(c *program) *cobra.Command {
 	flags.BoolVar(&yes, "yes", false, "activate the release without a question")
 	flags.BoolVar(&dryRun, "dry-run", false, "show the difference and what would be sent; change nothing")
 	flags.BoolVar(&sendAll, "send-all", false, "send the files that the node has too: they may be damaged there")
+	flags.StringVar(&sign, "sign", "", "PEM file with the Ed25519 private key that signs the release")
+	cli.CompleteFlag(cmd, "sign", cli.AnyFile)
 	remote.AddFlags(cmd)
 	return cmd
 }
