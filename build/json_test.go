@@ -495,9 +495,9 @@ func newTextMaker(t testing.TB) textMaker {
 
 func TestJSONOfAModuleIsThatOfTheEngineForGeneratedTexts(t *testing.T) {
 	m := newTextMaker(t)
-	rounds := 6000
-	if testing.Short() {
-		rounds = 500
+	rounds := 2000
+	if os.Getenv("RUNNER_SOAK") != "" {
+		rounds = 50_000
 	}
 	for i := range rounds {
 		text := m.text()
@@ -643,9 +643,9 @@ func TestJSONOfAModuleIsThatOfNode(t *testing.T) {
 
 func TestValuesOfEveryKindAreWrittenAsByTheEngine(t *testing.T) {
 	first := newTextMaker(t).IntN(1 << 20)
-	rounds := 100
-	if testing.Short() {
-		rounds = 10
+	rounds := 30
+	if os.Getenv("RUNNER_SOAK") != "" {
+		rounds = 1000
 	}
 	for i := range rounds {
 		seed := strconv.Itoa(first + i)
