@@ -101,7 +101,7 @@ func (d *tlsDialer) explain(err error) error {
 		if c := invalid.UnverifiedCertificates[0]; bytes.Equal(c.RawIssuer, c.RawSubject) { // it is self-signed
 			shown = fmt.Sprintf(". If runner status on the node shows the fingerprint %s, name it with --fingerprint", fingerprint(c.Raw))
 		}
-		return fault.New(fault.Invalid, "the certificate of %s is not valid on this machine: %v%s", d.url, invalid.Err, shown)
+		return fault.New(fault.Invalid, "this machine does not trust the certificate of %s: %v%s", d.url, invalid.Err, shown)
 	}
 	return fault.Wrap(err, fault.Unavailable, "begin an encrypted connection to %s", d.url)
 }

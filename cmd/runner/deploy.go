@@ -20,7 +20,7 @@ comes before it.
 
 Errors of the app are reported before anything is sent. Files that the node has are not sent again,
 so a deployment that was cut short can be repeated. Then the difference from the active release is
-shown, and a question asked; --yes is for scripts. Requests in flight finish on the release that
+shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight finish on the release that
 they began with. "runner rollback" returns to the previous release.
 
 With --sign the release is signed, which a node with [release] trusted_keys needs. The file has an
@@ -81,7 +81,7 @@ func deployCommand(c *program) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&yes, "yes", false, "activate the release without a question")
 	flags.BoolVar(&dryRun, "dry-run", false, "show the difference and what would be sent; change nothing")
-	flags.BoolVar(&sendAll, "send-all", false, "send the files that the node has too: they may be damaged there")
+	flags.BoolVar(&sendAll, "send-all", false, "also send the files that the node has, because they may be damaged there")
 	flags.StringVar(&sign, "sign", "", "PEM file with the Ed25519 private key that signs the release")
 	cli.CompleteFlag(cmd, "sign", cli.AnyFile)
 	remote.AddFlags(cmd)
@@ -93,8 +93,9 @@ their grants, entities and their fields, indexes and policies, types, secrets, o
 If the second release is not active, its schema is also compared with the rows and the keys of the
 node, which needs a key with the role deploy.
 
-Without an argument the active release is compared with the previous one, with one argument that
-release with the active one. The beginning of an id is enough if no other id begins with it.`
+Without an id it shows what the active release has changed, with one id what that release would
+change, and with two ids what changes from the first to the second. The beginning of an id is
+enough if no other id begins with it.`
 
 func diffCommand(c *program) *cobra.Command {
 	var remote cli.Remote
@@ -102,7 +103,7 @@ func diffCommand(c *program) *cobra.Command {
 		Use:     "diff [id] [id]",
 		Short:   "show what differs between two releases",
 		Long:    diffHelp,
-		Example: "  runner diff\n  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key",
+		Example: "  runner diff\n  runner diff rel_7ebc rel_9f2j\n  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key",
 		Args:    cli.AtMost(2, "the ids of two releases"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {

@@ -14,7 +14,7 @@ import (
 	"runner.example/schema"
 )
 
-const createPlatformKeyHelp = `Create a platform key. Prints its id, name, role and end, then its token alone on the last
+const createPlatformKeyHelp = `Create a platform key. Prints its id, name, role and expiry, then its token alone on the last
 line. The token is shown only this once.
 
 Each role may do what the one before it may:
@@ -65,7 +65,7 @@ func keysCreateCommand(c *program) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&request.Name, "name", "", "name of the key for people (required)")
 	flags.StringVar(&role, "role", "", "what the key may do: read, deploy or admin (required)")
-	flags.StringVar(&expires, "expires", "", "lifetime, such as 90d (default: no end)")
+	flags.StringVar(&expires, "expires", "", "lifetime, such as 90d (default: it never expires)")
 	flags.StringVar(&out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
 	remote.AddFlags(cmd)
 	cli.CompleteFlag(cmd, "role", func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {

@@ -17,8 +17,8 @@ import (
 const releasesHelp = `List the releases that the node keeps, the newest first, and which one is active.
 
 A release is the schema files and the modules of an app. Serving an app directory stores one,
-and so does a deployment. "signed by" shows 8 characters of each public key, after the 16 with
-which all keys begin. --json has the whole keys, and those that the node trusts.`
+and so does a deployment. All public keys begin with the same 16 characters; "signed by" shows the
+8 after them. --json has the whole keys, and those that the node trusts.`
 
 func releasesCommand(c *program) *cobra.Command {
 	var remote cli.Remote
@@ -46,9 +46,9 @@ func releasesCommand(c *program) *cobra.Command {
 }
 
 const rollbackHelp = `Activate a stored release on the running server, or on the node that --to names: the previous
-one, or the one that is named. Requests in flight finish on the release that they began with. If
-the release does not fit the rows or the settings, or lacks a signature that the node needs, the
-active one is kept. The store keeps what only newer releases declare.
+one, or the one whose whole id is given. Requests in flight finish on the release that they began
+with. If the release does not fit the rows or the settings, or lacks a signature that the node
+needs, the active one is kept. The store keeps what only newer releases declare.
 
 The server serves this release from now on, also after a restart, until another one is
 activated. "runner serve --from-folder" activates the app directory again.

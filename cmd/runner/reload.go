@@ -12,10 +12,13 @@ import (
 const reloadHelp = `Make the running server read the app's schema, modules, secrets and settings again, as
 SIGHUP does. The command waits until they are in force, and prints what has changed.
 
-Of runner.toml, [telemetry], [secrets], and of [front] hosts, trusted_proxies, tls_cert and
-tls_key take effect; the certificate files are read again too. If another setting has
-changed, or anything is invalid, every error is reported. Then nothing changes, and the
-previous release keeps serving.
+These parts of runner.toml take effect: [telemetry], [secrets], [release] trusted_keys,
+[admin] tls_cert and tls_key, and [front] hosts, trusted_proxies, tls_cert and tls_key. The
+certificate files are read again too. If another setting has changed, or anything is invalid,
+every error is reported. Then nothing changes, and the previous release keeps serving.
+
+After "runner deploy" or "runner rollback" the app directory is not served: a reload applies
+only settings and secrets to the active release.
 
 Exit status 3: something is invalid or needs a restart. 6: no server runs on the data
 directory.`

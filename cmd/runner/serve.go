@@ -24,6 +24,10 @@ const serveHelp = `Serve the app until SIGTERM or an interrupt, which end it wit
 flight; a second one ends it at once. SIGHUP reloads the schema and the modules; on an error the
 previous release is kept.
 
+If a release was activated by "runner deploy" or "runner rollback", the server serves this release
+and not the app directory, unless --from-folder is given. With --data the directory may be without
+an app: then the server waits for the first "runner deploy".
+
 When it is ready it prints where it listens. Its log goes to stderr.`
 
 func serveCommand(c *program) *cobra.Command {
@@ -63,7 +67,7 @@ func serveCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
-	cmd.Flags().BoolVar(&fromFolder, "from-folder", false, "serve the app directory even if a release was deployed")
+	cmd.Flags().BoolVar(&fromFolder, "from-folder", false, "serve the app directory even if a deployed release is active")
 	return cmd
 }
 

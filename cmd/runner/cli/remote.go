@@ -26,8 +26,8 @@ type Remote struct {
 // AddFlags adds the flags to a command.
 func (r *Remote) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&r.url, "to", "", "URL of a node on the network, as [admin] listen opens it (default: the node of the app)")
-	flags.StringVar(&r.fingerprint, "fingerprint", "", "SHA-256 of the certificate of that node (default: it must be valid on this machine)")
+	flags.StringVar(&r.url, "to", "", "URL of the admin listener of a node, such as https://edge-1.example.com:9443 (default: the node of the app)")
+	flags.StringVar(&r.fingerprint, "fingerprint", "", "SHA-256 of the certificate of that node (default: this machine must trust the certificate)")
 	flags.StringVar(&r.keyFile, "key-file", "", "file with the token of a platform key for that node")
 	CompleteFlag(cmd, "key-file", AnyFile)
 }
