@@ -20,6 +20,9 @@ type Reloaded struct {
 	Modules int `json:"modules"`
 	// Release is the id of the release that is served; empty for none.
 	Release string `json:"release"`
+	// NotServed is the id of the release of the app directory if another release, which was deployed,
+	// is served; otherwise empty.
+	NotServed string `json:"notServed,omitempty"`
 }
 
 // problemAnswer is the part of an answer that has the problem which prevented an activation.

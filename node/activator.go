@@ -66,8 +66,8 @@ func (n *Node) NewActivator(from Sources) *Activator {
 	}
 }
 
-// itself is the author of changes that the server makes: the user who runs it.
-func itself() release.Author {
+// serverAuthor is the author of changes that the server makes: the user who runs it.
+func serverAuthor() release.Author {
 	id, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
 	return release.Author{
 		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", os.Geteuid())}),
@@ -130,7 +130,7 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 		return err
 	}
 	v.logger.Info("release activated", "release", change.ID, "before", v.id)
-	v.serving(candidate{content, change.ID})
+	v.serving(candidate{content: content, id: change.ID})
 	return nil
 }
 
@@ -147,6 +147,8 @@ func (v *Activator) serving(now candidate) {
 type candidate struct {
 	content *app.Content // nil: nothing
 	id      string       // of the release
+	// notServed is the id of the release of the app directory if a deployed one is served instead.
+	notServed string
 }
 
 // next returns what is to be served with the settings of a: the release that was deployed, or
@@ -168,9 +170,9 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 		if next.content, err = v.stored(ctx, a, active.ID); err != nil {
 			return next, err
 		}
-		next.content.Also = release.Activation{ID: active.ID, Origin: active.Origin, Expected: &active.ID, By: itself()}.Activate
+		next.content.Also = release.Activation{ID: active.ID, Origin: active.Origin, Expected: &active.ID, By: serverAuthor()}.Activate
 		if !absent {
-			v.noteFolder(a, folder, active.ID)
+			next.notServed = v.noteFolder(a, folder, active.ID)
 		}
 		return next, nil
 	case absent:
@@ -183,7 +185,7 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 	if err := checkFolder(ctx, a, v.store, folder); err != nil {
 		return next, err
 	}
-	by := itself()
+	by := serverAuthor()
 	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), by)
 	if err != nil {
 		return next, err
@@ -194,7 +196,7 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 		}
 		return release.Activation{ID: staged.ID, Origin: release.Folder, By: by}.Activate(tx)
 	}
-	return candidate{folder, staged.ID}, nil
+	return candidate{content: folder, id: staged.ID}, nil
 }
 
 // checkFolder returns an error if the settings of a require a signature, and the release of the app
@@ -231,18 +233,22 @@ func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Con
 	return a.Release(rel.App, files)
 }
 
-// noteFolder logs that the app directory is not served, unless it is equal to the deployed release.
+// noteFolder logs that the app directory is not served, and returns the id of its release. It does
+// nothing if that is the deployed release, which has the given id, or if the directory is not valid.
 // folder is its content; nil: it was not read yet.
-func (v *Activator) noteFolder(a *app.App, folder *app.Content, id string) {
+func (v *Activator) noteFolder(a *app.App, folder *app.Content, id string) (notServed string) {
 	if folder == nil {
 		var err error
 		if folder, err = a.Read(); err != nil {
-			return // it is not served
+			return ""
 		}
 	}
-	if own := release.Describe(folder.Name, folder.Files()).ID(); own != id {
-		v.logger.Warn("app directory not served: a deployed release is active", "release", id, "folder", own)
+	notServed = release.Describe(folder.Name, folder.Files()).ID()
+	if notServed == id {
+		return ""
 	}
+	v.logger.Warn("app directory not served: a deployed release is active", "release", id, "notServed", notServed)
+	return notServed
 }
 
 // sweepEvery is the pause between two sweeps without an activation.

@@ -102,7 +102,7 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	}
 	v.app = next
 	v.serving(latest)
-	done := &admin.Reloaded{Changed: changed, Release: v.id}
+	done := &admin.Reloaded{Changed: changed, Release: v.id, NotServed: latest.notServed}
 	if latest.content != nil {
 		done.Routes, done.Modules = len(latest.content.Schema.Routes), len(latest.content.Modules)
 	}

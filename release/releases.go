@@ -32,7 +32,7 @@ type Options struct {
 	// BEGIN and END that `openssl pkey -pubout` prints. If the list is not empty, a release without a
 	// valid signature of one of them is not accepted, activated or served.
 	TrustedKeys TrustedKeys `toml:"release.trusted_keys" reload:"true"`
-	// Logger is told what is deleted; nil: nobody is.
+	// Logger gets a line for each release and each blob that is deleted; nil: none is logged.
 	Logger *slog.Logger
 }
 
@@ -97,7 +97,7 @@ type Origin string
 // The origins.
 const (
 	Folder Origin = "folder" // the app directory of the server
-	Deploy Origin = "deploy" // an operator's command
+	Deploy Origin = "deploy" // an operator's command: a deployment or a rollback
 )
 
 // Pointer names the active release.
@@ -113,8 +113,8 @@ type Pointer struct {
 // Missing returns the files of a manifest whose contents the store does not have.
 func (r *Releases) Missing(m Manifest) ([]File, error) { return r.filesStoredBefore(m, time.Time{}) }
 
-// filesStoredBefore returns the files whose contents the store does not have, or has had only since
-// before that time.
+// filesStoredBefore returns the files whose contents the store does not have, or has stored before
+// oldest.
 func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File, err error) {
 	for _, f := range m.Files {
 		blob, err := r.store.HasBlob(f.Digest)
@@ -304,7 +304,8 @@ func Active(tx *store.Tx) (Pointer, error) {
 }
 
 // IsOlder reports whether a stored release was first added before the active one was: to activate
-// it is a rollback, also if it was added again since. The error is a fault with the code NotFound if there is no release with this id.
+// it is a rollback, even if it was added again since. The error is a fault with the code NotFound if
+// there is no release with this id.
 func IsOlder(tx *store.Tx, id string) (bool, error) {
 	next, err := Get(tx, id)
 	if err != nil {

@@ -55,7 +55,9 @@ func TestTheAppDirectoryIsStoredAsARelease(t *testing.T) {
 	// The rolled-back release stays until another one is activated, also after a kill.
 	a.Must("rollback")
 	s.Want(404, nil, "GET", "/second", "")
-	a.Must("reload")
+	if r := a.Run("reload"); r.Status != 0 || !strings.Contains(r.Stderr, "the app directory is not served") {
+		t.Errorf("a reload after a rollback: %d %s", r.Status, r.Stderr)
+	}
 	s.Want(404, nil, "GET", "/second", "")
 	s.Kill()
 	s = a.Serve()
