@@ -4,17 +4,17 @@ import "runner.example/runtime/front"
 
 // Admin are the settings of the admin listener.
 type Admin struct {
-	// Listen is the address for operators on the network, host:port, such as "0.0.0.0:9443". They
-	// need platform keys, which `runner keys` creates. Empty: there is none.
+	// Listen is the address of the admin listener, host:port, such as "0.0.0.0:9443". Operators on
+	// the network use it with platform keys, which `runner keys` creates. Empty: it is closed.
 	Listen string `toml:"admin.listen"`
 	// TLSCert is the path of a certificate chain for it in PEM form. A relative path starts from
-	// the app directory. Empty: the server uses a certificate of its own in the data directory,
-	// whose fingerprint `runner status` shows.
+	// the app directory. Empty: the server creates a certificate in the data directory, whose
+	// fingerprint `runner status` shows.
 	TLSCert string `toml:"admin.tls_cert" reload:"true"`
 	// TLSKey is the path of the private key of TLSCert, in PEM form.
 	TLSKey string `toml:"admin.tls_key" reload:"true"`
-	// UploadPerHour is how many bytes uploads of releases may store at once, and again in each
-	// hour.
+	// UploadPerHour is how many bytes uploads of releases may store at once, and as much again
+	// in each hour.
 	UploadPerHour int64 `toml:"admin.upload_per_hour" unit:"size" default:"1gb" min:"32mb" max:"1024gb"`
 }
 

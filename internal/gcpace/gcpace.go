@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// every is the time between two adjustments.
-	every = time.Second
-	// minGrowth and busyGrowth limit the growth, unless the heap has more with pointers: the
-	// first at rest, the second when more garbage than that is made in a second. In bytes.
+	// interval is the time between two adjustments.
+	interval = time.Second
+	// minGrowth and busyGrowth are the least and the greatest growth, in bytes. The part of the
+	// heap with pointers may be larger than busyGrowth: then the heap grows by that.
 	minGrowth  = 4 << 20
 	busyGrowth = 32 << 20
 )
@@ -27,7 +27,7 @@ func Start() (stop func()) {
 		defer close(ended)
 		p := New()
 		defer p.End()
-		ticker := time.NewTicker(every)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			p.Adjust(time.Now())
@@ -61,7 +61,7 @@ func New() *Pacer {
 	return p
 }
 
-// End restores the setting that was there before the pacer.
+// End restores the setting from before the pacer.
 func (p *Pacer) End() { debug.SetGCPercent(p.before) }
 
 // Adjust sets the growth of the heap to the garbage of one second, as measured since the last call:
