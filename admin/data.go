@@ -172,7 +172,7 @@ func (l *Local) model() (*entity.Model, error) {
 	}
 	m, err := l.Model()
 	if err == nil && m == nil {
-		err = fault.New(fault.NotReady, "no app is active")
+		err = fault.New(fault.NotReady, "no release is active")
 	}
 	return m, err
 }

@@ -58,7 +58,7 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 // continues to serve them.
 func (r *Runtime) Drain() { r.draining.Store(true) }
 
-// SetNotReady says why no app is active. It counts until one is.
+// SetNotReady says why no release is active. It applies until one is.
 func (r *Runtime) SetNotReady(cause *fault.Fault) { r.absent.Store(cause) }
 
 // NotReady returns the first reason why requests should go to another server, nil if

@@ -67,7 +67,7 @@ func TestHealth(t *testing.T) {
 	want("GET", "/_health", 200, `{"status":"ok"}`)
 	want("GET", "/_health/live", 200, `{"status":"ok"}`)
 	want("HEAD", "/_health/ready", 503, "")
-	want("GET", "/_health/ready", 503, "no app is active")
+	want("GET", "/_health/ready", 503, "no release is active")
 	want("POST", "/_health/ready", 405, "method_not_allowed")
 	want("GET", "/_health/other", 503, "not_ready") // a route like others
 

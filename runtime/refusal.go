@@ -15,7 +15,7 @@ import (
 var noContent = abi.Response{Status: 204}
 
 var (
-	errNotReady      = fault.New(fault.NotReady, "no app is active")
+	errNotReady      = fault.New(fault.NotReady, "no release is active")
 	errRouteNotFound = fault.New(fault.RouteNotFound, "no route has this path")
 	errBadPath       = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not allowed")
 	errRateLimited   = fault.New(fault.RateLimited, "too many requests: wait for the number of seconds in Retry-After")

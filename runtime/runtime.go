@@ -74,7 +74,7 @@ type Runtime struct {
 	requests sync.Pool // of *requestState
 
 	active     atomic.Pointer[release]
-	absent     atomic.Pointer[fault.Fault] // why no app is active; nil: not known
+	absent     atomic.Pointer[fault.Fault] // why no release is active; nil: not known
 	draining   atomic.Bool
 	accessLog  atomic.Bool
 	unmatched  *telemetry.RouteMetrics // of requests without a route

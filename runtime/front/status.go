@@ -35,7 +35,7 @@ var refusals = map[fault.Code]refusal{
 	fault.CrossOrigin:          {403, "the request comes from a page of another origin", false},
 	fault.RateLimited:          {429, "too many requests: retry after the time in Retry-After", false},
 	fault.Overloaded:           {503, "the server is overloaded: retry after the time in Retry-After", false},
-	fault.NotReady:             {503, "no app is active", false},
+	fault.NotReady:             {503, "no release is active", false},
 	fault.HandlerFailed:        {500, "the handler failed: the log has the cause under this requestId", false},
 	fault.HandlerTimeout:       {504, "the handler took too long", false},
 	fault.HandlerOutOfMemory:   {500, "the handler exceeded its memory limit", false},
