@@ -18,8 +18,8 @@ import (
 	"runner.example/schema"
 )
 
-// Local is the release of an app directory. It does not change.
-type Local struct {
+// LocalRelease is the release of an app directory. It does not change.
+type LocalRelease struct {
 	Version
 	manifest  release.Manifest
 	contents  []release.Content
@@ -28,7 +28,7 @@ type Local struct {
 
 // Read reads and checks the schema and the modules of an app, and signs its release; nil: without a
 // key it is not signed. The error has all errors.
-func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Local, error) {
+func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalRelease, error) {
 	s, sources, invalid := a.Compile()
 	modules, broken := runtime.ReadModules(a.Dir)
 	content := &app.Content{App: runtime.App{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}}
@@ -44,7 +44,7 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Local, erro
 	}
 	files := content.Files()
 	m := release.Describe(name, files)
-	l := &Local{Version{m.ID(), m.Files, sources}, m, files, nil}
+	l := &LocalRelease{Version{m.ID(), m.Files, sources}, m, files, nil}
 	if key != nil {
 		l.signature = new(release.Sign(m, key))
 	}
@@ -66,7 +66,7 @@ type Plan struct {
 
 // Plan compares the release with the active one of the node, and finds the files to send: those that
 // the node lacks, or all of them. It changes nothing.
-func (l *Local) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, error) {
+func (l *LocalRelease) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, error) {
 	list, err := node.Releases(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (l *Local) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, 
 }
 
 // planSignature adds to the plan what the node will do with the signature, or without one.
-func (l *Local) planSignature(plan *Plan, list admin.ReleaseList) {
+func (l *LocalRelease) planSignature(plan *Plan, list admin.ReleaseList) {
 	there := release.Release{Manifest: l.manifest}
 	if i := slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == l.ID }); i >= 0 {
 		there.Signatures = list.Releases[i].Signatures
@@ -113,7 +113,7 @@ func (p *Plan) Refused() error { return errors.Join(p.refused, p.Difference.Refu
 
 // Send sends the files of the plan and adds the release with its signature. The release is not
 // activated. The bytes that are sent are written to progress too.
-func (l *Local) Send(ctx context.Context, node *admin.Client, plan *Plan, progress io.Writer) error {
+func (l *LocalRelease) Send(ctx context.Context, node *admin.Client, plan *Plan, progress io.Writer) error {
 	if err := l.sendFiles(ctx, node, plan.Send, progress); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (l *Local) Send(ctx context.Context, node *admin.Client, plan *Plan, progre
 	return err
 }
 
-func (l *Local) sendFiles(ctx context.Context, node *admin.Client, files []release.File, progress io.Writer) error {
+func (l *LocalRelease) sendFiles(ctx context.Context, node *admin.Client, files []release.File, progress io.Writer) error {
 	for _, f := range files {
 		i := slices.IndexFunc(l.contents, func(c release.Content) bool { return c.Name == f.Name })
 		if i < 0 {

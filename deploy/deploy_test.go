@@ -43,7 +43,7 @@ func newNode(t *testing.T) *admin.Local {
 }
 
 // read reads an app with these schema files and a module.
-func read(t *testing.T, files map[string]string) *deploy.Local {
+func read(t *testing.T, files map[string]string) *deploy.LocalRelease {
 	t.Helper()
 	dir := t.TempDir()
 	// The module has a memory and a handler that does nothing.
@@ -161,7 +161,7 @@ func TestADeploymentThatIsNotConfirmedActivatesNothing(t *testing.T) {
 	node := newNode(t)
 	var out, errs strings.Builder
 	err := deploy.Deployment{
-		Local: read(t, map[string]string{"a.schema": "secret A\n"}), Node: node.Client(), Console: &console.Console{Stdout: &out, Stderr: &errs},
+		Release: read(t, map[string]string{"a.schema": "secret A\n"}), Node: node.Client(), Console: &console.Console{Stdout: &out, Stderr: &errs},
 		Confirm: func(context.Context, string) (bool, error) { return false, nil },
 	}.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "not activated") || !strings.Contains(out.String(), "+ A") {

@@ -14,7 +14,7 @@ import (
 
 // Deployment is one run of runner deploy.
 type Deployment struct {
-	Local   *Local
+	Release *LocalRelease
 	Node    *admin.Client
 	Console *console.Console
 	// All sends also the files that the node has. DryRun changes nothing.
@@ -34,7 +34,7 @@ type document struct {
 // another signature, a fault with the code Conflict if another release was activated meanwhile, and a
 // *console.Failure if the answer was not yes.
 func (d Deployment) Run(ctx context.Context) error {
-	plan, err := d.Local.Plan(ctx, d.Node, d.All)
+	plan, err := d.Release.Plan(ctx, d.Node, d.All)
 	if err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (d Deployment) print(plan *Plan, text string) error {
 // send sends the files, with a progress bar on a terminal.
 func (d Deployment) send(ctx context.Context, plan *Plan) error {
 	if len(plan.Send) == 0 {
-		return d.Local.Send(ctx, d.Node, plan, io.Discard)
+		return d.Release.Send(ctx, d.Node, plan, io.Discard)
 	}
 	bytes := int64(0)
 	for _, f := range plan.Send {
 		bytes += f.Size
 	}
 	bar := d.Console.NewBar("sending "+console.Plural(len(plan.Send), "file"), bytes, progress.UnitsBytes)
-	err := d.Local.Send(ctx, d.Node, plan, bar)
+	err := d.Release.Send(ctx, d.Node, plan, bar)
 	bar.End(err)
 	if err == nil {
 		d.Console.Say("", fmt.Sprintf("sent %s, %s", console.Plural(len(plan.Send), "file"), console.Plural(int(bytes), "byte")))

@@ -149,7 +149,7 @@ func (r Version) declarations() (inventory, error) {
 		v.addRoute("route", route.Method+" "+route.Path, &route)
 	}
 	for _, f := range s.Functions {
-		v.add("function", f.Name, "exposed", word(f.Exposed, "yes"))
+		v.add("function", f.Name, "exposed", textIf(f.Exposed, "yes"))
 		if f.Exposed {
 			v.addRoute("function", f.Name, f.Route())
 		} else {
@@ -201,7 +201,7 @@ func (v inventory) addRoute(kind, name string, r *schema.Route) {
 		{Name: "handler", After: handler}, {Name: "auth", After: r.Auth.String()}, {Name: "rateLimit", After: strings.Join(limits, ", ")},
 		{Name: "body", After: body}, {Name: "timeout", After: duration(r)}, {Name: "as", After: r.As},
 		{Name: "input", After: r.Input}, {Name: "query", After: r.Query}, {Name: "result", After: result},
-		{Name: "verify", After: verify}, {Name: "csrf", After: word(r.CSRFOff, "off")}, {Name: "mints", After: word(r.CreatesSession, "session")},
+		{Name: "verify", After: verify}, {Name: "csrf", After: textIf(r.CSRFOff, "off")}, {Name: "mints", After: textIf(r.CreatesSession, "session")},
 		{Name: "cors", After: strings.Join(r.CORS, ", ")},
 	} {
 		v.add(kind, name, p.Name, p.After)
@@ -215,7 +215,7 @@ func duration(r *schema.Route) string {
 	return settings.FormatDuration(r.Timeout)
 }
 
-func word(is bool, text string) string {
+func textIf(is bool, text string) string {
 	if is {
 		return text
 	}
@@ -294,7 +294,7 @@ func (v inventory) addFields(kind, owner string, fields []*syntax.FieldDecl, w w
 
 func (v inventory) addScope(s *syntax.ScopeDecl, w written) {
 	v.add("scope", s.Name.Name, "system", w.text(s.System.Span()))
-	v.add("scope", s.Name.Name, "allTenants", word(len(s.AllTenants) > 0, "yes"))
+	v.add("scope", s.Name.Name, "allTenants", textIf(len(s.AllTenants) > 0, "yes"))
 	for _, issue := range s.Issues {
 		v.add("scope", s.Name.Name, "issue", w.text(issue.When.Span()))
 	}

@@ -68,7 +68,7 @@ func deployCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := deploy.Deployment{Local: local, Node: node, Console: &c.Console, All: sendAll, DryRun: dryRun}
+			d := deploy.Deployment{Release: local, Node: node, Console: &c.Console, All: sendAll, DryRun: dryRun}
 			if !yes {
 				d.Confirm = c.Confirm
 			}
