@@ -13,8 +13,8 @@ const libraryBytes = 200
 // token, or text that looks like our log. So quoted text is removed.
 type libraryLog struct{ logger *slog.Logger }
 
-// hearLibraries makes logger the output of package log in the whole process.
-func hearLibraries(logger *slog.Logger) {
+// logLibraries makes logger the output of package log in the whole process.
+func logLibraries(logger *slog.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(libraryLog{logger})
 }

@@ -41,7 +41,7 @@ func (w *told) String() string {
 // package log, whole.
 func TestLibraryLogLinesDoNotQuoteInput(t *testing.T) {
 	out := &told{come: make(chan struct{})}
-	hearLibraries(telemetry.NewLogger(out, telemetry.Options{}))
+	logLibraries(telemetry.NewLogger(out, telemetry.Options{}))
 	t.Cleanup(func() {
 		log.SetFlags(log.LstdFlags)
 		log.SetOutput(os.Stderr)

@@ -63,7 +63,7 @@ func (n *Node) shutdownDone() {
 // calls do, and closes all of them in reverse order. exitNow ends the process when a
 // shutdown takes too long.
 func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logger, exitNow func(), do func(*Node) error) (err error) {
-	hearLibraries(logger)
+	logLibraries(logger)
 	if err := a.CheckCookies(opt.Front.Listen); err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime = ln, rt
-	released := a.Config.Release
-	released.Logger = logger
-	releases := release.New(st, released)
+	releaseOptions := a.Config.Release
+	releaseOptions.Logger = logger
+	releases := release.New(st, releaseOptions)
 	scheme := "http://"
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
@@ -163,7 +163,7 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	defer l.Begin()()
 	stopped, failed := n.wait(ended, signals, l.Stop, a.Config.Runtime.DrainTime)
 
-	// Requests end first: operators can ask meanwhile.
+	// Requests end first: the admin socket and the admin listener still answer meanwhile.
 	n.StopBy = time.Now().Add(a.Config.Runtime.ShutdownTimeout)
 	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), n.startShutdown(a.Config.Runtime.ShutdownTimeout))
 	defer cancel()
@@ -172,7 +172,7 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	}
 	_ = n.Listener.Close() // should serving not have begun yet
 	if late := errors.Join(operators.Shutdown(wait), n.remote.shutdown(wait)); late != nil {
-		n.Logger.Warn("operators cut off at shutdown", "cause", late)
+		n.Logger.Warn("admin operations cut off at shutdown", "cause", late)
 	}
 	for range len(servers) - stopped {
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
@@ -184,7 +184,7 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 
 // wait waits for a signal and then for the drain time, or for stop, or until one of the servers
 // fails. It returns how many servers have ended, and the error of the one that failed.
-func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan struct{}, drain time.Duration) (stopped int, failed error) {
+func (n *Node) wait(ended <-chan error, signals chan os.Signal, stop <-chan struct{}, drain time.Duration) (stopped int, failed error) {
 	select {
 	case s := <-signals:
 		lastSignal(signals)
@@ -196,7 +196,7 @@ func (n *Node) wait(ended <-chan error, signals chan os.Signal, over <-chan stru
 		case err := <-ended:
 			return 1, err
 		}
-	case <-over:
+	case <-stop:
 		return 0, nil
 	case err := <-ended:
 		return 1, err
