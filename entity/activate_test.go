@@ -427,6 +427,30 @@ func TestAnActivationCancelledDuringItsCommitSucceeds(t *testing.T) {
 	h.fails(clerk, fault.Conflict, "insert", `{"into":"Item","values":{"size":1}}`, "size")
 }
 
+// The pointer to the active release is written by Also: if its commit counts, so must the activation.
+func TestAnActivationOfTheSameSchemaCancelledDuringItsCommitSucceeds(t *testing.T) {
+	text := with("size: int")
+	h := newFixture(t, text)
+	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := h.store.OnApply([]byte("release/active"), func(store.Seq, store.Change) { cancelAndYield(cancel) })
+	_, err := entity.Activate(ctx, h.store, s, nil, entity.Options{Also: func(tx *store.Tx) error {
+		return tx.Set([]byte("release/active"), []byte("{}"))
+	}})
+	stop()
+	if err != nil || ctx.Err() == nil {
+		t.Fatalf("%v, and its context: %v", err, ctx.Err())
+	}
+	// Before its commit it is cancelled, and writes nothing.
+	_, err = entity.Activate(ctx, h.store, s, nil, entity.Options{Also: func(*store.Tx) error {
+		t.Error("a change after the end of the context")
+		return nil
+	}})
+	if err == nil {
+		t.Error("an activation succeeded after the end of its context")
+	}
+}
+
 func TestAStartUnfreezesRowsOfAKilledActivation(t *testing.T) {
 	h := newFixture(t, with("size: int"))
 	h.insert(clerk, "Item", `{"size":1}`)

@@ -115,8 +115,7 @@ func (a *activation) run(ctx context.Context) (c *Catalog, err error) {
 		}
 		c = m.new
 		if a.changed = m.changed; !m.changed {
-			_, err := a.store.Update(ctx, a.opt.Also)
-			return err
+			return a.decide(ctx, a.opt.Also)
 		}
 		if err := a.reserve(ctx, m); err != nil {
 			return err
@@ -374,10 +373,7 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 			return err
 		}
 	}
-	if err := a.store.Barrier(ctx); err != nil { // ctx counts for the last time here
-		return err
-	}
-	_, err = a.store.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+	return a.decide(ctx, func(tx *store.Tx) error {
 		for _, number := range m.empty {
 			filled, err := hasRows(tx, number)
 			if err != nil {
@@ -396,6 +392,14 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 		}
 		return a.opt.Also(tx)
 	})
+}
+
+// decide runs the last transaction of an activation. The end of ctx cannot leave its outcome unknown.
+func (a *activation) decide(ctx context.Context, do func(*store.Tx) error) error {
+	if err := a.store.Barrier(ctx); err != nil { // ctx counts for the last time here
+		return err
+	}
+	_, err := a.store.Update(context.WithoutCancel(ctx), do)
 	return err
 }
 
