@@ -85,12 +85,13 @@ func (v *Activator) Start(ctx context.Context) error {
 	next, err := v.next(ctx, v.app, v.from.Content)
 	v.from.Content = nil
 	_, untrusted := errors.AsType[*release.UntrustedError](err)
+	_, unreadable := errors.AsType[*release.UnreadableError](err)
 	switch {
 	case untrusted:
 		v.logger.Error("release refused: no trusted signature", "cause", err)
 		v.runtime.SetNotReady(fault.New(fault.NotReady, "the release to serve has no trusted signature: the log says more"))
 		return nil
-	case fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil:
+	case unreadable:
 		v.logger.Error("active release cannot be read", "cause", err)
 		v.runtime.SetNotReady(fault.New(fault.NotReady, "the active release cannot be read: the log says why"))
 		return nil

@@ -360,8 +360,14 @@ func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Co
 	return rel, files, err
 }
 
-// Contents reads the files of a release, and compares them with their digests. The error is a
-// fault with the code Unavailable that names each file that is missing or damaged.
+// UnreadableError says that a file of a release is missing or damaged.
+type UnreadableError struct{ *fault.Fault }
+
+// Unwrap returns the fault, whose code is Unavailable.
+func (e *UnreadableError) Unwrap() error { return e.Fault }
+
+// Contents reads the files of a release, and compares them with their digests. The error joins an
+// *UnreadableError for each file that is missing or damaged.
 func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, err error) {
 	var all []error
 	for _, f := range m.Files {
@@ -370,7 +376,7 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, e
 			return nil, err
 		}
 		if err != nil {
-			all = append(all, fault.Wrap(err, fault.Unavailable, "file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v", f.Name, f.Digest, err))
+			all = append(all, &UnreadableError{fault.New(fault.Unavailable, "file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v", f.Name, f.Digest, err)})
 		}
 		files = append(files, Content{f.Name, data})
 	}

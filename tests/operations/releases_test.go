@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -156,4 +157,20 @@ func TestAServerWithADamagedReleaseStartsAndIsNotReady(t *testing.T) {
 	s.Want(404, nil, "GET", "/second", "")
 	s.Want(200, nil, "GET", "/hello", "")
 	s.Want(200, nil, "GET", "/_health/ready", "")
+}
+
+// The store itself has space for its small records, so only the module does not fit.
+func TestAStartThatCannotStoreTheAppDirectoryFails(t *testing.T) {
+	a := harness.NewApp(t, harness.HostileSchema, "", "echo", "hostile")
+	harness.SmallDisk(t, "tmpfs", a.Path("disk"), 40<<20)
+	a.Serve("--data", "disk/data").Stop()
+	// A custom section, which has no meaning: id 0, its size in LEB128, and a name of one byte.
+	const padding = 30<<20 - 2
+	section := append(binary.AppendUvarint([]byte{0}, padding+2), 1, 'x')
+	a.Write("build/echo.wasm", harness.MustRead(t, a.Path("build/echo.wasm"))+string(section)+strings.Repeat("\x00", padding))
+	a.Write("disk/other", strings.Repeat("x", 12<<20))
+	r := a.Run("serve", "--data", "disk/data", "--listen", "127.0.0.1:0")
+	if r.Status != 6 || !strings.Contains(r.Stderr, "store build/echo.wasm") || !strings.Contains(r.Stderr, "no space left on device") || strings.Contains(r.Stderr, "release cannot be read") {
+		t.Errorf("%d %s", r.Status, r.Stderr)
+	}
 }
