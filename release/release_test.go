@@ -360,6 +360,33 @@ func checkKept(t *testing.T, st *store.Store, r *release.Releases, order []strin
 }
 
 // The release is added after a sweep that would have deleted contents of the same bytes.
+// Stage relies on the record of a release that is stored already. A sweep may delete that record, and
+// then the contents, before Add.
+func TestAReleaseThatWasSweptWhileStagedIsNotAdded(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	st := open(t, store.Options{Clock: func() time.Time { now = now.Add(time.Second); return now }})
+	r := release.New(st, release.Options{Keep: 1})
+	add(t, st, r, "one")
+	active := add(t, st, r, "two")
+	if err := activate(t, st, release.Activation{ID: active.ID}); err != nil {
+		t.Fatal(err)
+	}
+	staged, err := r.Stage(t.Context(), "shop", files("one"), someone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Sweep(t.Context(), time.Now().Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Update(t.Context(), staged.Add); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "build/app.wasm") {
+		t.Errorf("without its contents: %v", err)
+	}
+	add(t, st, r, "one") // staged again
+	if _, _, err := r.Read(t.Context(), staged.ID); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStagedContentsAreNotSwept(t *testing.T) {
 	dir := t.TempDir()
 	st := open(t, store.Options{Dir: dir})

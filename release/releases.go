@@ -50,7 +50,7 @@ type Releases struct {
 	opt   Options
 	// trusted are the trusted keys in force.
 	trusted atomic.Pointer[TrustedKeys]
-	// adding is held while a release is added, and while blobs are deleted.
+	// adding is held while a release is staged or added, and while blobs are deleted.
 	adding sync.Mutex
 }
 
@@ -164,11 +164,15 @@ func (r *Releases) Add(ctx context.Context, m Manifest, signature *Signature, by
 
 // lacking is the error for files whose contents are missing.
 func lacking(files []File) error {
+	return fault.New(fault.Conflict, "the server lacks the contents of %s: send them first", namesOf(files))
+}
+
+func namesOf(files []File) string {
 	var names []string
 	for _, f := range files {
 		names = append(names, fmt.Sprintf("%s (%v)", f.Name, f.Digest))
 	}
-	return fault.New(fault.Conflict, "the server lacks the contents of %s: send them first", strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // newRecord returns the record of a release that is added now. If it was added before, it keeps its
@@ -198,31 +202,26 @@ func (rel Release) write(tx *store.Tx, by Author, reason string) error {
 // Staged is a release whose contents are stored, and whose record is not stored yet.
 type Staged struct {
 	ID       string
+	releases *Releases
 	manifest Manifest
 	by       Author
 }
 
-// Stage stores the contents of a release that are missing. Add must follow within half an hour:
-// later a sweep may delete them.
+// Stage stores the contents of a release that are missing, or that a sweep might delete soon. Add must
+// follow within half an hour.
 func (r *Releases) Stage(ctx context.Context, app string, files []Content, by Author) (*Staged, error) {
 	m := Describe(app, files)
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	staged := &Staged{m.ID(), m, by}
-	oldest := time.Now().Add(-blobAge / 2)
-	err := r.store.View(ctx, func(tx *store.Tx) error {
-		if _, err := Get(tx, staged.ID); err == nil {
-			oldest = time.Time{} // a record names the contents: no sweep deletes them
-		} else if fault.CodeOf(err) != fault.NotFound {
-			return err
-		}
-		return nil
+	staged := &Staged{m.ID(), r, m, by}
+	r.adding.Lock() // a sweep that has read the age of a blob deletes it before
+	defer r.adding.Unlock()
+	var missing []File
+	err := r.store.View(ctx, func(tx *store.Tx) (err error) {
+		missing, err = staged.unsafe(tx, blobAge/4)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	missing, err := r.filesStoredBefore(m, oldest)
 	if err != nil {
 		return nil, err
 	}
@@ -238,8 +237,20 @@ func (r *Releases) Stage(ctx context.Context, app string, files []Content, by Au
 	return staged, nil
 }
 
+// unsafe returns the files whose contents are missing, or older than that while no record names them.
+func (s *Staged) unsafe(tx *store.Tx, age time.Duration) ([]File, error) {
+	oldest := time.Now().Add(-age)
+	if _, err := Get(tx, s.ID); err == nil {
+		oldest = time.Time{} // no sweep deletes what a record names
+	} else if fault.CodeOf(err) != fault.NotFound {
+		return nil, err
+	}
+	return s.releases.filesStoredBefore(s.manifest, oldest)
+}
+
 // Add writes the record in tx. If the release is the active one already, it writes nothing. It does
-// not check signatures.
+// not check signatures. The error is a fault with the code Conflict if a sweep has deleted the record of
+// the release since Stage, and with it contents that Stage has found.
 func (s *Staged) Add(tx *store.Tx) error {
 	active, err := Active(tx)
 	if err != nil {
@@ -249,6 +260,13 @@ func (s *Staged) Add(tx *store.Tx) error {
 		if _, err := Get(tx, s.ID); err == nil {
 			return nil
 		}
+	}
+	lost, err := s.unsafe(tx, 3*blobAge/4)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		return fault.New(fault.Conflict, "the contents of %s were deleted meanwhile, because no release that is kept names them: try again", namesOf(lost))
 	}
 	rel, err := newRecord(tx, s.manifest, s.by)
 	if err != nil {
