@@ -74,10 +74,10 @@ func rollbackCommand(c *program) *cobra.Command {
 				return err
 			}
 			id := list.Active.Previous
-			if len(args) == 1 {
+			switch {
+			case len(args) == 1:
 				id = args[0]
-			}
-			if id == "" {
+			case id == "":
 				return unknownRelease(errors.New("no release was active before"))
 			}
 			err = node.ActivateRelease(cmd.Context(), admin.ActivateRelease{ID: id, Expected: &list.Active.ID})

@@ -76,8 +76,10 @@ func TestTheAppDirectoryIsStoredAsARelease(t *testing.T) {
 	if r := a.Run("rollback", "rel_00000000000000000000000000"); r.Status != 4 || !strings.Contains(r.Stderr, "there is no release rel_00000000000000000000000000") || strings.Contains(r.Stderr, "api-keys") {
 		t.Errorf("an unknown release: %d %s", r.Status, r.Stderr)
 	}
-	if r := a.Run("rollback", "../x"); r.Status != 3 || !strings.Contains(r.Stderr, "is not the id of a release") {
-		t.Errorf("no id: %d %s", r.Status, r.Stderr)
+	for _, id := range []string{"../x", ""} { // "" is a variable of a script that is not set
+		if r := a.Run("rollback", id); r.Status != 3 || !strings.Contains(r.Stderr, "is not the id of a release") {
+			t.Errorf("no id: %d %s", r.Status, r.Stderr)
+		}
 	}
 	s.Stop()
 	if r := a.Run("rollback"); r.Status != 6 {
