@@ -58,7 +58,7 @@ func serveCommand(c *program) *cobra.Command {
 				debug.SetMemoryLimit(heap)
 			}
 			return c.serve(cmd.Context(), node.Sources{
-				App: a, FromFolder: fromFolder, MayWait: cmd.Flags().Changed("data"),
+				App: a, FromFolder: fromFolder, MayWait: cmd.Flags().Changed("data") && !fromFolder,
 				Read: func() (*app.App, error) {
 					next, _, err := c.serverApp(cmd, listen, limit)
 					return next, err

@@ -110,6 +110,9 @@ func TestAServerWithoutASchemaServesTheActiveRelease(t *testing.T) {
 	if r := edge.Run("serve"); r.Status != 3 || !strings.Contains(r.Stderr, "has no *.schema file") {
 		t.Errorf("without --data: %d %s", r.Status, r.Stderr)
 	}
+	if r := edge.Run("serve", "--data", a.Path("data"), "--from-folder"); r.Status != 3 || !strings.Contains(r.Stderr, "has no *.schema file") {
+		t.Errorf("with --from-folder: %d %s", r.Status, r.Stderr)
+	}
 	waits := edge.Serve("--data", filepath.Join(t.TempDir(), "empty"))
 	if got := waits.Do("GET", "/_health/ready", ""); got.Status != 503 || !strings.Contains(string(got.Body), "no release is active") {
 		t.Errorf("%d %s", got.Status, got.Body)
