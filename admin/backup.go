@@ -80,7 +80,7 @@ func (p *peer) receive(ctx context.Context, w io.Writer) error {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
-		return refused(answer.StatusCode, body)
+		return refused(answer, body)
 	}
 	out := &errorRecorder{Writer: w}
 	_, err = io.Copy(out, answer.Body)
@@ -93,7 +93,7 @@ func (p *peer) receive(ctx context.Context, w io.Writer) error {
 		return fault.Wrap(err, fault.Unavailable, "the server closed the connection during the backup")
 	}
 	if text := answer.Trailer.Get(backupError); text != "" {
-		return refused(answer.StatusCode, []byte(text))
+		return refused(answer, []byte(text))
 	}
 	return nil
 }

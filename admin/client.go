@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 
 	"runner.example/audit"
 	"runner.example/internal/fault"
@@ -89,7 +90,7 @@ func (p *peer) post(ctx context.Context, operation string, args []byte) ([]byte,
 	case answer.StatusCode == http.StatusOK:
 		return body, nil
 	}
-	return nil, refused(answer.StatusCode, body)
+	return nil, refused(answer, body)
 }
 
 // send sends an operation. The caller closes the body of the answer.
@@ -120,11 +121,14 @@ func (p *peer) request(ctx context.Context, method, name string, body io.Reader)
 	return r, err
 }
 
-// refused returns the error that a server has sent.
-func refused(status int, body []byte) error {
+// refused returns the error that a server has sent. If it names Retry-After, its value follows.
+func refused(answer *http.Response, body []byte) error {
 	var r refusal
 	if err := json.Unmarshal(body, &r); err != nil || r.Code == "" {
-		return fault.New(fault.Internal, "the server answered with status %d: does it have another version?", status)
+		return fault.New(fault.Internal, "the server answered with status %d: does it have another version?", answer.StatusCode)
+	}
+	if wait, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+		r.Detail += fmt.Sprintf(" (%d s)", wait)
 	}
 	return fault.New(r.Code, "%s", r.Detail)
 }

@@ -214,7 +214,7 @@ func (p *peer) sendFile(ctx context.Context, f release.File, contents io.Reader)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
 	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("send %s: %w", f.Name, errors.Join(err, refused(answer.StatusCode, body)))
+		return fmt.Errorf("send %s: %w", f.Name, errors.Join(err, refused(answer, body)))
 	}
 	return nil
 }

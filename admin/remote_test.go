@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -459,7 +460,7 @@ func TestUploadsAreCheckedAndLimited(t *testing.T) {
 		t.Errorf("%+v, %v", rel, err)
 	}
 	err = put(strings.Repeat("b", 600))
-	if fault.CodeOf(err) != fault.RateLimited || !strings.Contains(err.Error(), "[admin] upload_per_hour") {
+	if fault.CodeOf(err) != fault.RateLimited || !regexp.MustCompile(`\[admin\] upload_per_hour\): .* Retry-After \([0-9]+ s\)$`).MatchString(err.Error()) {
 		t.Errorf("over the limit: %v", err)
 	}
 	auth := bearer(n.keys[keystore.RoleDeploy].Token)
