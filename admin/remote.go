@@ -45,7 +45,8 @@ const (
 	maxPlainArguments = 1 << 20
 	// answerTime limits the sending of an answer that is not a stream.
 	answerTime = time.Minute
-	// At most this many operations, and uploads, run at once. Others wait for slotWait.
+	// At most this many operations of keys with one role, and uploads, run at once. Others wait for
+	// slotWait.
 	maxOperations = 16
 	maxUploads    = 4
 	slotWait      = 10 * time.Second
@@ -74,7 +75,7 @@ type RemoteServer struct {
 	auth        *auth.Authenticator
 	certificate atomic.Pointer[tls.Certificate]
 	http        *http.Server
-	operations  slots
+	operations  map[keystore.Role]slots // read only
 	uploads     slots
 	quota       quota
 }
@@ -83,7 +84,10 @@ type RemoteServer struct {
 func NewRemoteServer(local *Local, opt RemoteOptions) *RemoteServer {
 	s := &RemoteServer{
 		responder: newResponder(local, opt.Logger), auth: opt.Auth,
-		operations: make(slots, maxOperations), uploads: make(slots, maxUploads),
+		operations: map[keystore.Role]slots{}, uploads: make(slots, maxUploads),
+	}
+	for _, role := range keystore.Roles() { // so a key cannot keep those with another role waiting
+		s.operations[role] = make(slots, maxOperations)
 	}
 	s.quota.size = opt.UploadPerHour
 	if s.quota.size == 0 {
@@ -216,7 +220,7 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 	if err := allow(have, needed); err != nil {
 		return err
 	}
-	done, err := s.operations.take(r.Context())
+	done, err := s.operations[have].take(r.Context())
 	if err != nil {
 		return err
 	}

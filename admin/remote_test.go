@@ -509,6 +509,36 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
+func TestOperationsOfOneRoleDoNotDelayThoseOfAnother(t *testing.T) {
+	n := serveRemote(t, admin.RemoteOptions{})
+	read, deploy := bearer(n.keys[keystore.RoleRead].Token), bearer(n.keys[keystore.RoleDeploy].Token)
+	var running sync.WaitGroup
+	var ends []*io.PipeWriter
+	for range 16 {
+		r, w := io.Pipe()
+		ends = append(ends, w)
+		running.Go(func() {
+			if got := n.do(n.web(), "POST", "/v1/status", &sized{r, 2}, read, "Expect: 100-continue"); got.status != 200 {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+		// The body is read once the server has asked for it: the operation has begun.
+		if _, err := io.WriteString(w, "{"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.do(n.web(), "POST", "/v1/status", strings.NewReader("{}"), deploy); got.status != 200 {
+		t.Errorf("with another role: %d %s", got.status, got.body)
+	}
+	for _, w := range ends {
+		if _, err := io.WriteString(w, "}"); err != nil {
+			t.Error(err)
+		}
+		_ = w.Close()
+	}
+	running.Wait()
+}
+
 func TestFourUploadsRunAtOnce(t *testing.T) {
 	t.Parallel()
 	n := serveRemote(t, admin.RemoteOptions{})
