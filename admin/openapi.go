@@ -197,7 +197,7 @@ func (d *document) fields(t reflect.Type, properties map[string]any, required *[
 			name = field.Name
 		}
 		properties[name] = d.schema(field.Type)
-		if !strings.Contains(options, "omitempty") {
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 			*required = append(*required, name)
 		}
 	}

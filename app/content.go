@@ -7,6 +7,7 @@ import (
 	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
@@ -42,6 +43,9 @@ func (a *App) Release(name string, files []release.Content) (*Content, error) {
 	var err error
 	if content.Schema, err = a.compile(content.Sources); err != nil {
 		return nil, err
+	}
+	if declared := content.Schema.App; declared != "" && declared != name {
+		return nil, fault.New(fault.Invalid, "the release is of app %q, and its schema declares app %q", name, declared)
 	}
 	content.Secrets, err = a.Secrets(content.Schema.Secrets)
 	return content, err

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"runner.example/admin"
 	"runner.example/app"
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/runtime"
@@ -190,8 +192,12 @@ func find(list admin.ReleaseList, name string) (id string, err error) {
 			id = r.ID
 		}
 	}
-	if id == "" {
-		return "", fault.New(fault.NotFound, "there is no release %.40q", name)
+	switch {
+	case id != "":
+	case !strings.HasPrefix(name, "rel_"):
+		return "", fault.New(fault.Invalid, "%.40q is not the id of a release: runner releases lists them", name)
+	default:
+		return "", fault.New(fault.NotFound, "there is no release %s", console.Harmless(name))
 	}
 	return id, nil
 }

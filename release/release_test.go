@@ -284,7 +284,8 @@ func TestAReleaseIsOlderThanOnesThatWereFirstAddedLater(t *testing.T) {
 	}
 }
 
-// The model: the releases in the order of their last adding, and the pointer.
+// The model: the releases in the order of their last adding and of their last activation, and the
+// pointer.
 func TestSweepAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -293,7 +294,8 @@ func TestSweepAgainstAModel(t *testing.T) {
 	st := open(t, store.Options{Clock: func() time.Time { now = now.Add(time.Second); return now }})
 	const keep = 3
 	r := release.New(st, release.Options{Keep: keep})
-	var order []string // newest first
+	var order []string     // newest first
+	var activated []string // the last one first
 	modules := map[string]string{}
 	active, previous := "", ""
 	for range 200 {
@@ -316,18 +318,25 @@ func TestSweepAgainstAModel(t *testing.T) {
 			}
 			if id != active {
 				active, previous = id, active
+				activated = append([]string{id}, slices.DeleteFunc(activated, func(other string) bool { return other == id })...)
 			}
 		case 3:
 			if err := r.Sweep(t.Context(), time.Now().Add(2*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
-			kept := []string{}
-			for i, id := range order {
-				if i < keep || id == active || id == previous {
+			kept, never := []string{}, 0
+			for _, id := range order {
+				place := slices.Index(activated, id)
+				if place < 0 {
+					place = never
+					never++
+				}
+				if place < keep || id == active || id == previous {
 					kept = append(kept, id)
 				}
 			}
 			order = kept
+			activated = slices.DeleteFunc(activated, func(id string) bool { return !slices.Contains(order, id) })
 			checkKept(t, st, r, order, modules)
 		}
 	}
@@ -375,6 +384,7 @@ func TestAReleaseThatWasSweptWhileStagedIsNotAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	add(t, st, r, "three")
 	if err := r.Sweep(t.Context(), time.Now().Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ const (
 
 // Options configure Releases.
 type Options struct {
-	// Keep is how many of the newest releases are kept, besides the active and the previous one.
+	// Keep is how many of the releases that were activated last are kept, besides the active and the
+	// previous one, and how many of the newest ones that were never activated.
 	Keep int `toml:"release.keep" default:"10" min:"1" max:"1000"`
 	// TrustedKeys are the Ed25519 public keys of those who may release, each as the line between
 	// BEGIN and END that `openssl pkey -pubout` prints. If the list is not empty, a release without a
@@ -87,6 +88,8 @@ type Release struct {
 	By    audit.Actor     `json:"by"`
 	// First is when it was added first.
 	First audit.Timestamp `json:"first"`
+	// Activated is when it was activated last; the zero time: it never was.
+	Activated audit.Timestamp `json:"activated,omitzero"`
 	// Signatures are in the order in which they were added.
 	Signatures []Signature `json:"signatures,omitempty"`
 }
@@ -176,7 +179,7 @@ func namesOf(files []File) string {
 }
 
 // newRecord returns the record of a release that is added now. If it was added before, it keeps its
-// signatures.
+// signatures and when it was activated.
 func newRecord(tx *store.Tx, m Manifest, by Author) (Release, error) {
 	m.Files = slices.Clone(m.Files)
 	m.sort()
@@ -184,7 +187,7 @@ func newRecord(tx *store.Tx, m Manifest, by Author) (Release, error) {
 	rel := Release{ID: m.ID(), Manifest: m, Added: now, By: by.Actor, First: now}
 	switch before, err := Get(tx, rel.ID); {
 	case err == nil:
-		rel.First, rel.Signatures = before.First, before.Signatures
+		rel.First, rel.Activated, rel.Signatures = before.First, before.Activated, before.Signatures
 	case fault.CodeOf(err) != fault.NotFound:
 		return rel, err
 	}
@@ -424,7 +427,8 @@ type Activation struct {
 // fault with the code NotFound if the release is not stored (any more), or Conflict if another
 // one than expected is active. If the pointer is right already, nothing is written.
 func (a Activation) Activate(tx *store.Tx) error {
-	if _, err := Get(tx, a.ID); err != nil {
+	rel, err := Get(tx, a.ID)
+	if err != nil {
 		return err
 	}
 	old, err := Active(tx)
@@ -437,7 +441,12 @@ func (a Activation) Activate(tx *store.Tx) error {
 	if old.ID == a.ID && old.Origin == a.Origin {
 		return nil
 	}
-	next := Pointer{ID: a.ID, Previous: old.ID, Origin: a.Origin, Time: audit.Timestamp{Time: tx.Now()}, By: a.By.Actor}
+	now := audit.Timestamp{Time: tx.Now()}
+	rel.Activated = now
+	if err := set(tx, prefixRecord+a.ID, rel); err != nil {
+		return err
+	}
+	next := Pointer{ID: a.ID, Previous: old.ID, Origin: a.Origin, Time: now, By: a.By.Actor}
 	if old.ID == a.ID {
 		next.Previous = old.Previous
 	}

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"runner.example/store"
@@ -23,8 +24,14 @@ func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		for i, rel := range all {
-			if i < r.opt.Keep || rel.ID == active.ID || rel.ID == active.Previous {
+		// Releases that were never activated, such as refused ones, do not take the places of those to
+		// which a rollback returns.
+		slices.SortStableFunc(all, func(a, b Release) int { return b.Activated.Compare(a.Activated.Time) })
+		places := map[bool]int{true: r.opt.Keep, false: r.opt.Keep}
+		for _, rel := range all {
+			never := rel.Activated.IsZero()
+			places[never]--
+			if places[never] >= 0 || rel.ID == active.ID || rel.ID == active.Previous {
 				continue
 			}
 			if err := tx.Delete([]byte(prefixRecord + rel.ID)); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -46,54 +45,45 @@ func releasesCommand(c *program) *cobra.Command {
 }
 
 const rollbackHelp = `Activate a stored release on the running server, or on the node that --to names: the previous
-one, or the one whose whole id is given. Requests in flight finish on the release that they began
-with. If the release does not fit the rows or the settings, or lacks a signature that the node
-needs, the active one is kept. The store keeps what only newer releases declare.
+one, or the one whose id is given. The beginning of an id is enough if no other id begins with it.
+On a terminal the command asks first; --yes is for scripts.
+
+Requests in flight finish on the release that they began with. If the release does not fit the rows
+or the settings, or lacks a signature that the node needs, the active one is kept. The store keeps
+what only newer releases declare.
 
 The server serves this release from now on, also after a restart, until another one is
 activated. "runner serve --from-folder" activates the app directory again.
 
-Exit status 3: the release cannot be activated. 4: there is no such release. 5: another
-release was activated meanwhile. 6: no server runs on the data directory.`
+Exit status 3: the release cannot be activated. 4: there is no such release. 5: another release was
+activated meanwhile, or the answer was not yes. 6: no server runs on the data directory.`
 
 func rollbackCommand(c *program) *cobra.Command {
 	var remote cli.Remote
+	var yes bool
 	cmd := &cobra.Command{
-		Use:     "rollback [id]",
-		Short:   "activate the previous release, or another one that is kept",
-		Long:    rollbackHelp,
-		Example: "  runner rollback\n  runner rollback rel_7ebckf80ek0f7qh8defvxh6q2v",
-		Args:    cli.AtMost(1, "the id of a release"),
+		Use:   "rollback [id]",
+		Short: "activate the previous release, or another one that is kept",
+		Long:  rollbackHelp,
+		Example: "  runner rollback\n  runner rollback rel_7ebc\n" +
+			"  runner rollback --yes --to https://edge-1.example.com:9443 --key-file deploy.key",
+		Args: cli.AtMost(1, "the id of a release"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			node, err := c.DialRemote(cmd, remote)
 			if err != nil {
 				return err
 			}
-			list, err := node.Releases(cmd.Context())
-			if err != nil {
-				return err
+			r := deploy.Rollback{Node: node, Console: &c.Console}
+			if !yes && !c.JSON && c.CanAsk() {
+				r.Confirm = c.Confirm
 			}
-			id := list.Active.Previous
-			switch {
-			case len(args) == 1:
-				id = args[0]
-			case id == "":
-				return unknownRelease(errors.New("no release was active before"))
-			}
-			err = node.ActivateRelease(cmd.Context(), admin.ActivateRelease{ID: id, Expected: &list.Active.ID})
-			if fault.CodeOf(err) == fault.NotFound {
+			if err = r.Run(cmd.Context(), args...); fault.CodeOf(err) == fault.NotFound {
 				return unknownRelease(err)
 			}
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				return c.PrintJSON(map[string]string{"active": id, "previous": list.Active.ID})
-			}
-			c.Say("", "active: "+id)
-			return nil
+			return err
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "activate the release without a question")
 	remote.AddFlags(cmd)
 	return cmd
 }

@@ -124,7 +124,7 @@ func TestAnAppIsDeployedOverTheNetwork(t *testing.T) {
 	if got := e.run(a, "diff", "rel_", "rel_"); got.Status != 4 {
 		t.Errorf("an empty beginning: %d %s", got.Status, got.Stderr)
 	}
-	a.Must(append([]string{"rollback"}, e.flags...)...)
+	a.Must(append([]string{"rollback", "--yes", first.After[:12]}, e.flags...)...)
 	e.Want(404, nil, "GET", "/second", "")
 
 	// A release that is not valid: here, and there.

@@ -81,6 +81,9 @@ func TestTheAppDirectoryIsStoredAsARelease(t *testing.T) {
 			t.Errorf("no id: %d %s", r.Status, r.Stderr)
 		}
 	}
+	if r := a.Run("rollback", "rel_"); r.Status != 4 {
+		t.Errorf("no beginning of an id: %d %s", r.Status, r.Stderr)
+	}
 	s.Stop()
 	if r := a.Run("rollback"); r.Status != 6 {
 		t.Errorf("without a server: %d %s", r.Status, r.Stderr)
