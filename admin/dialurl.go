@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 	"time"
 
 	"runner.example/internal/fault"
@@ -102,6 +104,9 @@ func (d *tlsDialer) explain(err error) error {
 			shown = fmt.Sprintf(". If runner status on the node shows the fingerprint %s, name it with --fingerprint", fingerprint(c.Raw))
 		}
 		return fault.New(fault.Invalid, "this machine does not trust the certificate of %s: %v%s", d.url, invalid.Err, shown)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fault.Wrap(err, fault.Unavailable, "%s closed the connection: it may have too many from this address", d.url)
 	}
 	return fault.Wrap(err, fault.Unavailable, "begin an encrypted connection to %s", d.url)
 }

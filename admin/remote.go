@@ -108,7 +108,8 @@ func (s *RemoteServer) Serve(ln net.Listener) error {
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate.Load(), nil },
 	}
-	err := s.http.Serve(tls.NewListener(netutil.LimitListener(ln, maxRemoteConns), config))
+	limited := netutil.LimitListener(newAddressLimit(ln, s.logger), maxRemoteConns)
+	err := s.http.Serve(tls.NewListener(limited, config))
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve operators on the network: %w", err)
 	}
@@ -137,7 +138,7 @@ func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.logPanic(r.Context())
 	w.Header().Set("Cache-Control", "no-store")
 	who := newOperator("")
-	who.address = addressOf(r).String()
+	who.address = addressOf(r.RemoteAddr).String()
 	key, err := s.authenticate(r, who.requestID)
 	if err != nil {
 		s.refuse(w, r, err)
@@ -194,13 +195,13 @@ func (s *RemoteServer) authenticate(r *http.Request, requestID string) (keystore
 	lines := r.Header["Authorization"]
 	return s.auth.CheckPlatformKey(auth.Presented{
 		Authorization: []byte(r.Header.Get("Authorization")), AuthorizationLines: len(lines),
-		Address: addressOf(r), Request: &abi.Request{ID: requestID},
+		Address: addressOf(r.RemoteAddr), Request: &abi.Request{ID: requestID},
 	}, time.Now())
 }
 
-// addressOf returns the client's address.
-func addressOf(r *http.Request) netip.Addr {
-	address, err := netip.ParseAddrPort(r.RemoteAddr)
+// addressOf returns the address of a client's end of a connection, host:port.
+func addressOf(remote string) netip.Addr {
+	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		panic("BUG: the address of a TCP connection: " + err.Error())
 	}

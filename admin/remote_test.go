@@ -440,6 +440,54 @@ func TestRefusedPlatformKeysAreLimitedByAddress(t *testing.T) {
 	}
 }
 
+// An address may have 64 of the 256 connections. Whether they are used does not matter.
+func TestOneAddressCannotTakeAllConnections(t *testing.T) {
+	n := serveRemote(t, admin.RemoteOptions{})
+	address := strings.TrimPrefix(n.url, "https://")
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 2, 0, 1)}}
+	dial := func() net.Conn {
+		t.Helper()
+		conn, err := dialer.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		return conn
+	}
+	var open []net.Conn
+	for range 64 {
+		open = append(open, dial())
+	}
+	for range 3 {
+		if n, err := dial().Read(make([]byte, 1)); n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("one more connection: %d bytes, %v", n, err)
+		}
+	}
+	same := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	ask := func(web *http.Client) answer {
+		t.Helper()
+		return n.do(web, "POST", "/v1/status", strings.NewReader("{}"), bearer(n.keys[keystore.RoleRead].Token))
+	}
+	if got := ask(n.web()); got.status != 200 {
+		t.Errorf("from another address: %d %s", got.status, got.body)
+	}
+	// The server closes a connection that does not begin with TLS, and counts it no longer.
+	if _, err := open[10].Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(open[10]); err != nil || !strings.Contains(string(text), "400") {
+		t.Errorf("without TLS: %s, %v", text, err)
+	}
+	if got := ask(same); got.status != 200 {
+		t.Errorf("after one was closed: %d %s", got.status, got.body)
+	}
+	const line = "admin connection closed: its address has too many open"
+	if text := n.log.String(); !strings.Contains(text, line) || !strings.Contains(text, "address=127.2.0.1") {
+		t.Error(text)
+	}
+}
+
 func TestUploadsAreCheckedAndLimited(t *testing.T) {
 	n := serveRemote(t, admin.RemoteOptions{UploadPerHour: 1000})
 	ctx, there := t.Context(), n.client(keystore.RoleDeploy)
