@@ -97,15 +97,15 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 	}
 	// The store has the new schema from here on: nothing may fail any more.
 	r.attachMetrics(rel)
-	old := r.active.Swap(rel)
-	if old != nil {
+	if old := r.active.Swap(rel); old != nil {
 		r.retire(old)
+	} else {
+		// Loading left several times the size of the modules as garbage, and a server may not
+		// allocate enough for a long time to collect it.
+		r.background.Go(debug.FreeOSMemory)
 	}
 	r.limiter.Retain(rel.limits())
 	r.startBackground(rel, app.Sources)
-	// Loading left several times the size of the modules as garbage, and a server may not
-	// allocate enough for a long time to collect it.
-	r.background.Go(debug.FreeOSMemory)
 	return nil
 }
 

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	goruntime "runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"runner.example/entity"
 	"runner.example/hostabi"
@@ -79,7 +82,8 @@ type Runtime struct {
 	accessLog  atomic.Bool
 	unmatched  *telemetry.RouteMetrics // of requests without a route
 	activating sync.Mutex
-	retired    sync.WaitGroup // replaced releases that still serve requests
+	retired    sync.WaitGroup // replaced releases that still serve requests, or whose memory is not returned yet
+	returning  atomic.Bool    // returnMemory waits
 	background sync.WaitGroup // goroutines that New started
 	// serving is cancelled when handlers must stop.
 	serving      context.Context
@@ -194,6 +198,42 @@ func (r *Runtime) retire(rel *release) {
 		if err := rel.close(context.Background()); err != nil {
 			r.opt.Logger.Error("release not closed", "cause", err)
 		}
-		debug.FreeOSMemory() // the compiled code of the modules is unmapped by the collector
+		r.returnMemory()
 	})
+}
+
+// busyTime is the CPU time in a second from which on the process counts as busy.
+const busyTime = 200 * time.Millisecond
+
+// returnMemory frees what a replaced release has left: the collector unmaps the code of its modules.
+// The free memory is returned to the system in the first second in which the process is not busy: a
+// busy one needs it again at once, and each page costs it a fault. One call at a time waits for that.
+func (r *Runtime) returnMemory() {
+	goruntime.GC()
+	if !r.returning.CompareAndSwap(false, true) {
+		return
+	}
+	defer r.returning.Store(false)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for before := cpuTime(); ; {
+		select {
+		case <-r.serving.Done():
+			return
+		case <-tick.C:
+		}
+		now := cpuTime()
+		if now-before < busyTime {
+			debug.FreeOSMemory()
+			return
+		}
+		before = now
+	}
+}
+
+// cpuTime is the CPU time of the process.
+func cpuTime() time.Duration {
+	var used unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail with these arguments
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

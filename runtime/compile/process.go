@@ -41,6 +41,8 @@ const (
 	// waitFactor times Options.Time is the limit of the separate process's wall-clock
 	// time, on a machine with other load.
 	waitFactor = 12
+	// niceness is that of the separate process, which is a process group of its own.
+	niceness = 5
 )
 
 // isLight reports whether the module may be compiled in this process.
@@ -212,6 +214,11 @@ func limitProcess(limit time.Duration, memory int64) error {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 			return fmt.Errorf("limit the process: %w", err)
 		}
+	}
+	// The server's requests come first. At a lower priority than this one, compiling beside many
+	// of them could take longer than waitFactor allows.
+	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
+		return fmt.Errorf("lower the priority of the process: %w", err)
 	}
 	debug.SetMemoryLimit(memory * 3 / 4) // the collector runs more often near it
 	go func() {

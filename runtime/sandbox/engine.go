@@ -264,7 +264,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.ended.Wait()
 	var all []error
 	for _, m := range e.loaded() {
-		all = append(all, m.Close(ctx))
+		all = append(all, m.release(ctx))
 	}
 	return errors.Join(append(all, e.release(ctx))...)
 }

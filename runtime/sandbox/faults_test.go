@@ -114,6 +114,11 @@ func TestTheMemoryIsScannedOnlyAfterAWriteToANewPage(t *testing.T) {
 	kept := func(first func(*sandbox.Module), handler string, pages ...int) (kept int) {
 		t.Helper()
 		m := load(t, e, wasm)
+		defer func() {
+			if err := m.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
 		for range n {
 			first(m)
 			m.FailScans()

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestImagesCountAsGuestMemory(t *testing.T) {
 	e := newEngine(t, sandbox.Options{MemoryBytes: 110 * page, TotalMemoryBytes: 1000 * page})
 	var all []*sandbox.Module
 	for {
-		m, err := e.Load(context.Background(), "build/test.wasm", wasm)
+		m, err := e.Load(context.Background(), fmt.Sprintf("build/%d.wasm", len(all)), wasm)
 		if err != nil {
 			if m != nil || fault.CodeOf(err) != fault.Overloaded || !strings.Contains(err.Error(), "raise [sandbox] total_memory") {
 				t.Errorf("refused with %v", err)

@@ -500,7 +500,7 @@ func TestIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T) {
 			(func (export "growTooMuch")
 				(if (i32.ne (memory.grow (i32.const 60)) (i32.const -1)) (then unreachable)) (call 1)))`))
 	}
-	modules := []*sandbox.Module{load16(""), load16("16"), load16("16")} // 48 pages, 16 of them of each
+	modules := []*sandbox.Module{load16(""), load16("16"), load16("17")} // 48 pages, 16 of them of each
 	idle := func() (n int) {
 		for _, m := range modules[1:] {
 			i, _ := m.Restored()

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,8 @@ import (
 // Module is one compiled module. It is safe for concurrent use.
 type Module struct {
 	name     string
+	sum      [sha256.Size]byte // of the file
+	uses     int               // each of which Close ends; guarded by Engine.mu
 	engine   *Engine
 	program  *program
 	code     *compile.Code
@@ -37,8 +40,14 @@ type Module struct {
 }
 
 // Load checks and compiles a module, initializes it and keeps the image. name is its file,
-// for messages. Every error is one line that begins with name and says what to do.
+// for messages. A module that is loaded already, with the same name and the same bytes, is shared:
+// its sandboxes are warm. Each Load needs a Close. Every error is one line that begins with name
+// and says what to do.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
+	sum := sha256.Sum256(wasm)
+	if m := e.share(name, sum); m != nil {
+		return m, nil
+	}
 	m, err := e.load(ctx, name, wasm)
 	if err != nil {
 		f := fault.Of(err)
@@ -46,8 +55,22 @@ func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, e
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	m.sum = sum
 	e.modules[m] = struct{}{}
 	return m, nil
+}
+
+// share returns a loaded module with one more use; nil: there is none.
+func (e *Engine) share(name string, sum [sha256.Size]byte) *Module {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for m := range e.modules {
+		if m.name == name && m.sum == sum {
+			m.uses++
+			return m
+		}
+	}
+	return nil
 }
 
 func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module, err error) {
@@ -56,7 +79,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 		return nil, err
 	}
 	p.Source.Wasm = nil // the compiler has it now
-	m := &Module{name: name, engine: e, program: p, code: code, handlers: p.Handlers}
+	m := &Module{name: name, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
 	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
@@ -176,15 +199,28 @@ func (m *Module) Name() string { return m.name }
 // change the slice.
 func (m *Module) Handlers() []string { return m.program.Handlers }
 
-// Close releases the module. It waits for runs in progress and refuses later ones.
-func (m *Module) Close(ctx context.Context) (err error) {
+// Close ends one use of the module. The last one releases it: it waits for runs in progress and
+// refuses later ones.
+func (m *Module) Close(ctx context.Context) error {
+	m.engine.mu.Lock()
+	m.uses--
+	last := m.uses == 0
+	if last {
+		delete(m.engine.modules, m)
+	}
+	m.engine.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return m.release(ctx)
+}
+
+// release releases the module, even if it is in use.
+func (m *Module) release(ctx context.Context) (err error) {
 	m.closing.Do(func() {
 		for _, s := range m.pool.close() {
 			s.discard()
 		}
-		m.engine.mu.Lock()
-		delete(m.engine.modules, m)
-		m.engine.mu.Unlock()
 		if err = m.free(ctx); err != nil {
 			err = fmt.Errorf("close module %s: %w", m.name, err)
 		}

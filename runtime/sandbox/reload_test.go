@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
 )
 
@@ -38,6 +39,43 @@ func take(t testing.TB) (r resources) {
 	r.rss *= os.Getpagesize()
 	r.mappings, r.files, r.goroutines = bytes.Count(maps, []byte("\n")), len(files), runtime.NumGoroutine()
 	return r
+}
+
+// A module that is loaded again with the same name and bytes is shared, with its sandboxes, until
+// each Load has its Close.
+func TestAModuleThatIsLoadedAgainIsShared(t *testing.T) {
+	e := newEngine(t, sandbox.Options{})
+	wasm := assemble(t, "cases")
+	first := load(t, e, wasm)
+	one := e.GuestMemory()
+	second := load(t, e, wasm)
+	if second != first || e.GuestMemory() != one {
+		t.Errorf("another module was made: %d bytes of guests after %d", e.GuestMemory(), one)
+	}
+	changed := bytes.Clone(wasm)
+	changed = append(changed, 0, 2, 1, 'x') // a custom section
+	named, err := e.Load(t.Context(), "build/other.wasm", wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other := load(t, e, changed); other == first || named == first {
+		t.Error("a module with another name or other bytes is shared")
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got, err := within(t, plenty, second, "normal"); err != nil {
+		t.Errorf("after one of two was closed: %v, %v", got, err)
+	}
+	if err := second.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := within(t, plenty, second, "normal"); fault.CodeOf(err) != fault.NotReady {
+		t.Errorf("after both were closed: %v", err)
+	}
+	if again := load(t, e, wasm); again == first {
+		t.Error("a closed module is shared")
+	}
 }
 
 func TestReloadingAModuleLeaksNothing(t *testing.T) {
