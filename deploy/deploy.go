@@ -26,16 +26,23 @@ type LocalRelease struct {
 	manifest  release.Manifest
 	contents  []release.Content
 	signature *release.Signature // nil: it is not signed
+	// Check compiles the modules, and returns what an activation would refuse. A release that a node
+	// serves needs no check: the node has compiled it.
+	Check func(ctx context.Context) error
 }
 
-// Read reads and checks the schema and the modules of an app, and signs its release; nil: without a
-// key it is not signed. The error has all errors.
+// Read reads the schema and the modules of an app, checks the schema, and signs the release; nil:
+// without a key it is not signed. If the schema is not valid, it also checks the modules: the error has
+// all errors.
 func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalRelease, error) {
 	s, sources, invalid := a.Compile()
 	modules, broken := runtime.ReadModules(a.Dir)
 	content := &app.Content{App: runtime.App{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}}
-	if broken == nil {
-		broken = content.Explain(runtime.CheckModules(ctx, a.SandboxOptions(""), content.App))
+	check := func(ctx context.Context) error {
+		return content.Explain(runtime.CheckModules(ctx, a.SandboxOptions(""), content.App))
+	}
+	if invalid != nil && broken == nil {
+		broken = check(ctx)
 	}
 	if err := errors.Join(invalid, broken); err != nil {
 		return nil, err
@@ -46,7 +53,7 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalReleas
 	}
 	files := content.Files()
 	m := release.Describe(name, files)
-	l := &LocalRelease{Version{m.ID(), m.Files, sources}, m, files, nil}
+	l := &LocalRelease{Version{m.ID(), m.Files, sources}, m, files, nil, check}
 	if key != nil {
 		l.signature = new(release.Sign(m, key))
 	}

@@ -41,9 +41,13 @@ func (d Deployment) Run(ctx context.Context) error {
 	if plan.SignedBy != "" {
 		d.Console.Say("", "signed by "+plan.SignedBy)
 	}
-	switch {
-	case plan.refused == nil && plan.isActive():
+	if plan.refused == nil && plan.isActive() {
 		return d.print(plan, "release "+plan.After+" is active already")
+	}
+	if err := d.Release.Check(ctx); err != nil {
+		return err
+	}
+	switch {
 	case d.DryRun:
 		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())
 	case plan.refused != nil:
