@@ -33,19 +33,32 @@ type edge struct {
 	flags []string
 }
 
-func startEdge(t *testing.T) *edge {
+// startEdge starts a node with more variables in its environment.
+func startEdge(t *testing.T, env ...string) *edge {
 	t.Helper()
-	app := &harness.App{T: t, Dir: t.TempDir(), Env: []string{"RUNNER_ADMIN_LISTEN=127.0.0.1:0"}}
+	app := &harness.App{T: t, Dir: t.TempDir(), Env: append(env, "RUNNER_ADMIN_LISTEN=127.0.0.1:0")}
 	e := &edge{app: app, data: filepath.Join(t.TempDir(), "data")}
 	key := newPlatformKey(t, app, "deploy", "--data", e.data)
 	file := filepath.Join(t.TempDir(), "deploy.key")
 	if err := os.WriteFile(file, []byte(key.Token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e.Server = app.Serve("--data", e.data)
-	there := statusOf(t, app, "--data", e.data)
-	e.flags = []string{"--to", there.Admin, "--fingerprint", there.AdminFingerprint, "--key-file", file}
+	e.flags = []string{"--to", "", "--fingerprint", "", "--key-file", file}
+	e.start()
 	return e
+}
+
+// start starts the server of the node, which does not run.
+func (e *edge) start() {
+	e.app.T.Helper()
+	e.Server = e.app.Serve("--data", e.data)
+	there := e.status()
+	e.flags[1], e.flags[3] = there.Admin, there.AdminFingerprint
+}
+
+func (e *edge) status() remoteStatus {
+	e.app.T.Helper()
+	return statusOf(e.app.T, e.app, "--data", e.data)
 }
 
 // run runs a command on the node.
@@ -315,9 +328,7 @@ func TestSendAllRepairsADamagedRelease(t *testing.T) {
 		}
 	}
 	e.Stop()
-	e.Server = e.app.Serve("--data", e.data)
-	there := statusOf(t, e.app, "--data", e.data)
-	e.flags[1] = there.Admin
+	e.start()
 	e.Want(503, nil, "GET", "/hello", "")
 	if got := e.run(a, "diff"); got.Status != 6 || !strings.Contains(got.Stderr, "runner deploy --send-all") {
 		t.Errorf("%d %s", got.Status, got.Stderr)

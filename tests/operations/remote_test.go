@@ -21,9 +21,9 @@ import (
 const adminListen = "[admin]\nlisten = \"127.0.0.1:0\"\n"
 
 // remoteStatus is what runner status prints.
-type remoteStatus struct{ URL, Admin, AdminFingerprint string }
+type remoteStatus struct{ URL, Admin, AdminFingerprint, Metrics string }
 
-func statusOf(t *testing.T, a *harness.App, args ...string) (s remoteStatus) {
+func statusOf(t testing.TB, a *harness.App, args ...string) (s remoteStatus) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.Must(append([]string{"status", "--json"}, args...)...)), &s); err != nil {
 		t.Fatal(err)
