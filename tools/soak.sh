@@ -80,6 +80,12 @@ part "faults: twice the load that fits, ten minutes" \
   go test -count=1 -v -timeout 30m ./tests/sandbox -run 'TestTwiceTheLoadThatFits'
 part "faults: half an hour of mixed traffic, reloads and backups" \
   go test -count=1 -v -timeout 60m ./tests/operations -run 'TestMixedTraffic'
+part "faults: 200 releases under load, deployments killed at each step" \
+  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestReleasesAreSwitchedUnderLoad|TestAKillAtAnyStep'
+part "faults: bytes of releases changed" \
+  go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAChangedByte'
+part "ratios: activations, deployments and starts with releases" \
+  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestASwitchOfReleases|TestTheSameDeployment|TestReleasesThatAreKept'
 part "ratios: metrics, backups and restores" \
   go test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
 part "sandbox: isolation, a million requests" \
