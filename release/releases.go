@@ -410,7 +410,9 @@ func (r *Releases) content(ctx context.Context, f File) ([]byte, error) {
 		return nil, err
 	}
 	defer blob.Close()
-	return io.ReadAll(blob)
+	data := make([]byte, f.Size) // io.ReadAll would allocate several times as much
+	_, err = io.ReadFull(blob, data)
+	return data, err
 }
 
 // Activation changes the pointer.

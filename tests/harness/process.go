@@ -1,12 +1,14 @@
 package harness
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Resources are what the process of a server holds.
@@ -16,6 +18,7 @@ type Resources struct {
 	OwnBytes  int64 // the part of Bytes that is not the content of files, which the kernel can drop
 	Mappings  int   // of memory
 	Files     int   // open file descriptors
+	CPU       time.Duration
 }
 
 // Resources reads what the server's process holds now.
@@ -36,6 +39,16 @@ func (s *Server) Resources() (r Resources) {
 	if err != nil {
 		s.T.Fatal(err)
 	}
+	stat, err := os.ReadFile(proc + "stat")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	var user, system int64 // in hundredths of a second, after the name in parentheses
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		s.T.Fatal(err)
+	}
+	r.CPU = time.Duration(user+system) * 10 * time.Millisecond
 	r.Mappings, r.Files = strings.Count(string(maps), "\n"), len(files)
 	return r
 }

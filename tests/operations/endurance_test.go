@@ -143,6 +143,42 @@ func (e *endurance) end() {
 	e.running.Wait()
 }
 
+// heldNames are what held returns.
+var heldNames = []string{"bytes of memory without mapped files", "mappings", "descriptors", "goroutines", "bytes of heap"}
+
+// held returns what a server holds. metrics is the URL of its metrics.
+func held(t *testing.T, s *harness.Server, metrics string) []int64 {
+	t.Helper()
+	r, text := s.Resources(), scrape(t, metrics)
+	metric := func(name string) int64 {
+		_, value, _ := strings.Cut(text, "\n"+name+" ")
+		n, err := strconv.ParseFloat(strings.SplitN(value, "\n", 2)[0], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(n)
+	}
+	return []int64{r.OwnBytes, int64(r.Mappings), int64(r.Files), metric("go_goroutines"), metric("go_memstats_heap_inuse_bytes")}
+}
+
+// compareThirds compares the means of the thirds of samples. In the long form the last one must not be
+// larger than the middle one.
+func compareThirds(t *testing.T, name string, samples []int64) {
+	t.Helper()
+	third := len(samples) / 3
+	mean := func(from int) (sum float64) {
+		for _, n := range samples[from : from+third] {
+			sum += float64(n)
+		}
+		return sum / float64(third)
+	}
+	first, middle, last := mean(0), mean(third), mean(2*third)
+	t.Logf("%s: mean of the thirds %.0f, %.0f, %.0f: the last is %.3f times the middle one", name, first, middle, last, last/middle)
+	if harness.Soak && last > 1.05*middle {
+		t.Errorf("%s grow", name)
+	}
+}
+
 // Mixed traffic with reloads, rotations, hostile handlers and backups leaves nothing behind.
 // The long form compares what the server holds in the last third of the time with the middle
 // third.
@@ -155,23 +191,13 @@ func TestMixedTrafficLeavesNothingBehind(t *testing.T) {
 	key := a.Key("create", "--scope", "reader", "--name", "rotated")
 	e := &endurance{t: t, a: a, s: a.Serve()}
 	url := metricsOf(t, a)
-	metric := func(text, name string) int64 {
-		_, value, _ := strings.Cut(text, "\n"+name+" ")
-		n, err := strconv.ParseFloat(strings.SplitN(value, "\n", 2)[0], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return int64(n)
-	}
 	e.begin(rotations, backups, key)
-	names := []string{"bytes of memory without mapped files", "mappings", "descriptors", "goroutines", "bytes of heap"}
-	samples := make([][]int64, len(names))
+	samples := make([][]int64, len(heldNames))
 	tick := time.NewTicker(length / 300)
 	defer tick.Stop()
 	for range 300 {
 		<-tick.C
-		r, text := e.s.Resources(), scrape(t, url)
-		for i, n := range []int64{r.OwnBytes, int64(r.Mappings), int64(r.Files), metric(text, "go_goroutines"), metric(text, "go_memstats_heap_inuse_bytes")} {
+		for i, n := range held(t, e.s, url) {
 			samples[i] = append(samples[i], n)
 		}
 		if t.Failed() {
@@ -183,19 +209,8 @@ func TestMixedTrafficLeavesNothingBehind(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	mean := func(all []int64) float64 {
-		sum := int64(0)
-		for _, n := range all {
-			sum += n
-		}
-		return float64(sum) / float64(len(all))
-	}
 	for i, all := range samples {
-		first, middle, last := mean(all[:100]), mean(all[100:200]), mean(all[200:])
-		t.Logf("%s: mean of the thirds %.0f, %.0f, %.0f: the last is %.3f times the middle one", names[i], first, middle, last, last/middle)
-		if harness.Soak && last > 1.05*middle {
-			t.Errorf("%s grow", names[i])
-		}
+		compareThirds(t, heldNames[i], all)
 	}
 	reloads := strings.Count(e.s.Stderr.String(), `"msg":"reloaded"`)
 	t.Logf("%d requests, %d reloads in %s", e.requests.Load(), reloads, length)

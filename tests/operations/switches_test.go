@@ -10,9 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,6 +101,7 @@ type traffic struct {
 	failed  chan struct{} // closed after an error
 	fail    sync.Once
 	answers atomic.Int64
+	paused  sync.RWMutex // locked while no client sends a request
 	// check gets each answer. active is what begin returned before the request was sent.
 	begin func() int
 	check func(active int, status int, body []byte) error
@@ -150,7 +149,9 @@ func (l *traffic) client(pause time.Duration, request string) (samples []sample,
 			return samples, nil
 		default:
 		}
+		l.paused.RLock()
 		active, began := l.begin(), time.Now()
+		l.paused.RUnlock()
 		_ = conn.SetDeadline(began.Add(harness.Timeout))
 		if _, err := io.WriteString(conn, request); err != nil {
 			return samples, err
@@ -232,32 +233,6 @@ func (s *switches) check(begun, status int, body []byte) error {
 	return nil
 }
 
-// held are what a server holds, in the order of heldNames.
-func (s *switches) held(metrics string) []float64 {
-	s.T.Helper()
-	r := s.Resources()
-	got, err := http.Get(metrics)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer got.Body.Close()
-	text, err := io.ReadAll(got.Body)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	found := goroutinesLine.FindSubmatch(text)
-	if found == nil {
-		s.T.Fatalf("no number of goroutines in\n%s", text)
-	}
-	goroutines, _ := strconv.Atoi(string(found[1]))
-	return []float64{float64(r.OwnBytes), float64(r.Mappings), float64(r.Files), float64(goroutines)}
-}
-
-var (
-	heldNames      = []string{"bytes of memory without mapped files", "mappings", "descriptors", "goroutines"}
-	goroutinesLine = regexp.MustCompile(`\ngo_goroutines (\d+)\n`)
-)
-
 // Three releases are deployed and rolled back again and again under full load. No request fails, each
 // answer is from one release, and nothing is left behind: the long form compares what the server
 // holds in the last third of the switches with the middle third.
@@ -276,7 +251,7 @@ func TestReleasesAreSwitchedUnderLoad(t *testing.T) {
 	const row = `{"into":"Note","values":{"text":"a note"}}`
 	l.clients(2, 20*time.Millisecond, fmt.Sprintf("POST /note HTTP/1.1\r\nHost: switched\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n%s", token, len(row), row))
 	metrics := s.status().Metrics
-	var samples [][]float64
+	samples := make([][]int64, len(heldNames))
 	commands := map[string]int{}
 	active, previous := 2, 1
 	for range count {
@@ -298,7 +273,9 @@ func TestReleasesAreSwitchedUnderLoad(t *testing.T) {
 			t.Errorf("after %v: %s is active, and not %s: %v", command, mark, marks[next], err)
 		}
 		active, previous = next, active
-		samples = append(samples, s.held(metrics))
+		for i, n := range held(t, s.Server, metrics) {
+			samples[i] = append(samples[i], n)
+		}
 		if t.Failed() {
 			break
 		}
@@ -312,18 +289,7 @@ func TestReleasesAreSwitchedUnderLoad(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	third := len(samples) / 3
-	for i, name := range heldNames {
-		mean := func(from, to int) (sum float64) {
-			for _, one := range samples[from:to] {
-				sum += one[i]
-			}
-			return sum / float64(to-from)
-		}
-		first, middle, last := mean(0, third), mean(third, 2*third), mean(2*third, 3*third)
-		t.Logf("%s: mean of the thirds %.0f, %.0f, %.0f: the last is %.3f times the middle one", name, first, middle, last, last/middle)
-		if harness.Soak && last > 1.05*middle {
-			t.Errorf("%s grow", name)
-		}
+	for i, all := range samples {
+		compareThirds(t, heldNames[i], all)
 	}
 }
