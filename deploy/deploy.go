@@ -70,6 +70,7 @@ type Plan struct {
 
 	unsigned bool  // the node has the release without this signature
 	notReady bool  // the node may not serve the active release
+	deployed bool  // the active release was activated by a command
 	refused  error // why the node refuses the release because of its signatures
 }
 
@@ -90,7 +91,7 @@ func (l *LocalRelease) Plan(ctx context.Context, node *admin.Client, all bool) (
 	if err != nil {
 		return nil, err
 	}
-	plan.notReady = status.NotReady != ""
+	plan.notReady, plan.deployed = status.NotReady != "", list.Active.Origin == release.Deploy
 	l.planSignature(plan, list)
 	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, l.Version)
 	return plan, err
@@ -111,10 +112,10 @@ func (l *LocalRelease) planSignature(plan *Plan, list admin.ReleaseList) {
 	}
 }
 
-// isActive reports that the release is active already, and that the node serves it and has all of
-// its files and the signature.
+// isActive reports that the release is active already by a command, not as the app directory, and
+// that the node serves it and has all of its files and the signature.
 func (p *Plan) isActive() bool {
-	return p.Before == p.After && len(p.Send) == 0 && !p.unsigned && !p.notReady
+	return p.Before == p.After && p.deployed && len(p.Send) == 0 && !p.unsigned && !p.notReady
 }
 
 // Refused returns the errors with which the node would refuse the release, or nil.

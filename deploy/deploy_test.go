@@ -150,7 +150,7 @@ func TestStoredReleasesAreFoundByTheBeginningOfTheirID(t *testing.T) {
 	if err != nil || len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "an older release keeps") {
 		t.Errorf("%+v, %v", d, err)
 	}
-	for name, code := range map[string]fault.Code{"rel_": fault.NotFound, "": fault.NotFound, "rel_ooo": fault.NotFound, b + "0": fault.NotFound} {
+	for name, code := range map[string]fault.Code{"rel_": fault.NotFound, "": fault.Invalid, "rel_ooo": fault.NotFound, b + "0": fault.NotFound} {
 		if _, err := deploy.Stored(t.Context(), client, name); fault.CodeOf(err) != code {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -345,10 +345,17 @@ func TestAnAppIsDeployedToTheServerOfItsDataDirectory(t *testing.T) {
 		t.Errorf("without a server: %d %s", got.Status, got.Stderr)
 	}
 	s := a.Serve()
+	// It is what the app directory has, and a later change there no longer counts.
+	a.Must("deploy", "--yes")
+	if list := releasesOf(t, a); list.Active.Origin != "deploy" {
+		t.Errorf("%+v", list.Active)
+	}
 	if got := a.Run("deploy", "--yes"); got.Status != 0 || !strings.Contains(got.Stderr, "is active already") {
 		t.Errorf("%d %s", got.Status, got.Stderr)
 	}
 	a.Write("second.schema", secondRoute)
+	a.Must("reload")
+	s.Want(404, nil, "GET", "/second", "")
 	a.Must("deploy", "--yes")
 	s.Want(200, nil, "GET", "/second", "")
 	if list := releasesOf(t, a); list.Active.Origin != "deploy" {
